@@ -172,14 +172,25 @@ void row_scores_read(const struct row_scores *, int64_t row, struct scored_token
 void pick_next(struct comm *, const struct stage *, const struct history *, const struct row_sampling *how, int64_t *next,
                struct session_collective *count);
 
+/* parts.c: runs tokens [from, to) of a row behind the others, which ran before; the tokens up to `to`. */
+struct history parts_run(struct arena *, struct stage *, const int64_t *token, int64_t from, int64_t to);
+/* A prompt has the same scores in parts as whole, tried on made-up tokens; states are as before the first run. Every rank calls it. */
+bool parts_agree(struct comm *, struct stage *, const struct job_options *, int64_t vocabulary, int64_t context);
+
 /* rows.c: rows of one graph that join and leave between steps. Every rank calls all of these alike. */
 struct rows;
 struct rows *rows_new(struct arena *, struct comm *, struct stage *, int64_t most);
 /* Why only one row can run at a time; NULL: several can. */
 const char *rows_alone(const struct rows *);
 int64_t rows_count(const struct rows *);
-/* Computes the prompt of a further row, behind all others, and returns its first token. */
-int64_t rows_join(struct rows *, const int64_t *prompt, int64_t n, const struct row_sampling *);
+/* From now on prompts may run in parts. */
+void rows_allow_parts(struct rows *);
+/* A further row joins behind all others, once its prompt has run: one row at a time. */
+void rows_join(struct rows *, const int64_t *prompt, int64_t n, const struct row_sampling *);
+/* Runs so many more tokens of that prompt, or all where it must run whole. True: the row has joined, with its first token. */
+bool rows_go_on(struct rows *, int64_t tokens, int64_t *next);
+/* The row does not join. */
+void rows_drop(struct rows *);
 /* Decodes a token of every row. */
 void rows_step(struct rows *, int64_t *next);
 /* The rows of higher number move up by one. */

@@ -1,8 +1,8 @@
 /* rows: a batch whose rows join and leave between steps (continuous batching).
  *
  * The KV caches of all rows have the same number of columns. A row that is shorter is padded on the side that the graph can read: in front
- * where its mask hides keys, behind where it counts them. A prompt runs alone, in states of its own, which then become a row of the batch.
- * Rows are moved when one joins or leaves, and when padding takes up much room. */
+ * where its mask hides keys, behind where it counts them. A prompt runs alone, in one or several runs between steps of the others, in
+ * states of its own, which then become a row of the batch. Rows are moved when one joins or leaves, and when padding takes up much room. */
 #include "decode/decode.h"
 #include "ir/rank_meta.h"
 
@@ -29,6 +29,12 @@ struct rows {
     bool moved;               /* the states in use are not those of these rows */
     struct arena *feed;       /* of the history and of inputs; NULL: to be made anew */
     struct history history;
+    bool parts; /* prompts may run in parts */
+    struct {
+        struct row *row;               /* NULL: none joins */
+        int64_t ran;                   /* tokens of its prompt */
+        struct session_states *beside; /* its states between runs; NULL: they are in use, for there is no other row */
+    } joins;
     struct session_collective chosen;
 };
 
@@ -165,52 +171,78 @@ static void put_token(struct row *row, int64_t token)
     VEC_PUSH(row->arena, &row->token, token);
 }
 
-/* Runs the prompt in the states in use, which are empty. */
-static int64_t run_prompt(struct rows *r, const struct row *row)
+/* ---- a row that joins ---- */
+
+void rows_allow_parts(struct rows *r)
 {
-    struct arena *tmp = arena_new();
-    struct stage *s = r->stage;
-    int64_t next;
-    struct history h = history_empty(tmp, 1, row->token.n);
-    for (; h.length < row->token.n; h.length++)
-        history_put(&h, 0, row->token.at[h.length], true);
-    history_reserve(tmp, &h, s);
-    history_feed(&h, 0, s);
-    session_run(s->session, s->in, s->out);
-    pick_next(r->comm, s, &h, &row->how, &next, &r->chosen);
-    arena_free(tmp);
-    return next;
+    r->parts = true;
 }
 
-int64_t rows_join(struct rows *r, const int64_t *prompt, int64_t n, const struct row_sampling *how)
+void rows_join(struct rows *r, const int64_t *prompt, int64_t n, const struct row_sampling *how)
 {
     struct arena *a = arena_new();
     struct row *row = NEW(a, struct row);
-    struct session *s = r->stage->session;
-    int64_t next;
-    require(r->n < r->most);
+    require(r->n < r->most && !r->joins.row);
     *row = (struct row){.arena = a, .how = *how};
     for (int64_t i = 0; i < n; i++)
         put_token(row, prompt[i]);
-    forget_history(r);
-    if (r->n == 0) {
-        session_states_compose(s, NULL, 0, 0, NULL);
-        next = run_prompt(r, row);
-        put_token(row, next);
-        r->row[r->n++] = row;
-        r->columns = n;
-        r->moved = false;
-        return next;
-    }
-    struct session_states *states = session_states_new(s);
-    session_states_swap(s, states);
-    next = run_prompt(r, row);
-    session_states_swap(s, states);
+    r->joins.row = row;
+    r->joins.ran = 0;
+    r->joins.beside = r->n ? session_states_new(r->stage->session) : NULL;
+    if (r->n == 0)
+        session_states_compose(r->stage->session, NULL, 0, 0, NULL);
+}
+
+static void swap_beside(struct rows *r)
+{
+    if (r->joins.beside)
+        session_states_swap(r->stage->session, r->joins.beside);
+}
+
+/* All of its prompt has run, in the states in use. */
+static void add_joined(struct rows *r, struct row *row, int64_t next)
+{
+    bool first = r->n == 0;
+    if (!first)
+        swap_beside(r);
+    r->columns = first ? row->token.n : r->columns;
+    r->moved = r->moved && !first;
     put_token(row, next);
     r->row[r->n++] = row;
-    move_rows(r, states);
-    session_states_free(states);
-    return next;
+    if (!first)
+        move_rows(r, r->joins.beside);
+    if (r->joins.beside)
+        session_states_free(r->joins.beside);
+    r->joins.row = NULL;
+    r->joins.beside = NULL;
+}
+
+bool rows_go_on(struct rows *r, int64_t tokens, int64_t *next)
+{
+    struct arena *tmp = arena_new();
+    struct row *row = r->joins.row;
+    int64_t n = row->token.n, from = r->joins.ran, to = r->parts && tokens < n - from ? from + tokens : n;
+    forget_history(r);
+    swap_beside(r);
+    struct history h = parts_run(tmp, r->stage, row->token.at, from, to);
+    if (to == n)
+        pick_next(r->comm, r->stage, &h, &row->how, next, &r->chosen);
+    arena_free(tmp);
+    r->joins.ran = to;
+    if (to == n)
+        add_joined(r, row, *next);
+    else
+        swap_beside(r);
+    return to == n;
+}
+
+void rows_drop(struct rows *r)
+{
+    arena_free(r->joins.row->arena);
+    if (r->joins.beside)
+        session_states_free(r->joins.beside);
+    r->joins.row = NULL;
+    r->joins.beside = NULL;
 }
 
 void rows_leave(struct rows *r, int64_t row)
@@ -251,5 +283,7 @@ void rows_free(struct rows *r)
 {
     while (r->n)
         rows_leave(r, r->n - 1);
+    if (r->joins.row)
+        rows_drop(r);
     forget_history(r);
 }

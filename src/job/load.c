@@ -24,7 +24,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     if (o->train)
         job_weights_as_inputs(c.graph);
     pass_run(&c, "shapes", "canon", NULL);
-    if ((o->groups > 1 || o->batch_symbol) && !c.graph->rank_meta)
+    if ((o->groups > 1 || o->batch_symbol || o->serve) && !c.graph->rank_meta)
         op_note_rows(c.graph);
     pthread_mutex_unlock(&loading);
     return c.graph;

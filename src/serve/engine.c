@@ -4,11 +4,13 @@
 #include <string.h>
 #include <time.h>
 
-enum order_kind { ORDER_IDLE, ORDER_JOIN, ORDER_STEP, ORDER_END };
+enum order_kind { ORDER_IDLE, ORDER_PROMPT, ORDER_STEP, ORDER_END };
 struct order {
     enum order_kind kind;
     int64_t leaves, leave[SERVE_SLOTS]; /* rows, the last one first */
+    bool drops, joins;                  /* the row that was to join does not; another is to join */
     int64_t prompts;                    /* tokens of the row that joins */
+    int64_t part;                       /* tokens of its prompt to run */
     struct row_sampling how;
 };
 
@@ -17,6 +19,8 @@ struct engine {
     struct rows *rows;
     struct service *service;            /* NULL: not rank 0 */
     struct choice *choice[SERVE_SLOTS]; /* by row; NULL: its text has ended */
+    struct choice *joins;               /* whose prompt runs; NULL: none */
+    bool stepped;                       /* since its last part */
     double checked;                     /* when clients were looked after */
     double idle;                        /* since when there is nothing to do; 0: there is */
 };
@@ -77,6 +81,22 @@ static void let_leave(struct engine *e, struct order *o)
     e->service->active = kept;
 }
 
+/* The one that joins may have left, too. */
+static void let_drop(struct engine *e, struct order *o)
+{
+    struct service *s = e->service;
+    bool late = s->ending && clock_seconds() > s->end;
+    if (!e->joins)
+        return;
+    if (!e->joins->call->gone && !late) {
+        s->active++;
+        return;
+    }
+    call_finish(e->joins, "length");
+    o->drops = true;
+    e->joins = NULL;
+}
+
 static void look_after_clients(struct engine *e)
 {
     double now = clock_seconds();
@@ -100,26 +120,42 @@ static void end_texts(struct engine *e)
         }
 }
 
+/* Orders a further row to join, if there is a place. */
+static void let_join(struct engine *e, struct order *o, const int64_t **prompt)
+{
+    struct service *s = e->service;
+    if (e->joins || s->active == s->slots)
+        return;
+    e->joins = call_next_waiting(s);
+    if (!e->joins)
+        return;
+    s->active++;
+    o->joins = true;
+    o->prompts = e->joins->prompts;
+    o->how = e->joins->how;
+    *prompt = e->joins->prompt;
+}
+
+/* Steps of the rows, and parts of a prompt, take turns. */
 static struct order next_order(struct engine *e, const int64_t **prompt)
 {
     struct service *s = e->service;
     struct order o = {.kind = ORDER_STEP};
     pthread_mutex_lock(&s->lock);
-    if (rows_count(e->rows) == 0)
+    if (rows_count(e->rows) == 0 && !e->joins)
         wait_for_work(e);
     look_after_clients(e);
     if (signal_asked())
         end_texts(e);
     let_leave(e, &o);
-    struct choice *joins = s->active < s->slots ? call_next_waiting(s) : NULL;
-    if (joins) {
-        o.kind = ORDER_JOIN;
-        o.prompts = joins->prompts;
-        o.how = joins->how;
-        *prompt = joins->prompt;
-        e->choice[s->active++] = joins;
+    let_drop(e, &o);
+    let_join(e, &o, prompt);
+    if (e->joins && (e->stepped || o.joins || s->active == 1)) {
+        o.kind = ORDER_PROMPT;
+        o.part = s->active == 1 ? INT64_MAX : SERVE_PART;
     } else if (s->active == 0)
         o.kind = s->ending ? ORDER_END : ORDER_IDLE;
+    e->stepped = o.kind == ORDER_STEP;
     pthread_mutex_unlock(&s->lock);
     return o;
 }
@@ -136,19 +172,28 @@ static void leave_rows(struct engine *e, const struct order *o)
 static void join_row(struct engine *e, const struct order *o, const int64_t *prompt)
 {
     struct arena *tmp = arena_new();
-    int64_t *token = NEWN(tmp, int64_t, o->prompts + 1), row = rows_count(e->rows);
-    double start = clock_seconds();
+    int64_t *token = NEWN(tmp, int64_t, o->prompts + 1);
     if (prompt)
         memcpy(token, prompt, (size_t)o->prompts * sizeof *token);
     send_bytes(e, token, o->prompts * (int64_t)sizeof *token);
-    int64_t next = rows_join(e->rows, token, o->prompts, &o->how);
+    rows_join(e->rows, token, o->prompts, &o->how);
     arena_free(tmp);
+}
+
+static void run_prompt(struct engine *e, const struct order *o)
+{
+    int64_t next, row = rows_count(e->rows);
+    double start = clock_seconds();
+    bool joined = rows_go_on(e->rows, o->part, &next);
     if (!e->service)
         return;
     pthread_mutex_lock(&e->service->lock);
+    e->service->counts.prompt_runs++;
     e->service->counts.prompt_seconds += clock_seconds() - start;
-    if (!call_add_token(e->choice[row], next))
-        e->choice[row] = NULL;
+    if (joined) {
+        e->choice[row] = call_add_token(e->joins, next) ? e->joins : NULL;
+        e->joins = NULL;
+    }
     pthread_mutex_unlock(&e->service->lock);
 }
 
@@ -180,8 +225,12 @@ void engine_run(struct comm *comm, struct rows *rows, struct service *service)
         leave_rows(&e, &o);
         if (o.kind == ORDER_END)
             return;
-        if (o.kind == ORDER_JOIN)
+        if (o.drops)
+            rows_drop(rows);
+        if (o.joins)
             join_row(&e, &o, prompt);
+        if (o.kind == ORDER_PROMPT)
+            run_prompt(&e, &o);
         else if (o.kind == ORDER_STEP)
             step_rows(&e);
         if (o.kind == ORDER_IDLE)

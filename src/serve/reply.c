@@ -105,6 +105,7 @@ const char *reply_metrics(struct arena *a, const struct service *s)
     t = put_metric(a, t, "prompt_tokens_total", "counter", "Tokens of prompts.", (double)n->prompt_tokens);
     t = put_metric(a, t, "generated_tokens_total", "counter", "Tokens that were made.", (double)n->made_tokens);
     t = put_metric(a, t, "prompt_seconds_total", "counter", "Time spent on prompts.", n->prompt_seconds);
+    t = put_metric(a, t, "prompt_runs_total", "counter", "Runs of prompts, which may have several.", (double)n->prompt_runs);
     t = put_metric(a, t, "steps_total", "counter", "Steps, each of a token for every row.", (double)n->steps);
     t = put_metric(a, t, "step_seconds_total", "counter", "Time spent on steps.", n->step_seconds);
     t = put_metric(a, t, "first_token_seconds_sum", "counter", "From request to first token.", n->first_seconds);

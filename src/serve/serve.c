@@ -98,6 +98,9 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     const struct limits limits = {vocabulary_of(&stage, use), context_of(&stage, o, use)};
     stage_prepare(a, comm, comm, job, threads, &stage, 0);
     struct rows *rows = rows_new(a, comm, &stage, o->slots ? o->slots : USUAL_SLOTS);
+    bool parts = !rows_alone(rows) && parts_agree(comm, &stage, job, limits.vocabulary, limits.context);
+    if (parts)
+        rows_allow_parts(rows);
     struct service s = {.usual = sampling_agree(a, comm, job)};
     s.vocabulary = limits.vocabulary;
     s.context = limits.context;

@@ -16,6 +16,7 @@ enum {
     SERVE_READ = 64 << 20, /* bytes of one that is too long that are read, so that the client sees the refusal */
     SERVE_WAITING = 256,   /* texts that wait for a row */
     SERVE_SLOTS = 64,      /* rows at most */
+    SERVE_PART = 32,       /* tokens of a prompt that run between two steps of other rows */
     SERVE_CHOICES = 128,   /* texts of one request */
     SERVE_STOPS = 16,      /* stop sequences of one */
     SERVE_IDLE_SECONDS = 30,
@@ -69,7 +70,7 @@ struct call {
 };
 
 struct counts {
-    int64_t requests, refused, prompt_tokens, made_tokens, steps, texts, vanished;
+    int64_t requests, refused, prompt_tokens, made_tokens, prompt_runs, steps, texts, vanished;
     double step_seconds, prompt_seconds, first_seconds;
     int64_t firsts;
 };

@@ -59,8 +59,8 @@ def events(**body):
 
 # ---- cases ----
 
-def same(prompts, texts, most):
-    """Each of many texts at once is what it is alone."""
+def same(prompts, texts, most, runs="whole"):
+    """Each of many texts at once is what it is alone, and prompts run whole, or in parts."""
     with open(prompts) as f:
         prompts = f.read().splitlines()
     with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
@@ -68,6 +68,7 @@ def same(prompts, texts, most):
     with open(texts, "rb") as f:
         wanted = f.read()
     expect("texts", "".join(t + "\n" for t in got).encode(), wanted)
+    expect("prompts that run in parts", metric("prompt_runs_total") > len(prompts), runs == "parts")
 
 
 def seeded(texts):
