@@ -227,7 +227,8 @@ bool path_exists(const char *path);
 bool path_is_folder(const char *path);
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
-const char *path_base(const char *path); /* what follows the last slash */
+const char *path_base(const char *path);     /* what follows the last slash */
+const char *path_last_two(const char *path); /* "llama/model.onnx" */
 bool path_ends(const char *path, const char *end);
 /* Without links; NULL and errno when there is no such file. */
 char *path_real(struct arena *, const char *path);

@@ -41,6 +41,16 @@ const char *path_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
+const char *path_last_two(const char *path)
+{
+    const char *at = path_base(path);
+    while (at > path && at[-1] == '/')
+        at--;
+    while (at > path && at[-1] != '/')
+        at--;
+    return at;
+}
+
 bool path_ends(const char *path, const char *end)
 {
     size_t n = strlen(path), m = strlen(end);

@@ -53,7 +53,7 @@ struct run_options {
     struct train_options train;
     struct serve_options serve;
     struct text_list dim, bind, external_root, eos;
-    struct text_maybe random, stats;
+    struct text_maybe random, stats, bench;
     const char *start, *groups, *top_k, *seed, *port;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
@@ -69,9 +69,10 @@ static void check_calibration(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
     bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given ||
-        o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->groups || job->write_shards ||
-        o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n || job->save_state ||
-        job->load_state || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
+        o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->bench.given || o->groups ||
+        job->write_shards || o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n ||
+        job->save_state || job->load_state || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 || job->atol >= 0 ||
+        job->rel >= 0;
     if (runs)
         fail_usage("--calibrate runs no model: only --local, --threads, --quiet and --verbose go with it");
 }
@@ -105,6 +106,18 @@ static void check_training(const struct run_options *o)
     if (job->train && (job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
         fail_usage(
             "--train takes none of --generate, --prompt, --load-state, --test-data, --check, --output, --random, --dim and --repeat");
+}
+
+/* Its inputs are made up; --dim, --generate and --repeat set sizes. */
+static void check_bench(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    bool other = job->serve || job->train || job->input.text.n || job->test_data || job->check || job->output || o->random.given ||
+        job->prompt.text.n || job->prompt_file || job->save_state || job->load_state || o->groups || o->stats.given || job->profile ||
+        job->trace || job->paths.text.n > 1;
+    if (other)
+        fail_usage("--bench makes up inputs of one graph: it takes none of --serve, --train, --input, --test-data, --check, --output, "
+                   "--random, --prompt, --prompt-file, --save-state, --load-state, --groups, --stats, --profile and --trace");
 }
 
 static void check_serving(const struct run_options *o)
@@ -148,6 +161,8 @@ static void check_options(struct run_options *o)
     if (job->tokenizer && !text && !job->train && !job->serve && !job->load_state)
         fail_usage("--tokenizer is for --prompt, --prompt-file, --load-state, --serve and text for --train");
     check_serving(o);
+    if (o->bench.given)
+        check_bench(o);
     bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1)
         fail_usage("expected a model or folder, found none: --help shows the usage");
@@ -156,10 +171,10 @@ static void check_options(struct run_options *o)
     check_shards(o);
     check_training(o);
     check_states(o);
-    bool decodes = job->generate || job->serve;
-    if (job->generate && compares)
+    bool decodes = (job->generate && !o->bench.given) || job->serve;
+    if (job->generate && compares && !o->bench.given)
         fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
-    if (!decodes && (o->eos.text.n || o->start || job->role.text.n))
+    if (!decodes && (o->eos.text.n || o->start || (job->role.text.n && !o->bench.given)))
         fail_usage("--eos, --start and --role are for --generate");
     if (!decodes && samples(o))
         fail_usage("--temperature, --top-k, --top-p, --min-p and --repetition-penalty are for --generate and --prompt");
@@ -299,6 +314,7 @@ static void add_measure_args(struct arena *a, struct arg_table *t, struct run_op
     const struct arg row[] = {
         ARG_HEADING("Measuring"),
         {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and print the times"},
+        {"bench", 0, ARG_MAYBE, &o->bench, "[=FORM]", "a table of times, of prompts and tokens after them; FORM: md, csv or json"},
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
         {"profile", 0, ARG_FLAG, &o->job.profile, NULL, "print which operators, modules and nodes take the time"},
         {"trace", 0, ARG_TEXT, &o->job.trace, "FILE", "write the times of the last run, all ranks', for Perfetto"},
@@ -382,6 +398,7 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
     job->random = o->random.given;
     job->seed = o->random.text ? (uint64_t)number_read("--random", o->random.text, 0, INT64_MAX) : 0;
     job->stats = o->stats.given;
+    job->bench = o->bench.given ? bench_form_of(o->bench.text) : BENCH_NONE;
     job->stats_path = o->stats.text;
     for (int i = 0; i < o->eos.text.n; i++)
         read_eos(a, job, o->eos.text.at[i]);
@@ -428,6 +445,8 @@ static void rank_main(struct comm *comm, void *data)
 #endif
     else if (job->options->train)
         train_run(a, &replicas, job->options, job->train, threads);
+    else if (job->options->bench)
+        (void)(bench_tokens_run(a, &replicas, job->options, threads) || job_run(a, &replicas, job->options, threads));
     else if (job->options->generate)
         generate_run(a, &replicas, job->options, threads);
     else if (job_run(a, &replicas, job->options, threads))

@@ -42,6 +42,8 @@ int decode_find_input(const struct stage *, enum role);
  * -1: there are none. use: by input. */
 int64_t positions_of_role(const struct stage *, const struct value_use *use, enum role);
 int64_t positions_most(const struct stage *, const struct value_use *use);
+/* How many tokens there are; INT32_MAX: it is not known. */
+int64_t decode_vocabulary(const struct stage *, const struct value_use *use);
 
 /* stage.c: loads the graph of s->path; then, once roles are known, makes stage k ready to run. */
 void stage_load(struct arena *, struct comm *, const struct job_options *, struct stage *s);
@@ -215,6 +217,11 @@ struct history saved_read(struct arena *, struct arena *states, struct comm *all
 
 /* chain.c: fills the state and constants of stage k that are not given, from the stages before it, which have run. */
 void chain_take(struct arena *, struct stage *, int k);
+
+/* bench_tokens.c: measures a graph that decodes text by itself, and prints a table (--bench). Every rank calls it. False: it is no such
+ * graph.
+ */
+bool bench_tokens_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
 /* generate.c: decodes. Every rank calls it; rank 0 prints. */
 void generate_run(struct arena *, const struct replicas *, const struct job_options *, int threads);

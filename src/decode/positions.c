@@ -1,4 +1,4 @@
-/* positions: how many tokens a graph has rows for, in its tables of positions. */
+/* positions: how many tokens a graph has rows for: in its tables of positions, and in its vocabulary. */
 #include "decode/decode.h"
 
 static int64_t lesser(int64_t x, int64_t y)
@@ -20,5 +20,15 @@ int64_t positions_most(const struct stage *s, const struct value_use *use)
     most = lesser(most, positions_of_role(s, use, ROLE_MASK));
     if (by_place && by_place->in[0]->type.rank && dim_is_int(by_place->in[0]->type.dim[0], &rows))
         most = lesser(most, rows);
-    return most;
+    return lesser(most, op_position_rows(s->graph));
+}
+
+int64_t decode_vocabulary(const struct stage *s, const struct value_use *use)
+{
+    const struct type type = roles_type(s->graph, RANK_OUTPUT, s->graph->outputs.at[s->logits]);
+    const struct type *t = &type;
+    int64_t scores, rows = positions_of_role(s, use, ROLE_TOKENS);
+    if (!s->chosen && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &scores) && (rows < 0 || scores < rows))
+        rows = scores;
+    return rows < 0 ? INT32_MAX : rows;
 }

@@ -1,38 +1,41 @@
-/* bench: a model alone: runs it on made-up inputs of the sizes that it was planned for, and prints the times. */
+/* bench: runs a model on made-up inputs of the sizes that it was planned for, and prints the times: of a model alone a line for each
+ * workload, with --bench a table. */
 #include "ir/rank_meta.h"
 #include "job/job.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_RUNS = 10 };
+enum { MOST_RUNS = 10, BENCH_RUNS = 5 };
 
 /* Of the runs at one workload. */
 struct times {
-    int runs;
     double first, least, sum; /* least and sum: of those after the first, if there are more */
+    VEC(double) later;        /* each of these */
 };
 
-/* As many runs as asked for, else up to ten within a second. Rank 0 decides for all. */
+/* As many runs as asked for; of a model alone else up to ten within a second. Rank 0 decides for all. */
 static bool goes_on(struct comm *all, const struct job_options *o, const struct times *t)
 {
-    bool more = o->repeat > 1 ? t->runs < o->repeat : t->runs < MOST_RUNS && t->first + t->sum < 1;
+    bool more = o->bench ? t->later.n < bench_runs(o)
+        : o->repeat > 1  ? t->later.n + 1 < o->repeat
+                         : t->later.n + 1 < MOST_RUNS && t->first + t->sum < 1;
     all->id = 0;
     all->name = "number of runs";
     all->broadcast(all, &more, sizeof more, 0);
     return more;
 }
 
-static struct times time_runs(struct comm *all, struct session *s, const struct job_options *o, const struct tensor *in, struct tensor *out,
-                              bool runs)
+static struct times time_runs(struct arena *a, struct comm *all, struct session *s, const struct job_options *o, const struct tensor *in,
+                              struct tensor *out, bool runs)
 {
-    struct times t = {1, job_timed_run(all, s, in, out, runs), 0, 0};
-    for (session_reset_stats(s); goes_on(all, o, &t); t.runs++) {
+    struct times t = {.first = job_timed_run(all, s, in, out, runs)};
+    for (session_reset_stats(s); goes_on(all, o, &t);) {
         double seconds = job_timed_run(all, s, in, out, runs);
-        t.least = t.runs == 1 || seconds < t.least ? seconds : t.least;
+        t.least = t.later.n == 0 || seconds < t.least ? seconds : t.least;
         t.sum += seconds;
+        VEC_PUSH(a, &t.later, seconds);
     }
-    t.least = t.runs == 1 ? t.first : t.least;
     return t;
 }
 
@@ -46,17 +49,18 @@ static const char *sizes_text(struct arena *a, const struct bindings *sizes)
 
 static void print_times(struct arena *a, const struct bindings *sizes, const struct times *t, int64_t tokens)
 {
-    double each = t->runs > 1 ? t->sum / (t->runs - 1) : t->first;
+    int n = t->later.n;
+    double each = n ? t->sum / n : t->first;
     printf("%s\n  first run %.3f ms", sizes_text(a, sizes), 1e3 * t->first);
-    if (t->runs > 1)
-        printf(", then %.3f ms (least %.3f, %d run%s)", 1e3 * each, 1e3 * t->least, t->runs - 1, t->runs == 2 ? "" : "s");
+    if (n)
+        printf(", then %.3f ms (least %.3f, %d run%s)", 1e3 * each, 1e3 * t->least, n, n == 1 ? "" : "s");
     double rate = (double)(tokens ? tokens : 1) / each;
     printf(": %.*f %s/s\n", rate < 100 ? 1 : 0, rate, tokens ? "tokens" : "runs");
 }
 
 /* One workload; false: the plan has no more. */
 static bool run_workload(struct arena *a, const struct replicas *r, struct session *s, struct graph *g, const struct job_options *o,
-                         int number)
+                         struct bench_table *table, int number)
 {
     struct bindings sizes;
     if (!rank_meta_workload(g, number, &sizes) && number > 1)
@@ -68,20 +72,35 @@ static bool run_workload(struct arena *a, const struct replicas *r, struct sessi
     int64_t tokens = job_count_tokens(a, g, in);
     struct batch_shard rows = replica_shard_batch(r, g, s, in);
     replica_take_rows(a, &rows, g, s, in);
-    struct times t = time_runs(r->all, s, o, in, out, replica_runs(r, &rows));
-    if (r->all->rank == 0)
+    struct times t = time_runs(a, r->all, s, o, in, out, replica_runs(r, &rows));
+    if (o->bench)
+        bench_table_add(table, &(struct bench_test){sizes_text(a, session_bindings(s)), tokens, t.later.n, t.later.at});
+    else if (r->all->rank == 0)
         print_times(a, &sizes, &t, tokens);
     job_tell_times(a, r->all, s, o->paths.text.at[0], o);
     streams_flush();
     return true;
 }
 
-void bench_run(struct arena *a, const struct replicas *r, struct session *s, struct graph *g, const struct job_options *o)
+int64_t bench_runs(const struct job_options *o)
 {
-    if (r->all->rank == 0)
+    return o->repeat > 1 ? o->repeat : BENCH_RUNS;
+}
+
+void bench_warn(const struct comm *all, const struct job_options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (all->rank == 0 && all->local_size > cores)
+        fprintf(o->bench ? stderr : stdout, "%d ranks share %ld cores: they take turns\n", all->local_size, cores);
+}
+
+void bench_run(struct arena *a, const struct replicas *r, struct session *s, struct graph *g, const struct job_options *o, int threads)
+{
+    if (r->all->rank == 0 && !o->bench)
         printf("inputs are made up, because none is given\n");
-    if (r->all->rank == 0 && r->all->local_size > sysconf(_SC_NPROCESSORS_ONLN))
-        printf("%d ranks share %ld cores: they take turns\n", r->all->local_size, sysconf(_SC_NPROCESSORS_ONLN));
-    for (int number = 1; run_workload(a, r, s, g, o, number); number++)
+    bench_warn(r->all, o);
+    struct bench_table *table = o->bench ? bench_table_new(a, r->all, o, threads) : NULL;
+    for (int number = 1; run_workload(a, r, s, g, o, table, number); number++)
         ;
+    bench_table_end(table);
 }

@@ -13,6 +13,9 @@ struct serve_options {
     int64_t port, slots, context;
 };
 
+/* How --bench prints; BENCH_NONE: not given. */
+enum bench_form { BENCH_NONE, BENCH_MD, BENCH_CSV, BENCH_JSON };
+
 struct job_options {
     struct text_list paths;  /* models or folders of rank files; one, except with --generate */
     struct text_list prompt; /* texts to decode after, a row each; from a file: a line each; "-": stdin */
@@ -32,8 +35,9 @@ struct job_options {
     int workload;           /* whose sizes made-up inputs have where none is given, from 1 */
     uint64_t seed;          /* seed of --random */
     const char *stats_path; /* JSON file; NULL: text to stdout */
-    bool profile;           /* print what takes the time */
-    const char *trace;      /* file for the last run's times; NULL: none */
+    enum bench_form bench;
+    bool profile;      /* print what takes the time */
+    const char *trace; /* file for the last run's times; NULL: none */
     const char *output, *test_data, *check, *calibrate;
     double rtol, atol, rel; /* -1: by the types of the graph */
     bool deterministic, verify, write_shards, quiet, serve;
@@ -51,10 +55,30 @@ void job_check_memory(struct comm *all, const struct graph *, const struct job_o
 
 /* bench.c: runs the session on made-up inputs of the size of each workload and prints times. Every rank calls it. */
 struct replicas;
-void bench_run(struct arena *, const struct replicas *, struct session *, struct graph *, const struct job_options *);
+void bench_run(struct arena *, const struct replicas *, struct session *, struct graph *, const struct job_options *, int threads);
+/* Runs of each test of --bench, behind one that does not count. */
+int64_t bench_runs(const struct job_options *);
+/* Prints that more ranks than cores are measured, if they are. */
+void bench_warn(const struct comm *all, const struct job_options *);
+
+/* bench_table.c: the table of --bench. Every rank may call it; rank 0 prints. */
+struct bench_test {
+    const char *name;
+    int64_t tokens; /* of a run; 0: a model without tokens */
+    int runs;
+    const double *seconds; /* of each */
+};
+struct bench_table;
+/* NULL: the usual form. */
+enum bench_form bench_form_of(const char *text);
+struct bench_table *bench_table_new(struct arena *, const struct comm *all, const struct job_options *, int threads);
+void bench_table_add(struct bench_table *, const struct bench_test *);
+void bench_table_end(struct bench_table *);
 
 /* run.c: runs one model or folder, without --generate. Every rank calls it. Returns true on rank 0 if a comparison failed. */
 bool job_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
+/* Sizes that made-up inputs of a graph have, if it was not compiled for any. */
+void job_note_workloads(struct graph *);
 
 /* merge.c: writes the source model of a folder to out, and its external data beside it, with the weights of a checkpoint (NULL: its own). A
  * failure leaves nothing. force: replace files. */

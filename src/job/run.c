@@ -195,7 +195,7 @@ void job_tell_times(struct arena *a, struct comm *all, struct session *s, const 
 }
 
 /* The sizes of made-up inputs of a model that is not compiled: those that a plan would be made for. Rank files say theirs. */
-static void note_workloads(struct graph *g)
+void job_note_workloads(struct graph *g)
 {
     struct options options = {0};
     struct plan plan = {0};
@@ -209,8 +209,8 @@ static void note_workloads(struct graph *g)
 bool job_run(struct arena *a, const struct replicas *t, const struct job_options *o, int threads)
 {
     struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
-    if (o->random || job_gives_nothing(o))
-        note_workloads(g);
+    if (o->random || o->bench || job_gives_nothing(o))
+        job_note_workloads(g);
     job_fuse(g, t->process_group, o);
     job_check_memory(t->all, g, o);
     struct session *s = session_new(g, t->process_group,
@@ -219,8 +219,8 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
                                                              .deterministic = o->deterministic,
                                                              .force = o->force,
                                                              .profile = o->profile || o->trace});
-    if (job_gives_nothing(o) && g->inputs.n && !o->output && !o->check) {
-        bench_run(a, t, s, g, o);
+    if (o->bench || (job_gives_nothing(o) && g->inputs.n && !o->output && !o->check)) {
+        bench_run(a, t, s, g, o, threads);
         session_free(s);
         return false;
     }

@@ -8,16 +8,6 @@ enum { USUAL_PORT = 8080, USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
 /* ---- what the model takes ---- */
 
 /* Token ids are below this. */
-static int64_t vocabulary_of(const struct stage *s, const struct value_use *use)
-{
-    const struct type type = roles_type(s->graph, RANK_OUTPUT, s->graph->outputs.at[s->logits]);
-    const struct type *t = &type;
-    int64_t scores, rows = positions_of_role(s, use, ROLE_TOKENS);
-    if (!s->chosen && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &scores) && (rows < 0 || scores < rows))
-        rows = scores;
-    return rows < 0 ? INT32_MAX : rows;
-}
-
 static int64_t context_of(const struct stage *s, const struct serve_options *o, const struct value_use *use)
 {
     int64_t most = positions_most(s, use);
@@ -95,7 +85,7 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     stage_load(a, comm, job, &stage);
     roles_find(a, comm, &stage, 1, job);
     const struct value_use *use = job_value_uses(a, stage.graph);
-    const struct limits limits = {vocabulary_of(&stage, use), context_of(&stage, o, use)};
+    const struct limits limits = {decode_vocabulary(&stage, use), context_of(&stage, o, use)};
     stage_prepare(a, comm, comm, job, threads, &stage, 0);
     struct rows *rows = rows_new(a, comm, &stage, o->slots ? o->slots : USUAL_SLOTS);
     bool parts = !rows_alone(rows) && parts_agree(comm, &stage, job, limits.vocabulary, limits.context);

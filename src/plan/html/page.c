@@ -11,17 +11,6 @@ static void put_lines(const struct html_page *p, const char *const *line)
         fputs(*line, p->f);
 }
 
-/* "llama/model.onnx". */
-static const char *last_parts(const char *path)
-{
-    const char *at = path_base(path);
-    while (at > path && at[-1] == '/')
-        at--;
-    while (at > path && at[-1] != '/')
-        at--;
-    return at;
-}
-
 static void begin_page(const struct html_page *p, const char *title)
 {
     fputs("<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n", p->f);
@@ -32,7 +21,7 @@ static void begin_page(const struct html_page *p, const char *title)
     for (int w = 0; w < p->loads && p->loads > 1; w++)
         fprintf(p->f, "#w%d:checked~main .w:not(.w%d){display:none}\n", w, w);
     fputs("</style>\n<header><h1>", p->f);
-    html_text(p, last_parts(p->options->model));
+    html_text(p, path_last_two(p->options->model));
     fprintf(p->f, " <small>on %d rank%s</small></h1><p>", p->g->ranks, p->g->ranks == 1 ? "" : "s");
     html_text(p, p->options->model);
     fputs("; machine ", p->f);

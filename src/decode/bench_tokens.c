@@ -1,0 +1,160 @@
+/* bench_tokens: --bench of a graph that decodes text: prompts of random tokens, and the tokens behind them, which are decoded as
+ * --generate does. */
+#include "decode/decode.h"
+
+#include <string.h>
+
+enum { USUAL_PROMPT = 512, USUAL_STEPS = 32 };
+
+/* Every state is what the run before left, and grows; some input are tokens. */
+static bool decodes(struct arena *a, const struct graph *g)
+{
+    const struct rank_meta *m = g->rank_meta;
+    int n = m ? m->nstate : g->states.n;
+    for (int i = 0; m && i < n; i++)
+        if (!*m->state[i].past || !*m->state[i].present || m->state[i].dim < 0)
+            return false;
+    for (int i = 0; !m && i < n; i++)
+        if (!g->states.at[i].past || !g->states.at[i].present || g->states.at[i].dim < 0)
+            return false;
+    return n > 0 && op_tokens_input(job_value_uses(a, g), g->inputs.n) >= 0;
+}
+
+/* Tokens are rows, and nothing else must be given. */
+static bool feeds_itself(const struct stage *s)
+{
+    int i = decode_find_input(s, ROLE_TOKENS);
+    return i >= 0 && s->graph->inputs.at[i]->type.rank == 2 && decode_find_input(s, ROLE_CONSTANT) < 0 && s->logits >= 0;
+}
+
+/* The symbol of a dimension of the tokens; NULL: its size is fixed. */
+static const char *symbol_of(const struct type *t, int dim)
+{
+    return t->dim[dim]->kind == DIM_SYM ? t->dim[dim]->name : NULL;
+}
+
+/* The size of a dimension of the tokens: fixed, given, or that of the first workload. */
+static int64_t planned(const struct stage *s, const struct job_options *o, const struct type *t, int dim, int64_t usual)
+{
+    const char *symbol = symbol_of(t, dim);
+    struct bindings first = {0};
+    int64_t size = usual;
+    if (!symbol)
+        return dim_is_int(t->dim[dim], &size) ? size : usual;
+    const int64_t *at = bindings_get(&o->dims, symbol);
+    if (!at && rank_meta_workload(s->graph, 1, &first))
+        at = bindings_get(&first, symbol);
+    return at ? *at : usual;
+}
+
+static void check_names(const struct job_options *o, const char *rows, const char *prompt)
+{
+    for (int i = 0; i < o->dims.list.n; i++) {
+        const char *name = o->dims.list.at[i].name;
+        if ((!rows || strcmp(name, rows)) && (!prompt || strcmp(name, prompt)))
+            fail_usage("--dim names '%s', and the prompts of --bench have %s%s%s", name, rows ? rows : "no size to choose",
+                       prompt ? " and " : "", prompt ? prompt : "");
+        if (o->dims.list.at[i].value < 1)
+            fail_usage("--dim: %s is %lld, expected at least 1", name, (long long)o->dims.list.at[i].value);
+    }
+}
+
+struct sizes {
+    int64_t rows, prompt, steps;
+};
+
+static struct sizes find_sizes(const struct stage *s, const struct job_options *o, int64_t positions)
+{
+    const struct type t = roles_type(s->graph, RANK_INPUT, s->graph->inputs.at[decode_find_input(s, ROLE_TOKENS)]);
+    int64_t tokens;
+    check_names(o, symbol_of(&t, 0), symbol_of(&t, 1));
+    struct sizes n = {planned(s, o, &t, 0, 1), planned(s, o, &t, 1, USUAL_PROMPT), o->generate ? o->generate : USUAL_STEPS};
+    if (positions > 0 && n.steps >= positions)
+        fail_usage("--generate is %lld, and %s has positions for %lld tokens", (long long)n.steps, s->path, (long long)positions);
+    if (positions > 0 && n.prompt + n.steps > positions)
+        n.prompt = positions - n.steps;
+    if (!i64_mul(n.rows, n.prompt, &tokens) || tokens > INT32_MAX)
+        fail_usage("--dim: %lld prompts of %lld tokens are too many", (long long)n.rows, (long long)n.prompt);
+    return n;
+}
+
+static double since(struct comm *all, double *at)
+{
+    all->barrier(all);
+    double now = clock_seconds(), seconds = now - *at;
+    *at = now;
+    return seconds;
+}
+
+/* All rows' prompts, then their further tokens: seconds of both. */
+static void run_once(struct comm *all, struct rows *rows, const struct sizes *n, const int64_t *prompt, int64_t *next, double seconds[2])
+{
+    const struct row_sampling best = {.of = {.top_p = 1, .penalty = 1}};
+    double at = 0;
+    (void)since(all, &at);
+    for (int64_t b = 0; b < n->rows; b++)
+        (void)rows_join(rows, prompt + b * n->prompt, n->prompt, &best);
+    seconds[0] = since(all, &at);
+    for (int64_t i = 0; i < n->steps; i++)
+        rows_step(rows, next);
+    seconds[1] = since(all, &at);
+    while (rows_count(rows))
+        rows_leave(rows, rows_count(rows) - 1);
+}
+
+/* The same ones on every rank. */
+static int64_t *random_tokens(struct arena *a, int64_t n, int64_t vocabulary)
+{
+    int64_t *token = NEWN(a, int64_t, n);
+    for (int64_t i = 0; i < n; i++)
+        token[i] = (int64_t)(splitmix((uint64_t)i * SPLITMIX_STEP) % (uint64_t)vocabulary);
+    return token;
+}
+
+static void measure(struct arena *a, struct comm *all, struct rows *rows, const struct sizes *n, int64_t vocabulary,
+                    const struct job_options *o, int threads)
+{
+    int64_t runs = bench_runs(o), tokens = n->rows * n->prompt;
+    int64_t *prompt = random_tokens(a, tokens, vocabulary), *next = NEWN(a, int64_t, n->rows);
+    double *seconds[2] = {NEWN(a, double, runs), NEWN(a, double, runs)}, of[2];
+    const char *many = n->rows > 1 ? arena_printf(a, "%lld x ", (long long)n->rows) : "";
+    struct bench_table *table = bench_table_new(a, all, o, threads);
+    run_once(all, rows, n, prompt, next, of); /* reads and packs weights */
+    for (int64_t i = 0; i < runs; i++) {
+        run_once(all, rows, n, prompt, next, of);
+        seconds[0][i] = of[0];
+        seconds[1][i] = of[1];
+    }
+    bench_table_add(table, &(struct bench_test){arena_printf(a, "%spp%lld", many, (long long)n->prompt), tokens, (int)runs, seconds[0]});
+    bench_table_add(table,
+                    &(struct bench_test){arena_printf(a, "%stg%lld @ d%lld", many, (long long)n->steps, (long long)n->prompt),
+                                         n->rows * n->steps, (int)runs, seconds[1]});
+    bench_table_end(table);
+}
+
+bool bench_tokens_run(struct arena *a, const struct replicas *replicas, const struct job_options *given, int threads)
+{
+    struct job_options own = *given;
+    struct comm *all = replicas->all;
+    struct stage s = {.path = given->paths.text.at[0], .number = 1};
+    own.generate = own.generate ? own.generate : USUAL_STEPS;
+    stage_load(a, all, &own, &s);
+    if (!decodes(a, s.graph))
+        return false;
+    roles_find(a, all, &s, 1, &own);
+    if (!feeds_itself(&s))
+        return false;
+    job_note_workloads(s.graph);
+    const struct value_use *use = job_value_uses(a, s.graph);
+    const struct sizes n = find_sizes(&s, given, positions_most(&s, use));
+    int64_t vocabulary = decode_vocabulary(&s, use);
+    stage_prepare(a, all, all, &own, threads, &s, 0);
+    struct rows *rows = rows_new(a, all, &s, n.rows);
+    if (n.rows > 1 && rows_alone(rows))
+        fail_usage("--dim: %lld rows can't run together in %s: %s", (long long)n.rows, s.path, rows_alone(rows));
+    bench_warn(all, &own);
+    measure(a, all, rows, &n, vocabulary, &own, threads);
+    rows_free(rows);
+    session_free(s.session);
+    return true;
+}
