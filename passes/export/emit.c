@@ -251,7 +251,7 @@ void pass_emit(struct compile *c)
     struct manifest *m = new_manifest(c);
     manifest_wrote(m, "plan.json", out_write_text(path_join(c->arena, dir, "plan.json"), json));
     manifest_wrote(m, "model.onnx", save_source(c, path_join(c->arena, dir, "model.onnx")));
-    folder_copy_texts(c->arena, c->model_path, dir);
+    (void)folder_copy_texts(c->arena, c->model_path, dir);
     save_ranks(c, dir, m);
     out_write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(m));
     map_check_unchanged();

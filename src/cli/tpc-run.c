@@ -92,15 +92,17 @@ static void check_shards(const struct run_options *o)
 static bool trains(const struct train_options *t)
 {
     return t->data || t->batch || t->sequence || t->accumulate || t->steps || t->lr >= 0 || t->optimizer || t->save || t->save_every ||
-        t->resume || t->log;
+        t->resume || t->log || t->validate.text.n || t->validate_every;
 }
 
 static void check_training(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
     if (!job->train && trains(&o->train))
-        fail_usage("--data, --batch, --sequence, --accumulate, --steps, --lr, --optimizer, --save, --save-every, --resume and --log "
-                   "are for --train");
+        fail_usage("--data, --batch, --sequence, --accumulate, --steps, --lr, --optimizer, --save, --save-every, --resume, --validate, "
+                   "--validate-every and --log are for --train");
+    if (o->train.validate_every && !o->train.validate.text.n)
+        fail_usage("--validate-every is given without --validate");
     if (job->train && o->groups && strchr(o->groups, ':'))
         fail_usage("--groups is '%s': --train deals out rows of the data, and takes a number of replicas alone", o->groups);
     if (job->train && (job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
@@ -304,6 +306,8 @@ static void add_train_args(struct arena *a, struct arg_table *t, struct run_opti
         {"save", 0, ARG_TEXT, &o->train.save, "FILE", "with --train: write checkpoints (safetensors)"},
         {"save-every", 0, ARG_INT, &o->train.save_every, "N", "with --train: steps between checkpoints (default: 100)"},
         {"resume", 0, ARG_TEXT, &o->train.resume, "FILE", "with --train: go on from a checkpoint, on any number of ranks"},
+        {"validate", 0, ARG_LIST, &o->train.validate, "FILE", "with --train: the loss of this file, too (NAME=FILE: samples; repeatable)"},
+        {"validate-every", 0, ARG_INT, &o->train.validate_every, "N", "with --train: steps between validations (default: 100)"},
         {"log", 0, ARG_TEXT, &o->train.log, "FILE", "with --train: write a CSV line per step"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);

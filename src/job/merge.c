@@ -317,6 +317,19 @@ static int64_t total_bytes(const struct folder *f)
     return total;
 }
 
+static void tell_written(struct merge_job *m)
+{
+    struct text_list texts = folder_copy_texts(m->arena, path_join(m->arena, m->folder->dir, "model.onnx"), path_dir(m->arena, m->out));
+    if (diag_is_quiet())
+        return;
+    printf("wrote %s", m->out);
+    for (int i = 1; i < m->targets.n; i++)
+        printf(", %s", m->targets.at[i].path);
+    for (int i = 0; i < texts.text.n; i++)
+        printf(", %s", texts.text.at[i]);
+    printf("\n");
+}
+
 void job_merge(struct arena *a, const char *dir, const char *weights, const char *out, bool force)
 {
     struct merge_job m = {.arena = a, .out = out, .force = force};
@@ -336,4 +349,5 @@ void job_merge(struct arena *a, const char *dir, const char *weights, const char
         replace_weights(&m, from);
     rename_all(&m);
     diag_forget(remove_parts, &m);
+    tell_written(&m);
 }

@@ -26,6 +26,7 @@ struct batches {
     struct fed *fed;
     struct token_file tokens; /* path NULL: none */
     int64_t samples;          /* to draw from: windows, rows or samples */
+    bool in_order;            /* they are not drawn; windows do not overlap */
 };
 
 /* ---- what feeds an input --------------------------------------------------------------------------------------------------------------
@@ -103,15 +104,17 @@ static void check_fed(const struct batches *b)
 /* ---- how much there is to draw from -----------------------------------------------------------------------------------------------------
  */
 
-static bool is_text(const char *path)
+/* Where windows may begin. */
+static int64_t windows(const struct batches *b, int64_t sequence)
 {
-    size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".txt") == 0;
+    if (b->tokens.samples != 1)
+        return b->tokens.samples;
+    return b->in_order ? (b->tokens.row - 1) / sequence : b->tokens.row - sequence;
 }
 
 static void take_tokens(struct batches *b, const char *path, const struct job_options *job, struct settings *s)
 {
-    b->tokens = is_text(path) ? text_tokens(b->arena, path, b->path, job->tokenizer) : data_open(path);
+    b->tokens = data_is_text(path) ? text_tokens(b->arena, path, b->path, job->tokenizer) : data_open(path);
     bool stream = b->tokens.samples == 1;
     if (!s->sequence && stream)
         fail_usage("--data needs --sequence: how many tokens are a row?");
@@ -120,24 +123,25 @@ static void take_tokens(struct batches *b, const char *path, const struct job_op
     if (s->sequence < 1 || s->sequence >= b->tokens.row)
         fail("%s: has rows of %lld tokens, expected more than --sequence %lld: labels are the tokens one place on", path,
              (long long)b->tokens.row, (long long)s->sequence);
-    int64_t n = stream ? b->tokens.row - s->sequence : b->tokens.samples;
+    int64_t n = windows(b, s->sequence);
     if (b->samples && b->samples != n)
         fail("%s: has %lld samples, expected %lld as --input has", path, (long long)n, (long long)b->samples);
     b->samples = n;
 }
 
 struct batches *batch_new(struct arena *a, const struct graph *g, const struct session *s, const struct job_options *job,
-                          const struct train_options *o, struct settings *settings)
+                          const struct batch_source *from, struct settings *settings)
 {
     struct batches *b = NEW(a, struct batches);
-    *b = (struct batches){.arena = a, .settings = settings, .path = job->paths.text.at[0], .n = g->inputs.n - g->trained.n};
+    *b = (struct batches){
+        .arena = a, .settings = settings, .path = job->paths.text.at[0], .n = g->inputs.n - g->trained.n, .in_order = from->in_order};
     b->fed = NEWN(a, struct fed, b->n);
     for (int i = 0; i < b->n; i++)
         b->fed[i] = (struct fed){.name = g->inputs.at[i]->name, .type = session_input_type(s, i), .rows = -1};
-    for (int i = 0; i < job->input.text.n; i++)
-        take_samples(b, g, job->input.text.at[i]);
-    if (o->data) {
-        take_tokens(b, o->data, job, settings);
+    for (int i = 0; i < from->input.text.n; i++)
+        take_samples(b, g, from->input.text.at[i]);
+    if (from->data) {
+        take_tokens(b, from->data, job, settings);
         feed_tokens(b, g);
     }
     check_fed(b);
@@ -196,7 +200,7 @@ static void give_room(struct batches *b, struct fed *f, struct tensor *to)
 
 static void fill_windows(struct batches *b, struct fed *f, const int64_t *drawn, int64_t rows, struct tensor *to)
 {
-    int64_t columns = b->settings->sequence, step = b->tokens.samples == 1 ? 1 : b->tokens.row;
+    int64_t columns = b->settings->sequence, step = b->tokens.samples != 1 ? b->tokens.row : b->in_order ? columns : 1;
     size_window(b, f, rows, to);
     give_room(b, f, to);
     int64_t n = tensor_elements(to);
@@ -214,12 +218,17 @@ static void fill_samples(struct batches *b, struct fed *f, const int64_t *drawn,
         memcpy((char *)to->data + (size_t)r * bytes, (const char *)f->samples.data + (size_t)drawn[r] * bytes, bytes);
 }
 
+int64_t batch_samples(const struct batches *b)
+{
+    return b->samples;
+}
+
 void batch_fill(struct batches *b, int64_t step, struct batch_range rows, struct tensor *in)
 {
     struct arena *tmp = arena_new();
     int64_t *drawn = NEWN(tmp, int64_t, rows.count);
     for (int64_t r = 0; r < rows.count; r++)
-        drawn[r] = data_draw(b->settings->seed, step * b->settings->batch + rows.from + r, b->samples);
+        drawn[r] = b->in_order ? rows.from + r : data_draw(b->settings->seed, step * b->settings->batch + rows.from + r, b->samples);
     for (int i = 0; i < b->n; i++)
         if (b->fed[i].feed == FEED_SAMPLES)
             fill_samples(b, &b->fed[i], drawn, rows.count, &in[i]);

@@ -64,3 +64,9 @@ int64_t data_draw(int64_t seed, int64_t number, int64_t n)
     uint64_t own = splitmix((uint64_t)seed - SPLITMIX_STEP); /* as seeds next to each other begin far apart */
     return (int64_t)(splitmix(own + (uint64_t)number * SPLITMIX_STEP) % (uint64_t)n);
 }
+
+bool data_is_text(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".txt") == 0;
+}

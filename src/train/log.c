@@ -8,7 +8,7 @@ struct train_log {
     const char *path;
     FILE *file;
 };
-static const char head[] = "step,loss,lr,grad_norm,tokens,seconds\n";
+static const char head[] = "step,loss,lr,grad_norm,tokens,seconds,validation\n";
 
 static _Noreturn void cannot(const char *path)
 {
@@ -48,12 +48,18 @@ struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
 
 void log_step(struct train_log *l, const struct step_report *r)
 {
+    char validation[64] = "", words[64] = "";
+    if (r->validation >= 0) {
+        snprintf(validation, sizeof validation, "%.7g", r->validation);
+        snprintf(words, sizeof words, ", validation %.4f", r->validation);
+    }
     if (!diag_is_quiet())
-        printf("step %lld/%lld: loss %.4f, lr %.3g, norm %.3f, %.0f ms, %.0f tokens/s\n", (long long)r->step, (long long)r->steps, r->loss,
-               r->rate, r->norm, 1000 * r->seconds, r->labels / r->seconds);
+        printf("step %lld/%lld: loss %.4f%s, lr %.3g, norm %.3f, %.0f ms, %.0f tokens/s\n", (long long)r->step, (long long)r->steps,
+               r->loss, words, r->rate, r->norm, 1000 * r->seconds, r->labels / r->seconds);
     streams_flush();
     if (l->file &&
-        (fprintf(l->file, "%lld,%.7g,%.6g,%.6g,%.0f,%.4f\n", (long long)r->step, r->loss, r->rate, r->norm, r->labels, r->seconds) < 0 ||
+        (fprintf(l->file, "%lld,%.7g,%.6g,%.6g,%.0f,%.4f,%s\n", (long long)r->step, r->loss, r->rate, r->norm, r->labels, r->seconds,
+                 validation) < 0 ||
          fflush(l->file) != 0))
         cannot(l->path);
 }

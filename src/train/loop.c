@@ -18,7 +18,8 @@ struct training {
     struct parameters parameters;
     struct batches *batches;
     struct kenv *env;
-    struct train_log *log; /* rank 0 */
+    struct validation *validation; /* NULL: none is asked for */
+    struct train_log *log;         /* rank 0 */
     struct tensor *in, *out;
     int loss_sum, loss_count; /* outputs */
     const char *save;         /* NULL: no checkpoints */
@@ -26,11 +27,6 @@ struct training {
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------------------
  */
-
-/* Of all rows of a step; the request to end is that of any rank. */
-struct step_sums {
-    double loss, count, ends;
-};
 
 static struct step_sums run_rows(struct training *t, int64_t step)
 {
@@ -49,8 +45,7 @@ static struct step_sums run_rows(struct training *t, int64_t step)
     return sums;
 }
 
-/* Ranks of one replica have the same loss: it counts once. */
-static struct step_sums join_sums(const struct replicas *r, struct step_sums own)
+struct step_sums train_sums_join(const struct replicas *r, struct step_sums own)
 {
     bool counts = r->process_group->rank == 0;
     double mine[] = {counts ? own.loss : 0, counts ? own.count : 0, signal_asked()}, all[3];
@@ -72,6 +67,11 @@ static void join_gradients(const struct replicas *r, const struct parameters *p)
     r->across->reduce_scatter(r->across, p->gradient + p->own.from, p->own.to - p->own.from, DT_F32, RED_SUM);
 }
 
+static const char *number_text(struct arena *a, double x)
+{
+    return isnan(x) ? "not a number" : isinf(x) ? "infinite" : arena_printf(a, "%g", x);
+}
+
 static void update(struct training *t, int64_t step, double count, struct step_report *report)
 {
     const struct settings *s = &t->settings;
@@ -79,8 +79,8 @@ static void update(struct training *t, int64_t step, double count, struct step_r
     report->norm = norm;
     report->rate = schedule_rate(s, step);
     if (!isfinite(norm) || !isfinite(report->loss))
-        fail("step %lld: the loss is %g and the norm of its gradient %g: weights stay as in the last checkpoint; a lower --lr may help",
-             (long long)step + 1, report->loss, norm);
+        fail("step %lld: the loss is %s and the norm of its gradient %s: weights stay as in the last checkpoint; a lower --lr may help",
+             (long long)step + 1, number_text(t->arena, report->loss), number_text(t->arena, norm));
     if (s->clip > 0 && norm > s->clip)
         scale *= s->clip / (norm + 1e-6);
     optimizer_step(&t->parameters, s, report->rate, scale, step, t->env);
@@ -101,12 +101,14 @@ static void tell_mixing(const struct training *t)
 static bool train_step(struct training *t, int64_t step)
 {
     double start = clock_seconds();
-    struct step_sums sums = join_sums(t->replicas, run_rows(t, step));
-    struct step_report r = {.step = step + 1, .steps = t->settings.steps, .labels = sums.count};
+    struct step_sums sums = train_sums_join(t->replicas, run_rows(t, step));
+    struct step_report r = {.step = step + 1, .steps = t->settings.steps, .labels = sums.count, .validation = -1};
     r.loss = sums.count > 0 ? sums.loss / sums.count : 0;
     join_gradients(t->replicas, &t->parameters);
     update(t, step, sums.count, &r);
     r.seconds = clock_seconds() - start;
+    if (t->validation && (r.step % t->settings.validate_every == 0 || r.step == r.steps || sums.ends > 0))
+        r.validation = validate_loss(t->validation, &t->parameters);
     if (t->replicas->all->rank == 0)
         log_step(t->log, &r);
     return sums.ends > 0;
@@ -135,7 +137,8 @@ static void start(struct training *t, const struct job_options *job, const struc
     struct graph *g = t->graph;
     t->loss_sum = output_named(g, "loss_sum");
     t->loss_count = output_named(g, "loss_count");
-    t->batches = batch_new(t->arena, g, t->session, job, o, &t->settings);
+    struct batch_source from = {.data = o->data, .input = job->input};
+    t->batches = batch_new(t->arena, g, t->session, job, &from, &t->settings);
     t->parameters = parameters_new(t->arena, t->replicas, g, t->session);
     t->in = NEWN(t->arena, struct tensor, g->inputs.n);
     t->out = NEWN(t->arena, struct tensor, g->outputs.n);
@@ -167,8 +170,10 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     struct training t = {.arena = a, .replicas = r, .env = kenv_new(threads, false), .save = o->save ? o->save : o->resume};
     struct checkpoint *from = checkpoint_open(a, o->resume);
     t.settings = settings_of(a, o, checkpoint_text, from);
+    settings_check(a, &t.settings, o, job->input.text.n > 0);
     check_rows(&t.settings, r);
     t.graph = job_load(a, r->process_group, job->paths.text.at[0], job);
+    struct graph *unfused = o->validate.text.n ? graph_copy(a, t.graph) : NULL;
     job_fuse(t.graph, r->process_group, job);
     job_check_memory(r->all, t.graph, job);
     t.session = session_new(t.graph, r->process_group,
@@ -179,6 +184,8 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
                                                      .gradients = t.settings.accumulate > 1 ? GRADIENTS_ADD : GRADIENTS_LEAVE,
                                                      .profile = job->profile});
     start(&t, job, o);
+    if (unfused)
+        t.validation = validate_new(a, r, job, o, &t.settings, unfused, t.session, threads);
     int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
     if (done >= t.settings.steps)
         fail_usage("--steps is %lld, and %s has done %lld", (long long)t.settings.steps, o->resume, (long long)done);
@@ -198,5 +205,6 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
         profile_print(a, t.session, job->paths.text.at[0]);
     r->all->barrier(r->all);
     kenv_free(t.env);
+    validate_free(t.validation);
     session_free(t.session);
 }

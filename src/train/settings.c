@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 8, SAVE_EVERY = 100, RISE_PART = 50 };
+enum { BATCH = 8, SAVE_EVERY = 100, VALIDATE_EVERY = 100, RISE_PART = 50 };
 static const double usual_rate = 3e-4;
 
 /* ---- --optimizer NAME,KEY=X,... ------------------------------------------------------------------------------------------------------ */
@@ -82,15 +82,37 @@ struct settings settings_of(struct arena *a, const struct train_options *o, cons
     s.steps = whole_number(o->steps ? o->steps : -1, saved(data, "steps"), 0);
     s.accumulate = o->accumulate ? o->accumulate : 1;
     s.save_every = o->save_every ? o->save_every : SAVE_EVERY;
+    s.validate_every = o->validate_every ? o->validate_every : VALIDATE_EVERY;
     s.seed = whole_number(o->seed, saved(data, "seed"), 0);
     s.lr = o->lr >= 0 ? o->lr : lr ? strtod(lr, NULL) : usual_rate;
     s.text = o->optimizer ? o->optimizer : text ? text : "adamw";
     take_optimizer(a, &s);
-    if (!s.steps)
-        fail_usage("--train needs --steps: how many steps?");
     if (s.warmup < 0)
         s.warmup = (double)(s.steps / RISE_PART);
     return s;
+}
+
+/* Tokens without rows, which only --sequence gives. */
+static bool is_stream(const char *path)
+{
+    return data_is_text(path) || data_open(path).samples == 1;
+}
+
+void settings_check(struct arena *a, const struct settings *s, const struct train_options *o, bool samples)
+{
+    const char *lacks[3];
+    int n = 0;
+    if (!s->steps)
+        lacks[n++] = "--steps N, how many steps";
+    if (!o->data && !samples)
+        lacks[n++] = "--data FILE, text or tokens to learn from, or --input NAME=FILE.npy";
+    if (!s->sequence && !samples && (!o->data || is_stream(o->data)))
+        lacks[n++] = "--sequence N, how many tokens a row has";
+    const char *text = n ? lacks[0] : "";
+    for (int i = 1; i < n; i++)
+        text = arena_printf(a, "%s; %s", text, lacks[i]);
+    if (n)
+        fail_usage("--train needs %s", text);
 }
 
 void settings_texts(struct arena *a, const struct settings *s, struct named_text to[SETTINGS_TEXTS])

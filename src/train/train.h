@@ -9,7 +9,8 @@
 /* The options as given; 0, -1 (of lr and seed) and NULL: not given. */
 struct train_options {
     const char *data, *save, *resume, *log, *optimizer;
-    int64_t batch, sequence, steps, accumulate, save_every, seed;
+    struct text_list validate;
+    int64_t batch, sequence, steps, accumulate, save_every, validate_every, seed;
     double lr;
 };
 
@@ -19,14 +20,16 @@ void train_run(struct arena *, const struct replicas *, const struct job_options
 /* ---- settings.c: what a run does, from options, a checkpoint and defaults --------------------------------------------------------- */
 enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_SGD };
 struct settings {
-    int64_t batch, sequence, steps, accumulate, save_every, seed; /* sequence 0: as the data have it */
-    const char *text;                                             /* of --optimizer */
+    int64_t batch, sequence, steps, accumulate, save_every, validate_every, seed; /* sequence 0: as the data have it */
+    const char *text;                                                             /* of --optimizer */
     enum optimizer optimizer;
     double lr, beta1, beta2, eps, decay, momentum;
     double clip, warmup, floor; /* clip 0: none; warmup: steps; floor: the last learning rate, as a part of lr */
 };
 /* Of the options; then of what a checkpoint says (key and text, NULL: nothing); then defaults. A bad text is wrong usage. */
 struct settings settings_of(struct arena *, const struct train_options *, const char *(*saved)(void *, const char *key), void *data);
+/* What must be given and is not is wrong usage, all of it at once. samples: there are some of --input. */
+void settings_check(struct arena *, const struct settings *, const struct train_options *, bool samples);
 enum { SETTINGS_TEXTS = 6 };
 /* What a checkpoint keeps of them. */
 void settings_texts(struct arena *, const struct settings *, struct named_text[SETTINGS_TEXTS]);
@@ -81,6 +84,7 @@ struct token_file {
     int64_t samples, row; /* rows of so many tokens; samples 1: one stream */
 };
 struct token_file data_open(const char *path);
+bool data_is_text(const char *path); /* by its name */
 /* text.c: of a file of text. tokenizer NULL: the one in the folder. */
 struct token_file text_tokens(struct arena *, const char *path, const char *folder, const char *tokenizer);
 /* Token i of the file; what is negative is padding. */
@@ -90,11 +94,34 @@ int64_t data_draw(int64_t seed, int64_t number, int64_t n);
 
 /* ---- batch.c: the inputs of a microbatch ---------------------------------------------------------------------------------------- */
 struct batches;
-/* Finds what each input is fed. An input that nothing feeds is wrong usage. Completes settings->sequence. */
+struct batch_source {
+    const char *data;       /* a file of tokens; NULL: none */
+    struct text_list input; /* NAME=FILE of samples */
+    bool in_order;          /* rows are not drawn by chance but numbered */
+};
+/* Finds what each input is fed. An input that nothing feeds is wrong usage. Completes settings->sequence. The settings are kept. */
 struct batches *batch_new(struct arena *, const struct graph *, const struct session *, const struct job_options *,
-                          const struct train_options *, struct settings *);
+                          const struct batch_source *, struct settings *);
+/* How many rows there are to draw from. */
+int64_t batch_samples(const struct batches *);
 /* Rows of the step, into the inputs of the graph; they are valid until the next call. */
 void batch_fill(struct batches *, int64_t step, struct batch_range rows, struct tensor *in);
+
+/* ---- validate.c: the loss of a file that is not trained on ---------------------------------------------------------------------- */
+/* Of all rows of a step; the request to end is that of any rank. */
+struct step_sums {
+    double loss, count, ends;
+};
+/* loop.c: of all replicas. Ranks of one replica have the same loss: it counts once. */
+struct step_sums train_sums_join(const struct replicas *, struct step_sums own);
+
+struct validation;
+/* step: the graph that trains, before it is fused, and a session of it, which tells types. */
+struct validation *validate_new(struct arena *, const struct replicas *, const struct job_options *, const struct train_options *,
+                                const struct settings *, const struct graph *step, const struct session *trains, int threads);
+/* The mean over all labels. Every rank calls it. */
+double validate_loss(struct validation *, const struct parameters *);
+void validate_free(struct validation *); /* also NULL */
 
 /* ---- checkpoint.c: weights and moments as whole tensors in one file that appears complete or not at all ------------------------- */
 struct checkpoint;
@@ -115,6 +142,7 @@ void checkpoint_save(const char *path, const struct replicas *, struct session *
 struct step_report {
     int64_t step, steps; /* from 1 */
     double loss, rate, norm, labels, seconds;
+    double validation; /* a loss; below 0: there is none after this step */
 };
 struct train_log;
 /* path NULL: no file. goes_on: lines up to that step stay. */

@@ -41,10 +41,10 @@ void folder_check(const char *out, bool force);
 struct folder_part *folder_begin(struct arena *, const char *out);
 void folder_commit(struct arena *, struct folder_part *);
 
-/* texts.c: tokenizer.json and the like. Copies those that lie beside the model into dir. */
+/* texts.c: tokenizer.json and the like. Copies those that lie beside the model into dir, unless they are there; returns their paths. */
 enum { FOLDER_TEXTS = 5 };
 extern const char *const folder_texts[FOLDER_TEXTS];
-void folder_copy_texts(struct arena *, const char *model, const char *dir);
+struct text_list folder_copy_texts(struct arena *, const char *model, const char *dir);
 
 /* written.c, abandoned.c: what may be removed, and what killed writers left. Folders are descriptors. */
 #define FOLDER_BESIDE ".part-"       /* then the number of the process that writes the folder */

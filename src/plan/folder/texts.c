@@ -18,17 +18,21 @@ static const char *find_text(struct arena *a, const char *model, const char *nam
     return path_exists(path) ? path : NULL;
 }
 
-void folder_copy_texts(struct arena *a, const char *model, const char *dir)
+struct text_list folder_copy_texts(struct arena *a, const char *model, const char *dir)
 {
+    struct text_list made = {{NULL, 0, 0}};
     for (int i = 0; i < FOLDER_TEXTS; i++) {
         const char *from = find_text(a, model, folder_texts[i]);
+        const char *to = path_join(a, dir, folder_texts[i]);
         struct out out;
-        if (!from)
+        if (!from || path_exists(to))
             continue;
         struct map file = map_file(from);
-        out_open(&out, path_join(a, dir, folder_texts[i]));
+        out_open(&out, to);
         out_put(&out, file.at, file.bytes);
         (void)out_close(&out);
         map_close(file);
+        VEC_PUSH(a, &made.text, to);
     }
+    return made;
 }

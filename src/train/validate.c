@@ -1,0 +1,86 @@
+/* validate: the loss of rows that are not trained on: all of a file, one after another. The graph is the part of the step before its
+ * gradients. Replicas share the rows, and a loss is a sum and a count, so it does not matter how. */
+#include "train/train.h"
+
+#include <string.h>
+
+struct validation {
+    const struct replicas *replicas;
+    struct settings settings; /* of the training */
+    struct session *session;
+    struct batches *batches;
+    struct tensor *in, *out; /* out: the sum, and the number of labels */
+};
+
+/* The outputs of this name alone. */
+static struct value *only_output(const struct graph *g, const char *name)
+{
+    for (int i = 0; i < g->outputs.n; i++)
+        if (strcmp(g->outputs.at[i]->name, name) == 0)
+            return g->outputs.at[i];
+    bug("no output '%s'", name);
+}
+
+static struct graph *before_gradients(struct arena *a, const struct graph *step)
+{
+    struct graph *g = graph_copy(a, step);
+    struct value *sum = only_output(g, "loss_sum"), *count = only_output(g, "loss_count");
+    g->outputs.at[0] = sum;
+    g->outputs.at[1] = count;
+    g->outputs.n = 2;
+    g->trained.n = 0;
+    graph_prune(g);
+    return g;
+}
+
+struct validation *validate_new(struct arena *a, const struct replicas *r, const struct job_options *job, const struct train_options *o,
+                                const struct settings *s, const struct graph *step, const struct session *trains, int threads)
+{
+    struct validation *v = NEW(a, struct validation);
+    struct batch_source from = {.in_order = true};
+    for (int i = 0; i < o->validate.text.n; i++) {
+        const char *text = o->validate.text.at[i];
+        if (strchr(text, '='))
+            VEC_PUSH(a, &from.input.text, text);
+        else if (from.data)
+            fail_usage("--validate names %s and %s, expected one file of tokens", from.data, text);
+        else
+            from.data = text;
+    }
+    struct graph *g = before_gradients(a, step);
+    job_fuse(g, r->process_group, job);
+    *v = (struct validation){.replicas = r, .settings = *s, .out = NEWN(a, struct tensor, 2)};
+    v->session = session_new(
+        g, r->process_group,
+        (struct session_options){.threads = threads, .verify = job->verify, .deterministic = job->deterministic, .force = job->force});
+    v->batches = batch_new(a, step, trains, job, &from, &v->settings);
+    v->in = NEWN(a, struct tensor, step->inputs.n);
+    return v;
+}
+
+double validate_loss(struct validation *v, const struct parameters *p)
+{
+    const struct replicas *r = v->replicas;
+    int64_t all = batch_samples(v->batches), batch = v->settings.batch;
+    struct step_sums sums = {0};
+    for (int i = 0; i < p->n; i++)
+        v->in[p->at[i].input] = p->at[i].local;
+    for (int64_t from = 0; from < all; from += batch) {
+        struct batch_range mine = batch_range_of(all - from < batch ? all - from : batch, r->count, r->index);
+        mine.from += from;
+        if (mine.count == 0)
+            continue;
+        batch_fill(v->batches, 0, mine, v->in);
+        session_run(v->session, v->in, v->out);
+        sums.loss += tensor_element(&v->out[0], 0);
+        sums.count += tensor_element(&v->out[1], 0);
+    }
+    sums = train_sums_join(r, sums);
+    return sums.count > 0 ? sums.loss / sums.count : 0;
+}
+
+void validate_free(struct validation *v)
+{
+    if (v)
+        session_free(v->session);
+}
