@@ -10,7 +10,8 @@
 static void prepare_bodies(struct compile *c, struct node *n)
 {
     for (int k = 0; n->op && k < node_bodies(n); k++) {
-        struct compile body = {.arena = c->arena, .graph = control_typed_body(c->arena, c->graph, n, k), .deterministic = c->deterministic};
+        struct compile body = {
+            .arena = c->arena, .graph = control_typed_body(c->arena, c->graph, n, k), .deterministic = c->deterministic, .fast = c->fast};
         pass_run(&body, "shapes", "canon", NULL);
         pass_run(&body, "fuse_kernels", "fuse_kernels", NULL);
         node_body(n, k)->graph = body.graph;
@@ -49,6 +50,8 @@ void pass_fuse_kernels(struct compile *c)
     fuse_transposed(c->graph);
     fuse_weights(c->graph);
     fuse_quantized(c->graph);
+    if (c->fast)
+        fast_products(c->graph);
     if (!c->deterministic) {
         fuse_attention(c->graph);
         fuse_open_norms(c->graph);

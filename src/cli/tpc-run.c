@@ -89,6 +89,12 @@ static void check_shards(const struct run_options *o)
         fail_usage("shards per rank (--pieces, {rank} in --input) go with neither --groups nor --generate");
 }
 
+static void check_rounding(const struct run_options *o)
+{
+    if (o->job.fast && (o->job.deterministic || o->job.train))
+        fail_usage("--fast rounds more: it goes with neither --deterministic nor --train");
+}
+
 static bool trains(const struct train_options *t)
 {
     return t->data || t->batch || t->sequence || t->accumulate || t->steps || t->lr >= 0 || t->optimizer || t->save || t->save_every ||
@@ -172,6 +178,7 @@ static void check_options(struct run_options *o)
         fail_usage("expected one graph, found %d: --generate and --prompt run several", n);
     check_shards(o);
     check_training(o);
+    check_rounding(o);
     check_states(o);
     bool decodes = (job->generate && !o->bench.given) || job->serve;
     if (job->generate && compares && !o->bench.given)
@@ -214,6 +221,7 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its rows of the batch"},
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
+        {"fast", 0, ARG_FLAG, &o->job.fast, NULL, "round what meets quantised weights to 8 bits, whatever accuracy the model asks for"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
         {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where less memory is available than is needed"},
     };

@@ -1,6 +1,7 @@
 /* compare_outputs: compares two tensors within a tolerance. Two NaNs or equal infinities agree; integers and booleans must be equal. The
  * first difference is printed with its index and both values. */
 #include "job/job.h"
+#include "op/op.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,7 +127,8 @@ static double rougher(double u, const struct value *v)
 /* A product that rounds activations to 8 bits. */
 static bool rounds_to_bytes(const struct node *n)
 {
-    return n->op && strcmp(n->optype, "MatMulNBits") == 0 && attr_int(n, "accuracy_level") == 4;
+    bool quantised = op_is_tpc(n, "QuantMatMul") || (n->op && strcmp(n->optype, "MatMulNBits") == 0);
+    return quantised && attr_int(n, "accuracy_level") == 4;
 }
 
 /* The largest unit roundoff in the graph; 0: all is float32 or wider. */

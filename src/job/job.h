@@ -40,7 +40,7 @@ struct job_options {
     const char *trace; /* file for the last run's times; NULL: none */
     const char *output, *test_data, *check, *calibrate;
     double rtol, atol, rel; /* -1: by the types of the graph */
-    bool deterministic, verify, write_shards, quiet, serve;
+    bool deterministic, fast, verify, write_shards, quiet, serve;
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */
     const char *batch_symbol; /* the symbol of --groups; NULL: none */

@@ -47,7 +47,8 @@ static bool ranks_agree(void *ranks, uint64_t own)
 
 void job_fuse(struct graph *g, struct comm *comm, const struct job_options *o)
 {
-    struct compile c = {.arena = g->arena, .graph = g, .deterministic = o->deterministic, .split_outputs = o->generate > 0};
+    struct compile c = {
+        .arena = g->arena, .graph = g, .deterministic = o->deterministic, .fast = o->fast, .split_outputs = o->generate > 0};
     if (g->ranks > 1 && comm->size > 1) {
         c.agree = ranks_agree;
         c.ranks = comm;

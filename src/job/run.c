@@ -138,6 +138,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
     struct whole_run other = {0};
     struct job_options ordered = *o;
     ordered.deterministic = true;
+    ordered.fast = false;
     for (int i = 0; i < want.graph->outputs.n; i++) {
         const char *name = want.graph->outputs.at[i]->name;
         int k = find_output(g, name);

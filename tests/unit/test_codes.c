@@ -2,6 +2,7 @@
  * this machine runs: within what rounding to digits leaves of the product in double, and the same for all kernels. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
+#include "op/op.h"
 #include "tests/unit/main.h"
 
 #include <math.h>
@@ -193,6 +194,123 @@ START_TEST(special_numbers)
 }
 END_TEST
 
+/* ---- ops: with a constant weight by codes, else decoded to float32 ------------------------------------------------------------------- */
+
+struct form {
+    const char *domain, *op;
+    struct arena *arena;
+    struct graph *graph;
+    struct kenv *env;
+    struct node *node;
+    int nin;
+    struct tensor in[4], out;
+};
+
+static struct tensor *operand(struct form *f, enum dtype dtype, int rank, const int64_t *dim)
+{
+    struct tensor *t = &f->in[f->nin++];
+    *t = (struct tensor){.dtype = dtype, .rank = rank, .packed = dtype_is_packed(dtype)};
+    memcpy(t->dim, dim, (size_t)rank * sizeof *dim);
+    uint8_t *data = t->data = arena_alloc(f->arena, (size_t)tensor_elements(t) * 4 + 1);
+    for (int64_t i = 0; i < tensor_elements(t); i++)
+        if (dtype == DT_F32)
+            ((float *)t->data)[i] = ((float)draw(2001) - 1000) * 1e-3f;
+        else
+            data[i] = (uint8_t)draw(256);
+    return t;
+}
+
+static struct form form_new(const char *domain, const char *op)
+{
+    struct form f = {.arena = arena_new(), .env = kenv_new(2, false)};
+    f.graph = graph_new(f.arena, alg_new(f.arena), "test");
+    struct value *v = graph_value(f.graph, "v", &(struct type){.dtype = DT_F32});
+    f.node = graph_node(f.graph, op_find(domain, op), op, 4, (struct value *[]){v, v, v, v}, 1);
+    return f;
+}
+
+static float *form_run(const struct form *f, void **cache)
+{
+    struct tensor out = f->out;
+    struct kcall call = {.node = f->node,
+                         .graph = f->graph,
+                         .nin = f->nin,
+                         .nout = 1,
+                         .in = f->in,
+                         .out = &out,
+                         .env = f->env,
+                         .in_constant = (bool[]){false, true, true, true},
+                         .cache = cache};
+    out.data = arena_alloc(f->arena, tensor_bytes(&out) + 1);
+    f->node->op->kernel(&call);
+    return out.data;
+}
+
+/* codes: whether the weight may lie in tiles. */
+static void form_check(struct form *f, int64_t m, int64_t n, bool codes)
+{
+    void *cache = NULL;
+    f->out = (struct tensor){.dtype = DT_F32, .rank = 2, .dim = {m, n}};
+    float *want = form_run(f, NULL), *found = form_run(f, &cache), most = 0;
+    ck_assert_int_eq(cache != NULL, codes && (codes_fast() || attr_int(f->node, "accuracy_level") == 4));
+    for (int64_t i = 0; i < m * n; i++)
+        most = fabsf(want[i]) > most ? fabsf(want[i]) : most;
+    for (int64_t i = 0; i < m * n; i++)
+        ck_assert_float_eq_tol(found[i], want[i], most * (attr_int(f->node, "accuracy_level") == 4 ? 2e-2f : 1e-5f));
+    kenv_free(f->env);
+    arena_free(f->arena);
+}
+
+START_TEST(matmul_nbits_reads_its_weight)
+{
+    state = (uint32_t)_i + 100;
+    for (int i = 0; i < 24; i++) {
+        struct form f = form_new("com.microsoft", "MatMulNBits");
+        int64_t bits = 2 << draw(3), block = 16 << draw(3), m = 1 + draw(9), n = 1 + draw(40), k = 1 + draw(200),
+                blocks = (k + block - 1) / block;
+        operand(&f, DT_F32, 2, (int64_t[]){m, k});
+        operand(&f, DT_U8, 3, (int64_t[]){n, blocks, block * bits / 8});
+        operand(&f, DT_F32, 2, (int64_t[]){n, blocks});
+        if (draw(2))
+            operand(&f, DT_U8, 2, (int64_t[]){n, (blocks * bits + 7) / 8});
+        attr_set_int(f.node, "K", k);
+        attr_set_int(f.node, "N", n);
+        attr_set_int(f.node, "bits", bits);
+        attr_set_int(f.node, "block_size", block);
+        attr_set_int(f.node, "accuracy_level", draw(2) ? 4 : 0);
+        form_check(&f, m, n, true);
+    }
+}
+END_TEST
+
+/* Scales: one, of columns, of rows, or of blocks along either dimension. */
+START_TEST(quant_matmul_reads_its_weight)
+{
+    static const enum dtype types[] = {DT_I8, DT_U8, DT_I4, DT_U4, DT_I2, DT_U2, DT_I16};
+    state = (uint32_t)_i + 200;
+    for (int i = 0; i < 40; i++) {
+        struct form f = form_new("tpc", "QuantMatMul");
+        enum dtype type = types[draw(COUNT(types))];
+        int64_t block = draw(2) ? 16 << draw(2) : 0, m = 1 + draw(9), n = 1 + draw(40), k = 1 + draw(200), transposed = draw(2),
+                axis = draw(2);
+        int64_t dim[2] = {transposed ? n : k, transposed ? k : n}, size[2] = {dim[0], dim[1]};
+        int rank = block ? 2 : (int)draw(2);
+        if (block)
+            size[axis] = (size[axis] + block - 1) / block;
+        operand(&f, DT_F32, 2, (int64_t[]){m, k});
+        operand(&f, type, 2, dim);
+        operand(&f, DT_F32, rank, rank == 1 ? dim + axis : size);
+        if (draw(2))
+            operand(&f, type, rank, rank == 1 ? dim + axis : size);
+        attr_set_int(f.node, "axis", draw(2) ? axis : axis - 2);
+        attr_set_int(f.node, "block_size", block);
+        attr_set_int(f.node, "transposed", transposed);
+        bool one = !block && tensor_elements(&f.in[2]) == 1, along_k = axis == transposed;
+        form_check(&f, m, n, type != DT_I16 && (one || (block != 0) == along_k));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("codes");
@@ -200,5 +318,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, every_kernel_is_within_the_digits, 1, 9);
     tcase_add_test(t, special_numbers);
+    tcase_add_loop_test(t, matmul_nbits_reads_its_weight, 0, 4);
+    tcase_add_loop_test(t, quant_matmul_reads_its_weight, 0, 4);
     return unit_run(suite);
 }

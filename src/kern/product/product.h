@@ -22,11 +22,16 @@ const struct codes *nbits_codes(struct kcall *, const struct nbits_weight *, int
 /* Digits of an activation that the node asks for. */
 int nbits_codes_digits(const struct kcall *);
 
+/* ---- scaled_codes.c: the matrix of a QuantMatMul as codes; as above ---- */
+const struct codes *scaled_codes(struct kcall *);
+
 /* ---- pack.c packs by these: whether a kernel keeps its weight packed, and under which key; false: it will read the weight itself ---- */
 bool matmul_packs(const struct kcall *, struct packed_key *);
 bool matmul_pack(struct kcall *, const struct packed_key *);
 bool nbits_packs(const struct kcall *, struct packed_key *);
 bool nbits_pack(struct kcall *, const struct packed_key *);
+bool scaled_packs(const struct kcall *, struct packed_key *);
+bool scaled_pack(struct kcall *, const struct packed_key *);
 
 /* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage --------------------------------------------------------
  */

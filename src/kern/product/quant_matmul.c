@@ -1,9 +1,11 @@
-/* quant_matmul: products with a constant matrix of integers that have scales, decoded a panel at a time (packed_gemm.c).
+/* quant_matmul: products with a matrix of integers that have scales: as codes (scaled_codes.c), or decoded a panel at a time
+ * (packed_gemm.c).
  *
  * Rows that share their scales (all of them in most files, else those of a block) are summed before they are scaled. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
+#include "kern/product/product.h"
 
 #include <string.h>
 
@@ -88,16 +90,13 @@ static void columns_row(const struct panels *panels, const float *a, int64_t fro
 
 /* ---- the op -------------------------------------------------------------------------------------------------------------------------- */
 
-void kern_QuantMatMul(struct kcall *call)
+static void product_by_panels(struct kcall *call, int64_t m, float *out)
 {
     const struct tensor *a = &call->in[0];
-    struct tensor *y = &call->out[0];
     struct coded w = {.s = scaled_of(call, 1), .x = &call->in[1]};
     bool columns = attr_int(call->node, "transposed") != 0;
-    int64_t n = w.x->dim[!columns], k = w.x->dim[columns], m = tensor_dims_product(a->dim, 0, a->rank - 1);
+    int64_t n = w.x->dim[!columns], k = w.x->dim[columns];
     int64_t width = m <= PANEL_FEW_ROWS || k == 0 || PANEL / k > MOST_WIDTH ? MOST_WIDTH : PANEL / k;
-    if (m * n == 0)
-        return;
     w.same = !w.s.below && !w.s.wide && k > 0 ? k : w.s.below == 1 ? w.s.block : 1;
     w.panels = (struct panels){.n = n,
                                .k = k,
@@ -107,11 +106,25 @@ void kern_QuantMatMul(struct kcall *call)
                                .by_column = columns,
                                .unpack = columns ? columns_unpack : rows_unpack,
                                .row = columns ? columns_row : rows_row};
-    float *out = kcall_result_f32(call, y);
     if (k == 0 && !call->share)
         memset(out, 0, kcall_bytes(call, m * n, sizeof *out));
     else
         packed_gemm(call, &w.panels, m, tensor_f32(call->env, a, ROOM_TURN_K), out);
+}
+
+void kern_QuantMatMul(struct kcall *call)
+{
+    const struct tensor *a = &call->in[0];
+    struct tensor *y = &call->out[0];
+    int64_t m = tensor_dims_product(a->dim, 0, a->rank - 1);
+    if (tensor_elements(y) == 0)
+        return;
+    float *out = kcall_result_f32(call, y);
+    const struct codes *codes = scaled_codes(call);
+    if (codes)
+        codes_product(call, codes, m, nbits_codes_digits(call), tensor_f32(call->env, a, ROOM_TURN_K), out);
+    else
+        product_by_panels(call, m, out);
     kcall_result_store(out, y);
 }
 

@@ -1,0 +1,170 @@
+/* scaled_codes: QuantMatMul with a constant matrix of integers of up to 8 bits, packed into tiles (gemm/codes.c), where all numbers of a
+ * column, or those of a block of it, share a scale. Signed numbers become unsigned ones with a greater zero point. */
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
+#include "kern/product/product.h"
+
+#include <string.h>
+
+enum { A, X, SCALE, ZERO };
+
+struct scaled_weight {
+    const struct tensor *x, *scale, *zero; /* zero NULL: none */
+    int64_t n, k, block, blocks;           /* block: whole steps; of k where a column has one scale */
+    int bits, bias;                        /* bias: makes numbers unsigned */
+    bool transposed, one;                  /* x is [n, k]; one scale for all */
+};
+
+static bool is_constant(const struct kcall *call, int operand)
+{
+    return operand >= call->nin || !call->node->in[operand] || call->in_constant[operand];
+}
+
+static int64_t whole_steps(int64_t k)
+{
+    return (k + CODES_STEP - 1) / CODES_STEP * CODES_STEP;
+}
+
+static struct scaled_weight weight_of(const struct kcall *call)
+{
+    bool transposed = attr_int(call->node, "transposed") != 0;
+    int64_t block = attr_int(call->node, "block_size");
+    struct scaled_weight w = {.x = &call->in[X], .scale = &call->in[SCALE], .zero = kcall_in(call, ZERO), .transposed = transposed};
+    w.n = w.x->dim[!transposed];
+    w.k = w.x->dim[transposed];
+    w.one = !block && tensor_elements(w.scale) == 1;
+    w.block = block ? block : whole_steps(w.k);
+    w.blocks = w.block ? (w.k + w.block - 1) / w.block : 0;
+    w.bits = dtype_bits(w.x->dtype);
+    w.bias = w.x->dtype == DT_I8 || w.x->dtype == DT_I4 || w.x->dtype == DT_I2 ? 1 << (w.bits - 1) : 0;
+    return w;
+}
+
+static bool has_codes(enum dtype t)
+{
+    return t == DT_I8 || t == DT_U8 || t == DT_I4 || t == DT_U4 || t == DT_I2 || t == DT_U2;
+}
+
+/* A scale is that of a column, or of a block of one. */
+static bool fits_codes(const struct kcall *call, const struct scaled_weight *w)
+{
+    int64_t axis = attr_int(call->node, "axis"), block = attr_int(call->node, "block_size");
+    bool along_k = (axis < 0 ? axis + 2 : axis) == w->transposed;
+    bool shared = w->one || (block ? along_k && block % 16 == 0 : !along_k);
+    bool constant = call->cache && call->in_constant && is_constant(call, X) && is_constant(call, SCALE) && is_constant(call, ZERO);
+    return constant && shared && w->n * w->k > 0 && has_codes(w->x->dtype) && !kenv_deterministic(call->env) &&
+        (nbits_codes_digits(call) == 1 || codes_fast());
+}
+
+/* ---- columns ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Number i of a tensor of codes, less its bias. */
+static uint8_t code_at(const struct tensor *t, int bits, int64_t i)
+{
+    const uint8_t *q = t->data;
+    return t->packed ? (uint8_t)(q[i * bits / 8] >> i * bits % 8 & ((1 << bits) - 1)) : q[i];
+}
+
+/* Two's complement and biased numbers differ in the uppermost bit. */
+static uint8_t biased(const struct scaled_weight *w, uint8_t code)
+{
+    return (uint8_t)((code ^ w->bias) & ((1 << w->bits) - 1));
+}
+
+static void column_codes(const void *from, int64_t j, uint8_t *codes)
+{
+    const struct scaled_weight *w = from;
+    int64_t first = w->transposed ? j * w->k : j, step = w->transposed ? 1 : w->n;
+    for (int64_t i = 0; i < w->k; i++)
+        codes[i] = biased(w, code_at(w->x, w->bits, first + i * step));
+}
+
+/* Where the scale of block b of column j is. */
+static int64_t scale_place(const struct scaled_weight *w, int64_t j, int64_t b)
+{
+    return w->one ? 0 : w->transposed ? j * w->blocks + b : b * w->n + j;
+}
+
+/* They may lie at an odd address yet. */
+static void column_scales(const void *from, int64_t j, float *scales)
+{
+    const struct scaled_weight *w = from;
+    size_t size = dtype_size(w->scale->dtype);
+    uint32_t bits;
+    for (int64_t b = 0; b < w->blocks; b++) {
+        memcpy(&bits, element_at_const(w->scale->data, size, scale_place(w, j, b)), size);
+        convert_to_f32(w->scale->dtype, &bits, 1, scales + b);
+    }
+}
+
+static void column_zeros(const void *from, int64_t j, uint8_t *zeros)
+{
+    const struct scaled_weight *w = from;
+    for (int64_t b = 0; b < w->blocks; b++)
+        zeros[b] = biased(w, code_at(w->zero, w->bits, scale_place(w, j, b)));
+}
+
+/* The zero point of all, biased; -1: they differ. */
+static int common_zero(const struct scaled_weight *w)
+{
+    if (!w->zero)
+        return w->bias;
+    int first = biased(w, code_at(w->zero, w->bits, 0));
+    for (int64_t i = 1; i < tensor_elements(w->zero); i++)
+        if (biased(w, code_at(w->zero, w->bits, i)) != first)
+            return -1;
+    return first;
+}
+
+static void make_codes(struct kcall *call, const struct scaled_weight *w)
+{
+    int zero = common_zero(w);
+    struct codes_source from = {.n = w->n,
+                                .k = w->k,
+                                .block = w->block,
+                                .bits = w->bits,
+                                .zero = zero,
+                                .zeros = zero < 0,
+                                .from = w,
+                                .read_codes = column_codes,
+                                .read_scales = column_scales,
+                                .read_zeros = column_zeros};
+    *call->cache = (void *)(uintptr_t)codes_pack(call, &from);
+}
+
+const struct codes *scaled_codes(struct kcall *call)
+{
+    struct scaled_weight w = weight_of(call);
+    if (!fits_codes(call, &w))
+        return NULL;
+    if (!*call->cache)
+        make_codes(call, &w);
+    return *call->cache;
+}
+
+/* ---- at load ------------------------------------------------------------------------------------------------------------------------- */
+
+bool scaled_packs(const struct kcall *call, struct packed_key *key)
+{
+    struct scaled_weight w = weight_of(call);
+    const struct node *n = call->node;
+    if (!fits_codes(call, &w))
+        return false;
+    key->weight = n->in[X]->constant;
+    key->scales = n->in[SCALE]->constant;
+    key->zeros = w.zero ? n->in[ZERO]->constant : NULL;
+    key->dtype = w.x->dtype;
+    key->transposed = w.transposed;
+    key->bits = w.bits;
+    key->n = w.n;
+    key->k = w.k;
+    return true;
+}
+
+bool scaled_pack(struct kcall *call, const struct packed_key *key)
+{
+    struct scaled_weight w = weight_of(call);
+    (void)key;
+    make_codes(call, &w);
+    return true;
+}

@@ -1,0 +1,14 @@
+/* For --fast: products with quantised weights may round activations to 8 bits, as accuracy_level 4 of MatMulNBits says. */
+#include "op/op.h"
+#include "run/fuse/fuse.h"
+
+#include <string.h>
+
+void fast_products(struct graph *g)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i];
+        if (op_is_tpc(n, "QuantMatMul") || (n->op && strcmp(n->optype, "MatMulNBits") == 0))
+            attr_set_int(n, "accuracy_level", 4);
+    }
+}
