@@ -52,7 +52,7 @@ static double nap(struct engine *e)
 static void wait_for_work(struct engine *e)
 {
     struct service *s = e->service;
-    bool naps = e->comm->size > 1 && strcmp(e->comm->kind, "mpi") == 0;
+    bool naps = e->comm->size > 1 && e->comm->polls;
     while (!naps && !s->first && !signal_asked()) {
         struct timespec until;
         (void)clock_gettime(CLOCK_REALTIME, &until);

@@ -207,6 +207,16 @@ static void cases_by(struct comm *comm, int64_t strip, int *cases)
     arena_free(a);
 }
 
+/* More than the memory that processes share has room for. */
+static void large_case(struct comm *comm)
+{
+    struct arena *a = arena_new();
+    struct fixture f = {.a = a, .alg = alg_new(a), .comm = comm, .strip = STRIP_BYTES};
+    try_reduce(&f, 5 << 20, RED_SUM);
+    buffer_free(&f.scratch);
+    arena_free(a);
+}
+
 /* The ranks of one color, on their own while those of the others are on theirs: numbered in order, as many as there are. */
 static void part_cases(struct comm *comm, int color, int rank, int size)
 {
@@ -224,11 +234,13 @@ static void all_cases(struct comm *comm, void *data)
     (void)data;
     cases_by(comm, 100, &cases);
     cases_by(comm, STRIP_BYTES, &cases);
+    if (n <= 4)
+        large_case(comm);
     part_cases(comm, r / 2, r % 2, r - r % 2 + 1 < n ? 2 : 1);
     part_cases(comm, odd, r / 2, (n + 1 - odd) / 2);
     comm->barrier(comm);
     if (comm->rank == 0)
-        printf("%s, %d ranks: %d collectives are right\n", comm->kind, comm->size, cases);
+        printf("%s, %d ranks%s: %d collectives are right\n", comm->kind, comm->size, comm->polls ? " by messages" : "", cases);
 }
 
 int main(int argc, char **argv)

@@ -4,6 +4,9 @@
 
 #include "algebra/algebra.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 /* ---- buffer.c: one block that only grows; growing discards the content ------------------------------------------------ */
 struct buffer {
     struct arena *arena;
@@ -27,6 +30,7 @@ struct comm {
     const char *name;
     int64_t bytes_sent; /* to other ranks, since the start */
     const char *kind;   /* "self", "local", "mpi" */
+    bool polls;         /* a rank that waits keeps its core busy */
     void *state;
     /* All of these block until done on this rank. */
     void (*barrier)(struct comm *);
@@ -62,6 +66,30 @@ struct comm *comm_mpi(int *argc, char ***argv);
 const char *comm_mpi_library(void);
 
 enum { COMM_SHORT_BYTES = 16 * 1024 }; /* up to this size all ranks exchange everything: one latency instead of two */
+
+/* ---- barrier.c: of threads, or of processes that share its memory ------------------------------------------------------- */
+struct barrier {
+    int size;
+    bool crowded; /* more ranks than cores */
+    atomic_int arrived, phase;
+    pthread_mutex_t lock; /* held while the phase changes */
+    pthread_cond_t changed;
+};
+bool barrier_crowded(int ranks);
+void barrier_init(struct barrier *, int size, bool crowded, bool processes);
+void barrier_wait(struct barrier *);
+void barrier_destroy(struct barrier *); /* when nobody waits */
+
+/* ---- shared.c: exchanges of processes that share memory ------------------------------------------------------------------ */
+struct shared;
+/* What every rank brings to it. */
+size_t shared_segment_bytes(int size);
+/* segment: of each rank, where this one sees it, aligned to 64 bytes. Rank 0 prepares the barrier: the others wait, by other means, until
+ * it is back. */
+struct shared *shared_new(struct arena *, char **segment, int rank, int size, bool crowded);
+void shared_barrier(struct shared *);
+/* As the communicator's exchange. False, on all ranks: something is too large, and nothing was exchanged. */
+bool shared_exchange(struct shared *, struct comm *, const struct block *send, const struct block *recv, const void **seen);
 
 /* ---- comm.c ------------------------------------------------------------------------------------------------------------ */
 /* Sets the collectives of *c, which use its exchange, and allocates its scratch. Called by the makers of communicators. */

@@ -1,19 +1,9 @@
 /* Ranks as threads of one process. An exchange publishes where each rank's blocks lie, and every rank reads its blocks there, between two
- * barriers. The barrier is the central sense-reversing one. A rank that waits spins for longer than a sleeping thread needs to wake, and
- * then sleeps. On the way it offers its core to others. If another took it, more run than there are cores: then the rank sleeps at once,
- * for a sleeper's core is free for the rank that is waited for, and its own comes back as soon as there is work. With more ranks than cores
- * it sleeps soon, too. */
+ * barriers. */
 #include "run/comm/comm.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { SPINS_CROWDED = 256, SPINS = 2048 };
-static const double longest_offer = 1e-3, taken = 20e-6; /* seconds: of offering the core; of one offer that another took */
 
 struct published_blocks {
     int64_t id;
@@ -22,11 +12,7 @@ struct published_blocks {
 };
 struct thread_group {
     struct arena *arena;
-    int size;
-    bool crowded; /* more ranks than cores */
-    atomic_int arrived, phase;
-    pthread_mutex_t lock; /* held while the phase changes */
-    pthread_cond_t changed;
+    struct barrier barrier;
     struct published_blocks *slot; /* by rank */
 };
 struct thread_rank {
@@ -44,10 +30,7 @@ static struct thread_group *group_new(int size, bool crowded)
     struct arena *arena = arena_new();
     struct thread_group *t = NEW(arena, struct thread_group);
     t->arena = arena;
-    t->size = size;
-    t->crowded = crowded;
-    if (pthread_mutex_init(&t->lock, NULL) || pthread_cond_init(&t->changed, NULL))
-        fail("the system gave no lock for %d ranks", size);
+    barrier_init(&t->barrier, size, crowded, false);
     t->slot = NEWN(arena, struct published_blocks, size);
     return t;
 }
@@ -55,69 +38,14 @@ static struct thread_group *group_new(int size, bool crowded)
 /* When no rank is in a barrier of the group. */
 static void group_free(struct thread_group *t)
 {
-    pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->changed);
+    barrier_destroy(&t->barrier);
     arena_free(t->arena);
-}
-
-static void next_phase(struct thread_group *t, int phase)
-{
-    atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
-    pthread_mutex_lock(&t->lock);
-    atomic_store_explicit(&t->phase, phase + 1, memory_order_release);
-    pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->lock);
-}
-
-static bool is_phase(struct thread_group *t, int phase)
-{
-    return atomic_load_explicit(&t->phase, memory_order_acquire) == phase;
-}
-
-static void sleep_through(struct thread_group *t, int phase)
-{
-    pthread_mutex_lock(&t->lock);
-    while (is_phase(t, phase))
-        pthread_cond_wait(&t->changed, &t->lock);
-    pthread_mutex_unlock(&t->lock);
-}
-
-/* Returns true if the phase ended. */
-static bool offer_core(struct thread_group *t, int phase)
-{
-    double start = clock_seconds(), before = start, now = start;
-    while (now - start < longest_offer && now - before < taken) {
-        (void)sched_yield();
-        if (!is_phase(t, phase))
-            return true;
-        before = now;
-        now = clock_seconds();
-    }
-    return false;
-}
-
-static void wait_through(struct thread_group *t, int phase)
-{
-    for (int spin = 0; spin < (t->crowded ? SPINS_CROWDED : SPINS); spin++)
-        if (!is_phase(t, phase))
-            return;
-    if (t->crowded || !offer_core(t, phase))
-        sleep_through(t, phase);
-}
-
-static void group_wait(struct thread_group *t)
-{
-    int phase = atomic_load_explicit(&t->phase, memory_order_acquire);
-    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 == t->size)
-        next_phase(t, phase);
-    else
-        wait_through(t, phase);
 }
 
 static void local_barrier(struct comm *c)
 {
     struct thread_rank *m = c->state;
-    group_wait(m->group);
+    barrier_wait(&m->group->barrier);
 }
 
 static void check_in_step(const struct comm *c, const struct published_blocks *other, int r)
@@ -135,7 +63,7 @@ static void local_exchange(struct comm *c, const struct block *send, const struc
     struct thread_rank *m = c->state;
     struct published_blocks *slot = m->group->slot;
     slot[c->rank] = (struct published_blocks){c->id, c->name, send};
-    group_wait(m->group);
+    barrier_wait(&m->group->barrier);
     for (int i = 0; i < c->size; i++) {
         int r = (c->rank + i) % c->size;
         check_in_step(c, &slot[r], r);
@@ -178,8 +106,8 @@ static void rank_init(struct thread_rank *m, struct thread_group *t, struct aren
     m->group = t;
     m->arena = a;
     m->comm = (struct comm){.rank = rank,
-                            .size = t->size,
-                            .local_size = t->size,
+                            .size = t->barrier.size,
+                            .local_size = t->barrier.size,
                             .kind = "local",
                             .state = m,
                             .barrier = local_barrier,
@@ -221,7 +149,7 @@ static struct comm *local_split(struct comm *c, int color)
             rank++;
         size++;
     }
-    struct thread_group *made = c->rank == first ? group_new(size, around->group->crowded) : NULL;
+    struct thread_group *made = c->rank == first ? group_new(size, around->group->barrier.crowded) : NULL;
     struct thread_group *const *groups = gather_from_all(c, a, &made, sizeof made);
     m = NEW(a, struct thread_rank);
     rank_init(m, groups[first], a, rank);
@@ -240,7 +168,7 @@ static void *run_thread_rank(void *data)
 void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
 {
     struct arena *arena = arena_new();
-    struct thread_group *group = group_new(size, size > sysconf(_SC_NPROCESSORS_ONLN));
+    struct thread_group *group = group_new(size, barrier_crowded(size));
     struct thread_rank *member = NEWN(arena, struct thread_rank, size);
     for (int r = 0; r < size; r++) {
         rank_init(&member[r], group, arena_new(), r);

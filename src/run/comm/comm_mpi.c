@@ -1,7 +1,8 @@
-/* Ranks as MPI processes; the only file that includes mpi.h. An exchange is nonblocking point-to-point messages whose tag is the number of
- * the collective. A message with another number means that the ranks are out of step, and stops the job with both numbers. Messages over
- * 1 GiB go in parts, since MPI counts are ints. A failure on any rank ends the job by MPI_Abort; ranks wait their turn to report it, so
- * that what all of them find (a missing file) is reported once. */
+/* Ranks as MPI processes; the only file that includes mpi.h. Ranks of one machine exchange through memory that MPI lets them share, where
+ * it has room for it. Otherwise an exchange is nonblocking point-to-point messages whose tag is the number of the collective. A message
+ * with another number means that the ranks are out of step, and stops the job with both numbers. Messages over 1 GiB go in parts, since MPI
+ * counts are ints. A failure on any rank ends the job by MPI_Abort; ranks wait their turn to report it, so that what all of them find (a
+ * missing file) is reported once. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -26,8 +27,11 @@ struct world {
     MPI_Comm mpi;
     VEC(MPI_Request) requests;
     VEC(MPI_Status) statuses;
-    VEC(int) peers;      /* of each receive */
-    struct watch *watch; /* NULL: all ranks are on this host */
+    VEC(int) peers;        /* of each receive */
+    struct watch *watch;   /* NULL: all ranks are on this host */
+    bool crowded;          /* this machine has more ranks than cores */
+    struct shared *shared; /* NULL: messages only */
+    MPI_Win window;        /* its memory */
 };
 
 static void check_mpi(int code, const char *call)
@@ -82,6 +86,10 @@ static void mpi_barrier(struct comm *c)
     struct world *w = c->state;
     MPI_Request request;
     MPI_Status status;
+    if (w->shared) {
+        shared_barrier(w->shared);
+        return;
+    }
     if (!w->watch) {
         check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
         return;
@@ -130,9 +138,9 @@ static void wait_all(struct world *w)
                  w->comm.name ? w->comm.name : "?", w->peers.at[i], w->statuses.at[i].MPI_TAG);
 }
 
-static void mpi_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
+static void exchange_messages(struct world *w, const struct block *send, const struct block *recv, const void **seen)
 {
-    struct world *w = c->state;
+    struct comm *c = &w->comm;
     w->requests.n = w->peers.n = 0;
     for (int i = 1; i < c->size; i++) {
         int r = (c->rank + c->size - i) % c->size;
@@ -146,6 +154,13 @@ static void mpi_exchange(struct comm *c, const struct block *send, const struct 
     require(send[c->rank].bytes == recv[c->rank].bytes);
     seen[c->rank] = send[c->rank].at;
     wait_all(w);
+}
+
+static void mpi_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
+{
+    struct world *w = c->state;
+    if (!w->shared || !shared_exchange(w->shared, c, send, recv, seen))
+        exchange_messages(w, send, recv, seen);
 }
 
 /* Blocks were copied on the way. */
@@ -170,9 +185,46 @@ static int ranks_here(MPI_Comm mpi)
     return n;
 }
 
+/* A window of memory that all ranks see; false: there is no room for it. */
+static bool allocate_window(struct world *w, void *base)
+{
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "alloc_shared_noncontig", "true"); /* segments begin on pages */
+    int failed = MPI_Win_allocate_shared((MPI_Aint)shared_segment_bytes(w->comm.size), 1, info, w->mpi, base, &w->window) != MPI_SUCCESS;
+    MPI_Info_free(&info);
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, w->mpi), "MPI_Allreduce");
+    return !failed;
+}
+
+static void share_memory(struct world *w)
+{
+    int size = w->comm.size, unit;
+    char **segment = NEWN(w->arena, char *, size);
+    void *own;
+    if (size == 1 || w->comm.local_size < size || !allocate_window(w, &own))
+        return;
+    for (int r = 0; r < size; r++) {
+        MPI_Aint bytes;
+        check_mpi(MPI_Win_shared_query(w->window, r, &bytes, &unit, &segment[r]), "MPI_Win_shared_query");
+    }
+    w->shared = shared_new(w->arena, segment, w->comm.rank, size, w->crowded);
+    check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
+}
+
+static void world_free(struct world *w)
+{
+    comm_release(&w->comm);
+    if (w->shared)
+        MPI_Win_free(&w->window);
+    MPI_Comm_free(&w->mpi);
+    arena_free(w->arena);
+}
+
 static struct comm *mpi_split(struct comm *, int color);
 
-static struct world *world_new(struct arena *arena, MPI_Comm mpi)
+/* around: which it is a part of; NULL: nothing. */
+static struct world *world_new(struct arena *arena, MPI_Comm mpi, const struct world *around)
 {
     struct world *w = NEW(arena, struct world);
     w->arena = arena;
@@ -188,16 +240,16 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi)
     MPI_Comm_rank(mpi, &w->comm.rank);
     MPI_Comm_size(mpi, &w->comm.size);
     w->comm.local_size = ranks_here(mpi);
+    w->crowded = around ? around->crowded : barrier_crowded(w->comm.local_size);
     comm_setup(&w->comm, arena);
+    share_memory(w);
+    w->comm.polls = w->comm.size > 1 && !w->shared;
     return w;
 }
 
 static void mpi_part_free(struct comm *c)
 {
-    struct world *w = c->state;
-    comm_release(c);
-    MPI_Comm_free(&w->mpi);
-    arena_free(w->arena);
+    world_free(c->state);
 }
 
 static struct comm *mpi_split(struct comm *c, int color)
@@ -205,7 +257,7 @@ static struct comm *mpi_split(struct comm *c, int color)
     struct world *around = c->state;
     MPI_Comm part;
     check_mpi(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
-    struct world *w = world_new(arena_new(), part);
+    struct world *w = world_new(arena_new(), part, around);
     w->comm.free = mpi_part_free;
     w->watch = around->watch;
     return &w->comm;
@@ -218,10 +270,8 @@ static void mpi_free(struct comm *c)
     diag_place(NULL);
     if (w->watch)
         watch_stop(w->watch);
-    comm_release(c);
-    MPI_Comm_free(&w->mpi);
+    world_free(w);
     MPI_Finalize();
-    arena_free(w->arena);
 }
 
 /* Crash handlers that transports install (UCX) can hang in the crashed process, and the job with it; a process that a signal ends is
@@ -255,7 +305,7 @@ struct comm *comm_mpi(int *argc, char ***argv)
         fail("MPI_Init_thread failed");
     MPI_Comm all;
     MPI_Comm_dup(MPI_COMM_WORLD, &all);
-    struct world *w = world_new(arena_new(), all);
+    struct world *w = world_new(arena_new(), all, NULL);
     w->comm.free = mpi_free;
     name_place(w);
     diag_on_failure(abort_job, w);
