@@ -121,14 +121,67 @@ def chain(n):
     return b"".join(node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(n)) + X + outputs(info(f"v{n}", 4))
 
 
+def scalar(name, dtype):
+    return block(1, name) + block(2, block(1, number(1, dtype) + block(2, b"")))
+
+
+def graph(nodes):
+    return block(2, "b") + nodes
+
+
+def branch(name, content):
+    return block(1, name) + block(6, content) + number(20, 5)
+
+
+def choice(names, then, other):
+    return node("If", ["c"], names, [branch("then_branch", then), branch("else_branch", other)])
+
+
+def ifs(n):
+    one = lambda op, v: graph(node(op, [v], ["r"]) + outputs(block(1, "r")))
+    values = ["x"] + [f"v{i}" for i in range(n)]
+    return b"".join(choice([w], one("Relu", v), one("Neg", v)) for v, w in zip(values, values[1:])) + \
+        inputs(scalar("c", 9)) + X + outputs(info(values[n], 4))
+
+
+def branch_outputs(n):
+    results, names = [f"r{i}" for i in range(n)], [f"y{i}" for i in range(n)]
+    one = lambda op: graph(b"".join(node(op, ["x"], [r]) for r in results) + b"".join(outputs(block(1, r)) for r in results))
+    return choice(names, one("Relu"), one("Neg")) + node("Sum", names, ["y"]) + inputs(scalar("c", 9)) + X + Y
+
+
+def carried(n):
+    names = [f"y{i}" for i in range(n)]
+    body = inputs(scalar("i", 7), scalar("k", 9), *(info(f"a{i}", 4) for i in range(n))) + node("Identity", ["k"], ["kk"]) + \
+        b"".join(node("Neg", [f"a{i}"], [f"b{i}"]) for i in range(n)) + outputs(block(1, "kk"), *(info(f"b{i}", 4) for i in range(n)))
+    trip = block(5, number(2, 7) + block(8, "trip") + block(9, (5).to_bytes(8, "little")))
+    return trip + node("Loop", ["trip", ""] + ["x"] * n, names, [branch("body", graph(body))]) + node("Sum", names, ["y"]) + X + Y
+
+
+def inner_nodes(n):
+    body = graph(b"".join(node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(n)) + inputs(info("x", 4)) + outputs(info(f"v{n}", 4)))
+    return node("Unknown", ["x"], ["y"], [branch("body", body)]) + X + Y
+
+
+def functions(n):
+    call = lambda i: block(1, block(1, f"v{i}" if i else "x") + block(2, f"v{i + 1}") + block(4, f"F{i}") + block(7, "own"))
+    return b"".join(call(i) for i in range(n)) + X + outputs(info(f"v{n}", 4))
+
+
+def function(i):
+    body = block(7, block(1, "a") + block(2, "b") + block(4, "Relu"))
+    return block(25, block(1, f"F{i}") + block(4, "a") + block(5, "b") + body + block(9, number(2, 23)) + block(10, "own"))
+
+
 def main():
     name, count = sys.argv[1], int(sys.argv[2])
-    graph = globals()[name](count)
-    model = number(1, 10) + block(7, block(2, "g") + graph) + block(8, number(2, 23))
+    model = number(1, 10) + block(7, block(2, "g") + globals()[name](count)) + block(8, number(2, 23))
     if name == "domains":
         model += b"".join(block(8, block(1, f"d{i}") + number(2, 1)) for i in range(count))
     if name == "metadata":
         model += b"".join(block(14, block(1, f"k{i}") + block(2, "v")) for i in range(count))
+    if name == "functions":
+        model += block(8, block(1, "own") + number(2, 1)) + b"".join(function(i) for i in range(count))
     with open(sys.argv[3], "wb") as f:
         f.write(model)
 

@@ -183,13 +183,13 @@ static void add_output(struct graph *g, const char *name, struct value *v)
 {
     struct node *node = op_node(g, "", "Identity", name, 1, &v);
     graph_append(g, node);
-    VEC_PUSH(g->arena, &g->outputs, node->out[0]);
+    graph_add_output(g, node->out[0]);
 }
 
 static void set_outputs(struct graph *g, const struct objective *loss, const struct weights *weights, const struct gradients *all)
 {
-    g->outputs.n = 0;
-    g->states.n = 0;
+    graph_clear_outputs(g);
+    graph_clear_states(g);
     add_output(g, "loss_sum", loss->sum);
     add_output(g, "loss_count", loss->count);
     for (int i = 0; i < weights->list.n; i++) {

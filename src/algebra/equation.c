@@ -9,7 +9,7 @@
  */
 #include "algebra/cell.h"
 
-enum { MAX_STEPS = 2000, MAX_ROUNDS = 16 };
+enum { MAX_STEPS = 2000, MAX_ROUNDS = 16, MAX_EQUATIONS = 4096 };
 
 /* ---- rewriting ---- */
 
@@ -329,6 +329,8 @@ enum equate alg_equate(struct alg *alg, const struct dim *a, const struct dim *b
     enum equate result = learn(alg, a, b);
     if (result != EQ_ADDED)
         return result;
+    if (alg->equations.n == MAX_EQUATIONS)
+        fail("sizes of the model must agree in more than %d ways, which tpc does not handle: %s", MAX_EQUATIONS, why ? why : "");
     VEC_PUSH(alg->arena, &alg->equations, ((struct equation){a, b, arena_strdup(alg->arena, why ? why : "")}));
     return complete_rules(alg);
 }

@@ -52,11 +52,11 @@ static void copy_ends(struct graph *to, const struct graph *from)
     for (int i = 0; i < from->inputs.n; i++)
         VEC_PUSH(to->arena, &to->inputs, twin(to, from->inputs.at[i]));
     for (int i = 0; i < from->outputs.n; i++)
-        VEC_PUSH(to->arena, &to->outputs, twin(to, from->outputs.at[i]));
+        graph_add_output(to, twin(to, from->outputs.at[i]));
     for (int i = 0; i < from->states.n; i++) {
         const struct state *s = &from->states.at[i];
         struct state copy = {twin(to, s->past), twin(to, s->present), s->dim, s->from};
-        VEC_PUSH(to->arena, &to->states, copy);
+        graph_add_state(to, copy);
     }
 }
 

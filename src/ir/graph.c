@@ -234,14 +234,6 @@ void graph_insert_before_use(struct graph *g, int n, struct node *const *made)
 
 /* ---- replacing --------------------------------------------------------------------------------------------------------- */
 
-static bool is_among(const struct value *v, struct value *const *at, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (at[i] == v)
-            return true;
-    return false;
-}
-
 /* The two values exchange their names. */
 static void swap_names(struct graph *g, struct value *a, struct value *b)
 {
@@ -254,70 +246,39 @@ static void swap_names(struct graph *g, struct value *a, struct value *b)
     eb->value = a;
 }
 
-static void replace_state(struct graph *g, struct value *old, struct value *new_value)
-{
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].present == old)
-            g->states.at[i].present = new_value;
-}
-
 static void replace_output(struct graph *g, struct value *old, struct value *new_value)
 {
-    if (!is_among(old, g->outputs.at, g->outputs.n))
-        return;
-    if (!new_value->producer || is_among(new_value, g->outputs.at, g->outputs.n))
+    if (!old->output || !new_value->producer || new_value->output)
         return;
     swap_names(g, old, new_value);
-    replace_state(g, old, new_value);
-    for (int i = 0; i < g->outputs.n; i++)
-        if (g->outputs.at[i] == old)
-            g->outputs.at[i] = new_value;
-}
-
-int graph_output_number(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; i < g->outputs.n; i++)
-        if (g->outputs.at[i] == v)
-            return i;
-    return -1;
-}
-
-struct state *graph_state(const struct graph *g, const struct value *end)
-{
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].past == end || g->states.at[i].present == end)
-            return &g->states.at[i];
-    return NULL;
-}
-
-bool graph_is_present(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; i < g->states.n; i++)
-        if (g->states.at[i].present == v)
-            return true;
-    return false;
+    graph_set_output(g, old->output - 1, new_value);
 }
 
 void graph_move_output(struct graph *g, int output, struct value *to, const char *suffix)
 {
     struct value *old = g->outputs.at[output];
     hand_name(g, old, to, suffix);
-    replace_state(g, old, to);
-    g->outputs.at[output] = to;
+    graph_set_output(g, output, to);
 }
 
-static struct value *follow_rewiring(struct value *const *to, int n, struct value *v)
+/* What v becomes in the end. What is on the way is told the end, so that no chain is walked twice. */
+static struct value *follow_rewiring(struct value **to, int n, struct value *v)
 {
+    struct value *last = v, *next;
     int steps = 0;
-    while (v && v->id < n && to[v->id] && to[v->id] != v) {
+    while (last && last->id < n && to[last->id] && to[last->id] != last) {
         if (++steps > n)
-            bug("values replace each other in a circle at '%s'", v->name);
-        v = to[v->id];
+            bug("values replace each other in a circle at '%s'", last->name);
+        last = to[last->id];
     }
-    return v;
+    for (; v != last; v = next) {
+        next = to[v->id];
+        to[v->id] = last;
+    }
+    return last;
 }
 
-void graph_rewire(struct graph *g, struct value *const *to, bool outputs)
+void graph_rewire(struct graph *g, struct value **to, bool outputs)
 {
     int n = g->values.n;
     for (int i = 0; i < g->nodes.n; i++) {
@@ -483,20 +444,19 @@ struct uses *graph_uses(const struct graph *g, struct arena *arena)
 
 const char *graph_meta(const struct graph *g, const char *key)
 {
-    for (int i = 0; i < g->meta.n; i++)
-        if (strcmp(g->meta.at[i].key, key) == 0)
-            return g->meta.at[i].text;
-    return NULL;
+    int at = name_index_find(&g->meta_at, key);
+    return at < 0 ? NULL : g->meta.at[at].text;
 }
 
 void graph_set_meta(struct graph *g, const char *key, const char *text)
 {
-    struct meta m = {arena_strdup(g->arena, key), arena_strdup(g->arena, text)};
-    for (int i = 0; i < g->meta.n; i++)
-        if (strcmp(g->meta.at[i].key, key) == 0) {
-            g->meta.at[i] = m;
-            return;
-        }
+    int at = name_index_find(&g->meta_at, key);
+    struct meta m = {at < 0 ? arena_strdup(g->arena, key) : g->meta.at[at].key, arena_strdup(g->arena, text)};
+    if (at >= 0) {
+        g->meta.at[at] = m;
+        return;
+    }
+    name_index_put(g->arena, &g->meta_at, m.key, g->meta.n);
     VEC_PUSH(g->arena, &g->meta, m);
 }
 

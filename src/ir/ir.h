@@ -29,6 +29,7 @@ struct value {
     struct node *producer;     /* NULL: graph input or constant */
     int index;                 /* which output of the producer */
     int id;                    /* position in graph.values */
+    int output, state;         /* of the graph's outputs and states, which one this is, plus 1; 0: none (ends.c) */
     struct placement place;    /* where its producer leaves it (after choose) */
     bool placed;
 };
@@ -144,6 +145,7 @@ struct graph {
     VEC(struct state) states;
     VEC(struct trained) trained; /* with --train */
     VEC(struct meta) meta;
+    struct name_index meta_at;                  /* positions by key */
     VEC(struct meta) opsets;                    /* domain -> version as text, of the source */
     VEC(struct configuration *) configurations; /* of the source; copies have none */
     int64_t ir_version;
@@ -182,22 +184,17 @@ void graph_append(struct graph *, struct node *);
 void graph_insert(struct graph *, int at, struct node *);
 /* Inserts nodes with one result each before the first node that reads it, or at the end. */
 void graph_insert_before_use(struct graph *, int n, struct node *const *);
+struct value *graph_find(const struct graph *, const char *name);
+struct configuration *graph_configuration(const struct graph *, const char *name); /* NULL: none is called so */
 /* The output, and the state that it is an end of, moves to another value, which takes its name; the old one is called that with the suffix.
  */
 void graph_move_output(struct graph *, int output, struct value *to, const char *suffix);
-struct value *graph_find(const struct graph *, const char *name);
-/* Which output the value is, -1: none. */
-int graph_output_number(const struct graph *, const struct value *);
-/* The state that the value is an end of; NULL: none. */
-struct state *graph_state(const struct graph *, const struct value *end);
-/* Is it what some state becomes? */
-bool graph_is_present(const struct graph *, const struct value *);
-struct configuration *graph_configuration(const struct graph *, const char *name); /* NULL: none is called so */
 /* Every use of old becomes new (also as graph output when outputs is true: new then takes over the name of the output; it stays
  * old where new is itself an input, an output or a constant, so names of the interface never change). One walk over the graph. */
 void graph_replace(struct graph *, struct value *old, struct value *new_value, bool outputs);
-/* The same for many values in one walk: to[id] replaces the value of that id, NULL leaves it; chains are followed. */
-void graph_rewire(struct graph *, struct value *const *to, bool outputs);
+/* The same for many values in one walk: to[id] replaces the value of that id, NULL leaves it; chains are followed,
+ * and shortened in to. */
+void graph_rewire(struct graph *, struct value **to, bool outputs);
 /* Gives every node a name that no node before it has: the first keeps its own, the others get a suffix. */
 void graph_name_nodes(struct graph *);
 /* Drops nodes none of whose outputs is used; keeps graph inputs. Renumbers nothing. */
@@ -220,6 +217,20 @@ const char *graph_meta(const struct graph *, const char *key);
 void graph_set_meta(struct graph *, const char *key, const char *text);
 /* "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_where(const struct graph *, const struct node *);
+
+/* ---- ends.c: the lists of outputs and states, and which of them a value is. Only these functions change which values are in the lists. */
+void graph_add_output(struct graph *, struct value *); /* it is none yet */
+void graph_clear_outputs(struct graph *);
+/* The output, and the state that it is an end of, becomes another value. */
+void graph_set_output(struct graph *, int output, struct value *to);
+/* Which output the value is, -1: none. */
+int graph_output_number(const struct graph *, const struct value *);
+void graph_add_state(struct graph *, struct state);
+void graph_clear_states(struct graph *);
+/* The state that the value is an end of; NULL: none. */
+struct state *graph_state(const struct graph *, const struct value *end);
+/* Is it what some state becomes? */
+bool graph_is_present(const struct graph *, const struct value *);
 
 /* ---- module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". Nodes that passes make are
  * called after one of the model's, NODE/PART, and are of its module.

@@ -228,6 +228,8 @@ static void check_graph_outputs(struct verifier *c)
         check_registered(c, v);
         if (!v->constant && !c->defined[v->id])
             broken(c, "output '%s' is made by no node", v->name);
+        if (graph_output_number(c->g, v) != i)
+            broken(c, "output %d, '%s', is known as number %d", i, v->name, graph_output_number(c->g, v));
     }
 }
 
@@ -241,6 +243,8 @@ static void check_states(struct verifier *c)
             check_registered(c, s->present);
         if (!s->past && !s->present)
             broken(c, "state %d has neither past nor present", i);
+        if (!graph_state(c->g, s->past ? s->past : s->present))
+            broken(c, "state %d is not known at its ends", i);
     }
 }
 

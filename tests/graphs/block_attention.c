@@ -131,7 +131,7 @@ static struct value *appended(struct layer *l, struct value *x, const struct dim
         attr_set_int(n, "axis", 2);
     struct value *y = sketch_add(l->s, n, NULL);
     if (y)
-        VEC_PUSH(l->s->arena, &l->s->g->outputs, y);
+        graph_add_output(l->s->g, y);
     return y;
 }
 

@@ -63,7 +63,7 @@ static void draw_outputs(struct sketch *s)
         const struct item *it = &s->items.at[i];
         struct value *v = s->g->values.at[i];
         if (v->producer && !is_output(s->g, v) && may_be_output(it) && (it->uses == 0 || draw(s->draws, 8) == 7))
-            VEC_PUSH(s->arena, &s->g->outputs, v);
+            graph_add_output(s->g, v);
     }
 }
 

@@ -94,7 +94,9 @@ static struct constant *inline_constant(struct arena *a, const struct value *v)
 /* Values that only dropped nodes make become inputs, those that they read, or that nobody reads, outputs; everything: so do all others. */
 static void set_ends(struct graph *g, const struct reading *of, bool everything)
 {
-    g->inputs.n = g->outputs.n = g->states.n = 0;
+    g->inputs.n = 0;
+    graph_clear_outputs(g);
+    graph_clear_states(g);
     for (int i = 0; i < g->values.n; i++) {
         struct value *v = g->values.at[i];
         if (v->constant)
@@ -102,7 +104,7 @@ static void set_ends(struct graph *g, const struct reading *of, bool everything)
         else if (of[i].kept > 0 && !of[i].made)
             VEC_PUSH(g->arena, &g->inputs, v);
         if (of[i].made && (everything || of[i].others > 0 || of[i].kept == 0))
-            VEC_PUSH(g->arena, &g->outputs, v);
+            graph_add_output(g, v);
     }
 }
 

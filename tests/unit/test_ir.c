@@ -159,7 +159,7 @@ START_TEST(placements_read_back)
     struct value *y = graph_value(g, "y", &type);
     node_output(g, n, 0, y);
     graph_append(g, n);
-    VEC_PUSH(arena, &g->outputs, y);
+    graph_add_output(g, y);
     x->place = placement_split(0, split_even(alg, 3, type.dim[0]));
     y->place = placement_split(1, split_even(alg, 3, type.dim[1]));
     x->placed = y->placed = true;

@@ -23,6 +23,44 @@ static bool overlap(const struct slab_item *x, const struct slab_item *y)
     return time && x->bytes && y->bytes && x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
 }
 
+/* The lowest offset at which the item meets none of the others that are placed already. */
+static int64_t lowest(const struct slab_item *item, int n, const bool *placed, int which)
+{
+    struct slab_item at = item[which];
+    bool again = true;
+    for (at.offset = 0; again;) {
+        again = false;
+        for (int k = 0; k < n; k++)
+            if (placed[k] && overlap(&at, &item[k])) {
+                at.offset = (item[k].offset + item[k].bytes + 63) / 64 * 64;
+                again = true;
+            }
+    }
+    return at.offset;
+}
+
+START_TEST(plan_is_the_greedy_one)
+{
+    enum { N = 150 };
+    struct slab_item item[N];
+    bool placed[N] = {false};
+    srand((unsigned)_i);
+    for (int i = 0; i < N; i++) {
+        int first = rand() % 90 - 3, spread = rand() % 2 ? 4 : 40;
+        item[i] = (struct slab_item){rand() % 8 ? 1 + rand() % (_i % 2 ? 300 : 5000) : 0, first, first + rand() % spread, -1};
+    }
+    slab_assign(a, item, N);
+    for (int done = 0; done < N; done++) {
+        int next = -1;
+        for (int i = 0; i < N; i++)
+            if (!placed[i] && (next < 0 || item[i].bytes > item[next].bytes))
+                next = i;
+        ck_assert_int_eq(item[next].offset, item[next].bytes ? lowest(item, N, placed, next) : 0);
+        placed[next] = true;
+    }
+}
+END_TEST
+
 START_TEST(plan_is_disjoint)
 {
     enum { N = 120 };
@@ -161,6 +199,7 @@ int main(void)
     Suite *suite = suite_create("run");
     TCase *t = unit_case(suite, "run", setup, teardown);
     tcase_add_loop_test(t, plan_is_disjoint, 0, 20);
+    tcase_add_loop_test(t, plan_is_the_greedy_one, 0, 20);
     tcase_add_test(t, plan_reuses_memory);
     tcase_add_test(t, pieces_divide);
     tcase_add_test(t, sums_in_order);

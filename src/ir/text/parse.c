@@ -295,7 +295,9 @@ static void parse_output(struct parser *p)
     struct value *v = parse_use(p);
     if (!v)
         lex_fail(&p->lex, "an absent value is no output");
-    VEC_PUSH(p->g->arena, &p->g->outputs, v);
+    if (v->output)
+        lex_fail(&p->lex, "value '%s' is an output already", v->name);
+    graph_add_output(p->g, v);
 }
 
 static void parse_state(struct parser *p)
@@ -307,7 +309,7 @@ static void parse_state(struct parser *p)
     if (!lex_accept_word(&p->lex, "dim"))
         lex_fail(&p->lex, "expected 'dim'");
     s.dim = (int)lex_int(&p->lex, -1, MAX_RANK - 1);
-    VEC_PUSH(p->g->arena, &p->g->states, s);
+    graph_add_state(p->g, s);
 }
 
 /* The symbol is made with the fact, so its expression is read as text first. Without a fact: only makes the expression, for the order. */

@@ -46,12 +46,10 @@ static struct value *copy_of(struct import *im, struct value *v)
 static void read_outputs(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
 {
     struct graph *body = im->graph;
-    bool *taken = NEWN(im->tmp, bool, (size_t)body->values.n + 2 * g->n_output + 1); /* each may add a capture and a copy */
     for (size_t i = 0; i < g->n_output; i++) {
         declared_check_tensor(im, g->output[i], where);
         struct value *v = scope_read(im, scope, proto_text_or(g->output[i]->name, ""), where);
-        VEC_PUSH(im->arena, &body->outputs, v->producer && !taken[v->id] ? v : copy_of(im, v));
-        taken[v->id] = true;
+        graph_add_output(body, v->producer && !v->output ? v : copy_of(im, v));
     }
 }
 

@@ -156,13 +156,17 @@ static void set_defaults(struct node *node)
     }
 }
 
-static void check_name(const struct import *im, const char *where, const Onnx__NodeProto *from, size_t i)
+static void check_names(const struct import *im, const char *where, const Onnx__NodeProto *from)
 {
-    const char *name = from->attribute[i]->name;
-    if (!name || !*name)
-        fail("%s: %s has an attribute without a name", im->path, where);
-    if (proto_attribute(from, name) != from->attribute[i])
-        fail("%s: %s has attribute '%s' twice", im->path, where, name);
+    struct text_table *seen = NULL;
+    for (size_t i = 0; i < from->n_attribute; i++) {
+        const char *name = from->attribute[i]->name;
+        if (!name || !*name)
+            fail("%s: %s has an attribute without a name", im->path, where);
+        if (text_table_find(seen, name))
+            fail("%s: %s has attribute '%s' twice", im->path, where, name);
+        text_table_add(im->tmp, &seen, name, name);
+    }
 }
 
 void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct node *node)
@@ -171,10 +175,9 @@ void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct no
     node->nattr = node->op->nattr;
     node->attr = NEWN(im->arena, struct attr, node->nattr);
     set_defaults(node);
-    for (size_t i = 0; i < from->n_attribute; i++) {
-        check_name(im, where, from, i);
+    check_names(im, where, from);
+    for (size_t i = 0; i < from->n_attribute; i++)
         read_attribute(im, where, from->attribute[i], node);
-    }
     for (int i = 0; i < node->nattr; i++)
         if (!node->attr[i].set && is_required(node->op, &node->op->attr[i]))
             fail("%s: %s lacks its attribute '%s'", im->path, where, node->attr[i].name);
@@ -182,45 +185,36 @@ void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct no
 
 /* ---- ops without a row ---- */
 
-static bool in_list(size_t n, char **list, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i], name) == 0)
-            return true;
-    return false;
-}
-
 struct raw_subgraph {
     const struct raw_subgraph *outer;
     const Onnx__GraphProto *graph;
+    struct text_table *defined; /* the names that the graph defines */
     const char *where;
     struct import *im;
     const struct scope *scope;
 };
 
-static bool graph_defines(const Onnx__GraphProto *g, const char *name)
+static void note_defined(struct raw_subgraph *in)
 {
+    const Onnx__GraphProto *g = in->graph;
     for (size_t i = 0; i < g->n_input; i++)
-        if (strcmp(proto_text_or(g->input[i]->name, ""), name) == 0)
-            return true;
+        text_table_add(in->im->tmp, &in->defined, proto_text_or(g->input[i]->name, ""), g);
     for (size_t i = 0; i < g->n_initializer; i++)
-        if (strcmp(proto_text_or(g->initializer[i]->name, ""), name) == 0)
-            return true;
+        text_table_add(in->im->tmp, &in->defined, proto_text_or(g->initializer[i]->name, ""), g);
     for (size_t i = 0; i < g->n_node; i++)
-        if (in_list(g->node[i]->n_output, g->node[i]->output, name))
-            return true;
-    return false;
+        for (size_t k = 0; k < g->node[i]->n_output; k++)
+            text_table_add(in->im->tmp, &in->defined, g->node[i]->output[k], g);
 }
 
 static void check_use(const struct raw_subgraph *in, const char *name)
 {
     for (const struct raw_subgraph *at = in; at; at = at->outer)
-        if (!*name || graph_defines(at->graph, name))
+        if (!*name || text_table_find(at->defined, name))
             return;
     fail("%s: %s has a subgraph that uses '%s' from outside, which tpc does not handle", in->im->path, in->where, name);
 }
 
-static void check_subgraph(const struct raw_subgraph *);
+static void check_subgraph(struct raw_subgraph *);
 
 static void check_tensor(const struct raw_subgraph *in, const Onnx__TensorProto *t)
 {
@@ -262,8 +256,10 @@ static void check_inner_node(const struct raw_subgraph *in, const Onnx__NodeProt
         check_attribute(in, node->attribute[i]);
 }
 
-static void check_subgraph(const struct raw_subgraph *in)
+static void check_subgraph(struct raw_subgraph *in)
 {
+    in->defined = NULL;
+    note_defined(in);
     for (size_t i = 0; i < in->graph->n_initializer; i++)
         check_tensor(in, in->graph->initializer[i]);
     for (size_t i = 0; i < in->graph->n_node; i++)
@@ -282,11 +278,11 @@ static void keep_raw(struct import *im, const proto *p, struct attr *out)
 
 void decode_raw(struct import *im, const struct scope *scope, const Onnx__NodeProto *from, struct node *node)
 {
-    struct raw_subgraph in = {NULL, NULL, proto_node_label(im->tmp, from), im, scope};
+    struct raw_subgraph in = {.where = proto_node_label(im->tmp, from), .im = im, .scope = scope};
     node->nattr = (int)from->n_attribute;
     node->attr = NEWN(im->arena, struct attr, node->nattr);
+    check_names(im, in.where, from);
     for (size_t i = 0; i < from->n_attribute; i++) {
-        check_name(im, in.where, from, i);
         check_attribute(&in, from->attribute[i]);
         keep_raw(im, from->attribute[i], &node->attr[i]);
     }

@@ -2,13 +2,17 @@
 #include "onnx/read/read.h"
 #include "op/op.h"
 
-/* base, with a suffix if another node has that name. */
+/* base, with a suffix if another node has that name. The index has the last suffix that was tried for a name. */
 static char *import_unique_name(struct import *im, char *base)
 {
     char *name = base;
-    for (int i = 2; text_table_find(im->node_names, name); i++)
-        name = arena_printf(im->arena, "%s_%d", base, i);
-    text_table_add(im->tmp, &im->node_names, name, im);
+    struct name_index *names = &im->node_names;
+    int suffix = name_index_find(names, base);
+    while (name_index_find(names, name) >= 0)
+        name = arena_printf(im->arena, "%s_%d", base, ++suffix);
+    if (name != base)
+        name_index_put(im->tmp, names, base, suffix);
+    name_index_put(im->tmp, names, name, 1);
     return name;
 }
 

@@ -58,7 +58,7 @@ static void load_outputs(struct import *im, struct scope *scope)
         if (!sequence_is_type(info->type))
             declared_check_tensor(im, info, "the list of graph outputs");
         text_table_add(im->tmp, &seen, info->name, info);
-        VEC_PUSH(im->arena, &im->graph->outputs, scope_read(im, scope, info->name, "the list of graph outputs"));
+        graph_add_output(im->graph, scope_read(im, scope, info->name, "the list of graph outputs"));
     }
     if (!g->n_output)
         fail("%s: the graph has no outputs", im->path);

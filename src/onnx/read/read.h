@@ -21,7 +21,7 @@ struct import {
     struct external_files external;
     struct text_table *functions; /* "domain\nname\noverload" -> FunctionProto */
     struct text_table *declared;  /* value name -> ValueInfoProto, for outputs of ops without a row */
-    struct text_table *node_names;
+    struct name_index node_names;
     struct text_table *sequences; /* name of a sequence value -> what it holds (struct sequence of compose_sequence.c) */
     const Onnx__NodeProto *own;   /* a node in a body that tpc made, whose names are no file's (upgrade_scan.c) */
     int fresh, inlined;

@@ -169,7 +169,7 @@ void sequence_enter(struct import *im, struct scope *scope, const Onnx__ValueInf
 
 /* ---- outputs ---------------------------------------------------------------------------------------------------------------------- */
 
-static void leave(struct import *im, struct value *v, const struct sequence *s, struct graph *out)
+static void leave(struct import *im, struct value *v, const struct sequence *s)
 {
     for (size_t i = 0; s->kind == SEQUENCE_LIST && i < s->n; i++) {
         static const struct type unknown;
@@ -178,30 +178,31 @@ static void leave(struct import *im, struct value *v, const struct sequence *s, 
         if (strcmp(to->name, name))
             fail("%s: '%s' is an element of graph output '%s' and another value: rename one of them", im->path, name, v->name);
         import_copy(im, name, s->at[i], to);
-        VEC_PUSH(im->arena, &out->outputs, to);
+        graph_add_output(im->graph, to);
     }
 }
 
 void sequence_leave(struct import *im)
 {
-    struct graph *g = im->graph, kept = *g;
-    kept.outputs.at = NULL;
-    kept.outputs.n = kept.outputs.cap = 0;
-    for (int i = 0; i < g->outputs.n; i++) {
+    struct graph *g = im->graph;
+    int n = g->outputs.n;
+    struct value **stated = NEWN(im->tmp, struct value *, n + 1);
+    memcpy(stated, g->outputs.at, (size_t)n * sizeof *stated);
+    graph_clear_outputs(g);
+    for (int i = 0; i < n; i++) {
         const Onnx__ValueInfoProto *info = im->model->graph->output[i];
-        struct value *v = g->outputs.at[i];
+        struct value *v = stated[i];
         const struct sequence *s = sequence_is_type(info->type) ? compose_sequence_find(im, v) : NULL;
         bool tensor = !sequence_is_type(info->type) || (!s && info->type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE);
         if (tensor)
-            VEC_PUSH(im->arena, &kept.outputs, v);
+            graph_add_output(g, v);
         else if (s && (s->kind == SEQUENCE_LIST || s->kind == SEQUENCE_ABSENT))
-            leave(im, v, s, &kept);
+            leave(im, v, s);
         else
             fail("%s: graph output '%s' is a sequence whose elements are not known when compiling: --bind NAME=VALUE fixes an input that "
                  "decides them",
                  im->path, info->name);
     }
-    g->outputs = kept.outputs;
     if (!g->outputs.n)
         fail("%s: the outputs of the graph are sequences without elements", im->path);
 }

@@ -53,6 +53,8 @@ void op_note_rows(struct graph *);
 
 /* ---- symbol.c: where a symbol is, as batch_independence.c and position_tail.c ask: they treat a dimension as if it were split ---- */
 enum { SYMBOL_PARTS = 2 };
+/* The names of the symbols in sizes of inputs. */
+struct name_index symbol_of_inputs(struct arena *, const struct graph *);
 /* How many dimensions have the symbol in their size; the last of them. */
 int symbol_dims(struct graph *, const struct dim *symbol, const struct value *, int *dim);
 bool symbol_in_type(struct graph *, const struct dim *symbol, const struct value *);

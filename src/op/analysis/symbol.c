@@ -1,6 +1,26 @@
 /* symbol: where a symbol is in types and attributes, and which factor of a node's rule has it. */
 #include "op/analysis/analysis.h"
 
+struct noted_symbols {
+    struct arena *arena;
+    struct name_index names;
+};
+
+static void note_symbol_name(void *noted_symbols, const struct dim *symbol)
+{
+    struct noted_symbols *s = noted_symbols;
+    name_index_put(s->arena, &s->names, symbol->name, 0);
+}
+
+struct name_index symbol_of_inputs(struct arena *arena, const struct graph *g)
+{
+    struct noted_symbols s = {.arena = arena};
+    for (int i = 0; i < g->inputs.n; i++)
+        for (int d = 0; d < g->inputs.at[i]->type.rank; d++)
+            dim_each_symbol(g->inputs.at[i]->type.dim[d], note_symbol_name, &s);
+    return s.names;
+}
+
 int symbol_dims(struct graph *g, const struct dim *symbol, const struct value *v, int *dim)
 {
     int n = 0;

@@ -16,6 +16,7 @@ struct holder {
     const struct graph *g;
     const struct plan *plan;
     struct lifetimes life;
+    struct name_index of_inputs; /* symbols of sizes */
     int rank;
     int stride;             /* items, and behind them what lies outside of the slab: results whose sizes the data decides */
     int64_t *size, *before; /* of these, by workload * stride + item: of this rank, and of the one before it */
@@ -120,20 +121,18 @@ static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
     return lifetime_items(tmp, g, copied, GRADIENTS_LEAVE);
 }
 
-static bool size_of_inputs(const struct graph *g, const struct dim *size)
+static bool size_of_inputs(const struct holder *h, const struct dim *size)
 {
-    bool stated = size->kind != DIM_SYM;
-    for (int i = 0; i < g->inputs.n && !stated; i++)
-        stated = type_uses(&g->inputs.at[i]->type, size->name);
+    bool stated = size->kind != DIM_SYM || name_index_find(&h->of_inputs, size->name) >= 0;
     for (int i = 0; i < size->n; i++)
-        stated = stated && size_of_inputs(g, size->arg[i]);
+        stated = stated && size_of_inputs(h, size->arg[i]);
     return stated;
 }
 
-static bool data_decides(const struct graph *g, const struct value *v)
+static bool data_decides(const struct holder *h, const struct value *v)
 {
     for (int d = 0; d < v->type.rank; d++)
-        if (!size_of_inputs(g, v->type.dim[d]))
+        if (!size_of_inputs(h, v->type.dim[d]))
             return true;
     return false;
 }
@@ -147,7 +146,7 @@ static void size_items(struct holder *h, struct rank_use *use)
             if (h->life.item[i] < 0)
                 continue;
             int64_t bytes = held_bytes(h, h->g->values.at[i], &h->plan->workloads.at[w].dims);
-            bool late = data_decides(h->g, h->g->values.at[i]);
+            bool late = data_decides(h, h->g->values.at[i]);
             h->size[w * h->stride + (late ? h->life.nitem : h->life.item[i])] += bytes;
             use->value = bytes > most ? i : use->value;
             most = bytes > most ? bytes : most;
@@ -203,7 +202,7 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
 void plan_memory(const struct graph *g, const struct plan *plan, int ranks, struct rank_use *out)
 {
     struct arena *tmp = arena_new();
-    struct holder h = {.tmp = tmp, .g = g, .plan = plan, .life = lives_of(tmp, g)};
+    struct holder h = {.tmp = tmp, .g = g, .plan = plan, .life = lives_of(tmp, g), .of_inputs = symbol_of_inputs(tmp, g)};
     struct uses *uses = graph_uses(g, tmp);
     h.stride = h.life.nitem + 1;
     h.size = NEWN(tmp, int64_t, plan->workloads.n * h.stride);

@@ -95,15 +95,20 @@ static void sort_parts(struct space *s)
 
 /* ---- layers ------------------------------------------------------------------------------------------------------------------------ */
 
-static const char *part_text(struct space *s, const struct step_part *p)
+static void add_to_digest(struct space *s, uint64_t *digest, const char *text)
+{
+    const char *all = arena_printf(s->arena, "%016" PRIx64 " %s", *digest, text);
+    *digest = digest_bytes(all, strlen(all));
+}
+
+static void digest_part(struct space *s, uint64_t *digest, const struct step_part *p)
 {
     const struct node *n = p->to ? NULL : s->g->nodes.at[p->node];
-    const char *text = n ? arena_printf(s->arena, "%s %s", n->optype, strategy_str(s->arena, n, n->strategy)) : p->to;
+    add_to_digest(s, digest, n ? arena_printf(s->arena, "%s %s", n->optype, strategy_str(s->arena, n, n->strategy)) : p->to);
     for (int i = 0; n && i < n->nin + n->nout; i++) {
         const struct value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        text = arena_printf(s->arena, "%s %s", text, v ? type_str(s->arena, &v->type) : "-");
+        add_to_digest(s, digest, v ? type_str(s->arena, &v->type) : "-");
     }
-    return text;
 }
 
 /* Of each layer, a digest of its parts in order. */
@@ -111,13 +116,9 @@ static uint64_t *layer_digests(struct space *s, int n)
 {
     uint64_t *digest = NEWN(s->arena, uint64_t, n + 1);
     const struct step_parts *step = &s->plan->step;
-    for (int i = 0; i < step->list.n; i++) {
-        if (step->list.at[i].layer < 0)
-            continue;
-        uint64_t *at = &digest[step->list.at[i].layer];
-        const char *text = arena_printf(s->arena, "%016" PRIx64 " %s", *at, part_text(s, &step->list.at[i]));
-        *at = digest_bytes(text, strlen(text));
-    }
+    for (int i = 0; i < step->list.n; i++)
+        if (step->list.at[i].layer >= 0)
+            digest_part(s, &digest[step->list.at[i].layer], &step->list.at[i]);
     return digest;
 }
 

@@ -31,10 +31,10 @@ bool dim_node_reads_weight(const struct dim_roles *all, const struct node *n)
 
 bool dim_node_multiplies_activations(const struct dim_roles *all, const struct node *n)
 {
-    int count = 0;
-    for (int i = 0; i < n->nin; i++)
+    int count = (n->op->flags & OP_APPENDS) ? 2 : 0;
+    for (int i = 0; (n->op->flags & OP_PRODUCT) && i < n->nin && count < 2; i++)
         count += n->in[i] && !all->weight[n->in[i]->id];
-    return (n->op->flags & OP_PRODUCT) && (count > 1 || (n->op->flags & OP_APPENDS));
+    return (n->op->flags & OP_PRODUCT) && count > 1;
 }
 
 bool dim_node_sums_nothing(const struct dim_roles *all, int node)

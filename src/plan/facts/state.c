@@ -76,7 +76,7 @@ static void add_state(struct graph *g, struct value *past, struct value *present
     if (!past || d < 0 || d >= past->type.rank || graph_state(g, past) || graph_state(g, present))
         return;
     struct state state = {.past = past, .present = present, .dim = d};
-    VEC_PUSH(g->arena, &g->states, state);
+    graph_add_state(g, state);
     const struct dim *size = past->type.dim[d];
     if (size->kind == DIM_SYM)
         dim_sym(g->alg, size->name, 0);
@@ -138,7 +138,7 @@ static void find_state(struct graph *g, struct value *output)
 
 void plan_find_states(struct graph *g)
 {
-    g->states.n = 0;
+    graph_clear_states(g);
     for (int i = 0; i < g->outputs.n; i++)
         find_state(g, g->outputs.at[i]);
 }
@@ -179,7 +179,7 @@ static void add_input_only(struct graph *g, struct value *input)
         if (is_handed_on(g, g->outputs.at[i], input))
             state.present = g->outputs.at[i];
     if (!graph_state(g, input) && !(state.present && graph_state(g, state.present)))
-        VEC_PUSH(g->arena, &g->states, state);
+        graph_add_state(g, state);
 }
 
 static bool appends_to_input(struct graph *g, const struct node *n)
@@ -210,7 +210,7 @@ static void set_output_only(struct graph *g, struct state born)
 {
     struct state *known = graph_state(g, born.present);
     if (!known)
-        VEC_PUSH(g->arena, &g->states, born);
+        graph_add_state(g, born);
     else if (!known->past)
         known->dim = born.dim;
 }

@@ -78,7 +78,7 @@ void plan_name_states(struct graph *g, const struct plan_file *file)
     for (int i = 0; i < file->states.n; i++)
         name_states(&t, &file->states.at[i]);
     int found = g->states.n;
-    g->states.n = 0;
+    graph_clear_states(g);
     for (int i = 0; i < found; i++) {
         struct state s = g->states.at[i];
         bool named = false;
@@ -88,10 +88,10 @@ void plan_name_states(struct graph *g, const struct plan_file *file)
                 t.list.at[k].dim = s.dim;
         }
         if (!named)
-            g->states.at[g->states.n++] = s;
+            graph_add_state(g, s);
     }
     for (int k = 0; k < t.list.n; k++) {
-        VEC_PUSH(g->arena, &g->states, t.list.at[k]);
+        graph_add_state(g, t.list.at[k]);
         may_lack_past(g, &t.list.at[k]);
     }
 }
