@@ -155,13 +155,29 @@ static void drop_empty(struct graph *g)
     }
 }
 
-/* Replicas and microbatches add what rows of their own give: the sum is that of one batch if rows do not depend on each other. */
-static void note_mixing(struct graph *g)
+/* Why rows of the batch may depend on each other in what the loss reads; NULL: they do not. */
+static const char *mixing(struct graph *g, const struct objective *loss)
 {
-    const struct dim *first = g->inputs.n && g->inputs.at[0]->type.rank ? g->inputs.at[0]->type.dim[0] : NULL;
-    const char *symbol, *why;
-    op_note_rows(g);
-    if (first && first->kind == DIM_SYM && rank_meta_rows(g, 0, &symbol, &why) && why && strcmp(symbol, first->name) == 0)
+    const struct type *first = g->inputs.n ? &g->inputs.at[0]->type : NULL;
+    struct graph *only = graph_copy(g->arena, g);
+    const char *symbol, *why = NULL;
+    if (!loss->of)
+        return arena_printf(g->arena, "the loss '%s' counts them itself", loss->sum->name);
+    if (!first || !first->rank || first->dim[0]->kind != DIM_SYM)
+        return arena_printf(g->arena, "input '%s' (%s) has a fixed number of them", first ? g->inputs.at[0]->name : "labels",
+                            first ? type_str(g->arena, first) : "none");
+    only->outputs.n = 0;
+    VEC_PUSH(only->arena, &only->outputs, only->values.at[loss->of->id]);
+    graph_prune(only);
+    op_note_rows(only);
+    return rank_meta_rows(only, 0, &symbol, &why) ? why : NULL;
+}
+
+/* Replicas and microbatches add what rows of their own give: the sum is that of one batch if rows do not depend on each other. */
+static void note_mixing(struct graph *g, const struct objective *loss)
+{
+    const char *why = mixing(g, loss);
+    if (why)
         rank_meta_set_mixing(g, why);
 }
 
@@ -219,9 +235,9 @@ void pass_gradient(struct compile *c)
         return;
     drop_empty(g);
     tie_copies(g, o);
-    note_mixing(g);
     struct lowering tail = {.g = g, .name = "loss"}, seed = {.g = g, .name = "loss/grad"};
     struct objective loss = objective_append(&tail, o->loss);
+    note_mixing(g, &loss);
     append_nodes(g, tail.nodes.n, tail.nodes.at);
     struct weights weights = find_trained(g, o, loss.sum);
     struct gradients all = gradients_new(g, "grad");

@@ -223,7 +223,7 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL, "round what meets quantised weights to 8 bits, whatever accuracy the model asks for"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
-        {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where less memory is available than is needed"},
+        {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where memory is short; with --train: where rows may depend on each other"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
 }

@@ -88,13 +88,16 @@ static void update(struct training *t, int64_t step, double count, struct step_r
         comm_gather_shares(t->replicas->across, t->parameters.weight, t->parameters.total, sizeof(float));
 }
 
-static void tell_mixing(const struct training *t)
+/* A sum over replicas and microbatches is that of one batch if no row depends on others. */
+static void check_mixing(const struct training *t, bool force)
 {
     const char *why = rank_meta_mixing(t->graph);
     bool divides = t->replicas->count > 1 || t->settings.accumulate > 1;
+    if (why && divides && !force)
+        fail("%s: --groups and --accumulate need rows that do not depend on each other: %s; with --force each part sees its own rows alone",
+             graph_file(t->graph), why);
     if (why && divides && t->replicas->all->rank == 0)
-        diag_tell("%s: rows are not proven to be independent: %s; if they are not, losses depend on --groups and --accumulate",
-                  graph_file(t->graph), why);
+        diag_tell("%s: rows may depend on each other: %s; so losses depend on --groups and --accumulate", graph_file(t->graph), why);
 }
 
 /* True if a rank was asked to end. */
@@ -193,7 +196,7 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
         checkpoint_try(t.save);
     if (r->all->rank == 0)
         t.log = log_open(a, o->log, done);
-    tell_mixing(&t);
+    check_mixing(&t, job->force);
     signal_soften();
     train_steps(&t, done);
     if (r->all->rank == 0)

@@ -49,9 +49,9 @@ struct value *back_along(struct backward *, struct value *, int d, struct value 
 void back_through(struct backward *, void (*write)(struct lowering *));
 
 /* objective.c: appends the loss: "cross-entropy" (also NULL), "mse", "l1", "bce", or an output of one number. Its inputs are appended, too.
- * sum: over all labels; count: their number. */
+ * sum: over all labels; count: their number; of: the output whose elements they count, each by itself; NULL: nothing tells. */
 struct objective {
-    struct value *sum, *count;
+    struct value *sum, *count, *of;
 };
 struct objective objective_append(struct lowering *, const char *kind);
 

@@ -75,7 +75,7 @@ static struct objective cross_entropy(struct lowering *l, struct value *x)
     op_infer(l->g, loss);
     struct value *ignored = lower_scalar(l, "ignored", DT_I64, IGNORED);
     struct value *counts = lower_unary(l, "Not", "counts", lower_binary(l, "Equal", "is_ignored", at, ignored));
-    return (struct objective){loss->out[0], total(l, "labelled", lower_cast(l, "one", counts, DT_F32))};
+    return (struct objective){loss->out[0], total(l, "labelled", lower_cast(l, "one", counts, DT_F32)), x};
 }
 
 /* An element's loss, by its prediction and label of one type. */
@@ -102,7 +102,7 @@ static struct objective element_loss(struct lowering *l, struct value *x,
     const struct type *type = &x->type;
     struct value *labels = labels_like(l->g, type->dtype, type->rank, type->dim);
     struct value *count = lower_extent(l, "elements", type, 0, type->rank, DT_F32);
-    return (struct objective){total(l, "total", lower_float(l, "wide", f(l, x, labels))), count};
+    return (struct objective){total(l, "total", lower_float(l, "wide", f(l, x, labels))), count, x};
 }
 
 static struct objective own_loss(struct lowering *l, const char *name)
@@ -112,7 +112,7 @@ static struct objective own_loss(struct lowering *l, const char *name)
         fail("%s: --loss is '%s', expected cross-entropy, mse, l1, bce or the name of an output", graph_file(l->g), name);
     if (!dtype_is_float(loss->type.dtype) || !dim_equals(type_elements(l->g->alg, &loss->type), 1))
         fail("%s: --loss names '%s', which is %s, expected one number", graph_file(l->g), name, type_str(l->g->arena, &loss->type));
-    return (struct objective){loss, lower_scalar(l, "count", DT_F32, 1)};
+    return (struct objective){loss, lower_scalar(l, "count", DT_F32, 1), NULL};
 }
 
 struct objective objective_append(struct lowering *l, const char *kind)
