@@ -15,12 +15,10 @@ int64_t positions_of_role(const struct stage *s, const struct value_use *use, en
 
 int64_t positions_most(const struct stage *s, const struct value_use *use)
 {
-    const struct node *by_place = op_rows_by_place(s->graph, NULL);
-    int64_t most = lesser(positions_of_role(s, use, ROLE_POSITIONS), positions_of_role(s, use, ROLE_CACHE_POSITION)), rows;
-    most = lesser(most, positions_of_role(s, use, ROLE_MASK));
-    if (by_place && by_place->in[0]->type.rank && dim_is_int(by_place->in[0]->type.dim[0], &rows))
-        most = lesser(most, rows);
-    return lesser(most, op_position_rows(s->graph));
+    int mask = decode_find_input(s, ROLE_MASK);
+    int64_t most = lesser(positions_of_role(s, use, ROLE_POSITIONS), positions_of_role(s, use, ROLE_CACHE_POSITION));
+    most = lesser(lesser(most, positions_of_role(s, use, ROLE_MASK)), op_position_tables(s->graph, NULL).rows);
+    return mask < 0 ? most : lesser(most, op_position_tables(s->graph, s->graph->inputs.at[mask]).rows);
 }
 
 int64_t decode_vocabulary(const struct stage *s, const struct value_use *use)

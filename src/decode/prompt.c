@@ -124,8 +124,8 @@ _Noreturn static void refuse_rows(const struct prompt *p, const struct stage *s,
 static const struct node *rows_by_place(const struct stage *s)
 {
     int i = decode_find_input(s, ROLE_CACHE_POSITION);
-    const struct node *n = decode_find_input(s, ROLE_POSITIONS) < 0 ? op_rows_by_place(s->graph, NULL) : NULL;
-    return n || i < 0 || decode_find_input(s, ROLE_POSITIONS) >= 0 ? n : op_rows_by_place(s->graph, s->graph->inputs.at[i]);
+    const struct node *n = decode_find_input(s, ROLE_POSITIONS) < 0 ? op_position_tables(s->graph, NULL).by_place : NULL;
+    return n || i < 0 || decode_find_input(s, ROLE_POSITIONS) >= 0 ? n : op_position_tables(s->graph, s->graph->inputs.at[i]).by_place;
 }
 
 const char *prompt_padding(const struct stage *s, bool *behind, const struct node **node)

@@ -88,12 +88,14 @@ const struct dim *op_guess_size(struct graph *, const struct node *, int i, int 
 /* How a graph reads a mask of keys: to hide them, wherever they are, or to count those of each row, which then come first. */
 enum mask_use { MASK_UNREAD, MASK_KEYS, MASK_LENGTHS };
 enum mask_use op_mask_use(const struct graph *, const struct value *mask);
-/* A node that takes rows of a table (of embeddings of positions) by what follows from this input and sizes alone, or, NULL, from sizes
- * alone: by the places of tokens, whatever they hold. NULL: there is none. */
-const struct node *op_rows_by_place(const struct graph *, const struct value *input);
-
-/* The rows of the shortest table (of embeddings or rotations of positions) that is read by the places of tokens; -1: there is none. */
-int64_t op_position_rows(const struct graph *);
+/* What limits how many tokens a text has. rows: of the shortest table that rotates, or (of embeddings of positions) that is read by what
+ * follows from this input and sizes alone, or, NULL, from sizes alone: by the places of tokens, whatever they hold; -1: there is none.
+ * by_place: a node that takes rows so; NULL: none does. */
+struct position_tables {
+    int64_t rows;
+    const struct node *by_place;
+};
+struct position_tables op_position_tables(const struct graph *, const struct value *input);
 
 /* The integers that an input may hold: less than rows, if what follows from it alone chooses rows of a table; any but zero if it is a mask.
  */

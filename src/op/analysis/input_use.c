@@ -86,39 +86,6 @@ enum mask_use op_mask_use(const struct graph *g, const struct value *mask)
     return use;
 }
 
-static int unknown_sizes(const struct type *t)
-{
-    int n = 0;
-    for (int d = 0; d < t->rank; d++)
-        n += !dim_is_int(t->dim[d], NULL);
-    return n;
-}
-
-/* Rows of a constant table of floats, one for each place along one dimension. By two they are for pairs, as those of a relative bias. */
-static bool takes_rows(const struct node *n)
-{
-    static const char *const op[] = {"Gather", "GatherND", "GatherBlockQuantized", "Slice"};
-    bool takes = false;
-    for (size_t i = 0; n->op && i < sizeof op / sizeof *op; i++)
-        takes = takes || strcmp(n->op->name, op[i]) == 0;
-    return takes && n->in[0] && n->in[0]->constant && n->nout > 0 && n->out[0] && n->out[0]->type.rank > 1 &&
-        dtype_is_float(n->out[0]->type.dtype) && unknown_sizes(&n->out[0]->type) == 1;
-}
-
-const struct node *op_rows_by_place(const struct graph *g, const struct value *input)
-{
-    struct arena *tmp = arena_new();
-    const enum origin *of = find_origins(tmp, g, input);
-    const struct node *found = NULL;
-    for (int i = 0; i < g->nodes.n && !found; i++) {
-        const struct node *n = g->nodes.at[i];
-        if (takes_rows(n) && of[n->out[0]->id] == (input ? FROM_INPUT : FROM_SIZES))
-            found = n;
-    }
-    arena_free(tmp);
-    return found;
-}
-
 /* ---- values that an integer input may have ---- */
 
 static int operand_named(const struct node *n, const char *name)
@@ -218,39 +185,59 @@ int op_tokens_input(const struct value_use *use, int n)
 
 /* ---- tables of positions ---- */
 
-static int64_t fewer_rows(int64_t rows, const struct type *table, int axis)
+static int unknown_sizes(const struct type *t)
 {
-    int64_t n;
-    return axis < table->rank && dim_is_int(table->dim[axis], &n) && (rows < 0 || n < rows) ? n : rows;
+    int n = 0;
+    for (int d = 0; d < t->rank; d++)
+        n += !dim_is_int(t->dim[d], NULL);
+    return n;
 }
 
-/* Of tables that rotate, and of those read by what follows from the input, or NULL, from sizes alone. */
-static int64_t rows_by_place(const struct graph *g, const struct value *input)
+/* Rows of a constant table of floats, one for each place along one dimension. By two they are for pairs, as those of a relative bias. */
+static bool takes_rows(const struct node *n)
+{
+    static const char *const op[] = {"Gather", "GatherND", "GatherBlockQuantized", "Slice"};
+    bool takes = false;
+    for (size_t i = 0; n->op && i < sizeof op / sizeof *op; i++)
+        takes = takes || strcmp(n->op->name, op[i]) == 0;
+    return takes && n->in[0] && n->in[0]->constant && n->nout > 0 && n->out[0] && n->out[0]->type.rank > 1 &&
+        dtype_is_float(n->out[0]->type.dtype) && unknown_sizes(&n->out[0]->type) == 1;
+}
+
+/* The dimension of the table that has the rows: of a slice, the one whose result has no fixed size. */
+static int rows_dim(const struct node *n)
+{
+    int d = 0;
+    if (op_is_onnx(n, "Slice"))
+        while (dim_is_int(n->out[0]->type.dim[d], NULL))
+            d++;
+    else if (strcmp(n->op->name, "GatherND") != 0)
+        d = (int)attr_int(n, strcmp(n->op->name, "GatherBlockQuantized") == 0 ? "gather_axis" : "axis");
+    return d < 0 ? d + n->in[0]->type.rank : d;
+}
+
+static void note_rows(struct position_tables *all, const struct type *table, int d)
+{
+    int64_t n;
+    if (d < table->rank && dim_is_int(table->dim[d], &n) && (all->rows < 0 || n < all->rows))
+        all->rows = n;
+}
+
+struct position_tables op_position_tables(const struct graph *g, const struct value *input)
 {
     struct arena *tmp = arena_new();
     const enum origin *of = find_origins(tmp, g, input);
-    int64_t rows = -1;
+    struct position_tables all = {.rows = -1};
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        int table = operand_named(n, "cos_cache");
-        if (table >= 0)
-            rows = fewer_rows(rows, &n->in[table]->type, 0);
-        else if (op_is_onnx(n, "Gather") && takes_rows(n) && of[n->out[0]->id] == (input ? FROM_INPUT : FROM_SIZES))
-            rows = fewer_rows(rows, &n->in[0]->type, (int)attr_int(n, "axis"));
+        int rotations = operand_named(n, "cos_cache");
+        if (rotations >= 0)
+            note_rows(&all, &n->in[rotations]->type, 0);
+        if (!takes_rows(n) || of[n->out[0]->id] != (input ? FROM_INPUT : FROM_SIZES))
+            continue;
+        note_rows(&all, &n->in[0]->type, rows_dim(n));
+        all.by_place = all.by_place ? all.by_place : n;
     }
     arena_free(tmp);
-    return rows;
-}
-
-int64_t op_position_rows(const struct graph *g)
-{
-    struct arena *tmp = arena_new();
-    const struct value_use *use = op_value_uses(tmp, g);
-    int64_t rows = rows_by_place(g, NULL);
-    for (int i = 0; i < g->inputs.n; i++) {
-        int64_t more = use[i].mask ? rows_by_place(g, g->inputs.at[i]) : -1;
-        rows = more >= 0 && (rows < 0 || more < rows) ? more : rows;
-    }
-    arena_free(tmp);
-    return rows;
+    return all;
 }

@@ -373,11 +373,25 @@ static bool find_prompt(struct symbol_sizes *all, int64_t prompt, struct lengths
     return good;
 }
 
+/* Rows of the shortest table of positions that is read by the places of tokens; -1: there is none. */
+static int64_t position_rows(const struct graph *g)
+{
+    struct arena *tmp = arena_new();
+    const struct value_use *use = op_value_uses(tmp, g);
+    int64_t rows = op_position_tables(g, NULL).rows;
+    for (int i = 0; i < g->inputs.n; i++) {
+        int64_t more = use[i].mask ? op_position_tables(g, g->inputs.at[i]).rows : -1;
+        rows = more >= 0 && (rows < 0 || more < rows) ? more : rows;
+    }
+    arena_free(tmp);
+    return rows;
+}
+
 static void plan_default(struct symbol_sizes *all, struct plan *plan)
 {
     struct bindings b;
     struct lengths at;
-    int64_t rows = op_position_rows(all->g);
+    int64_t rows = position_rows(all->g);
     bool good = find_prompt(all, rows > 0 && rows < PROMPT ? rows : PROMPT, &at, &b);
     note_assumed(all, plan);
     add_workload(all, plan, b, 1);
