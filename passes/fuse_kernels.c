@@ -53,7 +53,9 @@ void pass_fuse_kernels(struct compile *c)
     if (c->fast)
         fast_products(c->graph);
     if (!c->deterministic) {
+        fuse_attention_gradients(c->graph);
         fuse_attention(c->graph);
+        fuse_in_place(c->graph);
         fuse_open_norms(c->graph);
         channels_last(c->graph, ranks_agree(c));
         fuse_convs(c->graph);

@@ -28,6 +28,16 @@ struct attention_core {
     int mode;                        /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities, 4 as 2, unseen keys 0 */
 };
 void attention_core_run(struct kcall *, struct attention_core *);
+/* Probabilities of at most ATTENTION_BLOCK rows from `first` on, [rows, keys] in room for all keys: those that some row sees; their number.
+ * Not for --deterministic. */
+enum { ATTENTION_BLOCK = 64 };
+int64_t attention_probabilities(struct kcall *, const struct attention_core *, int64_t batch, int64_t head, int64_t first, int64_t rows,
+                                float *);
+
+/* ---- fused_attention.c: operands of attention that was fused at load -------------------------------------------------------------- */
+struct head_rows fused_heads(struct kenv *, const struct tensor *, bool rows_first, enum room);
+/* Steps of a mask, right-aligned with [batch, heads, rows, keys]. */
+void fused_mask(const struct kcall *, struct attention_core *, const struct tensor *mask);
 
 /* ---- rotary.c ------------------------------------------------------------------------------------------------------------ */
 /* Rotates the first 2 * half elements of a head: halves, or neighbours when interleaved. */

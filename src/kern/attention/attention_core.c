@@ -14,8 +14,8 @@
 #include <string.h>
 
 #define MASKED -1e37f /* a bias not above it leaves a key nothing beside one above it */
-#define BLOCK 64      /* query rows at a time */
-#define FEW 4         /* rows for which sgemm does not pay */
+#define BLOCK ATTENTION_BLOCK
+#define FEW 4 /* rows for which sgemm does not pay */
 
 struct task {
     struct attention_core *a;
@@ -276,6 +276,16 @@ static int64_t block_keys(const struct attention_core *a, const struct score_blo
         return a->keys;
     visible(a, k->b, k->first + k->rows - 1, &lo, &hi);
     return a->bias && a->mask_step[3] == 1 && !a->causal && a->window < 0 ? biased_keys(a, k, hi) : hi;
+}
+
+int64_t attention_probabilities(struct kcall *call, const struct attention_core *a, int64_t batch, int64_t head, int64_t first,
+                                int64_t rows, float *to)
+{
+    struct score_block k = {.b = batch, .h = head, .kv = head / (a->q_heads / a->kv_heads), .first = first, .rows = rows, .scores = to};
+    k.keys = block_keys(a, &k);
+    block_scores(a, call, &k);
+    block_probabilities(a, &k);
+    return k.keys;
 }
 
 static void attend_range(void *data, int thread, int64_t lo, int64_t hi)

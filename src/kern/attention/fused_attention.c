@@ -3,15 +3,14 @@
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
 
-static struct head_rows heads_of(struct kenv *env, const struct tensor *t, bool rows_first, enum room room)
+struct head_rows fused_heads(struct kenv *env, const struct tensor *t, bool rows_first, enum room room)
 {
     int64_t step[MAX_RANK];
     tensor_strides(t, step);
     return (struct head_rows){tensor_f32(env, t, room), step[0], step[rows_first ? 2 : 1], step[rows_first ? 1 : 2]};
 }
 
-/* The mask, right-aligned with [batch, heads, rows, keys]. */
-static void take_mask(struct kcall *call, struct attention_core *a, const struct tensor *mask)
+void fused_mask(const struct kcall *call, struct attention_core *a, const struct tensor *mask)
 {
     int64_t want[4] = {a->batch, a->q_heads, a->rows, a->keys}, own[MAX_RANK];
     tensor_strides(mask, own);
@@ -23,7 +22,6 @@ static void take_mask(struct kcall *call, struct attention_core *a, const struct
             fail("%s: the mask has size %lld where %lld is expected", kcall_where(call), (long long)mask->dim[e], (long long)want[d]);
         a->mask_step[d] = repeated ? 0 : own[e];
     }
-    a->bias = tensor_f32(call->env, mask, ROOM_THREADS);
 }
 
 void kern_FusedAttention(struct kcall *call)
@@ -50,10 +48,12 @@ void kern_FusedAttention(struct kcall *call)
                                .nan_to_zero = attr_int(call->node, "guarded") != 0};
     if (v->dim[first[2] ? 2 : 1] != a.kv_heads || v->dim[first[2] ? 1 : 2] != a.keys || k->dim[3] != a.size)
         fail("%s: keys and values do not agree", kcall_where(call));
-    a.q = heads_of(call->env, q, first[0], ROOM_A);
-    a.k = heads_of(call->env, k, first[1], ROOM_B);
-    a.v = heads_of(call->env, v, first[2], ROOM_C);
-    if (mask && tensor_elements(mask) > 0)
-        take_mask(call, &a, mask);
+    a.q = fused_heads(call->env, q, first[0], ROOM_A);
+    a.k = fused_heads(call->env, k, first[1], ROOM_B);
+    a.v = fused_heads(call->env, v, first[2], ROOM_C);
+    if (mask && tensor_elements(mask) > 0) {
+        fused_mask(call, &a, mask);
+        a.bias = tensor_f32(call->env, mask, ROOM_THREADS);
+    }
     attention_core_run(call, &a);
 }

@@ -87,7 +87,8 @@ void kern_ScatterND(struct kcall *call)
     size_t bytes = (size_t)inner * dtype_size(data->dtype);
     if (tensor_elements(updates) != tuples * inner || updates->dtype != data->dtype)
         fail("%s: updates must be %lld elements of %s", kcall_where(call), (long long)(tuples * inner), dtype_name(data->dtype));
-    copy_dense(call->env, out->data, data->data, tensor_bytes(out));
+    if (out->data != data->data)
+        copy_dense(call->env, out->data, data->data, tensor_bytes(out));
     for (int64_t i = 0; bytes && i < tuples; i++) {
         char *to = (char *)out->data + (size_t)tuple_position(call, data, indices, i, depth, 0) * bytes;
         const char *from = (const char *)updates->data + (size_t)i * bytes;

@@ -1,11 +1,13 @@
-/* lifetime: what a graph's values need of one slab. A view shares its operand's memory; a value lives from the node that makes it to the
+/* lifetime: what a graph's values need of one slab. A view shares its operand's memory, and what is
+ * computed in place takes it; a value lives from the node that makes it to the
  * last node that reads it or a view of it. The planner predicts memory by this, and the runtime lays its slab out by it. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 
-static bool is_view(const struct node *n)
+/* The result has the memory of operand 0. */
+static bool shares(const struct node *n)
 {
-    return n->op && (n->op->flags & OP_VIEW) && n->nin > 0 && n->in[0] && n->nout > 0 && n->out[0];
+    return n->op && (n->op->flags & (OP_VIEW | OP_IN_PLACE)) && n->nin > 0 && n->in[0] && n->nout > 0 && n->out[0];
 }
 
 static void find_roots(const struct graph *g, int *root)
@@ -14,7 +16,7 @@ static void find_roots(const struct graph *g, int *root)
         root[i] = i;
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
-        if (is_view(n))
+        if (shares(n))
             root[n->out[0]->id] = root[n->in[0]->id];
     }
 }
@@ -37,7 +39,7 @@ static void live_through(struct lifetimes *life, const struct node *n, int step,
     for (int k = 0; k < n->nin; k++)
         if (n->in[k])
             extend(life, n->in[k], step);
-    for (int k = 0; k < n->nout && !is_view(n); k++)
+    for (int k = 0; k < n->nout && !shares(n); k++)
         if (n->out[k] && !leaves[n->out[k]->id])
             add_item(life, n->out[k], step);
 }

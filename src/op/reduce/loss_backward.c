@@ -29,14 +29,22 @@ static struct labels read_labels(struct backward *b)
     return found;
 }
 
+/* Off and on. */
+static struct value *ends_of_hot(struct backward *b)
+{
+    const float ends[2] = {0, 1};
+    struct graph *g = b->l.g;
+    void *bytes = memcpy(arena_alloc(g->arena, sizeof ends), ends, sizeof ends);
+    struct value *v = graph_constant(g, arena_printf(g->arena, "%s/ends", b->l.name), DT_F32, 1, (const int64_t[]){2}, bytes);
+    return lower_cast(&b->l, "ends.narrow", v, b->l.node->in[0]->type.dtype);
+}
+
 /* One at the label, of the scores' type. */
 static struct value *one_hot(struct backward *b, struct value *at)
 {
     struct graph *g = b->l.g;
     const struct type *scores = &b->l.node->in[0]->type;
-    struct value *ends[2] = {lower_unsqueeze(&b->l, "off", back_number(b, b->l.node->in[0], 0), 0, 1),
-                             lower_unsqueeze(&b->l, "on", back_number(b, b->l.node->in[0], 1), 0, 1)};
-    struct value *in[3] = {at, NULL, lower_concat(&b->l, "ends", 2, ends, 0)};
+    struct value *in[3] = {at, NULL, ends_of_hot(b)};
     struct node *node = lower_node(&b->l, "", "OneHot", "OneHot", 3, in);
     attr_set_dims(g, node, "depth", 1, &scores->dim[CLASSES]);
     attr_set_int(node, "axis", CLASSES);

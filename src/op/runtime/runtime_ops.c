@@ -14,6 +14,21 @@ void infer_fusedattention(struct graph *g, struct node *node)
     op_result(g, node, 0, q->dtype, 4, dim);
 }
 
+/* Q and dY [batch, heads, rows, size], K and V [batch, key heads, keys, size], each with rows before heads where rows_first says so. Of
+ * each query head: dQ [batch, heads, rows, size], dK [batch, heads, size, keys], dV [batch, heads, keys, size]. */
+void infer_attentiongradient(struct graph *g, struct node *node)
+{
+    const int64_t *first;
+    const struct type *q = &node->in[0]->type, *k = &node->in[1]->type, *v = &node->in[2]->type;
+    if (q->rank != 4 || k->rank != 4 || v->rank != 4 || attr_ints(g, node, "rows_first", &first) != 4)
+        bug("%s is not well formed", node_where(g, node));
+    const struct dim *batch = q->dim[0], *heads = q->dim[first[0] ? 2 : 1], *rows = q->dim[first[0] ? 1 : 2];
+    const struct dim *keys = k->dim[first[1] ? 1 : 2];
+    op_result(g, node, 0, q->dtype, 4, (const struct dim *[]){batch, heads, rows, q->dim[3]});
+    op_result(g, node, 1, q->dtype, 4, (const struct dim *[]){batch, heads, q->dim[3], keys});
+    op_result(g, node, 2, q->dtype, 4, (const struct dim *[]){batch, heads, keys, v->dim[3]});
+}
+
 /* A [.., k], a matrix [k, n] ([n, k] when transposed). */
 void infer_quantmatmul(struct graph *g, struct node *node)
 {

@@ -11,14 +11,7 @@
 
 #include <string.h>
 
-enum { Q, K, V, MASK, Y };
-struct attention_match {
-    struct value *in[4];
-    bool rows_first[5]; /* Q, K, V, -, Y: [batch, rows, heads, size] */
-    double scale;
-    bool guarded;
-    struct node *last; /* whose output the fused node takes over */
-};
+enum { Q = ATTENTION_Q, K = ATTENTION_K, V = ATTENTION_V, MASK = ATTENTION_MASK, Y = ATTENTION_Y };
 struct search {
     struct graph *graph;
     const struct uses *uses;
@@ -40,7 +33,7 @@ static bool is_single(const struct search *s, const struct value *v)
     return v->id < s->nvalues && s->uses[v->id].n == 1;
 }
 
-static bool single_number(const struct value *v, double *x)
+bool fuse_number(const struct value *v, double *x)
 {
     if (!v->constant || constant_elements(v->constant) != 1 || !dtype_is_float(v->constant->dtype) || v->constant->rank > 4)
         return false;
@@ -48,22 +41,21 @@ static bool single_number(const struct value *v, double *x)
     return true;
 }
 
-static bool is_transpose_by(const struct graph *g, const struct node *n, int a, int b, int c, int d)
+bool fuse_transposes(const struct graph *g, const struct node *n, int a, int b, int c, int d)
 {
     const int64_t want[4] = {a, b, c, d}, *perm;
     return n && attr_is_set(n, "perm") && attr_ints(g, n, "perm", &perm) == 4 && memcmp(perm, want, sizeof want) == 0;
 }
 
-/* Strips products with and quotients by single numbers. */
-static struct value *unscale(struct value *v, double *scale)
+struct value *fuse_unscale(struct value *v, double *scale)
 {
     for (double x;;) {
         struct node *mul = producer_of(v, "Mul"), *div = producer_of(v, "Div");
-        if (mul && single_number(mul->in[1], &x) && type_eq(&mul->in[0]->type, &v->type))
+        if (mul && fuse_number(mul->in[1], &x) && type_eq(&mul->in[0]->type, &v->type))
             v = mul->in[0];
-        else if (mul && single_number(mul->in[0], &x) && type_eq(&mul->in[1]->type, &v->type))
+        else if (mul && fuse_number(mul->in[0], &x) && type_eq(&mul->in[1]->type, &v->type))
             v = mul->in[1];
-        else if (div && single_number(div->in[1], &x) && type_eq(&div->in[0]->type, &v->type))
+        else if (div && fuse_number(div->in[1], &x) && type_eq(&div->in[0]->type, &v->type))
             v = div->in[0], x = 1 / x;
         else
             return v;
@@ -85,12 +77,12 @@ static struct value *through_views(const struct graph *g, struct value *v)
     return same ? inner->in[0] : NULL;
 }
 
-static bool match_key(const struct graph *g, struct value *v, struct attention_match *m)
+bool fuse_match_key(const struct graph *g, struct value *v, struct attention_match *m)
 {
     struct node *transpose = producer_of(v, "Transpose");
-    if (is_transpose_by(g, transpose, 0, 1, 3, 2))
+    if (fuse_transposes(g, transpose, 0, 1, 3, 2))
         m->in[K] = transpose->in[0];
-    else if (is_transpose_by(g, transpose, 0, 2, 3, 1))
+    else if (fuse_transposes(g, transpose, 0, 2, 3, 1))
         m->in[K] = transpose->in[0], m->rows_first[K] = true;
     else
         m->in[K] = through_views(g, v);
@@ -116,7 +108,7 @@ static void share_heads(struct attention_match *m)
 static void read_in_place(const struct graph *g, struct attention_match *m, int i)
 {
     struct node *transpose = m->rows_first[i] ? NULL : producer_of(m->in[i], "Transpose");
-    if (!is_transpose_by(g, transpose, 0, 2, 1, 3))
+    if (!fuse_transposes(g, transpose, 0, 2, 1, 3))
         return;
     m->in[i] = transpose->in[0];
     m->rows_first[i] = true;
@@ -128,7 +120,7 @@ static bool match_scores(const struct search *s, struct value *v, struct attenti
     struct node *add = producer_of(v, "Add"), *product = NULL;
     for (int side = 0; side < 2 && add && !product; side++) {
         double scale = 1;
-        struct value *scores = unscale(add->in[side], &scale);
+        struct value *scores = fuse_unscale(add->in[side], &scale);
         if (!type_eq(&scores->type, &v->type) || !producer_of(scores, "MatMul") || !is_single(s, add->in[side]))
             continue;
         product = producer_of(scores, "MatMul");
@@ -136,11 +128,11 @@ static bool match_scores(const struct search *s, struct value *v, struct attenti
         m->scale = scale;
     }
     if (!add)
-        product = producer_of(unscale(v, &m->scale), "MatMul");
+        product = producer_of(fuse_unscale(v, &m->scale), "MatMul");
     if (!product || !is_single(s, product->out[0]))
         return false;
-    m->in[Q] = unscale(product->in[0], &m->scale);
-    return match_key(s->graph, unscale(product->in[1], &m->scale), m);
+    m->in[Q] = fuse_unscale(product->in[0], &m->scale);
+    return fuse_match_key(s->graph, fuse_unscale(product->in[1], &m->scale), m);
 }
 
 /* p, or what is behind the guard Where(IsNaN(p), 0, p). */
@@ -148,7 +140,7 @@ static struct value *unguard(const struct search *s, struct value *v, struct att
 {
     struct node *where = producer_of(v, "Where"), *test = where ? producer_of(where->in[0], "IsNaN") : NULL;
     double x;
-    if (!test || test->in[0] != where->in[2] || !single_number(where->in[1], &x) || x < 0 || x > 0)
+    if (!test || test->in[0] != where->in[2] || !fuse_number(where->in[1], &x) || x < 0 || x > 0)
         return v;
     if (!is_single(s, where->in[0]) || s->uses[test->in[0]->id].n != 2)
         return v;
@@ -175,6 +167,16 @@ static bool check_types(const struct attention_match *m)
         k->dim[rows] == v->dim[2];
 }
 
+bool fuse_read_heads(const struct graph *g, struct attention_match *m)
+{
+    share_heads(m);
+    if (!check_types(m))
+        return false;
+    for (int i = Q; i <= V; i++)
+        read_in_place(g, m, i);
+    return true;
+}
+
 static bool match_attention(const struct search *s, struct node *n, struct attention_match *m)
 {
     *m = (struct attention_match){.scale = 1, .last = n};
@@ -187,12 +189,7 @@ static bool match_attention(const struct search *s, struct node *n, struct atten
     m->in[V] = n->in[1];
     if ((axis != -1 && axis != 3) || softmax->in[0]->type.rank != 4 || !match_scores(s, softmax->in[0], m))
         return false;
-    share_heads(m);
-    if (!check_types(m))
-        return false;
-    for (int i = Q; i <= V; i++)
-        read_in_place(s->graph, m, i);
-    return true;
+    return fuse_read_heads(s->graph, m);
 }
 
 /* The only user, if it transposes heads and rows. */
@@ -200,7 +197,7 @@ static struct node *transposed_result(const struct search *s, const struct node 
 {
     const struct value *y = n->out[0];
     struct node *user = is_single(s, y) ? s->uses[y->id].at[0].node : NULL;
-    return is_op(user, "Transpose") && is_transpose_by(s->graph, user, 0, 2, 1, 3) ? user : NULL;
+    return is_op(user, "Transpose") && fuse_transposes(s->graph, user, 0, 2, 1, 3) ? user : NULL;
 }
 
 static struct node *fused(struct search *s, struct attention_match *m)

@@ -1,13 +1,18 @@
 /* gradients: training wants the gradients of its weights in arrays of its own (train/parameters.c). Where a step is one run, each is made
  * there. Where it is several, each is added there as soon as it is made, so the slab holds no more than one of them for long. */
 #include "kern/core/core.h"
+#include "op/op.h"
 #include "run/session/session.h"
 
 #include <string.h>
 
-static int bytes_of(const struct session *s, int number)
+/* The value that is complete when the gradient is: views follow it. */
+static const struct value *made_as(const struct session *s, int number)
 {
-    return s->slab.life.root[s->graph->outputs.at[s->graph->trained.at[number].output]->id];
+    const struct value *v = s->graph->outputs.at[s->graph->trained.at[number].output];
+    while (v->producer && (v->producer->op->flags & OP_VIEW))
+        v = v->producer->in[0];
+    return v;
 }
 
 void gradients_prepare(struct session *s)
@@ -19,10 +24,10 @@ void gradients_prepare(struct session *s)
     for (int i = 0; i < s->graph->values.n; i++)
         s->gradients.owner[i] = -1;
     for (int i = s->graph->trained.n - 1; i >= 0; i--) {
-        int *owner = &s->gradients.owner[bytes_of(s, i)];
-        s->gradients.next[i] = *owner;
-        if (s->graph->values.at[bytes_of(s, i)]->producer)
-            *owner = i;
+        const struct value *v = made_as(s, i);
+        s->gradients.next[i] = s->gradients.owner[v->id];
+        if (v->producer)
+            s->gradients.owner[v->id] = i;
     }
 }
 
@@ -36,8 +41,8 @@ void session_gradients_to(struct session *s, float *const *to, bool first)
 void gradients_place(struct session *s)
 {
     for (int i = 0; s->gradients.go == GRADIENTS_LEAVE && i < s->graph->trained.n; i++)
-        if (s->gradients.owner[bytes_of(s, i)] == i)
-            s->tensor[bytes_of(s, i)].data = s->gradients.to[i];
+        if (s->gradients.owner[made_as(s, i)->id] == i)
+            s->tensor[s->slab.life.root[made_as(s, i)->id]].data = s->gradients.to[i];
 }
 
 struct addition {
@@ -75,7 +80,7 @@ void gradients_take(struct session *s, const struct node *n)
 void gradients_finish(struct session *s)
 {
     for (int i = 0; s->gradients.go != GRADIENTS_STAY && i < s->graph->trained.n; i++) {
-        int owner = s->gradients.owner[bytes_of(s, i)];
+        int owner = s->gradients.owner[made_as(s, i)->id];
         if (owner < 0 || (s->gradients.go == GRADIENTS_LEAVE && owner != i))
             add_gradient(s, i, &s->tensor[s->graph->outputs.at[s->graph->trained.at[i].output]->id]);
     }

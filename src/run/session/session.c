@@ -345,6 +345,8 @@ static void gather_operands(struct session *s, struct session_step *step)
     for (int k = 0; k < n->nin; k++)
         if (n->in[k])
             step->in[k] = s->tensor[n->in[k]->id];
+    if (n->op->flags & OP_IN_PLACE)
+        s->tensor[n->out[0]->id].data = step->in[0].data;
     if (step->dynamic && step->kind != STEP_CONTROL)
         dynamic_results(s, step);
     for (int k = 0; k < n->nout; k++)
