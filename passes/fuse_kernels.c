@@ -40,26 +40,36 @@ static bool ranks_agree(struct compile *c)
     return agree;
 }
 
+static void count(struct compile *c, const char **text, int n, const char *what)
+{
+    if (n > 0 && c->tells)
+        *text = arena_printf(c->arena, "%s; %d %s", *text, n, what);
+}
+
 void pass_fuse_kernels(struct compile *c)
 {
+    int before = c->graph->nodes.n;
+    const char *text = "";
     for (int i = 0; i < c->graph->nodes.n; i++)
         prepare_bodies(c, c->graph->nodes.at[i]);
     if (c->split_outputs)
         keep_outputs_sharded(c->graph);
     complete_sums(c->graph);
-    fuse_transposed(c->graph);
+    count(c, &text, fuse_transposed(c->graph), "products and lookups read a transposed weight as it is stored");
     fuse_weights(c->graph);
     fuse_quantized(c->graph);
     if (c->fast)
         fast_products(c->graph);
     if (!c->deterministic) {
         fuse_attention_gradients(c->graph);
-        fuse_attention(c->graph);
+        count(c, &text, fuse_attention(c->graph), "attentions fused");
         fuse_in_place(c->graph);
         fuse_open_norms(c->graph);
         channels_last(c->graph, ranks_agree(c));
         fuse_convs(c->graph);
     }
     if (!c->deterministic || !has_halves(c->graph))
-        fuse_chains(c->graph);
+        count(c, &text, fuse_chains(c->graph), "nodes saved by chains of elementwise operations");
+    if (c->tells)
+        explain("%s: %d operators, %d to run%s", graph_file(c->graph), before, c->graph->nodes.n, text);
 }

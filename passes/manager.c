@@ -62,7 +62,10 @@ void pass_run(struct compile *c, const char *first, const char *last, const char
 {
     int from = pass_index(first), to = pass_index(last), dump = dump_after ? pass_index(dump_after) : -1;
     for (int i = from; i <= to; i++) {
+        double start = clock_seconds();
         pass_run_one(c, &pass_rows[i]);
+        if (c->record)
+            pass_record_add(c, i, clock_seconds() - start);
         if (i == dump)
             each_graph(c, dump_graph, &pass_rows[i]);
     }

@@ -52,12 +52,14 @@ struct compile {
     struct size_source sizes;         /* tpc-run: of the inputs, if sizes decide a form */
     bool deterministic;               /* tpc-run: fuse only what changes no bit, and complete sums where they are made */
     bool fast;                        /* tpc-run: products with quantised weights round activations to 8 bits */
+    bool tells;                       /* tpc-run: says what is fused (-v) */
     bool split_outputs;               /* tpc-run: return outputs sharded, as the ranks hold them */
     /* tpc-run: whether all ranks give the same number; NULL: this is the only rank. */
     bool (*agree)(void *ranks, uint64_t);
     void *ranks;
     const char *text;              /* the file, if it is a graph in text form; NULL: ONNX */
     struct compared_list compared; /* after compare */
+    struct pass_record *record;    /* for -v; NULL: nothing is told */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
 #include "passes/passes.def"
@@ -76,6 +78,10 @@ unsigned pass_after(const struct pass *, unsigned have);
 /* Runs the passes from first to last (names, both included) and verifies the graph after each. dump_after: the pass after which the text
  * form goes to stdout; NULL: none. An unknown name: wrong usage. A property that a pass lacks: bug. */
 void pass_run(struct compile *, const char *first, const char *last, const char *dump_after);
+/* tell.c: for -v, seconds of passes and numbers of operators, as they run; then prints them. */
+struct pass_record *pass_record_new(struct arena *);
+void pass_record_add(struct compile *, int row, double seconds);
+void pass_tell(const struct compile *);
 /* Runs one pass. Any order that satisfies the needs of the passes is legal. */
 void pass_run_one(struct compile *, const struct pass *);
 

@@ -15,5 +15,7 @@ void pass_workloads(struct compile *c)
 {
     require(c->options && c->plan);
     explain_assumptions(c->graph);
+    if (!c->options->workload.n)
+        explain("assumed: the usual sizes of these inputs (--workload takes others)");
     plan_workloads(c->graph, c->options, c->plan);
 }

@@ -84,6 +84,9 @@ void signal_watch(bool ending);
 void signal_soften(void);
 bool signal_asked(void);
 
+/* ---- clock.c: a monotonic clock, in seconds ---- */
+double clock_seconds(void);
+
 /* ---- splitmix.c: SplitMix64 (Steele, Lea, Flood 2014): the number that follows from a state, to which each draw adds the step ------ */
 #define SPLITMIX_STEP 0x9e3779b97f4a7c15u
 uint64_t splitmix(uint64_t state);

@@ -392,7 +392,9 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
         if (!o->plan.folder)
             digest_file_begin(o->plan.digest);
     }
+    c.record = o->verbose ? pass_record_new(a) : NULL;
     pass_run(&c, "load", last_pass(o), o->dump_after);
+    pass_tell(&c);
     plan.compared = c.compared;
     for (int i = 0; !o->explain && i < o->report.text.n; i++)
         shard_report_write(&c, o->report.text.at[i]);

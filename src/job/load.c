@@ -20,6 +20,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
                         .external_roots = o->external_roots,
                         .deterministic = o->deterministic};
     pthread_mutex_lock(&loading);
+    double start = clock_seconds();
     pass_run(&c, "load", "load", NULL);
     if (o->train)
         job_weights_as_inputs(c.graph);
@@ -27,6 +28,8 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     if ((o->groups > 1 || o->batch_symbol || o->serve) && !c.graph->rank_meta)
         op_note_rows(c.graph);
     pthread_mutex_unlock(&loading);
+    if (c.graph->rank <= 0)
+        explain("%s: loaded in %.3f seconds", path, clock_seconds() - start);
     return c.graph;
 }
 
@@ -47,8 +50,12 @@ static bool ranks_agree(void *ranks, uint64_t own)
 
 void job_fuse(struct graph *g, struct comm *comm, const struct job_options *o)
 {
-    struct compile c = {
-        .arena = g->arena, .graph = g, .deterministic = o->deterministic, .fast = o->fast, .split_outputs = o->generate > 0};
+    struct compile c = {.arena = g->arena,
+                        .graph = g,
+                        .deterministic = o->deterministic,
+                        .fast = o->fast,
+                        .split_outputs = o->generate > 0,
+                        .tells = comm->rank == 0};
     if (g->ranks > 1 && comm->size > 1) {
         c.agree = ranks_agree;
         c.ranks = comm;

@@ -117,7 +117,5 @@ struct watch *watch_start(struct arena *, struct comm *, const char *host);
 /* A connection that has failed is a failure that names rank and host. Looks once a second, however often it is called. */
 void watch_look(struct watch *);
 void watch_stop(struct watch *);
-/* clock.c: a monotonic clock, in seconds. */
-double clock_seconds(void);
 
 #endif

@@ -5,13 +5,14 @@
 
 #include "ir/ir.h"
 
-void fuse_attention(struct graph *);
+/* Those that return a number: of attentions, of nodes saved, of weights. */
+int fuse_attention(struct graph *);
 void fuse_attention_gradients(struct graph *); /* before fuse_attention */
 void fuse_in_place(struct graph *);            /* before fuse_chains */
-void fuse_chains(struct graph *);
+int fuse_chains(struct graph *);
 void fuse_open_norms(struct graph *); /* before channels_last */
 void fuse_convs(struct graph *);      /* behind channels_last */
-void fuse_transposed(struct graph *); /* before fuse_weights */
+int fuse_transposed(struct graph *);  /* before fuse_weights */
 void fuse_weights(struct graph *);
 void fuse_quantized(struct graph *);
 void fast_products(struct graph *); /* behind fuse_quantized */

@@ -214,7 +214,7 @@ static struct node *fused(struct search *s, struct attention_match *m)
     return n;
 }
 
-void fuse_attention(struct graph *g)
+int fuse_attention(struct graph *g)
 {
     struct arena *tmp = arena_new();
     struct search s = {.graph = g, .uses = graph_uses(g, tmp), .nvalues = g->values.n};
@@ -236,5 +236,5 @@ void fuse_attention(struct graph *g)
     }
     arena_free(tmp);
     graph_prune(g);
-    explain("%s: %d attentions fused", graph_file(g), made);
+    return made;
 }

@@ -257,7 +257,7 @@ static struct node *try_fuse(struct fusion *f, struct node *root)
     return n;
 }
 
-void fuse_chains(struct graph *g)
+int fuse_chains(struct graph *g)
 {
     struct arena *tmp = arena_new();
     struct fusion f = {.graph = g, .tmp = tmp, .uses = graph_uses(g, tmp), .nvalues = g->values.n};
@@ -276,6 +276,6 @@ void fuse_chains(struct graph *g)
             g->nodes.at[kept++] = made[i] ? made[i] : n;
     }
     g->nodes.n = kept;
-    explain("%s: %d nodes saved by chains of elementwise operations, %d left", graph_file(g), before - kept, kept);
     arena_free(tmp);
+    return before - kept;
 }

@@ -209,8 +209,11 @@ static void align_constant(struct session *s, const struct value *v)
 
 static void place_constants(struct session *s)
 {
+    double start = clock_seconds();
+    int n = 0;
     for (int i = 0; i < s->nstep; i++) {
         unsigned packed = pack_weight(s, &s->step[i]);
+        n += packed != 0;
         for (int k = 0; k < s->step[i].node->nin; k++)
             if (s->step[i].in_constant[k] && !(packed >> k & 1) && !is_captured(s->step[i].node, k))
                 align_constant(s, s->step[i].node->in[k]);
@@ -218,6 +221,8 @@ static void place_constants(struct session *s)
     for (int i = 0; i < s->graph->outputs.n; i++)
         if (s->graph->outputs.at[i]->constant)
             align_constant(s, s->graph->outputs.at[i]);
+    if (s->comm->rank == 0 && n)
+        explain("%s: %d weights packed in %.3f seconds", s->sig.path, n, clock_seconds() - start);
 }
 
 /* Of the plan and of the outputs' placements: what ranks must agree on beside collectives. */

@@ -1,5 +1,5 @@
-/* A monotonic clock. */
-#include "run/comm/comm.h"
+/* clock: a monotonic clock. */
+#include "base/base.h"
 
 #include <time.h>
 
