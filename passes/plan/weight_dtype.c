@@ -2,9 +2,11 @@
  *
  * A weight is an f32 constant of 1 KiB or more and of 2 or more dimensions. Only products and lookups read it, as their first or second
  * operand, also through Transpose or Reshape. The graph still computes in f32. From here on the weight counts in its stored type; emit
- * puts a Cast behind it. */
+ * puts a Cast behind it. Integers are other nodes (src/plan/apply/quantize_weights.c). */
 #include "passes/pass.h"
+#include "plan/apply/apply.h"
 #include "plan/facts/facts.h"
+#include "plan/input/input.h"
 
 /* Sets the type of all weights and returns the number of f32 ones. *other: a weight of another type. */
 static int store_all(struct graph *g, enum dtype type, const struct value **other)
@@ -33,11 +35,12 @@ void pass_weight_dtype(struct compile *c)
     const struct value *other = NULL;
     if (type == DT_NONE)
         return;
-    int found = store_all(c->graph, type, &other);
+    bool few_bits = type == DT_I8 || type == DT_I4;
+    int found = few_bits ? plan_quantize_weights(c->graph, dtype_bits(type)) : store_all(c->graph, type, &other);
     if (type == DT_F32 && other)
         fail("%s: --weights f32: '%s' is %s, and f32 would only make it larger", c->options->model, other->name,
              dtype_name(other->constant->dtype));
     if (type != DT_F32 && !found)
         fail("%s: --weights %s: no product or lookup reads an f32 weight of 1 KiB or more and 2 or more dimensions", c->options->model,
-             dtype_name(type));
+             weight_type_name(type));
 }

@@ -70,7 +70,7 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "sizes to plan for (repeatable)"},
         {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},
-        {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16|FILE",
+        {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16|int8|int4|FILE",
          "store large f32 weights in this type; with --merge: a checkpoint's weights"},
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "placement constraints, or a plan.json to replay"},
         {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these device annotations of the model ('': none)"},
@@ -134,12 +134,10 @@ static void set_solver(struct shard_options *o)
 
 static void set_weights(struct shard_options *o)
 {
-    static const enum dtype types[] = {DT_F32, DT_F16, DT_BF16};
-    for (int i = 0; o->weights && i < 3; i++)
-        if (strcmp(o->weights, dtype_name(types[i])) == 0)
-            o->plan.weights = types[i];
+    if (o->weights)
+        o->plan.weights = weight_type_parse(o->weights);
     if (o->weights && o->plan.weights == DT_NONE)
-        fail_usage("--weights is '%s', expected f32, f16 or bf16", o->weights);
+        fail_usage("--weights is '%s', expected f32, f16, bf16, int8 or int4", o->weights);
 }
 
 /* The length of the name without an ending ".tpN". */

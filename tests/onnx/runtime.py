@@ -1,4 +1,4 @@
-"""runtime.py MODEL DATA TYPE: ONNX Runtime runs MODEL on a folder of test data, within 8 units roundoff of TYPE (f16, bf16)."""
+"""runtime.py MODEL DATA TYPE: ONNX Runtime runs MODEL on a folder of test data, within 8 units roundoff of TYPE (f16, bf16, int8)."""
 import os
 import sys
 
@@ -17,7 +17,7 @@ def tensors(folder, kind):
 
 
 model, folder, kind = sys.argv[1:]
-unit = {"f16": 2.0**-11, "bf16": 2.0**-8}[kind]
+unit = {"f16": 2.0**-11, "bf16": 2.0**-8, "int8": 2.0**-7}[kind]
 onnx.checker.check_model(model, full_check=True)
 session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 want = dict(tensors(folder, "output"))

@@ -31,11 +31,23 @@ static const void *whole_data(const struct source *s, const char *name)
     return data;
 }
 
+static const void *made_data(struct constant *c)
+{
+    struct made *m = c->made;
+    m->whole = arena_new();
+    void *to = arena_alloc(m->whole, c->bytes ? (size_t)c->bytes : 1);
+    m->make(m, constant_data(m->from, m->name), to);
+    constant_release(m->from);
+    return c->data = to;
+}
+
 const void *constant_data(struct constant *c, const char *name)
 {
     const void *data = __atomic_load_n(&c->data, __ATOMIC_ACQUIRE);
     if (data)
         return data;
+    if (c->made)
+        return made_data(c);
     if (!c->source.path && c->bytes)
         bug("constant '%s' has neither bytes nor a file", name);
     struct source s = constant_source(c);
@@ -47,6 +59,11 @@ const void *constant_data(struct constant *c, const char *name)
 void constant_release(struct constant *c)
 {
     struct source s = constant_source(c);
+    if (c->made && c->made->whole) {
+        arena_free(c->made->whole);
+        c->made->whole = NULL;
+        c->data = NULL;
+    }
     if (!s.path || !c->bytes)
         return;
     if (s.scatter && s.scatter->whole) {
@@ -84,12 +101,12 @@ void constant_stream(struct constant *c, const char *name, int n, const struct b
 
 bool constant_present(const struct constant *c)
 {
-    return !c->source.path || source_present(&c->source);
+    return c->made ? constant_present(c->made->from) : !c->source.path || source_present(&c->source);
 }
 
 bool constant_is_weight(const struct constant *c)
 {
-    return (c->origin || c->source.path) && c->bytes >= WEIGHT_BYTES;
+    return (c->origin || c->source.path || c->made) && c->bytes >= WEIGHT_BYTES;
 }
 
 int64_t constant_elements(const struct constant *c)

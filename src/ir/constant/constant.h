@@ -54,6 +54,14 @@ bool source_present(const struct source *);
 struct constant_digest {
     uint64_t whole, sample; /* XXH3 of all bytes; of 16 pages of them */
 };
+/* Bytes that are computed from another constant's when they are asked for, and kept until the constant is released. */
+struct made {
+    struct constant *from;
+    const char *name; /* of from */
+    void (*make)(const struct made *, const void *from, void *to);
+    const void *how;
+    struct arena *whole; /* holds them */
+};
 struct constant {
     enum dtype dtype;
     int rank;
@@ -61,6 +69,7 @@ struct constant {
     int64_t bytes;
     const void *data; /* inline, or mapped on demand by constant_data; any alignment */
     struct source source;
+    struct made *made;                    /* NULL: they are in data or in source */
     const char *origin;                   /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
     const struct constant_digest *digest; /* what its bytes must have; NULL: not known */
     bool checked;                         /* all of them have */

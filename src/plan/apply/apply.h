@@ -7,6 +7,10 @@
 /* merge_allreduce.c: in a graph with explicit reshards, small AllReduces become one where none has to wait for another. */
 void plan_merge_reductions(struct graph *, const struct machine *, const struct plan *);
 
+/* quantize_weights.c: f32 weights of products and lookups become integers of 8 or 4 bits in blocks (--weights int8, int4). Returns the
+ * number of nodes that changed. */
+int plan_quantize_weights(struct graph *, int bits);
+
 /* slice_index.c: cut points and copies of index-map ops, for every rank. local[r]->nodes.at[at] is the global node at on rank r. */
 struct locality {
     struct graph *global;

@@ -6,7 +6,7 @@
 
 bool weight_converted(const struct options *o)
 {
-    return o->weights == DT_F16 || o->weights == DT_BF16;
+    return o->weights != DT_NONE && o->weights != DT_F32;
 }
 
 struct ranges {

@@ -128,4 +128,8 @@ struct timed_transfer {
 };
 double calibrate_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
 
+/* weight_type.c: types that --weights stores weights in, by name; DT_NONE: there is none of that name. */
+enum dtype weight_type_parse(const char *name);
+const char *weight_type_name(enum dtype);
+
 #endif

@@ -79,7 +79,7 @@ static void read_plan_options(const struct plan_reader *r, struct emitted *e, st
     const char *configuration = json_text(r->a, r->path, o, "configuration");
     e->configuration = configuration ? configuration : "";
     const char *weights = json_text(r->a, r->path, o, "weights");
-    e->storage = weights ? dtype_parse(weights) : DT_NONE;
+    e->storage = weights ? weight_type_parse(weights) : DT_NONE;
     e->strict = json_is_true(json_object_get(o, "strict")) ? STRICT_ON
         : json_is_string(json_object_get(o, "strict"))     ? STRICT_WARN
                                                            : STRICT_OFF;

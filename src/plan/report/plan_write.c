@@ -51,7 +51,7 @@ static json_t *options_object(const struct plan_writer *w)
         json_object_set_new(o, "sp_symbol", json_text_of(w->options->sp_symbol));
     json_object_set_new(o, "solver", json_text_of(w->options->solver_first ? "first" : "exact"));
     if (weight_converted(w->options))
-        json_object_set_new(o, "weights", json_text_of(dtype_name(w->options->weights)));
+        json_object_set_new(o, "weights", json_text_of(weight_type_name(w->options->weights)));
     for (int i = 0; i < w->options->dims.list.n; i++)
         json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
     json_object_set_new(o, "dims", dims);
