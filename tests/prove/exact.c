@@ -3,9 +3,9 @@
 #include "tests/prove/integral.h"
 #include "tests/prove/private.h"
 
-struct prove *prove_open_integral(struct arena *a, const char *path, const struct bindings *sizes, struct integral *report)
+struct prove *prove_open_integral(struct arena *a, const char *path, const struct bindings *sizes, bool train, struct integral *report)
 {
-    struct prove *real = prove_open(a, path, sizes);
+    struct prove *real = train ? prove_open_training(a, path, sizes) : prove_open(a, path, sizes);
     struct graph *g = graph_copy(a, prove_graph(real));
     struct tensor **inputs = NEWN(a, struct tensor *, real->sets.n);
     for (int i = 0; i < real->sets.n; i++)

@@ -22,7 +22,7 @@ struct integral integral_rewrite(struct graph *g, int nset, struct tensor *const
 void integral_constants(struct graph *);
 /* A constant as a tensor, which is not to be written. */
 struct tensor integral_tensor(struct constant *, const char *name);
-/* exact.c: prove_open of what a model becomes by that, on its own sets of inputs. */
-struct prove *prove_open_integral(struct arena *, const char *path, const struct bindings *sizes, struct integral *);
+/* exact.c: prove_open of what a model, or a step of training it, becomes by that, on its own sets of inputs. */
+struct prove *prove_open_integral(struct arena *, const char *path, const struct bindings *sizes, bool train, struct integral *);
 
 #endif

@@ -81,8 +81,9 @@ static void run_whole(struct prove *p, struct session *s, const struct graph *g,
     VEC_PUSH(a, &p->sets, set);
 }
 
-/* Where the sets come from: what is given, else folders beside the model, else the types. */
+/* Where the sets come from: what is given, else folders beside the model (which tell nothing of a step of training), else the types. */
 struct given {
+    bool train;
     const struct bindings *sizes;
     int nset;
     struct tensor *const *inputs;
@@ -93,7 +94,7 @@ static void run_sets(struct prove *p, struct comm *self, struct session *s, cons
     const char *beside = path_dir(p->arena, p->path);
     for (int k = 0; k < given->nset; k++)
         run_whole(p, s, g, given->inputs[k]);
-    for (int k = 0; given->nset == 0; k++) {
+    for (int k = 0; given->nset == 0 && !given->train; k++) {
         struct job_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
         if (!path_is_folder(data.test_data))
             break;
@@ -131,7 +132,7 @@ static void run_model(struct prove *p, const struct given *given)
     const struct job_options o = {.rtol = -1, .atol = -1, .rel = -1};
     struct comm *self = comm_self();
     const struct size_source sizes = first_set(p);
-    struct graph *g = job_load_model(p->arena, p->path, NULL, &sizes, &o);
+    struct graph *g = given->train ? graph_copy(p->arena, p->compile.graph) : job_load_model(p->arena, p->path, NULL, &sizes, &o);
     job_fuse(g, self, &o);
     struct session *s = session_new(g, self, (struct session_options){.threads = 1});
     note_ends(p, g);
@@ -143,12 +144,13 @@ static void run_model(struct prove *p, const struct given *given)
 
 /* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
 
-static void compile_front(struct prove *p)
+static void compile_front(struct prove *p, bool train)
 {
     struct options *options = NEW(p->arena, struct options);
     struct written ignored;
     options->model = p->path;
     options->machine = machine_reference();
+    options->train = train ? "*" : NULL;
     p->digest = digest_file(p->arena, p->path);
     if (!digest_file_get(p->digest, &ignored))
         fail("%s: cannot be read", p->path);
@@ -164,14 +166,24 @@ static struct prove *open_in(struct arena *a, const char *folder, const char *pa
     p->path = path;
     p->owner = getpid();
     diag_on_failure(drop_own, p);
-    run_model(p, given);
-    compile_front(p);
+    if (given->train) { /* the step is what the front passes make */
+        compile_front(p, true);
+        run_model(p, given);
+    } else {
+        run_model(p, given);
+        compile_front(p, false);
+    }
     return p;
 }
 
 struct prove *prove_open(struct arena *a, const char *path, const struct bindings *sizes)
 {
     return open_in(a, new_folder(a), path, &(struct given){.sizes = sizes});
+}
+
+struct prove *prove_open_training(struct arena *a, const char *path, const struct bindings *sizes)
+{
+    return open_in(a, new_folder(a), path, &(struct given){.train = true, .sizes = sizes});
 }
 
 static struct prove *open_text(struct arena *a, const char *text, const struct given *given)

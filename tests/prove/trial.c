@@ -6,6 +6,7 @@
 #include "plan/space/space.h"
 #include "tests/prove/private.h"
 
+#include <math.h>
 #include <string.h>
 
 struct trial {
@@ -154,15 +155,34 @@ struct tensor *prove_inputs(struct arena *a, const struct prove *p, int set, con
     return in;
 }
 
+static double magnitude(const struct tensor *t)
+{
+    double most = 0;
+    for (int64_t i = 0; dtype_is_float(t->dtype) && i < tensor_elements(t); i++)
+        most = fmax(most, fabs(tensor_element(t, i)));
+    return most;
+}
+
+/* Some gradients are zero but for rounding: of those of a step, a tenth of the largest counts at least. */
+static double allowance(const struct prove *p, const struct tensor *want, int i)
+{
+    double largest = 0, own = magnitude(&want[i]);
+    for (int k = 0; p->compile.options->train && k < p->nout; k++)
+        if (want[k].rank > 0)
+            largest = fmax(largest, magnitude(&want[k]));
+    return own > 0 && own < largest / 10 ? p->rel * largest / 10 / own : p->rel;
+}
+
 void prove_compare(const struct prove *p, int set, bool exact, const struct graph *g, const struct tensor *got, struct proof *out)
 {
     const struct tensor *want = p->sets.at[set].want;
     struct verdict v = {0};
     if (g->outputs.n != p->nout)
         fail("the rank files have %d outputs, the model has %d", g->outputs.n, p->nout);
-    for (int i = 0; i < g->outputs.n; i++)
-        compare_relative(&v, g->outputs.at[i]->name, &got[i], &want[find_name(p->out_name, p->nout, g->outputs.at[i]->name)],
-                         exact ? 0 : p->rel);
+    for (int i = 0; i < g->outputs.n; i++) {
+        int k = find_name(p->out_name, p->nout, g->outputs.at[i]->name);
+        compare_relative(&v, g->outputs.at[i]->name, &got[i], &want[k], exact ? 0 : allowance(p, want, k));
+    }
     out->kind = v.failed ? PROOF_DIFFERS : PROOF_EQUAL;
     out->worst = v.worst;
     (void)snprintf(out->output, sizeof out->output, "%s", v.name ? v.name : "");
