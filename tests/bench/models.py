@@ -87,7 +87,8 @@ def row(a, path, sizes, work):
     folder, plan = tempfile.mkdtemp(dir=work), tempfile.mkdtemp(dir=work)
     commands = {1: [f"{a.build}/tpc-run", path]}
     if a.ranks > 1:
-        dims = [x for k, v in sizes.items() if "." not in k for x in ("--workload", f"{k}={v}")]
+        sized = ",".join(f"{k}={v}" for k, v in sizes.items() if "." not in k)
+        dims = ["--workload", sized] if sized else []
         subprocess.run([f"{a.build}/tpc-shard", path, "--tp", str(a.ranks), "-q", "--force", "-o", plan, *dims], check=True)
         commands[a.ranks] = [f"{a.build}/tpc-run", plan, "--local", str(a.ranks)]
     theirs, times, same = float("inf"), {n: float("inf") for n in commands}, True
