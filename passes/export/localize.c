@@ -1,8 +1,8 @@
 /* localize: copies the global graph, with a placement on every value, into one graph per rank. All have the same nodes, names and order.
  *
- * Local types follow from placements. Size attributes that a rule names get the local extent. Index maps get local intervals
- * (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its local type shows a wrong rule
- * or placement and is a bug. */
+ * Local types follow from placements. Size attributes that a rule names get the local extent. Windows get local attributes by the row's
+ * SLIDE, index maps local intervals (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its
+ * local type shows a wrong rule or placement and is a bug. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "passes/pass.h"
@@ -56,30 +56,27 @@ static void set_size_attributes(struct locality *l, int at, const struct rule *r
         }
 }
 
-/* ---- padding of windows ---------------------------------------------------------------------------------------------------------- */
+/* ---- windows ---------------------------------------------------------------------------------------------------------------------- */
 
-/* A rank pads only where its windows reach over the ends. */
-static void pad_windows(struct locality *l, int at, const struct rule *rule, int d, const struct split *s)
+static void slide_node(struct locality *l, int at, const struct rule *rule, int d, const struct split *s)
 {
-    int axes = rule->in[0].rank - 2, axis = d - 2;
+    const struct sliding *by = rule->in[0].dim[d].window;
+    const struct split *reads = split_windows(l->global->alg, s, by);
+    require(reads);
     for (int r = 0; r < l->ranks; r++) {
         struct node *local = l->local[r]->nodes.at[at];
-        int64_t pads[2 * MAX_RANK];
-        memcpy(pads, rule->pads, sizeof pads);
-        split_window_pads(s, r, rule->in[0].dim[d].window, &pads[axis], &pads[axes + axis]);
-        attr_set_ints(l->local[r], local, "pads", 2 * axes, pads);
-        attr_set_string(local, "auto_pad", "NOTSET");
+        local->op->slide(l->local[r], local, &(struct slide){l->global->nodes.at[at], d, by, s->list[r][0], reads->list[r][0]});
     }
 }
 
-static void set_padding(struct locality *l, int at, const struct rule *rule)
+static void slide_windows(struct locality *l, int at, const struct rule *rule)
 {
     const struct strategy *strategy = l->global->nodes.at[at]->strategy;
     for (int d = 0; rule->nin > 0 && d < rule->in[0].rank; d++) {
         const struct rule_dim *dim = &rule->in[0].dim[d];
         const struct split *s = dim->window ? strategy->assignment.factor[dim->part[0].factor[0]] : NULL;
         if (s && !s->whole)
-            pad_windows(l, at, rule, d, s);
+            slide_node(l, at, rule, d, s);
     }
 }
 
@@ -108,7 +105,7 @@ static void localize_node(struct locality *l, int at)
     const struct rule *rule = node->strategy ? rule_of(l->global, node) : NULL;
     if (rule) {
         set_size_attributes(l, at, rule);
-        set_padding(l, at, rule);
+        slide_windows(l, at, rule);
     }
     slice_index_localize(l, at);
 }

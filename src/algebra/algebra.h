@@ -197,16 +197,15 @@ const struct split *split_concat(struct alg *, int parts, const struct split *co
 const struct split *split_rescale(struct alg *, const struct split *, int64_t size);
 /* Groups of g consecutive indices that each rank touches: bounds lo/g .. ceil(hi/g). A cover; listed splits only, else NULL. */
 const struct split *split_image(struct alg *, const struct split *, int64_t g);
-/* split_window.c: windows that slide over a dimension of `size` elements. Window o reads [o*stride - pad, o*stride - pad + reach), as far
- * as there are elements; behind the last window fewer than a stride are left. */
+/* split_window.c: windows that slide over a dimension of `size` elements, in steps of which `per` make one element. Window o reads the
+ * elements from (o*stride - pad) / per to (o*stride - pad + reach) / per, both rounded up, as far as there are any. Where per is 1, fewer
+ * than a stride are left behind the last window. */
 struct sliding {
-    int64_t stride, reach, pad, size;
+    int64_t stride, reach, pad, size, per;
 };
 /* What each rank reads, a cover, where windows are split by s. NULL unless each rank has one interval of windows, in ascending order, and
  * reads an element. */
 const struct split *split_windows(struct alg *, const struct split *, const struct sliding *);
-/* The padding that the windows of a rank read before and behind its elements. */
-void split_window_pads(const struct split *, int rank, const struct sliding *, int64_t *before, int64_t *behind);
 /* The greatest part of a dimension that a rank sends or receives when it is redistributed; -1 unless each rank holds one range, before and
  * after. */
 double split_moved(const struct split *from, const struct split *to);

@@ -13,14 +13,20 @@ static bool is_ascending(const struct split *s)
     return true;
 }
 
+/* Rounded up. */
+static int64_t steps_to_elements(const struct sliding *w, int64_t steps)
+{
+    return steps > 0 ? (steps - 1) / w->per + 1 : -(-steps / w->per);
+}
+
 /* What windows [lo, hi) read, without the padding. */
 static struct interval window_reads(const struct sliding *w, struct interval at)
 {
-    int64_t lo = at.lo * w->stride - w->pad, hi = (at.hi - 1) * w->stride - w->pad + w->reach;
+    int64_t lo = steps_to_elements(w, at.lo * w->stride - w->pad), hi = steps_to_elements(w, (at.hi - 1) * w->stride - w->pad + w->reach);
     return (struct interval){lo < 0 ? 0 : lo, hi > w->size ? w->size : hi};
 }
 
-/* Elements that no window reads belong to the rank before them: fewer than a stride, they make no window more. */
+/* Elements that no window reads belong to the rank before them: where per is 1, fewer than a stride, so they make no window more. */
 static void close_gaps(int ranks, struct interval *at, int64_t size)
 {
     for (int r = 0; r < ranks; r++) {
@@ -48,14 +54,6 @@ const struct split *split_windows(struct alg *alg, const struct split *s, const 
         count[r] = 1;
     }
     return split_list(alg, s->ranks, w->size, count, list);
-}
-
-void split_window_pads(const struct split *s, int rank, const struct sliding *w, int64_t *before, int64_t *behind)
-{
-    require(is_ascending(s));
-    int64_t lo = s->list[rank][0].lo * w->stride - w->pad, hi = (s->list[rank][0].hi - 1) * w->stride - w->pad + w->reach;
-    *before = lo < 0 ? -lo : 0;
-    *behind = hi > w->size ? hi - w->size : 0;
 }
 
 static bool is_range(const struct split *s)

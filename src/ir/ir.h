@@ -59,6 +59,7 @@ struct attr {
 /* ---- rows: one per op, the projection of schemas/ops.def that src/op/registry.c builds ------------------------------------- */
 struct rule; /* op/op.h */
 struct lowering;
+struct slide;    /* op/rule/rule.h */
 struct backward; /* op/backward/backward.h */
 struct kcall;    /* kern/kern.h */
 struct kenv;
@@ -88,10 +89,12 @@ struct op {
     void (*value)(struct graph *, struct node *);              /* shape information, where it carries any; or NULL */
     struct rule *(*rule)(struct graph *, const struct node *); /* NULL: only whole */
     void (*lower)(struct lowering *);                          /* NULL: its split form is itself */
-    void (*backward)(struct backward *);                       /* gradients of operands from those of results; NULL: none */
-    const char *no_backward;                                   /* why there are none; NULL: there are */
-    void (*expand)(struct graph *, struct node *);             /* IR-only ops: standard ops at emit; NULL: none */
-    void (*kernel)(struct kcall *);                            /* NULL: none (collectives) */
+    /* One rank's node, of whose windows it does some; where rules have windows. */
+    void (*slide)(struct graph *, struct node *, const struct slide *);
+    void (*backward)(struct backward *);           /* gradients of operands from those of results; NULL: none */
+    const char *no_backward;                       /* why there are none; NULL: there are */
+    void (*expand)(struct graph *, struct node *); /* IR-only ops: standard ops at emit; NULL: none */
+    void (*kernel)(struct kcall *);                /* NULL: none (collectives) */
     const char *infer_name, *value_name, *rule_name, *lower_name, *backward_name, *expand_name,
         *kernel_name; /* "none" where NULL; --list-ops */
 };

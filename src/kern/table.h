@@ -11,6 +11,7 @@
 #define LOWER(f)
 #define BACKWARD(f)
 #define NO_BACKWARD(why)
+#define SLIDE(f)
 #define EXPAND(f)
 #define KERNEL(f) void kern_##f(struct kcall *);
 #define TAKES(types)

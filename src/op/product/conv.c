@@ -3,7 +3,7 @@
  *
  * Input channels are contracted, output channels are columns. With groups both are (group, channels of a group) and the attribute `group`
  * follows the split. Places of the window may be split: a rank reads their elements, of which its neighbours have the outer ones. A 1 x 1
- * window is pointwise. Those of the transpose are never split. */
+ * window is pointwise. */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"
@@ -105,10 +105,71 @@ void infer_convtranspose(struct graph *g, struct node *node)
 
 /* ---- rule --------------------------------------------------------------------------------------------------------------------------- */
 
+/* The padding of the transpose in numbers, with output_shape and auto_pad told; false: sizes are not known. */
+static bool transposed_pads(const struct graph *g, const struct node *node, const struct window *win, int64_t *pads, int64_t *more)
+{
+    const char *mode = attr_string(node, "auto_pad");
+    bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;
+    const int64_t *stated = sizes_given(g, node, "output_shape", win->n), *given = sizes_given(g, node, "output_padding", win->n);
+    for (int i = 0; i < win->n; i++) {
+        int64_t size = 1, result = win->stride[i], reach = (win->kernel[i] - 1) * win->dilation[i] + 1;
+        more[i] = given ? given[i] : 0;
+        pads[i] = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i];
+        pads[win->n + i] = strcmp(mode, "VALID") == 0 ? 0 : win->pad[win->n + i];
+        if (!stated && !same)
+            continue;
+        if (stated && (!dim_is_int(node->in[0]->type.dim[2 + i], &size) || !dim_is_int(node->out[0]->type.dim[2 + i], &result)))
+            return false;
+        int64_t total = (size - 1) * win->stride[i] + more[i] + reach - result;
+        if (total < 0)
+            return false;
+        pads[i] = upper ? total / 2 : total - total / 2;
+        pads[win->n + i] = total - pads[i];
+    }
+    return true;
+}
+
+/* A place of the result reads the elements whose windows are over it. Where windows leave gaps it is taken to read one all the same. */
+static bool transposed_slides(struct graph *g, const struct node *node, const struct window *win, int i, struct sliding *out)
+{
+    int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL], size, places, reach = (win->kernel[i] - 1) * win->dilation[i] + 1;
+    if (!transposed_pads(g, node, win, pads, more) || !dim_is_int(node->in[0]->type.dim[2 + i], &size) ||
+        !dim_is_int(node->out[0]->type.dim[2 + i], &places) || places < 2 || size < 1)
+        return false;
+    reach = reach < win->stride[i] ? win->stride[i] : reach;
+    *out = (struct sliding){.stride = 1, .reach = reach, .pad = reach - 1 - pads[i], .size = size, .per = win->stride[i]};
+    return out->pad >= 0;
+}
+
+void slide_conv(struct graph *g, struct node *node, const struct slide *s)
+{
+    struct window win = window_of(g, s->whole);
+    window_slide(g, node, &win, s);
+}
+
+/* Where the rank's first element lands, from its first place, is what it pads; output_padding makes up for what its windows lack. */
+void slide_convtranspose(struct graph *g, struct node *node, const struct slide *s)
+{
+    struct window win = window_of(g, s->whole);
+    int i = s->dim - 2;
+    int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL], reach = (win.kernel[i] - 1) * win.dilation[i] + 1;
+    require(transposed_pads(g, s->whole, &win, pads, more));
+    int64_t before = pads[i] + s->windows.lo - s->elements.lo * win.stride[i];
+    int64_t behind = (s->elements.hi - s->elements.lo - 1) * win.stride[i] + reach - before - (s->windows.hi - s->windows.lo);
+    require(before >= 0);
+    pads[i] = before;
+    pads[win.n + i] = behind < 0 ? 0 : behind;
+    more[i] = behind < 0 ? -behind : 0;
+    attr_set_ints(g, node, "pads", 2 * win.n, pads);
+    attr_set_ints(g, node, "output_padding", win.n, more);
+    attr_set_string(node, "auto_pad", "NOTSET");
+    node_attr(node, "output_shape")->set = false;
+}
+
 static void put_spatial(struct graph *g, const struct node *node, struct rule *r, bool transposed)
 {
     struct window win = window_of(g, node);
-    window_rule(g, node, r, &win, !transposed);
+    window_rule(g, node, r, &win, transposed ? transposed_slides : window_slides_over);
     for (int i = 0; i < win.n; i++)
         rule_put(g, &r->in[1], 2 + i, 0, rule_numbered(g, r, "k", i, node->in[1]->type.dim[2 + i], FACTOR_REPLICATED));
 }

@@ -55,8 +55,14 @@ struct rule *rule_pool(struct graph *g, const struct node *node)
     struct window win = pool_window(g, node);
     for (int d = 0; d < 2; d++)
         rule_same_dim(g, r, "a", d, node->in[0]->type.dim[d], 0);
-    window_rule(g, node, r, &win, windows_split(node));
+    window_rule(g, node, r, &win, windows_split(node) ? window_slides_over : NULL);
     return r;
+}
+
+void slide_pool(struct graph *g, struct node *node, const struct slide *s)
+{
+    struct window win = pool_window(g, s->whole);
+    window_slide(g, node, &win, s);
 }
 
 /* Each channel on its own; places are reduced by red, with these flags. */

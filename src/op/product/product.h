@@ -17,9 +17,15 @@ struct window window_read(const struct graph *, const struct node *, int n, cons
 const struct dim *window_result(struct graph *, const struct node *, const struct window *, int i, const struct dim *extent);
 /* The padding in numbers, as in attribute pads; false: auto_pad decides, and sizes are not known. */
 bool window_pads(const struct node *, const struct window *, int64_t *pads);
-/* The spatial dimensions of operand 0 and result 0: the same where the window is pointwise; if splits, what windows read, as far as sizes
- * are known; else replicated. */
-void window_rule(struct graph *, const struct node *, struct rule *, const struct window *, bool splits);
+/* How the windows of result 0 slide over spatial dimension i of operand 0; false: that is not known when compiling, or not regular. */
+typedef bool window_slides(struct graph *, const struct node *, const struct window *, int i, struct sliding *);
+/* Those of convolutions and pools; ceil_mode may leave elements behind them. */
+window_slides window_slides_over;
+/* The spatial dimensions of operand 0 and result 0: the same where the window is pointwise; what windows read, where they slide; else, or
+ * if slides is NULL, replicated. */
+void window_rule(struct graph *, const struct node *, struct rule *, const struct window *, window_slides *slides);
+/* For SLIDE: a rank pads only where its windows reach over the ends. */
+void window_slide(struct graph *, struct node *, const struct window *, const struct slide *);
 
 /* ---- einsum.c: the equation; dimensions of "..." are labelled from the right ---- */
 enum { ELLIPSIS = 256, LABELS = ELLIPSIS + MAX_RANK };

@@ -88,14 +88,14 @@ bool window_pads(const struct node *node, const struct window *win, int64_t *pad
     return true;
 }
 
-/* How windows slide over spatial dimension i; false: that is not known when compiling, or ceil_mode leaves elements behind them. */
-static bool window_slides(const struct node *node, const struct window *win, int i, struct sliding *out)
+bool window_slides_over(struct graph *g, const struct node *node, const struct window *win, int i, struct sliding *out)
 {
     int64_t size, places, pads[2 * MOST_SPATIAL];
+    (void)g;
     if (!window_pads(node, win, pads) || !dim_is_int(node->in[0]->type.dim[2 + i], &size) ||
         !dim_is_int(node->out[0]->type.dim[2 + i], &places) || places < 2)
         return false;
-    *out = (struct sliding){.stride = win->stride[i], .reach = reach_of(win, i), .pad = pads[i], .size = size};
+    *out = (struct sliding){.stride = win->stride[i], .reach = reach_of(win, i), .pad = pads[i], .size = size, .per = 1};
     int64_t rest = size + out->pad - ((places - 1) * out->stride + out->reach);
     return rest < out->stride && !(win->partial && rest > 0);
 }
@@ -106,16 +106,26 @@ static bool is_pointwise(const struct node *node, const struct window *win, int 
         node->in[0]->type.dim[2 + i] == node->out[0]->type.dim[2 + i];
 }
 
-void window_rule(struct graph *g, const struct node *node, struct rule *r, const struct window *win, bool splits)
+void window_slide(struct graph *g, struct node *node, const struct window *win, const struct slide *s)
+{
+    int64_t pads[2 * MOST_SPATIAL], from = s->windows.lo * s->by->stride - s->by->pad,
+                                    to = (s->windows.hi - 1) * s->by->stride - s->by->pad + s->by->reach;
+    require(window_pads(s->whole, win, pads));
+    pads[s->dim - 2] = from < 0 ? -from : 0;
+    pads[win->n + s->dim - 2] = to > s->by->size ? to - s->by->size : 0;
+    attr_set_ints(g, node, "pads", 2 * win->n, pads);
+    attr_set_string(node, "auto_pad", "NOTSET");
+}
+
+void window_rule(struct graph *g, const struct node *node, struct rule *r, const struct window *win, window_slides *slides)
 {
     for (int i = 0; i < win->n; i++) {
         const struct dim *in = node->in[0]->type.dim[2 + i], *out = node->out[0]->type.dim[2 + i];
         struct sliding by;
         if (is_pointwise(node, win, i)) {
             rule_same_dim(g, r, "h", 2 + i, in, 0);
-        } else if (splits && window_slides(node, win, i, &by)) {
+        } else if (slides && slides(g, node, win, i, &by)) {
             rule_slide(g, r, 2 + i, rule_numbered(g, r, "y", 2 + i, out, 0), &by);
-            window_pads(node, win, r->pads);
         } else {
             rule_put(g, &r->in[0], 2 + i, 0, rule_numbered(g, r, "h", 2 + i, in, FACTOR_REPLICATED));
             rule_put(g, &r->out[0], 2 + i, 0, rule_numbered(g, r, "y", 2 + i, out, FACTOR_REPLICATED));

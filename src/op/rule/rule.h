@@ -62,8 +62,15 @@ struct rule {
     int nsize;
     struct rule_size size[4];
     int ngroup, group[8];         /* factors that split together: the parts of a |; several factors, one group per rule */
-    int64_t pads[2 * MAX_RANK];   /* of windows: attribute pads as it is unsplit, with auto_pad told */
     int query_outer, query_inner; /* (hk g): a rank holds all of some groups or heads of one group; -1: no such product */
+};
+
+/* One rank's windows along a dimension of operand 0: which of them, and the elements that they read. */
+struct slide {
+    const struct node *whole; /* of the global graph */
+    int dim;
+    const struct sliding *by;
+    struct interval windows, elements;
 };
 
 /* May it be split at all, by itself or by a lowering? */
@@ -136,7 +143,8 @@ void rule_broadcast(struct graph *, const struct rule *, struct rule_operand *, 
  *     (b0 m k)(k n) -> (b0 m n)  k: sum contracted  linear 0, 1
  *
  * An operand is its dimensions in parentheses, "-" if absent, with + before an addend. A dimension is factors. A product is in
- * parentheses, | separates concatenated parts, 1 is no factor. y[3/2-1] is what y windows of 3 read that slide by 2 from -1. ! marks a
+ * parentheses, | separates concatenated parts, 1 is no factor. y[3/2-1] is what y windows of 3 read that slide by 2 from -1, y[3/1:2-1]
+ * the same in steps of half an element. ! marks a
  * factor that is never split, @ one whose index means something. Notes follow, two spaces apart: properties of factors, linear sets
  * (members separated by +), moves, operands in which the op is increasing or decreasing, those in which it is max-linear or min-linear,
  * group, query, size attributes. A factor that is nowhere a dimension of its own has its size in its note. For reading, "b.." is as many

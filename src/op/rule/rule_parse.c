@@ -157,12 +157,13 @@ static int64_t take_number(struct rule_reader *in, const char *before)
     return k;
 }
 
-/* "[reach/stride-pad]" */
+/* "[reach/stride-pad]", "[reach/stride:per-pad]" */
 static const struct sliding *take_window(struct rule_reader *in, const struct dim *size)
 {
     struct sliding *w = NEW(in->g->arena, struct sliding);
     w->reach = take_number(in, "[");
     w->stride = take_number(in, "/");
+    w->per = *in->at == ':' ? take_number(in, ":") : 1;
     w->pad = take_number(in, "-");
     if (!take_text(in, "]") || !dim_is_int(size, &w->size))
         misread(in, "expected ] and a dimension of known size");

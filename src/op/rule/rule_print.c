@@ -56,9 +56,10 @@ static void say_dim(struct rule_printer *p, const struct rule_dim *dim)
         print_note(p, i ? "|" : "");
         say_part(p, &dim->part[i]);
     }
-    if (dim->window)
-        print_note(
-            p, arena_printf(p->arena, "[%" PRId64 "/%" PRId64 "-%" PRId64 "]", dim->window->reach, dim->window->stride, dim->window->pad));
+    const struct sliding *w = dim->window;
+    const char *per = w && w->per != 1 ? arena_printf(p->arena, ":%" PRId64, w->per) : "";
+    if (w)
+        print_note(p, arena_printf(p->arena, "[%" PRId64 "/%" PRId64 "%s-%" PRId64 "]", w->reach, w->stride, per, w->pad));
 }
 
 static void say_operands(struct rule_printer *p, int n, const struct rule_operand *operand)

@@ -17,6 +17,7 @@
 #define LOWER(f) .lower = lower_##f, .lower_name = #f,
 #define BACKWARD(f) .backward = backward_##f, .backward_name = #f,
 #define NO_BACKWARD(why) .no_backward = why,
+#define SLIDE(f) .slide = slide_##f,
 #define EXPAND(f) .expand = expand_##f, .expand_name = #f,
 #define KERNEL(f) .kernel = kern_##f, .kernel_name = #f,
 #define TAKES(types) .takes = types,

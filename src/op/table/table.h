@@ -13,6 +13,7 @@
 #define LOWER(f) void lower_##f(struct lowering *);
 #define BACKWARD(f) void backward_##f(struct backward *);
 #define NO_BACKWARD(why)
+#define SLIDE(f) void slide_##f(struct graph *, struct node *, const struct slide *);
 #define EXPAND(f) void expand_##f(struct graph *, struct node *);
 #define KERNEL(f)
 #define TAKES(types)
