@@ -92,8 +92,10 @@ static void run_once(struct comm *all, struct rows *rows, const struct sizes *n,
     const struct row_sampling best = {.of = {.top_p = 1, .penalty = 1}};
     double at = 0;
     (void)since(all, &at);
-    for (int64_t b = 0; b < n->rows; b++)
-        (void)rows_join(rows, prompt + b * n->prompt, n->prompt, &best);
+    for (int64_t b = 0; b < n->rows; b++) {
+        rows_join(rows, prompt + b * n->prompt, n->prompt, &best);
+        (void)rows_go_on(rows, n->prompt, next);
+    }
     seconds[0] = since(all, &at);
     for (int64_t i = 0; i < n->steps; i++)
         rows_step(rows, next);
