@@ -132,8 +132,8 @@ static void check_serving(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
     bool other = job->generate || job->train || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
-        job->repeat > 1 || job->stats || o->stats.given || o->groups || o->start || job->prompt.text.n || job->prompt_file || job->trace ||
-        job->profile;
+        job->repeat > 1 || job->stats || o->stats.given || o->groups || (o->start && job->paths.text.n < 2) || job->prompt.text.n ||
+        job->prompt_file || job->trace || job->profile;
     if (!job->serve && (o->port || o->serve.host || o->serve.slots || o->serve.context))
         fail_usage("--host, --port, --slots and --context are for --serve");
     if (job->serve && other)
@@ -174,8 +174,8 @@ static void check_options(struct run_options *o)
     bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1)
         fail_usage("expected a model or folder, found none: --help shows the usage");
-    if (n > 1 && !job->generate)
-        fail_usage("expected one graph, found %d: --generate and --prompt run several", n);
+    if (n > 1 && !job->generate && !job->serve)
+        fail_usage("expected one graph, found %d: --generate, --prompt and --serve run several", n);
     check_shards(o);
     check_training(o);
     check_rounding(o);
@@ -261,7 +261,7 @@ static void add_token_args(struct arena *a, struct arg_table *t, struct run_opti
         {"save-state", 0, ARG_TEXT, &o->job.save_state, "FILE", "with --generate or --prompt: write what --load-state goes on from"},
         {"load-state", 0, ARG_TEXT, &o->job.load_state, "FILE", "decode on from a saved state, on any number of ranks"},
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
-        {"start", 0, ARG_TEXT, &o->start, "ID", "with --generate: first token of a decoder after an encoder (default: 0)"},
+        {"start", 0, ARG_TEXT, &o->start, "ID", "first token of a decoder behind an encoder (default: generation_config.json's, or 0)"},
         {"role", 0, ARG_LIST, &o->job.role, "INPUT=ROLE", "with --generate: tokens, mask, positions, constant, ... (repeatable)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);

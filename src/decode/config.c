@@ -69,6 +69,31 @@ struct end_tokens config_ends(struct arena *a, const struct job_options *o)
     return ends;
 }
 
+static int64_t read_start(struct arena *a, const struct job_options *o)
+{
+    const char *path = config_beside(a, o, name[0]);
+    json_t *root = path ? read_json(path) : NULL;
+    const json_t *id = json_object_get(root, "decoder_start_token_id");
+    bool given = id && !json_is_null(id);
+    int64_t start = json_integer_value(id);
+    if (given && (!json_is_integer(id) || start < 0 || start > INT32_MAX))
+        fail("%s: decoder_start_token_id: expected a token id", path);
+    json_decref(root);
+    return start;
+}
+
+int64_t config_start(struct arena *a, struct comm *all, const struct job_options *o)
+{
+    int64_t start = o->start;
+    if (start < 0 && all->rank == 0)
+        start = read_start(a, o);
+    all->id = 0;
+    all->name = "the start token";
+    if (all->size > 1)
+        all->broadcast(all, &start, sizeof start, 0);
+    return start;
+}
+
 json_t *config_sampling(struct arena *a, const struct job_options *o, const char **path)
 {
     for (int i = 0; i < NAMES; i++) {

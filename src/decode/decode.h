@@ -111,6 +111,8 @@ struct end_tokens {
     VEC(int64_t) list;
 };
 struct end_tokens config_ends(struct arena *, const struct job_options *);
+/* The token that a decoder behind an encoder begins with: by the options, else as the file says; 0 if neither does. Every rank calls it. */
+int64_t config_start(struct arena *, struct comm *, const struct job_options *);
 /* The settings for sampling, if the file says do_sample. The caller drops them; NULL: there are none. *path: the file. */
 json_t *config_sampling(struct arena *, const struct job_options *, const char **path);
 
@@ -179,9 +181,19 @@ struct history parts_run(struct arena *, struct stage *, const int64_t *token, i
 /* A prompt has the same scores in parts as whole, tried on made-up tokens; states are as before the first run. Every rank calls it. */
 bool parts_agree(struct comm *, struct stage *, const struct job_options *, int64_t vocabulary, int64_t context);
 
+/* chained.c: texts of several graphs, one at a time. start: the token that the decoder begins with; most: tokens behind it. Every rank
+ * calls all of these alike. */
+struct chained;
+struct chained *chained_new(struct arena *, struct comm *, struct stage *, int n, int64_t start, int64_t most);
+/* Forgets the text before, if there is one. */
+void chained_begin(struct chained *, const int64_t *prompt, int64_t n, const struct row_sampling *);
+int64_t chained_next(struct chained *);
+void chained_free(struct chained *);
+
 /* rows.c: rows of one graph that join and leave between steps. Every rank calls all of these alike. */
 struct rows;
 struct rows *rows_new(struct arena *, struct comm *, struct stage *, int64_t most);
+struct rows *rows_of_chain(struct arena *, struct chained *);
 /* Why only one row can run at a time; NULL: several can. */
 const char *rows_alone(const struct rows *);
 int64_t rows_count(const struct rows *);

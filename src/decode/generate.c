@@ -477,6 +477,8 @@ static void take_beginning(struct decoder *d, struct arena *a, struct job_option
         d->text = prompt_text_again(a, all, o);
     else if (o->prompt.text.n || o->prompt_file)
         d->text = prompt_text_give(a, all, d->stage, d->nstage, o);
+    if (d->nstage > 1 && (o->prompt.text.n || o->prompt_file))
+        o->start = config_start(a, all, o);
     if (d->text && d->before)
         prompt_text_skip(d->text, d->history.token + d->history.length - d->before, d->before);
     if (positions > 0)

@@ -17,6 +17,7 @@ struct row {
 
 struct rows {
     struct arena *arena;
+    struct chained *chain; /* makes the texts, of which there is one at a time; NULL: the stage does */
     struct comm *comm;
     struct stage *stage;
     const char *alone;  /* why there is only one; NULL: there may be more */
@@ -83,6 +84,13 @@ struct rows *rows_new(struct arena *a, struct comm *comm, struct stage *s, int64
     r->row = NEWN(a, struct row *, r->most);
     r->how = NEWN(a, struct row_sampling, r->most);
     stage_place_given(a, s);
+    return r;
+}
+
+struct rows *rows_of_chain(struct arena *a, struct chained *c)
+{
+    struct rows *r = NEW(a, struct rows);
+    *r = (struct rows){.arena = a, .chain = c, .alone = "an encoder runs for each", .most = 1};
     return r;
 }
 
@@ -180,6 +188,10 @@ void rows_allow_parts(struct rows *r)
 
 void rows_join(struct rows *r, const int64_t *prompt, int64_t n, const struct row_sampling *how)
 {
+    if (r->chain) {
+        chained_begin(r->chain, prompt, n, how);
+        return;
+    }
     struct arena *a = arena_new();
     struct row *row = NEW(a, struct row);
     require(r->n < r->most && !r->joins.row);
@@ -219,6 +231,11 @@ static void add_joined(struct rows *r, struct row *row, int64_t next)
 
 bool rows_go_on(struct rows *r, int64_t tokens, int64_t *next)
 {
+    if (r->chain) {
+        *next = chained_next(r->chain);
+        r->n = 1;
+        return true;
+    }
     struct arena *tmp = arena_new();
     struct row *row = r->joins.row;
     int64_t n = row->token.n, from = r->joins.ran, to = r->parts && tokens < n - from ? from + tokens : n;
@@ -247,6 +264,10 @@ void rows_drop(struct rows *r)
 
 void rows_leave(struct rows *r, int64_t row)
 {
+    if (r->chain) {
+        r->n = 0;
+        return;
+    }
     struct arena *a = r->row[row]->arena;
     for (int64_t b = row; b + 1 < r->n; b++)
         r->row[b] = r->row[b + 1];
@@ -265,6 +286,10 @@ static bool has_much_padding(const struct rows *r)
 
 void rows_step(struct rows *r, int64_t *next)
 {
+    if (r->chain) {
+        *next = chained_next(r->chain);
+        return;
+    }
     struct stage *s = r->stage;
     if (!r->alone && (r->moved || has_much_padding(r)))
         move_rows(r, NULL);
@@ -285,5 +310,7 @@ void rows_free(struct rows *r)
         rows_leave(r, r->n - 1);
     if (r->joins.row)
         rows_drop(r);
+    if (r->chain)
+        chained_free(r->chain);
     forget_history(r);
 }

@@ -172,7 +172,7 @@ bool call_add_token(struct choice *o, int64_t token)
     }
     if (c->gone)
         return true;
-    bool full = o->made.n >= c->most || o->prompts + o->made.n >= s->context;
+    bool full = o->made.n >= c->most || (s->longest ? o->made.n >= s->longest : o->prompts + o->made.n >= s->context);
     bool stopped = add_text(o, end ? o->made.n - 1 : o->made.n, end || full);
     if (stopped || end || full) {
         call_finish(o, stopped || end ? "stop" : "length");

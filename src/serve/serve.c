@@ -16,8 +16,19 @@ static int64_t context_of(const struct stage *s, const struct serve_options *o, 
     return o->context ? o->context : most > 0 && most < USUAL_CONTEXT ? most : USUAL_CONTEXT;
 }
 
+/* What tells of several graphs whether text goes in. */
+static void check_encoder(struct arena *a, const struct stage *s)
+{
+    const struct graph *g = s->graph;
+    for (int i = 0; i < g->inputs.n; i++)
+        if (s->role[i] == ROLE_TOKENS)
+            return;
+    fail("%s: it takes '%s' (%s), not tokens: --serve takes text", s->path, g->inputs.n ? g->inputs.at[0]->name : "nothing",
+         g->inputs.n ? type_str(a, &g->inputs.at[0]->type) : "");
+}
+
 struct limits {
-    int64_t vocabulary, context;
+    int64_t vocabulary, context, longest;
 };
 
 /* ---- rank 0 ---- */
@@ -34,8 +45,9 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
     for (int i = 0; i < o->eos.n; i++)
         VEC_PUSH(a, &s->ends.list, o->eos.at[i]);
     s->seeded = o->sampling_seed >= 0;
-    char *model = path_real(a, o->paths.text.at[0]);
-    s->model = path_base(model ? model : o->paths.text.at[0]);
+    const char *at = o->paths.text.at[0], *model = path_real(a, at);
+    model = model ? model : at;
+    s->model = path_base(o->paths.text.n > 1 ? path_dir(a, model) : model);
     if (pthread_mutex_init(&s->lock, NULL) || pthread_mutex_init(&s->tokenizer_lock, NULL) || pthread_cond_init(&s->wake, NULL))
         fail("the system gave no lock");
 }
@@ -77,23 +89,52 @@ static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, s
     diag_tell("ended after %lld texts", (long long)s->counts.texts);
 }
 
+/* All graphs, ready to run, and what the first and the last one take. */
+static struct limits load_stages(struct arena *a, struct comm *comm, struct stage *stage, int n, const struct job_options *job,
+                                 const struct serve_options *o, int threads)
+{
+    struct limits limits = {0};
+    struct stage *last = &stage[n - 1];
+    for (int k = 0; k < n; k++) {
+        stage[k] = (struct stage){.path = job->paths.text.at[k], .number = k + 1};
+        stage_load(a, comm, job, &stage[k]);
+    }
+    roles_find(a, comm, stage, n, job);
+    if (n > 1)
+        check_encoder(a, stage);
+    const struct value_use *use = job_value_uses(a, stage->graph);
+    limits.vocabulary = n > 1 ? positions_of_role(stage, use, ROLE_TOKENS) : decode_vocabulary(stage, use);
+    limits.vocabulary = limits.vocabulary < 0 ? INT32_MAX : limits.vocabulary;
+    limits.context = context_of(stage, o, use);
+    limits.longest = n > 1 ? context_of(last, o, job_value_uses(a, last->graph)) : 0;
+    for (int k = 0; k < n; k++)
+        stage_prepare(a, comm, comm, job, threads, stage, k);
+    return limits;
+}
+
+static struct rows *make_rows(struct arena *a, struct comm *comm, struct stage *stage, int n, const struct limits *limits,
+                              const struct job_options *job, const struct serve_options *o)
+{
+    if (n > 1)
+        return rows_of_chain(a, chained_new(a, comm, stage, n, config_start(a, comm, job), limits->longest));
+    struct rows *rows = rows_new(a, comm, stage, o->slots ? o->slots : USUAL_SLOTS);
+    if (!rows_alone(rows) && parts_agree(comm, stage, job, limits->vocabulary, limits->context))
+        rows_allow_parts(rows);
+    return rows;
+}
+
 void serve_requests(struct arena *a, const struct replicas *replicas, const struct job_options *job, const struct serve_options *o,
                     int threads)
 {
     struct comm *comm = replicas->all;
-    struct stage stage = {.path = job->paths.text.at[0], .number = 1};
-    stage_load(a, comm, job, &stage);
-    roles_find(a, comm, &stage, 1, job);
-    const struct value_use *use = job_value_uses(a, stage.graph);
-    const struct limits limits = {decode_vocabulary(&stage, use), context_of(&stage, o, use)};
-    stage_prepare(a, comm, comm, job, threads, &stage, 0);
-    struct rows *rows = rows_new(a, comm, &stage, o->slots ? o->slots : USUAL_SLOTS);
-    bool parts = !rows_alone(rows) && parts_agree(comm, &stage, job, limits.vocabulary, limits.context);
-    if (parts)
-        rows_allow_parts(rows);
+    int n = job->paths.text.n;
+    struct stage *stage = NEWN(a, struct stage, n);
+    const struct limits limits = load_stages(a, comm, stage, n, job, o, threads);
+    struct rows *rows = make_rows(a, comm, stage, n, &limits, job, o);
     struct service s = {.usual = sampling_agree(a, comm, job)};
     s.vocabulary = limits.vocabulary;
     s.context = limits.context;
+    s.longest = limits.longest;
     comm->barrier(comm);
     signal_soften();
     if (comm->rank == 0)
@@ -102,5 +143,6 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
         engine_run(comm, rows, NULL);
     rows_free(rows);
     comm->barrier(comm);
-    session_free(stage.session);
+    for (int k = 0; k < n; k++)
+        session_free(stage[k].session);
 }

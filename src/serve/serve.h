@@ -84,7 +84,8 @@ struct service {
     struct sampling usual; /* where a request says nothing */
     bool seeded;           /* its seed was asked for */
     struct end_tokens ends;
-    int64_t vocabulary, context; /* tokens below it; tokens of a row */
+    int64_t vocabulary, context; /* of prompts: tokens below it; tokens of a row, with those that are made */
+    int64_t longest;             /* text that a decoder makes behind an encoder, whose prompts have the context; 0: there is no encoder */
     int64_t slots, active;
     struct choice *first, *last;
     int64_t waiting, calls;

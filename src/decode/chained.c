@@ -1,0 +1,101 @@
+/* chained: texts of several graphs, an encoder and its decoder, one at a time: the encoder runs on the prompt, the decoder makes the first
+ * token behind a start token, and the last graph every further one. */
+#include "decode/decode.h"
+
+#include <string.h>
+
+struct chained {
+    struct comm *comm;
+    struct stage *stage;
+    int n;
+    int64_t start, most;   /* the start token; tokens that a text may have behind it */
+    struct tensor **given; /* by stage and input: what the command line gives */
+    struct arena *arena;   /* of the text that is made; NULL: there is none */
+    struct row_sampling how;
+    struct history prompt, history;
+    int ready; /* stages that have what earlier ones leave */
+    int64_t fed;
+    struct session_collective chosen;
+};
+
+struct chained *chained_new(struct arena *a, struct comm *comm, struct stage *stage, int n, int64_t start, int64_t most)
+{
+    struct chained *c = NEW(a, struct chained);
+    *c = (struct chained){.comm = comm, .stage = stage, .n = n, .start = start, .most = most};
+    c->chosen = (struct session_collective){.name = "next tokens", .op = "AllGather"};
+    c->given = NEWN(a, struct tensor *, n);
+    for (int k = 0; k < n; k++) {
+        int inputs = stage[k].graph->inputs.n;
+        c->given[k] = NEWN(a, struct tensor, inputs + 1);
+        memcpy(c->given[k], stage[k].given, (size_t)inputs * sizeof *c->given[k]);
+    }
+    return c;
+}
+
+/* As before the first text. */
+static void forget_text(struct chained *c)
+{
+    for (int k = 0; k < c->n; k++) {
+        struct stage *s = &c->stage[k];
+        memcpy(s->given, c->given[k], (size_t)s->graph->inputs.n * sizeof *s->given);
+        memset(s->in, 0, (size_t)s->graph->inputs.n * sizeof *s->in);
+        if (s->keeps)
+            session_states_compose(s->session, NULL, 0, 0, NULL);
+    }
+    if (c->arena)
+        arena_free(c->arena);
+    c->arena = NULL;
+    c->ready = 0;
+}
+
+void chained_begin(struct chained *c, const int64_t *prompt, int64_t n, const struct row_sampling *how)
+{
+    forget_text(c);
+    c->arena = arena_new();
+    c->how = *how;
+    c->prompt = history_empty(c->arena, 1, n);
+    for (; c->prompt.length < n; c->prompt.length++)
+        history_put(&c->prompt, 0, prompt[c->prompt.length], true);
+    c->history = history_start(c->arena, 1, c->start, c->most);
+    c->fed = 0;
+}
+
+static struct stage *get_ready(struct chained *c, const struct history *h)
+{
+    struct stage *s = &c->stage[c->ready];
+    chain_take(c->arena, c->stage, c->ready++);
+    stage_place_given(c->arena, s);
+    if (decode_find_input(s, ROLE_TOKENS) >= 0)
+        history_reserve(c->arena, h, s);
+    return s;
+}
+
+static void run_encoder(struct chained *c)
+{
+    struct stage *s = get_ready(c, &c->prompt);
+    if (decode_find_input(s, ROLE_TOKENS) >= 0)
+        history_feed(&c->prompt, 0, s);
+    session_run(s->session, s->in, s->out);
+}
+
+int64_t chained_next(struct chained *c)
+{
+    int64_t next;
+    while (c->stage[c->ready < c->n ? c->ready : c->n - 1].logits < 0)
+        run_encoder(c);
+    struct stage *s = c->ready < c->n ? get_ready(c, &c->history) : &c->stage[c->n - 1];
+    history_feed(&c->history, s->keeps ? c->fed : 0, s);
+    session_run(s->session, s->in, s->out);
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        if (s->role[i] == ROLE_STATE)
+            s->in[i].data = NULL;
+    c->fed = c->history.length;
+    pick_next(c->comm, s, &c->history, &c->how, &next, &c->chosen);
+    history_add(&c->history, &next);
+    return next;
+}
+
+void chained_free(struct chained *c)
+{
+    forget_text(c);
+}
