@@ -1,5 +1,5 @@
-"""page.py PLAN.json PAGE.html BYTES: the numbers of a report page are those of the plan; it has fewer bytes, closes what it opens and needs
-no network."""
+"""page.py PLAN.json PAGE.html BYTES [TRACE.json]: the numbers of a report page are those of the plan; it has fewer bytes, closes what it opens and needs
+no network. TRACE: every rank's line is what it measured, on the tab of the workload with these sizes."""
 import html.parser
 import json
 import re
@@ -49,8 +49,25 @@ def near(a, b):
     return abs(a - b) <= 1e-4 * max(abs(a), abs(b)) + 1e-12
 
 
-def check(plan, text, most):
+def check_trace(plan, page, text, trace):
+    events = [e for e in trace['traceEvents'] if e['ph'] == 'X' and e['pid'] < plan['tp']]
+    load = [w['dims'] for w in plan['workload']].index(trace['otherData']['sizes'])
+    for w in range(len(plan['workload'])):
+        ends = [max(1e-6 * (e['ts'] + e['dur']) for e in events if e['pid'] == r) for r in range(plan['tp'])] if w == load else []
+        lines = page.numbers('time', w, 'measured')
+        assert len(lines) == len(ends) and all(map(near, lines, ends)), (w, lines, ends)
+    scale = max([1e-6 * (e['ts'] + e['dur']) for e in events] + [plan['cost']['workloads'][load]['unsharded_seconds']])
+    for r, line in enumerate(re.findall(r'measured</span><div class=track>(.*?)</div>', text)):
+        for kind, category in (('wait', 'wait'), ('sent', 'collective')):
+            wide = sum(map(float, re.findall(rf'<i class="{kind}" style=width:([0-9.]+)%', line)))
+            want = 1e-4 * sum(e['dur'] for e in events if e['pid'] == r and e['cat'] == category) / scale
+            assert abs(wide - want) < 0.1, (r, kind, wide, want)
+
+
+def check(plan, text, most, trace=None):
     page = Page(text)
+    if trace:
+        check_trace(plan, page, text, trace)
     assert len(text.encode()) < most, f'{len(text.encode())} bytes'
     assert not re.search(r'(src|href)=.?https?:|@import|url\(', text), 'needs a network'
     assert all(link[1:] in page.ids for link in page.links), 'a link leads nowhere'
@@ -81,4 +98,4 @@ def check(plan, text, most):
 
 
 if __name__ == '__main__':
-    check(json.load(open(sys.argv[1])), open(sys.argv[2]).read(), int(sys.argv[3]))
+    check(json.load(open(sys.argv[1])), open(sys.argv[2]).read(), int(sys.argv[3]), *(json.load(open(t)) for t in sys.argv[4:]))

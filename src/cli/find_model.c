@@ -8,12 +8,6 @@
 static const char *const encoder = "encoder_model", *const decoder[] = {"decoder_model", "decoder_with_past_model"},
                          *const merged = "decoder_model_merged";
 
-static bool ends_in(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
 struct found {
     const char *model; /* the first in the order of names */
     int models;
@@ -26,8 +20,8 @@ static void look_in(struct arena *a, const char *dir, struct found *f)
     DIR *d = opendir(dir);
     const struct dirent *e;
     while (d && (e = readdir(d))) {
-        f->weights = f->weights || ends_in(e->d_name, ".safetensors") || strcmp(e->d_name, "pytorch_model.bin") == 0;
-        if (!ends_in(e->d_name, ".onnx"))
+        f->weights = f->weights || path_ends(e->d_name, ".safetensors") || strcmp(e->d_name, "pytorch_model.bin") == 0;
+        if (!path_ends(e->d_name, ".onnx"))
             continue;
         const char *path = path_join(a, dir, e->d_name);
         f->list = arena_printf(a, "%s%s%s", f->list, f->models++ ? ", " : "", path);

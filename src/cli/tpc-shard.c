@@ -27,7 +27,7 @@ struct shard_options {
     struct text_maybe sp, strict, train;
     struct text_list dim, bind, workload, external_root, compare, report;
     const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *merge, *plan_file, *explain, *configuration,
-        *annotate, *loss, *freeze;
+        *annotate, *loss, *freeze, *trace;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -84,6 +84,7 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         ARG_HEADING("Reports"),
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report only; needs no weight data"},
         {"report", 0, ARG_LIST, &o->report, "text|json|html|dot|svg[=FILE]", "write a report to stdout or FILE (repeatable)"},
+        {"trace", 0, ARG_TEXT, &o->trace, "FILE", "with --report html: show the run that tpc-run --trace recorded beside the plan"},
         {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "report what another plan costs, too (repeatable)"},
         {"explain", 0, ARG_TEXT, &o->explain, "NAME", "print why a node, weight or collective is placed so; write nothing"},
         {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model with the plan as device annotations"},
@@ -282,6 +283,9 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->explain = o->explain;
     p->annotate = o->annotate;
     p->price = shard_report_has(&o->report, "html");
+    p->trace = o->trace;
+    if (p->trace && !p->price)
+        fail_usage("--trace is shown by --report html, which is not given");
     for (int i = 0; i < o->dim.text.n; i++)
         args_bindings(a, o->dim.text.at[i], &p->dims);
     for (int i = 0; i < o->bind.text.n; i++)

@@ -7,6 +7,8 @@
 #include "passes/pass.h"
 #include "run/run.h"
 
+#include <jansson.h>
+
 /* Of --serve; NULL, 0 and, of the port, -1: not given. */
 struct serve_options {
     const char *host;
@@ -199,12 +201,14 @@ double job_timed_run(struct comm *all, struct session *, const struct tensor *in
 /* run.c: of --profile and --trace, what is asked for. folder: that of the graph. Every rank calls it. */
 void job_tell_times(struct arena *, struct comm *all, struct session *, const char *folder, const struct job_options *);
 /* profile.c: prints what takes the time of the runs, by operator, module and node. */
-void profile_print(struct arena *, struct session *, const char *folder);
-/* trace.c: writes the last run of all ranks to path, and what plan.json in the folder predicts for its sizes, if it does. Every rank calls
- * it. Both need a session that times its steps. */
-/* Seconds that plan.json in the folder predicts for a step of these sizes; 0: nothing. */
-double trace_predicted(struct arena *, const char *folder, const struct bindings *sizes);
-void trace_write(struct arena *, struct comm *all, const struct session *, const char *folder, const char *path);
+void profile_print(struct arena *, struct session *, const json_t *plan);
+/* trace.c: plan.json in the folder; NULL: there is none, as beside a model. */
+json_t *trace_plan(struct arena *, const char *folder);
+/* Seconds that the plan predicts for a step of these sizes; 0: nothing. */
+double trace_predicted(const json_t *plan, const struct bindings *sizes);
+/* Writes the last run of all ranks to path, and what the plan predicts for its sizes, if it does. Every rank calls it; plan: of rank 0.
+ * This and profile_print need a session that times its steps. */
+void trace_write(struct arena *, struct comm *all, const struct session *, const json_t *plan, const char *path);
 
 /* stats.c: prints times and bytes, or writes them as JSON to path. Every rank calls it. more: a collective outside the graph; NULL:
  * none. */

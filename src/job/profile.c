@@ -64,9 +64,9 @@ static void print_shares(const char *what, struct shares *s, double all)
         printf("%12s and %d more\n", "", s->list.n - MOST_ROWS);
 }
 
-void profile_print(struct arena *a, struct session *s, const char *folder)
+void profile_print(struct arena *a, struct session *s, const json_t *plan)
 {
-    double predicted = trace_predicted(a, folder, session_bindings(s));
+    double predicted = trace_predicted(plan, session_bindings(s));
     struct shares op = {0}, module = {0}, node = {0};
     int n, runs = (int)session_stats(s)->runs;
     const struct session_timed *t = session_times(s, &n);

@@ -189,10 +189,12 @@ static struct tensor *join_outputs(struct arena *a, const struct replicas *t, co
 
 void job_tell_times(struct arena *a, struct comm *all, struct session *s, const char *folder, const struct job_options *o)
 {
+    json_t *plan = all->rank == 0 && (o->profile || o->trace) ? trace_plan(a, folder) : NULL;
     if (o->profile && all->rank == 0)
-        profile_print(a, s, folder);
+        profile_print(a, s, plan);
     if (o->trace)
-        trace_write(a, all, s, folder, o->trace);
+        trace_write(a, all, s, plan, o->trace);
+    json_decref(plan);
 }
 
 /* The sizes of made-up inputs of a model that is not compiled: those that a plan would be made for. Rank files say theirs. */

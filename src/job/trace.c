@@ -75,19 +75,21 @@ static int workload_of(const json_t *plan, const struct bindings *sizes)
     return -1;
 }
 
-double trace_predicted(struct arena *a, const char *folder, const struct bindings *sizes)
+json_t *trace_plan(struct arena *a, const char *folder)
 {
-    json_t *plan = json_load_file(path_join(a, folder, "plan.json"), 0, NULL);
-    int k = workload_of(plan, sizes);
-    const json_t *all = json_object_get(json_object_get(plan, "cost"), "workloads");
-    double seconds = k >= 0 ? json_number_value(json_object_get(json_array_get(all, (size_t)k), "seconds")) : 0;
-    json_decref(plan);
-    return seconds;
+    const char *path = path_join(a, folder, "plan.json");
+    return path_exists(path) ? json_read(path) : NULL;
 }
 
-static void predicted_events(struct arena *a, json_t *list, int process, const char *folder, const struct bindings *sizes)
+double trace_predicted(const json_t *plan, const struct bindings *sizes)
 {
-    json_t *plan = json_load_file(path_join(a, folder, "plan.json"), 0, NULL);
+    int k = workload_of(plan, sizes);
+    const json_t *all = json_object_get(json_object_get(plan, "cost"), "workloads");
+    return k >= 0 ? json_number_value(json_object_get(json_array_get(all, (size_t)k), "seconds")) : 0;
+}
+
+static void predicted_events(struct arena *a, json_t *list, int process, const json_t *plan, const struct bindings *sizes)
+{
     const json_t *step;
     int k = workload_of(plan, sizes);
     double at = 0;
@@ -103,15 +105,18 @@ static void predicted_events(struct arena *a, json_t *list, int process, const c
         json_array_append_new(list, event(name, by ? "collective" : "compute", process, at, seconds));
         at += seconds;
     }
-    json_decref(plan);
 }
 
 /* ---- the file --------------------------------------------------------------------------------------------------------------------- */
 
-static void write_events(struct arena *a, json_t *events, const char *path)
+static void write_events(struct arena *a, json_t *events, int ranks, const struct bindings *sizes, const char *path)
 {
     struct out out;
-    json_t *root = json_pack("{s:o, s:s}", "traceEvents", events, "displayTimeUnit", "ms");
+    json_t *of = json_object(),
+           *root = json_pack("{s:o, s:s, s:{s:i, s:o}}", "traceEvents", events, "displayTimeUnit", "ms", "otherData", "ranks", ranks,
+                             "sizes", of);
+    for (int i = 0; i < sizes->list.n; i++)
+        json_object_set_new(of, sizes->list.at[i].name, json_integer(sizes->list.at[i].value));
     out_open_whole(a, &out, path);
     if (json_dumpf(root, out.file, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0)
         fail("%s: the trace can't be written", path);
@@ -120,7 +125,7 @@ static void write_events(struct arena *a, json_t *events, const char *path)
     json_decref(root);
 }
 
-void trace_write(struct arena *a, struct comm *all, const struct session *s, const char *folder, const char *path)
+void trace_write(struct arena *a, struct comm *all, const struct session *s, const json_t *plan, const char *path)
 {
     int n;
     int64_t *bytes, from = 0;
@@ -136,8 +141,8 @@ void trace_write(struct arena *a, struct comm *all, const struct session *s, con
         json_decref(one);
     }
     if (all->rank == 0) {
-        predicted_events(a, events, all->size, folder, session_bindings(s));
-        write_events(a, events, path);
+        predicted_events(a, events, all->size, plan, session_bindings(s));
+        write_events(a, events, all->size, session_bindings(s), path);
     } else {
         json_decref(events);
     }

@@ -50,6 +50,7 @@ struct options {
     VEC(const char *) compare;  /* --compare: "first", "none" or a plan file */
     const char *explain;        /* --explain: a name; NULL: not asked */
     const char *annotate;       /* --annotate: the file to write; NULL: none */
+    const char *trace;          /* --trace: a run that --report html shows beside the plan; NULL: none */
     bool price;                 /* the report lists what every strategy costs */
     bool solver_first, dry_run, force;
     enum strict strict;

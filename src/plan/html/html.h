@@ -21,6 +21,13 @@ struct html_groups {
     VEC(int) order; /* the group of each repetition, in the order of time */
     int *of_part;   /* by part of the step */
 };
+/* measured.c: a run that tpc-run --trace recorded. */
+enum html_share { HTML_WORK, HTML_WAIT, HTML_SENT, HTML_SHARES };
+struct html_measured {
+    int load, ranks, runs;          /* the workload whose sizes it had; runs: of like layers, in the order of the step */
+    double (*seconds)[HTML_SHARES]; /* [rank][run] */
+    double *total, most;            /* of each rank; of the slowest */
+};
 struct html_page {
     FILE *f;
     struct arena *arena;
@@ -29,11 +36,13 @@ struct html_page {
     const struct plan *plan;
     int loads; /* workloads */
     struct html_groups groups;
-    struct name_index *bodies; /* what is said of a node, by its text: the part that it was said of first */
-    const struct uses *uses;   /* of the graph as it was planned */
+    struct name_index *bodies;            /* what is said of a node, by its text: the part that it was said of first */
+    const struct uses *uses;              /* of the graph as it was planned */
+    const struct html_measured *measured; /* NULL: no trace is given */
 };
 struct html_groups html_groups_of(struct arena *, const struct plan *);
 bool html_part_sends(const struct step_part *);
+const struct html_measured *html_measured_read(const struct html_page *, const char *path);
 
 /* write.c: text, escaped; numbers as a person reads them, with the exact ones behind. By workload: the one whose tab is chosen shows. */
 /* What is written of an object, kept in the arena. */

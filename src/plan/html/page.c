@@ -99,6 +99,7 @@ void plan_html(FILE *f, struct graph *g, const struct options *options, const st
     p.groups = html_groups_of(a, plan);
     p.bodies = NEW(a, struct name_index);
     p.uses = graph_uses(plan->alternatives->graph, a);
+    p.measured = options->trace ? html_measured_read(&p, options->trace) : NULL;
     begin_page(&p, arena_printf(a, "%s on %d ranks", options->model, g->ranks));
     workload_tabs(&p);
     fputs("<main>\n<input id=search type=search placeholder=\"search nodes, weights, collectives\" hidden><p id=found></p>\n", f);

@@ -1,5 +1,5 @@
-/* timeline: the predicted step, all layers as blocks and one of each kind in detail. Ranks do the same at the same time, so one line is
- * enough. */
+/* timeline: the predicted step, all layers as blocks, then one of each kind in detail. Ranks are predicted to do the same at the same time,
+ * so one line is enough; of a run that was measured each rank has its own. */
 #include "plan/html/html.h"
 
 static void segment(const struct html_page *p, const char *class, double seconds, double scale, const char *title)
@@ -24,7 +24,8 @@ static void step_line(const struct html_page *p, int w, bool unsharded, double s
 {
     const struct html_groups *all = &p->groups;
     html_load_begin(p, "div", "bar", w);
-    fprintf(p->f, "<span>%s</span><div class=track>", unsharded ? "1 rank" : arena_printf(p->arena, "%d ranks", p->g->ranks));
+    fprintf(p->f, "<span>%s</span><div class=track>",
+            unsharded ? "1 rank" : arena_printf(p->arena, "%d rank%s", p->g->ranks, p->g->ranks == 1 ? "" : "s"));
     for (int i = 0, n, odd = 0; i < all->order.n; i += n) {
         const struct html_group *g = &all->list.at[all->order.at[i]];
         for (n = 1; i + n < all->order.n && all->order.at[i + n] == all->order.at[i];)
@@ -43,36 +44,86 @@ static const char *part_title(const struct html_page *p, const struct step_part 
     return arena_printf(p->arena, "%s, %s", what, html_part_label(p, part));
 }
 
-static void group_line(const struct html_page *p, const struct html_group *g, int w)
+static void group_line(const struct html_page *p, const struct html_group *g, int w, double scale)
 {
     double seconds = g->compute[w] + g->sent[w];
     if (seconds <= 0)
         return;
     html_load_begin(p, "div", "bar", w);
-    fprintf(p->f, "<span>%s%s</span><div class=track>", g->title, g->times > 1 ? arena_printf(p->arena, " <b>×%d</b>", g->times) : "");
+    fprintf(p->f, "<span>%s%s</span><div class=track>", g->title, g->times > 1 ? arena_printf(p->arena, ", one of %d", g->times) : "");
     for (int i = g->first, odd = 0; i < g->end; i++) {
         const struct step_part *part = &p->plan->step.list.at[i];
         const char *class = html_part_sends(part) ? html_kind_class(p->arena, part->by) : odd++ % 2 ? "work odd" : "work";
-        segment(p, class, part->seconds[w], seconds, part_title(p, part));
+        segment(p, class, part->seconds[w], scale, part_title(p, part));
     }
     line_end(p, seconds);
+}
+
+enum { MOST_RANKS = 16 };
+
+static void measured_line(const struct html_page *p, int w, int rank, double scale)
+{
+    static const char *const class[] = {"work", "wait", "sent"}, *const what[] = {"", ", waiting for other ranks", ", collectives"};
+    const struct html_measured *m = p->measured;
+    html_load_begin(p, "div", "bar measured", w);
+    fprintf(p->f, "<span>rank %d, measured</span><div class=track>", rank);
+    for (int i = 0, run = 0; i < p->groups.order.n; i++) {
+        int group = p->groups.order.at[i];
+        if (i > 0 && group == p->groups.order.at[i - 1])
+            continue;
+        for (int k = 0; k < HTML_SHARES; k++)
+            segment(p, k == HTML_WORK && run % 2 ? "work odd" : class[k], m -> seconds[rank * m->runs + run][k], scale,
+                    arena_printf(p->arena, "%s%s", p->groups.list.at[group].title, what[k]));
+        run++;
+    }
+    line_end(p, m->total[rank]);
+}
+
+static void scale_head(const struct html_page *p, int w, const char *what, double scale)
+{
+    html_load_begin(p, "p", "scale", w);
+    fprintf(p->f, "<b>%s</b> <small>the full width is %s</small></p>\n", what, units_seconds(p->arena, scale));
+}
+
+static double longest_group(const struct html_page *p, int w)
+{
+    double most = 0;
+    for (int i = 0; i < p->groups.list.n; i++) {
+        const struct html_group *g = &p->groups.list.at[i];
+        most = g->compute[w] + g->sent[w] > most ? g->compute[w] + g->sent[w] : most;
+    }
+    return most;
+}
+
+static void show_load(const struct html_page *p, int w)
+{
+    const struct workload *load = &p->plan->workloads.at[w];
+    const struct html_measured *m = p->measured && p->measured->load == w ? p->measured : NULL;
+    double scale = load->seconds > load->unsharded_seconds ? load->seconds : load->unsharded_seconds, one = longest_group(p, w);
+    scale = m && m->most > scale ? m->most : scale;
+    scale_head(p, w, "The whole step", scale);
+    if (p->g->ranks > 1)
+        step_line(p, w, true, scale);
+    step_line(p, w, false, scale);
+    for (int r = 0; m && r < m->ranks && r < MOST_RANKS; r++)
+        measured_line(p, w, r, scale);
+    if (one <= 0 || p->groups.list.n == 1)
+        return;
+    scale_head(p, w, "One of each kind of layer, as predicted", one);
+    for (int i = 0; i < p->groups.list.n; i++)
+        group_line(p, &p->groups.list.at[i], w, one);
 }
 
 void html_timeline(const struct html_page *p)
 {
     if (!html_timed(p))
         return;
-    html_head(p, "time", "The predicted step",
-              "All ranks work at the same time. First the whole step, folded; then one of each kind of layer, node by node.");
-    fputs("<p class=key><i class=work></i>compute <i class=sent></i>collectives</p>\n", p->f);
-    for (int w = 0; w < p->loads; w++) {
-        const struct workload *load = &p->plan->workloads.at[w];
-        double scale = load->seconds > load->unsharded_seconds ? load->seconds : load->unsharded_seconds;
-        if (p->g->ranks > 1)
-            step_line(p, w, true, scale);
-        step_line(p, w, false, scale);
-        for (int i = 0; i < p->groups.list.n; i++)
-            group_line(p, &p->groups.list.at[i], w);
-    }
+    html_head(
+        p, "time", p->measured ? "The step, predicted and measured" : "The predicted step",
+        "All ranks work at the same time. Above, the step is folded by layers; below, one of each kind has its nodes, to a larger scale.");
+    fprintf(p->f, "<p class=key><i class=work></i>compute <i class=sent></i>collectives%s</p>\n",
+            p->measured ? " <i class=wait></i>waiting for other ranks" : "");
+    for (int w = 0; w < p->loads; w++)
+        show_load(p, w);
     fputs("</section>\n", p->f);
 }
