@@ -28,6 +28,7 @@ struct arena {
     struct arena_block *shared; /* small requests come from its head */
     struct arena_block *own;    /* one large request each */
     size_t next_size;
+    struct scope_item *kept;
 };
 
 static _Noreturn void out_of_memory(size_t bytes)
@@ -64,12 +65,21 @@ static void blocks_free(struct arena_block *b)
     }
 }
 
+static void drop_arena(void *arena)
+{
+    struct arena *a = arena;
+    blocks_free(a->shared);
+    blocks_free(a->own);
+    free(a);
+}
+
 struct arena *arena_new(void)
 {
     struct arena *a = calloc(1, sizeof *a);
     if (!a)
         out_of_memory(sizeof *a);
     a->next_size = FIRST_BLOCK;
+    a->kept = scope_keep(drop_arena, a);
     return a;
 }
 
@@ -77,9 +87,8 @@ void arena_free(struct arena *a)
 {
     if (!a)
         return;
-    blocks_free(a->shared);
-    blocks_free(a->own);
-    free(a);
+    scope_forget(a->kept);
+    drop_arena(a);
 }
 
 static void block_reset(struct arena_block *b)

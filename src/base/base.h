@@ -2,10 +2,12 @@
 #ifndef TPC_BASE_H
 #define TPC_BASE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 /* ---- arena.c: memory that dies together; blocks are zeroed, and aligned to 64 bytes if as large, else to 16 ------- */
 struct arena;
@@ -64,9 +66,55 @@ void diag_forget(void (*hook)(void *, int status), void *data);
 /* Does work(data). If it fails on this thread, the program goes on: returns the sentence, in the arena; NULL: it did not fail. For work
  * that takes nothing but memory of arenas. */
 const char *diag_try(struct arena *, void (*work)(void *), void *data);
+/* The same for a share of the work of another thread, which is to fail in its place: 0, or the status. */
+int diag_try_share(char *sentence, size_t room, void (*work)(void *), void *data);
+/* A lock that a failure unlocks where the program goes on; the last one is unlocked first. */
+void diag_lock(pthread_mutex_t *);
+void diag_unlock(pthread_mutex_t *);
 /* Between these no other thread's failure begins (a request to end is one): hooks find what is done here either done or not begun. */
 void diag_hold(void);
 void diag_release(void);
+
+/* ---- scope.c: work in a program that goes on when it fails, as that of a library ---------------------------------------------------
+ * What the threads of a scope keep is given back when the scope is freed: arenas, mapped files, what calls scope_keep. */
+struct scope;
+struct scope *scope_new(void); /* NULL: out of memory. Its messages are quiet until diag_setup. */
+void scope_free(struct scope *);
+/* Does work(data) with this thread in the scope. False: it failed, or another thread of the scope did, before or now. */
+bool scope_do(struct scope *, void (*work)(void *), void *data);
+bool scope_failed(const struct scope *);
+/* Of the first failure: its sentence, and 1 (fail), 2 (fail_usage) or DIAG_BUG. */
+const char *scope_sentence(const struct scope *);
+int scope_status(const struct scope *);
+/* Fails if another thread of this thread's scope did. To be called now and then where a thread waits for another. */
+void scope_look(void);
+/* What scope_look calls in this thread's scope: fails if a process fails that the work waits for. */
+void scope_listen(void (*listener)(void *), void *data);
+struct scope *scope_current(void); /* NULL: this is work of a program */
+/* This thread is in another scope from now on, or in none (what lives as long as the process is made so). Returns the one it was in. */
+struct scope *scope_swap(struct scope *);
+/* drop(data) is done at the end of this thread's scope unless it is forgotten before. NULL: there is no scope, nothing is to be done. */
+struct scope_item;
+struct scope_item *scope_keep(void (*drop)(void *), void *data);
+void scope_forget(struct scope_item *); /* of NULL: nothing */
+/* For diag.c, which knows whether a failure leaves a scope. */
+enum { DIAG_HOOKS = 32, DIAG_BUG = 134 };
+struct diag_voice {
+    const char *program;
+    int verbosity;
+};
+struct diag_hook {
+    void (*run)(void *, int status);
+    void *data;
+};
+struct diag_hooks {
+    struct diag_hook at[DIAG_HOOKS];
+    int n;
+};
+struct diag_voice *scope_voice(struct scope *);
+struct diag_hooks *scope_hooks(struct scope *);
+void scope_note(struct scope *, const char *sentence, int status); /* the first failure: runs hooks */
+int diag_leave_on_failure(struct scope *, void (*work)(void *), void *data);
 
 /* ---- streams.c: stdout that can't be written is a failure; so is a write to a closed pipe or beyond a limit on sizes ------------- */
 void streams_start(void); /* call first in main */
@@ -86,6 +134,8 @@ bool signal_asked(void);
 
 /* ---- clock.c: a monotonic clock, in seconds ---- */
 double clock_seconds(void);
+/* So much later than now, for pthread_cond_timedwait. */
+struct timespec clock_after(int milliseconds);
 
 /* ---- splitmix.c: SplitMix64 (Steele, Lea, Flood 2014): the number that follows from a state, to which each draw adds the step ------ */
 #define SPLITMIX_STEP 0x9e3779b97f4a7c15u
@@ -170,6 +220,7 @@ struct out {
     char *beside;
     FILE *file; /* may be printed to; the digest does not see that */
     struct XXH3_state_s *digest;
+    struct scope_item *open, *counted; /* file and digest */
     int64_t bytes;
     struct arena *arena;
     uint8_t *piece;

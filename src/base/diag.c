@@ -15,17 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_HOOKS = 32, MAX_LINE = 4096 };
+enum { MAX_LINE = 4096, MOST_HELD = 4 };
 
-struct hook {
-    void (*run)(void *, int status);
-    void *data;
-};
-
-static const char *program_name = "tpc";
-static int verbosity_level;
-static struct hook hooks[MAX_HOOKS];
-static int hook_count;
+static struct diag_voice program_voice = {"tpc", 0};
+static struct diag_hooks program_hooks;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t failing_thread;
 static bool failing;
@@ -34,18 +27,34 @@ static const char *place;
 static _Thread_local const char *progress;
 static _Thread_local struct trap {
     jmp_buf at;
+    struct scope *leaves; /* what a failure ends; NULL: only this work */
     char sentence[MAX_LINE];
+    int status;
+    pthread_mutex_t *held[MOST_HELD];
+    int holds;
 } * trap; /* NULL: a failure ends the program */
+
+/* Of the scope that this thread is in, else of the program. */
+static struct diag_voice *voice(void)
+{
+    struct scope *s = scope_current();
+    return s ? scope_voice(s) : &program_voice;
+}
+
+static struct diag_hooks *hooks(void)
+{
+    struct scope *s = scope_current();
+    return s ? scope_hooks(s) : &program_hooks;
+}
 
 void diag_setup(const char *program, int verbosity)
 {
-    program_name = program;
-    verbosity_level = verbosity;
+    *voice() = (struct diag_voice){program, verbosity};
 }
 
 bool diag_is_quiet(void)
 {
-    return verbosity_level < 0;
+    return voice()->verbosity < 0;
 }
 
 void diag_place(const char *where)
@@ -65,10 +74,11 @@ void diag_give_way(int milliseconds)
 
 void diag_on_failure(void (*run)(void *, int status), void *data)
 {
+    struct diag_hooks *h = hooks();
     pthread_mutex_lock(&lock);
-    bool room = hook_count < MAX_HOOKS;
+    bool room = h->n < DIAG_HOOKS;
     if (room)
-        hooks[hook_count++] = (struct hook){run, data};
+        h->at[h->n++] = (struct diag_hook){run, data};
     pthread_mutex_unlock(&lock);
     require(room);
 }
@@ -91,11 +101,12 @@ void diag_release(void)
 /* A hook that runs already still reads its data: its owner waits for the end. */
 void diag_forget(void (*run)(void *, int status), void *data)
 {
+    struct diag_hooks *h = hooks();
     diag_hold();
-    for (int i = hook_count - 1; i >= 0; i--)
-        if (hooks[i].run == run && hooks[i].data == data) {
-            memmove(&hooks[i], &hooks[i + 1], (size_t)(hook_count - 1 - i) * sizeof hooks[0]);
-            hook_count--;
+    for (int i = h->n - 1; i >= 0; i--)
+        if (h->at[i].run == run && h->at[i].data == data) {
+            memmove(&h->at[i], &h->at[i + 1], (size_t)(h->n - 1 - i) * sizeof h->at[0]);
+            h->n--;
             break;
         }
     diag_release();
@@ -106,7 +117,7 @@ static void print_line(const char *level, const char *format, va_list args)
 {
     char line[MAX_LINE];
     const char *far = progress;
-    int head = snprintf(line, sizeof line - 2, "%.64s: %.320s%s%.64s%s%s", program_name, place ? place : "", place ? ": " : "",
+    int head = snprintf(line, sizeof line - 2, "%.64s: %.320s%s%.64s%s%s", voice()->program, place ? place : "", place ? ": " : "",
                         far ? far : "", far ? ": " : "", level);
     if (head < 0)
         return;
@@ -144,8 +155,8 @@ static bool first_to_fail(void)
 
 static void run_hooks(int status)
 {
-    while (hook_count > 0) {
-        struct hook h = hooks[--hook_count];
+    while (program_hooks.n > 0) {
+        struct diag_hook h = program_hooks.at[--program_hooks.n];
         h.run(h.data, status);
     }
 }
@@ -159,28 +170,75 @@ static _Noreturn void leave(bool first, int status)
     _Exit(status);
 }
 
+/* Out of the work that set the trap. A lock that the thread holds is free again. */
+static _Noreturn void leave_work(int status)
+{
+    trap->status = status;
+    if (trap->leaves)
+        scope_note(trap->leaves, trap->sentence, status);
+    while (trap->holds > 0)
+        (void)pthread_mutex_unlock(trap->held[--trap->holds]);
+    longjmp(trap->at, 1);
+}
+
 static _Noreturn void end_with_message(int status, const char *format, va_list args)
 {
     if (trap) {
         (void)vsnprintf(trap->sentence, sizeof trap->sentence, format, args);
-        longjmp(trap->at, 1);
+        leave_work(status);
     }
     bool first = first_to_fail();
     print_line("", format, args);
     leave(first, status);
 }
 
+/* 0, or the status of the failure. */
+static int work_in(struct trap *own, void (*work)(void *), void *data)
+{
+    struct trap *volatile outer = trap;
+    own->status = 0;
+    own->holds = 0;
+    trap = own;
+    if (setjmp(own->at) == 0)
+        work(data);
+    trap = outer;
+    return own->status;
+}
+
 const char *diag_try(struct arena *a, void (*work)(void *), void *data)
 {
-    struct trap own, *volatile outer = trap;
-    const char *volatile sentence = NULL;
-    trap = &own;
-    if (setjmp(own.at) == 0)
-        work(data);
-    else
-        sentence = arena_strdup(a, own.sentence);
-    trap = outer;
-    return sentence;
+    struct trap own = {.leaves = NULL};
+    return work_in(&own, work, data) ? arena_strdup(a, own.sentence) : NULL;
+}
+
+int diag_try_share(char *sentence, size_t room, void (*work)(void *), void *data)
+{
+    struct trap own;
+    own.leaves = NULL;
+    int status = work_in(&own, work, data);
+    if (status)
+        snprintf(sentence, room, "%s", own.sentence);
+    return status;
+}
+
+int diag_leave_on_failure(struct scope *scope, void (*work)(void *), void *data)
+{
+    struct trap own = {.leaves = scope};
+    return work_in(&own, work, data);
+}
+
+void diag_lock(pthread_mutex_t *mutex)
+{
+    pthread_mutex_lock(mutex);
+    if (trap && trap->holds < MOST_HELD)
+        trap->held[trap->holds++] = mutex;
+}
+
+void diag_unlock(pthread_mutex_t *mutex)
+{
+    if (trap && trap->holds > 0 && trap->held[trap->holds - 1] == mutex)
+        trap->holds--;
+    pthread_mutex_unlock(mutex);
 }
 
 void fail(const char *format, ...)
@@ -199,22 +257,27 @@ void fail_usage(const char *format, ...)
 
 void bug_at(const char *file, int line, const char *format, ...)
 {
-    bool first = first_to_fail();
     char level[256];
     (void)snprintf(level, sizeof level, "bug at %s:%d: ", file, line);
     va_list args;
     va_start(args, format);
+    if (trap && trap->leaves) {
+        int head = snprintf(trap->sentence, sizeof trap->sentence, "%s", level);
+        (void)vsnprintf(trap->sentence + head, sizeof trap->sentence - (size_t)head, format, args);
+        leave_work(DIAG_BUG);
+    }
+    bool first = first_to_fail();
     print_line(level, format, args);
     va_end(args);
     if (first)
-        run_hooks(134);
+        run_hooks(DIAG_BUG);
     (void)signal(SIGABRT, SIG_DFL);
     abort();
 }
 
 void diag_tell(const char *format, ...)
 {
-    if (verbosity_level < 0)
+    if (voice()->verbosity < 0)
         return;
     va_list args;
     va_start(args, format);
@@ -224,7 +287,7 @@ void diag_tell(const char *format, ...)
 
 void explain(const char *format, ...)
 {
-    if (verbosity_level < 1)
+    if (voice()->verbosity < 1)
         return;
     va_list args;
     va_start(args, format);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -13,6 +14,8 @@ struct file_digest {
     const char *path;
     pthread_t thread;
     bool begun, done, readable;
+    atomic_bool unwanted;
+    struct scope_item *kept;
     struct written found;
 };
 
@@ -46,7 +49,7 @@ static void *read_file(void *data)
     require(state && XXH3_64bits_reset(state) == XXH_OK);
     int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : read_piece(fd, piece);
-    for (; n > 0; n = read_piece(fd, piece)) {
+    for (; n > 0 && !d->unwanted; n = read_piece(fd, piece)) {
         require(XXH3_64bits_update(state, piece, (size_t)n) == XXH_OK);
         d->found.bytes += n;
     }
@@ -58,17 +61,27 @@ static void *read_file(void *data)
     return NULL;
 }
 
+static void stop_reading(void *digest)
+{
+    struct file_digest *d = digest;
+    d->unwanted = true;
+    (void)pthread_join(d->thread, NULL);
+}
+
 void digest_file_begin(struct file_digest *d)
 {
     d->begun = pthread_create(&d->thread, NULL, read_file, d) == 0;
+    d->kept = d->begun ? scope_keep(stop_reading, d) : NULL;
 }
 
 bool digest_file_get(struct file_digest *d, struct written *found)
 {
-    if (d->begun && !d->done)
+    if (d->begun && !d->done) {
+        scope_forget(d->kept);
         require(pthread_join(d->thread, NULL) == 0);
-    else if (!d->done)
+    } else if (!d->done) {
         (void)read_file(d);
+    }
     d->done = true;
     *found = d->found;
     return d->readable;

@@ -5,26 +5,65 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a file was when it was mapped. */
+/* What a file was when it was mapped, of the scope that did; where its pages are, NULL: nowhere any more. */
 struct mapped {
-    const char *path;
+    struct mapped *next;
+    struct scope *scope;
+    char *path;
     struct stat was;
+    void *at;
+    size_t bytes;
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct arena *mapped_arena; /* guarded by lock, as is mapped */
-static VEC(struct mapped) mapped;
+static struct mapped *all; /* guarded by lock */
 
-static void note_mapped(const char *path, const struct stat *was)
+static void free_mapped(struct mapped *m)
+{
+    if (m->at)
+        (void)munmap(m->at, m->bytes);
+    free(m->path);
+    free(m);
+}
+
+static void drop_mapped(void *mapped)
 {
     pthread_mutex_lock(&lock);
-    if (!mapped_arena)
-        mapped_arena = arena_new();
-    VEC_PUSH(mapped_arena, &mapped, ((struct mapped){arena_strdup(mapped_arena, path), *was}));
+    for (struct mapped **at = &all; *at; at = &(*at)->next)
+        if (*at == mapped) {
+            *at = (*at)->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    free_mapped(mapped);
+}
+
+static void note_mapped(const char *path, const struct stat *was, const struct map *map)
+{
+    struct mapped *m = calloc(1, sizeof *m);
+    char *copy = strdup(path);
+    if (!m || !copy)
+        fail("out of memory: %s was mapped", path);
+    *m = (struct mapped){NULL, scope_current(), copy, *was, (void *)(uintptr_t)map->at, map->bytes};
+    pthread_mutex_lock(&lock);
+    m->next = all;
+    all = m;
+    pthread_mutex_unlock(&lock);
+    (void)scope_keep(drop_mapped, m);
+}
+
+/* The entry stays: its file is checked to the end. */
+static void note_closed(const void *at)
+{
+    pthread_mutex_lock(&lock);
+    for (struct mapped *m = all; m; m = m->next)
+        if (m->at == at)
+            m->at = NULL;
     pthread_mutex_unlock(&lock);
 }
 
@@ -35,11 +74,23 @@ static bool is_unchanged(const struct mapped *m)
         st.st_mtim.tv_sec == m->was.st_mtim.tv_sec && st.st_mtim.tv_nsec == m->was.st_mtim.tv_nsec;
 }
 
+/* The one that was mapped first; NULL: none. */
+static const struct mapped *find_changed(void)
+{
+    const struct mapped *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (const struct mapped *m = all; m; m = m->next)
+        if (m->scope == scope_current() && !is_unchanged(m))
+            found = m;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 void map_check_unchanged(void)
 {
-    for (int i = 0; i < mapped.n; i++)
-        if (!is_unchanged(&mapped.at[i]))
-            fail("%s: was changed while it was read", mapped.at[i].path);
+    const struct mapped *m = find_changed();
+    if (m)
+        fail("%s: was changed while it was read", m->path);
 }
 
 /* NULL when mapped, else why not. An empty file has no pages to map. */
@@ -50,14 +101,12 @@ static const char *map_open_file(const char *path, int fd, struct map *out)
         return strerror(errno);
     if (!S_ISREG(st.st_mode))
         return "not a plain file";
-    note_mapped(path, &st);
     *out = (struct map){NULL, (size_t)st.st_size};
-    if (st.st_size == 0)
-        return NULL;
-    void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *at = st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     if (at == MAP_FAILED)
         return strerror(errno);
     out->at = at;
+    note_mapped(path, &st, out);
     return NULL;
 }
 
@@ -87,8 +136,10 @@ bool map_try_file(const char *path, struct map *out)
 
 void map_close(struct map m)
 {
-    if (m.at)
-        (void)munmap((void *)(uintptr_t)m.at, m.bytes);
+    if (!m.at)
+        return;
+    note_closed(m.at);
+    (void)munmap((void *)(uintptr_t)m.at, m.bytes);
 }
 
 void map_release(struct map m, size_t offset, size_t bytes)

@@ -38,13 +38,25 @@ FILE *out_create_beside(struct arena *a, const char *path, char **name)
     return f;
 }
 
+static void close_file(void *file)
+{
+    (void)fclose(file);
+}
+
+static void free_digest(void *digest)
+{
+    (void)XXH3_freeState(digest);
+}
+
 static void start(struct out *o)
 {
     if (!o->file)
         fail_to_write(o);
+    o->open = scope_keep(close_file, o->file);
     o->digest = XXH3_createState();
-    o->arena = arena_new();
     require(o->digest && XXH3_64bits_reset(o->digest) == XXH_OK);
+    o->counted = scope_keep(free_digest, o->digest);
+    o->arena = arena_new();
     o->piece = arena_alloc(o->arena, PIECE);
 }
 
@@ -155,7 +167,9 @@ struct written out_close(struct out *o)
 {
     write_held(o);
     struct written w = {o->bytes, XXH3_64bits_digest(o->digest)};
-    (void)XXH3_freeState(o->digest);
+    scope_forget(o->counted);
+    scope_forget(o->open);
+    free_digest(o->digest);
     if (ferror(o->file) || fclose(o->file) != 0)
         fail_to_write(o);
     if (o->beside)

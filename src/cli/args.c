@@ -148,9 +148,17 @@ static void help(struct arena *a, const struct args *args)
     printf("  %-30s %s\n", "    --version", "print versions of the program and its libraries");
 }
 
+/* These end the program. */
+static void refuse_in_library(const char *option)
+{
+    if (scope_current())
+        fail_usage("--%s is an option of the program: it does nothing in a library", option);
+}
+
 /* Prints a form of --help; NULL: the list of options. */
 static _Noreturn void show_help(struct arena *a, const struct args *args, const char *form)
 {
+    refuse_in_library("help");
     if (!form)
         help(a, args);
     else if (strcmp(form, "man") == 0)
@@ -163,6 +171,7 @@ static _Noreturn void show_help(struct arena *a, const struct args *args, const 
 
 static _Noreturn void version(const struct args *args)
 {
+    refuse_in_library("version");
     unsigned x = XXH_versionNumber();
     const char *mpi = comm_mpi_library();
     printf("%s %s\n", args->program, PACKAGE_VERSION);

@@ -14,10 +14,8 @@
 #endif
 #include "train/train.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct arg_prose usage[] = {{"mpirun -n N tpc-run DIR [options]", "run each rank as a process"},
                                          {"tpc-run DIR [options]", "run each rank as a thread of one process"},
@@ -423,19 +421,6 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
 
 /* ---- one rank ----------------------------------------------------------------------------------------------------------------- */
 
-/* Threads of one rank: the cores that it is bound to, or its share of all cores. */
-static int thread_count(const struct comm *comm, const struct job_options *o)
-{
-    cpu_set_t set;
-    if (o->threads)
-        return (int)o->threads;
-    long all = sysconf(_SC_NPROCESSORS_ONLN);
-    long mine = sched_getaffinity(0, sizeof set, &set) ? all : CPU_COUNT(&set);
-    if (strcmp(comm->kind, "local") == 0 || mine >= all)
-        mine /= comm->local_size;
-    return mine < 1 ? 1 : (int)mine;
-}
-
 struct job {
     const struct job_options *options;
     const struct train_options *train;
@@ -447,7 +432,7 @@ static void rank_main(struct comm *comm, void *data)
 {
     struct job *job = data;
     struct arena *a = arena_new();
-    int threads = thread_count(comm, job->options);
+    int threads = job_thread_count(comm, job->options->threads);
     struct replicas replicas = replica_form(comm, job->options);
     if (job->options->calibrate)
         job_calibrate(a, comm, job->options, threads);

@@ -510,14 +510,11 @@ static void compile_given(struct arena *a, struct shard_options *o, const char *
     print_next(a, o, o->plan.out, o->plan.out, "");
 }
 
-int main(int argc, char **argv)
+void shard_command(int argc, char **argv)
 {
     struct arena *a = arena_new();
     struct shard_options o = {.tp = -1};
     diag_setup("tpc-shard", 0);
-    streams_start();
-    stack_start();
-    signal_watch(true);
     struct text_list plain = parse_shard_options(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
     if (o.list_passes)
@@ -538,7 +535,5 @@ int main(int argc, char **argv)
             fail_usage("--explain writes no report: --compare does not go with it");
         compile_given(a, &o, plain.text.at[0]);
     }
-    streams_end();
     arena_free(a);
-    return 0;
 }

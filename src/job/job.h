@@ -55,6 +55,9 @@ void job_agree(struct comm *, const char *program, const struct text_list *setti
  */
 void job_check_memory(struct comm *all, const struct graph *, const struct job_options *);
 
+/* threads.c: those of one rank: wanted, or, if that is 0, the cores that it is bound to, or its share of all cores. */
+int job_thread_count(const struct comm *, int64_t wanted);
+
 /* bench.c: runs the session on made-up inputs of the size of each workload and prints times. Every rank calls it. */
 struct replicas;
 void bench_run(struct arena *, const struct replicas *, struct session *, struct graph *, const struct job_options *, int threads);

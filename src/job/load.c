@@ -5,7 +5,6 @@
 #include "op/canon/canon.h"
 #include "passes/pass.h"
 
-#include <pthread.h>
 #include <string.h>
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* ranks that are threads load one after another */
@@ -19,7 +18,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
                         .sizes = sizes ? *sizes : (struct size_source){0},
                         .external_roots = o->external_roots,
                         .deterministic = o->deterministic};
-    pthread_mutex_lock(&loading);
+    diag_lock(&loading);
     double start = clock_seconds();
     pass_run(&c, "load", "load", NULL);
     if (o->train)
@@ -27,7 +26,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     pass_run(&c, "shapes", "canon", NULL);
     if ((o->groups > 1 || o->batch_symbol || o->serve) && !c.graph->rank_meta)
         op_note_rows(c.graph);
-    pthread_mutex_unlock(&loading);
+    diag_unlock(&loading);
     if (c.graph->rank <= 0)
         explain("%s: loaded in %.3f seconds", path, clock_seconds() - start);
     return c.graph;
@@ -38,13 +37,13 @@ static bool ranks_agree(void *ranks, uint64_t own)
 {
     struct comm *comm = ranks;
     uint64_t first = own;
-    pthread_mutex_unlock(&loading);
+    diag_unlock(&loading);
     comm->id = 0;
     comm->name = "comparison of layouts";
     comm->broadcast(comm, &first, sizeof first, 0);
     uint8_t differs = first != own, any;
     comm->allreduce(comm, &differs, &any, 1, DT_U8, RED_MAX);
-    pthread_mutex_lock(&loading);
+    diag_lock(&loading);
     return !any;
 }
 
@@ -60,9 +59,9 @@ void job_fuse(struct graph *g, struct comm *comm, const struct job_options *o)
         c.agree = ranks_agree;
         c.ranks = comm;
     }
-    pthread_mutex_lock(&loading);
+    diag_lock(&loading);
     pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
-    pthread_mutex_unlock(&loading);
+    diag_unlock(&loading);
 }
 
 static char *rank_file_path(struct arena *a, const char *folder, int rank)

@@ -218,12 +218,14 @@ static void registry_add(int i)
 
 static void build_table(void)
 {
+    struct scope *user = scope_swap(NULL);
     table_arena = arena_new();
     while (op_rows[nop].op.name)
         nop++;
     ops = NEWN(table_arena, struct op, nop);
     for (int i = 0; i < nop; i++)
         registry_add(i);
+    (void)scope_swap(user);
 }
 
 static void ensure_table(void)

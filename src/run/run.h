@@ -28,6 +28,8 @@ void session_run(struct session *, const struct tensor *inputs, struct tensor *o
 /* For the runs that follow: the gradient of graph->trained number i is made in to[i] (GRADIENTS_LEAVE), or added to what is there
  * (GRADIENTS_ADD); copied there if it is the first. */
 void session_gradients_to(struct session *, float *const *to, bool first);
+/* Only these failures: it changes nothing. */
+void session_check(struct session *, const struct tensor *inputs);
 
 /* Global types: of the rank file's metadata, or of a plain graph. */
 const struct type *session_input_type(const struct session *, int input);

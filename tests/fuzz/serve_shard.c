@@ -2,4 +2,4 @@
 #include "tests/fuzz/serve.h"
 
 #define main serve_shard
-#include "cli/tpc-shard.c" /* NOLINT */
+#include "cli/shard_main.c" /* NOLINT */

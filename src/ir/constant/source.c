@@ -1,48 +1,59 @@
 /* source: the bytes of constants in files: in one range, or scattered over several files.
  *
- * A file is mapped at first use and stays mapped for the life of the process; all constants of one file share the mapping. A lock guards
- * the table, because ranks may be threads of one process. */
+ * A file is mapped at first use and stays mapped for the life of the process, or of the scope; all constants of one file share the mapping.
+ * A lock guards the table, because ranks may be threads of one process. */
 #include "ir/constant/constant.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <uthash.h>
 
 struct mapped_file {
-    const char *path;
+    const char *key;
     struct map map;
     UT_hash_handle hh;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct arena *files_arena; /* guarded by lock, as is files */
-static struct mapped_file *files;
+static struct mapped_file *files; /* guarded by lock */
+
+static void drop_file(void *mapped_file)
+{
+    struct mapped_file *m = mapped_file;
+    pthread_mutex_lock(&lock);
+    HASH_DEL(files, m);
+    pthread_mutex_unlock(&lock);
+}
 
 /* The mapping of a file; at NULL when there is none, or nothing in it. Called with the lock held. */
 static struct map mapping(const char *path)
 {
+    char key[PATH_MAX + 32];
     struct mapped_file *m = NULL;
-    HASH_FIND_STR(files, path, m);
+    if (snprintf(key, sizeof key, "%p %s", (const void *)scope_current(), path) >= (int)sizeof key)
+        return (struct map){NULL, 0};
+    HASH_FIND_STR(files, key, m);
     if (m)
         return m->map;
     if (!path_exists(path))
         return (struct map){NULL, 0};
     struct map map = map_file(path);
-    if (!files_arena)
-        files_arena = arena_new();
-    m = NEW(files_arena, struct mapped_file);
-    m->path = arena_strdup(files_arena, path);
+    struct arena *a = arena_new();
+    m = NEW(a, struct mapped_file);
+    m->key = arena_strdup(a, key);
     m->map = map;
-    HASH_ADD_KEYPTR(hh, files, m->path, strlen(m->path), m);
+    HASH_ADD_KEYPTR(hh, files, m->key, strlen(m->key), m);
+    (void)scope_keep(drop_file, m);
     return map;
 }
 
 static struct map locked_mapping(const char *path)
 {
-    pthread_mutex_lock(&lock);
+    diag_lock(&lock);
     struct map map = mapping(path);
-    pthread_mutex_unlock(&lock);
+    diag_unlock(&lock);
     return map;
 }
 

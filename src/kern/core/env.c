@@ -8,6 +8,7 @@
  * is kenv_parallel_for: it names its number of threads, so it does not depend on settings of the calling thread. */
 #include "kern/core/core.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,6 +44,7 @@ struct kenv {
     struct packed *packed;
     void *library; /* state of a library, and what frees it */
     void (*library_free)(void *);
+    struct scope_item *kept_by;
 };
 
 static void *aligned_block(size_t bytes)
@@ -54,18 +56,6 @@ static void *aligned_block(size_t bytes)
     if (!at)
         fail("out of memory: a kernel asked for %zu bytes", bytes);
     return at;
-}
-
-struct kenv *kenv_new(int threads, bool deterministic)
-{
-    struct kenv *env = calloc(1, sizeof *env);
-    if (!env)
-        fail("out of memory: a kernel environment");
-    env->graphs = 1;
-    env->threads = threads > 0 ? threads : 1;
-    env->deterministic = deterministic;
-    env->kept.next = env->kept.prev = &env->kept;
-    return env;
 }
 
 struct kenv *kenv_share(struct kenv *env)
@@ -148,10 +138,9 @@ void **kenv_packed(struct kenv *env, const struct packed_key *key)
     return &p->cache;
 }
 
-void kenv_free(struct kenv *env)
+static void drop_env(void *data)
 {
-    if (!env || --env->graphs > 0)
-        return;
+    struct kenv *env = data;
     HASH_CLEAR(hh, env->packed);
     if (env->library)
         env->library_free(env->library);
@@ -161,6 +150,27 @@ void kenv_free(struct kenv *env)
         free(env->room[i].at);
     areas_free(env->weights);
     free(env);
+}
+
+struct kenv *kenv_new(int threads, bool deterministic)
+{
+    struct kenv *env = calloc(1, sizeof *env);
+    if (!env)
+        fail("out of memory: a kernel environment");
+    env->graphs = 1;
+    env->threads = threads > 0 ? threads : 1;
+    env->deterministic = deterministic;
+    env->kept.next = env->kept.prev = &env->kept;
+    env->kept_by = scope_keep(drop_env, env);
+    return env;
+}
+
+void kenv_free(struct kenv *env)
+{
+    if (!env || --env->graphs > 0)
+        return;
+    scope_forget(env->kept_by);
+    drop_env(env);
 }
 
 int kenv_threads(const struct kenv *env)
@@ -207,8 +217,25 @@ static int useful_threads(const struct kenv *env, int64_t n, int64_t cost)
     return wanted >= env->threads ? env->threads : wanted > 1 ? (int)wanted : 1;
 }
 
+struct share {
+    range_fn *body;
+    void *data;
+    int thread;
+    int64_t from, to;
+};
+
+static void run_share(void *share)
+{
+    const struct share *s = share;
+    s->body(s->data, s->thread, s->from, s->to);
+}
+
+/* A share that fails lets the others end, then this thread fails: a rank is one thread to those who wait for it. */
 void kenv_parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body, void *data)
 {
+    enum { SENTENCE = 1024 };
+    char sentence[SENTENCE];
+    atomic_bool failed = false;
     if (n <= 0)
         return;
     int threads = useful_threads(env, n, cost);
@@ -219,6 +246,11 @@ void kenv_parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int t = 0; t < threads; t++) {
         int64_t q = n / threads, m = n % threads, lo = t * q + (t < m ? t : m);
-        body(data, t, lo, lo + q + (t < m));
+        struct share s = {body, data, t, lo, lo + q + (t < m)};
+        char own[SENTENCE];
+        if (diag_try_share(own, sizeof own, run_share, &s) != 0 && !atomic_exchange(&failed, true))
+            memcpy(sentence, own, sizeof own);
     }
+    if (failed)
+        fail("%s", sentence);
 }

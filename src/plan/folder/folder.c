@@ -66,10 +66,13 @@ static bool drop_part(const struct folder_part *p)
 
 static void drop_on_failure(void *part, int status)
 {
-    const struct folder_part *p = part;
+    struct folder_part *p = part;
     (void)status;
-    if (p->folder >= 0)
-        (void)drop_part(p);
+    if (p->folder < 0)
+        return;
+    (void)drop_part(p);
+    (void)close(p->folder);
+    p->folder = -1;
 }
 
 /* The lock says that the writer lives; the mark, that it is tpc-shard. */

@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <unistd.h>
 
-enum { SPINS_CROWDED = 256, SPINS = 2048 };
-static const double longest_offer = 1e-3, taken = 20e-6; /* seconds: of offering the core; of one offer that another took */
+enum { SPINS_CROWDED = 256, SPINS = 2048, LOOK_EACH = 50 }; /* ms */
+static const double longest_offer = 1e-3, taken = 20e-6;    /* seconds: of offering the core; of one offer that another took */
 
 bool barrier_crowded(int ranks)
 {
@@ -51,12 +51,18 @@ static bool is_phase(struct barrier *b, int phase)
     return atomic_load_explicit(&b->phase, memory_order_acquire) == phase;
 }
 
+/* Now and then it looks whether a rank that it waits for has failed. */
 static void sleep_through(struct barrier *b, int phase)
 {
-    pthread_mutex_lock(&b->lock);
-    while (is_phase(b, phase))
-        pthread_cond_wait(&b->changed, &b->lock);
-    pthread_mutex_unlock(&b->lock);
+    while (is_phase(b, phase)) {
+        const struct timespec until = clock_after(LOOK_EACH);
+        pthread_mutex_lock(&b->lock);
+        if (is_phase(b, phase))
+            (void)pthread_cond_timedwait(&b->changed, &b->lock, &until);
+        pthread_mutex_unlock(&b->lock);
+        if (is_phase(b, phase))
+            scope_look();
+    }
 }
 
 /* Returns true if the phase ended. */

@@ -23,6 +23,7 @@ struct thread_rank {
     void *data;
     pthread_t thread;
     struct comm *around; /* it was split from; NULL: nothing */
+    struct scope *scope; /* of those who run the ranks; NULL: none */
 };
 
 static struct thread_group *group_new(int size, bool crowded)
@@ -158,11 +159,35 @@ static struct comm *local_split(struct comm *c, int color)
     return &m->comm;
 }
 
-static void *run_thread_rank(void *data)
+static void call_body(void *rank)
 {
-    struct thread_rank *m = data;
+    struct thread_rank *m = rank;
     m->body(&m->comm, m->data);
+}
+
+/* In a scope a rank that fails ends alone, so that all can be joined. */
+static void *run_thread_rank(void *rank)
+{
+    struct thread_rank *m = rank;
+    if (m->scope)
+        (void)scope_do(m->scope, call_body, m);
+    else
+        call_body(m);
     return NULL;
+}
+
+static void tell_missing(void *rank)
+{
+    const struct thread_rank *m = rank;
+    fail("the system gave no thread for rank %d of %d", m->comm.rank, m->comm.size);
+}
+
+/* Those that were started wait for it. */
+static void miss_thread(struct thread_rank *m)
+{
+    if (!m->scope)
+        tell_missing(m);
+    (void)scope_do(m->scope, tell_missing, m);
 }
 
 void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
@@ -174,13 +199,18 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data)
         rank_init(&member[r], group, arena_new(), r);
         member[r].body = body;
         member[r].data = data;
+        member[r].scope = scope_current();
     }
-    for (int r = 1; r < size; r++)
-        if (pthread_create(&member[r].thread, NULL, run_thread_rank, &member[r]))
-            fail("the system gave no thread for rank %d of %d", r, size);
-    run_thread_rank(&member[0]);
-    for (int r = 1; r < size; r++)
+    int started = 1;
+    while (started < size && pthread_create(&member[started].thread, NULL, run_thread_rank, &member[started]) == 0)
+        started++;
+    if (started < size)
+        miss_thread(&member[started]);
+    else
+        run_thread_rank(&member[0]);
+    for (int r = 1; r < started; r++)
         pthread_join(member[r].thread, NULL);
+    scope_look();
     for (int r = 0; r < size; r++) {
         comm_release(&member[r].comm);
         arena_free(member[r].arena);

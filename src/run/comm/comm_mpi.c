@@ -32,6 +32,8 @@ struct world {
     bool crowded;          /* this machine has more ranks than cores */
     struct shared *shared; /* NULL: messages only */
     MPI_Win window;        /* its memory */
+    MPI_Comm alarm;        /* of a library: where a rank that fails says so; MPI_COMM_NULL: its failure ends the job */
+    struct alarm_text *alarm_text;
 };
 
 static void check_mpi(int code, const char *call)
@@ -66,17 +68,59 @@ static void abort_job(void *data, int status)
     MPI_Abort(w->mpi, status);
 }
 
-/* Completes requests, and looks for hosts that have vanished. */
+/* ---- a library's ranks ---- */
+
+/* What a rank sends when it fails. It may be on its way for long, so it is nobody's. */
+enum { ALARM_BYTES = 512 };
+struct alarm_text {
+    char sentence[ALARM_BYTES];
+};
+
+static void sound_alarm(void *data, int status)
+{
+    struct world *w = data;
+    MPI_Request request;
+    (void)status;
+    (void)snprintf(w->alarm_text->sentence, ALARM_BYTES, "%s", scope_sentence(scope_current()));
+    for (int r = 0; r < w->comm.size; r++)
+        if (r != w->comm.rank)
+            (void)MPI_Isend(w->alarm_text->sentence, ALARM_BYTES, MPI_CHAR, r, 0, w->alarm, &request);
+}
+
+static void hear_alarm(void *world)
+{
+    const struct world *w = world;
+    char sentence[ALARM_BYTES];
+    MPI_Status status;
+    int heard = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, 0, w->alarm, &heard, &status);
+    if (!heard)
+        return;
+    MPI_Recv(sentence, ALARM_BYTES, MPI_CHAR, status.MPI_SOURCE, 0, w->alarm, &status);
+    sentence[ALARM_BYTES - 1] = '\0';
+    fail("rank %d failed: %s", status.MPI_SOURCE, sentence);
+}
+
+/* ---- waiting ---- */
+
+static bool looks(const struct world *w)
+{
+    return w->watch || w->alarm != MPI_COMM_NULL;
+}
+
+/* Completes requests, and looks for hosts that have vanished and ranks that failed. */
 static int wait_for(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
 {
     enum { POLLS = 1000 }; /* between two looks at the clock */
     int done = 0, code = MPI_SUCCESS;
-    if (!w->watch)
+    if (!looks(w))
         return MPI_Waitall(n, requests, statuses);
     for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
         code = MPI_Testall(n, requests, &done, statuses);
-        if (poll % POLLS == POLLS - 1)
+        if (poll % POLLS == POLLS - 1 && w->watch)
             watch_look(w->watch);
+        if (poll % POLLS == POLLS - 1)
+            scope_look();
     }
     return code;
 }
@@ -90,7 +134,7 @@ static void mpi_barrier(struct comm *c)
         shared_barrier(w->shared);
         return;
     }
-    if (!w->watch) {
+    if (!looks(w)) {
         check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
         return;
     }
@@ -229,6 +273,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, const struct w
     struct world *w = NEW(arena, struct world);
     w->arena = arena;
     w->mpi = mpi;
+    w->alarm = MPI_COMM_NULL;
     MPI_Comm_set_errhandler(mpi, MPI_ERRORS_RETURN);
     w->comm = (struct comm){.kind = "mpi",
                             .state = w,
@@ -260,6 +305,7 @@ static struct comm *mpi_split(struct comm *c, int color)
     struct world *w = world_new(arena_new(), part, around);
     w->comm.free = mpi_part_free;
     w->watch = around->watch;
+    w->alarm = around->alarm;
     return &w->comm;
 }
 
@@ -297,9 +343,52 @@ static void name_place(struct world *w)
     }
 }
 
+static void finalize(void)
+{
+    int done = 0;
+    MPI_Finalized(&done);
+    if (!done)
+        MPI_Finalize();
+}
+
+/* Of a library: MPI may be the program's, and lives until this ends. */
+static void library_free(struct comm *c)
+{
+    struct world *w = c->state;
+    diag_forget(sound_alarm, w);
+    scope_listen(NULL, NULL);
+    MPI_Comm_free(&w->alarm);
+    world_free(w);
+}
+
+static struct comm *join_library(void)
+{
+    int started = 0, ended = 0, level;
+    MPI_Comm all;
+    MPI_Initialized(&started);
+    MPI_Finalized(&ended);
+    if (ended)
+        fail_usage("mpi is asked for, and the program has ended MPI");
+    if (!started && (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS || atexit(finalize) != 0))
+        fail("MPI_Init_thread failed");
+    MPI_Comm_dup(MPI_COMM_WORLD, &all);
+    struct world *w = world_new(arena_new(), all, NULL);
+    w->comm.free = library_free;
+    struct scope *user = scope_swap(NULL);
+    w->alarm_text = NEW(arena_new(), struct alarm_text);
+    (void)scope_swap(user);
+    MPI_Comm_dup(MPI_COMM_WORLD, &w->alarm);
+    MPI_Comm_set_errhandler(w->alarm, MPI_ERRORS_RETURN);
+    diag_on_failure(sound_alarm, w);
+    scope_listen(hear_alarm, w);
+    return &w->comm;
+}
+
 struct comm *comm_mpi(int *argc, char ***argv)
 {
     int level;
+    if (scope_current())
+        return join_library();
     die_at_once();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         fail("MPI_Init_thread failed");

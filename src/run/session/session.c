@@ -315,12 +315,17 @@ static bool same_bindings(const struct bindings *a, const struct bindings *b)
     return true;
 }
 
-static void bind_inputs(struct session *s, const struct tensor *inputs)
+void session_check(struct session *s, const struct tensor *inputs)
 {
     bindings_clear(&s->next);
     if (s->states.by_input)
         state_sizes(s, inputs, s->actual);
     signature_bind(s->arena, &s->sig, s->states.by_input ? s->actual : inputs, &s->next);
+}
+
+static void bind_inputs(struct session *s, const struct tensor *inputs)
+{
+    session_check(s, inputs);
     if (s->planned && s->states.n == 0 && same_bindings(&s->bind, &s->next))
         return;
     struct bindings old = s->bind;

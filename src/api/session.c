@@ -1,0 +1,231 @@
+/* session: opens a model, tells what goes in and comes out, and gives all back. What a failed call leaves is thrown away as a whole, and
+ * the next call loads the model anew. */
+#include "api/api.h"
+
+#include <string.h>
+
+struct api_rank *api_rank_of(const struct tpc_session *s, const struct comm *comm)
+{
+    return &s->at[s->crew.comm ? 0 : comm->rank];
+}
+
+/* ---- loading: every rank ---- */
+
+static void load_rank(struct comm *comm, void *session)
+{
+    struct tpc_session *s = session;
+    struct api_rank *r = api_rank_of(s, comm);
+    *r = (struct api_rank){.arena = arena_new(), .threads = job_thread_count(comm, s->options.threads)};
+    r->graph = job_load(r->arena, comm, s->path, &s->job);
+}
+
+static bool start_crew(struct tpc_session *s)
+{
+    struct scope *scope = scope_new();
+    if (!scope)
+        return false;
+    s->runs = crew_start(&s->crew, scope, s->ranks, s->options.mpi != 0);
+    return s->runs && crew_do(&s->crew, load_rank, s);
+}
+
+/* MPI may still write into buffers of ranks that failed: these stay until the program ends. */
+static void end_crew(struct tpc_session *s)
+{
+    bool stays = s->options.mpi && scope_failed(s->crew.scope);
+    if (s->runs)
+        crew_end(&s->crew);
+    s->runs = false;
+    if (!stays)
+        scope_free(s->crew.scope);
+    s->crew.scope = NULL;
+    s->broken = stays;
+}
+
+static int fail_crew(struct tpc_session *s)
+{
+    if (!s->crew.scope)
+        return error_memory();
+    int status = error_of_scope(s->crew.scope);
+    end_crew(s);
+    return status == TPC_INVALID ? TPC_INVALID : TPC_FAILED;
+}
+
+int api_do(struct tpc_session *s, void (*order)(struct comm *, void *), void *data)
+{
+    if (s->broken) {
+        (void)error_invalid("%s: a call failed before, and ranks of an MPI job can't start again: close the session", s->path);
+        return TPC_FAILED;
+    }
+    if (!s->runs && !start_crew(s))
+        return fail_crew(s);
+    return crew_do(&s->crew, order, data) ? TPC_OK : fail_crew(s);
+}
+
+/* ---- what goes in and comes out ---- */
+
+static bool is_state(const struct graph *g, const struct value *v, bool input)
+{
+    for (int k = 0; g->rank_meta && k < g->rank_meta->nstate; k++) {
+        const struct rank_state *state = &g->rank_meta->state[k];
+        const char *end = input ? state->past : state->present;
+        if (state->past && state->present && strcmp(end, v->name) == 0)
+            return true;
+    }
+    const struct state *state = g->rank_meta ? NULL : graph_state(g, v);
+    return state && state->past && state->present && (input ? state->past : state->present) == v;
+}
+
+static void describe(struct tpc_session *s, const struct value *v, enum rank_end end, struct tpc_info *to)
+{
+    struct graph *g = s->at[0].graph;
+    const struct type t = roles_type(g, end, v);
+    *to = (struct tpc_info){.name = arena_strdup(s->arena, v->name), .type = (int)t.dtype, .rank = t.rank};
+    to->state = is_state(g, v, end == RANK_INPUT);
+    for (int k = 0; k < t.rank; k++)
+        if (!dim_is_int(t.dim[k], &to->dim[k])) {
+            to->dim[k] = -1;
+            to->symbol[k] = arena_strdup(s->arena, dim_str(s->arena, t.dim[k]));
+        }
+}
+
+static void describe_all(void *session)
+{
+    struct tpc_session *s = session;
+    const struct graph *g = s->at[0].graph;
+    s->nin = g->inputs.n;
+    s->nout = g->outputs.n;
+    s->in = NEWN(s->arena, struct tpc_info, s->nin);
+    s->out = NEWN(s->arena, struct tpc_info, s->nout);
+    for (int i = 0; i < s->nin; i++)
+        describe(s, g->inputs.at[i], RANK_INPUT, &s->in[i]);
+    for (int i = 0; i < s->nout; i++)
+        describe(s, g->outputs.at[i], RANK_OUTPUT, &s->out[i]);
+}
+
+/* ---- opening ---- */
+
+struct opening {
+    struct scope *home;
+    const char *path;
+    const struct tpc_options *options;
+    struct tpc_session *made;
+};
+
+static void make_session(void *opening)
+{
+    struct opening *o = opening;
+    struct arena *a = arena_new();
+    struct tpc_session *s = NEW(a, struct tpc_session);
+    s->home = o->home;
+    s->arena = a;
+    s->path = arena_strdup(a, o->path);
+    s->options = o->options ? *o->options : (struct tpc_options){0};
+    s->job = (struct job_options){.rtol = -1, .atol = -1, .rel = -1, .repeat = 1, .groups = 1, .start = -1, .quiet = true};
+    s->job.temperature = s->job.top_p = s->job.min_p = s->job.penalty = -1;
+    s->job.top_k = s->job.sampling_seed = -1;
+    s->job.deterministic = s->options.deterministic != 0;
+    VEC_PUSH(a, &s->job.paths.text, s->path);
+    int files = job_rank_files(a, s->path);
+    s->ranks = files > 0 ? files : 1;
+    s->job.local = s->options.mpi ? 0 : s->ranks;
+    s->job.generate = 1; /* forms do not depend on the inputs of one run */
+    s->at = NEWN(a, struct api_rank, s->ranks);
+    o->made = s;
+}
+
+static int open_session(struct tpc_session *s)
+{
+    if (!start_crew(s))
+        return fail_crew(s);
+    if (s->crew.comm) {
+        s->ranks = s->crew.comm->size;
+        s->rank = s->crew.comm->rank;
+    }
+    return scope_do(s->home, describe_all, s) ? TPC_OK : error_of_scope(s->home);
+}
+
+tpc_session *tpc_open(const char *path, const tpc_options *options)
+{
+    struct opening o = {.home = scope_new(), .path = path, .options = options};
+    if (!path)
+        (void)error_invalid("tpc_open: path is NULL");
+    else if (options && (options->threads < 0 || options->threads > 4096))
+        (void)error_invalid("tpc_open: threads is %d", options->threads);
+    else if (!o.home)
+        (void)error_memory();
+    else if (!scope_do(o.home, make_session, &o))
+        (void)error_of_scope(o.home);
+    else if (open_session(o.made) == TPC_OK)
+        return o.made;
+    if (o.made)
+        tpc_close(o.made);
+    else
+        scope_free(o.home);
+    return NULL;
+}
+
+static void free_rank(struct comm *comm, void *session)
+{
+    struct api_rank *r = api_rank_of(session, comm);
+    if (r->rows)
+        rows_free(r->rows);
+    comm->barrier(comm);
+    if (r->stage)
+        session_free(r->stage->session);
+    if (r->session)
+        session_free(r->session);
+    if (r->last)
+        arena_free(r->last);
+    arena_free(r->arena);
+}
+
+void tpc_close(tpc_session *s)
+{
+    if (!s)
+        return;
+    if (s->runs)
+        (void)crew_do(&s->crew, free_rank, s);
+    if (s->crew.scope)
+        end_crew(s);
+    scope_free(s->home);
+}
+
+/* ---- questions ---- */
+
+int tpc_ranks(const tpc_session *s)
+{
+    return s->ranks;
+}
+
+int tpc_rank(const tpc_session *s)
+{
+    return s->rank;
+}
+
+int tpc_input_count(const tpc_session *s)
+{
+    return s->nin;
+}
+
+int tpc_output_count(const tpc_session *s)
+{
+    return s->nout;
+}
+
+static int give_info(const struct tpc_info *from, int n, int index, tpc_info *info)
+{
+    if (index < 0 || index >= n)
+        return error_invalid("the index is %d, expected 0 to %d", index, n - 1);
+    *info = from[index];
+    return TPC_OK;
+}
+
+int tpc_input(const tpc_session *s, int index, tpc_info *info)
+{
+    return give_info(s->in, s->nin, index, info);
+}
+
+int tpc_output(const tpc_session *s, int index, tpc_info *info)
+{
+    return give_info(s->out, s->nout, index, info);
+}

@@ -1,0 +1,142 @@
+/* tpc.h: tensor parallelism for ONNX models, as a library.
+ *
+ *     tpc_shard("model.onnx", 2, "model.tp2", NULL);
+ *     tpc_session *s = tpc_open("model.tp2", NULL);
+ *     tpc_tensor in = {.name = "x", .type = TPC_F32, .rank = 2, .dim = {1, 64}, .data = x}, out = {.name = "y"};
+ *     if (tpc_run(s, &in, 1, &out, 1) != TPC_OK)
+ *         fprintf(stderr, "%s\n", tpc_error());
+ *     tpc_close(s);
+ *
+ * Every function returns. One that fails says why in a sentence (tpc_error), prints nothing, and leaves nothing behind that it took. A
+ * session may be used by any thread, by one at a time. Names and functions of this header stay; structures grow only into their reserved
+ * fields, so set those to 0, as an initialiser does. */
+#ifndef TPC_H
+#define TPC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TPC_API __attribute__((visibility("default")))
+
+enum tpc_status {
+    TPC_OK = 0,
+    TPC_INVALID = 1, /* a wrong argument: nothing was done, nothing has changed */
+    TPC_FAILED = 2   /* the work failed */
+};
+
+/* "0.2.0" */
+TPC_API const char *tpc_version(void);
+/* Why the last call of this thread that failed did so: one sentence, until this thread's next call that fails. */
+TPC_API const char *tpc_error(void);
+
+/* ---- a model becomes a folder of rank files ------------------------------------------------------------------------------------ */
+/* As "tpc-shard MODEL --tp RANKS -o OUT -q OPTIONS...": model is a file or a folder, options are further words of that command line, as
+ * {"--sp", "--memory", "2GiB", NULL}; NULL: none. An existing folder is an error without "--force". */
+TPC_API int tpc_shard(const char *model, int ranks, const char *out, const char *const *options);
+
+/* ---- sessions ------------------------------------------------------------------------------------------------------------------- */
+typedef struct tpc_session tpc_session;
+
+/* All 0: the defaults. */
+typedef struct tpc_options {
+    int threads; /* of each rank; 0: its share of the cores */
+    /* 0: the ranks of a folder are threads of this process. 1: this process is one rank of a job that mpirun started; all ranks make the
+     * same calls in the same order. Inputs are those of rank 0, outputs come to all. The library starts MPI where the program has not. A
+     * failure on any rank is one on all; after it the session can only be closed. */
+    int mpi;
+    /* tpc_run keeps state, as KV caches: an input that is state may be left out and is what the last run left, at first empty. */
+    int keep_state;
+    int deterministic; /* the bits of one rank on any number of ranks */
+    int reserved[12];
+} tpc_options;
+
+/* Loads a folder of tpc_shard, or a model for one rank. NULL: it failed. options NULL: the defaults. */
+TPC_API tpc_session *tpc_open(const char *path, const tpc_options *options);
+/* Of NULL: nothing. */
+TPC_API void tpc_close(tpc_session *);
+TPC_API int tpc_ranks(const tpc_session *);
+TPC_API int tpc_rank(const tpc_session *); /* of this process, with mpi; else 0 */
+
+/* Types of elements, with ONNX's numbers (TensorProto.DataType). */
+enum tpc_type {
+    TPC_F32 = 1,
+    TPC_U8 = 2,
+    TPC_I8 = 3,
+    TPC_U16 = 4,
+    TPC_I16 = 5,
+    TPC_I32 = 6,
+    TPC_I64 = 7,
+    TPC_BOOL = 9,
+    TPC_F16 = 10,
+    TPC_F64 = 11,
+    TPC_U32 = 12,
+    TPC_U64 = 13,
+    TPC_BF16 = 16
+};
+/* Bytes of an element; 0: no such type. */
+TPC_API size_t tpc_type_size(int type);
+
+#define TPC_MAX_RANK 8 /* dimensions of a tensor */
+
+/* An input or output of the whole model. */
+typedef struct tpc_info {
+    const char *name; /* until tpc_close, as all texts here */
+    int type;
+    int rank;
+    int64_t dim[TPC_MAX_RANK];        /* -1: any size */
+    const char *symbol[TPC_MAX_RANK]; /* of such a size, as "batch_size"; else NULL */
+    int state;                        /* 1: an input that tpc_run may keep, or the output that becomes it */
+    int reserved[7];
+} tpc_info;
+TPC_API int tpc_input_count(const tpc_session *);
+TPC_API int tpc_output_count(const tpc_session *);
+TPC_API int tpc_input(const tpc_session *, int index, tpc_info *);
+TPC_API int tpc_output(const tpc_session *, int index, tpc_info *);
+
+/* A whole tensor: row-major, without gaps. */
+typedef struct tpc_tensor {
+    const char *name;
+    int type;
+    int rank;
+    int64_t dim[TPC_MAX_RANK];
+    const void *data;
+    int reserved[4];
+} tpc_tensor;
+
+/* Runs the model once on `in`, in any order. Of each `out` the caller sets the name; the rest is set here, and its data stay until the next
+ * call with this session. After TPC_FAILED the session is as tpc_open made it: its state is empty. */
+TPC_API int tpc_run(tpc_session *, const tpc_tensor *in, int inputs, tpc_tensor *out, int outputs);
+
+/* ---- decoding ------------------------------------------------------------------------------------------------------------------- */
+typedef struct tpc_decoding {
+    int64_t tokens;            /* at most so many are made per row */
+    double temperature;        /* 0: the best token is taken */
+    double top_p, min_p;       /* 0: all tokens count */
+    double repetition_penalty; /* 0: none */
+    int64_t top_k;             /* 0: all */
+    uint64_t seed;             /* the same tokens on any number of ranks */
+    const int64_t *end;        /* tokens that end a row; NULL: those of generation_config.json beside the model */
+    int ends;
+    /* Called for each token as it is made, on another thread of this process (with mpi: on this one, of rank 0); not 0: decoding ends. It
+     * may not call the session. NULL: none. */
+    int (*made)(void *data, int row, int64_t token);
+    void *data;
+    int reserved[8];
+} tpc_decoding;
+
+typedef struct tpc_prompt {
+    const int64_t *token;
+    int64_t tokens;
+} tpc_prompt;
+
+/* Decodes after each prompt, a row each. made: [rows][how->tokens], -1 behind the last token of a row. */
+TPC_API int tpc_generate(tpc_session *, const tpc_prompt *prompt, int rows, const tpc_decoding *how, int64_t *made);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,192 @@
+/* embed: a program that uses tpc.h as any other would: it makes a folder of ranks, runs and decodes, and goes on after every failure.
+ * embed MODEL PROMPTS-MODEL FOLDER; with "mpi FOLDER", as one rank of an MPI job. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tpc.h>
+
+static int count;
+
+static void ok(int good, const char *name)
+{
+    printf("%sok %d - %s\n", good ? "" : "not ", ++count, name);
+    if (!good)
+        printf("# %s\n", tpc_error());
+}
+
+static int says(const char *part)
+{
+    return strstr(tpc_error(), part) != NULL;
+}
+
+enum { BATCH = 2, LENGTH = 3, ROOM = 1 << 16 };
+
+/* Inputs of a decoder, whose past is empty: tokens count up, masks are ones. */
+struct inputs {
+    tpc_tensor at[64];
+    int n;
+    int64_t number[64][BATCH * LENGTH];
+};
+
+static void fill(const tpc_session *s, struct inputs *in, int64_t token)
+{
+    in->n = tpc_input_count(s);
+    for (int i = 0; i < in->n; i++) {
+        tpc_info info;
+        tpc_tensor *t = &in->at[i];
+        if (tpc_input(s, i, &info) != TPC_OK)
+            exit(99);
+        *t = (tpc_tensor){.name = info.name, .type = info.type, .rank = info.rank, .data = in->number[i]};
+        for (int k = 0; k < info.rank; k++)
+            t->dim[k] = info.dim[k] >= 0 ? info.dim[k] : k == 0 ? BATCH : info.state ? 0 : LENGTH;
+        for (int k = 0; k < BATCH * LENGTH; k++)
+            in->number[i][k] = strstr(info.name, "mask") ? 1 : strstr(info.name, "position") ? k % LENGTH : token + k;
+    }
+}
+
+static float logits[ROOM];
+
+static int run(tpc_session *s, int64_t token, tpc_tensor *out)
+{
+    static struct inputs in;
+    fill(s, &in, token);
+    *out = (tpc_tensor){.name = "logits"};
+    return tpc_run(s, in.at, in.n, out, 1);
+}
+
+static size_t floats(const tpc_tensor *t)
+{
+    size_t n = 1;
+    for (int k = 0; k < t->rank; k++)
+        n *= (size_t)t->dim[k];
+    return n;
+}
+
+static int near(const tpc_tensor *t)
+{
+    const float *x = t->data;
+    for (size_t i = 0; i < floats(t); i++)
+        if (x[i] - logits[i] > 1e-4f || logits[i] - x[i] > 1e-4f)
+            return 0;
+    return floats(t) > 0;
+}
+
+static int64_t heard[4][8];
+static int hear(void *data, int row, int64_t token)
+{
+    int *n = data;
+    heard[row][n[row]++] = token;
+    return 0;
+}
+
+static void whole_model(const char *model)
+{
+    tpc_tensor out;
+    tpc_session *s = tpc_open(model, NULL);
+    ok(s != NULL, "a model opens");
+    if (!s)
+        exit(1);
+    ok(run(s, 1, &out) == TPC_OK && out.type == TPC_F32 && out.rank == 3 && out.dim[0] == BATCH && out.dim[1] == LENGTH, "it runs");
+    if (floats(&out) <= ROOM)
+        memcpy(logits, out.data, floats(&out) * sizeof(float));
+    tpc_close(s);
+}
+
+static void wrong_calls(tpc_session *s)
+{
+    static struct inputs in;
+    tpc_tensor out = {.name = "logit"};
+    fill(s, &in, 1);
+    ok(tpc_run(s, in.at, in.n, &out, 1) == TPC_INVALID && says("did you mean 'logits'"), "an output that is none");
+    out.name = "logits";
+    ok(tpc_run(s, in.at, in.n - 1, &out, 1) == TPC_INVALID && says("is not given"), "an input that is missing");
+    in.at[0].type = TPC_F64;
+    ok(tpc_run(s, in.at, in.n, &out, 1) == TPC_INVALID && says("has type 11"), "a type that does not fit");
+    in.at[0].type = TPC_I64;
+    in.at[0].dim[0] = BATCH - 1;
+    ok(tpc_run(s, in.at, in.n, &out, 1) == TPC_INVALID && says("batch_size = 1"), "sizes that do not fit");
+    ok(run(s, 1, &out) == TPC_OK && near(&out), "after wrong calls it runs as before");
+}
+
+static void decode(tpc_session *s)
+{
+    int n[2] = {0, 0};
+    static const int64_t first[] = {5, 6, 7}, second[] = {9};
+    const tpc_prompt prompt[2] = {{first, 3}, {second, 1}};
+    int64_t made[2][4], again[2][4], sampled[2][4], end;
+    tpc_decoding how = {.tokens = 4, .end = first, .made = hear, .data = n};
+    ok(tpc_generate(s, prompt, 2, &how, made[0]) == TPC_OK && n[0] == 4 && n[1] == 4 && memcmp(heard[0], made[0], sizeof made[0]) == 0 &&
+           memcmp(heard[1], made[1], sizeof made[1]) == 0,
+       "two prompts of different length are decoded");
+    how = (tpc_decoding){.tokens = 4, .end = &end, .ends = 1};
+    end = made[0][1];
+    ok(tpc_generate(s, prompt, 2, &how, again[0]) == TPC_OK && again[0][1] == end && again[0][2] == -1 && again[0][3] == -1,
+       "an end token");
+    how = (tpc_decoding){.tokens = 4, .end = first, .temperature = 2, .seed = 3};
+    ok(tpc_generate(s, prompt, 2, &how, sampled[0]) == TPC_OK && tpc_generate(s, prompt, 2, &how, again[0]) == TPC_OK &&
+           memcmp(sampled, again, sizeof again) == 0 && memcmp(sampled, made, sizeof made) != 0,
+       "sampling with a seed");
+    how.top_p = 7;
+    ok(tpc_generate(s, prompt, 2, &how, again[0]) == TPC_INVALID && says("top"), "a setting that is none");
+    how = (tpc_decoding){.tokens = 4};
+    const int64_t high = 1 << 20;
+    ok(tpc_generate(s, (tpc_prompt[]){{&high, 1}}, 1, &how, again[0]) == TPC_INVALID && says("token 1048576"), "a token that is none");
+}
+
+static void folder(const char *dir)
+{
+    tpc_tensor out;
+    tpc_session *s = tpc_open(dir, NULL), *beside = tpc_open(dir, &(tpc_options){.threads = 1, .deterministic = 1});
+    ok(s && beside && tpc_ranks(s) == 2, "a folder of two ranks opens, twice");
+    if (!s || !beside)
+        exit(1);
+    ok(run(s, 1, &out) == TPC_OK && near(&out), "its ranks give the model's outputs");
+    ok(run(beside, 1, &out) == TPC_OK && near(&out), "so do those of another session");
+    wrong_calls(s);
+    ok(run(s, 1000000, &out) == TPC_FAILED && says("Gather"), "a run that fails in a kernel");
+    ok(run(s, 1, &out) == TPC_OK && near(&out), "the session goes on");
+    decode(s);
+    ok(run(s, 1, &out) == TPC_OK && near(&out), "after decoding, it runs");
+    tpc_close(beside);
+    tpc_close(s);
+}
+
+static void refusals(const char *model, const char *dir)
+{
+    ok(tpc_shard(model, 2, dir, NULL) == TPC_FAILED && says("exists already"), "a folder that exists");
+    ok(tpc_shard(model, 2, dir, (const char *[]){"--force", "--sp", NULL}) == TPC_OK, "is replaced when told to");
+    ok(tpc_shard("nowhere.onnx", 2, "nowhere.tp2", NULL) == TPC_FAILED && says("nowhere.onnx"), "no such model");
+    ok(tpc_shard(model, 0, "nowhere.tp2", NULL) == TPC_INVALID, "no ranks");
+    ok(tpc_shard(model, 2, "nowhere.tp2", (const char *[]){"--help", NULL}) == TPC_INVALID, "an option of the program");
+    ok(tpc_open("nowhere", NULL) == NULL && says("nowhere"), "no such folder");
+}
+
+static int as_rank(const char *dir)
+{
+    tpc_tensor out;
+    tpc_session *s = tpc_open(dir, &(tpc_options){.mpi = 1});
+    if (!s || run(s, 1, &out) != TPC_OK) {
+        printf("not ok - %s\n", tpc_error());
+        return 1;
+    }
+    int wrong = tpc_run(s, NULL, 0, &out, 1) != TPC_INVALID || run(s, 1, &out) != TPC_OK; /* rank 0's inputs count */
+    int failed = run(s, 1000000, &out);
+    printf("%sok - rank %d of %d: %s\n", wrong || failed != TPC_FAILED ? "not " : "", tpc_rank(s), tpc_ranks(s), tpc_error());
+    wrong = wrong || run(s, 1, &out) != TPC_FAILED || !says("close the session");
+    tpc_close(s);
+    return wrong || failed != TPC_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "mpi") == 0)
+        return as_rank(argv[2]);
+    if (argc != 3)
+        return 99;
+    whole_model(argv[1]);
+    ok(tpc_shard(argv[1], 2, argv[2], (const char *[]){"--solver", "exact", NULL}) == TPC_OK, "a model becomes a folder");
+    folder(argv[2]);
+    refusals(argv[1], argv[2]);
+    printf("1..%d\n", count);
+    return 0;
+}
