@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct arg_prose usage[] = {{"mpirun -n N tpc-run DIR [options]", "run each rank as a process"},
                                          {"tpc-run DIR [options]", "run each rank as a thread of one process"},
@@ -63,7 +64,8 @@ static bool samples(const struct run_options *o)
     return job->temperature >= 0 || job->top_p >= 0 || job->min_p >= 0 || job->penalty >= 0 || o->top_k;
 }
 
-static void check_calibration(const struct run_options *o)
+/* Of options that measure the machine, and no model. */
+static void check_no_model(const struct run_options *o, const char *option)
 {
     const struct job_options *job = &o->job;
     bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given ||
@@ -72,7 +74,7 @@ static void check_calibration(const struct run_options *o)
         job->save_state || job->load_state || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 || job->atol >= 0 ||
         job->rel >= 0;
     if (runs)
-        fail_usage("--calibrate runs no model: only --local, --threads, --quiet and --verbose go with it");
+        fail_usage("--%s runs no model: only --local, --threads, --quiet and --verbose go with it", option);
 }
 
 static void check_shards(const struct run_options *o)
@@ -158,8 +160,10 @@ static void check_options(struct run_options *o)
     struct job_options *job = &o->job;
     bool text = job->prompt.text.n || job->prompt_file;
     int n = job->paths.text.n;
-    if (job->calibrate) {
-        check_calibration(o);
+    if (job->calibrate && job->doctor)
+        fail_usage("--doctor and --calibrate are two looks at the machine: give one");
+    if (job->calibrate || job->doctor) {
+        check_no_model(o, job->doctor ? "doctor" : "calibrate");
         return;
     }
     if ((text || job->load_state) && !job->generate)
@@ -328,6 +332,7 @@ static void add_measure_args(struct arena *a, struct arg_table *t, struct run_op
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
         {"profile", 0, ARG_FLAG, &o->job.profile, NULL, "print which operators, modules and nodes take the time"},
         {"trace", 0, ARG_TEXT, &o->job.trace, "FILE", "write the times of the last run, all ranks', for Perfetto"},
+        {"doctor", 0, ARG_FLAG, &o->job.doctor, NULL, "look at ranks, cores, memory and network, and say what to change"},
         {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -425,6 +430,7 @@ struct job {
     const struct job_options *options;
     const struct train_options *train;
     const struct serve_options *serve;
+    const char *launcher; /* what shows it; NULL: none */
     bool failed;
 };
 
@@ -434,7 +440,9 @@ static void rank_main(struct comm *comm, void *data)
     struct arena *a = arena_new();
     int threads = job_thread_count(comm, job->options->threads);
     struct replicas replicas = replica_form(comm, job->options);
-    if (job->options->calibrate)
+    if (job->options->doctor)
+        job_doctor(a, comm, job->launcher, threads);
+    else if (job->options->calibrate)
         job_calibrate(a, comm, job->options, threads);
 #ifdef HAVE_SERVE
     else if (job->options->serve)
@@ -513,6 +521,8 @@ static void start_threads(struct arena *a, const struct comm *comm, struct job_o
     int ranks = 1;
     if (comm->size > 1 || o->local || o->calibrate)
         return;
+    if (o->doctor)
+        o->local = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
     for (int i = 0; i < o->paths.text.n; i++) {
         int n = job_rank_files(a, o->paths.text.at[i]);
         ranks = n > ranks ? n : ranks;
@@ -540,7 +550,7 @@ int main(int argc, char **argv)
         comm->barrier(comm);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
     start_threads(a, comm, &o.job);
-    struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve};
+    struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve, .launcher = comm->size > 1 ? launched() : NULL};
     if (o.job.local > 0)
         comm_local_run((int)o.job.local, rank_main, &job);
     else

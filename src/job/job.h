@@ -42,7 +42,7 @@ struct job_options {
     const char *trace; /* file for the last run's times; NULL: none */
     const char *output, *test_data, *check, *calibrate;
     double rtol, atol, rel; /* -1: by the types of the graph */
-    bool deterministic, fast, verify, write_shards, quiet, serve;
+    bool deterministic, fast, verify, write_shards, quiet, serve, doctor;
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */
     const char *batch_symbol; /* the symbol of --groups; NULL: none */
@@ -57,6 +57,10 @@ void job_check_memory(struct comm *all, const struct graph *, const struct job_o
 
 /* threads.c: those of one rank: wanted, or, if that is 0, the cores that it is bound to, or its share of all cores. */
 int job_thread_count(const struct comm *, int64_t wanted);
+
+/* doctor.c: prints where the ranks run, how fast memory and messages are, and what to change. Every rank calls it. launcher: what shows
+ * that one started them; NULL: nothing. */
+void job_doctor(struct arena *, struct comm *, const char *launcher, int threads);
 
 /* bench.c: runs the session on made-up inputs of the size of each workload and prints times. Every rank calls it. */
 struct replicas;

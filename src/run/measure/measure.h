@@ -23,4 +23,10 @@ struct measured {
 void measure_work(struct comm *, int threads, struct measured *); /* better figures replace those of an earlier call */
 void measure_comm(struct arena *, struct comm *, struct measured *);
 
+/* measure_host.c, for tpc-run --doctor: bytes per second of this rank while all work, on arrays of so many bytes; seconds in which rank 0
+ * and r exchange so many bytes; in which all ranks sum as many. */
+double measure_triad(struct comm *, int threads, int64_t bytes);
+double measure_pair(struct arena *, struct comm *, int r, int64_t bytes, int calls);
+double measure_sum(struct arena *, struct comm *, int64_t bytes, int calls);
+
 #endif
