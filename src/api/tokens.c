@@ -113,7 +113,9 @@ static void join_row(struct wave *w, int row)
     int b = w->n++;
     w->row[b] = row;
     w->made[b] = 0;
-    w->next[b] = rows_join(w->rank->rows, p->token, p->tokens, &how);
+    rows_join(w->rank->rows, p->token, p->tokens, &how);
+    while (!rows_go_on(w->rank->rows, p->tokens, &w->next[b]))
+        ;
     take_token(w, b);
 }
 
