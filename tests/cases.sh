@@ -1,6 +1,7 @@
 # Graphs that say in their head what is tested; source it after lib.sh. The first line is the description, further ones '# KEY: VALUE':
 #   plan       constraints of the plan file
-#   options    of tpc-shard
+#   options    of tpc-shard; with --train the step is compared with that of one rank
+#   gives      of a step: an output and its numbers, exactly
 #   ranks      numbers of ranks (2 3)
 #   sends      the plan's collectives, counted; nothing is checked without
 #   holds      a jq filter that is true of plan.json
@@ -36,11 +37,30 @@ planned() { # GRAPH N OPTION...
     $shard "$work/case.graph" --tp "$n" --plan "$work/case.json" -q --force -o "$work/case" $(said "$graph" options) "$@"
 }
 
+whole() { # GRAPH: the file of what is compared with
+    case " $(said "$1" options)" in
+    *" --train"*)
+        # shellcheck disable=SC2046 # options are words
+        $shard "$work/case.graph" --tp 1 -q --force -o "$work/one" $(said "$1" options) && echo "$work/one/rank-0.onnx"
+        ;;
+    *) echo "$work/case.graph" ;;
+    esac
+}
+
 compared() { # GRAPH N [DIMS]
     rel=$(said "$1" rel)
+    gives=$(said "$1" gives)
     # shellcheck disable=SC2046 # so are sizes
-    $run "$work/case" --local "$2" --threads 1 -q --random 1 --check "$work/case.graph" ${rel:+--rel "$rel"} \
-        $(echo "$3" | sed 's/[^,]*=[^,]*/--dim &/g; s/,/ /g')
+    $run "$work/case" --local "$2" --threads 1 -q --random 1 --check "$(whole "$1")" ${rel:+--rel "$rel"} \
+        $(echo "$3" | sed 's/[^,]*=[^,]*/--dim &/g; s/,/ /g') ${gives:+--output "$work/given"} || return 1
+    [ -z "$gives" ] || given_as $gives
+}
+given_as() { # OUTPUT NUMBER...
+    file=$work/given/$1.npy
+    shift
+    found=$(echo $(tail -c $((4 * $#)) "$file" | od -An -v -tf4))
+    rm -rf "$work/given"
+    [ "$found" = "$*" ] || { echo "$found, expected $*"; return 1; }
 }
 
 sends() { # COUNTED
