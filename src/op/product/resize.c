@@ -1,10 +1,12 @@
-/* Resize: each resized dimension is interpolated by itself and is never split, all others are free. In canonical form `sizes` and `axes`
- * name the resized dimensions alone, so that no size of another one is said. */
+/* Resize: each resized dimension is interpolated by itself; those that are not resized are free. A dimension whose elements are repeated k
+ * times is a product, y elements times k, and y is free. Others are never split. In canonical form `sizes` and `axes` name the resized
+ * dimensions alone, so that no size of another one is said. */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { X, ROI, SCALES, SIZES };
@@ -188,22 +190,60 @@ static bool is_free(const struct node *node, const struct resize_target *t)
     return !t->named || (!t->size && t->scale >= 1 && t->scale <= 1 && !crops);
 }
 
+/* Whether the places k e .. k e + k - 1 take element e, whatever e is: those of element 0, without its being the first one. */
+static bool repeats(const struct node *node, int64_t k)
+{
+    const char *round = attr_string(node, "nearest_mode");
+    bool asymmetric = mode_is(node, "coordinate_transformation_mode", "asymmetric"), same = true;
+    for (int64_t i = 0; i < k; i++) {
+        double at = asymmetric ? (double)i / (double)k : ((double)i + 0.5) / (double)k - 0.5;
+        double near = strcmp(round, "floor") == 0     ? floor(at)
+            : strcmp(round, "ceil") == 0              ? ceil(at)
+            : strcmp(round, "round_prefer_ceil") == 0 ? floor(at + 0.5)
+                                                      : ceil(at - 0.5);
+        same = same && near >= 0 && near < 1;
+    }
+    return same;
+}
+
+/* How many times the elements of a dimension are repeated by a scale, which says no size; 0: they are not, or by too many to look at. */
+static int64_t repeated(const struct node *node, const struct resize_target *t)
+{
+    enum { MOST = 64 };
+    bool shifts = mode_is(node, "coordinate_transformation_mode", "align_corners") ||
+        mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
+    if (!t->named || t->size || shifts || !mode_is(node, "mode", "nearest") || !(t->scale >= 2) || t->scale > MOST)
+        return 0;
+    int64_t k = (int64_t)t->scale;
+    return t->scale > (double)k || !repeats(node, k) ? 0 : k;
+}
+
+static void put_resized(struct graph *g, const struct node *node, struct rule *r, int d, const struct resize_target *t)
+{
+    const struct dim *from = node->in[X]->type.dim[d], *to = node->out[0]->type.dim[d];
+    int64_t k = repeated(node, t);
+    bool free = is_free(node, t) && from == to, product = k > 0 && dim_mul(g->alg, from, dim_int(g->alg, k)) == to;
+    if (free) {
+        rule_same_dim(g, r, "a", d, from, 0);
+        return;
+    }
+    int f = rule_numbered(g, r, "h", d, from, product ? 0 : FACTOR_REPLICATED);
+    rule_put(g, &r->in[X], d, 0, f);
+    if (product)
+        rule_put(g, &r->out[0], d, 0, f);
+    rule_put(g, &r->out[0], d, 0, rule_numbered(g, r, product ? "k" : "y", d, product ? dim_int(g->alg, k) : to, FACTOR_REPLICATED));
+}
+
 struct rule *rule_resize(struct graph *g, const struct node *node)
 {
     struct resize_targets resize = resize_of(g, node);
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[X]->type;
-    for (int d = 0; d < x->rank; d++) {
-        bool free = is_free(node, &resize.dim[d]) && x->dim[d] == node->out[0]->type.dim[d];
-        int f = rule_numbered(g, r, free ? "a" : "h", d, x->dim[d], free ? 0 : FACTOR_REPLICATED), to = f;
-        if (!free)
-            to = rule_numbered(g, r, "y", d, node->out[0]->type.dim[d], FACTOR_REPLICATED);
-        rule_put(g, &r->in[X], d, 0, f);
-        rule_put(g, &r->out[0], d, 0, to);
-    }
+    for (int d = 0; d < x->rank; d++)
+        put_resized(g, node, r, d, &resize.dim[d]);
     for (int i = ROI; i < node->nin; i++)
         for (int d = 0; node->in[i] && d < node->in[i]->type.rank; d++)
-            rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "k", node->in[i]->type.dim[d], FACTOR_REPLICATED));
+            rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "s", node->in[i]->type.dim[d], FACTOR_REPLICATED));
     bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
     r->moves = !crops && mode_is(node, "mode", "nearest");
     if (dtype_is_float(x->dtype) && !crops)
