@@ -253,5 +253,7 @@ void pass_gradient(struct compile *c)
     canon_remove_noops(g);
     canon_merge_equal_nodes(g);
     graph_prune(g);
+    if (o->recompute == RECOMPUTE_FULL)
+        recompute_forward(g);
     op_drop_unread(g);
 }

@@ -7,6 +7,7 @@
  * of the plan found; they have no price and are measured for every trial.
  *
  * If no price helps, the pass tries more ranks, for the error message: it doubles their number, then bisects. */
+#include "op/backward/backward.h"
 #include "op/emit/emit.h"
 #include "op/op.h"
 #include "passes/pass.h"
@@ -258,6 +259,14 @@ static _Noreturn void fail_limit(const struct compile *c, const struct trial *t)
          units_bytes(a, (double)t->use.state), units_bytes(a, (double)(t->use.peak + t->use.blocks)), what_fits(c));
 }
 
+static void recompute_both(struct compile *c)
+{
+    recompute_forward(c->graph);
+    recompute_forward(c->source);
+    diag_tell("%s: within %s the backward half computes the forward half again (--recompute full)", c->options->model,
+              units_bytes(c->arena, (double)c->options->memory));
+}
+
 void pass_memory_limit(struct compile *c)
 {
     if (!c->options->memory)
@@ -265,6 +274,11 @@ void pass_memory_limit(struct compile *c)
     struct fitter f = {.compile = c, .ranks = c->options->ranks};
     double below;
     const struct trial *best = raise_price(&f, &below);
+    if (!best && c->options->train && c->options->recompute == RECOMPUTE_AUTO) {
+        recompute_both(c);
+        f.trials = 0;
+        best = raise_price(&f, &below);
+    }
     if (!best) {
         struct trial least = least_of(&f);
         fail_limit(c, &least);

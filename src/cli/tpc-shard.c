@@ -27,7 +27,7 @@ struct shard_options {
     struct text_maybe sp, strict, train;
     struct text_list dim, bind, workload, external_root, compare, report;
     const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *merge, *plan_file, *explain, *configuration,
-        *annotate, *loss, *freeze, *trace;
+        *annotate, *loss, *freeze, *trace, *recompute;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -80,6 +80,7 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         ARG_HEADING("Training"),
         {"train", 0, ARG_MAYBE, &o->train, "[=GLOB]", "compile a step of training: the loss and the gradients of these weights"},
         {"freeze", 0, ARG_TEXT, &o->freeze, "GLOB", "with --train: weights that have no gradient"},
+        {"recompute", 0, ARG_TEXT, &o->recompute, "HOW", "with --train: none, full, or auto: full if only then --memory holds (default)"},
         {"loss", 0, ARG_TEXT, &o->loss, "NAME", "with --train: cross-entropy, mse, l1, bce, or an output"},
         ARG_HEADING("Reports"),
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report only; needs no weight data"},
@@ -249,6 +250,17 @@ static void check_what_if(const struct shard_options *o)
         fail_usage("--tp is missing: %s is about one number of ranks (the model alone compares several)", one);
 }
 
+static enum recompute recompute_of(const char *text)
+{
+    if (!text || strcmp(text, "auto") == 0)
+        return RECOMPUTE_AUTO;
+    if (strcmp(text, "none") == 0)
+        return RECOMPUTE_NONE;
+    if (strcmp(text, "full") != 0)
+        fail_usage("--recompute is '%s', expected none, full or auto", text);
+    return RECOMPUTE_FULL;
+}
+
 static void set_plan_options(struct arena *a, struct shard_options *o, const char *model)
 {
     struct options *p = &o->plan;
@@ -276,8 +288,9 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
     p->train = !o->train.given ? NULL : o->train.text ? o->train.text : "*";
     p->freeze = o->freeze;
     p->loss = o->loss;
-    if (!p->train && (p->freeze || p->loss))
-        fail_usage("--%s is given without --train", p->freeze ? "freeze" : "loss");
+    p->recompute = recompute_of(o->recompute);
+    if (!p->train && (p->freeze || p->loss || o->recompute))
+        fail_usage("--%s is given without --train", p->freeze ? "freeze" : p->loss ? "loss" : "recompute");
     if (p->train && o->weights && strcmp(o->weights, "f32") != 0)
         fail_usage("--train keeps weights in f32: --weights does not go with it");
     p->explain = o->explain;

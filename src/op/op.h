@@ -33,7 +33,7 @@ enum op_flag {
     OP_INTERNAL = 1 << 13,   /* exists only inside tpc: expanded at emit, or made by tpc-run */
     OP_COLLECTIVE = 1 << 14, /* communicates: of domain tpc */
     OP_CONTROL = 1 << 15,    /* runs its subgraphs */
-    OP_IN_PLACE = 1 << 24,   /* its kernel changes operand 0, which nothing else reads, into the result */
+    OP_IN_PLACE = 1 << 24,   /* its kernel makes the result in the memory of operand 0: nothing else reads that, or nothing changes */
     OP_CAPACITY = 1 << 16,   /* its kernel reads operands whose memory has capacity beyond their size (struct tensor) */
     OP_CHUNKS = 1 << 17,     /* its kernel makes the addends of an ordered sum (struct share, kern/kern.h) over a sharded dimension */
     OP_PACKED = 1 << 21      /* its kernel reads constants of 2 and 4 bits as they lie in files (struct tensor) */

@@ -32,6 +32,8 @@ struct workload {
 };
 
 /* ---- options (filled by the command line) ---------------------------------------------------------------------------- */
+/* What the backward half of training computes again; AUTO: all, if only then a plan keeps --memory. */
+enum recompute { RECOMPUTE_AUTO, RECOMPUTE_NONE, RECOMPUTE_FULL };
 struct options {
     int ranks;
     enum sp_mode sp;
@@ -46,6 +48,7 @@ struct options {
         *configuration; /* --configuration: whose annotations to follow; "": nobody's; NULL: that for as many devices, if there is one */
     const char *train, *freeze; /* --train, --freeze: globs over weights; NULL: not asked */
     const char *loss;           /* --loss: what is minimised; NULL: cross entropy */
+    enum recompute recompute;   /* --recompute */
     enum dtype weights;         /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
     VEC(const char *) compare;  /* --compare: "first", "none" or a plan file */
     const char *explain;        /* --explain: a name; NULL: not asked */

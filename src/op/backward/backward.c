@@ -241,8 +241,7 @@ void backward_zero(struct backward *b)
     (void)b;
 }
 
-/* The node with results of its own. */
-static struct node *node_again(struct graph *g, const struct node *from, const char *name)
+struct node *back_copy(struct graph *g, const struct node *from, const char *name)
 {
     struct node *node = graph_node(g, from->op, name, from->nin, from->in, from->nout);
     memcpy(node->attr, from->attr, sizeof *node->attr * (size_t)node->nattr);
@@ -256,7 +255,7 @@ void back_through(struct backward *b, void (*write)(struct lowering *))
 {
     const struct node *node = b->l.node;
     struct graph *g = b->l.g;
-    struct node *again = node_again(g, node, arena_printf(g->arena, "%s/again", b->l.name));
+    struct node *again = back_copy(g, node, arena_printf(g->arena, "%s/again", b->l.name));
     struct lowering body = {.g = g, .node = again, .name = again->name};
     write(&body);
     struct gradients inner = gradients_new(g, "back");

@@ -45,6 +45,8 @@ struct value *back_unit(struct backward *, const struct dim *n, enum dtype);
 /* What dimension d contributes to the elements that the matrix m, [elements, places], takes its places from. */
 struct value *back_along(struct backward *, struct value *, int d, struct value *m);
 
+/* The node again, with results of its own. */
+struct node *back_copy(struct graph *, const struct node *, const char *name);
 /* The gradient of a body of ordinary ops that makes the node's results, as a lowering does; the body is computed again. */
 void back_through(struct backward *, void (*write)(struct lowering *));
 
@@ -74,5 +76,9 @@ void gradients_check(const struct graph *, const struct node *);
 void gradients_add(struct gradients *, const struct value *, struct value *contribution);
 /* From the last node to the first. A node without a gradient on the way is a failure that names it. */
 void gradients_walk(struct gradients *, int n, struct node *const *);
+
+/* recompute.c: in a graph of gradients, whose first output is the loss, the backward half computes again what it reads of the forward half,
+ * but for few values (--recompute). */
+void recompute_forward(struct graph *);
 
 #endif

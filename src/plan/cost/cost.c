@@ -308,7 +308,7 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
         return lowering_seconds(st->body, w, busy);
     if (flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
-    if ((flags & OP_VIEW) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
+    if ((flags & (OP_VIEW | OP_IN_PLACE)) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
         return 0;
     double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
     for (int r = 0; r < s->ranks; r++) {
