@@ -11,13 +11,13 @@ set -u
 [ $# -ge 2 ] || { echo "usage: $0 BUILD MODEL.onnx..." >&2; exit 2; }
 build=$1; shift
 python=${PYTHON:-} rounds=${ROUNDS:-3} repeat=${REPEAT:-6} prompts=${PROMPTS:-128 512} past=${PAST:-128} ranks=${RANKS:-8}
-peer=$(dirname "$0")/bench_ort.py
+peer=$(dirname "$0")/peer.py
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 
 least() { awk -v a="${1:-}" -v b="${2:-}" 'BEGIN { print (a == "" || (b != "" && b + 0 < a + 0)) ? b : a }'; }
 # min of the later runs of a tpc-run command, in ms
 ours() { "$@" 2>/dev/null | sed -n 's/^time: first .* then min \([0-9.]*\),.*/\1/p'; }
-theirs() { [ -n "$python" ] && "$python" "$peer" "$1" --threads 1 --repeat "$repeat" --rows "$2" --past "$3" 2>/dev/null; }
+theirs() { [ -n "$python" ] && "$python" "$peer" onnxruntime "$1" --threads 1 --repeat "$repeat" --rows "$2" --past "$3" 2>/dev/null; }
 # model, work, how; times of this row, of ONNX Runtime and of one rank
 row() {
     awk -v n="$1" -v w="$2" -v h="$3" -v t="$4" -v o="$5" -v one="$6" 'function over(a) { return t > 0 && a > 0 ? sprintf("%.2f", a / t) : "-" }
