@@ -30,10 +30,13 @@ static void begin_page(const struct html_page *p, const char *title)
     fputs("</p></header>\n", p->f);
 }
 
-/* The workload that takes most of the weighted time. */
-static int main_workload(const struct plan *plan)
+/* The workload that was measured, else the one that takes most of the weighted time. */
+static int main_workload(const struct html_page *p)
 {
+    const struct plan *plan = p->plan;
     int most = 0;
+    if (p->measured)
+        return p->measured->load;
     for (int w = 1; w < plan->workloads.n; w++)
         if (plan->workloads.at[w].weight * plan->workloads.at[w].seconds >
             plan->workloads.at[most].weight * plan->workloads.at[most].seconds)
@@ -47,7 +50,7 @@ static void workload_tabs(const struct html_page *p)
     for (int w = 0; w < p->loads; w++) {
         const struct workload *load = &p->plan->workloads.at[w];
         if (p->loads > 1)
-            fprintf(p->f, "<input type=radio name=w id=w%d%s><label for=w%d>", w, w == main_workload(p->plan) ? " checked" : "", w);
+            fprintf(p->f, "<input type=radio name=w id=w%d%s><label for=w%d>", w, w == main_workload(p) ? " checked" : "", w);
         else
             fputs("<p class=load>", p->f);
         fprintf(p->f, "<b>workload %d</b> ", w + 1);
