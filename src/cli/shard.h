@@ -8,8 +8,8 @@
 /* tpc-shard.c: does what a command line of tpc-shard asks for. */
 void shard_command(int argc, char **argv);
 
-/* what_if.c: prints what numbers of ranks come to, and which is enough. given: the model as the command line has it; limit: bytes that a
- * rank may hold, 0: any number. */
+/* what_if.c: prints what numbers of ranks come to, and which is enough. given: the model as the command line has it, NULL: no word on which
+ * is enough; limit: bytes that a rank may hold, 0: any number. */
 void what_if_print(struct compile *, const char *given, int64_t limit);
 
 /* shard_report.c. The texts of --report KIND[=FILE]. An unknown kind, an empty FILE or two reports for stdout: wrong usage. */

@@ -426,6 +426,18 @@ static void print_next(struct arena *a, const struct shard_options *o, const cha
         printf("wrote %s; next: mpirun -n %lld tpc-run %s%s\n", out, (long long)o->tp, out, how);
 }
 
+/* given: for the advice, NULL: none is given. */
+static void compare_numbers(struct arena *a, const struct shard_options *o, const char *given)
+{
+    struct shard_options own = *o;
+    struct plan plan = {.ranks = 1};
+    struct compile c = compilation(a, &own, &plan);
+    int64_t limit = own.plan.memory;
+    own.plan.dry_run = true;
+    own.plan.memory = 0;
+    what_if_print(&c, given, limit);
+}
+
 /* ---- several graphs of one model -------------------------------------------------------------------------------------------------- */
 
 /* What a failure takes away: the folder of this run, with those in it. */
@@ -458,13 +470,26 @@ static void check_graphs(const struct shard_options *o, const char *given)
         : o->explain               ? "--explain"
         : o->dump_after            ? "--dump-after"
         : o->train.given           ? "--train"
-        : o->tp < 0                ? "a table without --tp"
                                    : NULL;
     if (one)
         fail_usage("%s holds several graphs, and %s is about one: name its file", given, one);
     for (int i = 0; i < o->report.text.n; i++)
         if (strcmp(o->report.text.at[i], "text") != 0)
             fail_usage("%s holds several graphs, and --report %s is about one: name its file", given, o->report.text.at[i]);
+}
+
+/* A table for each. The last one makes every token but the first, and tells how many ranks are enough. */
+static void compare_graphs(struct arena *a, const struct shard_options *o, const char *given, const struct text_list *graphs)
+{
+    check_graphs(o, given);
+    for (int i = 0; i < graphs->text.n; i++) {
+        struct shard_options one = *o;
+        bool last = i + 1 == graphs->text.n;
+        set_plan_options(a, &one, graphs->text.at[i]);
+        compare_numbers(a, &one, last ? given : NULL);
+        if (!last)
+            printf("\n");
+    }
 }
 
 /* Into a folder of folders. Each graph takes the placements of the state that it shares with those before it. */
@@ -495,19 +520,13 @@ static void compile_graphs(struct arena *a, const struct shard_options *o, const
     print_next(a, o, made.out, made.at.text.at[0], " --generate 64 --input NAME=FILE");
 }
 
-static void compare_numbers(struct arena *a, struct shard_options *o, const char *given)
-{
-    struct plan plan = {.ranks = 1};
-    struct compile c = compilation(a, o, &plan);
-    int64_t limit = o->plan.memory;
-    o->plan.dry_run = true;
-    o->plan.memory = 0;
-    what_if_print(&c, given, limit);
-}
-
 static void compile_given(struct arena *a, struct shard_options *o, const char *given)
 {
     struct text_list graphs = find_graphs(a, given);
+    if (graphs.text.n > 1 && o->tp < 0) {
+        compare_graphs(a, o, given, &graphs);
+        return;
+    }
     if (graphs.text.n > 1) {
         compile_graphs(a, o, given, &graphs);
         return;

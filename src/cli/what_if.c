@@ -99,5 +99,6 @@ void what_if_print(struct compile *c, const char *given, int64_t limit)
     print_head(a, &t);
     for (int i = 0; i < COMPARE_TRIED; i++)
         tried[i] = try_ranks(a, &t, compare_tried[i], i ? tried[0].seconds : 0);
-    print_advice(a, tried, given, limit);
+    if (given)
+        print_advice(a, tried, given, limit);
 }
