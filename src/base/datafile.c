@@ -1,5 +1,5 @@
 /* datafile: where the files lie that were installed with the programs. They are looked for beside the running program first, so that a tree
- * that was moved finds its own, then under the prefix of the configuration. */
+ * that was moved finds its own, then under the prefix of the configuration, then in the tree that they were built in. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -13,18 +13,18 @@
 #define PKGDATADIR "/usr/local/share/tpc"
 #endif
 
-static const char *beside_program(struct arena *a)
+static const char *beside_program(struct arena *a, const char *folder)
 {
     char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path);
     if (n <= 0 || n == sizeof path)
         return NULL;
-    return path_join(a, path_dir(a, arena_strndup(a, path, (size_t)n)), "../share/tpc");
+    return path_join(a, path_dir(a, arena_strndup(a, path, (size_t)n)), folder);
 }
 
 char *datafile_path(struct arena *a, const char *name)
 {
-    const char *const folder[] = {getenv("TPC_DATADIR"), beside_program(a), PKGDATADIR};
+    const char *const folder[] = {getenv("TPC_DATADIR"), beside_program(a, "../share/tpc"), PKGDATADIR, beside_program(a, "schemas")};
     for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {
         char *path = folder[i] ? path_join(a, folder[i], name) : NULL;
         if (path && path_exists(path))

@@ -34,22 +34,25 @@ static int64_t resident_bytes(void)
     return resident * sysconf(_SC_PAGESIZE);
 }
 
-static int64_t peak_bytes(void)
+/* The kernel notes the peak now and then: what is resident may be more. */
+static int64_t peak_bytes(int64_t resident)
 {
     struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? 0 : (int64_t)usage.ru_maxrss * 1024;
+    int64_t peak = getrusage(RUSAGE_SELF, &usage) ? 0 : (int64_t)usage.ru_maxrss * 1024;
+    return peak > resident ? peak : resident;
 }
 
 static const struct figures *gather_figures(struct arena *a, struct comm *comm, const struct session_stats *s)
 {
     struct figures *all = NEWN(a, struct figures, comm->size), *own = &all[comm->rank];
+    int64_t resident = resident_bytes();
     double runs = s->runs ? (double)s->runs : 1;
     int64_t *bytes = NEWN(a, int64_t, comm->size);
     *own = (struct figures){(s->seconds - s->comm_seconds) / runs,
                             s->comm_seconds / runs,
                             0,
-                            resident_bytes(),
-                            peak_bytes(),
+                            resident,
+                            peak_bytes(resident),
                             s->slab_bytes,
                             s->weight_bytes,
                             s->state_bytes,

@@ -210,6 +210,7 @@ void plan_parse_user(struct arena *a, struct plan_file *file, const char *where,
 
 struct plan_file *plan_file_read(struct arena *a, const char *path)
 {
+    path = path_is_folder(path) ? path_join(a, path, "plan.json") : path;
     struct plan_file *file = NEW(a, struct plan_file);
     json_t *root = json_read(path);
     file->path = path;
