@@ -48,6 +48,9 @@ int64_t decode_vocabulary(const struct stage *, const struct value_use *use);
 /* stage.c: loads the graph of s->path; then, once roles are known, makes stage k ready to run. */
 void stage_load(struct arena *, struct comm *, const struct job_options *, struct stage *s);
 void stage_prepare(struct arena *, struct comm *all, struct comm *, const struct job_options *, int threads, struct stage *stage, int k);
+/* Refuses what the state of so many rows and tokens will take, if it is more than what is available; sets need.bytes. */
+void stage_check_cache(struct arena *, struct comm *group, struct comm *all, const struct job_options *, const struct stage *,
+                       struct cache_need need);
 /* Constants and state that are given become inputs of the next run. A constant that is not: wrong usage. */
 void stage_place_given(struct arena *, struct stage *);
 

@@ -190,6 +190,8 @@ static void start_history(struct decoder *d, struct arena *a, int k)
         d->history = history_start(a, given_batch(&d->stage[0]), start < 0 ? 0 : start, d->options->generate);
     d->fed = d->history.past;
     start_rows(d, a);
+    stage_check_cache(a, d->comm, d->replicas->all, d->options, &d->stage[d->nstage - 1],
+                      (struct cache_need){.rows = d->history.batch, .tokens = d->history.room, .weights = k == 0});
 }
 
 static void prepare(struct decoder *d, struct arena *a, int k, const struct history *h)

@@ -46,13 +46,33 @@ static struct room_need need_of(const struct graph *g)
     return sum;
 }
 
-/* Rank 0 goes first, so that what all ranks would say is said once. */
+/* Rank 0 of the group goes first, so that what all ranks would say is said once. */
+static void check_in_turn(struct comm *group, struct comm *all, const char *path, const char *what, struct room_need need)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn == (group->rank > 0))
+            room_check(all, path, what, need);
+        group->barrier(group);
+    }
+}
+
 void job_check_memory(struct comm *all, const struct graph *g, const struct job_options *o)
 {
-    struct room_need need = need_of(g);
-    for (int turn = 0; turn < 2; turn++) {
-        if (!o->force && turn == (all->rank > 0))
-            room_check(all, g->path, "weights", need);
-        all->barrier(all);
-    }
+    if (!o->force)
+        check_in_turn(all, all, g->path, "weights", need_of(g));
+}
+
+void job_check_cache(struct comm *group, struct comm *all, const struct graph *g, const struct job_options *o,
+                     const struct cache_need *cache)
+{
+    struct arena *tmp = arena_new();
+    struct room_need need = cache->weights ? need_of(g) : (struct room_need){0};
+    bool possible = i64_add(need.resident, cache->bytes, &need.resident) && i64_add(need.own, cache->bytes, &need.own);
+    if (!possible)
+        need.resident = need.own = INT64_MAX;
+    const char *what = arena_printf(tmp, "%scaches of %lld row%s of %lld tokens", cache->weights ? "weights and " : "",
+                                    (long long)cache->rows, cache->rows == 1 ? "" : "s", (long long)cache->tokens);
+    if (!o->force)
+        check_in_turn(group, all, g->path, what, need);
+    arena_free(tmp);
 }

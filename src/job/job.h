@@ -54,6 +54,12 @@ void job_agree(struct comm *, const char *program, const struct text_list *setti
 /* fits.c: refuses a graph whose weights are more than what is available to the ranks of this machine, unless --force. Every rank calls it.
  */
 void job_check_memory(struct comm *all, const struct graph *, const struct job_options *);
+/* The same for what decoding will hold in the end. Every rank of the group calls it. */
+struct cache_need {
+    int64_t bytes, rows, tokens;
+    bool weights; /* they are not loaded yet */
+};
+void job_check_cache(struct comm *group, struct comm *all, const struct graph *, const struct job_options *, const struct cache_need *);
 
 /* threads.c: those of one rank: wanted, or, if that is 0, the cores that it is bound to, or its share of all cores. */
 int job_thread_count(const struct comm *, int64_t wanted);

@@ -46,6 +46,9 @@ bool session_is_state(const struct session *, int input);
 const char *session_state_source(const struct session *, int input);
 /* The dimension along which a state grows; -1: none. */
 int session_state_grows_along(const struct session *, int input);
+/* Bytes of the states on this rank once those that grow hold so many tokens, for these sizes; states of other unknown sizes do not count.
+ */
+int64_t session_state_need(const struct session *, const struct bindings *, int64_t tokens);
 /* The global type and sizes of what a state holds; and the global tensor on every rank, which all call it. Empty state: failure. */
 struct tensor session_state_sizes(const struct session *, int input);
 struct tensor session_gather_state(struct session *, struct arena *, int input);

@@ -33,6 +33,11 @@ struct limits {
 
 /* ---- rank 0 ---- */
 
+static int64_t slots_of(const struct rows *rows, const struct serve_options *o)
+{
+    return rows_alone(rows) ? 1 : o->slots ? o->slots : USUAL_SLOTS;
+}
+
 static void prepare_service(struct arena *a, struct service *s, const struct job_options *o)
 {
     const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, "tokenizer.json");
@@ -79,7 +84,7 @@ static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, s
 {
     const char *host = o->host ? o->host : "127.0.0.1";
     prepare_service(a, s, job);
-    s->slots = rows_alone(rows) ? 1 : o->slots ? o->slots : USUAL_SLOTS;
+    s->slots = slots_of(rows, o);
     struct MHD_Daemon *d = http_start(s, host, port);
     tell_address(s, d, host, rows);
     engine_run(comm, rows, s);
@@ -131,6 +136,8 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     struct stage *stage = NEWN(a, struct stage, n);
     const struct limits limits = load_stages(a, comm, stage, n, job, o, threads);
     struct rows *rows = make_rows(a, comm, stage, n, &limits, job, o);
+    stage_check_cache(a, comm, comm, job, &stage[n - 1],
+                      (struct cache_need){.rows = slots_of(rows, o), .tokens = limits.context, .weights = true});
     struct service s = {.usual = sampling_agree(a, comm, job)};
     s.vocabulary = limits.vocabulary;
     s.context = limits.context;

@@ -295,6 +295,28 @@ int session_state_grows_along(const struct session *s, int input)
     return s->states.by_input[input]->axis;
 }
 
+static int64_t slot_need(const struct session *s, const struct state_slot *k, const struct bindings *dims, int64_t tokens)
+{
+    const struct type *t = &past_of(s, k)->type;
+    int64_t size[MAX_RANK], n, bytes;
+    for (int d = 0; d < t->rank; d++) {
+        size[d] = tokens;
+        if (d != k->axis && (!dim_eval(t->dim[d], dims, &size[d]) || size[d] < 0))
+            return 0;
+    }
+    bool possible = type_sizes_product(size, t->rank, &n) && dtype_bytes(t->dtype, n, &bytes);
+    return possible ? bytes : INT64_MAX;
+}
+
+int64_t session_state_need(const struct session *s, const struct bindings *dims, int64_t tokens)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < s->states.n; i++)
+        if (!i64_add(sum, slot_need(s, &s->states.at[i], dims, tokens), &sum))
+            return INT64_MAX;
+    return sum;
+}
+
 static bool same_pieces(struct session *to, const struct formal *a, const struct session *from, const struct formal *b)
 {
     if (a->place.kind != PLACE_S || b->place.kind != PLACE_S)
