@@ -279,6 +279,7 @@ void map_check_unchanged(void);
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);
 bool path_is_folder(const char *path);
+bool path_is_special(const char *path); /* a device or a pipe: no file may take its place */
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
 const char *path_base(const char *path);     /* what follows the last slash */

@@ -18,6 +18,12 @@ bool path_is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool path_is_special(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode);
+}
+
 /* An absolute name stays as it is; an empty folder is the current one. */
 char *path_join(struct arena *a, const char *dir, const char *name)
 {

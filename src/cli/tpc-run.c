@@ -342,7 +342,7 @@ static void add_message_args(struct arena *a, struct arg_table *t, struct run_op
 {
     const struct arg row[] = {
         ARG_HEADING("Messages"),
-        {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "print errors only"},
+        {"quiet", 'q', ARG_FLAG, &o->job.quiet, NULL, "print errors and results only"},
         {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain what is done"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);

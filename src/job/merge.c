@@ -59,6 +59,8 @@ static struct target_file *target_for(struct merge_job *m, const char *path)
     for (int i = 0; i < m->targets.n; i++)
         if (strcmp(m->targets.at[i].path, path) == 0)
             return &m->targets.at[i];
+    if (path_is_special(path))
+        fail("%s is a device or a pipe, expected the name of a file", path);
     if (path_exists(path) && (!m->force || path_is_folder(path)))
         fail(path_is_folder(path) ? "%s is a folder, expected the name of a file"
                                   : "%s exists already: name another file with -o, or replace it with --force",

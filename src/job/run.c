@@ -168,7 +168,7 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
         compare_test_data(a, g, out, o, &v);
     if (o->check)
         compare_unsharded(a, g, in, out, o, threads, &v);
-    if (!compares || o->repeat > 1)
+    if ((!compares && !diag_is_quiet()) || o->repeat > 1)
         outputs_print_times(seconds, o->repeat);
     if (compares)
         compare_print(&v);

@@ -87,9 +87,13 @@ void checkpoint_try(const char *path)
 {
     struct arena *a = arena_new();
     const char *part = path ? part_of(a, path) : NULL;
-    FILE *f = part ? fopen(part, "w") : NULL;
-    if (path && (!f || path_is_folder(path) || fclose(f) != 0))
-        fail("%s: a checkpoint can't be written: %s", path, path_is_folder(path) ? "it is a folder" : strerror(errno));
+    if (path && (path_is_folder(path) || path_is_special(path)))
+        fail("%s: a checkpoint can't be written: it is a %s", path, path_is_folder(path) ? "folder" : "device or a pipe");
+    if (part)
+        (void)unlink(part); /* of a run that was killed; a link is not followed */
+    FILE *f = part ? fopen(part, "wx") : NULL;
+    if (path && (!f || fclose(f) != 0))
+        fail("%s: a checkpoint can't be written: %s", path, strerror(errno));
     if (part)
         (void)unlink(part);
     arena_free(a);
