@@ -163,14 +163,15 @@ static double magnitude(const struct tensor *t)
     return most;
 }
 
-/* Some gradients are zero but for rounding: of those of a step, a tenth of the largest counts at least. */
+/* A step rounds on the way there and back. Some gradients are zero but for that: a tenth of the largest counts at least. */
 static double allowance(const struct prove *p, const struct tensor *want, int i)
 {
     double largest = 0, own = magnitude(&want[i]);
     for (int k = 0; p->compile.options->train && k < p->nout; k++)
         if (want[k].rank > 0)
             largest = fmax(largest, magnitude(&want[k]));
-    return own > 0 && own < largest / 10 ? p->rel * largest / 10 / own : p->rel;
+    double rel = p->compile.options->train ? 3 * p->rel : p->rel;
+    return own > 0 && own < largest / 10 ? rel * largest / 10 / own : rel;
 }
 
 void prove_compare(const struct prove *p, int set, bool exact, const struct graph *g, const struct tensor *got, struct proof *out)
