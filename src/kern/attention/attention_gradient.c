@@ -108,6 +108,8 @@ void kern_AttentionGradient(struct kcall *call)
 {
     const int64_t *first;
     require(attr_ints(call->graph, call->node, "rows_first", &first) == 4 && call->in[0].dtype == DT_F32);
+    if (call->in[0].dim[first[0] ? 2 : 1] == 0) /* a rank without a head */
+        return;
     struct tensor *dk = kcall_out(call, 1), *dv = kcall_out(call, 2);
     struct attention_gradient t = {.call = call,
                                    .a = core_of(call, first),
