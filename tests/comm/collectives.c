@@ -1,7 +1,9 @@
 /* collectives: every collective over every kind of split, on each communicator, against what the definition says. Element i of a global
  * tensor has the value f(i), so what each rank must hold afterwards is known without communication.
  *
- *   collectives self | local N | mpi       exit status 77: no MPI */
+ *   collectives self | local N | machines N RANKS | mpi       exit status 77: no MPI
+ *
+ * machines: threads that take themselves for ranks of N machines. */
 #include "op/runtime/runtime.h"
 #include "run/collective/collective.h"
 
@@ -243,12 +245,30 @@ static void all_cases(struct comm *comm, void *data)
         printf("%s, %d ranks%s: %d collectives are right\n", comm->kind, comm->size, comm->polls ? " by messages" : "", cases);
 }
 
+static void cases_of_machines(struct comm *comm, void *ranks)
+{
+    int cases = 0, here = *(int *)ranks;
+    machines_setup(comm, comm->rank / here * here);
+    require(comm->host && comm->host->size == here && comm->across->size == comm->size / here);
+    cases_by(comm, 100, &cases);
+    cases_by(comm, STRIP_BYTES, &cases);
+    comm->barrier(comm);
+    if (comm->rank == 0)
+        printf("%d machines of %d ranks: %d collectives are right\n", comm->size / here, here, cases);
+    machines_release(comm);
+}
+
 int main(int argc, char **argv)
 {
     diag_setup("collectives", 0);
     const char *kind = argc > 1 ? argv[1] : "self";
     if (strcmp(kind, "local") == 0) {
         comm_local_run(argc > 2 ? atoi(argv[2]) : 4, all_cases, NULL);
+        return 0;
+    }
+    if (strcmp(kind, "machines") == 0 && argc == 4) {
+        int ranks = atoi(argv[3]);
+        comm_local_run(atoi(argv[2]) * ranks, cases_of_machines, &ranks);
         return 0;
     }
     struct comm *comm = strcmp(kind, "mpi") ? comm_self() : comm_mpi(&argc, &argv);

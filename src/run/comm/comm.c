@@ -28,7 +28,7 @@ static void allgatherv(struct comm *c, void *at, const int64_t *bytes)
     alltoall(c);
 }
 
-static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
+void comm_reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
 {
     int64_t bytes, total;
     if (!i64_mul(n, (int64_t)dtype_size(dtype), &bytes) || !i64_mul(c->size, bytes, &total))
@@ -45,7 +45,7 @@ static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, i
 {
     for (int r = 0; r < c->size; r++)
         c->send[r] = (struct block){(void *)(uintptr_t)x, bytes};
-    reduce_scatter(c, y, n, dtype, op);
+    comm_reduce_scatter(c, y, n, dtype, op);
 }
 
 int64_t comm_share_start(int64_t n, int size, int r)
@@ -75,11 +75,11 @@ static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, in
     struct block mine = comm_share(c, y, n, size, c->rank);
     for (int r = 0; r < c->size; r++)
         c->send[r] = comm_share(c, x, n, size, r);
-    reduce_scatter(c, mine.at, mine.bytes / size, dtype, op);
+    comm_reduce_scatter(c, mine.at, mine.bytes / size, dtype, op);
     comm_gather_shares(c, y, n, size);
 }
 
-static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
+void comm_allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
 {
     int64_t size = (int64_t)dtype_size(dtype), bytes;
     require(size > 0 && n >= 0 && (x != y || n == 0));
@@ -106,9 +106,9 @@ static void broadcast(struct comm *c, void *at, int64_t bytes, int root)
 void comm_setup(struct comm *c, struct arena *arena)
 {
     c->allgatherv = allgatherv;
-    c->allreduce = allreduce;
+    c->allreduce = comm_allreduce;
     c->broadcast = broadcast;
-    c->reduce_scatter = reduce_scatter;
+    c->reduce_scatter = comm_reduce_scatter;
     c->alltoall = alltoall;
     c->scratch = NEW(arena, struct buffer);
     c->send = NEWN(arena, struct block, c->size);

@@ -53,6 +53,8 @@ struct comm {
     struct comm *(*split)(struct comm *, int color);
     __attribute__((noreturn)) void (*abort)(struct comm *, int status);
     void (*free)(struct comm *);
+    /* Of several machines with as many ranks each: those on this one, and those with the same index there. NULL: one machine, or others. */
+    struct comm *host, *across;
     struct buffer *scratch;    /* grows only */
     struct block *send, *recv; /* [size], set by the caller of an exchange */
     const void **seen;
@@ -95,6 +97,9 @@ bool shared_exchange(struct shared *, struct comm *, const struct block *send, c
 /* Sets the collectives of *c, which use its exchange, and allocates its scratch. Called by the makers of communicators. */
 void comm_setup(struct comm *, struct arena *);
 void comm_release(struct comm *);
+/* The collectives of one machine. */
+void comm_allreduce(struct comm *, const void *x, void *y, int64_t n, enum dtype, enum redop);
+void comm_reduce_scatter(struct comm *, void *out, int64_t n, enum dtype, enum redop);
 /* n elements are split evenly over `size` ranks: how many come before rank r. */
 int64_t comm_share_start(int64_t n, int size, int r);
 /* Rank r's share of n elements of elem_bytes each from `at` on. */
@@ -103,6 +108,10 @@ struct block comm_share(const struct comm *, const void *at, int64_t n, int64_t 
 void comm_gather_shares(struct comm *, void *at, int64_t n, int64_t elem_bytes);
 /* The longest time of any rank. */
 double comm_slowest(struct comm *, double seconds);
+/* machines.c: gives a communicator the collectives of several machines, if there are several with as many ranks each, one after another.
+ * machine: the lowest rank on this one. All ranks call both. */
+void machines_setup(struct comm *, int machine);
+void machines_release(struct comm *);
 /* reduce.c: out = in[0] op in[1] op ... in this order, n elements; at least float32 for floats. out may be one of in. */
 void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype, enum redop);
 /* room.c: fails if the ranks of this machine cannot take so much memory for what is named. */

@@ -9,6 +9,7 @@
 #include "run/comm/comm.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +29,12 @@ struct world {
     VEC(MPI_Request) requests;
     VEC(MPI_Status) statuses;
     VEC(int) peers;        /* of each receive */
-    struct watch *watch;   /* NULL: all ranks are on this host */
+    struct world *whole;   /* which this is a part of, or this one */
+    struct watch *watch;   /* of the whole; NULL: all ranks are on this host */
     bool crowded;          /* this machine has more ranks than cores */
     struct shared *shared; /* NULL: messages only */
     MPI_Win window;        /* its memory */
-    MPI_Comm alarm;        /* of a library: where a rank that fails says so; MPI_COMM_NULL: its failure ends the job */
+    MPI_Comm alarm;        /* of the whole of a library: where a rank that fails says so; MPI_COMM_NULL: its failure ends the job */
     struct alarm_text *alarm_text;
 };
 
@@ -105,20 +107,23 @@ static void hear_alarm(void *world)
 
 static bool looks(const struct world *w)
 {
-    return w->watch || w->alarm != MPI_COMM_NULL;
+    return w->whole->watch || w->whole->alarm != MPI_COMM_NULL;
 }
 
-/* Completes requests, and looks for hosts that have vanished and ranks that failed. */
+/* Completes requests, and looks for hosts that have vanished and ranks that failed. Others may have the core: a message takes longer than
+ * to offer it. */
 static int wait_for(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    enum { POLLS = 1000 }; /* between two looks at the clock */
+    enum { POLLS = 1000, OFFER = 16 }; /* between two looks at the clock, and two offers */
     int done = 0, code = MPI_SUCCESS;
     if (!looks(w))
         return MPI_Waitall(n, requests, statuses);
     for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
         code = MPI_Testall(n, requests, &done, statuses);
-        if (poll % POLLS == POLLS - 1 && w->watch)
-            watch_look(w->watch);
+        if (poll % OFFER == OFFER - 1)
+            (void)sched_yield();
+        if (poll % POLLS == POLLS - 1 && w->whole->watch)
+            watch_look(w->whole->watch);
         if (poll % POLLS == POLLS - 1)
             scope_look();
     }
@@ -219,14 +224,14 @@ static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
     exit(status);
 }
 
-static int ranks_here(MPI_Comm mpi)
+/* How many ranks this machine has, and the lowest of them. */
+static void look_around(struct world *w, int *machine)
 {
-    MPI_Comm node;
-    int n = 1;
-    check_mpi(MPI_Comm_split_type(mpi, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
-    MPI_Comm_size(node, &n);
-    MPI_Comm_free(&node);
-    return n;
+    MPI_Comm here;
+    check_mpi(MPI_Comm_split_type(w->mpi, MPI_COMM_TYPE_SHARED, w->comm.rank, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
+    MPI_Comm_size(here, &w->comm.local_size);
+    check_mpi(MPI_Allreduce(&w->comm.rank, machine, 1, MPI_INT, MPI_MIN, here), "MPI_Allreduce");
+    MPI_Comm_free(&here);
 }
 
 /* A window of memory that all ranks see; false: there is no room for it. */
@@ -258,6 +263,7 @@ static void share_memory(struct world *w)
 
 static void world_free(struct world *w)
 {
+    machines_release(&w->comm);
     comm_release(&w->comm);
     if (w->shared)
         MPI_Win_free(&w->window);
@@ -268,8 +274,9 @@ static void world_free(struct world *w)
 static struct comm *mpi_split(struct comm *, int color);
 
 /* around: which it is a part of; NULL: nothing. */
-static struct world *world_new(struct arena *arena, MPI_Comm mpi, const struct world *around)
+static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *around)
 {
+    int machine;
     struct world *w = NEW(arena, struct world);
     w->arena = arena;
     w->mpi = mpi;
@@ -284,11 +291,13 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, const struct w
                             .abort = mpi_abort};
     MPI_Comm_rank(mpi, &w->comm.rank);
     MPI_Comm_size(mpi, &w->comm.size);
-    w->comm.local_size = ranks_here(mpi);
+    look_around(w, &machine);
+    w->whole = around ? around->whole : w;
     w->crowded = around ? around->crowded : barrier_crowded(w->comm.local_size);
     comm_setup(&w->comm, arena);
     share_memory(w);
     w->comm.polls = w->comm.size > 1 && !w->shared;
+    machines_setup(&w->comm, machine);
     return w;
 }
 
@@ -304,8 +313,6 @@ static struct comm *mpi_split(struct comm *c, int color)
     check_mpi(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
     struct world *w = world_new(arena_new(), part, around);
     w->comm.free = mpi_part_free;
-    w->watch = around->watch;
-    w->alarm = around->alarm;
     return &w->comm;
 }
 

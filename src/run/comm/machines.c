@@ -1,0 +1,162 @@
+/* Collectives of several machines with as many ranks each: within a machine, which is fast, and between the ranks with the same index on
+ * each, so that a machine sends to another what is needed there once, and not once for each of its ranks. */
+#include "run/comm/comm.h"
+
+#include <string.h>
+
+/* The two parts of a communicator work under its collective's number and name. */
+static void begin(struct comm *c)
+{
+    c->host->id = c->across->id = c->id;
+    c->host->name = c->across->name = c->name;
+    c->host->bytes_sent = c->across->bytes_sent = 0;
+}
+
+static void end(struct comm *c)
+{
+    c->bytes_sent += c->host->bytes_sent + c->across->bytes_sent;
+}
+
+/* Sums of half floats are rounded once, so all ranks must be in one. */
+static bool adds_in_parts(enum dtype dtype)
+{
+    return dtype != DT_F16 && dtype != DT_BF16;
+}
+
+/* Rank number `index` of a machine. */
+static int rank_on(const struct comm *c, int machine, int index)
+{
+    return machine * c->host->size + index;
+}
+
+static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
+{
+    void *here = buffer_reserve(c->scratch, (size_t)n * dtype_size(dtype));
+    c->host->allreduce(c->host, x, here, n, dtype, op);
+    c->across->allreduce(c->across, here, y, n, dtype, op);
+}
+
+static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
+{
+    int64_t size = (int64_t)dtype_size(dtype);
+    struct comm *host = c->host;
+    struct block mine = comm_share(host, y, n, size, host->rank);
+    void *here = buffer_reserve(c->scratch, (size_t)mine.bytes);
+    for (int i = 0; i < host->size; i++)
+        host->send[i] = comm_share(host, x, n, size, i);
+    host->reduce_scatter(host, here, mine.bytes / size, dtype, op);
+    c->across->allreduce(c->across, here, mine.at, mine.bytes / size, dtype, op);
+    comm_gather_shares(host, y, n, size);
+}
+
+static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
+{
+    int64_t bytes;
+    if (!adds_in_parts(dtype) || n == 0) {
+        comm_allreduce(c, x, y, n, dtype, op);
+        return;
+    }
+    if (!i64_mul(n, (int64_t)dtype_size(dtype), &bytes))
+        fail("collective '%s': %lld elements are too many", c->name ? c->name : "?", (long long)n);
+    begin(c);
+    (bytes <= COMM_SHORT_BYTES ? allreduce_short : allreduce_long)(c, x, y, n, dtype, op);
+    end(c);
+}
+
+/* Where rank r's block lies. */
+static struct block block_of(void *at, const int64_t *bytes, int r)
+{
+    int64_t offset = 0;
+    for (int i = 0; i < r; i++)
+        offset += bytes[i];
+    return (struct block){(char *)at + offset, bytes[r]};
+}
+
+static void allgatherv(struct comm *c, void *at, const int64_t *bytes)
+{
+    struct comm *host = c->host, *across = c->across;
+    begin(c);
+    for (int m = 0; m < across->size; m++) {
+        across->send[m] = block_of(at, bytes, c->rank);
+        across->recv[m] = block_of(at, bytes, rank_on(c, m, host->rank));
+    }
+    across->send[across->rank].bytes = across->recv[across->rank].bytes = 0;
+    across->alltoall(across);
+    for (int m = 0; m < across->size; m++) {
+        for (int i = 0; i < host->size; i++) {
+            host->send[i] = block_of(at, bytes, rank_on(c, m, host->rank));
+            host->recv[i] = block_of(at, bytes, rank_on(c, m, i));
+        }
+        host->send[host->rank].bytes = host->recv[host->rank].bytes = 0;
+        host->alltoall(host);
+    }
+    end(c);
+}
+
+static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
+{
+    struct comm *host = c->host, *across = c->across;
+    int64_t size = (int64_t)dtype_size(dtype), total = 0;
+    if (!adds_in_parts(dtype)) {
+        comm_reduce_scatter(c, out, n, dtype, op);
+        return;
+    }
+    for (int m = 0; m < across->size; m++)
+        if (!i64_add(total, c->send[rank_on(c, m, host->rank)].bytes, &total))
+            fail("collective '%s': blocks of %lld elements are too large", c->name ? c->name : "?", (long long)n);
+    char *here = buffer_reserve(c->scratch, (size_t)total);
+    begin(c);
+    for (int m = 0; m < across->size; m++) {
+        int64_t bytes = c->send[rank_on(c, m, host->rank)].bytes;
+        for (int i = 0; i < host->size; i++)
+            host->send[i] = c->send[rank_on(c, m, i)];
+        host->reduce_scatter(host, here, bytes / size, dtype, op);
+        across->send[m] = (struct block){here, bytes};
+        here += bytes;
+    }
+    across->reduce_scatter(across, out, n, dtype, op);
+    end(c);
+}
+
+/* Whether each machine has the same number of ranks, one after another, and the numbers are above one. */
+static bool even_layout(struct comm *c, int machine, int *ranks)
+{
+    struct arena *a = arena_new();
+    int *machines = NEWN(a, int, c->size), here = 0;
+    int64_t *bytes = NEWN(a, int64_t, c->size);
+    machines[c->rank] = machine;
+    for (int r = 0; r < c->size; r++)
+        bytes[r] = (int64_t)sizeof machine;
+    c->id = 0;
+    c->name = "machines of the ranks";
+    c->allgatherv(c, machines, bytes);
+    while (here < c->size && machines[here] == machines[0])
+        here++;
+    bool even = here > 1 && here < c->size && c->size % here == 0;
+    for (int r = 0; r < c->size; r++)
+        even &= machines[r] == r / here * here;
+    arena_free(a);
+    *ranks = here;
+    return even;
+}
+
+void machines_setup(struct comm *c, int machine)
+{
+    int here;
+    if (!even_layout(c, machine, &here))
+        return;
+    c->host = c->split(c, c->rank / here);
+    c->across = c->split(c, c->rank % here);
+    c->allreduce = allreduce;
+    c->allgatherv = allgatherv;
+    c->reduce_scatter = reduce_scatter;
+}
+
+void machines_release(struct comm *c)
+{
+    if (!c->host)
+        return;
+    c->across->free(c->across);
+    c->host->free(c->host);
+    c->host = c->across = NULL;
+}
