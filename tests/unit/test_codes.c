@@ -68,7 +68,7 @@ static struct sample sample_new(struct arena *a, int number)
 /* c[i, j] in double, and by how much digits may miss it. */
 static double exact(const struct sample *s, int64_t i, int64_t j, double *slack)
 {
-    static const double left[] = {0.5 / 127, 0.5 / 127 / 254, 0.5 / 127 / 254 / 254 + 0x1p-23};
+    static const double left[] = {0.5 / 127, 1.0 / 127 / 128, 1.0 / 127 / 128 / 128 + 0x1p-23};
     double sum = 0;
     *slack = 0;
     for (int64_t from = 0; from < s->k; from += s->step) {

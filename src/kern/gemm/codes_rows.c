@@ -1,5 +1,6 @@
-/* codes_rows: rows of activations as digits of 8 bits. A step of a row has one scale: its greatest number is 127 of the first digit. What
- * rounding leaves of a number is 127 / 254 of a digit at most, and 254 times that is the next digit. */
+/* codes_rows: rows of activations as digits of 8 bits. A step of a row has one scale: its greatest number is at most 127 of the first
+ * digit. A digit leaves at most half of itself, and 128 times that is the next one. Scales of several digits are powers of two: then
+ * integers are exact, however a product is split. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -7,7 +8,7 @@
 
 enum { INFINITE = 0x7f800000 }; /* bits of a float; those of greater numbers are NaN */
 #define INLINE static inline __attribute__((always_inline))
-#define NEXT_DIGIT 254.0f
+#define NEXT_DIGIT 128.0f
 #define ROUNDER 12582912.0f /* 1.5 * 2^23: added to a small number, it leaves the nearest integer in the low bits */
 
 struct step {
@@ -34,14 +35,24 @@ INLINE void times(float *x, float factor)
     LOOP for (int i = 0; i < CODES_STEP; i++) x[i] *= factor;
 }
 
+INLINE float power_of_two_above(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fffff) & INFINITE;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* A step with an infinity or a NaN is NaN; one whose scale would be no number of full precision is zero. */
-INLINE void begin(struct step *s)
+INLINE void begin(struct step *s, int digits)
 {
     int32_t most = greatest(s->left);
     float top;
     memcpy(&top, &most, sizeof top);
     s->scale = top / 127;
     if (most < INFINITE && s->scale > 1e-30f) {
+        s->scale = digits > 1 ? power_of_two_above(s->scale) : s->scale;
         times(s->left, 1 / s->scale);
         return;
     }
@@ -77,7 +88,7 @@ SIMD void codes_row(const struct codes *w, const struct codes_rows *to, int digi
         memset(s.left, 0, sizeof s.left);
         if (n > 0)
             memcpy(s.left, a + p * w->step, (size_t)n * sizeof *a);
-        begin(&s);
+        begin(&s, digits);
         for (int64_t row = first; row < first + digits; row++) {
             to->scale[at + row] = s.scale;
             to->start[at + row] = -take_digit(&s, to->digit + at * w->step + row * 4) * (w->zeros ? 1 : w->zero);

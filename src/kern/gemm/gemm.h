@@ -91,8 +91,8 @@ struct codes_source {
     void (*read_zeros)(const void *from, int64_t j, uint8_t *zeros);
 };
 const struct codes *codes_pack(struct kcall *, const struct codes_source *);
-/* c[m, n] = a[m, k] w. a is rounded, by steps, to `digits` digits of 8 bits: of 1, 2 and 3 digits the last one is 2^-7, 2^-15 and 2^-23 of
- * the step's greatest number. Sums of a step are exact. Uses ROOM_B. */
+/* c[m, n] = a[m, k] w. a is rounded, by steps, to `digits` digits of 8 bits: of 1, 2 and 3 digits the last one is about 2^-7, 2^-13 and
+ * 2^-20 of the step's greatest number. Sums of a step are exact. Uses ROOM_B. */
 void codes_product(struct kcall *, const struct codes *, int64_t m, int digits, const float *a, float *c);
 /* Whether three digits are faster here than float32. */
 bool codes_fast(void);

@@ -264,5 +264,6 @@ void fuse_attention_gradients(struct graph *g)
     }
     arena_free(tmp);
     graph_prune(g);
-    explain("%s: gradients of %d attentions fused", graph_file(g), made);
+    if (made)
+        explain("%s: gradients of %d attentions fused", graph_file(g), made);
 }

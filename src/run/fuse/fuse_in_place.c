@@ -141,5 +141,6 @@ void fuse_in_place(struct graph *g)
     }
     arena_free(tmp);
     graph_prune(g);
-    explain("%s: %d gradients made in place", graph_file(g), made);
+    if (made)
+        explain("%s: %d gradients made in place", graph_file(g), made);
 }
