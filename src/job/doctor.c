@@ -71,16 +71,17 @@ static int count_nodes(const cpu_set_t *set)
     return found > 0 ? found : 1;
 }
 
-static int64_t limit_of(int what)
+/* Of a resource that getrlimit told of, if it did. */
+static int64_t limit_of(int status, const struct rlimit *r)
 {
-    struct rlimit r;
-    return getrlimit(what, &r) != 0 || r.rlim_cur == RLIM_INFINITY || r.rlim_cur > INT64_MAX ? INT64_MAX : (int64_t)r.rlim_cur;
+    return status != 0 || r->rlim_cur == RLIM_INFINITY || r->rlim_cur > INT64_MAX ? INT64_MAX : (int64_t)r->rlim_cur;
 }
 
 static struct rank_facts facts_of(struct comm *comm, int threads)
 {
     struct rank_facts f = {.online = (int)sysconf(_SC_NPROCESSORS_ONLN), .threads = threads};
     const struct available memory = available_memory(), addresses = available_addresses(), data = available_data();
+    struct rlimit r;
     (void)gethostname(f.host, sizeof f.host - 1);
     if (sched_getaffinity(0, sizeof f.set, &f.set) != 0)
         CPU_ZERO(&f.set);
@@ -90,9 +91,9 @@ static struct rank_facts facts_of(struct comm *comm, int threads)
     f.memory = memory.bytes;
     (void)snprintf(f.limit, sizeof f.limit, "%s", memory.limit);
     f.mapped = addresses.bytes < data.bytes ? addresses.bytes : data.bytes;
-    f.stack = limit_of(RLIMIT_STACK);
-    f.locked = limit_of(RLIMIT_MEMLOCK);
-    f.files = limit_of(RLIMIT_NOFILE);
+    f.stack = limit_of(getrlimit(RLIMIT_STACK, &r), &r);
+    f.locked = limit_of(getrlimit(RLIMIT_MEMLOCK, &r), &r);
+    f.files = limit_of(getrlimit(RLIMIT_NOFILE, &r), &r);
     (void)getloadavg(&f.load, 1);
     int64_t room = f.memory / (8 * comm->local_size);
     f.triad = measure_triad(comm, threads, room < TRIAD_BYTES ? room : TRIAD_BYTES);
