@@ -13,6 +13,7 @@ import numpy as np
 from . import _library as lib
 from ._library import Error, InvalidCall, version
 
+Error.__module__ = InvalidCall.__module__ = __name__
 __version__ = "0.2.0"
 __all__ = ["Error", "Info", "InvalidCall", "Session", "shard", "version"]
 

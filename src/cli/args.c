@@ -14,6 +14,15 @@
 #include <strings.h>
 #include <xxhash.h>
 
+#ifdef HAVE_TEXT
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <utf8proc.h>
+#endif
+#ifdef HAVE_SERVE
+#include <microhttpd.h>
+#endif
+
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0"
 #endif
@@ -169,6 +178,22 @@ static _Noreturn void show_help(struct arena *a, const struct args *args, const 
     exit(0);
 }
 
+static void optional_versions(void)
+{
+#ifdef HAVE_TEXT
+    char pcre2[64] = "";
+    (void)pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
+    printf("text: PCRE2 %s, utf8proc %s\n", pcre2, utf8proc_version());
+#else
+    printf("text: none (built without: no --prompt)\n");
+#endif
+#ifdef HAVE_SERVE
+    printf("server: built for libmicrohttpd %x.%x.%x\n", MHD_VERSION >> 24, MHD_VERSION >> 16 & 255, MHD_VERSION >> 8 & 255);
+#else
+    printf("server: none (built without: no --serve)\n");
+#endif
+}
+
 static _Noreturn void version(const struct args *args)
 {
     refuse_in_library("version");
@@ -181,6 +206,7 @@ static _Noreturn void version(const struct args *args)
     printf("jansson %s\n", jansson_version_str());
     printf("xxhash %u.%u.%u\n", x / 10000, x / 100 % 100, x % 100);
     printf("MPI: %s\n", mpi ? mpi : "none (built without: --local only)");
+    optional_versions();
     streams_end();
     exit(0);
 }

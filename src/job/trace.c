@@ -109,7 +109,7 @@ static void predicted_events(struct arena *a, json_t *list, int process, const j
 
 /* ---- the file --------------------------------------------------------------------------------------------------------------------- */
 
-static void write_events(struct arena *a, json_t *events, int ranks, const struct bindings *sizes, const char *path)
+static void write_events(struct arena *a, json_t *events, int ranks, const struct bindings *sizes, const json_t *plan, const char *path)
 {
     struct out out;
     json_t *of = json_object(),
@@ -117,6 +117,9 @@ static void write_events(struct arena *a, json_t *events, int ranks, const struc
                              "sizes", of);
     for (int i = 0; i < sizes->list.n; i++)
         json_object_set_new(of, sizes->list.at[i].name, json_integer(sizes->list.at[i].value));
+    json_t *model = json_object_get(json_object_get(plan, "source"), "xxh3");
+    if (model)
+        json_object_set(json_object_get(root, "otherData"), "model", model);
     out_open_whole(a, &out, path);
     if (json_dumpf(root, out.file, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0)
         fail("%s: the trace can't be written", path);
@@ -142,7 +145,7 @@ void trace_write(struct arena *a, struct comm *all, const struct session *s, con
     }
     if (all->rank == 0) {
         predicted_events(a, events, all->size, plan, session_bindings(s));
-        write_events(a, events, all->size, session_bindings(s), path);
+        write_events(a, events, all->size, session_bindings(s), plan, path);
     } else {
         json_decref(events);
     }

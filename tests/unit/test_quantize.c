@@ -44,7 +44,7 @@ static float stored(const struct node *n, int codes, int scales, int64_t j, int6
     return (float)(code - (1 << (bits - 1))) * s[j * blocks + l / BLOCK];
 }
 
-/* by_rows: column j of the product is row j of w. */
+/* by_rows: column j of the product is row j of w. The weight is given back. */
 static void check_weight(const struct node *n, int codes, int scales, const float *w, int64_t columns, int64_t k, int bits, bool by_rows)
 {
     for (int64_t j = 0; j < columns; j++)
@@ -53,6 +53,9 @@ static void check_weight(const struct node *n, int codes, int scales, const floa
             bool beyond = fabsf(want) > step * ((float)(1 << (bits - 1)) - 1); /* the code of the greatest number has no opposite */
             ck_assert_float_le(fabsf(found - want), step * (beyond ? 1.0001f : 0.5001f));
         }
+    constant_release(n->in[codes]->constant);
+    constant_release(n->in[scales]->constant);
+    ck_assert_ptr_null(n->in[codes]->constant->data);
 }
 
 static const struct {
@@ -78,11 +81,7 @@ START_TEST(numbers_are_rounded_to_the_nearest)
     ck_assert_str_eq(node->optype, forms[form].op);
     ck_assert_int_eq(attr_int(node, "K"), k);
     check_weight(node, forms[form].codes, forms[form].scales, w, n, k, bits, forms[form].by_rows);
-    for (int i = 1; i < 3; i++) { /* made again once it was given back */
-        constant_release(node->in[i]->constant);
-        ck_assert_ptr_null(node->in[i]->constant->data);
-    }
-    check_weight(node, forms[form].codes, forms[form].scales, w, n, k, bits, forms[form].by_rows);
+    check_weight(node, forms[form].codes, forms[form].scales, w, n, k, bits, forms[form].by_rows); /* made again */
     arena_free(a);
 }
 END_TEST

@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 struct mapped_file {
+    struct arena *arena; /* where it lies, to the end */
     const char *key;
     struct map map;
     UT_hash_handle hh;
@@ -42,6 +43,7 @@ static struct map mapping(const char *path)
     struct map map = map_file(path);
     struct arena *a = arena_new();
     m = NEW(a, struct mapped_file);
+    m->arena = a;
     m->key = arena_strdup(a, key);
     m->map = map;
     HASH_ADD_KEYPTR(hh, files, m->key, strlen(m->key), m);

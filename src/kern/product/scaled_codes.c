@@ -62,7 +62,8 @@ static bool fits_codes(const struct kcall *call, const struct scaled_weight *w)
 static uint8_t code_at(const struct tensor *t, int bits, int64_t i)
 {
     const uint8_t *q = t->data;
-    return t->packed ? (uint8_t)(q[i * bits / 8] >> i * bits % 8 & ((1 << bits) - 1)) : q[i];
+    int packed = q[t->packed ? i * bits / 8 : i];
+    return (uint8_t)(t->packed ? packed >> i * bits % 8 & ((1 << bits) - 1) : packed);
 }
 
 /* Two's complement and biased numbers differ in the uppermost bit. */

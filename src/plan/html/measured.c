@@ -53,6 +53,9 @@ static void read_head(struct reader *r, const json_t *root)
     const json_t *ranks = json_member(r->path, head, "ranks", JSON_INTEGER), *sizes = json_member(r->path, head, "sizes", JSON_OBJECT);
     if (json_integer_value(ranks) != r->page->g->ranks)
         fail("%s: is of %lld ranks, and this plan has %d", r->path, (long long)json_integer_value(ranks), r->page->g->ranks);
+    const char *model = json_text(r->a, r->path, head, "model"), *own = plan_source_digest(r->a, r->page->options);
+    if (model && own && strcmp(model, own) != 0)
+        fail("%s: is of another model (digest %s, and this one has %s)", r->path, model, own);
     r->to->load = load_of(r, sizes);
 }
 

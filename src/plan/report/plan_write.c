@@ -29,6 +29,14 @@ static json_t *json_place(const struct plan_writer *w, struct placement p)
     return json_text_of(placement_str(w->tmp, p));
 }
 
+const char *plan_source_digest(struct arena *a, const struct options *options)
+{
+    struct written model;
+    if (options->folder)
+        return options->folder->digest;
+    return digest_file_get(options->digest, &model) ? arena_printf(a, "%016" PRIx64, model.digest) : NULL;
+}
+
 static json_t *source_object(const struct plan_writer *w)
 {
     const struct folder *f = w->options->folder;
@@ -37,7 +45,7 @@ static json_t *source_object(const struct plan_writer *w)
     json_object_set_new(o, "file", json_text_of(f ? f->file : path_base(w->options->model)));
     if (f || digest_file_get(w->options->digest, &model)) {
         json_object_set_new(o, "bytes", json_integer(f ? (json_int_t)f->bytes : (json_int_t)model.bytes));
-        json_object_set_new(o, "xxh3", json_text_of(f ? f->digest : arena_printf(w->tmp, "%016" PRIx64, model.digest)));
+        json_object_set_new(o, "xxh3", json_text_of(plan_source_digest(w->tmp, w->options)));
     }
     return o;
 }

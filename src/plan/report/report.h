@@ -5,6 +5,8 @@
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 
+/* The digest of the model file, as plan.json has it; NULL: there is none, as of a text form. */
+const char *plan_source_digest(struct arena *, const struct options *);
 /* plan_write.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
 char *plan_json(const struct graph *source, const struct graph *global, const struct options *, const struct plan *);
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
