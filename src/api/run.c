@@ -62,9 +62,7 @@ static void give_output(struct running *run, struct comm *comm, struct api_rank 
 /* Of rank 0, or what is wrong with them. */
 static bool receive_inputs(struct comm *comm, struct running *run, struct api_rank *r, struct tensor *in)
 {
-    comm->id = 0;
-    comm->name = "inputs";
-    comm->broadcast(comm, run->sentence, sizeof run->sentence, 0);
+    comm_from_first(comm, "inputs", run->sentence, sizeof run->sentence);
     if (*run->sentence)
         return false;
     job_send_inputs(r->last, comm, run->session->nin, in);

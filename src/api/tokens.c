@@ -94,13 +94,9 @@ static void drop_row(struct wave *w, int b)
 
 static void let_leave(struct wave *w)
 {
-    struct comm *c = w->comm;
     for (int b = 0; b < w->n; b++)
         w->leaves[b] = w->leaves[b] || w->stopped;
-    c->id = 0;
-    c->name = "rows that end";
-    if (c->size > 1)
-        c->broadcast(c, w->leaves, (int64_t)sizeof w->leaves, 0);
+    comm_from_first(w->comm, "rows that end", w->leaves, (int64_t)sizeof w->leaves);
     for (int b = w->n - 1; b >= 0; b--)
         if (w->leaves[b])
             drop_row(w, b);
@@ -144,10 +140,7 @@ static void decode_rows(struct comm *comm, struct decoding *d, struct api_rank *
         VEC_PUSH(tmp, &w.ends.list, d->how->end[i]);
     for (int first = 0; first < d->rows; first += most) {
         int64_t stop = w.stopped;
-        comm->id = 0;
-        comm->name = "end of decoding";
-        if (comm->size > 1)
-            comm->broadcast(comm, &stop, sizeof stop, 0);
+        comm_from_first(comm, "end of decoding", &stop, sizeof stop);
         if (!stop)
             run_wave(&w, first, d->rows - first < most ? d->rows - first : most);
     }

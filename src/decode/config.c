@@ -87,10 +87,7 @@ int64_t config_start(struct arena *a, struct comm *all, const struct job_options
     int64_t start = o->start;
     if (start < 0 && all->rank == 0)
         start = read_start(a, o);
-    all->id = 0;
-    all->name = "the start token";
-    if (all->size > 1)
-        all->broadcast(all, &start, sizeof start, 0);
+    comm_from_first(all, "the start token", &start, sizeof start);
     return start;
 }
 

@@ -144,9 +144,6 @@ struct sampling sampling_agree(struct arena *a, struct comm *all, const struct j
     struct sampling s = {0};
     if (all->rank == 0)
         s = resolve(a, o);
-    all->id = 0;
-    all->name = "sampling";
-    if (all->size > 1)
-        all->broadcast(all, &s, sizeof s, 0);
+    comm_from_first(all, "sampling", &s, sizeof s);
     return s;
 }

@@ -326,10 +326,7 @@ struct history saved_read(struct arena *a, struct arena *states, struct comm *al
         const struct reading r = {.arena = a, .states = states, .file = safetensors_read(a, o->load_state), .stage = s};
         *now = read_file(&r, own, input);
     }
-    all->id = 0;
-    all->name = "saved state";
-    if (all->size > 1)
-        all->broadcast(all, now, sizeof *now, 0);
+    comm_from_first(all, "saved state", now, sizeof *now);
     job_send_inputs(a, all, OWNS, own);
     send_inputs(a, states, all, s, input);
     take_sampling(&now->sampling, o);

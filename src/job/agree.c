@@ -12,13 +12,6 @@ struct settings_head {
     int64_t bytes;
 };
 
-static void send_first(struct comm *comm, void *at, int64_t bytes)
-{
-    comm->id = 0;
-    comm->name = "comparison of options";
-    comm->broadcast(comm, at, bytes, 0);
-}
-
 /* The texts one after another, each with its end. */
 static char *join_texts(struct arena *a, const struct text_list *list, int64_t *bytes)
 {
@@ -72,12 +65,12 @@ void job_agree(struct comm *comm, const char *program, const struct text_list *s
     char *text = join_texts(a, settings, &own.bytes);
     snprintf(own.program, sizeof own.program, "%s", program);
     first = own;
-    send_first(comm, &first, sizeof first);
+    comm_from_first(comm, "comparison of options", &first, sizeof first);
     if (strncmp(first.program, own.program, sizeof own.program))
         fail("this rank is %s, rank 0 is %.127s: all ranks of a job run the same build", own.program, first.program);
     if (comm->rank)
         text = arena_alloc(a, (size_t)first.bytes + 1);
-    send_first(comm, text, first.bytes);
+    comm_from_first(comm, "comparison of options", text, first.bytes);
     struct text_list theirs = split_texts(a, text, first.bytes);
     compare_settings(a, settings, &theirs, true);
     compare_settings(a, &theirs, settings, false);

@@ -20,9 +20,7 @@ static bool goes_on(struct comm *all, const struct job_options *o, const struct 
     bool more = o->bench ? t->later.n < bench_runs(o)
         : o->repeat > 1  ? t->later.n + 1 < o->repeat
                          : t->later.n + 1 < MOST_RUNS && t->first + t->sum < 1;
-    all->id = 0;
-    all->name = "number of runs";
-    all->broadcast(all, &more, sizeof more, 0);
+    comm_from_first(all, "number of runs", &more, sizeof more);
     return more;
 }
 

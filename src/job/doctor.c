@@ -100,19 +100,6 @@ static struct rank_facts facts_of(struct comm *comm, int threads)
     return f;
 }
 
-static const struct rank_facts *gather_facts(struct arena *a, struct comm *comm, const struct rank_facts *own)
-{
-    struct rank_facts *all = NEWN(a, struct rank_facts, comm->size);
-    int64_t *bytes = NEWN(a, int64_t, comm->size);
-    for (int r = 0; r < comm->size; r++)
-        bytes[r] = (int64_t)sizeof *all;
-    all[comm->rank] = *own;
-    comm->id = 0;
-    comm->name = "facts of all ranks";
-    comm->allgatherv(comm, all, bytes);
-    return all;
-}
-
 static void measure_links(struct checkup *c)
 {
     c->pairs = c->comm->size - 1 < MOST_PAIRS ? c->comm->size - 1 : MOST_PAIRS;
@@ -317,7 +304,7 @@ void job_doctor(struct arena *a, struct comm *comm, const char *launcher, int th
 {
     struct checkup c = {.arena = a, .comm = comm};
     const struct rank_facts own = facts_of(comm, threads);
-    c.of = gather_facts(a, comm, &own);
+    c.of = comm_gather(comm, a, "facts of all ranks", &own, sizeof(struct rank_facts));
     measure_links(&c);
     if (comm->rank)
         return;

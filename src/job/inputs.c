@@ -333,13 +333,6 @@ struct sent_tensor {
     bool given;
 };
 
-static void send_bytes(struct comm *comm, void *at, int64_t bytes)
-{
-    comm->id = 0;
-    comm->name = "inputs";
-    comm->broadcast(comm, at, bytes, 0);
-}
-
 void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *in)
 {
     if (comm->size == 1)
@@ -347,7 +340,7 @@ void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *i
     struct sent_tensor *sent = NEWN(a, struct sent_tensor, n);
     for (int i = 0; i < n; i++)
         sent[i] = (struct sent_tensor){in[i], in[i].data};
-    send_bytes(comm, sent, n * (int64_t)sizeof *sent);
+    comm_from_first(comm, "inputs", sent, n * (int64_t)sizeof *sent);
     for (int i = 0; i < n; i++) {
         if (!sent[i].given)
             continue;
@@ -355,7 +348,7 @@ void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *i
             in[i] = sent[i].tensor;
             in[i].data = arena_alloc(a, tensor_bytes(&in[i]) + 1);
         }
-        send_bytes(comm, in[i].data, (int64_t)tensor_bytes(&in[i]));
+        comm_from_first(comm, "inputs", in[i].data, (int64_t)tensor_bytes(&in[i]));
     }
 }
 

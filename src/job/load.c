@@ -38,9 +38,7 @@ static bool ranks_agree(void *ranks, uint64_t own)
     struct comm *comm = ranks;
     uint64_t first = own;
     diag_unlock(&loading);
-    comm->id = 0;
-    comm->name = "comparison of layouts";
-    comm->broadcast(comm, &first, sizeof first, 0);
+    comm_from_first(comm, "comparison of layouts", &first, sizeof first);
     uint8_t differs = first != own, any;
     comm->allreduce(comm, &differs, &any, 1, DT_U8, RED_MAX);
     diag_lock(&loading);
@@ -106,9 +104,7 @@ static void check_plan(struct comm *comm, const struct graph *g, int rank)
     snprintf(own[0], sizeof own[0], "%s", text);
     snprintf(own[1], sizeof own[1], "%s", g->rank_meta->weights ? g->rank_meta->weights : "none");
     memcpy(first, own, sizeof own);
-    comm->id = 0;
-    comm->name = "comparison of plans";
-    comm->broadcast(comm, first, sizeof first, 0);
+    comm_from_first(comm, "comparison of plans", first, sizeof first);
     first[0][31] = first[1][31] = '\0';
     if (strcmp(own[0], first[0]))
         fail("%s belongs to plan %s, rank-0.onnx beside it to plan %s: the folder mixes two plans", g->path, own[0], first[0]);

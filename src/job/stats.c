@@ -44,28 +44,21 @@ static int64_t peak_bytes(int64_t resident)
 
 static const struct figures *gather_figures(struct arena *a, struct comm *comm, const struct session_stats *s)
 {
-    struct figures *all = NEWN(a, struct figures, comm->size), *own = &all[comm->rank];
     int64_t resident = resident_bytes();
     double runs = s->runs ? (double)s->runs : 1;
-    int64_t *bytes = NEWN(a, int64_t, comm->size);
-    *own = (struct figures){(s->seconds - s->comm_seconds) / runs,
-                            s->comm_seconds / runs,
-                            0,
-                            resident,
-                            peak_bytes(resident),
-                            s->slab_bytes,
-                            s->weight_bytes,
-                            s->state_bytes,
-                            s->state_moved};
+    struct figures own = {(s->seconds - s->comm_seconds) / runs,
+                          s->comm_seconds / runs,
+                          0,
+                          resident,
+                          peak_bytes(resident),
+                          s->slab_bytes,
+                          s->weight_bytes,
+                          s->state_bytes,
+                          s->state_moved};
     for (int i = 0; i < s->ncollective; i++)
-        own->bytes += s->collective[i].bytes;
-    own->bytes /= s->runs ? s->runs : 1;
-    for (int r = 0; r < comm->size; r++)
-        bytes[r] = sizeof *own;
-    comm->id = 0;
-    comm->name = "statistics";
-    comm->allgatherv(comm, all, bytes);
-    return all;
+        own.bytes += s->collective[i].bytes;
+    own.bytes /= s->runs ? s->runs : 1;
+    return comm_gather(comm, a, "statistics", &own, sizeof own);
 }
 
 static int64_t calls_of(const struct session_collective *c)

@@ -37,19 +37,13 @@ static json_t *own_events(int rank, const struct session_timed *t, int n)
 /* The texts of all ranks, one behind the other; *bytes: their lengths. */
 static char *gather_texts(struct arena *a, struct comm *comm, const char *own, int64_t **bytes)
 {
-    int64_t total = 0, from = 0, *of = NEWN(a, int64_t, comm->size), *each = NEWN(a, int64_t, comm->size);
-    for (int r = 0; r < comm->size; r++)
-        each[r] = sizeof *of;
-    of[comm->rank] = (int64_t)strlen(own);
-    comm->id = 0;
-    comm->name = "trace";
-    comm->allgatherv(comm, of, each);
+    int64_t total = 0, from = 0, length = (int64_t)strlen(own), *of = comm_gather(comm, a, "trace", &length, sizeof length);
     for (int r = 0; r < comm->size; r++) {
         from = r == comm->rank ? total : from;
         total += of[r];
     }
     char *all = arena_alloc(a, (size_t)total + 1);
-    memcpy(all + from, own, strlen(own));
+    memcpy(all + from, own, (size_t)length);
     comm->allgatherv(comm, all, of);
     *bytes = of;
     return all;

@@ -27,14 +27,6 @@ struct engine {
 
 static const double check_each = 0.05, doze_after = 10; /* seconds */
 
-static void send_bytes(struct engine *e, void *at, int64_t bytes)
-{
-    e->comm->id = 0;
-    e->comm->name = "orders";
-    if (e->comm->size > 1)
-        e->comm->broadcast(e->comm, at, bytes, 0);
-}
-
 static void doze(double seconds)
 {
     (void)nanosleep(&(struct timespec){0, (long)(1e9 * seconds)}, NULL);
@@ -175,7 +167,7 @@ static void join_row(struct engine *e, const struct order *o, const int64_t *pro
     int64_t *token = NEWN(tmp, int64_t, o->prompts + 1);
     if (prompt)
         memcpy(token, prompt, (size_t)o->prompts * sizeof *token);
-    send_bytes(e, token, o->prompts * (int64_t)sizeof *token);
+    comm_from_first(e->comm, "orders", token, o->prompts * (int64_t)sizeof *token);
     rows_join(e->rows, token, o->prompts, &o->how);
     arena_free(tmp);
 }
@@ -221,7 +213,7 @@ void engine_run(struct comm *comm, struct rows *rows, struct service *service)
         struct order o = {0};
         if (service)
             o = next_order(&e, &prompt);
-        send_bytes(&e, &o, sizeof o);
+        comm_from_first(e.comm, "orders", &o, sizeof o);
         leave_rows(&e, &o);
         if (o.kind == ORDER_END)
             return;

@@ -107,29 +107,20 @@ static const char *list_line(struct arena *a, const struct collective_node *c)
                         c->axis2, c->root, redop_name(c->red), c->from ? split_str(a, c->from) : "-", c->to ? split_str(a, c->to) : "-");
 }
 
-static uint64_t *gather_hashes(struct comm *comm, struct arena *a, uint64_t own)
-{
-    uint64_t *all = NEWN(a, uint64_t, comm->size);
-    int64_t *bytes = NEWN(a, int64_t, comm->size);
-    for (int r = 0; r < comm->size; r++)
-        bytes[r] = sizeof own;
-    all[comm->rank] = own;
-    comm->allgatherv(comm, all, bytes);
-    return all;
-}
+static const char comparing[] = "comparison of the ranks' lists of collectives";
 
 /* Rank 0 shows its list line by line; the first that differs is named. */
 static _Noreturn void first_difference(struct comm *comm, struct arena *a, const char *path, const char *const *line, int n)
 {
-    const uint64_t *count = gather_hashes(comm, a, (uint64_t)n);
+    const int *count = comm_gather(comm, a, comparing, &n, sizeof n);
     int most = 0;
     for (int r = 0; r < comm->size; r++)
-        most = (int)count[r] > most ? (int)count[r] : most;
+        most = count[r] > most ? count[r] : most;
     for (int i = 0; i < most; i++) {
         char theirs[256] = "nothing";
         if (i < n && comm->rank == 0)
             snprintf(theirs, sizeof theirs, "%s", line[i]);
-        comm->broadcast(comm, theirs, sizeof theirs, 0);
+        comm_from_first(comm, comparing, theirs, sizeof theirs);
         const char *mine = i < n ? line[i] : "nothing";
         if (comm->rank && strncmp(theirs, mine, sizeof theirs - 1))
             fail("%s: rank %d and rank 0 would run out of step: collective %s here, %s there", path, comm->rank, mine, theirs);
@@ -146,9 +137,7 @@ void collective_agree(struct comm *comm, struct arena *a, const char *path, cons
         line[i] = list_line(a, &c[i]);
         hash = XXH3_64bits_withSeed(line[i], strlen(line[i]), hash);
     }
-    comm->id = 0;
-    comm->name = "comparison of the ranks' lists of collectives";
-    const uint64_t *all = gather_hashes(comm, a, hash);
+    const uint64_t *all = comm_gather(comm, a, comparing, &hash, sizeof hash);
     for (int r = 1; r < comm->size; r++)
         if (all[r] != all[0])
             first_difference(comm, a, path, line, n);

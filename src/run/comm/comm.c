@@ -121,6 +121,27 @@ void comm_release(struct comm *c)
     buffer_free(c->scratch);
 }
 
+void *comm_gather(struct comm *c, struct arena *a, const char *name, const void *own, size_t bytes)
+{
+    char *all = arena_array(a, (size_t)c->size, bytes);
+    int64_t *each = NEWN(a, int64_t, c->size);
+    for (int r = 0; r < c->size; r++)
+        each[r] = (int64_t)bytes;
+    memcpy(all + (size_t)c->rank * bytes, own, bytes);
+    c->id = 0;
+    c->name = name;
+    c->allgatherv(c, all, each);
+    return all;
+}
+
+void comm_from_first(struct comm *c, const char *name, void *at, int64_t bytes)
+{
+    c->id = 0;
+    c->name = name;
+    if (c->size > 1)
+        c->broadcast(c, at, bytes, 0);
+}
+
 double comm_slowest(struct comm *comm, double seconds)
 {
     double most;

@@ -106,6 +106,10 @@ int64_t comm_share_start(int64_t n, int size, int r);
 struct block comm_share(const struct comm *, const void *at, int64_t n, int64_t elem_bytes, int r);
 /* Every rank has its own share in place; afterwards it has all shares. */
 void comm_gather_shares(struct comm *, void *at, int64_t n, int64_t elem_bytes);
+/* One block of so many bytes of each rank, in their order. name: for messages, as comm->name. */
+void *comm_gather(struct comm *, struct arena *, const char *name, const void *own, size_t bytes);
+/* Rank 0's bytes, for all. */
+void comm_from_first(struct comm *, const char *name, void *at, int64_t bytes);
 /* The longest time of any rank. */
 double comm_slowest(struct comm *, double seconds);
 /* machines.c: gives a communicator the collectives of several machines, if there are several with as many ranks each, one after another.

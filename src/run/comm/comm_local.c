@@ -120,26 +120,13 @@ static void rank_init(struct thread_rank *m, struct thread_group *t, struct aren
     comm_setup(&m->comm, a);
 }
 
-/* One of bytes each from all ranks, in their order. */
-static void *gather_from_all(struct comm *c, struct arena *a, const void *own, size_t bytes)
-{
-    char *all = arena_array(a, (size_t)c->size, bytes);
-    int64_t *each = NEWN(a, int64_t, c->size);
-    for (int r = 0; r < c->size; r++)
-        each[r] = (int64_t)bytes;
-    memcpy(all + (size_t)c->rank * bytes, own, bytes);
-    c->id = 0;
-    c->name = "split of the ranks";
-    c->allgatherv(c, all, each);
-    return all;
-}
-
 /* The first rank of a color makes the group. */
 static struct comm *local_split(struct comm *c, int color)
 {
     struct thread_rank *around = c->state, *m;
     struct arena *a = arena_new();
-    const int *colors = gather_from_all(c, a, &color, sizeof color);
+    static const char splitting[] = "split of the ranks";
+    const int *colors = comm_gather(c, a, splitting, &color, sizeof color);
     int rank = 0, size = 0, first = -1;
     for (int r = 0; r < c->size; r++) {
         if (colors[r] != color)
@@ -151,7 +138,7 @@ static struct comm *local_split(struct comm *c, int color)
         size++;
     }
     struct thread_group *made = c->rank == first ? group_new(size, around->group->barrier.crowded) : NULL;
-    struct thread_group *const *groups = gather_from_all(c, a, &made, sizeof made);
+    struct thread_group *const *groups = comm_gather(c, a, splitting, &made, sizeof made);
     m = NEW(a, struct thread_rank);
     rank_init(m, groups[first], a, rank);
     m->around = c;

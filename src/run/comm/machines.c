@@ -122,14 +122,8 @@ static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtyp
 static bool even_layout(struct comm *c, int machine, int *ranks)
 {
     struct arena *a = arena_new();
-    int *machines = NEWN(a, int, c->size), here = 0;
-    int64_t *bytes = NEWN(a, int64_t, c->size);
-    machines[c->rank] = machine;
-    for (int r = 0; r < c->size; r++)
-        bytes[r] = (int64_t)sizeof machine;
-    c->id = 0;
-    c->name = "machines of the ranks";
-    c->allgatherv(c, machines, bytes);
+    const int *machines = comm_gather(c, a, "machines of the ranks", &machine, sizeof machine);
+    int here = 0;
     while (here < c->size && machines[here] == machines[0])
         here++;
     bool even = here > 1 && here < c->size && c->size % here == 0;

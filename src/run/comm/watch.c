@@ -165,12 +165,9 @@ static void connect_to_first(struct watch *w, const struct offer *o)
 
 static void name_hosts(struct arena *a, struct watch *w, struct comm *comm, const char *host)
 {
-    int64_t *bytes = NEWN(a, int64_t, w->size);
-    w->host = NEWN(a, struct host_name, w->size);
-    for (int r = 0; r < w->size; r++)
-        bytes[r] = (int64_t)sizeof *w->host;
-    snprintf(w->host[w->rank].text, HOST_BYTES, "%s", host);
-    comm->allgatherv(comm, w->host, bytes);
+    struct host_name own = {""};
+    snprintf(own.text, HOST_BYTES, "%s", host);
+    w->host = comm_gather(comm, a, "names of the hosts", &own, sizeof own);
     for (int r = 0; r < w->size; r++)
         w->host[r].text[HOST_BYTES - 1] = '\0';
 }
@@ -183,9 +180,7 @@ struct watch *watch_start(struct arena *a, struct comm *comm, const char *host)
     for (int r = 0; r < w->size; r++)
         w->connection[r] = -1;
     int listener = w->rank ? -1 : listen_for(w->size, &o);
-    comm->id = 0;
-    comm->name = "connections of the watch";
-    comm->broadcast(comm, &o, sizeof o, 0);
+    comm_from_first(comm, "connections of the watch", &o, sizeof o);
     if (o.n < 0 || o.n > ADDRESSES)
         o.n = 0;
     if (w->rank)

@@ -30,18 +30,6 @@ struct tensor batch_slice(struct arena *a, const struct tensor *from, int dim, s
     return t;
 }
 
-/* Of all ranks, in their order. */
-static const struct tensor *gather_sizes(struct arena *a, struct comm *across, const struct tensor *own)
-{
-    struct tensor *all = NEWN(a, struct tensor, across->size);
-    int64_t *bytes = NEWN(a, int64_t, across->size);
-    for (int r = 0; r < across->size; r++)
-        bytes[r] = sizeof *all;
-    all[across->rank] = *own;
-    across->allgatherv(across, all, bytes);
-    return all;
-}
-
 static void check_group_sizes(const char *name, const struct tensor *all, int group, int dim)
 {
     for (int k = 0; k < all[0].rank; k++)
@@ -59,9 +47,7 @@ static void unpack_rows(struct arena *a, struct tensor *whole, int dim, const st
 
 struct tensor batch_gather(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
 {
-    across->id = 0;
-    across->name = name;
-    const struct tensor *all = gather_sizes(a, across, own);
+    const struct tensor *all = comm_gather(across, a, name, own, sizeof *own);
     struct tensor whole = alloc_rows(a, &all[0], dim, total), packed = alloc_rows(a, &all[0], dim, total);
     int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&whole) / total : 0, at = 0;
     for (int r = 0; r < across->size; r++) {

@@ -12,17 +12,9 @@ struct shard_summary {
 
 static const struct shard_summary *gather_summaries(struct session *s, struct arena *a, const struct formal *f, const struct tensor *own)
 {
-    struct comm *c = s->comm;
-    struct shard_summary *all = NEWN(a, struct shard_summary, c->size);
-    int64_t *bytes = NEWN(a, int64_t, c->size);
-    for (int r = 0; r < c->size; r++)
-        bytes[r] = sizeof *all;
-    all[c->rank] = (struct shard_summary){.digest = f->place.kind == PLACE_R ? digest_bytes(own->data, tensor_bytes(own)) : 0};
-    memcpy(all[c->rank].dim, own->dim, sizeof own->dim);
-    c->id = 0;
-    c->name = f->name;
-    c->allgatherv(c, all, bytes);
-    return all;
+    struct shard_summary mine = {.digest = f->place.kind == PLACE_R ? digest_bytes(own->data, tensor_bytes(own)) : 0};
+    memcpy(mine.dim, own->dim, sizeof own->dim);
+    return comm_gather(s->comm, a, f->name, &mine, sizeof mine);
 }
 
 static void check_shard_type(const struct session *s, const struct formal *f, const char *file, const struct tensor *own)
