@@ -43,8 +43,9 @@ enum op_flag {
 const struct op *op_find(const char *domain, const char *name);
 int op_count(void);
 const struct op *op_at(int index);
-bool op_is_onnx(const struct node *, const char *op); /* of domain ai.onnx */
-bool op_is_tpc(const struct node *, const char *op);  /* of domain tpc */
+bool op_is_onnx(const struct node *, const char *op);          /* of domain ai.onnx */
+struct node *op_made_by(const struct value *, const char *op); /* that node of ai.onnx, or NULL; of no value NULL */
+bool op_is_tpc(const struct node *, const char *op);           /* of domain tpc */
 /* Do the ranks talk in it? A collective, or a recurrent net whose hidden units are split. */
 bool op_communicates(const struct node *);
 /* No operand that only gives sizes is left: the node is in canonical form and its rule applies. Otherwise it is kept replicated. */

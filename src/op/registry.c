@@ -268,6 +268,11 @@ bool op_is_onnx(const struct node *node, const char *name)
     return is_op_of(node, "", name);
 }
 
+struct node *op_made_by(const struct value *v, const char *op)
+{
+    return v && op_is_onnx(v->producer, op) ? v->producer : NULL;
+}
+
 bool op_is_tpc(const struct node *node, const char *name)
 {
     return is_op_of(node, "tpc", name);

@@ -399,8 +399,7 @@ void kern_MatMulNBitsGrad(struct kcall *call)
 {
     const struct tensor *dy = &call->in[A];
     struct tensor *dx = &call->out[0];
-    struct nbits_weight from = {&call->in[B], &call->in[SCALES], kcall_in(call, ZEROS), kcall_in(call, GROUPS),
-                                attr_int(call->node, "bits")};
+    struct nbits_weight from = matmul_nbits_weight(call);
     int64_t m = tensor_dims_product(dy->dim, 0, dy->rank - 1), k = dx->dim[dx->rank - 1];
     struct nbits_panels w = nbits_new(&from, k);
     if (m * k == 0)

@@ -70,12 +70,16 @@ static bool is_constant(const struct kcall *call, int operand)
     return operand >= call->nin || !call->node->in[operand] || call->in_constant[operand];
 }
 
-/* Blocks in order, whose zero points are codes. Three digits take longer than float32 where the instructions for dots are missing. */
+bool nbits_codes_allowed(const struct kcall *call)
+{
+    bool constant = call->cache && call->in_constant && is_constant(call, 1) && is_constant(call, 2) && is_constant(call, 3);
+    return constant && !kenv_deterministic(call->env) && (nbits_codes_digits(call) == 1 || codes_fast());
+}
+
+/* Blocks in order, whose zero points are codes. */
 static bool fits_codes(const struct kcall *call, const struct nbits_weight *w)
 {
-    bool fits = call->cache && call->in_constant && is_constant(call, 1) && is_constant(call, 2) && is_constant(call, 3);
-    return fits && !w->groups && (!w->zeros || w->zeros->dtype == DT_U8) && !kenv_deterministic(call->env) &&
-        (nbits_codes_digits(call) == 1 || codes_fast());
+    return nbits_codes_allowed(call) && !w->groups && (!w->zeros || w->zeros->dtype == DT_U8);
 }
 
 static void make_codes(struct kcall *call, const struct nbits_weight *w, int64_t k)

@@ -21,6 +21,9 @@ struct nbits_weight matmul_nbits_weight(const struct kcall *);
 const struct codes *nbits_codes(struct kcall *, const struct nbits_weight *, int64_t k);
 /* Digits of an activation that the node asks for. */
 int nbits_codes_digits(const struct kcall *);
+/* May a weight (operands 1 to 3: numbers, scales, zero points) become codes? Constants, and not --deterministic. Three digits take longer
+ * than float32 where the instructions for dots are missing. */
+bool nbits_codes_allowed(const struct kcall *);
 
 /* ---- scaled_codes.c: the matrix of a QuantMatMul as codes; as above ---- */
 const struct codes *scaled_codes(struct kcall *);

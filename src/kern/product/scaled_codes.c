@@ -15,11 +15,6 @@ struct scaled_weight {
     bool transposed, one;                  /* x is [n, k]; one scale for all */
 };
 
-static bool is_constant(const struct kcall *call, int operand)
-{
-    return operand >= call->nin || !call->node->in[operand] || call->in_constant[operand];
-}
-
 static int64_t whole_steps(int64_t k)
 {
     return (k + CODES_STEP - 1) / CODES_STEP * CODES_STEP;
@@ -51,9 +46,7 @@ static bool fits_codes(const struct kcall *call, const struct scaled_weight *w)
     int64_t axis = attr_int(call->node, "axis"), block = attr_int(call->node, "block_size");
     bool along_k = (axis < 0 ? axis + 2 : axis) == w->transposed;
     bool shared = w->one || (block ? along_k && block % 16 == 0 : !along_k);
-    bool constant = call->cache && call->in_constant && is_constant(call, X) && is_constant(call, SCALE) && is_constant(call, ZERO);
-    return constant && shared && w->n * w->k > 0 && has_codes(w->x->dtype) && !kenv_deterministic(call->env) &&
-        (nbits_codes_digits(call) == 1 || codes_fast());
+    return nbits_codes_allowed(call) && shared && w->n * w->k > 0 && has_codes(w->x->dtype);
 }
 
 /* ---- columns ------------------------------------------------------------------------------------------------------------------------- */

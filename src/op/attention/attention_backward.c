@@ -9,37 +9,18 @@
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------------------- */
 
-static struct value *reshaped(struct lowering *l, const char *part, struct value *x, int rank, const struct dim *const *dim)
-{
-    struct node *node = lower_node(l, "", "Reshape", part, 1, &x);
-    struct type type = {.dtype = x->type.dtype, .rank = rank};
-    for (int d = 0; d < rank; d++)
-        type.dim[d] = dim[d];
-    node->out[0]->type = type;
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
-static struct value *turned(struct lowering *l, const char *part, struct value *x, const int64_t *perm)
-{
-    struct node *node = lower_node(l, "", "Transpose", part, 1, &x);
-    attr_set_ints(l->g, node, "perm", x->type.rank, perm);
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
 /* [B, S, H*D] as [B, H, S, D]. */
 static struct value *heads_of(struct lowering *l, const char *part, struct value *x, const struct dim *heads, const struct dim *size)
 {
     const struct dim *apart[4] = {x->type.dim[0], x->type.dim[1], heads, size};
-    return turned(l, part, reshaped(l, part, x, 4, apart), (const int64_t[]){0, 2, 1, 3});
+    return lower_transpose(l, part, lower_reshape(l, part, x, 4, apart), (const int64_t[]){0, 2, 1, 3});
 }
 
 static struct value *joined(struct lowering *l, struct value *x)
 {
-    struct value *rows = turned(l, "rows", x, (const int64_t[]){0, 2, 1, 3});
+    struct value *rows = lower_transpose(l, "rows", x, (const int64_t[]){0, 2, 1, 3});
     const struct dim *flat[3] = {rows->type.dim[0], rows->type.dim[1], dim_mul(l->g->alg, rows->type.dim[2], rows->type.dim[3])};
-    return reshaped(l, "joined", rows, 3, flat);
+    return lower_reshape(l, "joined", rows, 3, flat);
 }
 
 /* A key head for each query head. */
@@ -88,7 +69,7 @@ static struct value *written_out(struct lowering *l, const struct attention_size
     bool known = dim_is_int(h->size, &size) && size > 0;
     double scale = x->scale != 0 ? x->scale : known ? 1 / sqrt((double)size) : 1;
     struct value *number = lower_cast(l, "scale.narrow", lower_scalar(l, "scale", DT_F32, scale), x->q->type.dtype);
-    struct value *k = turned(l, "k.turned", repeated(l, "k", x->k, h), (const int64_t[]){0, 1, 3, 2});
+    struct value *k = lower_transpose(l, "k.turned", repeated(l, "k", x->k, h), (const int64_t[]){0, 1, 3, 2});
     struct value *scores = lower_binary(l, "MatMul", "scores", lower_binary(l, "Mul", "q.scaled", x->q, number), k);
     if (x->causal)
         scores = hidden(l, "causal", scores, seen_keys(l, h, x->window));

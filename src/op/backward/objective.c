@@ -38,15 +38,6 @@ static struct value *labels_like(struct graph *g, enum dtype dtype, int rank, co
     return labels;
 }
 
-static struct value *reshaped(struct lowering *l, const char *part, struct value *x, int rank, const struct dim *const *dim)
-{
-    struct node *node = lower_node(l, "", "Reshape", part, 1, &x);
-    node->out[0]->type = (struct type){.dtype = x->type.dtype, .rank = rank};
-    memcpy(node->out[0]->type.dim, dim, sizeof *dim * (size_t)rank);
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
 static struct value *total(struct lowering *l, const char *part, struct value *x)
 {
     struct node *sum = lower_node(l, "", "ReduceSum", part, 1, &x);
@@ -66,8 +57,8 @@ static struct objective cross_entropy(struct lowering *l, struct value *x)
     const struct dim *rows[2] = {dim_int(alg, 1), x->type.dim[rank - 1]};
     for (int d = 0; d < rank - 1; d++)
         rows[0] = dim_mul(alg, rows[0], x->type.dim[d]);
-    struct value *at = rank == 2 ? labels : reshaped(l, "labels", labels, 1, rows);
-    struct value *in[2] = {lower_float(l, "wide", rank == 2 ? x : reshaped(l, "rows", x, 2, rows)), at};
+    struct value *at = rank == 2 ? labels : lower_reshape(l, "labels", labels, 1, rows);
+    struct value *in[2] = {lower_float(l, "wide", rank == 2 ? x : lower_reshape(l, "rows", x, 2, rows)), at};
     struct node *loss = lower_node(l, "", "SoftmaxCrossEntropyLoss", "cross_entropy", 2, in);
     node_attr(loss, "ignore_index")->set = true;
     attr_set_int(loss, "ignore_index", IGNORED);

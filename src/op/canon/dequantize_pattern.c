@@ -7,11 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static const struct node *made_by(const struct value *v, const char *op)
-{
-    return v && op_is_onnx(v->producer, op) ? v->producer : NULL;
-}
-
 /* The range of a quantised type; false: it is none. */
 static bool quantized_range(enum dtype t, double *lo, double *hi)
 {
@@ -82,7 +77,7 @@ static struct value *as_quantized(struct graph *g, const struct value *v, enum d
 static struct value *cast_of(struct graph *g, const struct value *v, struct value **zero)
 {
     double lo, hi;
-    const struct node *sub = made_by(v, "Sub"), *cast = made_by(sub ? sub->in[0] : v, "Cast");
+    const struct node *sub = op_made_by(v, "Sub"), *cast = op_made_by(sub ? sub->in[0] : v, "Cast");
     struct value *q = cast ? cast->in[0] : NULL;
     *zero = NULL;
     if (!q || !q->constant || !quantized_range(q->type.dtype, &lo, &hi))

@@ -12,11 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-static struct node *made_by(const struct value *v, const char *op)
-{
-    return v && op_is_onnx(v->producer, op) ? v->producer : NULL;
-}
-
 /* A floating point constant of one element. */
 static bool scalar(const struct value *v, double *out)
 {
@@ -35,7 +30,7 @@ static bool scalar_is(const struct value *v, double expected)
 /* The x of x * x or x ^ 2. */
 static struct value *squared(const struct value *v)
 {
-    const struct node *pow = made_by(v, "Pow"), *mul = made_by(v, "Mul");
+    const struct node *pow = op_made_by(v, "Pow"), *mul = op_made_by(v, "Mul");
     if (pow && scalar_is(pow->in[1], 2))
         return pow->in[0];
     return mul && mul->in[0] == mul->in[1] ? mul->in[0] : NULL;
@@ -44,7 +39,7 @@ static struct value *squared(const struct value *v)
 /* The x of a mean of x over the last dimension, kept as 1. */
 static struct value *norm_mean(const struct value *v)
 {
-    const struct node *mean = made_by(v, "ReduceMean");
+    const struct node *mean = op_made_by(v, "ReduceMean");
     const struct dim **axes;
     if (!mean || !op_resolved(mean) || !attr_is_set(mean, "axes") || !attr_int(mean, "keepdims") || attr_dims(mean, "axes", &axes) != 1)
         return NULL;
@@ -54,7 +49,7 @@ static struct value *norm_mean(const struct value *v)
 /* The x whose root mean square (plus eps) v is. */
 static struct value *root_mean_square(const struct value *v, double *eps)
 {
-    const struct node *root = made_by(v, "Sqrt"), *sum = root ? made_by(root->in[0], "Add") : NULL;
+    const struct node *root = op_made_by(v, "Sqrt"), *sum = root ? op_made_by(root->in[0], "Add") : NULL;
     for (int i = 0; sum && i < 2; i++) {
         struct value *mean = scalar(sum->in[1 - i], eps) ? norm_mean(sum->in[i]) : NULL;
         if (mean)
@@ -66,7 +61,7 @@ static struct value *root_mean_square(const struct value *v, double *eps)
 /* The x of 1 / rms(x). */
 static struct value *inverse_rms(const struct value *v, double *eps)
 {
-    const struct node *reciprocal = made_by(v, "Reciprocal"), *div = made_by(v, "Div");
+    const struct node *reciprocal = op_made_by(v, "Reciprocal"), *div = op_made_by(v, "Div");
     if (reciprocal)
         return root_mean_square(reciprocal->in[0], eps);
     return div && scalar_is(div->in[0], 1) ? root_mean_square(div->in[1], eps) : NULL;
@@ -75,7 +70,7 @@ static struct value *inverse_rms(const struct value *v, double *eps)
 /* The x of x / rms(x). */
 static struct value *normalized(const struct value *v, double *eps)
 {
-    const struct node *div = made_by(v, "Div"), *mul = made_by(v, "Mul");
+    const struct node *div = op_made_by(v, "Div"), *mul = op_made_by(v, "Mul");
     if (div && root_mean_square(div->in[1], eps) == div->in[0])
         return div->in[0];
     for (int i = 0; mul && i < 2; i++)
@@ -87,7 +82,7 @@ static struct value *normalized(const struct value *v, double *eps)
 /* The x of d = x - mean(x); NULL when v is something else. */
 static struct value *centered(const struct value *v)
 {
-    const struct node *sub = made_by(v, "Sub");
+    const struct node *sub = op_made_by(v, "Sub");
     return sub && norm_mean(sub->in[1]) == sub->in[0] ? sub->in[0] : NULL;
 }
 
@@ -100,7 +95,7 @@ static bool is_scale(const struct value *w, const struct value *x)
 /* The operand of the norm: seen through casts when the result is cast back to what x was. NULL when the casts do not pair. */
 static struct value *before_casts(struct value *x, const struct node *back)
 {
-    const struct node *to_float = made_by(x, "Cast");
+    const struct node *to_float = op_made_by(x, "Cast");
     if (!back)
         return x;
     if (!to_float || to_float->in[0]->type.dtype != back->out[0]->type.dtype || x->type.dtype != DT_F32)
@@ -122,7 +117,7 @@ static bool make_norm(struct rewrite *w, struct node *root, struct value *x, str
 /* root = scale * [Cast] (x / rms(x)). */
 static bool norm_with_scale(struct rewrite *w, struct node *root, struct value *scale, const struct value *y)
 {
-    const struct node *back = made_by(y, "Cast");
+    const struct node *back = op_made_by(y, "Cast");
     double eps;
     struct value *x = normalized(back ? back->in[0] : y, &eps);
     if (!x || !isfinite(eps))
@@ -147,7 +142,7 @@ bool canon_find_norm_bias(struct rewrite *w, struct node *node)
     if (!op_is_onnx(node, "Add"))
         return false;
     for (int i = 0; i < 2; i++) {
-        const struct node *norm = made_by(node->in[i], "LayerNormalization");
+        const struct node *norm = op_made_by(node->in[i], "LayerNormalization");
         struct value *bias = node->in[1 - i];
         if (!norm || norm->nin != 2 || norm->nout != 1 || !is_scale(bias, norm->in[0]))
             continue;

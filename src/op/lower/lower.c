@@ -79,6 +79,23 @@ struct value *lower_float(struct lowering *l, const char *part, struct value *x)
     return x->type.dtype == DT_F64 ? x : lower_cast(l, part, x, DT_F32);
 }
 
+struct value *lower_reshape(struct lowering *l, const char *part, struct value *x, int rank, const struct dim *const *dim)
+{
+    struct node *node = lower_node(l, "", "Reshape", part, 1, &x);
+    node->out[0]->type = (struct type){.dtype = x->type.dtype, .rank = rank};
+    memcpy(node->out[0]->type.dim, dim, sizeof *dim * (size_t)rank);
+    op_infer(l->g, node);
+    return node->out[0];
+}
+
+struct value *lower_transpose(struct lowering *l, const char *part, struct value *x, const int64_t *perm)
+{
+    struct node *node = lower_node(l, "", "Transpose", part, 1, &x);
+    attr_set_ints(l->g, node, "perm", x->type.rank, perm);
+    op_infer(l->g, node);
+    return node->out[0];
+}
+
 struct value *lower_unsqueeze(struct lowering *l, const char *part, struct value *x, int axis, int n)
 {
     return n > 0 ? over_axes(l, "Unsqueeze", part, x, axis, axis + n) : x;

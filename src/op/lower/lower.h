@@ -26,6 +26,9 @@ struct value *lower_where(struct lowering *, const char *part, struct value *con
 struct value *lower_cast(struct lowering *, const char *part, struct value *, enum dtype);
 /* At least float32, to compute in. */
 struct value *lower_float(struct lowering *, const char *part, struct value *);
+/* perm has an entry for each dimension. */
+struct value *lower_reshape(struct lowering *, const char *part, struct value *, int rank, const struct dim *const *dim);
+struct value *lower_transpose(struct lowering *, const char *part, struct value *, const int64_t *perm);
 /* n dimensions of 1 before dimension axis (n 0: as it is); without dimension axis, of 1. */
 struct value *lower_unsqueeze(struct lowering *, const char *part, struct value *, int axis, int n);
 struct value *lower_squeeze(struct lowering *, const char *part, struct value *, int axis);

@@ -10,23 +10,6 @@
 
 enum { BYTE = 8 };
 
-static struct value *shaped(struct lowering *l, const char *part, struct value *x, int rank, const struct dim *const *dim)
-{
-    struct node *node = lower_node(l, "", "Reshape", part, 1, &x);
-    node->out[0]->type = (struct type){.dtype = x->type.dtype, .rank = rank};
-    memcpy(node->out[0]->type.dim, dim, sizeof *dim * (size_t)rank);
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
-static struct value *turned(struct lowering *l, const char *part, struct value *x, int rank, const int64_t *perm)
-{
-    struct node *node = lower_node(l, "", "Transpose", part, 1, &x);
-    attr_set_ints(l->g, node, "perm", rank, perm);
-    op_infer(l->g, node);
-    return node->out[0];
-}
-
 static struct value *number(struct lowering *l, const char *part, double x)
 {
     return lower_scalar(l, part, DT_F32, x);
@@ -55,7 +38,7 @@ static struct value *unpacked(struct lowering *l, struct value *q, int64_t bits,
     }
     memcpy(dim, q->type.dim, sizeof dim);
     dim[last] = dim_mul(alg, dim[last], dim_int(alg, per));
-    struct value *all = shaped(l, "numbers", per > 1 ? lower_concat(l, "together", per, part, last + 1) : part[0], last + 1, dim);
+    struct value *all = lower_reshape(l, "numbers", per > 1 ? lower_concat(l, "together", per, part, last + 1) : part[0], last + 1, dim);
     size[0] = n;
     size[1] = dim_sub(alg, dim[last], n);
     return dim_equals(size[1], 0) ? all : lower_split(l, "cut", all, last, 2, size)->out[0];
@@ -71,7 +54,7 @@ static struct value *decoded(struct lowering *l, const struct moe_sizes *m, int 
     const struct dim *apart[4] = {m->experts, rows, blocks, block}, *joined[3] = {m->experts, rows, columns};
     if (m->block && !blocks)
         fail("%s: no gradient passes this node: that of blocks that rows do not fill is not written", node_where(l->g, node));
-    q = m->block ? shaped(l, "blocks", q, 4, apart) : q;
+    q = m->block ? lower_reshape(l, "blocks", q, 4, apart) : q;
     scale = lower_unsqueeze(l, "scale", lower_cast(l, "scale.wide", scale, DT_F32), scale->type.rank, 1);
     if (moe_has(node, moe_zeros_at(j))) {
         zero = unpacked(l, node->in[moe_zeros_at(j)], m->bits[j], m->block ? blocks : rows);
@@ -80,7 +63,7 @@ static struct value *decoded(struct lowering *l, const struct moe_sizes *m, int 
         zero = number(l, "zero", (double)(1 << (m->bits[j] - 1)));
     }
     q = lower_binary(l, "Mul", "scaled", lower_binary(l, "Sub", "centred", q, zero), scale);
-    return m->block ? shaped(l, "rows", q, 3, joined) : q;
+    return m->block ? lower_reshape(l, "rows", q, 3, joined) : q;
 }
 
 /* ---- all experts --------------------------------------------------------------------------------------------------------------------- */
@@ -91,7 +74,7 @@ static struct value *product(struct lowering *l, const struct moe_sizes *m, int 
     const struct node *node = l->node;
     const struct dim *columns = j == FC2 ? m->inner : m->hidden;
     struct value *w = m->quantized ? decoded(l, m, j, columns) : lower_float(l, "weight", node->in[moe_weight_at(m, j)]);
-    struct value *y = lower_binary(l, "MatMul", "product", x, turned(l, "turned", w, 3, (int64_t[]){0, 2, 1}));
+    struct value *y = lower_binary(l, "MatMul", "product", x, lower_transpose(l, "turned", w, (int64_t[]){0, 2, 1}));
     int bias = moe_bias_at(m, j);
     if (!moe_has(node, bias))
         return y;
@@ -135,7 +118,7 @@ static struct value *both_gates(struct lowering *l, const struct moe_sizes *m, s
     const struct dim *two = dim_int(alg, 2),
                      *dim[4] = {m->experts, m->rows, m->interleaved ? m->inner : two, m->interleaved ? two : m->inner};
     int axis = m->interleaved ? 3 : 2;
-    struct node *apart = lower_apart(l, "gates", shaped(l, "pairs", x, 4, dim), axis, 2);
+    struct node *apart = lower_apart(l, "gates", lower_reshape(l, "pairs", x, 4, dim), axis, 2);
     *value = lower_squeeze(l, "value", apart->out[1], axis);
     return lower_squeeze(l, "gate", apart->out[0], axis);
 }
@@ -158,12 +141,12 @@ static void all_experts(struct lowering *l)
     const struct node *node = l->node;
     struct moe_sizes m = moe_read(l->g, node);
     const struct type *type = &node->out[0]->type;
-    struct value *x = shaped(l, "rows", lower_float(l, "wide", node->in[INPUT]), 2, (const struct dim *[]){m.rows, m.hidden});
+    struct value *x = lower_reshape(l, "rows", lower_float(l, "wide", node->in[INPUT]), 2, (const struct dim *[]){m.rows, m.hidden});
     struct value *y = product(l, &m, FC2, inner_values(l, &m, x));
-    struct value *counts = turned(l, "counts", lower_float(l, "mix", node->in[moe_mix_at(&m)]), 2, (int64_t[]){1, 0});
+    struct value *counts = lower_transpose(l, "counts", lower_float(l, "mix", node->in[moe_mix_at(&m)]), (int64_t[]){1, 0});
     struct value *weighed = lower_binary(l, "Mul", "weighed", y, lower_unsqueeze(l, "count", counts, 2, 1));
     struct value *sum = lower_squeeze(l, "all", lower_reduce(l, "ReduceSum", "sum", weighed, 0, 1), 0);
-    lower_result(l, 0, lower_cast(l, "narrow", shaped(l, "whole", sum, type->rank, type->dim), type->dtype));
+    lower_result(l, 0, lower_cast(l, "narrow", lower_reshape(l, "whole", sum, type->rank, type->dim), type->dtype));
 }
 
 /* The choice becomes weights first. */

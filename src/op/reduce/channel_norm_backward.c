@@ -23,11 +23,7 @@ static void normalise(struct lowering *l, struct value *x, struct value *mean, s
     struct value *deviation = lower_unary(l, "Sqrt", "deviation", epsilon_more(l, variance));
     struct value *y = lower_binary(l, "Div", "normal", lower_binary(l, "Sub", "off", x, mean), deviation);
     if (y->type.rank != type->rank || y->type.dim[1] != type->dim[1]) {
-        struct node *back = lower_node(l, "", "Reshape", "whole", 1, &y);
-        back->out[0]->type = *type;
-        back->out[0]->type.dtype = y->type.dtype;
-        op_infer(l->g, back);
-        y = back->out[0];
+        y = lower_reshape(l, "whole", y, type->rank, type->dim);
     }
     y = lower_binary(l, "Add", "shifted", lower_binary(l, "Mul", "scaled", y, by_channel(l, "scale", 1)), by_channel(l, "bias", 2));
     lower_result(l, 0, lower_cast(l, "narrow", y, type->dtype));
@@ -76,10 +72,7 @@ static void of_group(struct lowering *l)
     type.dim[2] = dim_quotient(alg, x->type.dim[1], type.dim[1]);
     for (int d = 2; d < x->type.rank; d++)
         type.dim[d + 1] = x->type.dim[d];
-    struct node *apart = lower_node(l, "", "Reshape", "groups", 1, &x);
-    apart->out[0]->type = type;
-    op_infer(l->g, apart);
-    by_its_own(l, apart->out[0]);
+    by_its_own(l, lower_reshape(l, "groups", x, type.rank, type.dim));
 }
 
 void backward_groupnorm(struct backward *b)
@@ -97,27 +90,18 @@ static void of_neighbours(struct lowering *l)
     struct type rows = {.dtype = x->type.dtype, .rank = 3, .dim = {x->type.dim[0], x->type.dim[1], dim_int(g->alg, 1)}};
     for (int d = 2; d < x->type.rank; d++)
         rows.dim[2] = dim_mul(g->alg, rows.dim[2], x->type.dim[d]);
-    struct node *flat = lower_node(l, "", "Reshape", "flat", 1, &square);
-    flat->out[0]->type = rows;
-    op_infer(g, flat);
-    struct node *turn = lower_node(l, "", "Transpose", "channels_last", 1, flat->out);
-    attr_set_ints(g, turn, "perm", 3, (int64_t[]){0, 2, 1});
-    op_infer(g, turn);
-    struct node *pool = lower_node(l, "", "AveragePool", "nearby", 1, turn->out);
+    const int64_t turned[] = {0, 2, 1};
+    struct value *turn = lower_transpose(l, "channels_last", lower_reshape(l, "flat", square, rows.rank, rows.dim), turned);
+    struct node *pool = lower_node(l, "", "AveragePool", "nearby", 1, &turn);
     attr_set_ints(g, pool, "kernel_shape", 1, &size);
     attr_set_ints(g, pool, "pads", 2, pads);
     attr_set_int(pool, "count_include_pad", 1);
     op_infer(g, pool);
-    struct node *turned = lower_node(l, "", "Transpose", "channels_first", 1, pool->out);
-    attr_set_ints(g, turned, "perm", 3, (int64_t[]){0, 2, 1});
-    op_infer(g, turned);
-    struct node *whole = lower_node(l, "", "Reshape", "whole", 1, turned->out);
-    whole->out[0]->type = x->type;
-    op_infer(g, whole);
+    struct value *whole = lower_reshape(l, "whole", lower_transpose(l, "channels_first", pool->out[0], turned), x->type.rank, x->type.dim);
     struct value *alpha = lower_cast(l, "alpha", lower_scalar(l, "alpha", DT_F32, attr_float(node, "alpha")), x->type.dtype);
     struct value *bias = lower_cast(l, "bias", lower_scalar(l, "bias", DT_F32, attr_float(node, "bias")), x->type.dtype);
     struct value *beta = lower_cast(l, "beta", lower_scalar(l, "beta", DT_F32, attr_float(node, "beta")), x->type.dtype);
-    struct value *under = lower_binary(l, "Add", "under", lower_binary(l, "Mul", "weighed", whole->out[0], alpha), bias);
+    struct value *under = lower_binary(l, "Add", "under", lower_binary(l, "Mul", "weighed", whole, alpha), bias);
     struct value *y = lower_binary(l, "Div", "normal", x, lower_binary(l, "Pow", "power", under, beta));
     lower_result(l, 0, lower_cast(l, "narrow", y, node->out[0]->type.dtype));
 }

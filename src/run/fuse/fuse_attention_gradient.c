@@ -26,11 +26,6 @@ struct gradient_search {
     int nvalues;
 };
 
-static struct node *made_by(const struct value *v, const char *op)
-{
-    return v && op_is_onnx(v->producer, op) ? v->producer : NULL;
-}
-
 static bool is_zero(const struct value *v)
 {
     double x;
@@ -40,27 +35,27 @@ static bool is_zero(const struct value *v)
 /* Where(IsNaN(p), 0, x): x, and *p. */
 static struct value *unguarded(struct value *v, struct value **p)
 {
-    struct node *where = made_by(v, "Where"), *test = where ? made_by(where->in[0], "IsNaN") : NULL;
+    struct node *where = op_made_by(v, "Where"), *test = where ? op_made_by(where->in[0], "IsNaN") : NULL;
     if (!test || !is_zero(where->in[1]))
         return v;
     *p = test->in[0];
     return where->in[2];
 }
 
-static bool sums_last(const struct graph *g, const struct node *n)
+static bool sums_last(const struct node *n)
 {
     const struct dim **axes;
     int64_t axis;
-    return attr_int(n, "keepdims") && attr_dims(n, "axes", &axes) == 1 && dim_is_int(axes[0], &axis) && (axis == 3 || axis == -1) && g;
+    return attr_int(n, "keepdims") && attr_dims(n, "axes", &axes) == 1 && dim_is_int(axes[0], &axis) && (axis == 3 || axis == -1);
 }
 
 /* ds = w - p ReduceSum(w): w and p. */
-static bool match_softmax(const struct graph *g, const struct node *sub, struct value **dp, struct value **p)
+static bool match_softmax(const struct node *sub, struct value **dp, struct value **p)
 {
-    struct node *w = made_by(sub->in[0], "Mul"), *rest = made_by(sub->in[1], "Mul");
+    struct node *w = op_made_by(sub->in[0], "Mul"), *rest = op_made_by(sub->in[1], "Mul");
     for (int side = 0; side < 2 && w && rest; side++) {
-        struct node *sum = made_by(rest->in[side], "ReduceSum");
-        if (!sum || sum->in[0] != sub->in[0] || !sums_last(g, sum))
+        struct node *sum = op_made_by(rest->in[side], "ReduceSum");
+        if (!sum || sum->in[0] != sub->in[0] || !sums_last(sum))
             continue;
         *p = rest->in[1 - side];
         *dp = w->in[0] == *p ? w->in[1] : w->in[0];
@@ -73,9 +68,9 @@ static bool match_softmax(const struct graph *g, const struct node *sub, struct 
 static bool match_scores(const struct graph *g, struct value *v, struct gradient_match *x)
 {
     for (double number;;) {
-        struct node *add = made_by(v, "Add"), *where = made_by(v, "Where");
+        struct node *add = op_made_by(v, "Add"), *where = op_made_by(v, "Where");
         v = fuse_unscale(v, &x->scale);
-        if ((x->product = made_by(v, "MatMul")))
+        if ((x->product = op_made_by(v, "MatMul")))
             break;
         if (x->mask || x->seen || x->scale < 1 || x->scale > 1)
             return false;
@@ -84,7 +79,7 @@ static bool match_scores(const struct graph *g, struct value *v, struct gradient
             v = where->in[1];
         } else if (add) {
             struct value *left = fuse_unscale(add->in[0], &(double){1});
-            x->mask = made_by(left, "MatMul") ? add->in[1] : add->in[0];
+            x->mask = op_made_by(left, "MatMul") ? add->in[1] : add->in[0];
             v = x->mask == add->in[1] ? add->in[0] : add->in[1];
         } else {
             return false;
@@ -135,7 +130,7 @@ static bool match_products(const struct gradient_search *s, const struct value *
         return false;
     x->dq = product_of(s, ds, 0, x->product->in[1], true);
     x->dk = product_of(s, ds, 1, x->product->in[0], true);
-    if (!x->dq && made_by(x->product->in[1], "Transpose"))
+    if (!x->dq && op_made_by(x->product->in[1], "Transpose"))
         x->dq = product_of(s, ds, 0, x->product->in[1]->producer->in[0], false);
     return x->dq && s->uses[ds->id].n == 1 + (x->dk != NULL);
 }
@@ -176,11 +171,11 @@ static bool match_gradient(const struct gradient_search *s, const struct node *s
 {
     *x = (struct gradient_match){.m = {.scale = 1}, .q_scale = 1, .k_scale = 1, .scale = 1};
     struct value *dp, *p, *of = NULL, *of_dp = NULL;
-    if (!op_is_onnx(sub, "Sub") || sub->out[0]->type.rank != 4 || sub->out[0]->id >= s->nvalues || !match_softmax(s->g, sub, &dp, &p))
+    if (!op_is_onnx(sub, "Sub") || sub->out[0]->type.rank != 4 || sub->out[0]->id >= s->nvalues || !match_softmax(sub, &dp, &p))
         return false;
     p = unguarded(p, &of);
     dp = unguarded(dp, &of_dp);
-    struct node *softmax = made_by(p, "Softmax"), *product = made_by(dp, "MatMul");
+    struct node *softmax = op_made_by(p, "Softmax"), *product = op_made_by(dp, "MatMul");
     if (!softmax || !product || (of && of != p) || of != of_dp)
         return false;
     struct attention_match value = {.in = {NULL}};
@@ -205,7 +200,7 @@ static void set_float(struct node *n, const char *name, double number)
 
 static struct node *gradient_node(struct graph *g, const struct gradient_match *x)
 {
-    struct node *turn = made_by(x->dy, "Transpose");
+    struct node *turn = op_made_by(x->dy, "Transpose");
     bool rows_first = fuse_transposes(g, turn, 0, 2, 1, 3);
     struct value *in[6] = {x->m.in[Q], x->m.in[K], x->m.in[V], rows_first ? turn->in[0] : x->dy, x->mask, x->seen};
     struct node *n = graph_node(g, op_find("tpc", "AttentionGradient"), x->dq->name, x->seen ? 6 : x->mask ? 5 : 4, in, 3);

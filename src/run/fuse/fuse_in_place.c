@@ -17,11 +17,6 @@ struct place_search {
     int nvalues;
 };
 
-static struct node *made_by(const struct value *v, const char *op)
-{
-    return v && op_is_onnx(v->producer, op) ? v->producer : NULL;
-}
-
 static bool is_element(const struct value *v, int i, double want)
 {
     struct constant *c = v->constant;
@@ -32,7 +27,7 @@ static bool is_element(const struct value *v, int i, double want)
 /* One number, also split off from a constant. */
 static bool is_number(const struct value *v, double want)
 {
-    struct node *split = made_by(v, "Split");
+    struct node *split = op_made_by(v, "Split");
     int i = 0;
     double x;
     if (!split)
@@ -62,7 +57,7 @@ static struct node *in_place(struct graph *g, struct node *old, const char *op, 
 
 static bool is_zeros(const struct value *v)
 {
-    struct node *expand = made_by(v, "Expand");
+    struct node *expand = op_made_by(v, "Expand");
     int64_t n = v->constant && v->constant->dtype == DT_F32 ? constant_elements(v->constant) : -1;
     const float *at = n > 0 ? constant_data(v->constant, v->name) : NULL;
     for (int64_t i = 0; i < n; i++)
@@ -74,7 +69,7 @@ static bool is_zeros(const struct value *v)
 static struct node *match_scatter(const struct place_search *s, struct node *n)
 {
     for (int side = 0; side < 2 && op_is_onnx(n, "Add"); side++) {
-        struct node *scatter = made_by(n->in[side], "ScatterND");
+        struct node *scatter = op_made_by(n->in[side], "ScatterND");
         struct value *x = n->in[1 - side];
         if (!scatter || !is_zeros(scatter->in[0]) || strcmp(attr_string(scatter, "reduction"), "add") != 0)
             continue;
@@ -97,13 +92,14 @@ static bool is_row(const struct value *v, const struct dim *n)
 /* One at the label, else zero: the labels, and the positions of the columns (NULL: from 0). */
 static bool match_hot(const struct value *v, struct value **at, struct value **position)
 {
-    struct node *hot = made_by(v, "OneHot"), *choice = made_by(v, "Where"), *equal = choice ? made_by(choice->in[0], "Equal") : NULL;
+    struct node *hot = op_made_by(v, "OneHot"), *choice = op_made_by(v, "Where"),
+                *equal = choice ? op_made_by(choice->in[0], "Equal") : NULL;
     if (hot) {
         *at = hot->in[0];
         *position = NULL;
         return is_element(hot->in[2], 0, 0) && is_element(hot->in[2], 1, 1) && (attr_int(hot, "axis") == 1 || attr_int(hot, "axis") == -1);
     }
-    struct node *column = equal ? made_by(equal->in[0], "Unsqueeze") : NULL;
+    struct node *column = equal ? op_made_by(equal->in[0], "Unsqueeze") : NULL;
     if (!column || !is_row(equal->in[1], v->type.dim[1]) || !is_number(choice->in[1], 1) || !is_number(choice->in[2], 0))
         return false;
     *at = column->in[0];
@@ -114,7 +110,7 @@ static bool match_hot(const struct value *v, struct value **at, struct value **p
 static struct node *match_entropy(const struct place_search *s, struct node *n)
 {
     for (int side = 0; side < 2 && op_is_onnx(n, "Mul") && n->out[0]->type.rank == 2; side++) {
-        struct node *sub = made_by(n->in[side], "Sub"), *exp = sub ? made_by(sub->in[0], "Exp") : NULL;
+        struct node *sub = op_made_by(n->in[side], "Sub"), *exp = sub ? op_made_by(sub->in[0], "Exp") : NULL;
         struct value *at, *position, *share = n->in[1 - side];
         if (!exp || !is_free(s, exp->in[0]) || !type_eq(&exp->in[0]->type, &n->out[0]->type) || !match_hot(sub->in[1], &at, &position))
             continue;
