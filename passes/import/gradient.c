@@ -166,8 +166,8 @@ static const char *mixing(struct graph *g, const struct objective *loss)
     if (!first || !first->rank || first->dim[0]->kind != DIM_SYM)
         return arena_printf(g->arena, "input '%s' (%s) has a fixed number of them", first ? g->inputs.at[0]->name : "labels",
                             first ? type_str(g->arena, first) : "none");
-    only->outputs.n = 0;
-    VEC_PUSH(only->arena, &only->outputs, only->values.at[loss->of->id]);
+    graph_clear_outputs(only);
+    graph_add_output(only, only->values.at[loss->of->id]);
     graph_prune(only);
     op_note_rows(only);
     return rank_meta_rows(only, 0, &symbol, &why) ? why : NULL;

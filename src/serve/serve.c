@@ -7,7 +7,6 @@ enum { USUAL_PORT = 8080, USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
 
 /* ---- what the model takes ---- */
 
-/* Token ids are below this. */
 static int64_t context_of(const struct stage *s, const struct serve_options *o, const struct value_use *use)
 {
     int64_t most = positions_most(s, use);

@@ -204,10 +204,7 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     if (job->stats)
         stats_report(a, r, &(struct batch_shard){.rows = batch_range_of(t.settings.batch, r->count, r->index)}, t.session, NULL,
                      job->stats_path);
-    json_t *plan = job->profile && r->all->rank == 0 ? trace_plan(a, job->paths.text.at[0]) : NULL;
-    if (job->profile && r->all->rank == 0)
-        profile_print(a, t.session, plan);
-    json_decref(plan);
+    job_tell_times(a, r->all, t.session, job->paths.text.at[0], &(struct job_options){.profile = job->profile});
     r->all->barrier(r->all);
     kenv_free(t.env);
     validate_free(t.validation);

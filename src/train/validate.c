@@ -12,22 +12,14 @@ struct validation {
     struct tensor *in, *out; /* out: the sum, and the number of labels */
 };
 
-/* The outputs of this name alone. */
-static struct value *only_output(const struct graph *g, const char *name)
-{
-    for (int i = 0; i < g->outputs.n; i++)
-        if (strcmp(g->outputs.at[i]->name, name) == 0)
-            return g->outputs.at[i];
-    bug("no output '%s'", name);
-}
-
 static struct graph *before_gradients(struct arena *a, const struct graph *step)
 {
     struct graph *g = graph_copy(a, step);
-    struct value *sum = only_output(g, "loss_sum"), *count = only_output(g, "loss_count");
-    g->outputs.at[0] = sum;
-    g->outputs.at[1] = count;
-    g->outputs.n = 2;
+    struct value *sum = graph_find(g, "loss_sum"), *count = graph_find(g, "loss_count");
+    require(sum && count);
+    graph_clear_outputs(g);
+    graph_add_output(g, sum);
+    graph_add_output(g, count);
     g->trained.n = 0;
     graph_prune(g);
     return g;
