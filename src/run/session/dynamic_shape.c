@@ -82,18 +82,20 @@ void dynamic_types(struct arena *a, const struct graph *of, const struct node *n
     }
 }
 
-/* The size may be wanted by its name later: in a shape that is made of it. */
-static void bind_size(struct session *s, const struct dim *d, int64_t size)
-{
-    if (d->kind == DIM_SYM)
-        bindings_set(s->arena, &s->bind, d->name, size);
-}
-
+/* Sizes may be wanted by their names later: in shapes that are made of them, and in what was assumed of them. */
 void dynamic_bind(struct session *s, const struct value *v)
 {
     const struct tensor *t = &s->tensor[v->id];
-    for (int k = 0; k < t->rank; k++)
-        bind_size(s, v->type.dim[k], t->dim[k]);
+    bool news = false;
+    for (int k = 0; k < t->rank; k++) {
+        const struct dim *d = v->type.dim[k];
+        if (d->kind != DIM_SYM)
+            continue;
+        bindings_set(s->arena, &s->bind, d->name, t->dim[k]);
+        news = true;
+    }
+    if (news)
+        signature_check_assumptions(dynamic_arena(s), &s->sig, &s->bind);
 }
 
 struct arena *dynamic_arena(struct session *s)

@@ -29,6 +29,8 @@ struct signature {
 void signature_read(struct arena *, struct graph *, struct signature *);
 /* Checks dtypes, ranks and sizes of the inputs, binds every symbol, checks lower bounds and assumptions. Failures name the sizes. */
 void signature_bind(struct arena *, const struct signature *, const struct tensor *, struct bindings *);
+/* Of those whose sizes are all bound. A size that only data decides is bound when it is computed. */
+void signature_check_assumptions(struct arena *, const struct signature *, const struct bindings *);
 /* Adds the symbols that assumptions determine. */
 void signature_complete(struct arena *, const struct signature *, struct bindings *);
 
