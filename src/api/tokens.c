@@ -61,21 +61,13 @@ static bool prompts_fit(struct decoding *d, const struct api_rank *r)
 
 /* ---- rows ---- */
 
-static bool is_end(const struct wave *w, int64_t token)
-{
-    for (int i = 0; i < w->ends.list.n; i++)
-        if (w->ends.list.at[i] == token)
-            return true;
-    return false;
-}
-
 /* The first rank hands a token over. */
 static void take_token(struct wave *w, int b)
 {
     const tpc_decoding *how = w->d->how;
     int64_t token = w->next[b];
     w->made[b]++;
-    w->leaves[b] = is_end(w, token) || w->made[b] == how->tokens;
+    w->leaves[b] = config_is_end(&w->ends, token) || w->made[b] == how->tokens;
     if (w->comm->rank == 0 && how->made && how->made(how->data, w->row[b], token))
         w->stopped = true;
     if (w->comm->rank == 0 || w->d->session->crew.comm)

@@ -389,7 +389,7 @@ static int64_t token_id(const char *what, const char *text)
 static void read_eos(struct arena *a, struct job_options *o, const char *text)
 {
     for (size_t n; n = strcspn(text, ","), true; text += n + 1) {
-        VEC_PUSH(a, &o->eos, token_id("--eos", arena_strndup(a, text, n)));
+        VEC_PUSH(a, &o->eos.list, token_id("--eos", arena_strndup(a, text, n)));
         if (!text[n])
             return;
     }

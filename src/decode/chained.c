@@ -62,20 +62,14 @@ void chained_begin(struct chained *c, const int64_t *prompt, int64_t n, const st
 
 static struct stage *get_ready(struct chained *c, const struct history *h)
 {
-    struct stage *s = &c->stage[c->ready];
-    chain_take(c->arena, c->stage, c->ready++);
-    stage_place_given(c->arena, s);
-    if (decode_find_input(s, ROLE_TOKENS) >= 0)
-        history_reserve(c->arena, h, s);
-    return s;
+    stage_get_ready(c->arena, c->stage, c->ready, h);
+    return &c->stage[c->ready++];
 }
 
 static void run_encoder(struct chained *c)
 {
-    struct stage *s = get_ready(c, &c->prompt);
-    if (decode_find_input(s, ROLE_TOKENS) >= 0)
-        history_feed(&c->prompt, 0, s);
-    session_run(s->session, s->in, s->out);
+    const struct history *h = decode_find_input(&c->stage[c->ready], ROLE_TOKENS) >= 0 ? &c->prompt : NULL;
+    stage_run(get_ready(c, h), h, 0);
 }
 
 int64_t chained_next(struct chained *c)
@@ -84,11 +78,7 @@ int64_t chained_next(struct chained *c)
     while (c->stage[c->ready < c->n ? c->ready : c->n - 1].logits < 0)
         run_encoder(c);
     struct stage *s = c->ready < c->n ? get_ready(c, &c->history) : &c->stage[c->n - 1];
-    history_feed(&c->history, s->keeps ? c->fed : 0, s);
-    session_run(s->session, s->in, s->out);
-    for (int i = 0; i < s->graph->inputs.n; i++)
-        if (s->role[i] == ROLE_STATE)
-            s->in[i].data = NULL;
+    stage_run(s, &c->history, c->fed);
     c->fed = c->history.length;
     pick_next(c->comm, s, &c->history, &c->how, &next, &c->chosen);
     history_add(&c->history, &next);

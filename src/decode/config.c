@@ -69,6 +69,14 @@ struct end_tokens config_ends(struct arena *a, const struct job_options *o)
     return ends;
 }
 
+bool config_is_end(const struct end_tokens *ends, int64_t token)
+{
+    for (int i = 0; i < ends->list.n; i++)
+        if (ends->list.at[i] == token)
+            return true;
+    return false;
+}
+
 static int64_t read_start(struct arena *a, const struct job_options *o)
 {
     const char *path = config_beside(a, o, name[0]);

@@ -53,6 +53,11 @@ void stage_check_cache(struct arena *, struct comm *group, struct comm *all, con
                        struct cache_need need);
 /* Constants and state that are given become inputs of the next run. A constant that is not: wrong usage. */
 void stage_place_given(struct arena *, struct stage *);
+/* The same for what stages before k leave; and room for inputs that follow from tokens, which those of the history are. NULL: none do. */
+struct history;
+void stage_get_ready(struct arena *, struct stage *, int k, const struct history *);
+/* Runs tokens [fed, length), all where there is no state, which the session keeps from then on. NULL: no input follows from tokens. */
+void stage_run(struct stage *, const struct history *, int64_t fed);
 
 /* roles.c: sets the roles of all inputs, from --role, usual names, types and shapes, and takes --input, which
  * rank 0 of all ranks reads. An unclear role, or an option that names no input: wrong usage. */
@@ -109,11 +114,8 @@ void prompt_text_print_row(struct prompt_text *, const int64_t *id, int64_t firs
 /* config.c: generation_config.json and genai_config.json beside a model. */
 /* The file of this name beside the first of the models that has it; NULL: none has. */
 const char *config_beside(struct arena *, const struct job_options *, const char *name);
-/* The tokens that end a text. */
-struct end_tokens {
-    VEC(int64_t) list;
-};
 struct end_tokens config_ends(struct arena *, const struct job_options *);
+bool config_is_end(const struct end_tokens *, int64_t token);
 /* The token that a decoder behind an encoder begins with: by the options, else as the file says; 0 if neither does. Every rank calls it. */
 int64_t config_start(struct arena *, struct comm *, const struct job_options *);
 /* The settings for sampling, if the file says do_sample. The caller drops them; NULL: there are none. *path: the file. */

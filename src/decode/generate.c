@@ -30,20 +30,9 @@ struct decoder {
 
 /* ---- one run of one graph ---- */
 
-/* Forgets the given state: from now on the session keeps it. */
-static void forget_given_state(struct stage *s)
-{
-    for (int i = 0; i < s->graph->inputs.n; i++)
-        if (s->role[i] == ROLE_STATE)
-            s->in[i].data = NULL;
-}
-
 static bool is_end(const struct decoder *d, int64_t token)
 {
-    for (int i = 0; i < d->options->eos.n; i++)
-        if (d->options->eos.at[i] == token)
-            return true;
-    return false;
+    return config_is_end(&d->options->eos, token);
 }
 
 static int64_t last_token(const struct history *h, int64_t row)
@@ -131,9 +120,7 @@ static void note_progress(struct decoder *d)
 static bool run_token(struct decoder *d, struct stage *s)
 {
     struct spent before = spent_now(d, s);
-    history_feed(&d->history, s->keeps ? d->fed : 0, s);
-    session_run(s->session, s->in, s->out);
-    forget_given_state(s);
+    stage_run(s, &d->history, d->fed);
     if (d->loaded)
         arena_free(d->loaded);
     d->loaded = NULL;
@@ -194,15 +181,6 @@ static void start_history(struct decoder *d, struct arena *a, int k)
                       (struct cache_need){.rows = d->history.batch, .tokens = d->history.room, .weights = k == 0});
 }
 
-static void prepare(struct decoder *d, struct arena *a, int k, const struct history *h)
-{
-    struct stage *s = &d->stage[k];
-    chain_take(a, d->stage, k);
-    stage_place_given(a, s);
-    if (h)
-        history_reserve(a, h, s);
-}
-
 /* Runs a graph without logits: an encoder. */
 static void run_encoder(struct decoder *d, struct arena *a, int k)
 {
@@ -211,10 +189,8 @@ static void run_encoder(struct decoder *d, struct arena *a, int k)
     struct history own = {0};
     if (reads)
         own = prompt_as_given(a, s);
-    prepare(d, a, k, reads ? &own : NULL);
-    if (reads)
-        history_feed(&own, 0, s);
-    session_run(s->session, s->in, s->out);
+    stage_get_ready(a, d->stage, k, reads ? &own : NULL);
+    stage_run(s, reads ? &own : NULL, 0);
 }
 
 static bool run_stage(struct decoder *d, struct arena *a, int k)
@@ -227,7 +203,7 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
         start_rows(d, a);
     else if (!d->next)
         start_history(d, a, k);
-    prepare(d, a, k, &d->history);
+    stage_get_ready(a, d->stage, k, &d->history);
     return run_token(d, &d->stage[k]);
 }
 
@@ -250,7 +226,7 @@ static void decode_tokens(struct decoder *d, struct arena *a)
             first = clock_seconds();
     }
     if (k < d->nstage && d->options->save_state)
-        prepare(d, a, d->nstage - 1, NULL);
+        stage_get_ready(a, d->stage, d->nstage - 1, NULL);
     free_earlier(d);
     while (!ended && d->made < d->options->generate)
         ended = run_token(d, last);
@@ -428,9 +404,9 @@ static void check_ends(const struct stage *s, const struct job_options *o)
     int64_t vocabulary;
     if (!t || t->rank < 1 || !dim_is_int(t->dim[t->rank - 1], &vocabulary))
         return;
-    for (int i = 0; i < o->eos.n; i++)
-        if (o->eos.at[i] >= vocabulary)
-            fail_usage("--eos is %lld, but %s has tokens 0 to %lld", (long long)o->eos.at[i], s->path, (long long)vocabulary - 1);
+    for (int i = 0; i < o->eos.list.n; i++)
+        if (o->eos.list.at[i] >= vocabulary)
+            fail_usage("--eos is %lld, but %s has tokens 0 to %lld", (long long)o->eos.list.at[i], s->path, (long long)vocabulary - 1);
 }
 
 /* The default number of tokens ends where tables of positions do. */

@@ -137,8 +137,8 @@ struct prompt_text *prompt_text_give(struct arena *a, struct comm *all, struct s
     job_send_inputs(a, all, 3, sent);
     give(s, ROLE_TOKENS, sent[0]);
     give(s, ROLE_MASK, sent[1]);
-    for (int64_t i = 0; o->eos.n == 0 && i < sent[2].dim[1]; i++)
-        VEC_PUSH(a, &o->eos, ((const int64_t *)sent[2].data)[i]);
+    for (int64_t i = 0; o->eos.list.n == 0 && i < sent[2].dim[1]; i++)
+        VEC_PUSH(a, &o->eos.list, ((const int64_t *)sent[2].data)[i]);
     return t;
 }
 

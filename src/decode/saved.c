@@ -112,7 +112,7 @@ void saved_write(struct saved_file *w, const struct stage *s, const struct histo
     tensor[TOKENS] = table_of(a, h, h->token);
     tensor[MASK] = table_of(a, h, h->seen);
     tensor[POSITIONS] = table_of(a, h, h->position);
-    tensor[ENDS] = (struct tensor){.dtype = DT_I64, .rank = 1, .dim = {o->eos.n}, .data = o->eos.at};
+    tensor[ENDS] = (struct tensor){.dtype = DT_I64, .rank = 1, .dim = {o->eos.list.n}, .data = o->eos.list.at};
     for (int i = 0; i < inputs; i++) {
         if (!is_kept(s, i))
             continue;
@@ -330,8 +330,8 @@ struct history saved_read(struct arena *a, struct arena *states, struct comm *al
     job_send_inputs(a, all, OWNS, own);
     send_inputs(a, states, all, s, input);
     take_sampling(&now->sampling, o);
-    for (int64_t i = 0, n = o->eos.n ? 0 : own[ENDS].dim[0]; i < n; i++)
-        VEC_PUSH(a, &o->eos, ((const int64_t *)own[ENDS].data)[i]);
+    for (int64_t i = 0, n = o->eos.list.n ? 0 : own[ENDS].dim[0]; i < n; i++)
+        VEC_PUSH(a, &o->eos.list, ((const int64_t *)own[ENDS].data)[i]);
     struct history h = fill_history(a, s, own, o->generate);
     h.past = now->past;
     return h;

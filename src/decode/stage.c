@@ -65,3 +65,21 @@ void stage_place_given(struct arena *a, struct stage *s)
             s->in[i] = s->given[i];
     }
 }
+
+void stage_get_ready(struct arena *a, struct stage *stage, int k, const struct history *h)
+{
+    chain_take(a, stage, k);
+    stage_place_given(a, &stage[k]);
+    if (h)
+        history_reserve(a, h, &stage[k]);
+}
+
+void stage_run(struct stage *s, const struct history *h, int64_t fed)
+{
+    if (h)
+        history_feed(h, s->keeps ? fed : 0, s);
+    session_run(s->session, s->in, s->out);
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        if (s->role[i] == ROLE_STATE)
+            s->in[i].data = NULL;
+}

@@ -18,6 +18,11 @@ struct serve_options {
 /* How --bench prints; BENCH_NONE: not given. */
 enum bench_form { BENCH_NONE, BENCH_MD, BENCH_CSV, BENCH_JSON };
 
+/* The tokens that end a text. */
+struct end_tokens {
+    VEC(int64_t) list;
+};
+
 struct job_options {
     struct text_list paths;  /* models or folders of rank files; one, except with --generate */
     struct text_list prompt; /* texts to decode after, a row each; from a file: a line each; "-": stdin */
@@ -25,8 +30,8 @@ struct job_options {
     const char *save_state, *load_state; /* files of decoding that goes on; NULL: none */
     struct text_list input, role;        /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
-    bool usual_length;                         /* generate is the default: less where tables of positions end */
-    VEC(int64_t) eos;                          /* tokens that end a row */
+    bool usual_length; /* generate is the default: less where tables of positions end */
+    struct end_tokens eos;
     int64_t start;                             /* -1: not given */
     double temperature, top_p, min_p, penalty; /* of sampling; -1: not given */
     int64_t top_k, sampling_seed;              /* -1: not given */

@@ -99,14 +99,6 @@ struct choice *call_next_waiting(struct service *s)
 
 /* ---- text ---- */
 
-static bool is_end(const struct service *s, int64_t token)
-{
-    for (int i = 0; i < s->ends.list.n; i++)
-        if (s->ends.list.at[i] == token)
-            return true;
-    return false;
-}
-
 /* Where the first stop sequence begins, at or behind `from`; SIZE_MAX: there is none. */
 static size_t find_stop(const struct call *c, struct text t, size_t from)
 {
@@ -163,7 +155,7 @@ bool call_add_token(struct choice *o, int64_t token)
 {
     struct call *c = o->call;
     struct service *s = c->service;
-    bool end = is_end(s, token);
+    bool end = config_is_end(&s->ends, token);
     VEC_PUSH(c->arena, &o->made, token);
     s->counts.made_tokens++;
     if (o->made.n == 1) {

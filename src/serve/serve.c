@@ -43,11 +43,7 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
     if (!path)
         fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
     s->tokenizer = tokenizer_read(a, path);
-    s->ends = config_ends(a, o);
-    if (o->eos.n)
-        s->ends.list.n = 0;
-    for (int i = 0; i < o->eos.n; i++)
-        VEC_PUSH(a, &s->ends.list, o->eos.at[i]);
+    s->ends = o->eos.list.n ? o->eos : config_ends(a, o);
     s->seeded = o->sampling_seed >= 0;
     const char *at = o->paths.text.at[0], *model = path_real(a, at);
     model = model ? model : at;
