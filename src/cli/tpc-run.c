@@ -53,7 +53,7 @@ struct run_options {
     struct serve_options serve;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats, bench;
-    const char *start, *groups, *top_k, *seed, *port;
+    const char *start, *check, *groups, *top_k, *seed, *port;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
@@ -68,7 +68,7 @@ static bool samples(const struct run_options *o)
 static void check_no_model(const struct run_options *o, const char *option)
 {
     const struct job_options *job = &o->job;
-    bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || job->check || job->output || o->random.given ||
+    bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || o->check || job->output || o->random.given ||
         o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->bench.given || o->groups ||
         job->write_shards || o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n ||
         job->save_state || job->load_state || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 || job->atol >= 0 ||
@@ -111,7 +111,7 @@ static void check_training(const struct run_options *o)
         fail_usage("--validate-every is given without --validate");
     if (job->train && o->groups && strchr(o->groups, ':'))
         fail_usage("--groups is '%s': --train deals out rows of the data, and takes a number of replicas alone", o->groups);
-    if (job->train && (job->generate || job->test_data || job->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
+    if (job->train && (job->generate || job->test_data || o->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
         fail_usage(
             "--train takes none of --generate, --prompt, --load-state, --test-data, --check, --output, --random, --dim and --repeat");
 }
@@ -120,7 +120,7 @@ static void check_training(const struct run_options *o)
 static void check_bench(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
-    bool other = job->serve || job->train || job->input.text.n || job->test_data || job->check || job->output || o->random.given ||
+    bool other = job->serve || job->train || job->input.text.n || job->test_data || o->check || job->output || o->random.given ||
         job->prompt.text.n || job->prompt_file || job->save_state || job->load_state || o->groups || o->stats.given || job->profile ||
         job->trace || job->paths.text.n > 1;
     if (other)
@@ -131,7 +131,7 @@ static void check_bench(const struct run_options *o)
 static void check_serving(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
-    bool other = job->generate || job->train || job->test_data || job->check || job->output || o->random.given || o->dim.text.n ||
+    bool other = job->generate || job->train || job->test_data || o->check || job->output || o->random.given || o->dim.text.n ||
         job->repeat > 1 || job->stats || o->stats.given || o->groups || (o->start && job->paths.text.n < 2) || job->prompt.text.n ||
         job->prompt_file || job->trace || job->profile;
     if (!job->serve && (o->port || o->serve.host || o->serve.slots || o->serve.context))
@@ -173,7 +173,7 @@ static void check_options(struct run_options *o)
     check_serving(o);
     if (o->bench.given)
         check_bench(o);
-    bool compares = job->test_data || job->check || o->random.given || o->dim.text.n || job->repeat > 1;
+    bool compares = job->test_data || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1)
         fail_usage("expected a model or folder, found none: --help shows the usage");
     if (n > 1 && !job->generate && !job->serve)
@@ -184,7 +184,9 @@ static void check_options(struct run_options *o)
     check_states(o);
     bool decodes = (job->generate && !o->bench.given) || job->serve;
     if (job->generate && compares && !o->bench.given)
-        fail_usage("--generate takes none of --test-data, --check, --random, --dim and --repeat");
+        fail_usage("--generate takes none of --test-data, --random, --dim and --repeat");
+    if (job->generate && o->check && o->groups)
+        fail_usage("--check of decoding doesn't go with --groups");
     if (!decodes && (o->eos.text.n || o->start || (job->role.text.n && !o->bench.given)))
         fail_usage("--eos, --start and --role are for --generate");
     if (!decodes && samples(o))
@@ -234,7 +236,8 @@ static void add_value_args(struct arena *a, struct arg_table *t, struct run_opti
 {
     const struct arg row[] = {
         ARG_HEADING("Inputs and outputs"),
-        {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE", "an input (of graph K): .npy or .pb; {rank} in FILE: a shard per rank"},
+        {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE",
+         "an input (of graph K): .npy, .pb ({rank} in it: a shard per rank), or 1,2 or [1,2],[3,4]"},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make random inputs for those not given"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions of random inputs (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
@@ -244,7 +247,7 @@ static void add_value_args(struct arena *a, struct arg_table *t, struct run_opti
         {"test-data", 0, ARG_TEXT, &o->job.test_data, "DIR", "read inputs from input_*.pb, compare with output_*.pb"},
         {"rtol", 0, ARG_REAL, &o->job.rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
         {"atol", 0, ARG_REAL, &o->job.atol, "X", "see --rtol"},
-        {"check", 0, ARG_TEXT, &o->job.check, "MODEL", "compare with MODEL, run unsharded"},
+        {"check", 0, ARG_TEXT, &o->check, "MODEL", "compare with MODEL, run unsharded"},
         {"rel", 0, ARG_REAL, &o->job.rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -348,6 +351,20 @@ static void add_message_args(struct arena *a, struct arg_table *t, struct run_op
     add_args(a, t, row, sizeof row / sizeof *row);
 }
 
+/* The unsharded model of --check. */
+static struct text_list graphs_to_check(struct arena *a, const struct run_options *o)
+{
+    struct text_list graphs = {{NULL, 0, 0}};
+    if (!o->check)
+        return graphs;
+    graphs = find_graphs(a, o->check);
+    if (path_is_folder(graphs.text.at[0]))
+        fail_usage("--check %s: expected the model, found a folder of its ranks", o->check);
+    if (graphs.text.n > 1 && !o->job.generate)
+        fail_usage("--check %s: holds %d graphs, name one: only --generate and --prompt run several", o->check, graphs.text.n);
+    return graphs;
+}
+
 /* A folder may hold several. */
 static struct text_list all_graphs(struct arena *a, struct text_list given)
 {
@@ -378,6 +395,7 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
     o->settings = args_given(a, &args, own);
     VEC_PUSH(a, &o->settings.text, paths_given(a, &o->job.paths));
     check_options(o);
+    o->job.check = graphs_to_check(a, o);
 }
 
 static int64_t token_id(const char *what, const char *text)
@@ -452,9 +470,7 @@ static void rank_main(struct comm *comm, void *data)
         train_run(a, &replicas, job->options, job->train, threads);
     else if (job->options->bench)
         (void)(bench_tokens_run(a, &replicas, job->options, threads) || job_run(a, &replicas, job->options, threads));
-    else if (job->options->generate)
-        generate_run(a, &replicas, job->options, threads);
-    else if (job_run(a, &replicas, job->options, threads))
+    else if (job->options->generate ? generate_run(a, &replicas, job->options, threads) : job_run(a, &replicas, job->options, threads))
         job->failed = true;
     replica_leave(&replicas);
     arena_free(a);

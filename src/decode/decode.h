@@ -81,6 +81,8 @@ void history_put(struct history *, int64_t row, int64_t token, bool seen);
 /* Starts with one column that holds the same token in every row. more: further columns. */
 struct history history_start(struct arena *, int64_t batch, int64_t token, int64_t more);
 void history_add(struct history *, const int64_t *next);
+/* The position that the next token has among those of the row. */
+int64_t history_next_position(const struct history *, int64_t row);
 /* Allocates the inputs that follow from tokens, for the full capacity. history_feed sets their sizes and elements for tokens [fed,
  * length) before a run. */
 void history_reserve(struct arena *, const struct history *, struct stage *);
@@ -110,6 +112,8 @@ void prompt_text_skip(struct prompt_text *, const int64_t *id, int64_t n);
 void prompt_text_print(struct prompt_text *, const int64_t *id, int64_t n, bool last);
 /* What n ids add to the first ones, which were printed, on a line of its own. */
 void prompt_text_print_row(struct prompt_text *, const int64_t *id, int64_t first, int64_t n);
+/* The id and, where there is a tokenizer, its text, quoted. */
+const char *prompt_text_token(const struct prompt_text *, struct arena *, int64_t id);
 
 /* config.c: generation_config.json and genai_config.json beside a model. */
 /* The file of this name beside the first of the models that has it; NULL: none has. */
@@ -171,6 +175,8 @@ struct row_scores {
 };
 /* Every rank calls it after a run of the stage. */
 struct row_scores row_scores_of(struct arena *, const struct comm *, const struct stage *, const struct history *);
+/* The same with all of them on rank 0. */
+struct row_scores row_scores_gather(struct arena *, const struct comm *, const struct stage *, const struct history *);
 /* The best of a row; where the graph chooses tokens, its choice. */
 struct scored_token row_scores_best(const struct row_scores *, int64_t row);
 /* All of a row; NaN counts as the least. */
@@ -235,12 +241,23 @@ struct history saved_read(struct arena *, struct arena *states, struct comm *all
 /* chain.c: fills the state and constants of stage k that are not given, from the stages before it, which have run. */
 void chain_take(struct arena *, struct stage *, int k);
 
+/* unsharded.c: the model of --check beside the ranks; rank 0 has it and calls all of these. Made before the first graph runs. */
+struct unsharded;
+struct unsharded *unsharded_new(struct arena *, const struct stage *ranks, int n, const struct job_options *, int threads);
+/* What graph k of the ranks has run, or is about to run, h NULL: without tokens. */
+void unsharded_run(struct unsharded *, int k, const struct history *, int64_t fed);
+/* After that run: all scores of the ranks, and the tokens that they chose, but for rows that had ended before. */
+void unsharded_compare(struct unsharded *, const struct row_scores *ranks, const struct row_sampling *how, const int64_t *next,
+                       const bool *ended);
+/* Prints the first token that differs, and PASSED or FAILED. all: with every token. True: failed. */
+bool unsharded_end(struct unsharded *, const struct history *all, const struct prompt_text *);
+
 /* bench_tokens.c: measures a graph that decodes text by itself, and prints a table (--bench). Every rank calls it. False: it is no such
  * graph.
  */
 bool bench_tokens_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
-/* generate.c: decodes. Every rank calls it; rank 0 prints. */
-void generate_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
+/* generate.c: decodes. Every rank calls it; rank 0 prints. True: a comparison failed. */
+bool generate_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
 #endif

@@ -13,11 +13,12 @@ struct decoder {
     int nstage;
     struct stage *stage;
     struct history history;
-    struct prompt_text *text; /* NULL: ids are printed, or this is not rank 0 */
-    int64_t fed;              /* tokens that the KV cache holds */
-    int64_t first_made;       /* column of the first decoded token */
-    int64_t before;           /* decoded before the state was saved that this run goes on from */
-    struct arena *loaded;     /* of that state, until the session has it; NULL: there is none */
+    struct unsharded *unsharded; /* the model of --check; NULL: none, or this is not rank 0 */
+    struct prompt_text *text;    /* NULL: ids are printed, or this is not rank 0 */
+    int64_t fed;                 /* tokens that the KV cache holds */
+    int64_t first_made;          /* column of the first decoded token */
+    int64_t before;              /* decoded before the state was saved that this run goes on from */
+    struct arena *loaded;        /* of that state, until the session has it; NULL: there is none */
     struct sampling sampling;
     struct row_sampling *how; /* by row */
     int64_t *next;
@@ -40,13 +41,18 @@ static int64_t last_token(const struct history *h, int64_t row)
     return h->token[row * h->room + h->length - 1];
 }
 
+static bool has_ended(const struct decoder *d, int64_t row)
+{
+    return d->before + d->made > 0 && is_end(d, last_token(&d->history, row));
+}
+
 /* A row that has ended repeats its last token. Returns true if all rows have ended. */
 static bool end_rows(struct decoder *d)
 {
     const struct history *h = &d->history;
     bool all = true;
     for (int64_t b = 0; b < h->batch; b++) {
-        if (d->before + d->made > 0 && is_end(d, last_token(h, b)))
+        if (has_ended(d, b))
             d->next[b] = last_token(h, b);
         all = all && is_end(d, d->next[b]);
     }
@@ -116,16 +122,40 @@ static void note_progress(struct decoder *d)
     diag_progress(d->progress);
 }
 
+/* The chosen tokens, and the scores that they were chosen by. Every rank calls it. */
+static void compare_token(const struct decoder *d, const struct stage *s)
+{
+    if (!d->options->check.text.n)
+        return;
+    struct arena *tmp = arena_new();
+    bool *ended = NEWN(tmp, bool, d->history.batch);
+    const struct row_scores scores = row_scores_gather(tmp, d->comm, s, &d->history);
+    for (int64_t b = 0; b < d->history.batch; b++)
+        ended[b] = has_ended(d, b);
+    if (d->unsharded)
+        unsharded_compare(d->unsharded, &scores, d->how, d->next, ended);
+    arena_free(tmp);
+}
+
+static void forget_loaded(struct decoder *d)
+{
+    if (d->loaded)
+        arena_free(d->loaded);
+    d->loaded = NULL;
+}
+
 /* Decodes one token per row. Returns true if all rows have ended. */
 static bool run_token(struct decoder *d, struct stage *s)
 {
     struct spent before = spent_now(d, s);
     stage_run(s, &d->history, d->fed);
-    if (d->loaded)
-        arena_free(d->loaded);
-    d->loaded = NULL;
+    if (d->unsharded)
+        unsharded_run(d->unsharded, (int)(s - d->stage), &d->history, d->fed);
+    if (!d->options->check.text.n)
+        forget_loaded(d);
     d->fed = d->history.length;
     pick_next(d->comm, s, &d->history, d->how, d->next, &d->chosen);
+    compare_token(d, s);
     bool ended = end_rows(d);
     history_add(&d->history, d->next);
     d->made++;
@@ -191,6 +221,8 @@ static void run_encoder(struct decoder *d, struct arena *a, int k)
         own = prompt_as_given(a, s);
     stage_get_ready(a, d->stage, k, reads ? &own : NULL);
     stage_run(s, reads ? &own : NULL, 0);
+    if (d->unsharded)
+        unsharded_run(d->unsharded, k, reads ? &own : NULL, 0);
 }
 
 static bool run_stage(struct decoder *d, struct arena *a, int k)
@@ -358,8 +390,6 @@ static void print_made(void *data, int status)
 static void print_rate(struct arena *a, int64_t rows, int64_t steps, const double *seconds)
 {
     const char *rest = "";
-    if (diag_is_quiet())
-        return;
     if (steps > 0)
         rest = arena_printf(a, ", then %.3f ms per step, %.1f tokens/s", 1e3 * seconds[1] / (double)steps,
                             (double)(steps * rows) / seconds[1]);
@@ -470,7 +500,7 @@ static void save_state(const struct decoder *d, struct saved_file *to)
         saved_write(to, &d->stage[d->nstage - 1], &d->history, d->options, &now);
 }
 
-void generate_run(struct arena *a, const struct replicas *replicas, const struct job_options *given, int threads)
+bool generate_run(struct arena *a, const struct replicas *replicas, const struct job_options *given, int threads)
 {
     struct job_options own = *given, *o = &own;
     struct decoder d = {
@@ -486,12 +516,14 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     d.sampling = sampling_agree(a, replicas->all, o);
     shard_rows(&d, a);
     struct saved_file *saving = saved_begin(a, replicas->all, last, o);
-    bool prints = replicas->all->rank == 0;
+    bool prints = replicas->all->rank == 0, runs = replica_runs(replicas, &d.shard), failed = false;
+    if (prints && o->check.text.n && runs)
+        d.unsharded = unsharded_new(a, d.stage, d.nstage, o, threads);
     running = &d;
     if (prints)
         diag_on_failure(print_made, &d);
     replicas->all->barrier(replicas->all);
-    if (replica_runs(replicas, &d.shard))
+    if (runs)
         decode_tokens(&d, a);
     else
         free_earlier(&d);
@@ -510,8 +542,12 @@ void generate_run(struct arena *a, const struct replicas *replicas, const struct
     if (o->stats)
         stats_report(a, replicas, &d.shard, last->session, &d.chosen, o->stats_path);
     job_tell_times(a, replicas->all, last->session, last->path, o);
-    if (prints)
+    if (d.unsharded)
+        failed = unsharded_end(d.unsharded, &d.history, d.text);
+    else if (prints && !diag_is_quiet())
         print_rate(a, r.tokens.dim[0], r.tokens.dim[1] - d.before - 1, r.seconds);
     replicas->all->barrier(replicas->all);
     session_free(last->session);
+    forget_loaded(&d);
+    return failed;
 }

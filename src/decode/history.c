@@ -34,6 +34,12 @@ void history_add(struct history *h, const int64_t *next)
     memset(h->behind, 0, (size_t)h->batch * sizeof *h->behind);
 }
 
+int64_t history_next_position(const struct history *h, int64_t row)
+{
+    int64_t last = row * h->room + h->length - 1;
+    return h->position[last] + (h->seen[last] != 0);
+}
+
 struct history history_start(struct arena *a, int64_t batch, int64_t token, int64_t more)
 {
     struct history h = history_empty(a, batch, more + 1);

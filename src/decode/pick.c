@@ -32,13 +32,6 @@ static const struct sampling *sampling_of_row(const struct pick *p, int64_t row)
     return p->how ? &p->how[row].of : &best;
 }
 
-/* The position that the next token has among those of the row. */
-static int64_t next_position(const struct history *h, int64_t row)
-{
-    int64_t last = row * h->room + h->length - 1;
-    return h->position[last] + (h->seen[last] != 0);
-}
-
 /* ---- this rank's scores ---- */
 
 static void penalize(double *x, double penalty)
@@ -84,7 +77,7 @@ static struct scored_token own_best(struct pick *p, int64_t row)
     struct draws d = {0};
     struct scored_token best = {-INFINITY, -1};
     if (rule->temperature > 0)
-        d = sampling_draws(&p->how[row], next_position(p->history, row));
+        d = sampling_draws(&p->how[row], history_next_position(p->history, row));
     for (int64_t i = 0; i < p->scores.columns; i++) {
         struct scored_token o = all[i];
         if (rule->temperature > 0)
@@ -259,7 +252,7 @@ static int64_t count_kept(const struct sampling *rule, const struct candidates *
 static int64_t draw_kept(const struct pick *p, int64_t row, const struct candidates *c)
 {
     int64_t kept = count_kept(sampling_of_row(p, row), c, p->mass[row]);
-    const struct draws d = sampling_draws(&p->how[row], next_position(p->history, row));
+    const struct draws d = sampling_draws(&p->how[row], history_next_position(p->history, row));
     struct scored_token best = {-INFINITY, kept == UNDECIDED ? UNDECIDED : -1};
     for (int64_t i = 0; i < kept; i++) {
         struct scored_token o = {sampling_draw(&d, c->at[i].token, c->at[i].score, best.score), c->at[i].token};

@@ -167,7 +167,27 @@ void prompt_text_print_row(struct prompt_text *t, const int64_t *id, int64_t fir
     putchar('\n');
 }
 
+const char *prompt_text_token(const struct prompt_text *t, struct arena *a, int64_t id)
+{
+    const char *number = arena_printf(a, "%lld", (long long)id), *quoted = "";
+    if (!t)
+        return number;
+    struct text text = tokenizer_decode(t->tokenizer, a, &id, 1, true);
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.at[i];
+        bool plain = (unsigned char)c >= ' ' && c != '"' && c != '\\';
+        quoted = arena_printf(a, plain ? "%s%c" : "%s\\x%02x", quoted, c);
+    }
+    return arena_printf(a, "%s (\"%s\")", number, quoted);
+}
+
 #else /* no option asks for text */
+
+const char *prompt_text_token(const struct prompt_text *t, struct arena *a, int64_t id)
+{
+    (void)t;
+    return arena_printf(a, "%lld", (long long)id);
+}
 
 struct prompt_text *prompt_text_give(struct arena *a, struct comm *all, struct stage *s, int n, struct job_options *o)
 {

@@ -71,7 +71,7 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
             continue;
         if (stage[k].given[i].data)
             fail_usage("%s: '%s' is given twice", o.option, o.name);
-        stage[k].given[i] = job_read_tensor(a, o.value);
+        stage[k].given[i] = job_read_tensor(a, o.value, stage[k].graph->inputs.at[i]);
         return;
     }
     fail_unknown(a, &o, stage, n);

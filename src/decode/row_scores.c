@@ -30,27 +30,38 @@ static int64_t last_position(const struct stage *s, const struct history *h, int
     return (s->positions_lead ? last * batch + row : row * positions + last) * width;
 }
 
-struct row_scores row_scores_of(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h)
+/* all: rank 0 has those of every rank. */
+static struct row_scores take_scores(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h, bool all)
 {
     const struct tensor *out = &s->out[s->logits];
     const struct output_shard shard = session_output_shard(s->session, a, s->logits, out);
     struct row_scores r = {.stage = s, .history = h};
-    if (!s->chosen && shard.kind == PLACE_S && shard.dim == out->rank - 1) {
+    if (!all && !s->chosen && shard.kind == PLACE_S && shard.dim == out->rank - 1) {
         r.tensor = *out;
         r.n = shard.n;
         r.at = shard.at;
     } else {
-        struct interval *all = NEW(a, struct interval);
+        struct interval *whole = NEW(a, struct interval);
         r.tensor = shard.kind == PLACE_R && !out->room ? *out : session_gather(s->session, a, s->logits, out);
-        *all = (struct interval){0, r.tensor.rank > 0 ? r.tensor.dim[r.tensor.rank - 1] : 0};
+        *whole = (struct interval){0, r.tensor.rank > 0 ? r.tensor.dim[r.tensor.rank - 1] : 0};
         r.n = comm->rank == 0;
-        r.at = all;
+        r.at = whole;
     }
     if (r.n)
         check_fit(s, &r.tensor, h->batch);
     for (int i = 0; i < r.n; i++)
         r.columns += r.at[i].hi - r.at[i].lo;
     return r;
+}
+
+struct row_scores row_scores_of(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h)
+{
+    return take_scores(a, comm, s, h, false);
+}
+
+struct row_scores row_scores_gather(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h)
+{
+    return take_scores(a, comm, s, h, true);
 }
 
 /* The first element of a row's scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]; -1: it has none. */

@@ -61,9 +61,12 @@ static void compare_tensors(struct verdict *v, const char *name, const struct te
 {
     bool exact = !dtype_is_float(got->dtype), differs = false;
     int64_t n = tensor_elements(got);
+    double squares = 0, whole = 0;
     for (int64_t i = 0; i < n; i++) {
         double b = tensor_element(want, i), d = difference(tensor_element(got, i), b),
                allowed = exact ? 0 : rtol * (isfinite(b) ? fabs(b) : 0) + base;
+        squares += d * d;
+        whole += isfinite(b) ? b * b : 0;
         if (d / scale > v->worst || !v->name) {
             v->worst = d / scale;
             v->name = name;
@@ -74,6 +77,7 @@ static void compare_tensors(struct verdict *v, const char *name, const struct te
         if (!v->failed)
             print_first(name, got, want, i, allowed);
     }
+    v->mean = fmax(v->mean, sqrt(whole > 0 ? squares / whole : squares));
     if (!v->name)
         v->name = name;
     if (differs)
@@ -164,6 +168,6 @@ struct tolerance compare_tolerance(const struct graph *g, const struct job_optio
 
 void compare_print(const struct verdict *v)
 {
-    printf("%s: %d outputs, worst difference %.3g%s%s%s\n", v->failed ? "FAILED" : "PASSED", v->outputs, v->worst, v->name ? " in '" : "",
-           v->name ? v->name : "", v->name ? "'" : "");
+    printf("%s: %d outputs, worst difference %.3g%s%s%s, root mean square %.3g\n", v->failed ? "FAILED" : "PASSED", v->outputs, v->worst,
+           v->name ? " in '" : "", v->name ? v->name : "", v->name ? "'" : "", v->mean);
 }

@@ -55,7 +55,7 @@ static const char *named_list(struct arena *a, const struct job_options *o, cons
         n++;
     struct tensor *at = NEWN(a, struct tensor, n + 1);
     for (int i = 0; i < n; i++)
-        at[i] = job_read_tensor(a, named_file(o, arena_printf(a, "%s.%d", input, i)));
+        at[i] = job_read_tensor(a, named_file(o, arena_printf(a, "%s.%d", input, i)), NULL);
     return n ? list_text(a, n, at) : NULL;
 }
 
@@ -94,7 +94,7 @@ const char *job_input_held(const void *options, struct arena *a, const char *inp
     const struct job_options *o = options;
     const char *file = tensor ? named_file(o, input) : NULL, *list = tensor ? NULL : named_list(a, o, input);
     if (file && !strstr(file, "{rank}")) {
-        struct tensor t = job_read_tensor(a, file);
+        struct tensor t = job_read_tensor(a, file, NULL);
         return input_is_small_integer(&t) ? input_values_text(a, &t) : NULL;
     }
     return list ? list : tensor ? tested_values(a, o, input) : tested_list(a, o, input);

@@ -37,16 +37,6 @@ const char *job_input_names(struct arena *a, const struct graph *g)
     return list;
 }
 
-struct tensor job_read_tensor(struct arena *a, const char *path)
-{
-    const char *name;
-    if (path_ends(path, ".npy"))
-        return tensor_read_npy(a, path);
-    if (path_ends(path, ".pb"))
-        return tensor_read_pb(a, path, &name);
-    fail_usage("%s: expected a .npy or .pb file", path);
-}
-
 /* Numbers of 2 to 8 bits that numpy has no type for: .npy files have them as |i1, or their bits as |u1 or, as ml_dtypes writes, |V1. */
 static void take_type(struct tensor *t, enum dtype wanted, const char *file)
 {
@@ -65,6 +55,23 @@ static void take_type(struct tensor *t, enum dtype wanted, const char *file)
             ((uint8_t *)t->data)[i] = dtype_low_bits(wanted, (int64_t)x);
     }
     t->dtype = wanted;
+}
+
+struct tensor job_read_tensor(struct arena *a, const char *from, const struct value *input)
+{
+    const char *name;
+    struct tensor t;
+    if (path_ends(from, ".npy"))
+        t = tensor_read_npy(a, from);
+    else if (path_ends(from, ".pb"))
+        t = tensor_read_pb(a, from, &name);
+    else if (literal_is_one(from))
+        return literal_read(a, from, input);
+    else
+        fail_usage("%s: expected a .npy or .pb file, or numbers as 1,2,3 or [1,2],[3,4]", from);
+    if (input)
+        take_type(&t, input->type.dtype, from);
+    return t;
 }
 
 /* True if --bind fixed the input, or if nothing reads it since. A fixed input may still be given, with the same value. */
@@ -97,19 +104,18 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
 {
     const char *equal = strchr(text, '=');
     if (!equal)
-        fail_usage("--input '%s': expected NAME=FILE", text);
+        fail_usage("--input '%s': expected NAME=FILE or NAME=NUMBERS", text);
     const char *file = rank_input_file(a, in->graph, equal + 1);
     if ((file != equal + 1) != shards)
         return;
     int i = input_index(in->graph, text, (size_t)(equal - text));
-    struct tensor t = job_read_tensor(a, file);
+    struct tensor t = job_read_tensor(a, file, i < 0 ? NULL : in->graph->inputs.at[i]);
     if (i < 0 && is_bound_or_unread(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t))
         return;
     if (i < 0)
         fail_usage("--input '%s': the inputs are %s", text, job_input_names(a, in->graph));
     if (in->from[i])
         fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
-    take_type(&t, in->graph->inputs.at[i]->type.dtype, file);
     in->at[i] = shards ? session_set_shard(s, i, file, &t) : t;
     in->from[i] = equal + 1;
     in->sharded[i] = shards;
@@ -309,7 +315,7 @@ static void make_rest(struct arena *a, struct session *s, struct inputs *in, con
         if (in->from[i])
             continue;
         if (!o->random)
-            fail_usage("input '%s' (%s) is not given: --input %s=FILE, --test-data or --random", in->graph->inputs.at[i]->name,
+            fail_usage("input '%s' (%s) is not given: --input %s=FILE or numbers, --test-data or --random", in->graph->inputs.at[i]->name,
                        type_str(a, session_input_type(s, i)), in->graph->inputs.at[i]->name);
         make_input(a, s, in, i, &b, &state);
     }

@@ -45,7 +45,8 @@ struct job_options {
     enum bench_form bench;
     bool profile;      /* print what takes the time */
     const char *trace; /* file for the last run's times; NULL: none */
-    const char *output, *test_data, *check, *calibrate;
+    const char *output, *test_data, *calibrate;
+    struct text_list check; /* the graphs of a model */
     double rtol, atol, rel; /* -1: by the types of the graph */
     bool deterministic, fast, verify, write_shards, quiet, serve, doctor;
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
@@ -172,8 +173,14 @@ const char *input_values_text(struct arena *, const struct tensor *);
 
 /* By input; of the whole model, for a rank's tables may be parts. */
 struct value_use *job_value_uses(struct arena *, const struct graph *);
-struct tensor job_read_tensor(struct arena *, const char *path);
+/* From a file, or numbers as literal_read takes them. input: the value that it is for; NULL: not known. */
+struct tensor job_read_tensor(struct arena *, const char *from, const struct value *input);
 const char *job_input_names(struct arena *, const struct graph *);
+
+/* literal.c: the numbers of an input, as 1,2,3 or [1,2],[3,4]. */
+bool literal_is_one(const char *text);
+/* Of the type of the input, or, if that is not known, the first of i64, f32 that they fit, or bool. */
+struct tensor literal_read(struct arena *, const char *text, const struct value *input);
 
 /* tensor_element.c: element i as a double. */
 double tensor_element(const struct tensor *, int64_t i);
@@ -189,9 +196,10 @@ struct tolerance compare_tolerance(const struct graph *, const struct job_option
 struct verdict {
     bool failed;
     int outputs;
-    double worst;
+    double worst; /* the worst difference, and its output */
     const char *name;
-}; /* the worst difference and its output */
+    double mean; /* the largest root mean square of an output's differences, relative to the output's own */
+};
 /* Compares |a-b| <= rtol |b| + atol max(1, max|b|); integers exactly. Prints the first difference. */
 void compare_close(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol);
 /* Compares max|a-b| <= rel max|b|; integers exactly. */

@@ -87,13 +87,13 @@ static struct tensor *order_inputs(struct arena *a, const struct graph *g, const
 {
     struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n);
     if (whole->inputs.n != g->inputs.n)
-        fail("%s has %d inputs, %s has %d", o->check, whole->inputs.n, o->paths.text.at[0], g->inputs.n);
+        fail("%s has %d inputs, %s has %d", o->check.text.at[0], whole->inputs.n, o->paths.text.at[0], g->inputs.n);
     for (int i = 0; i < g->inputs.n; i++) {
         int k = 0;
         while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, whole->inputs.at[i]->name))
             k++;
         if (k == g->inputs.n)
-            fail("%s has an input '%s' that %s lacks", o->check, whole->inputs.at[i]->name, o->paths.text.at[0]);
+            fail("%s has an input '%s' that %s lacks", o->check.text.at[0], whole->inputs.at[i]->name, o->paths.text.at[0]);
         ordered[i] = in[k];
     }
     return ordered;
@@ -109,7 +109,7 @@ static struct whole_run run_whole(struct arena *a, const struct graph *g, const 
 {
     const struct bound_inputs fixed = op_bound_inputs(g);
     struct size_source sizes = {.state = job_state_sizes_of, .data = &(struct job_tensors){g, in}};
-    struct whole_run w = {.graph = job_load_model(a, o->check, &fixed, &sizes, o)};
+    struct whole_run w = {.graph = job_load_model(a, o->check.text.at[0], &fixed, &sizes, o)};
     struct comm *self = comm_self();
     job_fuse(w.graph, self, o);
     job_check_memory(self, w.graph, o);
@@ -144,13 +144,13 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
         int k = find_output(g, name);
         double allowed = compare_tolerance(g, o).rel, noise;
         if (k < 0)
-            fail("%s has an output '%s' that %s lacks", o->check, name, o->paths.text.at[0]);
+            fail("%s has an output '%s' that %s lacks", o->check.text.at[0], name, o->paths.text.at[0]);
         if (!o->deterministic && o->rel < 0 && compare_difference(&out[k], &want.out[i]) > allowed) {
             other = other.out ? other : run_whole(a, g, in, &ordered, threads);
             noise = compare_difference(&other.out[i], &want.out[i]);
             allowed = compare_allowance(allowed, noise);
-            explain("%s: output '%s': another order of sums changes it by %.3g of its largest, so %.3g is allowed", o->check, name, noise,
-                    allowed);
+            explain("%s: output '%s': another order of sums changes it by %.3g of its largest, so %.3g is allowed", o->check.text.at[0],
+                    name, noise, allowed);
         }
         compare_relative(v, g->outputs.at[k]->name, &out[k], &want.out[i], allowed);
     }
@@ -161,12 +161,12 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
                      int threads, const double *seconds)
 {
     struct verdict v = {0};
-    bool compares = o->test_data || o->check;
+    bool compares = o->test_data || o->check.text.n;
     if (!o->write_shards && (o->output || (!compares && o->repeat == 1)))
         outputs_write(a, g, out, o->output);
     if (o->test_data)
         compare_test_data(a, g, out, o, &v);
-    if (o->check)
+    if (o->check.text.n)
         compare_unsharded(a, g, in, out, o, threads, &v);
     if ((!compares && !diag_is_quiet()) || o->repeat > 1)
         outputs_print_times(seconds, o->repeat);
@@ -209,10 +209,24 @@ void job_note_workloads(struct graph *g)
         rank_meta_set_workload(g, g, i + 1, &plan.workloads.at[i].dims);
 }
 
-bool job_run(struct arena *a, const struct replicas *t, const struct job_options *o, int threads)
+/* The outputs of a run without inputs are asked for: its inputs are made up. */
+static struct job_options with_inputs(const struct replicas *t, const struct graph *g, const struct job_options *given)
 {
-    struct graph *g = job_load(a, t->process_group, o->paths.text.at[0], o);
-    if (o->random || o->bench || job_gives_nothing(o))
+    struct job_options o = *given;
+    if (!job_gives_nothing(given) || !g->inputs.n)
+        return o;
+    o.random = true;
+    if (t->all->rank == 0)
+        diag_tell("inputs are made up, because none is given");
+    return o;
+}
+
+bool job_run(struct arena *a, const struct replicas *t, const struct job_options *given, int threads)
+{
+    struct graph *g = job_load(a, t->process_group, given->paths.text.at[0], given);
+    const bool alone = given->bench || (job_gives_nothing(given) && g->inputs.n && !given->output && !given->check.text.n);
+    const struct job_options filled = alone ? *given : with_inputs(t, g, given), *o = &filled;
+    if (o->random || alone)
         job_note_workloads(g);
     job_fuse(g, t->process_group, o);
     job_check_memory(t->all, g, o);
@@ -222,7 +236,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
                                                              .deterministic = o->deterministic,
                                                              .force = o->force,
                                                              .profile = o->profile || o->trace});
-    if (o->bench || (job_gives_nothing(o) && g->inputs.n && !o->output && !o->check)) {
+    if (alone) {
         bench_run(a, t, s, g, o, threads);
         session_free(s);
         return false;
@@ -239,7 +253,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
     job_tell_times(a, t->all, s, o->paths.text.at[0], o);
     if (o->write_shards)
         outputs_write_shards(a, t->process_group, g, s, shards, o->output);
-    for (int i = 0; o->check && runs && i < g->inputs.n; i++)
+    for (int i = 0; o->check.text.n && runs && i < g->inputs.n; i++)
         in[i] = session_gather_input(s, a, i, &in[i]);
     struct tensor *out = join_outputs(a, t, &d, g, s, runs, shards);
     bool failed = t->all->rank == 0 && conclude(a, g, in, out, o, threads, seconds);

@@ -221,7 +221,7 @@ static struct prove *open_model(struct arena *a, const struct prove_options *o, 
     struct tensor *in = NEWN(a, struct tensor, o->input.text.n);
     const char *text = o->input.text.n > 0 ? graph_text(a, path) : NULL;
     for (int i = 0; i < o->input.text.n; i++)
-        in[i] = job_read_tensor(a, o->input.text.at[i]);
+        in[i] = job_read_tensor(a, o->input.text.at[i], NULL);
     return text ? prove_open_given(a, text, 1, &in) : o->train ? prove_open_training(a, path, NULL) : prove_open(a, path, NULL);
 }
 

@@ -208,8 +208,9 @@ static void check_input_sizes(struct arena *a, const struct signature *s, const 
             fail("%s: input '%s': size %s of dimension %d can't be computed", s->path, f->name, dim_str(a, d), k);
         if (y == t->dim[k])
             continue;
-        fail("%s: input '%s' has %lld in dimension %d, expected %s = %lld%s", s->path, f->name, (long long)t->dim[k], k, dim_str(a, d),
-             (long long)y, values_str(a, d, b));
+        const char *of = dim_is_int(d, NULL) ? "" : arena_printf(a, "%s = ", dim_str(a, d));
+        fail("%s: input '%s' has %lld in dimension %d, expected %s%lld%s", s->path, f->name, (long long)t->dim[k], k, of, (long long)y,
+             values_str(a, d, b));
     }
 }
 
