@@ -97,6 +97,7 @@ struct scope *scope_swap(struct scope *);
 struct scope_item;
 struct scope_item *scope_keep(void (*drop)(void *), void *data);
 void scope_forget(struct scope_item *); /* of NULL: nothing */
+void **scope_strings(void);             /* where string.c keeps its table */
 /* For diag.c, which knows whether a failure leaves a scope. */
 enum { DIAG_HOOKS = 32, DIAG_BUG = 134 };
 struct diag_voice {
@@ -242,6 +243,15 @@ struct written {
 }; /* XXH3, 64 bits */
 struct written out_close(struct out *);
 struct written out_write_text(const char *path, const char *text);
+
+/* ---- string.c: texts that tensors hold, UTF-8 without NUL, by numbers; 0 is the empty one. Equal texts have one number ----------------
+ */
+int64_t string_number(const char *text, size_t bytes);
+const char *string_text(int64_t number);
+const char *string_fault(const char *text, size_t bytes); /* "holds a NUL" or "is not UTF-8"; NULL: it may be a string */
+bool string_is_char(uint32_t);
+uint32_t string_next_char(const char **at); /* of a string, and goes past it; 0 at the end */
+int string_put_char(uint32_t, char *to);    /* the bytes that it takes: 4 at most */
 
 /* ---- digest.c: XXH3, 64 bits ------------------------------------------------------------------------------------ */
 uint64_t digest_bytes(const void *, size_t bytes);

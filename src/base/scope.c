@@ -30,8 +30,10 @@ struct scope {
     int status;
     void (*listener)(void *);
     void *heard_by;
+    void *strings;
 };
 static _Thread_local struct scope *current;
+static void *strings_of_program;
 
 struct scope *scope_new(void)
 {
@@ -77,6 +79,11 @@ struct scope *scope_swap(struct scope *to)
     struct scope *was = current;
     current = to;
     return was;
+}
+
+void **scope_strings(void)
+{
+    return current ? &current->strings : &strings_of_program;
 }
 
 struct diag_voice *scope_voice(struct scope *s)

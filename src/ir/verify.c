@@ -77,12 +77,14 @@ static void check_partial(struct verifier *c, const struct value *v)
 {
     enum redop op = v->place.op;
     bool ordered = op == RED_MAX || op == RED_MIN;
-    if (op == RED_NONE || !dtype_size(v->type.dtype) || (v->type.dtype == DT_BOOL && !ordered))
+    if (op == RED_NONE || !dtype_size(v->type.dtype) || v->type.dtype == DT_STRING || (v->type.dtype == DT_BOOL && !ordered))
         broken(c, "value '%s' of type %s is partial by %s", v->name, dtype_name(v->type.dtype), redop_name(op));
 }
 
 static void check_placement(struct verifier *c, const struct value *v)
 {
+    if (v->place.kind != PLACE_R && v->type.dtype == DT_STRING)
+        broken(c, "value '%s' of strings is not replicated", v->name);
     if (v->place.kind == PLACE_S)
         check_split(c, v);
     else if (v->place.kind == PLACE_P)
@@ -97,7 +99,7 @@ static void check_constant(struct verifier *c, const struct value *v)
         broken(c, "constant '%s' is also a result of node '%s'", v->name, v->producer->name);
     if (k->rank < 0 || k->rank > MAX_RANK || !type_sizes_product(k->dim, k->rank, &n))
         broken(c, "constant '%s' has an impossible size", v->name);
-    if (k->dtype != DT_STRING && (!dtype_packed_bytes(k->dtype, n, &bytes) || bytes != k->bytes))
+    if (!dtype_packed_bytes(k->dtype, n, &bytes) || bytes != k->bytes)
         broken(c, "constant '%s' of %" PRId64 " elements has %" PRId64 " bytes", v->name, n, k->bytes);
     if (c->g->rank >= 0)
         return; /* a rank's part of it: the pass weights knows which */

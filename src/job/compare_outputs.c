@@ -9,7 +9,7 @@
 static double largest(const struct tensor *t)
 {
     double most = 0;
-    int64_t n = tensor_elements(t);
+    int64_t n = t->dtype == DT_STRING ? 0 : tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
         double x = fabs(tensor_element(t, i));
         if (isfinite(x) && x > most)
@@ -43,6 +43,18 @@ static bool compare_types(struct verdict *v, const char *name, const struct tens
     return same;
 }
 
+/* Control characters as '?'. */
+static void print_strings(const char *got, const char *want)
+{
+    struct arena *a = arena_new();
+    char *text = arena_printf(a, "]: '%s', expected '%s'", got, want);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    puts(text);
+    arena_free(a);
+}
+
 static void print_first(const char *name, const struct tensor *got, const struct tensor *want, int64_t i, double allowed)
 {
     int64_t index[MAX_RANK], rest = i;
@@ -53,7 +65,10 @@ static void print_first(const char *name, const struct tensor *got, const struct
     printf("output '%s' differs first at [", name);
     for (int k = 0; k < got->rank; k++)
         printf("%s%lld", k ? ", " : "", (long long)index[k]);
-    printf("]: %.9g, expected %.9g, allowed difference %.3g\n", tensor_element(got, i), tensor_element(want, i), allowed);
+    if (got->dtype == DT_STRING)
+        print_strings(string_text(((const int64_t *)got->data)[i]), string_text(((const int64_t *)want->data)[i]));
+    else
+        printf("]: %.9g, expected %.9g, allowed difference %.3g\n", tensor_element(got, i), tensor_element(want, i), allowed);
 }
 
 static void compare_tensors(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol,

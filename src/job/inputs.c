@@ -1,8 +1,8 @@
 /* inputs: makes the global inputs of a run, on rank 0, which sends them to the others: one host has them, and no rank can have others.
  * Shards
  * ({rank} in a file name) are each rank's own. Files of --input win over --test-data; --random makes the rest from their types. Random
- * floats are normal, booleans 0 or 1. Integers are rows of the table that they choose from, 1 in a mask, else 0 to 7. The generator is
- * SplitMix64 (Steele, Lea, Flood 2014), so a seed gives the same inputs everywhere. */
+ * floats are normal, booleans 0 or 1, strings a letter. Integers are rows of the table that they choose from, 1 in a mask, else 0 to 7. The
+ * generator is SplitMix64 (Steele, Lea, Flood 2014), so a seed gives the same inputs everywhere. */
 #include "ir/rank_meta.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
@@ -213,11 +213,19 @@ static double random_integer(const struct tensor *t, const struct value_use *use
     return use->mask ? 1 : (double)(use->rows > 0 ? bits % (uint64_t)use->rows : bits & 7);
 }
 
+static int64_t random_letter(uint64_t *state)
+{
+    char letter = (char)('a' + (next_random(state) >> 32) % 8);
+    return string_number(&letter, 1);
+}
+
 static void fill_random(struct tensor *t, const struct value_use *use, uint64_t *state)
 {
     int64_t n = tensor_elements(t);
     for (int64_t i = 0; i < n; i++) {
-        if (dtype_is_float(t->dtype))
+        if (t->dtype == DT_STRING)
+            ((int64_t *)t->data)[i] = random_letter(state);
+        else if (dtype_is_float(t->dtype))
             tensor_put(t, i, normal_random(state));
         else
             tensor_put(t, i, random_integer(t, use, state));
@@ -339,6 +347,18 @@ struct sent_tensor {
     bool given;
 };
 
+/* Numbers of strings are those of one process: their texts are sent. */
+static void send_strings(struct arena *a, struct comm *comm, struct tensor *t)
+{
+    int64_t bytes = 0;
+    char *texts = comm->rank ? NULL : tensor_texts(a, t, &bytes);
+    comm_from_first(comm, "inputs", &bytes, sizeof bytes);
+    texts = texts ? texts : arena_alloc(a, (size_t)bytes + 1);
+    comm_from_first(comm, "inputs", texts, bytes);
+    if (comm->rank && !tensor_take_texts(t, texts, bytes))
+        bug("rank 0 sent other strings than it has");
+}
+
 void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *in)
 {
     if (comm->size == 1)
@@ -354,7 +374,10 @@ void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *i
             in[i] = sent[i].tensor;
             in[i].data = arena_alloc(a, tensor_bytes(&in[i]) + 1);
         }
-        comm_from_first(comm, "inputs", in[i].data, (int64_t)tensor_bytes(&in[i]));
+        if (in[i].dtype == DT_STRING)
+            send_strings(a, comm, &in[i]);
+        else
+            comm_from_first(comm, "inputs", in[i].data, (int64_t)tensor_bytes(&in[i]));
     }
 }
 

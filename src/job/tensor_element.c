@@ -2,6 +2,7 @@
 #include "base/half.h"
 #include "job/job.h"
 
+/* Of a string its number: equal ones have the same. */
 double tensor_element(const struct tensor *t, int64_t i)
 {
     switch (t->dtype) {
@@ -20,6 +21,7 @@ double tensor_element(const struct tensor *t, int64_t i)
     case DT_U16: return ((const uint16_t *)t->data)[i];
     case DT_I32: return ((const int32_t *)t->data)[i];
     case DT_U32: return ((const uint32_t *)t->data)[i];
+    case DT_STRING:
     case DT_I64: return (double)((const int64_t *)t->data)[i];
     case DT_U64: return (double)((const uint64_t *)t->data)[i];
     case DT_F4E2M1:
@@ -28,8 +30,7 @@ double tensor_element(const struct tensor *t, int64_t i)
     case DT_F8E5M2:
     case DT_F8E5M2FNUZ:
     case DT_F8E8M0: return (double)small_float_decode(t->dtype, ((const uint8_t *)t->data)[i]);
-    case DT_NONE:
-    case DT_STRING: break; /* no input or output has these */
+    case DT_NONE: break;
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }
@@ -62,7 +63,7 @@ void tensor_put(struct tensor *t, int64_t i, double x)
     case DT_F8E5M2FNUZ:
     case DT_F8E8M0: ((uint8_t *)t->data)[i] = small_float_encode(t->dtype, f, true); return;
     case DT_NONE:
-    case DT_STRING: break; /* no input or output has these */
+    case DT_STRING: break; /* a number is no text */
     }
     bug("a tensor of type %d has no numbers", (int)t->dtype);
 }

@@ -19,6 +19,11 @@ int64_t tensor_elements(const struct tensor *);
 size_t tensor_bytes(const struct tensor *);
 /* With a byte for each element: itself, unless it is packed. */
 struct tensor tensor_unpacked(struct arena *, const struct tensor *);
+/* The texts of a tensor of strings, one after another, each with its NUL; and the numbers of such texts, n elements. False: they are not n.
+ */
+char *tensor_texts(struct arena *, const struct tensor *, int64_t *bytes);
+bool tensor_take_texts(struct tensor *, const char *texts, int64_t bytes);
+uint64_t tensor_digest(struct arena *, const struct tensor *); /* of the bytes, or of the texts */
 /* Distance of neighbours along every dimension, in elements. */
 void tensor_strides(const struct tensor *, int64_t *stride);
 

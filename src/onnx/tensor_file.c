@@ -64,6 +64,16 @@ static enum dtype descr_parse(const char *at, size_t n)
     return DT_NONE;
 }
 
+/* Characters of each string, '<U5': four bytes each, and NULs behind a shorter one. */
+static enum dtype descr_strings(const char *at, size_t n, int64_t *chars)
+{
+    *chars = 0;
+    for (size_t i = 2; i < n; i++)
+        if (at[i] < '0' || at[i] > '9' || !i64_mul(*chars, 10, chars) || !i64_add(*chars, at[i] - '0', chars))
+            return DT_NONE;
+    return n > 2 && at[0] == '<' && at[1] == 'U' && *chars ? DT_STRING : DT_NONE;
+}
+
 /* What numpy has no name for: integers of few bits are written as bytes of those numbers, small floats as their bits. */
 static const char *small_descr(enum dtype dtype)
 {
@@ -74,6 +84,7 @@ static const char *small_descr(enum dtype dtype)
 
 struct header {
     const char *path;
+    int64_t chars; /* of each string */
     const char *at, *end;
 };
 
@@ -163,7 +174,10 @@ static void read_header_entry(struct header *h, struct tensor *t, bool *fortran,
         const char *descr = read_quoted(h, &d);
         t->dtype = descr_parse(descr, d);
         if (t->dtype == DT_NONE)
-            fail("%s: not a .npy file that tpc can read: its elements are '%.*s'", h->path, d > 20 ? 20 : (int)d, descr);
+            t->dtype = descr_strings(descr, d, &h->chars);
+        if (t->dtype == DT_NONE)
+            fail("%s: not a .npy file that tpc can read: its elements are '%.*s'%s", h->path, d > 20 ? 20 : (int)d, descr,
+                 d == 2 && memcmp(descr, "|O", 2) == 0 ? " (Python objects); strings are '<U', as x.astype(str) has them" : "");
         *seen |= 1;
     } else if (n == 13 && memcmp(key, "fortran_order", n) == 0) {
         *fortran = accept_word(h, "True");
@@ -178,7 +192,7 @@ static void read_header_entry(struct header *h, struct tensor *t, bool *fortran,
 }
 
 /* Offset of the elements. */
-static size_t read_header(const char *path, struct map file, struct tensor *t, bool *fortran)
+static size_t read_header(const char *path, struct map file, struct tensor *t, bool *fortran, int64_t *chars)
 {
     struct header h = {.path = path};
     if (file.bytes < 12 || memcmp(file.at, "\x93NUMPY", 6))
@@ -204,6 +218,7 @@ static size_t read_header(const char *path, struct map file, struct tensor *t, b
     }
     if (seen != 7)
         bad_header(&h, "its header lacks descr, fortran_order or shape");
+    *chars = h.chars;
     return begin + length;
 }
 
@@ -228,14 +243,14 @@ static void from_fortran(const struct tensor *t, const uint8_t *from, int64_t el
     }
 }
 
-/* The tensor, whose data are in the file. */
-static struct tensor open_npy(const char *path, struct map file, bool *fortran)
+/* The tensor, whose data are in the file. chars: characters of each string; 0: they are none. */
+static struct tensor open_npy(const char *path, struct map file, bool *fortran, int64_t *chars)
 {
     struct tensor t = {.dtype = DT_NONE};
     *fortran = false;
-    size_t begin = read_header(path, file, &t, fortran);
-    int64_t elements, bytes;
-    if (!type_sizes_product(t.dim, t.rank, &elements) || !i64_mul(elements, (int64_t)dtype_size(t.dtype), &bytes))
+    size_t begin = read_header(path, file, &t, fortran, chars);
+    int64_t elements, bytes, size = (int64_t)dtype_size(t.dtype);
+    if ((*chars && !i64_mul(*chars, 4, &size)) || !type_sizes_product(t.dim, t.rank, &elements) || !i64_mul(elements, size, &bytes))
         fail("%s: its shape is out of range", path);
     if (bytes != (int64_t)(file.bytes - begin))
         fail("%s: it has %zu bytes of elements, its shape needs %lld", path, file.bytes - begin, (long long)bytes);
@@ -243,12 +258,42 @@ static struct tensor open_npy(const char *path, struct map file, bool *fortran)
     return t;
 }
 
+static uint32_t char_at(const uint8_t *from)
+{
+    return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
+}
+
+/* The number of a string of n characters at most. text: room for them. */
+static int64_t read_string(const char *path, const uint8_t *from, int64_t n, char *text)
+{
+    size_t bytes = 0;
+    while (n && !char_at(from + 4 * (n - 1)))
+        n--;
+    for (int64_t i = 0; i < n; i++) {
+        if (!string_is_char(char_at(from + 4 * i)))
+            fail("%s: a string holds U+%04X, which is no character", path, (unsigned)char_at(from + 4 * i));
+        bytes += (size_t)string_put_char(char_at(from + 4 * i), text + bytes);
+    }
+    return string_number(text, bytes);
+}
+
+/* The numbers of all strings, in the order of the file. */
+static const uint8_t *read_strings(struct arena *a, const char *path, const uint8_t *from, int64_t elements, int64_t chars)
+{
+    int64_t *number = NEWN(a, int64_t, elements + 1);
+    char *text = arena_array(a, (size_t)chars, 4);
+    for (int64_t i = 0; i < elements; i++)
+        number[i] = read_string(path, from + 4 * chars * i, chars, text);
+    return (const uint8_t *)number;
+}
+
 struct tensor tensor_read_npy(struct arena *arena, const char *path)
 {
     struct map file = map_file(path);
     bool fortran;
-    struct tensor t = open_npy(path, file, &fortran);
-    const uint8_t *from = t.data;
+    int64_t chars;
+    struct tensor t = open_npy(path, file, &fortran, &chars);
+    const uint8_t *from = chars ? read_strings(arena, path, t.data, tensor_elements(&t), chars) : t.data;
     size_t bytes = tensor_bytes(&t);
     t.data = arena_alloc(arena, bytes ? bytes : 1);
     if (bytes && fortran)
@@ -262,14 +307,34 @@ struct tensor tensor_read_npy(struct arena *arena, const char *path)
 struct tensor tensor_map_npy(const char *path)
 {
     bool fortran;
-    struct tensor t = open_npy(path, map_file(path), &fortran);
+    int64_t chars;
+    struct tensor t = open_npy(path, map_file(path), &fortran, &chars);
+    if (chars)
+        fail("%s: holds strings, expected numbers", path);
     if (fortran && t.rank > 1)
         fail("%s: is in Fortran order, expected C order: numpy.ascontiguousarray gives it", path);
     return t;
 }
 
-static const char *descr_of(const char *path, enum dtype dtype)
+/* Characters of the longest string; at least 1, for numpy has no strings of 0. */
+static int64_t longest_string(const struct tensor *t)
 {
+    const int64_t *number = t->data;
+    int64_t most = 1;
+    for (int64_t i = 0, n; i < tensor_elements(t); i++) {
+        const char *at = string_text(number[i]);
+        for (n = 0; string_next_char(&at); n++) {
+        }
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static const char *descr_of(struct arena *a, const char *path, const struct tensor *t)
+{
+    enum dtype dtype = t->dtype;
+    if (dtype == DT_STRING)
+        return arena_printf(a, "<U%lld", (long long)longest_string(t));
     for (size_t i = 0; i < sizeof descrs / sizeof *descrs; i++)
         if (descrs[i].dtype == dtype)
             return descrs[i].descr;
@@ -291,17 +356,33 @@ static size_t format_header(char *out, size_t room, const char *descr, const str
     return n;
 }
 
+static void put_strings(struct out *out, const struct tensor *t)
+{
+    const int64_t *number = t->data;
+    int64_t most = longest_string(t);
+    for (int64_t i = 0; i < tensor_elements(t); i++) {
+        const char *at = string_text(number[i]);
+        for (int64_t k = 0; k < most; k++) {
+            uint32_t c = string_next_char(&at);
+            out_put(out, (uint8_t[]){(uint8_t)c, (uint8_t)(c >> 8), (uint8_t)(c >> 16), 0}, 4);
+        }
+    }
+}
+
 void tensor_write_npy(const char *path, const struct tensor *t)
 {
     char text[512];
-    size_t length = format_header(text, sizeof text - 64, descr_of(path, t->dtype), t);
-    uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)(length & 255), (uint8_t)(length >> 8)};
     struct arena *tmp = arena_new();
+    size_t length = format_header(text, sizeof text - 64, descr_of(tmp, path, t), t);
+    uint8_t head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)(length & 255), (uint8_t)(length >> 8)};
     struct out out;
     out_open_whole(tmp, &out, path);
     out_put(&out, head, sizeof head);
     out_put(&out, text, length);
-    out_put(&out, t->data, tensor_bytes(t));
+    if (t->dtype == DT_STRING)
+        put_strings(&out, t);
+    else
+        out_put(&out, t->data, tensor_bytes(t));
     out_close(&out);
     arena_free(tmp);
 }

@@ -66,15 +66,18 @@ static struct op_param parse_operand(char *word)
     (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16 | 1u << DT_F64 | 1u << DT_I8 | 1u << DT_I16 | 1u << DT_I32 | 1u << DT_I64 | 1u << DT_U8 | \
      1u << DT_U16 | 1u << DT_U32 | 1u << DT_U64 | 1u << DT_BOOL)
 
+/* Strings only where a row says so. */
+#define STORED_TYPES (~(1u << DT_STRING))
+
 static const struct {
     const char *name;
     uint32_t types;
 } type_classes[] = {
-    {"any", 0},
+    {"any", UINT32_MAX},
     {"float", 1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16},
     {"index", 1u << DT_I32 | 1u << DT_I64},
     {"plain", PLAIN_TYPES},
-    {"stored", ~(1u << DT_STRING)},
+    {"stored", STORED_TYPES},
 };
 
 /* The name of a class or of a type. */
@@ -93,6 +96,8 @@ static uint32_t parse_types(const char *word)
 static void set_types(struct op_param *operands, int n, const char *takes)
 {
     const char *word;
+    for (int i = 0; i < n; i++)
+        operands[i].types = STORED_TYPES;
     for (int i = 0; takes && (word = next_word(&takes)); i++) {
         if (i == n)
             bug("schemas/ops.def: TAKES has more words than the row has operands");

@@ -34,6 +34,48 @@ START_TEST(arena_strings)
 }
 END_TEST
 
+START_TEST(strings_have_numbers)
+{
+    struct arena *a = arena_new();
+    int64_t number[1000];
+    for (int i = 0; i < 1000; i++) {
+        const char *text = arena_printf(a, "text %d", i);
+        number[i] = string_number(text, strlen(text));
+    }
+    for (int i = 0; i < 1000; i++) {
+        const char *text = arena_printf(a, "text %d", i);
+        ck_assert_str_eq(string_text(number[i]), text);
+        ck_assert_int_eq(string_number(text, strlen(text)), number[i]);
+    }
+    ck_assert_int_eq(string_number("", 0), 0);
+    ck_assert_str_eq(string_text(0), "");
+    arena_free(a);
+}
+END_TEST
+
+/* Every code, and around each of them what is none. */
+START_TEST(strings_are_utf8)
+{
+    char text[8];
+    for (uint32_t c = 1; c < 0x120000; c++) {
+        memset(text, 0, sizeof text);
+        int n = string_put_char(c, text);
+        const char *at = text;
+        bool is_char = string_is_char(c);
+        ck_assert_int_eq(string_fault(text, (size_t)n) == NULL, is_char);
+        if (!is_char)
+            continue;
+        ck_assert_uint_eq(string_next_char(&at), c);
+        ck_assert_ptr_eq(at, text + n);
+        ck_assert_int_eq(string_fault(text, (size_t)n - 1) == NULL, n == 1);
+    }
+    ck_assert_str_eq(string_fault("a\0b", 3), "holds a NUL");
+    static const char *const bad[] = {"\xc0\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80", "\x80", "\xfe", "\xff", "\xc3(", "a\xed\xa0\x80"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_str_eq(string_fault(bad[i], strlen(bad[i])), "is not UTF-8");
+}
+END_TEST
+
 START_TEST(vec_grows)
 {
     struct arena *a = arena_new();
@@ -194,6 +236,8 @@ int main(void)
     TCase *t = unit_case(suite, "base", NULL, NULL);
     tcase_add_test(t, arena_blocks_are_zeroed_and_aligned);
     tcase_add_test(t, arena_strings);
+    tcase_add_test(t, strings_have_numbers);
+    tcase_add_test(t, strings_are_utf8);
     tcase_add_test(t, vec_grows);
     tcase_add_test(t, globs_rewrite_names);
     tcase_add_exit_test(t, array_overflow_fails, 1);

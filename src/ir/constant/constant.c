@@ -4,6 +4,7 @@
 #include "base/half.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static struct source constant_source(const struct constant *c)
@@ -106,7 +107,7 @@ bool constant_present(const struct constant *c)
 
 bool constant_is_weight(const struct constant *c)
 {
-    return (c->origin || c->source.path || c->made) && c->bytes >= WEIGHT_BYTES;
+    return c->dtype != DT_STRING && (c->origin || c->source.path || c->made) && c->bytes >= WEIGHT_BYTES;
 }
 
 int64_t constant_elements(const struct constant *c)
@@ -142,6 +143,7 @@ int64_t constant_int(struct constant *c, const char *name, int64_t i)
     case DT_I32: return (int32_t)bits;
     case DT_BOOL: return bits != 0;
     case DT_I64:
+    case DT_STRING:
     case DT_U2:
     case DT_U4:
     case DT_U8:
@@ -156,6 +158,8 @@ double constant_float(struct constant *c, const char *name, int64_t i)
 {
     uint64_t bits = element_bits(c, name, i);
     double d;
+    if (c->dtype == DT_STRING)
+        return NAN;
     switch (c->dtype) {
     case DT_F32: return (double)f32_from_bits((uint32_t)bits);
     case DT_BF16: return (double)bf16_to_f32((uint16_t)bits);

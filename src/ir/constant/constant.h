@@ -78,8 +78,9 @@ struct constant {
 const void *constant_data(struct constant *, const char *name);
 /* The same type, sizes and bytes. What was mapped to compare them is given back. */
 bool constant_equal(struct constant *, const char *name, struct constant *, const char *other_name);
-/* Element i of an integer or boolean constant. */
+/* Element i of an integer or boolean constant, or the number of a string. */
 int64_t constant_int(struct constant *, const char *name, int64_t i);
+/* Of strings: NaN. */
 double constant_float(struct constant *, const char *name, int64_t i);
 /* Gives memory back to the system when the bytes will hardly be read again. Invalidates what constant_data returned; it may be called
  * again. */

@@ -159,6 +159,14 @@ static void store_integer(struct parser *p, const struct constant *c, uint8_t *t
     memcpy(to, &bits, dtype_size(c->dtype));
 }
 
+static int64_t parse_string(struct parser *p)
+{
+    const char *text = lex_quoted(&p->lex), *fault = string_fault(text, strlen(text));
+    if (fault)
+        lex_fail(&p->lex, "a string %s", fault);
+    return string_number(text, strlen(text));
+}
+
 /* Grows with the text, not with what the type promises. */
 static void parse_list(struct parser *p, struct constant *c)
 {
@@ -169,7 +177,9 @@ static void parse_list(struct parser *p, struct constant *c)
         uint64_t element = 0;
         if (list.n)
             lex_expect(&p->lex, ",");
-        if (dtype_is_float(c->dtype))
+        if (c->dtype == DT_STRING)
+            element = (uint64_t)parse_string(p);
+        else if (dtype_is_float(c->dtype))
             store_float(p, c, (uint8_t *)&element);
         else
             store_integer(p, c, (uint8_t *)&element);
@@ -187,7 +197,9 @@ static void parse_list(struct parser *p, struct constant *c)
 
 static void parse_constant_bytes(struct parser *p, struct constant *c)
 {
-    if (lex_accept_word(&p->lex, "hex")) {
+    if (c->dtype == DT_STRING) {
+        parse_list(p, c);
+    } else if (lex_accept_word(&p->lex, "hex")) {
         int64_t bytes;
         c->data = lex_hex(&p->lex, &bytes);
         if (bytes != c->bytes)

@@ -149,7 +149,9 @@ static void put_list(struct graph_printer *p, struct constant *c, const char *na
     fputc('[', p->to);
     for (int64_t i = 0; i < n; i++) {
         fputs(i ? ", " : "", p->to);
-        if (c->dtype == DT_U64)
+        if (c->dtype == DT_STRING)
+            print_quoted(p, string_text(constant_int(c, name, i)));
+        else if (c->dtype == DT_U64)
             fprintf(p->to, "%" PRIu64, (uint64_t)constant_int(c, name, i));
         else if (c->dtype == DT_F64)
             put_double(p, constant_float(c, name, i));
@@ -167,7 +169,7 @@ static void print_bytes(struct graph_printer *p, struct constant *c, const char 
         fputs("file ", p->to);
         print_quoted(p, c->source.path);
         fprintf(p->to, " %" PRId64 " %" PRId64, c->source.offset, c->source.length);
-    } else if (constant_elements(c) <= INLINE_ELEMENTS && lists_exactly(c)) {
+    } else if (c->dtype == DT_STRING || (constant_elements(c) <= INLINE_ELEMENTS && lists_exactly(c))) {
         put_list(p, c, name);
     } else {
         fputs("hex ", p->to);

@@ -162,7 +162,7 @@ static void binary_run(struct kcall *call, const struct binary *op, const struct
     struct binary_call c = {&w, NULL, a, b, out, dtype_size(t), dtype_size(out->dtype)};
     if (b->dtype != t)
         fail("%s: operands must have one type, found %s and %s", kcall_where(call), dtype_name(t), dtype_name(b->dtype));
-    c.row = dtype_fits_f32(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t == DT_BOOL ? DT_U8 : (int)t];
+    c.row = dtype_fits_f32(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t == DT_BOOL ? DT_U8 : t == DT_STRING ? DT_I64 : (int)t];
     if (!c.row)
         kcall_bad_type(call, t);
     const struct tensor *in[2] = {a, b};

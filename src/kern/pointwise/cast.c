@@ -1,5 +1,5 @@
 /* cast: elements as another type, a stretch at a time through a type that holds both. */
-#include "kern/core/core.h"
+#include "kern/string/string.h"
 
 struct cast_call {
     enum dtype from, to;
@@ -70,6 +70,10 @@ void kern_Cast(struct kcall *call)
         kcall_bad_type(call, y->dtype);
     if (x->dtype == y->dtype)
         copy_dense(call->env, y->data, x->data, tensor_bytes(y));
+    else if (y->dtype == DT_STRING)
+        string_from_numbers(x, y);
+    else if (x->dtype == DT_STRING)
+        string_to_numbers(call, x, y);
     else
         kenv_parallel_for(call->env, tensor_elements(x), 4, cast_range, &c);
 }

@@ -67,6 +67,15 @@ static const char *const *copy_strings(struct arena *arena, const proto *p)
     return out;
 }
 
+static void check_strings(const struct import *im, const char *where, const proto *p)
+{
+    for (size_t i = 0; i < p->n_strings; i++) {
+        const char *fault = string_fault((const char *)p->strings[i].data, p->strings[i].len);
+        if (fault)
+            fail("%s: %s: attribute '%s': string %zu %s", im->path, where, p->name, i, fault);
+    }
+}
+
 static int count_of(const struct import *im, const char *where, const proto *p, size_t n)
 {
     if (n > 65536)
@@ -97,6 +106,7 @@ static void read_value(struct import *im, const char *where, const proto *p, str
         break;
     case ATTR_STRINGS:
         out->n = count_of(im, where, p, p->n_strings);
+        check_strings(im, where, p);
         out->strings = copy_strings(im->arena, p);
         break;
     case ATTR_TENSOR: read_tensor(im, where, p, out); break;

@@ -17,6 +17,14 @@ static struct constant *vector_constant(struct import *im, enum dtype dtype, int
     return c;
 }
 
+static struct constant *strings_constant(struct import *im, const char *where, int rank, size_t n, const ProtobufCBinaryData *text)
+{
+    int64_t *number = NEWN(im->tmp, int64_t, n + 1);
+    for (size_t i = 0; i < n; i++)
+        number[i] = tensor_string(&text[i], im->path, where, i);
+    return vector_constant(im, DT_STRING, rank, n, number);
+}
+
 static struct constant *read_constant(struct import *im, const char *where, const Onnx__AttributeProto *a)
 {
     const char *name = proto_text_or(a->name, "");
@@ -30,6 +38,10 @@ static struct constant *read_constant(struct import *im, const char *where, cons
         return vector_constant(im, DT_I64, 1, a->n_ints, a->ints);
     if (strcmp(name, "value_floats") == 0)
         return vector_constant(im, DT_F32, 1, a->n_floats, a->floats);
+    if (strcmp(name, "value_string") == 0)
+        return strings_constant(im, where, 0, 1, &a->s);
+    if (strcmp(name, "value_strings") == 0)
+        return strings_constant(im, where, 1, a->n_strings, a->strings);
     fail("%s: %s gives its value as '%s', which tpc does not handle", im->path, where, name);
 }
 

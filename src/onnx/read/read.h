@@ -93,6 +93,9 @@ enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *
 /* The little-endian bytes of an inline tensor, into out. */
 void tensor_content(const Onnx__TensorProto *, enum dtype, int64_t bytes, const char *path, const char *what, void *out);
 
+/* The number of string i of what is read. */
+int64_t tensor_string(const ProtobufCBinaryData *, const char *path, const char *what, size_t i);
+
 /* tensor_file.c: a tensor in a file of `most` bytes. */
 struct tensor tensor_of_proto(struct arena *, const Onnx__TensorProto *, const char *path, const char *label, size_t most);
 

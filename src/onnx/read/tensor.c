@@ -66,6 +66,7 @@ static struct typed typed_field(const Onnx__TensorProto *t, enum dtype dtype)
     case DT_F32: return (struct typed){"float_data", t->n_float_data, t->float_data};
     case DT_F64: return (struct typed){"double_data", t->n_double_data, t->double_data};
     case DT_I64: return (struct typed){"int64_data", t->n_int64_data, t->int64_data};
+    case DT_STRING: return (struct typed){"string_data", t->n_string_data, t->string_data};
     case DT_U32:
     case DT_U64: return (struct typed){"uint64_data", t->n_uint64_data, t->uint64_data};
     default: return (struct typed){"int32_data", t->n_int32_data, t->int32_data};
@@ -85,8 +86,24 @@ static void convert(enum dtype dtype, struct typed data, int64_t bytes, void *ou
     }
 }
 
+int64_t tensor_string(const ProtobufCBinaryData *from, const char *path, const char *what, size_t i)
+{
+    const char *text = (const char *)from->data, *fault = string_fault(text, from->len);
+    if (fault)
+        fail("%s: %s: string %zu %s", path, what, i, fault);
+    return string_number(text, from->len);
+}
+
+static void take_strings(const Onnx__TensorProto *t, const char *path, const char *what, int64_t *out)
+{
+    for (size_t i = 0; i < t->n_string_data; i++)
+        out[i] = tensor_string(&t->string_data[i], path, what, i);
+}
+
 void tensor_content(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes, const char *path, const char *what, void *out)
 {
+    if (t->has_raw_data && dtype == DT_STRING)
+        fail("%s: %s has raw data, expected strings in string_data", path, what);
     if (t->has_raw_data) {
         if ((int64_t)t->raw_data.len != bytes)
             fail("%s: %s has %zu bytes of raw data, its type and dimensions need %lld", path, what, t->raw_data.len, (long long)bytes);
@@ -98,7 +115,9 @@ void tensor_content(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes,
     int64_t elements = bytes / (int64_t)dtype_size(dtype);
     if ((int64_t)data.n != elements)
         fail("%s: %s has %zu elements in %s, its dimensions need %lld", path, what, data.n, data.field, (long long)elements);
-    if (elements)
+    if (dtype == DT_STRING)
+        take_strings(t, path, what, out);
+    else if (elements)
         convert(dtype, data, bytes, out);
 }
 
@@ -137,6 +156,8 @@ struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, 
         c->data = inline_data(im, t, c, what);
         return c;
     }
+    if (c->dtype == DT_STRING)
+        fail("%s: %s keeps its strings in another file, expected string_data", im->path, what);
     c->source = external_source(&im->external, t, what, c->bytes);
     c->digest = stated_digest(im, t, what);
     if (!c->bytes)

@@ -156,6 +156,17 @@ static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_wei
     stream_weight(&s->data, w, put_bytes, &out);
 }
 
+/* The same on every rank. */
+static void put_strings(struct save *s, Onnx__TensorProto *t, struct constant *c, const char *name)
+{
+    int64_t n = constant_elements(c);
+    t->string_data = NEWN(s->tmp, ProtobufCBinaryData, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        char *text = save_text(s, string_text(constant_int(c, name, i)));
+        t->string_data[t->n_string_data++] = (ProtobufCBinaryData){strlen(text), (uint8_t *)text};
+    }
+}
+
 int64_t onnx_data_offset(int64_t end, int64_t bytes)
 {
     int64_t align = bytes >= BIG_BYTES ? ALIGN_BIG : ALIGN_SMALL;
@@ -180,7 +191,7 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
 
 static bool stays_inline(const struct save *s, const struct value *value, int64_t bytes)
 {
-    if (!s->data.options->data_path || value->constant->bytes < WEIGHT_BYTES)
+    if (!s->data.options->data_path || value->constant->bytes < WEIGHT_BYTES || value->constant->dtype == DT_STRING)
         return true;
     return s->size[value->id] || (value->constant->dtype == DT_I64 && bytes < INLINE_INTS);
 }
@@ -191,7 +202,9 @@ static Onnx__TensorProto *save_constant(struct save *s, const struct value *valu
     t->name = save_text(s, name_of(s, value));
     save_dims(s, t, value, value->constant);
     struct saved_weight w = {.value = value, .bytes = tensor_length(t, (enum dtype)t->data_type, value->name)};
-    if (stays_inline(s, value, w.bytes))
+    if (value->constant->dtype == DT_STRING)
+        put_strings(s, t, value->constant, value->name);
+    else if (stays_inline(s, value, w.bytes))
         put_raw(s, t, &w);
     else
         put_external(s, t, &w);
@@ -202,6 +215,10 @@ static Onnx__TensorProto *save_attribute_tensor(struct save *s, struct constant 
 {
     Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
     save_dims(s, t, NULL, c);
+    if (c->dtype == DT_STRING) {
+        put_strings(s, t, c, name);
+        return t;
+    }
     uint8_t *out = arena_alloc(s->tmp, c->bytes ? (size_t)c->bytes : 1);
     if (c->bytes)
         memcpy(out, constant_data(c, name), (size_t)c->bytes);

@@ -40,8 +40,18 @@ static bool bool_parse(const char *text, uint8_t *to)
     return *to || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
 }
 
+static bool string_parse(const char *text, uint8_t *to)
+{
+    bool valid = !string_fault(text, strlen(text));
+    int64_t number = valid ? string_number(text, strlen(text)) : 0;
+    memcpy(to, &number, sizeof number);
+    return valid;
+}
+
 static bool element_parse(enum dtype dtype, const char *text, uint8_t *to)
 {
+    if (dtype == DT_STRING)
+        return string_parse(text, to);
     if (dtype == DT_BOOL)
         return bool_parse(text, to);
     return dtype_is_float(dtype) ? float_parse(dtype, text, to) : integer_parse(dtype, text, to);

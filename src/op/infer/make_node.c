@@ -77,9 +77,12 @@ static void check_types(const struct graph *g, const struct node *node)
     for (int i = 0; i < node->nin && node->op->nin; i++) {
         const struct op_param *operand = &node->op->in[i < node->op->nin ? i : node->op->nin - 1];
         enum dtype found = node->in[i] ? node->in[i]->type.dtype : DT_NONE;
-        if (operand->types && found != DT_NONE && !(found < 32 && operand->types >> found & 1))
-            fail("%s: operand '%s' is %s, expected %s", node_where(g, node), node->in[i]->name, dtype_name(found),
-                 types_text(g->arena, operand->types));
+        if (found == DT_NONE || (found < 32 && operand->types >> found & 1))
+            continue;
+        if (found == DT_STRING)
+            fail("%s: operand '%s' is %s, expected numbers or booleans", node_where(g, node), node->in[i]->name, dtype_name(found));
+        fail("%s: operand '%s' is %s, expected %s", node_where(g, node), node->in[i]->name, dtype_name(found),
+             types_text(g->arena, operand->types));
     }
 }
 

@@ -16,12 +16,20 @@ void infer_test(struct graph *g, struct node *node)
     op_result(g, node, 0, DT_BOOL, x->rank, x->dim);
 }
 
+static void refuse_small_text(const struct graph *g, const struct node *node, enum dtype from, enum dtype to)
+{
+    if ((from == DT_STRING && dtype_is_small(to)) || (to == DT_STRING && dtype_is_small(from)))
+        fail("%s: makes %s of %s, expected numbers of whole bytes, and no floats of 8 bits, beside strings", node_where(g, node),
+             dtype_name(to), dtype_name(from));
+}
+
 void infer_cast(struct graph *g, struct node *node)
 {
     const struct type *x = op_operand(g, node, 0);
     enum dtype to = (enum dtype)attr_int(node, "to");
     if (dtype_size(to) == 0)
         fail("%s: attribute 'to' is %lld, which is no element type that is handled", node_where(g, node), (long long)attr_int(node, "to"));
+    refuse_small_text(g, node, x->dtype, to);
     op_result(g, node, 0, to, x->rank, x->dim);
 }
 
@@ -30,7 +38,7 @@ void infer_bitcast(struct graph *g, struct node *node)
 {
     const struct type *x = op_operand(g, node, 0);
     enum dtype to = (enum dtype)attr_int(node, "to");
-    if (dtype_bits(to) == 0 || dtype_bits(to) != dtype_bits(x->dtype))
+    if (to == DT_STRING || dtype_bits(to) == 0 || dtype_bits(to) != dtype_bits(x->dtype))
         fail("%s: attribute 'to' is %lld, expected a type with elements as large as those of %s", node_where(g, node),
              (long long)attr_int(node, "to"), dtype_name(x->dtype));
     op_result(g, node, 0, to, x->rank, x->dim);
@@ -87,6 +95,7 @@ void infer_prelu(struct graph *g, struct node *node)
 void infer_castlike(struct graph *g, struct node *node)
 {
     const struct type *x = op_operand(g, node, 0);
+    refuse_small_text(g, node, x->dtype, op_operand(g, node, 1)->dtype);
     op_result(g, node, 0, op_operand(g, node, 1)->dtype, x->rank, x->dim);
 }
 

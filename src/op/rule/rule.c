@@ -256,9 +256,18 @@ static bool check_operand(struct graph *g, const struct node *node, const struct
     return true;
 }
 
+static bool any_strings(int n, struct value *const *v)
+{
+    for (int i = 0; i < n; i++)
+        if (v[i] && v[i]->type.dtype == DT_STRING)
+            return true;
+    return false;
+}
+
+/* The numbers of strings are those of one process, so strings are on all ranks, and so is what reads or makes them. */
 struct rule *rule_of(struct graph *g, const struct node *node)
 {
-    if (!node->op || !node->op->rule || !op_resolved(node))
+    if (!node->op || !node->op->rule || !op_resolved(node) || any_strings(node->nin, node->in) || any_strings(node->nout, node->out))
         return NULL;
     struct rule *r = node->op->rule(g, node);
     if (!r)

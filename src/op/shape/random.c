@@ -7,7 +7,7 @@ static enum dtype drawn_type(struct graph *g, const struct node *node)
 {
     enum dtype t = attr_is_set(node, "dtype") && attr_int(node, "dtype") ? (enum dtype)attr_int(node, "dtype")
                                                                          : op_operand(g, node, 0)->dtype;
-    if (!dtype_size(t))
+    if (!dtype_size(t) || t == DT_STRING)
         fail("%s: attribute 'dtype' is %lld, which is no element type that is handled", node_where(g, node),
              (long long)attr_int(node, "dtype"));
     return t;

@@ -240,6 +240,8 @@ void infer_constantofshape(struct graph *g, struct node *node)
 {
     const struct constant *c = node_attr(node, "value")->tensor;
     enum dtype dtype = c ? c->dtype : DT_F32;
+    if (dtype == DT_STRING)
+        fail("%s: its value is a string, expected a number or a boolean", node_where(g, node));
     if (node->nin == 0 || !node->in[0]) {
         struct type recorded = node->out[0]->type;
         op_result(g, node, 0, dtype, recorded.rank, recorded.dim);

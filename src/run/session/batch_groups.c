@@ -47,6 +47,8 @@ static void unpack_rows(struct arena *a, struct tensor *whole, int dim, const st
 
 struct tensor batch_gather(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
 {
+    if (own->dtype == DT_STRING)
+        fail("'%s' holds strings, which groups can't put together: run one group", name);
     const struct tensor *all = comm_gather(across, a, name, own, sizeof *own);
     struct tensor whole = alloc_rows(a, &all[0], dim, total), packed = alloc_rows(a, &all[0], dim, total);
     int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&whole) / total : 0, at = 0;

@@ -12,7 +12,7 @@ struct shard_summary {
 
 static const struct shard_summary *gather_summaries(struct session *s, struct arena *a, const struct formal *f, const struct tensor *own)
 {
-    struct shard_summary mine = {.digest = f->place.kind == PLACE_R ? digest_bytes(own->data, tensor_bytes(own)) : 0};
+    struct shard_summary mine = {.digest = f->place.kind == PLACE_R ? tensor_digest(a, own) : 0};
     memcpy(mine.dim, own->dim, sizeof own->dim);
     return comm_gather(s->comm, a, f->name, &mine, sizeof mine);
 }
