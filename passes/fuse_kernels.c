@@ -61,6 +61,7 @@ void pass_fuse_kernels(struct compile *c)
     if (c->fast)
         fast_products(c->graph);
     if (!c->deterministic) {
+        fuse_integers(c->graph);
         fuse_attention_gradients(c->graph);
         count(c, &text, fuse_attention(c->graph), "attentions fused");
         fuse_in_place(c->graph);

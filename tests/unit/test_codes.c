@@ -203,7 +203,7 @@ struct form {
     struct kenv *env;
     struct node *node;
     int nin;
-    struct tensor in[4], out;
+    struct tensor in[6], out;
 };
 
 static struct tensor *operand(struct form *f, enum dtype dtype, int rank, const int64_t *dim)
@@ -225,7 +225,7 @@ static struct form form_new(const char *domain, const char *op)
     struct form f = {.arena = arena_new(), .env = kenv_new(2, false)};
     f.graph = graph_new(f.arena, alg_new(f.arena), "test");
     struct value *v = graph_value(f.graph, "v", &(struct type){.dtype = DT_F32});
-    f.node = graph_node(f.graph, op_find(domain, op), op, 4, (struct value *[]){v, v, v, v}, 1);
+    f.node = graph_node(f.graph, op_find(domain, op), op, 6, (struct value *[]){v, v, v, v, v, v}, 1);
     return f;
 }
 
@@ -239,7 +239,7 @@ static float *form_run(const struct form *f, void **cache)
                          .in = f->in,
                          .out = &out,
                          .env = f->env,
-                         .in_constant = (bool[]){false, true, true, true},
+                         .in_constant = (bool[]){false, true, true, true, true, true},
                          .cache = cache};
     out.data = arena_alloc(f->arena, tensor_bytes(&out) + 1);
     f->node->op->kernel(&call);
@@ -311,6 +311,114 @@ START_TEST(quant_matmul_reads_its_weight)
 }
 END_TEST
 
+/* ---- integers ------------------------------------------------------------------------------------------------------------------------ */
+
+static int64_t number(const struct tensor *t, int64_t i)
+{
+    uint8_t x = ((const uint8_t *)t->data)[i];
+    return t->dtype == DT_I8 ? (int8_t)x : x;
+}
+
+static int64_t zero_of(const struct tensor *t, int64_t i)
+{
+    return t->rank < 0 ? 0 : number(t, i % tensor_elements(t));
+}
+
+/* Operand i: A [m, k], B [k, n] ([n, k] when transposed), and their zero points. */
+static int32_t exact_integer(const struct form *f, bool transposed, int64_t i, int64_t j)
+{
+    const struct tensor *a = &f->in[0], *b = &f->in[1];
+    int64_t k = a->dim[1], sum = 0;
+    for (int64_t l = 0; l < k; l++)
+        sum += (number(a, i * k + l) - zero_of(&f->in[2], i)) *
+            (number(b, transposed ? j * k + l : l * b->dim[1] + j) - zero_of(&f->in[3], j));
+    return (int32_t)sum;
+}
+
+static void zero_points(struct form *f, enum dtype dtype, int64_t n)
+{
+    static const int64_t one = 1;
+    uint32_t form = draw(3);
+    if (form == 2) {
+        f->node->in[f->nin] = NULL;
+        f->in[f->nin++] = (struct tensor){.rank = -1};
+    } else
+        operand(f, dtype, 1, form ? &n : &one);
+}
+
+static void check_integers(struct form *f, bool transposed, bool scaled, void **cache)
+{
+    const void *y = form_run(f, cache);
+    for (int64_t i = 0; i < f->out.dim[0]; i++)
+        for (int64_t j = 0; j < f->out.dim[1]; j++) {
+            int64_t at = i * f->out.dim[1] + j;
+            int32_t want = exact_integer(f, transposed, i, j);
+            if (scaled) {
+                const float *scale = f->in[4].data, *bias = f->in[5].data;
+                float product = (float)want * scale[j % tensor_elements(&f->in[4])], real = product + bias[j];
+                ck_assert_mem_eq((const float *)y + at, &real, sizeof real);
+            } else
+                ck_assert_int_eq(((const int32_t *)y)[at], want);
+        }
+}
+
+/* Any signs and zero points, a matrix that is packed once or at every call. */
+START_TEST(integers_are_exact)
+{
+    state = (uint32_t)_i + 300;
+    for (int i = 0; i < 30; i++) {
+        bool scaled = draw(2), transposed = scaled && draw(2);
+        struct form f = form_new(scaled ? "tpc" : "", scaled ? "IntegerMatMul" : "MatMulInteger");
+        enum dtype type[2] = {draw(2) ? DT_I8 : DT_U8, draw(2) ? DT_I8 : DT_U8};
+        int64_t m = 1 + draw(15), n = 1 + draw(80), k = draw(300);
+        void *cache = NULL;
+        operand(&f, type[0], 2, (int64_t[]){m, k});
+        operand(&f, type[1], 2, (int64_t[]){transposed ? n : k, transposed ? k : n});
+        zero_points(&f, type[0], m);
+        zero_points(&f, type[1], n);
+        f.out = (struct tensor){.dtype = scaled ? DT_F32 : DT_I32, .rank = 2, .dim = {m, n}};
+        if (scaled) {
+            operand(&f, DT_F32, 1, draw(2) ? &n : (int64_t[]){1});
+            operand(&f, DT_F32, 1, &n);
+            attr_set_int(f.node, "transposed", transposed);
+        }
+        check_integers(&f, transposed, scaled, NULL);
+        check_integers(&f, transposed, scaled, &cache);
+        ck_assert_ptr_nonnull(cache);
+        kenv_free(f.env);
+        arena_free(f.arena);
+    }
+}
+END_TEST
+
+/* Sums of all numbers, by every kernel: beyond 2^31, too. */
+START_TEST(every_kernel_sums_integers)
+{
+    struct kenv *env = kenv_new(1, false);
+    struct arena *a = arena_new();
+    int64_t k = 70000, padded = (k + 31) / 32 * 32;
+    struct sample s = {.n = 3, .k = k, .bits = 8, .codes = arena_alloc(a, (size_t)(3 * k))};
+    struct codes_source from = {
+        .n = 3, .k = k, .block = padded, .bits = 8, .zero = 1, .integers = true, .from = &s, .read_codes = sample_codes};
+    memset(s.codes, 255, (size_t)(3 * k));
+    const struct codes *w = codes_pack(&(struct kcall){.env = env}, &from);
+    struct codes_rows rows = {.rows = 1, .padded = padded, .steps = 1, .digit = arena_alloc(a, (size_t)padded * CODES_ROWS)};
+    memset(rows.digit, 127, (size_t)padded * CODES_ROWS);
+    for (const struct codes_kernel *kernel = codes_kernels; kernel == codes_kernels || strcmp(kernel[-1].name, "plain") != 0; kernel++) {
+        int32_t sums[CODES_ROWS * CODES_WIDTH];
+        if (!kernel->runs())
+            continue;
+        kernel->whole(w, 0, &rows, 0, CODES_ROWS, sums);
+        for (int i = 0; i < CODES_ROWS; i++)
+            for (int j = 0; j < CODES_WIDTH; j++)
+                ck_assert_int_eq(sums[i * CODES_WIDTH + j], j < 3 ? (int32_t)(255 * 127 * k) : 0);
+    }
+    ck_assert_int_eq(w->sums[2], 254 * k);
+    arena_free(a);
+    kenv_free(env);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("codes");
@@ -320,5 +428,7 @@ int main(void)
     tcase_add_test(t, special_numbers);
     tcase_add_loop_test(t, matmul_nbits_reads_its_weight, 0, 4);
     tcase_add_loop_test(t, quant_matmul_reads_its_weight, 0, 4);
+    tcase_add_loop_test(t, integers_are_exact, 0, 4);
+    tcase_add_test(t, every_kernel_sums_integers);
     return unit_run(suite);
 }

@@ -17,6 +17,7 @@ struct packing {
     const struct codes_source *from;
     char *weight;
     uint8_t *zeros;
+    int32_t *sums;
     char *scratch; /* per thread: a column's codes, scales and zero points */
     size_t scratch_each;
 };
@@ -35,6 +36,14 @@ static void place_codes(const struct codes *w, const uint8_t *codes, int j, char
     }
 }
 
+static int32_t column_sum(const struct codes *w, const uint8_t *codes, int zero)
+{
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < w->k; i++)
+        sum += (uint32_t)(codes[i] - zero);
+    return (int32_t)sum;
+}
+
 static void pack_column(const struct packing *p, int64_t column, char *room)
 {
     const struct codes *w = p->w;
@@ -43,9 +52,13 @@ static void pack_column(const struct packing *p, int64_t column, char *room)
     uint8_t *zeros = (uint8_t *)(scales + w->blocks), *codes = zeros + w->blocks;
     memset(codes, 0, (size_t)(w->blocks * w->block));
     p->from->read_codes(p->from->from, column, codes);
-    p->from->read_scales(p->from->from, column, scales);
+    memset(scales, 0, (size_t)w->blocks * sizeof *scales);
+    if (!p->sums)
+        p->from->read_scales(p->from->from, column, scales);
     if (p->zeros)
         p->from->read_zeros(p->from->from, column, zeros);
+    if (p->sums)
+        p->sums[column] = column_sum(w, codes, p->zeros ? *zeros : w->zero);
     for (int64_t b = 0; b < w->blocks; b++) {
         char *block = p->weight + (size_t)(tile * w->blocks + b) * w->block_bytes;
         memcpy(block + (size_t)j * sizeof *scales, scales + b, sizeof *scales);
@@ -70,23 +83,54 @@ static void pack_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-const struct codes *codes_pack(struct kcall *call, const struct codes_source *from)
+static struct codes codes_sizes(const struct kcall *call, const struct codes_source *from)
 {
-    struct codes *w = kenv_keep(call->env, sizeof *w);
-    int64_t tiles = (from->n + CODES_WIDTH - 1) / CODES_WIDTH, step = from->block % CODES_STEP ? 16 : CODES_STEP;
+    int64_t step = from->block % CODES_STEP ? 16 : CODES_STEP;
+    struct codes w = {.n = from->n, .k = from->k, .block = from->block, .step = step, .bits = from->bits, .zero = from->zero};
     require(from->block % step == 0);
-    *w = (struct codes){.n = from->n, .k = from->k, .block = from->block, .step = step, .bits = from->bits, .zero = from->zero};
-    w->blocks = (w->k + w->block - 1) / w->block;
-    w->block_bytes = SCALES + kcall_bytes(call, w->block * w->bits, CODES_WIDTH / 8);
+    w.blocks = from->integers ? 1 : (w.k + w.block - 1) / w.block;
+    require(w.blocks * w.block >= w.k);
+    w.block_bytes = SCALES + kcall_bytes(call, w.block * w.bits, CODES_WIDTH / 8);
+    return w;
+}
+
+/* take: where room comes from. */
+static void pack(struct kcall *call, const struct codes_source *from, struct codes *w, void *take(struct kenv *, size_t))
+{
+    int64_t tiles = (w->n + CODES_WIDTH - 1) / CODES_WIDTH;
     struct packing p = {.w = w, .from = from};
-    p.weight = kenv_weights(call->env, kcall_bytes(call, tiles * w->blocks, w->block_bytes));
-    p.zeros = from->zeros ? kenv_weights(call->env, kcall_bytes(call, tiles * w->blocks, CODES_WIDTH)) : NULL;
+    size_t weight = kcall_bytes(call, tiles * w->blocks, w->block_bytes), zeros = kcall_bytes(call, tiles * w->blocks, CODES_WIDTH),
+           sums = kcall_bytes(call, tiles, CODES_WIDTH * sizeof *p.sums);
+    zeros = from->zeros ? zeros : 0;
+    p.weight = take(call->env, weight + zeros + (from->integers ? sums : 0));
+    p.zeros = from->zeros ? (uint8_t *)p.weight + weight : NULL;
+    p.sums = from->integers ? (int32_t *)(void *)(p.weight + weight + zeros) : NULL;
     p.scratch_each = kcall_bytes(call, w->blocks, sizeof(float) + 1) + kcall_bytes(call, w->blocks, (size_t)w->block) + 64;
     p.scratch_each &= ~(size_t)63;
     p.scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env), p.scratch_each));
     w->weight = p.weight;
     w->zeros = p.zeros;
+    w->sums = p.sums;
     kenv_parallel_for(call->env, tiles, CODES_WIDTH * w->k, pack_range, &p);
+}
+
+const struct codes *codes_pack(struct kcall *call, const struct codes_source *from)
+{
+    struct codes *w = kenv_keep(call->env, sizeof *w);
+    *w = codes_sizes(call, from);
+    pack(call, from, w, kenv_weights);
+    return w;
+}
+
+static void *room_of_call(struct kenv *env, size_t bytes)
+{
+    return kenv_room(env, ROOM_PANELS, bytes);
+}
+
+struct codes codes_pack_once(struct kcall *call, const struct codes_source *from)
+{
+    struct codes w = codes_sizes(call, from);
+    pack(call, from, &w, room_of_call);
     return w;
 }
 

@@ -31,14 +31,14 @@ static bool runs_everywhere(void)
     return true;
 }
 
-/* sum[column] += the dots of a step of one row. */
-static SIMD void plain_step(const struct codes *w, const uint8_t *codes, const int8_t *digit, int32_t *sum)
+/* sum[column] += the dots of n numbers of one row, modulo 2^32. */
+static SIMD void plain_numbers(const struct codes *w, int64_t n, const uint8_t *codes, const int8_t *digit, uint32_t *sum)
 {
     int per = 32 / w->bits, mask = (1 << w->bits) - 1;
-    for (int64_t k = 0; k < w->step; k++) {
+    for (int64_t k = 0; k < n; k++) {
         const uint8_t *word = codes + k / per * CODES_WIDTH * 4 + k % 4;
         int shift = (int)(k % per / 4) * w->bits, d = digit[k / 4 * CODES_ROWS * 4 + k % 4];
-        LOOP for (int j = 0; j < CODES_WIDTH; j++) sum[j] += (word[4 * j] >> shift & mask) * d;
+        LOOP for (int j = 0; j < CODES_WIDTH; j++) sum[j] += (uint32_t)((word[4 * j] >> shift & mask) * d);
     }
 }
 
@@ -48,14 +48,16 @@ static void plain_row(const struct codes *w, int64_t tile, const struct codes_ro
     for (int64_t p = 0; p < a->steps; p++) {
         int64_t b = p * w->step / w->block, inside = p * w->step % w->block, at = (group * a->steps + p) * CODES_ROWS;
         const char *block = w->weight + (size_t)(tile * w->blocks + b) * w->block_bytes;
-        int32_t start = a->start[at + row], sum[CODES_WIDTH];
+        int32_t start = a->start[at + row];
+        uint32_t sum[CODES_WIDTH];
         float scale[CODES_WIDTH];
         for (int j = 0; j < CODES_WIDTH; j++)
-            sum[j] = w->zeros ? start * w->zeros[(tile * w->blocks + b) * CODES_WIDTH + j] : start;
-        plain_step(w, (const uint8_t *)block + SCALES + inside * w->bits * (CODES_WIDTH / 8), a->digit + at * w->step + row * 4, sum);
+            sum[j] = (uint32_t)(w->zeros ? start * w->zeros[(tile * w->blocks + b) * CODES_WIDTH + j] : start);
+        plain_numbers(w, w->step, (const uint8_t *)block + SCALES + inside * w->bits * (CODES_WIDTH / 8), a->digit + at * w->step + row * 4,
+                      sum);
         memcpy(scale, block, sizeof scale);
         for (int j = 0; j < CODES_WIDTH; j++)
-            sums[j] += (float)sum[j] * (scale[j] * a->scale[at + row]);
+            sums[j] += (float)(int32_t)sum[j] * (scale[j] * a->scale[at + row]);
     }
 }
 
@@ -63,6 +65,16 @@ static void plain_dot(const struct codes *w, int64_t tile, const struct codes_ro
 {
     for (int r = 0; r < rows; r++)
         plain_row(w, tile, a, group, r, sums + r * CODES_WIDTH);
+}
+
+static void plain_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums)
+{
+    for (int r = 0; r < rows; r++) {
+        uint32_t sum[CODES_WIDTH] = {0};
+        const char *block = w->weight + (size_t)tile * w->block_bytes;
+        plain_numbers(w, w->block, (const uint8_t *)block + SCALES, a->digit + group * a->padded * CODES_ROWS + r * 4, sum);
+        memcpy(sums + r * CODES_WIDTH, sum, sizeof sum);
+    }
 }
 
 #if X86
@@ -139,6 +151,16 @@ INLINE void ask_for(const char *codes, int bits)
     UNROLL for (int i = 0; i < UNIT * bits / 8 * CODES_WIDTH; i += 64) __builtin_prefetch(codes + AHEAD + i);
 }
 
+/* units of UNIT numbers; codes and digit move behind them. */
+INLINE VNNI void vnni_units(int bits, int rows, int64_t units, const char **codes, const int8_t **digit, __m512i (*sum)[HALVES])
+{
+    for (int64_t i = 0; i < units; i++, *codes += UNIT * bits / 8 * CODES_WIDTH, *digit += UNIT * CODES_ROWS) {
+        if (rows <= FEW_ROWS)
+            ask_for(*codes, bits);
+        vnni_unit(bits, rows, *codes, *digit, sum);
+    }
+}
+
 INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, float *sums)
 {
     __m512 total[CODES_ROWS][HALVES];
@@ -154,17 +176,30 @@ INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t ti
         for (int64_t p = 0; p < each; p++, scale += CODES_ROWS, start += CODES_ROWS) {
             __m512i sum[CODES_ROWS][HALVES];
             vnni_start(rows, zeros, start, sum);
-            for (int64_t i = 0; i < units; i++, codes += UNIT * bits / 8 * CODES_WIDTH, digit += UNIT * CODES_ROWS) {
-                if (rows <= FEW_ROWS)
-                    ask_for(codes, bits);
-                vnni_unit(bits, rows, codes, digit, sum);
-            }
+            vnni_units(bits, rows, units, &codes, &digit, sum);
             vnni_scale(rows, block, scale, sum, total);
         }
         zeros = zeros ? zeros + CODES_WIDTH : NULL;
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
         _mm512_storeu_ps(sums + r * CODES_WIDTH + h * WORDS / 4, total[r][h]);
+}
+
+INLINE VNNI void vnni_integers(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group,
+                               int32_t *sums)
+{
+    __m512i sum[CODES_ROWS][HALVES];
+    const char *codes = w->weight + (size_t)tile * w->block_bytes + SCALES;
+    const int8_t *digit = a->digit + group * a->padded * CODES_ROWS;
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++) sum[r][h] = _mm512_setzero_si512();
+    vnni_units(bits, rows, w->block / UNIT, &codes, &digit, sum);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
+        _mm512_storeu_si512(sums + r * CODES_WIDTH + h * WORDS / 4, sum[r][h]);
+}
+
+static VNNI void vnni_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums)
+{
+    CASES(vnni_integers, rows)
 }
 
 static VNNI void vnni_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums)
@@ -211,6 +246,12 @@ INLINE AVX2 void avx2_unit(int bits, int rows, const char *codes, const int8_t *
     }
 }
 
+INLINE AVX2 void avx2_numbers(int bits, int rows, int64_t n, const char *codes, const int8_t *digit, __m256i (*sum)[PAIR])
+{
+    for (int64_t i = 0; i < n; i += UNIT)
+        avx2_unit(bits, rows, codes + i * bits / 8 * CODES_WIDTH, digit + i * CODES_ROWS, sum);
+}
+
 /* A step of PART columns. */
 INLINE AVX2 void avx2_step(int bits, int rows, const struct codes *w, const char *codes, const int8_t *digit, const int32_t *start,
                            const uint8_t *zeros, __m256i (*sum)[PAIR])
@@ -222,8 +263,7 @@ INLINE AVX2 void avx2_step(int bits, int rows, const struct codes *w, const char
             sum[r][h] = _mm256_mullo_epi32(sum[r][h],
                                            _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(zeros + 8 * h))));
     }
-    for (int64_t i = 0; i < w->step; i += UNIT)
-        avx2_unit(bits, rows, codes + i * bits / 8 * CODES_WIDTH, digit + i * CODES_ROWS, sum);
+    avx2_numbers(bits, rows, w->step, codes, digit, sum);
 }
 
 /* Columns part..part + PART of a tile. */
@@ -255,6 +295,24 @@ INLINE AVX2 void avx2_rows(int bits, int rows, const struct codes *w, int64_t ti
         avx2_part(bits, rows, w, tile, a, group, part, sums);
 }
 
+INLINE AVX2 void avx2_integers(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group,
+                               int32_t *sums)
+{
+    for (int part = 0; part < CODES_WIDTH; part += PART) {
+        __m256i sum[CODES_ROWS][PAIR];
+        const char *codes = w->weight + (size_t)tile * w->block_bytes + SCALES + part * 4;
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++) sum[r][h] = _mm256_setzero_si256();
+        avx2_numbers(bits, rows, w->block, codes, a->digit + group * a->padded * CODES_ROWS, sum);
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
+            _mm256_storeu_si256((__m256i *)(void *)(sums + r * CODES_WIDTH + part + 8 * h), sum[r][h]);
+    }
+}
+
+static AVX2 void avx2_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums)
+{
+    CASES(avx2_integers, rows)
+}
+
 static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums)
 {
     CASES(avx2_rows, rows)
@@ -263,10 +321,10 @@ static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct code
 
 const struct codes_kernel codes_kernels[] = {
 #if X86
-    {"avx512_vnni", has_vnni, vnni_dot},
-    {"avx2", has_avx2, avx2_dot},
+    {"avx512_vnni", has_vnni, vnni_dot, vnni_whole},
+    {"avx2", has_avx2, avx2_dot, avx2_whole},
 #endif
-    {"plain", runs_everywhere, plain_dot},
+    {"plain", runs_everywhere, plain_dot, plain_whole},
 };
 
 const struct codes_kernel *codes_best(void)

@@ -79,21 +79,40 @@ struct codes {
     size_t block_bytes;
     const char *weight;
     const uint8_t *zeros; /* [n / CODES_WIDTH][blocks][CODES_WIDTH] */
+    const int32_t *sums;  /* of each column, less its zero point: for codes_integers */
 };
 /* Where a weight comes from. Column j: k codes, below 2^bits; a scale and a zero point per block. */
 struct codes_source {
     int64_t n, k, block;
     int bits, zero;
-    bool zeros; /* read_zeros is called */
+    bool zeros;    /* read_zeros is called */
+    bool integers; /* for codes_integers: one block, and read_scales is not called */
     const void *from;
     void (*read_codes)(const void *from, int64_t j, uint8_t *codes);
     void (*read_scales)(const void *from, int64_t j, float *scales);
     void (*read_zeros)(const void *from, int64_t j, uint8_t *zeros);
 };
 const struct codes *codes_pack(struct kcall *, const struct codes_source *);
+/* For this call only. Uses ROOM_PANELS. */
+struct codes codes_pack_once(struct kcall *, const struct codes_source *);
 /* c[m, n] = a[m, k] w. a is rounded, by steps, to `digits` digits of 8 bits: of 1, 2 and 3 digits the last one is about 2^-7, 2^-13 and
  * 2^-20 of the step's greatest number. Sums of a step are exact. Uses ROOM_B. */
 void codes_product(struct kcall *, const struct codes *, int64_t m, int digits, const float *a, float *c);
+/* Rows of integers of 8 bits. */
+struct codes_integers {
+    int64_t m;
+    bool is_signed;
+    const uint8_t *a, *zero; /* zero: of row i number i % zeros; NULL: none */
+    int64_t zeros;
+};
+struct codes_result {
+    int32_t *whole;
+    float *real; /* whole NULL: sum * scale[j * step] + bias[j] */
+    const float *scale, *bias;
+    int64_t step;
+};
+/* [m, n] sums of (a - its zero point) (w - its zero point), exactly, modulo 2^32. Uses ROOM_B. */
+void codes_sums(struct kcall *, const struct codes *, const struct codes_integers *, const struct codes_result *);
 /* Whether three digits are faster here than float32. */
 bool codes_fast(void);
 
@@ -112,6 +131,8 @@ struct codes_kernel {
     const char *name;
     bool (*runs)(void);
     void (*dot)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, float *sums);
+    /* Of all numbers of a weight of one block, as they are. */
+    void (*whole)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, int32_t *sums);
 };
 extern const struct codes_kernel codes_kernels[]; /* the fastest first; the last one runs everywhere */
 const struct codes_kernel *codes_best(void);

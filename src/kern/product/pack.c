@@ -12,7 +12,9 @@ static const struct packer {
 } packers[] = {{kern_MatMul, matmul_packs, matmul_pack, 1 << 1},
                {kern_Gemm, matmul_packs, matmul_pack, 1 << 1},
                {kern_MatMulNBits, nbits_packs, nbits_pack, 1 << 1 | 1 << 2 | 1 << 3},
-               {kern_QuantMatMul, scaled_packs, scaled_pack, 1 << 1 | 1 << 2 | 1 << 3}};
+               {kern_QuantMatMul, scaled_packs, scaled_pack, 1 << 1 | 1 << 2 | 1 << 3},
+               {kern_MatMulInteger, integer_packs, integer_pack, 1 << 1 | 1 << 3},
+               {kern_IntegerMatMul, integer_packs, integer_pack, 1 << 1 | 1 << 3}};
 
 static const struct packer *packer_of(const struct kcall *call)
 {

@@ -27,6 +27,16 @@ bool nbits_codes_allowed(const struct kcall *);
 
 /* ---- scaled_codes.c: the matrix of a QuantMatMul as codes; as above ---- */
 const struct codes *scaled_codes(struct kcall *);
+struct scaled_weight {
+    const struct tensor *x, *scale, *zero; /* scale NULL: only the integers; zero NULL: none */
+    int64_t n, k, block, blocks;           /* block: whole steps; of k where a column has one scale */
+    int bits, bias;                        /* bias: makes numbers unsigned */
+    bool transposed, one;                  /* x is [n, k]; one scale and zero point for all */
+};
+/* block 0: none. */
+struct scaled_weight scaled_weight(const struct tensor *x, bool transposed, int64_t block, const struct tensor *scale,
+                                   const struct tensor *zero);
+struct codes_source scaled_source(const struct scaled_weight *);
 
 /* ---- pack.c packs by these: whether a kernel keeps its weight packed, and under which key; false: it will read the weight itself ---- */
 bool matmul_packs(const struct kcall *, struct packed_key *);
@@ -35,6 +45,8 @@ bool nbits_packs(const struct kcall *, struct packed_key *);
 bool nbits_pack(struct kcall *, const struct packed_key *);
 bool scaled_packs(const struct kcall *, struct packed_key *);
 bool scaled_pack(struct kcall *, const struct packed_key *);
+bool integer_packs(const struct kcall *, struct packed_key *);
+bool integer_pack(struct kcall *, const struct packed_key *);
 
 /* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage --------------------------------------------------------
  */

@@ -1,8 +1,5 @@
-/* quantize: between real numbers and integers with scales, and products of integers.
- *
- * Rounding is to nearest even, then the zero point is added, then the result saturates. A product of 8-bit integers less their zero
- * points has a magnitude below 2^16, so float32 sums 256 of them exactly: MatMulInteger is float32 products of that depth, added up as
- * 32-bit integers. */
+/* quantize: between real numbers and integers with scales. Rounding is to nearest even, then the zero point is added, then the result
+ * saturates. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -70,9 +67,19 @@ static SIMD void round_to(float *x, const float *scale, const float *zero, int64
     }
 }
 
+/* Whole numbers that the type has. */
+static SIMD void store_bytes(const float *x, int64_t n, uint8_t *to)
+{
+    LOOP for (int64_t i = 0; i < n; i++) to[i] = (uint8_t)(int32_t)x[i];
+}
+
 static void store_integers(enum dtype t, const float *x, int64_t n, void *to)
 {
     double wide[CHUNK];
+    if (dtype_size(t) == 1) {
+        store_bytes(x, n, to);
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
         wide[i] = (double)x[i];
     convert_from_f64(t, wide, n, to);
@@ -147,95 +154,11 @@ void kern_DynamicQuantizeLinear(struct kcall *call)
     float step = (found.hi - found.lo) / 255, offset;
     step = step > 0 ? step : 1;
     offset = rintf(-found.lo / step);
-    struct quantize_call e = {{.inner = tensor_elements(&x), .one = true, .scale = &step, .zero = &offset}, all, &x, y, true};
-    if (e.s.inner > 0)
-        encode_range(&e, 0, 0, 1);
+    struct quantize_call e = {{.inner = x.rank ? x.dim[x.rank - 1] : 1, .one = true, .scale = &step, .zero = &offset}, all, &x, y, true};
+    if (tensor_elements(&x) > 0)
+        kenv_parallel_for(call->env, tensor_elements(&x) / e.s.inner, 8 * e.s.inner, encode_range, &e);
     if (scale)
         memcpy(scale->data, &step, sizeof step);
     if (zero)
         *(uint8_t *)zero->data = (uint8_t)offset;
-}
-
-/* ---- MatMulInteger
- * ------------------------------------------------------------------------------------------------------------------------ */
-
-enum { DEPTH = 256, WIDTH = 128 }; /* of a panel of B; DEPTH products of 8-bit numbers are exact in float32 */
-
-struct integers {
-    struct kenv *env;
-    int64_t m, n, k;
-    const float *a;
-    const struct tensor *b, *b_zero;
-    int32_t *y;
-    float *room; /* per thread: a panel, and its products */
-};
-
-static float zero_point(const struct tensor *t, int64_t i)
-{
-    float zero = 0;
-    if (t)
-        dequant_load(t, tensor_elements(t) == 1 ? 0 : i, 1, &zero);
-    return zero;
-}
-
-static void b_panel(const struct integers *p, int64_t l, int64_t depth, int64_t from, int64_t count, float *panel)
-{
-    float zero[WIDTH];
-    for (int64_t j = 0; j < count; j++)
-        zero[j] = zero_point(p->b_zero, from + j);
-    for (int64_t i = 0; i < depth; i++, panel += WIDTH) {
-        dequant_load(p->b, (l + i) * p->n + from, count, panel);
-        for (int64_t j = 0; j < count; j++)
-            panel[j] -= zero[j];
-    }
-}
-
-static void add_products(const struct integers *p, int64_t from, int64_t count, const float *sum, bool first)
-{
-    for (int64_t i = 0; i < p->m; i++)
-        for (int64_t j = 0; j < count; j++) {
-            int32_t *y = p->y + i * p->n + from + j;
-            uint32_t before = first ? 0 : (uint32_t)*y, more = (uint32_t)(int32_t)sum[i * WIDTH + j];
-            *y = (int32_t)(before + more);
-        }
-}
-
-/* Panels lo..hi of WIDTH columns. */
-static void integer_range(void *data, int thread, int64_t lo, int64_t hi)
-{
-    const struct integers *p = data;
-    float *panel = p->room + thread * (DEPTH + p->m) * WIDTH, *sum = panel + DEPTH * WIDTH;
-    for (int64_t t = lo; t < hi; t++)
-        for (int64_t l = 0; l < p->k; l += DEPTH) {
-            int64_t from = t * WIDTH, count = p->n - from < WIDTH ? p->n - from : WIDTH, depth = p->k - l < DEPTH ? p->k - l : DEPTH;
-            b_panel(p, l, depth, from, count, panel);
-            dnnl_product(p->env, false, false, p->m, count, depth, 1.0f, p->a + l, p->k, panel, WIDTH, 0.0f, sum, WIDTH);
-            add_products(p, from, count, sum, l == 0);
-        }
-}
-
-/* A zero point of A per row repeats with its operand's batch only where there is none: [m] or [.., m, 1]. */
-static const float *rows_less_zero(struct kcall *call, int64_t m, int64_t k)
-{
-    const struct tensor *a = &call->in[0], *zero = kcall_in(call, 2);
-    float *to = kenv_room(call->env, ROOM_A, kcall_bytes(call, m * k, sizeof *to));
-    dequant_load(a, 0, m * k, to);
-    for (int64_t i = 0; zero && i < m; i++) {
-        float z = zero_point(zero, i % a->dim[a->rank - 2]);
-        for (int64_t l = 0; l < k; l++)
-            to[i * k + l] -= z;
-    }
-    return to;
-}
-
-void kern_MatMulInteger(struct kcall *call)
-{
-    const struct tensor *a = &call->in[0], *b = &call->in[1];
-    int64_t m = tensor_dims_product(a->dim, 0, a->rank - 1), k = b->dim[0], n = b->dim[1], panels = (n + WIDTH - 1) / WIDTH;
-    if (m * n == 0)
-        return;
-    memset(call->out[0].data, 0, tensor_bytes(&call->out[0]));
-    struct integers p = {call->env, m, n, k, rows_less_zero(call, m, k), b, kcall_in(call, 3), call->out[0].data, NULL};
-    p.room = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env) * (DEPTH + m), WIDTH * sizeof *p.room));
-    kenv_parallel_for(call->env, panels, m * k * WIDTH / 8 + 1, integer_range, &p);
 }

@@ -1,5 +1,6 @@
 /* scaled_codes: QuantMatMul with a constant matrix of integers of up to 8 bits, packed into tiles (gemm/codes.c), where all numbers of a
- * column, or those of a block of it, share a scale. Signed numbers become unsigned ones with a greater zero point. */
+ * column, or those of a block of it, share a scale; and such a matrix without scales (integer_matmul.c). Signed numbers become unsigned
+ * ones with a greater zero point. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
@@ -8,31 +9,24 @@
 
 enum { A, X, SCALE, ZERO };
 
-struct scaled_weight {
-    const struct tensor *x, *scale, *zero; /* zero NULL: none */
-    int64_t n, k, block, blocks;           /* block: whole steps; of k where a column has one scale */
-    int bits, bias;                        /* bias: makes numbers unsigned */
-    bool transposed, one;                  /* x is [n, k]; one scale for all */
-};
-
-static int64_t whole_steps(int64_t k)
+struct scaled_weight scaled_weight(const struct tensor *x, bool transposed, int64_t block, const struct tensor *scale,
+                                   const struct tensor *zero)
 {
-    return (k + CODES_STEP - 1) / CODES_STEP * CODES_STEP;
+    struct scaled_weight w = {.x = x, .scale = scale, .zero = zero, .transposed = transposed};
+    w.n = x->dim[!transposed];
+    w.k = x->dim[transposed];
+    w.one = !block && (!scale || tensor_elements(scale) == 1) && (!zero || tensor_elements(zero) == 1);
+    w.block = block ? block : w.k > 0 ? (w.k + CODES_STEP - 1) / CODES_STEP * CODES_STEP : CODES_STEP;
+    w.blocks = block ? (w.k + block - 1) / block : 1;
+    w.bits = dtype_bits(x->dtype);
+    w.bias = x->dtype == DT_I8 || x->dtype == DT_I4 || x->dtype == DT_I2 ? 1 << (w.bits - 1) : 0;
+    return w;
 }
 
 static struct scaled_weight weight_of(const struct kcall *call)
 {
-    bool transposed = attr_int(call->node, "transposed") != 0;
-    int64_t block = attr_int(call->node, "block_size");
-    struct scaled_weight w = {.x = &call->in[X], .scale = &call->in[SCALE], .zero = kcall_in(call, ZERO), .transposed = transposed};
-    w.n = w.x->dim[!transposed];
-    w.k = w.x->dim[transposed];
-    w.one = !block && tensor_elements(w.scale) == 1;
-    w.block = block ? block : whole_steps(w.k);
-    w.blocks = w.block ? (w.k + w.block - 1) / w.block : 0;
-    w.bits = dtype_bits(w.x->dtype);
-    w.bias = w.x->dtype == DT_I8 || w.x->dtype == DT_I4 || w.x->dtype == DT_I2 ? 1 << (w.bits - 1) : 0;
-    return w;
+    return scaled_weight(&call->in[X], attr_int(call->node, "transposed") != 0, attr_int(call->node, "block_size"), &call->in[SCALE],
+                         kcall_in(call, ZERO));
 }
 
 static bool has_codes(enum dtype t)
@@ -69,7 +63,10 @@ static void column_codes(const void *from, int64_t j, uint8_t *codes)
 {
     const struct scaled_weight *w = from;
     int64_t first = w->transposed ? j * w->k : j, step = w->transposed ? 1 : w->n;
-    for (int64_t i = 0; i < w->k; i++)
+    const uint8_t *bytes = w->x->data;
+    for (int64_t i = 0; i < w->k && w->bits == 8; i++)
+        codes[i] = bytes[first + i * step] ^ (uint8_t)w->bias;
+    for (int64_t i = 0; i < w->k && w->bits < 8; i++)
         codes[i] = biased(w, code_at(w->x, w->bits, first + i * step));
 }
 
@@ -110,19 +107,25 @@ static int common_zero(const struct scaled_weight *w)
     return first;
 }
 
-static void make_codes(struct kcall *call, const struct scaled_weight *w)
+struct codes_source scaled_source(const struct scaled_weight *w)
 {
     int zero = common_zero(w);
-    struct codes_source from = {.n = w->n,
-                                .k = w->k,
-                                .block = w->block,
-                                .bits = w->bits,
-                                .zero = zero,
-                                .zeros = zero < 0,
-                                .from = w,
-                                .read_codes = column_codes,
-                                .read_scales = column_scales,
-                                .read_zeros = column_zeros};
+    return (struct codes_source){.n = w->n,
+                                 .k = w->k,
+                                 .block = w->block,
+                                 .bits = w->bits,
+                                 .zero = zero,
+                                 .zeros = zero < 0,
+                                 .integers = !w->scale,
+                                 .from = w,
+                                 .read_codes = column_codes,
+                                 .read_scales = column_scales,
+                                 .read_zeros = column_zeros};
+}
+
+static void make_codes(struct kcall *call, const struct scaled_weight *w)
+{
+    struct codes_source from = scaled_source(w);
     *call->cache = (void *)(uintptr_t)codes_pack(call, &from);
 }
 

@@ -37,6 +37,14 @@ void infer_quantmatmul(struct graph *g, struct node *node)
     op_result(g, node, 0, y.dtype, y.rank, y.dim);
 }
 
+/* The same, of integers; the last operand's type is the result's. */
+void infer_integermatmul(struct graph *g, struct node *node)
+{
+    struct type y = node->in[0]->type;
+    y.dim[y.rank - 1] = node->in[1]->type.dim[!attr_int(node, "transposed")];
+    op_result(g, node, 0, node->in[4]->type.dtype, y.rank, y.dim);
+}
+
 void infer_quantgather(struct graph *g, struct node *node)
 {
     struct type y = node->in[0]->type;

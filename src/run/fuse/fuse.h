@@ -15,6 +15,7 @@ void fuse_convs(struct graph *);      /* behind channels_last */
 int fuse_transposed(struct graph *);  /* before fuse_weights */
 void fuse_weights(struct graph *);
 void fuse_quantized(struct graph *);
+void fuse_integers(struct graph *); /* behind fuse_quantized */
 void fast_products(struct graph *); /* behind fuse_quantized */
 
 /* channels_last.c. collectives: they move channels last, too. Then all ranks must have the same digest of the result. */
