@@ -23,33 +23,63 @@ struct norm_call {
     size_t scratch_each;
 };
 
+/* What comes back through a norm; terms may be NULL. scale: a row in float or double. */
+struct norm_grad_call {
+    bool centre;
+    enum dtype dtype;
+    int64_t n;
+    double epsilon;
+    const void *x, *scale, *dy;
+    void *dx, *terms;
+    float *scratch; /* of a thread: 4 rows, for types of 16 bits */
+};
+
 /* Moments of a row and the scaled result, in T. */
-#define NORM_ROW(T, name, attribute, square_root)                                                              \
-    static attribute T name##_mean(const T *x, int64_t n)                                                      \
-    {                                                                                                          \
-        T s = 0;                                                                                               \
-        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += x[i];                          \
-        return s / (T)n;                                                                                       \
-    }                                                                                                          \
-    static attribute T name##_spread(const T *x, T mean, int64_t n)                                            \
-    {                                                                                                          \
-        T s = 0;                                                                                               \
-        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += (x[i] - mean) * (x[i] - mean); \
-        return s / (T)n;                                                                                       \
-    }                                                                                                          \
-    static attribute void name##_scale(T *x, T mean, T inv, const T *scale, const T *bias, int64_t n)          \
-    {                                                                                                          \
-        if (bias) {                                                                                            \
-            LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - mean) * inv * scale[i] + bias[i];              \
-        } else {                                                                                               \
-            LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - mean) * inv * scale[i];                        \
-        }                                                                                                      \
-    }                                                                                                          \
-    static void name(const struct norm_call *p, T *x, T *mean, T *inv)                                         \
-    {                                                                                                          \
-        *mean = p->centre ? name##_mean(x, p->n) : 0;                                                          \
-        *inv = 1 / square_root(name##_spread(x, *mean, p->n) + (T)p->epsilon);                                 \
-        name##_scale(x, *mean, *inv, p->scale, p->bias, p->n);                                                 \
+#define NORM_ROW(T, name, attribute, square_root)                                                                     \
+    static attribute T name##_mean(const T *x, int64_t n)                                                             \
+    {                                                                                                                 \
+        T s = 0;                                                                                                      \
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += x[i];                                 \
+        return s / (T)n;                                                                                              \
+    }                                                                                                                 \
+    static attribute T name##_spread(const T *x, T mean, int64_t n)                                                   \
+    {                                                                                                                 \
+        T s = 0;                                                                                                      \
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += (x[i] - mean) * (x[i] - mean);        \
+        return s / (T)n;                                                                                              \
+    }                                                                                                                 \
+    static attribute void name##_scale(T *x, T mean, T inv, const T *scale, const T *bias, int64_t n)                 \
+    {                                                                                                                 \
+        if (bias) {                                                                                                   \
+            LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - mean) * inv * scale[i] + bias[i];                     \
+        } else {                                                                                                      \
+            LOOP for (int64_t i = 0; i < n; i++) x[i] = (x[i] - mean) * inv * scale[i];                               \
+        }                                                                                                             \
+    }                                                                                                                 \
+    static void name(const struct norm_call *p, T *x, T *mean, T *inv)                                                \
+    {                                                                                                                 \
+        *mean = p->centre ? name##_mean(x, p->n) : 0;                                                                 \
+        *inv = 1 / square_root(name##_spread(x, *mean, p->n) + (T)p->epsilon);                                        \
+        name##_scale(x, *mean, *inv, p->scale, p->bias, p->n);                                                        \
+    }                                                                                                                 \
+    /* With y what is normalised and g = dy scale: dx = (g - mean(g) - y mean(g y)) / deviation. */                   \
+    static attribute void name##_grad(const struct norm_grad_call *p, const T *x, const T *dy, T *dx, T *terms)       \
+    {                                                                                                                 \
+        const T *scale = p->scale;                                                                                    \
+        T mean = p->centre ? name##_mean(x, p->n) : 0;                                                                \
+        T inv = 1 / square_root(name##_spread(x, mean, p->n) + (T)p->epsilon), sum = 0, along = 0;                    \
+        _Pragma("omp simd reduction(+:sum, along)") for (int64_t i = 0; i < p->n; i++)                                \
+        {                                                                                                             \
+            T g = dy[i] * scale[i];                                                                                   \
+            sum += g;                                                                                                 \
+            along += g * ((x[i] - mean) * inv);                                                                       \
+        }                                                                                                             \
+        sum = p->centre ? sum / (T)p->n : 0;                                                                          \
+        along /= (T)p->n;                                                                                             \
+        LOOP for (int64_t i = 0; i < p->n; i++) dx[i] = (dy[i] * scale[i] - sum - (x[i] - mean) * inv * along) * inv; \
+        if (terms) {                                                                                                  \
+            LOOP for (int64_t i = 0; i < p->n; i++) terms[i] = dy[i] * ((x[i] - mean) * inv);                         \
+        }                                                                                                             \
     }
 NORM_ROW(float, row_f32, SIMD, sqrtf)
 NORM_ROW(double, row_f64, , sqrt)
@@ -230,4 +260,60 @@ void kern_SkipSimplifiedLayerNormalization(struct kcall *call)
     p.skip_bias = bias ? bias->data : NULL;
     p.sum = sum ? sum->data : NULL;
     norm_kernel(call, &p, -1, 2, -1);
+}
+
+/* ---- gradient ------------------------------------------------------------------------------------------------------------------------ */
+
+/* A row of 16 bits, in float. */
+static void grad_converted(const struct norm_grad_call *p, int64_t row, float *x)
+{
+    size_t size = dtype_size(p->dtype);
+    float *dy = x + p->n, *dx = dy + p->n, *terms = dx + p->n;
+    convert_to_f32(p->dtype, element_at_const(p->x, size, row * p->n), p->n, x);
+    convert_to_f32(p->dtype, element_at_const(p->dy, size, row * p->n), p->n, dy);
+    row_f32_grad(p, x, dy, dx, terms);
+    convert_from_f32(p->dtype, dx, p->n, element_at(p->dx, size, row * p->n));
+    if (p->terms)
+        convert_from_f32(p->dtype, terms, p->n, element_at(p->terms, size, row * p->n));
+}
+
+static void grad_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct norm_grad_call *p = data;
+    for (int64_t row = lo; row < hi; row++) {
+        int64_t at = row * p->n;
+        if (p->dtype == DT_F64)
+            row_f64_grad(p, (const double *)p->x + at, (const double *)p->dy + at, (double *)p->dx + at,
+                         p->terms ? (double *)p->terms + at : NULL);
+        else if (p->dtype == DT_F32)
+            row_f32_grad(p, (const float *)p->x + at, (const float *)p->dy + at, (float *)p->dx + at,
+                         p->terms ? (float *)p->terms + at : NULL);
+        else
+            grad_converted(p, row, p->scratch + thread * 4 * p->n);
+    }
+}
+
+void kern_NormGrad(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0], *dy = &call->in[2];
+    struct tensor *terms = kcall_out(call, 1);
+    int axis = kcall_axis(call, attr_int(call->node, "axis"), x->rank);
+    struct norm_call shape = {.dtype = x->dtype, .n = tensor_dims_product(x->dim, axis, x->rank)};
+    if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
+        kcall_bad_type(call, x->dtype);
+    if (dy->dtype != x->dtype || tensor_elements(dy) != tensor_elements(x))
+        fail("%s: X and dY must have one shape and type", kcall_where(call));
+    int64_t rows = 2 + (dtype_size(x->dtype) == 2 ? 4 * (int64_t)kenv_threads(call->env) : 0); /* the first two: the scale */
+    float *room = kenv_scratch(call->env, kcall_bytes(call, shape.n, (size_t)rows * sizeof(float)));
+    struct norm_grad_call p = {.centre = attr_int(call->node, "centred") != 0,
+                               .dtype = x->dtype,
+                               .n = shape.n,
+                               .epsilon = attr_float(call->node, "epsilon"),
+                               .x = x->data,
+                               .scale = full_row(call, &shape, &call->in[1], axis, room),
+                               .dy = dy->data,
+                               .dx = call->out[0].data,
+                               .terms = terms ? terms->data : NULL,
+                               .scratch = room + 2 * shape.n};
+    kenv_parallel_for(call->env, tensor_dims_product(x->dim, 0, axis), p.n * 8 + 1, grad_range, &p);
 }

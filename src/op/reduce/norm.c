@@ -65,14 +65,31 @@ void infer_skiprmsnorm(struct graph *g, struct node *node)
     op_result(g, node, 3, x->dtype, x->rank, x->dim);
 }
 
+/* What comes back to X, and terms of what comes back to the scale: their sum over the rows is. */
+void infer_normgrad(struct graph *g, struct node *node)
+{
+    op_need_rank(g, node, 0, 1, MAX_RANK);
+    const struct type *x = op_operand(g, node, 0), *dy = op_operand(g, node, 2);
+    norm_axis(g, node, x->rank);
+    check_norm_scale(g, node, 1, x);
+    op_need_rank(g, node, 2, x->rank, x->rank);
+    op_same_dtype(g, node, 0, 1);
+    op_same_dtype(g, node, 0, 2);
+    for (int d = 0; d < x->rank; d++)
+        op_same_dim(g, node, x->dim[d], dy->dim[d], "X and the gradient of the norm");
+    for (int i = 0; i < 2; i++)
+        op_result(g, node, i, x->dtype, x->rank, x->dim);
+}
+
 /* ---- rules --------------------------------------------------------------------------------------------------------------------------- */
 
-static struct rule *norm_rule(struct graph *g, const struct node *node, int axis, int *factor)
+/* normalised: flags of the dimensions from the axis on. */
+static struct rule *norm_rule(struct graph *g, const struct node *node, int axis, unsigned normalised, int *factor)
 {
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type;
     for (int d = 0; d < x->rank; d++) {
-        factor[d] = rule_numbered(g, r, d < axis ? "a" : "h", d, x->dim[d], d < axis ? 0 : FACTOR_LOWERED | FACTOR_DROPPED);
+        factor[d] = rule_numbered(g, r, d < axis ? "a" : "h", d, x->dim[d], d < axis ? 0 : normalised);
         rule_put(g, &r->in[0], d, 0, factor[d]);
     }
     for (int i = 1; i < node->nin; i++)
@@ -88,7 +105,7 @@ static struct rule *norm_rule(struct graph *g, const struct node *node, int axis
 struct rule *rule_layernorm(struct graph *g, const struct node *node)
 {
     int factor[MAX_RANK], results = 0;
-    struct rule *r = norm_rule(g, node, norm_axis(g, node, node->in[0]->type.rank), factor);
+    struct rule *r = norm_rule(g, node, norm_axis(g, node, node->in[0]->type.rank), FACTOR_LOWERED | FACTOR_DROPPED, factor);
     bool bias = node->nin > 2 && node->in[2];
     for (int i = 0; i < node->nout; i++)
         results += node->out[i] != NULL;
@@ -102,7 +119,18 @@ struct rule *rule_layernorm(struct graph *g, const struct node *node)
 struct rule *rule_skiprmsnorm(struct graph *g, const struct node *node)
 {
     int factor[MAX_RANK];
-    return norm_rule(g, node, node->in[0]->type.rank - 1, factor);
+    return norm_rule(g, node, node->in[0]->type.rank - 1, FACTOR_LOWERED | FACTOR_DROPPED, factor);
+}
+
+/* Rows split. Linear in the gradient, and dX in the scale. */
+struct rule *rule_normgrad(struct graph *g, const struct node *node)
+{
+    int factor[MAX_RANK];
+    struct rule *r = norm_rule(g, node, norm_axis(g, node, node->in[0]->type.rank), FACTOR_REPLICATED, factor);
+    rule_linear(r, 4);
+    if (node->nout < 2 || !node->out[1])
+        rule_linear(r, 2);
+    return r;
 }
 
 /* ---- over split dimensions: moments are summed over the ranks, in float64, so that one reduction does -------------------------- */

@@ -113,43 +113,21 @@ void backward_logsoftmax(struct backward *b)
 
 /* ---- norms ---------------------------------------------------------------------------------------------------------------------- */
 
-/* What is normalised, in at least float32, over dimensions from axis on. */
-struct normal {
-    struct value *x, *inverse;
-    int axis;
-    bool centred;
-};
-
-static struct value *row_mean(struct backward *b, struct value *x, int axis)
+/* The gradient of what is normalised; a second result: terms of the scale's. */
+static struct node *norm_grad(struct backward *b, struct value *const *in, int results)
 {
-    struct value *count = lower_extent(&b->l, "count", &x->type, axis, x->type.rank, x->type.dtype);
-    return back_binary(b, "Div", back_sum(b, x, axis, x->type.rank, true), count);
+    static const struct type untyped = {.dtype = DT_NONE};
+    struct graph *g = b->l.g;
+    struct node *node = graph_node(g, op_find("tpc", "NormGrad"), arena_printf(g->arena, "%s/NormGrad", b->l.name), 3, in, results);
+    for (int i = 0; i < results; i++)
+        node_output(g, node, i, graph_value(g, node->name, &untyped));
+    VEC_PUSH(g->arena, &b->l.nodes, node);
+    return node;
 }
 
-/* (x - mean) / deviation; the deviation is kept for later. */
-static struct value *normalised(struct backward *b, struct normal *n)
-{
-    struct value *x = n->x;
-    if (n->centred)
-        x = back_binary(b, "Sub", x, row_mean(b, x, n->axis));
-    struct value *variance = row_mean(b, back_binary(b, "Mul", x, x), n->axis);
-    struct value *around = back_with(b, "Add", variance, attr_float(b->l.node, "epsilon"));
-    n->inverse = back_unary(b, "Reciprocal", back_unary(b, "Sqrt", around));
-    return back_binary(b, "Mul", x, n->inverse);
-}
-
-/* What x contributes, from the gradient of what is normalised: (g - mean(g) - y mean(g y)) / deviation. */
-static struct value *through_norm(struct backward *b, const struct normal *n, struct value *y, struct value *g)
-{
-    struct value *along = back_binary(b, "Mul", y, row_mean(b, back_binary(b, "Mul", g, y), n->axis));
-    struct value *rest = back_binary(b, "Sub", g, along);
-    if (n->centred)
-        rest = back_binary(b, "Sub", rest, row_mean(b, g, n->axis));
-    return back_binary(b, "Mul", rest, n->inverse);
-}
-
-/* Gradients of scale and bias, by their operands; what x contributes is returned, NULL: only results beside the first one are used. */
-static struct value *norm_gradient(struct backward *b, struct normal *n, int scale, int bias)
+/* Gradients of scale and bias, by their operands; what x contributes is returned, NULL: only results beside the first one are used. The
+ * scale may broadcast. */
+static struct value *norm_gradient(struct backward *b, struct value *x, int axis, bool centred, int scale, int bias)
 {
     const struct node *node = b->l.node;
     for (int i = 1; i < node->nout && i < 3; i++)
@@ -157,22 +135,25 @@ static struct value *norm_gradient(struct backward *b, struct normal *n, int sca
             fail("%s: no gradient passes '%s', a statistic of the norm", node_where(b->l.g, node), node->out[i]->name);
     if (!b->dy[0])
         return NULL;
-    struct value *g = lower_float(&b->l, "wide", b->dy[0]), *y = normalised(b, n);
+    struct value *dy = lower_cast(&b->l, "wide", b->dy[0], x->type.dtype),
+                 *factor = lower_cast(&b->l, "scale", node->in[scale], x->type.dtype);
+    struct node *made = norm_grad(b, (struct value *[]){x, factor, dy}, back_wants(b, scale) ? 2 : 1);
+    attr_set_int(made, "axis", axis);
+    attr_set_int(made, "centred", centred);
+    *node_attr(made, "epsilon") = *node_attr(node, "epsilon");
+    op_infer(b->l.g, made);
     if (back_wants(b, scale))
-        back_to(b, scale, back_binary(b, "Mul", g, y));
+        back_to(b, scale, made->out[1]);
     if (back_wants(b, bias))
-        back_to(b, bias, g);
-    if (back_operand(b, scale))
-        g = back_binary(b, "Mul", g, lower_float(&b->l, "scale", back_operand(b, scale)));
-    return through_norm(b, n, y, g);
+        back_to(b, bias, dy);
+    return made->out[0];
 }
 
 static void norm_of_operand(struct backward *b, bool centred)
 {
     const struct node *node = b->l.node;
-    struct normal n = {.x = lower_float(&b->l, "wide", node->in[0]), .centred = centred};
-    n.axis = op_axis(b->l.g, node, attr_int(node, "axis"), n.x->type.rank);
-    struct value *dx = norm_gradient(b, &n, 1, 2);
+    struct value *x = lower_float(&b->l, "wide", node->in[0]);
+    struct value *dx = norm_gradient(b, x, op_axis(b->l.g, node, attr_int(node, "axis"), x->type.rank), centred, 1, 2);
     if (dx)
         back_to(b, 0, dx);
 }
@@ -195,8 +176,8 @@ void backward_skiprmsnorm(struct backward *b)
     struct value *sum = back_binary(b, "Add", node->in[0], node->in[1]);
     if (back_operand(b, 3))
         sum = back_binary(b, "Add", sum, node->in[3]);
-    struct normal n = {.x = lower_float(&b->l, "wide", sum), .axis = sum->type.rank - 1};
-    struct value *dx = norm_gradient(b, &n, 2, -1), *own = node->nout > 3 && node->out[3] ? b->dy[3] : NULL;
+    struct value *dx = norm_gradient(b, lower_float(&b->l, "wide", sum), sum->type.rank - 1, false, 2, -1);
+    struct value *own = node->nout > 3 && node->out[3] ? b->dy[3] : NULL;
     if (own)
         dx = dx ? back_binary(b, "Add", dx, lower_float(&b->l, "sum", own)) : own;
     for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
