@@ -67,7 +67,8 @@ struct cache_need {
 };
 void job_check_cache(struct comm *group, struct comm *all, const struct graph *, const struct job_options *, const struct cache_need *);
 
-/* threads.c: those of one rank: wanted, or, if that is 0, the cores that it is bound to, or its share of all cores. */
+/* threads.c: those of one rank: wanted, or, if that is 0, the cores that it is bound to, or its share of all cores, as far as others leave
+ * them. */
 int job_thread_count(const struct comm *, int64_t wanted);
 
 /* doctor.c: prints where the ranks run, how fast memory and messages are, and what to change. Every rank calls it. launcher: what shows

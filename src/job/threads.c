@@ -1,4 +1,5 @@
-/* threads: how many a rank computes with. */
+/* threads: how many a rank computes with. Threads of a step wait for each other, so one that finds no core holds up all: a busy machine is
+ * shared by fewer. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -6,7 +7,33 @@
 
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Threads of this machine that run or would, this one among them; 0: it is not known. */
+static long runnable_now(void)
+{
+    long n = 0;
+    FILE *f = fopen("/proc/loadavg", "r");
+    if (f && fscanf(f, "%*f %*f %*f %ld", &n) != 1)
+        n = 0;
+    if (f)
+        (void)fclose(f);
+    return n;
+}
+
+/* The cores that others keep busy: the least of a few looks, because short bursts pass. */
+static long busy_cores(long own)
+{
+    enum { LOOKS = 10, NANOSECONDS = 2000000 };
+    long least = runnable_now() - own;
+    for (int i = 1; i < LOOKS && least > 0; i++) {
+        (void)nanosleep(&(struct timespec){0, NANOSECONDS}, NULL);
+        long now = runnable_now() - own;
+        least = now < least ? now : least;
+    }
+    return least > 0 ? least : 0;
+}
 
 int job_thread_count(const struct comm *comm, int64_t wanted)
 {
@@ -17,5 +44,10 @@ int job_thread_count(const struct comm *comm, int64_t wanted)
     long mine = sched_getaffinity(0, sizeof set, &set) ? all : CPU_COUNT(&set);
     if (strcmp(comm->kind, "local") == 0 || mine >= all)
         mine /= comm->local_size;
-    return mine < 1 ? 1 : (int)mine;
+    long busy = mine > 1 ? busy_cores(comm->local_size) : 0, left = (all - busy) / comm->local_size;
+    if (left >= mine)
+        return mine < 1 ? 1 : (int)mine;
+    if (comm->rank == 0)
+        explain("others keep %ld of %ld cores busy: %ld of %ld threads per rank", busy, all, left < 1 ? 1 : left, mine);
+    return left < 1 ? 1 : (int)left;
 }
