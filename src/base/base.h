@@ -243,6 +243,9 @@ struct written {
 }; /* XXH3, 64 bits */
 struct written out_close(struct out *);
 struct written out_write_text(const char *path, const char *text);
+/* A failure if no file, or folder, of this name could be written: before what would be written is made. */
+void out_check(const char *path);
+void out_check_folder(const char *path);
 
 /* ---- string.c: texts that tensors hold, UTF-8 without NUL, by numbers; 0 is the empty one. Equal texts have one number ----------------
  */

@@ -185,3 +185,35 @@ struct written out_write_text(const char *path, const char *text)
     out_put(&o, text, strlen(text));
     return out_close(&o);
 }
+
+/* ---- before there is anything to write ---- */
+
+/* Where a file or folder lies or will lie. */
+static const char *folder_around(struct arena *a, const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return path_dir(a, arena_strndup(a, path, n));
+}
+
+static void check_made(const char *path, bool folder)
+{
+    struct arena *a = arena_new();
+    bool there = path_exists(path), fits = !there || path_is_folder(path) == folder;
+    bool open = (there && access(path, W_OK) == 0) || access(folder_around(a, path), W_OK) == 0;
+    int why = !fits ? (folder ? ENOTDIR : EISDIR) : open ? 0 : errno;
+    arena_free(a);
+    if (why)
+        fail("%s: can't be written: %s", path, strerror(why));
+}
+
+void out_check(const char *path)
+{
+    check_made(path, false);
+}
+
+void out_check_folder(const char *path)
+{
+    check_made(path, true);
+}

@@ -81,6 +81,8 @@ void shard_report_check(const struct text_list *list)
         const char *text = list->text.at[i], *file = form_of(text) ? file_of(text) : NULL;
         if (file && !*file)
             fail_usage("--report '%s' names no file", text);
+        if (file)
+            out_check(file);
         printed += !file;
     }
     if (printed > 1)

@@ -223,7 +223,7 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         ARG_HEADING("Ranks"),
         {"local", 0, ARG_RANKS, &o->job.local, "N", "run N ranks as threads of this process"},
         {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its rows of the batch"},
-        {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores / ranks on this machine)"},
+        {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores that nobody uses / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL, "round what meets quantised weights to 8 bits, whatever accuracy the model asks for"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
@@ -531,6 +531,17 @@ static struct comm *start_comm(int *argc, char ***argv)
          variable, getenv(variable), library);
 }
 
+/* Before the run whose results they take. */
+static void check_files(const struct run_options *o)
+{
+    const char *file[] = {o->job.trace, o->job.stats_path, o->job.save_state, o->job.calibrate, o->train.log};
+    for (int i = 0; i < (int)(sizeof file / sizeof *file); i++)
+        if (file[i])
+            out_check(file[i]);
+    if (o->job.output)
+        out_check_folder(o->job.output);
+}
+
 /* A folder of several ranks without a launcher: they become threads. */
 static void start_threads(struct arena *a, const struct comm *comm, struct job_options *o)
 {
@@ -566,6 +577,8 @@ int main(int argc, char **argv)
         comm->barrier(comm);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
     start_threads(a, comm, &o.job);
+    if (!comm->rank)
+        check_files(&o);
     struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve, .launcher = comm->size > 1 ? launched() : NULL};
     if (o.job.local > 0)
         comm_local_run((int)o.job.local, rank_main, &job);

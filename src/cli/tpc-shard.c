@@ -378,6 +378,7 @@ static void check_annotate(const struct shard_options *o)
     if (path_exists(o->annotate) && (!o->force || path_is_folder(o->annotate)))
         fail(path_is_folder(o->annotate) ? "%s is a folder, expected the name of a file" : "%s exists already: --force replaces it",
              o->annotate);
+    out_check(o->annotate);
 }
 
 /* The last pass to run. */

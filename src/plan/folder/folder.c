@@ -35,8 +35,10 @@ static void check_replaced(struct arena *tmp, const char *out, int folder)
 void folder_check(const char *out, bool force)
 {
     struct stat st;
-    if (lstat(out, &st) != 0)
+    if (lstat(out, &st) != 0) {
+        out_check_folder(out);
         return;
+    }
     if (!force)
         fail("%s exists already: name another folder with -o, or replace it with --force", out);
     struct arena *tmp = arena_new();
