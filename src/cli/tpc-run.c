@@ -53,7 +53,7 @@ struct run_options {
     struct serve_options serve;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats, bench;
-    const char *start, *check, *groups, *top_k, *seed, *port;
+    const char *start, *check, *groups, *top_k, *seed, *port, *wire;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
@@ -93,6 +93,8 @@ static void check_rounding(const struct run_options *o)
 {
     if (o->job.fast && (o->job.deterministic || o->job.train))
         fail_usage("--fast rounds more: it goes with neither --deterministic nor --train");
+    if (o->wire && (o->job.deterministic || o->job.train))
+        fail_usage("--wire rounds sums: it goes with neither --deterministic nor --train");
 }
 
 static bool trains(const struct train_options *t)
@@ -226,6 +228,7 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores that nobody uses / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL, "round what meets quantised weights to 8 bits, whatever accuracy the model asks for"},
+        {"wire", 0, ARG_TEXT, &o->wire, "bf16|q8", "between machines, send addends of f32 sums in 2 bytes, or in 1"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
         {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where memory is short; with --train: where rows may depend on each other"},
     };
@@ -437,6 +440,8 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
         read_eos(a, job, o->eos.text.at[i]);
     o->train.seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
     job->start = token_id("--start", o->start);
+    if (o->wire && (!comm_wire_parse(o->wire, &job->wire) || job->wire == WIRE_F32))
+        fail_usage("--wire is '%s', expected bf16 or q8", o->wire);
     o->serve.port = o->port ? number_read("--port", o->port, 0, 65535) : -1;
     job->top_k = o->top_k ? number_read("--top-k", o->top_k, 0, INT32_MAX) : -1;
     job->sampling_seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
@@ -457,6 +462,9 @@ static void rank_main(struct comm *comm, void *data)
     struct job *job = data;
     struct arena *a = arena_new();
     int threads = job_thread_count(comm, job->options->threads);
+    comm_wire_set(comm, job->options->wire);
+    if (job->options->wire && !comm->wire && comm->rank == 0)
+        diag_tell("--wire shortens messages between machines, and all ranks are on this one");
     struct replicas replicas = replica_form(comm, job->options);
     if (job->options->doctor)
         job_doctor(a, comm, job->launcher, threads);

@@ -48,6 +48,7 @@ struct job_options {
     const char *output, *test_data, *calibrate;
     struct text_list check; /* the graphs of a model */
     double rtol, atol, rel; /* -1: by the types of the graph */
+    enum wire wire;         /* of sums between machines */
     bool deterministic, fast, verify, write_shards, quiet, serve, doctor;
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */

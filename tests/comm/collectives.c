@@ -7,6 +7,7 @@
 #include "op/runtime/runtime.h"
 #include "run/collective/collective.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,6 +188,57 @@ static void try_broadcast(struct fixture *f, int root)
         require(((int64_t *)y.data)[i] == root * 10 + i);
 }
 
+static float addend(int rank, int64_t i)
+{
+    return (float)((i * 37 + rank * 11) % 201 - 100) * (i % 3 ? 1.0f : 1e-6f);
+}
+
+static void sum_short(struct comm *c, enum wire wire, const float *x, float *y, int64_t n)
+{
+    struct comm *sender = c->across ? c->across : c;
+    sender->wire = wire;
+    c->rounds = true;
+    c->allreduce(c, x, y, n, DT_F32, RED_SUM);
+    sender->wire = WIRE_F32;
+    c->rounds = false;
+}
+
+/* Sums in short messages: near the sum, by the roundoff of each addend and of the sum, and the same bits on all ranks. */
+static void try_wire(struct fixture *f, enum wire wire, int64_t n)
+{
+    struct comm *c = f->comm;
+    float *x = NEWN(f->a, float, n), *y = NEWN(f->a, float, n), roundoff = wire == WIRE_BF16 ? 1 / 256.0f : 1 / 127.0f;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = addend(c->rank, i);
+    sum_short(c, wire, x, y, n);
+    for (int64_t i = 0; i < n; i++) {
+        float want = 0;
+        for (int r = 0; r < c->size; r++)
+            want += addend(r, i);
+        if (!(fabsf(y[i] - want) <= 100 * roundoff * (float)(2 * c->size)))
+            fail("short messages: element %lld of %lld is %g, expected %g", (long long)i, (long long)n, (double)y[i], (double)want);
+    }
+    const float *all = comm_gather(c, f->a, "sums", y, (size_t)n * sizeof *y);
+    for (int r = 0; r < c->size; r++)
+        if (memcmp(all + r * n, y, (size_t)n * sizeof *y) != 0)
+            fail("short messages: ranks %d and %d have other sums of %lld elements", c->rank, r, (long long)n);
+    f->cases++;
+}
+
+/* What is no number, or too large for its block, is not lost. */
+static void try_wire_odd(struct fixture *f, enum wire wire)
+{
+    enum { N = 100 };
+    struct comm *c = f->comm;
+    float *x = NEWN(f->a, float, N), *y = NEWN(f->a, float, N);
+    for (int i = 0; i < N; i++)
+        x[i] = i == 40 ? NAN : i == 70 ? INFINITY : 0;
+    sum_short(c, wire, x, y, N);
+    if (!isnan(y[40]) || isfinite(y[70]) || y[0] != 0 || y[99] != 0)
+        fail("short messages: NaN, infinity and zeros became %g, %g, %g and %g", (double)y[40], (double)y[70], (double)y[0], (double)y[99]);
+    f->cases++;
+}
+
 /* strip: of a few rows with a rest, and of everything at once. */
 static void cases_by(struct comm *comm, int64_t strip, int *cases)
 {
@@ -204,6 +256,11 @@ static void cases_by(struct comm *comm, int64_t strip, int *cases)
             try_reduce(&f, n, (enum redop)op);
     for (int r = 0; r < comm->size; r++)
         try_broadcast(&f, r);
+    for (int wire = WIRE_BF16; wire <= WIRE_Q8; wire++) {
+        for (int64_t n = 1; n <= 100000; n = n * 7 + 2)
+            try_wire(&f, (enum wire)wire, n);
+        try_wire_odd(&f, (enum wire)wire);
+    }
     *cases = f.cases;
     buffer_free(&f.scratch);
     arena_free(a);

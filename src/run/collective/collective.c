@@ -90,6 +90,7 @@ void collective_run(const struct collective_node *c, const struct route *route, 
     struct tensor from = *x, to = *y;
     comm->id = c->id;
     comm->name = c->name;
+    comm->rounds = true;
     for (int64_t i = 0; i < route->strips; i++) {
         kind->run(c, route, comm, scratch, &from, &to);
         from.data = (char *)from.data + route->x_step;
@@ -97,6 +98,7 @@ void collective_run(const struct collective_node *c, const struct route *route, 
     }
     if (route->last)
         kind->run(c, route->last, comm, scratch, &from, &to);
+    comm->rounds = false;
 }
 
 /* ---- agreement at load -------------------------------------------------------------------------------------------------------- */

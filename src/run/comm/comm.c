@@ -31,6 +31,10 @@ static void allgatherv(struct comm *c, void *at, const int64_t *bytes)
 void comm_reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
 {
     int64_t bytes, total;
+    if (comm_wire_shortens(c, dtype, op)) {
+        comm_wire_reduce_scatter(c, out, n);
+        return;
+    }
     if (!i64_mul(n, (int64_t)dtype_size(dtype), &bytes) || !i64_mul(c->size, bytes, &total))
         fail("collective '%s': %d blocks of %lld elements are too large", c->name ? c->name : "?", c->size, (long long)n);
     char *terms = buffer_reserve(c->scratch, (size_t)total);
@@ -76,7 +80,10 @@ static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, in
     for (int r = 0; r < c->size; r++)
         c->send[r] = comm_share(c, x, n, size, r);
     comm_reduce_scatter(c, mine.at, mine.bytes / size, dtype, op);
-    comm_gather_shares(c, y, n, size);
+    if (comm_wire_shortens(c, dtype, op))
+        comm_wire_gather_shares(c, y, n);
+    else
+        comm_gather_shares(c, y, n, size);
 }
 
 void comm_allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)

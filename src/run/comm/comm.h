@@ -21,6 +21,7 @@ struct block {
     void *at;
     int64_t bytes;
 };
+enum wire { WIRE_F32, WIRE_BF16, WIRE_Q8 };
 struct comm {
     int rank, size;
     int local_size; /* ranks on this machine */
@@ -31,6 +32,8 @@ struct comm {
     int64_t bytes_sent; /* to other ranks, since the start */
     const char *kind;   /* "self", "local", "mpi" */
     bool polls;         /* a rank that waits keeps its core busy */
+    enum wire wire;     /* what float32 addends become on their way, in a collective that rounds */
+    bool rounds;        /* the current collective does: set by the caller, as its number */
     void *state;
     /* All of these block until done on this rank. */
     void (*barrier)(struct comm *);
@@ -116,6 +119,14 @@ double comm_slowest(struct comm *, double seconds);
  * machine: the lowest rank on this one. All ranks call both. */
 void machines_setup(struct comm *, int machine);
 void machines_release(struct comm *);
+/* comm_wire.c: shorter messages for sums. False: there is no wire of that name. */
+bool comm_wire_parse(const char *name, enum wire *);
+/* For messages between machines only, and those of communicators that are split off later. */
+void comm_wire_set(struct comm *, enum wire);
+bool comm_wire_shortens(const struct comm *, enum dtype, enum redop);
+/* As the communicator's reduce_scatter and comm_gather_shares. */
+void comm_wire_reduce_scatter(struct comm *, float *out, int64_t n);
+void comm_wire_gather_shares(struct comm *, float *at, int64_t n);
 /* reduce.c: out = in[0] op in[1] op ... in this order, n elements; at least float32 for floats. out may be one of in. */
 void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype, enum redop);
 /* room.c: fails if the ranks of this machine cannot take so much memory for what is named. */

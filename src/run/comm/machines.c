@@ -9,6 +9,7 @@ static void begin(struct comm *c)
 {
     c->host->id = c->across->id = c->id;
     c->host->name = c->across->name = c->name;
+    c->host->rounds = c->across->rounds = c->rounds;
     c->host->bytes_sent = c->across->bytes_sent = 0;
 }
 

@@ -127,10 +127,12 @@ void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
             m->collective[i++] = (struct measured_collective){measured_kinds[k].kind, bytes, 0};
     struct arena *tmp = arena_new();
     struct comm_bench r = comm_bench_new(tmp, comm);
+    comm->rounds = true;
     double start = clock_seconds(), spent = 0;
     for (int i = 0; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) {
         measure_round(&r, m);
         spent = comm_slowest(comm, clock_seconds() - start);
     }
+    comm->rounds = false;
     arena_free(tmp);
 }
