@@ -69,8 +69,9 @@ const char *string_fault(const char *text, size_t bytes)
 uint32_t string_next_char(const char **at)
 {
     uint32_t c = 0;
-    if (**at)
-        *at += take_char(*at, strnlen(*at, 4), &c);
+    size_t n = **at ? take_char(*at, strnlen(*at, 4), &c) : 0;
+    require(n || !**at);
+    *at += n;
     return c;
 }
 
@@ -137,7 +138,7 @@ int64_t string_number(const char *text, size_t bytes)
 {
     if (!bytes)
         return 0;
-    require(!memchr(text, 0, bytes));
+    require(!string_fault(text, bytes));
     diag_lock(&lock);
     int number = number_in(table_now(), text, bytes);
     diag_unlock(&lock);

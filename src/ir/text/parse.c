@@ -49,7 +49,10 @@ static void parse_attr_strings(struct parser *p, struct attr *a)
     while (!lex_accept(&p->lex, "]")) {
         if (list.n)
             lex_expect(&p->lex, ",");
-        VEC_PUSH(p->g->arena, &list, lex_quoted(&p->lex));
+        const char *text = lex_quoted(&p->lex), *fault = string_fault(text, strlen(text));
+        if (fault)
+            lex_fail(&p->lex, "a string %s", fault);
+        VEC_PUSH(p->g->arena, &list, text);
     }
     a->strings = list.at;
     a->n = list.n;

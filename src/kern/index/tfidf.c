@@ -1,5 +1,5 @@
 /* tfidf: TfIdfVectorizer, n-grams of a pool counted in rows of tokens, with up to max_skip_count tokens between neighbours. */
-#include "kern/core/core.h"
+#include "kern/string/string.h"
 
 #include <string.h>
 
@@ -39,7 +39,11 @@ static void read_call(const struct kcall *call, struct tfidf *t)
 {
     const struct attr *weights = node_attr(call->node, "weights");
     *t = (struct tfidf){.call = call, .how = mode_of(call), .weight = weights->set && weights->n ? weights->floats : NULL};
-    t->tokens = ints_of(call, "pool_int64s", &t->token);
+    bool strings = call->in[0].dtype == DT_STRING;
+    if (strings)
+        t->token = string_numbers(call, "pool_strings", ROOM_A, &t->tokens);
+    else
+        t->tokens = ints_of(call, "pool_int64s", &t->token);
     t->sizes = ints_of(call, "ngram_counts", &t->start);
     t->columns = ints_of(call, "ngram_indexes", &t->column);
     t->shortest = attr_int(call->node, "min_gram_length");
@@ -48,7 +52,7 @@ static void read_call(const struct kcall *call, struct tfidf *t)
     if (t->weight && weights->n != t->columns)
         fail("%s: attribute 'weights' has %d entries for %d grams", kcall_where(call), weights->n, t->columns);
     if (t->tokens == 0)
-        fail("%s: attribute 'pool_int64s' has no entries", kcall_where(call));
+        fail("%s: attribute '%s' has no entries", kcall_where(call), strings ? "pool_strings" : "pool_int64s");
     if (t->shortest < 1 || t->longest < t->shortest || t->skips < 0)
         fail("%s: grams of %lld to %lld tokens that skip %lld cannot be counted", kcall_where(call), (long long)t->shortest,
              (long long)t->longest, (long long)t->skips);
@@ -109,7 +113,11 @@ void kern_TfIdfVectorizer(struct kcall *call)
     memset(y->data, 0, tensor_bytes(y));
     for (int64_t r = 0; r < (x->rank == 2 ? x->dim[0] : 1); r++) {
         int64_t before = 0;
-        convert_to_i64(x->dtype, element_at_const(x->data, dtype_size(x->dtype), r * length), length, row);
+        const void *from = element_at_const(x->data, dtype_size(x->dtype), r * length);
+        if (x->dtype == DT_STRING)
+            memcpy(row, from, (size_t)length * sizeof *row);
+        else
+            convert_to_i64(x->dtype, from, length, row);
         for (int k = 0; k < t.sizes; k++) {
             struct pool p = pool_of(&t, k, &before);
             if (p.n >= t.shortest && p.n <= t.longest)

@@ -8,4 +8,16 @@
 void string_from_numbers(const struct tensor *x, struct tensor *y);
 void string_to_numbers(const struct kcall *, const struct tensor *x, struct tensor *y);
 
+/* ---- sizes that data tell, as inference asks for them: results are absent ------------------------------------------------------------ */
+int64_t string_most_parts(struct kcall *); /* StringSplit: of one string */
+int64_t string_kept(struct kcall *);       /* StringNormalizer: strings that are no stop words; 1 where none is */
+
+/* ---- string_case.c: letters as utf8proc has them; without it, those of ASCII, and others are a failure ------------------------------- */
+enum string_case { STRING_AS_IS, STRING_LOWER, STRING_UPPER };
+/* The number of the text with its letters so. */
+int64_t string_in_case(const struct kcall *, int64_t number, enum string_case);
+
+/* Numbers of a list of texts of an attribute, in room; *n of them. */
+const int64_t *string_numbers(const struct kcall *, const char *attr, enum room, int *n);
+
 #endif

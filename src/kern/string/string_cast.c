@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LARGEST_PLAIN 1e15 /* whole numbers below it have no exponent */
+
 /* ---- numbers to texts ---- */
 
 static bool reads_back(enum dtype t, const char *text, const void *element)
@@ -27,6 +29,8 @@ static int float_text(enum dtype t, const void *element, char *out, size_t room)
         return snprintf(out, room, "NaN");
     if (isinf(d))
         return snprintf(out, room, d < 0 ? "-INF" : "INF");
+    if (d == floor(d) && fabs(d) < LARGEST_PLAIN)
+        return snprintf(out, room, "%.0f", d);
     int n = 0;
     for (int digits = 1; digits <= 17; digits++) {
         n = snprintf(out, room, "%.*g", digits, d);

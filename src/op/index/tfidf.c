@@ -23,8 +23,8 @@ void infer_tfidf(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 1, 2);
     const struct type *x = op_operand(g, node, 0);
-    if (x->dtype != DT_I64 && x->dtype != DT_I32)
-        fail("%s: the tokens '%s' are %s, expected i32 or i64", node_where(g, node), node->in[0]->name, dtype_name(x->dtype));
+    if (x->dtype != DT_I64 && x->dtype != DT_I32 && x->dtype != DT_STRING)
+        fail("%s: the tokens '%s' are %s, expected i32, i64 or string", node_where(g, node), node->in[0]->name, dtype_name(x->dtype));
     const struct dim *dim[2] = {x->dim[0]};
     dim[x->rank - 1] = dim_int(g->alg, column_count(g, node));
     op_result(g, node, 0, DT_F32, x->rank, dim);
