@@ -1,13 +1,11 @@
 /* tpc-run: executes an ONNX model, or a folder of rank files that tpc-shard wrote. Ranks are processes under mpirun, or threads of one
- * process (--local N). Only rank 0 prints.
- *
- * Under the launcher of another MPI library each process believes that it is alone. The launcher's environment variables show this, and
- * tpc-run refuses: N separate runs are not what the user wants. */
+ * process (--local N). Only rank 0 prints. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 #include "cli/args.h"
 #include "cli/build.h"
+#include "cli/launch.h"
 #include "decode/decode.h"
 #ifdef HAVE_SERVE
 #include "serve/serve.h"
@@ -53,7 +51,7 @@ struct run_options {
     struct serve_options serve;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats, bench;
-    const char *start, *check, *groups, *top_k, *seed, *port, *wire;
+    const char *start, *check, *groups, *top_k, *seed, *port, *wire, *timeout;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
@@ -230,6 +228,8 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL, "round what meets quantised weights to 8 bits, whatever accuracy the model asks for"},
         {"wire", 0, ARG_TEXT, &o->wire, "bf16|q8", "between machines, send addends of f32 sums in 2 bytes, or in 1"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
+        {"timeout", 0, ARG_TEXT, &o->timeout, "S",
+         "end the job if a process of mpirun that others wait for is stopped for S seconds (default: 300; 0: never)"},
         {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where memory is short; with --train: where rows may depend on each other"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -486,59 +486,6 @@ static void rank_main(struct comm *comm, void *data)
 
 /* ---- start --------------------------------------------------------------------------------------------------------------------- */
 
-/* The environment variable that shows a launcher with several processes; NULL: none. */
-static const char *launched(void)
-{
-    static const char *const name[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
-    for (int i = 0; i < (int)(sizeof name / sizeof *name); i++) {
-        const char *text = getenv(name[i]);
-        if (text && atoi(text) > 1)
-            return name[i];
-    }
-    return NULL;
-}
-
-/* True for the first of the started processes: it alone prints the error. */
-static bool started_first(void)
-{
-    static const char *const name[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
-    for (int i = 0; i < (int)(sizeof name / sizeof *name); i++) {
-        const char *text = getenv(name[i]);
-        if (text)
-            return atoi(text) == 0;
-    }
-    return true;
-}
-
-static bool has_option(int argc, char **argv, const char *option)
-{
-    size_t n = strlen(option);
-    for (int i = 1; i < argc; i++)
-        if (strncmp(argv[i], option, n) == 0 && (argv[i][n] == '\0' || argv[i][n] == '='))
-            return true;
-    return false;
-}
-
-static struct comm *start_comm(int *argc, char ***argv)
-{
-    const char *variable = launched(), *library = comm_mpi_library();
-    if (!variable || has_option(*argc, *argv, "--local"))
-        return comm_self();
-    struct comm *comm = comm_mpi(argc, argv);
-    if (!comm && !started_first())
-        exit(1);
-    if (!comm)
-        fail("%s is %s, but this program was built without MPI: use --local", variable, getenv(variable));
-    if (comm->size > 1)
-        return comm;
-    comm->free(comm);
-    if (!started_first())
-        exit(1);
-    fail("%s is %s, but each process is alone: this program is linked with %s, "
-         "and another library's launcher started it; use the mpirun of that library, or --local",
-         variable, getenv(variable), library);
-}
-
 /* Before the run whose results they take. */
 static void check_files(const struct run_options *o)
 {
@@ -576,18 +523,20 @@ int main(int argc, char **argv)
     diag_setup("tpc-run", 0);
     streams_start();
     stack_start();
-    signal_watch(!launched()); /* a launcher reports the end of its processes itself */
-    struct comm *comm = start_comm(&argc, &argv);
+    signal_watch(!launch_variable()); /* a launcher reports the end of its processes itself */
+    struct comm *comm = launch_comm(&argc, &argv);
     if (comm->rank)
         comm->barrier(comm);
     read_run_options(a, &o, argc, argv); /* rank 0 first, so that a wrong command line is reported once */
     if (!comm->rank)
         comm->barrier(comm);
+    if (o.timeout)
+        comm->timeout = (double)number_read("--timeout", o.timeout, 0, INT32_MAX);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
     start_threads(a, comm, &o.job);
     if (!comm->rank)
         check_files(&o);
-    struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve, .launcher = comm->size > 1 ? launched() : NULL};
+    struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve, .launcher = comm->size > 1 ? launch_variable() : NULL};
     if (o.job.local > 0)
         comm_local_run((int)o.job.local, rank_main, &job);
     else

@@ -90,4 +90,5 @@ def main():
     sys.exit(bad > 0 or stuck > most)
 
 
-main()
+if __name__ == "__main__":
+    main()

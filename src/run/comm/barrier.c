@@ -51,8 +51,8 @@ static bool is_phase(struct barrier *b, int phase)
     return atomic_load_explicit(&b->phase, memory_order_acquire) == phase;
 }
 
-/* Now and then it looks whether a rank that it waits for has failed. */
-static void sleep_through(struct barrier *b, int phase)
+/* Now and then it looks whether a rank that it waits for has failed, or does not run. */
+static void sleep_through(struct barrier *b, int phase, const struct barrier_look *look)
 {
     while (is_phase(b, phase)) {
         const struct timespec until = clock_after(LOOK_EACH);
@@ -60,8 +60,11 @@ static void sleep_through(struct barrier *b, int phase)
         if (is_phase(b, phase))
             (void)pthread_cond_timedwait(&b->changed, &b->lock, &until);
         pthread_mutex_unlock(&b->lock);
-        if (is_phase(b, phase))
-            scope_look();
+        if (!is_phase(b, phase))
+            return;
+        scope_look();
+        if (look)
+            look->look(look->data);
     }
 }
 
@@ -79,20 +82,20 @@ static bool offer_core(struct barrier *b, int phase)
     return false;
 }
 
-static void wait_through(struct barrier *b, int phase)
+static void wait_through(struct barrier *b, int phase, const struct barrier_look *look)
 {
     for (int spin = 0; spin < (b->crowded ? SPINS_CROWDED : SPINS); spin++)
         if (!is_phase(b, phase))
             return;
     if (b->crowded || !offer_core(b, phase))
-        sleep_through(b, phase);
+        sleep_through(b, phase, look);
 }
 
-void barrier_wait(struct barrier *b)
+void barrier_wait(struct barrier *b, const struct barrier_look *look)
 {
     int phase = atomic_load_explicit(&b->phase, memory_order_acquire);
     if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == b->size)
         next_phase(b, phase);
     else
-        wait_through(b, phase);
+        wait_through(b, phase, look);
 }

@@ -34,6 +34,7 @@ struct comm {
     bool polls;         /* a rank that waits keeps its core busy */
     enum wire wire;     /* what float32 addends become on their way, in a collective that rounds */
     bool rounds;        /* the current collective does: set by the caller, as its number */
+    double timeout;     /* seconds for which a rank that others wait for may not run; 0: for ever. Of all ranks, under MPI */
     void *state;
     /* All of these block until done on this rank. */
     void (*barrier)(struct comm *);
@@ -70,6 +71,7 @@ struct comm *comm_mpi(int *argc, char ***argv);
 /* The linked MPI library, one line; NULL: built without MPI. Needs no initialisation. */
 const char *comm_mpi_library(void);
 
+enum { COMM_TIMEOUT = 300 };           /* the usual one */
 enum { COMM_SHORT_BYTES = 16 * 1024 }; /* up to this size all ranks exchange everything: one latency instead of two */
 
 /* ---- barrier.c: of threads, or of processes that share its memory ------------------------------------------------------- */
@@ -82,7 +84,12 @@ struct barrier {
 };
 bool barrier_crowded(int ranks);
 void barrier_init(struct barrier *, int size, bool crowded, bool processes);
-void barrier_wait(struct barrier *);
+/* look: while it sleeps, now and then; NULL: nothing to look for. */
+struct barrier_look {
+    void (*look)(void *);
+    void *data;
+};
+void barrier_wait(struct barrier *, const struct barrier_look *);
 void barrier_destroy(struct barrier *); /* when nobody waits */
 
 /* ---- shared.c: exchanges of processes that share memory ------------------------------------------------------------------ */
@@ -91,7 +98,7 @@ struct shared;
 size_t shared_segment_bytes(int size);
 /* segment: of each rank, where this one sees it, aligned to 64 bytes. Rank 0 prepares the barrier: the others wait, by other means, until
  * it is back. */
-struct shared *shared_new(struct arena *, char **segment, int rank, int size, bool crowded);
+struct shared *shared_new(struct arena *, char **segment, int rank, int size, bool crowded, struct barrier_look);
 void shared_barrier(struct shared *);
 /* As the communicator's exchange. False, on all ranks: something is too large, and nothing was exchanged. */
 bool shared_exchange(struct shared *, struct comm *, const struct block *send, const struct block *recv, const void **seen);
@@ -134,12 +141,25 @@ struct room_need {
     int64_t own, mapped, resident; /* bytes of a process's own memory, of mapped files, and of both that must be in memory */
 };
 void room_check(const struct comm *, const char *path, const char *what, struct room_need);
-/* watch.c: sees that the host of another rank has vanished, while a rank waits. */
+/* connections.c: a connection of every rank with rank 0. All ranks offer theirs, which sends messages; a thread then tries now and then.
+ * near: all are on this machine. of: file descriptors by rank, -1 where there is none yet. */
+struct connections;
+struct connections *connections_offer(struct arena *, struct comm *, bool near);
+void connections_try(struct connections *, int *of);
+void connections_end(struct connections *);
+/* watch.c: sees that another rank does not run, or that its host has vanished, while this one waits. */
 struct watch;
-/* Connects every rank with rank 0. All ranks call it; host: the name of this rank's. */
+struct watch_wait {
+    int64_t number; /* of the collective that waits */
+    const char *in; /* its name; NULL: a barrier */
+    bool step;      /* it belongs to a graph: no rank is expected to be late */
+    double limit;   /* seconds for which a rank may not run; 0: it may for ever */
+};
+/* All ranks call it; host: the name of this rank's. */
 struct watch *watch_start(struct arena *, struct comm *, const char *host);
-/* A connection that has failed is a failure that names rank and host. Looks once a second, however often it is called. */
-void watch_look(struct watch *);
+/* A rank that does not run is told of, and is a failure at the limit. So is at once a connection that has failed. Looks once a second,
+ * however often it is called. */
+void watch_look(struct watch *, const struct watch_wait *);
 void watch_stop(struct watch *);
 
 #endif

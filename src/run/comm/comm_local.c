@@ -46,7 +46,7 @@ static void group_free(struct thread_group *t)
 static void local_barrier(struct comm *c)
 {
     struct thread_rank *m = c->state;
-    barrier_wait(&m->group->barrier);
+    barrier_wait(&m->group->barrier, NULL);
 }
 
 static void check_in_step(const struct comm *c, const struct published_blocks *other, int r)
@@ -64,7 +64,7 @@ static void local_exchange(struct comm *c, const struct block *send, const struc
     struct thread_rank *m = c->state;
     struct published_blocks *slot = m->group->slot;
     slot[c->rank] = (struct published_blocks){c->id, c->name, send};
-    barrier_wait(&m->group->barrier);
+    barrier_wait(&m->group->barrier, NULL);
     for (int i = 0; i < c->size; i++) {
         int r = (c->rank + i) % c->size;
         check_in_step(c, &slot[r], r);

@@ -28,13 +28,14 @@ struct world {
     MPI_Comm mpi;
     VEC(MPI_Request) requests;
     VEC(MPI_Status) statuses;
-    VEC(int) peers;        /* of each receive */
-    struct world *whole;   /* which this is a part of, or this one */
-    struct watch *watch;   /* of the whole; NULL: all ranks are on this host */
-    bool crowded;          /* this machine has more ranks than cores */
-    struct shared *shared; /* NULL: messages only */
-    MPI_Win window;        /* its memory */
-    MPI_Comm alarm;        /* of the whole of a library: where a rank that fails says so; MPI_COMM_NULL: its failure ends the job */
+    VEC(int) peers;         /* of each receive */
+    struct world *whole;    /* which this is a part of, or this one */
+    struct watch *watch;    /* of the whole; NULL: a rank alone, or a library's */
+    struct watch_wait wait; /* of the whole: where it is */
+    bool crowded;           /* this machine has more ranks than cores */
+    struct shared *shared;  /* NULL: messages only */
+    MPI_Win window;         /* its memory */
+    MPI_Comm alarm;         /* of the whole of a library: where a rank that fails says so; MPI_COMM_NULL: its failure ends the job */
     struct alarm_text *alarm_text;
 };
 
@@ -105,27 +106,35 @@ static void hear_alarm(void *world)
 
 /* ---- waiting ---- */
 
-static bool looks(const struct world *w)
+static void begin_wait(struct world *w, const char *in)
 {
-    return w->whole->watch || w->whole->alarm != MPI_COMM_NULL;
+    struct watch_wait *wait = &w->whole->wait;
+    wait->number++;
+    wait->in = in;
+    wait->step = in && w->comm.id > 0;
+    wait->limit = w->whole->comm.timeout;
 }
 
-/* Completes requests, and looks for hosts that have vanished and ranks that failed. Others may have the core: a message takes longer than
- * to offer it. */
+static void look_around(void *world)
+{
+    const struct world *w = world;
+    if (w->whole->watch)
+        watch_look(w->whole->watch, &w->whole->wait);
+}
+
+/* Completes requests, and looks for ranks that do not run or failed. Others may have the core: a message takes longer than to offer it. */
 static int wait_for(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
 {
     enum { POLLS = 1000, OFFER = 16 }; /* between two looks at the clock, and two offers */
     int done = 0, code = MPI_SUCCESS;
-    if (!looks(w))
-        return MPI_Waitall(n, requests, statuses);
     for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
         code = MPI_Testall(n, requests, &done, statuses);
         if (poll % OFFER == OFFER - 1)
             (void)sched_yield();
-        if (poll % POLLS == POLLS - 1 && w->whole->watch)
-            watch_look(w->whole->watch);
-        if (poll % POLLS == POLLS - 1)
+        if (poll % POLLS == POLLS - 1) {
+            look_around(w);
             scope_look();
+        }
     }
     return code;
 }
@@ -135,12 +144,9 @@ static void mpi_barrier(struct comm *c)
     struct world *w = c->state;
     MPI_Request request;
     MPI_Status status;
+    begin_wait(w, NULL);
     if (w->shared) {
         shared_barrier(w->shared);
-        return;
-    }
-    if (!looks(w)) {
-        check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
         return;
     }
     check_mpi(MPI_Ibarrier(w->mpi, &request), "MPI_Ibarrier");
@@ -208,6 +214,7 @@ static void exchange_messages(struct world *w, const struct block *send, const s
 static void mpi_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
 {
     struct world *w = c->state;
+    begin_wait(w, c->name ? c->name : "?");
     if (!w->shared || !shared_exchange(w->shared, c, send, recv, seen))
         exchange_messages(w, send, recv, seen);
 }
@@ -225,7 +232,7 @@ static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
 }
 
 /* How many ranks this machine has, and the lowest of them. */
-static void look_around(struct world *w, int *machine)
+static void find_machine(struct world *w, int *machine)
 {
     MPI_Comm here;
     check_mpi(MPI_Comm_split_type(w->mpi, MPI_COMM_TYPE_SHARED, w->comm.rank, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
@@ -257,12 +264,14 @@ static void share_memory(struct world *w)
         MPI_Aint bytes;
         check_mpi(MPI_Win_shared_query(w->window, r, &bytes, &unit, &segment[r]), "MPI_Win_shared_query");
     }
-    w->shared = shared_new(w->arena, segment, w->comm.rank, size, w->crowded);
+    w->shared = shared_new(w->arena, segment, w->comm.rank, size, w->crowded, (struct barrier_look){look_around, w});
     check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
 }
 
+/* A rank that does not run is seen before MPI waits for it. */
 static void world_free(struct world *w)
 {
+    mpi_barrier(&w->comm);
     machines_release(&w->comm);
     comm_release(&w->comm);
     if (w->shared)
@@ -291,7 +300,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
                             .abort = mpi_abort};
     MPI_Comm_rank(mpi, &w->comm.rank);
     MPI_Comm_size(mpi, &w->comm.size);
-    look_around(w, &machine);
+    find_machine(w, &machine);
     w->whole = around ? around->whole : w;
     w->crowded = around ? around->crowded : barrier_crowded(w->comm.local_size);
     comm_setup(&w->comm, arena);
@@ -312,6 +321,7 @@ static struct comm *mpi_split(struct comm *c, int color)
 {
     struct world *around = c->state;
     MPI_Comm part;
+    mpi_barrier(c);
     check_mpi(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
     struct world *w = world_new(arena_new(), part, around);
     w->comm.free = mpi_part_free;
@@ -323,8 +333,10 @@ static void mpi_free(struct comm *c)
     struct world *w = c->state;
     diag_forget(abort_job, w);
     diag_place(NULL);
+    mpi_barrier(c);
     if (w->watch)
         watch_stop(w->watch);
+    w->watch = NULL;
     world_free(w);
     MPI_Finalize();
 }
@@ -338,18 +350,18 @@ static void die_at_once(void)
         (void)signal(crash[i], SIG_DFL);
 }
 
-/* Messages of one host name the ranks behind rank 0, those of several also the host. Several are watched. */
+/* Messages of one host name the ranks behind rank 0, those of several also the host. */
 static void name_place(struct world *w)
 {
     char host[MPI_MAX_PROCESSOR_NAME] = "?";
     int n = 0;
     MPI_Get_processor_name(host, &n);
-    if (w->comm.local_size < w->comm.size) {
+    if (w->comm.local_size < w->comm.size)
         diag_place(arena_printf(w->arena, "rank %d on %s", w->comm.rank, host));
-        w->watch = watch_start(w->arena, &w->comm, host);
-    } else if (w->comm.rank) {
+    else if (w->comm.rank)
         diag_place(arena_printf(w->arena, "rank %d", w->comm.rank));
-    }
+    if (w->comm.size > 1)
+        w->watch = watch_start(w->arena, &w->comm, host);
 }
 
 static void finalize(void)
@@ -405,6 +417,7 @@ struct comm *comm_mpi(int *argc, char ***argv)
     MPI_Comm_dup(MPI_COMM_WORLD, &all);
     struct world *w = world_new(arena_new(), all, NULL);
     w->comm.free = mpi_free;
+    w->comm.timeout = COMM_TIMEOUT;
     name_place(w);
     diag_on_failure(abort_job, w);
     diag_give_way(w->comm.rank < LAST_IN_TURN ? w->comm.rank * TURN : LAST_IN_TURN * TURN);

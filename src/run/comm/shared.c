@@ -20,6 +20,7 @@ struct shared {
     int rank, size, turn;
     char **segment; /* by rank */
     struct barrier *barrier;
+    struct barrier_look look;
 };
 
 static size_t aligned(size_t n)
@@ -47,10 +48,10 @@ size_t shared_segment_bytes(int size)
     return aligned(sizeof(struct barrier)) + 2 * control_bytes(size) + 2 * (size_t)ROOM_BYTES;
 }
 
-struct shared *shared_new(struct arena *arena, char **segment, int rank, int size, bool crowded)
+struct shared *shared_new(struct arena *arena, char **segment, int rank, int size, bool crowded, struct barrier_look look)
 {
     struct shared *s = NEW(arena, struct shared);
-    *s = (struct shared){.rank = rank, .size = size, .segment = segment, .barrier = (struct barrier *)(void *)segment[0]};
+    *s = (struct shared){.rank = rank, .size = size, .segment = segment, .barrier = (struct barrier *)(void *)segment[0], .look = look};
     if (rank == 0)
         barrier_init(s->barrier, size, crowded, true);
     return s;
@@ -58,7 +59,7 @@ struct shared *shared_new(struct arena *arena, char **segment, int rank, int siz
 
 void shared_barrier(struct shared *s)
 {
-    barrier_wait(s->barrier);
+    barrier_wait(s->barrier, &s->look);
 }
 
 /* Where each block goes in the room; a block for several ranks is there once. Returns the bytes of all. */
@@ -123,7 +124,7 @@ static void publish(struct shared *s, const struct comm *comm, const struct bloc
     c->need = place_blocks(s, c, send);
     if (c->need <= ROOM_BYTES)
         copy_blocks(s, c, send);
-    barrier_wait(s->barrier);
+    barrier_wait(s->barrier, &s->look);
 }
 
 bool shared_exchange(struct shared *s, struct comm *comm, const struct block *send, const struct block *recv, const void **seen)

@@ -1,224 +1,265 @@
-/* watch: sees that the host of another rank has vanished. MPI waits for such a rank for ever.
+/* watch: sees, while a rank waits, that another one does not run: it is stopped, its machine hangs or has vanished. MPI waits for it for
+ * ever.
  *
- * Each rank has a TCP connection to rank 0 over which nothing is sent. The systems at both ends keep it alive, so a rank that computes for
- * hours, or is stopped, answers; a host that is gone does not, and its connection fails within a minute. Ranks look at their connections
- * while they wait. If a firewall lets no connection through, that rank is not watched. */
+ * Each rank has a connection with rank 0. A thread sends a beat over it a few times a second, whatever the rank itself does: one that
+ * computes, reads or writes for hours is alive, and so is one that waits for its user. A process that is stopped sends no beats, though its
+ * system still answers; of a host that is gone not even that comes. Only time in which this rank waits, and runs itself, counts. A rank
+ * without connection is not watched. */
 #include "run/comm/comm.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ADDRESSES = 16, HOST_BYTES = 64 };
-enum { CONNECT_WITHIN = 3000, ANSWER_WITHIN = 1000 }; /* ms */
-enum { IDLE = 15, INTERVAL = 5, PROBES = 6 };         /* s, s, number: a dead connection fails after 45 s */
-static const double look_every = 1;                   /* s */
+enum { HOST_BYTES = 64, BEAT_STACK = 1 << 18 };
+enum { BEAT_EACH = 250, VANISHED_AFTER = 45000 }; /* ms */
+enum { BUSY = 'b', WAITS = 'w' };                 /* what a beat says of its rank */
+static const double look_every = 1, tell_after = 30, explain_after = 20;
 
-struct offer {
-    uint64_t token; /* another program that listens there does not know it */
-    uint16_t port;
-    int32_t n;
-    uint32_t address[ADDRESSES];
-};
-struct hello {
-    uint64_t token;
-    int64_t rank;
+struct peer {
+    /* of the thread that beats */
+    int fd; /* that it knows; -1: none */
+    atomic_int error, beats, says;
+    int unanswered;
+    bool ended;
+    /* of the rank that looks */
+    int seen;
+    double silent; /* seconds */
+    bool told;
 };
 struct host_name {
     char text[HOST_BYTES];
 };
 struct watch {
     int rank, size;
-    int *connection;        /* by rank; -1: none */
-    struct host_name *host; /* by rank */
-    double looked;
+    struct peer *peer; /* by rank */
+    struct connections *connections;
+    int *fd;                /* by rank, of the thread */
+    struct host_name *host; /* by rank; NULL: all are on one */
+    double started, looked, waited;
+    bool explained;
+    int64_t number; /* of the wait */
+    atomic_bool looks;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool beats, ends;
 };
 
-static void keep_alive(int fd)
+/* ---- the thread ---- */
+
+/* The system of the other side has not answered for long. Behind a pause of this one that is so for a moment, too. */
+static bool has_vanished(struct peer *p)
 {
-    const int on = 1, idle = IDLE, interval = INTERVAL, probes = PROBES;
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    enum { SOME = 8 };
+    struct tcp_info info;
+    socklen_t bytes = sizeof info;
+    bool waits = getsockopt(p->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 && info.tcpi_unacked > 0;
+    p->unanswered = waits && info.tcpi_last_ack_recv > VANISHED_AFTER ? p->unanswered + 1 : 0;
+    return p->unanswered >= SOME;
 }
 
-static bool ready(int fd, short events, int milliseconds)
+/* Those that are done, or are killed, close their side: no failure here. */
+static void hear(struct peer *p)
 {
-    struct pollfd p = {.fd = fd, .events = events};
-    return poll(&p, 1, milliseconds) == 1;
-}
-
-/* A message of a few bytes comes in one piece. */
-static bool receive(int fd, void *to, size_t bytes)
-{
-    return ready(fd, POLLIN, ANSWER_WITHIN) && recv(fd, to, bytes, MSG_DONTWAIT) == (ssize_t)bytes;
-}
-
-static bool transmit(int fd, const void *from, size_t bytes)
-{
-    return send(fd, from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
-}
-
-/* ---- rank 0 ---- */
-
-static void list_addresses(struct offer *o)
-{
-    struct ifaddrs *all = NULL;
-    if (getifaddrs(&all))
+    char beats[64];
+    ssize_t n;
+    while ((n = recv(p->fd, beats, sizeof beats, MSG_DONTWAIT)) > 0) {
+        atomic_store(&p->says, beats[n - 1]);
+        atomic_fetch_add(&p->beats, 1);
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+        if (has_vanished(p))
+            atomic_store(&p->error, ETIMEDOUT);
         return;
-    for (const struct ifaddrs *i = all; i && o->n < ADDRESSES; i = i->ifa_next) {
-        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK)
-            continue;
-        struct sockaddr_in address;
-        memcpy(&address, i->ifa_addr, sizeof address);
-        o->address[o->n++] = address.sin_addr.s_addr;
     }
-    freeifaddrs(all);
+    if (n < 0 && errno != ECONNRESET && errno != EPIPE)
+        atomic_store(&p->error, errno);
+    p->ended = true;
 }
 
-/* -1: it can't. */
-static int listen_for(int ranks, struct offer *o)
+static bool goes_on(struct watch *w)
 {
-    struct sockaddr_in own = {.sin_family = AF_INET};
-    socklen_t bytes = sizeof own;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || getrandom(&o->token, sizeof o->token, 0) != sizeof o->token || bind(fd, (struct sockaddr *)&own, sizeof own) ||
-        listen(fd, ranks) || getsockname(fd, (struct sockaddr *)&own, &bytes)) {
-        if (fd >= 0)
-            (void)close(fd);
-        return -1;
-    }
-    o->port = own.sin_port;
-    list_addresses(o);
-    return fd;
+    const struct timespec until = clock_after(BEAT_EACH);
+    pthread_mutex_lock(&w->lock);
+    if (!w->ends)
+        (void)pthread_cond_timedwait(&w->wake, &w->lock, &until);
+    bool on = !w->ends;
+    pthread_mutex_unlock(&w->lock);
+    return on;
 }
 
-/* True: a rank, which gets an answer. */
-static bool welcome(struct watch *w, int fd, const struct offer *o)
+static void beat_to(struct peer *p, int fd, char say)
 {
-    struct hello h;
-    if (!receive(fd, &h, sizeof h) || h.token != o->token || h.rank < 1 || h.rank >= w->size || w->connection[h.rank] >= 0 ||
-        !transmit(fd, &o->token, sizeof o->token))
+    if (fd != p->fd)
+        p->ended = false;
+    p->fd = fd;
+    if (fd < 0 || p->ended)
+        return;
+    (void)send(fd, &say, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    hear(p);
+}
+
+/* A rank that waits looks once a second. */
+static void *beat(void *watch)
+{
+    enum { LOOKED = 6 }; /* beats in which a rank that waits has looked */
+    struct watch *w = watch;
+    int since = LOOKED;
+    do {
+        since = atomic_exchange(&w->looks, false) ? 0 : since + (since < LOOKED);
+        const char say = since < LOOKED ? WAITS : BUSY;
+        connections_try(w->connections, w->fd);
+        for (int r = 0; r < w->size; r++)
+            beat_to(&w->peer[r], w->fd[r], say);
+    } while (goes_on(w));
+    return NULL;
+}
+
+/* Without signals and with a small stack. */
+static bool start_thread(struct watch *w)
+{
+    sigset_t all, before;
+    pthread_attr_t small;
+    (void)sigfillset(&all);
+    if (pthread_mutex_init(&w->lock, NULL) || pthread_cond_init(&w->wake, NULL) || pthread_attr_init(&small) ||
+        pthread_attr_setstacksize(&small, BEAT_STACK))
         return false;
-    w->connection[h.rank] = fd;
-    keep_alive(fd);
-    return true;
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&w->thread, &small, beat, w) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&small);
+    return started;
 }
 
-static void accept_ranks(struct watch *w, int listener, const struct offer *o)
-{
-    double end = clock_seconds() + CONNECT_WITHIN * 1e-3;
-    for (int missing = w->size - 1; listener >= 0 && missing > 0 && clock_seconds() < end;) {
-        int fd = ready(listener, POLLIN, 50) ? accept(listener, NULL, NULL) : -1;
-        if (fd < 0)
-            continue;
-        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-        if (welcome(w, fd, o))
-            missing--;
-        else
-            (void)close(fd);
-    }
-    if (listener >= 0)
-        (void)close(listener);
-}
+/* ---- the rank ---- */
 
-/* ---- the others ---- */
-
-static bool answered(int fd, const struct hello *h)
-{
-    uint64_t token = 0;
-    int error = 0;
-    socklen_t bytes = sizeof error;
-    return ready(fd, POLLOUT, ANSWER_WITHIN) && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && !error &&
-        transmit(fd, h, sizeof *h) && receive(fd, &token, sizeof token) && token == h->token;
-}
-
-static void connect_to_first(struct watch *w, const struct offer *o)
-{
-    const struct hello h = {o->token, w->rank};
-    double end = clock_seconds() + CONNECT_WITHIN * 1e-3;
-    for (int i = 0; i < o->n && w->connection[0] < 0 && clock_seconds() < end; i++) {
-        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = o->port, .sin_addr = {o->address[i]}};
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-            return;
-        if ((connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || errno == EINPROGRESS) && answered(fd, &h)) {
-            w->connection[0] = fd;
-            keep_alive(fd);
-        } else {
-            (void)close(fd);
-        }
-    }
-}
-
-/* ---- all ---- */
-
-static void name_hosts(struct arena *a, struct watch *w, struct comm *comm, const char *host)
+static struct host_name *name_hosts(struct arena *a, struct comm *comm, const char *host)
 {
     struct host_name own = {""};
     snprintf(own.text, HOST_BYTES, "%s", host);
-    w->host = comm_gather(comm, a, "names of the hosts", &own, sizeof own);
-    for (int r = 0; r < w->size; r++)
-        w->host[r].text[HOST_BYTES - 1] = '\0';
+    struct host_name *all = comm_gather(comm, a, "names of the hosts", &own, sizeof own);
+    for (int r = 0; r < comm->size; r++)
+        all[r].text[HOST_BYTES - 1] = '\0';
+    return all;
 }
 
 struct watch *watch_start(struct arena *a, struct comm *comm, const char *host)
 {
-    struct offer o = {.n = 0};
+    bool near = comm->local_size == comm->size;
     struct watch *w = NEW(a, struct watch);
-    *w = (struct watch){.rank = comm->rank, .size = comm->size, .connection = NEWN(a, int, comm->size), .looked = clock_seconds()};
-    for (int r = 0; r < w->size; r++)
-        w->connection[r] = -1;
-    int listener = w->rank ? -1 : listen_for(w->size, &o);
-    comm_from_first(comm, "connections of the watch", &o, sizeof o);
-    if (o.n < 0 || o.n > ADDRESSES)
-        o.n = 0;
-    if (w->rank)
-        connect_to_first(w, &o);
-    else
-        accept_ranks(w, listener, &o);
-    name_hosts(a, w, comm, host);
-    for (int r = 1; r < w->size; r++)
-        if (w->rank == 0 && w->connection[r] < 0)
-            explain("%s of rank %d is not watched: no connection comes through", w->host[r].text, r);
+    *w = (struct watch){.rank = comm->rank, .size = comm->size, .started = clock_seconds()};
+    w->peer = NEWN(a, struct peer, w->size);
+    w->fd = NEWN(a, int, w->size);
+    for (int r = 0; r < w->size; r++) {
+        w->peer[r] = (struct peer){.fd = -1, .says = WAITS};
+        w->fd[r] = -1;
+    }
+    w->connections = connections_offer(a, comm, near);
+    if (!near)
+        w->host = name_hosts(a, comm, host);
+    w->beats = start_thread(w);
     return w;
 }
 
-/* What a connection that ended says; 0: it lives, or the other side closed it, as a rank that is done does. */
-static int connection_error(int fd)
+/* "rank 1 on node2" */
+static const char *name_of(const struct watch *w, int r, char *text, size_t room)
 {
-    char byte;
-    if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
-        return 0;
-    return errno;
+    snprintf(text, room, "rank %d%s%s", r, w->host ? " on " : "", w->host ? w->host[r].text : "");
+    return text;
 }
 
-void watch_look(struct watch *w)
+/* What a wait is for, as a part of a sentence. */
+static const char *in_what(const struct watch_wait *wait, char *text, size_t room)
 {
-    double now = clock_seconds();
-    if (now - w->looked < look_every)
+    snprintf(text, room, "%s%.200s%s", wait->in ? " in '" : "", wait->in ? wait->in : "", wait->in ? "'" : "");
+    return text;
+}
+
+static void tell_silent(const struct watch *w, int r, const struct watch_wait *wait, bool last)
+{
+    char in[256], name[128], rest[64] = "";
+    double waited = w->peer[r].silent;
+    (void)name_of(w, r, name, sizeof name);
+    (void)in_what(wait, in, sizeof in);
+    if (last)
+        fail("%s does not run: this rank has waited %.0f s for it%s, and --timeout is %.0f", name, waited, in, wait->limit);
+    if (wait->limit > 0)
+        snprintf(rest, sizeof rest, ", and ends the job after %.0f s (--timeout)", wait->limit);
+    diag_tell("%s does not run: this rank has waited %.0f s for it%s%s", name, waited, in, rest);
+}
+
+static void look_at(struct watch *w, int r, double passed, const struct watch_wait *wait)
+{
+    struct peer *p = &w->peer[r];
+    double tell = wait->limit > 0 && wait->limit / 2 < tell_after ? wait->limit / 2 : tell_after;
+    int error = atomic_load(&p->error), beats = atomic_load(&p->beats);
+    if (error)
+        fail("%s, the host of rank %d, does not answer: %s", w->host ? w->host[r].text : "this machine", r, strerror(error));
+    p->silent = beats == 0 || beats != p->seen ? 0 : p->silent + passed;
+    p->told &= p->silent > 0;
+    p->seen = beats;
+    if (wait->limit > 0 && p->silent >= wait->limit)
+        tell_silent(w, r, wait, true);
+    if (!p->told && p->silent >= tell) {
+        p->told = true;
+        if (w->rank <= 1) /* one of those that wait is enough */
+            tell_silent(w, r, wait, false);
+    }
+}
+
+/* All run, and one is late: only rank 0 knows which. */
+static void tell_late(struct watch *w, const struct watch_wait *wait)
+{
+    char in[256], who[256] = "";
+    size_t used = 0;
+    for (int r = 1; r < w->size && used < sizeof who - 16; r++)
+        if (atomic_load(&w->peer[r].says) == BUSY)
+            used += (size_t)snprintf(who + used, sizeof who - used, "%s %d", used ? "," : " for rank", r);
+    diag_tell("this rank has waited %.0f s%s%s%s", w->waited, who, in_what(wait, in, sizeof in), used ? "" : ": all ranks wait");
+}
+
+static void explain_missing(struct watch *w)
+{
+    w->explained = true;
+    for (int r = 1; r < w->size; r++)
+        if (atomic_load(&w->peer[r].beats) == 0)
+            explain("rank %d is not watched: no connection comes through", r);
+}
+
+void watch_look(struct watch *w, const struct watch_wait *wait)
+{
+    double now = clock_seconds(), passed = now - w->looked, before = w->waited;
+    if (passed < look_every)
         return;
     w->looked = now;
-    for (int r = 0; r < w->size; r++) {
-        int error = w->connection[r] < 0 ? 0 : connection_error(w->connection[r]);
-        if (error)
-            fail("%s, the host of rank %d, does not answer: %s", w->host[r].text, r, strerror(error));
-    }
+    atomic_store(&w->looks, true);
+    passed = passed < 2 * look_every ? passed : look_every; /* it did not wait, or did not run itself */
+    w->waited = wait->number == w->number ? before + passed : 0;
+    w->number = wait->number;
+    for (int r = 0; r < w->size; r++)
+        look_at(w, r, passed, wait);
+    if (w->rank == 0 && !w->explained && now - w->started > explain_after)
+        explain_missing(w);
+    if (w->rank == 0 && wait->step && before < tell_after && w->waited >= tell_after)
+        tell_late(w, wait);
 }
 
 void watch_stop(struct watch *w)
 {
+    pthread_mutex_lock(&w->lock);
+    w->ends = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    if (w->beats)
+        (void)pthread_join(w->thread, NULL);
+    connections_end(w->connections);
     for (int r = 0; r < w->size; r++)
-        if (w->connection[r] >= 0)
-            (void)close(w->connection[r]);
+        if (w->fd[r] >= 0)
+            (void)close(w->fd[r]);
 }

@@ -1,0 +1,12 @@
+/* launch: how tpc-run finds out whether it is one process of a job. */
+#ifndef TPC_CLI_LAUNCH_H
+#define TPC_CLI_LAUNCH_H
+
+#include "run/comm/comm.h"
+
+/* The environment variable that shows a launcher with several processes; NULL: none. */
+const char *launch_variable(void);
+/* All ranks of the job, or this one alone. */
+struct comm *launch_comm(int *argc, char ***argv);
+
+#endif

@@ -1,0 +1,143 @@
+"""Stops and kills ranks of jobs that are under way, all jobs at once, and watches how they end.
+
+    stop.py TPC-RUN FOLDER TRAIN-FOLDER ROWS PROMPT TOKENIZER MPIRUN...      the folders are of 3 ranks; ROWS, PROMPT: .npy; TOKENIZER "": no server
+
+A rank that is stopped ends the job with a sentence that names it, one that goes on again does not, and one that is killed ends the job; nothing
+is left of it. A rank that only is late, as where rank 0 reads what a user types, ends nothing. Linux only."""
+import os, signal, subprocess, sys, tempfile, threading, time
+from kill import kill, ranks
+
+LIMIT = 40  # seconds, on a busy machine
+STOPPED = "does not run: this rank has waited"
+
+
+def rank_of(pid):
+    with open("/proc/%d/environ" % pid, "rb") as f:
+        for item in f.read().split(b"\0"):
+            name, _, value = item.partition(b"=")
+            if name in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK"):
+                return int(value)
+    return -1
+
+
+class Job:
+    def __init__(self, mark, command, wanted, environment):
+        self.mark = ("TPC_KILL=" + mark).encode()
+        self.said = tempfile.TemporaryFile()
+        self.wanted = wanted
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self.said, env=dict(os.environ, TPC_KILL=mark, **environment))
+
+    def text(self):
+        size = os.fstat(self.said.fileno()).st_size
+        return os.pread(self.said.fileno(), size, 0).decode(errors="replace")
+
+    def until(self, what):
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end and self.process.poll() is None and what not in self.text():
+            time.sleep(0.05)
+        return what in self.text()
+
+    def rank(self, number):
+        return [pid for pid in ranks(self.mark) if rank_of(pid) == number][0]
+
+    def end(self):
+        """(status, ranks left)"""
+        try:
+            status = self.process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            status = None
+        left, end = ranks(self.mark), time.monotonic() + 10
+        while left and time.monotonic() < end:
+            time.sleep(0.05)
+            left = ranks(self.mark)
+        for pid in left:
+            kill(pid, signal.SIGKILL)
+        self.process.kill()
+        return status, left
+
+
+def stop(job, rank):
+    kill(job.rank(rank), signal.SIGSTOP)
+    status, left = job.end()
+    return status not in (None, 0) and not left and "rank %d %s" % (rank, STOPPED) in job.text().replace(" on " + os.uname().nodename, "") and "and --timeout is 2" in job.text()
+
+
+def pause(job, rank):
+    pid = job.rank(rank)
+    kill(pid, signal.SIGSTOP)
+    told = job.until(STOPPED)
+    kill(pid, signal.SIGCONT)
+    time.sleep(4)
+    runs = job.process.poll() is None
+    kill(pid, signal.SIGKILL)
+    status, left = job.end()
+    return told and runs and status not in (None, 0) and not left
+
+
+def die(job, rank):
+    time.sleep(0.5)
+    kill(job.rank(rank), signal.SIGKILL)
+    status, left = job.end()
+    return status not in (None, 0) and not left
+
+
+def late(job, rank):
+    time.sleep(4)
+    job.process.stdin.write(b"so\n")
+    job.process.stdin.close()
+    status, left = job.end()
+    return status == 0 and not left and STOPPED not in job.text()
+
+
+def idle(job, rank):
+    time.sleep(4)
+    runs = job.process.poll() is None and STOPPED not in job.text()
+    return stop(job, rank) and runs
+
+
+def main():
+    run, folder, trained, rows, prompt, tokenizer = sys.argv[1:7]
+    launcher = sys.argv[7:] + ["-n", "3", run]
+    steps = [folder, "--random", "--dim", "batch_size=1", "--dim", "sequence_length=16", "--dim", "past_sequence_length=8", "--repeat", "100000000"]
+    decode = [folder, "--generate", "100000", "--input", "input_ids=" + prompt]
+    train = [trained, "--train", "--data", rows, "--steps", "1000000", "--batch", "7"]
+    messages = {"OMPI_MCA_osc": "^sm", "MPIR_CVAR_NOLOCAL": "1"}
+    cases = [  # name, what is done to which rank, options, what is waited for before, environment
+        ("rank 0 stops", stop, 0, steps + ["--timeout", "2"], "packed", {}),
+        ("rank 2 stops while it decodes", stop, 2, decode + ["--timeout", "2"], "packed", {}),
+        ("rank 1 stops between messages", stop, 1, steps + ["--timeout", "2"], "packed", messages),
+        ("rank 1 stops for a while", pause, 1, steps + ["--timeout", "6"], "packed", {}),
+        ("rank 1 of a training is killed", die, 1, train, "operators", {}),
+        ("rank 2 is killed while it decodes", die, 2, decode, "packed", {}),
+    ]
+    if tokenizer:
+        text = ["--tokenizer", tokenizer, "--timeout", "2"]
+        serve = [folder, "--serve", "--port", "0"] + text
+        cases += [
+            ("rank 0 waits for its user", late, 0, [folder, "--generate", "3", "--prompt-file", "-"] + text, "", {}),
+            ("rank 0 of an idle server stops", idle, 0, serve, "serving", {}),
+            ("rank 1 of a server is killed", die, 1, serve, "serving", {}),
+        ]
+    bad = []
+
+    def one(number, name, act, rank, options, before, environment):
+        job = Job("stop-%d-%d" % (os.getpid(), number), launcher + options + ["--threads", "1", "-v"], before, environment)
+        try:
+            good = job.until(before) and act(job, rank)
+        except (IndexError, OSError):
+            good = False  # it ended too early
+        if not good:
+            bad.append(name)
+            print("bad: %s: status %s: %s" % (name, job.process.poll(), job.text()[-1000:].replace("\n", " | ")))
+            job.process.kill()
+
+    threads = [threading.Thread(target=one, args=(number,) + case) for number, case in enumerate(cases)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    print("%d of %d jobs ended as they should" % (len(cases) - len(bad), len(cases)))
+    sys.exit(len(bad) > 0)
+
+
+main()
