@@ -95,10 +95,15 @@ static void feed_tokens(struct batches *b, const struct graph *g)
 
 static void check_fed(const struct batches *b)
 {
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n; i++) {
+        const struct fed *f = &b->fed[i];
+        if (f->feed == FEED_POSITIONS && f->rows > 1 && b->settings->sequence > f->rows)
+            fail_usage("rows of %lld tokens are too long: input '%s' of %s has positions for %lld, so --sequence is at most that",
+                       (long long)b->settings->sequence, f->name, b->path, (long long)f->rows);
         if (b->fed[i].feed == FEED_NONE)
             fail_usage("%s: nothing feeds input '%s', %s: --data FILE gives tokens and labels, --input %s=FILE.npy samples of it", b->path,
                        b->fed[i].name, type_str(b->arena, b->fed[i].type), b->fed[i].name);
+    }
 }
 
 /* ---- how much there is to draw from -----------------------------------------------------------------------------------------------------

@@ -160,8 +160,11 @@ static void train_steps(struct training *t, int64_t step)
     const struct replicas *r = t->replicas;
     for (bool ends = false; step < t->settings.steps && !ends;) {
         ends = train_step(t, step++);
-        if (saves_after(t, step, ends))
+        bool saves = saves_after(t, step, ends);
+        if (saves)
             checkpoint_save(t->save, r, t->session, &t->settings, step, &t->parameters);
+        if (saves && r->all->rank == 0)
+            diag_tell("wrote %s, after step %lld", t->save, (long long)step);
         if (ends && r->all->rank == 0)
             diag_tell("ended after step %lld of %lld%s%s", (long long)step, (long long)t->settings.steps,
                       t->save ? ": --resume goes on from " : ", and without --save nothing is kept", t->save ? t->save : "");

@@ -92,6 +92,8 @@ with tpc.Session(folder, keep_state=True) as s:
     ok(raises(tpc.InvalidCall, "closed", whole.run, inputs), "a session that is closed")
     first = s.run({"input_ids": [[5, 6]], "attention_mask": [[1, 1]], "position_ids": [[0, 1]]})
     second = s.run({"input_ids": [[7]], "attention_mask": [[1, 1, 1]], "position_ids": [[2]]})
+    short = {"input_ids": [[8]], "attention_mask": [[1, 1, 1]], "position_ids": [[3]]}
+    ok(raises(tpc.InvalidCall, "input 'attention_mask' has 3 in dimension 1", s.run, short), "a wrong size behind kept state is the input's")
     with tpc.Session(folder, keep_state=True) as t:
         both = t.run({"input_ids": [[5, 6, 7]], "attention_mask": [[1, 1, 1]], "position_ids": [[0, 1, 2]]})
     ok(list(first) == ["logits"] and np.allclose(both["logits"][:, 2], second["logits"][:, 0], 1e-4, 1e-5), "state is kept")

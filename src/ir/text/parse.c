@@ -453,10 +453,21 @@ struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text
     return p.g;
 }
 
+/* Behind lines that are empty or comments. */
+static bool begins_graph(const char *at, size_t bytes)
+{
+    const char *end = at + bytes;
+    while (at < end && (*at == '#' || *at == '\n')) {
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        at = line ? line + 1 : end;
+    }
+    return end - at > 6 && memcmp(at, "graph ", 6) == 0;
+}
+
 char *graph_text(struct arena *arena, const char *path)
 {
     struct map m = map_file(path);
-    bool text = m.bytes > 6 && (memcmp(m.at, "graph ", 6) == 0 || m.at[0] == '#');
+    bool text = begins_graph((const char *)m.at, m.bytes);
     char *copy = text ? arena_strndup(arena, (const char *)m.at, m.bytes) : NULL;
     map_close(m);
     return copy;

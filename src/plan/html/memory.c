@@ -36,7 +36,7 @@ void html_memory(const struct html_page *p)
     html_head(p, "memory", "Memory", "What a rank holds in the workload that needs most.");
     fputs("<p class=key><i class=weights></i>weights <i class=state></i>state <i class=activations></i>activations and buffers", p->f);
     fputs(p->options->memory ? " <u></u>limit</p>\n" : "</p>\n", p->f);
-    memory_bar(p, "unsharded", &plan->unsharded, scale);
+    memory_bar(p, p->options->weights ? "unsharded, weights as they are" : "unsharded", &plan->unsharded, scale);
     for (int r = 0; r < p->g->ranks && r < MOST_RANKS; r++)
         memory_bar(p, arena_printf(p->arena, "rank %d", r), &plan->use[r], scale);
     if (p->g->ranks > MOST_RANKS) {

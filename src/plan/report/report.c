@@ -2,12 +2,13 @@
 #include "plan/report/report.h"
 
 #include "plan/cost/cost.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
 
-static void show_memory(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+static void show_memory(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
 {
     if (!p->use)
         return;
@@ -19,6 +20,8 @@ static void show_memory(FILE *f, struct arena *a, const struct graph *g, const s
                 units_bytes(a, (double)p->unsharded.state));
     fprintf(f, "  %-26s %12s %12s\n", "activations, peak", units_bytes(a, (double)(most.peak + most.blocks)),
             units_bytes(a, (double)p->unsharded.peak));
+    if (options->weights)
+        fprintf(f, "  weights of ranks are stored as %s, those of the unsharded model as they are\n", weight_type_name(options->weights));
 }
 
 static void show_limit(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
@@ -189,7 +192,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     report_workloads(f, p);
     if (p->sequence)
         fprintf(f, "sequence split: %s\n", p->sequence);
-    show_memory(f, a, g, p);
+    show_memory(f, a, g, options, p);
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);
     show_time(f, a, g, &options->machine, p);

@@ -146,12 +146,13 @@ static bool solve_symbol(struct arena *a, const struct dim *d, int64_t wanted, s
     return false;
 }
 
-static bool solve_inputs(struct arena *a, const struct signature *s, const struct tensor *in, struct bindings *b)
+/* Of the inputs, or of the states that the session keeps, which have sizes and no data here. */
+static bool solve_inputs(struct arena *a, const struct signature *s, const struct tensor *in, bool kept, struct bindings *b)
 {
     bool more = false;
     for (int i = 0; i < s->nin; i++)
         for (int k = 0; k < in[i].rank; k++)
-            if (in[i].dim[k] >= 0 && solve_symbol(a, s->in[i].type.dim[k], in[i].dim[k], b))
+            if (!in[i].data == kept && in[i].dim[k] >= 0 && solve_symbol(a, s->in[i].type.dim[k], in[i].dim[k], b))
                 more = true;
     return more;
 }
@@ -196,9 +197,18 @@ static const char *values_str(struct arena *a, const struct dim *d, const struct
     return *text ? arena_printf(a, " (%s)", text) : "";
 }
 
-static void check_input_sizes(struct arena *a, const struct signature *s, const struct formal *f, const struct tensor *t,
-                              const struct bindings *b)
+static bool keeps_some(const struct signature *s, const struct tensor *in)
 {
+    for (int i = 0; i < s->nin; i++)
+        if (!in[i].data)
+            return true;
+    return false;
+}
+
+static void check_input_sizes(struct arena *a, const struct signature *s, const struct tensor *in, int input, const struct bindings *b)
+{
+    const struct formal *f = &s->in[input];
+    const struct tensor *t = &in[input];
     for (int k = 0; k < t->rank; k++) {
         const struct dim *d = f->type.dim[k];
         int64_t y;
@@ -209,8 +219,8 @@ static void check_input_sizes(struct arena *a, const struct signature *s, const 
         if (y == t->dim[k])
             continue;
         const char *of = dim_is_int(d, NULL) ? "" : arena_printf(a, "%s = ", dim_str(a, d));
-        fail("%s: input '%s' has %lld in dimension %d, expected %s%lld%s", s->path, f->name, (long long)t->dim[k], k, of, (long long)y,
-             values_str(a, d, b));
+        fail("%s: input '%s' has %lld in dimension %d, expected %s%lld%s%s", s->path, f->name, (long long)t->dim[k], k, of, (long long)y,
+             values_str(a, d, b), keeps_some(s, in) ? ", behind the state that is kept" : "");
     }
 }
 
@@ -242,10 +252,12 @@ void signature_bind(struct arena *a, const struct signature *s, const struct ten
 {
     for (int i = 0; i < s->nin; i++)
         check_input_type(a, s, &s->in[i], &in[i]);
-    while (solve_inputs(a, s, in, b) || solve_assumptions(a, s, b))
+    while (solve_inputs(a, s, in, true, b)) /* first, for what the user gives is to blame */
+        continue;
+    while (solve_inputs(a, s, in, false, b) || solve_assumptions(a, s, b))
         continue;
     for (int i = 0; i < s->nin; i++)
-        check_input_sizes(a, s, &s->in[i], &in[i], b);
+        check_input_sizes(a, s, in, i, b);
     signature_check_assumptions(a, s, b);
     check_lower(s, b);
 }
