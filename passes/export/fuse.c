@@ -1,7 +1,7 @@
 /* fuse: combines collectives that are cheaper together.
  *
  * An all-reduce that is read only through one local slice becomes a reduce-scatter. A slice that undoes an all-gather becomes the
- * gathered value. Small all-reduces are merged (src/plan/apply/merge_allreduce.c). Then the pass lists the plan's collectives in file
+ * gathered value. Small ones are merged (src/plan/apply/merge_small.c). Then the pass lists the plan's collectives in file
  * order. */
 #include "op/op.h"
 #include "op/recurrent/recurrent.h"
@@ -110,6 +110,6 @@ void pass_fuse(struct compile *c)
         undo_gather(g, g->nodes.at[i]);
     arena_free(scratch);
     graph_prune(g);
-    plan_merge_reductions(g, &c->options->machine, c->plan);
+    plan_merge_small(g, &c->options->machine, c->plan);
     list_collectives(c);
 }

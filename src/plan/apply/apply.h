@@ -1,11 +1,26 @@
-/* apply: what passes need to make the ranks' graphs from a plan: merged all-reduces, local cut points, notes on partial sums. */
+/* apply: what passes need to make the ranks' graphs from a plan: merged collectives, local cut points, notes on partial sums. */
 #ifndef TPC_APPLY_H
 #define TPC_APPLY_H
 
 #include "plan/plan.h"
 
-/* merge_allreduce.c: in a graph with explicit reshards, small AllReduces become one where none has to wait for another. */
-void plan_merge_reductions(struct graph *, const struct machine *, const struct plan *);
+/* merge_small.c: in a graph with explicit reshards, small AllReduces and AllGathers become one where none has to wait for another. */
+void plan_merge_small(struct graph *, const struct machine *, const struct plan *);
+
+/* bucket.c: several collectives of one kind as one, between a Concat and a Split. */
+struct bucket {
+    struct node *concat, *join, *split;
+};
+struct buckets {
+    VEC(struct bucket) list;
+};
+/* May it be in one at all; are both of one kind? */
+bool bucket_takes(struct graph *, const struct node *);
+bool bucket_alike(const struct node *, const struct node *);
+/* Whose collective the node is; NULL: of none. */
+const struct bucket *bucket_of(const struct buckets *, const struct node *);
+/* Node `second` joins node `first`, there, which becomes a bucket unless it is one. */
+void bucket_merge(struct graph *, struct buckets *, int first, int second);
 
 /* quantize_weights.c: f32 weights of products and lookups become integers of 8 or 4 bits in blocks (--weights int8, int4). Returns the
  * number of nodes that changed. */

@@ -1,4 +1,4 @@
-/* merge_allreduce: small reductions become one of their concatenated operands.
+/* merge_small: small reductions become one of their concatenated operands (bucket.c), and so do small gathers.
  *
  * Two that do not wait for each other become one where the later one's operand is there, too. One that waits for another may still join it:
  * a sum of f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these
@@ -18,6 +18,7 @@ struct merger {
     const struct plan *plan;
     struct arena *tmp; /* what follows is in it, and of the graph as it is */
     const struct uses *uses;
+    struct buckets buckets;
     bool *after;  /* by value id: it waits for the reduction that others may join */
     bool changed; /* the graph is another one: look again */
 };
@@ -62,72 +63,9 @@ static void look(struct merger *m, int first)
     }
 }
 
-/* ---- two in one ----------------------------------------------------------------------------------------------------------------- */
-
-static struct node *make_node(struct graph *g, const char *op, const char *name, int nin, struct value *const *in, int nout)
-{
-    const struct op *row = op_find("", op);
-    return graph_node(g, row ? row : op_find("tpc", op), name, nin, in, nout);
-}
-
-static struct value *result(struct graph *g, struct node *n, int i, enum dtype dtype, const struct dim *size, struct placement place)
-{
-    struct value *v = graph_value(g, n->name, &(struct type){.dtype = dtype, .rank = 1, .dim = {size}});
-    v->place = place;
-    v->placed = true;
-    node_output(g, n, i, v);
-    return v;
-}
-
-/* The nodes that replace reductions a and b: both operands flat, concatenated, reduced, split again. */
-static int merged_nodes(struct graph *g, const struct node *a, const struct node *b, struct node **out)
-{
-    struct value *x[2] = {a->in[0], b->in[0]}, *flat[2];
-    const struct dim *size[2], *both;
-    enum dtype dtype = x[0]->type.dtype;
-    require(x[1]->type.dtype == dtype && placement_eq(x[0]->place, x[1]->place) && x[0]->place.kind == PLACE_P);
-    for (int i = 0; i < 2; i++) {
-        size[i] = type_elements(g->alg, &x[i]->type);
-        out[i] = make_node(g, "Reshape", arena_printf(g->arena, "%s/flat", x[i]->name), 1, &x[i], 1);
-        flat[i] = result(g, out[i], 0, dtype, size[i], x[i]->place);
-    }
-    both = dim_add(g->alg, size[0], size[1]);
-    out[2] = make_node(g, "Concat", arena_printf(g->arena, "%s/both", a->name), 2, flat, 1);
-    attr_set_int(out[2], "axis", 0);
-    struct value *joined = result(g, out[2], 0, dtype, both, x[0]->place);
-    out[3] = make_node(g, "AllReduce", arena_printf(g->arena, "%s/merged", a->name), 1, &joined, 1);
-    attr_set_string(out[3], "op", attr_string(a, "op"));
-    struct value *sum = result(g, out[3], 0, dtype, both, placement_replicated);
-    out[4] = make_node(g, "Split", arena_printf(g->arena, "%s/apart", a->name), 1, &sum, 2);
-    attr_set_dims(g, out[4], "split", 2, size);
-    for (int i = 0; i < 2; i++) {
-        struct value *part = result(g, out[4], i, dtype, size[i], placement_replicated);
-        out[5 + i] = make_node(g, "Reshape", (i ? b : a)->name, 1, &part, 1);
-        node_output(g, out[5 + i], 0, (i ? b : a)->out[0]);
-    }
-    return 7;
-}
-
-/* Node `second` joins node `first`, there. */
-static void merge_pair(struct graph *g, int first, int second)
-{
-    struct node *made[7], **old = g->nodes.at;
-    require(first < second && second < g->nodes.n);
-    int n = merged_nodes(g, old[first], old[second], made), count = g->nodes.n;
-    g->nodes.at = NULL;
-    g->nodes.n = g->nodes.cap = 0;
-    for (int i = 0; i < count; i++)
-        if (i == first)
-            for (int j = 0; j < n; j++)
-                VEC_PUSH(g->arena, &g->nodes, made[j]);
-        else if (i != second)
-            VEC_PUSH(g->arena, &g->nodes, old[i]);
-    graph_sort(g);
-}
-
 static bool alike(const struct merger *m, const struct node *a, const struct node *b)
 {
-    return strcmp(attr_string(a, "op"), attr_string(b, "op")) == 0 && a->in[0]->type.dtype == b->in[0]->type.dtype && is_small(m, b);
+    return bucket_alike(a, b) && is_small(m, b);
 }
 
 static bool can_join(const struct merger *m, const struct node *a, const struct node *b)
@@ -161,7 +99,7 @@ static bool find_terms(struct merger *m, const struct node *a, struct value *v, 
     for (int i = 0; i < found->sums.n; i++)
         if (found->sums.at[i]->in[0] == v)
             return true;
-    struct node *sum = make_node(m->g, "AllReduce", arena_printf(m->g->arena, "%s/AllReduce", v->name), 1, &v, 1);
+    struct node *sum = graph_node(m->g, op_find("tpc", "AllReduce"), arena_printf(m->g->arena, "%s/AllReduce", v->name), 1, &v, 1);
     attr_set_string(sum, "op", attr_string(a, "op"));
     VEC_PUSH(m->tmp, &found->sums, sum);
     m->changed = m->after[v->id] && alike(m, a, sum) && canon_hoist_row_scalar(m->g, v, m->after);
@@ -235,29 +173,29 @@ static bool hasten(struct merger *m, const struct node *a, const struct node *la
 
 /* ---- all of them -------------------------------------------------------------------------------------------------------------------- */
 
-/* One of the later reductions joins the first, or moves up so that it can. */
+/* One of the later collectives joins the first, or moves up so that it can. */
 static bool join_next(struct merger *m, int first)
 {
     struct graph *g = m->g;
     const struct node *a = g->nodes.at[first];
-    if (!op_is_tpc(a, "AllReduce") || !is_small(m, a))
+    if (!bucket_takes(g, a) || !(is_small(m, a) || bucket_of(&m->buckets, a)))
         return false;
     look(m, first);
     for (int k = first + 1; k < g->nodes.n; k++) {
         const struct node *b = g->nodes.at[k];
-        if (!op_is_tpc(b, "AllReduce"))
+        if (!bucket_takes(g, b))
             continue;
         if (can_join(m, a, b)) {
-            merge_pair(g, first, k);
+            bucket_merge(g, &m->buckets, first, k);
             return true;
         }
-        if (hasten(m, a, b))
+        if (op_is_tpc(a, "AllReduce") && op_is_tpc(b, "AllReduce") && hasten(m, a, b))
             return true;
     }
     return false;
 }
 
-void plan_merge_reductions(struct graph *g, const struct machine *machine, const struct plan *plan)
+void plan_merge_small(struct graph *g, const struct machine *machine, const struct plan *plan)
 {
     struct merger m = {.g = g, .machine = machine, .plan = plan, .tmp = arena_new()};
     for (int i = 0; i < g->nodes.n; i++)
