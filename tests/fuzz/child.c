@@ -20,8 +20,8 @@ void (*fuzz_at_end)(void *, int status);
 
 /* Sanitizers end the process with status 1, which is a refusal's, unless told to abort. Their limit stands in for ROOM, where shadow memory
  * does not fit. */
-const char *__asan_default_options(void);
-const char *__ubsan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__ubsan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "abort_on_error=1:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096";

@@ -25,8 +25,8 @@ struct command {
 };
 
 /* Sanitizers end a program with status 1, which is a refusal's, unless told to abort. */
-const char *__asan_default_options(void);
-const char *__ubsan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__ubsan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "abort_on_error=1:detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=8";
