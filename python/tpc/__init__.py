@@ -90,12 +90,24 @@ class Session:
         lib.check(lib.call.tpc_run(handle, given, len(arrays), made, len(names)))
         return {n: lib.copy_of(made[k]) for k, n in enumerate(names)}
 
+    def encode(self, text, special=True):
+        """The token ids of a text, by the tokenizer.json beside the model. special: with those that it puts around a text."""
+        ids, count, utf8 = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_int64(), text.encode()
+        lib.check(lib.call.tpc_encode(self._open(), utf8, len(utf8), special, ctypes.byref(ids), ctypes.byref(count)))
+        return ids[: count.value]
+
+    def decode(self, ids, special=False):
+        """The text of token ids. special: tokens such as that at the end of a text are written, too."""
+        at, size, given = ctypes.c_void_p(), ctypes.c_int64(), np.ascontiguousarray(ids, np.int64)
+        lib.check(lib.call.tpc_decode(self._open(), lib.pointer(given), given.size, special, ctypes.byref(at), ctypes.byref(size)))
+        return ctypes.string_at(at, size.value).decode(errors="replace")
+
     def generate(self, prompts, tokens, end=None, made=None, **sampling):
-        """Decodes after each prompt, a list of token ids, at most so many tokens. Returns a list of ids for each. end: the tokens that end a
+        """Decodes after each prompt, a list of token ids or a text, at most so many tokens. Returns a list of ids for each. end: the tokens that end a
         row (default: those of generation_config.json). made(row, token) is called with each token; true: decoding ends. Sampling:
         temperature, top_k, top_p, min_p, repetition_penalty, seed."""
         handle = self._open()
-        rows = [np.ascontiguousarray(p, np.int64) for p in prompts]
+        rows = [np.ascontiguousarray(self.encode(p) if isinstance(p, str) else p, np.int64) for p in prompts]
         given = (lib.Prompt * max(1, len(rows)))(*[lib.Prompt(lib.pointer(r), r.size) for r in rows])
         failure = []
 

@@ -60,6 +60,8 @@ FUNCTIONS = {
     "tpc_output": (c_int, [c_void_p, c_int, POINTER(Info)]),
     "tpc_run": (c_int, [c_void_p, POINTER(Tensor), c_int, POINTER(Tensor), c_int]),
     "tpc_generate": (c_int, [c_void_p, POINTER(Prompt), c_int, POINTER(Decoding), c_void_p]),
+    "tpc_encode": (c_int, [c_void_p, c_char_p, c_int64, c_int, POINTER(POINTER(c_int64)), POINTER(c_int64)]),
+    "tpc_decode": (c_int, [c_void_p, c_void_p, c_int64, c_int, POINTER(c_void_p), POINTER(c_int64)]),
 }
 
 # bfloat16 has no type in numpy: its bits are uint16.

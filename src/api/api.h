@@ -46,6 +46,15 @@ struct api_rank {
     int64_t vocabulary, context; /* ids are below it, positions; -1: not known */
     int threads;
 };
+/* text.c */
+struct tokenizer;
+struct api_text {
+    struct scope *scope; /* NULL: not asked for yet */
+    struct tokenizer *tokenizer;
+    struct arena *last; /* of the last result */
+};
+void api_text_free(struct tpc_session *);
+
 struct tpc_session {
     struct scope *home; /* of what lives until tpc_close */
     struct arena *arena;
@@ -59,6 +68,7 @@ struct tpc_session {
     int nin, nout;
     struct tpc_info *in, *out;
     struct api_rank *at; /* by rank; with mpi, one */
+    struct api_text text;
 };
 struct api_rank *api_rank_of(const struct tpc_session *, const struct comm *);
 /* Starts the crew if a failure ended it, and has it do the order. */

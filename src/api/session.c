@@ -190,6 +190,7 @@ void tpc_close(tpc_session *s)
         (void)crew_do(&s->crew, free_rank, s);
     if (s->crew.scope)
         end_crew(s);
+    api_text_free(s);
     scope_free(s->home);
 }
 

@@ -133,6 +133,56 @@ static void decode(tpc_session *s)
     ok(tpc_generate(s, (tpc_prompt[]){{&high, 1}}, 1, &how, again[0]) == TPC_INVALID && says("token 1048576"), "a token that is none");
 }
 
+static void give_tokenizer(const char *dir)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
+    FILE *f = fopen(path, "w");
+    if (!f)
+        exit(99);
+    fputs("{\"model\": {\"type\": \"WordPiece\", \"unk_token\": \"?\", \"continuing_subword_prefix\": \"##\", "
+          "\"max_input_chars_per_word\": 100, \"vocab\": {\"?\": 0, \"two\": 1, \"rank\": 2, \"##s\": 3}}, "
+          "\"pre_tokenizer\": {\"type\": \"Whitespace\"}, \"decoder\": {\"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": false}}",
+          f);
+    fclose(f);
+}
+
+struct telling {
+    tpc_session *session;
+    char text[64];
+};
+
+static int tell(void *telling, int row, int64_t token)
+{
+    struct telling *t = telling;
+    const char *text;
+    int64_t bytes;
+    if (row == 0 && tpc_decode(t->session, &token, 1, 0, &text, &bytes) == TPC_OK)
+        snprintf(t->text, sizeof t->text, "%lld bytes", (long long)bytes);
+    return 1;
+}
+
+/* A build without tokenizers says so. */
+static void text(tpc_session *s, const char *dir)
+{
+    const int64_t *ids, prompt[] = {1, 2, 3};
+    const char *words;
+    int64_t n, bytes, made[1];
+    int status = tpc_encode(s, "two ranks", 9, 1, &ids, &n);
+    ok(status == TPC_FAILED && (says("no tokenizer.json lies beside it") || says("built without text")), "no tokenizer");
+    if (says("built without text"))
+        return;
+    give_tokenizer(dir);
+    ok(tpc_encode(s, "two ranks\n", 9, 1, &ids, &n) == TPC_OK && n == 3 && memcmp(ids, prompt, sizeof prompt) == 0, "a text becomes ids");
+    ok(tpc_decode(s, prompt, 3, 0, &words, &bytes) == TPC_OK && bytes == 9 && strcmp(words, "two ranks") == 0, "ids become a text");
+    ok(tpc_encode(s, "\xff", 1, 1, &ids, &n) == TPC_INVALID && says("no UTF-8"), "bytes that are no text");
+    ok(tpc_encode(s, "", 0, 1, &ids, &n) == TPC_OK && n == 0 && tpc_decode(s, NULL, 0, 0, &words, &bytes) == TPC_OK && bytes == 0,
+       "no text, no ids");
+    struct telling t = {.session = s};
+    const tpc_decoding how = {.tokens = 1, .made = tell, .data = &t};
+    ok(tpc_generate(s, &(tpc_prompt){prompt, 3}, 1, &how, made) == TPC_OK && strstr(t.text, " bytes"), "text while tokens are made");
+}
+
 static void folder(const char *dir)
 {
     tpc_tensor out;
@@ -146,6 +196,7 @@ static void folder(const char *dir)
     ok(run(s, 1000000, &out) == TPC_FAILED && says("Gather"), "a run that fails in a kernel");
     ok(run(s, 1, &out) == TPC_OK && near(&out), "the session goes on");
     decode(s);
+    text(s, dir);
     ok(run(s, 1, &out) == TPC_OK && near(&out), "after decoding, it runs");
     tpc_close(beside);
     tpc_close(s);

@@ -1,6 +1,7 @@
 """session: the Python package against ONNX Runtime's outputs of a sample, on the library of a build. session.py FOLDER-OF-SAMPLE WORK."""
 import glob
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -85,6 +86,14 @@ with tpc.Session(folder) as s:
     ok([t for _, t in s.stream([[5, 6, 7]], tokens=5, end=[])] == rows[0], "a stream")
     for row, token in s.stream([[5, 6, 7]], tokens=5, end=[]):
         break
+    ok(raises(tpc.Error, "", s.encode, "no tokenizer"), "no tokenizer")
+    if "built without text" not in tpc._library.sentence():
+        with open(os.path.join(folder, "tokenizer.json"), "w") as f:
+            subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__), "../tokenizer/bytes.py")], stdout=f, check=True)
+        text = "two ranks, \u00e9"
+        ok(s.encode(text) == list(text.encode()) and s.decode(s.encode(text)) == text, "text and ids")
+        ok(s.generate([text], tokens=5, end=[]) == s.generate([list(text.encode())], tokens=5, end=[]), "a prompt of text")
+        ok(s.decode([255]) == "\ufffd" and s.decode([]) == "", "bytes that are no text")
     ok(raises(ZeroDivisionError, "", s.generate, [[5]], tokens=3, made=lambda row, token: 1 // 0), "an error of the caller's function")
 with tpc.Session(os.path.join(sample, "model.onnx")) as whole:
     ok(whole.ranks == 1 and whole.generate([[5, 6, 7], [9]], tokens=5, end=[]) == rows, "the same tokens on one rank")
