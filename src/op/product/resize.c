@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { X, ROI, SCALES, SIZES };
+enum { MOST_REPEATED = 64 };
 
 struct resize_targets {
     bool known;
@@ -146,6 +147,36 @@ void infer_resize(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
+/* ---- elements that are repeated -------------------------------------------------------------------------------------------------------
+ */
+
+/* Whether the places k e .. k e + k - 1 take element e, whatever e is: those of element 0, without its being the first one. */
+static bool repeats(const struct node *node, int64_t k)
+{
+    const char *round = attr_string(node, "nearest_mode");
+    bool asymmetric = mode_is(node, "coordinate_transformation_mode", "asymmetric"), same = true;
+    for (int64_t i = 0; i < k; i++) {
+        double at = asymmetric ? (double)i / (double)k : ((double)i + 0.5) / (double)k - 0.5;
+        double near = strcmp(round, "floor") == 0     ? floor(at)
+            : strcmp(round, "ceil") == 0              ? ceil(at)
+            : strcmp(round, "round_prefer_ceil") == 0 ? floor(at + 0.5)
+                                                      : ceil(at - 0.5);
+        same = same && near >= 0 && near < 1;
+    }
+    return same;
+}
+
+/* How many times the elements of a dimension are repeated by a scale, which says no size; 0: they are not, or by too many to look at. */
+static int64_t repeated(const struct node *node, const struct resize_target *t)
+{
+    bool shifts = mode_is(node, "coordinate_transformation_mode", "align_corners") ||
+        mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
+    if (!t->named || t->size || shifts || !mode_is(node, "mode", "nearest") || !(t->scale >= 2) || t->scale > MOST_REPEATED)
+        return 0;
+    int64_t k = (int64_t)t->scale;
+    return t->scale > (double)k || !repeats(node, k) ? 0 : k;
+}
+
 /* ---- canonical form ------------------------------------------------------------------------------------------------------------------ */
 
 static int named_count(const struct resize_targets *r, int rank)
@@ -154,6 +185,34 @@ static int named_count(const struct resize_targets *r, int rank)
     for (int d = 0; d < rank; d++)
         n += r->dim[d].named;
     return n;
+}
+
+/* How many times larger a size is; 0: no whole number of times, or it can't be told. */
+static int64_t times_larger(struct alg *alg, const struct dim *size, const struct dim *of)
+{
+    for (int64_t k = 2; k <= MOST_REPEATED; k++)
+        if (dim_mul(alg, of, dim_int(alg, k)) == size)
+            return k;
+    return 0;
+}
+
+/* Sizes that repeat elements are the scales that they come to: those say no size of a rank's part. */
+static bool becomes_scales(struct graph *g, struct node *node, int n, const int64_t *axis, const struct dim *const *size)
+{
+    float scale[MAX_RANK];
+    struct value *x = node->in[X];
+    for (int i = 0; i < n; i++) {
+        int64_t k = times_larger(g->alg, size[i], x->type.dim[axis[i]]);
+        if (k == 0 || repeated(node, &(struct resize_target){true, NULL, (double)k}) != k)
+            return false;
+        scale[i] = (float)k;
+    }
+    node->nin = SCALES + 1;
+    node->in = NEWN(g->arena, struct value *, node->nin);
+    node->in[X] = x;
+    node->in[SCALES] = graph_constant(g, arena_printf(g->arena, "%s/scales", node->name), DT_F32, 1, &(int64_t){n}, scale);
+    node_attr(node, "sizes")->set = false;
+    return true;
 }
 
 /* Sizes that differ from the operand's; where none does, the last one stays, since no axes would mean all. */
@@ -178,7 +237,8 @@ void resize_canonical(struct graph *g, struct node *node)
     }
     node->nin = 1;
     attr_set_ints(g, node, "axes", n, axis);
-    attr_set_dims(g, node, "sizes", n, size);
+    if (!becomes_scales(g, node, n, axis, size))
+        attr_set_dims(g, node, "sizes", n, size);
 }
 
 /* ---- rule ---------------------------------------------------------------------------------------------------------------------------- */
@@ -188,34 +248,6 @@ static bool is_free(const struct node *node, const struct resize_target *t)
 {
     bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
     return !t->named || (!t->size && t->scale >= 1 && t->scale <= 1 && !crops);
-}
-
-/* Whether the places k e .. k e + k - 1 take element e, whatever e is: those of element 0, without its being the first one. */
-static bool repeats(const struct node *node, int64_t k)
-{
-    const char *round = attr_string(node, "nearest_mode");
-    bool asymmetric = mode_is(node, "coordinate_transformation_mode", "asymmetric"), same = true;
-    for (int64_t i = 0; i < k; i++) {
-        double at = asymmetric ? (double)i / (double)k : ((double)i + 0.5) / (double)k - 0.5;
-        double near = strcmp(round, "floor") == 0     ? floor(at)
-            : strcmp(round, "ceil") == 0              ? ceil(at)
-            : strcmp(round, "round_prefer_ceil") == 0 ? floor(at + 0.5)
-                                                      : ceil(at - 0.5);
-        same = same && near >= 0 && near < 1;
-    }
-    return same;
-}
-
-/* How many times the elements of a dimension are repeated by a scale, which says no size; 0: they are not, or by too many to look at. */
-static int64_t repeated(const struct node *node, const struct resize_target *t)
-{
-    enum { MOST = 64 };
-    bool shifts = mode_is(node, "coordinate_transformation_mode", "align_corners") ||
-        mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
-    if (!t->named || t->size || shifts || !mode_is(node, "mode", "nearest") || !(t->scale >= 2) || t->scale > MOST)
-        return 0;
-    int64_t k = (int64_t)t->scale;
-    return t->scale > (double)k || !repeats(node, k) ? 0 : k;
 }
 
 static void put_resized(struct graph *g, const struct node *node, struct rule *r, int d, const struct resize_target *t)
