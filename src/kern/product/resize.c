@@ -11,6 +11,7 @@ enum { X, ROI, SCALES, SIZES };
 struct axis {
     int d;
     int64_t from, to, taps, *index;
+    int64_t first, places; /* `to` of all places, from the first on */
     float *weight;
     double scale, crop_start, crop_end;
 };
@@ -59,12 +60,16 @@ static void resize_scales(struct resize_call *r)
     const struct tensor *x = &r->call->in[X], *y = &r->call->out[0], *scales = kcall_in(r->call, SCALES), *roi = kcall_in(r->call, ROI);
     bool given = scales && tensor_elements(scales) == r->n, stretch = is(r->call, "keep_aspect_ratio_policy", "stretch");
     double common = given || stretch ? 0 : shared_scale(r);
+    const int64_t *crop = NULL;
+    bool crops = attr_is_set(r->call->node, "crop") && attr_ints(r->call->graph, r->call->node, "crop", &crop) == 2 * x->rank;
     if (r->crops && (!roi || tensor_elements(roi) != 2 * r->n))
         fail("%s: expected a roi of two numbers for each of %d dimensions", kcall_where(r->call), r->n);
     for (int i = 0; i < r->n; i++) {
         struct axis *a = &r->axis[i];
         a->from = x->dim[a->d];
         a->to = y->dim[a->d];
+        a->first = crops ? crop[a->d] : 0;
+        a->places = a->to + (crops ? crop[a->d] + crop[x->rank + a->d] : 0);
         a->scale = stretch ? (double)a->to / (double)a->from : common;
         if (given)
             convert_to_f64(scales->dtype, element_at_const(scales->data, dtype_size(scales->dtype), i), 1, &a->scale);
@@ -91,9 +96,9 @@ static double source_position(const struct resize_call *r, const struct axis *a,
     if (r->crops)
         return a->crop_start * last + at * (a->crop_end - a->crop_start) * last / (width - 1);
     if (strcmp(r->where, "pytorch_half_pixel") == 0)
-        return a->to == 1 ? -0.5 : half;
+        return a->places == 1 ? -0.5 : half;
     if (strcmp(r->where, "half_pixel_symmetric") == 0)
-        return (double)a->from / 2 * (1 - (double)a->to / width) + half;
+        return (double)a->from / 2 * (1 - (double)a->places / width) + half;
     if (strcmp(r->where, "half_pixel") == 0)
         return half;
     fail("%s: attribute coordinate_transformation_mode is '%s', which is not known", kcall_where(r->call), r->where);
@@ -157,7 +162,7 @@ static void tabulate_filter(const struct resize_call *r, const struct axis *a, d
 static void tabulate_weights(const struct resize_call *r, const struct axis *a)
 {
     for (int64_t i = 0; i < a->to; i++) {
-        double at = source_position(r, a, i);
+        double at = source_position(r, a, a->first + i);
         int64_t *index = a->index + i * a->taps;
         if (r->crops && !(at >= 0 && at <= (double)(a->from - 1)))
             index[0] = -1;

@@ -99,6 +99,45 @@ void expand_skipsimplified(struct graph *g, struct node *node)
     rms_norm(g, node, x, node->in[2]);
 }
 
+/* ---- a part of an image ----------------------------------------------------------------------------------------------------------- */
+
+/* The dimensions that a Resize of known sizes leaves places out of, the same on every rank. */
+static void cut_places(struct graph *g, const struct node *node, struct value *x, const int64_t *crop)
+{
+    const struct type *y = &node->out[0]->type;
+    const struct dim *start[MAX_RANK], *end[MAX_RANK], *axis[MAX_RANK];
+    int n = 0;
+    for (int d = 0; d < y->rank; d++) {
+        if (!dim_is_int(y->dim[d], NULL))
+            continue;
+        start[n] = dim_int(g->alg, crop[d]);
+        end[n] = dim_add(g->alg, start[n], y->dim[d]);
+        axis[n++] = dim_int(g->alg, d);
+    }
+    struct node *cut = expand_append(g, "Slice", node->name, 1, &x, node->out[0], NULL);
+    attr_set_dims(g, cut, "starts", n, start);
+    attr_set_dims(g, cut, "ends", n, end);
+    attr_set_dims(g, cut, "axes", n, axis);
+}
+
+void expand_resize(struct graph *g, struct node *node)
+{
+    struct type whole = node->out[0]->type;
+    const int64_t *crop;
+    if (!attr_is_set(node, "crop")) {
+        graph_append(g, node);
+        return;
+    }
+    require(attr_ints(g, node, "crop", &crop) == 2 * whole.rank);
+    for (int d = 0; d < whole.rank; d++)
+        whole.dim[d] = dim_add(g->alg, whole.dim[d], dim_int(g->alg, crop[d] + crop[whole.rank + d]));
+    struct node *all = expand_append(g, "Resize", expand_name(g, node, "whole"), node->nin, node->in, NULL, &whole);
+    for (int i = 0; i < node->nattr; i++)
+        all->attr[i] = node->attr[i];
+    node_attr(all, "crop")->set = false;
+    cut_places(g, node, all->out[0], crop);
+}
+
 void expand_nodes(struct graph *g, unsigned but)
 {
     struct node **old = g->nodes.at;

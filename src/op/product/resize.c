@@ -1,6 +1,7 @@
 /* Resize: each resized dimension is interpolated by itself; those that are not resized are free. A dimension whose elements are repeated k
- * times is a product, y elements times k, and y is free. Others are never split. In canonical form `sizes` and `axes` name the resized
- * dimensions alone, so that no size of another one is said. */
+ * times is a product, y elements times k, and y is free. One that
+ * is interpolated k times as large is windows over the elements, whose neighbours are a halo. Others are never split. In canonical form
+ * `sizes` and `axes` name the resized dimensions alone, so that no size of another one is said. */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"
@@ -119,6 +120,15 @@ static const struct dim *rounded(struct alg *alg, const struct dim *size, double
     return scale > 0 && dim_is_int(size, &n) ? dim_int(alg, (int64_t)((double)n * scale + 0.5)) : NULL;
 }
 
+/* Places of each dimension that are left out: rank of them in front, rank behind. */
+static void crop_of(const struct graph *g, const struct node *node, int64_t *crop)
+{
+    const int64_t *at = NULL;
+    int rank = node->in[X]->type.rank, n = attr_is_set(node, "crop") ? attr_ints(g, node, "crop", &at) : 0;
+    for (int i = 0; i < 2 * rank; i++)
+        crop[i] = n == 2 * rank ? at[i] : 0;
+}
+
 static const struct dim *resized(struct graph *g, const struct node *node, const struct resize_targets *r, int d)
 {
     const struct type *x = &node->in[X]->type;
@@ -140,9 +150,11 @@ void infer_resize(struct graph *g, struct node *node)
     const struct type *x = op_operand(g, node, X);
     struct resize_targets r = resize_of(g, node);
     const struct dim *dim[MAX_RANK];
+    int64_t crop[2 * MAX_RANK];
+    crop_of(g, node, crop);
     for (int d = 0; d < x->rank; d++) {
         dim[d] = resized(g, node, &r, d);
-        dim[d] = dim[d] ? dim[d] : op_unknown_dim(g, node, 0, d);
+        dim[d] = dim[d] ? dim_sub(g->alg, dim[d], dim_int(g->alg, crop[d] + crop[x->rank + d])) : op_unknown_dim(g, node, 0, d);
     }
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
@@ -166,15 +178,59 @@ static bool repeats(const struct node *node, int64_t k)
     return same;
 }
 
-/* How many times the elements of a dimension are repeated by a scale, which says no size; 0: they are not, or by too many to look at. */
+/* A scale of a whole number of times that is not too large to look at, and says no size; 0: it is none. */
+static int64_t whole_scale(const struct resize_target *t)
+{
+    bool looked_at = t->named && !t->size && t->scale >= 2 && t->scale <= MOST_REPEATED;
+    int64_t k = looked_at ? (int64_t)t->scale : 0;
+    return k && t->scale <= (double)k ? k : 0;
+}
+
+/* How many times the elements of a dimension are repeated; 0: they are not. */
 static int64_t repeated(const struct node *node, const struct resize_target *t)
 {
     bool shifts = mode_is(node, "coordinate_transformation_mode", "align_corners") ||
         mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
-    if (!t->named || t->size || shifts || !mode_is(node, "mode", "nearest") || !(t->scale >= 2) || t->scale > MOST_REPEATED)
-        return 0;
-    int64_t k = (int64_t)t->scale;
-    return t->scale > (double)k || !repeats(node, k) ? 0 : k;
+    int64_t k = shifts || !mode_is(node, "mode", "nearest") ? 0 : whole_scale(t);
+    return k && repeats(node, k) ? k : 0;
+}
+
+/* ---- elements between which is interpolated -------------------------------------------------------------------------------------------
+ */
+
+/* How many elements on each side a place is made of; 0: they do not slide with the place, or are not two or four. */
+static int64_t taps_beside(const struct node *node)
+{
+    static const char *const sliding[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric"};
+    for (size_t i = 0; i < sizeof sliding / sizeof *sliding; i++)
+        if (mode_is(node, "coordinate_transformation_mode", sliding[i]))
+            return mode_is(node, "mode", "linear") ? 1 : mode_is(node, "mode", "cubic") ? 2 : 0;
+    return 0;
+}
+
+/* Place i lies k times as far as in the operand: at i, or at i + (1 - k) / 2, where the middle of elements counts. */
+static bool slides_over(const struct node *node, const struct resize_target *t, int d, struct sliding *out)
+{
+    int64_t size, places, k = whole_scale(t), beside = taps_beside(node);
+    bool middle = !mode_is(node, "coordinate_transformation_mode", "asymmetric");
+    if (k == 0 || beside == 0 || !dim_is_int(node->in[X]->type.dim[d], &size) || !dim_is_int(node->out[0]->type.dim[d], &places) ||
+        places != k * size)
+        return false;
+    int64_t before = middle ? (k - 1) / 2 : 0, even = middle && k % 2 == 0;
+    *out = (struct sliding){.stride = 1, .reach = 2 * beside * k + 1 - even, .pad = beside * k + before, .size = size, .per = k};
+    return true;
+}
+
+/* A rank's part: what its elements come to, without the places of its neighbours. */
+void slide_resize(struct graph *g, struct node *node, const struct slide *s)
+{
+    int64_t crop[2 * MAX_RANK], k = s->by->per;
+    int rank = node->in[X]->type.rank;
+    crop_of(g, node, crop);
+    crop[s->dim] = s->windows.lo - k * s->elements.lo;
+    crop[rank + s->dim] = k * s->elements.hi - s->windows.hi;
+    require(crop[s->dim] >= 0 && crop[rank + s->dim] >= 0);
+    attr_set_ints(g, node, "crop", 2 * rank, crop);
 }
 
 /* ---- canonical form ------------------------------------------------------------------------------------------------------------------ */
@@ -196,14 +252,14 @@ static int64_t times_larger(struct alg *alg, const struct dim *size, const struc
     return 0;
 }
 
-/* Sizes that repeat elements are the scales that they come to: those say no size of a rank's part. */
+/* Sizes of a whole number of times are the scales that they come to: those say no size of a rank's part. */
 static bool becomes_scales(struct graph *g, struct node *node, int n, const int64_t *axis, const struct dim *const *size)
 {
     float scale[MAX_RANK];
     struct value *x = node->in[X];
     for (int i = 0; i < n; i++) {
         int64_t k = times_larger(g->alg, size[i], x->type.dim[axis[i]]);
-        if (k == 0 || repeated(node, &(struct resize_target){true, NULL, (double)k}) != k)
+        if (k == 0 || (!taps_beside(node) && !repeated(node, &(struct resize_target){true, NULL, (double)k})))
             return false;
         scale[i] = (float)k;
     }
@@ -257,6 +313,11 @@ static void put_resized(struct graph *g, const struct node *node, struct rule *r
     bool free = is_free(node, t) && from == to, product = k > 0 && dim_mul(g->alg, from, dim_int(g->alg, k)) == to;
     if (free) {
         rule_same_dim(g, r, "a", d, from, 0);
+        return;
+    }
+    struct sliding by;
+    if (slides_over(node, t, d, &by)) {
+        rule_slide(g, r, d, rule_numbered(g, r, "y", d, to, 0), &by);
         return;
     }
     int f = rule_numbered(g, r, "h", d, from, product ? 0 : FACTOR_REPLICATED);
