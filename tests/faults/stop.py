@@ -57,6 +57,7 @@ class Job:
 
 
 def stop(job, rank):
+    time.sleep(1)  # a rank is watched when it has joined
     kill(job.rank(rank), signal.SIGSTOP)
     status, left = job.end()
     return status not in (None, 0) and not left and "rank %d %s" % (rank, STOPPED) in job.text().replace(" on " + os.uname().nodename, "") and "and --timeout is 2" in job.text()
@@ -64,6 +65,7 @@ def stop(job, rank):
 
 def pause(job, rank):
     pid = job.rank(rank)
+    time.sleep(1)
     kill(pid, signal.SIGSTOP)
     told = job.until(STOPPED)
     kill(pid, signal.SIGCONT)

@@ -145,7 +145,7 @@ void room_check(const struct comm *, const char *path, const char *what, struct 
  * near: all are on this machine. of: file descriptors by rank, -1 where there is none yet. */
 struct connections;
 struct connections *connections_offer(struct arena *, struct comm *, bool near);
-void connections_try(struct connections *, int *of);
+bool connections_try(struct connections *, int *of);
 void connections_end(struct connections *);
 /* watch.c: sees that another rank does not run, or that its host has vanished, while this one waits. */
 struct watch;

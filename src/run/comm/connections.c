@@ -120,8 +120,6 @@ static void accept_ranks(struct connections *c, int *of)
             c->missing--;
         of[rank] = fd;
     }
-    if (c->missing == 0 || clock_seconds() > c->end)
-        stop_listening(c);
 }
 
 /* ---- the others ---- */
@@ -166,14 +164,16 @@ struct connections *connections_offer(struct arena *a, struct comm *comm, bool n
     return c;
 }
 
-void connections_try(struct connections *c, int *of)
+bool connections_try(struct connections *c, int *of)
 {
-    if (c->missing == 0 || c->offer.n == 0)
-        return;
-    if (c->listener >= 0)
+    bool tries = c->missing > 0 && c->offer.n > 0 && clock_seconds() < c->end;
+    if (tries && c->listener >= 0)
         accept_ranks(c, of);
-    else if (c->rank && clock_seconds() < c->end)
+    else if (tries && c->rank)
         connect_to_first(c, of);
+    if (c->missing == 0 || !tries)
+        stop_listening(c);
+    return tries;
 }
 
 void connections_end(struct connections *c)

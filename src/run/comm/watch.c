@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 enum { HOST_BYTES = 64, BEAT_STACK = 1 << 18 };
-enum { BEAT_EACH = 250, VANISHED_AFTER = 45000 }; /* ms */
-enum { BUSY = 'b', WAITS = 'w' };                 /* what a beat says of its rank */
+enum { BEAT_EACH = 250, TRY_EACH = 20, VANISHED_AFTER = 45000 }; /* ms */
+enum { BUSY = 'b', WAITS = 'w' };                                /* what a beat says of its rank */
 static const double look_every = 1, tell_after = 30, explain_after = 20;
 
 struct peer {
@@ -83,9 +83,9 @@ static void hear(struct peer *p)
     p->ended = true;
 }
 
-static bool goes_on(struct watch *w)
+static bool goes_on(struct watch *w, int milliseconds)
 {
-    const struct timespec until = clock_after(BEAT_EACH);
+    const struct timespec until = clock_after(milliseconds);
     pthread_mutex_lock(&w->lock);
     if (!w->ends)
         (void)pthread_cond_timedwait(&w->wake, &w->lock, &until);
@@ -111,13 +111,14 @@ static void *beat(void *watch)
     enum { LOOKED = 6 }; /* beats in which a rank that waits has looked */
     struct watch *w = watch;
     int since = LOOKED;
+    bool missing;
     do {
         since = atomic_exchange(&w->looks, false) ? 0 : since + (since < LOOKED);
         const char say = since < LOOKED ? WAITS : BUSY;
-        connections_try(w->connections, w->fd);
+        missing = connections_try(w->connections, w->fd);
         for (int r = 0; r < w->size; r++)
             beat_to(&w->peer[r], w->fd[r], say);
-    } while (goes_on(w));
+    } while (goes_on(w, missing ? TRY_EACH : BEAT_EACH));
     return NULL;
 }
 
