@@ -121,6 +121,8 @@ void pass_localize(struct compile *c)
     for (int i = 0; i < c->graph->nodes.n; i++)
         localize_node(&l, i);
     for (int r = 0; r < ranks; r++)
+        plan_note_ranks(l.local[r]);
+    for (int r = 0; r < ranks; r++)
         for (int i = 0; i < l.local[r]->nodes.n; i++)
             check_node(l.local[r], l.local[r]->nodes.at[i], equations);
     c->rank_graphs = l.local;

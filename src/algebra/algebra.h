@@ -218,6 +218,9 @@ const struct dim *split_start(struct alg *, const struct split *, int rank);
 /* Concrete pieces of rank r for given symbol values: out gets global [lo, hi) element ranges of the dimension in order. Arena
  * allocated; -1 when a symbol is unbound. owned: only indices that no lower rank holds. */
 int split_pieces(struct arena *, const struct split *, int rank, bool owned, const struct bindings *, struct interval **out);
+/* split_open.c: how many of the three sizes are no integers; the symbols of all sizes of n splits, by name, each once. */
+int split_open_sizes(const struct split *);
+int split_symbols(struct arena *, int n, const struct split *const *, const struct dim *const **out);
 /* "t4:64:0-16/16-32/32-48/48-64", "t4:balanced(S);inner=64", "t4:whole(S)" (grammar in split_text.c): one token
  * without spaces; parses back to the same pointer. */
 char *split_str(struct arena *, const struct split *);

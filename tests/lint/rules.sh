@@ -48,9 +48,12 @@ includes() {
     }' $(sources)
 }
 
+# Sources that this build has: it may be one without collectives for ONNX Runtime.
+built() { if grep -q '^#libort_a_SOURCES' "$objects/Makefile"; then sources | grep -v '^src/ort/'; else sources; fi; }
+
 # symbols: PATH TYPE NAME of every external symbol of the objects
 symbols() {
-    for f in $(sources | grep '\.c$'); do
+    for f in $(built | grep '\.c$'); do
         [ -f "$objects/${f%.c}.o" ] || echo "$f - is_not_built"
         echo "$objects/${f%.c}.o"
     done | tee "$work/objects" | grep ' - '

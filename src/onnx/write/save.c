@@ -150,10 +150,11 @@ static void put_bytes(void *to, const void *from, size_t bytes)
 static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_weight *w)
 {
     uint8_t *out = arena_alloc(s->tmp, w->bytes ? (size_t)w->bytes : 1);
-    require(w->value->stored == DT_NONE);
+    require(w->value->stored == DT_NONE || w->bytes == 0);
     t->has_raw_data = 1;
     t->raw_data = (ProtobufCBinaryData){(size_t)w->bytes, out};
-    stream_weight(&s->data, w, put_bytes, &out);
+    if (w->bytes > 0)
+        stream_weight(&s->data, w, put_bytes, &out);
 }
 
 /* The same on every rank. */
@@ -189,9 +190,10 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
         s->data.options->stored(s->data.options->data, w->value, w->offset);
 }
 
+/* A shard without elements does: some runtimes read no byte from behind the end of a file. */
 static bool stays_inline(const struct save *s, const struct value *value, int64_t bytes)
 {
-    if (!s->data.options->data_path || value->constant->bytes < WEIGHT_BYTES || value->constant->dtype == DT_STRING)
+    if (!s->data.options->data_path || value->constant->bytes < WEIGHT_BYTES || value->constant->dtype == DT_STRING || bytes == 0)
         return true;
     return s->size[value->id] || (value->constant->dtype == DT_I64 && bytes < INLINE_INTS);
 }

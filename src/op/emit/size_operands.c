@@ -1,7 +1,7 @@
 /* operands: size operands made again from types and attributes, once the node is final (emit).
  *
  * A Reshape target is a constant wherever its entries are integers, 0 where the operand's dimension is kept, and -1 for one entry that
- * is left when every other one is provably above zero; an entry that may be zero as an integer is written out under allowzero. An
+ * is left when every other one is provably above zero; where one that is left may be zero, all are written out under allowzero. An
  * Expand entry is 1 where the operand already has the size. What then is still symbolic is computed from graph inputs. */
 #include "op/emit/emit.h"
 
@@ -81,12 +81,20 @@ static void set_entry(const struct peers *p, const struct dim ***dims, int d, in
         dims[r][d] = dim_int(p->g->alg, k);
 }
 
-static struct value *reshape_target(const struct peers *p, struct node *copy)
+static bool may_be_zero(const struct peers *p, int d)
 {
-    const struct dim ***dims = output_dims(p);
-    int rank = out_type(p, 0)->rank, open = 0, last = -1;
-    attr_set_int(copy, "allowzero", any_zero(p));
-    for (int d = 0; d < rank && !any_zero(p); d++) {
+    for (int r = 0; r < p->ranks; r++)
+        if (out_type(p, r)->dim[d]->lo < 1)
+            return true;
+    return false;
+}
+
+/* Writes entries that the operand tells as 0 and -1. False: one that is left may be zero when it runs. */
+static bool shorten_target(const struct peers *p, const struct dim ***dims)
+{
+    int open = 0, last = -1;
+    bool zero = false;
+    for (int d = 0; d < out_type(p, 0)->rank; d++) {
         if (peers_agree(p, d))
             continue;
         if (entry_kept(p, d)) {
@@ -95,10 +103,20 @@ static struct value *reshape_target(const struct peers *p, struct node *copy)
         }
         open++;
         last = d;
+        zero |= may_be_zero(p, d);
     }
-    if (open == 1 && others_above_zero(p, last))
-        set_entry(p, dims, last, -1);
-    return as_tensor(p, rank, dims);
+    if (open != 1 || !others_above_zero(p, last))
+        return !zero;
+    set_entry(p, dims, last, -1);
+    return true;
+}
+
+static struct value *reshape_target(const struct peers *p, struct node *copy)
+{
+    const struct dim ***dims = output_dims(p);
+    bool zero = any_zero(p) || !shorten_target(p, dims);
+    attr_set_int(copy, "allowzero", zero);
+    return as_tensor(p, out_type(p, 0)->rank, zero ? output_dims(p) : dims);
 }
 
 /* ---- Expand, ConstantOfShape ------------------------------------------------------------------------------------------------------ */

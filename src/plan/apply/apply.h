@@ -34,6 +34,9 @@ struct locality {
 };
 void slice_index_localize(struct locality *, int at);
 
+/* note_ranks.c: into the collectives of a rank's graph, which rank's they are. */
+void plan_note_ranks(struct graph *local);
+
 /* partial_sums.c: into the metadata of a rank's file, which nodes of the global graph make partial sums, and of what. */
 void plan_note_partial_sums(struct graph *to, struct graph *global);
 

@@ -1,87 +1,12 @@
-/* A collective node: read from a rank's graph, run strip by strip, and compared among ranks. What one kind of collective does is in
- * kinds.c.
+/* A collective: run strip by strip, and compared among ranks. What one kind of it does is in kinds.c.
  *
  * A collective is skipped only if its global size is 0, which every rank sees alike. */
 #include "run/collective/collective.h"
 
-#include "ir/rank_meta.h"
-
 #include <string.h>
 #include <xxhash.h>
 
-static const struct split *split_attr(struct graph *g, const struct node *n, const char *name)
-{
-    const char *error = NULL;
-    const struct split *s = split_parse(g->alg, attr_string(n, name), &error);
-    if (!s)
-        fail("%s: attribute %s: %s", node_where(g, n), name, error);
-    return s;
-}
-
-static int axis_attr(const struct graph *g, const struct node *n, const char *name)
-{
-    int rank = n->in[0]->type.rank;
-    int64_t axis = attr_int(n, name);
-    if (axis < -rank || axis >= rank)
-        fail("%s: %s is %lld for a tensor of %d dimensions", node_where(g, n), name, (long long)axis, rank);
-    return (int)(axis < 0 ? axis + rank : axis);
-}
-
-static enum collective kind_of(const struct graph *g, const struct node *n)
-{
-    enum collective kind = collective_parse(n->op->name);
-    if (!kind)
-        fail("%s: this program does not know the collective %s", node_where(g, n), n->op->name);
-    return kind;
-}
-
-static enum redop red_attr(const struct graph *g, const struct node *n)
-{
-    enum redop red = redop_parse(attr_string(n, "op"));
-    if (red == RED_NONE)
-        fail("%s: op is '%s', expected sum, max, min or prod", node_where(g, n), attr_string(n, "op"));
-    return red;
-}
-
-static bool has_attribute_named(const struct node *n, const char *name)
-{
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* Attributes of one name mean the same in every collective. */
-void collective_read(struct graph *g, const struct node *n, struct collective_node *c)
-{
-    const struct node *maker = n->in[0]->producer;
-    const struct dim **extent = NULL;
-    c->kind = kind_of(g, n);
-    c->name = n->name;
-    c->axis2 = -1;
-    if (has_attribute_named(n, "op"))
-        c->red = red_attr(g, n);
-    if (has_attribute_named(n, "root"))
-        c->root = (int)attr_int(n, "root");
-    if (has_attribute_named(n, "from"))
-        c->from = split_attr(g, n, "from");
-    if (has_attribute_named(n, "to"))
-        c->to = split_attr(g, n, "to");
-    if (has_attribute_named(n, "axis"))
-        c->axis = axis_attr(g, n, "axis");
-    if (has_attribute_named(n, "split_axis"))
-        c->axis = axis_attr(g, n, "split_axis");
-    if (has_attribute_named(n, "concat_axis"))
-        c->axis2 = axis_attr(g, n, "concat_axis");
-    if (c->axis == c->axis2)
-        fail("%s: split_axis and concat_axis are both %d", node_where(g, n), c->axis);
-    if (has_attribute_named(n, "extent"))
-        c->nextent = attr_dims(n, "extent", &extent);
-    c->extent = extent;
-    c->bits = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker && rank_meta_sum(g, maker).kind == RANK_SUM_ONCE;
-}
-
-/* ---- running --------------------------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 void collective_run(const struct collective_node *c, const struct route *route, struct comm *comm, struct buffer *scratch,
                     const struct tensor *x, struct tensor *y)

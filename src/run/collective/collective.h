@@ -51,6 +51,7 @@ struct collective_node {
     const struct dim *const *extent; /* global sizes that the file states, beside the splits' own */
     int nextent;
 };
+/* read.c */
 void collective_read(struct graph *, const struct node *, struct collective_node *);
 
 /* route.c: where every block of a collective lies, for the current sizes. */

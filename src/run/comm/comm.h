@@ -70,6 +70,8 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data);
 struct comm *comm_mpi(int *argc, char ***argv);
 /* The linked MPI library, one line; NULL: built without MPI. Needs no initialisation. */
 const char *comm_mpi_library(void);
+/* MPI was started and has not ended. */
+bool comm_mpi_lives(void);
 
 enum { COMM_TIMEOUT = 300 };           /* the usual one */
 enum { COMM_SHORT_BYTES = 16 * 1024 }; /* up to this size all ranks exchange everything: one latency instead of two */

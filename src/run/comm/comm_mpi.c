@@ -390,7 +390,7 @@ static struct comm *join_library(void)
     MPI_Finalized(&ended);
     if (ended)
         fail_usage("mpi is asked for, and the program has ended MPI");
-    if (!started && (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS || atexit(finalize) != 0))
+    if (!started && (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS || atexit(finalize) != 0))
         fail("MPI_Init_thread failed");
     MPI_Comm_dup(MPI_COMM_WORLD, &all);
     struct world *w = world_new(arena_new(), all, NULL);
@@ -424,6 +424,14 @@ struct comm *comm_mpi(int *argc, char ***argv)
     return &w->comm;
 }
 
+bool comm_mpi_lives(void)
+{
+    int started = 0, ended = 0;
+    MPI_Initialized(&started);
+    MPI_Finalized(&ended);
+    return started && !ended;
+}
+
 static char library[MPI_MAX_LIBRARY_VERSION_STRING];
 static pthread_once_t library_asked = PTHREAD_ONCE_INIT;
 
@@ -451,6 +459,11 @@ struct comm *comm_mpi(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     return NULL;
+}
+
+bool comm_mpi_lives(void)
+{
+    return false;
 }
 
 const char *comm_mpi_library(void)

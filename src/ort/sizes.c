@@ -1,0 +1,32 @@
+/* sizes: splits whose sizes are known when a collective runs. A custom op sees its operands only, no symbols of its graph: the global size
+ * of the dimension tells one size of a split, and the node gives the symbols where there are more. */
+#include "ort/ort.h"
+
+/* size: of the repetitions, the pattern and the inner elements. The one that is open, or -1: none, -2: several. */
+static int open_size(const struct split *s, const struct bindings *b, int64_t size[3], int64_t *product)
+{
+    const struct dim *part[] = {s->outer, s->n, s->inner};
+    int open = -1;
+    *product = 1;
+    for (int i = 0; i < 3; i++)
+        if (!dim_eval(part[i], b, &size[i]))
+            open = open == -1 ? i : -2;
+        else if (size[i] < 0 || !i64_mul(*product, size[i], product))
+            *product = -1;
+    return open;
+}
+
+const struct split *sizes_split(struct alg *alg, const struct split *s, const struct bindings *b, int64_t total, const char **why)
+{
+    int64_t size[3], known;
+    int open = open_size(s, b, size, &known);
+    *why = open == -2 ? "several of its sizes are symbols, and the node does not give them" : "its size is another";
+    if (open == -2 || known < 0 || total < 0 || (open < 0 ? total != known : known == 0 ? total != 0 : total % known != 0))
+        return NULL;
+    if (open >= 0)
+        size[open] = known ? total / known : 0;
+    const struct split *pattern = s->balanced ? split_even(alg, s->ranks, dim_int(alg, size[1]))
+                                              : split_list(alg, s->ranks, size[1], s->count, s->list);
+    *why = "it has too many intervals";
+    return split_scale(alg, pattern, dim_int(alg, size[0]), dim_int(alg, size[2]));
+}
