@@ -51,7 +51,7 @@ struct tokenizer;
 struct api_text {
     struct scope *scope; /* NULL: not asked for yet */
     struct tokenizer *tokenizer;
-    struct arena *last; /* of the last result */
+    struct arena *ids, *words; /* of the last results */
 };
 void api_text_free(struct tpc_session *);
 

@@ -22,27 +22,27 @@ struct texting {
     bool special;
 };
 
-static struct arena *get_ready(struct tpc_session *s)
+static void get_ready(struct tpc_session *s)
 {
     struct api_text *t = &s->text;
-    if (t->tokenizer) {
-        arena_reset(t->last);
-        return t->last;
-    }
+    if (t->tokenizer)
+        return;
     struct arena *a = arena_new();
     const char *path = config_beside(a, &s->job, "tokenizer.json");
     if (!path)
         fail("%s: no tokenizer.json lies beside it", s->path);
-    t->last = arena_new();
+    t->ids = arena_new();
+    t->words = arena_new();
     t->tokenizer = tokenizer_read(a, path);
-    return t->last;
 }
 
 static void encode_text(void *texting)
 {
     struct texting *t = texting;
-    struct arena *a = get_ready(t->session);
-    struct token_ids ids = tokenizer_encode(t->session->text.tokenizer, a, t->text.at, t->text.n, t->special);
+    const struct api_text *by = &t->session->text;
+    get_ready(t->session);
+    arena_reset(by->ids);
+    struct token_ids ids = tokenizer_encode(by->tokenizer, by->ids, t->text.at, t->text.n, t->special);
     t->id = ids.list.at;
     t->ids = ids.list.n;
 }
@@ -50,9 +50,11 @@ static void encode_text(void *texting)
 static void decode_ids(void *texting)
 {
     struct texting *t = texting;
-    struct arena *a = get_ready(t->session);
-    struct text text = tokenizer_decode(t->session->text.tokenizer, a, t->id, (int)t->ids, t->special);
-    t->text = (struct text){arena_strndup(a, text.n ? text.at : "", text.n), text.n};
+    const struct api_text *by = &t->session->text;
+    get_ready(t->session);
+    arena_reset(by->words);
+    struct text text = tokenizer_decode(by->tokenizer, by->words, t->id, (int)t->ids, t->special);
+    t->text = (struct text){arena_strndup(by->words, text.n ? text.at : "", text.n), text.n};
 }
 
 static int do_text(struct texting *t, void (*work)(void *))

@@ -137,8 +137,8 @@ typedef struct tpc_prompt {
 TPC_API int tpc_generate(tpc_session *, const tpc_prompt *prompt, int rows, const tpc_decoding *how, int64_t *made);
 
 /* ---- text ----------------------------------------------------------------------------------------------------------------------- */
-/* By the tokenizer.json beside the model. Of both, what is returned stays until the next call of one of them with this session. They may be
- * called while the session decodes, as by tpc_decoding.made; with mpi, by any rank alone. */
+/* By the tokenizer.json beside the model. What each of them returns stays until its next call with this session. They may be called while
+ * the session decodes, as by tpc_decoding.made; with mpi, by any rank alone. */
 /* The ids of a text of so many bytes of UTF-8. special 1: with the tokens that the tokenizer puts around a text, as at its start. */
 TPC_API int tpc_encode(tpc_session *, const char *text, int64_t bytes, int special, const int64_t **ids, int64_t *count);
 /* The text of ids, with a zero behind its bytes. special 1: tokens such as that at the end of a text are written, too. */

@@ -3,16 +3,13 @@
 #include "base/base.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { FIRST_AFTER = 1000, THEN_EVERY = 200 }; /* milliseconds */
 
 static int64_t now_ms(void)
 {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)(1e3 * clock_seconds());
 }
 
 void progress_start(struct progress *p, const char *what, int64_t total)

@@ -155,7 +155,7 @@ static size_t stem_length(const char *dir)
 static size_t name_length(const char *file)
 {
     size_t n = strlen(file);
-    return n > 5 && strcmp(file + n - 5, ".onnx") == 0 ? n - 5 : n;
+    return n > 5 && path_ends(file, ".onnx") ? n - 5 : n;
 }
 
 static const char *default_out(struct arena *a, const char *model, bool folder, int ranks)

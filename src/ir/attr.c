@@ -116,6 +116,13 @@ void attr_set_int(struct node *n, const char *name, int64_t i)
     a->set = true;
 }
 
+void attr_set_float(struct node *n, const char *name, double f)
+{
+    struct attr *a = attr_of_kind(n, name, ATTR_FLOAT);
+    a->f = f;
+    a->set = true;
+}
+
 void attr_set_string(struct node *n, const char *name, const char *s)
 {
     struct attr *a = attr_of_kind(n, name, ATTR_STRING);

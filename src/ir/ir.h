@@ -288,6 +288,7 @@ int attr_floats(const struct node *, const char *name, const double **out);
 int attr_strings(const struct node *, const char *name, const char *const **out);
 int attr_dims(const struct node *, const char *name, const struct dim ***out);
 void attr_set_int(struct node *, const char *name, int64_t);
+void attr_set_float(struct node *, const char *name, double);
 void attr_set_string(struct node *, const char *name, const char *);
 void attr_set_dims(struct graph *, struct node *, const char *name, int n, const struct dim *const *);
 void attr_set_ints(struct graph *, struct node *, const char *name, int n, const int64_t *);

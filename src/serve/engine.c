@@ -46,11 +46,7 @@ static void wait_for_work(struct engine *e)
     struct service *s = e->service;
     bool naps = e->comm->size > 1 && e->comm->polls;
     while (!naps && !s->first && !signal_asked()) {
-        struct timespec until;
-        (void)clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 100000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        struct timespec until = clock_after(100);
         (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
     }
 }

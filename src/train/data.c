@@ -67,6 +67,5 @@ int64_t data_draw(int64_t seed, int64_t number, int64_t n)
 
 bool data_is_text(const char *path)
 {
-    size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".txt") == 0;
+    return path_ends(path, ".txt");
 }

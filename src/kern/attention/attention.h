@@ -9,6 +9,10 @@ struct head_rows {
     const float *at;
     int64_t batch, head, row;
 }; /* steps in elements; columns are contiguous */
+static inline const float *head_rows_at(const struct head_rows *h, int64_t b, int64_t head, int64_t row)
+{
+    return h->at + b * h->batch + head * h->head + row * h->row;
+}
 struct attention_core {
     int64_t batch, q_heads, kv_heads, rows, keys, size, value_size;
     struct head_rows q, k, v;
@@ -36,6 +40,8 @@ int64_t attention_probabilities(struct kcall *, const struct attention_core *, i
 
 /* ---- fused_attention.c: operands of attention that was fused at load -------------------------------------------------------------- */
 struct head_rows fused_heads(struct kenv *, const struct tensor *, bool rows_first, enum room);
+/* All but result and mask, of operands 0 to 2; first: by operand, its rows come before its heads. */
+struct attention_core fused_core(struct kcall *, const int64_t *first);
 /* Steps of a mask, right-aligned with [batch, heads, rows, keys]. */
 void fused_mask(const struct kcall *, struct attention_core *, const struct tensor *mask);
 

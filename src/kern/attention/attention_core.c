@@ -183,11 +183,6 @@ static void save_seen(const struct attention_core *a, const struct score_block *
 }
 
 /* ---- one block ------------------------------------------------------------------------------------------------------------------ */
-static const float *head_of(const struct head_rows *h, int64_t b, int64_t head, int64_t row)
-{
-    return h->at + b * h->batch + head * h->head + row * h->row;
-}
-
 /* c[m, n] = alpha * a[m, k] b, b of [n, k] when transposed; size: k when nothing is left out. */
 static void score_product(struct kcall *call, const struct score_block *block, bool transposed, int64_t m, int64_t n, int64_t k,
                           int64_t size, float alpha, const float *a, int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
@@ -206,7 +201,7 @@ static void score_product(struct kcall *call, const struct score_block *block, b
 
 static void block_scores(const struct attention_core *a, struct kcall *call, const struct score_block *k)
 {
-    const float *q = head_of(&a->q, k->b, k->h, k->first), *key = head_of(&a->k, k->b, k->kv, 0);
+    const float *q = head_rows_at(&a->q, k->b, k->h, k->first), *key = head_rows_at(&a->k, k->b, k->kv, 0);
     if (k->keys == 0)
         return;
     if ((k->rows > FEW || a->chunks) && a->size > 0) {
@@ -242,7 +237,7 @@ static void block_probabilities(const struct attention_core *a, const struct sco
 static void block_values(const struct attention_core *a, struct kcall *call, const struct score_block *k)
 {
     enum dtype t = a->y->dtype;
-    const float *v = head_of(&a->v, k->b, k->kv, 0);
+    const float *v = head_rows_at(&a->v, k->b, k->kv, 0);
     int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row, step = t == DT_F32 ? a->y_row : a->value_size;
     float *out = t == DT_F32 ? (float *)a->y->data + to : k->out;
     if (k->rows > FEW || a->chunks)

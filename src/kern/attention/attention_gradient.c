@@ -18,11 +18,6 @@ struct attention_gradient {
     size_t scratch_each;
 };
 
-static const float *head_at(const struct head_rows *h, int64_t b, int64_t head, int64_t row)
-{
-    return h->at + b * h->batch + head * h->head + row * h->row;
-}
-
 /* dp becomes ds. */
 static SIMD void through_softmax(const float *restrict p, float *restrict dp, int64_t n)
 {
@@ -37,8 +32,8 @@ static void block_gradient(const struct attention_gradient *t, int64_t b, int64_
     struct kenv *env = t->call->env;
     int64_t kv = h / (a->q_heads / a->kv_heads), head = b * a->q_heads + h,
             keys = attention_probabilities(t->call, a, b, h, first, rows, p);
-    const float *q = head_at(&a->q, b, h, first), *k = head_at(&a->k, b, kv, 0), *v = head_at(&a->v, b, kv, 0);
-    const float *dy = head_at(&t->dy, b, h, first);
+    const float *q = head_rows_at(&a->q, b, h, first), *k = head_rows_at(&a->k, b, kv, 0), *v = head_rows_at(&a->v, b, kv, 0);
+    const float *dy = head_rows_at(&t->dy, b, h, first);
     float *dp = p + ATTENTION_BLOCK * a->keys, *dq = t->dq + (head * a->rows + first) * a->size;
     if (keys == 0) {
         memset(dq, 0, (size_t)(rows * a->size) * sizeof *dq);
@@ -76,26 +71,11 @@ static void gradient_range(void *data, int thread, int64_t lo, int64_t hi)
 
 static struct attention_core core_of(struct kcall *call, const int64_t *first)
 {
-    const struct tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2], *dy = &call->in[3];
-    const struct tensor *mask = kcall_in(call, 4), *seen = kcall_in(call, 5);
-    struct attention_core a = {.batch = q->dim[0],
-                               .q_heads = q->dim[first[0] ? 2 : 1],
-                               .kv_heads = k->dim[first[1] ? 2 : 1],
-                               .rows = q->dim[first[0] ? 1 : 2],
-                               .keys = k->dim[first[1] ? 1 : 2],
-                               .size = q->dim[3],
-                               .value_size = v->dim[3],
-                               .scale = (float)attr_float(call->node, "scale"),
-                               .window = -1,
-                               .nan_rows = true,
-                               .nan_to_zero = attr_int(call->node, "guarded") != 0};
-    bool agree = v->dim[first[2] ? 2 : 1] == a.kv_heads && v->dim[first[2] ? 1 : 2] == a.keys && k->dim[3] == a.size &&
-        dy->dim[3] == a.value_size && dy->dim[first[3] ? 1 : 2] == a.rows && dy->dim[first[3] ? 2 : 1] == a.q_heads;
+    const struct tensor *dy = &call->in[3], *mask = kcall_in(call, 4), *seen = kcall_in(call, 5);
+    struct attention_core a = fused_core(call, first);
+    bool agree = dy->dim[3] == a.value_size && dy->dim[first[3] ? 1 : 2] == a.rows && dy->dim[first[3] ? 2 : 1] == a.q_heads;
     if (!agree || a.kv_heads < 1 || a.q_heads % a.kv_heads)
         fail("%s: queries, keys and values do not agree", kcall_where(call));
-    a.q = fused_heads(call->env, q, first[0], ROOM_A);
-    a.k = fused_heads(call->env, k, first[1], ROOM_B);
-    a.v = fused_heads(call->env, v, first[2], ROOM_C);
     if (mask || seen)
         fused_mask(call, &a, mask ? mask : seen);
     a.bias = mask ? mask->data : NULL;

@@ -24,24 +24,16 @@ void fused_mask(const struct kcall *call, struct attention_core *a, const struct
     }
 }
 
-void kern_FusedAttention(struct kcall *call)
+struct attention_core fused_core(struct kcall *call, const int64_t *first)
 {
-    const struct tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2], *mask = kcall_in(call, 3);
-    struct tensor *y = &call->out[0];
-    const int64_t *first;
-    require(attr_ints(call->graph, call->node, "rows_first", &first) == 4);
-    int64_t size = y->dim[3], middle = y->dim[2] * size;
+    const struct tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2];
     struct attention_core a = {.batch = q->dim[0],
                                .q_heads = q->dim[first[0] ? 2 : 1],
                                .kv_heads = k->dim[first[1] ? 2 : 1],
                                .rows = q->dim[first[0] ? 1 : 2],
                                .keys = k->dim[first[1] ? 1 : 2],
                                .size = q->dim[3],
-                               .value_size = size,
-                               .y = y,
-                               .y_batch = y->dim[1] * middle,
-                               .y_head = first[3] ? size : middle,
-                               .y_row = first[3] ? middle : size,
+                               .value_size = v->dim[3],
                                .scale = (float)attr_float(call->node, "scale"),
                                .window = -1,
                                .nan_rows = true,
@@ -51,6 +43,21 @@ void kern_FusedAttention(struct kcall *call)
     a.q = fused_heads(call->env, q, first[0], ROOM_A);
     a.k = fused_heads(call->env, k, first[1], ROOM_B);
     a.v = fused_heads(call->env, v, first[2], ROOM_C);
+    return a;
+}
+
+void kern_FusedAttention(struct kcall *call)
+{
+    const struct tensor *mask = kcall_in(call, 3);
+    struct tensor *y = &call->out[0];
+    const int64_t *first;
+    require(attr_ints(call->graph, call->node, "rows_first", &first) == 4);
+    int64_t size = y->dim[3], middle = y->dim[2] * size;
+    struct attention_core a = fused_core(call, first);
+    a.y = y;
+    a.y_batch = y->dim[1] * middle;
+    a.y_head = first[3] ? size : middle;
+    a.y_row = first[3] ? middle : size;
     if (mask && tensor_elements(mask) > 0) {
         fused_mask(call, &a, mask);
         a.bias = tensor_f32(call->env, mask, ROOM_THREADS);

@@ -55,7 +55,7 @@ static const struct dim *transposed_size(struct graph *g, const struct node *nod
     if (strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0)
         return dim_mul(alg, x, stride);
     int64_t pads = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i] + win->pad[win->n + i];
-    int64_t rest = (more ? more[i] : 0) + (win->kernel[i] - 1) * win->dilation[i] + 1 - pads;
+    int64_t rest = (more ? more[i] : 0) + window_reach(win, i) - pads;
     return dim_add(alg, dim_mul(alg, dim_sub(alg, x, dim_int(alg, 1)), stride), dim_int(alg, rest));
 }
 
@@ -112,7 +112,7 @@ static bool transposed_pads(const struct graph *g, const struct node *node, cons
     bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;
     const int64_t *stated = sizes_given(g, node, "output_shape", win->n), *given = sizes_given(g, node, "output_padding", win->n);
     for (int i = 0; i < win->n; i++) {
-        int64_t size = 1, result = win->stride[i], reach = (win->kernel[i] - 1) * win->dilation[i] + 1;
+        int64_t size = 1, result = win->stride[i], reach = window_reach(win, i);
         more[i] = given ? given[i] : 0;
         pads[i] = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i];
         pads[win->n + i] = strcmp(mode, "VALID") == 0 ? 0 : win->pad[win->n + i];
@@ -132,7 +132,7 @@ static bool transposed_pads(const struct graph *g, const struct node *node, cons
 /* A place of the result reads the elements whose windows are over it. Where windows leave gaps it is taken to read one all the same. */
 static bool transposed_slides(struct graph *g, const struct node *node, const struct window *win, int i, struct sliding *out)
 {
-    int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL], size, places, reach = (win->kernel[i] - 1) * win->dilation[i] + 1;
+    int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL], size, places, reach = window_reach(win, i);
     if (!transposed_pads(g, node, win, pads, more) || !dim_is_int(node->in[0]->type.dim[2 + i], &size) ||
         !dim_is_int(node->out[0]->type.dim[2 + i], &places) || places < 2 || size < 1)
         return false;
@@ -152,7 +152,7 @@ void slide_convtranspose(struct graph *g, struct node *node, const struct slide 
 {
     struct window win = window_of(g, s->whole);
     int i = s->dim - 2;
-    int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL], reach = (win.kernel[i] - 1) * win.dilation[i] + 1;
+    int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL], reach = window_reach(&win, i);
     require(transposed_pads(g, s->whole, &win, pads, more));
     int64_t before = pads[i] + s->windows.lo - s->elements.lo * win.stride[i];
     int64_t behind = (s->elements.hi - s->elements.lo - 1) * win.stride[i] + reach - before - (s->windows.hi - s->windows.lo);

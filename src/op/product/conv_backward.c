@@ -36,7 +36,7 @@ static void find_left_over(const struct backward *b, const struct window *win, i
     struct alg *alg = b->l.g->alg;
     for (int i = 0; i < win->n; i++) {
         const struct dim *steps = dim_sub(alg, node->out[0]->type.dim[2 + i], dim_int(alg, 1));
-        int64_t reach = (win->kernel[i] - 1) * win->dilation[i] + 1 - win->pad[i] - win->pad[win->n + i];
+        int64_t reach = window_reach(win, i) - win->pad[i] - win->pad[win->n + i];
         const struct dim *made = dim_add(alg, dim_mul(alg, steps, dim_int(alg, win->stride[i])), dim_int(alg, reach));
         if (!dim_is_int(dim_sub(alg, node->in[0]->type.dim[2 + i], made), &left[i]))
             fail_unknown(b);

@@ -17,6 +17,8 @@ struct window window_read(const struct graph *, const struct node *, int n, cons
 const struct dim *window_result(struct graph *, const struct node *, const struct window *, int i, const struct dim *extent);
 /* The padding in numbers, as in attribute pads; false: auto_pad decides, and sizes are not known. */
 bool window_pads(const struct node *, const struct window *, int64_t *pads);
+/* From the first element that a place reads to the last, both counted. */
+int64_t window_reach(const struct window *, int i);
 /* How the windows of result 0 slide over spatial dimension i of operand 0; false: that is not known when compiling, or not regular. */
 typedef bool window_slides(struct graph *, const struct node *, const struct window *, int i, struct sliding *);
 /* Those of convolutions and pools; ceil_mode may leave elements behind them. */

@@ -42,6 +42,11 @@ static const struct dim *with_partial(struct alg *alg, const struct window *win,
     return dim_add(alg, dim_min(alg, up, last), one);
 }
 
+int64_t window_reach(const struct window *win, int i)
+{
+    return (win->kernel[i] - 1) * win->dilation[i] + 1;
+}
+
 const struct dim *window_result(struct graph *g, const struct node *node, const struct window *win, int i, const struct dim *extent)
 {
     struct alg *alg = g->alg;
@@ -50,7 +55,7 @@ const struct dim *window_result(struct graph *g, const struct node *node, const 
     if (strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0)
         return dim_div(alg, dim_add(alg, extent, dim_int(alg, win->stride[i] - 1)), stride);
     int64_t pads = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i] + win->pad[win->n + i], least;
-    const struct dim *room = dim_add(alg, extent, dim_int(alg, pads - (win->kernel[i] - 1) * win->dilation[i] - 1));
+    const struct dim *room = dim_add(alg, extent, dim_int(alg, pads - window_reach(win, i)));
     if (dim_is_int(room, &least) && least < 0 && !dim_equals(extent, 0))
         fail("%s: the window is larger than spatial dimension %d of '%s', %s", node_where(g, node), i, node->in[0]->name,
              type_str(g->arena, &node->in[0]->type));
@@ -59,15 +64,10 @@ const struct dim *window_result(struct graph *g, const struct node *node, const 
 
 /* ---- rules ---- */
 
-static int64_t reach_of(const struct window *win, int i)
-{
-    return (win->kernel[i] - 1) * win->dilation[i] + 1;
-}
-
 /* What auto_pad adds along spatial dimension i: what the last window lacks, the smaller or the greater half of it in front. */
 static void same_pads(const struct window *win, int i, bool upper, int64_t size, int64_t places, int64_t *pads)
 {
-    int64_t lacks = (places - 1) * win->stride[i] + reach_of(win, i) - size;
+    int64_t lacks = (places - 1) * win->stride[i] + window_reach(win, i) - size;
     lacks = lacks < 0 ? 0 : lacks;
     pads[i] = upper ? lacks / 2 : lacks - lacks / 2;
     pads[win->n + i] = lacks - pads[i];
@@ -95,7 +95,7 @@ bool window_slides_over(struct graph *g, const struct node *node, const struct w
     if (!window_pads(node, win, pads) || !dim_is_int(node->in[0]->type.dim[2 + i], &size) ||
         !dim_is_int(node->out[0]->type.dim[2 + i], &places) || places < 2)
         return false;
-    *out = (struct sliding){.stride = win->stride[i], .reach = reach_of(win, i), .pad = pads[i], .size = size, .per = 1};
+    *out = (struct sliding){.stride = win->stride[i], .reach = window_reach(win, i), .pad = pads[i], .size = size, .per = 1};
     int64_t rest = size + out->pad - ((places - 1) * out->stride + out->reach);
     return rest < out->stride && !(win->partial && rest > 0);
 }

@@ -205,9 +205,7 @@ static struct node *fused(struct search *s, struct attention_match *m)
     struct graph *g = s->graph;
     struct node *n = graph_node(g, op_find("tpc", "FusedAttention"), m->last->name, m->in[MASK] ? 4 : 3, m->in, 1);
     int64_t rows_first[4] = {m->rows_first[Q], m->rows_first[K], m->rows_first[V], m->rows_first[Y]};
-    struct attr *scale = node_attr(n, "scale");
-    scale->set = true;
-    scale->f = m->scale;
+    attr_set_float(n, "scale", m->scale);
     attr_set_int(n, "guarded", m->guarded);
     attr_set_ints(g, n, "rows_first", 4, rows_first);
     node_output(g, n, 0, m->last->out[0]);

@@ -191,13 +191,6 @@ static bool match_gradient(const struct gradient_search *s, const struct node *s
     return true;
 }
 
-static void set_float(struct node *n, const char *name, double number)
-{
-    struct attr *a = node_attr(n, name);
-    a->set = true;
-    a->f = number;
-}
-
 static struct node *gradient_node(struct graph *g, const struct gradient_match *x)
 {
     struct node *turn = op_made_by(x->dy, "Transpose");
@@ -207,9 +200,9 @@ static struct node *gradient_node(struct graph *g, const struct gradient_match *
     const int64_t first[4] = {x->m.rows_first[Q], x->m.rows_first[K], x->m.rows_first[V], rows_first};
     attr_set_ints(g, n, "rows_first", 4, first);
     attr_set_int(n, "guarded", x->m.guarded);
-    set_float(n, "scale", x->q_scale * x->k_scale * x->scale);
-    set_float(n, "q_scale", x->q_scale * x->scale);
-    set_float(n, "k_scale", x->k_scale * x->scale);
+    attr_set_float(n, "scale", x->q_scale * x->k_scale * x->scale);
+    attr_set_float(n, "q_scale", x->q_scale * x->scale);
+    attr_set_float(n, "k_scale", x->k_scale * x->scale);
     return n;
 }
 

@@ -203,20 +203,13 @@ static bool function_of(const struct node *n, struct function *f)
         op_is_onnx(n, "Sigmoid") || op_is_onnx(n, "Tanh");
 }
 
-static void set_number(struct node *n, const char *name, double x)
-{
-    struct attr *a = node_attr(n, name);
-    a->set = true;
-    a->f = x;
-}
-
 static void set_function(struct absorb *a, const struct function *f, double scale)
 {
     attr_set_string(a->conv, "activation", f->name);
     attr_set_int(a->conv, "activates_last", a->conv->nin > Z && a->conv->in[Z]);
-    set_number(a->conv, "alpha", f->alpha);
-    set_number(a->conv, "beta", f->beta);
-    set_number(a->conv, "scale", scale);
+    attr_set_float(a->conv, "alpha", f->alpha);
+    attr_set_float(a->conv, "beta", f->beta);
+    attr_set_float(a->conv, "scale", scale);
 }
 
 static bool take_function(struct absorb *a, struct node *n)
@@ -296,14 +289,14 @@ static bool take_line(struct absorb *a, const struct node *n)
     if (!*attr_string(a->conv, "activation") || summed || n->nin != 2 || !bound_of(n, other, 0, &by) || !n->in[other])
         return false;
     if (op_is_onnx(n, "Add") || (op_is_onnx(n, "Sub") && other == 1)) {
-        set_number(a->conv, "shift", shift + (op_is_onnx(n, "Sub") ? -by : by));
+        attr_set_float(a->conv, "shift", shift + (op_is_onnx(n, "Sub") ? -by : by));
         return true;
     }
     bool div = op_is_onnx(n, "Div") && other == 1 && (by < 0 || by > 0);
     if (!div && !op_is_onnx(n, "Mul"))
         return false;
-    set_number(a->conv, "scale", div ? scale / by : scale * by);
-    set_number(a->conv, "shift", div ? shift / by : shift * by);
+    attr_set_float(a->conv, "scale", div ? scale / by : scale * by);
+    attr_set_float(a->conv, "shift", div ? shift / by : shift * by);
     return true;
 }
 
