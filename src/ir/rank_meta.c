@@ -17,6 +17,7 @@
 #define OUTPUT "tpc.output."
 #define ROWS "tpc.rows."
 #define STATE "tpc.state."
+#define SIZES "tpc.sizes."
 #define SUM "tpc.sum."
 #define UNREAD "tpc.unread."
 #define VALUES "tpc.values."
@@ -124,10 +125,22 @@ static void read_lists(struct graph *g, struct rank_meta *m)
     }
 }
 
+/* Sizes that only data tells are named after the first name of a value, which an output that is split on its way takes over. */
+static void read_first_names(const struct graph *g)
+{
+    for (int i = 0; i < g->meta.n; i++) {
+        const char *name = name_in(&g->meta.at[i], SIZES);
+        struct value *v = name ? graph_find(g, name) : NULL;
+        if (v)
+            v->first_name = g->meta.at[i].text;
+    }
+}
+
 void rank_meta_read(struct graph *g)
 {
     if (!graph_meta(g, RANKS))
         return;
+    read_first_names(g);
     struct rank_meta *m = NEW(g->arena, struct rank_meta);
     m->plan = graph_meta(g, PLAN);
     m->weights = graph_meta(g, RANK_META_WEIGHTS);
@@ -178,12 +191,23 @@ static void write_states(struct graph *g, const struct graph *global)
     }
 }
 
+static void write_first_names(struct graph *g)
+{
+    for (int i = 0; i < g->values.n; i++) {
+        const struct value *v = g->values.at[i];
+        for (int d = 0; v->producer && strcmp(v->name, v->first_name) && d < v->type.rank; d++)
+            if (dim_uses(v->type.dim[d], arena_printf(g->arena, "%s.%d", v->first_name, d)))
+                graph_set_meta(g, key_of(g, SIZES, v->name), v->first_name);
+    }
+}
+
 void rank_meta_write(struct graph *to, const struct graph *global, const char *plan)
 {
     graph_set_meta(to, PLAN, plan);
     graph_set_meta(to, RANK, arena_printf(to->arena, "%d", to->rank));
     graph_set_meta(to, RANKS, arena_printf(to->arena, "%d", to->ranks));
     write_assumptions(to);
+    write_first_names(to);
     for (int i = 0; i < global->inputs.n; i++) {
         write_value(to, RANK_INPUT, global->inputs.at[i]);
         for (int d = 0; d < global->inputs.at[i]->type.rank; d++)
