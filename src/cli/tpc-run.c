@@ -89,8 +89,8 @@ static void check_shards(const struct run_options *o)
 
 static void check_rounding(const struct run_options *o)
 {
-    if (o->job.fast && (o->job.deterministic || o->job.train))
-        fail_usage("--fast rounds more: it goes with neither --deterministic nor --train");
+    if (o->job.fast && o->job.deterministic)
+        fail_usage("--fast rounds more: it does not go with --deterministic");
     if (o->wire && (o->job.deterministic || o->job.train))
         fail_usage("--wire rounds sums: it goes with neither --deterministic nor --train");
 }
@@ -225,7 +225,8 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its rows of the batch"},
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores that nobody uses / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
-        {"fast", 0, ARG_FLAG, &o->job.fast, NULL, "round what meets quantised weights to 8 bits, whatever accuracy the model asks for"},
+        {"fast", 0, ARG_FLAG, &o->job.fast, NULL,
+         "round what meets quantised weights to 8 bits, whatever accuracy the model asks for; with --train, what products read to bf16"},
         {"wire", 0, ARG_TEXT, &o->wire, "bf16|q8", "between machines, send addends of f32 sums in 2 bytes, or in 1"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
         {"timeout", 0, ARG_TEXT, &o->timeout, "S",

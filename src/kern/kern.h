@@ -34,6 +34,9 @@ struct kenv *kenv_new(int threads, bool deterministic);
 struct kenv *kenv_share(struct kenv *);
 void kenv_free(struct kenv *);
 int kenv_threads(const struct kenv *);
+/* From now on large products of float32 may round their operands to bf16. */
+void kenv_narrow(struct kenv *);
+bool kenv_narrows(const struct kenv *);
 bool kenv_deterministic(const struct kenv *);    /* sums as below, and nothing else depends on the number of threads or of rows */
 void *kenv_scratch(struct kenv *, size_t bytes); /* valid until the next call of the same kernel; zero bytes gives a valid pointer */
 

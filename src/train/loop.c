@@ -4,6 +4,7 @@
  * stage 1). */
 #include "ir/rank_meta.h"
 #include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
 #include "train/train.h"
 
 #include <math.h>
@@ -186,6 +187,7 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
                             (struct session_options){.threads = threads,
                                                      .verify = job->verify,
                                                      .deterministic = job->deterministic,
+                                                     .narrow = job->fast,
                                                      .force = job->force,
                                                      .gradients = t.settings.accumulate > 1 ? GRADIENTS_ADD : GRADIENTS_LEAVE,
                                                      .profile = job->profile});
@@ -200,6 +202,8 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     if (r->all->rank == 0)
         t.log = log_open(a, o->log, done);
     check_mixing(&t, job->force);
+    if (job->fast && r->all->rank == 0 && !dnnl_narrows())
+        diag_tell("--fast: this processor has no products in bf16: they stay in f32");
     signal_soften();
     train_steps(&t, done);
     if (r->all->rank == 0)

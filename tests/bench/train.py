@@ -7,9 +7,10 @@ MODEL is GPT-2 of 124 million weights (samples/export.py OUT gpt2 --size bench);
 contenders take turns in each round and take the same batch (--batch 4, --sequence 64) with AdamW. The first two steps of a process do not
 count; the least time of the others does, for machines are noisy. Ratios are to the fastest tpc on as many cores: above 1, tpc is ahead.
 
-    tpc 1, tpc 2 threads, tpc 2 ranks, tpc 2 replicas, tpc .. bf16      tpc-run --train; ranks are processes of mpirun, or threads without it
+    tpc 1, tpc 2 threads, tpc 2 ranks, tpc 2 replicas      tpc-run --train; ranks are processes of mpirun, or threads without it
     torch 1, torch 2 threads        one process, scaled_dot_product_attention, fused AdamW; with --compile also torch.compile
     torch DDP, torch TP             two processes over gloo: DistributedDataParallel on halves of the batch; ColwiseParallel and RowwiseParallel
+    .. bf16                         with --bf16: tpc-run --fast, and torch.autocast
     llm.c 1, llm.c 2 threads        train_gpt2.c in FOLDER, compiled here with -Ofast -march=native -fopenmp
 
 What can't run is left out with a reason. Needs numpy; torch for its rows."""
@@ -122,7 +123,7 @@ def torch_worker(kind, a):
     for step in range(WARM + a.steps):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=a.bf16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=a.narrow):
             logits = run(tokens[:, :-1])
         loss = f.cross_entropy(logits.float().flatten(0, 1), tokens[:, 1:].flatten())
         loss.backward()
@@ -145,7 +146,7 @@ def last_line(text):
     return lines[-1].strip()[:200] if lines else "it says nothing"
 
 
-def run_torch(kind, ranks, a):
+def run_torch(kind, ranks, a, *options):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -154,7 +155,7 @@ def run_torch(kind, ranks, a):
         env = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
         if kind not in ("threads", "compiled"):
             env["OMP_NUM_THREADS"] = "1"
-        workers.append(subprocess.Popen([sys.executable, *sys.argv, "--worker", kind], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        workers.append(subprocess.Popen([sys.executable, *sys.argv, "--worker", kind, *options], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     said = [w.communicate(timeout=1800) for w in workers]
     found = re.search(r"^ms ([0-9.]+)", said[0][0], re.M)
     if not found:
@@ -235,6 +236,10 @@ def contenders(a):
             "torch DDP": (2, lambda: run_torch("ddp", 2, a)), "torch TP": (2, lambda: run_torch("tp", 2, a)), f"llm.c {n} threads": (n, lambda: run_llmc(n, a))}
     if a.compile:
         rows["torch compiled"] = (n, lambda: run_torch("compiled", 1, a))
+    if a.bf16:
+        rows.update({"tpc 1 bf16": ("1, bf16", lambda: run_tpc(1, 1, 1, ["--fast"], a)), "torch 1 bf16": ("1, bf16", lambda: run_torch("one", 1, a, "--narrow")),
+                     f"tpc {n} ranks bf16": (f"{n}, bf16", lambda: run_tpc(n, 1, 1, ["--fast"], a)),
+                     f"torch {n} threads bf16": (f"{n}, bf16", lambda: run_torch("threads", 1, a, "--narrow"))})
     if a.only:
         rows = {k: v for k, v in rows.items() if any(k.startswith(o) for o in a.only.split(","))}
     if any(k.startswith("llm.c") for k in rows):
@@ -264,7 +269,7 @@ def bench(a):
             fastest[cores] = min(fastest.get(cores, math.inf), best[name])
     print(f"\nGPT-2 of {a.layers} layers x {a.width}, {a.batch} rows of {a.sequence} tokens, AdamW; the least of {a.rounds} rounds of {a.steps} steps")
     print("\n| program | cores | ms a step | tokens/s | ratio to tpc |\n|---|---|---|---|---|")
-    for name, (cores, _) in sorted(rows.items(), key=lambda r: (r[1][0], best[r[0]])):
+    for name, (cores, _) in sorted(rows.items(), key=lambda r: (str(r[1][0]), best[r[0]])):
         ratio = f"{best[name] / fastest[cores]:.2f}" if cores in fastest else "-"
         print(f"| {name} | {cores} | {best[name]:.0f} | {1e3 * a.batch * a.sequence / best[name]:.0f} | {ratio} |")
     for name in rows:
@@ -281,8 +286,9 @@ def main():
     p.add_argument("--llmc", help="a checkout of llm.c")
     p.add_argument("--only", help="names of contenders, or how they begin")
     p.add_argument("--compile", action="store_true", help="torch.compile, too: minutes to compile")
-    p.add_argument("--bf16", action="store_true", help=argparse.SUPPRESS)
+    p.add_argument("--bf16", action="store_true", help="rows of products in bf16, too")
     p.add_argument("--worker", help=argparse.SUPPRESS)
+    p.add_argument("--narrow", action="store_true", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.worker:
         return torch_worker(a.worker, a)

@@ -43,6 +43,7 @@ enum room {
     ROOM_B,
     ROOM_C,
     ROOM_DNNL,
+    ROOM_NARROW,
     ROOM_JOIN,
     ROOM_TURN_Q,
     ROOM_TURN_K,

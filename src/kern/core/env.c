@@ -37,7 +37,7 @@ struct packed {
 };
 struct kenv {
     int graphs, threads;
-    bool deterministic;
+    bool deterministic, narrows;
     struct room_block room[ROOM_COUNT];
     struct kept kept;     /* ring */
     struct area *weights; /* the one in use first */
@@ -181,6 +181,16 @@ int kenv_threads(const struct kenv *env)
 bool kenv_deterministic(const struct kenv *env)
 {
     return env->deterministic;
+}
+
+void kenv_narrow(struct kenv *env)
+{
+    env->narrows = true;
+}
+
+bool kenv_narrows(const struct kenv *env)
+{
+    return env->narrows;
 }
 
 void **kenv_library(struct kenv *env, void (*release)(void *))

@@ -1,12 +1,12 @@
-/* dnnl: matrix products and convolutions through oneDNN 2.x or 3.x; no other file includes its header.
+/* dnnl: matrix products and convolutions through oneDNN.
  *
  * Products of two computed operands use sgemm: its code does not depend on the shape, so a growing cache costs nothing. Products with a
  * weight use a matmul primitive for the shape, the weight reordered once to the layout that it asked for. The first layout chosen for a
  * weight's shape is offered to every later number of rows, so that one copy serves prompt and decode. Primitives are kept by shape. */
 #include "kern/core/core.h"
+#include "kern/gemm/dnnl_layout.h"
 #include "kern/gemm/gemm.h"
 
-#include <dnnl.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,130 +14,6 @@
 
 #define MOST_PRIMITIVES 1024 /* dropped all together beyond that */
 #define TYPICAL_ROWS 128     /* the prompt whose choice of a layout every later number of rows is offered */
-
-static void dims_fill(dnnl_dims_t to, const int64_t *from, int n)
-{
-    for (int i = 0; i < DNNL_MAX_NDIMS; i++)
-        to[i] = i < n ? from[i] : 0;
-}
-
-/* A convolution's numbers as the library takes them: strides, dilation - 1, padding before and after. */
-struct conv_dims {
-    dnnl_dims_t stride, dilation, before, after;
-};
-
-static struct conv_dims conv_dims_of(const struct conv_shape *s)
-{
-    struct conv_dims c;
-    dims_fill(c.stride, s->stride, s->spatial);
-    dims_fill(c.dilation, s->dilation, s->spatial);
-    dims_fill(c.before, s->before, s->spatial);
-    dims_fill(c.after, s->after, s->spatial);
-    for (int d = 0; d < s->spatial; d++)
-        c.dilation[d]--;
-    return c;
-}
-
-/* ---- what differs between the versions: a memory descriptor is a struct in 2.x and an owned pointer in 3.x ------------------ */
-struct md_layout {
-    dnnl_memory_desc_t d;
-    bool set;
-};
-
-#if DNNL_VERSION_MAJOR >= 3
-#define MD(l) ((l)->d)
-static void layout_make(struct md_layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
-{
-    dnnl_dims_t dims;
-    dims_fill(dims, dim, n);
-    require(dnnl_memory_desc_create_with_tag(&l->d, n, dims, type, tag) == dnnl_success);
-    l->set = true;
-}
-
-static void layout_free(struct md_layout *l)
-{
-    if (l->set)
-        dnnl_memory_desc_destroy(l->d);
-    l->set = false;
-}
-
-static void layout_copy(struct md_layout *to, const_dnnl_memory_desc_t from)
-{
-    layout_free(to);
-    require(dnnl_memory_desc_clone(&to->d, from) == dnnl_success);
-    to->set = true;
-}
-
-static void layout_query(struct md_layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-    layout_copy(to, dnnl_primitive_desc_query_md(pd, what, 0));
-}
-
-static void layout_assign(struct md_layout *to, const struct md_layout *from)
-{
-    layout_copy(to, from->d);
-}
-
-static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias)
-{
-    return dnnl_matmul_primitive_desc_create(pd, engine, l[0].d, l[1].d, bias ? l[2].d : NULL, l[3].d, NULL);
-}
-
-static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias,
-                               const struct conv_dims *c, const_dnnl_primitive_attr_t attr)
-{
-    return dnnl_convolution_forward_primitive_desc_create(pd, engine, dnnl_forward_inference, dnnl_convolution_direct, l[0].d, l[1].d,
-                                                          bias ? l[2].d : NULL, l[3].d, c->stride, c->dilation, c->before, c->after, attr);
-}
-
-#define APPEND_ELTWISE(ops, kind, alpha, beta) dnnl_post_ops_append_eltwise(ops, kind, alpha, beta)
-#define APPEND_SUM(ops) dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef)
-#else
-#define MD(l) (&(l)->d)
-static void layout_make(struct md_layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
-{
-    dnnl_dims_t dims;
-    dims_fill(dims, dim, n);
-    require(dnnl_memory_desc_init_by_tag(&l->d, n, dims, type, tag) == dnnl_success);
-    l->set = true;
-}
-
-static void layout_free(struct md_layout *l)
-{
-    l->set = false;
-}
-
-static void layout_query(struct md_layout *to, const_dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-    to->d = *dnnl_primitive_desc_query_md(pd, what, 0);
-    to->set = true;
-}
-
-static void layout_assign(struct md_layout *to, const struct md_layout *from)
-{
-    *to = *from;
-}
-
-static dnnl_status_t product_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias)
-{
-    dnnl_matmul_desc_t desc;
-    dnnl_status_t status = dnnl_matmul_desc_init(&desc, MD(&l[0]), MD(&l[1]), bias ? MD(&l[2]) : NULL, MD(&l[3]));
-    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, NULL, engine, NULL);
-}
-
-#define APPEND_ELTWISE(ops, kind, alpha, beta) dnnl_post_ops_append_eltwise(ops, 1, kind, alpha, beta)
-#define APPEND_SUM(ops) dnnl_post_ops_append_sum(ops, 1)
-
-static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, const struct md_layout *l, bool bias,
-                               const struct conv_dims *c, const_dnnl_primitive_attr_t attr)
-{
-    dnnl_convolution_desc_t desc;
-    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, MD(&l[0]),
-                                                                      MD(&l[1]), bias ? MD(&l[2]) : NULL, MD(&l[3]), c->stride, c->dilation,
-                                                                      c->before, c->after);
-    return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, attr, engine, NULL);
-}
-#endif
 
 /* ---- state ------------------------------------------------------------------------------------------------------------------ */
 enum primitive_operand { SRC, WEIGHTS, BIAS, DST, OPERANDS };
@@ -166,7 +42,7 @@ struct dnnl_state {
     struct primitive *primitives;
     struct favourite *favourites;
 };
-enum primitive_kind { PRODUCT = 1, CONVOLUTION };
+enum primitive_kind { PRODUCT = 1, CONVOLUTION, NARROW };
 
 static void check_status(dnnl_status_t status, const char *what)
 {
@@ -435,6 +311,56 @@ bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, cons
     return !p->missing && pack_product(env, cache, p, w, transposed) != w;
 }
 
+/* ---- products of operands that are rounded to bf16; sums in float32 ---- */
+enum { NARROW_LEAST = 1 << 20 }; /* products of numbers that pay for rounding the operands */
+
+bool dnnl_narrows(void)
+{
+    return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+}
+
+static struct primitive *narrow_primitive(struct dnnl_state *s, const struct primitive_key *key)
+{
+    struct primitive *p;
+    dnnl_primitive_desc_t pd;
+    HASH_FIND(hh, s->primitives, key, sizeof *key, p);
+    if (p)
+        return p;
+    p = new_primitive(s, key);
+    layout_make(&p->layout[SRC], 2, (int64_t[]){key->m, key->k}, dnnl_bf16, dnnl_ab);
+    layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){key->k, key->n}, dnnl_bf16, dnnl_format_tag_any);
+    layout_make(&p->layout[DST], 2, (int64_t[]){key->m, key->n}, dnnl_f32, dnnl_ab);
+    p->missing = product_desc(&pd, s->engine, p->layout, false) != dnnl_success;
+    if (!p->missing)
+        finish_primitive(s, p, pd);
+    return p;
+}
+
+/* A matrix of float32, [rows, columns] when it is transposed, as an operand of p. */
+static void *narrowed(struct kenv *env, const struct primitive *p, enum primitive_operand i, bool transposed, const float *x)
+{
+    struct md_layout plain = {.set = false};
+    int64_t rows = i == SRC ? p->key.m : p->key.k, columns = i == SRC ? p->key.k : p->key.n;
+    void *at = kenv_room(env, i == SRC ? ROOM_NARROW : ROOM_DNNL, dnnl_memory_desc_get_size(MD(&p->layout[i])));
+    layout_make(&plain, 2, (int64_t[]){rows, columns}, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
+    reorder(library_state(env), &plain, x, &p->layout[i], at);
+    layout_free(&plain);
+    return at;
+}
+
+static bool narrow_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
+{
+    struct dnnl_state *s = library_state(env);
+    struct primitive_key key = product_key(m, n, k, false);
+    key.kind = NARROW;
+    struct primitive *p = narrow_primitive(s, &key);
+    if (p->missing)
+        return false;
+    const void *data[OPERANDS] = {narrowed(env, p, SRC, ta, a), narrowed(env, p, WEIGHTS, tb, b), NULL, c};
+    execute(s, p, data);
+    return true;
+}
+
 void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc)
 {
@@ -446,6 +372,10 @@ void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int6
                 c[i * ldc + j] = beta > 0.0f || beta < 0.0f ? beta * c[i * ldc + j] : 0.0f;
         return;
     }
+    bool whole = lda == (ta ? m : k) && ldb == (tb ? k : n) && ldc == n && !(alpha < 1 || alpha > 1 || beta < 0 || beta > 0);
+    if (kenv_narrows(env) && whole && (double)m * (double)n * (double)k >= NARROW_LEAST && !omp_in_parallel() &&
+        narrow_product(env, ta, tb, m, n, k, a, b, c))
+        return;
     if (!omp_in_parallel())
         omp_set_num_threads(kenv_threads(env));
     check_status(dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc), "a matrix product");

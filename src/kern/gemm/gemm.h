@@ -9,6 +9,8 @@
 /* c[m, n] = alpha * a[m, k] b[k, n] + beta * c, row-major with leading dimensions; callable inside parallel loops. */
 void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+/* Does it multiply bf16 faster than float32 here? */
+bool dnnl_narrows(void);
 /* c[m, n] = a[m, k] w[k, n] (+ bias[n]) with a constant w, [n, k] when transposed: packed once, kept in *cache. False when
  * this machine has no such primitive. */
 bool dnnl_product_packed(struct kenv *, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,

@@ -272,6 +272,8 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
 struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
 {
     struct session *s = session_build(g, comm, o.beside ? kenv_share(o.beside->env) : kenv_new(o.threads, o.deterministic), o);
+    if (o.narrow)
+        kenv_narrow(s->env);
     collective_agree(comm, s->arena, s->sig.path, s->traffic.at, s->traffic.n, plan_hash(s));
     return s;
 }
