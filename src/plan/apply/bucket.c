@@ -30,12 +30,14 @@ static bool reduces(const struct value *operand)
 
 bool bucket_takes(struct graph *g, const struct node *n)
 {
-    const struct value *x = n->in[0];
-    int64_t size;
     if (op_is_tpc(n, "AllReduce"))
         return true;
-    return op_is_tpc(n, "AllGather") && x->place.kind == PLACE_S && x->place.dim == 0 && dim_is_int(x->type.dim[0], &size) &&
-        size % g->ranks == 0 && x->place.split == split_even(g->alg, g->ranks, x->type.dim[0]);
+    if (!op_is_tpc(n, "AllGather"))
+        return false;
+    const struct value *x = n->in[0];
+    int64_t size;
+    return x->place.kind == PLACE_S && x->place.dim == 0 && dim_is_int(x->type.dim[0], &size) && size % g->ranks == 0 &&
+        x->place.split == split_even(g->alg, g->ranks, x->type.dim[0]);
 }
 
 bool bucket_alike(const struct node *a, const struct node *b)
