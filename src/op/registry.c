@@ -78,6 +78,8 @@ static const struct {
     {"index", 1u << DT_I32 | 1u << DT_I64},
     {"plain", PLAIN_TYPES},
     {"stored", STORED_TYPES},
+    {"texts", 1u << DT_STRING | 1u << DT_I64},
+    {"labels", 1u << DT_STRING | 1u << DT_I32 | 1u << DT_I64 | 1u << DT_F32 | 1u << DT_F64},
 };
 
 /* The name of a class or of a type. */

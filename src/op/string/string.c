@@ -2,6 +2,7 @@
 #include "kern/string/string.h"
 
 #include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <string.h>
@@ -108,4 +109,40 @@ void infer_labelencoder(struct graph *g, struct node *node)
     check_text(g, node, "default_string", attr_string(node, "default_string"));
     enum dtype to = (attr_is_set(node, "classes_strings") ? type_of_classes : type_of_values)(g, node, x->dtype);
     op_result(g, node, 0, to, x->rank, x->dim);
+}
+
+/* ---- CategoryMapper, OneHotEncoder ----------------------------------------------------------------------------------------------------
+ */
+
+static int entries(const struct node *node, const char *attr)
+{
+    const struct attr *a = node_attr(node, attr);
+    return a->set ? a->n : 0;
+}
+
+void infer_categorymapper(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    check_text(g, node, "default_string", attr_string(node, "default_string"));
+    if (entries(node, "cats_strings") != entries(node, "cats_int64s"))
+        fail("%s: has %d strings and %d integers", node_where(g, node), entries(node, "cats_strings"), entries(node, "cats_int64s"));
+    op_result(g, node, 0, x->dtype == DT_STRING ? DT_I64 : DT_STRING, x->rank, x->dim);
+}
+
+void infer_onehotencoder(struct graph *g, struct node *node)
+{
+    const struct type *x = op_operand(g, node, 0);
+    const struct dim *dim[MAX_RANK + 1];
+    int strings = entries(node, "cats_strings"), ints = entries(node, "cats_int64s"), n = x->dtype == DT_STRING ? strings : ints;
+    if (n == 0 || (strings && ints))
+        fail("%s: operand '%s' is %s, and its categories are %d strings and %d integers", node_where(g, node), node->in[0]->name,
+             dtype_name(x->dtype), strings, ints);
+    memcpy(dim, x->dim, sizeof x->dim);
+    dim[x->rank] = dim_int(g->alg, n);
+    op_result(g, node, 0, DT_F32, x->rank + 1, dim);
+}
+
+struct rule *rule_onehotencoder(struct graph *g, const struct node *node)
+{
+    return rule_parse(g, node, "(b..) -> (b.. !c)");
 }
