@@ -93,6 +93,10 @@ static void check_rounding(const struct run_options *o)
         fail_usage("--fast rounds more: it does not go with --deterministic");
     if (o->wire && (o->job.deterministic || o->job.train))
         fail_usage("--wire rounds sums: it goes with neither --deterministic nor --train");
+    if (o->job.cache && strcmp(o->job.cache, "f16") != 0)
+        fail_usage("--cache is '%s', expected f16", o->job.cache);
+    if (o->job.cache && !o->job.generate && !o->job.serve && !o->bench.given)
+        fail_usage("--cache is for --generate, --prompt, --serve and --bench");
 }
 
 static bool trains(const struct train_options *t)
@@ -228,6 +232,7 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL,
          "round what meets quantised weights to 8 bits, whatever accuracy the model asks for; with --train, what products read to bf16"},
         {"wire", 0, ARG_TEXT, &o->wire, "bf16|q8", "between machines, send addends of f32 sums in 2 bytes, or in 1"},
+        {"cache", 0, ARG_TEXT, &o->job.cache, "f16", "with --generate, --prompt, --serve and --bench: keep KV caches of f32 as f16"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
         {"timeout", 0, ARG_TEXT, &o->timeout, "S",
          "end the job if a process of mpirun that others wait for is stopped for S seconds (default: 300; 0: never)"},

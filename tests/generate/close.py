@@ -1,4 +1,4 @@
-"""Compare two .npy files of float32: shapes equal, |a-b| <= 1e-4 max(1, max|b|). Standard library only."""
+"""Compare two .npy files of float32: shapes equal, |a-b| <= LIMIT max(1, max|b|): close.py A B [1e-4]. Standard library only."""
 import ast
 import struct
 import sys
@@ -17,4 +17,4 @@ def read(path):
 (shape, got), (expected, want) = read(sys.argv[1]), read(sys.argv[2])
 worst = max(abs(a - b) for a, b in zip(got, want)) / max(1, max(map(abs, want)))
 print(shape, expected, worst)
-sys.exit(shape != expected or not worst <= 1e-4)
+sys.exit(shape != expected or not worst <= float((sys.argv + ["1e-4"])[3]))

@@ -31,9 +31,25 @@ static struct head_view flat_source(const struct tensor *t, int64_t start, int64
     return (struct head_view){t, start, heads, t->dim[1], size, step[0], size, step[1]};
 }
 
-static struct head_rows source_heads(struct kenv *env, const struct head_view *s, enum room room)
+static struct head_rows source_heads(const struct head_view *s)
 {
-    return (struct head_rows){tensor_f32(env, s->t, room) + s->start, s->batch_step, s->head_step, s->row_step};
+    const void *at = element_at_const(s->t->data, dtype_size(s->t->dtype), s->start);
+    return (struct head_rows){at, s->t->dtype, s->batch_step, s->head_step, s->row_step};
+}
+
+static struct head_rows source_heads_f32(struct kenv *env, const struct head_view *s, enum room room)
+{
+    return (struct head_rows){tensor_f32(env, s->t, room) + s->start, DT_F32, s->batch_step, s->head_step, s->row_step};
+}
+
+/* Rows of f32 become those of a narrower cache. */
+static void narrow_rows(const struct head_view *s, struct tensor *to, const int64_t *step, int64_t batch, int64_t first, int64_t rows)
+{
+    const float *from = (const float *)s->t->data + s->start + batch * s->batch_step;
+    for (int64_t h = 0; h < s->heads; h++)
+        for (int64_t i = 0; i < rows; i++)
+            convert_from_f32(to->dtype, from + h * s->head_step + i * s->row_step, s->size,
+                             element_at(to->data, dtype_size(to->dtype), batch * step[0] + h * step[1] + (first + i) * step[2]));
 }
 
 /* Writes the rows of s into [batch, heads, all, size] from row first on; rows that lie there already stay. */
@@ -46,11 +62,16 @@ static void append_rows(struct kcall *call, const struct head_view *s, struct te
                      .dim = {s->heads, rows, s->size},
                      .to = {step[1], step[2], 1},
                      .from = {s->head_step, s->row_step, 1}};
-    if (s->t->dtype != to->dtype || s->heads != to->dim[1] || s->size != to->dim[3] || first < 0 || rows > s->rows || first + rows > all)
+    bool narrows = s->t->dtype == DT_F32 && to->dtype == DT_F16;
+    if ((s->t->dtype != to->dtype && !narrows) || s->heads != to->dim[1] || s->size != to->dim[3] || first < 0 || rows > s->rows ||
+        first + rows > all)
         fail("%s: %lld rows of %lld x %lld do not fit the present tensor", kcall_where(call), (long long)rows, (long long)s->heads,
              (long long)s->size);
-    copy_strided(call->env, &c, element_at(to->data, c.size, batch * step[0] + first * step[2]),
-                 element_at_const(s->t->data, c.size, s->start + batch * s->batch_step));
+    if (narrows)
+        narrow_rows(s, to, step, batch, first, rows);
+    else
+        copy_strided(call->env, &c, element_at(to->data, c.size, batch * step[0] + first * step[2]),
+                     element_at_const(s->t->data, c.size, s->start + batch * s->batch_step));
 }
 
 static void check_float(const struct kcall *call, enum dtype t)
@@ -109,11 +130,12 @@ static struct head_view joined_source(struct kcall *call, struct head_view new_r
     if (!past && !present)
         return new_rows;
     int64_t batch = new_rows.t->dim[0], before = past ? past->dim[2] : 0;
-    if (past && (past->rank != 4 || past->dtype != new_rows.t->dtype || past->dim[0] != batch))
+    if (past && (past->rank != 4 || past->dim[0] != batch))
         fail("%s: a past tensor does not fit its operand", kcall_where(call));
     if (new_rows.heads == 0 && past)
         new_rows.size = past->dim[3];
-    *local = (struct tensor){.dtype = new_rows.t->dtype, .rank = 4, .dim = {batch, new_rows.heads, before + new_rows.rows, new_rows.size}};
+    *local = (struct tensor){
+        .dtype = past ? past->dtype : new_rows.t->dtype, .rank = 4, .dim = {batch, new_rows.heads, before + new_rows.rows, new_rows.size}};
     if (!present)
         local->data = kenv_room(call->env, room, kcall_bytes(call, tensor_elements(local), dtype_size(local->dtype)));
     struct tensor *to = present ? present : local;
@@ -187,9 +209,9 @@ void kern_Attention(struct kcall *call)
     int64_t *limits = kenv_room(call->env, ROOM_LIMITS, kcall_bytes(call, 2 * a.batch, sizeof *limits));
     attention_limits(call, &a, past ? past->dim[2] : 0, limits, limits + a.batch);
     read_mask(call, &a, kcall_in(call, MASK));
-    a.q = source_heads(call->env, &q, ROOM_A);
-    a.k = source_heads(call->env, &k, ROOM_B);
-    a.v = source_heads(call->env, &v, ROOM_C);
+    a.q = source_heads_f32(call->env, &q, ROOM_A);
+    a.k = source_heads(&k);
+    a.v = source_heads(&v);
     attention_core_run(call, &a);
 }
 
@@ -348,7 +370,8 @@ static struct tensor gqa_present(struct kcall *call, const struct gqa *g, const 
     const struct tensor *past = kcall_in(call, past_index);
     struct tensor *out = kcall_out(call, present_index);
     int64_t room_rows = past ? past->dim[2] : 0;
-    struct tensor local = {.dtype = s->t->dtype, .rank = 4, .dim = {g->batch, g->kv_heads, room_rows + g->rows, g->size}};
+    struct tensor local = {
+        .dtype = past ? past->dtype : s->t->dtype, .rank = 4, .dim = {g->batch, g->kv_heads, room_rows + g->rows, g->size}};
     if (past && (past->rank != 4 || past->dim[0] != g->batch))
         fail("%s: a past tensor does not fit its operand", kcall_where(call));
     if (out)
@@ -416,9 +439,9 @@ static void gqa_attend(struct kcall *call, const struct gqa *g, const struct hea
     a.scale = attention_scale(call, g->size);
     a.sink = gqa_sink(call, g);
     read_mask(call, &a, kcall_in(call, G_BIAS));
-    a.q = source_heads(call->env, q, ROOM_A);
-    a.k = source_heads(call->env, &ks, ROOM_B);
-    a.v = source_heads(call->env, &vs, ROOM_C);
+    a.q = source_heads_f32(call->env, q, ROOM_A);
+    a.k = source_heads(&ks);
+    a.v = source_heads(&vs);
     attention_core_run(call, &a);
 }
 

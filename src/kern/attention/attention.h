@@ -6,17 +6,18 @@
 
 /* ---- attention_core.c: softmax(scale q k^T + bias) v for heads anywhere in memory ------------------------------------------------ */
 struct head_rows {
-    const float *at;
+    const void *at;
+    enum dtype dtype; /* f32, f16 or bf16 */
     int64_t batch, head, row;
 }; /* steps in elements; columns are contiguous */
-static inline const float *head_rows_at(const struct head_rows *h, int64_t b, int64_t head, int64_t row)
+static inline const void *head_rows_at(const struct head_rows *h, int64_t batch, int64_t head, int64_t row)
 {
-    return h->at + b * h->batch + head * h->head + row * h->row;
+    return element_at_const(h->at, dtype_size(h->dtype), batch * h->batch + head * h->head + row * h->row);
 }
 struct attention_core {
     int64_t batch, q_heads, kv_heads, rows, keys, size, value_size;
-    struct head_rows q, k, v;
-    struct tensor *y; /* written at y_step: batch, head, row */
+    struct head_rows q, k, v; /* q: f32; k and v are widened a few rows at a time, as they are read */
+    struct tensor *y;         /* written at y_step: batch, head, row */
     int64_t y_batch, y_head, y_row;
     float scale, softcap;
     bool causal;                     /* key j is seen by row i when j <= i + offset[batch] ... */
@@ -35,13 +36,15 @@ void attention_core_run(struct kcall *, struct attention_core *);
 /* Probabilities of at most ATTENTION_BLOCK rows from `first` on, [rows, keys] in room for all keys: those that some row sees; their number.
  * Not for --deterministic. */
 enum { ATTENTION_BLOCK = 64 };
+/* k and v of f32. */
 int64_t attention_probabilities(struct kcall *, const struct attention_core *, int64_t batch, int64_t head, int64_t first, int64_t rows,
                                 float *);
 
 /* ---- fused_attention.c: operands of attention that was fused at load -------------------------------------------------------------- */
-struct head_rows fused_heads(struct kenv *, const struct tensor *, bool rows_first, enum room);
 /* All but result and mask, of operands 0 to 2; first: by operand, its rows come before its heads. */
 struct attention_core fused_core(struct kcall *, const int64_t *first);
+struct head_rows fused_heads(const struct tensor *, bool rows_first);
+struct head_rows fused_heads_f32(struct kenv *, const struct tensor *, bool rows_first, enum room);
 /* Steps of a mask, right-aligned with [batch, heads, rows, keys]. */
 void fused_mask(const struct kcall *, struct attention_core *, const struct tensor *mask);
 

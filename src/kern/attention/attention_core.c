@@ -1,9 +1,10 @@
 /* attention_core: scaled dot-product attention for every form of the attention ops, on float32 heads anywhere in memory.
  *
- * Work is shared by (batch, head, block of query rows). The scores of a block are computed (sgemm, or dot products for a few rows), masked,
- * normalised in place and multiplied with the values. Keys beyond the causal edge of the block are skipped. So are keys at the end that a
- * float mask excludes for every row while each row keeps another key: their probability is 0. A row whose bias is -inf for every key gives
- * 0, as ONNX defines Attention. */
+ * Work is shared by (batch, head, block of query rows). The scores of a block are computed by sgemm, masked, normalised in place and
+ * multiplied with the values. Few rows are shared by groups of heads that read one head of keys: it is read once for all of them, a few
+ * keys at a time, by dot products. Keys and values of 16 bits are widened a few at a time, or a head at a time for sgemm. Keys beyond the
+ * causal edge of the block are skipped. So are keys at the end that a float mask excludes for every row while each row keeps another key:
+ * their probability is 0. A row whose bias is -inf for every key gives 0, as ONNX defines Attention. */
 #include "kern/attention/attention.h"
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
@@ -16,38 +17,58 @@
 #define MASKED -1e37f /* a bias not above it leaves a key nothing beside one above it */
 #define BLOCK ATTENTION_BLOCK
 #define FEW 4 /* rows for which sgemm does not pay */
+#define KEYS_TOGETHER 32
 
 struct task {
     struct attention_core *a;
     struct kcall *call;
-    int64_t blocks;
+    int64_t blocks, together; /* together: heads of a group for few rows */
     char *scratch;
     size_t scratch_each;
 };
 /* One block: rows [first, first + rows) of head h in batch b, against keys [0, keys). */
 struct score_block {
     int64_t b, h, kv, first, rows, keys;
-    float *scores, *out, *panel;
-}; /* panel: room for chunk_product_here */
+    const float *key, *value; /* of f32, rows key_row and value_row apart */
+    int64_t key_row, value_row;
+    float *scores, *out, *panel; /* panel: room for chunk_product_here */
+};
 
+/* Four keys at a time, for the sums of one wait for each other. */
 static SIMD void few_scores(const float *q, const float *k, int64_t step, int64_t keys, int64_t n, float scale, float *out)
 {
-    for (int64_t j = 0; j < keys; j++) {
-        const float *row = k + j * step;
+    int64_t j = 0;
+    for (; j + 4 <= keys; j += 4, k += 4 * step) {
+        float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        _Pragma("omp simd reduction(+:s0,s1,s2,s3)") for (int64_t i = 0; i < n; i++)
+        {
+            s0 += q[i] * k[i];
+            s1 += q[i] * k[i + step];
+            s2 += q[i] * k[i + 2 * step];
+            s3 += q[i] * k[i + 3 * step];
+        }
+        out[j] = s0 * scale;
+        out[j + 1] = s1 * scale;
+        out[j + 2] = s2 * scale;
+        out[j + 3] = s3 * scale;
+    }
+    for (; j < keys; j++, k += step) {
         float s = 0;
-        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += q[i] * row[i];
+        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += q[i] * k[i];
         out[j] = s * scale;
     }
 }
 
 static SIMD void few_values(const float *p, const float *v, int64_t step, int64_t keys, int64_t n, float *out)
 {
-    for (int64_t i = 0; i < n; i++)
-        out[i] = 0;
-    for (int64_t j = 0; j < keys; j++) {
-        const float *row = v + j * step;
+    int64_t j = 0;
+    for (; j + 4 <= keys; j += 4, v += 4 * step) {
+        float w0 = p[j], w1 = p[j + 1], w2 = p[j + 2], w3 = p[j + 3];
+        LOOP for (int64_t i = 0; i < n; i++) out[i] += w0 * v[i] + w1 * v[i + step] + (w2 * v[i + 2 * step] + w3 * v[i + 3 * step]);
+    }
+    for (; j < keys; j++, v += step) {
         float w = p[j];
-        LOOP for (int64_t i = 0; i < n; i++) out[i] += w * row[i];
+        LOOP for (int64_t i = 0; i < n; i++) out[i] += w * v[i];
     }
 }
 
@@ -201,15 +222,11 @@ static void score_product(struct kcall *call, const struct score_block *block, b
 
 static void block_scores(const struct attention_core *a, struct kcall *call, const struct score_block *k)
 {
-    const float *q = head_rows_at(&a->q, k->b, k->h, k->first), *key = head_rows_at(&a->k, k->b, k->kv, 0);
-    if (k->keys == 0)
-        return;
-    if ((k->rows > FEW || a->chunks) && a->size > 0) {
-        score_product(call, k, true, k->rows, k->keys, a->size, a->size, a->scale, q, a->q.row, key, a->k.row, k->scores, k->keys);
-        return;
-    }
-    for (int64_t i = 0; i < k->rows; i++)
-        few_scores(q + i * a->q.row, key, a->k.row, k->keys, a->size, a->scale, k->scores + i * k->keys);
+    const float *q = head_rows_at(&a->q, k->b, k->h, k->first);
+    if (a->size == 0)
+        memset(k->scores, 0, (size_t)(k->rows * k->keys) * sizeof *k->scores);
+    else if (k->keys > 0)
+        score_product(call, k, true, k->rows, k->keys, a->size, a->size, a->scale, q, a->q.row, k->key, k->key_row, k->scores, k->keys);
 }
 
 static void block_probabilities(const struct attention_core *a, const struct score_block *k)
@@ -234,19 +251,28 @@ static void block_probabilities(const struct attention_core *a, const struct sco
     }
 }
 
-static void block_values(const struct attention_core *a, struct kcall *call, const struct score_block *k)
+/* Where the results of a block are made: in y, if that is f32. */
+static float *results_of(const struct attention_core *a, const struct score_block *k, int64_t *step)
+{
+    int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row;
+    *step = a->y->dtype == DT_F32 ? a->y_row : a->value_size;
+    return a->y->dtype == DT_F32 ? (float *)a->y->data + to : k->out;
+}
+
+static void store_results(const struct attention_core *a, const struct score_block *k)
 {
     enum dtype t = a->y->dtype;
-    const float *v = head_rows_at(&a->v, k->b, k->kv, 0);
-    int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row, step = t == DT_F32 ? a->y_row : a->value_size;
-    float *out = t == DT_F32 ? (float *)a->y->data + to : k->out;
-    if (k->rows > FEW || a->chunks)
-        score_product(call, k, false, k->rows, a->value_size, k->keys, a->keys, 1.0f, k->scores, k->keys, v, a->v.row, out, step);
-    else
-        for (int64_t i = 0; i < k->rows; i++)
-            few_values(k->scores + i * k->keys, v, a->v.row, k->keys, a->value_size, out + i * step);
+    int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row;
     for (int64_t i = 0; t != DT_F32 && i < k->rows; i++)
-        convert_from_f32(t, out + i * step, a->value_size, element_at(a->y->data, dtype_size(t), to + i * a->y_row));
+        convert_from_f32(t, k->out + i * a->value_size, a->value_size, element_at(a->y->data, dtype_size(t), to + i * a->y_row));
+}
+
+static void block_values(const struct attention_core *a, struct kcall *call, const struct score_block *k)
+{
+    int64_t step;
+    float *out = results_of(a, k, &step);
+    score_product(call, k, false, k->rows, a->value_size, k->keys, a->keys, 1.0f, k->scores, k->keys, k->value, k->value_row, out, step);
+    store_results(a, k);
 }
 
 /* Keys of the first n up to the last one that a float mask leaves to some row; n where it takes all of them from a row. */
@@ -277,41 +303,177 @@ int64_t attention_probabilities(struct kcall *call, const struct attention_core 
                                 int64_t rows, float *to)
 {
     struct score_block k = {.b = batch, .h = head, .kv = head / (a->q_heads / a->kv_heads), .first = first, .rows = rows, .scores = to};
+    require(a->k.dtype == DT_F32 && a->v.dtype == DT_F32);
+    k.key = head_rows_at(&a->k, batch, k.kv, 0);
+    k.key_row = a->k.row;
     k.keys = block_keys(a, &k);
     block_scores(a, call, &k);
     block_probabilities(a, &k);
     return k.keys;
 }
 
+/* n rows from one on, as f32: themselves, or widened into room. */
+static const float *widened_rows(const struct head_rows *h, int64_t b, int64_t head, int64_t first, int64_t n, int64_t size, float *room,
+                                 int64_t *step)
+{
+    *step = h->dtype == DT_F32 ? h->row : size;
+    if (h->dtype == DT_F32)
+        return head_rows_at(h, b, head, first);
+    if (h->row == size)
+        convert_to_f32(h->dtype, head_rows_at(h, b, head, first), n * size, room);
+    for (int64_t i = 0; h->row != size && i < n; i++)
+        convert_to_f32(h->dtype, head_rows_at(h, b, head, first + i), size, room + i * size);
+    return room;
+}
+
+/* ---- many rows: a block of one head ----------------------------------------------------------------------------------------------- */
+
+static bool is_wide(const struct attention_core *a)
+{
+    return a->k.dtype == DT_F32 && a->v.dtype == DT_F32;
+}
+
 static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct task *t = data;
     const struct attention_core *a = t->a;
+    int64_t head = -1;
+    struct score_block k = {.scores = (float *)(void *)(t->scratch + (size_t)thread * t->scratch_each)};
+    k.out = k.scores + BLOCK * a->keys;
+    k.panel = k.out + BLOCK * a->value_size;
+    float *wide = k.panel + (a->chunks ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0);
     for (int64_t i = lo; i < hi; i++) {
-        struct score_block k = {.first = i % t->blocks * BLOCK, .h = i / t->blocks % a->q_heads, .b = i / t->blocks / a->q_heads};
+        k.first = i % t->blocks * BLOCK;
+        k.h = i / t->blocks % a->q_heads;
+        k.b = i / t->blocks / a->q_heads;
         k.rows = a->rows - k.first < BLOCK ? a->rows - k.first : BLOCK;
         k.kv = k.h / (a->q_heads / a->kv_heads);
         k.keys = block_keys(a, &k);
-        k.scores = (float *)(void *)(t->scratch + (size_t)thread * t->scratch_each);
-        k.out = k.scores + BLOCK * a->keys;
-        k.panel = k.out + BLOCK * a->value_size;
+        if (head != k.b * a->kv_heads + k.kv) {
+            head = k.b * a->kv_heads + k.kv;
+            k.key = widened_rows(&a->k, k.b, k.kv, 0, a->keys, a->size, wide, &k.key_row);
+            k.value = widened_rows(&a->v, k.b, k.kv, 0, a->keys, a->value_size, wide + a->keys * a->size, &k.value_row);
+        }
         block_scores(a, t->call, &k);
         block_probabilities(a, &k);
         block_values(a, t->call, &k);
     }
 }
 
+/* ---- few rows: some heads that read one head of keys ------------------------------------------------------------------------------- */
+
+/* Head i of a group. */
+static struct score_block head_block(const struct attention_core *a, const struct score_block *group, int64_t i)
+{
+    struct score_block k = *group;
+    k.h += i;
+    k.scores += i * k.rows * k.keys;
+    k.out += i * k.rows * a->value_size;
+    return k;
+}
+
+static void group_scores(const struct attention_core *a, const struct score_block *group, int64_t heads)
+{
+    int64_t step;
+    for (int64_t j = 0; j < group->keys; j += KEYS_TOGETHER) {
+        int64_t n = group->keys - j < KEYS_TOGETHER ? group->keys - j : KEYS_TOGETHER;
+        const float *key = widened_rows(&a->k, group->b, group->kv, j, n, a->size, group->panel, &step);
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t i = 0; i < group->rows; i++)
+                few_scores(head_rows_at(&a->q, group->b, group->h + h, i), key, step, n, a->size, a->scale,
+                           group->scores + (h * group->rows + i) * group->keys + j);
+    }
+}
+
+static void clear_results(const struct attention_core *a, const struct score_block *k)
+{
+    int64_t step;
+    float *out = results_of(a, k, &step);
+    for (int64_t i = 0; i < k->rows; i++)
+        memset(out + i * step, 0, (size_t)a->value_size * sizeof *out);
+}
+
+static void group_values(const struct attention_core *a, const struct score_block *group, int64_t heads)
+{
+    int64_t step, to;
+    for (int64_t j = 0; j < group->keys; j += KEYS_TOGETHER) {
+        int64_t n = group->keys - j < KEYS_TOGETHER ? group->keys - j : KEYS_TOGETHER;
+        const float *value = widened_rows(&a->v, group->b, group->kv, j, n, a->value_size, group->panel, &step);
+        for (int64_t h = 0; h < heads; h++) {
+            struct score_block k = head_block(a, group, h);
+            float *out = results_of(a, &k, &to);
+            for (int64_t i = 0; i < k.rows; i++)
+                few_values(k.scores + i * k.keys + j, value, step, n, a->value_size, out + i * to);
+        }
+    }
+}
+
+static void group_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct task *t = data;
+    const struct attention_core *a = t->a;
+    int64_t heads = t->together;
+    for (int64_t i = lo; i < hi; i++) {
+        struct score_block k = {.h = i * heads % a->q_heads, .b = i * heads / a->q_heads, .rows = a->rows};
+        k.kv = k.h / (a->q_heads / a->kv_heads);
+        for (int64_t h = 0; h < heads; h++) {
+            struct score_block one = k;
+            one.h += h;
+            int64_t keys = block_keys(a, &one);
+            k.keys = keys > k.keys ? keys : k.keys;
+        }
+        k.scores = (float *)(void *)(t->scratch + (size_t)thread * t->scratch_each);
+        k.out = k.scores + heads * k.rows * a->keys;
+        k.panel = k.out + heads * k.rows * a->value_size;
+        group_scores(a, &k, heads);
+        for (int64_t h = 0; h < heads; h++) {
+            struct score_block one = head_block(a, &k, h);
+            block_probabilities(a, &one);
+            clear_results(a, &one);
+        }
+        group_values(a, &k, heads);
+        for (int64_t h = 0; h < heads; h++) {
+            struct score_block one = head_block(a, &k, h);
+            store_results(a, &one);
+        }
+    }
+}
+
+/* The most heads of a group, such that every thread has some. */
+static int64_t heads_together(const struct attention_core *a, int threads)
+{
+    int64_t group = a->q_heads / a->kv_heads, parts = 1;
+    while (parts < group && (group % parts || a->batch * a->kv_heads * parts < threads))
+        parts++;
+    return group / parts;
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------------------------- */
+
+static void take_scratch(struct task *t, int64_t floats)
+{
+    struct kenv *env = t->call->env;
+    t->scratch_each = (kcall_bytes(t->call, floats + 16, sizeof(float)) + 63) & ~(size_t)63;
+    t->scratch = kenv_scratch(env, kcall_bytes(t->call, kenv_threads(env), t->scratch_each));
+}
+
 void attention_core_run(struct kcall *call, struct attention_core *a)
 {
-    struct task t = {a, call, (a->rows + BLOCK - 1) / BLOCK, NULL, 0};
+    struct task t = {.a = a, .call = call, .blocks = (a->rows + BLOCK - 1) / BLOCK};
     if (a->batch * a->q_heads * a->rows == 0)
         return;
     if (a->kv_heads < 1 || a->q_heads % a->kv_heads)
         fail("%s: %lld query heads do not share %lld key heads evenly", kcall_where(call), (long long)a->q_heads, (long long)a->kv_heads);
     a->chunks = kenv_deterministic(call->env);
+    int64_t rows = a->rows < BLOCK ? a->rows : BLOCK, widest = a->size > a->value_size ? a->size : a->value_size;
+    if (a->rows <= FEW && !a->chunks) {
+        t.together = heads_together(a, kenv_threads(call->env));
+        take_scratch(&t, t.together * a->rows * (a->keys + a->value_size) + KEYS_TOGETHER * widest);
+        kenv_parallel_for(call->env, a->batch * a->q_heads / t.together, t.together * a->rows * a->keys * (a->size + 8), group_range, &t);
+        return;
+    }
     int64_t panel = a->chunks ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0;
-    t.scratch_each = (kcall_bytes(call, BLOCK * (a->keys + a->value_size) + panel + 16, sizeof(float)) + 63) & ~(size_t)63;
-    t.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env), t.scratch_each));
-    int64_t rows = a->rows < BLOCK ? a->rows : BLOCK;
+    int64_t wide = is_wide(a) ? 0 : a->keys * (a->size + a->value_size);
+    take_scratch(&t, BLOCK * (a->keys + a->value_size) + panel + wide);
     kenv_parallel_for(call->env, a->batch * a->q_heads * t.blocks, rows * a->keys * (a->size + 8), attend_range, &t);
 }

@@ -93,7 +93,7 @@ void kern_AttentionGradient(struct kcall *call)
     struct tensor *dk = kcall_out(call, 1), *dv = kcall_out(call, 2);
     struct attention_gradient t = {.call = call,
                                    .a = core_of(call, first),
-                                   .dy = fused_heads(call->env, &call->in[3], first[3], ROOM_ROUTES),
+                                   .dy = fused_heads_f32(call->env, &call->in[3], first[3], ROOM_ROUTES),
                                    .dq = call->out[0].data,
                                    .dk = dk ? dk->data : NULL,
                                    .dv = dv ? dv->data : NULL,

@@ -3,11 +3,19 @@
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
 
-struct head_rows fused_heads(struct kenv *env, const struct tensor *t, bool rows_first, enum room room)
+struct head_rows fused_heads(const struct tensor *t, bool rows_first)
 {
     int64_t step[MAX_RANK];
     tensor_strides(t, step);
-    return (struct head_rows){tensor_f32(env, t, room), step[0], step[rows_first ? 2 : 1], step[rows_first ? 1 : 2]};
+    return (struct head_rows){t->data, t->dtype, step[0], step[rows_first ? 2 : 1], step[rows_first ? 1 : 2]};
+}
+
+struct head_rows fused_heads_f32(struct kenv *env, const struct tensor *t, bool rows_first, enum room room)
+{
+    struct head_rows h = fused_heads(t, rows_first);
+    h.at = tensor_f32(env, t, room);
+    h.dtype = DT_F32;
+    return h;
 }
 
 void fused_mask(const struct kcall *call, struct attention_core *a, const struct tensor *mask)
@@ -40,9 +48,9 @@ struct attention_core fused_core(struct kcall *call, const int64_t *first)
                                .nan_to_zero = attr_int(call->node, "guarded") != 0};
     if (v->dim[first[2] ? 2 : 1] != a.kv_heads || v->dim[first[2] ? 1 : 2] != a.keys || k->dim[3] != a.size)
         fail("%s: keys and values do not agree", kcall_where(call));
-    a.q = fused_heads(call->env, q, first[0], ROOM_A);
-    a.k = fused_heads(call->env, k, first[1], ROOM_B);
-    a.v = fused_heads(call->env, v, first[2], ROOM_C);
+    a.q = fused_heads_f32(call->env, q, first[0], ROOM_A);
+    a.k = fused_heads(k, first[1]);
+    a.v = fused_heads(v, first[2]);
     return a;
 }
 

@@ -16,6 +16,7 @@ int fuse_transposed(struct graph *);  /* before fuse_weights */
 void fuse_weights(struct graph *);
 void fuse_quantized(struct graph *);
 void fuse_integers(struct graph *); /* behind fuse_quantized */
+int narrow_caches(struct graph *);  /* behind fuse_attention; the number of states */
 void fast_products(struct graph *); /* behind fuse_quantized */
 
 /* channels_last.c. collectives: they move channels last, too. Then all ranks must have the same digest of the result. */
