@@ -236,6 +236,11 @@ void lower_gathernd(struct lowering *l)
 
 void lower_scatternd(struct lowering *l)
 {
-    struct value *inside;
+    struct value *inside, *updates = l->node->in[2];
+    if (strcmp(attr_string(l->node, "reduction"), "add") == 0 && dtype_is_float(updates->type.dtype)) {
+        struct value *index = local_tuples(l, l->node->in[0]->place.dim, false, &inside);
+        lower_added(l, index, lower_unsqueeze(l, "mask", inside, inside->type.rank, updates->type.rank - inside->type.rank));
+        return;
+    }
     lower_scattered(l, local_tuples(l, l->node->in[0]->place.dim, true, &inside));
 }

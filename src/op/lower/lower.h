@@ -67,6 +67,9 @@ void lower_addends(struct lowering *, struct value *inside, struct value *found)
 /* Result 0 of the lowered node, a scatter into operand 0, by each rank into its shard: what is outside goes to a spare element, which is
  * cut off. index: local indices with a spare. */
 void lower_scattered(struct lowering *, struct value *index);
+/* The same where updates are added: what is outside adds -0, which changes nothing, so the shard is not copied for a spare element. inside:
+ * of each update. */
+void lower_added(struct lowering *, struct value *index, struct value *inside);
 
 /* position.c: positions 0 to n - 1 of a dimension, i64[n]; each rank its shard of them. */
 struct value *lower_count(struct lowering *, const char *part, const struct dim *n);

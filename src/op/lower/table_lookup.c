@@ -88,11 +88,25 @@ void lower_addends(struct lowering *l, struct value *inside, struct value *found
     lower_result(l, 0, terms);
 }
 
-void lower_scattered(struct lowering *l, struct value *index)
+static void scatter(struct lowering *l, struct value *table, struct value *index, struct value *updates)
 {
-    struct value *data = l->node->in[0], *table = lower_with_spare(l, data, data->place.dim, true);
-    struct value *y = lower_again(l, "scattered", (struct value *[]){table, index, l->node->in[2]});
+    const struct value *data = l->node->in[0];
+    struct value *y = lower_again(l, "scattered", (struct value *[]){table, index, updates});
     y->type = table->type;
     lower_on_own(l, y->producer, table->place);
-    lower_result(l, 0, without_spare(l, y, data->place.dim, data->place.split));
+    lower_result(l, 0, table == data ? y : without_spare(l, y, data->place.dim, data->place.split));
+}
+
+void lower_scattered(struct lowering *l, struct value *index)
+{
+    struct value *data = l->node->in[0];
+    scatter(l, lower_with_spare(l, data, data->place.dim, true), index, l->node->in[2]);
+}
+
+void lower_added(struct lowering *l, struct value *index, struct value *inside)
+{
+    struct value *data = l->node->in[0], *updates = l->node->in[2];
+    struct value *added = lower_where(l, "added", inside, updates, lower_scalar(l, "nothing", updates->type.dtype, -0.0));
+    lower_on_own(l, added->producer, placement_replicated);
+    scatter(l, lower_with_spare(l, data, data->place.dim, false), index, added);
 }
