@@ -47,7 +47,7 @@ static int fail_crew(struct tpc_session *s)
         return error_memory();
     int status = error_of_scope(s->crew.scope);
     end_crew(s);
-    return status == TPC_INVALID ? TPC_INVALID : TPC_FAILED;
+    return status;
 }
 
 int api_do(struct tpc_session *s, void (*order)(struct comm *, void *), void *data)
@@ -67,8 +67,7 @@ static bool is_state(const struct graph *g, const struct value *v, bool input)
 {
     for (int k = 0; g->rank_meta && k < g->rank_meta->nstate; k++) {
         const struct rank_state *state = &g->rank_meta->state[k];
-        const char *end = input ? state->past : state->present;
-        if (state->past && state->present && strcmp(end, v->name) == 0)
+        if (strcmp(input ? state->past : state->present, v->name) == 0)
             return true;
     }
     const struct state *state = g->rank_meta ? NULL : graph_state(g, v);
@@ -123,9 +122,8 @@ static void make_session(void *opening)
     s->arena = a;
     s->path = arena_strdup(a, o->path);
     s->options = o->options ? *o->options : (struct tpc_options){0};
-    s->job = (struct job_options){.rtol = -1, .atol = -1, .rel = -1, .repeat = 1, .groups = 1, .start = -1, .quiet = true};
-    s->job.temperature = s->job.top_p = s->job.min_p = s->job.penalty = -1;
-    s->job.top_k = s->job.sampling_seed = -1;
+    s->job = job_defaults();
+    s->job.quiet = true;
     s->job.deterministic = s->options.deterministic != 0;
     VEC_PUSH(a, &s->job.paths.text, s->path);
     int files = job_rank_files(a, s->path);

@@ -102,14 +102,12 @@ static void join_row(struct wave *w, int row)
     w->row[b] = row;
     w->made[b] = 0;
     rows_join(w->rank->rows, p->token, p->tokens, &how);
-    while (!rows_go_on(w->rank->rows, p->tokens, &w->next[b]))
-        ;
+    (void)rows_go_on(w->rank->rows, p->tokens, &w->next[b]); /* all of it: parts are not allowed */
     take_token(w, b);
 }
 
 static void run_wave(struct wave *w, int first, int n)
 {
-    memset(w->leaves, 0, sizeof w->leaves);
     for (int i = 0; i < n; i++)
         join_row(w, first + i);
     let_leave(w);

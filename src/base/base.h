@@ -98,6 +98,8 @@ struct scope_item;
 struct scope_item *scope_keep(void (*drop)(void *), void *data);
 void scope_forget(struct scope_item *); /* of NULL: nothing */
 void **scope_strings(void);             /* where string.c keeps its table */
+/* Control characters of a message become '?'. */
+void diag_make_printable(char *);
 /* For diag.c, which knows whether a failure leaves a scope. */
 enum { DIAG_HOOKS = 32, DIAG_BUG = 134 };
 struct diag_voice {

@@ -113,6 +113,13 @@ void diag_forget(void (*run)(void *, int status), void *data)
 }
 
 /* One line, one write; control characters of hostile names are shown as '?'. */
+void diag_make_printable(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
 static void print_line(const char *level, const char *format, va_list args)
 {
     char line[MAX_LINE];
@@ -125,10 +132,8 @@ static void print_line(const char *level, const char *format, va_list args)
     int body = vsnprintf(line + used, sizeof line - 1 - used, format, args);
     if (body < 0)
         return;
+    diag_make_printable(line);
     size_t length = strlen(line);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = '?';
     line[length] = '\n';
     (void)fwrite(line, 1, length + 1, stderr);
     (void)fflush(stderr);

@@ -133,9 +133,7 @@ static bool is_first(struct scope *s)
 static void keep_sentence(struct scope *s, const char *sentence, int status)
 {
     snprintf(s->sentence, sizeof s->sentence, "%s", sentence);
-    for (char *c = s->sentence; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    diag_make_printable(s->sentence);
     s->status = status;
 }
 

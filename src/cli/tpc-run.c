@@ -426,9 +426,7 @@ static void read_eos(struct arena *a, struct job_options *o, const char *text)
 static void read_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
     struct job_options *job = &o->job;
-    *o = (struct run_options){
-        .job = {.rtol = -1, .atol = -1, .rel = -1, .repeat = 1, .temperature = -1, .top_p = -1, .min_p = -1, .penalty = -1},
-        .train = {.lr = -1}};
+    *o = (struct run_options){.job = job_defaults(), .train = {.lr = -1}};
     parse_run_options(a, o, argc, argv);
     replica_read(a, o->groups, job);
     diag_setup("tpc-run", job->quiet ? -1 : o->verbose);

@@ -75,12 +75,6 @@ struct bench_table *bench_table_new(struct arena *a, const struct comm *all, con
     return t;
 }
 
-static json_t *printable(const char *text)
-{
-    json_t *string = json_string(text);
-    return string ? string : json_string("(not UTF-8)");
-}
-
 static void add_json(const struct bench_table *t, const struct bench_test *test, struct spread rate)
 {
     const struct spread seconds = spread_of(test->seconds, test->runs);
@@ -88,8 +82,8 @@ static void add_json(const struct bench_table *t, const struct bench_test *test,
     for (int i = 0; i < test->runs; i++)
         json_array_append_new(runs, json_real(test->seconds[i]));
     json_array_append_new(t->rows,
-                          json_pack("{s:o, s:i, s:s, s:i, s:o, s:I, s:o, s:f, s:f, s:f, s:f, s:s}", "model", printable(t->model), "ranks",
-                                    t->ranks, "comm", t->comm, "threads", t->threads, "test", printable(test->name), "tokens",
+                          json_pack("{s:o, s:i, s:s, s:i, s:o, s:I, s:o, s:f, s:f, s:f, s:f, s:s}", "model", json_text_of(t->model),
+                                    "ranks", t->ranks, "comm", t->comm, "threads", t->threads, "test", json_text_of(test->name), "tokens",
                                     (json_int_t)test->tokens, "runs", runs, "seconds", seconds.mean, "seconds_deviation", seconds.deviation,
                                     "rate", rate.mean, "rate_deviation", rate.deviation, "unit", test->tokens ? "tokens/s" : "runs/s"));
 }

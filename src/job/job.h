@@ -56,6 +56,9 @@ struct job_options {
     const char *batch_symbol; /* the symbol of --groups; NULL: none */
 };
 
+/* defaults.c: of options that are not given. */
+struct job_options job_defaults(void);
+
 /* agree.c: fails on a rank whose program or options are not those of rank 0, and names what differs. Every rank calls it. */
 void job_agree(struct comm *, const char *program, const struct text_list *settings);
 

@@ -58,12 +58,7 @@ static int workload_of(const json_t *plan, const struct bindings *sizes)
     size_t k;
     json_array_foreach(json_object_get(plan, "workload"), k, workload)
     {
-        bool same = true;
-        for (int i = 0; i < sizes->list.n; i++) {
-            const json_t *size = json_object_get(json_object_get(workload, "dims"), sizes->list.at[i].name);
-            same = same && (!size || json_integer_value(size) == sizes->list.at[i].value);
-        }
-        if (same)
+        if (json_sizes_are(json_object_get(workload, "dims"), sizes))
             return (int)k;
     }
     return -1;

@@ -19,9 +19,8 @@ static int64_t context_of(const struct stage *s, const struct serve_options *o, 
 static void check_encoder(struct arena *a, const struct stage *s)
 {
     const struct graph *g = s->graph;
-    for (int i = 0; i < g->inputs.n; i++)
-        if (s->role[i] == ROLE_TOKENS)
-            return;
+    if (decode_find_input(s, ROLE_TOKENS) >= 0)
+        return;
     fail("%s: it takes '%s' (%s), not tokens: --serve takes text", s->path, g->inputs.n ? g->inputs.at[0]->name : "nothing",
          g->inputs.n ? type_str(a, &g->inputs.at[0]->type) : "");
 }

@@ -33,13 +33,7 @@ static int load_of(const struct reader *r, const json_t *sizes)
 {
     const struct plan *plan = r->page->plan;
     for (int w = 0; w < plan->workloads.n; w++) {
-        const struct bindings *dims = &plan->workloads.at[w].dims;
-        bool same = true;
-        for (int i = 0; i < dims->list.n; i++) {
-            const json_t *size = json_object_get(sizes, dims->list.at[i].name);
-            same = same && (!size || json_integer_value(size) == dims->list.at[i].value);
-        }
-        if (same)
+        if (json_sizes_are(sizes, &plan->workloads.at[w].dims))
             return w;
     }
     fail("%s: its sizes, %s, are those of no workload of this plan (--workload takes them)", r->path, json_dump(r->a, sizes, JSON_COMPACT));
@@ -90,8 +84,7 @@ const struct html_measured *html_measured_read(const struct html_page *page, con
     name_runs(&r);
     m->ranks = page->g->ranks;
     m->total = NEWN(r.a, double, m->ranks);
-    m->seconds = arena_alloc(r.a, (size_t)(m->ranks * m->runs) * sizeof *m->seconds);
-    memset(m->seconds, 0, (size_t)(m->ranks * m->runs) * sizeof *m->seconds);
+    m->seconds = arena_array(r.a, (size_t)(m->ranks * m->runs), sizeof *m->seconds);
     int *at = NEWN(r.a, int, m->ranks);
     json_array_foreach(json_member(path, root, "traceEvents", JSON_ARRAY), i, event) read_event(&r, event, at);
     for (int k = 0; k < m->ranks; k++)

@@ -20,6 +20,10 @@ const char *json_text(struct arena *, const char *where, const json_t *, const c
 json_t *json_member(const char *where, const json_t *, const char *key, json_type);
 /* As text, by flags of jansson; a line of its own unless it is compact. */
 char *json_dump(struct arena *, const json_t *, size_t flags);
+/* A string; of NULL: an empty one. */
+json_t *json_text_of(const char *);
+/* True if an object of integers has the values of the bindings, as far as it has their names. */
+bool json_sizes_are(const json_t *, const struct bindings *);
 /* "an object", "a string", ... for messages. */
 const char *json_kind(const json_t *);
 

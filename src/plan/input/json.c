@@ -67,6 +67,22 @@ const char *json_text(struct arena *a, const char *where, const json_t *object, 
     return v ? arena_strdup(a, json_string_value(v)) : NULL;
 }
 
+json_t *json_text_of(const char *s)
+{
+    json_t *t = json_string(s ? s : "");
+    return t ? t : json_string_nocheck("(not UTF-8)");
+}
+
+bool json_sizes_are(const json_t *sizes, const struct bindings *b)
+{
+    for (int i = 0; i < b->list.n; i++) {
+        const json_t *size = json_object_get(sizes, b->list.at[i].name);
+        if (size && json_integer_value(size) != b->list.at[i].value)
+            return false;
+    }
+    return true;
+}
+
 char *json_dump(struct arena *a, const json_t *v, size_t flags)
 {
     char *text = json_dumps(v, flags);

@@ -18,12 +18,6 @@ struct plan_writer {
     const struct plan *plan;
 };
 
-static json_t *json_text_of(const char *s)
-{
-    json_t *t = json_string(s ? s : "");
-    return t ? t : json_string_nocheck("(not UTF-8)");
-}
-
 static json_t *json_place(const struct plan_writer *w, struct placement p)
 {
     return json_text_of(placement_str(w->tmp, p));

@@ -1,0 +1,18 @@
+/* defaults: the options of a job where none is given. */
+#include "job/job.h"
+
+struct job_options job_defaults(void)
+{
+    return (struct job_options){.rtol = -1,
+                                .atol = -1,
+                                .rel = -1,
+                                .repeat = 1,
+                                .groups = 1,
+                                .start = -1,
+                                .temperature = -1,
+                                .top_p = -1,
+                                .min_p = -1,
+                                .penalty = -1,
+                                .top_k = -1,
+                                .sampling_seed = -1};
+}
