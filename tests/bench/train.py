@@ -16,6 +16,7 @@ count; the least time of the others does, for machines are noisy. Ratios are to 
 What can't run is left out with a reason. Needs numpy; torch for its rows."""
 import argparse
 import csv
+import json
 import math
 import os
 import re
@@ -168,7 +169,7 @@ def run_tpc(ranks, threads, replicas, options, a):
     folder = f"{a.work}/tp{tp}"
     if not os.path.exists(folder):
         subprocess.run([f"{a.build}/tpc-shard", a.model, "--train", "--tp", str(tp), "--workload", f"batch_size={a.batch // replicas},sequence_length={a.sequence}",
-                        "-q", "-o", folder], check=True)
+                        *(["--machine", a.machine] if a.machine else []), "-q", "-o", folder], check=True)
     command = [f"{a.build}/tpc-run", folder, "--train", "--data", f"{a.work}/tokens.u16", "--batch", str(a.batch), "--sequence", str(a.sequence), "--steps",
                str(WARM + a.steps), "--threads", str(threads), "--groups", str(replicas), "-q", "--log", f"{a.work}/log.csv", *options]
     if ranks > 1 and shutil.which("mpirun"):
@@ -258,11 +259,12 @@ def bench(a):
     for turn in range(a.rounds):
         for name in list(rows):
             try:
-                best[name] = min(best.get(name, math.inf), rows[name][1]())
+                took = rows[name][1]()
+                best[name] = min(best.get(name, math.inf), took)
+                print(f"round {turn + 1} of {a.rounds}: {name} {took:.0f} ms", file=sys.stderr, flush=True)
             except (RuntimeError, subprocess.SubprocessError) as e:
                 print(f"without {name}: {e}")
                 del rows[name]
-        print(f"round {turn + 1} of {a.rounds}: " + ", ".join(f"{k} {v:.0f}" for k, v in best.items()), file=sys.stderr, flush=True)
     fastest = {}
     for name, (cores, _) in rows.items():
         if name.startswith("tpc"):
@@ -272,6 +274,11 @@ def bench(a):
     for name, (cores, _) in sorted(rows.items(), key=lambda r: (str(r[1][0]), best[r[0]])):
         ratio = f"{best[name] / fastest[cores]:.2f}" if cores in fastest else "-"
         print(f"| {name} | {cores} | {best[name]:.0f} | {1e3 * a.batch * a.sequence / best[name]:.0f} | {ratio} |")
+    for name, tp in (("tpc 1", 1), (f"tpc {a.threads} ranks", a.threads)):
+        if a.machine and name in rows:
+            with open(f"{a.work}/tp{tp}/plan.json") as f:
+                predicted = 1e3 * json.load(f)["cost"]["seconds"]
+            print(f"{name}: forward and backward half predicted {predicted:.0f} ms, {predicted / best[name]:.2f} of the step measured")
     for name in rows:
         if name.startswith("tpc") and name != "tpc 1" and "tpc 1" in rows:
             print(f"{name}: {best['tpc 1'] / best[name]:.2f} times as fast as tpc 1")
@@ -284,6 +291,7 @@ def main():
     for name, default in (("rounds", 5), ("steps", 6), ("threads", 2), ("batch", 4), ("sequence", 64), ("layers", 12), ("width", 768), ("heads", 12), ("vocab", 50257)):
         p.add_argument(f"--{name}", type=int, default=default)
     p.add_argument("--llmc", help="a checkout of llm.c")
+    p.add_argument("--machine", help="what tpc-run --calibrate wrote: compares the predicted step")
     p.add_argument("--only", help="names of contenders, or how they begin")
     p.add_argument("--compile", action="store_true", help="torch.compile, too: minutes to compile")
     p.add_argument("--bf16", action="store_true", help="rows of products in bf16, too")
