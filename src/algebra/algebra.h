@@ -30,7 +30,7 @@ struct dim {
 const struct dim *dim_int(struct alg *, int64_t);
 /* The symbol of that name; lo is its fact (1 for a plain input dimension, 0 for a past length), the lowest one given wins. */
 const struct dim *dim_sym(struct alg *, const char *name, int64_t lo);
-/* The symbol of a size, from 0, that only data tells; and whether an expression has one. */
+/* The symbol of a data-dependent size, which is 0 or more; and whether an expression has such a symbol. */
 const struct dim *dim_data_sym(struct alg *, const char *name);
 bool dim_has_data(const struct dim *);
 const struct dim *dim_add(struct alg *, const struct dim *, const struct dim *);

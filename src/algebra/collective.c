@@ -1,4 +1,4 @@
-/* collective: what ranks do together to a value, and which single step leads from one placement to another. */
+/* collective: the kinds of collectives, and the single reshard from one placement to another. */
 #include "algebra/algebra.h"
 
 #include <string.h>

@@ -3,9 +3,9 @@
  * a = b is written a - b = 0, divided by what all terms share. A symbol that occurs once, linearly, is solved for; a symbol that
  * stands alone on one side first, the youngest one otherwise. Else the hardest term (most atoms, then youngest) becomes a rule
  * mono -> rest, which serves wherever the monomial divides a term; with a coefficient other than 1 the rule serves multiples of
- * it. No rule says by data what inputs tell. A right side never holds what its left side names, so that rules can't rewrite each other
- * forever; a limit guards the rest. An expression is fresh when it was made or rewritten after the last change; every constructor freshens
- * its operands.
+ * it. No rule expresses a size of the inputs by a data-dependent one. A right side never holds what its left side names, so that rules
+ * can't rewrite each other forever; a limit guards the rest. An expression is fresh when it was made or rewritten after the last change;
+ * every constructor freshens its operands.
  */
 #include "algebra/cell.h"
 
@@ -116,7 +116,7 @@ static bool unit(int64_t coef)
     return coef == 1 || coef == -1;
 }
 
-/* What inputs tell is not expressed by what only data tells. */
+/* A size of the inputs is not expressed by data-dependent sizes. */
 static bool loses_data_free(const struct poly *p, int i)
 {
     for (int j = 0; j < p->n && !dim_has_data(p->at[i].mono); j++)

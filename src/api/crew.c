@@ -39,7 +39,7 @@ static bool start_thread(pthread_t *thread, void *(*run)(void *), void *data)
 static void miss_thread(void *unused)
 {
     (void)unused;
-    fail("the system gave no thread");
+    fail("can't create a thread");
 }
 
 bool crew_run_apart(struct scope *scope, void (*work)(void *), void *data)
@@ -116,7 +116,7 @@ static void start_mpi(void *crew)
     struct crew *c = crew;
     c->comm = comm_mpi(NULL, NULL);
     if (!c->comm)
-        fail_usage("mpi is asked for, and this library was built without MPI");
+        fail_usage("mpi is set, but this library was built without MPI");
     c->size = c->comm->size;
 }
 

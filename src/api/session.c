@@ -1,5 +1,5 @@
-/* session: opens a model, tells what goes in and comes out, and gives all back. What a failed call leaves is thrown away as a whole, and
- * the next call loads the model anew. */
+/* session: opens a model, lists its inputs and outputs, and frees it. After a failed call everything is discarded, and the next call loads
+ * the model again. */
 #include "api/api.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  *         fprintf(stderr, "%s\n", tpc_error());
  *     tpc_close(s);
  *
- * Every function returns. One that fails says why in a sentence (tpc_error), prints nothing, and leaves nothing behind that it took. A
+ * Every function returns. A function that fails gives the reason in one sentence (tpc_error), prints nothing, and releases what it took. A
  * session may be used by any thread, by one at a time. Names and functions of this header stay; structures grow only into their reserved
  * fields, so set those to 0, as an initialiser does. */
 #ifndef TPC_H
@@ -45,10 +45,11 @@ typedef struct tpc_session tpc_session;
 typedef struct tpc_options {
     int threads; /* of each rank; 0: its share of the cores */
     /* 0: the ranks of a folder are threads of this process. 1: this process is one rank of a job that mpirun started; all ranks make the
-     * same calls in the same order. Inputs are those of rank 0, outputs come to all. The library starts MPI where the program has not. A
+     * same calls in the same order. Inputs are those of rank 0; all ranks get the outputs. The library starts MPI if the program has not. A
      * failure on any rank is one on all; after it the session can only be closed. */
     int mpi;
-    /* tpc_run keeps state, as KV caches: an input that is state may be left out and is what the last run left, at first empty. */
+    /* tpc_run keeps state, such as KV caches: you may omit an input that is state. It is then what the last run left; before the first run
+     * it is empty. */
     int keep_state;
     int deterministic; /* the bits of one rank on any number of ranks */
     int reserved[12];
@@ -82,7 +83,7 @@ TPC_API size_t tpc_type_size(int type);
 
 #define TPC_MAX_RANK 8 /* dimensions of a tensor */
 
-/* An input or output of the whole model. */
+/* An input or output of the unsharded model. */
 typedef struct tpc_info {
     const char *name; /* until tpc_close, as all texts here */
     int type;
@@ -97,7 +98,7 @@ TPC_API int tpc_output_count(const tpc_session *);
 TPC_API int tpc_input(const tpc_session *, int index, tpc_info *);
 TPC_API int tpc_output(const tpc_session *, int index, tpc_info *);
 
-/* A whole tensor: row-major, without gaps. */
+/* An unsharded tensor: row-major, without gaps. */
 typedef struct tpc_tensor {
     const char *name;
     int type;

@@ -1,5 +1,5 @@
-/* available: how much memory a program may still take before the machine swaps or a limit refuses: what the system calls available, less
- * where a control group (version 1 or 2) of this process or one around it has less, and the limits of the process itself. */
+/* available: how much memory a program may still take before the machine swaps or a limit refuses: what the system reports as available, or
+ * less if a control group (version 1 or 2) of this process or one around it allows less, and the limits of the process itself. */
 #include "base/base.h"
 
 #include <fcntl.h>

@@ -54,11 +54,11 @@ void diag_setup(const char *program, int verbosity);
 bool diag_is_quiet(void);
 /* What the tables of uthash do where memory ends, in every file that includes it after this header. */
 #define uthash_fatal(message) fail("out of memory: %s", message)
-/* Where this process is, for messages ("rank 1 on node2"): one of a job of several. Kept, not copied; NULL: not worth a word. */
+/* Where this process is, for messages ("rank 1 on node2"): one of a job of several. Kept, not copied; NULL: messages do not name it. */
 void diag_place(const char *);
 /* How far this thread has come ("after 5 of 10 tokens"); likewise. */
 void diag_progress(const char *);
-/* Wait before a failure is printed: lets the processes before this one, which may fail for the same reason, print it and end the job. */
+/* Delays the printing of a failure. Processes before this one may fail for the same reason; they can then print it and end the job. */
 void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
 void diag_on_failure(void (*hook)(void *, int status), void *data);
@@ -91,7 +91,7 @@ void scope_look(void);
 /* What scope_look calls in this thread's scope: fails if a process fails that the work waits for. */
 void scope_listen(void (*listener)(void *), void *data);
 struct scope *scope_current(void); /* NULL: this is work of a program */
-/* This thread is in another scope from now on, or in none (what lives as long as the process is made so). Returns the one it was in. */
+/* Moves this thread to another scope, or to none, for what lives as long as the process. Returns the scope that it was in. */
 struct scope *scope_swap(struct scope *);
 /* drop(data) is done at the end of this thread's scope unless it is forgotten before. NULL: there is no scope, nothing is to be done. */
 struct scope_item;
@@ -234,7 +234,7 @@ FILE *out_create_beside(struct arena *, const char *path, char **name);
 /* A new file: what exists is not opened. Like every function below: a failure that names the file. */
 void out_open(struct out *, const char *path);
 void out_open_created(struct out *, const char *path, FILE *); /* path: for messages */
-/* The name appears, or what has it is replaced, when the file is complete: in out_close. */
+/* The file appears under its name, or replaces an existing one, when it is complete: in out_close. */
 void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
@@ -245,7 +245,7 @@ struct written {
 }; /* XXH3, 64 bits */
 struct written out_close(struct out *);
 struct written out_write_text(const char *path, const char *text);
-/* A failure if no file, or folder, of this name could be written: before what would be written is made. */
+/* Fails if no file or folder of this name can be written. Call it before the content is computed. */
 void out_check(const char *path);
 void out_check_folder(const char *path);
 
@@ -267,14 +267,15 @@ void digest_file_begin(struct file_digest *); /* on a thread of its own, while o
 /* Waits, or does the work itself if it was not begun. False: the file can't be read. */
 bool digest_file_get(struct file_digest *, struct written *);
 
-/* ---- available.c: what a program may still take of memory, and what allows no more ("the machine") ------------------ */
+/* ---- available.c: how much memory a program may still take, and what limits it ("the machine") ------------------ */
 struct available {
     int64_t bytes; /* INT64_MAX: not known, or no limit */
     const char *limit;
 };
-/* Before the machine swaps, or a control group ends the program. */
+/* What may be taken before the machine swaps, or a control group ends the program. */
 struct available available_memory(void);
-/* Before its own limits refuse: of address space, which mapped files take, too (ulimit -v), and of memory of its own (ulimit -d). */
+/* What may be taken before the program's own limits refuse it: the limit on address space, mapped files included (ulimit -v), and the limit
+ * on private memory (ulimit -d). */
 struct available available_addresses(void);
 struct available available_data(void);
 
@@ -290,7 +291,7 @@ bool map_try_file(const char *path, struct map *out);
 void map_close(struct map);
 /* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
 void map_check_unchanged(void);
-/* These bytes were read for the time being: their pages go back to the system, and come again from the file if need be. */
+/* These bytes are not needed for now: their pages go back to the system, which reads them from the file again if needed. */
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);
 bool path_is_folder(const char *path);

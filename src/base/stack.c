@@ -1,4 +1,4 @@
-/* stack: the stacks of this program's threads, whatever ulimit -s says: threads that libraries start have what is the usual size, too. */
+/* stack: gives the program's threads stacks of the usual size, whatever ulimit -s says. This includes threads that libraries start. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -114,7 +114,7 @@ static void check_training(const struct run_options *o)
     if (o->train.validate_every && !o->train.validate.text.n)
         fail_usage("--validate-every is given without --validate");
     if (job->train && o->groups && strchr(o->groups, ':'))
-        fail_usage("--groups is '%s': --train deals out rows of the data, and takes a number of replicas alone", o->groups);
+        fail_usage("--groups is '%s': --train distributes the rows itself, and takes only a number of replicas", o->groups);
     if (job->train && (job->generate || job->test_data || o->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
         fail_usage(
             "--train takes none of --generate, --prompt, --load-state, --test-data, --check, --output, --random, --dim and --repeat");
@@ -165,7 +165,7 @@ static void check_options(struct run_options *o)
     bool text = job->prompt.text.n || job->prompt_file;
     int n = job->paths.text.n;
     if (job->calibrate && job->doctor)
-        fail_usage("--doctor and --calibrate are two looks at the machine: give one");
+        fail_usage("--doctor and --calibrate both measure the machine: give only one");
     if (job->calibrate || job->doctor) {
         check_no_model(o, job->doctor ? "doctor" : "calibrate");
         return;
@@ -255,7 +255,7 @@ static void add_value_args(struct arena *a, struct arg_table *t, struct run_opti
         {"pieces", 0, ARG_FLAG, &o->job.write_shards, NULL, "with --output: write the shard of each rank as NAME.rank-R.npy"},
         {"test-data", 0, ARG_TEXT, &o->job.test_data, "DIR", "read inputs from input_*.pb, compare with output_*.pb"},
         {"rtol", 0, ARG_REAL, &o->job.rtol, "X", "|a-b| <= rtol |b| + atol max(1, max|b|) (default: by type)"},
-        {"atol", 0, ARG_REAL, &o->job.atol, "X", "see --rtol"},
+        {"atol", 0, ARG_REAL, &o->job.atol, "X", "absolute part of the tolerance, see --rtol"},
         {"check", 0, ARG_TEXT, &o->check, "MODEL", "compare with MODEL, run unsharded"},
         {"rel", 0, ARG_REAL, &o->job.rel, "X", "with --check: max|a-b| <= rel max|b| (default: by type)"},
     };
@@ -287,9 +287,9 @@ static void add_sampling_args(struct arena *a, struct arg_table *t, struct run_o
         ARG_HEADING("Sampling"),
         {"temperature", 0, ARG_REAL, &o->job.temperature, "X", "sample: scores are divided by X; 0: take the best token (default)"},
         {"top-k", 0, ARG_TEXT, &o->top_k, "K", "sample from the K best tokens; 0: from all"},
-        {"top-p", 0, ARG_REAL, &o->job.top_p, "X", "sample from the best tokens that together have probability X"},
+        {"top-p", 0, ARG_REAL, &o->job.top_p, "X", "sample from the fewest best tokens that together have probability X"},
         {"min-p", 0, ARG_REAL, &o->job.min_p, "X", "sample from tokens with at least X times the best one's probability"},
-        {"repetition-penalty", 0, ARG_REAL, &o->job.penalty, "X", "divide scores of tokens that a row has by X"},
+        {"repetition-penalty", 0, ARG_REAL, &o->job.penalty, "X", "divide positive scores of a row's tokens by X, multiply negative ones"},
         {"seed", 0, ARG_TEXT, &o->seed, "N", "draw what N draws, on any number of ranks: tokens; with --train: rows (default: 0)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -340,10 +340,10 @@ static void add_measure_args(struct arena *a, struct arg_table *t, struct run_op
     const struct arg row[] = {
         ARG_HEADING("Measuring"),
         {"repeat", 0, ARG_INT, &o->job.repeat, "N", "run N times and print the times"},
-        {"bench", 0, ARG_MAYBE, &o->bench, "[=FORM]", "a table of times, of prompts and tokens after them; FORM: md, csv or json"},
+        {"bench", 0, ARG_MAYBE, &o->bench, "[=FORM]", "print a table of prefill and decode times; FORM: md, csv or json"},
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
         {"profile", 0, ARG_FLAG, &o->job.profile, NULL, "print which operators, modules and nodes take the time"},
-        {"trace", 0, ARG_TEXT, &o->job.trace, "FILE", "write the times of the last run, all ranks', for Perfetto"},
+        {"trace", 0, ARG_TEXT, &o->job.trace, "FILE", "write the times of the last run on all ranks, for Perfetto"},
         {"doctor", 0, ARG_FLAG, &o->job.doctor, NULL, "look at ranks, cores, memory and network, and say what to change"},
         {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
     };

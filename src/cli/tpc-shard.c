@@ -479,7 +479,7 @@ static void check_graphs(const struct shard_options *o, const char *given)
             fail_usage("%s holds several graphs, and --report %s is about one: name its file", given, o->report.text.at[i]);
 }
 
-/* A table for each. The last one makes every token but the first, and tells how many ranks are enough. */
+/* A table for each. The last graph makes every token except the first, so its table says how many ranks are enough. */
 static void compare_graphs(struct arena *a, const struct shard_options *o, const char *given, const struct text_list *graphs)
 {
     check_graphs(o, given);

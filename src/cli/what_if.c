@@ -1,4 +1,4 @@
-/* what_if: tpc-shard without --tp: a table over numbers of ranks, and how many are enough. */
+/* what_if: tpc-shard without --tp: a table of numbers of ranks, and the smallest that is enough. */
 #include "cli/shard.h"
 #include "plan/facts/facts.h"
 #include "plan/report/report.h"

@@ -95,8 +95,8 @@ struct history prompt_as_given(struct arena *, const struct stage *);
  * unequal length that a stage can't compute together are a failure. */
 struct history prompt_rows(struct arena *, const struct stage *, int stages, int64_t more);
 
-/* Why rows of unequal length can't share a graph with a KV cache, "" if they can; *node: the node to blame, NULL: none. *behind: they are
- * padded behind, else in front. */
+/* Why rows of unequal length can't share a graph with a KV cache; "" if they can. *node: the node to blame, NULL: none. *behind: padding
+ * comes after the tokens, else before them. */
 const char *prompt_padding(const struct stage *, bool *behind, const struct node **node);
 
 /* prompt_text.c: prompts as text; in a build without tokenizers no option asks for it. Rank 0 reads them and the tokenizer and sends tokens
@@ -135,7 +135,8 @@ struct sampling {
     double penalty;     /* positive scores of tokens that the row has are divided by it, negative ones multiplied; 1: neither */
     uint64_t seed;
 };
-/* What the options ask for, and of the rest, for text, what the configuration does. Every rank calls it, rank 0 decides and prints it. */
+/* The settings of the options; for text, the configuration gives those that the options leave open. Every rank calls it, rank 0 decides and
+ * prints it. */
 struct sampling sampling_agree(struct arena *, struct comm *, const struct job_options *);
 /* NULL: all is as it should be, else what is wrong with a value. */
 const char *sampling_fault(const struct sampling *);
@@ -189,7 +190,8 @@ void pick_next(struct comm *, const struct stage *, const struct history *, cons
 
 /* parts.c: runs tokens [from, to) of a row behind the others, which ran before; the tokens up to `to`. */
 struct history parts_run(struct arena *, struct stage *, const int64_t *token, int64_t from, int64_t to);
-/* A prompt has the same scores in parts as whole, tried on made-up tokens; states are as before the first run. Every rank calls it. */
+/* True if a prompt has the same scores in several parts as in one, tried with made-up tokens. Afterwards states are as before the first
+ * run. Every rank calls it. */
 bool parts_agree(struct comm *, struct stage *, const struct job_options *, int64_t vocabulary, int64_t context);
 
 /* chained.c: texts of several graphs, one at a time. start: the token that the decoder begins with; most: tokens behind it. Every rank

@@ -1,5 +1,5 @@
-/* parts: a prompt in several runs, so that other rows go on between them. A graph may compute something else then: its tokens may see all
- * of their prompt, a scale may be taken over it, or sizes may not fit. No rule proves that it does not, so both ways are tried and
+/* parts: runs a prompt in several parts, so that other rows decode between them. Some graphs compute something else in parts: tokens may
+ * attend to all of their prompt, a scale may be taken over it, or sizes may not fit. No rule rules this out, so both ways are run and
  * compared. */
 #include "decode/decode.h"
 

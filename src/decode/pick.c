@@ -2,8 +2,8 @@
  *
  * The best token, or the best one with its draw added, needs one pair per rank and row. If only some of the scores count (top-k, top-p,
  * min-p), every rank sends as many of its best ones as may matter, and, for top-p, the sum of the weights of all its columns. Together they
- * are the best of the whole vocabulary down to the last one of any rank that has more. Rank 0 takes from these those that count, in the
- * order of their scores. If it would need one beyond, all ranks send more. So the result is exact, and the same on any number of ranks. */
+ * are complete down to the last token sent by any rank that has more. From these, rank 0 takes those that count, in the order of their
+ * scores. If it needs tokens beyond, all ranks send more. So the result is exact, and the same on any number of ranks. */
 #include "decode/decode.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* prompt: the first columns of a history, from the tokens that a user gives with a mask.
  *
- * A token that the mask hides is read by nobody, so it is taken out. Rows that are of unequal length then are padded to the longest: in
- * front where the graph hides masked keys wherever they are, and behind where it counts the keys of each row, which come first then. A
- * graph that can do neither right is refused. */
+ * Nothing reads a token that the mask hides, so it is removed. Rows of unequal length are then padded to the longest. Padding comes in
+ * front if the graph hides masked keys wherever they are. It comes behind if the graph counts the keys of each row, which must come first.
+ * A graph that supports neither is refused. */
 #include "decode/decode.h"
 #include "op/analysis/analysis.h"
 

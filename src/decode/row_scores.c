@@ -24,7 +24,7 @@ static int64_t last_position(const struct stage *s, const struct history *h, int
     int64_t behind = decode_find_input(s, ROLE_LAST) < 0 ? h->behind[row] : 0, last = positions - 1 - behind, batch = h->batch;
     if (last < 0)
         fail(
-            "%s: output '%s' is only of the last place, and row %lld ends %lld before: rows of unequal length can't run together; run rows "
+            "%s: output '%s' has only the last place and row %lld ends %lld before it: rows of unequal length can't run together; run rows "
             "of one length at a time",
             s->path, s->graph->outputs.at[s->logits]->name, (long long)row, (long long)h->behind[row]);
     return (s->positions_lead ? last * batch + row : row * positions + last) * width;

@@ -1,7 +1,7 @@
 /* saved: decoding that goes on later, on other ranks and by another plan (--save-state, --load-state).
  *
- * One file of safetensors has what the last graph takes, whole: its states and constants under the names of its inputs, and the tokens so
- * far with their masks and positions. Texts say which model it is of and how tokens are drawn. */
+ * One safetensors file holds what the last graph takes, unsharded: its states and constants under the names of its inputs, and the tokens
+ * so far with their masks and positions. Metadata texts identify the model and the sampling settings. */
 #include "decode/decode.h"
 #include "onnx/onnx.h"
 
@@ -141,7 +141,7 @@ static const char *text_of(const struct reading *r, const char *key)
 {
     const char *text = safetensors_text(r->file, key);
     if (!text)
-        fail("%s: says no '%s': not a state that tpc-run --save-state wrote", r->file->path, key);
+        fail("%s: has no '%s': not a state that tpc-run --save-state wrote", r->file->path, key);
     return text;
 }
 

@@ -1,5 +1,5 @@
 /* unsharded: the model of --check, which rank 0 runs beside the ranks (tpc-run --generate --check). It is fed the tokens that the ranks
- * decode. So every step is compared behind the same text, and a token that differs for a rounding error changes nothing of the rest.
+ * decode. So every step is compared after the same text, and a token that differs by rounding does not affect later comparisons.
  *
  * The scores of a step may differ as compare_relative allows. Where they differ by no more, tokens differ only at near ties. */
 #include "decode/decode.h"

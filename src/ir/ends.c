@@ -1,4 +1,4 @@
-/* ends: the outputs and states of a graph, and of each value which of them it is, so that no one has to look through the lists. */
+/* ends: the outputs and states of a graph. Each value knows which output or state end it is, so that nothing searches the lists. */
 #include "ir/ir.h"
 
 /* ---- outputs --------------------------------------------------------------------------------------------------------------- */

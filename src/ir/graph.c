@@ -261,7 +261,7 @@ void graph_move_output(struct graph *g, int output, struct value *to, const char
     graph_set_output(g, output, to);
 }
 
-/* What v becomes in the end. What is on the way is told the end, so that no chain is walked twice. */
+/* The last replacement of v. Values on the way are then mapped to it directly, so that no chain is walked twice. */
 static struct value *follow_rewiring(struct value **to, int n, struct value *v)
 {
     struct value *last = v, *next;

@@ -129,7 +129,7 @@ struct meta {
     const char *key, *text;
 };
 
-/* A form that sizes or values of inputs decide which are not known: of an If whose branches differ in their number of dimensions, say. */
+/* A form that depends on unknown sizes or values of inputs, such as that of an If whose branches differ in their number of dimensions. */
 struct undecided {
     const char *what; /* NULL: there is none */
     VEC(const struct dim *) by;
@@ -189,7 +189,7 @@ void graph_insert(struct graph *, int at, struct node *);
 void graph_insert_before_use(struct graph *, int n, struct node *const *);
 struct value *graph_find(const struct graph *, const char *name);
 struct configuration *graph_configuration(const struct graph *, const char *name); /* NULL: none is called so */
-/* The output, and the state that it is an end of, moves to another value, which takes its name; the old one is called that with the suffix.
+/* Makes another value the output, and the end of its state. That value takes the name; the old value gets the name with the suffix.
  */
 void graph_move_output(struct graph *, int output, struct value *to, const char *suffix);
 /* Every use of old becomes new (also as graph output when outputs is true: new then takes over the name of the output; it stays
@@ -232,7 +232,7 @@ void graph_add_state(struct graph *, struct state);
 void graph_clear_states(struct graph *);
 /* The state that the value is an end of; NULL: none. */
 struct state *graph_state(const struct graph *, const struct value *end);
-/* Is it what some state becomes? */
+/* Is it the output of some state? */
 bool graph_is_present(const struct graph *, const struct value *);
 
 /* ---- module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". Nodes that passes make are

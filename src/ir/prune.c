@@ -1,5 +1,5 @@
-/* prune: drops nodes that nothing needs. A node is needed for its results, or for a size: if data decides how large a result is, a symbol
- * is that size in types and shape information, and the node that decides it must run even if nothing else reads its results. */
+/* prune: drops nodes that nothing needs. A node is needed for its results or for a data-dependent size. Such a size is a symbol in types
+ * and shape information, and the node that determines it must run even if nothing reads its results. */
 #include "ir/ir.h"
 
 struct prune {

@@ -1,6 +1,5 @@
-/* agree: ranks that were started apart must be the same program with the same options. Rank 0 sends what it has; a rank that has something
- * else ends the job and names it. Without this, ranks that count their steps or choose their inputs in other ways wait for each other for
- * ever, or compute what nobody asked for. */
+/* agree: all ranks of a job must be the same program with the same options. Rank 0 sends its own; a rank that differs ends the job and
+ * names the difference. Otherwise ranks with other steps or inputs could wait for each other forever, or compute something wrong. */
 #include "job/job.h"
 
 #include <string.h>

@@ -129,7 +129,7 @@ double compare_difference(const struct tensor *got, const struct tensor *want)
 }
 
 /* Two orders of sums are one sample of what orders do, and ranks are a third: four times the sample is room enough. A model that loses more
- * digits than the limit says computes noise, and no comparison tells anything. */
+ * digits than the limit says computes noise, and no comparison is meaningful. */
 double compare_allowance(double rel, double noise)
 {
     const double limit = 100 * rel;

@@ -1,4 +1,5 @@
-/* fits: a model whose weights this machine's memory cannot hold is refused before they are loaded: a run that swaps helps nobody. */
+/* fits: refuses a model whose weights do not fit in this machine's memory, before they are loaded: a run that swaps is too slow to be of
+ * use. */
 #include "job/job.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"

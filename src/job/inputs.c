@@ -1,8 +1,7 @@
-/* inputs: makes the global inputs of a run, on rank 0, which sends them to the others: one host has them, and no rank can have others.
- * Shards
- * ({rank} in a file name) are each rank's own. Files of --input win over --test-data; --random makes the rest from their types. Random
- * floats are normal, booleans 0 or 1, strings a letter. Integers are rows of the table that they choose from, 1 in a mask, else 0 to 7. The
- * generator is SplitMix64 (Steele, Lea, Flood 2014), so a seed gives the same inputs everywhere. */
+/* inputs: makes the global inputs of a run on rank 0, which sends them to the others. So only one host needs the files, and all ranks have
+ * the same inputs. Shards ({rank} in a file name) are each rank's own. Files of --input win over --test-data; --random makes the rest from
+ * their types. Random floats are normal, booleans 0 or 1, strings a letter. Integers are rows of the table that they choose from, 1 in a
+ * mask, else 0 to 7. The generator is SplitMix64 (Steele, Lea, Flood 2014), so a seed gives the same inputs everywhere. */
 #include "ir/rank_meta.h"
 #include "job/job.h"
 #include "onnx/onnx.h"

@@ -1,5 +1,4 @@
-/* job: what a program does with a model or a folder of rank files: load, make inputs, run, compare, measure, and merge the folder into
- * its model. */
+/* job: loads a model or a folder of rank files, makes inputs, runs, compares and measures it, and merges a folder into its model. */
 #ifndef TPC_JOB_H
 #define TPC_JOB_H
 

@@ -197,7 +197,7 @@ void job_tell_times(struct arena *a, struct comm *all, struct session *s, const 
     json_decref(plan);
 }
 
-/* The sizes of made-up inputs of a model that is not compiled: those that a plan would be made for. Rank files say theirs. */
+/* The sizes of made-up inputs of a model that is not compiled: those that a plan would be made for. Rank files state their own. */
 void job_note_workloads(struct graph *g)
 {
     struct options options = {0};

@@ -1,5 +1,5 @@
-/* threads: how many a rank computes with. Threads of a step wait for each other, so one that finds no core holds up all: a busy machine is
- * shared by fewer. */
+/* threads: the number of threads of a rank. Threads of a step wait for each other, so one without a core delays all. On a busy machine a
+ * rank therefore uses fewer threads. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -30,7 +30,7 @@ void tensor_strides(const struct tensor *, int64_t *stride);
 /* Per rank, made once: threads, scratch that only grows, packed weights, oneDNN engine. */
 struct kenv;
 struct kenv *kenv_new(int threads, bool deterministic);
-/* One environment for one more graph: kenv_free frees it after as many calls as it has graphs. */
+/* One more graph shares the environment: kenv_free frees it after one call per graph. */
 struct kenv *kenv_share(struct kenv *);
 void kenv_free(struct kenv *);
 int kenv_threads(const struct kenv *);

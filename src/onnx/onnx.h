@@ -48,7 +48,7 @@ struct saved {
 /* Saves n graphs, with paths, options and results of each. Streams: never holds more than one tensor, and reads one that several graphs
  * hold once. */
 void onnx_save(int n, struct graph *const *, const char *const *paths, const struct save_options *, struct saved *out);
-int64_t onnx_data_offset(int64_t end, int64_t bytes); /* where a tensor may begin behind what ends there */
+int64_t onnx_data_offset(int64_t end, int64_t bytes); /* the first offset from `end` on at which a tensor may begin */
 
 /* ---- strip_weights.c: the model file with its weights elsewhere. */
 /* Writes the weight-stripped form: the file's own bytes without big payloads. A stripped file is copied. */

@@ -46,7 +46,7 @@ const struct op *op_at(int index);
 bool op_is_onnx(const struct node *, const char *op);          /* of domain ai.onnx */
 struct node *op_made_by(const struct value *, const char *op); /* that node of ai.onnx, or NULL; of no value NULL */
 bool op_is_tpc(const struct node *, const char *op);           /* of domain tpc */
-/* Do the ranks talk in it? A collective, or a recurrent net whose hidden units are split. */
+/* Does it communicate? A collective does, and so does a recurrent net whose hidden units are split. */
 bool op_communicates(const struct node *);
 /* No operand that only gives sizes is left: the node is in canonical form and its rule applies. Otherwise it is kept replicated. */
 bool op_resolved(const struct node *);

@@ -1,4 +1,4 @@
-/* choose: from a graph and its constraints to the best plan: the space, its constraints, the solver, and what the choice comes to. */
+/* choose: from a graph and its constraints to the best plan: the space, its constraints, the solver, and the cost of the choice. */
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -63,7 +63,7 @@ static bool is_searched(const struct options *o)
     return !(o->plan_file && o->plan_file->emitted) && !o->random_seed;
 }
 
-/* What the first assignment that fits would take per step; 0: under the constraints there is none. Leaves what may be chosen as it was. */
+/* The time per step of the first assignment that fits; 0: the constraints allow none. Does not change the space. */
 static double first_seconds(struct space *s)
 {
     size_t bytes = sizeof *s->strategies * (size_t)s->g->nodes.n;

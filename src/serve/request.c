@@ -1,4 +1,4 @@
-/* request: the body of /v1/completions, which nobody has checked. */
+/* request: reads and checks the body of /v1/completions. */
 #include "serve/serve.h"
 
 #include <string.h>

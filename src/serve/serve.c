@@ -48,7 +48,7 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
     model = model ? model : at;
     s->model = path_base(o->paths.text.n > 1 ? path_dir(a, model) : model);
     if (pthread_mutex_init(&s->lock, NULL) || pthread_mutex_init(&s->tokenizer_lock, NULL) || pthread_cond_init(&s->wake, NULL))
-        fail("the system gave no lock");
+        fail("can't create a lock");
 }
 
 static void tell_address(const struct service *s, struct MHD_Daemon *d, const char *host, const struct rows *rows)

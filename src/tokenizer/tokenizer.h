@@ -1,8 +1,8 @@
 /* tokenizer: as Hugging Face's tokenizer.json describes them: text to token ids, and ids to text.
  *
  * Text becomes ids in four steps: added tokens are cut out; normalizers rewrite what is left; pre-tokenizers split it; the model turns
- * each piece into tokens. A template puts special tokens around. Decoders turn tokens back into text. What a file asks for beyond that is
- * refused by name when it is read. https://huggingface.co/docs/tokenizers */
+ * each piece into tokens. A template puts special tokens around. Decoders turn tokens back into text. Any other part of a file is refused
+ * by name when the file is read. https://huggingface.co/docs/tokenizers */
 #ifndef TPC_TOKENIZER_H
 #define TPC_TOKENIZER_H
 

@@ -21,7 +21,7 @@ struct checkpoint *checkpoint_open(struct arena *a, const char *path)
     struct checkpoint *c = NEW(a, struct checkpoint);
     c->file = safetensors_read(a, path);
     if (!safetensors_text(c->file, "step"))
-        fail("%s: says no step: not a checkpoint that tpc-run --train wrote", path);
+        fail("%s: has no step: not a checkpoint that tpc-run --train wrote", path);
     return c;
 }
 

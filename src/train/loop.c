@@ -1,7 +1,7 @@
 /* loop: a step runs the graph on the microbatches of this replica, adds their gradients, joins those of all replicas, and updates the
- * weights. A loss is a sum and a count, divided once, so it does not matter how rows are dealt out. With replicas each sums, clips and
- * updates its own range of the weights and gathers the rest: as many bytes as an all-reduce, and a part of the optimizer's memory (ZeRO
- * stage 1). */
+ * weights. A loss is a sum and a count, divided once, so it does not matter how rows are distributed. Each replica sums, clips and updates
+ * its own range of the weights and gathers the rest. This sends as many bytes as an all-reduce and takes only a part of the optimizer's
+ * memory (ZeRO stage 1). */
 #include "ir/rank_meta.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"

@@ -1,5 +1,5 @@
-/* train: training (tpc-run --train). The graph computes a loss and gradients, placed as their weights; what becomes of them is here: sums
- * over microbatches and replicas, the step of the optimizer on each rank's own shards, checkpoints. */
+/* train: training (tpc-run --train). The graph computes a loss and gradients, placed as their weights. This folder sums them over
+ * microbatches and replicas, runs the optimizer on each rank's own shards, and writes checkpoints. */
 #ifndef TPC_TRAIN_H
 #define TPC_TRAIN_H
 

@@ -1,5 +1,6 @@
-/* digest: what a weight's bytes were when tpc-shard wrote them. Of all bytes, which is checked where all are read; and of a few pages,
- * which is checked of every weight: other weights differ nearly everywhere, and pages that are not needed need not be read. */
+/* digest: digests of a weight's bytes as tpc-shard wrote them. The digest of all bytes is checked if a run reads all of them. The digest of
+ * a few sampled pages is checked for every weight: the weights of another model differ nearly everywhere, and other pages need not be
+ * read. */
 #include "ir/constant/constant.h"
 
 #include <inttypes.h>

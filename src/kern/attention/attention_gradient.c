@@ -1,4 +1,4 @@
-/* attention_gradient: what attention's operands contribute, from what its result does. Blocks of rows compute their probabilities again, so
+/* attention_gradient: the gradients of attention's operands, given that of its result. Blocks of rows compute their probabilities again, so
  * no matrix of scores is kept (FlashAttention, Dao et al. 2022, does so for blocks of keys, too):
  *
  *   p = softmax(scale q k' + mask)    dv = p' dy    ds = p (dp - sum(dp p)), dp = dy v'    dq = k_scale ds k    dk' = q_scale q' ds */

@@ -23,7 +23,7 @@ struct norm_call {
     size_t scratch_each;
 };
 
-/* What comes back through a norm; terms may be NULL. scale: a row in float or double. */
+/* The gradients of a norm; terms, the addends of the scale's gradient, may be NULL. scale: a row in float or double. */
 struct norm_grad_call {
     bool centre;
     enum dtype dtype;

@@ -1,5 +1,5 @@
 /* random: numbers drawn from a distribution. Number i of run k of a node is a function of its seed, k and i alone, so ranks agree whatever
- * their threads do. Without a seed the node's name is one: a run of the program draws what the last one drew. */
+ * their threads do. Without a seed, the node's name is the seed: every run of the program draws the same numbers. */
 #include "kern/core/core.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* string_cast: floats as the shortest decimal that reads back as the same number, integers as they are, booleans as 1 and 0. The other way
- * round decimals, with or without an exponent, also for integers, which lose their fraction; NaN and INF. Whatever the locale is. */
+/* string_cast: floats as the shortest decimal that reads back as the same number, integers as they are, booleans as 1 and 0. Texts to
+ * numbers: decimals, with or without an exponent, NaN and INF. An integer drops the fraction. The locale has no effect. */
 #include "kern/string/string.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
-/* Sequences and optionals, which the IR does not have. Where the file tells how long a sequence is, as exporters write it, it is a list of
- * values; what a Loop appends is one tensor of all elements, stacked; parts of a tensor, whose number may be open, are slices. Ops that
- * make sequences only note that. Their nodes stay behind without readers; one that is read after all is refused, for it has no row. */
+/* Sequences and optionals, which the IR does not have. If the file gives the length of a sequence, as exporters write it, the sequence is a
+ * list of values. Elements that a Loop appends are one stacked tensor. Parts of a tensor, whose number may be unknown, are slices. Ops that
+ * make sequences only record this. Their nodes are left without readers. If something still reads one, it is refused, because it has no
+ * row. */
 #include "onnx/read/read.h"
 
 #include <string.h>

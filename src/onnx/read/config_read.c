@@ -15,7 +15,7 @@ static void check_devices(const struct import *im, const Onnx__DeviceConfigurati
     if (p->n_device && p->n_device != (size_t)p->num_devices)
         fail("%s: device configuration '%s' names %zu devices, expected %d", im->path, name, p->n_device, (int)p->num_devices);
     if (graph_configuration(im->graph, name))
-        fail("%s: device configuration '%s' is there twice", im->path, name);
+        fail("%s: device configuration '%s' is defined twice", im->path, name);
 }
 
 void read_configurations(struct import *im)

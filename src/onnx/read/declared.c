@@ -1,7 +1,7 @@
 /* Types that a file declares for values. */
 #include "onnx/read/read.h"
 
-/* A dimension of which the file says nothing, by no value or name, or by a negative one, is a symbol of its own. */
+/* A dimension without a value or name in the file, or with a negative value, is a symbol of its own. */
 static const struct dim *declared_dim(struct import *im, const Onnx__TensorShapeProto__Dimension *d, const char *name, size_t axis)
 {
     const struct dim *dim = NULL;

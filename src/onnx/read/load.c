@@ -1,7 +1,7 @@
 /* A model file to the IR: the graph's inputs, constants, nodes and outputs; names and versions of what it uses.
  *
- * Declared shapes of outputs and intermediate values are not read, except as the only type there is for results of ops without a
- * row. Dimensions of inputs are the only source of symbols; a dim_param may be an expression. */
+ * Declared shapes of outputs and intermediate values are ignored, except for results of ops without a row, which have no other type.
+ * Dimensions of inputs are the only source of symbols; a dim_param may be an expression. */
 #include "onnx/read/read.h"
 
 #include <string.h>

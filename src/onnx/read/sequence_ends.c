@@ -1,5 +1,5 @@
-/* Sequences and optionals that enter or leave a graph. How many tensors one is, --bind tells or the inputs of the run: then it is so many
- * inputs or outputs, NAME.0, NAME.1 and so on. An optional tensor keeps its name.
+/* Sequences and optionals that enter or leave a graph. --bind or the inputs of the run give the number of tensors of each. It then becomes
+ * as many inputs or outputs: NAME.0, NAME.1 and so on. An optional tensor keeps its name.
  *
  * As text: "[3, N],[4]", the sizes of each element; "2", their number, where the file declares the sizes; "none", of an optional. */
 #include "ir/rank_meta.h"

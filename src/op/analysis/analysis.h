@@ -13,8 +13,8 @@ struct lifetimes {
     int nitem;
     struct slab_item *items; /* steps are node positions, the last one is after all nodes; bytes are the caller's to set */
 };
-/* Where gradients that nodes make (graph.trained) go: they are outputs like others; each is made where the caller says, outside of the
- * slab; each is added there as soon as it is made. */
+/* Where gradients of nodes (graph.trained) go. STAY: they are outputs like others. LEAVE: each is made where the caller says, outside the
+ * slab. ADD: each is added there as soon as it is made. */
 enum gradients_go { GRADIENTS_STAY, GRADIENTS_LEAVE, GRADIENTS_ADD };
 /* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs are elsewhere. Graph
  * outputs live to the end, but for gradients that go elsewhere. */
@@ -80,27 +80,27 @@ bool position_tail_find(struct arena *, struct graph *, int output, const struct
                         struct position_tail *);
 
 /* ---- size_guess.c ---- */
-/* The size that a plan assumes for data-dependent dimension d of result i. Of a mask that routes rows, NonZero finds each row in one class;
- * other results have together as many elements as operand 0. */
+/* The size that a plan assumes for data-dependent dimension d of result i. It assumes that NonZero of a routing mask finds each row in one
+ * class. All other results together have as many elements as operand 0. */
 const struct dim *op_guess_size(struct graph *, const struct node *, int i, int d);
 
 /* ---- input_use.c: what a graph does with an input ---- */
 /* How a graph reads a mask of keys: to hide them, wherever they are, or to count those of each row, which then come first. */
 enum mask_use { MASK_UNREAD, MASK_KEYS, MASK_LENGTHS };
 enum mask_use op_mask_use(const struct graph *, const struct value *mask);
-/* What limits how many tokens a text has. rows: of the shortest table that rotates, or (of embeddings of positions) that is read by what
- * follows from this input and sizes alone, or, NULL, from sizes alone: by the places of tokens, whatever they hold; -1: there is none.
- * by_place: a node that takes rows so; NULL: none does. */
+/* The tables that limit the number of tokens of a text: rotary tables, and position embeddings whose indices follow only from this input
+ * and sizes. input NULL: their indices follow only from sizes, so they are read by place, whatever the tokens are. rows: those of the
+ * shortest table; -1: there is none. by_place: a node that reads rows by place; NULL: none does. */
 struct position_tables {
     int64_t rows;
     const struct node *by_place;
 };
 struct position_tables op_position_tables(const struct graph *, const struct value *input);
 
-/* The integers that an input may hold: less than rows, if what follows from it alone chooses rows of a table; any but zero if it is a mask.
+/* The integers that an input may hold: less than rows, if indices of a table follow from it alone; nonzero, if it is a mask.
  */
 struct value_use {
-    int64_t rows; /* -1: it chooses none; 1: of a number that is not known */
+    int64_t rows; /* -1: it indexes no table; 1: the table has an unknown number of rows */
     bool mask;
 };
 struct value_use *op_value_uses(struct arena *, const struct graph *); /* by input */

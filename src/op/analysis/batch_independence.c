@@ -2,8 +2,8 @@
  *
  * A symbol is treated as if its dimension were split over two ranks that exchange nothing. By the rules of the nodes (rule.c,
  * rule_project.c) that placement goes from the inputs to the outputs. A node that would need a replicated value, leaves a partial one, or
- * compares positions mixes rows; one that has the symbol as a number knows how many there are. Whoever has some rows then runs the same
- * graph on them, with their number as the value of the symbol, and gets these rows of the results.
+ * compares positions mixes rows; one that has the symbol as a number knows how many there are. A rank with some of the rows then runs the
+ * same graph on them, with their number as the value of the symbol, and gets these rows of the results.
  *
  * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them
  * but a lookup of each row in its own shard, as exporters write masks. */

@@ -1,11 +1,11 @@
-/* missing_kernels: the ops of a graph that tpc-run can't compute. A node that reads a value of unknown type is a consequence: what made the
- * value is to blame. */
+/* missing_kernels: the ops of a graph that tpc-run can't compute. A node that reads a value of unknown type is not listed itself: the op
+ * that made the value is. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 
 #include <string.h>
 
-/* A node of a body may be shape arithmetic, of which none is left when the body runs. */
+/* A node of a body may be shape arithmetic, which is gone when the body runs. */
 static bool is_runnable(const struct node *n, bool in_body)
 {
     return n->op && (n->op->kernel || (in_body && n->op->value) || (n->op->flags & (OP_VIEW | OP_COLLECTIVE | OP_CONTROL)));

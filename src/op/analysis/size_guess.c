@@ -1,4 +1,4 @@
-/* What a plan takes data-dependent dimensions for. */
+/* size_guess: the sizes that a plan assumes for data-dependent dimensions. */
 #include "op/analysis/analysis.h"
 #include "op/control/control.h"
 #include "op/op.h"

@@ -1,4 +1,4 @@
-/* backward: writes what an op's operands contribute to a loss, from what its results do.
+/* backward: writes the gradients of an op's operands, given those of its results.
  *
  * The gradient of a value has its type. A row's function is given the gradients of the node's results and writes those of the operands
  * that are wanted, by the makers of op/lower/lower.h: ordinary ops on global values. So rules, costs and lowerings of the backward half are

@@ -1,5 +1,5 @@
-/* fixed: graph inputs that --bind fixes to constants. What only they need folds away; the metadata says what was an input, so that whoever
- * still gives it gets an error if it differs. */
+/* fixed: graph inputs that --bind fixes to constants. Nodes that only they need fold away. The metadata lists the former inputs, so that a
+ * run that gives one another value gets an error. */
 #include "base/half.h"
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"

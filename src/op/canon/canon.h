@@ -37,8 +37,8 @@ bool canon_find_norm_bias(struct rewrite *, struct node *);
 bool canon_quantized_scales(struct rewrite *, struct node *);
 
 /* ---- hoist_row_scalar.c: in a graph with placements and explicit reshards ---- */
-/* The partial value v of elements looked up in x - r or x / r waits for x alone, not for r. after: by value id, what waits. False: v is no
- * such value, or x waits, too. */
+/* The partial value v of elements looked up in x - r or x / r is rewritten so that it depends on x alone, not on r. after: by value id, the
+ * values that would wait. False: v is no such value, or x waits, too. */
 bool canon_hoist_row_scalar(struct graph *, struct value *v, const bool *after);
 
 /* ---- bind_input.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...] ---- */

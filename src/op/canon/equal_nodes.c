@@ -1,7 +1,7 @@
 /* Equal nodes become one; slices that tile an axis of one value become a Split.
  *
- * Nodes are equal when op, attributes and operands are (operands of a commuting op in either order); ops whose result type is part of
- * what they do (Reshape, Expand) compare it too. Keys are text, so equality is exact. */
+ * Nodes are equal when op, attributes and operands are (operands of a commuting op in either order); ops defined by their result type
+ * (Reshape, Expand) compare it, too. Keys are text, so equality is exact. */
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"

@@ -1,9 +1,8 @@
 /* dimtensor: dimension expressions as int64 tensors, the way back from types to data at emit.
  *
- * An expression becomes nodes over Shape of graph inputs, one per distinct expression and graph: a value already there whose shape
- * information is that expression is used again. A symbol is read where it stands alone as a dimension of a graph input, else solved
- * from a dimension in which it is linear, or from the sum of the ranks' parts of one, else (sizes known only from data) read from the first
- * value that has it.
+ * An expression becomes nodes over Shape of graph inputs, one per distinct expression and graph: an existing value whose shape information
+ * is that expression is reused. A symbol is read where it stands alone as a dimension of a graph input, else solved from a dimension in
+ * which it is linear, or from the sum of the ranks' parts of one, else (sizes known only from data) read from the first value that has it.
  *
  * Rank graphs keep the same nodes: an entry that is an integer on every rank is a constant; one that is the same expression
  * everywhere is that expression; otherwise every rank computes all ranks' expressions and picks its own by a constant. */

@@ -108,7 +108,7 @@ const struct dim *op_same_dim(struct graph *g, const struct node *node, const st
     return dim_rewrite(g->alg, a);
 }
 
-/* A size that only data tells may be 1, and gives way to one that is not; NULL: it can't be told which does. */
+/* A data-dependent size may be 1, and gives way to one that is not data-dependent. NULL: neither clearly gives way. */
 static const struct dim *stronger_size(const struct dim *a, const struct dim *b)
 {
     bool data_a = dim_has_data(a), data_b = dim_has_data(b);
@@ -246,7 +246,7 @@ int op_axes_count(struct graph *g, const struct node *node, int i)
     const struct type *t = op_operand(g, node, i);
     int64_t n = 1;
     if (t->rank > 1 || (t->rank == 1 && !dim_is_int(t->dim[0], &n)) || n > MAX_RANK)
-        fail("%s: how many axes '%s' names can't be told from its type %s; --bind gives its value if it is an input", node_where(g, node),
+        fail("%s: the number of axes in '%s' does not follow from its type %s; if it is an input, --bind sets it", node_where(g, node),
              node->in[i]->name, type_str(g->arena, t));
     return (int)n;
 }

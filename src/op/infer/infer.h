@@ -10,7 +10,7 @@
 
 /* Type of operand i; absent or untyped is a failure naming it. */
 const struct type *op_operand(const struct graph *, const struct node *, int i);
-/* Behind "the type is not known": which op is to blame; "" where none is. */
+/* The text after "the type is not known": the op to blame; "" if there is none. */
 const char *op_why_untyped(struct arena *, const struct value *);
 /* Sets the type of output i where the node has it. */
 void op_result(struct graph *, struct node *, int i, enum dtype, int rank, const struct dim *const *dim);

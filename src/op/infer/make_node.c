@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* True when the op's inference can run on a node fresh from graph_node: nothing is left for the caller to say. */
+/* True when the op's inference can run on a new node of graph_node: the caller has nothing left to set. */
 static bool ready_to_infer(const struct node *node)
 {
     for (int i = 0; i < node->nattr; i++)

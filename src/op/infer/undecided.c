@@ -1,4 +1,4 @@
-/* Forms that sizes or values of inputs decide: which, and what the user is told of them. */
+/* Forms that depend on sizes or values of inputs: finds them, and tells the user what to give. */
 #include "op/infer/infer.h"
 
 static void note_symbol(void *data, const struct dim *symbol)
@@ -95,6 +95,6 @@ void op_fail_undecided(const struct graph *g)
         if (is_bindable(g->undecided.inputs.at[i]))
             list = arena_printf(g->arena, "%s --bind %s=VALUE", list, g->undecided.inputs.at[i]->name);
     if (!*list)
-        fail("%s: that follows from data, which is not known here", g->undecided.what);
-    fail("%s: what decides is not known here; give it as%s", g->undecided.what, list);
+        fail("%s: that depends on data, which is not known yet", g->undecided.what);
+    fail("%s: that depends on inputs that are not known yet; give it as%s", g->undecided.what, list);
 }

@@ -1,4 +1,4 @@
-/* Lookups in a dimension of which each rank holds a part: indices become local, and what a rank does not hold it answers with zero. */
+/* Lookups in a split dimension: indices become local, and a rank returns zero for elements that it does not hold. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"

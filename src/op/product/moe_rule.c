@@ -136,7 +136,7 @@ static void put_matrix(struct factors *f, int j)
     f->r->in[bias].addend = j == FC2;
 }
 
-/* A number for each row and expert, of which a choice that is still to be made needs all. */
+/* A number for each row and expert. A choice that is still to be made needs the numbers of all experts. */
 static void put_choice(struct factors *f, int operand)
 {
     for (int d = 0; d < f->rows; d++)

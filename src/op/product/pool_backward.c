@@ -1,5 +1,5 @@
-/* Gradients of pools. An average is linear, one dimension at a time: the windows of a unit matrix tell what each place takes of each
- * element. The greatest element gets all, the first of equal ones. */
+/* Gradients of pools. An average is linear, one dimension at a time: the windows over a unit matrix give the share that each place takes of
+ * each element. The greatest element gets all, the first of equal ones. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"

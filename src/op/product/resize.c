@@ -1,7 +1,7 @@
 /* Resize: each resized dimension is interpolated by itself; those that are not resized are free. A dimension whose elements are repeated k
  * times is a product, y elements times k, and y is free. One that
  * is interpolated k times as large is windows over the elements, whose neighbours are a halo. Others are never split. In canonical form
- * `sizes` and `axes` name the resized dimensions alone, so that no size of another one is said. */
+ * `sizes` and `axes` name the resized dimensions alone, so the node states no size of another dimension. */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/rule/rule.h"
@@ -299,7 +299,7 @@ void resize_canonical(struct graph *g, struct node *node)
 
 /* ---- rule ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* A scale of 1 says nothing of a dimension's size; a size does. */
+/* A scale of 1 does not fix a dimension's size; an entry of sizes does. */
 static bool is_free(const struct node *node, const struct resize_target *t)
 {
     bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");

@@ -1,4 +1,5 @@
-/* The gradient of Resize. It is linear, one dimension at a time: what a unit matrix becomes tells what each place takes of each element. */
+/* The gradient of Resize. It is linear, one dimension at a time: its result on a unit matrix gives the share that each place takes of each
+ * element. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/product/product.h"

@@ -63,7 +63,7 @@ static const struct dim *own_units(struct graph *g, const struct node *node, con
     if (!s || g->rank < 0)
         return all;
     if (s->ranks != g->ranks)
-        fail("%s: attribute 'units' deals to %d ranks, the graph is for %d", node_where(g, node), s->ranks, g->ranks);
+        fail("%s: attribute 'units' is for %d ranks, the graph is for %d", node_where(g, node), s->ranks, g->ranks);
     op_same_dim(g, node, split_size(g->alg, s), all, "the split and the hidden units");
     return split_extent(g->alg, s, g->rank);
 }

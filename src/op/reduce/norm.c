@@ -65,7 +65,7 @@ void infer_skiprmsnorm(struct graph *g, struct node *node)
     op_result(g, node, 3, x->dtype, x->rank, x->dim);
 }
 
-/* What comes back to X, and terms of what comes back to the scale: their sum over the rows is. */
+/* The gradient of X, and addends of the gradient of the scale: their sum over the rows is that gradient. */
 void infer_normgrad(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 1, MAX_RANK);

@@ -6,7 +6,7 @@
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-/* Which axes are reduced; keeps the order of dimensions. False: only data tells. */
+/* Which axes are reduced; keeps the order of dimensions. False: they depend on data. */
 static bool axes_to_reduce(struct graph *g, const struct node *node, int rank, bool *reduced)
 {
     const struct dim *const *axes = NULL;

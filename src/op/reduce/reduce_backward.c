@@ -113,7 +113,7 @@ void backward_logsoftmax(struct backward *b)
 
 /* ---- norms ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The gradient of what is normalised; a second result: terms of the scale's. */
+/* The gradient of the normalised operand; a second result: addends of the scale's gradient. */
 static struct node *norm_grad(struct backward *b, struct value *const *in, int results)
 {
     static const struct type untyped = {.dtype = DT_NONE};

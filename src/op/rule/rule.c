@@ -230,8 +230,8 @@ static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, con
     return sum;
 }
 
-/* A size that depends on the sizes of inputs may equal another by equations that rewriting does not bring to one form; one that only data
- * tells may be 1 where another is not. */
+/* A size that depends on input sizes may equal another by equations that rewriting does not bring to one form. A data-dependent size may be
+ * 1 although the other is not. */
 static bool unsettled(const struct graph *g, const struct dim *a, const struct dim *b)
 {
     const struct equation *list;

@@ -10,7 +10,7 @@ static const struct split *split_of(struct graph *g, const struct node *node, co
     if (!s)
         fail("%s: attribute '%s' is no split: '%s': %s", node_where(g, node), attr, text, error ? error : "malformed");
     if (g->rank >= s->ranks)
-        fail("%s: attribute '%s' deals to %d ranks, this is rank %d", node_where(g, node), attr, s->ranks, g->rank);
+        fail("%s: attribute '%s' is for %d ranks, this is rank %d", node_where(g, node), attr, s->ranks, g->rank);
     return s;
 }
 

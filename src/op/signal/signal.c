@@ -31,7 +31,7 @@ static const struct dim *half(struct graph *g, const struct dim *n)
 
 /* ---- DFT ---- */
 
-/* -1: only data tells. */
+/* -1: it depends on data. */
 static int dft_axis(struct graph *g, const struct node *node, int rank)
 {
     bool given;

@@ -1,9 +1,9 @@
 /* merge_small: small reductions become one of their concatenated operands (bucket.c), and so do small gathers.
  *
- * Two that do not wait for each other become one where the later one's operand is there, too. One that waits for another may still join it:
- * a sum of f(terms), f linear, is f of the sum of the terms. So an AllReduce behind linear nodes moves up to the terms themselves, if these
- * do not wait: of a loss, mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing is left to reduce behind the
- * mean. */
+ * Two that do not depend on each other become one once both operands are available. One that depends on another may still join it: for a
+ * linear f, the sum of f(addends) is f of the sum of the addends. So an AllReduce after linear nodes moves up to the addends themselves, if
+ * these do not depend on the other. Example: in a loss mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing
+ * is left to reduce after the mean. */
 #include "op/canon/canon.h"
 #include "op/op.h"
 #include "plan/apply/apply.h"

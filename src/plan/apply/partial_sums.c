@@ -25,7 +25,7 @@ static const struct split *summed(struct graph *g, const struct node *n)
     return NULL;
 }
 
-/* A dimension of which every rank has a part becomes one of the ranks' sums: only the lowering of CumSum makes such a node. */
+/* The node's sharded dimension becomes a dimension of one sum per rank. Only the lowering of CumSum makes such a node. */
 static bool sums_apart(const struct node *n)
 {
     const struct value *x = n->nin > 0 ? n->in[0] : NULL, *y = n->nout > 0 ? n->out[0] : NULL;

@@ -1,4 +1,4 @@
-/* constrain: what the plan file and the model's annotations leave of a space, and which of them is to blame where nothing is left. */
+/* constrain: restricts a space by the plan file and the model's annotations, and finds the constraint to blame if nothing is left. */
 #ifndef TPC_CONSTRAIN_H
 #define TPC_CONSTRAIN_H
 
@@ -84,8 +84,8 @@ void requirement_make_all(struct space *);
 
 /* ---- boundary.c: the values at the boundary of nodes --------------------------------------------------------------------------- */
 
-/* A set of nodes, by position and as a mark of each node of the graph, the values of which are prepared. in, out: those that enter, that
- * leave; what: for messages. */
+/* A set of nodes whose boundary values get placements: by position, and as a mark of each node of the graph. in, out: the values that enter
+ * and leave it; what: for messages. */
 struct module {
     int n;
     const int *node;

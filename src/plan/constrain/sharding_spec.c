@@ -279,7 +279,7 @@ static bool device_holds(const struct split *s, int rank, int64_t index)
     return false;
 }
 
-/* n shards of so many indices, each held by whoever holds its first. */
+/* n shards of so many indices. The rank that holds the first index of a shard holds all of it. */
 static int shards_by_index(struct arena *a, const struct split *s, int n, int64_t size, struct shard *at)
 {
     for (int i = 0; i < n; i++) {

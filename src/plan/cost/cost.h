@@ -74,7 +74,7 @@ int64_t cost_payload(const struct graph *, const struct node *, const struct bin
 /* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
  * explicit reshards. */
 void plan_memory(const struct graph *, const struct plan *, int ranks, struct rank_use *out);
-/* What a machine may have, and few enough for sums not to overflow: sizes in a file may be anything. */
+/* A number of bytes, capped so that sums do not overflow: sizes in a file may be arbitrary. */
 int64_t plan_possible_bytes(int64_t bytes);
 /* memory_bodies.c: the slabs of all bodies that are ready (pass kernels), under these sizes of the graph around them. */
 int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct bindings *);

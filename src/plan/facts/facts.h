@@ -1,4 +1,4 @@
-/* facts: what a model is before any plan: its workloads, its state, the bytes of its weights. */
+/* facts: facts about a model before planning: its workloads, its state, the bytes of its weights. */
 #ifndef TPC_FACTS_H
 #define TPC_FACTS_H
 

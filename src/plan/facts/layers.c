@@ -135,7 +135,8 @@ static int end_behind(const struct finder *f, int k)
 
 /* ---- all layers --------------------------------------------------------------------------------------------------------------- */
 
-/* Nothing tells where the first layer begins if no residual connection stands before it: as far before its first product as the second. */
+/* If no residual connection stands before the first layer, its beginning is not known. Then it begins as far before its first product as
+ * the second layer. */
 static int first_begin(const struct finder *f, struct block b)
 {
     int second = b.first + b.period, begin = end_behind(f, b.first);

@@ -1,4 +1,4 @@
-/* workload: the sizes that a plan is made for. One plan serves prompt and decode, and they want different ones, so both are planned for.
+/* workload: the sizes that a plan is made for. One plan serves prefill and decode, whose sizes differ, so tpc plans for both.
  *
  * Roles of symbols are those of dim_roles.c. What data decides is guessed (op_guess_size). All others are as small as their facts
  * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold, and that tables of positions
@@ -334,7 +334,7 @@ static void note_kind(const struct symbol_sizes *all, struct plan *plan, enum sy
                  arena_printf(all->g->arena, "taken for %s: %s (--workload gives other sizes)", taken, names));
 }
 
-/* What was assumed of sizes that no attention tells the purpose of. */
+/* Assumptions about sizes whose purpose no attention shows. */
 static void note_assumed(const struct symbol_sizes *all, struct plan *plan)
 {
     if (!all->least) {

@@ -1,4 +1,4 @@
-/* manifest_read: an emitted folder as a source: manifest.json read back (manifest.c). Nothing in the folder is believed: every file must
+/* manifest_read: an emitted folder as a source: manifest.json read back (manifest.c). Nothing in the folder is trusted: every file must
  * have the bytes and the digest it was written with, every strip must lie in its file, and strips must make up the range. */
 #include "plan/folder/folder.h"
 #include "plan/input/input.h"

@@ -36,7 +36,7 @@ struct html_page {
     const struct plan *plan;
     int loads; /* workloads */
     struct html_groups groups;
-    struct name_index *bodies;            /* what is said of a node, by its text: the part that it was said of first */
+    struct name_index *bodies;            /* details of nodes, by their text: the first part that has them */
     const struct uses *uses;              /* of the graph as it was planned */
     const struct html_measured *measured; /* NULL: no trace is given */
 };
@@ -44,7 +44,8 @@ struct html_groups html_groups_of(struct arena *, const struct plan *);
 bool html_part_sends(const struct step_part *);
 const struct html_measured *html_measured_read(const struct html_page *, const char *path);
 
-/* write.c: text, escaped; numbers as a person reads them, with the exact ones behind. By workload: the one whose tab is chosen shows. */
+/* write.c: escaped text, and readable numbers with the exact ones as values. Of numbers by workload, only those of the selected tab are
+ * shown. */
 /* What is written of an object, kept in the arena. */
 const char *html_captured(const struct html_page *, void (*write)(const struct html_page *, const void *), const void *);
 void html_text(const struct html_page *, const char *);

@@ -113,7 +113,7 @@ static void write_body(const struct html_page *p, const void *object)
     alternative_table(p, part->node);
 }
 
-/* Operands and alternatives; once for nodes of which the same is to be said. */
+/* Operands and alternatives; written once for nodes with the same details. */
 static void show_body(const struct html_page *p, const struct step_part *part)
 {
     const char *text = html_captured(p, write_body, part);

@@ -1,4 +1,4 @@
-/* tiles: the four numbers that decide whether so many ranks are worth it. */
+/* tiles: the four numbers that show whether this number of ranks pays off. */
 #include "plan/cost/cost.h"
 #include "plan/html/html.h"
 

@@ -1,4 +1,4 @@
-/* what_if: what other numbers of ranks come to, without and with sequence parallelism. */
+/* what_if: time, memory and collectives for other numbers of ranks, without and with sequence parallelism. */
 #include "plan/html/html.h"
 
 static int collectives_of(const struct compared *c)

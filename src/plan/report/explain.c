@@ -1,5 +1,6 @@
-/* explain: why a node, tensor or weight is placed as it is (--explain). What it may be and where that came from, what each alternative
- * costs here and, by forcing it and solving again, in total. Under an emitted plan the rest is solved freely, under its constraints. */
+/* explain: why a node, tensor or weight is placed as it is (--explain). It lists the candidates and their origins. It also gives the cost
+ * of each alternative at the node, and for the whole plan, by forcing the alternative and solving again. Under an emitted plan the rest is
+ * solved freely, under its constraints. */
 #include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"

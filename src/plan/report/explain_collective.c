@@ -1,4 +1,5 @@
-/* explain_collective: why there is a collective (--explain AllReduce): who leaves what, and who reads it otherwise. */
+/* explain_collective: why there is a collective (--explain AllReduce): which nodes leave a value in one placement, and which read it in
+ * another. */
 #include "op/rule/rule.h"
 #include "plan/report/report.h"
 #include "plan/space/space.h"

@@ -21,9 +21,9 @@ void plan_dot(FILE *, struct graph *global);
 /* svg.c: a picture of one layer over the ranks. */
 void plan_svg(FILE *, struct graph *global, const struct options *, const struct plan *);
 
-/* explain.c: why what is called name is placed as it is, after the pass choose. Solves again for every alternative: the graph and the space
- * are of no use afterwards. A part of a name, or a kind of collective, will do. An unknown name is a
- * failure that names the nearest one. */
+/* explain.c: why the node, value or weight called name has its placement, after the pass choose. Solves again for every alternative: the
+ * graph and the space are of no use afterwards. A part of a name, or a kind of collective, will do. An unknown name is a failure that names
+ * the nearest one. */
 void plan_explain(FILE *, struct space *, const char *name);
 
 /* explain_name.c: what has this as part of its name, or of its label, where it may have * and ?. True if something does: *out is what, if

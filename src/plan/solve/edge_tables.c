@@ -9,14 +9,15 @@
  * for smaller ones, and of those that list sets. */
 enum { TARGETS = 20, AT_ONCE = 3, SMALL = 1 << 12, MOST_ENTRIES = 1 << 18 };
 
-/* needed, by bit: some reader takes nothing else. more: there are others. */
+/* needed: bits of placements without which some reader can't do. more: there are other placements. */
 struct targets {
     int n;
     unsigned needed;
     bool more;
     struct placement at[TARGETS];
 };
-/* As it is made, with a subset of what that can be turned into; or, least above 0, with all of it, of which so many are read at least. */
+/* The placement in which a value is made, with a subset of the placements that it can be turned into. If least is above 0: with all of
+ * these, and at least so many are read. */
 struct availability {
     struct placement made;
     const struct targets *targets;

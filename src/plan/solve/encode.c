@@ -1,7 +1,7 @@
 /* encode: the choice as a problem for the solver, and its solution as placements.
  *
  * A variable per node (its strategies), per constant and per graph input or output that may be split; a state pair is one variable,
- * so both ends agree. What hangs them together is src/plan/solve/edge_tables.c. */
+ * so both ends agree. src/plan/solve/edge_tables.c makes the tables between them. */
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"

@@ -92,7 +92,7 @@ bool bound_keeps(const struct bound *, int var, int value);
 /* The problem with its costs as they have been moved: they tell more about a table alone. */
 struct problem *bound_problem(const struct bound *, struct arena *);
 
-/* ---- encode.c, edge_tables.c, joint_table.c: how variables of the choice hang together through the values ---------------------------- */
+/* ---- encode.c, edge_tables.c, joint_table.c: how values link the variables of the choice ---------------------------- */
 struct endpoint {
     int var;
     int n;
@@ -128,7 +128,7 @@ bool joint_table_make(struct choice_problem *, const struct value *, const struc
                       int64_t most);
 
 struct choice_problem encode_space(struct space *, struct arena *);
-/* Where reshards were asked too little for, the solution has what they cost. */
+/* If the problem underestimated some reshards, the solution has their real cost. */
 struct solution encode_solve(struct choice_problem *);
 /* Strategies of nodes and placements of values from values of the variables. */
 void encode_place_values(struct choice_problem *, const int *value);

@@ -1,7 +1,7 @@
 /* Which dimensions --sp splits, found without names.
  *
- * A sequence dimension (DIM_SEQUENCE) that is also a row of products with weights. It is seeded at the results of row-split products: where
- * terms of a sum appear, ReduceScatter can leave each rank its rows. Rows may be flattened: [B * S, H] holds S in repetitions of a period.
+ * A sequence dimension (DIM_SEQUENCE) that is also a row of products with weights. It is seeded at the results of row-parallel products:
+ * these are partial, so ReduceScatter can leave each rank its rows. Rows may be flattened: [B * S, H] holds S in repetitions of a period.
  */
 #include "op/op.h"
 #include "op/rule/rule.h"

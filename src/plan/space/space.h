@@ -129,7 +129,8 @@ bool strategy_assigned(struct graph *, const struct node *, const struct rule *,
                        const char **why);
 /* The last of a node of the space; sequence: the split runs along one. */
 bool strategy_projects(struct space *, int node, const struct assignment *, bool sequence, struct strategy *out, const char **why);
-/* What became no strategy of the node: an assignment and why; or, why NULL, a split of dim of value that no assignment gives. */
+/* A candidate that gave no strategy of the node: an assignment, and why it is not legal. why NULL: a split of dimension dim of value that
+ * no assignment gives. */
 struct rejection {
     struct assignment assignment;
     const char *why;

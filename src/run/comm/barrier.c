@@ -1,7 +1,7 @@
 /* A barrier of threads, or of processes that share its memory: the central sense-reversing one (Mellor-Crummey, Scott 1991). A rank that
- * waits spins for longer than a sleeping one needs to wake, and then sleeps. On the way it offers its core to others. If another took it,
- * more run than there are cores: then the rank sleeps at once, for a sleeper's core is free for the rank that is waited for, and its own
- * comes back as soon as there is work. With more ranks than cores it sleeps soon, too. */
+ * waits spins for longer than a sleeping one needs to wake, and then sleeps. On the way it offers its core to others. If another thread
+ * took the core, there are more threads than cores. Then the rank sleeps at once: this frees its core for the rank that it waits for, and
+ * it gets a core back as soon as there is work. With more ranks than cores it sleeps soon, too. */
 #include "run/comm/comm.h"
 
 #include <sched.h>
@@ -26,7 +26,7 @@ void barrier_init(struct barrier *b, int size, bool crowded, bool processes)
     atomic_init(&b->phase, 0);
     if (pthread_mutexattr_init(&lock) || pthread_condattr_init(&changed) || pthread_mutexattr_setpshared(&lock, share) ||
         pthread_condattr_setpshared(&changed, share) || pthread_mutex_init(&b->lock, &lock) || pthread_cond_init(&b->changed, &changed))
-        fail("the system gave no lock for %d ranks", size);
+        fail("can't create a lock for %d ranks", size);
     pthread_mutexattr_destroy(&lock);
     pthread_condattr_destroy(&changed);
 }

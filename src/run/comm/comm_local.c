@@ -166,7 +166,7 @@ static void *run_thread_rank(void *rank)
 static void tell_missing(void *rank)
 {
     const struct thread_rank *m = rank;
-    fail("the system gave no thread for rank %d of %d", m->comm.rank, m->comm.size);
+    fail("can't create a thread for rank %d of %d", m->comm.rank, m->comm.size);
 }
 
 /* Those that were started wait for it. */

@@ -389,7 +389,7 @@ static struct comm *join_library(void)
     MPI_Initialized(&started);
     MPI_Finalized(&ended);
     if (ended)
-        fail_usage("mpi is asked for, and the program has ended MPI");
+        fail_usage("mpi is set, but the program has already ended MPI");
     if (!started && (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS || atexit(finalize) != 0))
         fail("MPI_Init_thread failed");
     MPI_Comm_dup(MPI_COMM_WORLD, &all);

@@ -1,6 +1,6 @@
-/* connections: a TCP connection of every rank with rank 0, of which nothing is known but that it is this job's. On one machine they stay
- * inside it. They are made beside the work, by a thread, so that nothing waits for them. If a firewall or a sandbox lets no connection
- * through, that rank has none. */
+/* connections: a TCP connection of every rank with rank 0, identified only as belonging to this job. On one machine they stay inside it. A
+ * thread makes them during the work, so that nothing waits for them. If a firewall or a sandbox lets no connection through, that rank has
+ * none. */
 #include "run/comm/comm.h"
 
 #include <arpa/inet.h>

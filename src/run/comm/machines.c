@@ -1,5 +1,5 @@
-/* Collectives of several machines with as many ranks each: within a machine, which is fast, and between the ranks with the same index on
- * each, so that a machine sends to another what is needed there once, and not once for each of its ranks. */
+/* Collectives over several machines with the same number of ranks each. They run within a machine, which is fast, and between the ranks
+ * with the same index on each machine. So data crosses from one machine to another once, and not once per rank. */
 #include "run/comm/comm.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* room: refuses what the ranks of this machine together cannot take of memory, in a sentence, before they take it. */
+/* room: refuses a run whose ranks on this machine need more memory than is available, with one sentence, before they allocate it. */
 #include "run/comm/comm.h"
 
 #include <string.h>

@@ -34,7 +34,7 @@ static void check_group_sizes(const char *name, const struct tensor *all, int gr
 {
     for (int k = 0; k < all[0].rank; k++)
         if (k != dim && all[group].dim[k] != all[0].dim[k])
-            fail("'%s' has %lld in dimension %d in group %d and %lld in group 0: their rows make no whole", name,
+            fail("'%s' has %lld in dimension %d in group %d and %lld in group 0, so their rows can't be joined", name,
                  (long long)all[group].dim[k], k, group, (long long)all[0].dim[k]);
 }
 

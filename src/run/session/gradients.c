@@ -1,5 +1,6 @@
-/* gradients: training wants the gradients of its weights in arrays of its own (train/parameters.c). Where a step is one run, each is made
- * there. Where it is several, each is added there as soon as it is made, so the slab holds no more than one of them for long. */
+/* gradients: training wants the gradients of its weights in arrays of its own (train/parameters.c). If a step is one run, each gradient is
+ * made there. If it is several runs, each gradient is added there as soon as it is made, so the slab never holds more than one of them for
+ * long. */
 #include "kern/core/core.h"
 #include "op/op.h"
 #include "run/session/session.h"
