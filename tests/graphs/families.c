@@ -127,29 +127,33 @@ static const struct family families[] = {
 static const struct {
     const char *op, *why;
 } reasons[] = {
-    {"Constant", "a constant as soon as a file is loaded"},
-    {"If", "has bodies, which are no part of a random graph"},
-    {"Loop", "has a body"},
-    {"MelWeightMatrix", "a constant, for its operands are"},
-    {"Scan", "has a body"},
-    {"RandomNormal", "draws numbers"},
-    {"RandomNormalLike", "draws numbers"},
-    {"RandomUniform", "draws numbers"},
-    {"RandomUniformLike", "draws numbers"},
-    {"Bernoulli", "draws numbers"},
     {"AffineGrid", SHAPES},
+    {"Bernoulli", "draws numbers"},
+    {"BitCast", "the bits of a float differ where its last place does"},
     {"CausalConvWithState", SHAPES},
     {"CenterCropPad", SHAPES},
     {"Col2Im", SHAPES},
     {"Compress", SHAPES},
+    {"Constant", "a constant as soon as a file is loaded"},
     {"DeformConv", SHAPES},
     {"Det", SHAPES},
     {"GridSample", SHAPES},
+    {"If", "has bodies, which are no part of a random graph"},
     {"LinearAttention", SHAPES},
+    {"Loop", "has a body"},
     {"MaxUnpool", SHAPES},
-    {"BitCast", "the bits of a float differ where its last place does"},
+    {"MelWeightMatrix", "a constant, for its operands are"},
     {"NonMaxSuppression", "a score that differs in its last place selects another box"},
+    {"RandomNormal", "draws numbers"},
+    {"RandomNormalLike", "draws numbers"},
+    {"RandomUniform", "draws numbers"},
+    {"RandomUniformLike", "draws numbers"},
+    {"RegexFullMatch", "a random graph has no strings"},
     {"RoiAlign", "regions of random numbers are no boxes"},
+    {"Scan", "has a body"},
+    {"StringConcat", "a random graph has no strings"},
+    {"StringNormalizer", "a random graph has no strings"},
+    {"StringSplit", "a random graph has no strings"},
     {"TensorScatter", "indices of random numbers do not fit the cache"},
     {"TfIdfVectorizer", "random tokens are in no pool"},
     {"Unique", "numbers that differ in their last place only are two"},
@@ -177,6 +181,8 @@ const char *family_reason(const struct op *op)
         return "made by tpc itself";
     if (strcmp(op->domain, "com.microsoft") == 0 && !op->kernel)
         return "written out as standard ops";
+    if (strcmp(op->domain, "ai.onnx.ml") == 0)
+        return "maps classes, of which random numbers are none";
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (!*op->domain && strcmp(reasons[i].op, op->name) == 0)
             return reasons[i].why;
