@@ -136,7 +136,7 @@ static _Noreturn void fail_pattern(const struct kcall *call, const char *pattern
 
 void kern_RegexFullMatch(struct kcall *call)
 {
-    enum { HOW = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOLLAR_ENDONLY };
+    const uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOLLAR_ENDONLY;
     const char *pattern = attr_string(call->node, "pattern");
     struct arena *a = arena_new();
     int error;
@@ -144,7 +144,7 @@ void kern_RegexFullMatch(struct kcall *call)
     pcre2_general_context *memory = pcre2_general_context_create(take_memory, drop_memory, a);
     pcre2_compile_context *how = pcre2_compile_context_create(memory);
     require(memory && how);
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)translated(call, a, pattern), PCRE2_ZERO_TERMINATED, HOW, &error, &at, how);
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)translated(call, a, pattern), PCRE2_ZERO_TERMINATED, options, &error, &at, how);
     if (!code)
         fail_pattern(call, pattern, error);
     pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, memory);
