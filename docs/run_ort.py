@@ -46,7 +46,7 @@ def main():
     p.add_argument("folder")
     p.add_argument("prompt", help=".npy of token ids, int64[rows, length]")
     p.add_argument("--tokens", type=int, default=8)
-    p.add_argument("--library", default="libtpc_ort.so")
+    p.add_argument("--library", default=os.path.join(os.path.dirname(__file__), "..", "lib", "libtpc_ort.so"), help="libtpc_ort.so")
     o = p.parse_args()
     rank, ids = own_rank(), np.load(o.prompt)
     session, made, total = open_rank(o.folder, rank, os.path.abspath(o.library)), [], 0

@@ -212,6 +212,9 @@ static void set_outputs(struct graph *g, const struct objective *loss, const str
         struct value *w = weights->list.at[i];
         if (!all->of[w->id])
             continue;
+        if (w->type.dtype != DT_F32)
+            fail("%s: --train: weight '%s' is %s: only f32 is trained, in products of bf16 with tpc-run --fast", graph_file(g), w->name,
+                 dtype_name(w->type.dtype));
         struct trained pair = {w, g->outputs.n, NULL};
         add_output(g, arena_printf(g->arena, "%s.grad", w->name), all->of[w->id]);
         VEC_PUSH(g->arena, &g->trained, pair);

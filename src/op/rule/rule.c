@@ -264,10 +264,14 @@ static bool any_strings(int n, struct value *const *v)
     return false;
 }
 
-/* The numbers of strings are those of one process, so strings are on all ranks, and so is what reads or makes them. */
+bool rule_of_strings(const struct node *n)
+{
+    return any_strings(n->nin, n->in) || any_strings(n->nout, n->out);
+}
+
 struct rule *rule_of(struct graph *g, const struct node *node)
 {
-    if (!node->op || !node->op->rule || !op_resolved(node) || any_strings(node->nin, node->in) || any_strings(node->nout, node->out))
+    if (!node->op || !node->op->rule || !op_resolved(node) || rule_of_strings(node))
         return NULL;
     struct rule *r = node->op->rule(g, node);
     if (!r)

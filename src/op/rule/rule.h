@@ -107,6 +107,8 @@ struct rule *rule_parse(struct graph *, const struct node *, const char *text);
 /* The rule of a node, by its row. NULL if it has none (the node is kept replicated), or if equations do not prove that the products of
  * its sizes are those of the types. */
 struct rule *rule_of(struct graph *, const struct node *);
+/* The node reads or makes strings. Their numbers are those of one process, so they are on all ranks. */
+bool rule_of_strings(const struct node *);
 
 /* An assignment: splits given to factors (split[f], over the factor's own size) or to one product of adjoining factors. */
 struct assignment {

@@ -37,7 +37,8 @@ void infer_stringnormalizer(struct graph *g, struct node *node)
     const struct dim *one = dim_int(g->alg, 1), *dim[2] = {one, one};
     if (x->rank == 2)
         op_same_dim(g, node, x->dim[0], one, "the number of rows and 1");
-    dim[x->rank - 1] = op_counted_dim(g, node, x->rank - 1, 1, string_kept);
+    dim[x->rank - 1] = attr_is_set(node, "stopwords") ? op_counted_dim(g, node, x->rank - 1, 1, string_kept)
+                                                      : dim_max(g->alg, x->dim[x->rank - 1], one);
     op_result(g, node, 0, DT_STRING, x->rank, dim);
 }
 

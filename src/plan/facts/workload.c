@@ -433,10 +433,14 @@ static void bind_one(struct symbol_sizes *all, const char *text, const char *ite
     bindings_set(all->g->arena, b, given.name, given.value);
 }
 
+/* Others are guessed from them. */
 static void mark_given(struct symbol_sizes *all, const struct bindings *b)
 {
-    for (int i = 0; i < b->list.n; i++)
-        symbol_find(all, b->list.at[i].name)->kind = SYMBOL_SEQUENCE;
+    for (int i = 0; i < b->list.n; i++) {
+        struct symbol *s = symbol_find(all, b->list.at[i].name);
+        s->kind = SYMBOL_SEQUENCE;
+        s->lo = b->list.at[i].value;
+    }
 }
 
 /* Sizes that the text does not give are as small as the equations allow. */

@@ -361,5 +361,7 @@ const char *strategy_missing(const struct space *s, int node)
         return op_find(n->domain, n->optype) ? "it reads a value of unknown type" : "no rule for this op";
     if (n->op->flags & OP_CONTROL)
         return "its bodies run on every rank";
+    if (!s->rule[node] && rule_of_strings(n))
+        return "strings are on every rank";
     return s->rule[node] ? NULL : n->op->rule ? "no rule for this form of the op" : "no rule for this op";
 }
