@@ -131,6 +131,23 @@ static struct primitive *new_primitive(struct dnnl_state *s, const struct primit
     return p;
 }
 
+/* Makes the layouts of the operands and describes the primitive; false: the library has none for the key. */
+typedef bool plan_primitive(struct dnnl_state *, struct primitive *, dnnl_primitive_desc_t *);
+
+static struct primitive *primitive_of(struct dnnl_state *s, const struct primitive_key *key, plan_primitive *plan)
+{
+    struct primitive *p;
+    dnnl_primitive_desc_t pd;
+    HASH_FIND(hh, s->primitives, key, sizeof *key, p);
+    if (p)
+        return p;
+    p = new_primitive(s, key);
+    p->missing = !plan(s, p, &pd);
+    if (!p->missing)
+        finish_primitive(s, p, pd);
+    return p;
+}
+
 static void execute(struct dnnl_state *s, struct primitive *p, const void *const *data)
 {
     static const int name[OPERANDS] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST};
@@ -216,22 +233,6 @@ static bool is_reference(const_dnnl_primitive_desc_t pd)
     return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name && strncmp(name, "ref", 3) == 0;
 }
 
-/* Plans a product, first with the favourite layout, then with a free choice. */
-static bool plan_product(struct dnnl_state *s, struct primitive *p, struct favourite *f, dnnl_primitive_desc_t *pd)
-{
-    if (f->layout.set) {
-        layout_assign(&p->layout[WEIGHTS], &f->layout);
-        if (product_desc(pd, s->engine, p->layout, p->key.bias) == dnnl_success) {
-            if (!is_reference(*pd))
-                return true;
-            dnnl_primitive_desc_destroy(*pd);
-        }
-        layout_free(&p->layout[WEIGHTS]);
-    }
-    layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, dnnl_format_tag_any);
-    return product_desc(pd, s->engine, p->layout, p->key.bias) == dnnl_success;
-}
-
 static struct favourite *favourite_of(struct dnnl_state *s, const struct primitive_key *key)
 {
     struct favourite *f;
@@ -247,27 +248,30 @@ static struct favourite *favourite_of(struct dnnl_state *s, const struct primiti
     return f;
 }
 
-static struct primitive *product_primitive(struct dnnl_state *s, const struct primitive_key *key)
+/* Plans a product, first with the favourite layout of its weights, then with a free choice, which becomes the favourite. */
+static bool plan_product(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t *pd)
 {
-    struct primitive *p;
-    dnnl_primitive_desc_t pd;
-    HASH_FIND(hh, s->primitives, key, sizeof *key, p);
-    if (p)
-        return p;
-    p = new_primitive(s, key);
+    const struct primitive_key *key = &p->key;
     struct favourite *f = favourite_of(s, key);
     layout_make(&p->layout[SRC], 2, (int64_t[]){key->m, key->k}, dnnl_f32, dnnl_ab);
     if (key->bias)
         layout_make(&p->layout[BIAS], 2, (int64_t[]){1, key->n}, dnnl_f32, dnnl_ab);
     layout_make(&p->layout[DST], 2, (int64_t[]){key->m, key->n}, dnnl_f32, dnnl_ab);
-    if (!plan_product(s, p, f, &pd)) {
-        p->missing = true;
-        return p;
+    if (f->layout.set) {
+        layout_assign(&p->layout[WEIGHTS], &f->layout);
+        if (product_desc(pd, s->engine, p->layout, key->bias) == dnnl_success) {
+            if (!is_reference(*pd))
+                return true;
+            dnnl_primitive_desc_destroy(*pd);
+        }
+        layout_free(&p->layout[WEIGHTS]);
     }
-    finish_primitive(s, p, pd);
+    layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){key->k, key->n}, dnnl_f32, dnnl_format_tag_any);
+    if (product_desc(pd, s->engine, p->layout, key->bias) != dnnl_success)
+        return false;
     if (!f->layout.set)
-        layout_assign(&f->layout, &p->layout[WEIGHTS]);
-    return p;
+        layout_query(&f->layout, *pd, dnnl_query_weights_md);
+    return true;
 }
 
 static struct primitive_key product_key(int64_t m, int64_t n, int64_t k, bool bias)
@@ -296,7 +300,7 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
 {
     struct dnnl_state *s = library_state(env);
     struct primitive_key key = product_key(m, n, k, bias != NULL);
-    struct primitive *p = product_primitive(s, &key);
+    struct primitive *p = primitive_of(s, &key, plan_product);
     if (p->missing)
         return false;
     const void *data[OPERANDS] = {a, pack_product(env, cache, p, w, transposed), bias, c};
@@ -307,7 +311,7 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
 bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, const float *w, bool transposed)
 {
     struct primitive_key key = product_key(TYPICAL_ROWS, n, k, false);
-    struct primitive *p = product_primitive(library_state(env), &key);
+    struct primitive *p = primitive_of(library_state(env), &key, plan_product);
     return !p->missing && pack_product(env, cache, p, w, transposed) != w;
 }
 
@@ -319,21 +323,13 @@ bool dnnl_narrows(void)
     return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
-static struct primitive *narrow_primitive(struct dnnl_state *s, const struct primitive_key *key)
+static bool plan_narrow(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t *pd)
 {
-    struct primitive *p;
-    dnnl_primitive_desc_t pd;
-    HASH_FIND(hh, s->primitives, key, sizeof *key, p);
-    if (p)
-        return p;
-    p = new_primitive(s, key);
+    const struct primitive_key *key = &p->key;
     layout_make(&p->layout[SRC], 2, (int64_t[]){key->m, key->k}, dnnl_bf16, dnnl_ab);
     layout_make(&p->layout[WEIGHTS], 2, (int64_t[]){key->k, key->n}, dnnl_bf16, dnnl_format_tag_any);
     layout_make(&p->layout[DST], 2, (int64_t[]){key->m, key->n}, dnnl_f32, dnnl_ab);
-    p->missing = product_desc(&pd, s->engine, p->layout, false) != dnnl_success;
-    if (!p->missing)
-        finish_primitive(s, p, pd);
-    return p;
+    return product_desc(pd, s->engine, p->layout, false) == dnnl_success;
 }
 
 /* A matrix of float32, [rows, columns] when it is transposed, as an operand of p. */
@@ -353,7 +349,7 @@ static bool narrow_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_
     struct dnnl_state *s = library_state(env);
     struct primitive_key key = product_key(m, n, k, false);
     key.kind = NARROW;
-    struct primitive *p = narrow_primitive(s, &key);
+    struct primitive *p = primitive_of(s, &key, plan_narrow);
     if (p->missing)
         return false;
     const void *data[OPERANDS] = {narrowed(env, p, SRC, ta, a), narrowed(env, p, WEIGHTS, tb, b), NULL, c};
@@ -475,21 +471,6 @@ static bool plan_convolution(struct dnnl_state *s, struct primitive *p, dnnl_pri
     return found;
 }
 
-static struct primitive *conv_primitive(struct dnnl_state *s, const struct primitive_key *key)
-{
-    struct primitive *p;
-    dnnl_primitive_desc_t pd;
-    HASH_FIND(hh, s->primitives, key, sizeof *key, p);
-    if (p)
-        return p;
-    p = new_primitive(s, key);
-    if (plan_convolution(s, p, &pd))
-        finish_primitive(s, p, pd);
-    else
-        p->missing = true;
-    return p;
-}
-
 /* Runs p on the tensors as they are: what the library wants otherwise is reordered before and after. */
 static void convolve(struct kenv *env, void **cache, struct primitive *p, struct md_layout *given, const void *x, const void *w,
                      const float *factor, const void *bias, void *y)
@@ -519,7 +500,7 @@ bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shap
     key.kind = CONVOLUTION;
     key.bias = bias != NULL;
     key.conv = *shape;
-    struct primitive *p = conv_primitive(s, &key);
+    struct primitive *p = primitive_of(s, &key, plan_convolution);
     if (p->missing)
         return false;
     conv_layouts(&key, given, AS_GIVEN);

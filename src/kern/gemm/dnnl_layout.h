@@ -36,13 +36,7 @@ struct md_layout {
 
 #if DNNL_VERSION_MAJOR >= 3
 #define MD(l) ((l)->d)
-static void layout_make(struct md_layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
-{
-    dnnl_dims_t dims;
-    dims_fill(dims, dim, n);
-    require(dnnl_memory_desc_create_with_tag(&l->d, n, dims, type, tag) == dnnl_success);
-    l->set = true;
-}
+#define INIT_BY_TAG dnnl_memory_desc_create_with_tag
 
 static void layout_free(struct md_layout *l)
 {
@@ -84,13 +78,7 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, 
 #define APPEND_SUM(ops) dnnl_post_ops_append_sum(ops, 1, 0, dnnl_data_type_undef)
 #else
 #define MD(l) (&(l)->d)
-static void layout_make(struct md_layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
-{
-    dnnl_dims_t dims;
-    dims_fill(dims, dim, n);
-    require(dnnl_memory_desc_init_by_tag(&l->d, n, dims, type, tag) == dnnl_success);
-    l->set = true;
-}
+#define INIT_BY_TAG dnnl_memory_desc_init_by_tag
 
 static void layout_free(struct md_layout *l)
 {
@@ -128,5 +116,13 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t engine, 
     return status != dnnl_success ? status : dnnl_primitive_desc_create(pd, &desc, attr, engine, NULL);
 }
 #endif
+
+static void layout_make(struct md_layout *l, int n, const int64_t *dim, dnnl_data_type_t type, dnnl_format_tag_t tag)
+{
+    dnnl_dims_t dims;
+    dims_fill(dims, dim, n);
+    require(INIT_BY_TAG(&l->d, n, dims, type, tag) == dnnl_success);
+    l->set = true;
+}
 
 #endif

@@ -84,11 +84,7 @@ bool integer_packs(const struct kcall *call, struct packed_key *key)
         return false;
     key->weight = call->node->in[B]->constant;
     key->zeros = w.zero ? call->node->in[B_ZERO]->constant : NULL;
-    key->dtype = w.x->dtype;
-    key->transposed = w.transposed;
-    key->bits = w.bits;
-    key->n = w.n;
-    key->k = w.k;
+    scaled_key(&w, key);
     return true;
 }
 

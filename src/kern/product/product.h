@@ -37,6 +37,8 @@ struct scaled_weight {
 struct scaled_weight scaled_weight(const struct tensor *x, bool transposed, int64_t block, const struct tensor *scale,
                                    const struct tensor *zero);
 struct codes_source scaled_source(const struct scaled_weight *);
+/* The part of the key that is the same for whatever reads such a weight. */
+void scaled_key(const struct scaled_weight *, struct packed_key *);
 
 /* ---- pack.c packs by these: whether a kernel keeps its weight packed, and under which key; false: it will read the weight itself ---- */
 bool matmul_packs(const struct kcall *, struct packed_key *);

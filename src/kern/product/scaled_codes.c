@@ -141,6 +141,15 @@ const struct codes *scaled_codes(struct kcall *call)
 
 /* ---- at load ------------------------------------------------------------------------------------------------------------------------- */
 
+void scaled_key(const struct scaled_weight *w, struct packed_key *key)
+{
+    key->dtype = w->x->dtype;
+    key->transposed = w->transposed;
+    key->bits = w->bits;
+    key->n = w->n;
+    key->k = w->k;
+}
+
 bool scaled_packs(const struct kcall *call, struct packed_key *key)
 {
     struct scaled_weight w = weight_of(call);
@@ -150,11 +159,7 @@ bool scaled_packs(const struct kcall *call, struct packed_key *key)
     key->weight = n->in[X]->constant;
     key->scales = n->in[SCALE]->constant;
     key->zeros = w.zero ? n->in[ZERO]->constant : NULL;
-    key->dtype = w.x->dtype;
-    key->transposed = w.transposed;
-    key->bits = w.bits;
-    key->n = w.n;
-    key->k = w.k;
+    scaled_key(&w, key);
     return true;
 }
 
