@@ -1,9 +1,9 @@
 /* fold: evaluates nodes whose operands are all constants, by the ops' own kernels.
  *
- * It requires PROP_TYPED. One walk in topological order folds whole chains. A node is kept if it reads a weight of 1 KiB or more: a
- * rank's weight must stay ranges of a source tensor. It is kept if a result is a graph output, or is over 64 KiB and larger than the
- * operands. It is kept if its kernel or sizes are unknown. All results together stay below 256 MiB, because a few nodes can double a
- * constant again and again.
+ * It requires PROP_TYPED. One walk in topological order folds whole chains. A node is kept if it reads a weight of 1 KiB or more, or a
+ * trained one: a rank's weight must stay ranges of a source tensor. It is kept if a result is a graph output, or is over 64 KiB and larger
+ * than the operands. It is kept if its kernel or sizes are unknown. All results together stay below 256 MiB, because a few nodes can double
+ * a constant again and again.
  *
  * Then equal small inline constants become one: single elements of any type, and integers of up to 64 elements. Float vectors stay
  * apart, so that equal norm weights of two layers do not become one. */

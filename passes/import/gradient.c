@@ -50,7 +50,7 @@ static bool *reaches_loss(const struct graph *g, const struct value *loss)
 /* A matrix whose bytes are there; in a dry run they may be missing. */
 static bool may_be_tied(const struct value *v, const struct options *o)
 {
-    return plan_trains(o, v) && v->constant->rank == 2 && constant_is_weight(v->constant) && constant_present(v->constant);
+    return plan_trains(o, v) && v->constant->rank == 2 && v->constant->bytes >= WEIGHT_BYTES && constant_present(v->constant);
 }
 
 /* Every reader of b reads a instead. */

@@ -68,6 +68,14 @@ static void state_rank_meta(struct graph *g)
         state_assumption(g, &m->assumption[i]);
 }
 
+/* What reads a weight that is trained is computed in each step. */
+static void keep_trained(struct graph *g, const struct options *o)
+{
+    for (int i = 0; i < g->values.n; i++)
+        if (plan_trains(o, g->values.at[i]))
+            g->values.at[i]->constant->trained = true;
+}
+
 /* No gradient goes into a cache: a step of training has no past. */
 static void forget_past(struct graph *g)
 {
@@ -209,8 +217,10 @@ void pass_shapes(struct compile *c)
     state_rank_meta(g);
     if (options)
         bind_dims(g, &options->dims);
-    if (options && options->train)
+    if (options && options->train) {
+        keep_trained(g, options);
         forget_past(g);
+    }
     op_infer_fixpoint(g);
     if (g->undecided.what && c->sizes.state) {
         c->sizes.state(c->sizes.data, g);

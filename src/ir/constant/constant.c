@@ -107,7 +107,7 @@ bool constant_present(const struct constant *c)
 
 bool constant_is_weight(const struct constant *c)
 {
-    return c->dtype != DT_STRING && (c->origin || c->source.path || c->made) && c->bytes >= WEIGHT_BYTES;
+    return c->dtype != DT_STRING && (c->origin || c->source.path || c->made) && (c->bytes >= WEIGHT_BYTES || c->trained);
 }
 
 int64_t constant_elements(const struct constant *c)

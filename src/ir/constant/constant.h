@@ -73,6 +73,7 @@ struct constant {
     const char *origin;                   /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
     const struct constant_digest *digest; /* what its bytes must have; NULL: not known */
     bool checked;                         /* all of them have */
+    bool trained;                         /* a weight, however small: its gradient is wanted */
 };
 /* The bytes. Maps an external file at first use. */
 const void *constant_data(struct constant *, const char *name);
@@ -90,7 +91,7 @@ bool constant_present(const struct constant *);
 int64_t constant_elements(const struct constant *);
 /* Constants of so many bytes and more count as weights: what a rank holds of them are ranges of the model's own bytes, never copies. */
 enum { WEIGHT_BYTES = 1024 };
-/* Is it so large, and a tensor of the model? Then it is not folded away. */
+/* Is it so large or trained, and a tensor of the model? Then it is not folded away. */
 bool constant_is_weight(const struct constant *);
 /* Passes n ranges of the bytes on in order, a piece at a time; no tensor is held in memory, wherever its bytes are. */
 void constant_stream(struct constant *, const char *name, int n, const struct byte_range *, byte_taker *, void *);

@@ -15,7 +15,7 @@ struct fixpoint {
 
 static bool small_constant(const struct value *v)
 {
-    return v->constant && v->constant->bytes < WEIGHT_BYTES;
+    return v->constant && v->constant->bytes < WEIGHT_BYTES && !v->constant->trained;
 }
 
 bool op_dims_are_static(const struct value *v)
