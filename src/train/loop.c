@@ -49,11 +49,11 @@ static struct step_sums run_rows(struct training *t, int64_t step)
 struct step_sums train_sums_join(const struct replicas *r, struct step_sums own)
 {
     bool counts = r->process_group->rank == 0;
-    double mine[] = {counts ? own.loss : 0, counts ? own.count : 0, signal_asked()}, all[3];
+    double mine[] = {counts ? own.loss : 0, counts ? own.count : 0, own.square, signal_asked()}, all[4];
     r->all->id = 0;
-    r->all->name = "loss";
-    r->all->allreduce(r->all, mine, all, 3, DT_F64, RED_SUM);
-    return (struct step_sums){all[0], all[1], all[2]};
+    r->all->name = "loss and norm of the gradient";
+    r->all->allreduce(r->all, mine, all, 4, DT_F64, RED_SUM);
+    return (struct step_sums){all[0], all[1], all[2], all[3]};
 }
 
 /* The own range becomes the sum of those of all replicas. */
@@ -73,10 +73,10 @@ static const char *number_text(struct arena *a, double x)
     return isnan(x) ? "not a number" : isinf(x) ? "infinite" : arena_printf(a, "%g", x);
 }
 
-static void update(struct training *t, int64_t step, double count, struct step_report *report)
+static void update(struct training *t, int64_t step, const struct step_sums *sums, struct step_report *report)
 {
     const struct settings *s = &t->settings;
-    double scale = count > 0 ? 1 / count : 0, norm = scale * sqrt(clip_square(t->replicas, &t->parameters, t->env));
+    double scale = sums->count > 0 ? 1 / sums->count : 0, norm = scale * sqrt(sums->square);
     report->norm = norm;
     report->rate = schedule_rate(s, step);
     if (!isfinite(norm) || !isfinite(report->loss))
@@ -105,11 +105,13 @@ static void check_mixing(const struct training *t, bool force)
 static bool train_step(struct training *t, int64_t step)
 {
     double start = clock_seconds();
-    struct step_sums sums = train_sums_join(t->replicas, run_rows(t, step));
+    struct step_sums sums = run_rows(t, step);
+    join_gradients(t->replicas, &t->parameters);
+    sums.square = clip_square(&t->parameters, t->env);
+    sums = train_sums_join(t->replicas, sums);
     struct step_report r = {.step = step + 1, .steps = t->settings.steps, .labels = sums.count, .validation = -1};
     r.loss = sums.count > 0 ? sums.loss / sums.count : 0;
-    join_gradients(t->replicas, &t->parameters);
-    update(t, step, sums.count, &r);
+    update(t, step, &sums, &r);
     r.seconds = clock_seconds() - start;
     if (t->validation && (r.step % t->settings.validate_every == 0 || r.step == r.steps || sums.ends > 0))
         r.validation = validate_loss(t->validation, &t->parameters);
@@ -172,11 +174,14 @@ static void train_steps(struct training *t, int64_t step)
     }
 }
 
-void train_run(struct arena *a, const struct replicas *r, const struct job_options *job, const struct train_options *o, int threads)
+void train_run(struct arena *a, const struct replicas *r, const struct job_options *given, const struct train_options *o, int threads)
 {
+    struct job_options completed = *given, *job = &completed;
     struct training t = {.arena = a, .replicas = r, .env = kenv_new(threads, false), .save = o->save ? o->save : o->resume};
     struct checkpoint *from = checkpoint_open(a, o->resume);
-    t.settings = settings_of(a, o, checkpoint_text, from);
+    t.settings = settings_of(a, o, job, checkpoint_text, from);
+    job->fast = t.settings.fast;
+    job->tokenizer = t.settings.tokenizer;
     settings_check(a, &t.settings, o, job->input.text.n > 0);
     check_rows(&t.settings, r);
     t.graph = job_load(a, r->process_group, job->paths.text.at[0], job);

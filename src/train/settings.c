@@ -73,16 +73,25 @@ static int64_t whole_number(int64_t given, const char *saved, int64_t otherwise)
     return given >= 0 ? given : saved && i64_parse(saved, 0, INT64_MAX, &x) ? x : otherwise;
 }
 
-struct settings settings_of(struct arena *a, const struct train_options *o, const char *(*saved)(void *, const char *), void *data)
+/* 0: not given. */
+static int64_t counting_number(int64_t given, const char *saved, int64_t otherwise)
+{
+    return whole_number(given ? given : -1, saved, otherwise);
+}
+
+struct settings settings_of(struct arena *a, const struct train_options *o, const struct job_options *job,
+                            const char *(*saved)(void *, const char *), void *data)
 {
     struct settings s = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1, .momentum = 0.9, .clip = 1, .warmup = -1, .floor = 0.1};
-    const char *lr = saved(data, "lr"), *text = saved(data, "optimizer");
-    s.batch = whole_number(o->batch ? o->batch : -1, saved(data, "batch"), BATCH);
-    s.sequence = whole_number(o->sequence ? o->sequence : -1, saved(data, "sequence"), 0);
-    s.steps = whole_number(o->steps ? o->steps : -1, saved(data, "steps"), 0);
+    const char *lr = saved(data, "lr"), *text = saved(data, "optimizer"), *tokenizer = saved(data, "tokenizer");
+    s.batch = counting_number(o->batch, saved(data, "batch"), BATCH);
+    s.sequence = counting_number(o->sequence, saved(data, "sequence"), 0);
+    s.steps = counting_number(o->steps, saved(data, "steps"), 0);
     s.accumulate = o->accumulate ? o->accumulate : 1;
-    s.save_every = o->save_every ? o->save_every : SAVE_EVERY;
-    s.validate_every = o->validate_every ? o->validate_every : VALIDATE_EVERY;
+    s.save_every = counting_number(o->save_every, saved(data, "save-every"), SAVE_EVERY);
+    s.validate_every = counting_number(o->validate_every, saved(data, "validate-every"), VALIDATE_EVERY);
+    s.fast = !job->deterministic && whole_number(job->fast ? 1 : -1, saved(data, "fast"), 0) > 0;
+    s.tokenizer = job->tokenizer ? job->tokenizer : tokenizer && *tokenizer ? tokenizer : NULL;
     s.seed = whole_number(o->seed, saved(data, "seed"), 0);
     s.lr = o->lr >= 0 ? o->lr : lr ? strtod(lr, NULL) : usual_rate;
     s.text = o->optimizer ? o->optimizer : text ? text : "adamw";
@@ -123,4 +132,8 @@ void settings_texts(struct arena *a, const struct settings *s, struct named_text
     to[3] = (struct named_text){"seed", arena_printf(a, "%lld", (long long)s->seed)};
     to[4] = (struct named_text){"lr", arena_printf(a, "%.17g", s->lr)};
     to[5] = (struct named_text){"optimizer", s->text};
+    to[6] = (struct named_text){"save-every", arena_printf(a, "%lld", (long long)s->save_every)};
+    to[7] = (struct named_text){"validate-every", arena_printf(a, "%lld", (long long)s->validate_every)};
+    to[8] = (struct named_text){"fast", s->fast ? "1" : "0"};
+    to[9] = (struct named_text){"tokenizer", s->tokenizer ? s->tokenizer : ""};
 }

@@ -25,12 +25,15 @@ struct settings {
     enum optimizer optimizer;
     double lr, beta1, beta2, eps, decay, momentum;
     double clip, warmup, floor; /* clip 0: none; warmup: steps; floor: the last learning rate, as a part of lr */
+    bool fast;
+    const char *tokenizer; /* NULL: the one beside the model */
 };
 /* Of the options; then of what a checkpoint says (key and text, NULL: nothing); then defaults. A bad text is wrong usage. */
-struct settings settings_of(struct arena *, const struct train_options *, const char *(*saved)(void *, const char *key), void *data);
+struct settings settings_of(struct arena *, const struct train_options *, const struct job_options *,
+                            const char *(*saved)(void *, const char *key), void *data);
 /* What must be given and is not is wrong usage, all of it at once. samples: there are some of --input. */
 void settings_check(struct arena *, const struct settings *, const struct train_options *, bool samples);
-enum { SETTINGS_TEXTS = 6 };
+enum { SETTINGS_TEXTS = 10 };
 /* What a checkpoint keeps of them. */
 void settings_texts(struct arena *, const struct settings *, struct named_text[SETTINGS_TEXTS]);
 
@@ -64,8 +67,8 @@ struct parameters parameters_new(struct arena *, const struct replicas *, const 
 void parameters_take_shard(struct arena *, const struct replicas *, struct session *, const struct parameter *, const void *whole,
                            float *shard);
 
-/* clip.c: the square of the norm of the whole gradient, the same on all ranks. Each element counts once. */
-double clip_square(const struct replicas *, const struct parameters *, struct kenv *);
+/* clip.c: this rank's addend of the square of the norm of the whole gradient. Each element counts once. */
+double clip_square(const struct parameters *, struct kenv *);
 
 /* schedule.c: the learning rate of a step, from 0: a linear rise, then half a cosine down to the floor. */
 double schedule_rate(const struct settings *, int64_t step);
@@ -108,11 +111,11 @@ int64_t batch_samples(const struct batches *);
 void batch_fill(struct batches *, int64_t step, struct batch_range rows, struct tensor *in);
 
 /* ---- validate.c: the loss of a file that is not trained on ---------------------------------------------------------------------- */
-/* Of all rows of a step; the request to end is that of any rank. */
+/* Of all rows of a step: the loss, its labels, the square of the gradient's norm, and how many ranks were asked to end. */
 struct step_sums {
-    double loss, count, ends;
+    double loss, count, square, ends;
 };
-/* loop.c: of all replicas. Ranks of one replica have the same loss: it counts once. */
+/* loop.c: of all ranks, in one message. Those of one replica have the same loss: it counts once. */
 struct step_sums train_sums_join(const struct replicas *, struct step_sums own);
 
 struct validation;
