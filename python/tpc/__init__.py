@@ -84,7 +84,8 @@ class Session:
         those that are state are left out unless they are named."""
         handle, types = self._open(), {i.name: i for i in self.inputs}
         arrays = [lib.array(name, value, types.get(name)) for name, value in inputs.items()]
-        given = (lib.Tensor * max(1, len(arrays)))(*[lib.tensor(n, a, t) for (n, a, t) in arrays])
+        tensors = [lib.tensor(n, a, t) for (n, a, t) in arrays]
+        given = (lib.Tensor * max(1, len(arrays)))(*[t for t, held in tensors])
         names = list(outputs) if outputs is not None else [o.name for o in self.outputs if not (o.state and self._keeps)]
         made = (lib.Tensor * max(1, len(names)))(*[lib.Tensor(name=n.encode()) for n in names])
         lib.check(lib.call.tpc_run(handle, given, len(arrays), made, len(names)))

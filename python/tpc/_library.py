@@ -7,6 +7,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint
 import numpy as np
 
 MAX_RANK, NAME = 8, "libtpc.so.0"
+STRING = 8
 INVALID = 1
 
 
@@ -64,9 +65,9 @@ FUNCTIONS = {
     "tpc_decode": (c_int, [c_void_p, c_void_p, c_int64, c_int, POINTER(c_void_p), POINTER(c_int64)]),
 }
 
-# bfloat16 has no type in numpy: its bits are uint16.
+# bfloat16 has no type in numpy: its bits are uint16. Strings are objects, each a str.
 DTYPES = {1: np.dtype(np.float32), 2: np.dtype(np.uint8), 3: np.dtype(np.int8), 4: np.dtype(np.uint16), 5: np.dtype(np.int16),
-          6: np.dtype(np.int32), 7: np.dtype(np.int64), 9: np.dtype(np.bool_), 10: np.dtype(np.float16), 11: np.dtype(np.float64),
+          6: np.dtype(np.int32), 7: np.dtype(np.int64), STRING: np.dtype(object), 9: np.dtype(np.bool_), 10: np.dtype(np.float16), 11: np.dtype(np.float64),
           12: np.dtype(np.uint32), 13: np.dtype(np.uint64), 16: np.dtype(np.uint16)}
 TYPES = {dtype: number for number, dtype in reversed(DTYPES.items())}
 
@@ -122,6 +123,8 @@ def pointer(array):
 def array(name, value, info):
     """The array in memory order, in the byte order of the machine; a list takes the input's type."""
     made = np.asarray(value) if isinstance(value, np.ndarray) or info is None else np.asarray(value, info.dtype)
+    if made.dtype.kind == "U":
+        made = made.astype(object)
     made = np.ascontiguousarray(made, made.dtype.newbyteorder("=")).reshape(made.shape)
     kind = TYPES.get(made.dtype)
     if info is not None and info.dtype == made.dtype:
@@ -133,9 +136,19 @@ def array(name, value, info):
     return name, made, kind
 
 
+def texts(name, made):
+    """The elements in C's form. A NUL would end them early."""
+    if not all(isinstance(text, str) and "\0" not in text for text in made.flat):
+        raise InvalidCall(f"input '{name}' has elements that are no strings, or that hold a NUL")
+    return (c_char_p * max(1, made.size))(*[text.encode(errors="surrogatepass") for text in made.flat])
+
+
 def tensor(name, made, kind):
+    """A tensor, and what holds its data."""
     dim = (c_int64 * MAX_RANK)(*made.shape)
-    return Tensor(name=name.encode(), type=kind, rank=made.ndim, dim=dim, data=made.ctypes.data)
+    held = texts(name, made) if kind == STRING else made
+    data = ctypes.addressof(held) if kind == STRING else made.ctypes.data
+    return Tensor(name=name.encode(), type=kind, rank=made.ndim, dim=dim, data=data), held
 
 
 def copy_of(t):
@@ -143,5 +156,8 @@ def copy_of(t):
     if dtype is None:
         raise Error(f"output '{t.name.decode()}' has elements of ONNX's type {t.type}, which numpy lacks")
     size = int(np.prod(shape, dtype=np.int64))
+    if t.type == STRING:
+        at = ctypes.cast(t.data, POINTER(c_char_p))
+        return np.array([at[i].decode() for i in range(size)], dtype).reshape(shape)
     bits = ctypes.string_at(t.data, size * dtype.itemsize) if size else b""
     return np.frombuffer(bits, dtype).reshape(shape).copy()

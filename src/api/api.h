@@ -35,6 +35,13 @@ bool crew_start(struct crew *, struct scope *, int size, bool mpi);
 bool crew_do(struct crew *, void (*order)(struct comm *, void *), void *data);
 void crew_end(struct crew *);
 
+/* ---- strings.c ---- */
+/* TPC_INVALID: an element of t, which has n, can't be a string. */
+int strings_check(const struct tpc_session *, const tpc_tensor *t, int64_t n);
+/* Texts of the program become numbers, in the current scope, and the other way around. */
+void strings_take(struct arena *, struct tensor *);
+const void *strings_give(struct arena *, const struct tensor *);
+
 /* ---- session.c ---- */
 struct api_rank {
     struct arena *arena;

@@ -21,6 +21,8 @@ const char *tpc_error(void)
 
 size_t tpc_type_size(int type)
 {
+    if (type == TPC_STRING)
+        return sizeof(const char *);
     return type == TPC_F32 || (type >= TPC_U8 && type <= TPC_I64) || (type >= TPC_BOOL && type <= TPC_U64) || type == TPC_BF16
         ? dtype_size((enum dtype)type)
         : 0;

@@ -56,7 +56,7 @@ static void give_output(struct running *run, struct comm *comm, struct api_rank 
     to->type = (int)whole.dtype;
     to->rank = whole.rank;
     memcpy(to->dim, whole.dim, sizeof whole.dim);
-    to->data = whole.data;
+    to->data = whole.dtype == DT_STRING ? strings_give(r->last, &whole) : whole.data;
 }
 
 /* Of rank 0, or what is wrong with them. */
@@ -79,6 +79,9 @@ static void run_rank(struct comm *comm, void *running)
     arena_reset(r->last);
     struct tensor *in = NEWN(r->last, struct tensor, s->nin + 1), *out = NEWN(r->last, struct tensor, s->nout + 1);
     memcpy(in, run->in, (size_t)s->nin * sizeof *in);
+    for (int i = 0; i < s->nin; i++)
+        if (in[i].data && in[i].dtype == DT_STRING)
+            strings_take(r->last, &in[i]);
     if (s->crew.comm && !receive_inputs(comm, run, r, in))
         return;
     if (!inputs_fit(comm, run, r, in))
@@ -138,6 +141,8 @@ static int take_input(const struct tpc_session *s, const tpc_tensor *t, struct t
         return error_invalid("%s: input '%s' has a size below 0, or more elements than memory holds", s->path, t->name);
     if (product && !t->data)
         return error_invalid("%s: input '%s' has no data", s->path, t->name);
+    if (t->type == TPC_STRING && strings_check(s, t, product / 8) != TPC_OK)
+        return TPC_INVALID;
     in[i].data = t->data ? (void *)(uintptr_t)t->data : nothing;
     return TPC_OK;
 }

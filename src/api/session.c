@@ -78,9 +78,6 @@ static void describe(struct tpc_session *s, const struct value *v, enum rank_end
 {
     struct graph *g = s->at[0].graph;
     const struct type t = roles_type(g, end, v);
-    if (t.dtype == DT_STRING)
-        fail("%s: %s '%s' holds strings, which the library does not carry: tpc-run does", s->path, end == RANK_INPUT ? "input" : "output",
-             v->name);
     *to = (struct tpc_info){.name = arena_strdup(s->arena, v->name), .type = (int)t.dtype, .rank = t.rank};
     to->state = is_state(g, v, end == RANK_INPUT);
     for (int k = 0; k < t.rank; k++)

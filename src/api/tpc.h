@@ -71,6 +71,7 @@ enum tpc_type {
     TPC_I16 = 5,
     TPC_I32 = 6,
     TPC_I64 = 7,
+    TPC_STRING = 8, /* the data are texts: const char *, UTF-8 with a zero behind. All texts stay in memory until tpc_close */
     TPC_BOOL = 9,
     TPC_F16 = 10,
     TPC_F64 = 11,
@@ -78,7 +79,7 @@ enum tpc_type {
     TPC_U64 = 13,
     TPC_BF16 = 16
 };
-/* Bytes of an element; 0: no such type. */
+/* Bytes of an element, of a string those of its pointer; 0: no such type. */
 TPC_API size_t tpc_type_size(int type);
 
 #define TPC_MAX_RANK 8 /* dimensions of a tensor */

@@ -182,7 +182,7 @@ struct value_use *job_value_uses(struct arena *, const struct graph *);
 struct tensor job_read_tensor(struct arena *, const char *from, const struct value *input);
 const char *job_input_names(struct arena *, const struct graph *);
 
-/* literal.c: the numbers of an input, as 1,2,3 or [1,2],[3,4]. */
+/* literal.c: the elements of an input, as 1,2,3 or [1,2],[3,4] or "a","b". */
 bool literal_is_one(const char *text);
 /* Of the type of the input, or, if that is not known, the first of i64, f32 that they fit, or bool. */
 struct tensor literal_read(struct arena *, const char *text, const struct value *input);

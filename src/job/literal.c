@@ -1,5 +1,5 @@
-/* literal: the numbers of an input on the command line, as 1,2,3 or [1,2],[3,4]: nested lists, without the brackets around all, and
- * dimensions of 1 before those that are written. */
+/* literal: the elements of an input on the command line, as 1,2,3 or [1,2],[3,4] or "a","b": JSON's nested lists, without the brackets
+ * around all, and without dimensions of 1 in front. */
 #include "job/job.h"
 
 #include <math.h>
@@ -18,7 +18,8 @@ _Noreturn static void refuse(const struct literal *l, const char *what)
 
 bool literal_is_one(const char *text)
 {
-    return *text && strspn(text, "[-0123456789tf ") > 0 && strspn(text, "[]-+.,0123456789eE trufals") == strlen(text);
+    bool words = text[strspn(text, "[ ")] == '"';
+    return words || (*text && strspn(text, "[-0123456789tf ") > 0 && strspn(text, "[]-+.,0123456789eE trufals") == strlen(text));
 }
 
 /* Of the first element of each list; check_sizes compares the others. */
@@ -29,6 +30,13 @@ static void take_sizes(struct literal *l, const json_t *list)
             refuse(l, "has too many dimensions");
         l->tensor.dim[l->tensor.rank++] = (int64_t)json_array_size(list);
     }
+}
+
+static void put_string(struct literal *l, const json_t *text)
+{
+    if (!json_is_string(text))
+        refuse(l, "expected strings, each in double quotes");
+    ((int64_t *)l->tensor.data)[l->filled++] = string_number(json_string_value(text), json_string_length(text));
 }
 
 static void put_number(struct literal *l, const json_t *number)
@@ -57,7 +65,9 @@ static void put_number(struct literal *l, const json_t *number)
 static void fill(struct literal *l, const json_t *at, int dim)
 {
     struct arena *tmp = arena_new();
-    if (dim == l->tensor.rank) {
+    if (dim == l->tensor.rank && l->tensor.dtype == DT_STRING) {
+        put_string(l, at);
+    } else if (dim == l->tensor.rank) {
         put_number(l, at);
     } else {
         int64_t n = (int64_t)json_array_size(at);
@@ -85,7 +95,7 @@ static void fit_rank(struct tensor *t, int rank)
 /* The least that they fit, where nothing tells the type. */
 static enum dtype own_type(const char *text)
 {
-    return strpbrk(text, "tf") ? DT_BOOL : strpbrk(text, ".eE") ? DT_F32 : DT_I64;
+    return strchr(text, '"') ? DT_STRING : strpbrk(text, "tf") ? DT_BOOL : strpbrk(text, ".eE") ? DT_F32 : DT_I64;
 }
 
 struct tensor literal_read(struct arena *a, const char *text, const struct value *input)

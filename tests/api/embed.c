@@ -1,5 +1,5 @@
 /* embed: a program that uses tpc.h as any other would: it makes a folder of ranks, runs and decodes, and goes on after every failure.
- * embed MODEL PROMPTS-MODEL FOLDER; with "mpi FOLDER", as one rank of an MPI job. */
+ * embed MODEL FOLDER GRAPH; with "mpi FOLDER", as one rank of an MPI job. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,6 +202,23 @@ static void folder(const char *dir)
     tpc_close(s);
 }
 
+/* The graph puts a row of "a", "" and "last" before x and transposes. */
+static void strings(const char *graph)
+{
+    const char *x[] = {"one", "", "drei ß", "1", "22", "333"}, *want[] = {"a", "one", "1", "", "", "22", "last", "drei ß", "333"};
+    tpc_tensor in = {.name = "x", .type = TPC_STRING, .rank = 2, .dim = {2, 3}, .data = x}, out = {.name = "y"};
+    tpc_session *s = tpc_open(graph, NULL);
+    int same = s && tpc_run(s, &in, 1, &out, 1) == TPC_OK && out.type == TPC_STRING && out.dim[0] == 3 && out.dim[1] == 3;
+    for (int i = 0; same && i < 9; i++)
+        same = strcmp(((const char *const *)out.data)[i], want[i]) == 0;
+    ok(same, "strings");
+    x[4] = "\xff";
+    ok(s && tpc_run(s, &in, 1, &out, 1) == TPC_INVALID && says("string 4 is not UTF-8"), "a string that is none");
+    x[4] = NULL;
+    ok(s && tpc_run(s, &in, 1, &out, 1) == TPC_INVALID && says("string 4 is NULL"), "a string that is missing");
+    tpc_close(s);
+}
+
 static void refusals(const char *model, const char *dir)
 {
     ok(tpc_shard(model, 2, dir, NULL) == TPC_FAILED && says("exists already"), "a folder that exists");
@@ -232,11 +249,12 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "mpi") == 0)
         return as_rank(argv[2]);
-    if (argc != 3)
+    if (argc != 4)
         return 99;
     whole_model(argv[1]);
     ok(tpc_shard(argv[1], 2, argv[2], (const char *[]){"--solver", "exact", NULL}) == TPC_OK, "a model becomes a folder");
     folder(argv[2]);
+    strings(argv[3]);
     refusals(argv[1], argv[2]);
     printf("1..%d\n", count);
     return 0;

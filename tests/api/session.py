@@ -106,5 +106,11 @@ with tpc.Session(folder, keep_state=True) as s:
     with tpc.Session(folder, keep_state=True) as t:
         both = t.run({"input_ids": [[5, 6, 7]], "attention_mask": [[1, 1, 1]], "position_ids": [[0, 1, 2]]})
     ok(list(first) == ["logits"] and np.allclose(both["logits"][:, 2], second["logits"][:, 0], 1e-4, 1e-5), "state is kept")
+with open(os.path.join(work, "words.graph"), "w") as f:
+    f.write("graph words { opset 23  dim N >= 1  input x: string[N, 2]  node turned: y: ? = Transpose(x)  output y }")
+with tpc.Session(os.path.join(work, "words.graph")) as s:
+    words = [["one", ""], ["zwei \u00df", "22"]]
+    ok(all(s.run({"x": form})["y"].tolist() == [["one", "zwei \u00df"], ["", "22"]] for form in (words, np.array(words))), "strings")
+    ok(raises(tpc.InvalidCall, "no strings", s.run, {"x": [["a", 1]]}), "an object that is no string")
 ok(raises(tpc.Error, "nowhere", tpc.Session, "nowhere"), "no such folder")
 print(f"1..{count}")

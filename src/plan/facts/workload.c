@@ -373,14 +373,24 @@ static bool find_prompt(struct symbol_sizes *all, int64_t prompt, struct lengths
     return good;
 }
 
-/* Rows of the shortest table of positions that is read by the places of tokens; -1: there is none. */
+/* Tables with fewer rows are of kinds of tokens, such as those of the first and the second sentence. */
+enum { LEAST_POSITIONS = 16 };
+
+/* An input that gives each token a row of a table other than the vocabulary. */
+static bool is_positions(const struct graph *g, const struct value_use *use, int tokens, int i)
+{
+    return tokens >= 0 && i != tokens && use[i].rows >= LEAST_POSITIONS && type_eq(&g->inputs.at[i]->type, &g->inputs.at[tokens]->type);
+}
+
+/* Rows of the shortest table of positions that is read by the places of tokens, or by an input of positions; -1: there is none. */
 static int64_t position_rows(const struct graph *g)
 {
     struct arena *tmp = arena_new();
     const struct value_use *use = op_value_uses(tmp, g);
+    int tokens = op_tokens_input(use, g->inputs.n);
     int64_t rows = op_position_tables(g, NULL).rows;
     for (int i = 0; i < g->inputs.n; i++) {
-        int64_t more = use[i].mask ? op_position_tables(g, g->inputs.at[i]).rows : -1;
+        int64_t more = use[i].mask ? op_position_tables(g, g->inputs.at[i]).rows : is_positions(g, use, tokens, i) ? use[i].rows : -1;
         rows = more >= 0 && (rows < 0 || more < rows) ? more : rows;
     }
     arena_free(tmp);

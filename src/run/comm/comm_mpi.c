@@ -405,12 +405,22 @@ static struct comm *join_library(void)
     return &w->comm;
 }
 
+/* Open MPI 4 writes seven lines about MPI_Abort behind the sentence that says why. On one machine it has nothing else to say, such as of
+ * networks, and its launcher's messages stay. */
+static void say_once(void)
+{
+    const char *all = getenv("OMPI_COMM_WORLD_SIZE"), *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    if (all && here && strcmp(all, here) == 0)
+        (void)setenv("OMPI_MCA_orte_execute_quiet", "1", 0);
+}
+
 struct comm *comm_mpi(int *argc, char ***argv)
 {
     int level;
     if (scope_current())
         return join_library();
     die_at_once();
+    say_once();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         fail("MPI_Init_thread failed");
     MPI_Comm all;
