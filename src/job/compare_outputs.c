@@ -108,12 +108,12 @@ void compare_close(struct verdict *v, const char *name, const struct tensor *got
     compare_tensors(v, name, got, want, rtol, atol * scale, scale);
 }
 
-void compare_relative(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rel)
+void compare_relative(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rel, double least)
 {
     v->outputs++;
     if (!compare_types(v, name, got, want))
         return;
-    double most = largest(want);
+    double most = fmax(largest(want), least);
     compare_tensors(v, name, got, want, 0, rel * most, most > 0 ? most : 1);
 }
 

@@ -207,8 +207,8 @@ struct verdict {
 };
 /* Compares |a-b| <= rtol |b| + atol max(1, max|b|); integers exactly. Prints the first difference. */
 void compare_close(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol);
-/* Compares max|a-b| <= rel max|b|; integers exactly. */
-void compare_relative(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rel);
+/* Compares max|a-b| <= rel max|b|, which counts as at least `least`; integers exactly. */
+void compare_relative(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rel, double least);
 /* The largest difference of floats, relative to the largest magnitude of want; infinity if they don't compare. 0: integers. */
 double compare_difference(const struct tensor *got, const struct tensor *want);
 /* What compare_relative should allow of an output that the order of sums alone changes by `noise`: at least rel. */

@@ -152,7 +152,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
             explain("%s: output '%s': another order of sums changes it by %.3g of its largest, so %.3g is allowed", o->check.text.at[0],
                     name, noise, allowed);
         }
-        compare_relative(v, g->outputs.at[k]->name, &out[k], &want.out[i], allowed);
+        compare_relative(v, g->outputs.at[k]->name, &out[k], &want.out[i], allowed, 0);
     }
 }
 

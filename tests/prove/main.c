@@ -23,8 +23,9 @@ enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODE_AUTO, MODES };
 static const char *const mode_name[] = {"plain", "split", "sp", "auto"};
 
 struct prove_options {
-    struct text_list models, tp, mode, input, force;
+    struct text_list models, tp, mode, input, force, dim;
     struct named_list forced; /* of --force */
+    struct bindings sizes;    /* of --dim */
     int64_t plans, seed, jobs;
     bool exact, integral, train;
 };
@@ -84,6 +85,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         {"seed", 0, ARG_TEXT, &seed, "S", "seed of the first plan; terms are dense where S + N is odd; 0: the cheapest plan"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
         {"input", 0, ARG_LIST, &o->input, "FILE", "the inputs of a graph in text form, in its order (repeatable)"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions, which --train binds (repeatable)"},
         {"force", 0, ARG_LIST, &o->force, "NODE=STRATEGY", "nodes that do not stay whole, instead of any by the seed (repeatable)"},
         {"exact", 0, ARG_FLAG, &o->exact, NULL, "outputs are equal as numbers"},
         {"integral", 0, ARG_FLAG, &o->integral, NULL, "the same, of models that compute in integers"},
@@ -98,6 +100,8 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         o->seed = number_read("--seed", seed, 0, INT32_MAX);
     if (o->models.text.n == 0)
         o->models = all_samples(a);
+    for (int i = 0; i < o->dim.text.n; i++)
+        args_bindings(a, o->dim.text.at[i], &o->sizes);
     for (int i = 0; i < o->force.text.n; i++)
         VEC_PUSH(a, &o->forced.list, forced_of(a, o->force.text.at[i]));
     static const char *const usual[] = {"2", "3", "4", "5"};
@@ -135,8 +139,11 @@ static void report_wrong(const struct work *w, int mode, int64_t seed, const str
 {
     const struct prove_plan plan = plan_of(w, mode, seed);
     struct arena *tmp = arena_new();
-    fprintf(w->out, "wrong: prove %s%s%s --tp %d --mode %s --plans 1 --seed %lld\n  %s: %s\n", w->options->integral ? "--integral " : "",
-            w->options->train ? "--train " : "", w->path, w->ranks, mode_name[mode], (long long)seed, proof_kind_name(p->kind), p->said);
+    fprintf(w->out, "wrong: prove %s%s", w->options->integral ? "--integral " : "", w->options->train ? "--train " : "");
+    for (int i = 0; i < w->options->dim.text.n; i++)
+        fprintf(w->out, "--dim %s ", w->options->dim.text.at[i]);
+    fprintf(w->out, "%s --tp %d --mode %s --plans 1 --seed %lld\n  %s: %s\n", w->path, w->ranks, mode_name[mode], (long long)seed,
+            proof_kind_name(p->kind), p->said);
     if (first && !plan.forced)
         prove_shrink(
             w->out, w->model, &plan, p,
@@ -205,7 +212,7 @@ static int prove_modes(const struct work *w)
 static struct prove *open_integral(struct arena *a, const struct work *w)
 {
     struct integral i;
-    struct prove *model = prove_open_integral(a, w->path, NULL, w->options->train, &i);
+    struct prove *model = prove_open_integral(a, w->path, &w->options->sizes, w->options->train, &i);
     double share = (double)i.nonzero / (double)i.elements, least = w->options->train ? LEAST_NONZERO_GRADIENTS : LEAST_NONZERO;
     fprintf(w->out,
             "# %s: %d nodes replaced, %d results rounded, %d operands reduced; magnitudes up to %g, %.2g of what is exact; %.0f %% "
@@ -222,7 +229,7 @@ static struct prove *open_model(struct arena *a, const struct prove_options *o, 
     const char *text = o->input.text.n > 0 ? graph_text(a, path) : NULL;
     for (int i = 0; i < o->input.text.n; i++)
         in[i] = job_read_tensor(a, o->input.text.at[i], NULL);
-    return text ? prove_open_given(a, text, 1, &in) : o->train ? prove_open_training(a, path, NULL) : prove_open(a, path, NULL);
+    return text ? prove_open_given(a, text, 1, &in) : o->train ? prove_open_training(a, path, &o->sizes) : prove_open(a, path, &o->sizes);
 }
 
 /* What a process says comes in one piece. */

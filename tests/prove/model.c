@@ -144,13 +144,15 @@ static void run_model(struct prove *p, const struct given *given)
 
 /* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
 
-static void compile_front(struct prove *p, bool train)
+static void compile_front(struct prove *p, bool train, const struct bindings *sizes)
 {
     struct options *options = NEW(p->arena, struct options);
     struct written ignored;
     options->model = p->path;
     options->machine = machine_reference();
     options->train = train ? "*" : NULL;
+    if (train && sizes)
+        options->dims = *sizes;
     p->digest = digest_file(p->arena, p->path);
     if (!digest_file_get(p->digest, &ignored))
         fail("%s: cannot be read", p->path);
@@ -167,11 +169,11 @@ static struct prove *open_in(struct arena *a, const char *folder, const char *pa
     p->owner = getpid();
     diag_on_failure(drop_own, p);
     if (given->train) { /* the step is what the front passes make */
-        compile_front(p, true);
+        compile_front(p, true, given->sizes);
         run_model(p, given);
     } else {
         run_model(p, given);
-        compile_front(p, false);
+        compile_front(p, false, NULL);
     }
     return p;
 }

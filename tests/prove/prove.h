@@ -40,7 +40,7 @@ struct prove;
  * passes and the whole model on each set, once. A model that is refused, or whose whole run fails, is a failure of this process:
  * use prove_apart around it where that must not end everything. The struct lives in the arena. */
 struct prove *prove_open(struct arena *, const char *path, const struct bindings *sizes);
-/* The same of a step of training, as tpc-shard --train makes it. */
+/* The same of a step of training, as tpc-shard --train makes it; the sizes are bound as --dim does. */
 struct prove *prove_open_training(struct arena *, const char *path, const struct bindings *sizes);
 /* The same for a graph in text form that is in no file. */
 struct prove *prove_open_text(struct arena *, const char *text, const struct bindings *sizes);

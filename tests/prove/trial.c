@@ -163,26 +163,30 @@ static double magnitude(const struct tensor *t)
     return most;
 }
 
-/* A step rounds on the way there and back. Some gradients are zero but for that: a tenth of the largest counts at least. */
-static double allowance(const struct prove *p, const struct tensor *want, int i)
+/* Some gradients are zero but for rounding, as those of the biases of keys: a tenth of the largest one is what differences are relative to.
+ */
+static double least_magnitude(const struct prove *p, const struct tensor *want)
 {
-    double largest = 0, own = magnitude(&want[i]);
+    double largest = 0;
     for (int k = 0; p->compile.options->train && k < p->nout; k++)
         if (want[k].rank > 0)
             largest = fmax(largest, magnitude(&want[k]));
-    double rel = p->compile.options->train ? 3 * p->rel : p->rel;
-    return own > 0 && own < largest / 10 ? rel * largest / 10 / own : rel;
+    return largest / 10;
 }
 
 void prove_compare(const struct prove *p, int set, bool exact, const struct graph *g, const struct tensor *got, struct proof *out)
 {
     const struct tensor *want = p->sets.at[set].want;
     struct verdict v = {0};
+    double rel = exact              ? 0
+        : p->compile.options->train ? 3 * p->rel
+                                    : p->rel,
+           least = least_magnitude(p, want); /* a step rounds there and back */
     if (g->outputs.n != p->nout)
         fail("the rank files have %d outputs, the model has %d", g->outputs.n, p->nout);
     for (int i = 0; i < g->outputs.n; i++) {
         int k = find_name(p->out_name, p->nout, g->outputs.at[i]->name);
-        compare_relative(&v, g->outputs.at[i]->name, &got[i], &want[k], exact ? 0 : allowance(p, want, k));
+        compare_relative(&v, g->outputs.at[i]->name, &got[i], &want[k], rel, least);
     }
     out->kind = v.failed ? PROOF_DIFFERS : PROOF_EQUAL;
     out->worst = v.worst;
