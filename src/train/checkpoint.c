@@ -56,6 +56,11 @@ static void load_state(struct arena *a, const struct checkpoint *c, int state, c
     }
 }
 
+static size_t own_bytes(const struct bucket *b)
+{
+    return (size_t)(b->own.to - b->own.from) * sizeof(float);
+}
+
 int64_t checkpoint_load(struct arena *a, struct checkpoint *c, const struct replicas *t, struct session *s, const struct settings *o,
                         struct parameters *p)
 {
@@ -68,7 +73,8 @@ int64_t checkpoint_load(struct arena *a, struct checkpoint *c, const struct repl
     load_state(a, c, 0, t, s, p, p->weight);
     for (int k = 1; k < states; k++) {
         load_state(a, c, k, t, s, p, p->gradient);
-        memcpy(p->moment[k - 1], p->gradient + p->own.from, (size_t)(p->own.to - p->own.from) * sizeof(float));
+        for (int b = 0; b < p->buckets; b++)
+            memcpy(p->moment[k - 1] + p->bucket[b].moment, p->gradient + p->bucket[b].own.from, own_bytes(&p->bucket[b]));
     }
     if (!i64_parse(checkpoint_text(c, "step"), 0, INT32_MAX, &step))
         fail("%s: its step is '%s', expected an integer", c->file->path, checkpoint_text(c, "step"));
@@ -166,7 +172,7 @@ static void end_file(struct arena *a, struct saving *w)
 }
 
 void checkpoint_save(const char *path, const struct replicas *t, struct session *s, const struct settings *o, int64_t steps,
-                     const struct parameters *p)
+                     const struct parameters *p, struct joining *j)
 {
     struct arena *a = arena_new();
     struct saving w = {.path = path, .part = part_of(a, path)};
@@ -174,9 +180,11 @@ void checkpoint_save(const char *path, const struct replicas *t, struct session 
         begin_file(a, &w, o, steps, p);
     put_state(&w, t, s, p, p->weight);
     for (int k = 0; k < optimizer_moments(o); k++) {
-        memcpy(p->gradient + p->own.from, p->moment[k], (size_t)(p->own.to - p->own.from) * sizeof(float));
-        if (t->across)
-            comm_gather_shares(t->across, p->gradient, p->total, sizeof(float));
+        for (int b = 0; b < p->buckets; b++) {
+            memcpy(p->gradient + p->bucket[b].own.from, p->moment[k] + p->bucket[b].moment, own_bytes(&p->bucket[b]));
+            join_parts(j, b, p->gradient);
+        }
+        join_parts_end(j);
         put_state(&w, t, s, p, p->gradient);
     }
     if (t->all->rank == 0)

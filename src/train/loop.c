@@ -1,6 +1,6 @@
 /* loop: a step runs the graph on the microbatches of this replica, adds their gradients, joins those of all replicas, and updates the
  * weights. A loss is a sum and a count, divided once, so it does not matter how rows are distributed. Each replica sums, clips and updates
- * its own range of the weights and gathers the rest. This sends as many bytes as an all-reduce and takes only a part of the optimizer's
+ * its own parts of the weights and gathers the rest. This sends as many bytes as an all-reduce and takes only a part of the optimizer's
  * memory (ZeRO stage 1). */
 #include "ir/rank_meta.h"
 #include "kern/core/core.h"
@@ -17,6 +17,7 @@ struct training {
     struct session *session;
     struct settings settings;
     struct parameters parameters;
+    struct joining *joining; /* NULL: one replica */
     struct batches *batches;
     struct kenv *env;
     struct validation *validation; /* NULL: none is asked for */
@@ -39,6 +40,8 @@ static struct step_sums run_rows(struct training *t, int64_t step)
         rows.from += mine.from;
         batch_fill(t->batches, step, rows, t->in);
         session_gradients_to(t->session, t->parameters.into, k == 0);
+        if (k == t->settings.accumulate - 1)
+            join_gradients_begin(t->joining);
         session_run(t->session, t->in, t->out);
         sums.loss += tensor_element(&t->out[t->loss_sum], 0);
         sums.count += tensor_element(&t->out[t->loss_count], 0);
@@ -54,18 +57,6 @@ struct step_sums train_sums_join(const struct replicas *r, struct step_sums own)
     r->all->name = "loss and norm of the gradient";
     r->all->allreduce(r->all, mine, all, 4, DT_F64, RED_SUM);
     return (struct step_sums){all[0], all[1], all[2], all[3]};
-}
-
-/* The own range becomes the sum of those of all replicas. */
-static void join_gradients(const struct replicas *r, const struct parameters *p)
-{
-    if (!r->across)
-        return;
-    r->across->id = 0;
-    r->across->name = "gradients of replicas";
-    for (int i = 0; i < r->count; i++)
-        r->across->send[i] = comm_share(r->across, p->gradient, p->total, sizeof(float), i);
-    r->across->reduce_scatter(r->across, p->gradient + p->own.from, p->own.to - p->own.from, DT_F32, RED_SUM);
 }
 
 static const char *number_text(struct arena *a, double x)
@@ -84,9 +75,11 @@ static void update(struct training *t, int64_t step, const struct step_sums *sum
              (long long)step + 1, number_text(t->arena, report->loss), number_text(t->arena, norm));
     if (s->clip > 0 && norm > s->clip)
         scale *= s->clip / (norm + 1e-6);
-    optimizer_step(&t->parameters, s, report->rate, scale, step, t->env);
-    if (t->replicas->across)
-        comm_gather_shares(t->replicas->across, t->parameters.weight, t->parameters.total, sizeof(float));
+    for (int k = 0; k < t->parameters.buckets; k++) {
+        optimizer_step(&t->parameters, &t->parameters.bucket[k], s, report->rate, scale, step, t->env);
+        join_parts(t->joining, k, t->parameters.weight);
+    }
+    join_parts_end(t->joining);
 }
 
 /* A sum over replicas and microbatches is that of one batch if no row depends on others. */
@@ -106,7 +99,7 @@ static bool train_step(struct training *t, int64_t step)
 {
     double start = clock_seconds();
     struct step_sums sums = run_rows(t, step);
-    join_gradients(t->replicas, &t->parameters);
+    join_gradients_end(t->joining);
     sums.square = clip_square(&t->parameters, t->env);
     sums = train_sums_join(t->replicas, sums);
     struct step_report r = {.step = step + 1, .steps = t->settings.steps, .labels = sums.count, .validation = -1};
@@ -146,6 +139,7 @@ static void start(struct training *t, const struct job_options *job, const struc
     struct batch_source from = {.data = o->data, .input = job->input};
     t->batches = batch_new(t->arena, g, t->session, job, &from, &t->settings);
     t->parameters = parameters_new(t->arena, t->replicas, g, t->session);
+    t->joining = join_start(t->arena, t->replicas, &t->parameters, t->session);
     t->in = NEWN(t->arena, struct tensor, g->inputs.n);
     t->out = NEWN(t->arena, struct tensor, g->outputs.n);
     for (int i = 0; i < t->parameters.n; i++)
@@ -165,7 +159,7 @@ static void train_steps(struct training *t, int64_t step)
         ends = train_step(t, step++);
         bool saves = saves_after(t, step, ends);
         if (saves)
-            checkpoint_save(t->save, r, t->session, &t->settings, step, &t->parameters);
+            checkpoint_save(t->save, r, t->session, &t->settings, step, &t->parameters, t->joining);
         if (saves && r->all->rank == 0)
             diag_tell("wrote %s, after step %lld", t->save, (long long)step);
         if (ends && r->all->rank == 0)
@@ -216,6 +210,7 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     if (job->stats)
         stats_report(a, r, &(struct batch_shard){.rows = batch_range_of(t.settings.batch, r->count, r->index)}, t.session, NULL,
                      job->stats_path);
+    join_end(t.joining);
     job_tell_times(a, r->all, t.session, job->paths.text.at[0], &(struct job_options){.profile = job->profile});
     r->all->barrier(r->all);
     kenv_free(t.env);

@@ -59,11 +59,10 @@ static void descent_part(void *data, int thread, int64_t lo, int64_t hi)
     descent_range(c->weight + lo, c->moment + lo, c->gradient + lo, hi - lo, c);
 }
 
-/* Elements from to to of the flat arrays, all of one parameter. */
+/* Elements from to to of the flat arrays, all of one parameter. own: where their moments are. */
 static void step_range(const struct parameters *p, const struct settings *s, double decay, double rate, double scale, int64_t step,
-                       struct range r, struct kenv *env)
+                       struct range r, int64_t own, struct kenv *env)
 {
-    int64_t own = r.from - p->own.from;
     double t = (double)step + 1;
     if (s->optimizer == OPTIMIZER_SGD) {
         struct descent c = {p->weight + r.from, p->moment[0] + own, p->gradient + r.from, (float)scale,
@@ -85,14 +84,13 @@ static void step_range(const struct parameters *p, const struct settings *s, dou
     kenv_parallel_for(env, r.to - r.from, 16, adamw_part, &c);
 }
 
-void optimizer_step(const struct parameters *p, const struct settings *s, double rate, double scale, int64_t step, struct kenv *env)
+void optimizer_step(const struct parameters *p, const struct bucket *b, const struct settings *s, double rate, double scale, int64_t step,
+                    struct kenv *env)
 {
     for (int i = 0; i < p->n; i++) {
         const struct parameter *x = &p->at[i];
-        struct range r = {x->from, x->from + x->count};
-        r.from = r.from < p->own.from ? p->own.from : r.from;
-        r.to = r.to > p->own.to ? p->own.to : r.to;
+        struct range r = parameters_meet(b->own, (struct range){x->from, x->from + x->count});
         if (r.from < r.to)
-            step_range(p, s, x->decays ? s->decay : 0, rate, scale, step, r, env);
+            step_range(p, s, x->decays ? s->decay : 0, rate, scale, step, r, b->moment + r.from - b->own.from, env);
     }
 }

@@ -1,11 +1,17 @@
 /* parameters: the trained weights of this rank lie one after another in a flat array; their gradients and moments, in arrays of the same
- * order. So replicas may cut it evenly, whatever the weights' sizes (ZeRO stage 1, Rajbhandari et al. 2020). */
+ * order. So replicas may cut them evenly, whatever the weights' sizes (ZeRO stage 1, Rajbhandari et al. 2020), in buckets that they
+ * exchange as soon as these are complete. */
 #include "run/collective/collective.h"
 #include "train/train.h"
 
 #include <string.h>
 
-enum { ALIGN = 16, PIECE = 1 << 16 };
+enum { ALIGN = 16, PIECE = 1 << 16, BUCKETS = 8, SMALL_BUCKET = 1 << 14, LARGE_BUCKET = 1 << 22 };
+
+struct range parameters_meet(struct range a, struct range b)
+{
+    return (struct range){a.from > b.from ? a.from : b.from, a.to < b.to ? a.to : b.to};
+}
 
 static void read_parameter(const struct graph *g, const struct session *s, int i, struct parameter *p)
 {
@@ -56,10 +62,9 @@ struct runs {
 /* What is within the own range, in pieces of a bounded size. */
 static void add_run(struct runs *r, int64_t from, int64_t to)
 {
-    from = from < r->own.from ? r->own.from : from;
-    to = to > r->own.to ? r->own.to : to;
-    for (; from < to; from += PIECE)
-        VEC_PUSH(r->arena, &r->list, ((struct range){from, to - from < PIECE ? to : from + PIECE}));
+    struct range x = parameters_meet((struct range){from, to}, r->own);
+    for (; x.from < x.to; x.from += PIECE)
+        VEC_PUSH(r->arena, &r->list, ((struct range){x.from, x.to - x.from < PIECE ? x.to : x.from + PIECE}));
 }
 
 /* Of a split weight, the indices that no lower rank has; of a whole one, all on the first rank. */
@@ -89,11 +94,42 @@ static void add_owned(struct runs *r, const struct replicas *t, const struct ses
 
 /* ---- making them -------------------------------------------------------------------------------------------------------------------- */
 
-static struct range own_range(const struct replicas *t, int64_t total)
+/* How many elements replicas exchange at a time: few, so that the first are complete soon, but worth a message. */
+static int64_t bucket_length(int64_t total)
 {
-    if (!t->across)
-        return (struct range){0, total};
-    return (struct range){comm_share_start(total, t->count, t->index), comm_share_start(total, t->count, t->index + 1)};
+    int64_t n = total / BUCKETS / ALIGN * ALIGN;
+    return n < SMALL_BUCKET ? SMALL_BUCKET : n > LARGE_BUCKET ? LARGE_BUCKET : n;
+}
+
+/* Of each bucket a replica owns a part. Returns the elements of all. */
+static int64_t cut_buckets(struct arena *a, const struct replicas *t, struct parameters *p)
+{
+    int64_t length = bucket_length(p->total), own = 0;
+    p->buckets = (int)((p->total + length - 1) / length);
+    p->bucket = NEWN(a, struct bucket, p->buckets);
+    for (int k = 0; k < p->buckets; k++) {
+        int64_t at = k * length, n = p->total - at < length ? p->total - at : length;
+        struct range part = {comm_share_start(n, t->count, t->index), comm_share_start(n, t->count, t->index + 1)};
+        p->bucket[k] = (struct bucket){{at, at + n}, {at + part.from, at + part.to}, own};
+        own += part.to - part.from;
+    }
+    return own;
+}
+
+/* The pieces of the own parts. */
+static void find_pieces(struct arena *a, const struct replicas *t, const struct session *s, struct parameters *p)
+{
+    struct runs runs = {.arena = a};
+    for (int k = 0; k < p->buckets; k++)
+        for (int i = 0; i < p->n; i++) {
+            struct range mine = parameters_meet(p->bucket[k].own, (struct range){p->at[i].from, p->at[i].from + p->at[i].count});
+            runs.own = p->bucket[k].own;
+            if (mine.from < mine.to)
+                add_owned(&runs, t, s, &p->at[i]);
+        }
+    p->pieces = runs.list.n;
+    p->piece = runs.list.at;
+    p->partial = NEWN(a, double, p->pieces);
 }
 
 struct parameters parameters_new(struct arena *a, const struct replicas *t, const struct graph *g, struct session *s)
@@ -106,13 +142,14 @@ struct parameters parameters_new(struct arena *a, const struct replicas *t, cons
         if (!i64_add(p.total, (p.at[i].count + ALIGN - 1) / ALIGN * ALIGN, &p.total))
             fail("%s: its weights are too large", graph_file(g));
     }
-    p.own = own_range(t, p.total);
+    if (p.total / LARGE_BUCKET >= INT32_MAX)
+        fail("%s: its weights are too large", graph_file(g));
+    int64_t own = cut_buckets(a, t, &p);
     p.weight = NEWN(a, float, p.total);
     p.gradient = NEWN(a, float, p.total);
     p.into = NEWN(a, float *, p.n);
-    p.moment[0] = NEWN(a, float, p.own.to - p.own.from);
-    p.moment[1] = NEWN(a, float, p.own.to - p.own.from);
-    struct runs runs = {.arena = a, .own = p.own};
+    p.moment[0] = NEWN(a, float, own);
+    p.moment[1] = NEWN(a, float, own);
     for (int i = 0; i < p.n; i++) {
         struct constant *initial = g->trained.at[i].initial;
         p.at[i].local.data = p.weight + p.at[i].from;
@@ -121,11 +158,8 @@ struct parameters parameters_new(struct arena *a, const struct replicas *t, cons
             memcpy(p.at[i].local.data, constant_data(initial, p.at[i].name), (size_t)p.at[i].count * sizeof(float));
         digest_check(initial, p.at[i].name, true);
         constant_release(initial);
-        add_owned(&runs, t, s, &p.at[i]);
     }
-    p.pieces = runs.list.n;
-    p.piece = runs.list.at;
-    p.partial = NEWN(a, double, p.pieces);
+    find_pieces(a, t, s, &p);
     return p;
 }
 

@@ -50,22 +50,39 @@ struct parameter {
 struct range {
     int64_t from, to;
 };
+struct bucket {
+    struct range all, own; /* own: which the optimizer of this replica updates (ZeRO stage 1) */
+    int64_t moment;        /* where the moments of the own part begin */
+};
 struct parameters {
     int n;
     struct parameter *at;
     int64_t total;            /* elements, with gaps of zeros */
     float *weight, *gradient; /* [total] */
     float **into;             /* by number: where its gradient goes */
-    struct range own;         /* which the optimizer of this replica updates (ZeRO stage 1) */
-    float *moment[2];         /* of those, first and second */
+    int buckets;              /* the flat arrays are cut into */
+    struct bucket *bucket;
+    float *moment[2]; /* of the own parts of all buckets, first and second */
     int pieces;
     struct range *piece; /* of those, each element of the whole model on one rank of all alone */
     double *partial;     /* [pieces] */
 };
+struct range parameters_meet(struct range, struct range); /* what is in both; of negative length: nothing */
 struct parameters parameters_new(struct arena *, const struct replicas *, const struct graph *, struct session *);
 /* This rank's shard of a whole weight. */
 void parameters_take_shard(struct arena *, const struct replicas *, struct session *, const struct parameter *, const void *whole,
                            float *shard);
+
+/* ---- join.c: what replicas tell one another, bucket by bucket; all is NULL and done where there is one replica -------------------- */
+struct joining;
+struct joining *join_start(struct arena *, const struct replicas *, const struct parameters *, struct session *);
+/* The next run makes gradients complete. Behind the end the own parts of all buckets are the sums of all replicas. */
+void join_gradients_begin(struct joining *);
+void join_gradients_end(struct joining *);
+/* Each replica has the own part of a bucket of a flat array. Behind the end all have all. */
+void join_parts(struct joining *, int bucket, float *all);
+void join_parts_end(struct joining *);
+void join_end(struct joining *);
 
 /* clip.c: this rank's addend of the square of the norm of the whole gradient. Each element counts once. */
 double clip_square(const struct parameters *, struct kenv *);
@@ -73,8 +90,9 @@ double clip_square(const struct parameters *, struct kenv *);
 /* schedule.c: the learning rate of a step, from 0: a linear rise, then half a cosine down to the floor. */
 double schedule_rate(const struct settings *, int64_t step);
 
-/* optimizer.c: step number `step`, from 0, of the own range. scale: of the gradients. */
-void optimizer_step(const struct parameters *, const struct settings *, double rate, double scale, int64_t step, struct kenv *);
+/* optimizer.c: step number `step`, from 0, of the own part of a bucket. scale: of the gradients. */
+void optimizer_step(const struct parameters *, const struct bucket *, const struct settings *, double rate, double scale, int64_t step,
+                    struct kenv *);
 /* The number of moments that it keeps. */
 int optimizer_moments(const struct settings *);
 
@@ -139,7 +157,7 @@ int64_t checkpoint_load(struct arena *, struct checkpoint *, const struct replic
 void checkpoint_try(const char *path);
 /* Every rank calls it; the gradients are lost. */
 void checkpoint_save(const char *path, const struct replicas *, struct session *, const struct settings *, int64_t steps,
-                     const struct parameters *);
+                     const struct parameters *, struct joining *);
 
 /* ---- log.c: a line per step, and a CSV file ------------------------------------------------------------------------------------ */
 struct step_report {

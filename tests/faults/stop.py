@@ -1,6 +1,6 @@
 """Stops and kills ranks of jobs that are under way, all jobs at once, and watches how they end.
 
-    stop.py TPC-RUN FOLDER TRAIN-FOLDER ROWS PROMPT TOKENIZER MPIRUN...      the folders are of 3 ranks; ROWS, PROMPT: .npy; TOKENIZER "": no server
+    stop.py TPC-RUN FOLDER TRAIN-FOLDER ROWS PROMPT TOKENIZER MPIRUN...      the folders are of 3 ranks and of 1; ROWS, PROMPT: .npy; TOKENIZER "": no server
 
 A rank that is stopped ends the job with a sentence that names it, one that goes on again does not, and one that is killed ends the job; nothing
 is left of it. A rank that only is late, as where rank 0 reads what a user types, ends nothing. Linux only."""
@@ -102,14 +102,15 @@ def main():
     launcher = sys.argv[7:] + ["-n", "3", run]
     steps = [folder, "--random", "--dim", "batch_size=1", "--dim", "sequence_length=16", "--dim", "past_sequence_length=8", "--repeat", "100000000"]
     decode = [folder, "--generate", "100000", "--input", "input_ids=" + prompt]
-    train = [trained, "--train", "--data", rows, "--steps", "1000000", "--batch", "7"]
+    train = [trained, "--train", "--data", rows, "--steps", "1000000", "--batch", "7", "--groups", "3"]
     messages = {"OMPI_MCA_osc": "^sm", "MPIR_CVAR_NOLOCAL": "1"}
     cases = [  # name, what is done to which rank, options, what is waited for before, environment
         ("rank 0 stops", stop, 0, steps + ["--timeout", "2"], "packed", {}),
         ("rank 2 stops while it decodes", stop, 2, decode + ["--timeout", "2"], "packed", {}),
         ("rank 1 stops between messages", stop, 1, steps + ["--timeout", "2"], "packed", messages),
         ("rank 1 stops for a while", pause, 1, steps + ["--timeout", "6"], "packed", {}),
-        ("rank 1 of a training is killed", die, 1, train, "operators", {}),
+        ("rank 2 of a training is killed between messages", die, 2, train, "operators", messages),
+        ("rank 1 of a training stops between messages", stop, 1, train + ["--timeout", "2"], "operators", messages),
         ("rank 2 is killed while it decodes", die, 2, decode, "packed", {}),
     ]
     if tokenizer:

@@ -32,6 +32,8 @@ struct comm {
     int64_t bytes_sent; /* to other ranks, since the start */
     const char *kind;   /* "self", "local", "mpi" */
     bool polls;         /* a rank that waits keeps its core busy */
+    bool overlaps;      /* its exchanges are messages, which go on while a rank computes, and a thread of its own may send them */
+    bool behind;        /* such a thread does so now: it leaves its core between looks, and others look for ranks that do not run */
     enum wire wire;     /* what float32 addends become on their way, in a collective that rounds */
     bool rounds;        /* the current collective does: set by the caller, as its number */
     double timeout;     /* seconds for which a rank that others wait for may not run; 0: for ever. Of all ranks, under MPI */
@@ -55,6 +57,8 @@ struct comm {
     /* A communicator for the ranks that pass the same color, in their order here. All ranks call it, and all free the result before this
      * communicator is freed. */
     struct comm *(*split)(struct comm *, int color);
+    /* For a rank that waits by other means: looks now and then for ranks that do not run. in: a wait for this begins; NULL: it goes on. */
+    void (*look)(struct comm *, const char *in);
     __attribute__((noreturn)) void (*abort)(struct comm *, int status);
     void (*free)(struct comm *);
     /* Of several machines with as many ranks each: those on this one, and those with the same index there. NULL: one machine, or others. */
@@ -93,6 +97,16 @@ struct barrier_look {
 };
 void barrier_wait(struct barrier *, const struct barrier_look *);
 void barrier_destroy(struct barrier *); /* when nobody waits */
+
+/* ---- behind.c: collectives that go on while a rank computes ------------------------------------------------------------------ */
+struct behind;
+/* Nobody else may use the communicator, but when all is done. */
+struct behind *behind_start(struct arena *, struct comm *);
+/* Returns its number. All ranks add the same, in the same order. */
+int64_t behind_add(struct behind *, void (*work)(struct comm *, void *), void *data);
+/* Until this one and those before it are done. in: for messages. */
+void behind_wait(struct behind *, int64_t number, const char *in);
+void behind_end(struct behind *);
 
 /* ---- shared.c: exchanges of processes that share memory ------------------------------------------------------------------ */
 struct shared;

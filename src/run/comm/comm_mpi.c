@@ -106,29 +106,55 @@ static void hear_alarm(void *world)
 
 /* ---- waiting ---- */
 
-static void begin_wait(struct world *w, const char *in)
+/* Two threads of a rank may send messages (behind.c): one at a time calls MPI. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static bool takes_turns; /* MPI allows it */
+
+static void begin_wait(struct world *w, const char *in, bool step)
 {
     struct watch_wait *wait = &w->whole->wait;
+    if (w->comm.behind)
+        return;
     wait->number++;
     wait->in = in;
-    wait->step = in && w->comm.id > 0;
+    wait->step = step;
     wait->limit = w->whole->comm.timeout;
 }
 
 static void look_around(void *world)
 {
     const struct world *w = world;
-    if (w->whole->watch)
+    if (w->whole->watch && !w->comm.behind)
         watch_look(w->whole->watch, &w->whole->wait);
+}
+
+static void mpi_look(struct comm *c, const char *in)
+{
+    struct world *w = c->state;
+    if (in)
+        begin_wait(w->whole, in, false);
+    look_around(w->whole);
+}
+
+static int test_all(int n, MPI_Request *requests, int *done, MPI_Status *statuses)
+{
+    pthread_mutex_lock(&turn);
+    int code = MPI_Testall(n, requests, done, statuses);
+    pthread_mutex_unlock(&turn);
+    return code;
 }
 
 /* Completes requests, and looks for ranks that do not run or failed. Others may have the core: a message takes longer than to offer it. */
 static int wait_for(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    enum { POLLS = 1000, OFFER = 16 }; /* between two looks at the clock, and two offers */
+    enum { POLLS = 1000, OFFER = 16, NAP = 50000 }; /* between two looks at the clock, and two offers; ns */
     int done = 0, code = MPI_SUCCESS;
     for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
-        code = MPI_Testall(n, requests, &done, statuses);
+        code = test_all(n, requests, &done, statuses);
+        if (w->comm.behind) {
+            (void)nanosleep(&(struct timespec){0, NAP}, NULL);
+            continue;
+        }
         if (poll % OFFER == OFFER - 1)
             (void)sched_yield();
         if (poll % POLLS == POLLS - 1) {
@@ -144,12 +170,15 @@ static void mpi_barrier(struct comm *c)
     struct world *w = c->state;
     MPI_Request request;
     MPI_Status status;
-    begin_wait(w, NULL);
+    begin_wait(w, NULL, false);
     if (w->shared) {
         shared_barrier(w->shared);
         return;
     }
-    check_mpi(MPI_Ibarrier(w->mpi, &request), "MPI_Ibarrier");
+    pthread_mutex_lock(&turn);
+    int code = MPI_Ibarrier(w->mpi, &request);
+    pthread_mutex_unlock(&turn);
+    check_mpi(code, "MPI_Ibarrier");
     check_mpi(wait_for(w, 1, &request, &status), "MPI_Ibarrier");
 }
 
@@ -163,7 +192,10 @@ static void post_receives(struct world *w, int r, struct block b)
     for (int64_t at = 0; at < b.bytes; at += PIECE) {
         int n = (int)(b.bytes - at < PIECE ? b.bytes - at : PIECE);
         MPI_Request request;
-        check_mpi(MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request), "MPI_Irecv");
+        pthread_mutex_lock(&turn);
+        int code = MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request);
+        pthread_mutex_unlock(&turn);
+        check_mpi(code, "MPI_Irecv");
         VEC_PUSH(w->arena, &w->requests, request);
         VEC_PUSH(w->arena, &w->peers, r);
     }
@@ -174,7 +206,10 @@ static void post_sends(struct world *w, int r, struct block b)
     for (int64_t at = 0; at < b.bytes; at += PIECE) {
         int n = (int)(b.bytes - at < PIECE ? b.bytes - at : PIECE);
         MPI_Request request;
-        check_mpi(MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request), "MPI_Isend");
+        pthread_mutex_lock(&turn);
+        int code = MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request);
+        pthread_mutex_unlock(&turn);
+        check_mpi(code, "MPI_Isend");
         VEC_PUSH(w->arena, &w->requests, request);
     }
     w->comm.bytes_sent += b.bytes;
@@ -214,7 +249,7 @@ static void exchange_messages(struct world *w, const struct block *send, const s
 static void mpi_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
 {
     struct world *w = c->state;
-    begin_wait(w, c->name ? c->name : "?");
+    begin_wait(w, c->name ? c->name : "?", c->id > 0);
     if (!w->shared || !shared_exchange(w->shared, c, send, recv, seen))
         exchange_messages(w, send, recv, seen);
 }
@@ -297,6 +332,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
                             .exchange = mpi_exchange,
                             .done = mpi_done,
                             .split = mpi_split,
+                            .look = mpi_look,
                             .abort = mpi_abort};
     MPI_Comm_rank(mpi, &w->comm.rank);
     MPI_Comm_size(mpi, &w->comm.size);
@@ -308,6 +344,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
     if (around)
         comm_wire_set(&w->comm, around->comm.wire);
     w->comm.polls = w->comm.size > 1 && !w->shared;
+    w->comm.overlaps = w->comm.polls && takes_turns;
     machines_setup(&w->comm, machine);
     return w;
 }
@@ -421,8 +458,9 @@ struct comm *comm_mpi(int *argc, char ***argv)
         return join_library();
     die_at_once();
     say_once();
-    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
         fail("MPI_Init_thread failed");
+    takes_turns = level >= MPI_THREAD_SERIALIZED;
     MPI_Comm all;
     MPI_Comm_dup(MPI_COMM_WORLD, &all);
     struct world *w = world_new(arena_new(), all, NULL);

@@ -433,8 +433,8 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
             profile_step(s, i, start, run_step);
         else
             run_step(s, &s->step[i]);
-        if (s->gradients.go == GRADIENTS_ADD)
-            gradients_take(s, s->step[i].node);
+        if (s->gradients.go != GRADIENTS_STAY)
+            gradients_take(s, i);
     }
     gradients_finish(s);
     for (int i = 0; i < s->graph->outputs.n; i++)

@@ -102,8 +102,11 @@ struct session {
         enum gradients_go go;
         float *const *to;
         bool first;
-        int *owner; /* by value id: the first gradient whose bytes it is; -1: none */
-        int *next;  /* by gradient: the next one with the same bytes; -1: none */
+        int *owner;         /* by value id: the first gradient whose bytes it is; -1: none */
+        int *next;          /* by gradient: the next one with the same bytes; -1: none */
+        int *ready, *later; /* by step and behind the last: the first gradient that is complete after it; by gradient: the next one; -1 */
+        void (*made)(void *, int);
+        void *data;
     } gradients;
     struct buffer scratch;
     struct {
@@ -150,8 +153,8 @@ void layout_update(struct session *);
 /* gradients.c: gradients where the caller wants them. */
 void gradients_prepare(struct session *);
 void gradients_place(struct session *); /* before a run */
-/* After the node; after all. */
-void gradients_take(struct session *, const struct node *);
+/* After a step; after all. */
+void gradients_take(struct session *, int step);
 void gradients_finish(struct session *);
 
 /* dynamic_shape.c: results whose sizes follow from data. */

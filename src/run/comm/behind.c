@@ -1,0 +1,128 @@
+/* behind: collectives that a thread carries out, one after another, while its rank computes. It has a communicator of its own. Where ranks
+ * exchange by memory that they share there is no such thread: the core that would compute is the one that adds. Then the work is done by
+ * those who wait for it. The order is the same, and so are the bits. */
+#include "run/comm/comm.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+enum { LOOK_EACH = 250 }; /* ms */
+
+struct task {
+    void (*work)(struct comm *, void *);
+    void *data;
+};
+struct behind {
+    struct arena *arena;
+    struct comm *comm;
+    bool threaded, ends;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    VEC(struct task) tasks; /* the first is number `first` */
+    int64_t first, done, added;
+};
+
+/* Its parts, too. */
+static void mark(struct comm *c, bool behind)
+{
+    c->behind = behind;
+    if (c->host) {
+        mark(c->host, behind);
+        mark(c->across, behind);
+    }
+}
+
+/* Called with the lock, which it gives back meanwhile. */
+static void do_next(struct behind *b, bool behind)
+{
+    struct task t = b->tasks.at[b->done - b->first];
+    pthread_mutex_unlock(&b->lock);
+    mark(b->comm, behind);
+    t.work(b->comm, t.data);
+    mark(b->comm, false);
+    pthread_mutex_lock(&b->lock);
+    b->done++;
+    pthread_cond_broadcast(&b->changed);
+}
+
+static void *work_off(void *behind)
+{
+    struct behind *b = behind;
+    pthread_mutex_lock(&b->lock);
+    while (!b->ends || b->done < b->added)
+        if (b->done < b->added)
+            do_next(b, true);
+        else
+            (void)pthread_cond_wait(&b->changed, &b->lock);
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+/* Signals are for the rank. */
+static bool start_thread(struct behind *b)
+{
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&b->thread, NULL, work_off, b) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+struct behind *behind_start(struct arena *a, struct comm *c)
+{
+    struct behind *b = NEW(a, struct behind);
+    *b = (struct behind){.arena = a, .comm = c};
+    if (pthread_mutex_init(&b->lock, NULL) || pthread_cond_init(&b->changed, NULL))
+        fail("no memory for a lock");
+    b->threaded = c->overlaps && start_thread(b);
+    return b;
+}
+
+int64_t behind_add(struct behind *b, void (*work)(struct comm *, void *), void *data)
+{
+    pthread_mutex_lock(&b->lock);
+    if (b->done == b->added) {
+        b->tasks.n = 0;
+        b->first = b->added;
+    }
+    VEC_PUSH(b->arena, &b->tasks, ((struct task){work, data}));
+    int64_t number = ++b->added;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    return number;
+}
+
+/* Now and then it looks whether a rank does not run: the thread does not. */
+static void wait_for_thread(struct behind *b, const char *in)
+{
+    const struct timespec until = clock_after(LOOK_EACH);
+    (void)pthread_cond_timedwait(&b->changed, &b->lock, &until);
+    pthread_mutex_unlock(&b->lock);
+    b->comm->look(b->comm, in);
+    pthread_mutex_lock(&b->lock);
+}
+
+void behind_wait(struct behind *b, int64_t number, const char *in)
+{
+    pthread_mutex_lock(&b->lock);
+    for (const char *begins = in; b->done < number; begins = NULL)
+        if (b->threaded)
+            wait_for_thread(b, begins);
+        else
+            do_next(b, false);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void behind_end(struct behind *b)
+{
+    pthread_mutex_lock(&b->lock);
+    b->ends = true;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    if (b->threaded)
+        (void)pthread_join(b->thread, NULL);
+    (void)pthread_cond_destroy(&b->changed);
+    (void)pthread_mutex_destroy(&b->lock);
+}
