@@ -69,8 +69,8 @@ void pass_fuse_kernels(struct compile *c)
         channels_last(c->graph, ranks_agree(c));
         fuse_convs(c->graph);
     }
-    if (c->narrow_caches)
-        count(c, &text, narrow_caches(c->graph), "caches kept as f16");
+    if (c->cache)
+        count(c, &text, narrow_caches(c->graph, c->cache), c->cache == DT_I8 ? "caches kept as int8" : "caches kept as f16");
     if (!c->deterministic || !has_halves(c->graph))
         count(c, &text, fuse_chains(c->graph), "nodes saved by chains of elementwise operations");
     if (c->tells)

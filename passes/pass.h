@@ -52,7 +52,7 @@ struct compile {
     struct size_source sizes;         /* tpc-run: of the inputs, if sizes decide a form */
     bool deterministic;               /* tpc-run: fuse only what changes no bit, and complete sums where they are made */
     bool fast;                        /* tpc-run: products with quantised weights round activations to 8 bits */
-    bool narrow_caches;               /* tpc-run: KV caches are kept as f16 */
+    enum dtype cache;                 /* tpc-run: in which KV caches of f32 are kept: f16, i8; DT_NONE: as they are */
     bool tells;                       /* tpc-run: says what is fused (-v) */
     bool split_outputs;               /* tpc-run: return outputs sharded, as the ranks hold them */
     /* tpc-run: whether all ranks give the same number; NULL: this is the only rank. */

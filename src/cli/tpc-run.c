@@ -51,7 +51,7 @@ struct run_options {
     struct serve_options serve;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats, bench;
-    const char *start, *check, *groups, *top_k, *seed, *port, *wire, *timeout;
+    const char *start, *check, *groups, *cache, *top_k, *seed, *port, *wire, *timeout;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
@@ -93,9 +93,7 @@ static void check_rounding(const struct run_options *o)
         fail_usage("--fast rounds more: it does not go with --deterministic");
     if (o->wire && (o->job.deterministic || o->job.train))
         fail_usage("--wire rounds sums: it goes with neither --deterministic nor --train");
-    if (o->job.cache && strcmp(o->job.cache, "f16") != 0)
-        fail_usage("--cache is '%s', expected f16", o->job.cache);
-    if (o->job.cache && !o->job.generate && !o->job.serve && !o->bench.given)
+    if (o->cache && !o->job.generate && !o->job.serve && !o->bench.given)
         fail_usage("--cache is for --generate, --prompt, --serve and --bench");
 }
 
@@ -232,7 +230,8 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL,
          "round what meets quantised weights to 8 bits, whatever accuracy the model asks for; with --train, what products read to bf16"},
         {"wire", 0, ARG_TEXT, &o->wire, "bf16|q8", "between machines, send addends of f32 sums in 2 bytes, or in 1"},
-        {"cache", 0, ARG_TEXT, &o->job.cache, "f16", "with --generate, --prompt, --serve and --bench: keep KV caches of f32 as f16"},
+        {"cache", 0, ARG_TEXT, &o->cache, "f16|int8",
+         "with --generate, --prompt, --serve and --bench: keep KV caches of f32 in a half or a quarter of the bytes"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
         {"timeout", 0, ARG_TEXT, &o->timeout, "S",
          "end the job if a process of mpirun that others wait for is stopped for S seconds (default: 300; 0: never)"},
@@ -446,6 +445,10 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
     job->start = token_id("--start", o->start);
     if (o->wire && (!comm_wire_parse(o->wire, &job->wire) || job->wire == WIRE_F32))
         fail_usage("--wire is '%s', expected bf16 or q8", o->wire);
+    if (o->cache)
+        job->cache = strcmp(o->cache, "f16") == 0 ? DT_F16 : strcmp(o->cache, "int8") == 0 ? DT_I8 : DT_NONE;
+    if (o->cache && !job->cache)
+        fail_usage("--cache is '%s', expected f16 or int8", o->cache);
     o->serve.port = o->port ? number_read("--port", o->port, 0, 65535) : -1;
     job->top_k = o->top_k ? number_read("--top-k", o->top_k, 0, INT32_MAX) : -1;
     job->sampling_seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;

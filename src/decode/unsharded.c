@@ -56,7 +56,7 @@ static struct whole_model *load_model(const struct unsharded *u, const struct jo
     own.input.text.n = 0;
     own.profile = false;
     own.trace = NULL;
-    own.cache = NULL;
+    own.cache = DT_NONE;
     for (int k = 0; k < m->n; k++) {
         m->stage[k].path = o->check.text.at[o->check.text.n - u->n + k];
         m->stage[k].number = u->ranks[k].number;

@@ -51,7 +51,7 @@ void job_fuse(struct graph *g, struct comm *comm, const struct job_options *o)
                         .graph = g,
                         .deterministic = o->deterministic,
                         .fast = o->fast,
-                        .narrow_caches = o->cache != NULL,
+                        .cache = o->cache,
                         .split_outputs = o->generate > 0,
                         .tells = comm->rank == 0};
     if (g->ranks > 1 && comm->size > 1) {

@@ -20,7 +20,7 @@ static struct head_view spread_source(const struct tensor *t)
 {
     int64_t step[MAX_RANK];
     tensor_strides(t, step);
-    return (struct head_view){t, 0, t->dim[1], t->dim[2], t->dim[3], step[0], step[1], step[2]};
+    return (struct head_view){t, 0, t->dim[1], t->dim[2], head_numbers(t), step[0], step[1], step[2]};
 }
 
 /* Heads of size elements from column start of a tensor [batch, rows, width]. */
@@ -47,9 +47,14 @@ static void narrow_rows(const struct head_view *s, struct tensor *to, const int6
 {
     const float *from = (const float *)s->t->data + s->start + batch * s->batch_step;
     for (int64_t h = 0; h < s->heads; h++)
-        for (int64_t i = 0; i < rows; i++)
-            convert_from_f32(to->dtype, from + h * s->head_step + i * s->row_step, s->size,
-                             element_at(to->data, dtype_size(to->dtype), batch * step[0] + h * step[1] + (first + i) * step[2]));
+        for (int64_t i = 0; i < rows; i++) {
+            const float *row = from + h * s->head_step + i * s->row_step;
+            void *at = element_at(to->data, dtype_size(to->dtype), batch * step[0] + h * step[1] + (first + i) * step[2]);
+            if (to->dtype == DT_I8)
+                coded_rows_write(row, s->size, at);
+            else
+                convert_from_f32(to->dtype, row, s->size, at);
+        }
 }
 
 /* Writes the rows of s into [batch, heads, all, size] from row first on; rows that lie there already stay. */
@@ -59,11 +64,11 @@ static void append_rows(struct kcall *call, const struct head_view *s, struct te
     tensor_strides(to, step);
     struct copy c = {.rank = 3,
                      .size = dtype_size(to->dtype),
-                     .dim = {s->heads, rows, s->size},
+                     .dim = {s->heads, rows, to->dim[3]},
                      .to = {step[1], step[2], 1},
                      .from = {s->head_step, s->row_step, 1}};
-    bool narrows = s->t->dtype == DT_F32 && to->dtype == DT_F16;
-    if ((s->t->dtype != to->dtype && !narrows) || s->heads != to->dim[1] || s->size != to->dim[3] || first < 0 || rows > s->rows ||
+    bool narrows = s->t->dtype == DT_F32 && (to->dtype == DT_F16 || to->dtype == DT_I8);
+    if ((s->t->dtype != to->dtype && !narrows) || s->heads != to->dim[1] || s->size != head_numbers(to) || first < 0 || rows > s->rows ||
         first + rows > all)
         fail("%s: %lld rows of %lld x %lld do not fit the present tensor", kcall_where(call), (long long)rows, (long long)s->heads,
              (long long)s->size);
@@ -133,9 +138,10 @@ static struct head_view joined_source(struct kcall *call, struct head_view new_r
     if (past && (past->rank != 4 || past->dim[0] != batch))
         fail("%s: a past tensor does not fit its operand", kcall_where(call));
     if (new_rows.heads == 0 && past)
-        new_rows.size = past->dim[3];
-    *local = (struct tensor){
-        .dtype = past ? past->dtype : new_rows.t->dtype, .rank = 4, .dim = {batch, new_rows.heads, before + new_rows.rows, new_rows.size}};
+        new_rows.size = head_numbers(past);
+    *local = (struct tensor){.dtype = past ? past->dtype : new_rows.t->dtype,
+                             .rank = 4,
+                             .dim = {batch, new_rows.heads, before + new_rows.rows, past ? past->dim[3] : new_rows.size}};
     if (!present)
         local->data = kenv_room(call->env, room, kcall_bytes(call, tensor_elements(local), dtype_size(local->dtype)));
     struct tensor *to = present ? present : local;
@@ -233,9 +239,9 @@ static int64_t gqa_head_size(const struct kcall *call, int64_t width, int64_t he
     if (attr_int(call->node, "head_size") > 0)
         return attr_int(call->node, "head_size");
     if (past && past->rank == 4)
-        return past->dim[3];
+        return head_numbers(past);
     if (present && present->data && present->rank == 4)
-        return present->dim[3];
+        return head_numbers(present);
     if (heads > 0 && width % heads == 0)
         return width / heads;
     fail("%s: a width of %lld does not hold %lld heads", kcall_where(call), (long long)width, (long long)heads);
@@ -370,8 +376,9 @@ static struct tensor gqa_present(struct kcall *call, const struct gqa *g, const 
     const struct tensor *past = kcall_in(call, past_index);
     struct tensor *out = kcall_out(call, present_index);
     int64_t room_rows = past ? past->dim[2] : 0;
-    struct tensor local = {
-        .dtype = past ? past->dtype : s->t->dtype, .rank = 4, .dim = {g->batch, g->kv_heads, room_rows + g->rows, g->size}};
+    struct tensor local = {.dtype = past ? past->dtype : s->t->dtype,
+                           .rank = 4,
+                           .dim = {g->batch, g->kv_heads, room_rows + g->rows, past && past->rank == 4 ? past->dim[3] : g->size}};
     if (past && (past->rank != 4 || past->dim[0] != g->batch))
         fail("%s: a past tensor does not fit its operand", kcall_where(call));
     if (out)

@@ -7,12 +7,17 @@
 /* ---- attention_core.c: softmax(scale q k^T + bias) v for heads anywhere in memory ------------------------------------------------ */
 struct head_rows {
     const void *at;
-    enum dtype dtype; /* f32, f16 or bf16 */
+    enum dtype dtype; /* f32, f16, bf16, or i8: rows of codes and scales, of coded_rows.c */
     int64_t batch, head, row;
-}; /* steps in elements; columns are contiguous */
+}; /* steps in elements, of i8 in bytes; columns are contiguous */
 static inline const void *head_rows_at(const struct head_rows *h, int64_t batch, int64_t head, int64_t row)
 {
     return element_at_const(h->at, dtype_size(h->dtype), batch * h->batch + head * h->head + row * h->row);
+}
+/* Of a row of a tensor with 4 dimensions. */
+static inline int64_t head_numbers(const struct tensor *t)
+{
+    return t->dtype == DT_I8 ? coded_rows_numbers(t->dim[3]) : t->dim[3];
 }
 struct attention_core {
     int64_t batch, q_heads, kv_heads, rows, keys, size, value_size;

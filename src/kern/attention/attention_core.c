@@ -319,10 +319,14 @@ static const float *widened_rows(const struct head_rows *h, int64_t b, int64_t h
     *step = h->dtype == DT_F32 ? h->row : size;
     if (h->dtype == DT_F32)
         return head_rows_at(h, b, head, first);
-    if (h->row == size)
-        convert_to_f32(h->dtype, head_rows_at(h, b, head, first), n * size, room);
-    for (int64_t i = 0; h->row != size && i < n; i++)
-        convert_to_f32(h->dtype, head_rows_at(h, b, head, first + i), size, room + i * size);
+    const void *rows = head_rows_at(h, b, head, first);
+    if (h->dtype == DT_I8)
+        coded_rows_read(rows, h->row, n, size, room);
+    else if (h->row == size)
+        convert_to_f32(h->dtype, rows, n * size, room);
+    else
+        for (int64_t i = 0; i < n; i++)
+            convert_to_f32(h->dtype, head_rows_at(h, b, head, first + i), size, room + i * size);
     return room;
 }
 

@@ -41,12 +41,12 @@ struct attention_core fused_core(struct kcall *call, const int64_t *first)
                                .rows = q->dim[first[0] ? 1 : 2],
                                .keys = k->dim[first[1] ? 1 : 2],
                                .size = q->dim[3],
-                               .value_size = v->dim[3],
+                               .value_size = head_numbers(v),
                                .scale = (float)attr_float(call->node, "scale"),
                                .window = -1,
                                .nan_rows = true,
                                .nan_to_zero = attr_int(call->node, "guarded") != 0};
-    if (v->dim[first[2] ? 2 : 1] != a.kv_heads || v->dim[first[2] ? 1 : 2] != a.keys || k->dim[3] != a.size)
+    if (v->dim[first[2] ? 2 : 1] != a.kv_heads || v->dim[first[2] ? 1 : 2] != a.keys || head_numbers(k) != a.size)
         fail("%s: keys and values do not agree", kcall_where(call));
     a.q = fused_heads_f32(call->env, q, first[0], ROOM_A);
     a.k = fused_heads(k, first[1]);

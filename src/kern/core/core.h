@@ -119,6 +119,15 @@ static inline void *element_at(void *p, size_t size, int64_t i)
     return (char *)p + size * (size_t)i;
 }
 
+/* ---- coded_rows.c: rows of n numbers as codes of 8 bits with scales: bytes, elements of an i8 tensor ------------------------------- */
+#define CODED_BLOCK 32
+#define CODED_SCALE 2
+int64_t coded_rows_bytes(int64_t n);
+int64_t coded_rows_numbers(int64_t bytes);
+void coded_rows_write(const float *, int64_t n, void *row);
+/* Rows that are step bytes apart. */
+void coded_rows_read(const void *rows, int64_t step, int64_t count, int64_t n, float *);
+
 /* ---- axis_line.c: lines along one axis, each converted to float32 (f64: float64) in scratch ------------------------------------- */
 /* Work on line number `line` of n elements, in place, with room for n more behind them; lines are counted in the order of the other
  * dimensions. */

@@ -1,4 +1,5 @@
 /* Ops that tpc-run makes for speed: result types. */
+#include "kern/core/core.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
 
@@ -12,6 +13,27 @@ void infer_fusedattention(struct graph *g, struct node *node)
     const struct dim *heads = q->dim[first[0] ? 2 : 1], *rows = q->dim[first[0] ? 1 : 2];
     const struct dim *dim[4] = {q->dim[0], first[3] ? rows : heads, first[3] ? heads : rows, v->dim[3]};
     op_result(g, node, 0, q->dtype, 4, dim);
+}
+
+static void convert_rows(struct graph *g, struct node *node, enum dtype to, int64_t (*last)(int64_t))
+{
+    struct type y = node->in[0]->type;
+    int64_t n = 0;
+    if (y.rank < 1 || !dim_is_int(y.dim[y.rank - 1], &n))
+        bug("%s is not well formed", node_where(g, node));
+    y.dim[y.rank - 1] = dim_int(g->alg, last(n));
+    op_result(g, node, 0, to, y.rank, y.dim);
+}
+
+/* f32 to and from codes with scales (kern/core/coded_rows.c). */
+void infer_quantizerows(struct graph *g, struct node *node)
+{
+    convert_rows(g, node, DT_I8, coded_rows_bytes);
+}
+
+void infer_dequantizerows(struct graph *g, struct node *node)
+{
+    convert_rows(g, node, DT_F32, coded_rows_numbers);
 }
 
 /* Q and dY [batch, heads, rows, size], K and V [batch, key heads, keys, size], each with rows before heads where rows_first says so. Of

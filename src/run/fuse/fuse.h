@@ -15,9 +15,9 @@ void fuse_convs(struct graph *);      /* behind channels_last */
 int fuse_transposed(struct graph *);  /* before fuse_weights */
 void fuse_weights(struct graph *);
 void fuse_quantized(struct graph *);
-void fuse_integers(struct graph *); /* behind fuse_quantized */
-int narrow_caches(struct graph *);  /* behind fuse_attention; the number of states */
-void fast_products(struct graph *); /* behind fuse_quantized */
+void fuse_integers(struct graph *);            /* behind fuse_quantized */
+int narrow_caches(struct graph *, enum dtype); /* behind fuse_attention; the number of states */
+void fast_products(struct graph *);            /* behind fuse_quantized */
 
 /* channels_last.c. collectives: they move channels last, too. Then all ranks must have the same digest of the result. */
 void channels_last(struct graph *, bool collectives);

@@ -1,8 +1,10 @@
-/* For --cache f16: states that grow, a KV cache's keys and values, are kept as f16, and rounded when they are appended.
+/* For --cache: states of f32 that grow, a KV cache's keys and values, are kept in fewer bytes, and rounded when they are appended: as f16,
+ * or as i8, where the last dimension is a row of codes and scales (src/kern/core/coded_rows.c).
  *
- * Both ends of the state become f16. An op that appends in place takes what it appends as f16, or narrows it itself; attention reads f16
- * where it lies. Every other reader gets a Cast to f32, and an end that no op appends to gets one to f16. */
+ * Both ends of the state become narrow. An op that appends in place takes what it appends narrow, or narrows it itself; attention reads
+ * it where it lies. Every other reader gets a node that widens it, and an end that no op appends to gets one that narrows it. */
 #include "ir/rank_meta.h"
+#include "kern/core/core.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
@@ -16,49 +18,63 @@ static bool is_f32(const struct value *v)
     return v->type.dtype == DT_F32;
 }
 
-static struct node *cast_node(struct graph *g, struct value *v, enum dtype to)
+static struct type narrow_type(struct graph *g, struct type t, enum dtype to)
 {
-    struct type type = v->type;
-    type.dtype = to;
-    struct node *n = graph_node(g, op_find("", "Cast"), arena_printf(g->arena, "%s/%s", v->name, dtype_name(to)), 1, &v, 1);
-    attr_set_int(n, "to", to);
-    node_output(g, n, 0, graph_value(g, n->name, &type));
+    int64_t n = 0;
+    t.dtype = to;
+    if (to != DT_I8)
+        return t;
+    require(dim_is_int(t.dim[t.rank - 1], &n));
+    t.dim[t.rank - 1] = dim_int(g->alg, coded_rows_bytes(n));
+    return t;
+}
+
+static struct node *cast_node(struct graph *g, struct value *v, const struct type *to)
+{
+    bool codes = v->type.dtype == DT_I8 || to->dtype == DT_I8;
+    const struct op *op = !codes ? op_find("", "Cast") : op_find("tpc", to->dtype == DT_I8 ? "QuantizeRows" : "DequantizeRows");
+    struct node *n = graph_node(g, op, arena_printf(g->arena, "%s/%s", v->name, dtype_name(to->dtype)), 1, &v, 1);
+    if (!codes)
+        attr_set_int(n, "to", to->dtype);
+    node_output(g, n, 0, graph_value(g, n->name, to));
     return n;
 }
 
+/* ---- the ends of a state ----------------------------------------------------------------------------------------------------------- */
+
 /* What the metadata says of an end, too. */
-static void become_f16(struct graph *g, struct value *v, enum rank_end end)
+static void become_narrow(struct graph *g, struct value *v, enum rank_end end, enum dtype to)
 {
     struct type type;
     struct placement place;
-    v->type.dtype = DT_F16;
+    v->type = narrow_type(g, v->type, to);
     if (g->rank_meta && rank_meta_value(g, end, v->name, &type, &place)) {
-        type.dtype = DT_F16;
+        type = narrow_type(g, type, to);
         rank_meta_set_value(g, end, v->name, &type, place);
     }
 }
 
-static bool reads_f16(const struct node *n, int operand)
+static bool reads_narrow(const struct node *n, int operand)
 {
-    return op_is_tpc(n, "FusedAttention") && (operand == KEYS || operand == VALUES);
+    return op_is_tpc(n, "FusedAttention") && (operand == KEYS || operand == VALUES) && op_resolved(n);
 }
 
-/* v is f16 from now on; keeps: a node that takes it as it is. */
-static void widen_readers(struct graph *g, struct value *v, const struct node *keeps)
+/* v is narrow from now on, and was of the type wide; keeps: a node that takes it as it is. */
+static void widen_readers(struct graph *g, struct value *v, const struct type *wide, const struct node *keeps)
 {
     struct node *cast = NULL;
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];
         for (int k = 0; k < n->nin && n != keeps; k++) {
-            if (n->in[k] != v || reads_f16(n, k))
+            if (n->in[k] != v || reads_narrow(n, k))
                 continue;
-            cast = cast ? cast : cast_node(g, v, DT_F32);
+            cast = cast ? cast : cast_node(g, v, wide);
             n->in[k] = cast->out[0];
         }
     }
     if (!cast)
         return;
-    explain("%s: cache '%s' is widened for an op that can't read f16", graph_file(g), v->name);
+    explain("%s: cache '%s' is widened for an op that can't read %s", graph_file(g), v->name, dtype_name(v->type.dtype));
     graph_insert_before_use(g, 1, &cast);
 }
 
@@ -67,37 +83,43 @@ static struct node *appending(const struct value *past, const struct value *pres
 {
     struct node *n = past && present ? present->producer : NULL;
     int axis, operand = n ? op_appends_to(n, present->index, &axis) : -1;
-    return operand >= 0 && n->in[operand] == past ? n : NULL;
+    return operand >= 0 && n->in[operand] == past && op_resolved(n) ? n : NULL;
 }
 
-static void append_f16(struct graph *g, struct node *n, const struct value *past)
+static void append_narrow(struct graph *g, struct node *n, const struct value *past, enum dtype to)
 {
     for (int k = 0; k < n->nin && op_is_onnx(n, "Concat"); k++)
         if (n->in[k] != past) {
-            struct node *cast = cast_node(g, n->in[k], DT_F16);
+            struct type type = narrow_type(g, n->in[k]->type, to);
+            struct node *cast = cast_node(g, n->in[k], &type);
             n->in[k] = cast->out[0];
             graph_insert_before_use(g, 1, &cast);
         }
 }
 
-static void narrow(struct graph *g, struct value *past, struct value *present)
+static void narrow(struct graph *g, struct value *past, struct value *present, enum dtype to)
 {
     struct node *n = appending(past, present);
+    struct type wide = past ? past->type : present->type, made = present ? present->type : wide;
     if (past)
-        become_f16(g, past, RANK_INPUT);
+        become_narrow(g, past, RANK_INPUT, to);
     if (n) {
-        append_f16(g, n, past);
-        become_f16(g, present, RANK_OUTPUT);
-        widen_readers(g, present, NULL);
+        append_narrow(g, n, past, to);
+        become_narrow(g, present, RANK_OUTPUT, to);
+        widen_readers(g, present, &made, NULL);
     } else if (present) {
-        struct node *cast = cast_node(g, present, DT_F16);
+        struct type type = narrow_type(g, made, to);
+        struct node *cast = cast_node(g, present, &type);
         graph_move_output(g, graph_output_number(g, present), cast->out[0], "/f32");
+        cast->out[0]->type = made;
         graph_append(g, cast);
-        become_f16(g, cast->out[0], RANK_OUTPUT);
+        become_narrow(g, cast->out[0], RANK_OUTPUT, to);
     }
     if (past)
-        widen_readers(g, past, n);
+        widen_readers(g, past, &wide, n);
 }
+
+/* ---- which states ------------------------------------------------------------------------------------------------------------------ */
 
 static struct value *end_called(struct value *const *at, int n, const char *name)
 {
@@ -115,16 +137,40 @@ static bool narrows(const struct value *past, const struct value *present, int a
     return past && present ? axis >= 0 : past || present;
 }
 
-int narrow_caches(struct graph *g)
+/* Numbers of a row share scales, so a row is whole on a rank. */
+static void check_rows(struct graph *g, const struct value *v, enum rank_end end, int axis)
+{
+    struct placement place = {.kind = PLACE_R};
+    struct type whole;
+    if (!v)
+        return;
+    if (!g->rank_meta || !rank_meta_value(g, end, v->name, &whole, &place))
+        whole = v->type;
+    int last = v->type.rank - 1;
+    if (last < 0 || axis == last || whole.rank != v->type.rank || !dim_is_int(v->type.dim[last], NULL) ||
+        !dim_is_int(whole.dim[last], NULL))
+        fail("%s: cache '%s' has no last dimension of a known size beside the one that grows, so it can't be kept as int8: --cache f16 can",
+             graph_file(g), v->name);
+    if (place.kind == PLACE_S && place.dim == last)
+        fail("%s: cache '%s' is split along its last dimension, whose numbers share scales, so it can't be kept as int8: --cache f16 can",
+             graph_file(g), v->name);
+}
+
+int narrow_caches(struct graph *g, enum dtype to)
 {
     const struct rank_meta *m = g->rank_meta;
     int n = 0;
     for (int i = 0; i < (m ? m->nstate : g->states.n); i++) {
         struct value *past = m ? end_called(g->inputs.at, g->inputs.n, m->state[i].past) : g->states.at[i].past,
                      *present = m ? end_called(g->outputs.at, g->outputs.n, m->state[i].present) : g->states.at[i].present;
-        if (!narrows(past, present, m ? m->state[i].dim : g->states.at[i].dim))
+        int axis = m ? m->state[i].dim : g->states.at[i].dim;
+        if (!narrows(past, present, axis))
             continue;
-        narrow(g, past, present);
+        if (to == DT_I8) {
+            check_rows(g, past, RANK_INPUT, axis);
+            check_rows(g, present, RANK_OUTPUT, axis);
+        }
+        narrow(g, past, present, to);
         n++;
     }
     return n;
