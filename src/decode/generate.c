@@ -540,7 +540,7 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
     if (o->output)
         write_outputs(&d, a, last);
     if (o->stats)
-        stats_report(a, replicas, &d.shard, last->session, &d.chosen, o->stats_path);
+        stats_report(a, replicas, &d.shard, last->session, 1, &d.chosen, o->stats_path);
     job_tell_times(a, replicas->all, last->session, last->path, o);
     if (d.unsharded)
         failed = unsharded_end(d.unsharded, &d.history, d.text);

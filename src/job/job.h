@@ -241,9 +241,8 @@ double trace_predicted(const json_t *plan, const struct bindings *sizes);
  * This and profile_print need a session that times its steps. */
 void trace_write(struct arena *, struct comm *all, const struct session *, const json_t *plan, const char *path);
 
-/* stats.c: prints times and bytes, or writes them as JSON to path. Every rank calls it. more: a collective outside the graph; NULL:
- * none. */
-void stats_report(struct arena *, const struct replicas *, const struct batch_shard *, struct session *,
+/* stats.c: prints times and bytes, or writes them as JSON to path. Every rank calls it. more: collectives outside the graph. */
+void stats_report(struct arena *, const struct replicas *, const struct batch_shard *, struct session *, int nmore,
                   const struct session_collective *more, const char *path);
 
 #endif

@@ -249,7 +249,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
     replica_take_rows(a, &d, g, s, own);
     double *seconds = run_repeated(a, t->all, s, o, runs, own, shards);
     if (o->stats)
-        stats_report(a, t, &d, s, NULL, o->stats_path);
+        stats_report(a, t, &d, s, 0, NULL, o->stats_path);
     job_tell_times(a, t->all, s, o->paths.text.at[0], o);
     if (o->write_shards)
         outputs_write_shards(a, t->process_group, g, s, shards, o->output);

@@ -134,8 +134,11 @@ static void print_text(const struct statistics *s)
         print_replica(s->replicas, s->shard, i, s->rank);
     for (int i = 0; i < s->ncollective; i++) {
         const struct session_collective *c = &s->collective[i];
-        printf("collective %d %s '%s': %lld bytes, %.3f ms\n", i + 1, c->op, c->name, (long long)(c->bytes / calls_of(c)),
+        printf("collective %d %s '%s': %lld bytes, %.3f ms", i + 1, c->op, c->name, (long long)(c->bytes / calls_of(c)),
                1e3 * c->seconds / (double)calls_of(c));
+        if (c->behind > 0)
+            printf(", and %.3f ms behind what the rank computed", 1e3 * c->behind / (double)calls_of(c));
+        printf("\n");
     }
 }
 
@@ -166,6 +169,8 @@ static json_t *collective_object(const struct session_collective *c, int64_t pay
     json_object_set_new(o, "bytes", json_integer((json_int_t)payload));
     json_object_set_new(o, "sent_bytes", json_integer((json_int_t)(c->bytes / calls_of(c))));
     json_object_set_new(o, "seconds", json_real(c->seconds / (double)calls_of(c)));
+    if (c->behind > 0)
+        json_object_set_new(o, "behind_seconds", json_real(c->behind / (double)calls_of(c)));
     return o;
 }
 
@@ -189,16 +194,16 @@ static void write_json(struct arena *a, const struct statistics *s, const char *
     json_decref(root);
 }
 
-void stats_report(struct arena *a, const struct replicas *replicas, const struct batch_shard *shard, struct session *session,
+void stats_report(struct arena *a, const struct replicas *replicas, const struct batch_shard *shard, struct session *session, int nmore,
                   const struct session_collective *more, const char *path)
 {
     const struct session_stats *s = session_stats(session);
-    int n = s->ncollective + (more != NULL);
+    int n = s->ncollective + nmore;
     struct session_collective *all = NEWN(a, struct session_collective, n + 1);
     for (int i = 0; i < s->ncollective; i++)
         all[i] = s->collective[i];
-    if (more)
-        all[n - 1] = *more;
+    for (int i = 0; i < nmore; i++)
+        all[s->ncollective + i] = more[i];
     struct statistics out = {
         session_bindings(session), replicas, shard, gather_figures(a, replicas->all, s), n, all, gather_payloads(a, replicas->all, n, all)};
     if (replicas->all->rank)

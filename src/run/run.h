@@ -32,6 +32,8 @@ void session_gradients_to(struct session *, float *const *to, bool first);
 /* In the runs that follow, made(data, i) is called as soon as gradient i is where it goes and nothing reads it any more: in the same order
  * on all ranks. NULL: nothing is. */
 void session_gradients_made(struct session *, void (*made)(void *data, int number), void *data);
+/* In the runs that follow, needed(data, i) is called before the first step that reads the weight of graph->trained number i. */
+void session_weights_needed(struct session *, void (*needed)(void *data, int number), void *data);
 /* Only these failures: it changes nothing. */
 void session_check(struct session *, const struct tensor *inputs);
 
@@ -97,6 +99,7 @@ struct session_collective {
     const char *name, *op;
     int64_t calls, bytes, payload; /* bytes: sent; payload: bytes of the operand */
     double seconds;
+    double behind; /* seconds that it went on while this rank computed */
 };
 struct session_stats {
     int64_t runs, slab_bytes, weight_bytes, state_bytes;

@@ -1,12 +1,19 @@
 /* join: replicas exchange gradients and weights bucket by bucket. The gradients of a bucket are summed as soon as the backward half has
- * made all of them: between machines while it makes the others (run/comm/behind.c). */
+ * made all of them, and weights are gathered until the next forward half reads them: between machines while it computes
+ * (run/comm/behind.c). */
 #include "train/train.h"
 
 struct join_task {
     struct joining *join;
-    int number; /* of the bucket */
-    float *all; /* the flat array */
-    int lacks;  /* gradients of the bucket that are not made yet */
+    int number;   /* of the bucket */
+    float *all;   /* the flat array */
+    int lacks;    /* gradients of the bucket that are not made yet */
+    int64_t turn; /* its number behind */
+};
+/* What one of the two takes. */
+struct join_times {
+    int64_t bytes;       /* sent, */
+    double took, waited; /* seconds */
 };
 struct joining {
     const struct parameters *parameters;
@@ -14,7 +21,11 @@ struct joining {
     struct behind *behind;
     struct join_task *sum, *gather; /* by bucket */
     int64_t last;                   /* the number of what was added last */
+    int64_t steps;
+    struct join_times sums, gathers;
 };
+
+static const char sum_name[] = "gradients of replicas", gather_name[] = "weights of replicas";
 
 /* Elements of a bucket. */
 static int64_t length_of(const struct range *all)
@@ -22,40 +33,49 @@ static int64_t length_of(const struct range *all)
     return all->to - all->from;
 }
 
-static const struct bucket *begin(struct comm *c, const char *name, const struct join_task *t)
+struct join_begun {
+    double seconds;
+    int64_t sent;
+};
+
+static struct join_begun begin(struct comm *c, const char *name, const struct join_task *t)
 {
     c->id = t->number + 1;
     c->name = name;
-    return &t->join->parameters->bucket[t->number];
+    return (struct join_begun){clock_seconds(), c->bytes_sent};
+}
+
+static void end(const struct comm *c, struct join_times *times, struct join_begun from)
+{
+    times->bytes += c->bytes_sent - from.sent;
+    times->took += clock_seconds() - from.seconds;
 }
 
 static void sum_bucket(struct comm *c, void *task)
 {
     const struct join_task *t = task;
-    const struct bucket *b = begin(c, "gradients of replicas", t);
+    const struct bucket *b = &t->join->parameters->bucket[t->number];
+    struct join_begun from = begin(c, sum_name, t);
     for (int r = 0; r < c->size; r++)
         c->send[r] = comm_share(c, t->all + b->all.from, length_of(&b->all), sizeof(float), r);
     c->reduce_scatter(c, t->all + b->own.from, length_of(&b->own), DT_F32, RED_SUM);
+    end(c, &t->join->sums, from);
 }
 
 static void gather_bucket(struct comm *c, void *task)
 {
     const struct join_task *t = task;
-    const struct bucket *b = begin(c, "weights of replicas", t);
+    const struct bucket *b = &t->join->parameters->bucket[t->number];
+    struct join_begun from = begin(c, gather_name, t);
     comm_gather_shares(c, t->all + b->all.from, length_of(&b->all), sizeof(float));
+    end(c, &t->join->gathers, from);
 }
 
-struct joining *join_start(struct arena *a, const struct replicas *r, const struct parameters *p, struct session *s)
+static void wait_until(struct joining *j, int64_t turn, const char *in, struct join_times *times)
 {
-    if (!r->across)
-        return NULL;
-    struct joining *j = NEW(a, struct joining);
-    *j = (struct joining){.parameters = p, .session = s, .behind = behind_start(a, r->across)};
-    j->sum = NEWN(a, struct join_task, p->buckets);
-    j->gather = NEWN(a, struct join_task, p->buckets);
-    for (int k = 0; k < p->buckets; k++)
-        j->sum[k] = j->gather[k] = (struct join_task){.join = j, .number = k, .all = p->gradient};
-    return j;
+    double from = clock_seconds();
+    behind_wait(j->behind, turn, in);
+    times->waited += clock_seconds() - from;
 }
 
 /* ---- gradients ------------------------------------------------------------------------------------------------------------------------
@@ -91,24 +111,76 @@ void join_gradients_end(struct joining *j)
     if (!j)
         return;
     session_gradients_made(j->session, NULL, NULL);
-    behind_wait(j->behind, j->last, "gradients of replicas");
+    wait_until(j, j->last, sum_name, &j->sums);
+    j->steps++;
 }
 
 /* ---- weights and what else replicas hold a part of
  * --------------------------------------------------------------------------------------- */
+
+static void wait_for_weight(void *joining, int number)
+{
+    struct joining *j = joining;
+    for (int k = j->parameters->buckets - 1; k >= 0; k--)
+        if (reaches(&j->parameters->bucket[k], &j->parameters->at[number])) {
+            wait_until(j, j->gather[k].turn, gather_name, &j->gathers);
+            return;
+        }
+}
 
 void join_parts(struct joining *j, int bucket, float *all)
 {
     if (!j)
         return;
     j->gather[bucket].all = all;
-    j->last = behind_add(j->behind, gather_bucket, &j->gather[bucket]);
+    j->gather[bucket].turn = j->last = behind_add(j->behind, gather_bucket, &j->gather[bucket]);
 }
 
 void join_parts_end(struct joining *j)
 {
     if (j)
-        behind_wait(j->behind, j->last, "weights of replicas");
+        wait_until(j, j->last, gather_name, &j->gathers);
+}
+
+void join_parts_later(struct joining *j)
+{
+    if (j && !behind_goes_on(j->behind))
+        join_parts_end(j);
+}
+
+/* ---- times
+ * ------------------------------------------------------------------------------------------------------------------------------- */
+
+static struct session_collective count_of(const struct joining *j, const char *op, const char *name, const struct join_times *t)
+{
+    double behind = t->took > t->waited ? t->took - t->waited : 0;
+    int64_t payload = j->steps * j->parameters->total * (int64_t)sizeof(float);
+    return (struct session_collective){name, op, j->steps, t->bytes, payload, t->waited, behind};
+}
+
+int join_counts(const struct joining *j, struct session_collective to[JOIN_COUNTS])
+{
+    if (!j)
+        return 0;
+    to[0] = count_of(j, collective_name(COLL_REDUCESCATTER), sum_name, &j->sums);
+    to[1] = count_of(j, collective_name(COLL_ALLGATHER), gather_name, &j->gathers);
+    return JOIN_COUNTS;
+}
+
+/* ---- both ---- */
+
+struct joining *join_start(struct arena *a, const struct replicas *r, const struct parameters *p, struct session *s)
+{
+    if (!r->across)
+        return NULL;
+    struct joining *j = NEW(a, struct joining);
+    *j = (struct joining){.parameters = p, .session = s, .behind = behind_start(a, r->across)};
+    j->sum = NEWN(a, struct join_task, p->buckets);
+    j->gather = NEWN(a, struct join_task, p->buckets);
+    for (int k = 0; k < p->buckets; k++)
+        j->sum[k] = j->gather[k] = (struct join_task){.join = j, .number = k, .all = p->gradient};
+    session_weights_needed(s, wait_for_weight, j);
+    return j;
 }
 
 void join_end(struct joining *j)

@@ -79,7 +79,7 @@ static void update(struct training *t, int64_t step, const struct step_sums *sum
         optimizer_step(&t->parameters, &t->parameters.bucket[k], s, report->rate, scale, step, t->env);
         join_parts(t->joining, k, t->parameters.weight);
     }
-    join_parts_end(t->joining);
+    join_parts_later(t->joining);
 }
 
 /* A sum over replicas and microbatches is that of one batch if no row depends on others. */
@@ -106,8 +106,10 @@ static bool train_step(struct training *t, int64_t step)
     r.loss = sums.count > 0 ? sums.loss / sums.count : 0;
     update(t, step, &sums, &r);
     r.seconds = clock_seconds() - start;
-    if (t->validation && (r.step % t->settings.validate_every == 0 || r.step == r.steps || sums.ends > 0))
+    if (t->validation && (r.step % t->settings.validate_every == 0 || r.step == r.steps || sums.ends > 0)) {
+        join_parts_end(t->joining);
         r.validation = validate_loss(t->validation, &t->parameters);
+    }
     if (t->replicas->all->rank == 0)
         log_step(t->log, &r);
     return sums.ends > 0;
@@ -159,6 +161,8 @@ static void train_steps(struct training *t, int64_t step)
         ends = train_step(t, step++);
         bool saves = saves_after(t, step, ends);
         if (saves)
+            join_parts_end(t->joining);
+        if (saves)
             checkpoint_save(t->save, r, t->session, &t->settings, step, &t->parameters, t->joining);
         if (saves && r->all->rank == 0)
             diag_tell("wrote %s, after step %lld", t->save, (long long)step);
@@ -166,6 +170,14 @@ static void train_steps(struct training *t, int64_t step)
             diag_tell("ended after step %lld of %lld%s%s", (long long)step, (long long)t->settings.steps,
                       t->save ? ": --resume goes on from " : ", and without --save nothing is kept", t->save ? t->save : "");
     }
+}
+
+static void tell_statistics(const struct training *t, const char *path)
+{
+    const struct replicas *r = t->replicas;
+    struct batch_shard rows = {.rows = batch_range_of(t->settings.batch, r->count, r->index)};
+    struct session_collective count[JOIN_COUNTS];
+    stats_report(t->arena, r, &rows, t->session, join_counts(t->joining, count), count, path);
 }
 
 void train_run(struct arena *a, const struct replicas *r, const struct job_options *given, const struct train_options *o, int threads)
@@ -207,9 +219,9 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     train_steps(&t, done);
     if (r->all->rank == 0)
         log_close(t.log);
+    join_parts_end(t.joining);
     if (job->stats)
-        stats_report(a, r, &(struct batch_shard){.rows = batch_range_of(t.settings.batch, r->count, r->index)}, t.session, NULL,
-                     job->stats_path);
+        tell_statistics(&t, job->stats_path);
     join_end(t.joining);
     job_tell_times(a, r->all, t.session, job->paths.text.at[0], &(struct job_options){.profile = job->profile});
     r->all->barrier(r->all);

@@ -82,6 +82,11 @@ void join_gradients_end(struct joining *);
 /* Each replica has the own part of a bucket of a flat array. Behind the end all have all. */
 void join_parts(struct joining *, int bucket, float *all);
 void join_parts_end(struct joining *);
+/* As the end, but where they go on meanwhile a step waits when it first reads a weight. */
+void join_parts_later(struct joining *);
+/* What both were and took, for statistics. Behind an end. Returns their number. */
+enum { JOIN_COUNTS = 2 };
+int join_counts(const struct joining *, struct session_collective[JOIN_COUNTS]);
 void join_end(struct joining *);
 
 /* clip.c: this rank's addend of the square of the norm of the whole gradient. Each element counts once. */

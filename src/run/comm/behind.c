@@ -115,6 +115,11 @@ void behind_wait(struct behind *b, int64_t number, const char *in)
     pthread_mutex_unlock(&b->lock);
 }
 
+bool behind_goes_on(const struct behind *b)
+{
+    return b->threaded;
+}
+
 void behind_end(struct behind *b)
 {
     pthread_mutex_lock(&b->lock);

@@ -106,6 +106,8 @@ struct behind *behind_start(struct arena *, struct comm *);
 int64_t behind_add(struct behind *, void (*work)(struct comm *, void *), void *data);
 /* Until this one and those before it are done. in: for messages. */
 void behind_wait(struct behind *, int64_t number, const char *in);
+/* Whether it goes on before it is waited for. */
+bool behind_goes_on(const struct behind *);
 void behind_end(struct behind *);
 
 /* ---- shared.c: exchanges of processes that share memory ------------------------------------------------------------------ */

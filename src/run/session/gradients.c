@@ -16,52 +16,94 @@ static const struct value *made_as(const struct session *s, int number)
     return v;
 }
 
-/* By value id: the last step that touches its bytes; -1: none. */
-static int *last_touches(struct session *s)
+/* ---- who is told of what, and when ---- */
+
+/* By value id: the first and the last step that touch its bytes; -1: none. */
+struct touches {
+    int *first, *last;
+};
+
+static void touch(const struct session *s, const struct touches *t, const struct value *v, int step)
 {
-    int *last = NEWN(s->arena, int, s->graph->values.n);
+    int root = v ? s->slab.life.root[v->id] : 0;
+    if (!v)
+        return;
+    t->last[root] = step;
+    if (t->first[root] < 0)
+        t->first[root] = step;
+}
+
+static struct touches find_touches(struct session *s)
+{
+    struct touches t = {NEWN(s->arena, int, s->graph->values.n), NEWN(s->arena, int, s->graph->values.n)};
     for (int i = 0; i < s->graph->values.n; i++)
-        last[i] = -1;
+        t.first[i] = t.last[i] = -1;
     for (int i = 0; i < s->nstep; i++) {
         const struct node *n = s->step[i].node;
         for (int k = 0; k < n->nin; k++)
-            if (n->in[k])
-                last[s->slab.life.root[n->in[k]->id]] = i;
+            touch(s, &t, n->in[k], i);
         for (int k = 0; k < n->nout; k++)
-            if (n->out[k])
-                last[s->slab.life.root[n->out[k]->id]] = i;
+            touch(s, &t, n->out[k], i);
     }
-    return last;
+    return t;
 }
 
-/* What gradients_finish copies, and what it copies from, is complete after it. */
-static void find_ready(struct session *s)
+static struct due due_new(struct session *s)
 {
-    const int *last = last_touches(s);
-    s->gradients.ready = NEWN(s->arena, int, s->nstep + 1);
-    s->gradients.later = NEWN(s->arena, int, s->graph->trained.n);
-    for (int i = 0; i <= s->nstep; i++)
-        s->gradients.ready[i] = -1;
+    struct due d = {.first = NEWN(s->arena, int, s->nstep + 2), .next = NEWN(s->arena, int, s->graph->trained.n)};
+    for (int i = 0; i < s->nstep + 2; i++)
+        d.first[i] = -1;
+    return d;
+}
+
+static void due_add(struct due *d, int steps, int number)
+{
+    d->next[number] = d->first[steps];
+    d->first[steps] = number;
+}
+
+static void due_tell(const struct due *d, int steps)
+{
+    for (int i = d->tell ? d->first[steps] : -1; i >= 0; i = d->next[i])
+        d->tell(d->data, i);
+}
+
+/* What gradients_finish copies, and what it copies from, is complete behind it. */
+static void find_due(struct session *s)
+{
+    const struct touches t = find_touches(s);
+    s->gradients.ready = due_new(s);
+    s->gradients.needed = due_new(s);
     for (int i = s->graph->trained.n - 1; i >= 0; i--) {
         const struct value *v = made_as(s, i);
         bool alone = s->gradients.owner[v->id] == i && s->gradients.next[i] < 0;
-        int *first = &s->gradients.ready[alone ? last[s->slab.life.root[v->id]] : s->nstep];
-        s->gradients.later[i] = *first;
-        *first = i;
+        int reader = t.first[s->graph->trained.at[i].weight->id];
+        due_add(&s->gradients.ready, alone ? t.last[s->slab.life.root[v->id]] + 1 : s->nstep + 1, i);
+        due_add(&s->gradients.needed, reader < 0 ? 0 : reader, i);
     }
-}
-
-static void tell_ready(struct session *s, int step)
-{
-    for (int i = s->gradients.made ? s->gradients.ready[step] : -1; i >= 0; i = s->gradients.later[i])
-        s->gradients.made(s->gradients.data, i);
 }
 
 void session_gradients_made(struct session *s, void (*made)(void *, int), void *data)
 {
-    s->gradients.made = made;
-    s->gradients.data = data;
+    s->gradients.ready.tell = made;
+    s->gradients.ready.data = data;
 }
+
+void session_weights_needed(struct session *s, void (*needed)(void *, int), void *data)
+{
+    s->gradients.needed.tell = needed;
+    s->gradients.needed.data = data;
+}
+
+void gradients_need(struct session *s, int step)
+{
+    double start = s->gradients.needed.tell && s->gradients.needed.first[step] >= 0 ? clock_seconds() : 0;
+    due_tell(&s->gradients.needed, step);
+    if (start > 0)
+        s->stats.comm_seconds += clock_seconds() - start;
+}
+
+/* ---- where they go ---- */
 
 void gradients_prepare(struct session *s)
 {
@@ -77,7 +119,7 @@ void gradients_prepare(struct session *s)
         if (v->producer)
             s->gradients.owner[v->id] = i;
     }
-    find_ready(s);
+    find_due(s);
 }
 
 void session_gradients_to(struct session *s, float *const *to, bool first)
@@ -124,7 +166,7 @@ void gradients_take(struct session *s, int step)
     for (int k = 0; k < n->nout && s->gradients.go == GRADIENTS_ADD; k++)
         for (int i = n->out[k] ? s->gradients.owner[n->out[k]->id] : -1; i >= 0; i = s->gradients.next[i])
             add_gradient(s, i, &s->tensor[n->out[k]->id]);
-    tell_ready(s, step);
+    due_tell(&s->gradients.ready, step + 1);
 }
 
 /* Two weights may have one gradient, which is made for the first, and a gradient may be an input. */
@@ -135,5 +177,5 @@ void gradients_finish(struct session *s)
         if (owner < 0 || (s->gradients.go == GRADIENTS_LEAVE && owner != i))
             add_gradient(s, i, &s->tensor[s->graph->outputs.at[s->graph->trained.at[i].output]->id]);
     }
-    tell_ready(s, s->nstep);
+    due_tell(&s->gradients.ready, s->nstep + 1);
 }

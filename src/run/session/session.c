@@ -429,6 +429,8 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     place_inputs(s, inputs);
     gradients_place(s);
     for (int i = 0; i < s->nstep; i++) {
+        if (s->gradients.go != GRADIENTS_STAY)
+            gradients_need(s, i);
         if (s->profile)
             profile_step(s, i, start, run_step);
         else

@@ -64,6 +64,12 @@ struct state_slot {
     struct tensor global; /* its global type and sizes; -1: not known */
     struct tensor local;  /* of this rank, where it lies in memory; if filled by a run or by another session */
 };
+/* gradients.c: numbers of graph->trained, by the steps behind which someone is told of them. */
+struct due {
+    int *first, *next; /* by steps that are done, by number; -1: none */
+    void (*tell)(void *, int number);
+    void *data;
+};
 struct session {
     struct arena *arena; /* freed with the session */
     struct arena *plan;  /* reset when sizes change */
@@ -102,11 +108,9 @@ struct session {
         enum gradients_go go;
         float *const *to;
         bool first;
-        int *owner;         /* by value id: the first gradient whose bytes it is; -1: none */
-        int *next;          /* by gradient: the next one with the same bytes; -1: none */
-        int *ready, *later; /* by step and behind the last: the first gradient that is complete after it; by gradient: the next one; -1 */
-        void (*made)(void *, int);
-        void *data;
+        int *owner;               /* by value id: the first gradient whose bytes it is; -1: none */
+        int *next;                /* by gradient: the next one with the same bytes; -1: none */
+        struct due ready, needed; /* gradients that are complete behind a step; weights that the next step is the first to read */
     } gradients;
     struct buffer scratch;
     struct {
@@ -153,7 +157,8 @@ void layout_update(struct session *);
 /* gradients.c: gradients where the caller wants them. */
 void gradients_prepare(struct session *);
 void gradients_place(struct session *); /* before a run */
-/* After a step; after all. */
+/* Before a step; after it; after all. */
+void gradients_need(struct session *, int step);
 void gradients_take(struct session *, int step);
 void gradients_finish(struct session *);
 
