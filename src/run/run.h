@@ -109,6 +109,8 @@ struct session_stats {
     const struct session_collective *collective;
 };
 const struct session_stats *session_stats(struct session *);
+/* Counts bytes that the caller holds for it: weights that are inputs, and state. */
+void session_stats_add(struct session *, int64_t weights, int64_t state);
 void session_reset_stats(struct session *);
 
 /* profile.c: the times of the nodes in the order in which they run; NULL: without the option `profile`. In seconds: of the last run, since

@@ -142,6 +142,7 @@ static void start(struct training *t, const struct job_options *job, const struc
     t->batches = batch_new(t->arena, g, t->session, job, &from, &t->settings);
     t->parameters = parameters_new(t->arena, t->replicas, g, t->session);
     t->joining = join_start(t->arena, t->replicas, &t->parameters, t->session);
+    session_stats_add(t->session, parameters_bytes(&t->parameters), parameters_state_bytes(&t->parameters));
     t->in = NEWN(t->arena, struct tensor, g->inputs.n);
     t->out = NEWN(t->arena, struct tensor, g->outputs.n);
     for (int i = 0; i < t->parameters.n; i++)

@@ -144,12 +144,12 @@ struct parameters parameters_new(struct arena *a, const struct replicas *t, cons
     }
     if (p.total / LARGE_BUCKET >= INT32_MAX)
         fail("%s: its weights are too large", graph_file(g));
-    int64_t own = cut_buckets(a, t, &p);
+    p.own = cut_buckets(a, t, &p);
     p.weight = NEWN(a, float, p.total);
     p.gradient = NEWN(a, float, p.total);
     p.into = NEWN(a, float *, p.n);
-    p.moment[0] = NEWN(a, float, own);
-    p.moment[1] = NEWN(a, float, own);
+    p.moment[0] = NEWN(a, float, p.own);
+    p.moment[1] = NEWN(a, float, p.own);
     for (int i = 0; i < p.n; i++) {
         struct constant *initial = g->trained.at[i].initial;
         p.at[i].local.data = p.weight + p.at[i].from;
@@ -161,6 +161,16 @@ struct parameters parameters_new(struct arena *a, const struct replicas *t, cons
     }
     find_pieces(a, t, s, &p);
     return p;
+}
+
+int64_t parameters_bytes(const struct parameters *p)
+{
+    return p->total * (int64_t)sizeof(float);
+}
+
+int64_t parameters_state_bytes(const struct parameters *p)
+{
+    return (p->total + 2 * p->own) * (int64_t)sizeof(float);
 }
 
 void parameters_take_shard(struct arena *a, const struct replicas *t, struct session *s, const struct parameter *p, const void *whole,

@@ -62,6 +62,7 @@ struct parameters {
     float **into;             /* by number: where its gradient goes */
     int buckets;              /* the flat arrays are cut into */
     struct bucket *bucket;
+    int64_t own;      /* elements of the own parts of all buckets */
     float *moment[2]; /* of the own parts of all buckets, first and second */
     int pieces;
     struct range *piece; /* of those, each element of the whole model on one rank of all alone */
@@ -69,6 +70,9 @@ struct parameters {
 };
 struct range parameters_meet(struct range, struct range); /* what is in both; of negative length: nothing */
 struct parameters parameters_new(struct arena *, const struct replicas *, const struct graph *, struct session *);
+/* Of the weights; of their gradients and moments. */
+int64_t parameters_bytes(const struct parameters *);
+int64_t parameters_state_bytes(const struct parameters *);
 /* This rank's shard of a whole weight. */
 void parameters_take_shard(struct arena *, const struct replicas *, struct session *, const struct parameter *, const void *whole,
                            float *shard);

@@ -461,6 +461,12 @@ const struct session_stats *session_stats(struct session *s)
     return &s->stats;
 }
 
+void session_stats_add(struct session *s, int64_t weights, int64_t state)
+{
+    s->stats.weight_bytes += weights;
+    s->stats.state_bytes += state;
+}
+
 const struct bindings *session_bindings(const struct session *s)
 {
     return &s->bind;
