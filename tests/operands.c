@@ -1,5 +1,6 @@
-/* operands: every sample of the self-check with each of its operands, and then all operands of one type, in every other type. A type that
- * an op does not take is refused by a sentence, when types are inferred or by the kernel: nothing ends in a bug or a signal. */
+/* operands: every sample of the self-check with each of its operands, and then all operands of one type, in every other type, and with each
+ * input in other shapes. What an op does not take is refused by a sentence, when types are inferred or by the kernel: nothing ends in a bug
+ * or a signal. */
 #include "ir/text/text.h"
 #include "kern/core/core.h"
 #include "op/infer/infer.h"
@@ -53,6 +54,17 @@ static const char *retyped(struct arena *a, const char *text, const char *first,
     return arena_printf(a, "%s%s", out, at);
 }
 
+/* The text with another shape for the operand at `first`; NULL: it is a constant, whose numbers would not fit. */
+static const char *reshaped(struct arena *a, const char *text, const char *first, const char *shape)
+{
+    const char *name = first - 2, *from = strchr(first, '[');
+    while (name > text && name[-1] != ' ')
+        name--;
+    if (name - text < 6 || strncmp(name - 6, "input ", 6) != 0)
+        return NULL;
+    return arena_printf(a, "%.*s%s%s", (int)(from - text), text, shape, strchr(from, ']') + 1);
+}
+
 /* ---- running ---------------------------------------------------------------------------------------------------------------------- */
 
 static struct tensor zeros(struct arena *a, const struct type *type, const struct bindings *sizes)
@@ -73,6 +85,17 @@ static void put_lengths(struct tensor *t)
             convert_from_i64(t->dtype, &(int64_t){t->rank == 0 ? 7 : 6}, 1, element_at(t->data, dtype_size(t->dtype), i));
 }
 
+/* The sizes are such as the op assumes. */
+static bool sizes_agree(const struct alg *alg, const struct bindings *sizes)
+{
+    const struct equation *eq;
+    int64_t left, right;
+    for (int i = 0, n = alg_equations(alg, &eq); i < n; i++)
+        if (!dim_eval(eq[i].left, sizes, &left) || !dim_eval(eq[i].right, sizes, &right) || left != right)
+            return false;
+    return true;
+}
+
 static void run(const char *text, const struct sample *s)
 {
     struct arena *a = arena_new();
@@ -84,6 +107,9 @@ static void run(const char *text, const struct sample *s)
     if (!n->op)
         return;
     op_infer(g, n);
+    (void)rule_of(g, n);
+    if (!sizes_agree(g->alg, &sizes))
+        return;
     struct tensor *in = NEWN(a, struct tensor, n->nin + 1), *out = NEWN(a, struct tensor, n->nout + 1);
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
@@ -129,6 +155,22 @@ static int try_types(struct arena *a, const struct sample *s, int k, bool all)
     return wrong;
 }
 
+static int try_shapes(struct arena *a, const struct sample *s, int k)
+{
+    static const char *const shape[] = {"[]", "[1]", "[4]", "[B]", "[1, 1]", "[4, 6]", "[B, 1, 4]", "[0]"};
+    int wrong = 0;
+    if (!strstr(s->text, ": ? =")) /* the passes, which state it, make the result */
+        return 0;
+    for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++) {
+        const char *text = reshaped(a, s->text, declared(s->text, k), shape[i]);
+        if (!text || ends_well(text, s))
+            continue;
+        printf("%s: operand %d as %s: %s\n", s->op, k, shape[i], text);
+        wrong++;
+    }
+    return wrong;
+}
+
 static int operand_count(const char *text)
 {
     int n = 0;
@@ -154,6 +196,7 @@ int main(void)
     for (int i = 0; i < SAMPLES; i++)
         for (int k = 0; !has_other(i) && k < operand_count(samples[i].text); k++) {
             wrong += try_types(a, &samples[i], k, false);
+            wrong += try_shapes(a, &samples[i], k);
             wrong += operand_count(samples[i].text) > 1 ? try_types(a, &samples[i], k, true) : 0;
         }
     printf("%d wrong\n", wrong);

@@ -41,7 +41,7 @@ static void check_quantize_scale(struct graph *g, const struct node *node, int i
 {
     const struct type *x = op_operand(g, node, X), *t = op_operand(g, node, i);
     static const char what[] = "the scale or zero point and the tensor";
-    op_need_rank(g, node, i, grain->block ? x->rank : 0, grain->block ? x->rank : 1);
+    op_need_rank(g, node, i, grain->block ? x->rank : grain->axis >= 0, grain->block ? x->rank : 1);
     if (t->rank == 1 && !grain->block)
         op_same_dim(g, node, t->dim[0], grain->axis >= 0 ? x->dim[grain->axis] : dim_int(g->alg, 1), what);
     for (int d = 0; grain->block && d < x->rank; d++)
