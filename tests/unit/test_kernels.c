@@ -1,6 +1,5 @@
 /* Kernels against literal expectations: one small case for each family, empty tensors, NaN and -inf, and the failures that name a node. */
 #include "kern/chunk/chunk.h"
-#include "kern/core/core.h"
 #include "kern/kern.h"
 #include "op/op.h"
 #include "tests/unit/main.h"
@@ -515,56 +514,6 @@ START_TEST(attention_of_masked_rows)
 }
 END_TEST
 
-/* As rows of codes: within half a scale, the same when coded again, with what is no number kept. */
-START_TEST(rows_of_codes)
-{
-    enum { ROWS = 3, SIZE = 45, BYTES = 49 };
-    struct tensor x = RESULT(DT_F32, DIMS(ROWS, SIZE)), c = RESULT(DT_I8, DIMS(ROWS, BYTES)), y = RESULT(DT_F32, DIMS(ROWS, SIZE));
-    struct tensor again = RESULT(DT_I8, DIMS(ROWS, BYTES));
-    float *made = y.data, *at = x.data;
-    ck_assert_int_eq(coded_rows_bytes(SIZE), BYTES);
-    for (int64_t n = 0; n < 200; n++)
-        ck_assert_int_eq(coded_rows_numbers(coded_rows_bytes(n)), n);
-    for (int i = 0; i < ROWS * SIZE; i++)
-        at[i] = i < SIZE ? sinf((float)(i * i)) * 1e-6f : i < 2 * SIZE ? cosf((float)i) * 1e30f : 0;
-    at[2 * SIZE + 40] = INFINITY;
-    run(node_new("tpc", "QuantizeRows"), IN(x), &c);
-    run(node_new("tpc", "DequantizeRows"), IN(c), &y);
-    for (int i = 0; i < 2 * SIZE; i++)
-        ck_assert_float_le(fabsf(made[i] - at[i]), (i < SIZE ? 1e-6f : 1e30f) * 0.505f / 127);
-    for (int i = 2 * SIZE; i < ROWS * SIZE; i++)
-        ck_assert_int_eq(isnan(made[i]) != 0, i >= 2 * SIZE + 32);
-    run(node_new("tpc", "QuantizeRows"), IN(y), &again);
-    ck_assert_mem_eq(again.data, c.data, (size_t)(2 * BYTES));
-}
-END_TEST
-
-/* Keys and values as codes give what the numbers give that they stand for: one row, three for a group of two heads, and many. */
-START_TEST(attention_of_codes)
-{
-    enum { KEYS = 70, SIZE = 40, BYTES = 44 };
-    static const int64_t rows_of[] = {1, 3, 70};
-    for (int r = 0; r < 3; r++) {
-        const int64_t rows = rows_of[r];
-        struct tensor q = RESULT(DT_F32, DIMS(1, 2, rows, SIZE)), k = RESULT(DT_F32, DIMS(1, 1, KEYS, SIZE));
-        struct tensor wide = RESULT(DT_F32, DIMS(1, 1, KEYS, SIZE)), y = RESULT(DT_F32, DIMS(1, 2, rows, SIZE));
-        struct tensor want = RESULT(DT_F32, DIMS(1, 2, rows, SIZE));
-        struct tensor codes = RESULT(DT_I8, DIMS(1, 1, KEYS, BYTES));
-        struct node *node = node_new("tpc", "FusedAttention");
-        attr_set_ints(graph, node, "rows_first", 4, (const int64_t[]){0, 0, 0, 0});
-        for (int i = 0; i < tensor_elements(&q); i++)
-            ((float *)q.data)[i] = sinf((float)i);
-        for (int i = 0; i < KEYS * SIZE; i++)
-            ((float *)k.data)[i] = cosf((float)(i * i % 97));
-        run(node_new("tpc", "QuantizeRows"), IN(k), &codes);
-        run(node_new("tpc", "DequantizeRows"), IN(codes), &wide);
-        run(node, IN(q, wide, wide), &want);
-        run(node, IN(q, codes, codes), &y);
-        expect(&y, want.data, (int)tensor_elements(&y));
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("kernels");
@@ -589,7 +538,5 @@ int main(void)
     tcase_add_test(tests, norms);
     tcase_add_test(tests, attention_of_one_key);
     tcase_add_test(tests, attention_of_masked_rows);
-    tcase_add_test(tests, rows_of_codes);
-    tcase_add_test(tests, attention_of_codes);
     return unit_run(suite);
 }

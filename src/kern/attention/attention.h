@@ -45,6 +45,18 @@ enum { ATTENTION_BLOCK = 64 };
 int64_t attention_probabilities(struct kcall *, const struct attention_core *, int64_t batch, int64_t head, int64_t first, int64_t rows,
                                 float *);
 
+/* ---- coded_dots.c: a query of n numbers, times factor, with keys that are rows of codes, step bytes apart -------------------------- */
+/* There are instructions for it, and n is whole blocks. */
+bool coded_dots_run_here(int64_t n);
+int64_t coded_dots_room(int64_t n); /* floats of a query that is made ready */
+void coded_dots_query(const float *, int64_t n, float factor, float *query);
+void coded_dots(const float *query, const void *rows, int64_t step, int64_t count, int64_t n, float *dots);
+/* sum += up to CODED_TOGETHER rows of n numbers, each times its weight: the rows are turned once. */
+#define CODED_TOGETHER 32
+int64_t coded_sums_room(int64_t n); /* floats */
+void coded_sums_rows(const void *rows, int64_t step, int64_t count, int64_t n, float *turned);
+void coded_sums(const float *weight, const float *turned, int64_t count, int64_t n, float *sum);
+
 /* ---- fused_attention.c: operands of attention that was fused at load -------------------------------------------------------------- */
 /* All but result and mask, of operands 0 to 2; first: by operand, its rows come before its heads. */
 struct attention_core fused_core(struct kcall *, const int64_t *first);

@@ -17,7 +17,7 @@
 #define MASKED -1e37f /* a bias not above it leaves a key nothing beside one above it */
 #define BLOCK ATTENTION_BLOCK
 #define FEW 4 /* rows for which sgemm does not pay */
-#define KEYS_TOGETHER 32
+#define KEYS_TOGETHER CODED_TOGETHER
 
 struct task {
     struct attention_core *a;
@@ -376,9 +376,33 @@ static struct score_block head_block(const struct attention_core *a, const struc
     return k;
 }
 
+static bool multiplies_codes(const struct attention_core *a)
+{
+    return a->k.dtype == DT_I8 && coded_dots_run_here(a->size);
+}
+
+static void group_scores_of_codes(const struct attention_core *a, const struct score_block *group, int64_t heads)
+{
+    int64_t each = coded_dots_room(a->size);
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t i = 0; i < group->rows; i++)
+            coded_dots_query(head_rows_at(&a->q, group->b, group->h + h, i), a->size, a->scale,
+                             group->panel + (h * group->rows + i) * each);
+    for (int64_t j = 0; j < group->keys; j += KEYS_TOGETHER) {
+        int64_t n = group->keys - j < KEYS_TOGETHER ? group->keys - j : KEYS_TOGETHER;
+        for (int64_t r = 0; r < heads * group->rows; r++)
+            coded_dots(group->panel + r * each, head_rows_at(&a->k, group->b, group->kv, j), a->k.row, n, a->size,
+                       group->scores + r * group->keys + j);
+    }
+}
+
 static void group_scores(const struct attention_core *a, const struct score_block *group, int64_t heads)
 {
     int64_t step;
+    if (multiplies_codes(a)) {
+        group_scores_of_codes(a, group, heads);
+        return;
+    }
     for (int64_t j = 0; j < group->keys; j += KEYS_TOGETHER) {
         int64_t n = group->keys - j < KEYS_TOGETHER ? group->keys - j : KEYS_TOGETHER;
         const float *key = widened_rows(&a->k, group->b, group->kv, j, n, a->size, group->panel, &step);
@@ -400,14 +424,22 @@ static void clear_results(const struct attention_core *a, const struct score_blo
 static void group_values(const struct attention_core *a, const struct score_block *group, int64_t heads)
 {
     int64_t step, to;
+    bool codes = a->v.dtype == DT_I8 && coded_dots_run_here(a->value_size);
     for (int64_t j = 0; j < group->keys; j += KEYS_TOGETHER) {
         int64_t n = group->keys - j < KEYS_TOGETHER ? group->keys - j : KEYS_TOGETHER;
-        const float *value = widened_rows(&a->v, group->b, group->kv, j, n, a->value_size, group->panel, &step);
+        const float *value = group->panel;
+        if (codes)
+            coded_sums_rows(head_rows_at(&a->v, group->b, group->kv, j), a->v.row, n, a->value_size, group->panel);
+        else
+            value = widened_rows(&a->v, group->b, group->kv, j, n, a->value_size, group->panel, &step);
         for (int64_t h = 0; h < heads; h++) {
             struct score_block k = head_block(a, group, h);
             float *out = results_of(a, &k, &to);
             for (int64_t i = 0; i < k.rows; i++)
-                few_values(k.scores + i * k.keys + j, value, step, n, a->value_size, out + i * to);
+                if (codes)
+                    coded_sums(k.scores + i * k.keys + j, value, n, a->value_size, out + i * to);
+                else
+                    few_values(k.scores + i * k.keys + j, value, step, n, a->value_size, out + i * to);
         }
     }
 }
@@ -472,7 +504,8 @@ void attention_core_run(struct kcall *call, struct attention_core *a)
     int64_t rows = a->rows < BLOCK ? a->rows : BLOCK, widest = a->size > a->value_size ? a->size : a->value_size;
     if (a->rows <= FEW && !a->chunks) {
         t.together = heads_together(a, kenv_threads(call->env));
-        take_scratch(&t, t.together * a->rows * (a->keys + a->value_size) + KEYS_TOGETHER * widest);
+        int64_t queries = multiplies_codes(a) ? t.together * a->rows * coded_dots_room(a->size) : 0, panel = KEYS_TOGETHER * widest;
+        take_scratch(&t, t.together * a->rows * (a->keys + a->value_size) + (panel > queries ? panel : queries));
         kenv_parallel_for(call->env, a->batch * a->q_heads / t.together, t.together * a->rows * a->keys * (a->size + 8), group_range, &t);
         return;
     }
