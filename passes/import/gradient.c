@@ -20,31 +20,6 @@ static void append_nodes(struct graph *g, int n, struct node *const *node)
         graph_append(g, node[i]);
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------------------- */
-
-/* What is computed or measured beforehand is not trained: angles and tables of their sines, statistics, scales. */
-static bool is_given(const struct node *n, int operand)
-{
-    return (n->op && operand < n->op->nin && n->op->in[operand].given) || op_is_onnx(n, "Sin") || op_is_onnx(n, "Cos");
-}
-
-/* By value id: some path to the loss does not go through such an operand. */
-static bool *reaches_loss(const struct graph *g, const struct value *loss)
-{
-    bool *reaches = NEWN(g->arena, bool, g->values.n + 1);
-    reaches[loss->id] = true;
-    for (int i = g->nodes.n - 1; i >= 0; i--) {
-        const struct node *n = g->nodes.at[i];
-        bool reached = false;
-        for (int k = 0; k < n->nout; k++)
-            reached |= n->out[k] && reaches[n->out[k]->id];
-        for (int k = 0; reached && k < n->nin; k++)
-            if (n->in[k] && !is_given(n, k) && !(n->op && strcmp(n->op->backward_name, "zero") == 0))
-                reaches[n->in[k]->id] = true;
-    }
-    return reaches;
-}
-
 /* ---- copies --------------------------------------------------------------------------------------------------------------------- */
 
 /* A matrix whose bytes are there; in a dry run they may be missing. */
@@ -93,12 +68,12 @@ static void tie_copies(struct graph *g, const struct options *o)
 /* Integers carry no gradient. What makes them of a trained weight, as rounding does, must not hide it from the loss. */
 static void check_passes(const struct graph *g, const struct gradients *all, const struct value *loss)
 {
-    const bool *reaches = reaches_loss(g, loss);
+    const bool *reaches = gradients_reach(g, 1, &loss);
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
         bool trained = false, read = false;
         for (int k = 0; k < n->nin; k++)
-            trained |= n->in[k] && all->active[n->in[k]->id] && !is_given(n, k);
+            trained |= n->in[k] && all->active[n->in[k]->id] && !gradients_given(n, k);
         for (int k = 0; k < n->nout; k++)
             read |= n->out[k] && reaches[n->out[k]->id];
         if (trained && read)
@@ -113,7 +88,7 @@ struct weights {
 static struct weights find_trained(struct graph *g, const struct options *o, const struct value *loss)
 {
     struct weights found = {{NULL, 0, 0}};
-    const bool *reaches = reaches_loss(g, loss);
+    const bool *reaches = gradients_reach(g, 1, &loss);
     for (int i = 0; i < g->values.n; i++)
         if (reaches[i] && plan_trains(o, g->values.at[i]))
             VEC_PUSH(g->arena, &found.list, g->values.at[i]);

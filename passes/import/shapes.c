@@ -4,6 +4,7 @@
  * inference runs to its fixpoint (src/op/control/infer_fixpoint.c). At the end size operands become attributes of their nodes. Shape
  * arithmetic that is used as data becomes a constant, or one Dims node per vector. */
 #include "ir/rank_meta.h"
+#include "op/backward/backward.h"
 #include "op/canon/canon.h"
 #include "op/control/control.h"
 #include "op/infer/infer.h"
@@ -71,8 +72,9 @@ static void state_rank_meta(struct graph *g)
 /* What reads a weight that is trained is computed in each step. */
 static void keep_trained(struct graph *g, const struct options *o)
 {
+    const bool *reaches = gradients_reach(g, g->outputs.n, (const struct value *const *)g->outputs.at);
     for (int i = 0; i < g->values.n; i++)
-        if (plan_trains(o, g->values.at[i]))
+        if (reaches[i] && plan_trains(o, g->values.at[i]))
             g->values.at[i]->constant->trained = true;
 }
 

@@ -77,6 +77,12 @@ void gradients_add(struct gradients *, const struct value *, struct value *contr
 /* From the last node to the first. A node without a gradient on the way is a failure that names it. */
 void gradients_walk(struct gradients *, int n, struct node *const *);
 
+/* reach.c: what gradients go back to. */
+/* An operand that is computed or measured beforehand, or only gives sizes: angles and tables of their sines, statistics, scales. */
+bool gradients_given(const struct node *, int operand);
+/* By value id: some path to a root goes through no such operand, and all along it a little change changes a little. */
+bool *gradients_reach(const struct graph *, int n, const struct value *const *root);
+
 /* recompute.c: in a graph of gradients, whose first output is the loss, the backward half computes again what it reads of the forward half,
  * but for few values (--recompute). */
 void recompute_forward(struct graph *);
