@@ -176,7 +176,7 @@ static void train_steps(struct training *t, int64_t step)
 static void tell_statistics(const struct training *t, const char *path)
 {
     const struct replicas *r = t->replicas;
-    struct batch_shard rows = {.rows = batch_range_of(t->settings.batch, r->count, r->index)};
+    struct batch_shard rows = {"batch", t->settings.batch, batch_range_of(t->settings.batch, r->count, r->index)};
     struct session_collective count[JOIN_COUNTS];
     stats_report(t->arena, r, &rows, t->session, join_counts(t->joining, count), count, path);
 }
