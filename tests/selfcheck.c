@@ -293,6 +293,26 @@ static void place_values(struct trial *t, const struct placement *in, const stru
         }
 }
 
+/* A node that windows of a symbolic size make two of is run as in a file. */
+static void run_local(struct trial *t, struct graph *g, struct node *local, const struct tensor *in, struct tensor *out)
+{
+    struct node was = *local;
+    if (!local->op->slide || !local->op->expand || strcmp(local->op->expand_name, "window") != 0 || !attr_is_set(local, "border")) {
+        run_kernel(t, g, local, in, out);
+        return;
+    }
+    expand_nodes(g, 0);
+    struct tensor *held = NEWN(t->arena, struct tensor, g->values.n + 1);
+    for (int i = 0; i < was.nin; i++)
+        if (was.in[i])
+            held[was.in[i]->id] = in[i];
+    for (int i = 0; i < g->nodes.n; i++)
+        trial_run(t, g, g->nodes.at[i], held);
+    for (int i = 0; i < was.nout; i++)
+        if (was.out[i])
+            out[i] = held[was.out[i]->id];
+}
+
 static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct placement *out, const struct assignment *assignment)
 {
     struct strategy strategy = {.in = in, .out = out, .assignment = *assignment};
@@ -312,7 +332,7 @@ static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct p
             if (local->in[i])
                 operand[i] = shard(t, i, &local->in[i]->type, in[i], r, terms[i]);
         results[r] = NEWN(t->arena, struct tensor, local->nout + 1);
-        run_kernel(t, c.rank_graphs[r], local, operand, results[r]);
+        run_local(t, c.rank_graphs[r], local, operand, results[r]);
     }
     for (int i = 0; i < t->node->nout; i++)
         if (t->node->out[i] && !result_right(t, i, out[i], ranks, results))

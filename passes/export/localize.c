@@ -65,7 +65,14 @@ static void slide_node(struct locality *l, int at, const struct rule *rule, int 
     require(reads);
     for (int r = 0; r < l->ranks; r++) {
         struct node *local = l->local[r]->nodes.at[at];
-        local->op->slide(l->local[r], local, &(struct slide){l->global->nodes.at[at], d, by, s->list[r][0], reads->list[r][0]});
+        struct slide slide = {.whole = l->global->nodes.at[at], .dim = d, .by = by};
+        if (reads->reads) {
+            split_window_border(l->global->alg, reads, r, &slide.before, &slide.behind);
+        } else {
+            slide.windows = s->list[r][0];
+            slide.elements = reads->list[r][0];
+        }
+        local->op->slide(l->local[r], local, &slide);
     }
 }
 

@@ -166,14 +166,25 @@ bool type_sizes_product(const int64_t *size, int n, int64_t *out);
  * The dimension is outer repetitions of a period; a period is the pattern with every index standing for inner elements. A pattern
  * is, for each rank, the ordered list of half-open intervals of [0, n) it holds; or balanced: n = q*t + m, rank r holds q+1
  * indices if r < m, else q. Integer outer and inner are multiplied into a listed pattern, so a static dimension has one list
- * (outer = inner = 1); adjoining intervals are joined. Ranks may hold nothing; ranks may overlap (KV heads repeated). */
+ * (outer = inner = 1); adjoining intervals are joined. Ranks may hold nothing; ranks may overlap (KV heads repeated).
+ *
+ * reads: the n indices are windows, evenly split, and each rank holds what its windows read of the dimension, as far as there is any: a
+ * cover. outer = inner = 1. */
 struct interval {
     int64_t lo, hi;
+};
+/* Windows that slide over a dimension of `size` elements, in steps of which `per` make one element. Window o reads the elements from
+ * (o*stride - pad) / per to (o*stride - pad + reach) / per, both rounded up, as far as there are any. Where per is 1, fewer than a stride
+ * are left behind the last window. */
+struct sliding {
+    int64_t stride, reach, pad, per;
+    const struct dim *size;
 };
 struct split {
     int ranks;
     bool balanced;
     const struct dim *outer, *n, *inner; /* n: length of the pattern, an integer unless balanced */
+    const struct sliding *reads;         /* balanced only; NULL: n are elements */
     const int *count;                    /* listed: intervals of each rank */
     const struct interval *const *list;  /* listed: [rank][count[rank]] */
     bool partition, cover, whole;        /* each index held exactly once / at least once / by every rank, in order */
@@ -197,18 +208,18 @@ const struct split *split_concat(struct alg *, int parts, const struct split *co
 const struct split *split_rescale(struct alg *, const struct split *, int64_t size);
 /* Groups of g consecutive indices that each rank touches: bounds lo/g .. ceil(hi/g). A cover; listed splits only, else NULL. */
 const struct split *split_image(struct alg *, const struct split *, int64_t g);
-/* split_window.c: windows that slide over a dimension of `size` elements, in steps of which `per` make one element. Window o reads the
- * elements from (o*stride - pad) / per to (o*stride - pad + reach) / per, both rounded up, as far as there are any. Where per is 1, fewer
- * than a stride are left behind the last window. */
-struct sliding {
-    int64_t stride, reach, pad, size, per;
-};
-/* What each rank reads, a cover, where windows are split by s. NULL unless each rank has one interval of windows, in ascending order, and
- * reads an element. */
+/* split_window.c: what each rank reads where windows are split by s: a cover; of a symbolic size, for windows split evenly, what `reads`
+ * tells. NULL unless each rank has one interval of windows, in ascending order, and reads an element (of a symbolic size, per is 1). */
 const struct split *split_windows(struct alg *, const struct split *, const struct sliding *);
-/* The greatest part of a dimension that a rank sends or receives when it is redistributed; -1 unless each rank holds one range, before and
- * after. */
-double split_moved(const struct split *from, const struct split *to);
+/* Of a split that has `reads`: places before and behind what the rank holds, where its windows reach over the ends; behind, less than 0
+ * where they reach none of its last elements. With them it has a stride for each window and what the reach exceeds a stride, also where it
+ * has no window. */
+void split_window_border(struct alg *, const struct split *, int rank, const struct dim **before, const struct dim **behind);
+/* The windows of rank r once sizes are known, and what they read of the dimension. */
+struct interval split_window_piece(const struct split *, int rank, int64_t windows, int64_t size);
+/* The greatest part of a dimension that a rank sends or receives when it is redistributed under these sizes; -1 unless each rank holds one
+ * range, before and after. */
+double split_moved(struct arena *, const struct split *from, const struct split *to, const struct bindings *);
 /* True when everything rank r holds by a lies within what it holds by b, scaled to b's size (KV cover of query fractions). */
 bool split_fraction_within(const struct split *a, const struct split *b);
 /* Number of elements rank r holds, as an expression (balanced: (n + t-1-r)/t scaled). */
@@ -218,11 +229,11 @@ const struct dim *split_start(struct alg *, const struct split *, int rank);
 /* Concrete pieces of rank r for given symbol values: out gets global [lo, hi) element ranges of the dimension in order. Arena
  * allocated; -1 when a symbol is unbound. owned: only indices that no lower rank holds. */
 int split_pieces(struct arena *, const struct split *, int rank, bool owned, const struct bindings *, struct interval **out);
-/* split_open.c: how many of the three sizes are no integers; the symbols of all sizes of n splits, by name, each once. */
+/* split_open.c: how many of its sizes are no integers; the symbols of all sizes of n splits, by name, each once. */
 int split_open_sizes(const struct split *);
 int split_symbols(struct arena *, int n, const struct split *const *, const struct dim *const **out);
-/* "t4:64:0-16/16-32/32-48/48-64", "t4:balanced(S);inner=64", "t4:whole(S)" (grammar in split_text.c): one token
- * without spaces; parses back to the same pointer. */
+/* "t4:64:0-16/16-32/32-48/48-64", "t4:balanced(S);inner=64", "t4:balanced(S/2)[3/2-1](S)", "t4:whole(S)" (grammar in split_text.c): one
+ * token without spaces; parses back to the same pointer. */
 char *split_str(struct arena *, const struct split *);
 const struct split *split_parse(struct alg *, const char *text, const char **error);
 

@@ -90,6 +90,11 @@ bool dim_is_int_div(const struct dim *);
 const struct dim *dim_fresh(struct alg *, const struct dim *);
 void poly_reduce(struct alg *, struct poly *);
 
+/* ---- split.c, split_window.c: splits that have `reads` ---- */
+const struct split *split_reading(struct alg *, int ranks, const struct dim *n, const struct sliding *);
+const struct dim *split_window_start(struct alg *, const struct split *, int rank);
+const struct dim *split_window_extent(struct alg *, const struct split *, int rank);
+
 /* ---- dim_text.c ---- */
 /* Parses the longest expression at *at and moves *at past it; names hold letters, digits and _ . $ unless in backquotes. */
 const struct dim *dim_parse_at(struct alg *, const char **at, int64_t sym_lo, const char **error);

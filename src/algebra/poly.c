@@ -316,6 +316,35 @@ static bool hermite_family(struct alg *alg, struct poly *p, const struct family 
     return true;
 }
 
+static int64_t coefficient_of(const struct poly *p, const struct dim *mono)
+{
+    int i = term_position(p, mono);
+    return i < p->n && p->at[i].mono == mono ? p->at[i].coef : 0;
+}
+
+/* The same of two members: floor(x/g) less one of them is the other. Terms of other coefficients stay, so that a - 2*floor(a/2) does. */
+static bool hermite_other(struct alg *alg, struct poly *p, const struct family *member)
+{
+    struct family f = *member;
+    f.times = 2;
+    f.step = f.divisor->k / 2;
+    int64_t j = f.first / f.step;
+    f.first -= j * f.step;
+    const struct dim *sum = dim_div(alg, dim_add(alg, f.x, dim_int(alg, f.first)), dim_int(alg, f.step));
+    const struct dim *one = family_member(alg, &f, j), *other = family_member(alg, &f, 1 - j);
+    struct poly whole;
+    poly_zero(&whole);
+    poly_add_dim(&whole, 1, sum);
+    int64_t k = coefficient_of(p, one);
+    if (k == INT64_MIN || whole.n < 1 || !whole.at[0].mono || (whole.n == 2 && whole.at[1].mono) || whole.n > 2 || whole.at[0].coef != 1 ||
+        coefficient_of(p, whole.at[0].mono) != -k || coefficient_of(p, other) != 0)
+        return false;
+    poly_insert(p, -k, one);
+    poly_insert(p, -k, other);
+    poly_add_poly(p, k, &whole);
+    return true;
+}
+
 static bool hermite_at(struct alg *alg, struct poly *p, const struct dim *atom, const struct dim *rest)
 {
     const struct dim *x = atom->arg[0];
@@ -325,6 +354,8 @@ static bool hermite_at(struct alg *alg, struct poly *p, const struct dim *atom, 
         f.first = x->arg[x->n - 1]->k;
         f.x = dim_sub(alg, x, dim_int(alg, f.first));
     }
+    if (!rest && c % 2 == 0 && f.first >= 0 && f.first < c && hermite_other(alg, p, &f))
+        return true;
     for (f.times = c < p->n ? c : p->n; f.times > 1; f.times--) {
         f.step = c / f.times;
         if (c % f.times == 0 && f.first < f.step && hermite_family(alg, p, &f))

@@ -179,6 +179,11 @@ static void key_start(struct alg *alg, const struct split *s)
     key_put(alg, s->outer->id);
     key_put(alg, s->n->id);
     key_put(alg, s->inner->id);
+    if (!s->reads)
+        return;
+    const int64_t word[] = {s->reads->stride, s->reads->reach, s->reads->pad, s->reads->per, s->reads->size->id};
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        key_put(alg, word[i]);
 }
 
 static int by_lo(const void *a, const void *b)
@@ -284,6 +289,17 @@ static const struct split *balanced(struct alg *alg, int ranks, const struct dim
     return c ? &c->s : &split_new(alg, &s)->s;
 }
 
+const struct split *split_reading(struct alg *alg, int ranks, const struct dim *n, const struct sliding *reads)
+{
+    struct sliding *own = NEW(alg->arena, struct sliding);
+    *own = *reads;
+    const struct dim *one = dim_int(alg, 1);
+    struct split s = {.ranks = ranks, .balanced = true, .outer = one, .n = n, .inner = one, .reads = own, .cover = true};
+    key_start(alg, &s);
+    struct split_cell *c = split_find(alg);
+    return c ? &c->s : &split_new(alg, &s)->s;
+}
+
 /* ---- making splits ---- */
 
 const struct split *split_whole(struct alg *alg, int ranks, const struct dim *n)
@@ -322,6 +338,8 @@ const struct split *split_list(struct alg *alg, int ranks, int64_t n, const int 
 
 const struct dim *split_size(struct alg *alg, const struct split *s)
 {
+    if (s->reads)
+        return dim_fresh(alg, s->reads->size);
     return dim_mul(alg, dim_mul(alg, s->outer, s->n), s->inner);
 }
 
@@ -331,6 +349,8 @@ const struct split *split_scale(struct alg *alg, const struct split *s, const st
 {
     const struct dim *reps = dim_mul(alg, outer, s->outer), *unit = dim_mul(alg, s->inner, inner);
     const struct dim *n = dim_fresh(alg, s->n);
+    if (s->reads)
+        return dim_equals(reps, 1) && dim_equals(unit, 1) ? s : NULL;
     if (s->balanced && n->kind != DIM_INT)
         return balanced(alg, s->ranks, reps, n, unit);
     patterns_done(alg);
@@ -391,7 +411,7 @@ static const struct split *divide_whole(struct alg *alg, const struct split *s, 
 const struct split *split_divide(struct alg *alg, const struct split *s, const struct dim *outer, const struct dim *inner)
 {
     int64_t times = 1, scale = 1;
-    if (dim_equals(outer, 0) || dim_equals(inner, 0))
+    if (dim_equals(outer, 0) || dim_equals(inner, 0) || s->reads)
         return NULL;
     patterns_done(alg);
     if (s->whole)
@@ -529,8 +549,10 @@ bool split_fraction_within(const struct split *a, const struct split *b)
 {
     if (a->ranks != b->ranks)
         return false;
-    if (b->whole)
+    if (b->whole || a == b)
         return true;
+    if (a->reads || b->reads)
+        return false;
     if (a->outer != b->outer || a->balanced || b->balanced)
         return a->balanced && b->balanced && a->outer == b->outer && a->n == b->n;
     for (int r = 0; r < a->ranks; r++)
@@ -551,6 +573,8 @@ const struct dim *split_extent(struct alg *alg, const struct split *s, int rank)
 {
     int64_t held = 0;
     require(rank >= 0 && rank < s->ranks);
+    if (s->reads)
+        return split_window_extent(alg, s, rank);
     for (int i = 0; !s->balanced && i < s->count[rank]; i++)
         held += s->list[rank][i].hi - s->list[rank][i].lo;
     const struct dim *middle = s->balanced ? balanced_extent(alg, s, rank) : dim_int(alg, held);
@@ -560,6 +584,8 @@ const struct dim *split_extent(struct alg *alg, const struct split *s, int rank)
 const struct dim *split_start(struct alg *alg, const struct split *s, int rank)
 {
     require(rank >= 0 && rank < s->ranks);
+    if (s->reads)
+        return split_window_start(alg, s, rank);
     if (!s->balanced)
         return dim_int(alg, s->count[rank] ? s->list[rank][0].lo : 0);
     const struct dim *start = dim_int(alg, 0);

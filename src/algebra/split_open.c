@@ -6,6 +6,8 @@
 
 int split_open_sizes(const struct split *s)
 {
+    if (s->reads)
+        return 2;
     return !dim_is_int(s->outer, NULL) + !dim_is_int(s->n, NULL) + !dim_is_int(s->inner, NULL);
 }
 
@@ -30,8 +32,9 @@ int split_symbols(struct arena *a, int n, const struct split *const *split, cons
     struct symbol_list all = {.arena = a};
     int kept = 0;
     for (int i = 0; i < n; i++) {
-        const struct dim *size[] = {split[i]->outer, split[i]->n, split[i]->inner};
-        for (int k = 0; k < 3; k++)
+        const struct split *s = split[i];
+        const struct dim *size[] = {s->outer, s->n, s->inner, s->reads ? s->reads->size : s->n};
+        for (int k = 0; k < 4; k++)
             dim_each_symbol(size[k], note_symbol, &all);
     }
     if (all.list.n)

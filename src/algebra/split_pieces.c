@@ -49,6 +49,20 @@ static struct piece_list pattern_pieces(struct arena *arena, const struct split 
     return p;
 }
 
+/* What lower ranks have read is theirs: windows ascend. */
+static int reading_pieces(struct arena *arena, const struct split *s, int rank, bool owned, int64_t n, int64_t size, struct interval **out)
+{
+    struct piece_list p = {.arena = arena};
+    struct interval at = split_window_piece(s, rank, n, size);
+    for (int r = 0; owned && r < rank; r++) {
+        struct interval before = split_window_piece(s, r, n, size);
+        at.lo = before.lo < before.hi && before.hi > at.lo ? before.hi : at.lo;
+    }
+    add_piece(&p, at.lo, at.hi);
+    *out = p.list.at;
+    return p.list.n;
+}
+
 static bool eval_size(const struct dim *d, const struct bindings *b, int64_t *out)
 {
     static const struct bindings none;
@@ -61,6 +75,8 @@ int split_pieces(struct arena *arena, const struct split *s, int rank, bool owne
     require(rank >= 0 && rank < s->ranks);
     if (!eval_size(s->outer, b, &outer) || !eval_size(s->n, b, &n) || !eval_size(s->inner, b, &inner))
         return -1;
+    if (s->reads)
+        return eval_size(s->reads->size, b, &total) ? reading_pieces(arena, s, rank, owned, n, total, out) : -1;
     if (!i64_mul(n, inner, &period) || !i64_mul(period, outer, &total))
         return -1;
     struct piece_list once = pattern_pieces(arena, s, rank, owned, n), all = {.arena = arena};

@@ -2,6 +2,7 @@
  *
  *     t4:whole(64)                         every rank holds all of it; also whole(S)
  *     t4:balanced(S)                       as even as possible, at run time
+ *     t4:balanced(S/2)[3/2-1](S)           what windows of 3, sliding by 2 from -1, read of S, where S/2 windows are split so
  *     t2:16:0-4,8-10/4-8,10-16             a list: the pattern's length, then the intervals of each rank; - for nothing
  *     t2:8;outer=B;inner=S:0-4/4-8         with repetitions and an inner size (balanced(S);outer=B;inner=64 too)
  */
@@ -59,6 +60,9 @@ char *split_str(struct arena *arena, const struct split *s)
     const char *n = dim_str_compact(arena, s->n);
     if (s->whole)
         return arena_printf(arena, "t%d:whole(%s)", s->ranks, dim_str_compact(arena, dim_equals(s->inner, 1) ? s->n : s->inner));
+    if (s->reads)
+        return arena_printf(arena, "t%d:balanced(%s)[%lld/%lld-%lld](%s)", s->ranks, n, (long long)s->reads->reach,
+                            (long long)s->reads->stride, (long long)s->reads->pad, dim_str_compact(arena, s->reads->size));
     if (s->balanced)
         return arena_printf(arena, "t%d:balanced(%s)%s", s->ranks, n, scale_str(arena, s));
     return arena_printf(arena, "t%d:%s%s:%s", s->ranks, n, scale_str(arena, s), list_str(arena, s));
@@ -170,10 +174,28 @@ static const struct split *read_whole(struct split_reader *r, int ranks)
     return split_whole(r->alg, ranks, n);
 }
 
+/* Behind "[". Numbers of 31 bits, so that products with sizes fit. */
+static const struct split *read_windows(struct split_reader *r, int ranks, const struct dim *n)
+{
+    struct sliding w = {.per = 1};
+    if (!read_i64(r, &w.reach) || !take_word(r, "/") || !read_i64(r, &w.stride) || !take_word(r, "-") || !read_i64(r, &w.pad) ||
+        !take_word(r, "](") || !(w.size = read_size(r)) || !take_word(r, ")"))
+        return NULL;
+    if (w.reach < 1 || w.stride < 1 || w.reach > INT32_MAX || w.stride > INT32_MAX || w.pad > INT32_MAX) {
+        (void)split_error(r, "windows of a split are out of range");
+        return NULL;
+    }
+    return split_windows(r->alg, split_even(r->alg, ranks, n), &w);
+}
+
 static const struct split *read_balanced(struct split_reader *r, int ranks)
 {
     const struct dim *n = read_size(r), *outer, *inner;
-    if (!n || !take_word(r, ")") || !read_scale(r, &outer, &inner))
+    if (!n || !take_word(r, ")"))
+        return NULL;
+    if (take_word(r, "["))
+        return read_windows(r, ranks, n);
+    if (!read_scale(r, &outer, &inner))
         return NULL;
     return split_scale(r->alg, split_even(r->alg, ranks, n), outer, inner);
 }

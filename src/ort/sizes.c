@@ -16,8 +16,27 @@ static int open_size(const struct split *s, const struct bindings *b, int64_t si
     return open;
 }
 
+static const struct split *reading_split(struct alg *alg, const struct split *s, const struct bindings *b, int64_t total, const char **why)
+{
+    struct arena *a = alg_arena(alg);
+    const struct interval **list = NEWN(a, const struct interval *, s->ranks);
+    int *count = NEWN(a, int, s->ranks);
+    int64_t size;
+    *why = "several of its sizes are symbols, and the node does not give them";
+    for (int r = 0; r < s->ranks; r++) {
+        struct interval *at;
+        if ((count[r] = split_pieces(a, s, r, false, b, &at)) < 0)
+            return NULL;
+        list[r] = at;
+    }
+    *why = "its size is another";
+    return dim_eval(s->reads->size, b, &size) && size == total ? split_list(alg, s->ranks, size, count, list) : NULL;
+}
+
 const struct split *sizes_split(struct alg *alg, const struct split *s, const struct bindings *b, int64_t total, const char **why)
 {
+    if (s->reads)
+        return reading_split(alg, s, b, total, why);
     int64_t size[3], known;
     int open = open_size(s, b, size, &known);
     *why = open == -2 ? "several of its sizes are symbols, and the node does not give them" : "its size is another";

@@ -23,7 +23,7 @@ def anchors(page):
 
 
 def broken(page):
-    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", prose(page)):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", re.sub(r"`[^`\n]*`", "", prose(page))):
         file = (page.parent / target).resolve() if target else page
         if not file.exists():
             yield f"links to {target}, which is not there"

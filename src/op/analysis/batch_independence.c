@@ -97,7 +97,7 @@ static bool within_row(const struct row_walk *w, const struct value *index, int 
 /* The split is one of all rows, each of which has k indices; NULL: it is not. */
 static const struct dim *indices_per_row(const struct row_walk *w, const struct split *s)
 {
-    return dim_equals(s->outer, 1) && s->n == w->size && s->balanced ? s->inner : NULL;
+    return dim_equals(s->outer, 1) && s->n == w->size && s->balanced && !s->reads ? s->inner : NULL;
 }
 
 /* A lookup along axis. */

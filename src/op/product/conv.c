@@ -137,7 +137,8 @@ static bool transposed_slides(struct graph *g, const struct node *node, const st
         !dim_is_int(node->out[0]->type.dim[2 + i], &places) || places < 2 || size < 1)
         return false;
     reach = reach < win->stride[i] ? win->stride[i] : reach;
-    *out = (struct sliding){.stride = 1, .reach = reach, .pad = reach - 1 - pads[i], .size = size, .per = win->stride[i]};
+    *out = (struct sliding){
+        .stride = 1, .reach = reach, .pad = reach - 1 - pads[i], .size = node->in[0]->type.dim[2 + i], .per = win->stride[i]};
     return out->pad >= 0;
 }
 

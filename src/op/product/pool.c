@@ -49,13 +49,24 @@ static bool windows_split(const struct node *node)
     return node->nout == 1 && !(average && attr_int(node, "ceil_mode") && attr_int(node, "count_include_pad"));
 }
 
+/* Where sizes are symbols, what a window has of the padding stands before the rank's elements as zeros: an average must count them. */
+static bool pool_slides(struct graph *g, const struct node *node, const struct window *win, int i, struct sliding *out)
+{
+    int64_t pads[2 * MOST_SPATIAL];
+    bool average = strcmp(node->optype, "AveragePool") == 0;
+    if (!windows_split(node) || !window_slides_over(g, node, win, i, out))
+        return false;
+    return !average || dim_is_int(out->size, NULL) || attr_int(node, "count_include_pad") ||
+        (window_pads(node, win, pads) && pads[i] == 0 && pads[win->n + i] == 0);
+}
+
 struct rule *rule_pool(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
     struct window win = pool_window(g, node);
     for (int d = 0; d < 2; d++)
         rule_same_dim(g, r, "a", d, node->in[0]->type.dim[d], 0);
-    window_rule(g, node, r, &win, windows_split(node) ? window_slides_over : NULL);
+    window_rule(g, node, r, &win, pool_slides);
     return r;
 }
 

@@ -23,8 +23,8 @@ int64_t window_reach(const struct window *, int i);
 typedef bool window_slides(struct graph *, const struct node *, const struct window *, int i, struct sliding *);
 /* Those of convolutions and pools; ceil_mode may leave elements behind them. */
 window_slides window_slides_over;
-/* The spatial dimensions of operand 0 and result 0: the same where the window is pointwise; what windows read, where they slide; else, or
- * if slides is NULL, replicated. */
+/* The spatial dimensions of operand 0 and result 0: the same where the window is pointwise; what windows read, where they slide; else,
+ * replicated. */
 void window_rule(struct graph *, const struct node *, struct rule *, const struct window *, window_slides *slides);
 /* For SLIDE: a rank pads only where its windows reach over the ends. */
 void window_slide(struct graph *, struct node *, const struct window *, const struct slide *);

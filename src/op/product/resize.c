@@ -217,7 +217,8 @@ static bool slides_over(const struct node *node, const struct resize_target *t, 
         places != k * size)
         return false;
     int64_t before = middle ? (k - 1) / 2 : 0, even = middle && k % 2 == 0;
-    *out = (struct sliding){.stride = 1, .reach = 2 * beside * k + 1 - even, .pad = beside * k + before, .size = size, .per = k};
+    *out = (struct sliding){
+        .stride = 1, .reach = 2 * beside * k + 1 - even, .pad = beside * k + before, .size = node->in[X]->type.dim[d], .per = k};
     return true;
 }
 

@@ -42,6 +42,22 @@ static const struct dim *with_partial(struct alg *alg, const struct window *win,
     return dim_add(alg, dim_min(alg, up, last), one);
 }
 
+/* The border of each spatial dimension, as pads are; NULL: there is none. */
+static const struct dim **border_of(const struct node *node, const struct window *win)
+{
+    const struct dim **border = NULL;
+    for (int i = 0; i < node->nattr; i++)
+        if (strcmp(node->attr[i].name, "border") == 0 && node->attr[i].set)
+            require(attr_dims(node, "border", &border) == 2 * win->n);
+    return border;
+}
+
+static const struct dim *with_border(struct alg *alg, const struct node *node, const struct window *win, int i, const struct dim *extent)
+{
+    const struct dim **border = border_of(node, win);
+    return border ? dim_add(alg, extent, dim_add(alg, border[i], border[win->n + i])) : extent;
+}
+
 int64_t window_reach(const struct window *win, int i)
 {
     return (win->kernel[i] - 1) * win->dilation[i] + 1;
@@ -52,6 +68,7 @@ const struct dim *window_result(struct graph *g, const struct node *node, const 
     struct alg *alg = g->alg;
     const char *mode = attr_string(node, "auto_pad");
     const struct dim *stride = dim_int(alg, win->stride[i]), *one = dim_int(alg, 1);
+    extent = with_border(alg, node, win, i, extent);
     if (strcmp(mode, "SAME_UPPER") == 0 || strcmp(mode, "SAME_LOWER") == 0)
         return dim_div(alg, dim_add(alg, extent, dim_int(alg, win->stride[i] - 1)), stride);
     int64_t pads = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i] + win->pad[win->n + i], least;
@@ -64,13 +81,19 @@ const struct dim *window_result(struct graph *g, const struct node *node, const 
 
 /* ---- rules ---- */
 
-/* What auto_pad adds along spatial dimension i: what the last window lacks, the smaller or the greater half of it in front. */
-static void same_pads(const struct window *win, int i, bool upper, int64_t size, int64_t places, int64_t *pads)
+/* What auto_pad adds along spatial dimension i: what the last window lacks, the smaller or the greater half of it in front. False: sizes
+ * are not known, and windows do not begin at every element. */
+static bool same_pads(const struct node *node, const struct window *win, int i, bool upper, int64_t *pads)
 {
-    int64_t lacks = (places - 1) * win->stride[i] + window_reach(win, i) - size;
+    int64_t size, places, lacks = window_reach(win, i) - 1;
+    if (dim_is_int(node->in[0]->type.dim[2 + i], &size) && dim_is_int(node->out[0]->type.dim[2 + i], &places))
+        lacks = (places - 1) * win->stride[i] + window_reach(win, i) - size;
+    else if (win->stride[i] != 1)
+        return false;
     lacks = lacks < 0 ? 0 : lacks;
     pads[i] = upper ? lacks / 2 : lacks - lacks / 2;
     pads[win->n + i] = lacks - pads[i];
+    return true;
 }
 
 bool window_pads(const struct node *node, const struct window *win, int64_t *pads)
@@ -79,23 +102,24 @@ bool window_pads(const struct node *node, const struct window *win, int64_t *pad
     bool upper = strcmp(mode, "SAME_UPPER") == 0, same = upper || strcmp(mode, "SAME_LOWER") == 0;
     for (int i = 0; i < 2 * win->n; i++)
         pads[i] = strcmp(mode, "VALID") == 0 ? 0 : win->pad[i];
-    for (int i = 0; same && i < win->n; i++) {
-        int64_t size, places;
-        if (!dim_is_int(node->in[0]->type.dim[2 + i], &size) || !dim_is_int(node->out[0]->type.dim[2 + i], &places))
+    for (int i = 0; same && i < win->n; i++)
+        if (!same_pads(node, win, i, upper, pads))
             return false;
-        same_pads(win, i, upper, size, places, pads);
-    }
     return true;
 }
 
 bool window_slides_over(struct graph *g, const struct node *node, const struct window *win, int i, struct sliding *out)
 {
+    const struct dim *from = node->in[0]->type.dim[2 + i], *to = node->out[0]->type.dim[2 + i];
     int64_t size, places, pads[2 * MOST_SPATIAL];
     (void)g;
-    if (!window_pads(node, win, pads) || !dim_is_int(node->in[0]->type.dim[2 + i], &size) ||
-        !dim_is_int(node->out[0]->type.dim[2 + i], &places) || places < 2)
+    if (!window_pads(node, win, pads))
         return false;
-    *out = (struct sliding){.stride = win->stride[i], .reach = window_reach(win, i), .pad = pads[i], .size = size, .per = 1};
+    *out = (struct sliding){.stride = win->stride[i], .reach = window_reach(win, i), .pad = pads[i], .size = from, .per = 1};
+    if (!dim_is_int(from, &size) && !dim_is_int(to, NULL))
+        return !win->partial && !dim_has_data(from);
+    if (!dim_is_int(from, &size) || !dim_is_int(to, &places) || places < 2)
+        return false;
     int64_t rest = size + out->pad - ((places - 1) * out->stride + out->reach);
     return rest < out->stride && !(win->partial && rest > 0);
 }
@@ -106,13 +130,35 @@ static bool is_pointwise(const struct node *node, const struct window *win, int 
         node->in[0]->type.dim[2 + i] == node->out[0]->type.dim[2 + i];
 }
 
+static void set_border(struct graph *g, struct node *node, const struct window *win, const struct slide *s)
+{
+    const struct dim *border[2 * MOST_SPATIAL];
+    for (int i = 0; i < 2 * win->n; i++)
+        border[i] = dim_int(g->alg, 0);
+    border[s->dim - 2] = s->before;
+    border[win->n + s->dim - 2] = s->behind;
+    attr_set_dims(g, node, "border", 2 * win->n, border);
+}
+
+/* What windows of numbers read behind the ends. */
+static void padding_here(const struct slide *s, int64_t *before, int64_t *behind)
+{
+    int64_t size, from = s->windows.lo * s->by->stride - s->by->pad, to = (s->windows.hi - 1) * s->by->stride - s->by->pad + s->by->reach;
+    require(dim_is_int(s->by->size, &size));
+    *before = from < 0 ? -from : 0;
+    *behind = to > size ? to - size : 0;
+}
+
 void window_slide(struct graph *g, struct node *node, const struct window *win, const struct slide *s)
 {
-    int64_t pads[2 * MOST_SPATIAL], from = s->windows.lo * s->by->stride - s->by->pad,
-                                    to = (s->windows.hi - 1) * s->by->stride - s->by->pad + s->by->reach;
+    int64_t pads[2 * MOST_SPATIAL], before = 0, behind = 0;
     require(window_pads(s->whole, win, pads));
-    pads[s->dim - 2] = from < 0 ? -from : 0;
-    pads[win->n + s->dim - 2] = to > s->by->size ? to - s->by->size : 0;
+    if (s->before)
+        set_border(g, node, win, s);
+    else
+        padding_here(s, &before, &behind);
+    pads[s->dim - 2] = before;
+    pads[win->n + s->dim - 2] = behind;
     attr_set_ints(g, node, "pads", 2 * win->n, pads);
     attr_set_string(node, "auto_pad", "NOTSET");
 }
@@ -124,7 +170,7 @@ void window_rule(struct graph *g, const struct node *node, struct rule *r, const
         struct sliding by;
         if (is_pointwise(node, win, i)) {
             rule_same_dim(g, r, "h", 2 + i, in, 0);
-        } else if (slides && slides(g, node, win, i, &by)) {
+        } else if (slides(g, node, win, i, &by)) {
             rule_slide(g, r, 2 + i, rule_numbered(g, r, "y", 2 + i, out, 0), &by);
         } else {
             rule_put(g, &r->in[0], 2 + i, 0, rule_numbered(g, r, "h", 2 + i, in, FACTOR_REPLICATED));

@@ -223,7 +223,7 @@ static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, con
     if (dim->n == 0)
         return dim_int(g->alg, 1);
     if (dim->window)
-        return dim_int(g->alg, dim->window->size);
+        return dim_rewrite(g->alg, dim->window->size);
     const struct dim *sum = dim_int(g->alg, 0);
     for (int p = 0; p < dim->n; p++)
         sum = dim_add(g->alg, sum, rule_part_size(g, r, &dim->part[p]));

@@ -65,12 +65,14 @@ struct rule {
     int query_outer, query_inner; /* (hk g): a rank holds all of some groups or heads of one group; -1: no such product */
 };
 
-/* One rank's windows along a dimension of operand 0: which of them, and the elements that they read. */
+/* One rank's windows along a dimension of operand 0: which of them, and the elements that they read; or, of a symbolic size, the places
+ * before and behind these. */
 struct slide {
     const struct node *whole; /* of the global graph */
     int dim;
     const struct sliding *by;
     struct interval windows, elements;
+    const struct dim *before, *behind; /* NULL: the size is a number */
 };
 
 /* May it be split at all, by itself or by a lowering? */

@@ -165,8 +165,9 @@ static const struct sliding *take_window(struct rule_reader *in, const struct di
     w->stride = take_number(in, "/");
     w->per = *in->at == ':' ? take_number(in, ":") : 1;
     w->pad = take_number(in, "-");
-    if (!take_text(in, "]") || !dim_is_int(size, &w->size))
-        misread(in, "expected ] and a dimension of known size");
+    w->size = size;
+    if (!take_text(in, "]"))
+        misread(in, "expected ]");
     return w;
 }
 

@@ -230,6 +230,8 @@ static bool take_factors(struct projection *p, const struct assignment *assignme
             return refused(p, "the rule keeps the factor replicated");
         if (!s->cover || s->ranks != p->ranks)
             return refused(p, "the ranks do not hold every element");
+        if (s->reads)
+            return refused(p, "what windows read of a symbolic size is for their node alone");
         p->split[f] = s;
     }
     return true;

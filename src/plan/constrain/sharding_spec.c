@@ -393,6 +393,8 @@ bool sharding_of_placement(struct arena *a, struct alg *alg, const struct type *
 {
     struct shard all = {0, ranks, ranks_from(a, 0, ranks)};
     *out = (struct sharding){.ndevice = 0};
+    if (at.kind == PLACE_S && at.split->reads)
+        return false;
     if (at.kind == PLACE_S)
         return split_sharding(a, alg, type, at, ranks, out);
     set_devices(a, out, 1, &all);

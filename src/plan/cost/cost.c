@@ -123,13 +123,22 @@ struct moved {
     bool outer;
 };
 
+static double part_moved(const struct split *from, const struct split *to, const struct bindings *dims)
+{
+    struct arena *tmp = arena_new();
+    double part = split_moved(tmp, from, to, dims);
+    arena_free(tmp);
+    return part;
+}
+
 /* Blocks of a dimension with others before it do not lie one after another: AllGather and ReduceScatter along it also move the global value
  * once through memory. A leading dimension (a sequence at batch 1) needs no such pass. */
-static double transition_seconds(const struct machine *m, int ranks, struct placement from, struct placement to, struct moved x)
+static double transition_seconds(const struct machine *m, const struct bindings *dims, int ranks, struct placement from,
+                                 struct placement to, struct moved x)
 {
     enum collective by = placement_transition(from, to).by;
     struct transfer sent = collective_transfer(m, by, ranks, x.bytes);
-    double part = by == COLL_REDISTRIBUTE ? split_moved(from.split, to.split) : -1;
+    double part = by == COLL_REDISTRIBUTE ? part_moved(from.split, to.split, dims) : -1;
     if (part >= 0)
         sent.bytes = part * x.bytes;
     bool packs = x.outer && (by == COLL_ALLGATHER || by == COLL_REDUCESCATTER);
@@ -146,7 +155,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     struct moved x = {global_elements(s, v, w) * (double)dtype_size(v->type.dtype), false};
     for (int d = 0; parted.kind == PLACE_S && d < parted.dim; d++)
         x.outer |= s->sizes.extent[v->id * s->plan->workloads.n + w][d] > 1;
-    return transition_seconds(m, s->ranks, from, to, x);
+    return transition_seconds(m, &s->plan->workloads.at[w].dims, s->ranks, from, to, x);
 }
 
 /* What a recurrent net sends between its steps; 0: nothing. */
@@ -176,7 +185,7 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
         x.outer |= parted.kind == PLACE_S && d < parted.dim && size > 1;
         x.bytes *= (double)size;
     }
-    return placement_transition(from, to).by ? transition_seconds(m, ranks, from, to, x)
+    return placement_transition(from, to).by ? transition_seconds(m, dims, ranks, from, to, x)
                                              : collective_seconds(m, collective_transfer(m, COLL_BROADCAST, ranks, x.bytes));
 }
 

@@ -272,16 +272,24 @@ static void note_steps(struct dim_roles *all, const struct type *t, int d)
     s->samples |= t->rank == 3 && d == 2 && dim_equals(t->dim[1], 1);
 }
 
-/* What a recurrent node or windows walk along: dimensions of operand 0 that are never split, without the weight's. */
+/* Windows walk along dimension d of operand 0, or it is never split and not the weight's. */
+static bool is_walked(const struct rule *r, int d)
+{
+    int f = rule_lone_factor(&r->in[0].dim[d]);
+    if (d < 2 || r->in[0].dim[d].window)
+        return d >= 2;
+    return f >= 0 && (r->factor[f].flags & FACTOR_REPLICATED) && !operand_has_factor(&r->in[1], f);
+}
+
+/* What a recurrent node or windows walk along. */
 static void mark_steps(struct dim_roles *all, int node)
 {
     const struct node *n = all->g->nodes.at[node];
     const struct rule *r = all->rule[node];
     bool recurs = n->op->flags & OP_RECURS;
     for (int d = 0; d < r->in[0].rank; d++) {
-        int f = rule_lone_factor(&r->in[0].dim[d]);
-        bool walked = recurs ? d == attr_int(n, "layout") : d >= 2 && f >= 0 && (r->factor[f].flags & FACTOR_REPLICATED);
-        if (walked && !dim_is_int(n->in[0]->type.dim[d], NULL) && (recurs || !operand_has_factor(&r->in[1], f)))
+        bool walked = recurs ? d == attr_int(n, "layout") : is_walked(r, d);
+        if (walked && !dim_is_int(n->in[0]->type.dim[d], NULL))
             note_steps(all, &n->in[0]->type, d);
     }
 }

@@ -1,5 +1,6 @@
 /* sequence_window: the rows of images and the steps of sounds as sequences of --sp=auto. Windows of a convolution or a pool slide over
- * them; a rank does some of the windows and gets from its neighbours the elements that it lacks, the halo. A cost decides, node by node. */
+ * them; a rank does some of the windows and gets from its neighbours the elements that it lacks, the halo. A cost decides, node by node.
+ * What is longest is told by the first workload. */
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 #include "plan/space/space.h"
@@ -9,10 +10,11 @@ static int longest_slide(const struct space *s, int node)
 {
     const struct rule *r = s->rule[node];
     const struct node *n = s->g->nodes.at[node];
+    const struct bindings none = {0}, *dims = s->plan->workloads.n ? &s->plan->workloads.at[0].dims : &none;
     int64_t most = 0, size;
     int found = -1;
     for (int d = 0; r && r->nin > 0 && r->nout > 0 && r->in[0].present && d < r->in[0].rank; d++)
-        if (r->in[0].dim[d].window && dim_is_int(n->out[0]->type.dim[d], &size) && size > most) {
+        if (r->in[0].dim[d].window && dim_eval(n->out[0]->type.dim[d], dims, &size) && size > most) {
             most = size;
             found = d;
         }
