@@ -170,7 +170,7 @@ static double unit_roundoff(const struct graph *g)
 
 struct tolerance compare_tolerance(const struct graph *g, const struct job_options *o)
 {
-    double u = unit_roundoff(g);
+    double u = fmax(unit_roundoff(g), o->cache == DT_I8 ? 0x1p-8 : 0);
     struct tolerance t = u > 0 ? (struct tolerance){8 * u, 8 * u, 8 * u} : (struct tolerance){1e-4, 1e-5, 1e-5};
     if (o->rtol >= 0)
         t.rtol = o->rtol;
