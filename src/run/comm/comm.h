@@ -110,7 +110,7 @@ void behind_wait(struct behind *, int64_t number, const char *in);
 bool behind_goes_on(const struct behind *);
 void behind_end(struct behind *);
 
-/* ---- shared.c: exchanges of processes that share memory ------------------------------------------------------------------ */
+/* ---- shared_memory.c: exchanges of processes that share memory ------------------------------------------------------------------ */
 struct shared;
 /* What every rank brings to it. */
 size_t shared_segment_bytes(int size);
@@ -121,7 +121,7 @@ void shared_barrier(struct shared *);
 /* As the communicator's exchange. False, on all ranks: something is too large, and nothing was exchanged. */
 bool shared_exchange(struct shared *, struct comm *, const struct block *send, const struct block *recv, const void **seen);
 
-/* ---- comm.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- collectives.c ------------------------------------------------------------------------------------------------------------ */
 /* Sets the collectives of *c, which use its exchange, and allocates its scratch. Called by the makers of communicators. */
 void comm_setup(struct comm *, struct arena *);
 void comm_release(struct comm *);
