@@ -2,6 +2,7 @@
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
+#include "op/table/table.h"
 
 /* The gradient of the normalised operand; a second result: addends of the scale's gradient. */
 static struct node *norm_grad(struct backward *b, struct value *const *in, int results)

@@ -1,6 +1,7 @@
 /* Gradients of reductions and running sums. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
+#include "op/table/table.h"
 
 /* ---- reductions ----------------------------------------------------------------------------------------------------------------- */
 

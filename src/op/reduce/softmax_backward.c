@@ -2,6 +2,7 @@
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
+#include "op/table/table.h"
 
 static int softmax_axis(const struct backward *b)
 {
