@@ -2,6 +2,7 @@
  *
  *     elementwise, one result of an operand's type       Mod(Relu(x), 3): 0, 1 or 2      activations, Sin, Sqrt, Pow, Div ...
  *     another one that is no product                     Mod(x, 3): -2 to 2              softmax, norms
+ *     linear, one of several results                     Mod(x, 3)                       gradients of norms
  *     any other                                          itself, its results rounded     fused attention, fused sums and norms
  *
  * Remainders, and not Relu alone: magnitudes are cubed by every attention and every gated MLP, and two layers of that leave 2^24 behind. A
@@ -238,6 +239,17 @@ static struct value *like_result(const struct node *n)
     return NULL;
 }
 
+/* The operand in which the node is linear, if result i has its type. Terms of it pass the node, and do not round as their sum does. */
+static struct value *linear_like(struct graph *g, const struct node *n, int i)
+{
+    const struct rule *r = n->nout > 1 ? rule_of(g, n) : NULL;
+    for (int s = 0; r && s < r->nlinear; s++)
+        for (int k = 0; k < n->nin; k++)
+            if (r->linear[s] == 1u << k && n->in[k] && type_eq(&n->in[k]->type, &n->out[i]->type))
+                return n->in[k];
+    return NULL;
+}
+
 /* Mod(x, MODULUS), not inserted; its result is to be set. */
 static struct node *remainder_of(struct walk *w, struct value *x, const char *name)
 {
@@ -283,18 +295,20 @@ static void reduce_operand(struct walk *w, int at)
     w->report->reduced++;
 }
 
-static void round_result(struct walk *w, int at, int i)
+/* One of several results: a remainder of x, or rounded if there is no x. */
+static void mend_result(struct walk *w, int at, int i, struct value *x)
 {
     struct graph *g = w->g;
     struct node *n = g->nodes.at[at];
     struct value *y = n->out[i], *raw = graph_value(g, arena_printf(g->arena, "%s/raw", y->name), &y->type);
-    struct node *round = graph_node(g, op_find("", "Round"), arena_printf(g->arena, "%s/Round", y->name), 1, &raw, 1);
+    struct node *instead = x ? remainder_of(w, x, y->name)
+                             : graph_node(g, op_find("", "Round"), arena_printf(g->arena, "%s/Round", y->name), 1, &raw, 1);
     keep(w, raw, &w->held.at[y->id]);
     w->raw.at[raw->id] = true;
     node_output(g, n, i, raw);
-    node_output(g, round, 0, y);
-    graph_insert(g, at + 1, round);
-    w->report->rounded++;
+    node_output(g, instead, 0, y);
+    graph_insert(g, at + 1, instead);
+    *(x ? &w->report->replaced : &w->report->rounded) += 1;
 }
 
 /* So that the node at this place has results that are integers. */
@@ -310,7 +324,7 @@ static void mend(struct walk *w, int at)
     }
     for (int i = 0; i < n->nout; i++)
         if (n->out[i] && !w->raw.at[n->out[i]->id] && !is_integral(&w->held.at[n->out[i]->id]))
-            round_result(w, at, i);
+            mend_result(w, at, i, n->op->flags & OP_PRODUCT ? NULL : linear_like(w->g, n, i));
 }
 
 /* ---- the walk -------------------------------------------------------------------------------------------------------------------- */

@@ -62,14 +62,21 @@ static double sparse(uint64_t *random, uint64_t of)
     return zero ? 0 : z >> 63 ? 1 : -1;
 }
 
+/* Not zeros alone, unless the constant is such: they would be all that is behind them. */
 static void fill(struct tensor *t, const struct tensor *old, uint64_t *random)
 {
-    bool mask = masks(old), alone = tensor_elements(old) == 1;
+    bool mask = masks(old), alone = tensor_elements(old) == 1, zeros = true;
     uint64_t of = shorter(old);
+    int64_t one = -1;
     for (int64_t i = 0; i < tensor_elements(t); i++) {
         double x = tensor_element(old, i);
-        tensor_put(t, i, mask ? sign(x) * (fabs(x) >= MASKING) : alone ? sign(x) : sparse(random, of));
+        double y = mask ? sign(x) * (fabs(x) >= MASKING) : alone ? sign(x) : sparse(random, of);
+        tensor_put(t, i, y);
+        zeros = zeros && y == 0;
+        one = one < 0 && x != 0 ? i : one;
     }
+    if (zeros && one >= 0)
+        tensor_put(t, one, 1);
 }
 
 /* In memory: the graph is printed beside no file that it could refer to. */
