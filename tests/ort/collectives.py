@@ -28,7 +28,7 @@ def opened(nodes, kind="FLOAT", rank=2):
     """A graph of x and the global size n of a dimension; its results are those of the nodes."""
     kind = getattr(TensorProto, kind)
     graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", kind, [f"d{k}" for k in range(rank)]),
-                                           helper.make_tensor_value_info("n", TensorProto.INT64, [1])],
+                                           helper.make_tensor_value_info("n", TensorProto.INT64, ["sizes"])],
                               [helper.make_tensor_value_info(node.output[0], kind, None) for node in nodes])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("tpc", 1)], ir_version=10)
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -40,7 +40,7 @@ def collective(op, name=None, /, **attributes):
 
 
 def run(session, x, n=0):
-    return session.run(None, {"x": x, "n": np.array([n])})
+    return session.run(None, {"x": x, "n": np.atleast_1d(n)})
 
 
 def refuses(words, call, *arguments, **named):
@@ -106,6 +106,9 @@ def every_op():
     ok(np.array_equal(run(exchange, part(whole, 2, even), 15)[0], part(whole, 1, listed)), "AllToAll")
     change = opened([collective("Redistribute", axis=1, to=text, **{"from": "t2:balanced(S)"})], "INT32", 3)
     ok(np.array_equal(run(change, part(whole, 1, uneven), 7)[0], part(whole, 1, listed)), "Redistribute")
+    change = opened([collective("Redistribute", axis=1, to="t2:balanced(S)[3/1-1](S)", **{"from": "t2:balanced(S)"})], "INT32", 3)
+    halo = [np.arange(5), np.arange(3, 7)]
+    ok(np.array_equal(run(change, part(whole, 1, uneven), [7, 7])[0], part(whole, 1, halo)), "Redistribute to what windows read")
     ok(np.array_equal(run(opened([collective("Broadcast", root=1)], "INT32", 3), whole + RANK)[0], whole + 1), "Broadcast")
     large = np.full((3, 1 << 20), 1.0, np.float32)
     ok(np.all(run(opened([collective("AllReduce")]), large)[0] == 2), "AllReduce of 12 MiB")
