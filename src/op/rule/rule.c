@@ -216,6 +216,16 @@ int rule_factor_at(const struct rule_operand *o, int d)
     return o->present && d < o->rank ? rule_lone_factor(&o->dim[d]) : -1;
 }
 
+bool rule_has_factor(const struct rule_operand *operand, int factor)
+{
+    for (int d = 0; d < operand->rank; d++)
+        for (int p = 0; p < operand->dim[d].n; p++)
+            for (int i = 0; i < operand->dim[d].part[p].n; i++)
+                if (operand->dim[d].part[p].factor[i] == factor)
+                    return true;
+    return false;
+}
+
 /* ---- the check ---------------------------------------------------------------------------------------------------------- */
 
 static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, const struct rule_dim *dim)

@@ -200,11 +200,27 @@ int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement
 
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
+/* Places of a kernel that meet an element of the result: those of the weight that are no channels. Where windows slide by parts of an
+ * element, as in a transpose, each element meets one place of so many. */
+static double kernel_places(struct space *s, const struct rule *rule, int w)
+{
+    double places = 1;
+    for (int d = 0; d < rule->in[0].rank; d++)
+        places /= rule->in[0].dim[d].window ? (double)rule->in[0].dim[d].window->per : 1;
+    for (int i = 0; rule->nin > 1 && i < rule->nfactor; i++) {
+        int64_t size;
+        bool only = rule_has_factor(&rule->in[1], i) && !rule_has_factor(&rule->in[0], i) && !rule_has_factor(&rule->out[0], i);
+        if (only && !(rule->factor[i].flags & FACTOR_CONTRACTED) && dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
+            places *= (double)size;
+    }
+    return places;
+}
+
 /* Products that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
 static double contracted_products(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
 {
     bool keys = n->op->flags & OP_APPENDS;
-    double products = keys ? 0 : 1;
+    double products = keys ? 0 : kernel_places(s, rule, w);
     for (int i = 0; i < rule->nfactor; i++) {
         int64_t size;
         if (!(rule->factor[i].flags & FACTOR_CONTRACTED) || !dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))

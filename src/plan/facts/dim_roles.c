@@ -224,16 +224,6 @@ static void add_symbols(struct dim_roles *all)
     }
 }
 
-static bool operand_has_factor(const struct rule_operand *operand, int factor)
-{
-    for (int d = 0; d < operand->rank; d++)
-        for (int p = 0; p < operand->dim[d].n; p++)
-            for (int i = 0; i < operand->dim[d].part[p].n; i++)
-                if (operand->dim[d].part[p].factor[i] == factor)
-                    return true;
-    return false;
-}
-
 static void note_contracted(void *of, const struct dim *symbol)
 {
     struct symbol_role *s = dim_symbol_role(of, symbol->name);
@@ -255,7 +245,7 @@ static void mark_symbols(struct dim_roles *all, int node)
     for (int f = 0; f < r->nfactor; f++) {
         if (contracts(all, node, f))
             dim_each_symbol(r->factor[f].size, note_contracted, all);
-        if (operand_has_factor(&r->in[0], f) && r->nout > 0 && operand_has_factor(&r->out[0], f))
+        if (rule_has_factor(&r->in[0], f) && r->nout > 0 && rule_has_factor(&r->out[0], f))
             dim_each_symbol(r->factor[f].size, note_row, all);
     }
 }
@@ -278,7 +268,7 @@ static bool is_walked(const struct rule *r, int d)
     int f = rule_lone_factor(&r->in[0].dim[d]);
     if (d < 2 || r->in[0].dim[d].window)
         return d >= 2;
-    return f >= 0 && (r->factor[f].flags & FACTOR_REPLICATED) && !operand_has_factor(&r->in[1], f);
+    return f >= 0 && (r->factor[f].flags & FACTOR_REPLICATED) && !rule_has_factor(&r->in[1], f);
 }
 
 /* What a recurrent node or windows walk along. */
