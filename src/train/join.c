@@ -79,8 +79,7 @@ static void wait_until(struct joining *j, int64_t turn, const char *in, struct j
     times->waited += clock_seconds() - from;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- gradients ------------------------------------------------------------------------------------------------------- */
 
 static bool reaches(const struct bucket *b, const struct parameter *x)
 {
@@ -116,8 +115,7 @@ void join_gradients_end(struct joining *j)
     j->steps++;
 }
 
-/* ---- weights and what else replicas hold a part of
- * --------------------------------------------------------------------------------------- */
+/* ---- weights and what else replicas hold a part of ------------------------------------------------------------------- */
 
 static void wait_for_weight(void *joining, int number)
 {
@@ -149,8 +147,7 @@ void join_parts_later(struct joining *j)
         join_parts_end(j);
 }
 
-/* ---- times
- * ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------------------------------- */
 
 static struct session_collective count_of(const struct joining *j, const char *op, const char *name, const struct join_times *t)
 {

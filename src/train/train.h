@@ -105,8 +105,7 @@ void optimizer_step(const struct parameters *, const struct bucket *, const stru
 /* The number of moments that it keeps. */
 int optimizer_moments(const struct settings *);
 
-/* ---- data.c: files of tokens, mapped; of text, too
- * -------------------------------------------------------------------------------------------- */
+/* ---- data.c: files of tokens, mapped; of text, too ------------------------------------------------------------------- */
 struct token_file {
     const char *path;
     enum dtype dtype;
