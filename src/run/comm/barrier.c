@@ -1,14 +1,20 @@
 /* A barrier of threads, or of processes that share its memory: the central sense-reversing one (Mellor-Crummey, Scott 1991). A rank that
  * waits spins for longer than a sleeping one needs to wake, and then sleeps. On the way it offers its core to others. If another thread
  * took the core, there are more threads than cores. Then the rank sleeps at once: this frees its core for the rank that it waits for, and
- * it gets a core back as soon as there is work. With more ranks than cores it sleeps soon, too. */
+ * it gets a core back as soon as there is work. With more ranks than cores it sleeps soon, too.
+ *
+ * There is no lock, and no condition variable, which has locks within: a process that is stopped while it holds one would stop all. */
 #include "run/comm/comm.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SPINS_CROWDED = 256, SPINS = 2048, LOOK_EACH = 50 }; /* ms */
-static const double longest_offer = 1e-3, taken = 20e-6;    /* seconds: of offering the core; of one offer that another took */
+enum { SPINS_CROWDED = 256, SPINS = 2048 };
+static const struct timespec look_each = {0, 50000000};  /* 50 ms */
+static const double longest_offer = 1e-3, taken = 20e-6; /* seconds: of offering the core; of one offer that another took */
 
 bool barrier_crowded(int ranks)
 {
@@ -17,33 +23,29 @@ bool barrier_crowded(int ranks)
 
 void barrier_init(struct barrier *b, int size, bool crowded, bool processes)
 {
-    pthread_mutexattr_t lock;
-    pthread_condattr_t changed;
-    int share = processes ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE;
     b->size = size;
     b->crowded = crowded;
+    b->processes = processes;
     atomic_init(&b->arrived, 0);
     atomic_init(&b->phase, 0);
-    if (pthread_mutexattr_init(&lock) || pthread_condattr_init(&changed) || pthread_mutexattr_setpshared(&lock, share) ||
-        pthread_condattr_setpshared(&changed, share) || pthread_mutex_init(&b->lock, &lock) || pthread_cond_init(&b->changed, &changed))
-        fail("can't create a lock for %d ranks", size);
-    pthread_mutexattr_destroy(&lock);
-    pthread_condattr_destroy(&changed);
+    atomic_init(&b->sleepers, 0);
 }
 
-void barrier_destroy(struct barrier *b)
+/* Sleeps while the phase is this one, until woken or for a while. */
+static void sleep_in(struct barrier *b, int phase)
 {
-    pthread_mutex_destroy(&b->lock);
-    pthread_cond_destroy(&b->changed);
+    int wait = b->processes ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE;
+    atomic_fetch_add(&b->sleepers, 1);
+    (void)syscall(SYS_futex, &b->phase, wait, phase, &look_each, NULL, 0);
+    atomic_fetch_sub(&b->sleepers, 1);
 }
 
 static void next_phase(struct barrier *b, int phase)
 {
     atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
-    pthread_mutex_lock(&b->lock);
-    atomic_store_explicit(&b->phase, phase + 1, memory_order_release);
-    pthread_cond_broadcast(&b->changed);
-    pthread_mutex_unlock(&b->lock);
+    atomic_store(&b->phase, phase + 1);
+    if (atomic_load(&b->sleepers) > 0)
+        (void)syscall(SYS_futex, &b->phase, b->processes ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 static bool is_phase(struct barrier *b, int phase)
@@ -55,11 +57,7 @@ static bool is_phase(struct barrier *b, int phase)
 static void sleep_through(struct barrier *b, int phase, const struct barrier_look *look)
 {
     while (is_phase(b, phase)) {
-        const struct timespec until = clock_after(LOOK_EACH);
-        pthread_mutex_lock(&b->lock);
-        if (is_phase(b, phase))
-            (void)pthread_cond_timedwait(&b->changed, &b->lock, &until);
-        pthread_mutex_unlock(&b->lock);
+        sleep_in(b, phase);
         if (!is_phase(b, phase))
             return;
         scope_look();

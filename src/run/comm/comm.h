@@ -83,10 +83,8 @@ enum { COMM_SHORT_BYTES = 16 * 1024 }; /* up to this size all ranks exchange eve
 /* ---- barrier.c: of threads, or of processes that share its memory ------------------------------------------------------- */
 struct barrier {
     int size;
-    bool crowded; /* more ranks than cores */
-    atomic_int arrived, phase;
-    pthread_mutex_t lock; /* held while the phase changes */
-    pthread_cond_t changed;
+    bool crowded, processes;             /* more ranks than cores; not threads of one process */
+    atomic_int arrived, phase, sleepers; /* sleepers: who waits in the kernel, or is about to */
 };
 bool barrier_crowded(int ranks);
 void barrier_init(struct barrier *, int size, bool crowded, bool processes);
@@ -96,7 +94,6 @@ struct barrier_look {
     void *data;
 };
 void barrier_wait(struct barrier *, const struct barrier_look *);
-void barrier_destroy(struct barrier *); /* when nobody waits */
 
 /* ---- behind.c: collectives that go on while a rank computes ------------------------------------------------------------------ */
 struct behind;

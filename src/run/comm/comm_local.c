@@ -39,7 +39,6 @@ static struct thread_group *group_new(int size, bool crowded)
 /* When no rank is in a barrier of the group. */
 static void group_free(struct thread_group *t)
 {
-    barrier_destroy(&t->barrier);
     arena_free(t->arena);
 }
 
