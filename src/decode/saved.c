@@ -248,8 +248,9 @@ static struct tensor read_input(const struct reading *r, int input, int64_t cach
         fits = (!dim_is_int(type->dim[d], &size) || size == t.dim[d]) && (d != column || t.dim[d] == cached);
     }
     if (!fits)
-        fail("%s: '%s' is %s, and %s takes %s with %" PRId64 " tokens in the cache", r->file->path, name, outputs_shape_text(r->arena, &t),
-             s->path, type_str(r->arena, type), cached);
+        fail("%s: '%s' is %s, and %s takes %s with %" PRId64 " tokens in the cache%s", r->file->path, name,
+             outputs_shape_text(r->arena, &t), s->path, type_str(r->arena, type), cached,
+             t.dtype != type->dtype ? ": --cache was another when it was saved" : "");
     return t;
 }
 

@@ -67,7 +67,7 @@ struct tensor job_read_tensor(struct arena *a, const char *from, const struct va
     else if (literal_is_one(from))
         return literal_read(a, from, input);
     else
-        fail_usage("%s: expected a .npy or .pb file, or numbers as 1,2,3 or [1,2],[3,4]", from);
+        fail_usage("%s: expected a .npy or .pb file, numbers as 1,2,3 or [1,2],[3,4], or strings as \"a\",\"b\"", from);
     if (input)
         take_type(&t, input->type.dtype, from);
     return t;
@@ -112,7 +112,7 @@ static void take_named(struct arena *a, struct session *s, struct inputs *in, co
     if (i < 0 && is_bound_or_unread(a, in->graph, arena_strndup(a, text, (size_t)(equal - text)), &t))
         return;
     if (i < 0)
-        fail_usage("--input '%s': the inputs are %s", text, job_input_names(a, in->graph));
+        fail_usage("--input '%s': there is no such input; the inputs are %s", text, job_input_names(a, in->graph));
     if (in->from[i])
         fail_usage("--input: '%s' is given twice", in->graph->inputs.at[i]->name);
     in->at[i] = shards ? session_set_shard(s, i, file, &t) : t;

@@ -42,7 +42,9 @@ static int64_t peak_bytes(int64_t resident)
     return peak > resident ? peak : resident;
 }
 
-static const struct figures *gather_figures(struct arena *a, struct comm *comm, const struct session_stats *s)
+/* more: exchanges of replicas, which are no part of the session. */
+static const struct figures *gather_figures(struct arena *a, struct comm *comm, const struct session_stats *s, int nmore,
+                                            const struct session_collective *more)
 {
     int64_t resident = resident_bytes();
     double runs = s->runs ? (double)s->runs : 1;
@@ -57,6 +59,10 @@ static const struct figures *gather_figures(struct arena *a, struct comm *comm, 
                           s->state_moved};
     for (int i = 0; i < s->ncollective; i++)
         own.bytes += s->collective[i].bytes;
+    for (int i = 0; i < nmore; i++) {
+        own.bytes += more[i].bytes;
+        own.comm += more[i].seconds / runs;
+    }
     own.bytes /= s->runs ? s->runs : 1;
     return comm_gather(comm, a, "statistics", &own, sizeof own);
 }
@@ -204,8 +210,13 @@ void stats_report(struct arena *a, const struct replicas *replicas, const struct
         all[i] = s->collective[i];
     for (int i = 0; i < nmore; i++)
         all[s->ncollective + i] = more[i];
-    struct statistics out = {
-        session_bindings(session), replicas, shard, gather_figures(a, replicas->all, s), n, all, gather_payloads(a, replicas->all, n, all)};
+    struct statistics out = {session_bindings(session),
+                             replicas,
+                             shard,
+                             gather_figures(a, replicas->all, s, nmore, more),
+                             n,
+                             all,
+                             gather_payloads(a, replicas->all, n, all)};
     if (replicas->all->rank)
         return;
     if (path)
