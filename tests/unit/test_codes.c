@@ -122,7 +122,7 @@ static void product_by(const struct codes_kernel *kernel, const struct sample *s
         for (int64_t i = 0; i < s->m; i++) {
             float sums[CODES_ROWS * CODES_WIDTH];
             int64_t left = s->m - i / each * each, count = left < each ? left : each;
-            kernel->dot(w, tile, rows, i / each, (int)count * s->digits, sums);
+            kernel->dot(w, tile, rows, i / each, (int)count * s->digits, sums, CODES_WIDTH);
             for (int64_t j = 0; j < CODES_WIDTH && tile * CODES_WIDTH + j < s->n; j++) {
                 c[i * s->n + tile * CODES_WIDTH + j] = 0;
                 for (int d = 0; d < s->digits; d++)
@@ -408,7 +408,7 @@ START_TEST(every_kernel_sums_integers)
         int32_t sums[CODES_ROWS * CODES_WIDTH];
         if (!kernel->runs())
             continue;
-        kernel->whole(w, 0, &rows, 0, CODES_ROWS, sums);
+        kernel->whole(w, 0, &rows, 0, CODES_ROWS, sums, CODES_WIDTH);
         for (int i = 0; i < CODES_ROWS; i++)
             for (int j = 0; j < CODES_WIDTH; j++)
                 ck_assert_int_eq(sums[i * CODES_WIDTH + j], j < 3 ? (int32_t)(255 * 127 * k) : 0);

@@ -153,34 +153,49 @@ static void code_range(void *data, int thread, int64_t lo, int64_t hi)
         codes_row(r->w, &r->rows, r->digits, i, r->a + i * r->w->k);
 }
 
-/* The digits of `rows` rows of c added up. */
+static SIMD void add_digits(const float *digit, int digits, float *sum)
+{
+    LOOP for (int j = 0; j < CODES_WIDTH; j++)
+    {
+        sum[j] = digit[j];
+        for (int d = 1; d < digits; d++)
+            sum[j] += digit[d * CODES_WIDTH + j];
+    }
+}
+
+/* `rows` rows of c: their digits added up. */
 static void store_rows(const struct tile_run *r, int64_t tile, int64_t row, int64_t rows, const float *sums)
 {
     int64_t left = r->w->n - tile * CODES_WIDTH, count = left < CODES_WIDTH ? left : CODES_WIDTH;
+    float sum[CODES_WIDTH];
     for (int64_t i = 0; i < rows; i++) {
-        float *c = r->c + (row + i) * r->w->n + tile * CODES_WIDTH;
-        const float *digit = sums + i * r->digits * CODES_WIDTH;
-        for (int64_t j = 0; j < count; j++) {
-            c[j] = digit[j];
-            for (int d = 1; d < r->digits; d++)
-                c[j] += digit[d * CODES_WIDTH + j];
-        }
+        add_digits(sums + i * r->digits * CODES_WIDTH, r->digits, sum);
+        memcpy(r->c + (row + i) * r->w->n + tile * CODES_WIDTH, sum, (size_t)count * sizeof *sum);
     }
+}
+
+/* Rows of a tile from one on: where they belong, if a whole tile has one digit. */
+static void tile_rows(const struct tile_run *r, int64_t tile, int64_t group, int64_t row, int64_t rows)
+{
+    float sums[CODES_ROWS * CODES_WIDTH];
+    int64_t column = tile * CODES_WIDTH;
+    if (r->digits == 1 && column + CODES_WIDTH <= r->w->n) {
+        r->kernel->dot(r->w, tile, &r->rows, group, (int)rows, r->c + row * r->w->n + column, r->w->n);
+        return;
+    }
+    r->kernel->dot(r->w, tile, &r->rows, group, (int)rows * r->digits, sums, CODES_WIDTH);
+    store_rows(r, tile, row, rows, sums);
 }
 
 /* Tiles lo..hi. */
 static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct tile_run *r = data;
-    float sums[CODES_ROWS * CODES_WIDTH];
     int64_t most = CODES_ROWS / r->digits, m = r->rows.rows / r->digits;
     (void)thread;
     for (int64_t t = lo; t < hi; t++)
-        for (int64_t i = 0; i < m; i += most) {
-            int64_t rows = m - i < most ? m - i : most;
-            r->kernel->dot(r->w, t, &r->rows, i / most, (int)(rows * r->digits), sums);
-            store_rows(r, t, i, rows, sums);
-        }
+        for (int64_t i = 0; i < m; i += most)
+            tile_rows(r, t, i / most, i, m - i < most ? m - i : most);
 }
 
 static struct codes_rows rows_new(struct kcall *call, const struct codes *w, int64_t rows)

@@ -13,7 +13,7 @@
 #define X86 0
 #endif
 
-enum { WORDS = 64, SCALES = CODES_WIDTH * (int)sizeof(float), AHEAD = 2048, UNIT = 16, FEW_ROWS = 3 };
+enum { WORDS = 64, SCALES = CODES_WIDTH * (int)sizeof(float), AHEAD = 4096, UNIT = 16, FEW_ROWS = 3 };
 #define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))
 
@@ -61,19 +61,20 @@ static void plain_row(const struct codes *w, int64_t tile, const struct codes_ro
     }
 }
 
-static void plain_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums)
+static void plain_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums, int64_t apart)
 {
     for (int r = 0; r < rows; r++)
-        plain_row(w, tile, a, group, r, sums + r * CODES_WIDTH);
+        plain_row(w, tile, a, group, r, sums + r * apart);
 }
 
-static void plain_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums)
+static void plain_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums,
+                        int64_t apart)
 {
     for (int r = 0; r < rows; r++) {
         uint32_t sum[CODES_WIDTH] = {0};
         const char *block = w->weight + (size_t)tile * w->block_bytes;
         plain_numbers(w, w->block, (const uint8_t *)block + SCALES, a->digit + group * a->padded * CODES_ROWS + r * 4, sum);
-        memcpy(sums + r * CODES_WIDTH, sum, sizeof sum);
+        memcpy(sums + r * apart, sum, sizeof sum);
     }
 }
 
@@ -83,13 +84,13 @@ static void plain_whole(const struct codes *w, int64_t tile, const struct codes_
     switch (w->bits * 8 + (ROWS)) {                                            \
         CASES_OF(BODY, 2) CASES_OF(BODY, 4) CASES_OF(BODY, 8) default : break; \
     }
-#define CASES_OF(BODY, BITS)                                          \
-    case BITS * 8 + 1: BODY(BITS, 1, w, tile, a, group, sums); break; \
-    case BITS * 8 + 2: BODY(BITS, 2, w, tile, a, group, sums); break; \
-    case BITS * 8 + 3: BODY(BITS, 3, w, tile, a, group, sums); break; \
-    case BITS * 8 + 4: BODY(BITS, 4, w, tile, a, group, sums); break; \
-    case BITS * 8 + 5: BODY(BITS, 5, w, tile, a, group, sums); break; \
-    case BITS * 8 + 6: BODY(BITS, 6, w, tile, a, group, sums); break;
+#define CASES_OF(BODY, BITS)                                                 \
+    case BITS * 8 + 1: BODY(BITS, 1, w, tile, a, group, sums, apart); break; \
+    case BITS * 8 + 2: BODY(BITS, 2, w, tile, a, group, sums, apart); break; \
+    case BITS * 8 + 3: BODY(BITS, 3, w, tile, a, group, sums, apart); break; \
+    case BITS * 8 + 4: BODY(BITS, 4, w, tile, a, group, sums, apart); break; \
+    case BITS * 8 + 5: BODY(BITS, 5, w, tile, a, group, sums, apart); break; \
+    case BITS * 8 + 6: BODY(BITS, 6, w, tile, a, group, sums, apart); break;
 
 /* ---- AVX-512 with VNNI --------------------------------------------------------------------------------------------------------------- */
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
@@ -161,7 +162,8 @@ INLINE VNNI void vnni_units(int bits, int rows, int64_t units, const char **code
     }
 }
 
-INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, float *sums)
+INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, float *sums,
+                           int64_t apart)
 {
     __m512 total[CODES_ROWS][HALVES];
     const char *block = w->weight + (size_t)(tile * w->blocks) * w->block_bytes;
@@ -182,11 +184,11 @@ INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t ti
         zeros = zeros ? zeros + CODES_WIDTH : NULL;
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
-        _mm512_storeu_ps(sums + r * CODES_WIDTH + h * WORDS / 4, total[r][h]);
+        _mm512_storeu_ps(sums + r * apart + h * WORDS / 4, total[r][h]);
 }
 
 INLINE VNNI void vnni_integers(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group,
-                               int32_t *sums)
+                               int32_t *sums, int64_t apart)
 {
     __m512i sum[CODES_ROWS][HALVES];
     const char *codes = w->weight + (size_t)tile * w->block_bytes + SCALES;
@@ -194,15 +196,17 @@ INLINE VNNI void vnni_integers(int bits, int rows, const struct codes *w, int64_
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++) sum[r][h] = _mm512_setzero_si512();
     vnni_units(bits, rows, w->block / UNIT, &codes, &digit, sum);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
-        _mm512_storeu_si512(sums + r * CODES_WIDTH + h * WORDS / 4, sum[r][h]);
+        _mm512_storeu_si512(sums + r * apart + h * WORDS / 4, sum[r][h]);
 }
 
-static VNNI void vnni_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums)
+static VNNI void vnni_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums,
+                            int64_t apart)
 {
     CASES(vnni_integers, rows)
 }
 
-static VNNI void vnni_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums)
+static VNNI void vnni_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums,
+                          int64_t apart)
 {
     CASES(vnni_rows, rows)
 }
@@ -268,7 +272,7 @@ INLINE AVX2 void avx2_step(int bits, int rows, const struct codes *w, const char
 
 /* Columns part..part + PART of a tile. */
 INLINE AVX2 void avx2_part(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int part,
-                           float *sums)
+                           float *sums, int64_t apart)
 {
     __m256 total[CODES_ROWS][PAIR];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++) total[r][h] = _mm256_setzero_ps();
@@ -286,17 +290,18 @@ INLINE AVX2 void avx2_part(int bits, int rows, const struct codes *w, int64_t ti
         }
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
-        _mm256_storeu_ps(sums + r * CODES_WIDTH + part + 8 * h, total[r][h]);
+        _mm256_storeu_ps(sums + r * apart + part + 8 * h, total[r][h]);
 }
 
-INLINE AVX2 void avx2_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, float *sums)
+INLINE AVX2 void avx2_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, float *sums,
+                           int64_t apart)
 {
     for (int part = 0; part < CODES_WIDTH; part += PART)
-        avx2_part(bits, rows, w, tile, a, group, part, sums);
+        avx2_part(bits, rows, w, tile, a, group, part, sums, apart);
 }
 
 INLINE AVX2 void avx2_integers(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group,
-                               int32_t *sums)
+                               int32_t *sums, int64_t apart)
 {
     for (int part = 0; part < CODES_WIDTH; part += PART) {
         __m256i sum[CODES_ROWS][PAIR];
@@ -304,16 +309,18 @@ INLINE AVX2 void avx2_integers(int bits, int rows, const struct codes *w, int64_
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++) sum[r][h] = _mm256_setzero_si256();
         avx2_numbers(bits, rows, w->block, codes, a->digit + group * a->padded * CODES_ROWS, sum);
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
-            _mm256_storeu_si256((__m256i *)(void *)(sums + r * CODES_WIDTH + part + 8 * h), sum[r][h]);
+            _mm256_storeu_si256((__m256i *)(void *)(sums + r * apart + part + 8 * h), sum[r][h]);
     }
 }
 
-static AVX2 void avx2_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums)
+static AVX2 void avx2_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums,
+                            int64_t apart)
 {
     CASES(avx2_integers, rows)
 }
 
-static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums)
+static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums,
+                          int64_t apart)
 {
     CASES(avx2_rows, rows)
 }

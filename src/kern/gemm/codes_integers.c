@@ -123,7 +123,7 @@ static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
         struct columns c = columns_of(r, t);
         for (int64_t i = 0; i < r->a->m; i += CODES_ROWS) {
             int64_t rows = r->a->m - i < CODES_ROWS ? r->a->m - i : CODES_ROWS;
-            r->kernel->whole(r->w, t, &r->rows, i / CODES_ROWS, (int)rows, sums);
+            r->kernel->whole(r->w, t, &r->rows, i / CODES_ROWS, (int)rows, sums, CODES_WIDTH);
             for (int64_t k = 0; k < rows; k++)
                 store_row(r, &c, i + k, sums + k * CODES_WIDTH);
         }

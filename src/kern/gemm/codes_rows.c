@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-enum { INFINITE = 0x7f800000 }; /* bits of a float; those of greater numbers are NaN */
+enum { INFINITE = 0x7f800000 };                     /* bits of a float; those of greater numbers are NaN */
+enum { HALF = CODES_STEP / 2, QUARTER = HALF / 2 }; /* reductions fold a step to 8 numbers, and go on one by one */
 #define INLINE static inline __attribute__((always_inline))
 #define NEXT_DIGIT 128.0f
 #define ROUNDER 12582912.0f /* 1.5 * 2^23: added to a small number, it leaves the nearest integer in the low bits */
@@ -14,20 +15,29 @@ enum { INFINITE = 0x7f800000 }; /* bits of a float; those of greater numbers are
 struct step {
     float left[CODES_STEP]; /* in units of the next digit */
     float scale;            /* of that digit */
-    int64_t count;
 };
 
 /* The bits of the greatest magnitude: their order is that of the numbers, and NaN is above all. */
 INLINE int32_t greatest(const float *x)
 {
-    int32_t bits[CODES_STEP], most = 0;
+    int32_t bits[CODES_STEP];
     memcpy(bits, x, sizeof bits);
-    _Pragma("omp simd reduction(max:most)") for (int i = 0; i < CODES_STEP; i++)
-    {
-        int32_t each = bits[i] & INT32_MAX;
-        most = each > most ? each : most;
-    }
-    return most;
+    LOOP for (int i = 0; i < CODES_STEP; i++) bits[i] &= INT32_MAX;
+    LOOP for (int i = 0; i < HALF; i++) bits[i] = bits[i] > bits[i + HALF] ? bits[i] : bits[i + HALF];
+    LOOP for (int i = 0; i < QUARTER; i++) bits[i] = bits[i] > bits[i + QUARTER] ? bits[i] : bits[i + QUARTER];
+    for (int i = 1; i < QUARTER; i++)
+        bits[0] = bits[i] > bits[0] ? bits[i] : bits[0];
+    return bits[0];
+}
+
+/* The sum of x, which is used up. */
+INLINE int32_t total(int32_t *x)
+{
+    LOOP for (int i = 0; i < HALF; i++) x[i] += x[i + HALF];
+    LOOP for (int i = 0; i < QUARTER; i++) x[i] += x[i + QUARTER];
+    for (int i = 1; i < QUARTER; i++)
+        x[0] += x[i];
+    return x[0];
 }
 
 INLINE void times(float *x, float factor)
@@ -60,38 +70,54 @@ INLINE void begin(struct step *s, int digits)
     memset(s->left, 0, sizeof s->left);
 }
 
-/* Writes a digit of each number, 4 to a word, and leaves the rest; returns the sum of the digits. */
-INLINE int32_t take_digit(struct step *s, int8_t *words)
+/* Takes a digit of each number and leaves the rest; returns the sum of the digits. */
+INLINE int32_t take_digit(struct step *s, int8_t *digit)
 {
-    int32_t sum = 0;
-    int8_t digit[CODES_STEP];
-    _Pragma("omp simd reduction(+:sum)") for (int i = 0; i < CODES_STEP; i++)
+    int32_t whole[CODES_STEP];
+    LOOP for (int i = 0; i < CODES_STEP; i++)
     {
         float rounded = s->left[i] + ROUNDER - ROUNDER;
-        int32_t whole = (int32_t)rounded;
-        digit[i] = (int8_t)whole;
+        whole[i] = (int32_t)rounded;
         s->left[i] = (s->left[i] - rounded) * NEXT_DIGIT;
-        sum += whole;
     }
-    for (int64_t i = 0; i < s->count; i += 4)
-        memcpy(words + i * CODES_ROWS, digit + i, 4);
+    LOOP for (int i = 0; i < CODES_STEP; i++) digit[i] = (int8_t)whole[i];
     s->scale /= NEXT_DIGIT;
-    return sum;
+    return total(whole);
+}
+
+/* 4 digits to a word. */
+INLINE void place_digits(const int8_t *digit, int count, int8_t *words)
+{
+    for (int i = 0; i < count; i += 4)
+        memcpy(words + i * CODES_ROWS, digit + i, 4);
+}
+
+/* Step p of rows first.., of `count` numbers. */
+INLINE void code_step(struct step *s, const struct codes *w, const struct codes_rows *to, int digits, int count, int64_t at, int64_t first)
+{
+    int8_t digit[CODES_STEP];
+    begin(s, digits);
+    for (int64_t row = first; row < first + digits; row++) {
+        to->scale[at + row] = s->scale;
+        to->start[at + row] = -take_digit(s, digit) * (w->zeros ? 1 : w->zero);
+        place_digits(digit, count, to->digit + at * count + row * 4);
+    }
 }
 
 SIMD void codes_row(const struct codes *w, const struct codes_rows *to, int digits, int64_t i, const float *a)
 {
-    int64_t group = i * digits / CODES_ROWS, first = i * digits % CODES_ROWS;
-    struct step s = {.count = w->step};
-    for (int64_t p = 0; p < to->steps; p++) {
-        int64_t left = w->k - p * w->step, n = left < w->step ? left : w->step, at = (group * to->steps + p) * CODES_ROWS;
-        memset(s.left, 0, sizeof s.left);
-        if (n > 0)
-            memcpy(s.left, a + p * w->step, (size_t)n * sizeof *a);
-        begin(&s, digits);
-        for (int64_t row = first; row < first + digits; row++) {
-            to->scale[at + row] = s.scale;
-            to->start[at + row] = -take_digit(&s, to->digit + at * w->step + row * 4) * (w->zeros ? 1 : w->zero);
+    int64_t group = i * digits / CODES_ROWS, first = i * digits % CODES_ROWS, at = group * to->steps * CODES_ROWS;
+    struct step s;
+    for (int64_t p = 0; p < to->steps; p++, at += CODES_ROWS) {
+        int64_t left = w->k - p * w->step;
+        if (left >= CODES_STEP && w->step == CODES_STEP) {
+            memcpy(s.left, a + p * CODES_STEP, sizeof s.left);
+            code_step(&s, w, to, digits, CODES_STEP, at, first);
+            continue;
         }
+        memset(s.left, 0, sizeof s.left);
+        if (left > 0)
+            memcpy(s.left, a + p * w->step, (size_t)(left < w->step ? left : w->step) * sizeof *a);
+        code_step(&s, w, to, digits, (int)w->step, at, first);
     }
 }

@@ -128,13 +128,13 @@ struct codes_rows {
 /* Row i of a[k] becomes rows i * digits and so on; digits divides CODES_ROWS. */
 void codes_row(const struct codes *, const struct codes_rows *, int digits, int64_t i, const float *a);
 
-/* ---- codes_dot.c: sums[rows][CODES_WIDTH] of a tile and a group, for each instruction set; rows <= CODES_ROWS ---- */
+/* ---- codes_dot.c: sums[rows][CODES_WIDTH] of a tile and a group, rows lying `apart`, for each instruction set; rows <= CODES_ROWS ---- */
 struct codes_kernel {
     const char *name;
     bool (*runs)(void);
-    void (*dot)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, float *sums);
+    void (*dot)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, float *sums, int64_t apart);
     /* Of all numbers of a weight of one block, as they are. */
-    void (*whole)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, int32_t *sums);
+    void (*whole)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, int32_t *sums, int64_t apart);
 };
 extern const struct codes_kernel codes_kernels[]; /* the fastest first; the last one runs everywhere */
 const struct codes_kernel *codes_best(void);
