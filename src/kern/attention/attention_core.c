@@ -18,6 +18,10 @@
 #define BLOCK ATTENTION_BLOCK
 #define FEW 4 /* rows for which sgemm does not pay */
 #define KEYS_TOGETHER CODED_TOGETHER
+enum { LANES = 16 }; /* numbers that are added side by side */
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef float lanes_half __attribute__((vector_size(LANES / 2 * sizeof(float))));
+typedef float lanes_quarter __attribute__((vector_size(LANES / 4 * sizeof(float))));
 
 struct task {
     struct attention_core *a;
@@ -34,29 +38,46 @@ struct score_block {
     float *scores, *out, *panel; /* panel: room for chunk_product_here */
 };
 
-/* Four keys at a time, for the sums of one wait for each other. */
+static inline __attribute__((always_inline)) float sum_of_lanes(const lanes *x)
+{
+    lanes_half a, b;
+    lanes_quarter c, d;
+    memcpy(&a, x, sizeof a);
+    memcpy(&b, (const char *)x + sizeof a, sizeof b);
+    a += b;
+    memcpy(&c, &a, sizeof c);
+    memcpy(&d, (const char *)&a + sizeof c, sizeof d);
+    c += d;
+    return c[0] + c[1] + (c[2] + c[3]);
+}
+
+/* The scores of `keys` keys side by side, for the sums of one wait for each other. */
+static inline __attribute__((always_inline)) void few_together(int keys, const float *q, const float *k, int64_t step, int64_t n,
+                                                               float scale, float *out)
+{
+    lanes sum[4] = {0}, a, b;
+    float rest[4] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        memcpy(&a, q + i, sizeof a);
+        _Pragma("GCC unroll 4") for (int t = 0; t < keys; t++)
+        {
+            memcpy(&b, k + t * step + i, sizeof b);
+            sum[t] += a * b;
+        }
+    }
+    for (; i < n; i++)
+        _Pragma("GCC unroll 4") for (int t = 0; t < keys; t++) rest[t] += q[i] * k[t * step + i];
+    _Pragma("GCC unroll 4") for (int t = 0; t < keys; t++) out[t] = (sum_of_lanes(sum + t) + rest[t]) * scale;
+}
+
 static SIMD void few_scores(const float *q, const float *k, int64_t step, int64_t keys, int64_t n, float scale, float *out)
 {
     int64_t j = 0;
-    for (; j + 4 <= keys; j += 4, k += 4 * step) {
-        float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-        _Pragma("omp simd reduction(+:s0,s1,s2,s3)") for (int64_t i = 0; i < n; i++)
-        {
-            s0 += q[i] * k[i];
-            s1 += q[i] * k[i + step];
-            s2 += q[i] * k[i + 2 * step];
-            s3 += q[i] * k[i + 3 * step];
-        }
-        out[j] = s0 * scale;
-        out[j + 1] = s1 * scale;
-        out[j + 2] = s2 * scale;
-        out[j + 3] = s3 * scale;
-    }
-    for (; j < keys; j++, k += step) {
-        float s = 0;
-        _Pragma("omp simd reduction(+:s)") for (int64_t i = 0; i < n; i++) s += q[i] * k[i];
-        out[j] = s * scale;
-    }
+    for (; j + 4 <= keys; j += 4)
+        few_together(4, q, k + j * step, step, n, scale, out + j);
+    for (; j < keys; j++)
+        few_together(1, q, k + j * step, step, n, scale, out + j);
 }
 
 static SIMD void few_values(const float *p, const float *v, int64_t step, int64_t keys, int64_t n, float *out)
