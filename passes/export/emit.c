@@ -113,9 +113,15 @@ static void set_versions(struct graph *g)
 
 /* ---- files -------------------------------------------------------------------------------------------------------------------------- */
 
+struct emission {
+    const struct compile *compile;
+    const char *dir;
+    struct manifest *manifest;
+    struct written model; /* model.onnx */
+};
 struct stream {
     int rank;
-    struct manifest *manifest;
+    const struct emission *to;
 };
 
 /* True if the constant is the rank's shard: after cut_weights has cut it, or if the shard has all indices. Those are in ascending order,
@@ -142,13 +148,13 @@ static int ranges_of(void *data, struct arena *tmp, const struct value *v, const
 static void note_stored(void *data, const struct value *v, int64_t offset)
 {
     struct stream *s = data;
-    manifest_stored(s->manifest, v, held_as(v), s->rank, offset);
+    manifest_stored(s->to->manifest, v, held_as(v), s->rank, offset);
 }
 
 static void append_rest(void *data, struct out *out)
 {
     struct stream *s = data;
-    manifest_append_rest(s->manifest, out, onnx_data_offset);
+    manifest_append_rest(s->to->manifest, out, onnx_data_offset);
 }
 
 static const char *rank_file_name(const struct compile *c, int rank, const char *kind)
@@ -156,12 +162,40 @@ static const char *rank_file_name(const struct compile *c, int rank, const char 
     return arena_printf(c->arena, "rank-%d.%s", rank, kind);
 }
 
-static struct save_options rank_options(const struct compile *c, const char *dir, struct stream *s, struct progress *progress)
+/* The digest of the source, which the plan holds, is computed while the weights are written. */
+static void write_plan(const struct emission *e)
 {
-    return (struct save_options){.data_path = path_join(c->arena, dir, rank_file_name(c, s->rank, "data")),
+    const struct compile *c = e->compile;
+    char *json = plan_json(c->source, c->graph, c->options, c->plan);
+    c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
+    manifest_wrote(e->manifest, "plan.json", out_write_text(path_join(c->arena, e->dir, "plan.json"), json));
+    manifest_wrote(e->manifest, "model.onnx", e->model);
+}
+
+static void write_meta(void *data, struct graph *g)
+{
+    const struct stream *s = data;
+    const struct compile *c = s->to->compile;
+    if (!c->plan->hash)
+        write_plan(s->to);
+    rank_meta_write(g, c->graph, c->plan->hash);
+    rank_meta_copy_rows(g, c->source);
+    const struct value_use *use = op_value_uses(c->arena, c->source);
+    for (int i = 0; i < c->source->inputs.n; i++)
+        rank_meta_set_values(g, c->source->inputs.at[i]->name, use[i].rows, use[i].mask);
+    for (int i = 0; i < c->plan->workloads.n; i++)
+        rank_meta_set_workload(g, c->graph, i + 1, &c->plan->workloads.at[i].dims);
+    plan_note_partial_sums(g, c->graph);
+}
+
+static struct save_options rank_options(struct stream *s, struct progress *progress)
+{
+    const struct compile *c = s->to->compile;
+    return (struct save_options){.data_path = path_join(c->arena, s->to->dir, rank_file_name(c, s->rank, "data")),
                                  .ranges = ranges_of,
                                  .stored = note_stored,
                                  .finish = s->rank == 0 ? append_rest : NULL,
+                                 .late = write_meta,
                                  .data = s,
                                  .producer = "tpc",
                                  .planned = c->graph->values.n,
@@ -177,21 +211,10 @@ static int64_t weights_of_all(const struct compile *c)
     return total;
 }
 
-static void write_meta(const struct compile *c, struct graph *g)
-{
-    rank_meta_write(g, c->graph, c->plan->hash);
-    rank_meta_copy_rows(g, c->source);
-    const struct value_use *use = op_value_uses(c->arena, c->source);
-    for (int i = 0; i < c->source->inputs.n; i++)
-        rank_meta_set_values(g, c->source->inputs.at[i]->name, use[i].rows, use[i].mask);
-    for (int i = 0; i < c->plan->workloads.n; i++)
-        rank_meta_set_workload(g, c->graph, i + 1, &c->plan->workloads.at[i].dims);
-    plan_note_partial_sums(g, c->graph);
-}
-
 /* Writes all rank files. Rank 0 comes last: it takes the bytes that no other rank has. */
-static void save_ranks(const struct compile *c, const char *dir, struct manifest *m)
+static void save_ranks(const struct emission *e)
 {
+    const struct compile *c = e->compile;
     int n = c->graph->ranks;
     struct graph **graphs = NEWN(c->arena, struct graph *, n);
     struct save_options *options = NEWN(c->arena, struct save_options, n);
@@ -200,19 +223,18 @@ static void save_ranks(const struct compile *c, const char *dir, struct manifest
     struct progress progress;
     for (int i = 0; i < n; i++) {
         struct stream *s = NEW(c->arena, struct stream);
-        *s = (struct stream){n - 1 - i, m};
+        *s = (struct stream){n - 1 - i, e};
         graphs[i] = c->rank_graphs[s->rank];
-        options[i] = rank_options(c, dir, s, &progress);
-        paths[i] = path_join(c->arena, dir, rank_file_name(c, s->rank, "onnx"));
-        write_meta(c, graphs[i]);
+        options[i] = rank_options(s, &progress);
+        paths[i] = path_join(c->arena, e->dir, rank_file_name(c, s->rank, "onnx"));
         set_versions(graphs[i]);
     }
     progress_start(&progress, "writing weights", weights_of_all(c));
     onnx_save(n, graphs, paths, options, saved);
     progress_end(&progress);
     for (int r = 0; r < n; r++) {
-        manifest_wrote(m, rank_file_name(c, r, "onnx"), saved[n - 1 - r].graph);
-        manifest_wrote(m, rank_file_name(c, r, "data"), saved[n - 1 - r].data);
+        manifest_wrote(e->manifest, rank_file_name(c, r, "onnx"), saved[n - 1 - r].graph);
+        manifest_wrote(e->manifest, rank_file_name(c, r, "data"), saved[n - 1 - r].data);
     }
 }
 
@@ -231,7 +253,7 @@ static struct manifest *new_manifest(const struct compile *c)
     const struct folder *f = c->options->folder;
     const struct load_options load = {.need_data = true, .external_roots = c->external_roots};
     bool lost = c->text || weight_converted(c->options);
-    return manifest_new(c->arena, c->plan->hash, lost ? none : f ? f->spans : onnx_spans(c->arena, c->model_path, &load));
+    return manifest_new(c->arena, lost ? none : f ? f->spans : onnx_spans(c->arena, c->model_path, &load));
 }
 
 void pass_emit(struct compile *c)
@@ -241,19 +263,15 @@ void pass_emit(struct compile *c)
     op_note_rows(c->source);
     to_file_form(c->arena, c->rank_graphs, c->graph->ranks);
     list_sizes(c);
-    char *json = plan_json(c->source, c->graph, c->options, c->plan);
-    c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
     if (c->plan->missing.list.n)
         diag_tell("%s: tpc-run can't run this plan: it has no kernel for %s", c->model_path,
                   missing_kernels_text(c->arena, &c->plan->missing));
     struct folder_part *part = folder_begin(c->arena, c->options->out);
     const char *dir = part->path;
-    struct manifest *m = new_manifest(c);
-    manifest_wrote(m, "plan.json", out_write_text(path_join(c->arena, dir, "plan.json"), json));
-    manifest_wrote(m, "model.onnx", save_source(c, path_join(c->arena, dir, "model.onnx")));
+    struct emission e = {c, dir, new_manifest(c), save_source(c, path_join(c->arena, dir, "model.onnx"))};
     (void)folder_copy_texts(c->arena, c->model_path, dir);
-    save_ranks(c, dir, m);
-    out_write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(m));
+    save_ranks(&e);
+    out_write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(e.manifest, c->plan->hash));
     map_check_unchanged();
     folder_commit(c->arena, part);
 }

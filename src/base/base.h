@@ -217,6 +217,11 @@ bool sandbox_allows(struct arena *tmp, const char *real, struct folders allowed)
 /* The real path lies in the folder of the model as named, or in that of the model's real path. */
 bool sandbox_is_beside(struct arena *tmp, const char *real, const char *model);
 
+/* ---- beside.c: jobs that run beside each other ------------------------------------------------------------------- */
+int beside_cores(void); /* that this process may use */
+/* Runs jobs 0 to n - 1 on up to so many threads, this one among them, all in its scope. Ends when all have; fails if one did. */
+void beside(int threads, int n, void (*job)(void *, int i), void *data);
+
 /* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
 struct out {
     const char *path;
@@ -224,7 +229,7 @@ struct out {
     FILE *file; /* may be printed to; the digest does not see that */
     struct XXH3_state_s *digest;
     struct scope_item *open, *counted; /* file and digest */
-    int64_t bytes;
+    int64_t bytes, digested;
     struct arena *arena;
     uint8_t *piece;
     size_t held;
@@ -239,6 +244,11 @@ void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
 void out_pad(struct out *, int64_t to); /* zeros up to so many bytes in all */
+/* The two halves of out_put and out_pad, for two threads: both take the same bytes. */
+void out_write(void *out, const void *from, size_t bytes);
+void out_digest(void *out, const void *from, size_t bytes);
+void out_write_pad(struct out *, int64_t to);
+void out_digest_pad(struct out *, int64_t to);
 struct written {
     int64_t bytes;
     uint64_t digest;
@@ -291,6 +301,8 @@ bool map_try_file(const char *path, struct map *out);
 void map_close(struct map);
 /* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
 void map_check_unchanged(void);
+/* All of these bytes are read next. */
+void map_fetch(struct map, size_t offset, size_t bytes);
 /* These bytes are not needed for now: their pages go back to the system, which reads them from the file again if needed. */
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);

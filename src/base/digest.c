@@ -1,14 +1,15 @@
 /* digest: digests of bytes and of files. A large file is read on a thread, while the program does other work. */
 #include "base/base.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-enum { PIECE = 1 << 17 };
+enum { PIECE = 1 << 20 };
 
 struct file_digest {
     const char *path;
@@ -31,32 +32,35 @@ struct file_digest *digest_file(struct arena *a, const char *path)
     return d;
 }
 
-/* At most a piece; 0 at the end, below 0: can't be read. */
-static ssize_t read_piece(int fd, uint8_t *piece)
+static bool map_it(struct file_digest *d, struct map *m)
 {
-    ssize_t n = -1;
-    do
-        n = read(fd, piece, PIECE);
-    while (n < 0 && errno == EINTR);
-    return n;
+    struct stat st;
+    int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool plain = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    void *at = plain && st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    if (fd >= 0)
+        (void)close(fd);
+    *m = (struct map){at, plain ? (size_t)st.st_size : 0};
+    return plain && at != MAP_FAILED;
 }
 
+/* Not by map_file, for its table is of the scope's thread. */
 static void *read_file(void *data)
 {
     struct file_digest *d = data;
-    uint8_t piece[PIECE];
+    struct map m;
+    d->readable = map_it(d, &m);
     XXH3_state_t *state = XXH3_createState();
     require(state && XXH3_64bits_reset(state) == XXH_OK);
-    int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read_piece(fd, piece);
-    for (; n > 0 && !d->unwanted; n = read_piece(fd, piece)) {
-        require(XXH3_64bits_update(state, piece, (size_t)n) == XXH_OK);
-        d->found.bytes += n;
+    for (size_t at = 0, n; d->readable && at < m.bytes && !d->unwanted; at += n) {
+        n = m.bytes - at < PIECE ? m.bytes - at : PIECE;
+        map_fetch(m, at, n);
+        require(XXH3_64bits_update(state, m.at + at, n) == XXH_OK);
+        map_release(m, at, n);
     }
-    if (fd >= 0)
-        (void)close(fd);
-    d->readable = n == 0;
-    d->found.digest = XXH3_64bits_digest(state);
+    if (d->readable && m.at)
+        (void)munmap((void *)(uintptr_t)m.at, m.bytes);
+    d->found = (struct written){(int64_t)m.bytes, XXH3_64bits_digest(state)};
     (void)XXH3_freeState(state);
     return NULL;
 }

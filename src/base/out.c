@@ -107,7 +107,6 @@ void out_open_whole(struct arena *a, struct out *o, const char *path)
 
 static void write_bytes(struct out *o, const uint8_t *from, size_t bytes)
 {
-    require(XXH3_64bits_update(o->digest, from, bytes) == XXH_OK);
     if (bytes && fwrite(from, 1, bytes, o->file) != bytes)
         fail_to_write(o);
 }
@@ -118,7 +117,7 @@ static void write_held(struct out *o)
     o->held = 0;
 }
 
-static size_t put_some(struct out *o, const uint8_t *from, size_t bytes)
+static size_t write_some(struct out *o, const uint8_t *from, size_t bytes)
 {
     if (bytes >= PIECE) {
         write_held(o);
@@ -133,20 +132,53 @@ static size_t put_some(struct out *o, const uint8_t *from, size_t bytes)
     return n;
 }
 
-void out_put(void *data, const void *from, size_t bytes)
+void out_write(void *data, const void *from, size_t bytes)
 {
     struct out *o = data;
     for (size_t at = 0; at < bytes;)
-        at += put_some(o, (const uint8_t *)from + at, bytes - at);
+        at += write_some(o, (const uint8_t *)from + at, bytes - at);
     o->bytes += (int64_t)bytes;
+}
+
+void out_digest(void *data, const void *from, size_t bytes)
+{
+    struct out *o = data;
+    require(XXH3_64bits_update(o->digest, from, bytes) == XXH_OK);
+    o->digested += (int64_t)bytes;
+}
+
+void out_put(void *data, const void *from, size_t bytes)
+{
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < PIECE ? bytes - at : PIECE;
+        out_digest(data, (const uint8_t *)from + at, n);
+        out_write(data, (const uint8_t *)from + at, n);
+    }
+}
+
+static void pad(struct out *o, int64_t bytes, void (*put)(void *, const void *, size_t))
+{
+    static const uint8_t zeros[ZEROS];
+    require(bytes >= 0);
+    for (int64_t n; bytes > 0; bytes -= n) {
+        n = bytes < ZEROS ? bytes : ZEROS;
+        put(o, zeros, (size_t)n);
+    }
 }
 
 void out_pad(struct out *o, int64_t to)
 {
-    static const uint8_t zeros[ZEROS];
-    require(to >= o->bytes);
-    while (o->bytes < to)
-        out_put(o, zeros, (size_t)(to - o->bytes < ZEROS ? to - o->bytes : ZEROS));
+    pad(o, to - o->bytes, out_put);
+}
+
+void out_write_pad(struct out *o, int64_t to)
+{
+    pad(o, to - o->bytes, out_write);
+}
+
+void out_digest_pad(struct out *o, int64_t to)
+{
+    pad(o, to - o->digested, out_digest);
 }
 
 static void take_name(struct out *o)
@@ -166,6 +198,7 @@ static void take_name(struct out *o)
 struct written out_close(struct out *o)
 {
     write_held(o);
+    require(o->digested == o->bytes);
     struct written w = {o->bytes, XXH3_64bits_digest(o->digest)};
     scope_forget(o->counted);
     scope_forget(o->open);

@@ -36,7 +36,8 @@ struct save_options {
     void (*stored)(void *, const struct value *,
                    int64_t offset);           /* called with the place in the data file, before any is written; may be NULL */
     void (*finish)(void *, struct out *data); /* writes what else belongs there, at the end; NULL: nothing */
-    void *data;                               /* first argument of these three */
+    void (*late)(void *, struct graph *);     /* called once all data is written: what else the graph's metadata is to say; NULL: nothing */
+    void *data;                               /* first argument of these four */
     const char *producer;
     int planned;               /* values before this number have placements that nodes tell of; 0: none */
     bool digests;              /* the files keep digests of their weights, and of all weights of all graphs */

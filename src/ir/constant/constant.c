@@ -57,6 +57,15 @@ const void *constant_data(struct constant *c, const char *name)
     return data;
 }
 
+void constant_fetch(struct constant *c, const char *name)
+{
+    struct source s = constant_source(c);
+    if (s.path && c->bytes)
+        source_fetch(&s);
+    else
+        (void)constant_data(c, name);
+}
+
 void constant_release(struct constant *c)
 {
     struct source s = constant_source(c);

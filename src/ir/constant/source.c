@@ -110,13 +110,11 @@ static void stream_strips(const struct scatter *x, const char *name, struct byte
     }
 }
 
-static void release_strips(const struct scatter *x)
+static void each_strip(const struct scatter *x, void (*use)(struct map, size_t offset, size_t bytes))
 {
     for (int i = 0; i < x->n; i++) {
         const struct strip *t = &x->at[i];
-        struct map m = x->files->map[t->file];
-        if (m.at)
-            map_release(m, (size_t)t->offset, (size_t)((x->outer - 1) * t->stride + (t->hi - t->lo) * x->row));
+        use(strip_map(x, t), (size_t)t->offset, (size_t)((x->outer - 1) * t->stride + (t->hi - t->lo) * x->row));
     }
 }
 
@@ -135,12 +133,22 @@ void source_stream(const struct source *s, const char *name, int n, const struct
     }
 }
 
-void source_release(const struct source *s)
+static void each_range(const struct source *s, void (*use)(struct map, size_t offset, size_t bytes))
 {
     if (s->scatter)
-        release_strips(s->scatter);
+        each_strip(s->scatter, use);
     else
-        map_release(locked_mapping(s->path), (size_t)s->offset, (size_t)s->length);
+        use(locked_mapping(s->path), (size_t)s->offset, (size_t)s->length);
+}
+
+void source_fetch(const struct source *s)
+{
+    each_range(s, map_fetch);
+}
+
+void source_release(const struct source *s)
+{
+    each_range(s, map_release);
 }
 
 bool source_present(const struct source *s)

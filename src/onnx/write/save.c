@@ -509,9 +509,6 @@ static Onnx__ModelProto *save_model(struct save *s)
     model->graph = save_graph(s);
     add_opset_import(s, model, "");
     add_opset_imports(s, model, g);
-    model->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, g->meta.n + 2);
-    for (int i = 0; i < g->meta.n; i++)
-        model->metadata_props[model->n_metadata_props++] = save_entry(s, g->meta.at[i].key, g->meta.at[i].text);
     return model;
 }
 
@@ -528,6 +525,15 @@ static struct written write_model_file(const struct save *s, const Onnx__ModelPr
     out_open(&out, s->path);
     out_put(&out, packed, bytes);
     return out_close(&out);
+}
+
+/* room: for so many more. */
+static void save_meta(struct save *s, Onnx__ModelProto *model, int room)
+{
+    const struct graph *g = s->graph;
+    model->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, g->meta.n + room + 1);
+    for (int i = 0; i < g->meta.n; i++)
+        model->metadata_props[model->n_metadata_props++] = save_entry(s, g->meta.at[i].key, g->meta.at[i].text);
 }
 
 /* What is known once the weights are written. all: of every graph's. */
@@ -569,6 +575,9 @@ void onnx_save(int n, struct graph *const *graphs, const char *const *paths, con
     stream_files(nfile, files);
     uint64_t all = digest_of_all(tmp, n, s);
     for (int i = 0; i < n; i++) {
+        if (options[i].late)
+            options[i].late(options[i].data, graphs[i]);
+        save_meta(&s[i], models[i], options[i].digests);
         if (options[i].digests)
             save_digests(&s[i], models[i], all);
         out[i] = (struct saved){write_model_file(&s[i], models[i]), s[i].data.written};

@@ -7,7 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FILES = 32 }; /* written side by side: each is open and has a buffer */
+enum {
+    FILES = 32,                /* written side by side: each is open and has a buffer */
+    WORTH_A_THREAD = 256 << 10 /* bytes of a weight */
+};
 
 /* ---- one weight ---- */
 
@@ -81,42 +84,76 @@ static struct constant *next_constant(const struct writer *w)
     return w->next < f->weights.n ? f->weights.at[w->next].value->constant : NULL;
 }
 
-struct both {
-    struct out *out;
-    struct digester *digester;
+/* ---- jobs: half of them write a weight, each to its file, the others compute its digests ---- */
+
+struct jobs {
+    int n;
+    struct writer *of[FILES];
 };
 
-static void take_both(void *data, const void *from, size_t bytes)
+struct digests {
+    struct out *out;
+    struct digester *weight;
+};
+
+static void take_digests(void *data, const void *from, size_t bytes)
 {
-    const struct both *to = data;
-    out_put(to->out, from, bytes);
-    digest_take(to->digester, from, bytes);
+    enum { PIECE = 1 << 17 }; /* stays in the cache between both */
+    const struct digests *d = data;
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < PIECE ? bytes - at : PIECE;
+        out_digest(d->out, (const uint8_t *)from + at, n);
+        digest_take(d->weight, (const uint8_t *)from + at, n);
+    }
 }
 
-static void write_next(struct writer *w)
+static void digest_weight(struct writer *w, struct saved_weight *weight)
 {
-    struct saved_weight *weight = &w->file->weights.at[w->next++];
     struct arena *tmp = arena_new();
-    struct both to = {&w->out, digest_new(tmp, weight->bytes)};
-    out_pad(&w->out, weight->offset);
-    stream_weight(w->file, weight, take_both, &to);
-    weight->digest = digest_end(to.digester);
+    struct digests d = {&w->out, digest_new(tmp, weight->bytes)};
+    out_digest_pad(&w->out, weight->offset);
+    stream_weight(w->file, weight, take_digests, &d);
+    weight->digest = digest_end(d.weight);
     arena_free(tmp);
-    progress_add(w->file->options->progress, weight->bytes);
+}
+
+static void do_job(void *jobs, int i)
+{
+    const struct jobs *j = jobs;
+    struct writer *w = j->of[i % j->n];
+    struct saved_weight *weight = &w->file->weights.at[w->next];
+    if (i >= j->n) {
+        digest_weight(w, weight);
+        return;
+    }
+    out_write_pad(&w->out, weight->offset);
+    stream_weight(w->file, weight, out_write, &w->out);
+}
+
+static void fetch_weight(const struct saved_weight *w)
+{
+    constant_fetch(w->value->constant, w->value->name);
+    if (w->value->stored != DT_NONE)
+        (void)constant_data(w->value->constant, w->value->name);
 }
 
 /* The next weight of the first file that has one, into all files where it is the next; false: none has one. */
 static bool write_weight(int n, struct writer *w)
 {
-    struct constant *c = NULL;
-    for (int i = 0; i < n && !c; i++)
-        c = next_constant(&w[i]);
-    for (int i = 0; c && i < n; i++)
-        if (next_constant(&w[i]) == c)
-            write_next(&w[i]);
-    if (c)
-        constant_release(c);
-    return c;
+    struct jobs jobs = {.n = 0};
+    for (int i = 0; i < n; i++)
+        if (next_constant(&w[i]) && (!jobs.n || next_constant(&w[i]) == next_constant(jobs.of[0])))
+            jobs.of[jobs.n++] = &w[i];
+    if (!jobs.n)
+        return false;
+    struct constant *c = next_constant(jobs.of[0]);
+    for (int i = 0; i < jobs.n; i++)
+        fetch_weight(&jobs.of[i]->file->weights.at[jobs.of[i]->next]);
+    beside(c->bytes < WORTH_A_THREAD ? 1 : beside_cores(), 2 * jobs.n, do_job, &jobs);
+    for (int i = 0; i < jobs.n; i++)
+        progress_add(jobs.of[i]->file->options->progress, jobs.of[i]->file->weights.at[jobs.of[i]->next++].bytes);
+    constant_release(c);
+    return true;
 }
 
 static void close_file(struct writer *w)

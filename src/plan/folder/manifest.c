@@ -25,7 +25,6 @@ struct listed_span {
 };
 struct manifest {
     struct arena *arena;
-    const char *plan;
     struct spans spans;   /* sorted, each once */
     struct scatter *kept; /* by span; at NULL: nobody keeps it */
     VEC(struct keeper) keepers;
@@ -57,10 +56,10 @@ static int compare_spans(const void *a, const void *b)
     return manifest_order(a, b);
 }
 
-struct manifest *manifest_new(struct arena *arena, const char *plan, struct spans spans)
+struct manifest *manifest_new(struct arena *arena, struct spans spans)
 {
     struct manifest *m = NEW(arena, struct manifest);
-    *m = (struct manifest){.arena = arena, .plan = plan};
+    *m = (struct manifest){.arena = arena};
     struct span *sorted = NEWN(arena, struct span, spans.n + 1);
     if (spans.n)
         memcpy(sorted, spans.at, (size_t)spans.n * sizeof *sorted);
@@ -250,9 +249,9 @@ static json_t *source_array(const struct manifest *m)
     return all;
 }
 
-char *manifest_json(struct manifest *m)
+char *manifest_json(struct manifest *m, const char *plan_digest)
 {
-    json_t *root = json_pack("{s:i,s:s,s:o,s:o}", "version", MANIFEST_VERSION, "plan", m->plan, "files", files_array(m), "source",
+    json_t *root = json_pack("{s:i,s:s,s:o,s:o}", "version", MANIFEST_VERSION, "plan", plan_digest, "files", files_array(m), "source",
                              source_array(m));
     const char *rest = json_dump(m->arena, root, JSON_COMPACT) + 1; /* behind the brace */
     json_decref(root);

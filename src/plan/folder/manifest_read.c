@@ -67,16 +67,27 @@ static void read_plan(struct manifest_reader *r)
 
 /* ---- the files ---- */
 
-static void check_file(const struct manifest_reader *r, const char *file, int64_t bytes, const char *digest)
+struct listed_file {
+    const char *path, *digest;
+    int64_t bytes;
+};
+struct listed_files {
+    struct listed_file *at;
+    int n, cap;
+};
+
+static void check_file(void *files, int i)
 {
-    const char *path = path_join(r->arena, r->folder->dir, file);
-    struct map m = map_file(path);
+    const struct listed_file *f = &((const struct listed_file *)files)[i];
+    struct arena *tmp = arena_new();
+    struct map m = map_file(f->path);
     struct written found;
     map_close(m);
-    if ((int64_t)m.bytes != bytes)
-        fail("%s: has %zu bytes, expected %" PRId64 ": it is not the file that was written with this folder", path, m.bytes, bytes);
-    if (!digest_file_get(digest_file(r->arena, path), &found) || strcmp(arena_printf(r->arena, "%016" PRIx64, found.digest), digest) != 0)
-        fail("%s: is not the file that was written with this folder: its digest is not %s", path, digest);
+    if ((int64_t)m.bytes != f->bytes)
+        fail("%s: has %zu bytes, expected %" PRId64 ": it is not the file that was written with this folder", f->path, m.bytes, f->bytes);
+    if (!digest_file_get(digest_file(tmp, f->path), &found) || strcmp(arena_printf(tmp, "%016" PRIx64, found.digest), f->digest) != 0)
+        fail("%s: is not the file that was written with this folder: its digest is not %s", f->path, f->digest);
+    arena_free(tmp);
 }
 
 /* plan.json, model.onnx and two per rank, in this order. */
@@ -90,6 +101,7 @@ static const char *expected_file(const struct manifest_reader *r, size_t i)
 
 static void check_digests(struct manifest_reader *r, const json_t *files, bool need_data)
 {
+    struct listed_files listed = {NULL, 0, 0};
     size_t n = json_array_size(files), expected = 2 + 2 * (size_t)r->folder->ranks;
     if (n != expected)
         fail("%s: lists %zu files, expected %zu for %d ranks", r->path, n, expected, r->folder->ranks);
@@ -104,8 +116,9 @@ static void check_digests(struct manifest_reader *r, const json_t *files, bool n
         if (data)
             r->bytes[(i - 2) / 2] = bytes;
         if (need_data || !data)
-            check_file(r, file, bytes, digest);
+            VEC_PUSH(r->arena, &listed, ((struct listed_file){path_join(r->arena, r->folder->dir, file), digest, bytes}));
     }
+    beside(beside_cores(), listed.n, check_file, listed.at);
 }
 
 /* ---- where the source's bytes are ---- */
