@@ -13,7 +13,7 @@
 #define X86 0
 #endif
 
-enum { WORDS = 64, SCALES = CODES_WIDTH * (int)sizeof(float), AHEAD = 4096, UNIT = 16, FEW_ROWS = 3 };
+enum { WORDS = 64, SCALES = CODES_WIDTH * (int)sizeof(float), AHEAD = 2048, UNIT = 16, FEW_ROWS = 3 };
 #define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))
 
@@ -147,9 +147,10 @@ INLINE VNNI void vnni_scale(int rows, const char *block, const float *scale, __m
     }
 }
 
+/* Into the second level of cache: a core waits for less there than in the first. */
 INLINE void ask_for(const char *codes, int bits)
 {
-    UNROLL for (int i = 0; i < UNIT * bits / 8 * CODES_WIDTH; i += 64) __builtin_prefetch(codes + AHEAD + i);
+    UNROLL for (int i = 0; i < UNIT * bits / 8 * CODES_WIDTH; i += 64) __builtin_prefetch(codes + AHEAD + i, 0, 2);
 }
 
 /* units of UNIT numbers; codes and digit move behind them. */
