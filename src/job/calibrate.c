@@ -4,6 +4,7 @@
 #include "plan/plan.h"
 #include "run/measure/measure.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +26,15 @@ static const char *profile_name(struct arena *a, const char *path)
     return dot && dot > base ? arena_strndup(a, base, (size_t)(dot - base)) : base;
 }
 
+/* A vector has a power of two of numbers: so many channels take no longer than one. */
+static double lanes_of(const struct measured *m)
+{
+    double lanes = 1;
+    while (lanes < MEASURED_CHANNELS && lanes * M_SQRT2 < MEASURED_CHANNELS * m->conv_of_one / m->conv)
+        lanes *= 2;
+    return lanes;
+}
+
 /* Values that are not measured come from the reference: the price of a resident byte and, on one rank, the collectives. */
 static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
 {
@@ -38,6 +48,10 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.machine_memory_bandwidth = comm->local_size * m->memory_together;
     to.node_overhead = m->node;
     to.elementwise_share = m->elementwise * m->memory;
+    to.function_seconds = m->function;
+    to.row_seconds = m->row;
+    to.vector_lanes = lanes_of(m);
+    to.integer_speed = m->integers / m->flops;
     for (int i = 0; i < m->ncollective; i++)
         timed[i] = (struct timed_transfer){m->collective[i].kind, (double)m->collective[i].bytes, m->collective[i].seconds};
     *error = calibrate_fit(&to, comm->size, m->ncollective, timed);
@@ -70,6 +84,8 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
     print_rate_on_ranks("products", "GF/s", to->flops, to->machine_flops, comm->local_size);
     print_rate_on_ranks("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
     printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
+    printf("functions: %.2f ns; copied rows: %.2f ns; weights of 4 bits: %.2f times as fast; vectors of %.0f\n", 1e9 * to->function_seconds,
+           1e9 * to->row_seconds, to->integer_speed, to->vector_lanes);
     if (!m->ncollective)
         return;
     printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n",

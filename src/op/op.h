@@ -26,6 +26,7 @@ enum op_flag {
     /* Cost. */
     OP_ELEMENTWISE = 1 << 10, /* fusable: costs a third of its bytes */
     OP_VIEW = 1 << 11,        /* the result has the bytes of operand 0 (Reshape, Squeeze, Identity): no cost, no memory */
+    OP_FUNCTION = 1 << 22,    /* evaluates an exponential function, or its like, for each element of the result */
     OP_RECURS = 1 << 20,      /* every row of operand 0 goes through operands 1 and 2, one direction each */
     OP_ROUTES = 1 << 12,      /* a row passes attribute k of the experts that dimension 0 of its weights counts */
 

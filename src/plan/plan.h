@@ -22,6 +22,10 @@ struct machine {                                    /* machine.c: the shipped re
     double hop_latency, collective_overhead, node_overhead;        /* seconds */
     double reduce_seconds;                                         /* of summing one byte of an addend */
     double elementwise_share;                                      /* part of its bytes that a fused elementwise op costs */
+    double function_seconds;                                       /* of one element of an exponential function, in a rank's cache */
+    double row_seconds;                                            /* of a row of neighbours that is copied, beside its bytes */
+    double vector_lanes;                                           /* numbers of a vector, which channels of a convolution fill */
+    double integer_speed;                                          /* products with weights in codes, by 8-bit integers: times `flops` */
     double weight_price; /* a resident weight byte costs as much as reading it so many times per step */
 };
 struct workload {

@@ -59,10 +59,14 @@ static void nbits_column_zeros(const void *from, int64_t j, uint8_t *zeros)
         zeros[b] = (uint8_t)(row[b * w->bits / 8] >> b * w->bits % 8 & ((1 << w->bits) - 1));
 }
 
+int nbits_level_digits(int64_t level)
+{
+    return level == 4 ? 1 : level == 2 || level == 3 ? 2 : 3;
+}
+
 int nbits_codes_digits(const struct kcall *call)
 {
-    int64_t level = attr_int(call->node, "accuracy_level");
-    return level == 4 ? 1 : level == 2 || level == 3 ? 2 : 3;
+    return nbits_level_digits(attr_int(call->node, "accuracy_level"));
 }
 
 static bool is_constant(const struct kcall *call, int operand)

@@ -20,6 +20,7 @@ struct nbits_weight matmul_nbits_weight(const struct kcall *);
 /* NULL: it is none that tiles hold, or no constant. Packed at the first call, kept in call->cache. */
 const struct codes *nbits_codes(struct kcall *, const struct nbits_weight *, int64_t k);
 /* Digits of an activation that the node asks for. */
+int nbits_level_digits(int64_t level); /* digits of 8 bits in which activations are rounded at an accuracy_level */
 int nbits_codes_digits(const struct kcall *);
 /* May a weight (operands 1 to 3: numbers, scales, zero points) become codes? Constants, and not --deterministic. Three digits take longer
  * than float32 where the instructions for dots are missing. */

@@ -12,6 +12,7 @@
  * depend on their order: the same plan on every machine. */
 #include "plan/cost/cost.h"
 
+#include "kern/product/product.h"
 #include "op/op.h"
 #include "op/recurrent/recurrent.h"
 #include "op/rule/rule.h"
@@ -58,6 +59,7 @@ void cost_evaluate_types(struct space *s)
 void cost_prepare(struct space *s)
 {
     cost_evaluate_types(s);
+    cost_mark_taken(s);
     for (int i = 0; i < s->g->nodes.n; i++)
         for (int k = 0; k < s->offered[i].list.n; k++) {
             struct strategy *st = s->offered[i].list.at[k];
@@ -117,10 +119,9 @@ static double most_bytes(struct space *s, const struct value *v, struct placemen
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
 
-/* What a collective moves: bytes of the global value, and whether the dimension that it joins or parts has others before it. */
+/* What a collective moves: bytes of the global value, and how many indices the dimensions before the one that it joins or parts have. */
 struct moved {
-    double bytes;
-    bool outer;
+    double bytes, outer;
 };
 
 static double part_moved(const struct split *from, const struct split *to, const struct bindings *dims)
@@ -141,8 +142,21 @@ static double transition_seconds(const struct machine *m, const struct bindings 
     double part = by == COLL_REDISTRIBUTE ? part_moved(from.split, to.split, dims) : -1;
     if (part >= 0)
         sent.bytes = part * x.bytes;
-    bool packs = x.outer && (by == COLL_ALLGATHER || by == COLL_REDUCESCATTER);
-    return collective_seconds(m, sent) + (packs ? 2 * x.bytes * m->elementwise_share / m->memory_bandwidth : 0);
+    bool packs = x.outer > 1 && (by == COLL_ALLGATHER || by == COLL_REDUCESCATTER);
+    return collective_seconds(m, sent) +
+        (packs ? 2 * x.bytes * m->elementwise_share / m->memory_bandwidth + ranks * x.outer * m->row_seconds : 0);
+}
+
+/* Indices of the dimensions that lie before this one in memory. */
+static double outer_indices(const struct space *s, const struct value *v, int dim, int w)
+{
+    const int64_t *size = s->sizes.extent[v->id * s->plan->workloads.n + w];
+    bool last = cost_has_channels_last(s, v);
+    double outer = 1;
+    for (int d = 0; d < v->type.rank; d++)
+        if (last && d * dim > 0 ? dim == 1 ? d != 1 : d != 1 && d < dim : d < dim)
+            outer *= (double)size[d];
+    return outer;
 }
 
 double cost_reshard_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
@@ -152,9 +166,8 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     require(placement_transition(from, to).possible && !placement_eq(from, to));
     if (!placement_transition(from, to).by)
         return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
-    struct moved x = {global_elements(s, v, w) * (double)dtype_size(v->type.dtype), false};
-    for (int d = 0; parted.kind == PLACE_S && d < parted.dim; d++)
-        x.outer |= s->sizes.extent[v->id * s->plan->workloads.n + w][d] > 1;
+    struct moved x = {global_elements(s, v, w) * (double)dtype_size(v->type.dtype),
+                      parted.kind == PLACE_S ? outer_indices(s, v, parted.dim, w) : 1};
     return transition_seconds(m, &s->plan->workloads.at[w].dims, s->ranks, from, to, x);
 }
 
@@ -177,12 +190,12 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
         return exchange_seconds(m, g, n, dims, ranks);
     const struct value *v = n->in[0];
     struct placement from = v->place, to = n->out[0]->place, parted = from.kind == PLACE_S ? from : to;
-    struct moved x = {(double)dtype_size(v->type.dtype), false};
+    struct moved x = {(double)dtype_size(v->type.dtype), 1};
     for (int d = 0; d < v->type.rank; d++) {
         int64_t size;
         if (!dim_eval(v->type.dim[d], dims, &size) || size < 0)
             size = 1; /* a data-dependent size */
-        x.outer |= parted.kind == PLACE_S && d < parted.dim && size > 1;
+        x.outer *= parted.kind == PLACE_S && d < parted.dim ? (double)size : 1;
         x.bytes *= (double)size;
     }
     return placement_transition(from, to).by ? transition_seconds(m, dims, ranks, from, to, x)
@@ -200,11 +213,21 @@ int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement
 
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
+static bool has_windows(const struct rule *rule)
+{
+    for (int d = 0; rule->nin > 0 && d < rule->in[0].rank; d++)
+        if (rule->in[0].dim[d].window)
+            return true;
+    return false;
+}
+
 /* Places of a kernel that meet an element of the result: those of the weight that are no channels. Where windows slide by parts of an
  * element, as in a transpose, each element meets one place of so many. */
 static double kernel_places(struct space *s, const struct rule *rule, int w)
 {
     double places = 1;
+    if (!has_windows(rule))
+        return 1;
     for (int d = 0; d < rule->in[0].rank; d++)
         places /= rule->in[0].dim[d].window ? (double)rule->in[0].dim[d].window->per : 1;
     for (int i = 0; rule->nin > 1 && i < rule->nfactor; i++) {
@@ -273,6 +296,27 @@ static double recurrent_flops(struct space *s, const struct node *n, const struc
     return 2 * rows * numbers;
 }
 
+/* Channels of a convolution's result are computed a vector at a time: the work is that of whole vectors, as a multiple. */
+static double vector_filling(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    struct placement p = st->out[0];
+    if (!op_is_onnx(n, "Conv"))
+        return 1;
+    double lanes = s->options->machine.vector_lanes, channels = (double)s->sizes.extent[n->out[0]->id * s->plan->workloads.n + w][1];
+    channels *= p.kind == PLACE_S && p.dim == 1 ? fraction(s, p.split, w, r) : 1;
+    return channels > 0 ? ceil(channels / lanes) * lanes / channels : 1;
+}
+
+/* A product with a weight in codes is one of 8-bit integers, for each 8 bits that the other operand is rounded to. */
+static double integer_work(const struct space *s, const struct node *n)
+{
+    bool codes = n->nin > 1 && n->in[0] && n->in[1] && s->weight[n->in[1]->id] && dtype_is_integer(n->in[1]->type.dtype);
+    if (!codes)
+        return 1;
+    int digits = dtype_is_integer(n->in[0]->type.dtype) ? 1 : nbits_level_digits(attr_int(n, "accuracy_level"));
+    return digits / s->options->machine.integer_speed;
+}
+
 static double node_flops(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
 {
     if (n->op && (n->op->flags & OP_RECURS))
@@ -282,6 +326,7 @@ static double node_flops(struct space *s, const struct node *n, const struct rul
     if (n->op->flags & OP_ROUTES)
         return routed_flops(s, n, st, w, r);
     double each = n->op->flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
+    each *= vector_filling(s, n, st, w, r) * integer_work(s, n);
     return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
 }
 
@@ -297,15 +342,16 @@ struct traffic {
     double streamed, passed;
 }; /* bytes of weights; of all else */
 
-static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+/* taken: the operand that is in registers, as the result then is; -1: none. */
+static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
 {
     struct traffic bytes = {0, 0};
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && !(lookup && i == 0))
+        if (n->in[i] && !(lookup && i == 0) && i != taken)
             *(s->weight[n->in[i]->id] ? &bytes.streamed : &bytes.passed) += local_elements(s, n->in[i], st->in[i], w, r) *
                 stored_width(s, n->in[i]);
-    for (int i = 0; i < n->nout; i++)
+    for (int i = 0; i < n->nout && taken < 0; i++)
         if (n->out[i])
             bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) * (lookup ? 2 : 1);
     if (n->op && (n->op->flags & OP_ROUTES)) {
@@ -321,6 +367,28 @@ static double rate(const struct machine *m, double alone, double machine, int bu
     return fmin(alone, machine / fmin(busy, m->machine_ranks));
 }
 
+static double function_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+{
+    bool evaluates = n->op && (n->op->flags & OP_FUNCTION);
+    return evaluates ? s->options->machine.function_seconds * local_elements(s, n->out[0], st->out[0], w, r) : 0;
+}
+
+/* The operand in which a convolution takes the node in; -1: none. What several ranks have in full they had to gather or to sum first. */
+static int taken_operand(const struct space *s, const struct node *n, const struct strategy *st, int busy)
+{
+    int taken = cost_taken_operand(s, n);
+    return taken >= 0 && busy > 1 && st->in[taken].kind == PLACE_R ? -1 : taken;
+}
+
+/* What a convolution leaves partial goes to other ranks before the ops that it would have taken in: they need a pass of their own. */
+static double left_partial_seconds(struct space *s, const struct node *n, const struct strategy *st, int w)
+{
+    const struct machine *m = &s->options->machine;
+    bool passes = cost_takes_in(s, n) && st->out[0].kind == PLACE_P;
+    return passes ? 2 * most_bytes(s, n->out[0], st->out[0], w) / s->ranks * m->elementwise_share / m->memory_bandwidth + m->node_overhead
+                  : 0;
+}
+
 double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
 {
     enum { CHAIN = 3 }; /* elementwise ops that run as one */
@@ -333,17 +401,17 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
         return lowering_seconds(st->body, w, busy);
     if (flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
-    if ((flags & (OP_VIEW | OP_IN_PLACE)) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
+    if ((flags & (OP_VIEW | OP_IN_PLACE)) || cost_is_merged(s, n) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
         return 0;
     double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
+    int taken = taken_operand(s, n, st, busy);
     for (int r = 0; r < s->ranks; r++) {
-        struct traffic bytes = node_bytes(s, n, st, w, r);
-        worst = fmax(
-            worst,
-            fmax(node_flops(s, n, rule, st, w, r) / flops, share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
+        struct traffic bytes = node_bytes(s, n, st, taken, w, r);
+        double work = node_flops(s, n, rule, st, w, r) / flops + function_seconds(s, n, st, w, r);
+        worst = fmax(worst, fmax(work, share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
     }
-    worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks);
-    return worst + m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1);
+    worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
+    return worst + (taken >= 0 ? 0 : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1));
 }
 
 int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)

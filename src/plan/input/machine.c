@@ -11,21 +11,26 @@ struct machine_key {
     const char *name;
     size_t offset;
     bool may_be_zero;
+    double otherwise; /* in a profile made before there was this key; below zero: it must have it */
 };
 
 static const struct machine_key keys[] = {
-    {"flops", offsetof(struct machine, flops), false},
-    {"memory_bandwidth", offsetof(struct machine, memory_bandwidth), false},
-    {"machine_ranks", offsetof(struct machine, machine_ranks), false},
-    {"machine_flops", offsetof(struct machine, machine_flops), false},
-    {"machine_memory_bandwidth", offsetof(struct machine, machine_memory_bandwidth), false},
-    {"link_bandwidth", offsetof(struct machine, link_bandwidth), false},
-    {"hop_latency", offsetof(struct machine, hop_latency), true},
-    {"collective_overhead", offsetof(struct machine, collective_overhead), true},
-    {"reduce_seconds", offsetof(struct machine, reduce_seconds), true},
-    {"node_overhead", offsetof(struct machine, node_overhead), true},
-    {"elementwise_share", offsetof(struct machine, elementwise_share), true},
-    {"weight_price", offsetof(struct machine, weight_price), true},
+    {"flops", offsetof(struct machine, flops), false, -1},
+    {"memory_bandwidth", offsetof(struct machine, memory_bandwidth), false, -1},
+    {"machine_ranks", offsetof(struct machine, machine_ranks), false, -1},
+    {"machine_flops", offsetof(struct machine, machine_flops), false, -1},
+    {"machine_memory_bandwidth", offsetof(struct machine, machine_memory_bandwidth), false, -1},
+    {"link_bandwidth", offsetof(struct machine, link_bandwidth), false, -1},
+    {"hop_latency", offsetof(struct machine, hop_latency), true, -1},
+    {"collective_overhead", offsetof(struct machine, collective_overhead), true, -1},
+    {"reduce_seconds", offsetof(struct machine, reduce_seconds), true, -1},
+    {"node_overhead", offsetof(struct machine, node_overhead), true, -1},
+    {"elementwise_share", offsetof(struct machine, elementwise_share), true, -1},
+    {"function_seconds", offsetof(struct machine, function_seconds), true, 0},
+    {"row_seconds", offsetof(struct machine, row_seconds), true, 0},
+    {"vector_lanes", offsetof(struct machine, vector_lanes), false, 1},
+    {"integer_speed", offsetof(struct machine, integer_speed), false, 1},
+    {"weight_price", offsetof(struct machine, weight_price), true, -1},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
@@ -36,6 +41,8 @@ enum { REMARKS = sizeof remarks / sizeof *remarks };
 static double machine_number(const char *path, const json_t *root, const struct machine_key *machine_key)
 {
     const json_t *v = json_object_get(root, machine_key->name);
+    if (!v && machine_key->otherwise >= 0)
+        return machine_key->otherwise;
     if (!json_is_number(v))
         fail("%s: expected a number for '%s', found %s", path, machine_key->name, v ? "something else" : "nothing");
     double x = json_number_value(v);

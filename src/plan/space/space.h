@@ -65,6 +65,7 @@ struct space_sizes {
     int64_t (*extent)[MAX_RANK]; /* by value id * workloads + workload */
     double **fraction;           /* by split id: [workload * ranks + rank], made when asked for */
     int nfraction;
+    unsigned char *marks; /* by value id, of src/plan/cost/taken_in.c; NULL: none, in a lowering alone */
 };
 struct space {
     struct arena *arena;

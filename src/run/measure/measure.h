@@ -11,12 +11,17 @@ struct measured_collective {
     int64_t bytes;
     double seconds;
 };
+enum { MEASURED_CHANNELS = 64 };
 struct measured {
     /* Per second, of rank 0 while the others wait: flops of products with many rows, bytes of weights in products with one row. */
     double flops, memory;
     double flops_together, memory_together; /* of each rank while all work */
     double elementwise;                     /* seconds per byte that the ops of a chain read and write if each runs alone */
     double node;                            /* seconds of a node that computes almost nothing */
+    double function;                        /* seconds of a function (Sigmoid, Tanh, Erf) of one number */
+    double row;                             /* seconds of a row of 8 numbers that Concat copies */
+    double integers;                        /* flops of products with weights of 4 bits */
+    double conv, conv_of_one;               /* seconds of a convolution with MEASURED_CHANNELS in its result, and with one */
     int ncollective;                        /* 0: there is one rank */
     struct measured_collective *collective;
 };

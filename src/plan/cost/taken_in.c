@@ -1,0 +1,192 @@
+/* taken_in: what a run does not do node by node, and so costs next to nothing.
+ *
+ * A convolution takes in the elementwise ops after it, whose other operands are constants or a value of its result's type
+ * (run/fuse/fuse_conv.c), and a Pad before it. And it works with the channels last (run/fuse/channels_last.c), so a Transpose of channels
+ * around it vanishes. */
+#include "op/op.h"
+#include "plan/cost/cost.h"
+#include "plan/space/space.h"
+
+enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8 }; /* by value id */
+
+static bool is_elementwise(const struct node *n)
+{
+    return (n->op && n->op->flags & OP_ELEMENTWISE) || op_is_onnx(n, "BatchNormalization");
+}
+
+/* Convolutions and pools. */
+static bool works_last(const struct space *s, int node)
+{
+    const struct rule *rule = s->rule[node];
+    for (int d = 0; rule && rule->nin > 0 && d < rule->in[0].rank; d++)
+        if (rule->in[0].dim[d].window)
+            return true;
+    return op_is_onnx(s->g->nodes.at[node], "Conv");
+}
+
+static bool marked(const struct space *s, const struct value *v, int mark)
+{
+    return v && s->sizes.marks[v->id] & mark;
+}
+
+static void mark_value(struct space *s, const struct value *v, unsigned char mark)
+{
+    s->sizes.marks[v->id] = (unsigned char)(s->sizes.marks[v->id] | mark);
+}
+
+/* ---- channels last ------------------------------------------------------------------------------------------------------------------ */
+
+/* What reads and makes values with the channels last if one of them has. */
+static bool keeps_last(const struct node *n)
+{
+    return is_elementwise(n) || op_is_onnx(n, "Concat") || op_is_onnx(n, "Split");
+}
+
+static void mark_last(struct space *s, int i)
+{
+    const struct node *n = s->g->nodes.at[i];
+    bool last = works_last(s, i);
+    for (int k = 0; k < n->nin && keeps_last(n); k++)
+        last |= n->in[k] && n->in[k]->type.rank == n->out[0]->type.rank && marked(s, n->in[k], LAST);
+    for (int k = 0; k < n->nout && last; k++)
+        if (n->out[k] && n->out[k]->type.rank > 2)
+            mark_value(s, n->out[k], LAST);
+}
+
+static bool only_convolutions_read(const struct space *s, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    for (int i = 0; i < uses->list.n; i++)
+        if (uses->list.at[i].node < 0 || !op_is_onnx(s->g->nodes.at[uses->list.at[i].node], "Conv"))
+            return false;
+    return uses->list.n > 0;
+}
+
+/* Operands of what reads them with the channels last. A Pad before convolutions becomes padding of theirs. */
+static void mark_last_operands(struct space *s, int i)
+{
+    const struct node *n = s->g->nodes.at[i];
+    if (op_is_onnx(n, "Pad") && only_convolutions_read(s, n->out[0])) {
+        mark_value(s, n->out[0], MERGED);
+        mark_value(s, n->in[0], LAST);
+        return;
+    }
+    bool last = works_last(s, i);
+    int operands = last ? 1 : keeps_last(n) && marked(s, n->out[0], LAST) ? n->nin : 0;
+    for (int k = 0; k < operands; k++)
+        if (n->in[k] && n->in[k]->type.rank == n->out[0]->type.rank && n->in[k]->type.rank > 2)
+            mark_value(s, n->in[k], LAST);
+}
+
+/* Does the Transpose move dimension `from` to `to` and leave the others in order? */
+static bool moves_dimension(const struct graph *g, const struct node *n, int from, int to)
+{
+    const int64_t *perm;
+    int rank = n->in[0]->type.rank, k = 0;
+    if (rank < 3 || attr_ints(g, n, "perm", &perm) != rank)
+        return false;
+    for (int d = 0; d < rank; d++) {
+        k += k == from;
+        if (perm[d] != (d == to ? from : k))
+            return false;
+        k += d != to;
+    }
+    return true;
+}
+
+static bool is_merged(const struct space *s, const struct node *n)
+{
+    int last = n->in[0] ? n->in[0]->type.rank - 1 : 0;
+    return op_is_onnx(n, "Transpose") &&
+        ((marked(s, n->in[0], LAST) && moves_dimension(s->g, n, 1, last)) ||
+         (marked(s, n->out[0], LAST) && moves_dimension(s->g, n, last, 1)));
+}
+
+/* ---- elementwise ops after a convolution -------------------------------------------------------------------------------------------- */
+
+static bool only_elementwise_reads(const struct space *s, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    for (int i = 0; i < uses->list.n; i++) {
+        const struct node *n = uses->list.at[i].node >= 0 ? s->g->nodes.at[uses->list.at[i].node] : NULL;
+        if (!n || !(is_elementwise(n) || marked(s, n->out[0], MERGED)))
+            return false;
+    }
+    return uses->list.n > 0;
+}
+
+/* Operand k of n, which a convolution makes, if it takes in n; -1: none. */
+static int taken_operand(const struct space *s, const struct node *n)
+{
+    int taken = -1;
+    for (int k = 0; k < n->nin; k++) {
+        const struct value *v = n->in[k];
+        if (v && taken < 0 && marked(s, v, TAKES))
+            taken = k;
+        else if (v && !s->weight[v->id] && !type_eq(&v->type, &n->out[0]->type))
+            return -1;
+    }
+    return taken;
+}
+
+static void mark_taken(struct space *s, const struct node *n)
+{
+    bool takes = op_is_onnx(n, "Conv") || (marked(s, n->out[0], MERGED) && marked(s, n->in[0], TAKES));
+    if (is_elementwise(n) && taken_operand(s, n) >= 0) {
+        mark_value(s, n->out[0], TAKEN);
+        takes = true;
+    }
+    if (takes && only_elementwise_reads(s, n->out[0]))
+        mark_value(s, n->out[0], TAKES);
+}
+
+/* ---- for the prices -------------------------------------------------------------------------------------------------------------------
+ */
+
+static const struct node *with_result(const struct space *s, int i)
+{
+    const struct node *n = s->g->nodes.at[i];
+    return n->nout > 0 && n->out[0] ? n : NULL;
+}
+
+void cost_mark_taken(struct space *s)
+{
+    s->sizes.marks = NEWN(s->arena, unsigned char, s->g->values.n + 1);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (with_result(s, i))
+            mark_last(s, i);
+    for (int i = s->g->nodes.n - 1; i >= 0; i--)
+        if (with_result(s, i))
+            mark_last_operands(s, i);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (with_result(s, i) && is_merged(s, s->g->nodes.at[i]))
+            mark_value(s, s->g->nodes.at[i]->out[0], MERGED);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (with_result(s, i))
+            mark_taken(s, s->g->nodes.at[i]);
+}
+
+static bool makes_marked(const struct space *s, const struct node *n, int mark)
+{
+    return s->sizes.marks && n->nout > 0 && n->out[0] && marked(s, n->out[0], mark);
+}
+
+bool cost_is_merged(const struct space *s, const struct node *n)
+{
+    return makes_marked(s, n, MERGED);
+}
+
+bool cost_has_channels_last(const struct space *s, const struct value *v)
+{
+    return s->sizes.marks && marked(s, v, LAST);
+}
+
+bool cost_takes_in(const struct space *s, const struct node *n)
+{
+    return makes_marked(s, n, TAKES);
+}
+
+int cost_taken_operand(const struct space *s, const struct node *n)
+{
+    return makes_marked(s, n, TAKEN) ? taken_operand(s, n) : -1;
+}
