@@ -147,11 +147,11 @@ static const uint16_t *tile_at(const struct panels *w, int64_t column)
     return (const uint16_t *)w->weight + column * w->k;
 }
 
-/* Prefetches what is needed soon, while a stretch is multiplied. */
+/* Prefetches what is needed soon into the second-level cache, while a stretch is multiplied. */
 static void ask_for(const uint16_t *stretch)
 {
     for (int i = 0; i < CHUNK; i += TILE)
-        __builtin_prefetch(stretch + i);
+        __builtin_prefetch(stretch + i, 0, 2);
 }
 
 /* A few rows of the tile at a time go through the first-level cache. */
