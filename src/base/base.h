@@ -301,8 +301,6 @@ bool map_try_file(const char *path, struct map *out);
 void map_close(struct map);
 /* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
 void map_check_unchanged(void);
-/* All of these bytes are read next. */
-void map_fetch(struct map, size_t offset, size_t bytes);
 /* These bytes are not needed for now: their pages go back to the system, which reads them from the file again if needed. */
 void map_release(struct map, size_t offset, size_t bytes);
 bool path_exists(const char *path);

@@ -54,7 +54,6 @@ static void *read_file(void *data)
     require(state && XXH3_64bits_reset(state) == XXH_OK);
     for (size_t at = 0, n; d->readable && at < m.bytes && !d->unwanted; at += n) {
         n = m.bytes - at < PIECE ? m.bytes - at : PIECE;
-        map_fetch(m, at, n);
         require(XXH3_64bits_update(state, m.at + at, n) == XXH_OK);
         map_release(m, at, n);
     }

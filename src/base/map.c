@@ -142,19 +142,6 @@ void map_close(struct map m)
     (void)munmap((void *)(uintptr_t)m.at, m.bytes);
 }
 
-/* By one call, which costs less than a fault at every few pages. */
-void map_fetch(struct map m, size_t offset, size_t bytes)
-{
-#ifdef MADV_POPULATE_READ
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = offset / page * page;
-    if (m.at && offset < m.bytes)
-        (void)madvise((void *)(uintptr_t)(m.at + from), offset - from + (bytes < m.bytes - offset ? bytes : m.bytes - offset),
-                      MADV_POPULATE_READ);
-#else
-    (void)m, (void)offset, (void)bytes;
-#endif
-}
-
 void map_release(struct map m, size_t offset, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (offset + page - 1) / page * page, to = (offset + bytes) / page * page;

@@ -57,11 +57,11 @@ const void *constant_data(struct constant *c, const char *name)
     return data;
 }
 
-void constant_fetch(struct constant *c, const char *name)
+void constant_open(struct constant *c, const char *name)
 {
     struct source s = constant_source(c);
     if (s.path && c->bytes)
-        source_fetch(&s);
+        source_open(&s);
     else
         (void)constant_data(c, name);
 }

@@ -47,7 +47,7 @@ typedef void byte_taker(void *, const void *from, size_t bytes);
 /* The bytes in one piece; not for scattered ones. A missing or short file is a failure that names file and tensor. */
 const void *source_data(const struct source *, const char *name);
 void source_stream(const struct source *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
-void source_fetch(const struct source *); /* before all of it is read, and by several threads */
+void source_open(const struct source *); /* before several threads read it */
 void source_release(const struct source *);
 bool source_present(const struct source *);
 
@@ -84,8 +84,8 @@ bool constant_equal(struct constant *, const char *name, struct constant *, cons
 int64_t constant_int(struct constant *, const char *name, int64_t i);
 /* Of strings: NaN. */
 double constant_float(struct constant *, const char *name, int64_t i);
-/* Before all of its bytes are read, and by several threads. */
-void constant_fetch(struct constant *, const char *name);
+/* Before several threads stream it. */
+void constant_open(struct constant *, const char *name);
 /* Gives memory back to the system when the bytes will hardly be read again. Invalidates what constant_data returned; it may be called
  * again. */
 void constant_release(struct constant *);

@@ -110,11 +110,11 @@ static void stream_strips(const struct scatter *x, const char *name, struct byte
     }
 }
 
-static void each_strip(const struct scatter *x, void (*use)(struct map, size_t offset, size_t bytes))
+static void release_strips(const struct scatter *x)
 {
     for (int i = 0; i < x->n; i++) {
         const struct strip *t = &x->at[i];
-        use(strip_map(x, t), (size_t)t->offset, (size_t)((x->outer - 1) * t->stride + (t->hi - t->lo) * x->row));
+        map_release(strip_map(x, t), (size_t)t->offset, (size_t)((x->outer - 1) * t->stride + (t->hi - t->lo) * x->row));
     }
 }
 
@@ -133,22 +133,19 @@ void source_stream(const struct source *s, const char *name, int n, const struct
     }
 }
 
-static void each_range(const struct source *s, void (*use)(struct map, size_t offset, size_t bytes))
+/* Fills the table of the scatter's maps. */
+void source_open(const struct source *s)
 {
-    if (s->scatter)
-        each_strip(s->scatter, use);
-    else
-        use(locked_mapping(s->path), (size_t)s->offset, (size_t)s->length);
-}
-
-void source_fetch(const struct source *s)
-{
-    each_range(s, map_fetch);
+    for (int i = 0; s->scatter && i < s->scatter->n; i++)
+        (void)strip_map(s->scatter, &s->scatter->at[i]);
 }
 
 void source_release(const struct source *s)
 {
-    each_range(s, map_release);
+    if (s->scatter)
+        release_strips(s->scatter);
+    else
+        map_release(locked_mapping(s->path), (size_t)s->offset, (size_t)s->length);
 }
 
 bool source_present(const struct source *s)

@@ -130,9 +130,9 @@ static void do_job(void *jobs, int i)
     stream_weight(w->file, weight, out_write, &w->out);
 }
 
-static void fetch_weight(const struct saved_weight *w)
+static void open_weight(const struct saved_weight *w)
 {
-    constant_fetch(w->value->constant, w->value->name);
+    constant_open(w->value->constant, w->value->name);
     if (w->value->stored != DT_NONE)
         (void)constant_data(w->value->constant, w->value->name);
 }
@@ -148,7 +148,7 @@ static bool write_weight(int n, struct writer *w)
         return false;
     struct constant *c = next_constant(jobs.of[0]);
     for (int i = 0; i < jobs.n; i++)
-        fetch_weight(&jobs.of[i]->file->weights.at[jobs.of[i]->next]);
+        open_weight(&jobs.of[i]->file->weights.at[jobs.of[i]->next]);
     beside(c->bytes < WORTH_A_THREAD ? 1 : beside_cores(), 2 * jobs.n, do_job, &jobs);
     for (int i = 0; i < jobs.n; i++)
         progress_add(jobs.of[i]->file->options->progress, jobs.of[i]->file->weights.at[jobs.of[i]->next++].bytes);
