@@ -102,21 +102,11 @@ static int find_named(const struct tpc_info *of, int n, const char *name)
     return -1;
 }
 
-static int refuse_name(const struct tpc_session *s, const char *kind, const char *name, const struct tpc_info *of, int n)
+static int refuse_unknown(const struct tpc_session *s, const char *kind, const char *name, const struct tpc_info *of, int n)
 {
-    const char *near = NULL;
-    int least = 0;
-    for (int i = 0; i < n; i++) {
-        int edits = 0;
-        const char *const one[] = {of[i].name};
-        (void)did_you_mean_at(name, 1, one, &edits);
-        if (!near || edits < least) {
-            near = of[i].name;
-            least = edits;
-        }
-    }
-    return error_invalid("%s: there is no %s '%s'%s%s%s", s->path, kind, name, near ? ", did you mean '" : "", near ? near : "",
-                         near ? "'?" : "");
+    int edits, near = did_you_mean_at(name, n, n ? &of->name : NULL, sizeof *of, &edits);
+    return error_invalid("%s: there is no %s '%s'%s%s%s", s->path, kind, name, n ? ", did you mean '" : "", n ? of[near].name : "",
+                         n ? "'?" : "");
 }
 
 static int take_input(const struct tpc_session *s, const tpc_tensor *t, struct tensor *in)
@@ -125,7 +115,7 @@ static int take_input(const struct tpc_session *s, const tpc_tensor *t, struct t
     if (!t->name)
         return error_invalid("%s: an input has no name", s->path);
     if (i < 0)
-        return refuse_name(s, "input", t->name, s->in, s->nin);
+        return refuse_unknown(s, "input", t->name, s->in, s->nin);
     if (in[i].data)
         return error_invalid("%s: input '%s' is given twice", s->path, t->name);
     if (t->type != s->in[i].type)
@@ -165,7 +155,7 @@ static int find_outputs(const struct tpc_session *s, const tpc_tensor *out, int 
         if (!out[k].name)
             return error_invalid("%s: an output has no name", s->path);
         if (index[k] < 0)
-            return refuse_name(s, "output", out[k].name, s->out, s->nout);
+            return refuse_unknown(s, "output", out[k].name, s->out, s->nout);
     }
     return TPC_OK;
 }

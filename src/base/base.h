@@ -197,8 +197,8 @@ struct text_maybe {
 
 /* ---- did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
 int did_you_mean(const char *text, int n, const char *const *names);
-/* The same; *edits is the number of characters to change, add or remove. */
-int did_you_mean_at(const char *text, int n, const char *const *names, int *edits);
+/* The same of names that lie so many bytes apart; *edits is the number of characters to change, add or remove. */
+int did_you_mean_at(const char *text, int n, const void *first, size_t stride, int *edits);
 
 /* ---- glob.c: * matches any characters, ? one -------------------------------------------------------------------- */
 bool glob_match(const char *glob, const char *text);

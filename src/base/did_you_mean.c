@@ -30,14 +30,15 @@ static int distance(const char *a, const char *b)
 int did_you_mean(const char *text, int n, const char *const *names)
 {
     int edits;
-    return did_you_mean_at(text, n, names, &edits);
+    return did_you_mean_at(text, n, names, sizeof *names, &edits);
 }
 
-int did_you_mean_at(const char *text, int n, const char *const *names, int *edits)
+int did_you_mean_at(const char *text, int n, const void *first, size_t stride, int *edits)
 {
     int best = -1, least = 0;
     for (int i = 0; i < n; i++) {
-        int d = distance(text, names[i]);
+        const void *at = (const char *)first + (size_t)i * stride;
+        int d = distance(text, *(const char *const *)at);
         if (best < 0 || d < least) {
             least = d;
             best = i;

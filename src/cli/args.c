@@ -35,7 +35,7 @@ static const char *nearest_option(struct arena *a, const struct args *args, cons
     names[0] = "help";
     for (int i = 0; i < args->n; i++)
         names[i + 1] = *args->table[i].name ? args->table[i].name : names[0];
-    int at = did_you_mean_at(name, args->n + 1, names, &edits);
+    int at = did_you_mean_at(name, args->n + 1, names, sizeof *names, &edits);
     return 3 * (size_t)edits <= strlen(name) ? names[at] : NULL;
 }
 

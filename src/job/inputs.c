@@ -294,6 +294,18 @@ static void complete_sizes(struct arena *a, struct session *s, struct inputs *in
     }
 }
 
+struct wanted_room {
+    struct arena *arena;
+    size_t bytes;
+    void *at;
+};
+
+static void take_room(void *wanted_room)
+{
+    struct wanted_room *w = wanted_room;
+    w->at = arena_alloc(w->arena, w->bytes);
+}
+
 static void make_input(struct arena *a, struct session *s, struct inputs *in, int i, const struct bindings *b, uint64_t *state)
 {
     const struct type *type = session_input_type(s, i);
@@ -303,7 +315,11 @@ static void make_input(struct arena *a, struct session *s, struct inputs *in, in
     int64_t n, bytes;
     if (!type_sizes_product(t.dim, t.rank, &n) || !i64_mul(n, (int64_t)dtype_size(t.dtype), &bytes))
         fail("input '%s': %s has no valid size here", in->graph->inputs.at[i]->name, type_str(a, type));
-    t.data = arena_alloc(a, (size_t)bytes + 1);
+    struct wanted_room room = {a, (size_t)bytes + 1, NULL};
+    const char *why = diag_try(a, take_room, &room);
+    if (why)
+        fail("input '%s', %s: %s", in->graph->inputs.at[i]->name, type_str(a, type), why);
+    t.data = room.at;
     fill_random(&t, &in->use[i], state);
     in->at[i] = t;
     in->from[i] = "--random";
