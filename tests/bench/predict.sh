@@ -48,6 +48,7 @@ plan() {
 
 label_of() { # the sizes in words
     case ,$1, in
+    ,,) echo "static sizes" ;;
     *,sequence_length=1,past*) echo "step on ${1##*past_sequence_length=}" ;;
     *,past_sequence_length=0,*) sed 's/.*[^_]sequence_length=\([0-9]*\).*/prompt of \1/' <<<"$1" ;;
     *) echo "${1//,/, }" ;;
