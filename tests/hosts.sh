@@ -27,11 +27,13 @@ hosts_down() {
     hosts=0
 }
 
+# Packets are as long as the sender makes them: cutting them takes a network card no core, and here it would. A burst is little more than one.
 host_up() { # NUMBER MBIT MICROSECONDS
     inside="ip netns exec $hosts_id-$1"
-    ip netns add $hosts_id-$1 && ip link add $hosts_id.$1 type veth peer name eth0 netns $hosts_id-$1 && ip link set $hosts_id.$1 master $hosts_id up &&
-        $inside ip link set lo up && $inside ip addr add $hosts_net.1$1/24 dev eth0 && $inside ip link set eth0 up || return 1
-    [ "$2" = 0 ] || $inside tc qdisc add dev eth0 root handle 1: tbf rate "$2mbit" burst 256kb latency 100ms || return 1
+    ip netns add $hosts_id-$1 && ip link add $hosts_id.$1 type veth peer name eth0 netns $hosts_id-$1 &&
+        ip link set $hosts_id.$1 master $hosts_id mtu 65000 up &&
+        $inside ip link set lo up && $inside ip addr add $hosts_net.1$1/24 dev eth0 && $inside ip link set eth0 mtu 65000 up || return 1
+    [ "$2" = 0 ] || $inside tc qdisc add dev eth0 root handle 1: tbf rate "$2mbit" burst "$(($2 * 15 + 70000))" latency 100ms || return 1
     [ "$3" = 0 ] || $inside tc qdisc add dev eth0 parent 1:1 netem delay "$3us"
 }
 

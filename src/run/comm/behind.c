@@ -33,6 +33,15 @@ static void mark(struct comm *c, bool behind)
     }
 }
 
+static void let_nap(struct comm *c, bool naps)
+{
+    atomic_store_explicit(&c->naps, naps, memory_order_relaxed);
+    if (c->host) {
+        let_nap(c->host, naps);
+        let_nap(c->across, naps);
+    }
+}
+
 /* Called with the lock, which it gives back meanwhile. */
 static void do_next(struct behind *b, bool behind)
 {
@@ -77,6 +86,7 @@ struct behind *behind_start(struct arena *a, struct comm *c)
     if (pthread_mutex_init(&b->lock, NULL) || pthread_cond_init(&b->changed, NULL))
         fail("no memory for a lock");
     b->threaded = c->overlaps && start_thread(b);
+    let_nap(c, b->threaded);
     return b;
 }
 
@@ -107,11 +117,13 @@ static void wait_for_thread(struct behind *b, const char *in)
 void behind_wait(struct behind *b, int64_t number, const char *in)
 {
     pthread_mutex_lock(&b->lock);
+    let_nap(b->comm, false);
     for (const char *begins = in; b->done < number; begins = NULL)
         if (b->threaded)
             wait_for_thread(b, begins);
         else
             do_next(b, false);
+    let_nap(b->comm, b->threaded);
     pthread_mutex_unlock(&b->lock);
 }
 

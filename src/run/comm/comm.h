@@ -33,7 +33,8 @@ struct comm {
     const char *kind;   /* "self", "local", "mpi" */
     bool polls;         /* a rank that waits keeps its core busy */
     bool overlaps;      /* its exchanges are messages, which go on while a rank computes, and a thread of its own may send them */
-    bool behind;        /* such a thread does so now: it leaves its core between looks, and others look for ranks that do not run */
+    bool behind;        /* such a thread does so now, and others look for ranks that do not run */
+    atomic_bool naps;   /* it leaves its core between looks, for its rank computes */
     enum wire wire;     /* what float32 addends become on their way, in a collective that rounds */
     bool rounds;        /* the current collective does: set by the caller, as its number */
     double timeout;     /* seconds for which a rank that others wait for may not run; 0: for ever. Of all ranks, under MPI */

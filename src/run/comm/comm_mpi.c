@@ -19,8 +19,8 @@
 #ifdef HAVE_MPI
 #include <mpi.h>
 
-enum { PIECE = 1 << 30, TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 }; /* TURN: ms in which an abort reaches the next rank */
-enum { ABORT_WITHIN = 150000 };                                       /* us */
+enum { TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 }; /* TURN: ms in which an abort reaches the next rank */
+enum { ABORT_WITHIN = 150000 };                      /* us */
 
 struct world {
     struct comm comm;
@@ -147,11 +147,11 @@ static int test_all(int n, MPI_Request *requests, int *done, MPI_Status *statuse
 /* Completes requests, and looks for ranks that do not run or failed. Others may have the core: a message takes longer than to offer it. */
 static int wait_for(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    enum { POLLS = 1000, OFFER = 16, NAP = 50000 }; /* between two looks at the clock, and two offers; ns */
+    enum { POLLS = 1000, OFFER = 16, NAP = 20000 }; /* between two looks at the clock, and two offers; ns */
     int done = 0, code = MPI_SUCCESS;
     for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
         code = test_all(n, requests, &done, statuses);
-        if (w->comm.behind) {
+        if (!done && atomic_load_explicit(&w->comm.naps, memory_order_relaxed)) {
             (void)nanosleep(&(struct timespec){0, NAP}, NULL);
             continue;
         }
@@ -187,10 +187,20 @@ static int tag_of(const struct comm *c)
     return (int)(c->id % TAGS);
 }
 
+/* Short messages are on their way as soon as they are sent: MPI would let a long one wait until both ranks have looked at it, and a rank
+ * that computes seldom looks. */
+static int64_t piece_bytes(int64_t bytes)
+{
+    enum { SHORT = 48 << 10, MOST_PIECES = 64, LONGEST = 1 << 30 };
+    int64_t piece = bytes / MOST_PIECES + 1;
+    return piece < SHORT ? SHORT : piece > LONGEST ? LONGEST : piece;
+}
+
 static void post_receives(struct world *w, int r, struct block b)
 {
-    for (int64_t at = 0; at < b.bytes; at += PIECE) {
-        int n = (int)(b.bytes - at < PIECE ? b.bytes - at : PIECE);
+    const int64_t piece = piece_bytes(b.bytes);
+    for (int64_t at = 0; at < b.bytes; at += piece) {
+        int n = (int)(b.bytes - at < piece ? b.bytes - at : piece);
         MPI_Request request;
         pthread_mutex_lock(&turn);
         int code = MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request);
@@ -203,8 +213,9 @@ static void post_receives(struct world *w, int r, struct block b)
 
 static void post_sends(struct world *w, int r, struct block b)
 {
-    for (int64_t at = 0; at < b.bytes; at += PIECE) {
-        int n = (int)(b.bytes - at < PIECE ? b.bytes - at : PIECE);
+    const int64_t piece = piece_bytes(b.bytes);
+    for (int64_t at = 0; at < b.bytes; at += piece) {
+        int n = (int)(b.bytes - at < piece ? b.bytes - at : piece);
         MPI_Request request;
         pthread_mutex_lock(&turn);
         int code = MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request);
