@@ -79,6 +79,23 @@ struct position_tail {
 bool position_tail_find(struct arena *, struct graph *, int output, const struct dim *symbol, const struct dim *rows,
                         struct position_tail *);
 
+/* ---- row_segments.c: nodes that compute rows one by one, with sums of all ranks between them ---- */
+/* Nodes first to last, by position; the last one is an AllReduce, but perhaps in the last stage. */
+struct row_stage {
+    int first, last;
+};
+struct row_segment {
+    VEC(struct row_stage) stages; /* without gaps */
+};
+struct row_segments {
+    VEC(struct row_segment) list; /* in order of the graph */
+    int *rows;                    /* by value id: how many leading dimensions count rows, of what segments make; else 0 */
+    struct rule **rule;           /* by node position; of what a segment has but views and sums */
+};
+struct row_segments row_segments_find(struct arena *, struct graph *);
+/* A segment runs in so many blocks, each of at least so many rows. */
+enum { ROW_BLOCKS = 2, ROW_BLOCK_LEAST = 32 };
+
 /* ---- size_guess.c ---- */
 /* The size that a plan assumes for data-dependent dimension d of result i. It assumes that NonZero of a routing mask finds each row in one
  * class. All other results together have as many elements as operand 0. */

@@ -64,6 +64,21 @@ static int contracted(struct graph *g, struct rule *r, const struct dim *size)
     return k;
 }
 
+/* Of products that tpc-run makes: only the rows of the first operand may be split. */
+struct rule *rule_rows_product(struct graph *g, const struct node *node)
+{
+    struct rule *r = rule_new(g, node);
+    const struct type *y = &node->out[0]->type;
+    int last = y->rank - 1;
+    for (int d = 0; d < last; d++)
+        rule_same_dim(g, r, "b", d, y->dim[d], 0);
+    rule_put(g, &r->out[0], last, 0, rule_factor(g, r, "n", y->dim[last], FACTOR_REPLICATED));
+    for (int i = 0, f = 0; i < node->nin; i++)
+        for (int d = i == 0 ? last : 0; node->in[i] && d < node->in[i]->type.rank; d++)
+            rule_put(g, &r->in[i], d, 0, rule_numbered(g, r, "k", f++, node->in[i]->type.dim[d], FACTOR_REPLICATED));
+    return r;
+}
+
 struct rule *rule_matmul(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);

@@ -1,0 +1,190 @@
+/* row_segments: nodes, one behind another, that compute each row from the same row of what they read, and between which ranks sum: a
+ * row-parallel product, its AllReduce, a norm, the next products. Such nodes can run in blocks of rows, so that the sum of one block goes
+ * on while the next block is computed.
+ *
+ * Rows are the leading dimensions of a value: all but the last of a product's result, and as many elsewhere as a view leaves. */
+#include "op/analysis/analysis.h"
+#include "op/op.h"
+
+struct row_walk {
+    struct arena *arena;
+    struct graph *g;
+    struct row_segments *s;
+};
+
+/* ---- one node ----------------------------------------------------------------------------------------------------------------------- */
+
+static bool sums(const struct node *n)
+{
+    return op_is_tpc(n, "AllReduce");
+}
+
+static const struct dim *leading_product(struct graph *g, const struct type *t, int dims)
+{
+    const struct dim *n = dim_int(g->alg, 1);
+    for (int d = 0; d < dims; d++)
+        n = dim_mul(g->alg, n, t->dim[d]);
+    return dim_rewrite(g->alg, n);
+}
+
+/* The leading dimensions of the result that count the same rows; 0: none do. */
+static int rows_through_view(struct row_walk *w, const struct node *n)
+{
+    const struct dim *rows = leading_product(w->g, &n->in[0]->type, w->s->rows[n->in[0]->id]);
+    for (int d = 1; d <= n->out[0]->type.rank; d++)
+        if (leading_product(w->g, &n->out[0]->type, d) == rows)
+            return d;
+    return 0;
+}
+
+/* The operand has a dimension that is this factor, or lacks it. */
+static bool passes(const struct rule_operand *x, int factor)
+{
+    if (!x->present || !rule_has_factor(x, factor))
+        return true;
+    for (int d = 0; d < x->rank; d++)
+        if (rule_factor_at(x, d) == factor)
+            return true;
+    return false;
+}
+
+static bool sizes_have(const struct rule *r, int factor)
+{
+    for (int i = 0; i < r->nsize; i++)
+        for (int k = 0; k < r->size[i].part.n; k++)
+            if (r->size[i].part.factor[k] == factor)
+                return true;
+    return false;
+}
+
+/* Dimension d of every result is the same factor, which can be cut anywhere. */
+static bool cuts(const struct rule *r, int d)
+{
+    int f = rule_factor_at(&r->out[0], d);
+    const unsigned tied = FACTOR_REPLICATED | FACTOR_POSITION | FACTOR_CONTRACTED | FACTOR_DROPPED | FACTOR_LOWERED;
+    if (f < 0 || r->factor[f].flags & tied || sizes_have(r, f))
+        return false;
+    for (int k = 0; k < r->nout; k++)
+        if (r->out[k].present && (d >= r->out[k].rank || rule_factor_at(&r->out[k], d) != f))
+            return false;
+    for (int k = 0; k < r->nin; k++)
+        if (!passes(&r->in[k], f))
+            return false;
+    return true;
+}
+
+/* Leading dimensions of size 1 have no factor. */
+static bool cuts_rows(const struct rule *r, const struct node *n, int rows)
+{
+    if (rows >= n->out[0]->type.rank)
+        return false;
+    for (int d = 0; d < rows; d++)
+        if (!dim_equals(n->out[0]->type.dim[d], 1) && !cuts(r, d))
+            return false;
+    return true;
+}
+
+/* An operand of the segment has its rows where the result has them. */
+static bool reads_rows(const struct row_walk *w, const struct rule *r, const struct node *n, int rows)
+{
+    for (int k = 0; k < n->nin; k++) {
+        int have = n->in[k] ? w->s->rows[n->in[k]->id] : 0;
+        if (have && have != rows)
+            return false;
+        for (int d = 0; d < have; d++)
+            if (rule_factor_at(&r->in[k], d) != rule_factor_at(&r->out[0], d))
+                return false;
+    }
+    return true;
+}
+
+static int rows_of_operands(const struct row_walk *w, const struct node *n)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && w->s->rows[n->in[k]->id])
+            return w->s->rows[n->in[k]->id];
+    return 0;
+}
+
+static void set_rows(struct row_walk *w, const struct node *n, int rows)
+{
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k])
+            w->s->rows[n->out[k]->id] = rows;
+}
+
+/* The rows of the result; 0: the node does not belong to a segment. begins: it is the first of one. */
+static int rows_of_node(struct row_walk *w, int at, bool begins)
+{
+    const struct node *n = w->g->nodes.at[at];
+    if (!n->op || n->nout < 1 || !n->out[0])
+        return 0;
+    int rows = begins ? n->out[0]->type.rank - 1 : rows_of_operands(w, n);
+    if (rows < 1 || sums(n))
+        return rows;
+    if (n->op->flags & OP_VIEW)
+        return w->s->rows[n->in[0]->id] ? rows_through_view(w, n) : 0;
+    if (n->op->flags & (OP_COLLECTIVE | OP_CONTROL | OP_DRAWS | OP_CAPACITY | OP_RECURS))
+        return 0;
+    struct rule *r = w->s->rule[at] ? w->s->rule[at] : (w->s->rule[at] = rule_of(w->g, n));
+    return r && cuts_rows(r, n, rows) && reads_rows(w, r, n, rows) ? rows : 0;
+}
+
+/* ---- all nodes ---------------------------------------------------------------------------------------------------------------------- */
+
+static void forget(struct row_walk *w, int first, int last)
+{
+    for (int i = first; i <= last; i++)
+        set_rows(w, w->g->nodes.at[i], 0);
+}
+
+static bool multiplies(const struct node *n)
+{
+    return n->op && n->op->flags & OP_PRODUCT;
+}
+
+/* The segment that begins with the product at `first`. False: no sum is in it. */
+static bool find_segment(struct row_walk *w, int first, struct row_segment *s)
+{
+    int last = first - 1, end = -1, stage = first;
+    for (int i = first, rows; i < w->g->nodes.n && (rows = rows_of_node(w, i, i == first)) > 0; last = i++) {
+        const struct node *n = w->g->nodes.at[i];
+        set_rows(w, n, rows);
+        if (sums(n)) {
+            VEC_PUSH(w->arena, &s->stages, ((struct row_stage){stage, i}));
+            stage = i + 1;
+        }
+        if (sums(n) || (multiplies(n) && s->stages.n))
+            end = i;
+    }
+    forget(w, end < 0 ? first : end + 1, last);
+    if (end >= stage)
+        VEC_PUSH(w->arena, &s->stages, ((struct row_stage){stage, end}));
+    return end >= 0;
+}
+
+/* The last product before the first sum: what is before it need not wait. */
+static int last_product(const struct row_walk *w, const struct row_stage *s)
+{
+    int at = s->last;
+    while (at > s->first && !multiplies(w->g->nodes.at[at]))
+        at--;
+    return at;
+}
+
+struct row_segments row_segments_find(struct arena *a, struct graph *g)
+{
+    struct row_segments s = {.rows = NEWN(a, int, g->values.n + 1), .rule = NEWN(a, struct rule *, g->nodes.n + 1)};
+    struct row_walk w = {a, g, &s};
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct row_segment found = {0};
+        if (!multiplies(g->nodes.at[i]) || !find_segment(&w, i, &found))
+            continue;
+        int first = last_product(&w, &found.stages.at[0]);
+        forget(&w, i, first - 1);
+        found.stages.at[0].first = first;
+        VEC_PUSH(a, &s.list, found);
+        i = found.stages.at[found.stages.n - 1].last;
+    }
+    return s;
+}
