@@ -26,9 +26,10 @@ enum compile_property {
     PROP_EMITTED = 1 << 22,
     PROP_KERNELS = 1 << 23,
     PROP_GRADIENTS = 1 << 24,
+    PROP_OVERLAPPED = 1 << 25,
     /* A pass that gives only these leaves the graph as it is: there is nothing to verify after it. */
     PROP_READ_ONLY = PROP_WORKLOADS | PROP_CONFIGURED | PROP_SOURCE | PROP_LIMITED | PROP_COMPARED | PROP_EXPLAINED | PROP_ANNOTATED |
-        PROP_PRICED
+        PROP_PRICED | PROP_OVERLAPPED
 };
 
 /* Equates sizes of a graph's inputs with those that are known. state NULL: none are. */

@@ -186,6 +186,8 @@ static void write_meta(void *data, struct graph *g)
     for (int i = 0; i < c->plan->workloads.n; i++)
         rank_meta_set_workload(g, c->graph, i + 1, &c->plan->workloads.at[i].dims);
     plan_note_partial_sums(g, c->graph);
+    if (c->plan->overlap_bytes >= 0)
+        rank_meta_set_overlap(g, c->plan->overlap_bytes);
 }
 
 static struct save_options rank_options(struct stream *s, struct progress *progress)

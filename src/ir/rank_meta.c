@@ -15,6 +15,7 @@
 #define INPUT "tpc.input."
 #define MIXES "tpc.mixes"
 #define OUTPUT "tpc.output."
+#define OVERLAP "tpc.overlap"
 #define ROWS "tpc.rows."
 #define STATE "tpc.state."
 #define SIZES "tpc.sizes."
@@ -348,6 +349,20 @@ int64_t rank_meta_sum_count(const struct graph *g)
 void rank_meta_set_sum_count(struct graph *g, int64_t n)
 {
     graph_set_meta(g, SUMS, arena_printf(g->arena, "%" PRId64, n));
+}
+
+/* ---- sums behind what a rank computes ---- */
+
+int64_t rank_meta_overlap(const struct graph *g)
+{
+    const char *text = graph_meta(g, OVERLAP);
+    int64_t n;
+    return text && i64_parse(text, 0, INT64_MAX, &n) ? n : -1;
+}
+
+void rank_meta_set_overlap(struct graph *g, int64_t bytes)
+{
+    graph_set_meta(g, OVERLAP, arena_printf(g->arena, "%" PRId64, bytes));
 }
 
 /* ---- independent rows ---- */

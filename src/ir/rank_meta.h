@@ -74,6 +74,11 @@ void rank_meta_set_sum(struct graph *, const char *node, const struct rank_sum *
 int64_t rank_meta_sum_count(const struct graph *);
 void rank_meta_set_sum_count(struct graph *, int64_t);
 
+/* ---- sums of all ranks that go on while a rank computes (src/run/session/overlap.c) -------------------------------------------------- */
+/* Bytes from which on that pays; -1: never, or not stated. */
+int64_t rank_meta_overlap(const struct graph *);
+void rank_meta_set_overlap(struct graph *, int64_t bytes);
+
 /* ---- dimensions along which tpc-run --groups may split inputs ------------------------------------------------------------------------ */
 /* NULL as why: a row along the symbol does not depend on others. */
 void rank_meta_set_rows(struct graph *, const char *symbol, const char *why);

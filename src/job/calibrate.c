@@ -47,6 +47,7 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.machine_flops = comm->local_size * m->flops_together;
     to.machine_memory_bandwidth = comm->local_size * m->memory_together;
     to.node_overhead = m->node;
+    to.overlap_overhead = m->ncollective ? m->overlap : to.overlap_overhead;
     to.elementwise_share = m->elementwise * m->memory;
     to.function_seconds = m->function;
     to.row_seconds = m->row;
@@ -90,6 +91,8 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
         return;
     printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n",
            1e6 * to->collective_overhead, 1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
+    if (to->overlap_overhead > 0)
+        printf("a sum that goes on while a rank computes takes %.0f us from it\n", 1e6 * to->overlap_overhead);
 }
 
 void job_calibrate(struct arena *a, struct comm *comm, const struct job_options *o, int threads)

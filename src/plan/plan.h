@@ -21,19 +21,27 @@ struct machine {                                    /* machine.c: the shipped re
     double link_bandwidth;                                         /* bytes per second that leave a rank */
     double hop_latency, collective_overhead, node_overhead;        /* seconds */
     double reduce_seconds;                                         /* of summing one byte of an addend */
-    double elementwise_share;                                      /* part of its bytes that a fused elementwise op costs */
-    double function_seconds;                                       /* of one element of an exponential function, in a rank's cache */
-    double row_seconds;                                            /* of a row of neighbours that is copied, beside its bytes */
-    double vector_lanes;                                           /* numbers of a vector, which channels of a convolution fill */
-    double integer_speed;                                          /* products with weights in codes, by 8-bit integers: times `flops` */
-    double weight_price; /* a resident weight byte costs as much as reading it so many times per step */
+    double overlap_overhead;  /* seconds that a sum takes from a rank that computes meanwhile; 0: none goes on meanwhile */
+    double elementwise_share; /* part of its bytes that a fused elementwise op costs */
+    double function_seconds;  /* of one element of an exponential function, in a rank's cache */
+    double row_seconds;       /* of a row of neighbours that is copied, beside its bytes */
+    double vector_lanes;      /* numbers of a vector, which channels of a convolution fill */
+    double integer_speed;     /* products with weights in codes, by 8-bit integers: times `flops` */
+    double weight_price;      /* a resident weight byte costs as much as reading it so many times per step */
 };
 struct workload {
     struct bindings dims;
     double weight;
     const char *text;
     double seconds, unsharded_seconds; /* of one step, predicted by the pass choose */
+    double overlapped;                 /* of these, what sums save that go on while ranks compute: the pass overlap */
 };
+
+/* One step on all ranks. */
+static inline double plan_step_seconds(const struct workload *w)
+{
+    return w->seconds - w->overlapped;
+}
 
 /* ---- options (filled by the command line) ---------------------------------------------------------------------------- */
 /* What the backward half of training computes again; AUTO: all, if only then a plan keeps --memory. */
@@ -155,6 +163,8 @@ struct plan {
     const struct configuration *configuration;      /* the model's annotations that are followed; NULL: none */
     const char *sequence;                           /* symbol(s) split by --sp, and where under --sp=auto, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound; /* per weighted step, predicted */
+    double overlapped;                              /* of the seconds, as in struct workload */
+    int64_t overlap_bytes;                          /* sums from this size on go on while ranks compute; -1: none */
     struct step_parts step;                         /* what the seconds are made of */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
     bool proven;

@@ -45,6 +45,9 @@ void plan_predict(struct space *);
 /* step_parts.c: plan->step, of the chosen plan. */
 void plan_note_step(struct space *);
 
+/* overlap.c: of an explicit graph, fused, with plan->step: plan->overlap_bytes, and what is saved under each workload. */
+void plan_overlap(struct arena *, struct graph *, struct plan *, const struct machine *);
+
 /* cost.c, in picoseconds over the weighted workloads. */
 int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
 int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);

@@ -17,7 +17,7 @@ static void speed_tile(const struct html_page *p)
     for (int w = 0; w < p->loads; w++) {
         const struct workload *load = &p->plan->workloads.at[w];
         html_load_begin(p, "span", "", w);
-        fprintf(p->f, "%.2f×</span>", load->unsharded_seconds / load->seconds);
+        fprintf(p->f, "%.2f×</span>", load->unsharded_seconds / plan_step_seconds(load));
     }
     fputs("</b><p>", p->f);
     for (int w = 0; w < p->loads; w++) {
@@ -25,11 +25,11 @@ static void speed_tile(const struct html_page *p)
         html_load_begin(p, "span", "", w);
         html_seconds(p, load->unsharded_seconds);
         fputs(" → ", p->f);
-        html_seconds(p, load->seconds);
+        html_seconds(p, plan_step_seconds(load));
         fputs(" a step</span>", p->f);
     }
     if (p->loads > 1)
-        fprintf(p->f, "; %.2f× over all workloads", p->plan->unsharded_seconds / p->plan->seconds);
+        fprintf(p->f, "; %.2f× over all workloads", p->plan->unsharded_seconds / (p->plan->seconds - p->plan->overlapped));
     fputs("</div>\n", p->f);
 }
 

@@ -24,6 +24,7 @@ static const struct machine_key keys[] = {
     {"hop_latency", offsetof(struct machine, hop_latency), true, -1},
     {"collective_overhead", offsetof(struct machine, collective_overhead), true, -1},
     {"reduce_seconds", offsetof(struct machine, reduce_seconds), true, -1},
+    {"overlap_overhead", offsetof(struct machine, overlap_overhead), true, 0},
     {"node_overhead", offsetof(struct machine, node_overhead), true, -1},
     {"elementwise_share", offsetof(struct machine, elementwise_share), true, -1},
     {"function_seconds", offsetof(struct machine, function_seconds), true, 0},

@@ -270,9 +270,11 @@ static json_t *cost_object(const struct plan *p)
     json_t *o = json_object(), *each = json_array();
     for (int w = 0; w < p->workloads.n; w++) {
         const struct workload *load = &p->workloads.at[w];
-        json_array_append_new(each,
-                              json_pack("{s:o, s:o}", "seconds", json_seconds(p, load->seconds), "unsharded_seconds",
-                                        json_seconds(p, load->unsharded_seconds)));
+        json_t *one = json_pack("{s:o, s:o}", "seconds", json_seconds(p, load->seconds), "unsharded_seconds",
+                                json_seconds(p, load->unsharded_seconds));
+        if (load->overlapped > 0)
+            json_object_set_new(one, "overlapped_seconds", json_seconds(p, load->overlapped));
+        json_array_append_new(each, one);
     }
     json_object_set_new(o, "seconds", json_seconds(p, p->seconds));
     json_object_set_new(o, "unsharded_seconds", json_seconds(p, p->unsharded_seconds));

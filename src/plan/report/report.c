@@ -84,6 +84,20 @@ static void show_times(FILE *f, struct arena *a, const struct plan *p, const cha
     end_with(f, p, units_seconds(a, unsharded ? p->unsharded_seconds : p->seconds));
 }
 
+/* Under all workloads; nothing where nothing is saved. */
+static void show_overlap(FILE *f, struct arena *a, const struct plan *p)
+{
+    bool some = false;
+    for (int w = 0; w < p->workloads.n; w++)
+        some |= p->workloads.at[w].overlapped > 0;
+    if (!some)
+        return;
+    fprintf(f, "  %-21s", "overlap saves");
+    for (int w = 0; w < p->workloads.n; w++)
+        fprintf(f, "%14s", units_seconds(a, p->workloads.at[w].overlapped));
+    end_with(f, p, units_seconds(a, p->overlapped));
+}
+
 static const char *times_as_fast(struct arena *a, double one, double all)
 {
     return all > 0 ? arena_printf(a, "%.2f", one / all) : "";
@@ -93,8 +107,8 @@ static void show_speed_up(FILE *f, struct arena *a, const struct plan *p)
 {
     fprintf(f, "  %-21s", "speed-up");
     for (int w = 0; w < p->workloads.n; w++)
-        fprintf(f, "%14s", times_as_fast(a, p->workloads.at[w].unsharded_seconds, p->workloads.at[w].seconds));
-    end_with(f, p, times_as_fast(a, p->unsharded_seconds, p->seconds));
+        fprintf(f, "%14s", times_as_fast(a, p->workloads.at[w].unsharded_seconds, plan_step_seconds(&p->workloads.at[w])));
+    end_with(f, p, times_as_fast(a, p->unsharded_seconds, p->seconds - p->overlapped));
 }
 
 /* "workload 2", or "workloads 1 and 3"; NULL: none is slower on all ranks. */
@@ -103,7 +117,7 @@ static const char *slower_at(struct arena *a, const struct plan *p)
     const char *list = NULL;
     int n = 0;
     for (int w = p->workloads.n - 1; w >= 0; w--) {
-        if (p->workloads.at[w].seconds <= p->workloads.at[w].unsharded_seconds)
+        if (plan_step_seconds(&p->workloads.at[w]) <= p->workloads.at[w].unsharded_seconds)
             continue;
         list = n == 0 ? arena_printf(a, "%d", w + 1) : arena_printf(a, "%d%s%s", w + 1, n == 1 ? " and " : ", ", list);
         n++;
@@ -148,6 +162,7 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
     if (g->ranks == 1)
         return;
     show_times(f, a, p, arena_printf(a, "%d ranks", g->ranks), false);
+    show_overlap(f, a, p);
     show_speed_up(f, a, p);
     show_machines(f, a, machine, g->ranks);
     if (slower)

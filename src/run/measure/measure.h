@@ -22,6 +22,7 @@ struct measured {
     double row;                             /* seconds of a row of 8 numbers that Concat copies */
     double integers;                        /* flops of products with weights of 4 bits */
     double conv, conv_of_one;               /* seconds of a convolution with MEASURED_CHANNELS in its result, and with one */
+    double overlap;                         /* seconds that a sum takes from a rank which computes meanwhile; 0: no sum goes on meanwhile */
     int ncollective;                        /* 0: there is one rank */
     struct measured_collective *collective;
 };

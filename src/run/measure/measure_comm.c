@@ -117,6 +117,66 @@ static void measure_round(struct comm_bench *r, struct measured *m)
         keep_least(&m->collective[i].seconds, time_calls(r, i % KINDS, m->collective[i].bytes));
 }
 
+/* ---- what a sum takes from a rank that computes meanwhile ---- */
+
+struct sum_behind {
+    float *x, *y;
+};
+enum { BEHIND_ELEMENTS = (128 << 10) / sizeof(float), BEHIND_CALLS = 20 };
+
+static void add_behind(struct comm *c, void *data)
+{
+    const struct sum_behind *s = data;
+    c->id = 0;
+    c->name = "measurement";
+    c->allreduce(c, s->x, s->y, BEHIND_ELEMENTS, DT_F32, RED_SUM);
+}
+
+/* In the core's cache. Returns the seconds. */
+static double compute(volatile float *at, int64_t times)
+{
+    double start = clock_seconds();
+    for (int64_t i = 0; i < times; i++)
+        at[i % 1024] = at[i % 1024] * 0.5f + 1;
+    return clock_seconds() - start;
+}
+
+/* Work that takes longer than a sum. */
+static int64_t work_for(struct comm *c, const struct sum_behind *s, volatile float *at)
+{
+    enum { TRIAL = 100000, TIMES_AS_LONG = 4 };
+    double start = clock_seconds();
+    for (int i = 0; i < BEHIND_CALLS; i++)
+        c->allreduce(c, s->x, s->y, BEHIND_ELEMENTS, DT_F32, RED_SUM);
+    double sum = comm_slowest(c, (clock_seconds() - start) / BEHIND_CALLS), trial = comm_slowest(c, compute(at, TRIAL));
+    return (int64_t)(TIMES_AS_LONG * TRIAL * sum / trial) + TRIAL;
+}
+
+static double measure_overlap(struct arena *a, struct comm *whole)
+{
+    if (!whole->overlaps)
+        return 0;
+    struct comm *c = whole->split(whole, 0);
+    struct sum_behind s = {NEWN(a, float, BEHIND_ELEMENTS), NEWN(a, float, BEHIND_ELEMENTS)};
+    volatile float *at = NEWN(a, float, 1024);
+    int64_t times = work_for(c, &s, at);
+    struct behind *b = behind_start(a, c);
+    double alone = 0, both = 0;
+    for (int i = 0; i < BEHIND_CALLS; i++) {
+        whole->barrier(whole);
+        keep_least(&alone, comm_slowest(whole, compute(at, times)));
+        double start = clock_seconds();
+        int64_t number = behind_add(b, add_behind, &s);
+        (void)compute(at, times);
+        behind_wait(b, number, "measurement");
+        keep_least(&both, comm_slowest(whole, clock_seconds() - start));
+    }
+    behind_end(b);
+    c->free(c);
+    const double least = 1e-6;
+    return both - alone > least ? both - alone : least;
+}
+
 void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
 {
     m->collective = NULL;
@@ -139,5 +199,6 @@ void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
         spent = comm_slowest(comm, clock_seconds() - start);
     }
     comm->rounds = false;
+    m->overlap = measure_overlap(tmp, comm);
     arena_free(tmp);
 }

@@ -13,6 +13,7 @@ static void find_lifetimes(struct session *s)
     for (int i = 0; i < s->graph->inputs.n; i++)
         sliced[i] = s->sig.in[i].place.kind == PLACE_S && !session_is_state(s, i);
     s->slab.life = lifetime_items(s->arena, s->graph, sliced, s->gradients.go);
+    overlap_extend_lifetimes(s);
     gradients_prepare(s);
 }
 
@@ -112,5 +113,6 @@ void layout_update(struct session *s)
     }
     place_values(s);
     find_routes(s);
+    overlap_plan(s);
     s->planned = true;
 }

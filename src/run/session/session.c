@@ -261,6 +261,8 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     collect_collectives(s);
     load_constants(s);
     unpack_constants(s);
+    if (!o.profile)
+        overlap_prepare(s);
     layout_prepare(s);
     place_constants(s);
     settle_weights(s);
@@ -292,6 +294,7 @@ void session_free(struct session *s)
     for (int i = 0; i < s->nstep; i++)
         if (s->step[i].control)
             control_free(&s->step[i]);
+    overlap_free(s);
     if (!s->inner)
         kenv_free(s->env);
     state_free(s);
@@ -366,7 +369,7 @@ static void gather_operands(struct session *s, struct session_step *step)
             step->out[k] = s->tensor[n->out[k]->id];
 }
 
-static void run_kernel(struct session *s, struct session_step *step)
+void session_run_kernel(struct session *s, struct session_step *step)
 {
     struct kcall call = {.node = step->node,
                          .graph = s->graph,
@@ -411,7 +414,7 @@ static void run_step(struct session *s, struct session_step *step)
 {
     gather_operands(s, step);
     switch (step->kind) {
-    case STEP_KERNEL: run_kernel(s, step); return;
+    case STEP_KERNEL: session_run_kernel(s, step); return;
     case STEP_VIEW: s->tensor[step->node->out[0]->id].data = step->in[0].data; return;
     case STEP_COLLECTIVE: run_collective(s, step); return;
     case STEP_CONTROL: run_control(s, step); return;
@@ -429,6 +432,11 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     place_inputs(s, inputs);
     gradients_place(s);
     for (int i = 0; i < s->nstep; i++) {
+        int ran = overlap_run(s, i);
+        if (ran > 0) {
+            i += ran - 1;
+            continue;
+        }
         if (s->gradients.go != GRADIENTS_STAY)
             gradients_need(s, i);
         if (s->profile)

@@ -120,9 +120,12 @@ struct session {
     } traffic;
     struct session_stats stats;
     struct session_timed *profile; /* by step; NULL: not asked for */
+    struct overlap *overlap;       /* NULL: a rank waits for every collective where it stands */
 };
 
 /* session.c */
+/* The kernel of a step on its operands and results, which are set. */
+void session_run_kernel(struct session *, struct session_step *);
 /* Bytes of its slab and of those of the subgraphs that were run. */
 int64_t session_slab(const struct session *);
 /* A session for a subgraph, with the threads of the outer one. */
@@ -200,6 +203,14 @@ void state_free(struct session *);
 void state_empty(struct state_slot *);
 /* New memory for the sizes of k->local, with room if it grows in place. */
 void state_reserve(const struct session *, struct state_slot *k);
+
+/* overlap.c: sums of all ranks that go on while a rank computes. Before lifetimes are found; on them; for the sizes of a new plan. */
+void overlap_prepare(struct session *);
+void overlap_extend_lifetimes(struct session *);
+void overlap_plan(struct session *);
+/* Runs the steps from this one on that run in blocks; returns how many. */
+int overlap_run(struct session *, int step);
+void overlap_free(struct session *);
 
 /* ordered_sum.c: the collective behind a node that sums over a sharded dimension; for --deterministic. */
 /* NULL: the node makes no partial sum of floats. */

@@ -1,0 +1,139 @@
+/* overlap: which sums go on while ranks compute (run/session/overlap.c), and what that saves. The solver does not know of it: it is found
+ * for the chosen plan. */
+#include "op/op.h"
+#include "plan/cost/cost.h"
+#include "plan/input/input.h"
+#include "plan/plan.h"
+
+#include <math.h>
+
+/* ---- when it pays ------------------------------------------------------------------------------------------------------------------- */
+
+static double sum_seconds(const struct machine *m, int ranks, double bytes)
+{
+    return collective_seconds(m, collective_transfer(m, COLL_ALLREDUCE, ranks, bytes));
+}
+
+/* Half of a sum must take twice as long as the two blocks of it take from the rank: they take more where cores are busy. */
+static int64_t least_bytes(const struct machine *m, int ranks)
+{
+    const double least = 2 * ROW_BLOCKS * m->overlap_overhead;
+    int64_t below = 0, enough = INT64_C(1) << 40;
+    if (ranks == 1 || m->overlap_overhead <= 0 || sum_seconds(m, ranks, (double)enough) < least)
+        return -1;
+    while (enough - below > 1) {
+        int64_t half = below + (enough - below) / 2;
+        if (sum_seconds(m, ranks, (double)half) < least)
+            below = half;
+        else
+            enough = half;
+    }
+    return enough;
+}
+
+/* ---- what it saves ------------------------------------------------------------------------------------------------------------------ */
+
+struct overlapped {
+    struct arena *arena;
+    struct graph *g;
+    struct plan *plan;
+    const struct machine *machine;
+    struct row_segments segments;
+    double **node; /* by node position: seconds by workload; NULL: not known */
+};
+
+static bool sums(const struct node *n)
+{
+    return n->op && n->op->flags & OP_COLLECTIVE;
+}
+
+static double rows_of(const struct overlapped *o, const struct row_segment *x, const struct bindings *dims)
+{
+    const struct value *v = o->g->nodes.at[x->stages.at[0].first]->out[0];
+    double rows = 1;
+    for (int d = 0; d < o->segments.rows[v->id]; d++) {
+        int64_t n;
+        rows *= dim_eval(v->type.dim[d], dims, &n) ? (double)n : 0;
+    }
+    return rows;
+}
+
+static double stage_seconds(const struct overlapped *o, const struct row_stage *x, int w)
+{
+    double seconds = 0;
+    for (int i = x->first; i <= x->last; i++)
+        if (!sums(o->g->nodes.at[i]) && o->node[i])
+            seconds += o->node[i][w];
+    return seconds;
+}
+
+/* A rank and what goes on behind it, from the begin of the segment. */
+struct lanes {
+    double rank, behind;
+};
+
+static void run_stage(const struct overlapped *o, struct lanes *at, double ended[ROW_BLOCKS], double seconds, double sum)
+{
+    for (int b = 0; b < ROW_BLOCKS; b++) {
+        at->rank = fmax(at->rank, ended[b]) + seconds / ROW_BLOCKS;
+        if (sum <= 0)
+            continue;
+        at->rank += o->machine->overlap_overhead;
+        ended[b] = at->behind = fmax(at->behind, at->rank) + sum;
+    }
+}
+
+/* Seconds that a segment saves. */
+static double segment_saves(const struct overlapped *o, const struct row_segment *x, int w)
+{
+    const struct bindings *dims = &o->plan->workloads.at[w].dims;
+    struct lanes at = {0, 0};
+    double ended[ROW_BLOCKS] = {0}, whole = 0;
+    int64_t most = 0;
+    for (int k = 0; k < x->stages.n; k++) {
+        const struct node *last = o->g->nodes.at[x->stages.at[k].last];
+        double compute = stage_seconds(o, &x->stages.at[k], w), sum = 0;
+        if (sums(last)) {
+            int64_t bytes = cost_payload(o->g, last, dims, o->g->ranks);
+            most = bytes > most ? bytes : most;
+            whole += sum_seconds(o->machine, o->g->ranks, (double)bytes);
+            sum = sum_seconds(o->machine, o->g->ranks, (double)bytes / ROW_BLOCKS);
+        }
+        whole += compute;
+        run_stage(o, &at, ended, compute, sum);
+    }
+    for (int b = 0; b < ROW_BLOCKS; b++)
+        at.rank = fmax(at.rank, ended[b]);
+    bool runs = most >= o->plan->overlap_bytes && rows_of(o, x, dims) >= ROW_BLOCKS * ROW_BLOCK_LEAST;
+    return runs && whole > at.rank ? whole - at.rank : 0;
+}
+
+static void find_node_seconds(struct overlapped *o)
+{
+    struct name_index names = {0};
+    o->node = NEWN(o->arena, double *, o->g->nodes.n + 1);
+    for (int i = 0; i < o->g->nodes.n; i++)
+        if (o->g->nodes.at[i]->name)
+            name_index_put(o->arena, &names, o->g->nodes.at[i]->name, i);
+    for (int i = 0; i < o->plan->step.list.n; i++) {
+        const struct step_part *part = &o->plan->step.list.at[i];
+        int at = part->to ? -1 : name_index_find(&names, part->name);
+        if (at >= 0)
+            o->node[at] = part->seconds;
+    }
+}
+
+void plan_overlap(struct arena *a, struct graph *g, struct plan *p, const struct machine *m)
+{
+    p->overlap_bytes = least_bytes(m, g->ranks);
+    if (p->overlap_bytes < 0)
+        return;
+    struct overlapped o = {.arena = a, .g = g, .plan = p, .machine = m, .segments = row_segments_find(a, g)};
+    find_node_seconds(&o);
+    for (int w = 0; w < p->workloads.n; w++) {
+        struct workload *load = &p->workloads.at[w];
+        for (int i = 0; i < o.segments.list.n; i++)
+            load->overlapped += segment_saves(&o, &o.segments.list.at[i], w);
+        p->overlapped += load->weight * load->overlapped / cost_steps(p);
+    }
+}

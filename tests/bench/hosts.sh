@@ -1,0 +1,50 @@
+#!/bin/bash
+# Times prompts and steps on several hosts that this machine emulates, one rank of one thread on each:  hosts.sh BUILD MODEL.onnx
+#
+# Columns: ranks that wait for every sum, sums that go on while ranks compute, and with that the messages of --wire. They take turns, and the
+# least of all runs counts. All hosts share the cores of this machine: with more hosts than cores only the columns compare.
+#   HOSTS ("2 3 4"), MBIT of the links ("100 1000 10000"), MICROSECONDS of delay (0), PROMPT (128), ROUNDS (2)
+set -u
+[ $# = 2 ] || { echo "usage: $0 BUILD MODEL.onnx" >&2; exit 2; }
+build=$(realpath "$1") model=$2 prompt=${PROMPT:-128} rounds=${ROUNDS:-2}
+# shellcheck source=tests/hosts.sh
+. "$(dirname "$0")/../hosts.sh"
+if lacks=$(hosts_lack); then echo "skipped: $lacks" >&2; exit 77; fi
+work=$(mktemp -d); trap 'hosts_down; rm -rf "$work"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+
+# Appends the least times of a prompt and of a step to $work/FILE:  times FILE LAUNCH...
+times() {
+    file=$work/$1; shift
+    "$@" --threads 1 --dim "sequence_length=$prompt" --bench=json 2>/dev/null |
+        jq -r '[.[] | (.runs | min) * 1000 / (if .test | startswith("tg") then .tokens else 1 end)] | @tsv' >>"$file"
+}
+least() { sort -g -k "$2" "$work/$1" | head -n 1 | cut -f "$2"; }
+row() { # HOSTS MBIT FILE...
+    printf '| %s | %s |' "$1" "$2"
+    shift 2
+    for column in 1 2; do for file in "$@"; do LC_ALL=C printf ' %.1f |' "$(least "$file" "$column")"; done; done
+    echo
+}
+
+echo "| hosts | Mbit/s | prompt of $prompt, ms: waits | overlaps | + bf16 | + q8 | step, ms: waits | overlaps | + bf16 | + q8 |"
+echo "|---|---|---|---|---|---|---|---|---|---|"
+times one "$build/tpc-run" "$model" --local 1
+row 1 - one one one one
+for n in ${HOSTS:-2 3 4}; do
+    for mbit in ${MBIT:-100 1000 10000}; do
+        rm -rf "${work:?}"/*
+        hosts_up "$n" "$mbit" "${MICROSECONDS:-0}" || exit 1
+        hosts_run 1 "$build/tpc-run" --calibrate "$work/links.json" --threads 1 -q >/dev/null 2>&1 || exit 1
+        jq '.overlap_overhead = 0' "$work/links.json" >"$work/waits.json"
+        for how in links waits; do "$build/tpc-shard" "$model" --tp "$n" -q --machine "$work/$how.json" -o "$work/$how" || exit 1; done
+        for _ in $(seq "$rounds"); do
+            times a hosts_run 1 "$build/tpc-run" "$work/waits"
+            times b hosts_run 1 "$build/tpc-run" "$work/links"
+            times c hosts_run 1 "$build/tpc-run" "$work/links" --wire bf16
+            times d hosts_run 1 "$build/tpc-run" "$work/links" --wire q8
+        done
+        hosts_down
+        row "$n" "$mbit" a b c d
+    done
+done
