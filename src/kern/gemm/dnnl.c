@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #define MOST_PRIMITIVES 1024 /* dropped all together beyond that */
+#define PANEL_DEPTH 16       /* rows to which BA16a64b fills up */
 #define TYPICAL_ROWS 128     /* the prompt whose choice of a layout every later number of rows is offered */
 
 /* ---- state ------------------------------------------------------------------------------------------------------------------ */
@@ -295,6 +296,16 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
     return at;
 }
 
+/* Whether the weight of p lies in panels. For one row the library takes a time and a half of that of reading it. */
+static bool in_panels(const struct primitive *p)
+{
+    struct md_layout panels = {.set = false};
+    layout_make(&panels, 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, dnnl_BA16a64b);
+    bool same = dnnl_memory_desc_equal(MD(&p->layout[WEIGHTS]), MD(&panels));
+    layout_free(&panels);
+    return same;
+}
+
 bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
                          const float *bias, float *c)
 {
@@ -304,7 +315,10 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
     if (p->missing)
         return false;
     const void *data[OPERANDS] = {a, pack_product(env, cache, p, w, transposed), bias, c};
-    execute(s, p, data);
+    if (m == 1 && in_panels(p))
+        panel_row_product(env, &(struct panel_row){n, k, (k + PANEL_DEPTH - 1) / PANEL_DEPTH * PANEL_DEPTH, a, data[WEIGHTS], bias, c});
+    else
+        execute(s, p, data);
     return true;
 }
 

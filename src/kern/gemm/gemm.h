@@ -69,6 +69,15 @@ void packed_gemm_chunks(struct kcall *, const struct chunks *, const struct pane
 /* a[n] b[n], on this thread. */
 float gemm_dot(const float *a, const float *b, int64_t n);
 
+/* ---- panel_row.c: c[n] = a[k] w + bias, w in panels as oneDNN's BA16a64b has them ---- */
+enum { PANEL_COLUMNS = 64 };
+struct panel_row {
+    int64_t n, k, padded; /* padded: k in the panels */
+    const float *a, *w, *bias;
+    float *c;
+};
+void panel_row_product(struct kenv *, const struct panel_row *);
+
 /* ---- codes.c: products with a weight of 2, 4 or 8 bits in blocks, by dots of 8-bit integers --------------------------------------- */
 /* The weight lies in tiles of CODES_WIDTH columns. A tile has blocks of `block` numbers of k, one behind another: the scales of the
  * columns, then words of 4 numbers (8 bits), 8 or 16 of a column, all columns in a row. A column beyond n and a number beyond k are zeros.
