@@ -295,6 +295,10 @@ const struct dim *dim_quotient(struct alg *alg, const struct dim *a, const struc
     b = dim_fresh(alg, b);
     if (dim_equals(b, 0))
         return NULL;
+    if (dim_equals(b, 1))
+        return a;
+    if (a->kind == DIM_INT && b->kind == DIM_INT && b->k > 0)
+        return a->k % b->k == 0 ? dim_int(alg, a->k / b->k) : NULL;
     poly_from(&x, a);
     poly_from(&y, b);
     if (poly_quotient(alg, &q, &x, &y))

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
+#define HASH_FUNCTION(key, bytes, hash) ((hash) = (unsigned)XXH3_64bits(key, bytes))
 #define uthash_malloc(bytes) arena_alloc(arena, bytes)
 #define uthash_free(p, bytes) ((void)0)
 #include <uthash.h>
