@@ -32,6 +32,7 @@ struct stage {
     bool chosen;             /* that output holds tokens, not scores */
     bool positions_lead;     /* it puts positions before rows, as [sequence, batch, vocabulary] */
     bool keeps;              /* some input is state */
+    int64_t vocabulary;      /* tokens that its tables have rows for; less than 1: it is not known */
     struct tensor *given;    /* by input; data NULL: not given */
     struct tensor *in, *out; /* of the next run; of the last run, shards */
 };

@@ -509,8 +509,10 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
     int64_t positions = o->usual_length ? positions_most(last, job_value_uses(a, last->graph)) : -1;
-    for (int k = 0; k < d.nstage; k++)
+    for (int k = 0; k < d.nstage; k++) {
+        d.stage[k].vocabulary = positions_of_role(&d.stage[k], job_value_uses(a, d.stage[k].graph), ROLE_TOKENS);
         stage_prepare(a, d.replicas->all, d.comm, o, threads, d.stage, k);
+    }
     check_ends(last, o);
     take_beginning(&d, a, o, positions);
     d.sampling = sampling_agree(a, replicas->all, o);

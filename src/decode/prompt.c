@@ -57,7 +57,7 @@ static struct prompt read_given(const struct stage *s)
     if (!p.tokens)
         fail_usage("%s: input '%s' holds the prompt: give it with --input %s=FILE", s->path, name, name);
     if (p.tokens->rank < 1 || p.tokens->rank > 2 || tensor_elements(p.tokens) == 0)
-        fail("%s: input '%s': expected tokens [batch, sequence]", s->path, name);
+        fail("%s: input '%s': expected tokens [batch, sequence], found %s", s->path, name, outputs_shape_text(s->graph->arena, p.tokens));
     p.n = p.tokens->dim[p.tokens->rank - 1];
     p.batch = p.tokens->rank == 2 ? p.tokens->dim[0] : 1;
     p.past = given_past(s);
@@ -75,10 +75,22 @@ static bool is_shown(const struct prompt *p, int64_t row, int64_t column)
     return at < 0 || tensor_element(p->mask, row * columns + at) > 0;
 }
 
+static void check_token(const struct prompt *p, int64_t row, int64_t column, int64_t token)
+{
+    const struct stage *s = p->stage;
+    if (s->vocabulary > 0 && (token < 0 || token >= s->vocabulary))
+        fail("%s: input '%s': token %lld of row %lld is %lld, expected 0 to %lld: the vocabulary has %lld rows", s->path,
+             s->graph->inputs.at[decode_find_input(s, ROLE_TOKENS)]->name, (long long)column, (long long)row, (long long)token,
+             (long long)s->vocabulary - 1, (long long)s->vocabulary);
+}
+
+/* What the mask hides may be any number. */
 static void put_token(const struct prompt *p, struct history *h, int64_t row, int64_t column, bool seen)
 {
-    int64_t at = row * p->n + column;
-    history_put(h, row, (int64_t)tensor_element(p->tokens, at), seen);
+    int64_t at = row * p->n + column, token = (int64_t)tensor_element(p->tokens, at);
+    if (seen)
+        check_token(p, row, column, token);
+    history_put(h, row, token, seen);
     if (p->positions)
         h->position[row * h->room + h->length] = (int64_t)tensor_element(p->positions, at);
 }

@@ -15,6 +15,22 @@ static const struct {
 enum { KNOWN = sizeof known / sizeof *known };
 static const char words[] = "tokens, mask, positions, cache_position, cached, constant; of an output: logits, tokens";
 
+/* ---- the graph before there is a session ---------------------------------------------------------------------------------------- */
+
+struct type roles_type(struct graph *g, enum rank_end end, const struct value *v)
+{
+    struct type whole = v->type;
+    struct placement place;
+    if (g->rank_meta)
+        rank_meta_value(g, end, v->name, &whole, &place);
+    return whole;
+}
+
+static struct type input_type(const struct stage *s, int i)
+{
+    return roles_type(s->graph, RANK_INPUT, s->graph->inputs.at[i]);
+}
+
 /* ---- options that name an input or output: [K:]NAME=VALUE ------------------------------------------------------------------------ */
 struct named_option {
     const char *option;
@@ -62,6 +78,16 @@ _Noreturn static void fail_unknown(struct arena *a, const struct named_option *o
     fail_usage("%s: %s", o->option, list);
 }
 
+/* Integers of other widths are tokens, too; what has fractions is none. */
+static void check_integers(struct arena *a, const struct stage *s, int i, const struct tensor *t)
+{
+    const struct type wanted = input_type(s, i);
+    bool whole = dtype_is_integer(wanted.dtype) || wanted.dtype == DT_BOOL;
+    if (whole && !dtype_is_integer(t->dtype) && t->dtype != DT_BOOL)
+        fail("%s: input '%s' has elements of %s, expected %s", s->path, s->graph->inputs.at[i]->name, dtype_name(t->dtype),
+             type_str(a, &wanted));
+}
+
 static void take_input(struct arena *a, struct stage *stage, int n, const char *text)
 {
     struct named_option o = named_option_parse(a, "--input", text);
@@ -72,6 +98,7 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
         if (stage[k].given[i].data)
             fail_usage("%s: '%s' is given twice", o.option, o.name);
         stage[k].given[i] = job_read_tensor(a, o.value, stage[k].graph->inputs.at[i]);
+        check_integers(a, &stage[k], i, &stage[k].given[i]);
         return;
     }
     fail_unknown(a, &o, stage, n);
@@ -108,22 +135,6 @@ static void take_role(struct arena *a, struct stage *stage, int n, const char *t
     }
     if (!found)
         fail_unknown(a, &o, stage, n);
-}
-
-/* ---- the graph before there is a session ---------------------------------------------------------------------------------------- */
-
-struct type roles_type(struct graph *g, enum rank_end end, const struct value *v)
-{
-    struct type whole = v->type;
-    struct placement place;
-    if (g->rank_meta)
-        rank_meta_value(g, end, v->name, &whole, &place);
-    return whole;
-}
-
-static struct type input_type(const struct stage *s, int i)
-{
-    return roles_type(s->graph, RANK_INPUT, s->graph->inputs.at[i]);
 }
 
 static struct type output_type(const struct stage *s, int i)
