@@ -209,7 +209,13 @@ void job_note_workloads(struct graph *g)
         rank_meta_set_workload(g, g, i + 1, &plan.workloads.at[i].dims);
 }
 
-/* The outputs of a run without inputs are asked for: its inputs are made up. */
+/* Nothing is asked for but how long runs take. */
+static bool asks_for_times(const struct job_options *o)
+{
+    return !o->output && !o->check.text.n && !o->stats && !o->profile && !o->trace;
+}
+
+/* The results of a run without inputs are asked for: its inputs are made up. */
 static struct job_options with_inputs(const struct replicas *t, const struct graph *g, const struct job_options *given)
 {
     struct job_options o = *given;
@@ -224,7 +230,7 @@ static struct job_options with_inputs(const struct replicas *t, const struct gra
 bool job_run(struct arena *a, const struct replicas *t, const struct job_options *given, int threads)
 {
     struct graph *g = job_load(a, t->process_group, given->paths.text.at[0], given);
-    const bool alone = given->bench || (job_gives_nothing(given) && g->inputs.n && !given->output && !given->check.text.n);
+    const bool alone = given->bench || (job_gives_nothing(given) && g->inputs.n && asks_for_times(given));
     const struct job_options filled = alone ? *given : with_inputs(t, g, given), *o = &filled;
     if (o->random || alone)
         job_note_workloads(g);
