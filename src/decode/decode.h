@@ -27,14 +27,14 @@ struct stage {
     int number; /* from 1: K of --input K:NAME=FILE and --role K:NAME=ROLE */
     struct graph *graph;
     struct session *session;
-    enum role *role;         /* by input */
-    int logits;              /* output; -1: none, as in an encoder */
-    bool chosen;             /* that output holds tokens, not scores */
-    bool positions_lead;     /* it puts positions before rows, as [sequence, batch, vocabulary] */
-    bool keeps;              /* some input is state */
-    int64_t vocabulary;      /* tokens that its tables have rows for; less than 1: it is not known */
-    struct tensor *given;    /* by input; data NULL: not given */
-    struct tensor *in, *out; /* of the next run; of the last run, shards */
+    enum role *role;               /* by input */
+    int logits;                    /* output; -1: none, as in an encoder */
+    bool chosen;                   /* that output holds tokens, not scores */
+    bool positions_lead;           /* it puts positions before rows, as [sequence, batch, vocabulary] */
+    bool keeps;                    /* some input is state */
+    int64_t vocabulary, positions; /* tokens and positions that its tables have rows for; less than 1: it is not known */
+    struct tensor *given;          /* by input; data NULL: not given */
+    struct tensor *in, *out;       /* of the next run; of the last run, shards */
 };
 /* The first input with the role; -1: none. */
 int decode_find_input(const struct stage *, enum role);
@@ -43,6 +43,8 @@ int decode_find_input(const struct stage *, enum role);
  * -1: there are none. use: by input. */
 int64_t positions_of_role(const struct stage *, const struct value_use *use, enum role);
 int64_t positions_most(const struct stage *, const struct value_use *use);
+/* Sets what a stage knows of its tables, while its graph is as it was read. */
+void positions_find(struct arena *, struct stage *);
 /* How many tokens there are; INT32_MAX: it is not known. */
 int64_t decode_vocabulary(const struct stage *, const struct value_use *use);
 

@@ -144,9 +144,25 @@ static void forget_loaded(struct decoder *d)
     d->loaded = NULL;
 }
 
+/* The tables of the stage have rows for the tokens so far. */
+static void check_positions(const struct decoder *d, const struct stage *s, const struct history *h)
+{
+    for (int64_t b = 0; s->positions > 0 && b < h->batch; b++) {
+        int64_t tokens = history_next_position(h, b);
+        if (tokens <= s->positions)
+            continue;
+        if (d->made)
+            fail("%s: has positions for %lld tokens, and the text has them all: --generate is at most %lld here", s->path,
+                 (long long)s->positions, (long long)d->made);
+        fail("%s: has positions for %lld tokens, and the %s has %lld", s->path, (long long)s->positions, d->before ? "text" : "prompt",
+             (long long)tokens);
+    }
+}
+
 /* Decodes one token per row. Returns true if all rows have ended. */
 static bool run_token(struct decoder *d, struct stage *s)
 {
+    check_positions(d, s, &d->history);
     struct spent before = spent_now(d, s);
     stage_run(s, &d->history, d->fed);
     if (d->unsharded)
@@ -217,8 +233,10 @@ static void run_encoder(struct decoder *d, struct arena *a, int k)
     struct stage *s = &d->stage[k];
     bool reads = decode_find_input(s, ROLE_TOKENS) >= 0;
     struct history own = {0};
-    if (reads)
+    if (reads) {
         own = prompt_as_given(a, s);
+        check_positions(d, s, &own);
+    }
     stage_get_ready(a, d->stage, k, reads ? &own : NULL);
     stage_run(s, reads ? &own : NULL, 0);
     if (d->unsharded)
@@ -440,11 +458,11 @@ static void check_ends(const struct stage *s, const struct job_options *o)
 }
 
 /* The default number of tokens ends where tables of positions do. */
-static void limit_length(const struct decoder *d, const struct stage *last, int64_t positions, struct job_options *o)
+static void limit_length(const struct decoder *d, const struct stage *last, struct job_options *o)
 {
     int i = decode_find_input(last, ROLE_TOKENS);
     int64_t given = i >= 0 && last->given[i].data ? last->given[i].dim[last->given[i].rank - 1] : 0;
-    int64_t left = positions - (d->before ? d->history.length : given);
+    int64_t left = last->positions - (d->before ? d->history.length : given);
     o->generate = left < 1 ? 1 : left < o->generate ? left : o->generate;
 }
 
@@ -469,7 +487,7 @@ static void check_goes_on(const struct decoder *d)
 }
 
 /* What is there to decode behind. */
-static void take_beginning(struct decoder *d, struct arena *a, struct job_options *o, int64_t positions)
+static void take_beginning(struct decoder *d, struct arena *a, struct job_options *o)
 {
     struct comm *all = d->replicas->all;
     struct stage *last = &d->stage[d->nstage - 1];
@@ -489,8 +507,8 @@ static void take_beginning(struct decoder *d, struct arena *a, struct job_option
         o->start = config_start(a, all, o);
     if (d->text && d->before)
         prompt_text_skip(d->text, d->history.token + d->history.length - d->before, d->before);
-    if (positions > 0)
-        limit_length(d, last, positions, o);
+    if (o->usual_length && last->positions > 0)
+        limit_length(d, last, o);
 }
 
 static void save_state(const struct decoder *d, struct saved_file *to)
@@ -508,13 +526,12 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
     load_stages(&d, a, o);
     struct stage *last = &d.stage[d.nstage - 1];
     roles_find(a, replicas->all, d.stage, d.nstage, o);
-    int64_t positions = o->usual_length ? positions_most(last, job_value_uses(a, last->graph)) : -1;
     for (int k = 0; k < d.nstage; k++) {
-        d.stage[k].vocabulary = positions_of_role(&d.stage[k], job_value_uses(a, d.stage[k].graph), ROLE_TOKENS);
+        positions_find(a, &d.stage[k]);
         stage_prepare(a, d.replicas->all, d.comm, o, threads, d.stage, k);
     }
     check_ends(last, o);
-    take_beginning(&d, a, o, positions);
+    take_beginning(&d, a, o);
     d.sampling = sampling_agree(a, replicas->all, o);
     shard_rows(&d, a);
     struct saved_file *saving = saved_begin(a, replicas->all, last, o);

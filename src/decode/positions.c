@@ -21,6 +21,13 @@ int64_t positions_most(const struct stage *s, const struct value_use *use)
     return mask < 0 ? most : lesser(most, op_position_tables(s->graph, s->graph->inputs.at[mask]).rows);
 }
 
+void positions_find(struct arena *a, struct stage *s)
+{
+    const struct value_use *use = job_value_uses(a, s->graph);
+    s->vocabulary = positions_of_role(s, use, ROLE_TOKENS);
+    s->positions = positions_most(s, use);
+}
+
 int64_t decode_vocabulary(const struct stage *s, const struct value_use *use)
 {
     const struct type type = roles_type(s->graph, RANK_OUTPUT, s->graph->outputs.at[s->logits]);
