@@ -62,6 +62,7 @@ void diag_progress(const char *);
 void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
 void diag_on_failure(void (*hook)(void *, int status), void *data);
+void diag_before_message(void (*hook)(void *, int status), void *data); /* the same, for what ends a line of stdout */
 void diag_forget(void (*hook)(void *, int status), void *data);
 /* Does work(data). If it fails on this thread, the program goes on: returns the sentence, in the arena; NULL: it did not fail. For work
  * that takes nothing but memory of arenas. */
@@ -109,6 +110,7 @@ struct diag_voice {
 struct diag_hook {
     void (*run)(void *, int status);
     void *data;
+    bool before; /* the message */
 };
 struct diag_hooks {
     struct diag_hook at[DIAG_HOOKS];

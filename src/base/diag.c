@@ -72,15 +72,25 @@ void diag_give_way(int milliseconds)
     give_way = milliseconds;
 }
 
-void diag_on_failure(void (*run)(void *, int status), void *data)
+static void add_hook(struct diag_hook hook)
 {
     struct diag_hooks *h = hooks();
     pthread_mutex_lock(&lock);
     bool room = h->n < DIAG_HOOKS;
     if (room)
-        h->at[h->n++] = (struct diag_hook){run, data};
+        h->at[h->n++] = hook;
     pthread_mutex_unlock(&lock);
     require(room);
+}
+
+void diag_on_failure(void (*run)(void *, int status), void *data)
+{
+    add_hook((struct diag_hook){run, data, false});
+}
+
+void diag_before_message(void (*run)(void *, int status), void *data)
+{
+    add_hook((struct diag_hook){run, data, true});
 }
 
 void diag_hold(void)
@@ -98,6 +108,12 @@ void diag_release(void)
     pthread_mutex_unlock(&lock);
 }
 
+static void drop_hook(struct diag_hooks *h, int i)
+{
+    memmove(&h->at[i], &h->at[i + 1], (size_t)(h->n - 1 - i) * sizeof h->at[0]);
+    h->n--;
+}
+
 /* A hook that runs already still reads its data: its owner waits for the end. */
 void diag_forget(void (*run)(void *, int status), void *data)
 {
@@ -105,8 +121,7 @@ void diag_forget(void (*run)(void *, int status), void *data)
     diag_hold();
     for (int i = h->n - 1; i >= 0; i--)
         if (h->at[i].run == run && h->at[i].data == data) {
-            memmove(&h->at[i], &h->at[i + 1], (size_t)(h->n - 1 - i) * sizeof h->at[0]);
-            h->n--;
+            drop_hook(h, i);
             break;
         }
     diag_release();
@@ -158,6 +173,19 @@ static bool first_to_fail(void)
     return first;
 }
 
+/* Both streams may be one terminal. */
+static void run_hooks_before(int status)
+{
+    for (int i = program_hooks.n - 1; i >= 0; i--) {
+        struct diag_hook h = program_hooks.at[i];
+        if (!h.before)
+            continue;
+        drop_hook(&program_hooks, i);
+        h.run(h.data, status);
+        (void)fflush(stdout);
+    }
+}
+
 static void run_hooks(int status)
 {
     while (program_hooks.n > 0) {
@@ -193,6 +221,8 @@ static _Noreturn void end_with_message(int status, const char *format, va_list a
         leave_work(status);
     }
     bool first = first_to_fail();
+    if (first)
+        run_hooks_before(status);
     print_line("", format, args);
     leave(first, status);
 }
@@ -272,6 +302,8 @@ void bug_at(const char *file, int line, const char *format, ...)
         leave_work(DIAG_BUG);
     }
     bool first = first_to_fail();
+    if (first)
+        run_hooks_before(DIAG_BUG);
     print_line(level, format, args);
     va_end(args);
     if (first)

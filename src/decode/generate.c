@@ -540,7 +540,7 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
         d.unsharded = unsharded_new(a, d.stage, d.nstage, o, threads);
     running = &d;
     if (prints)
-        diag_on_failure(print_made, &d);
+        diag_before_message(print_made, &d);
     replicas->all->barrier(replicas->all);
     if (runs)
         decode_tokens(&d, a);
