@@ -91,6 +91,10 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
         return;
     printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n",
            1e6 * to->collective_overhead, 1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
+    const double poor = 0.4;
+    if (error > poor)
+        puts("messages of these sizes do not take what a latency and a bandwidth say, so plans may not be the best ones: measure again, on "
+             "machines that do nothing else, and compare with --doctor");
     if (to->overlap_overhead > 0)
         printf("a sum that goes on while a rank computes takes %.0f us from it\n", 1e6 * to->overlap_overhead);
 }

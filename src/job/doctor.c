@@ -254,7 +254,7 @@ static void advise_memory(struct checkup *c, int r)
         advise(c, "%s: memory is limited by %s: %.1f GiB are left", f->host, f->limit, (double)f->memory / gib);
     if (f->mapped != INT64_MAX)
         advise(c, "%s: ulimit -v or -d leaves %.1f GiB, and weights are mapped: ulimit -v unlimited", f->host, (double)f->mapped / gib);
-    if (f->locked < 64 << 20 && count_hosts(c) > 1)
+    if (f->locked < 64 << 20 && count_hosts(c) > 1 && path_exists("/sys/class/infiniband"))
         advise(c, "%s: locked memory is limited to %s: InfiniBand needs ulimit -l unlimited", f->host, size_text(c->arena, f->locked));
 }
 

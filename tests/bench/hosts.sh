@@ -23,14 +23,15 @@ least() { sort -g -k "$2" "$work/$1" | head -n 1 | cut -f "$2"; }
 row() { # HOSTS MBIT FILE...
     printf '| %s | %s |' "$1" "$2"
     shift 2
-    for column in 1 2; do for file in "$@"; do LC_ALL=C printf ' %.1f |' "$(least "$file" "$column")"; done; done
+    for column in 1 2; do for file in "$@"; do printf ' %.1f |' "$(least "$file" "$column")"; done; done
     echo
 }
 
 echo "| hosts | Mbit/s | prompt of $prompt, ms: waits | overlaps | + bf16 | + q8 | step, ms: waits | overlaps | + bf16 | + q8 |"
 echo "|---|---|---|---|---|---|---|---|---|---|"
+export LC_ALL=C
 times one "$build/tpc-run" "$model" --local 1
-row 1 - one one one one
+printf '| 1 | - | %.1f | - | - | - | %.1f | - | - | - |\n' "$(least one 1)" "$(least one 2)"
 for n in ${HOSTS:-2 3 4}; do
     for mbit in ${MBIT:-100 1000 10000}; do
         rm -rf "${work:?}"/*

@@ -56,7 +56,7 @@ int64_t cost_of_memory(struct space *, const struct value *, struct placement); 
 double cost_resident_bytes(struct space *, const struct value *, struct placement); /* bytes on the fullest rank in the largest workload */
 /* The same in seconds under one workload; busy: ranks that work at the same time. */
 double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
-/* Of a node that communicates. */
+/* Of a node that communicates; the model is plan/input/collective_cost.c, beside the fit of its constants. */
 double cost_collective_seconds(const struct machine *, const struct graph *, const struct node *, const struct bindings *, int ranks);
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
 /* taken_in.c: what convolutions take in. */

@@ -14,7 +14,7 @@ static double sum_seconds(const struct machine *m, int ranks, double bytes)
     return collective_seconds(m, collective_transfer(m, COLL_ALLREDUCE, ranks, bytes));
 }
 
-/* Half of a sum must take twice as long as the two blocks of it take from the rank: they take more where cores are busy. */
+/* Half of a sum, which surely goes on meanwhile, must take as long as its blocks take from the rank. */
 static int64_t least_bytes(const struct machine *m, int ranks)
 {
     const double least = 2 * ROW_BLOCKS * m->overlap_overhead;

@@ -29,6 +29,11 @@ static bool marked(const struct space *s, const struct value *v, int mark)
     return v && s->sizes.marks[v->id] & mark;
 }
 
+static bool makes_marked(const struct space *s, const struct node *n, int mark)
+{
+    return s->sizes.marks && n->nout > 0 && marked(s, n->out[0], mark);
+}
+
 static void mark_value(struct space *s, const struct value *v, unsigned char mark)
 {
     s->sizes.marks[v->id] = (unsigned char)(s->sizes.marks[v->id] | mark);
@@ -96,10 +101,11 @@ static bool moves_dimension(const struct graph *g, const struct node *n, int fro
 
 static bool is_merged(const struct space *s, const struct node *n)
 {
-    int last = n->in[0] ? n->in[0]->type.rank - 1 : 0;
-    return op_is_onnx(n, "Transpose") &&
-        ((marked(s, n->in[0], LAST) && moves_dimension(s->g, n, 1, last)) ||
-         (marked(s, n->out[0], LAST) && moves_dimension(s->g, n, last, 1)));
+    if (!op_is_onnx(n, "Transpose"))
+        return false;
+    int last = n->in[0]->type.rank - 1;
+    return (marked(s, n->in[0], LAST) && moves_dimension(s->g, n, 1, last)) ||
+        (marked(s, n->out[0], LAST) && moves_dimension(s->g, n, last, 1));
 }
 
 /* ---- elementwise ops after a convolution -------------------------------------------------------------------------------------------- */
@@ -109,7 +115,7 @@ static bool only_elementwise_reads(const struct space *s, const struct value *v)
     const struct place_uses *uses = &s->uses[v->id];
     for (int i = 0; i < uses->list.n; i++) {
         const struct node *n = uses->list.at[i].node >= 0 ? s->g->nodes.at[uses->list.at[i].node] : NULL;
-        if (!n || !(is_elementwise(n) || marked(s, n->out[0], MERGED)))
+        if (!n || !(is_elementwise(n) || makes_marked(s, n, MERGED)))
             return false;
     }
     return uses->list.n > 0;
@@ -164,11 +170,6 @@ void cost_mark_taken(struct space *s)
     for (int i = 0; i < s->g->nodes.n; i++)
         if (with_result(s, i))
             mark_taken(s, s->g->nodes.at[i]);
-}
-
-static bool makes_marked(const struct space *s, const struct node *n, int mark)
-{
-    return s->sizes.marks && n->nout > 0 && n->out[0] && marked(s, n->out[0], mark);
 }
 
 bool cost_is_merged(const struct space *s, const struct node *n)

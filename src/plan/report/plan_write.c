@@ -270,13 +270,13 @@ static json_t *cost_object(const struct plan *p)
     json_t *o = json_object(), *each = json_array();
     for (int w = 0; w < p->workloads.n; w++) {
         const struct workload *load = &p->workloads.at[w];
-        json_t *one = json_pack("{s:o, s:o}", "seconds", json_seconds(p, load->seconds), "unsharded_seconds",
+        json_t *one = json_pack("{s:o, s:o}", "seconds", json_seconds(p, plan_step_seconds(load)), "unsharded_seconds",
                                 json_seconds(p, load->unsharded_seconds));
         if (load->overlapped > 0)
             json_object_set_new(one, "overlapped_seconds", json_seconds(p, load->overlapped));
         json_array_append_new(each, one);
     }
-    json_object_set_new(o, "seconds", json_seconds(p, p->seconds));
+    json_object_set_new(o, "seconds", json_seconds(p, p->seconds - p->overlapped));
     json_object_set_new(o, "unsharded_seconds", json_seconds(p, p->unsharded_seconds));
     json_object_set_new(o, "objective", json_real(plan_objective(p)));
     json_object_set_new(o, "lower_bound", json_real(p->lower_bound));

@@ -80,11 +80,11 @@ static void show_times(FILE *f, struct arena *a, const struct plan *p, const cha
 {
     fprintf(f, "  %-21s", who);
     for (int w = 0; w < p->workloads.n; w++)
-        fprintf(f, "%14s", units_seconds(a, unsharded ? p->workloads.at[w].unsharded_seconds : p->workloads.at[w].seconds));
-    end_with(f, p, units_seconds(a, unsharded ? p->unsharded_seconds : p->seconds));
+        fprintf(f, "%14s", units_seconds(a, unsharded ? p->workloads.at[w].unsharded_seconds : plan_step_seconds(&p->workloads.at[w])));
+    end_with(f, p, units_seconds(a, unsharded ? p->unsharded_seconds : p->seconds - p->overlapped));
 }
 
-/* Under all workloads; nothing where nothing is saved. */
+/* What it would be without; nothing where nothing is saved. */
 static void show_overlap(FILE *f, struct arena *a, const struct plan *p)
 {
     bool some = false;
@@ -92,10 +92,10 @@ static void show_overlap(FILE *f, struct arena *a, const struct plan *p)
         some |= p->workloads.at[w].overlapped > 0;
     if (!some)
         return;
-    fprintf(f, "  %-21s", "overlap saves");
+    fprintf(f, "  %-21s", "  without overlap");
     for (int w = 0; w < p->workloads.n; w++)
-        fprintf(f, "%14s", units_seconds(a, p->workloads.at[w].overlapped));
-    end_with(f, p, units_seconds(a, p->overlapped));
+        fprintf(f, "%14s", units_seconds(a, p->workloads.at[w].seconds));
+    end_with(f, p, units_seconds(a, p->seconds));
 }
 
 static const char *times_as_fast(struct arena *a, double one, double all)

@@ -1,6 +1,6 @@
 /* The collectives, written once over a communicator's exchange of blocks. The rank that owns a share reduces it, in rank order (Thakur,
  * Rabenseifner, Gropp 2005: reduce-scatter, then all-gather, for long vectors). For short ones every rank gets everything, which costs one
- * latency instead of two. */
+ * latency instead of two. There is neither a ring nor a tree: ranks are few, and every two of them have a link. */
 #include "run/comm/comm.h"
 
 #include <string.h>
