@@ -256,6 +256,7 @@ struct written {
     uint64_t digest;
 }; /* XXH3, 64 bits */
 struct written out_close(struct out *);
+_Noreturn void out_fail(const struct out *); /* a write to its file failed: errno */
 struct written out_write_text(const char *path, const char *text);
 /* Fails if no file or folder of this name can be written. Call it before the content is computed. */
 void out_check(const char *path);

@@ -11,7 +11,7 @@
 
 enum { PIECE = 1 << 18, ZEROS = 4096 }; /* bytes are written in pieces, from the cache that the digest brought them to */
 
-static _Noreturn void fail_to_write(const struct out *o)
+void out_fail(const struct out *o)
 {
     fail("%s: can't be written: %s", o->path, strerror(errno));
 }
@@ -51,7 +51,7 @@ static void free_digest(void *digest)
 static void start(struct out *o)
 {
     if (!o->file)
-        fail_to_write(o);
+        out_fail(o);
     o->open = scope_keep(close_file, o->file);
     o->digest = XXH3_createState();
     require(o->digest && XXH3_64bits_reset(o->digest) == XXH_OK);
@@ -108,7 +108,7 @@ void out_open_whole(struct arena *a, struct out *o, const char *path)
 static void write_bytes(struct out *o, const uint8_t *from, size_t bytes)
 {
     if (bytes && fwrite(from, 1, bytes, o->file) != bytes)
-        fail_to_write(o);
+        out_fail(o);
 }
 
 static void write_held(struct out *o)
@@ -191,7 +191,7 @@ static void take_name(struct out *o)
     diag_release();
     errno = why;
     if (!taken)
-        fail_to_write(o);
+        out_fail(o);
     diag_forget(drop_beside, o);
 }
 
@@ -204,7 +204,7 @@ struct written out_close(struct out *o)
     scope_forget(o->open);
     free_digest(o->digest);
     if (ferror(o->file) || fclose(o->file) != 0)
-        fail_to_write(o);
+        out_fail(o);
     if (o->beside)
         take_name(o);
     arena_free(o->arena);

@@ -114,8 +114,32 @@ static bool all_digits(const char *text)
     return text && *text && text[strspn(text, "0123456789")] == '\0';
 }
 
+static const struct arg *find_long(const struct args *args, const char *name, size_t n)
+{
+    for (int i = 0; i < args->n; i++)
+        if (n && strlen(args->table[i].name) == n && strncmp(args->table[i].name, name, n) == 0)
+            return &args->table[i];
+    return NULL;
+}
+
+static const struct arg *find_letter(const struct args *args, char letter)
+{
+    for (int i = 0; i < args->n; i++)
+        if (letter && args->table[i].letter == letter)
+            return &args->table[i];
+    return NULL;
+}
+
+static bool is_option(const struct args *args, const char *text)
+{
+    if (strncmp(text, "--", 2) == 0)
+        return strcmp(text, "--help") == 0 || find_long(args, text + 2, strcspn(text + 2, "="));
+    return text[0] == '-' && text[1] && !text[2] && find_letter(args, text[1]);
+}
+
 /* The value of the option at argv[*i], from the same or the next argument. */
-static const char *value_of(const struct arg *arg, const char *given, const char *inlined, int argc, char **argv, int *i)
+static const char *value_of(const struct args *args, const struct arg *arg, const char *given, const char *inlined, int argc, char **argv,
+                            int *i)
 {
     if (inlined && arg->kind == ARG_FLAG)
         fail_usage("%s takes no value", given);
@@ -128,6 +152,8 @@ static const char *value_of(const struct arg *arg, const char *given, const char
         return NULL;
     if (!next)
         fail_usage("%s needs a value: %s", given, arg->value);
+    if (is_option(args, next))
+        fail_usage("%s needs a value: %s, and found the option '%s'", given, arg->value, next);
     return argv[++*i];
 }
 
@@ -211,22 +237,6 @@ static _Noreturn void version(const struct args *args)
     exit(0);
 }
 
-static const struct arg *find_long(const struct args *args, const char *name, size_t n)
-{
-    for (int i = 0; i < args->n; i++)
-        if (n && strlen(args->table[i].name) == n && strncmp(args->table[i].name, name, n) == 0)
-            return &args->table[i];
-    return NULL;
-}
-
-static const struct arg *find_letter(const struct args *args, char letter)
-{
-    for (int i = 0; i < args->n; i++)
-        if (letter && args->table[i].letter == letter)
-            return &args->table[i];
-    return NULL;
-}
-
 static _Noreturn void fail_unknown(struct arena *a, const struct args *args, const char *given, const char *name)
 {
     const char *near = nearest_option(a, args, name);
@@ -246,7 +256,7 @@ static void parse_long(struct arena *a, const struct args *args, int argc, char 
     const struct arg *arg = find_long(args, name, n);
     if (!arg)
         fail_unknown(a, args, given, arena_strndup(a, name, n));
-    store(a, arg, value_of(arg, given, equal ? equal + 1 : NULL, argc, argv, i));
+    store(a, arg, value_of(args, arg, given, equal ? equal + 1 : NULL, argc, argv, i));
 }
 
 static void parse_letter(struct arena *a, const struct args *args, int argc, char **argv, int *i)
@@ -257,7 +267,7 @@ static void parse_letter(struct arena *a, const struct args *args, int argc, cha
     const struct arg *arg = find_letter(args, given[1]);
     if (!arg)
         fail_usage("unknown option '%s': --help lists them", given);
-    store(a, arg, value_of(arg, given, given[2] ? given + 2 : NULL, argc, argv, i));
+    store(a, arg, value_of(args, arg, given, given[2] ? given + 2 : NULL, argc, argv, i));
 }
 
 struct text_list args_parse(struct arena *a, const struct args *args, int argc, char **argv)

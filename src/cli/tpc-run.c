@@ -97,18 +97,37 @@ static void check_rounding(const struct run_options *o)
         fail_usage("--cache is for --generate, --prompt, --serve and --bench");
 }
 
-static bool trains(const struct train_options *t)
+/* The first option of training that is given; NULL: none is. */
+static const char *training_option(const struct train_options *t)
 {
-    return t->data || t->batch || t->sequence || t->accumulate || t->steps || t->lr >= 0 || t->optimizer || t->save || t->save_every ||
-        t->resume || t->log || t->validate.text.n || t->validate_every;
+    const struct {
+        const char *name;
+        bool given;
+    } option[] = {{"data", t->data},
+                  {"batch", t->batch},
+                  {"sequence", t->sequence},
+                  {"accumulate", t->accumulate},
+                  {"steps", t->steps},
+                  {"lr", t->lr >= 0},
+                  {"optimizer", t->optimizer},
+                  {"save", t->save},
+                  {"save-every", t->save_every},
+                  {"resume", t->resume},
+                  {"validate", t->validate.text.n},
+                  {"validate-every", t->validate_every},
+                  {"log", t->log}};
+    for (size_t i = 0; i < sizeof option / sizeof *option; i++)
+        if (option[i].given)
+            return option[i].name;
+    return NULL;
 }
 
 static void check_training(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
-    if (!job->train && trains(&o->train))
-        fail_usage("--data, --batch, --sequence, --accumulate, --steps, --lr, --optimizer, --save, --save-every, --resume, --validate, "
-                   "--validate-every and --log are for --train");
+    const char *trains = training_option(&o->train);
+    if (!job->train && trains)
+        fail_usage("--%s is for --train", trains);
     if (o->train.validate_every && !o->train.validate.text.n)
         fail_usage("--validate-every is given without --validate");
     if (job->train && o->groups && strchr(o->groups, ':'))

@@ -294,7 +294,7 @@ bool unsharded_end(struct unsharded *u, const struct history *all, const struct 
         print_other(u, text, allowed);
     printf("%s: %lld tokens", failed ? "FAILED" : "PASSED", (long long)u->tokens);
     if (u->others)
-        printf(", of which %lld %s", (long long)u->others, u->others == 1 ? "differs" : "differ");
+        printf(", %lld chosen otherwise by the unsharded model that is fed the same", (long long)u->others);
     if (!last->chosen)
         printf(", worst difference %.3g in '%s', root mean square %.3g", u->worst, last->graph->outputs.at[last->logits]->name,
                root_mean_square(&u->all));

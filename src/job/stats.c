@@ -194,7 +194,7 @@ static void write_json(struct arena *a, const struct statistics *s, const char *
     json_object_set_new(root, "collectives", collectives);
     out_open_whole(a, &out, path);
     if (json_dumpf(root, out.file, JSON_INDENT(1)) != 0)
-        fail("%s: the statistics can't be written", path);
+        out_fail(&out);
     fputc('\n', out.file);
     (void)out_close(&out);
     json_decref(root);

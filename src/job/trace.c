@@ -111,7 +111,7 @@ static void write_events(struct arena *a, json_t *events, int ranks, const struc
         json_object_set(json_object_get(root, "otherData"), "model", model);
     out_open_whole(a, &out, path);
     if (json_dumpf(root, out.file, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0)
-        fail("%s: the trace can't be written", path);
+        out_fail(&out);
     fputc('\n', out.file);
     (void)out_close(&out);
     json_decref(root);

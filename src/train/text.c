@@ -9,13 +9,13 @@
 
 struct token_file text_tokens(struct arena *a, const char *path, const char *folder, const char *tokenizer)
 {
+    struct map m = map_file(path);
     const char *beside = path_join(a, folder, "tokenizer.json");
     if (!tokenizer && !path_exists(beside))
         fail("%s: has no tokenizer.json, which turns text into tokens: name one with --tokenizer FILE, or give tokens (.npy, .bin)",
              folder);
     struct arena *tmp = arena_new();
     const struct tokenizer *t = tokenizer_read(tmp, tokenizer ? tokenizer : beside);
-    struct map m = map_file(path);
     struct token_ids ids = tokenizer_encode(t, a, (const char *)m.at, m.bytes, false);
     map_close(m);
     arena_free(tmp);

@@ -67,6 +67,8 @@ struct machine machine_from(const char *where, const json_t *root)
 
 static struct machine read_machine(const char *name, json_t *root)
 {
+    if (json_is_object(json_object_get(root, "machine")))
+        fail("%s: is a plan, expected a machine, which 'jq .machine %s' takes out of it", name, name);
     struct machine m = machine_from(name, root);
     json_decref(root);
     return m;
