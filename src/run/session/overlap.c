@@ -46,9 +46,9 @@ static const struct row_stage *last_stage(const struct row_segment *s)
 /* ---- at load ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Rank files may differ: then no rank overlaps anything. */
-static bool ranks_agree(struct session *s, const struct row_segments *all)
+static bool ranks_agree(struct session *s, const struct row_segments *all, int64_t least)
 {
-    uint64_t hash = (uint64_t)all->list.n;
+    uint64_t hash = (uint64_t)least;
     for (int i = 0; i < all->list.n; i++) {
         const struct row_segment *x = &all->list.at[i];
         hash = XXH3_64bits_withSeed(x->stages.at, (size_t)x->stages.n * sizeof *x->stages.at, hash);
@@ -72,10 +72,10 @@ void overlap_prepare(struct session *s)
     if (!s->comm->overlaps || s->inner || kenv_deterministic(s->env) || s->gradients.go != GRADIENTS_STAY)
         return;
     int64_t least = rank_meta_overlap(s->graph);
-    if (least < 0)
-        return;
-    struct row_segments segments = row_segments_find(s->arena, s->graph);
-    if (!ranks_agree(s, &segments) || segments.list.n == 0)
+    struct row_segments segments = {0};
+    if (least >= 0)
+        segments = row_segments_find(s->arena, s->graph);
+    if (!ranks_agree(s, &segments, least) || segments.list.n == 0)
         return;
     struct overlap *o = s->overlap = NEW(s->arena, struct overlap);
     *o = (struct overlap){.segments = segments, .least = least, .comm = s->comm->split(s->comm, 0)};
