@@ -188,13 +188,20 @@ static bool has_other(int sample)
     return false;
 }
 
+/* tpc-run makes it when it loads a model. */
+static bool is_of_no_file(const struct sample *s)
+{
+    const struct op *op = op_find("tpc", s->op);
+    return op && (op->flags & OP_INTERNAL) && !op->expand;
+}
+
 int main(void)
 {
     struct arena *a = arena_new();
     int wrong = 0;
     diag_setup("operands", 0);
     for (int i = 0; i < SAMPLES; i++)
-        for (int k = 0; !has_other(i) && k < operand_count(samples[i].text); k++) {
+        for (int k = 0; !has_other(i) && !is_of_no_file(&samples[i]) && k < operand_count(samples[i].text); k++) {
             wrong += try_types(a, &samples[i], k, false);
             wrong += try_shapes(a, &samples[i], k);
             wrong += operand_count(samples[i].text) > 1 ? try_types(a, &samples[i], k, true) : 0;
