@@ -261,8 +261,13 @@ static void plan_segment(struct session *s, const struct row_segment *x, struct 
 
 void overlap_plan(struct session *s)
 {
-    for (int i = 0; s->overlap && i < s->overlap->segments.list.n; i++)
+    int n = 0, all = s->overlap ? s->overlap->segments.list.n : 0;
+    for (int i = 0; i < all; i++) {
         plan_segment(s, &s->overlap->segments.list.at[i], &s->overlap->plan[i]);
+        n += s->overlap->plan[i].units > 0;
+    }
+    if (all && s->comm->rank == 0)
+        explain("%s: %d of %d chains of products overlap with their sums, in %d blocks of rows", s->sig.path, n, all, ROW_BLOCKS);
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------------------------------ */
