@@ -50,6 +50,7 @@ static void product(struct kcall *call, const struct codes *w)
     struct codes_integers a = rows_of(call);
     struct codes_result to = {.whole = call->out[0].data};
     const struct tensor *factor = kcall_in(call, FACTOR), *bias = kcall_in(call, BIAS);
+    require(!is_scaled(call) || call->out[0].dtype == DT_F32);
     if (is_scaled(call))
         to = (struct codes_result){
             .real = call->out[0].data, .scale = factor->data, .step = tensor_elements(factor) > 1, .bias = bias ? bias->data : NULL};
