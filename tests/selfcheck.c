@@ -45,8 +45,7 @@ static double tolerance(enum dtype t)
     return t == DT_F16 ? 0x1p-8 : t == DT_BF16 ? 0x1p-5 : 2e-5;
 }
 
-/* It has floats, and the standard defines the op for other ones than f32, too. */
-/* Two have f32 alone. */
+/* It has floats, and the op takes other ones than f32, too. */
 static bool in_half(const struct sample *s)
 {
     return strstr(s->text, "f32") && strcmp(s->op, "DynamicQuantizeLinear") != 0 && strcmp(s->op, "IntegerMatMul") != 0;
