@@ -171,23 +171,13 @@ void poly_mul(struct alg *alg, struct poly *out, const struct poly *a, const str
             insert_scaled(out, a->at[i].coef, b->at[j].coef, poly_mono_mul(alg, a->at[i].mono, b->at[j].mono));
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
 /* The greatest common divisor of the coefficients, > 0; 0 for a polynomial without any. */
 int64_t poly_content(const struct poly *p, bool with_constant)
 {
     int64_t g = 0;
     for (int i = 0; i < p->n; i++)
         if (with_constant || p->at[i].mono)
-            g = gcd(g, p->at[i].coef == INT64_MIN ? 1 : p->at[i].coef);
+            g = i64_gcd(g, p->at[i].coef == INT64_MIN ? 1 : p->at[i].coef);
     return g < 0 ? -g : g;
 }
 

@@ -173,6 +173,8 @@ bool i64_mul(int64_t a, int64_t b, int64_t *out);
 /* Mathematical floor division and modulus; b != 0. */
 int64_t i64_floor_div(int64_t a, int64_t b);
 int64_t i64_floor_mod(int64_t a, int64_t b);
+/* The greatest common divisor, of either sign; of 0 and a number: that. */
+int64_t i64_gcd(int64_t a, int64_t b);
 /* The whole text is a decimal integer of lo to hi. */
 bool i64_parse(const char *text, int64_t lo, int64_t hi, int64_t *out);
 

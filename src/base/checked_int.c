@@ -54,6 +54,16 @@ int64_t i64_floor_mod(int64_t a, int64_t b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+int64_t i64_gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 bool i64_parse(const char *text, int64_t lo, int64_t hi, int64_t *out)
 {
     char *end;
