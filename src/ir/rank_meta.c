@@ -339,30 +339,39 @@ void rank_meta_set_sum(struct graph *g, const char *node, const struct rank_sum 
     graph_set_meta(g, key_of(g, SUM, node), text);
 }
 
+/* A number of 0 to most; -1: not stated. */
+static int64_t meta_number(const struct graph *g, const char *key, int64_t most)
+{
+    const char *text = graph_meta(g, key);
+    int64_t n;
+    return text && i64_parse(text, 0, most, &n) ? n : -1;
+}
+
+static void set_number(struct graph *g, const char *key, int64_t n)
+{
+    graph_set_meta(g, key, arena_printf(g->arena, "%" PRId64, n));
+}
+
 int64_t rank_meta_sum_count(const struct graph *g)
 {
-    const char *text = graph_meta(g, SUMS);
-    int64_t n;
-    return text && i64_parse(text, 0, INT32_MAX, &n) ? n : -1;
+    return meta_number(g, SUMS, INT32_MAX);
 }
 
 void rank_meta_set_sum_count(struct graph *g, int64_t n)
 {
-    graph_set_meta(g, SUMS, arena_printf(g->arena, "%" PRId64, n));
+    set_number(g, SUMS, n);
 }
 
 /* ---- sums behind what a rank computes ---- */
 
 int64_t rank_meta_overlap(const struct graph *g)
 {
-    const char *text = graph_meta(g, OVERLAP);
-    int64_t n;
-    return text && i64_parse(text, 0, INT64_MAX, &n) ? n : -1;
+    return meta_number(g, OVERLAP, INT64_MAX);
 }
 
 void rank_meta_set_overlap(struct graph *g, int64_t bytes)
 {
-    graph_set_meta(g, OVERLAP, arena_printf(g->arena, "%" PRId64, bytes));
+    set_number(g, OVERLAP, bytes);
 }
 
 /* ---- independent rows ---- */
