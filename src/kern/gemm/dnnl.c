@@ -29,6 +29,7 @@ struct primitive {
     struct md_layout layout[OPERANDS];
     dnnl_memory_t memory[OPERANDS];
     bool missing; /* this machine has none for the key */
+    bool panels;  /* a product whose weight is as panel_row.c reads it */
     UT_hash_handle hh;
 };
 /* The layout first chosen for weights of a shape. */
@@ -109,6 +110,16 @@ static struct dnnl_state *library_state(struct kenv *env)
     return *slot;
 }
 
+/* Does the weight of p lie in panels? For one row the library takes a time and a half of that of reading it. */
+static bool in_panels(const struct primitive *p)
+{
+    struct md_layout panels = {.set = false};
+    layout_make(&panels, 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, dnnl_BA16a64b);
+    bool same = dnnl_memory_desc_equal(MD(&p->layout[WEIGHTS]), MD(&panels));
+    layout_free(&panels);
+    return same;
+}
+
 static void finish_primitive(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t pd)
 {
     static const dnnl_query_t query[OPERANDS] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_weights_md, dnnl_query_dst_md};
@@ -120,6 +131,7 @@ static void finish_primitive(struct dnnl_state *s, struct primitive *p, dnnl_pri
         if (p->layout[i].set)
             check_status(dnnl_memory_create(&p->memory[i], MD(&p->layout[i]), s->engine, DNNL_MEMORY_NONE), "making a memory object");
     dnnl_primitive_desc_destroy(pd);
+    p->panels = p->key.kind == PRODUCT && in_panels(p);
 }
 
 static struct primitive *new_primitive(struct dnnl_state *s, const struct primitive_key *key)
@@ -296,16 +308,6 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
     return at;
 }
 
-/* Whether the weight of p lies in panels. For one row the library takes a time and a half of that of reading it. */
-static bool in_panels(const struct primitive *p)
-{
-    struct md_layout panels = {.set = false};
-    layout_make(&panels, 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, dnnl_BA16a64b);
-    bool same = dnnl_memory_desc_equal(MD(&p->layout[WEIGHTS]), MD(&panels));
-    layout_free(&panels);
-    return same;
-}
-
 bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
                          const float *bias, float *c)
 {
@@ -315,7 +317,7 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
     if (p->missing)
         return false;
     const void *data[OPERANDS] = {a, pack_product(env, cache, p, w, transposed), bias, c};
-    if (m == 1 && in_panels(p))
+    if (m == 1 && p->panels)
         panel_row_product(env, &(struct panel_row){n, k, (k + PANEL_DEPTH - 1) / PANEL_DEPTH * PANEL_DEPTH, a, data[WEIGHTS], bias, c});
     else
         execute(s, p, data);
