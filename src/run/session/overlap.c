@@ -33,6 +33,7 @@ struct overlap {
     struct block_plan *plan; /* by segment */
     int *begins;             /* by step: the segment that begins there; -1: none */
     int64_t least;           /* bytes of a sum that pays */
+    int told;                /* how many segments run in blocks; -1: it was not told yet */
     struct comm *comm;
     struct behind *behind;
     struct buffer scratch;
@@ -78,7 +79,7 @@ void overlap_prepare(struct session *s)
     if (!ranks_agree(s, &segments, least) || segments.list.n == 0)
         return;
     struct overlap *o = s->overlap = NEW(s->arena, struct overlap);
-    *o = (struct overlap){.segments = segments, .least = least, .comm = s->comm->split(s->comm, 0)};
+    *o = (struct overlap){.segments = segments, .least = least, .told = -1, .comm = s->comm->split(s->comm, 0)};
     o->behind = behind_start(s->arena, o->comm);
     o->plan = NEWN(s->arena, struct block_plan, segments.list.n);
     o->begins = NEWN(s->arena, int, s->nstep);
@@ -148,10 +149,9 @@ static bool is_outermost(const struct tensor *t, int d)
 
 static int64_t bytes_below(const struct tensor *t, int d)
 {
-    int64_t n = (int64_t)dtype_size(t->dtype);
-    for (int k = d + 1; k < t->rank; k++)
-        n *= t->dim[k];
-    return n;
+    int64_t n;
+    require(type_sizes_product(t->dim + d + 1, t->rank - d - 1, &n));
+    return n * (int64_t)dtype_size(t->dtype);
 }
 
 struct block_range {
@@ -179,16 +179,6 @@ static int operand_dim(const struct rule *r, int k, int d)
 
 /* ---- at every plan ------------------------------------------------------------------------------------------------------------------ */
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static bool step_cuts(const struct session *s, int at, int64_t *units)
 {
     const struct session_step *step = &s->step[at];
@@ -200,7 +190,7 @@ static bool step_cuts(const struct session *s, int at, int64_t *units)
     int d = block_dim(y, s->overlap->segments.rows[out->id]);
     if (d < 0 || !is_outermost(y, d))
         return false;
-    *units = greatest_divisor(*units, y->dim[d]);
+    *units = i64_gcd(*units, y->dim[d]);
     for (int k = 0; step->kind == STEP_KERNEL && k < step->node->nin; k++) {
         int at_dim = step->node->in[k] ? operand_dim(r, k, d) : -1;
         if (at_dim >= 0 && (step->in_constant[k] || !is_outermost(&s->tensor[step->node->in[k]->id], at_dim)))
@@ -232,9 +222,8 @@ static void plan_sums(struct session *s, struct block_plan *p, int stage, int at
 static bool pays(const struct session *s, const struct row_segment *x)
 {
     const struct value *v = s->step[x->stages.at[0].first].node->out[0];
-    int64_t rows = 1, most = 0;
-    for (int d = 0; d < s->overlap->segments.rows[v->id]; d++)
-        rows *= s->tensor[v->id].dim[d];
+    int64_t rows, most = 0;
+    require(type_sizes_product(s->tensor[v->id].dim, s->overlap->segments.rows[v->id], &rows));
     for (int k = 0; k < x->stages.n; k++) {
         const struct session_step *last = &s->step[x->stages.at[k].last];
         int64_t bytes = last->kind == STEP_COLLECTIVE ? (int64_t)tensor_bytes(&s->tensor[last->node->out[0]->id]) : 0;
@@ -266,8 +255,10 @@ void overlap_plan(struct session *s)
         plan_segment(s, &s->overlap->segments.list.at[i], &s->overlap->plan[i]);
         n += s->overlap->plan[i].units > 0;
     }
-    if (all && s->comm->rank == 0)
+    if (all && s->comm->rank == 0 && n != s->overlap->told)
         explain("%s: %d of %d chains of products overlap with their sums, in %d blocks of rows", s->sig.path, n, all, ROW_BLOCKS);
+    if (all)
+        s->overlap->told = n;
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------------------------------ */
