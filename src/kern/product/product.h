@@ -1,4 +1,4 @@
-/* kern/product: kernels that contract dimensions: matrix products, quantized and of experts, convolutions, pooling, resizing. */
+/* kern/product: matrix products: of floats, of quantised numbers, of experts. */
 #ifndef TPC_KERN_PRODUCT_H
 #define TPC_KERN_PRODUCT_H
 
@@ -61,56 +61,5 @@ struct experts {
 };
 /* c[m, n] = a[m, k] w^T + bias, of the expert that is set. */
 void expert_product(struct kcall *, const struct experts *, int64_t m, const float *a, float *c);
-
-/* ---- windows over n dimensions, by dimension: elements, places, elements of a window, its steps, and the padding in front ---- */
-struct window_sizes {
-    const int64_t *size, *places, *kernel, *stride, *dilation, *before;
-};
-/* The element that tap of a place reads, both flattened; -1: it lies in the padding. */
-static inline int64_t window_source(int n, const struct window_sizes *w, int64_t place, int64_t tap)
-{
-    int64_t source = 0, step = 1;
-    for (int d = n - 1; d >= 0; d--) {
-        int64_t i = place % w->places[d] * w->stride[d] + tap % w->kernel[d] * w->dilation[d] - w->before[d];
-        place /= w->places[d];
-        tap /= w->kernel[d];
-        if (i < 0 || i >= w->size[d])
-            return -1;
-        source += i * step;
-        step *= w->size[d];
-    }
-    return source;
-}
-
-/* ---- pool.c: pooling windows. last: channels are the last dimension, not the second one ------------------------------------------------
- */
-enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
-void pool_window(struct kcall *, enum pooling, bool last);
-void pool_global(struct kcall *, enum pooling, bool last);
-
-/* ---- pool_places.c: result 1 of MaxPool ---- */
-void pool_places(struct kcall *);
-
-/* ---- pool_type.c: the loops of a pool for one type of elements --------------------------------------------------------------------------
- */
-enum { POOL_LANES = 64 }; /* channels that a thread takes at a time */
-/* Places of y of `lanes` elements, `step` elements of x from one window to the next, and `gap` between two taps of a window. */
-struct pool_windows {
-    int64_t places, lanes, step, taps, gap;
-};
-struct pool_type {
-    size_t size;
-    void (*start[POOL_NORM + 1])(void *y, int64_t n);
-    /* Element i of y takes in element i * stride of x. p: of the norm. */
-    void (*combine[POOL_NORM + 1])(void *y, const void *x, int64_t places, int64_t stride, int64_t p);
-    /* The lanes of each place take in what its window reads. */
-    void (*windows[POOL_NORM + 1])(void *y, const void *x, const struct pool_windows *, int64_t p);
-    /* y[lanes] from all places of x, which are `step` elements apart; lanes <= POOL_LANES. */
-    void (*whole[POOL_NORM + 1])(void *y, const void *x, int64_t places, int64_t step, int64_t lanes, int64_t p);
-    void (*divide)(void *y, int64_t n, int64_t count);
-    void (*root)(void *y, int64_t n, int64_t p);
-};
-/* NULL: none for this type. Integers have the greatest element only. */
-const struct pool_type *pool_type(enum dtype);
 
 #endif

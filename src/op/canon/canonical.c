@@ -6,8 +6,8 @@
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
-#include "op/product/product.h"
 #include "op/shape/shape.h"
+#include "op/spatial/spatial.h"
 
 #include <string.h>
 

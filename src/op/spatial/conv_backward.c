@@ -2,7 +2,7 @@
  * contracted and strides and dilations change places. Those of the transposed convolution are these the other way round. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
-#include "op/product/product.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 #include <string.h>

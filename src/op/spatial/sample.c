@@ -1,8 +1,8 @@
 /* Images sampled at places that other operands name: GridSample, RoiAlign, DeformConv. Images, channels and places are free; pixels are
  * read from anywhere. */
 #include "op/infer/infer.h"
-#include "op/product/product.h"
 #include "op/rule/rule.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 #include <string.h>

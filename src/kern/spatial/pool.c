@@ -4,7 +4,7 @@
  * A tensor is [outer, spatial.., inner]: inner is 1, or the channels where these are the last dimension. A thread makes whole rows of the
  * result: what it reads along the last spatial dimension, for one place of the window in the others after another, is combined with the
  * row. A window over all of the operand is a sum over everything instead. */
-#include "kern/product/product.h"
+#include "kern/spatial/spatial.h"
 
 #include <math.h>
 #include <string.h>

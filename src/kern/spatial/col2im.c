@@ -1,6 +1,6 @@
 /* col2im: the columns of blocks added up where the blocks lie in an image, plane by plane. */
 #include "kern/core/core.h"
-#include "kern/product/product.h"
+#include "kern/spatial/spatial.h"
 
 struct col2im {
     const float *x;

@@ -6,7 +6,7 @@
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
-#include "kern/product/product.h"
+#include "kern/spatial/spatial.h"
 
 #include <math.h>
 #include <string.h>

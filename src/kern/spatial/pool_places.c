@@ -2,7 +2,7 @@
  * them from, zeros between; MaxPoolGrad adds up what goes back to each. A place is an index into the whole tensor, flattened, as the
  * window's sizes make it; an output_shape that is larger leaves zeros behind it. */
 #include "kern/core/core.h"
-#include "kern/product/product.h"
+#include "kern/spatial/spatial.h"
 
 #include <math.h>
 #include <string.h>

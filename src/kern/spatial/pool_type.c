@@ -1,5 +1,5 @@
 /* pool_type: the loops of pooling for each type of elements. NaN is above every number. */
-#include "kern/product/product.h"
+#include "kern/spatial/spatial.h"
 
 #include <math.h>
 

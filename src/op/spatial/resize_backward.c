@@ -2,7 +2,7 @@
  * element. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
-#include "op/product/product.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* MaxUnpool: places are indices into the whole tensor, so it runs replicated. */
 #include "op/infer/infer.h"
-#include "op/product/product.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 void infer_maxunpool(struct graph *g, struct node *node)

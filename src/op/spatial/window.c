@@ -1,5 +1,5 @@
 /* Windows that slide over spatial dimensions, of convolution and pooling: attributes, the number of places a window has, and rules. */
-#include "op/product/product.h"
+#include "op/spatial/spatial.h"
 
 #include <string.h>
 

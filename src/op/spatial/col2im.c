@@ -1,8 +1,8 @@
 /* Col2Im: blocks that overlap added up to images, (b (c !k) !l) -> (b c !h..). The sizes of image and block are operands, or dims
  * attributes in canonical form. */
 #include "op/infer/infer.h"
-#include "op/product/product.h"
 #include "op/rule/rule.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 /* The product of what a block has; NULL: its sizes depend on data. */

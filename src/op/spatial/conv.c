@@ -5,8 +5,8 @@
  * follows the split. Places of the window may be split: a rank reads their elements, of which its neighbours have the outer ones. A 1 x 1
  * window is pointwise. */
 #include "op/infer/infer.h"
-#include "op/product/product.h"
 #include "op/rule/rule.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
-#include "op/product/product.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 #include <math.h>

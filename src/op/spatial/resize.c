@@ -3,8 +3,8 @@
  * is interpolated k times as large is windows over the elements, whose neighbours are a halo. Others are never split. In canonical form
  * `sizes` and `axes` name the resized dimensions alone, so the node states no size of another dimension. */
 #include "op/infer/infer.h"
-#include "op/product/product.h"
 #include "op/rule/rule.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 #include <math.h>

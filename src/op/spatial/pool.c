@@ -2,8 +2,8 @@
  * LRN looks at neighbouring channels: (b !c h..) -> (b !c h..). */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
-#include "op/product/product.h"
 #include "op/rule/rule.h"
+#include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
 #include <string.h>
