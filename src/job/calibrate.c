@@ -1,5 +1,6 @@
 /* calibrate: measures the ranks that run and writes the machine profile of tpc-shard --machine (--calibrate FILE). */
 #include "job/job.h"
+#include "plan/cost/cost.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "run/measure/measure.h"

@@ -1,4 +1,5 @@
 /* The solver against brute force on small random problems; the fit of collectives. */
+#include "plan/cost/cost.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"

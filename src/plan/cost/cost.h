@@ -10,6 +10,20 @@ enum { COST_TRAINED = 3 }; /* training keeps so many arrays of a weight's size b
 double cost_steps(const struct plan *);
 double plan_objective(const struct plan *); /* as written: seconds over all workloads */
 
+/* The model of a collective (collective_cost.c): hops one after another and bytes on a rank's link, for a global value of so many bytes. */
+struct transfer {
+    double hops, bytes, summed;
+}; /* summed: bytes of partial values that a rank adds up */
+struct transfer collective_transfer(const struct machine *, enum collective, double ranks, double bytes);
+double collective_seconds(const struct machine *, struct transfer);
+/* calibrate.c: the constants of that model from measured times; COLL_NONE: one message of next to no bytes. Returns the root mean square of
+ * the relative errors. */
+struct timed_transfer {
+    enum collective kind;
+    double bytes, seconds;
+};
+double calibrate_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
+
 /* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER: it cannot be. */
 struct reshard_path {
     struct placement via;
@@ -56,7 +70,7 @@ int64_t cost_of_memory(struct space *, const struct value *, struct placement); 
 double cost_resident_bytes(struct space *, const struct value *, struct placement); /* bytes on the fullest rank in the largest workload */
 /* The same in seconds under one workload; busy: ranks that work at the same time. */
 double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
-/* Of a node that communicates; the model is plan/input/collective_cost.c, beside the fit of its constants. */
+/* Of a node that communicates. */
 double cost_collective_seconds(const struct machine *, const struct graph *, const struct node *, const struct bindings *, int ranks);
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
 /* taken_in.c: what convolutions take in. */

@@ -1,4 +1,4 @@
-/* input: what is read before planning: plan files, machine profiles, measured times. */
+/* input: what is read before planning: plan files, machine profiles. */
 #ifndef TPC_INPUT_H
 #define TPC_INPUT_H
 
@@ -118,20 +118,6 @@ struct machine_origin {
 char *machine_json(struct arena *, const struct machine *, const struct machine_origin *);
 /* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
 struct machine machine_read(struct arena *, const char *name);
-/* The model of a collective (collective_cost.c): hops one after another and bytes on a rank's link, for a global value of so many bytes. */
-struct transfer {
-    double hops, bytes, summed;
-}; /* summed: bytes of partial values that a rank adds up */
-struct transfer collective_transfer(const struct machine *, enum collective, double ranks, double bytes);
-double collective_seconds(const struct machine *, struct transfer);
-/* calibrate.c: the constants of that model from measured times; COLL_NONE: one message of next to no bytes. Returns the root mean square of
- * the relative errors. */
-struct timed_transfer {
-    enum collective kind;
-    double bytes, seconds;
-};
-double calibrate_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
-
 /* weight_type.c: types that --weights stores weights in, by name; DT_NONE: there is none of that name. */
 enum dtype weight_type_parse(const char *name);
 const char *weight_type_name(enum dtype);

@@ -3,7 +3,7 @@
  * A time is a sum of four constants, none below zero, each so many times: overhead, latency, time per byte sent and per byte summed. Every
  * difference is divided by the measured time, so that short messages count as much as long ones. Non-negative least squares by cyclic
  * coordinate descent (Franc, Hlavac, Navara 2005). Which form an AllReduce takes depends on the constants: hence the repetition. */
-#include "plan/input/input.h"
+#include "plan/cost/cost.h"
 #include "plan/plan.h"
 
 #include <math.h>

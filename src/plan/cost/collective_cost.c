@@ -1,6 +1,6 @@
 /* collective_cost: what a collective costs on a machine: hops, bytes on a rank's link and bytes that a rank adds up, and from these
- * seconds. Beside the machine profile, because tpc-run --calibrate fits the profile's constants to this model. */
-#include "plan/input/input.h"
+ * seconds. calibrate.c fits the profile's constants to this model. */
+#include "plan/cost/cost.h"
 #include "plan/plan.h"
 
 #include <math.h>
