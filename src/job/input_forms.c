@@ -1,5 +1,5 @@
 /* input_forms: what the given inputs determine before the graph is loaded: the number of tensors of a sequence, whether an optional is
- * present, and small integers. They are texts as of --bind (src/onnx/read/sequence_ends.c). */
+ * present, and small integers. They are texts as of --bind (src/onnx/compose/sequence_ends.c). */
 #include "job/job.h"
 #include "onnx/onnx.h"
 

@@ -16,7 +16,7 @@ struct load_options {
     bool (*find)(void *, const char *file, int64_t offset, int64_t bytes, struct source *out);
     void *find_data;
     /* What --bind or the inputs of the run say of an input: values of a tensor, as --bind has them, or what a sequence or an optional holds
-     * (read/sequence_ends.c); NULL: nothing. bound NULL: nothing is known. */
+     * (compose/sequence_ends.c); NULL: nothing. bound NULL: nothing is known. */
     const char *(*bound)(void *, struct arena *, const char *input, bool tensor);
     void *bound_data;
 };

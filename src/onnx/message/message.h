@@ -67,6 +67,8 @@ void *wire_unpack(struct arena *, const char *path, const char *what, struct map
 const char *proto_text_or(const char *text, const char *otherwise);
 const char *proto_domain(const char *domain); /* NULL and "ai.onnx" are "" */
 Onnx__AttributeProto *proto_attribute(const Onnx__NodeProto *, const char *name);
+/* One without a value. */
+Onnx__AttributeProto *proto_new_attribute(struct arena *, const char *name, Onnx__AttributeProto__AttributeType);
 bool proto_is_external(const Onnx__TensorProto *);
 const char *proto_data_type_name(struct arena *, int data_type);
 /* "node 'NAME' (OP)", for messages. */

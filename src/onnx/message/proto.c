@@ -21,6 +21,16 @@ Onnx__AttributeProto *proto_attribute(const Onnx__NodeProto *node, const char *n
     return NULL;
 }
 
+Onnx__AttributeProto *proto_new_attribute(struct arena *arena, const char *name, Onnx__AttributeProto__AttributeType type)
+{
+    Onnx__AttributeProto *a = NEW(arena, Onnx__AttributeProto);
+    onnx__attribute_proto__init(a);
+    a->name = arena_strdup(arena, name);
+    a->has_type = 1;
+    a->type = type;
+    return a;
+}
+
 bool proto_is_external(const Onnx__TensorProto *t)
 {
     return t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;

@@ -256,7 +256,7 @@ static void check_inner_node(const struct raw_subgraph *in, const Onnx__NodeProt
     if (inline_find(in->im, node))
         fail("%s: %s has a subgraph that calls function '%s', which tpc does not handle", in->im->path, in->where, type);
     int opset = scope_opset(in->im, in->scope, domain, in->where);
-    int since = *domain ? 0 : upgrade_form_changed(type, opset);
+    int since = *domain ? 0 : in->im->form_changed(type, opset);
     if (since)
         fail("%s: %s has a subgraph with %s in the form of opset %d; export the model with opset %d or later", in->im->path, in->where,
              type, opset, since);

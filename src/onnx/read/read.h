@@ -1,7 +1,6 @@
-/* read: a model's message to a graph of the IR.
+/* onnx/read: parts of a model's message to parts of a graph: names, tensors, attributes, nodes in the form of their row, subgraphs.
  *
- * load.c walks the message with a scope for each graph or function call, which maps names of the file to values of the IR. node.c brings
- * every node to the form of its row (upgrade.c, compose*.c) before plain_node.c and decode.c import it. */
+ * A scope for each graph or function call maps names of the file to values of the IR. */
 #ifndef TPC_ONNX_READ_H
 #define TPC_ONNX_READ_H
 
@@ -9,7 +8,6 @@
 
 #define NEWEST_OPSET 28    /* later ones may change what an op means */
 #define MAX_INLINED 200000 /* nodes and calls in bodies that are inlined: calls of calls grow without bound */
-#define OPSET_OF_NUMPY_BROADCAST 7
 
 struct scope;
 struct import {
@@ -22,12 +20,14 @@ struct import {
     struct text_table *functions; /* "domain\nname\noverload" -> FunctionProto */
     struct text_table *declared;  /* value name -> ValueInfoProto, for outputs of ops without a row */
     struct name_index node_names;
-    struct text_table *sequences; /* name of a sequence value -> what it holds (struct sequence of compose_sequence.c) */
-    const Onnx__NodeProto *own;   /* a node in a body that tpc made, whose names are no file's (upgrade_scan.c) */
+    struct text_table *sequences; /* name of a sequence value -> what it holds (struct sequence of onnx/compose) */
+    const Onnx__NodeProto *own;   /* a node in a body that tpc made, whose names are no file's (onnx/upgrade/scan.c) */
     int fresh, inlined;
     int depth; /* of subgraphs around what is being imported */
-    /* read_node, through which subgraphs and functions recur. */
+    /* Set by onnx/load.c. Imports any node: subgraphs and functions recur through it. */
     void (*node)(struct import *, struct scope *, const Onnx__NodeProto *);
+    /* The version since which an op has another form than at an opset, up to the form of the rows; 0: same form. */
+    int (*form_changed)(const char *op, int opset);
 };
 
 /* ---- scope.c: the names of one graph or function call ---------------------------------------------------------------- */
@@ -99,8 +99,7 @@ int64_t tensor_string(const ProtobufCBinaryData *, const char *path, const char 
 /* tensor_file.c: a tensor in a file of `most` bytes. */
 struct tensor tensor_of_proto(struct arena *, const Onnx__TensorProto *, const char *path, const char *label, size_t most);
 
-/* ---- nodes: node.c, plain_node.c, inline.c, body.c, decode.c, upgrade.c, module.c, config_read.c ------------------------ */
-void read_node(struct import *, struct scope *, const Onnx__NodeProto *);
+/* ---- nodes: plain_node.c, inline.c, body.c, decode.c, module.c, config_read.c ------------------------------------------ */
 /* A node in the form of the rows, attributes resolved, becomes a node or a constant. */
 void read_plain_node(struct import *, struct scope *, const Onnx__NodeProto *, int opset);
 /* The subgraphs of a node whose attributes are decoded; what they capture becomes its last operands. */
@@ -115,115 +114,5 @@ const Onnx__FunctionProto *inline_find(const struct import *, const Onnx__NodePr
 void inline_call(struct import *, struct scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
 void decode_attributes(struct import *, const Onnx__NodeProto *, struct node *);
 void decode_raw(struct import *, const struct scope *, const Onnx__NodeProto *, struct node *);
-/* Changes node in place and may import helper nodes; a form that can't be upgraded is a failure. */
-void upgrade_node(struct import *, struct scope *, Onnx__NodeProto *, int opset);
-/* The version since which op has another form than at opset, up to the form of the rows; 0: same form. */
-int upgrade_form_changed(const char *op, int opset);
-
-/* ---- upgrade_edit.c, upgrade_early.c: the node that is upgraded ------------------------------------------------------- */
-struct upgrade {
-    struct import *im;
-    struct scope *scope;
-    Onnx__NodeProto *node;
-    int opset;
-    const char *to; /* the op that it becomes */
-    const char *where;
-};
-/* Takes an attribute off the node; NULL: it has none of that name. Of another type than given: a failure. */
-Onnx__AttributeProto *upgrade_take(Onnx__NodeProto *, const char *name);
-Onnx__AttributeProto *upgrade_remove(struct upgrade *, const char *name, Onnx__AttributeProto__AttributeType);
-/* A new one of the arena, without a value. */
-Onnx__AttributeProto *upgrade_attribute(struct arena *, const char *name, Onnx__AttributeProto__AttributeType type);
-void upgrade_add_int(struct upgrade *, const char *name, int64_t);
-void upgrade_add_float(struct upgrade *, const char *name, float);
-void upgrade_add_text(struct upgrade *, const char *name, const char *text);
-/* Sets operand number index; absent ones before it become "". */
-void upgrade_set_input(struct upgrade *, size_t index, char *name);
-/* The INTS attribute becomes operand index; false: there is none. */
-bool upgrade_ints_to_input(struct upgrade *, const char *name, size_t index);
-/* Results that the op has in training only are dropped; to read one is a failure. */
-void upgrade_withhold_results(struct upgrade *, size_t first);
-char *upgrade_display_name(struct upgrade *, const char *what);
-/* A helper node with one output, imported at once. Returns the output's key. attr: one attribute, or NULL. */
-char *upgrade_helper(struct upgrade *, const char *op, const char *suffix, size_t nin, char **in, const char *attr, int64_t value);
-/* Forms before OPSET_OF_NUMPY_BROADCAST. */
-void upgrade_early(struct upgrade *);
-/* upgrade_scan.c */
-void upgrade_scan(struct upgrade *);
-
-/* ---- compose.c, compose_table.c: ops that are compositions of others --------------------------------------------------- */
-struct composer {
-    struct import *im;
-    struct scope *scope;
-    Onnx__NodeProto *node;
-    const struct composition *row;
-    const char *where;
-};
-/* run rewrites its node to the last op of the composition and imports the others; if it returns without doing so, the node has no row
- * and is replicated. */
-struct composition {
-    const char *domain, *op;
-    int since;
-    const char *of; /* all ops that it may consist of; no other can be made */
-    void (*run)(struct composer *);
-};
-/* Each ends with a row without op. */
-extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[],
-    compose_list_flex[], compose_list_ml[], compose_list_sequence[], compose_list_optimizer[];
-void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
-bool compose_has(const Onnx__NodeProto *, size_t operand);
-bool compose_gives(const Onnx__NodeProto *, size_t result);
-/* The name of an operand; an absent one is a failure. */
-char *compose_input(struct composer *, size_t);
-/* The name of an operand, or NULL. */
-char *compose_optional(struct composer *, size_t);
-int64_t compose_int_of(const Onnx__NodeProto *, const char *name, int64_t otherwise);
-float compose_float_of(const Onnx__NodeProto *, const char *name, float otherwise);
-Onnx__AttributeProto *compose_int(struct composer *, const char *name, int64_t);
-Onnx__AttributeProto *compose_truth(struct composer *, const char *name, bool);
-Onnx__AttributeProto *compose_ints(struct composer *, const char *name, size_t n, const int64_t *);
-Onnx__AttributeProto *compose_float(struct composer *, const char *name, float);
-Onnx__AttributeProto *compose_string(struct composer *, const char *name, const char *);
-/* A helper whose results are new values. NULL operands are absent, NULL attributes left out. Returns the first result; more: room for
- * the others. */
-char *compose_node_of(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr,
-                      size_t nout, char **more);
-/* A helper with one or two operands, without attributes. */
-char *compose_op(struct composer *, const char *op, char *a, char *b);
-char *compose_cast(struct composer *, char *x, int64_t data_type);
-/* A number of x's type. */
-char *compose_number_like(struct composer *, double, char *x);
-/* The node itself becomes op, with the operands and attributes that it has. */
-void compose_rename(struct composer *, const char *op);
-/* The node itself becomes op: its attributes are dropped, its results kept. */
-void compose_become(struct composer *, const char *op, size_t nin, char *const *in);
-void compose_become_with(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr);
-/* Another result, if the node has it, is made by op and removed from the node. Call it for later results first. */
-void compose_also(struct composer *, size_t result, const char *op, size_t nin, char *const *in);
-/* compose_sequence.c: what a value that is a sequence or an optional holds. */
-struct sequence {
-    enum { SEQUENCE_LIST, SEQUENCE_STACK, SEQUENCE_PARTS, SEQUENCE_ABSENT } kind;
-    size_t n;            /* LIST */
-    struct value **at;   /* of them; STACK, PARTS: the tensor */
-    int64_t axis, chunk; /* PARTS: so many indices each */
-};
-void compose_sequence_note(struct import *, const struct value *, struct sequence);
-/* NULL: none that is known in the graph that is being imported. */
-const struct sequence *compose_sequence_find(const struct import *, const struct value *);
-/* sequence_ends.c: those that enter the main graph, and, when all its nodes are read, those that leave it. */
-bool sequence_is_type(const Onnx__TypeProto *);
-void sequence_enter(struct import *, struct scope *, const Onnx__ValueInfoProto *);
-void sequence_leave(struct import *);
-/* An input that must be known now becomes a constant if --bind or the inputs of the run tell its value. */
-bool sequence_bind_input(struct import *, struct value *);
-/* sequence_unroll.c: a Loop, false: it stays one; an If. */
-bool sequence_unroll(struct composer *);
-void sequence_branch(struct composer *);
-/* sequence_loop.c: a sequence that a Loop begins empty and appends one tensor to in each iteration becomes a scan output; the result that
- * was sequence k then is the tensor of all elements, stacked. */
-bool sequence_is_appended(const Onnx__NodeProto *loop, size_t state, char **element);
-void sequence_to_scan(struct composer *, size_t state, const char *element, char *stack);
-/* compose_body.c: the nodes of the body that the attribute holds, read here; in: what its inputs are; out: its results. */
-void compose_body(struct composer *, const char *attribute, size_t nin, char *const *in, size_t nout, char **out);
 
 #endif

@@ -1,11 +1,12 @@
 /* Older forms of ops, brought to the form of opset 23 before anything is decoded.
  *
  * Most changes are of one kind: an attribute became an operand, so a constant is made for it. Softmax and its kin had flatten
- * semantics before opset 13. What changed before opset 7 is in upgrade_early.c, Scan of opset 8 in upgrade_scan.c. The second table lists
+ * semantics before opset 13. What changed before opset 7 is in early.c, Scan of opset 8 in scan.c. The second table lists
  * the changes of form for which there is no rewrite: such a node is refused with the opset to export with. Ops in neither table only gained
  * types and attributes whose defaults are the old meaning. */
+#include "onnx/upgrade/upgrade.h"
+
 #include "onnx/onnx.h"
-#include "onnx/read/read.h"
 
 #include <string.h>
 
@@ -163,7 +164,7 @@ static bool is_zero(const struct upgrade *s, size_t i, bool by_default)
     return v && v->constant && constant_elements(v->constant) == 1 && constant_float(v->constant, v->name, 0) == 0;
 }
 
-/* Without training, or if nothing is dropped: the identity, if no mask is asked for (compose_training.c). */
+/* Without training, or if nothing is dropped: the identity, if no mask is asked for (onnx/compose/training.c). */
 static void upgrade_dropout(struct upgrade *s)
 {
     bool mask = s->node->n_output > 1 && *s->node->output[1];

@@ -1,6 +1,6 @@
 /* Compositions for ops on quantised integers with scales: dequantise, compute with real numbers, quantise again. Products of integers stay
  * products of integers, whose results are scaled. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* FlexAttention: products, Softmax, and between them what its bodies make of scores and probabilities. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 /* The type of an operand as far as the file tells; false: not at all. */
 static bool operand_type(struct composer *c, size_t i, struct type *out)

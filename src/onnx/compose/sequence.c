@@ -2,7 +2,7 @@
  * list of values. Elements that a Loop appends are one stacked tensor. Parts of a tensor, whose number may be unknown, are slices. Ops that
  * make sequences only record this. Their nodes are left without readers. If something still reads one, it is refused, because it has no
  * row. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The tables of composed ops: which function rewrites which op. */
+#include "onnx/compose/compose.h"
 #include "onnx/onnx.h"
-#include "onnx/read/read.h"
 
 #include <string.h>
 

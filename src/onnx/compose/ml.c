@@ -1,6 +1,6 @@
 /* Compositions of domain ai.onnx.ml: what exporters of small nets put before them. */
+#include "onnx/compose/compose.h"
 #include "onnx/onnx.h"
-#include "onnx/read/read.h"
 
 /* A list of numbers, one for each column or one for all; NULL: not given. */
 static char *numbers(struct composer *c, const char *attribute)

@@ -1,5 +1,5 @@
 /* Forms of ops before opset 7: other attributes, and broadcasting that names the axis of the first operand at which the second begins. */
-#include "onnx/read/read.h"
+#include "onnx/upgrade/upgrade.h"
 
 #include <string.h>
 

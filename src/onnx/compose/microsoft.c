@@ -1,5 +1,5 @@
 /* Compositions for ops that ONNX Runtime's optimiser and model builders write. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 

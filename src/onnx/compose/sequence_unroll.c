@@ -1,6 +1,6 @@
 /* Loops over sequences of a known number of iterations, and choices between sequences by a known condition: their bodies are read where the
  * nodes stand, so that what they make is a list. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 

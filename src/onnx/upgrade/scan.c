@@ -1,6 +1,6 @@
 /* Scan of opset 8 runs its body over the sequences of a batch: every operand has the rows of the batch first. It becomes a Scan over the
  * rows, whose body is a Scan of today over each row's sequence. */
-#include "onnx/read/read.h"
+#include "onnx/upgrade/upgrade.h"
 
 #include <string.h>
 
@@ -36,7 +36,7 @@ static proto *over_sequence(struct upgrade *s)
     struct upgrade of = *s;
     of.node = inner;
     Onnx__AttributeProto *directions = upgrade_remove(&of, "directions", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS),
-                         *axes = upgrade_attribute(s->im->tmp, "scan_input_axes", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+                         *axes = proto_new_attribute(s->im->tmp, "scan_input_axes", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
     const Onnx__AttributeProto *count = proto_attribute(inner, "num_scan_inputs");
     if (!count || count->i < 1 || (uint64_t)count->i > inner->n_input)
         fail("%s: %s has no proper num_scan_inputs", s->im->path, s->where);
@@ -71,8 +71,8 @@ void upgrade_scan(struct upgrade *s)
     rows->n_output = inner->n_output;
     rows->output = infos_of(s, inner->n_output, inner->output);
     Onnx__AttributeProto **list = NEWN(s->im->tmp, Onnx__AttributeProto *, 3),
-                         *all = upgrade_attribute(s->im->tmp, "num_scan_inputs", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
-    list[0] = upgrade_attribute(s->im->tmp, "body", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
+                         *all = proto_new_attribute(s->im->tmp, "num_scan_inputs", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    list[0] = proto_new_attribute(s->im->tmp, "body", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
     list[0]->g = rows;
     all->has_i = 1;
     all->i = (int64_t)inner->n_input;

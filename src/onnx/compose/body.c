@@ -1,5 +1,5 @@
 /* The body of an attribute as a part of the graph around it: its nodes are read where the node stands, as those of a function are. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Steps of optimisers: Momentum, Adagrad, Adam. Operands are the rate R, the count T of steps before, and lists of one length: tensors X,
  * their gradients G, and what is kept of them; results are the new X, and what is kept. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 

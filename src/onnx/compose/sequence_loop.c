@@ -1,5 +1,5 @@
 /* A Loop that appends to a sequence: the state goes, and what is appended becomes a scan output. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What upgrades of nodes have in common: attributes taken and added, operands set, helper nodes made. */
-#include "onnx/read/read.h"
+#include "onnx/upgrade/upgrade.h"
 
 #include <string.h>
 
@@ -24,19 +24,9 @@ Onnx__AttributeProto *upgrade_remove(struct upgrade *s, const char *name, Onnx__
     return a;
 }
 
-Onnx__AttributeProto *upgrade_attribute(struct arena *arena, const char *name, Onnx__AttributeProto__AttributeType type)
-{
-    Onnx__AttributeProto *a = NEW(arena, Onnx__AttributeProto);
-    onnx__attribute_proto__init(a);
-    a->name = arena_strdup(arena, name);
-    a->has_type = 1;
-    a->type = type;
-    return a;
-}
-
 static Onnx__AttributeProto *add_attribute(struct upgrade *s, const char *name, Onnx__AttributeProto__AttributeType type)
 {
-    Onnx__AttributeProto *a = upgrade_attribute(s->im->tmp, name, type),
+    Onnx__AttributeProto *a = proto_new_attribute(s->im->tmp, name, type),
                          **list = NEWN(s->im->tmp, Onnx__AttributeProto *, s->node->n_attribute + 1);
     for (size_t k = 0; k < s->node->n_attribute; k++)
         list[k] = s->node->attribute[k];

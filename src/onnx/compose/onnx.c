@@ -1,5 +1,5 @@
 /* Compositions for ops of the standard. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 

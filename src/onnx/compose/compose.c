@@ -2,7 +2,7 @@
  *
  * A node becomes the last op of the composition; the ones before are imported as helpers. A form that does not fit is left alone: the node
  * then has no row and is replicated. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 #include <string.h>
 
@@ -60,7 +60,7 @@ static void check_listed(const struct composer *c, const char *op)
 
 Onnx__AttributeProto *compose_int(struct composer *c, const char *name, int64_t i)
 {
-    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    Onnx__AttributeProto *a = proto_new_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
     a->has_i = 1;
     a->i = i;
     return a;
@@ -68,7 +68,7 @@ Onnx__AttributeProto *compose_int(struct composer *c, const char *name, int64_t 
 
 Onnx__AttributeProto *compose_truth(struct composer *c, const char *name, bool is)
 {
-    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+    Onnx__AttributeProto *a = proto_new_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
     a->t = NEW(c->im->tmp, Onnx__TensorProto);
     onnx__tensor_proto__init(a->t);
     a->t->has_data_type = 1;
@@ -81,7 +81,7 @@ Onnx__AttributeProto *compose_truth(struct composer *c, const char *name, bool i
 
 Onnx__AttributeProto *compose_ints(struct composer *c, const char *name, size_t n, const int64_t *at)
 {
-    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    Onnx__AttributeProto *a = proto_new_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
     a->n_ints = n;
     a->ints = NEWN(c->im->tmp, int64_t, n + 1);
     memcpy(a->ints, at, n * sizeof *at);
@@ -90,7 +90,7 @@ Onnx__AttributeProto *compose_ints(struct composer *c, const char *name, size_t 
 
 Onnx__AttributeProto *compose_string(struct composer *c, const char *name, const char *text)
 {
-    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+    Onnx__AttributeProto *a = proto_new_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
     a->has_s = 1;
     a->s.len = strlen(text);
     a->s.data = (uint8_t *)arena_strdup(c->im->tmp, text);
@@ -99,7 +99,7 @@ Onnx__AttributeProto *compose_string(struct composer *c, const char *name, const
 
 Onnx__AttributeProto *compose_float(struct composer *c, const char *name, float f)
 {
-    Onnx__AttributeProto *a = upgrade_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    Onnx__AttributeProto *a = proto_new_attribute(c->im->tmp, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
     a->has_f = 1;
     a->f = f;
     return a;

@@ -1,5 +1,5 @@
 /* Compositions for ops in training form. */
-#include "onnx/read/read.h"
+#include "onnx/compose/compose.h"
 
 /* Elements that are kept: those whose number, drawn, is not below the ratio, and all where mode does not hold. */
 static char *kept_elements(struct composer *c, char *x, char *ratio, char *mode)

@@ -3,8 +3,8 @@
  *
  * As text: "[3, N],[4]", the sizes of each element; "2", their number, where the file declares the sizes; "none", of an optional. */
 #include "ir/rank_meta.h"
+#include "onnx/compose/compose.h"
 #include "onnx/onnx.h"
-#include "onnx/read/read.h"
 #include "op/canon/canon.h"
 
 #include <string.h>

@@ -1,0 +1,82 @@
+/* onnx/compose: ops that become a few others at load, and sequences, which become tensors. */
+#ifndef TPC_ONNX_COMPOSE_H
+#define TPC_ONNX_COMPOSE_H
+
+#include "onnx/read/read.h"
+
+/* ---- compose.c, table.c: ops that are compositions of others --------------------------------------------------- */
+struct composer {
+    struct import *im;
+    struct scope *scope;
+    Onnx__NodeProto *node;
+    const struct composition *row;
+    const char *where;
+};
+/* run rewrites its node to the last op of the composition and imports the others; if it returns without doing so, the node has no row
+ * and is replicated. */
+struct composition {
+    const char *domain, *op;
+    int since;
+    const char *of; /* all ops that it may consist of; no other can be made */
+    void (*run)(struct composer *);
+};
+/* Each ends with a row without op. */
+extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[],
+    compose_list_flex[], compose_list_ml[], compose_list_sequence[], compose_list_optimizer[];
+void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
+bool compose_has(const Onnx__NodeProto *, size_t operand);
+bool compose_gives(const Onnx__NodeProto *, size_t result);
+/* The name of an operand; an absent one is a failure. */
+char *compose_input(struct composer *, size_t);
+/* The name of an operand, or NULL. */
+char *compose_optional(struct composer *, size_t);
+int64_t compose_int_of(const Onnx__NodeProto *, const char *name, int64_t otherwise);
+float compose_float_of(const Onnx__NodeProto *, const char *name, float otherwise);
+Onnx__AttributeProto *compose_int(struct composer *, const char *name, int64_t);
+Onnx__AttributeProto *compose_truth(struct composer *, const char *name, bool);
+Onnx__AttributeProto *compose_ints(struct composer *, const char *name, size_t n, const int64_t *);
+Onnx__AttributeProto *compose_float(struct composer *, const char *name, float);
+Onnx__AttributeProto *compose_string(struct composer *, const char *name, const char *);
+/* A helper whose results are new values. NULL operands are absent, NULL attributes left out. Returns the first result; more: room for
+ * the others. */
+char *compose_node_of(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr,
+                      size_t nout, char **more);
+/* A helper with one or two operands, without attributes. */
+char *compose_op(struct composer *, const char *op, char *a, char *b);
+char *compose_cast(struct composer *, char *x, int64_t data_type);
+/* A number of x's type. */
+char *compose_number_like(struct composer *, double, char *x);
+/* The node itself becomes op, with the operands and attributes that it has. */
+void compose_rename(struct composer *, const char *op);
+/* The node itself becomes op: its attributes are dropped, its results kept. */
+void compose_become(struct composer *, const char *op, size_t nin, char *const *in);
+void compose_become_with(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr);
+/* Another result, if the node has it, is made by op and removed from the node. Call it for later results first. */
+void compose_also(struct composer *, size_t result, const char *op, size_t nin, char *const *in);
+/* sequence.c: what a value that is a sequence or an optional holds. */
+struct sequence {
+    enum { SEQUENCE_LIST, SEQUENCE_STACK, SEQUENCE_PARTS, SEQUENCE_ABSENT } kind;
+    size_t n;            /* LIST */
+    struct value **at;   /* of them; STACK, PARTS: the tensor */
+    int64_t axis, chunk; /* PARTS: so many indices each */
+};
+void compose_sequence_note(struct import *, const struct value *, struct sequence);
+/* NULL: none that is known in the graph that is being imported. */
+const struct sequence *compose_sequence_find(const struct import *, const struct value *);
+/* sequence_ends.c: those that enter the main graph, and, when all its nodes are read, those that leave it. */
+bool sequence_is_type(const Onnx__TypeProto *);
+void sequence_enter(struct import *, struct scope *, const Onnx__ValueInfoProto *);
+void sequence_leave(struct import *);
+/* An input that must be known now becomes a constant if --bind or the inputs of the run tell its value. */
+bool sequence_bind_input(struct import *, struct value *);
+/* sequence_unroll.c: a Loop, false: it stays one; an If. */
+bool sequence_unroll(struct composer *);
+void sequence_branch(struct composer *);
+/* sequence_loop.c: a sequence that a Loop begins empty and appends one tensor to in each iteration becomes a scan output; the result that
+ * was sequence k then is the tensor of all elements, stacked. */
+bool sequence_is_appended(const Onnx__NodeProto *loop, size_t state, char **element);
+void sequence_to_scan(struct composer *, size_t state, const char *element, char *stack);
+/* body.c: the nodes of the body that the attribute holds, read here; in: what its inputs are; out: its results. */
+void compose_body(struct composer *, const char *attribute, size_t nin, char *const *in, size_t nout, char **out);
+
+#endif
