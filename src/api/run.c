@@ -1,5 +1,6 @@
 /* run: tpc_run. Inputs are checked before anything runs, by all ranks alike, so that a wrong one costs nothing. */
 #include "api/api.h"
+#include "job/io/io.h"
 
 #include <string.h>
 

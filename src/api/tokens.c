@@ -1,5 +1,6 @@
 /* tokens: tpc_generate. Each prompt joins a batch, and its row leaves when its text ends. The first rank decides that, for all. */
 #include "api/api.h"
+#include "job/io/io.h"
 
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #include "cli/launch.h"
 #include "decode/decode.h"
 #ifdef HAVE_SERVE
+#include "job/timing/timing.h"
 #include "serve/serve.h"
 #endif
 #include "train/train.h"

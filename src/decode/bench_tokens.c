@@ -1,6 +1,8 @@
 /* bench_tokens: --bench of a graph that decodes text: prompts of random tokens, and the tokens behind them, which are decoded as
  * --generate does. */
 #include "decode/decode.h"
+#include "job/io/io.h"
+#include "job/timing/timing.h"
 
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /* generate: decoding. The prefill runs every graph once; then the last graph decodes every further token. KV caches and scores
  * stay sharded: only the best ones of each rank travel to pick a token. */
 #include "decode/decode.h"
+#include "job/io/io.h"
+#include "job/timing/timing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * attend to all of their prompt, a scale may be taken over it, or sizes may not fit. No rule rules this out, so both ways are run and
  * compared. */
 #include "decode/decode.h"
+#include "job/io/io.h"
 
 #include <math.h>
 

@@ -4,6 +4,7 @@
  * front if the graph hides masked keys wherever they are. It comes behind if the graph counts the keys of each row, which must come first.
  * A graph that supports neither is refused. */
 #include "decode/decode.h"
+#include "job/io/io.h"
 #include "op/analysis/analysis.h"
 
 #include <string.h>

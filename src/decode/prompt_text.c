@@ -4,6 +4,7 @@
 #include "decode/decode.h"
 
 #ifdef HAVE_TEXT
+#include "job/io/io.h"
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>

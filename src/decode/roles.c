@@ -2,6 +2,7 @@
  * floats and fixed shapes are constants. An integer input as long as past plus sequence is the mask. The only other one of shape [batch,
  * sequence] holds the tokens. */
 #include "decode/decode.h"
+#include "job/io/io.h"
 
 #include <stdlib.h>
 #include <string.h>

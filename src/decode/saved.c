@@ -3,6 +3,7 @@
  * One safetensors file holds what the last graph takes, unsharded: its states and constants under the names of its inputs, and the tokens
  * so far with their masks and positions. Metadata texts identify the model and the sampling settings. */
 #include "decode/decode.h"
+#include "job/io/io.h"
 #include "onnx/onnx.h"
 
 #include <inttypes.h>

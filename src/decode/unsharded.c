@@ -3,6 +3,7 @@
  *
  * The scores of a step may differ as compare_relative allows. Where they differ by no more, tokens differ only at near ties. */
 #include "decode/decode.h"
+#include "job/io/io.h"
 #include "op/canon/canon.h"
 
 #include <math.h>

@@ -1,7 +1,9 @@
 /* bench: runs a model on made-up inputs of the sizes that it was planned for, and prints the times: of a model alone a line for each
  * workload, with --bench a table. */
 #include "ir/rank_meta.h"
+#include "job/io/io.h"
 #include "job/job.h"
+#include "job/timing/timing.h"
 
 #include <string.h>
 #include <unistd.h>

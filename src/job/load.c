@@ -1,5 +1,6 @@
 /* load: loads the file of this rank and checks that all ranks run one plan. Rank 0 loads first, so that a common error is reported once. */
 #include "ir/rank_meta.h"
+#include "job/io/io.h"
 #include "job/job.h"
 #include "op/analysis/analysis.h"
 #include "op/canon/canon.h"

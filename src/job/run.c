@@ -1,6 +1,8 @@
 /* run: one rank's part of a run: inputs, the rows of its replica, the repeated run, then outputs, comparisons and times. */
 #include "ir/rank_meta.h"
+#include "job/io/io.h"
 #include "job/job.h"
+#include "job/timing/timing.h"
 #include "onnx/onnx.h"
 #include "op/canon/canon.h"
 #include "plan/facts/facts.h"

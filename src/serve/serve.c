@@ -1,6 +1,8 @@
 /* serve: what a server needs before its first request, and after its last. */
 #include "serve/serve.h"
 
+#include "job/io/io.h"
+
 #include <time.h>
 
 enum { USUAL_PORT = 8080, USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };

@@ -2,6 +2,7 @@
  * microbatches divide the rows. With --data a row is a window of tokens; its labels are the tokens one place on. Masks hide padding,
  * positions count from 0. --input NAME=FILE.npy feeds samples: the first dimension counts them, and all inputs draw the same one. */
 #include "ir/rank_meta.h"
+#include "job/io/io.h"
 #include "onnx/onnx.h"
 #include "train/train.h"
 

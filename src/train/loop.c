@@ -3,6 +3,8 @@
  * its own parts of the weights and gathers the rest. This sends as many bytes as an all-reduce and takes only a part of the optimizer's
  * memory (ZeRO stage 1). */
 #include "ir/rank_meta.h"
+#include "job/io/io.h"
+#include "job/timing/timing.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "train/train.h"

@@ -1,5 +1,6 @@
 /* validate: the loss of rows that are not trained on: all of a file, one after another. The graph is the part of the step before its
  * gradients. Replicas share the rows, and a loss is a sum and a count, so it does not matter how rows are distributed. */
+#include "job/io/io.h"
 #include "train/train.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * are dense. A line per model, number of ranks and mode says how many were right. Work is dealt to processes by model and ranks. */
 #include "cli/args.h"
 #include "ir/text/text.h"
-#include "job/job.h"
+#include "job/io/io.h"
 #include "tests/prove/integral.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef TPC_TESTS_PROVE_PRIVATE_H
 #define TPC_TESTS_PROVE_PRIVATE_H
 
-#include "job/job.h"
+#include "job/io/io.h"
 #include "passes/pass.h"
 #include "tests/prove/prove.h"
 

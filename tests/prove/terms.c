@@ -1,6 +1,6 @@
 /* terms: dense shares for R -> P(sum). With shares of both signs, f(2x) + f(-x) = f(x) holds for no Relu, Abs, square or constant. A mask
  * that joins terms holds huge numbers or infinities, which have no shares: rank 0 keeps these, as in the product. */
-#include "job/job.h"
+#include "job/io/io.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "tests/prove/prove.h"

@@ -1,5 +1,5 @@
 /* profile: which operators and modules of a graph take the time of a run (--profile). */
-#include "job/job.h"
+#include "job/timing/timing.h"
 
 #include <stdlib.h>
 #include <string.h>

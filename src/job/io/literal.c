@@ -1,6 +1,6 @@
 /* literal: the elements of an input on the command line, as 1,2,3 or [1,2],[3,4] or "a","b": JSON's nested lists, without the brackets
  * around all, and without dimensions of 1 in front. */
-#include "job/job.h"
+#include "job/io/io.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* stats: reports times and bytes of every rank, as text (--stats) or JSON (--stats=FILE). */
-#include "job/job.h"
+#include "job/timing/timing.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * their types. Random floats are normal, booleans 0 or 1, strings a letter. Integers are rows of the table that they choose from, 1 in a
  * mask, else 0 to 7. The generator is SplitMix64 (Steele, Lea, Flood 2014), so a seed gives the same inputs everywhere. */
 #include "ir/rank_meta.h"
-#include "job/job.h"
+#include "job/io/io.h"
 #include "onnx/onnx.h"
 #include "op/analysis/analysis.h"
 #include "op/canon/canon.h"

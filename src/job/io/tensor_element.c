@@ -1,6 +1,6 @@
 /* tensor_element: reads and writes single elements of tensors of any type, as doubles. */
 #include "base/half.h"
-#include "job/job.h"
+#include "job/io/io.h"
 
 /* Of a string its number: equal ones have the same. */
 double tensor_element(const struct tensor *t, int64_t i)

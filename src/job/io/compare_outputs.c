@@ -1,6 +1,6 @@
 /* compare_outputs: compares two tensors within a tolerance. Two NaNs or equal infinities agree; integers and booleans must be equal. The
  * first difference is printed with its index and both values. */
-#include "job/job.h"
+#include "job/io/io.h"
 #include "op/op.h"
 
 #include <math.h>

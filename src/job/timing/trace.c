@@ -1,6 +1,6 @@
 /* trace: the last run of all ranks as JSON of Chrome's Trace Event Format, for Perfetto and chrome://tracing (--trace): a process for each
  * rank, and one for the step that the plan predicted for these sizes. */
-#include "job/job.h"
+#include "job/timing/timing.h"
 #include "plan/input/input.h"
 
 #include <jansson.h>

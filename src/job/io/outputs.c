@@ -1,5 +1,5 @@
 /* outputs: writes outputs to files, or prints their digests, and prints times. */
-#include "job/job.h"
+#include "job/io/io.h"
 #include "onnx/onnx.h"
 
 #include <errno.h>

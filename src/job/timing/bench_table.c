@@ -1,5 +1,5 @@
 /* bench_table: what --bench measured, a row for each test, as Markdown, CSV or JSON. */
-#include "job/job.h"
+#include "job/timing/timing.h"
 #include "plan/input/input.h"
 
 #include <jansson.h>

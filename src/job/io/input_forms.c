@@ -1,6 +1,6 @@
 /* input_forms: what the given inputs determine before the graph is loaded: the number of tensors of a sequence, whether an optional is
  * present, and small integers. They are texts as of --bind (src/onnx/compose/sequence_ends.c). */
-#include "job/job.h"
+#include "job/io/io.h"
 #include "onnx/onnx.h"
 
 #include <math.h>

@@ -1,0 +1,77 @@
+/* job/io: the tensors of a run: read from files or made up, written, compared. */
+#ifndef TPC_JOB_IO_H
+#define TPC_JOB_IO_H
+
+#include "job/job.h"
+
+/* inputs.c: the global inputs, from files, from test data or random, on all ranks. An input that is not given: wrong usage. */
+struct tensor *job_inputs(struct arena *, struct comm *all, struct session *, const struct graph *, const struct job_options *);
+/* The elements of the input that chooses rows of the longest table: tokens, of words; 0: there is none. */
+int64_t job_count_tokens(struct arena *, const struct graph *, const struct tensor *in);
+/* True if the options give no input at all. */
+bool job_gives_nothing(const struct job_options *);
+/* Rank 0 sends its tensors to all ranks; data NULL: not given. */
+void job_send_inputs(struct arena *, struct comm *, int n, struct tensor *);
+/* As a size_source (passes/pass.h): those that the options give, and those of tensors for another graph's inputs. Small integers that
+ * decide forms are bound to their values. */
+void job_state_sizes(const void *options, struct graph *);
+struct job_tensors {
+    const struct graph *of;
+    const struct tensor *in; /* by input */
+};
+void job_state_sizes_of(const void *tensors, struct graph *);
+/* By input; of the whole model, for a rank's tables may be parts. */
+struct value_use *job_value_uses(struct arena *, const struct graph *);
+/* From a file, or numbers as literal_read takes them. input: the value that it is for; NULL: not known. */
+struct tensor job_read_tensor(struct arena *, const char *from, const struct value *input);
+const char *job_input_names(struct arena *, const struct graph *);
+
+/* input_forms.c: as size_source.held (passes/pass.h), of the inputs that the options give. */
+const char *job_input_held(const void *options, struct arena *, const char *input, bool tensor);
+/* Integers and booleans that --bind can give, and their text. */
+bool input_is_small_integer(const struct tensor *);
+const char *input_values_text(struct arena *, const struct tensor *);
+
+/* literal.c: the elements of an input, as 1,2,3 or [1,2],[3,4] or "a","b". */
+bool literal_is_one(const char *text);
+/* Of the type of the input, or, if that is not known, the first of i64, f32 that they fit, or bool. */
+struct tensor literal_read(struct arena *, const char *text, const struct value *input);
+
+/* tensor_element.c: element i as a double. */
+double tensor_element(const struct tensor *, int64_t i);
+void tensor_put(struct tensor *, int64_t i, double);
+
+/* compare_outputs.c */
+/* The options' tolerances; others follow from the narrowest float type in the graph, weights included. f16 and bf16: 8 units of roundoff
+ * (2^-8, 2^-5). Wider types: 1e-4, 1e-5, 1e-5. */
+struct tolerance {
+    double rtol, atol, rel;
+};
+struct tolerance compare_tolerance(const struct graph *, const struct job_options *);
+struct verdict {
+    bool failed;
+    int outputs;
+    double worst; /* the worst difference, and its output */
+    const char *name;
+    double mean; /* the largest root mean square of an output's differences, relative to the output's own */
+};
+/* Compares |a-b| <= rtol |b| + atol max(1, max|b|); integers exactly. Prints the first difference. */
+void compare_close(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol);
+/* Compares max|a-b| <= rel max|b|, which counts as at least `least`; integers exactly. */
+void compare_relative(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rel, double least);
+/* The largest difference of floats, relative to the largest magnitude of want; infinity if they don't compare. 0: integers. */
+double compare_difference(const struct tensor *got, const struct tensor *want);
+/* What compare_relative should allow of an output that the order of sums alone changes by `noise`: at least rel. */
+double compare_allowance(double rel, double noise);
+void compare_print(const struct verdict *);
+
+/* outputs.c */
+char *outputs_shape_text(struct arena *, const struct tensor *); /* "f32[2, 7]" */
+void outputs_write(struct arena *, const struct graph *, const struct tensor *outputs, const char *folder);
+/* Writes the shard that each rank holds of each output as NAME.rank-R.npy. Rank 0 writes a replicated output as NAME.npy. Every rank
+ * calls it. */
+void outputs_write_shards(struct arena *, struct comm *, const struct graph *, const struct session *, const struct tensor *shards,
+                          const char *folder);
+void outputs_print_times(const double *seconds, int64_t n);
+
+#endif
