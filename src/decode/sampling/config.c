@@ -1,5 +1,5 @@
 /* config: what generation_config.json and genai_config.json beside a model say of decoding. */
-#include "decode/decode.h"
+#include "decode/sampling/sampling.h"
 
 #include <string.h>
 

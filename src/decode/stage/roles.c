@@ -1,7 +1,7 @@
 /* roles: finds the role of each graph input in the decode loop. --role wins, then state, then the usual names of exporters. Of the rest,
  * floats and fixed shapes are constants. An integer input as long as past plus sequence is the mask. The only other one of shape [batch,
  * sequence] holds the tokens. */
-#include "decode/decode.h"
+#include "decode/stage/stage.h"
 #include "job/io/io.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* row_scores: where the scores of the next token of a row are. Scores are not gathered: if the vocabulary is sharded, every rank has those
  * of its columns. If they are replicated, or the graph returns tokens, rank 0 has all. */
-#include "decode/decode.h"
+#include "decode/sampling/sampling.h"
 #include "job/io/io.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* positions: how many tokens a graph has rows for: in its tables of positions, and in its vocabulary. */
-#include "decode/decode.h"
+#include "decode/stage/stage.h"
 #include "job/io/io.h"
 
 static int64_t lesser(int64_t x, int64_t y)

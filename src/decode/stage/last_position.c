@@ -3,7 +3,7 @@
  *
  * Where the tail begins, a Gather takes the position that a new input names. It is the same for all rows, unless padding stands behind
  * their tokens; then each row has its own. */
-#include "decode/decode.h"
+#include "decode/stage/stage.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
 

@@ -4,7 +4,7 @@
  * min-p), every rank sends as many of its best ones as may matter, and, for top-p, the sum of the weights of all its columns. Together they
  * are complete down to the last token sent by any rank that has more. From these, rank 0 takes those that count, in the order of their
  * scores. If it needs tokens beyond, all ranks send more. So the result is exact, and the same on any number of ranks. */
-#include "decode/decode.h"
+#include "decode/sampling/sampling.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * State is found by the name in the plan, else by endings of names (src/ir/state_match.c); each rank hands over its own shard. A
  * constant is found by name: an earlier input or output of that name, or an earlier input whose name ends the constant's
  * (encoder_attention_mask: attention_mask). If no name matches, it is the only output of its type. */
-#include "decode/decode.h"
+#include "decode/stage/stage.h"
 
 #include <string.h>
 

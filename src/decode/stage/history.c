@@ -1,6 +1,6 @@
 /* history: the tokens of a decode loop, one row per batch row, with their mask and positions. Inputs of a graph are columns of these
  * tables: those that the KV cache does not hold yet or, for a mask, all. */
-#include "decode/decode.h"
+#include "decode/stage/stage.h"
 #include "job/io/io.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* stage: one graph of a decode loop, loaded, with what is given for it. */
-#include "decode/decode.h"
+#include "decode/stage/stage.h"
 
 void stage_load(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)
 {

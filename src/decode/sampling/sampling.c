@@ -4,7 +4,7 @@
  *
  * A draw is a function of seed, row, position and token. Where a limit needs probabilities, they are whole numbers of 2^-40 of the best
  * one's: their sums are exact. */
-#include "decode/decode.h"
+#include "decode/sampling/sampling.h"
 
 #include <math.h>
 #include <string.h>

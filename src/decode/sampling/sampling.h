@@ -1,0 +1,82 @@
+/* decode/sampling: the next token of a row, from its scores; the settings beside a model. */
+#ifndef TPC_DECODE_SAMPLING_H
+#define TPC_DECODE_SAMPLING_H
+
+#include "decode/stage/stage.h"
+
+#include <jansson.h>
+
+/* config.c: generation_config.json and genai_config.json beside a model. */
+/* The file of this name beside the first of the models that has it; NULL: none has. */
+const char *config_beside(struct arena *, const struct job_options *, const char *name);
+struct end_tokens config_ends(struct arena *, const struct job_options *);
+bool config_is_end(const struct end_tokens *, int64_t token);
+/* The token that a decoder behind an encoder begins with: by the options, else as the file says; 0 if neither does. Every rank calls it. */
+int64_t config_start(struct arena *, struct comm *, const struct job_options *);
+/* The settings for sampling, if the file says do_sample. The caller drops them; NULL: there are none. *path: the file. */
+json_t *config_sampling(struct arena *, const struct job_options *, const char **path);
+
+/* sampling.c: how the next token of a row is drawn from its scores, as transformers' generate() does: first the penalty, then the
+ * temperature, top_k, top_p, min_p. */
+struct sampling {
+    double temperature; /* 0: none is drawn, the best one is taken */
+    int64_t top_k;      /* only so many of the best; 0: any number */
+    double top_p;       /* only the best that together have this probability; 1: all */
+    double min_p;       /* only those with this share of the best one's probability; 0: all */
+    double penalty;     /* positive scores of tokens that the row has are divided by it, negative ones multiplied; 1: neither */
+    uint64_t seed;
+};
+/* The settings of the options; for text, the configuration gives those that the options leave open. Every rank calls it, rank 0 decides and
+ * prints it. */
+struct sampling sampling_agree(struct arena *, struct comm *, const struct job_options *);
+/* NULL: all is as it should be, else what is wrong with a value. */
+const char *sampling_fault(const struct sampling *);
+/* Some of the scores do not count, so the best ones must be known. */
+bool sampling_filters(const struct sampling *);
+/* The weight of a score, best being the largest: whole numbers, whose sum does not depend on their order. */
+int64_t sampling_weight(const struct sampling *, double score, double best);
+/* A row's own number tells its draws from those of other rows. */
+struct row_sampling {
+    struct sampling of;
+    uint64_t number;
+};
+/* The draws for one position of a row depend on seed, number, position and token alone. */
+struct draws {
+    uint64_t base;
+    double per_score;
+};
+struct draws sampling_draws(const struct row_sampling *, int64_t position);
+/* A score with its draw added: the largest of these sums is at each token with the probability that softmax of scores / temperature
+ * gives it. One that is not larger than `than` may be given as -INFINITY. */
+double sampling_draw(const struct draws *, int64_t token, double score, double than);
+
+/* row_scores.c: the scores of the next token of each row, as far as this rank has them. */
+struct scored_token {
+    double score;
+    int64_t token;
+}; /* token -1: none */
+/* One with a larger score, or with the same and a smaller token, comes first; none last. */
+bool row_scores_before(struct scored_token, struct scored_token);
+struct row_scores {
+    const struct stage *stage;
+    const struct history *history;
+    struct tensor tensor;
+    int n; /* of intervals; 0: this rank has no scores */
+    const struct interval *at;
+    int64_t columns; /* tokens in them */
+};
+/* Every rank calls it after a run of the stage. */
+struct row_scores row_scores_of(struct arena *, const struct comm *, const struct stage *, const struct history *);
+/* The same with all of them on rank 0. */
+struct row_scores row_scores_gather(struct arena *, const struct comm *, const struct stage *, const struct history *);
+/* The best of a row; where the graph chooses tokens, its choice. */
+struct scored_token row_scores_best(const struct row_scores *, int64_t row);
+/* All of a row; NaN counts as the least. */
+void row_scores_read(const struct row_scores *, int64_t row, struct scored_token *);
+
+/* pick.c: the next token of every row of the history, from the scores behind its last token. Every rank calls it after a run of a stage.
+ * how: by row; NULL: the best one is taken. *count adds up the bytes and seconds of the exchange. */
+void pick_next(struct comm *, const struct stage *, const struct history *, const struct row_sampling *how, int64_t *next,
+               struct session_collective *count);
+
+#endif
