@@ -25,6 +25,13 @@ char *arena_printf(struct arena *, const char *format, ...) __attribute__((forma
 #define NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
 #define NEWN(arena, type, count) ((type *)arena_array((arena), (size_t)(count), sizeof(type)))
 
+/* ---- huge.c ---------------------------------------------------------------------------------------------------- */
+enum { HUGE_PAGE = 1 << 21 };
+/* Asks for huge pages within a block that nobody touched yet. */
+void huge_pages(void *at, size_t bytes);
+/* arena_alloc on huge pages, if it is as large. */
+void *huge_alloc(struct arena *, size_t bytes);
+
 /* A growable array: struct { T *at; int n, cap; }. VEC_PUSH grows it in the arena (the old block is abandoned). */
 #define VEC(type)   \
     struct {        \

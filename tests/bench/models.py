@@ -4,8 +4,9 @@
     models.py BUILD [--rounds 5] [--ranks 2] MODEL.onnx[,NAME=SIZE]...
 
 Every round runs ONNX Runtime and tpc-run in turn; a round's time is the least of its runs, a row's the least of its rounds. NAME is a
-symbol of the model's inputs, or INPUT.AXIS; other symbols are 1. Inputs are random; integers are 0 or 1. --ranks adds --local N. --cpu:
-the processor's time for one run, the mean of a round's runs, for machines that others use. Needs numpy, onnx and onnxruntime."""
+symbol of the model's inputs, or INPUT.AXIS; other symbols are 1, and a sum of symbols is that of their sizes. Inputs are random;
+integers are 0 or 1. --ranks adds --local N. --cpu: the processor's time for one run, the mean of a round's runs, for machines that
+others use. Needs numpy, onnx and onnxruntime."""
 import argparse
 import os
 import re
@@ -26,11 +27,17 @@ def session_of(path):
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
+def size_of(dim, axis, sizes):
+    if isinstance(dim, int):
+        return dim
+    return sizes[axis] if axis in sizes else sum(int(part) if part.isdigit() else sizes.get(part, 1) for part in str(dim).split(" + "))
+
+
 def feeds_of(session, sizes):
     import numpy as np
     rng, feeds = np.random.default_rng(0), {}
     for i in session.get_inputs():
-        shape = [d if isinstance(d, int) else sizes.get(f"{i.name}.{k}", sizes.get(d, 1)) for k, d in enumerate(i.shape)]
+        shape = [size_of(d, f"{i.name}.{k}", sizes) for k, d in enumerate(i.shape)]
         kind = i.type[len("tensor("):-1]
         if kind in KIND:
             feeds[i.name] = rng.random(shape).astype(KIND[kind])

@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <uthash.h>
 
 #define COST_PER_THREAD 16384 /* operations that pay for waking another thread */
@@ -24,7 +23,7 @@ struct kept {
     struct kept *next, *prev;
     void *at;
 };
-enum { FIRST_AREA = 1 << 18, LAST_AREA = 1 << 25, HUGE_PAGE = 1 << 21 };
+enum { FIRST_AREA = 1 << 18, LAST_AREA = 1 << 25 };
 struct area {
     struct area *next;
     char *at;
@@ -49,12 +48,11 @@ struct kenv {
 
 static void *aligned_block(size_t bytes)
 {
-    size_t rounded = (bytes + 63) & ~(size_t)63;
-    if (rounded < bytes)
-        fail("out of memory: a kernel asked for %zu bytes", bytes);
-    void *at = aligned_alloc(64, rounded ? rounded : 64);
+    size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64, rounded = bytes <= SIZE_MAX - align ? (bytes + align - 1) / align * align : 0;
+    void *at = rounded >= bytes ? aligned_alloc(align, rounded ? rounded : align) : NULL;
     if (!at)
         fail("out of memory: a kernel asked for %zu bytes", bytes);
+    huge_pages(at, rounded);
     return at;
 }
 
@@ -96,10 +94,7 @@ static struct area *area_new(const struct area *last, size_t bytes)
     if (!area || !(area->at = aligned_alloc(align, rounded)))
         fail("out of memory: %zu bytes for packed weights", bytes);
     area->bytes = rounded;
-#ifdef MADV_HUGEPAGE
-    if (align == HUGE_PAGE)
-        (void)madvise(area->at, rounded, MADV_HUGEPAGE);
-#endif
+    huge_pages(area->at, rounded);
     return area;
 }
 

@@ -9,7 +9,7 @@ void *buffer_reserve(struct buffer *b, size_t bytes)
         arena_free(b->arena);
     b->arena = arena_new();
     b->bytes = bytes < 64 ? 64 : bytes;
-    b->at = arena_alloc(b->arena, b->bytes);
+    b->at = (b->huge ? huge_alloc : arena_alloc)(b->arena, b->bytes);
     return b->at;
 }
 

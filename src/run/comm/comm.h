@@ -12,6 +12,7 @@ struct buffer {
     struct arena *arena;
     void *at;
     size_t bytes;
+    bool huge; /* on huge pages: all of it is used */
 };
 void *buffer_reserve(struct buffer *, size_t bytes);
 void buffer_free(struct buffer *);

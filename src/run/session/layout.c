@@ -107,6 +107,7 @@ void layout_update(struct session *s)
         int64_t bytes = slab_assign(s->plan, s->slab.life.items, s->slab.life.nitem);
         if (!s->force && (size_t)bytes > s->slab.memory.bytes)
             room_check(s->comm, s->sig.path, "activations of inputs of these sizes", (struct room_need){.own = bytes, .resident = bytes});
+        s->slab.memory.huge = true;
         buffer_reserve(&s->slab.memory, (size_t)bytes);
         if (bytes > s->slab.bytes)
             s->slab.bytes = bytes;
