@@ -172,12 +172,8 @@ static void write_plan(const struct emission *e)
     manifest_wrote(e->manifest, "model.onnx", e->model);
 }
 
-static void write_meta(void *data, struct graph *g)
+static void write_meta(const struct compile *c, struct graph *g)
 {
-    const struct stream *s = data;
-    const struct compile *c = s->to->compile;
-    if (!c->plan->hash)
-        write_plan(s->to);
     rank_meta_write(g, c->graph, c->plan->hash);
     rank_meta_copy_rows(g, c->source);
     const struct value_use *use = op_value_uses(c->arena, c->source);
@@ -190,6 +186,15 @@ static void write_meta(void *data, struct graph *g)
         rank_meta_set_overlap(g, c->plan->overlap_bytes);
 }
 
+/* Called for each rank file, in turn. The plan is written before the first: the metadata has its hash. */
+static void after_weights(void *data, struct graph *g)
+{
+    const struct stream *s = data;
+    if (!s->to->compile->plan->hash)
+        write_plan(s->to);
+    write_meta(s->to->compile, g);
+}
+
 static struct save_options rank_options(struct stream *s, struct progress *progress)
 {
     const struct compile *c = s->to->compile;
@@ -197,7 +202,7 @@ static struct save_options rank_options(struct stream *s, struct progress *progr
                                  .ranges = ranges_of,
                                  .stored = note_stored,
                                  .finish = s->rank == 0 ? append_rest : NULL,
-                                 .late = write_meta,
+                                 .late = after_weights,
                                  .data = s,
                                  .producer = "tpc",
                                  .planned = c->graph->values.n,

@@ -100,7 +100,7 @@ bool unsharded_end(struct unsharded *, const struct history *all, const struct p
  */
 bool bench_tokens_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
-/* generate.c: decodes. Every rank calls it; rank 0 prints. True: a comparison failed. */
+/* generate/generate.c: decodes. Every rank calls it; rank 0 prints. True: a comparison failed. */
 bool generate_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 
 #endif

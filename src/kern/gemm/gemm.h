@@ -76,7 +76,7 @@ struct panel_row {
     const float *a, *w, *bias;
     float *c;
 };
-void panel_row_product(struct kenv *, const struct panel_row *);
+void panel_row_product(struct kenv *, struct panel_row *);
 
 /* ---- codes.c: products with a weight of 2, 4 or 8 bits in blocks, by dots of 8-bit integers --------------------------------------- */
 /* The weight lies in tiles of CODES_WIDTH columns. A tile has blocks of `block` numbers of k, one behind another: the scales of the

@@ -37,8 +37,7 @@ static void panel_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-void panel_row_product(struct kenv *env, const struct panel_row *r)
+void panel_row_product(struct kenv *env, struct panel_row *r)
 {
-    struct panel_row run = *r;
-    kenv_parallel_for(env, (r->n + PANEL_COLUMNS - 1) / PANEL_COLUMNS, PANEL_COLUMNS * r->k, panel_range, &run);
+    kenv_parallel_for(env, (r->n + PANEL_COLUMNS - 1) / PANEL_COLUMNS, PANEL_COLUMNS * r->k, panel_range, r);
 }

@@ -29,22 +29,23 @@ struct behind {
     int64_t first, done, added;
 };
 
-/* Its parts, too. */
-static void mark(struct comm *c, bool behind)
+static void set_behind(struct comm *c, bool behind)
 {
     c->behind = behind;
-    if (c->host) {
-        mark(c->host, behind);
-        mark(c->across, behind);
-    }
 }
 
-static void let_nap(struct comm *c, bool naps)
+static void set_naps(struct comm *c, bool naps)
 {
     atomic_store_explicit(&c->naps, naps, memory_order_relaxed);
+}
+
+/* Of a communicator and its parts. */
+static void set_all(struct comm *c, void (*set)(struct comm *, bool), bool to)
+{
+    set(c, to);
     if (c->host) {
-        let_nap(c->host, naps);
-        let_nap(c->across, naps);
+        set_all(c->host, set, to);
+        set_all(c->across, set, to);
     }
 }
 
@@ -53,9 +54,9 @@ static void do_next(struct behind *b, bool behind)
 {
     struct task t = b->tasks.at[b->done - b->first];
     pthread_mutex_unlock(&b->lock);
-    mark(b->comm, behind);
+    set_all(b->comm, set_behind, behind);
     t.work(b->comm, t.data);
-    mark(b->comm, false);
+    set_all(b->comm, set_behind, false);
     pthread_mutex_lock(&b->lock);
     b->done++;
     pthread_cond_broadcast(&b->changed);
@@ -71,8 +72,8 @@ static void take_short_turns(void)
         int32_t nice;
         uint32_t priority;
         uint64_t turn, deadline, period; /* ns */
-    } wish = {.size = sizeof wish, .turn = 100000};
-    (void)syscall(SYS_sched_setattr, 0, &wish, 0);
+    } attributes = {.size = sizeof attributes, .turn = 100000};
+    (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
 #endif
 }
 
@@ -108,7 +109,7 @@ struct behind *behind_start(struct arena *a, struct comm *c)
     if (pthread_mutex_init(&b->lock, NULL) || pthread_cond_init(&b->changed, NULL))
         fail("no memory for a lock");
     b->threaded = c->overlaps && start_thread(b);
-    let_nap(c, b->threaded);
+    set_all(c, set_naps, b->threaded);
     return b;
 }
 
@@ -139,13 +140,13 @@ static void wait_for_thread(struct behind *b, const char *in)
 void behind_wait(struct behind *b, int64_t number, const char *in)
 {
     pthread_mutex_lock(&b->lock);
-    let_nap(b->comm, false);
+    set_all(b->comm, set_naps, false);
     for (const char *begins = in; b->done < number; begins = NULL)
         if (b->threaded)
             wait_for_thread(b, begins);
         else
             do_next(b, false);
-    let_nap(b->comm, b->threaded);
+    set_all(b->comm, set_naps, b->threaded);
     pthread_mutex_unlock(&b->lock);
 }
 

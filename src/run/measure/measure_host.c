@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TRIAD_RUNS = 4, PAIR_ROUNDS = 3 };
+enum { TRIAD_RUNS = 4, EXCHANGE_ROUNDS = 3 };
 
 /* ---- a = b + s c ---- */
 
@@ -55,48 +55,57 @@ double measure_triad(struct comm *comm, int threads, int64_t bytes)
     return least > 0 ? 3.0 * (double)sizeof(double) * (double)n / least : 0;
 }
 
-/* ---- blocks between two ranks ---- */
+/* ---- blocks between two ranks, and sums over all ---- */
 
-static void exchange_pair(struct comm *c, int r, char *from, char *to, int64_t bytes)
+struct exchange {
+    struct comm *comm;
+    int peer; /* of rank 0 */
+    int64_t bytes;
+    char *from, *to;
+};
+
+static void exchange_with_peer(const struct exchange *e)
 {
+    struct comm *c = e->comm;
     for (int i = 0; i < c->size; i++) {
-        bool pair = (c->rank == 0 && i == r) || (c->rank == r && i == 0);
-        c->send[i] = (struct block){from, pair ? bytes : 0};
-        c->recv[i] = (struct block){to, pair ? bytes : 0};
+        bool pair = (c->rank == 0 && i == e->peer) || (c->rank == e->peer && i == 0);
+        c->send[i] = (struct block){e->from, pair ? e->bytes : 0};
+        c->recv[i] = (struct block){e->to, pair ? e->bytes : 0};
     }
     c->alltoall(c);
 }
 
-double measure_pair(struct arena *a, struct comm *c, int r, int64_t bytes, int calls)
+static void sum_of_all(const struct exchange *e)
 {
-    char *from = arena_alloc(a, (size_t)bytes), *to = arena_alloc(a, (size_t)bytes);
+    e->comm->allreduce(e->comm, e->from, e->to, e->bytes / (int64_t)sizeof(float), DT_F32, RED_SUM);
+}
+
+/* The seconds of one exchange: the least mean of some rounds, behind one that warms up. */
+static double time_exchange(struct arena *a, struct exchange e, const char *name, void (*run)(const struct exchange *), int calls)
+{
     double least = 0;
-    c->id = 0;
-    c->name = "a block between two ranks";
-    for (int i = 0; i <= PAIR_ROUNDS; i++) {
-        c->barrier(c);
+    e.from = arena_alloc(a, (size_t)e.bytes);
+    e.to = arena_alloc(a, (size_t)e.bytes);
+    e.comm->id = 0;
+    e.comm->name = name;
+    for (int i = 0; i <= EXCHANGE_ROUNDS; i++) {
+        e.comm->barrier(e.comm);
         double start = clock_seconds();
         for (int k = 0; k < calls; k++)
-            exchange_pair(c, r, from, to, bytes);
-        double took = (clock_seconds() - start) / calls;
-        least = i <= 1 || took < least ? took : least; /* the first round warms up */
+            run(&e);
+        double took = comm_slowest(e.comm, (clock_seconds() - start) / calls);
+        least = i <= 1 || took < least ? took : least;
     }
     return least;
 }
 
+double measure_pair(struct arena *a, struct comm *c, int r, int64_t bytes, int calls)
+{
+    return time_exchange(a, (struct exchange){.comm = c, .peer = r, .bytes = bytes}, "a block between two ranks", exchange_with_peer,
+                         calls);
+}
+
 double measure_sum(struct arena *a, struct comm *c, int64_t bytes, int calls)
 {
-    char *from = arena_alloc(a, (size_t)bytes), *to = arena_alloc(a, (size_t)bytes);
-    double least = 0;
-    c->id = 0;
-    c->name = "a sum over all ranks";
-    for (int i = 0; i <= PAIR_ROUNDS; i++) {
-        c->barrier(c);
-        double start = clock_seconds();
-        for (int k = 0; k < calls; k++)
-            c->allreduce(c, from, to, bytes / (int64_t)sizeof(float), DT_F32, RED_SUM);
-        double took = comm_slowest(c, (clock_seconds() - start) / calls);
-        least = i <= 1 || took < least ? took : least;
-    }
-    return least;
+    return time_exchange(a, (struct exchange){.comm = c, .bytes = bytes}, "a sum over all ranks", sum_of_all, calls);
 }

@@ -1,0 +1,68 @@
+/* decode/generate: tpc-run --generate. */
+#ifndef TPC_DECODE_GENERATE_H
+#define TPC_DECODE_GENERATE_H
+
+#include "decode/decode.h"
+
+struct decoder {
+    const struct replicas *replicas;
+    struct comm *comm; /* process group of the replica, which decodes its rows alone */
+    struct batch_shard shard;
+    const struct job_options *options;
+    int nstage;
+    struct stage *stage;
+    struct history history;
+    struct unsharded *unsharded; /* the model of --check; NULL: none, or this is not rank 0 */
+    struct prompt_text *text;    /* NULL: ids are printed, or this is not rank 0 */
+    int64_t fed;                 /* tokens that the KV cache holds */
+    int64_t first_made;          /* column of the first decoded token */
+    int64_t before;              /* decoded before the state was saved that this run goes on from */
+    struct arena *loaded;        /* of that state, until the session has it; NULL: there is none */
+    struct saved_file *saving;   /* for --save-state */
+    struct sampling sampling;
+    struct row_sampling *how; /* by row */
+    int64_t *next;
+    int64_t made;                     /* tokens decoded per row */
+    int64_t printed;                  /* of them, as they came */
+    struct session_collective chosen; /* bytes and seconds of picking tokens */
+    double first, rest;               /* seconds until the first token, and after it */
+    char progress[64];
+};
+
+/* ---- steps.c ---- */
+/* Runs all graphs, and frees those before the last. */
+void generate_tokens(struct decoder *, struct arena *);
+void generate_free_earlier(struct decoder *);
+void generate_forget_loaded(struct decoder *);
+bool generate_is_end(const struct decoder *, int64_t token);
+int64_t generate_last_token(const struct history *, int64_t row);
+
+/* ---- output.c: of the tokens as they are made ---- */
+/* Seconds and bytes since the start. */
+struct token_cost {
+    double run, comm, choose;
+    int64_t bytes;
+};
+struct token_cost generate_spent(const struct decoder *, const struct stage *);
+void generate_print_now(struct decoder *);
+void generate_print_cost(const struct decoder *, const struct token_cost *before, const struct token_cost *after);
+/* Between these a failure prints what was made. */
+void generate_watch(struct decoder *);
+void generate_unwatch(struct decoder *);
+void generate_note_progress(struct decoder *); /* for messages of this rank */
+
+/* ---- output.c: at the end ---- */
+struct decoded {
+    struct tensor tokens; /* [rows, made] */
+    double seconds[2];    /* until the first token, and after it */
+};
+/* Gathers the tokens of all replicas on rank 0 of each process group. */
+struct decoded generate_join_results(const struct decoder *, struct arena *);
+void generate_print_rest(struct decoder *, const struct tensor *tokens);
+/* On stderr: why the texts are no longer; how fast tokens came. */
+void generate_tell_ends(const struct decoder *, const struct tensor *tokens);
+void generate_tell_rate(struct arena *, const struct decoder *, const struct decoded *);
+/* Writes the outputs of the last run. Every rank calls it. */
+void generate_write_outputs(const struct decoder *, struct arena *, const struct stage *);
+
+#endif
