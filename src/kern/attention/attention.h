@@ -21,7 +21,7 @@ static inline int64_t head_numbers(const struct tensor *t)
 }
 struct attention_core {
     int64_t batch, q_heads, kv_heads, rows, keys, size, value_size;
-    struct head_rows q, k, v; /* q: f32; k and v are widened a few rows at a time, as they are read */
+    struct head_rows q, k, v; /* q: f32; k and v are widened as they are read */
     struct tensor *y;         /* written at y_step: batch, head, row */
     int64_t y_batch, y_head, y_row;
     float scale, softcap;
@@ -45,17 +45,23 @@ enum { ATTENTION_BLOCK = 64 };
 int64_t attention_probabilities(struct kcall *, const struct attention_core *, int64_t batch, int64_t head, int64_t first, int64_t rows,
                                 float *);
 
-/* ---- coded_dots.c: a query of n numbers, times factor, with keys that are rows of codes, step bytes apart -------------------------- */
-/* There are instructions for it, and n is whole blocks. */
-bool coded_dots_run_here(int64_t n);
-int64_t coded_dots_room(int64_t n); /* floats of a query that is made ready */
-void coded_dots_query(const float *, int64_t n, float factor, float *query);
-void coded_dots(const float *query, const void *rows, int64_t step, int64_t count, int64_t n, float *dots);
-/* sum += up to CODED_TOGETHER rows of n numbers, each times its weight: the rows are turned once. */
-#define CODED_TOGETHER 32
-int64_t coded_sums_room(int64_t n); /* floats */
-void coded_sums_rows(const void *rows, int64_t step, int64_t count, int64_t n, float *turned);
-void coded_sums(const float *weight, const float *turned, int64_t count, int64_t n, float *sum);
+/* ---- few_rows.c: 1, 2 or 4 queries with `count` rows of n numbers that lie `step` bytes apart, for each instruction set -------------- */
+struct few_rows {
+    const void *at;
+    enum dtype dtype; /* f32, f16, bf16, or i8: codes and scales, of coded_rows.c */
+    int64_t step, count, n;
+};
+#define FEW_QUERIES 4
+struct few_kernel {
+    const char *name;
+    bool (*runs)(void);
+    /* to[query][row] = the dot of the two, times scale. */
+    void (*scores)(const struct few_rows *, int queries, const float *const *query, float scale, float *const *to);
+    /* sum[query] += every row times weight[query][row]. */
+    void (*values)(const struct few_rows *, int queries, const float *const *weight, float *const *sum);
+};
+extern const struct few_kernel few_kernels[]; /* the fastest first; the last one runs everywhere */
+const struct few_kernel *few_best(void);
 
 /* ---- fused_attention.c: operands of attention that was fused at load -------------------------------------------------------------- */
 /* All but result and mask, of operands 0 to 2; first: by operand, its rows come before its heads. */

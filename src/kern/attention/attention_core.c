@@ -2,9 +2,9 @@
  *
  * Work is shared by (batch, head, block of query rows). The scores of a block are computed by sgemm, masked, normalised in place and
  * multiplied with the values. Few rows are shared by groups of heads that read one head of keys: it is read once for all of them, a few
- * keys at a time, by dot products. Keys and values of 16 bits are widened a few at a time, or a head at a time for sgemm. Keys beyond the
- * causal edge of the block are skipped. So are keys at the end that a float mask excludes for every row while each row keeps another key:
- * their probability is 0. A row whose bias is -inf for every key gives 0, as ONNX defines Attention. */
+ * keys at a time, and widened in registers (few_rows.c). For sgemm, keys and values of 8 or 16 bits are widened a head at a time. Keys
+ * beyond the causal edge of the block are skipped. So are keys at the end that a float mask excludes for every row while each row keeps
+ * another key: their probability is 0. A row whose bias is -inf for every key gives 0, as ONNX defines Attention. */
 #include "kern/attention/attention.h"
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
@@ -17,12 +17,7 @@
 #define MASKED -1e37f /* a bias not above it leaves a key nothing beside one above it */
 #define BLOCK ATTENTION_BLOCK
 #define FEW 4 /* rows for which sgemm does not pay */
-#define KEYS_TOGETHER CODED_TOGETHER
-enum { LANES = 16 }; /* numbers that are added side by side */
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
-typedef float lanes_half __attribute__((vector_size(LANES / 2 * sizeof(float))));
-typedef float lanes_quarter __attribute__((vector_size(LANES / 4 * sizeof(float))));
-
+#define KEYS_TOGETHER 32
 struct task {
     struct attention_core *a;
     struct kcall *call;
@@ -37,61 +32,6 @@ struct score_block {
     int64_t key_row, value_row;
     float *scores, *out, *panel; /* panel: room for chunk_product_here */
 };
-
-static inline __attribute__((always_inline)) float sum_of_lanes(const lanes *x)
-{
-    lanes_half a, b;
-    lanes_quarter c, d;
-    memcpy(&a, x, sizeof a);
-    memcpy(&b, (const char *)x + sizeof a, sizeof b);
-    a += b;
-    memcpy(&c, &a, sizeof c);
-    memcpy(&d, (const char *)&a + sizeof c, sizeof d);
-    c += d;
-    return c[0] + c[1] + (c[2] + c[3]);
-}
-
-/* The scores of `keys` keys side by side, for the sums of one wait for each other. */
-static inline __attribute__((always_inline)) void few_together(int keys, const float *q, const float *k, int64_t step, int64_t n,
-                                                               float scale, float *out)
-{
-    lanes sum[4] = {0}, a, b;
-    float rest[4] = {0};
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        memcpy(&a, q + i, sizeof a);
-        _Pragma("GCC unroll 4") for (int t = 0; t < keys; t++)
-        {
-            memcpy(&b, k + t * step + i, sizeof b);
-            sum[t] += a * b;
-        }
-    }
-    for (; i < n; i++)
-        _Pragma("GCC unroll 4") for (int t = 0; t < keys; t++) rest[t] += q[i] * k[t * step + i];
-    _Pragma("GCC unroll 4") for (int t = 0; t < keys; t++) out[t] = (sum_of_lanes(sum + t) + rest[t]) * scale;
-}
-
-static SIMD void few_scores(const float *q, const float *k, int64_t step, int64_t keys, int64_t n, float scale, float *out)
-{
-    int64_t j = 0;
-    for (; j + 4 <= keys; j += 4)
-        few_together(4, q, k + j * step, step, n, scale, out + j);
-    for (; j < keys; j++)
-        few_together(1, q, k + j * step, step, n, scale, out + j);
-}
-
-static SIMD void few_values(const float *p, const float *v, int64_t step, int64_t keys, int64_t n, float *out)
-{
-    int64_t j = 0;
-    for (; j + 4 <= keys; j += 4, v += 4 * step) {
-        float w0 = p[j], w1 = p[j + 1], w2 = p[j + 2], w3 = p[j + 3];
-        LOOP for (int64_t i = 0; i < n; i++) out[i] += w0 * v[i] + w1 * v[i + step] + (w2 * v[i + 2 * step] + w3 * v[i + 3 * step]);
-    }
-    for (; j < keys; j++, v += step) {
-        float w = p[j];
-        LOOP for (int64_t i = 0; i < n; i++) out[i] += w * v[i];
-    }
-}
 
 static SIMD void cap_scores(float *x, int64_t n, float cap)
 {
@@ -333,21 +273,20 @@ int64_t attention_probabilities(struct kcall *call, const struct attention_core 
     return k.keys;
 }
 
-/* n rows from one on, as f32: themselves, or widened into room. */
-static const float *widened_rows(const struct head_rows *h, int64_t b, int64_t head, int64_t first, int64_t n, int64_t size, float *room,
-                                 int64_t *step)
+/* All n rows of a head, as f32: themselves, or widened into room. */
+static const float *widened_rows(const struct head_rows *h, int64_t b, int64_t head, int64_t n, int64_t size, float *room, int64_t *step)
 {
+    const void *rows = head_rows_at(h, b, head, 0);
     *step = h->dtype == DT_F32 ? h->row : size;
     if (h->dtype == DT_F32)
-        return head_rows_at(h, b, head, first);
-    const void *rows = head_rows_at(h, b, head, first);
+        return rows;
     if (h->dtype == DT_I8)
         coded_rows_read(rows, h->row, n, size, room);
     else if (h->row == size)
         convert_to_f32(h->dtype, rows, n * size, room);
     else
         for (int64_t i = 0; i < n; i++)
-            convert_to_f32(h->dtype, head_rows_at(h, b, head, first + i), size, room + i * size);
+            convert_to_f32(h->dtype, head_rows_at(h, b, head, i), size, room + i * size);
     return room;
 }
 
@@ -376,8 +315,8 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
         k.keys = block_keys(a, &k);
         if (head != k.b * a->kv_heads + k.kv) {
             head = k.b * a->kv_heads + k.kv;
-            k.key = widened_rows(&a->k, k.b, k.kv, 0, a->keys, a->size, wide, &k.key_row);
-            k.value = widened_rows(&a->v, k.b, k.kv, 0, a->keys, a->value_size, wide + a->keys * a->size, &k.value_row);
+            k.key = widened_rows(&a->k, k.b, k.kv, a->keys, a->size, wide, &k.key_row);
+            k.value = widened_rows(&a->v, k.b, k.kv, a->keys, a->value_size, wide + a->keys * a->size, &k.value_row);
         }
         block_scores(a, t->call, &k);
         block_probabilities(a, &k);
@@ -397,40 +336,38 @@ static struct score_block head_block(const struct attention_core *a, const struc
     return k;
 }
 
-static bool multiplies_codes(const struct attention_core *a)
+/* Up to KEYS_TOGETHER of a group's keys or values, from key j on. */
+static struct few_rows rows_from(const struct head_rows *h, const struct score_block *group, int64_t j, int64_t size)
 {
-    return a->k.dtype == DT_I8 && coded_dots_run_here(a->size);
+    int64_t left = group->keys - j;
+    return (struct few_rows){.at = head_rows_at(h, group->b, group->kv, j),
+                             .dtype = h->dtype,
+                             .step = h->row * (int64_t)dtype_size(h->dtype),
+                             .count = left < KEYS_TOGETHER ? left : KEYS_TOGETHER,
+                             .n = size};
 }
 
-static void group_scores_of_codes(const struct attention_core *a, const struct score_block *group, int64_t heads)
+/* Of `left` queries, those that meet the keys together. */
+static int queries_together(int64_t left)
 {
-    int64_t each = coded_dots_room(a->size);
-    for (int64_t h = 0; h < heads; h++)
-        for (int64_t i = 0; i < group->rows; i++)
-            coded_dots_query(head_rows_at(&a->q, group->b, group->h + h, i), a->size, a->scale,
-                             group->panel + (h * group->rows + i) * each);
-    for (int64_t j = 0; j < group->keys; j += KEYS_TOGETHER) {
-        int64_t n = group->keys - j < KEYS_TOGETHER ? group->keys - j : KEYS_TOGETHER;
-        for (int64_t r = 0; r < heads * group->rows; r++)
-            coded_dots(group->panel + r * each, head_rows_at(&a->k, group->b, group->kv, j), a->k.row, n, a->size,
-                       group->scores + r * group->keys + j);
-    }
+    return left >= FEW_QUERIES ? FEW_QUERIES : left >= 2 ? 2 : 1;
 }
 
 static void group_scores(const struct attention_core *a, const struct score_block *group, int64_t heads)
 {
-    int64_t step;
-    if (multiplies_codes(a)) {
-        group_scores_of_codes(a, group, heads);
-        return;
-    }
+    const struct few_kernel *kernel = few_best();
+    const float *query[FEW_QUERIES];
+    float *to[FEW_QUERIES];
     for (int64_t j = 0; j < group->keys; j += KEYS_TOGETHER) {
-        int64_t n = group->keys - j < KEYS_TOGETHER ? group->keys - j : KEYS_TOGETHER;
-        const float *key = widened_rows(&a->k, group->b, group->kv, j, n, a->size, group->panel, &step);
-        for (int64_t h = 0; h < heads; h++)
-            for (int64_t i = 0; i < group->rows; i++)
-                few_scores(head_rows_at(&a->q, group->b, group->h + h, i), key, step, n, a->size, a->scale,
-                           group->scores + (h * group->rows + i) * group->keys + j);
+        struct few_rows keys = rows_from(&a->k, group, j, a->size);
+        for (int64_t r = 0, some; r < heads * group->rows; r += some) {
+            some = queries_together(heads * group->rows - r);
+            for (int64_t i = 0; i < some; i++) {
+                query[i] = head_rows_at(&a->q, group->b, group->h + (r + i) / group->rows, (r + i) % group->rows);
+                to[i] = group->scores + (r + i) * group->keys + j;
+            }
+            kernel->scores(&keys, (int)some, query, a->scale, to);
+        }
     }
 }
 
@@ -444,23 +381,21 @@ static void clear_results(const struct attention_core *a, const struct score_blo
 
 static void group_values(const struct attention_core *a, const struct score_block *group, int64_t heads)
 {
-    int64_t step, to;
-    bool codes = a->v.dtype == DT_I8 && coded_dots_run_here(a->value_size);
+    const struct few_kernel *kernel = few_best();
+    const float *weight[FEW_QUERIES];
+    float *sum[FEW_QUERIES];
     for (int64_t j = 0; j < group->keys; j += KEYS_TOGETHER) {
-        int64_t n = group->keys - j < KEYS_TOGETHER ? group->keys - j : KEYS_TOGETHER;
-        const float *value = group->panel;
-        if (codes)
-            coded_sums_rows(head_rows_at(&a->v, group->b, group->kv, j), a->v.row, n, a->value_size, group->panel);
-        else
-            value = widened_rows(&a->v, group->b, group->kv, j, n, a->value_size, group->panel, &step);
-        for (int64_t h = 0; h < heads; h++) {
-            struct score_block k = head_block(a, group, h);
-            float *out = results_of(a, &k, &to);
-            for (int64_t i = 0; i < k.rows; i++)
-                if (codes)
-                    coded_sums(k.scores + i * k.keys + j, value, n, a->value_size, out + i * to);
-                else
-                    few_values(k.scores + i * k.keys + j, value, step, n, a->value_size, out + i * to);
+        struct few_rows values = rows_from(&a->v, group, j, a->value_size);
+        for (int64_t r = 0, some; r < heads * group->rows; r += some) {
+            some = queries_together(heads * group->rows - r);
+            for (int64_t i = 0; i < some; i++) {
+                struct score_block k = head_block(a, group, (r + i) / group->rows);
+                int64_t step;
+                sum[i] = results_of(a, &k, &step);
+                sum[i] += (r + i) % group->rows * step;
+                weight[i] = group->scores + (r + i) * group->keys + j;
+            }
+            kernel->values(&values, (int)some, weight, sum);
         }
     }
 }
@@ -481,7 +416,6 @@ static void group_range(void *data, int thread, int64_t lo, int64_t hi)
         }
         k.scores = (float *)(void *)(t->scratch + (size_t)thread * t->scratch_each);
         k.out = k.scores + heads * k.rows * a->keys;
-        k.panel = k.out + heads * k.rows * a->value_size;
         group_scores(a, &k, heads);
         for (int64_t h = 0; h < heads; h++) {
             struct score_block one = head_block(a, &k, h);
@@ -522,11 +456,10 @@ void attention_core_run(struct kcall *call, struct attention_core *a)
     if (a->kv_heads < 1 || a->q_heads % a->kv_heads)
         fail("%s: %lld query heads do not share %lld key heads evenly", kcall_where(call), (long long)a->q_heads, (long long)a->kv_heads);
     a->chunks = kenv_deterministic(call->env);
-    int64_t rows = a->rows < BLOCK ? a->rows : BLOCK, widest = a->size > a->value_size ? a->size : a->value_size;
+    int64_t rows = a->rows < BLOCK ? a->rows : BLOCK;
     if (a->rows <= FEW && !a->chunks) {
         t.together = heads_together(a, kenv_threads(call->env));
-        int64_t queries = multiplies_codes(a) ? t.together * a->rows * coded_dots_room(a->size) : 0, panel = KEYS_TOGETHER * widest;
-        take_scratch(&t, t.together * a->rows * (a->keys + a->value_size) + (panel > queries ? panel : queries));
+        take_scratch(&t, t.together * a->rows * (a->keys + a->value_size));
         kenv_parallel_for(call->env, a->batch * a->q_heads / t.together, t.together * a->rows * a->keys * (a->size + 8), group_range, &t);
         return;
     }

@@ -63,16 +63,20 @@ INLINE void read_block(const int8_t *codes, int64_t n, float scale, float *to)
     LOOP for (int64_t i = 0; i < n; i++) to[i] = scale * (float)codes[i];
 }
 
-SIMD void coded_rows_read(const void *rows, int64_t step, int64_t count, int64_t n, float *x)
+SIMD void coded_rows_piece(const void *row, int64_t n, int64_t from, int64_t count, float *x)
 {
-    const int8_t *row = rows;
-    for (int64_t j = 0; j < count; j++, row += step, x += n) {
-        int64_t i = 0, b = 0;
-        for (; i + CODED_BLOCK <= n; i += CODED_BLOCK, b++)
-            read_block(row + i, CODED_BLOCK, scale_at(row, n, b), x + i);
-        if (i < n)
-            read_block(row + i, n - i, scale_at(row, n, b), x + i);
-    }
+    const int8_t *codes = (const int8_t *)row + from;
+    int64_t i = 0, b = from / CODED_BLOCK;
+    for (; i + CODED_BLOCK <= count; i += CODED_BLOCK, b++)
+        read_block(codes + i, CODED_BLOCK, scale_at(row, n, b), x + i);
+    if (i < count)
+        read_block(codes + i, count - i, scale_at(row, n, b), x + i);
+}
+
+void coded_rows_read(const void *rows, int64_t step, int64_t count, int64_t n, float *x)
+{
+    for (int64_t j = 0; j < count; j++)
+        coded_rows_piece((const char *)rows + j * step, n, 0, n, x + j * n);
 }
 
 /* ---- as nodes ------------------------------------------------------------------------------------------------------------------------ */

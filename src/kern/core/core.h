@@ -127,6 +127,8 @@ int64_t coded_rows_numbers(int64_t bytes);
 void coded_rows_write(const float *, int64_t n, void *row);
 /* Rows that are step bytes apart. */
 void coded_rows_read(const void *rows, int64_t step, int64_t count, int64_t n, float *);
+/* count numbers of a row of n, from the start of a block on. */
+void coded_rows_piece(const void *row, int64_t n, int64_t from, int64_t count, float *);
 
 /* ---- axis_line.c: lines along one axis, each converted to float32 (f64: float64) in scratch ------------------------------------- */
 /* Work on line number `line` of n elements, in place, with room for n more behind them; lines are counted in the order of the other

@@ -1,0 +1,251 @@
+/* few_rows: dots of a few queries with rows of keys, and weighted sums of rows of values, for each instruction set. Rows are of f32, f16,
+ * bf16, or codes of 8 bits with scales (coded_rows.c), and are widened in registers. A dot, and the sum of a column, has one order of
+ * additions whatever queries share the rows. */
+#include "base/half.h"
+#include "kern/attention/attention.h"
+#include "kern/core/core.h"
+
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
+
+enum { PIECE = 8 * CODED_BLOCK };
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
+
+/* Up to PIECE numbers of row j from i on, as f32. */
+static const float *piece_of(const struct few_rows *rows, int64_t j, int64_t i, int64_t count, float *room)
+{
+    const char *row = (const char *)rows->at + j * rows->step;
+    if (rows->dtype == DT_F32)
+        return (const float *)(const void *)row + i;
+    if (rows->dtype == DT_I8)
+        coded_rows_piece(row, rows->n, i, count, room);
+    else
+        convert_to_f32(rows->dtype, row + i * CODED_SCALE, count, room);
+    return room;
+}
+
+static SIMD float plain_dot(const float *x, const float *y, int64_t n)
+{
+    float sum = 0;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += x[i] * y[i];
+    return sum;
+}
+
+static SIMD void plain_add(float weight, const float *x, int64_t n, float *sum)
+{
+    LOOP for (int64_t i = 0; i < n; i++) sum[i] += weight * x[i];
+}
+
+static void plain_scores(const struct few_rows *k, int queries, const float *const *query, float scale, float *const *to)
+{
+    float room[PIECE], sum[FEW_QUERIES];
+    for (int64_t j = 0; j < k->count; j++) {
+        memset(sum, 0, sizeof sum);
+        for (int64_t i = 0; i < k->n; i += PIECE) {
+            int64_t some = k->n - i < PIECE ? k->n - i : PIECE;
+            const float *row = piece_of(k, j, i, some, room);
+            for (int q = 0; q < queries; q++)
+                sum[q] += plain_dot(query[q] + i, row, some);
+        }
+        for (int q = 0; q < queries; q++)
+            to[q][j] = sum[q] * scale;
+    }
+}
+
+static void plain_values(const struct few_rows *v, int queries, const float *const *weight, float *const *sum)
+{
+    float room[PIECE];
+    for (int64_t j = 0; j < v->count; j++)
+        for (int64_t i = 0; i < v->n; i += PIECE) {
+            int64_t some = v->n - i < PIECE ? v->n - i : PIECE;
+            const float *row = piece_of(v, j, i, some, room);
+            for (int q = 0; q < queries; q++)
+                plain_add(weight[q][j], row, some, sum[q] + i);
+        }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+/* A case for each type and number of queries. */
+/* clang-format off */
+#define CASES(BODY, TYPE, QUERIES, ...)                          \
+    switch ((int)(TYPE) * 8 + (QUERIES)) {                       \
+        CASES_OF(BODY, DT_F32, __VA_ARGS__)                      \
+        CASES_OF(BODY, DT_F16, __VA_ARGS__)                      \
+        CASES_OF(BODY, DT_BF16, __VA_ARGS__)                     \
+        CASES_OF(BODY, DT_I8, __VA_ARGS__)                       \
+        default: bug("%d queries of %s", QUERIES, dtype_name(TYPE)); \
+    }
+#define CASES_OF(BODY, TYPE, ...)                           \
+    case (TYPE) * 8 + 1: BODY(TYPE, 1, __VA_ARGS__); break; \
+    case (TYPE) * 8 + 2: BODY(TYPE, 2, __VA_ARGS__); break; \
+    case (TYPE) * 8 + 4: BODY(TYPE, 4, __VA_ARGS__); break;
+/* clang-format on */
+
+/* A constant, which dtype_size is not. */
+INLINE size_t bytes_of(enum dtype type)
+{
+    return type == DT_F32 ? 4 : type == DT_I8 ? 1 : 2;
+}
+
+/* The scale of block b of a row of codes, of bf16; of other rows: nothing. */
+INLINE int16_t scale_at(enum dtype type, const char *row, int64_t n, int64_t b)
+{
+    int16_t half = 0;
+    if (type == DT_I8)
+        memcpy(&half, row + n + b * CODED_SCALE, sizeof half);
+    return half;
+}
+
+/* ---- AVX-512 ------------------------------------------------------------------------------------------------------------------------- */
+#define FEW(name) avx512_##name
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,f16c,fma")))
+#define VECTORS(queries) 4
+#define LANES 16
+#define DOTS 16
+#define vec __m512
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+
+INLINE TARGET vec FEW(load)(enum dtype type, const char *at, int16_t scale)
+{
+    if (type == DT_F16)
+        return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)at));
+    if (type == DT_BF16)
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)at)), 16));
+    if (type == DT_I8)
+        return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at))),
+                             _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_set1_epi16(scale), 16)));
+    return _mm512_loadu_ps(at);
+}
+
+INLINE TARGET vec FEW(set)(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+INLINE TARGET vec FEW(fma)(vec a, vec b, vec c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+INLINE TARGET vec FEW(mul)(vec a, vec b)
+{
+    return _mm512_mul_ps(a, b);
+}
+
+INLINE TARGET void FEW(store)(float *to, vec x)
+{
+    _mm512_storeu_ps(to, x);
+}
+
+/* Of each of 4: sums of its lanes, in the lanes of 128 bits where they lie. */
+INLINE TARGET vec FEW(sum_four)(const vec *x)
+{
+    vec a = _mm512_add_ps(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
+    vec b = _mm512_add_ps(_mm512_unpacklo_ps(x[2], x[3]), _mm512_unpackhi_ps(x[2], x[3]));
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+}
+
+INLINE TARGET vec FEW(sum_parts)(vec a, vec b)
+{
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+}
+
+/* The sum of the lanes of each of DOTS. */
+INLINE TARGET vec FEW(sum_each)(const vec *x)
+{
+    return FEW(sum_parts)(FEW(sum_parts)(FEW(sum_four)(x), FEW(sum_four)(x + 4)),
+                          FEW(sum_parts)(FEW(sum_four)(x + 8), FEW(sum_four)(x + 12)));
+}
+
+#include "kern/attention/few_tile.h"
+#undef FEW
+#undef TARGET
+#undef VECTORS
+#undef LANES
+#undef DOTS
+#undef vec
+
+/* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
+#define FEW(name) avx2_##name
+#define TARGET __attribute__((target("avx2,f16c,fma")))
+#define VECTORS(queries) (8 / (queries))
+#define LANES 8
+#define DOTS 8
+#define vec __m256
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+INLINE TARGET vec FEW(load)(enum dtype type, const char *at, int16_t scale)
+{
+    if (type == DT_F16)
+        return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)at));
+    if (type == DT_BF16)
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)at)), 16));
+    if (type == DT_I8)
+        return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at))),
+                             _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_set1_epi16(scale), 16)));
+    return _mm256_loadu_ps((const float *)(const void *)at);
+}
+
+INLINE TARGET vec FEW(set)(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+INLINE TARGET vec FEW(fma)(vec a, vec b, vec c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+INLINE TARGET vec FEW(mul)(vec a, vec b)
+{
+    return _mm256_mul_ps(a, b);
+}
+
+INLINE TARGET void FEW(store)(float *to, vec x)
+{
+    _mm256_storeu_ps(to, x);
+}
+
+/* The sum of the lanes of each of DOTS. */
+INLINE TARGET vec FEW(sum_each)(const vec *x)
+{
+    vec a = _mm256_hadd_ps(_mm256_hadd_ps(x[0], x[1]), _mm256_hadd_ps(x[2], x[3]));
+    vec b = _mm256_hadd_ps(_mm256_hadd_ps(x[4], x[5]), _mm256_hadd_ps(x[6], x[7]));
+    return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+#include "kern/attention/few_tile.h"
+#endif
+
+const struct few_kernel few_kernels[] = {
+#if defined(__x86_64__) && defined(__GNUC__)
+    {"avx512", has_avx512, avx512_scores, avx512_values},
+    {"avx2", has_avx2, avx2_scores, avx2_values},
+#endif
+    {"plain", runs_everywhere, plain_scores, plain_values},
+};
+
+const struct few_kernel *few_best(void)
+{
+    const struct few_kernel *k = few_kernels;
+    while (!k->runs())
+        k++;
+    return k;
+}
