@@ -79,18 +79,22 @@ struct position_tail {
 bool position_tail_find(struct arena *, struct graph *, int output, const struct dim *symbol, const struct dim *rows,
                         struct position_tail *);
 
-/* ---- row_segments.c: nodes that compute rows one by one, with sums of all ranks between them ---- */
-/* Nodes first to last, by position; the last one is an AllReduce, but perhaps in the last stage. */
+/* ---- row_segments.c: nodes that compute rows one by one, with collectives between them ---- */
+/* Nodes first to last, by position; the last one is a collective, but perhaps in the last stage. */
 struct row_stage {
     int first, last;
+    bool scattered; /* its rows are those of one rank */
 };
 struct row_segment {
     VEC(struct row_stage) stages; /* without gaps */
+    bool scatters;                /* a rank holds some of the rows in some stages */
 };
+/* An AllReduce, a ReduceScatter or an AllGather. */
+bool row_segment_ends_stage(const struct node *);
 struct row_segments {
     VEC(struct row_segment) list; /* in order of the graph */
     int *rows;                    /* by value id: how many leading dimensions count rows, of what segments make; else 0 */
-    struct rule **rule;           /* by node position; of what a segment has but views and sums */
+    struct rule **rule;           /* by node position; of what a segment has but views and collectives */
 };
 struct row_segments row_segments_find(struct arena *, struct graph *);
 /* A segment runs in so many blocks, each of at least so many rows. */

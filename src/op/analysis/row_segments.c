@@ -1,9 +1,11 @@
-/* row_segments: nodes, one behind another, that compute each row from the same row of what they read, and between which ranks sum: a
- * row-parallel product, its AllReduce, a norm, the next products. Such nodes can run in blocks of rows, so that the sum of one block goes
- * on while the next block is computed.
+/* row_segments: nodes, one behind another, that compute each row from the same row of what they read, and between which ranks communicate:
+ * a row-parallel product, its AllReduce, a norm, the next products; under --sp the product, a ReduceScatter of rows, the norm on the rows
+ * of a rank, an AllGather, the next products. Such nodes can run in blocks of rows, so that the collective of one block goes on while the
+ * next block is computed.
  *
  * Rows are the leading dimensions of a value: all but the last of a product's result, and as many elsewhere as a view leaves. */
 #include "op/analysis/analysis.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 
 struct row_walk {
@@ -14,9 +16,20 @@ struct row_walk {
 
 /* ---- one node ----------------------------------------------------------------------------------------------------------------------- */
 
-static bool sums(const struct node *n)
+bool row_segment_ends_stage(const struct node *n)
 {
-    return op_is_tpc(n, "AllReduce");
+    return op_is_tpc(n, "AllReduce") || op_is_tpc(n, "ReduceScatter") || op_is_tpc(n, "AllGather");
+}
+
+/* It takes some rows from a rank, or gives it those of all. */
+static bool scatters(const struct graph *g, const struct node *n, int rows)
+{
+    return op_is_tpc(n, "ReduceScatter") && op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank) < rows;
+}
+
+static bool gathers(const struct graph *g, const struct node *n, int rows)
+{
+    return op_is_tpc(n, "AllGather") && op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank) < rows;
 }
 
 static const struct dim *leading_product(struct graph *g, const struct type *t, int dims)
@@ -120,7 +133,7 @@ static int rows_of_node(struct row_walk *w, int at, bool begins)
     if (!n->op || n->nout < 1 || !n->out[0])
         return 0;
     int rows = begins ? n->out[0]->type.rank - 1 : rows_of_operands(w, n);
-    if (rows < 1 || sums(n))
+    if (rows < 1 || row_segment_ends_stage(n))
         return rows;
     if (n->op->flags & OP_VIEW)
         return w->s->rows[n->in[0]->id] ? rows_through_view(w, n) : 0;
@@ -143,27 +156,47 @@ static bool multiplies(const struct node *n)
     return n->op && n->op->flags & OP_PRODUCT;
 }
 
-/* The segment that begins with the product at `first`. False: no sum is in it. */
+/* The collective at `last` ends a stage. False: what it is for has rows of all ranks, and the stage does not, or the other way round. */
+static bool end_stage(const struct row_walk *w, struct row_segment *s, int first, int last, int rows, bool *scattered)
+{
+    const struct node *n = w->g->nodes.at[last];
+    bool gather = gathers(w->g, n, rows), scatter = scatters(w->g, n, rows);
+    if (s->stages.n == 0)
+        *scattered = gather;
+    if (*scattered != gather)
+        return false;
+    VEC_PUSH(w->arena, &s->stages, ((struct row_stage){first, last, *scattered}));
+    *scattered = scatter;
+    s->scatters |= scatter || gather;
+    return true;
+}
+
+/* The segment that begins with the product or the collective at `first`. False: it has none of the one or of the other. */
 static bool find_segment(struct row_walk *w, int first, struct row_segment *s)
 {
     int last = first - 1, end = -1, stage = first;
+    bool scattered = false, product = false;
     for (int i = first, rows; i < w->g->nodes.n && (rows = rows_of_node(w, i, i == first)) > 0; last = i++) {
         const struct node *n = w->g->nodes.at[i];
+        bool ends = row_segment_ends_stage(n);
+        product |= multiplies(n);
+        if (ends && !end_stage(w, s, stage, i, rows, &scattered))
+            break;
         set_rows(w, n, rows);
-        if (sums(n)) {
-            VEC_PUSH(w->arena, &s->stages, ((struct row_stage){stage, i}));
+        if (ends)
             stage = i + 1;
-        }
-        if (sums(n) || (multiplies(n) && s->stages.n))
+        if (ends || (multiplies(n) && s->stages.n))
             end = i;
     }
+    if (!product)
+        end = -1;
     forget(w, end < 0 ? first : end + 1, last);
     if (end >= stage)
-        VEC_PUSH(w->arena, &s->stages, ((struct row_stage){stage, end}));
+        VEC_PUSH(w->arena, &s->stages, ((struct row_stage){stage, end, scattered}));
     return end >= 0;
 }
 
-/* The last product before the first sum: what is before it need not wait. */
+/* The last product before the first collective: what is before it need not wait. */
 static int last_product(const struct row_walk *w, const struct row_stage *s)
 {
     int at = s->last;
@@ -172,13 +205,19 @@ static int last_product(const struct row_walk *w, const struct row_stage *s)
     return at;
 }
 
+/* Rows that arrive may be read block by block. */
+static bool begins(const struct node *n)
+{
+    return multiplies(n) || (row_segment_ends_stage(n) && !op_is_tpc(n, "ReduceScatter"));
+}
+
 struct row_segments row_segments_find(struct arena *a, struct graph *g)
 {
     struct row_segments s = {.rows = NEWN(a, int, g->values.n + 1), .rule = NEWN(a, struct rule *, g->nodes.n + 1)};
     struct row_walk w = {a, g, &s};
     for (int i = 0; i < g->nodes.n; i++) {
         struct row_segment found = {0};
-        if (!multiplies(g->nodes.at[i]) || !find_segment(&w, i, &found))
+        if (!begins(g->nodes.at[i]) || !find_segment(&w, i, &found))
             continue;
         int first = last_product(&w, &found.stages.at[0]);
         forget(&w, i, first - 1);

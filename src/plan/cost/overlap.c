@@ -1,5 +1,5 @@
-/* overlap: which sums go on while ranks compute (run/session/overlap.c), and what that saves. The solver does not know of it: it is found
- * for the chosen plan. */
+/* overlap: which collectives go on while ranks compute (run/session/overlap.c), and what that saves. The solver does not know of it: it is
+ * found for the chosen plan. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -9,9 +9,14 @@
 
 /* ---- when it pays ------------------------------------------------------------------------------------------------------------------- */
 
+static double kind_seconds(const struct machine *m, enum collective kind, int ranks, double bytes)
+{
+    return collective_seconds(m, collective_transfer(m, kind, ranks, bytes));
+}
+
 static double sum_seconds(const struct machine *m, int ranks, double bytes)
 {
-    return collective_seconds(m, collective_transfer(m, COLL_ALLREDUCE, ranks, bytes));
+    return kind_seconds(m, COLL_ALLREDUCE, ranks, bytes);
 }
 
 /* Half of a sum, which surely goes on meanwhile, must take as long as its blocks take from the rank. */
@@ -42,9 +47,11 @@ struct overlapped {
     double **node; /* by node position: seconds by workload; NULL: not known */
 };
 
-static bool sums(const struct node *n)
+/* Of the tensor that has all of the axis. */
+static double bytes_of(const struct overlapped *o, const struct node *n, const struct bindings *dims)
 {
-    return n->op && n->op->flags & OP_COLLECTIVE;
+    double local = (double)cost_payload(o->g, n, dims, o->g->ranks);
+    return op_is_tpc(n, "AllGather") ? local * o->g->ranks : local;
 }
 
 static double rows_of(const struct overlapped *o, const struct row_segment *x, const struct bindings *dims)
@@ -62,7 +69,7 @@ static double stage_seconds(const struct overlapped *o, const struct row_stage *
 {
     double seconds = 0;
     for (int i = x->first; i <= x->last; i++)
-        if (!sums(o->g->nodes.at[i]) && o->node[i])
+        if (!row_segment_ends_stage(o->g->nodes.at[i]) && o->node[i])
             seconds += o->node[i][w];
     return seconds;
 }
@@ -72,14 +79,14 @@ struct lanes {
     double rank, behind;
 };
 
-static void run_stage(const struct overlapped *o, struct lanes *at, double ended[ROW_BLOCKS], double seconds, double sum)
+static void run_stage(const struct overlapped *o, struct lanes *at, double ended[ROW_BLOCKS], double seconds, double block)
 {
     for (int b = 0; b < ROW_BLOCKS; b++) {
         at->rank = fmax(at->rank, ended[b]) + seconds / ROW_BLOCKS;
-        if (sum <= 0)
+        if (block <= 0)
             continue;
         at->rank += o->machine->overlap_overhead;
-        ended[b] = at->behind = fmax(at->behind, at->rank) + sum;
+        ended[b] = at->behind = fmax(at->behind, at->rank) + block;
     }
 }
 
@@ -89,22 +96,24 @@ static double segment_saves(const struct overlapped *o, const struct row_segment
     const struct bindings *dims = &o->plan->workloads.at[w].dims;
     struct lanes at = {0, 0};
     double ended[ROW_BLOCKS] = {0}, whole = 0;
-    int64_t most = 0;
+    double most = 0;
     for (int k = 0; k < x->stages.n; k++) {
         const struct node *last = o->g->nodes.at[x->stages.at[k].last];
-        double compute = stage_seconds(o, &x->stages.at[k], w), sum = 0;
-        if (sums(last)) {
-            int64_t bytes = cost_payload(o->g, last, dims, o->g->ranks);
-            most = bytes > most ? bytes : most;
-            whole += sum_seconds(o->machine, o->g->ranks, (double)bytes);
-            sum = sum_seconds(o->machine, o->g->ranks, (double)bytes / ROW_BLOCKS);
+        double compute = stage_seconds(o, &x->stages.at[k], w), block = 0;
+        if (row_segment_ends_stage(last)) {
+            enum collective kind = collective_parse(last->op->name);
+            double bytes = bytes_of(o, last, dims);
+            most = fmax(most, kind == COLL_ALLREDUCE ? bytes : bytes / 2);
+            whole += kind_seconds(o->machine, kind, o->g->ranks, bytes);
+            block = kind_seconds(o->machine, kind, o->g->ranks, bytes / ROW_BLOCKS);
         }
         whole += compute;
-        run_stage(o, &at, ended, compute, sum);
+        run_stage(o, &at, ended, compute, block);
     }
     for (int b = 0; b < ROW_BLOCKS; b++)
         at.rank = fmax(at.rank, ended[b]);
-    bool runs = most >= o->plan->overlap_bytes && rows_of(o, x, dims) >= ROW_BLOCKS * ROW_BLOCK_LEAST;
+    double rows = rows_of(o, x, dims) / (x->scatters ? o->g->ranks : 1);
+    bool runs = most >= (double)o->plan->overlap_bytes && rows >= ROW_BLOCKS * ROW_BLOCK_LEAST;
     return runs && whole > at.rank ? whole - at.rank : 0;
 }
 

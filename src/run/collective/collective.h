@@ -66,6 +66,10 @@ struct route {
 /* strip: bytes of the global tensor that go at a time, if it can be cut. */
 struct route *collective_route(struct arena *, const struct collective_node *, const struct comm *, const struct tensor *x,
                                const struct tensor *y, const struct bindings *, int64_t strip);
+/* Of a ReduceScatter or an AllGather, what moves of every rank's intervals is part[rank], on the side that has all of the axis. The other
+ * side, y or x, is what moves for this rank. */
+struct route *collective_route_parts(struct arena *, const struct collective_node *, const struct comm *, const struct tensor *x,
+                                     const struct tensor *y, const struct interval *part);
 void collective_run(const struct collective_node *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x,
                     struct tensor *y);
 /* Fails unless every rank has the same list of collectives and the same plan, by its hash. */

@@ -120,3 +120,21 @@ struct route *collective_route(struct arena *a, const struct collective_node *c,
         route->last = route_strip(a, *c, comm, x, y, b, axes, rows % each);
     return route;
 }
+
+struct route *collective_route_parts(struct arena *a, const struct collective_node *c, const struct comm *comm, const struct tensor *x,
+                                     const struct tensor *y, const struct interval *part)
+{
+    bool scatter = c->kind == COLL_REDUCESCATTER;
+    const struct tensor *all = scatter ? x : y, *own = scatter ? y : x;
+    struct intervals mine = intervals_range(a, 0, own->dim[c->axis]);
+    struct route *route = route_new(a, comm);
+    route->strips = 1;
+    for (int r = 0; r < comm->size; r++) {
+        struct intervals theirs = intervals_range(a, part[r].lo, part[r].hi);
+        struct region of_all = region_of(a, all, c->axis, &theirs, -1, NULL), of_own = region_of(a, own, c->axis, &mine, -1, NULL);
+        route->send[r] = scatter ? of_all : of_own;
+        route->recv[r] = scatter ? of_own : of_all;
+    }
+    route_finish(route, comm->size);
+    return route;
+}

@@ -204,7 +204,59 @@ void state_empty(struct state_slot *);
 /* New memory for the sizes of k->local, with room if it grows in place. */
 void state_reserve(const struct session *, struct state_slot *k);
 
-/* overlap.c: sums of all ranks that go on while a rank computes. Before lifetimes are found; on them; for the sizes of a new plan. */
+/* ---- overlap: collectives that go on while a rank computes ---------------------------------------------------------------- */
+/* The collective of a block. */
+struct block_exchange {
+    struct overlap *overlap;
+    const struct collective_node *node;
+    struct session_collective *count;
+    const struct route *route;
+    const struct tensor *from, *to; /* where x and y begin, and how many bytes behind: a view lies somewhere only when it is made */
+    int64_t x_at, y_at;
+    struct tensor x, y;
+    int64_t payload; /* bytes */
+    int64_t number;  /* behind */
+    int64_t sent;
+    double took;
+};
+/* Rows lo to hi of so many: a tensor whose dimension of rows is a multiple of these has as many for each. */
+struct row_range {
+    int64_t lo, hi, of;
+};
+/* A segment under the sizes of this plan. */
+struct block_plan {
+    int nall;                                      /* how many stretches a block is; 0: the segment runs as a whole */
+    struct row_range *all[ROW_BLOCKS];             /* of the rows of all ranks */
+    struct row_range own[ROW_BLOCKS];              /* of this rank's, where a stage has no others */
+    struct block_exchange (*exchange)[ROW_BLOCKS]; /* by stage */
+};
+struct overlap {
+    struct row_segments segments;
+    struct block_plan *plan; /* by segment */
+    int *begins;             /* by step: the segment that begins there; -1: none */
+    int64_t least;           /* bytes of a sum of all ranks that pays */
+    int told;                /* how many segments run in blocks; -1: it was not told yet */
+    struct comm *comm;       /* its own */
+    struct behind *behind;
+    struct buffer scratch;
+};
+
+/* row_blocks.c: blocks of rows. */
+/* Is the step a ReduceScatter or an AllGather of rows? The first one of a segment; NULL: there is none. */
+bool row_blocks_move(const struct session *, const struct row_segments *, int step);
+const struct session_step *row_blocks_mover(const struct session *, const struct row_segments *, const struct row_segment *);
+/* How ranks hold the rows that it moves, and how many of them this one has; NULL without it. */
+const struct split *row_blocks_split(const struct session_step *mover);
+const struct dim *row_blocks_own(const struct session_step *mover);
+/* Of a tensor with so many dimensions of rows, the one that blocks cut: the first that is not 1; -1: there is none. */
+int row_block_dim(const struct tensor *, int rows);
+struct tensor row_block_of(const struct tensor *, int dim, struct row_range);
+/* The dimension of operand k that goes with dimension d of the result; -1: all blocks read all of it. */
+int row_block_operand_dim(const struct rule *, int k, int d);
+/* For the sizes of a new plan. */
+void row_blocks_plan(struct session *, const struct row_segment *, struct block_plan *);
+
+/* overlap.c: before lifetimes are found; on them; for the sizes of a new plan. */
 void overlap_prepare(struct session *);
 void overlap_extend_lifetimes(struct session *);
 void overlap_plan(struct session *);
