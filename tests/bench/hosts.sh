@@ -1,9 +1,10 @@
 #!/bin/bash
 # Times prompts and steps on several hosts that this machine emulates, one rank of one thread on each:  hosts.sh BUILD MODEL.onnx
 #
-# Columns: ranks that wait for every sum, sums that go on while ranks compute, and with that the messages of --wire. They take turns, and the
+# Columns: ranks that wait for every collective, collectives that go on while ranks compute, and with that the messages of --wire. They take turns, and the
 # least of all runs counts. All hosts share the cores of this machine: with more hosts than cores only the columns compare.
-#   HOSTS ("2 3 4"), MBIT of the links ("100 1000 10000"), MICROSECONDS of delay (0), PROMPT (128), ROUNDS (2)
+#   HOSTS ("2 3 4"), MBIT of the links ("100 1000 10000"), MICROSECONDS of delay (0), PROMPT (128), ROUNDS (2),
+#   SHARD: options for tpc-shard, as --sp
 set -u
 [ $# = 2 ] || { echo "usage: $0 BUILD MODEL.onnx" >&2; exit 2; }
 build=$(realpath "$1") model=$2 prompt=${PROMPT:-128} rounds=${ROUNDS:-2}
@@ -38,7 +39,8 @@ for n in ${HOSTS:-2 3 4}; do
         hosts_up "$n" "$mbit" "${MICROSECONDS:-0}" || exit 1
         hosts_run 1 "$build/tpc-run" --calibrate "$work/links.json" --threads 1 -q >/dev/null 2>&1 || exit 1
         jq '.overlap_overhead = 0' "$work/links.json" >"$work/waits.json"
-        for how in links waits; do "$build/tpc-shard" "$model" --tp "$n" -q --machine "$work/$how.json" -o "$work/$how" || exit 1; done
+        # shellcheck disable=SC2086 # SHARD is words
+        for how in links waits; do "$build/tpc-shard" "$model" --tp "$n" ${SHARD:-} -q --machine "$work/$how.json" -o "$work/$how" || exit 1; done
         for _ in $(seq "$rounds"); do
             times a hosts_run 1 "$build/tpc-run" "$work/waits"
             times b hosts_run 1 "$build/tpc-run" "$work/links"
