@@ -8,7 +8,7 @@ the block, are what it prints on stdout and stderr. A line "..." stands for any 
 that has the programs, also on PATH, and links to samples/, tests/ and schemas/. A command may fail only if the page shows its message.
 
 Speed and rounding differ between machines. So in lines in which tpc-run reports a run (they begin with a word of MEASURED) any number with a decimal
-point stands for any other, and a digest or the name of the worst output for any other; so in the rows of --bench, whose widths don't count. All else
+point or an exponent stands for any other, and a digest or the name of the worst output for any other; so in the rows of --bench, whose widths don't count. All else
 must match, byte for byte.
 Commands that need mpirun are left out, and counted in the last line, if NO_MPI is set.
 """
@@ -16,7 +16,7 @@ import itertools, os, pathlib, re, subprocess, sys, tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MEASURED = re.compile(r"(  first run|time|token|rank|collective|group|PASSED|FAILED)\b|.* xxh3:|\| .*/s \|$")
-VARIES = [(r"\d+\.\d+(e[+-]\d+)?", "#.#"), (r"([\d#.]+ ± )?[\d#.]+ (tokens|runs)/s", "# /s"), (r"  +\| ", " | "), (r"\|  +", "| "), (r"xxh3:\w+", "xxh3:#"), (r"(worst difference \S+ in) '.*'", r"\1 '#'")]
+VARIES = [(r"\d+(\.\d+)?e[+-]\d+|\d+\.\d+", "#.#"), (r"([\d#.]+ ± )?[\d#.]+ (tokens|runs)/s", "# /s"), (r"  +\| ", " | "), (r"\|  +", "| "), (r"xxh3:\w+", "xxh3:#"), (r"(worst difference \S+ in) '.*'", r"\1 '#'")]
 MESSAGE = ("tpc-shard: ", "tpc-run: ")
 
 
