@@ -23,13 +23,14 @@ INLINE TARGET vec FEW(load_part)(enum dtype type, const char *row, int64_t i, in
 INLINE TARGET void FEW(products)(enum dtype type, int queries, int rows, int vectors, const float *const *query, const char *const *row,
                                  int64_t i, int64_t n, vec *sum)
 {
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
+    UNROLL for (int v = 0; v < vectors; v++)
     {
-        vec y = FEW(load_row)(type, row[r], i, v * LANES, n);
-        UNROLL for (int q = 0; q < queries; q++)
+        vec x[FEW_QUERIES];
+        UNROLL for (int q = 0; q < queries; q++) x[q] = FEW(load_row)(DT_F32, (const char *)query[q], i, v * LANES, n);
+        UNROLL for (int r = 0; r < rows; r++)
         {
-            vec x = FEW(load_row)(DT_F32, (const char *)query[q], i, v * LANES, n);
-            sum[q * rows + r] = FEW(fma)(x, y, sum[q * rows + r]);
+            vec y = FEW(load_row)(type, row[r], i, v * LANES, n);
+            UNROLL for (int q = 0; q < queries; q++) sum[q * rows + r] = FEW(fma)(x[q], y, sum[q * rows + r]);
         }
     }
 }
@@ -94,8 +95,9 @@ INLINE TARGET void FEW(scores_of)(enum dtype type, int queries, const struct few
             for (int64_t i = 0; i < k->n; i += 64 / (int)bytes_of(type))
                 FEW(ask_for)(type, queries, row[r], k, i);
         FEW(dots)(type, queries, query, row, k->n, scale, dots);
-        for (int q = 0; q < queries; q++)
-            memcpy(to[q] + j, dots + q * rows, (size_t)some * sizeof *dots);
+        UNROLL for (int q = 0; q < queries; q++) if (some == rows) /* a size that the compiler knows */
+            memcpy(to[q] + j, dots + q * rows, (size_t)rows * sizeof *dots);
+        else memcpy(to[q] + j, dots + q * rows, (size_t)some * sizeof *dots);
     }
 }
 
