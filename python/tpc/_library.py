@@ -20,7 +20,8 @@ class InvalidCall(Error, ValueError):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("threads", c_int), ("mpi", c_int), ("keep_state", c_int), ("deterministic", c_int), ("reserved", c_int * 12)]
+    _fields_ = [("threads", c_int), ("mpi", c_int), ("keep_state", c_int), ("deterministic", c_int), ("cache", c_int),
+                ("fast", c_int), ("wire", c_int), ("reserved", c_int * 9)]
 
 
 class Info(ctypes.Structure):
@@ -110,6 +111,12 @@ def sentence():
 def check(status):
     if status:
         raise (InvalidCall if status == INVALID else Error)(sentence())
+
+
+def choice(option, name, numbers):
+    if name is not None and name not in numbers:
+        raise InvalidCall(f"{option} is {name!r}, expected {' or '.join(map(repr, numbers))}")
+    return numbers.get(name, 0)
 
 
 def path(name):

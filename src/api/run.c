@@ -20,6 +20,7 @@ static void make_ready(struct comm *comm, struct tpc_session *s, struct api_rank
     struct session_options o = {.threads = r->threads, .keep_state = s->options.keep_state != 0, .deterministic = s->job.deterministic};
     struct job_options job = s->job;
     job.generate = 0;
+    job.cache = DT_NONE; /* state is given and taken in the model's types */
     job_fuse(r->graph, comm, &job);
     job_check_memory(comm, r->graph, &job);
     r->session = session_new(r->graph, comm, o);

@@ -25,6 +25,8 @@ static bool start_crew(struct tpc_session *s)
     if (!scope)
         return false;
     s->runs = crew_start(&s->crew, scope, s->ranks, s->options.mpi != 0);
+    if (s->runs && s->crew.comm)
+        comm_wire_set(s->crew.comm, s->job.wire);
     return s->runs && crew_do(&s->crew, load_rank, s);
 }
 
@@ -122,6 +124,9 @@ static void make_session(void *opening)
     s->job = job_defaults();
     s->job.quiet = true;
     s->job.deterministic = s->options.deterministic != 0;
+    s->job.fast = s->options.fast != 0;
+    s->job.cache = (enum dtype)s->options.cache;
+    s->job.wire = s->options.wire == TPC_BF16 ? WIRE_BF16 : s->options.wire ? WIRE_Q8 : WIRE_F32;
     VEC_PUSH(a, &s->job.paths.text, s->path);
     int files = job_rank_files(a, s->path);
     s->ranks = files > 0 ? files : 1;
@@ -142,18 +147,32 @@ static int open_session(struct tpc_session *s)
     return scope_do(s->home, describe_all, s) ? TPC_OK : error_of_scope(s->home);
 }
 
+static int check_opening(const char *path, const tpc_options *o)
+{
+    if (!path)
+        return error_invalid("tpc_open: path is NULL");
+    if (!o)
+        return TPC_OK;
+    if (o->threads < 0 || o->threads > 4096)
+        return error_invalid("tpc_open: threads is %d", o->threads);
+    if (o->cache && o->cache != TPC_F16 && o->cache != TPC_I8)
+        return error_invalid("tpc_open: cache is %d, expected TPC_F16 or TPC_I8", o->cache);
+    if (o->wire && o->wire != TPC_BF16 && o->wire != TPC_I8)
+        return error_invalid("tpc_open: wire is %d, expected TPC_BF16 or TPC_I8", o->wire);
+    if (o->deterministic && (o->fast || o->wire))
+        return error_invalid("tpc_open: %s rounds more: it does not go with deterministic", o->fast ? "fast" : "wire");
+    return TPC_OK;
+}
+
 tpc_session *tpc_open(const char *path, const tpc_options *options)
 {
     struct opening o = {.home = scope_new(), .path = path, .options = options};
-    if (!path)
-        (void)error_invalid("tpc_open: path is NULL");
-    else if (options && (options->threads < 0 || options->threads > 4096))
-        (void)error_invalid("tpc_open: threads is %d", options->threads);
-    else if (!o.home)
+    bool fits = check_opening(path, options) == TPC_OK;
+    if (fits && !o.home)
         (void)error_memory();
-    else if (!scope_do(o.home, make_session, &o))
+    else if (fits && !scope_do(o.home, make_session, &o))
         (void)error_of_scope(o.home);
-    else if (open_session(o.made) == TPC_OK)
+    else if (fits && open_session(o.made) == TPC_OK)
         return o.made;
     if (o.made)
         tpc_close(o.made);

@@ -133,6 +133,35 @@ static void decode(tpc_session *s)
     ok(tpc_generate(s, (tpc_prompt[]){{&high, 1}}, 1, &how, again[0]) == TPC_INVALID && says("token 1048576"), "a token that is none");
 }
 
+/* So many tokens, drawn from all, that rounded caches change some. */
+enum { TEXTS = 32, TOKENS = 40 };
+static int decode_many(const char *dir, tpc_options options, int64_t made[TEXTS][TOKENS])
+{
+    static const int64_t token[] = {5, 6, 7}, none = -1;
+    const tpc_decoding how = {.tokens = TOKENS, .end = &none, .temperature = 3, .seed = 5};
+    tpc_prompt prompt[TEXTS];
+    tpc_tensor out;
+    for (int i = 0; i < TEXTS; i++)
+        prompt[i] = (tpc_prompt){token, 3};
+    tpc_session *s = tpc_open(dir, &options);
+    int good = s && tpc_generate(s, prompt, TEXTS, &how, made[0]) == TPC_OK;
+    good = good && run(s, 1, &out) == TPC_OK && near(&out); /* its caches are those of the model */
+    tpc_close(s);
+    return good;
+}
+
+static void caches(const char *dir)
+{
+    static int64_t made[3][TEXTS][TOKENS];
+    ok(decode_many(dir, (tpc_options){0}, made[0]) && decode_many(dir, (tpc_options){.cache = TPC_F16, .fast = 1}, made[1]) &&
+           decode_many(dir, (tpc_options){.cache = TPC_I8}, made[2]),
+       "caches in fewer bytes");
+    ok(memcmp(made[0], made[2], sizeof made[0]) != 0, "those of 8 bits are rounded");
+    ok(!tpc_open(dir, &(tpc_options){.cache = TPC_F32}) && says("cache is 1, expected TPC_F16 or TPC_I8"), "a cache of no such type");
+    ok(!tpc_open(dir, &(tpc_options){.wire = TPC_F16}) && says("wire is 10"), "messages of no such type");
+    ok(!tpc_open(dir, &(tpc_options){.fast = 1, .deterministic = 1}) && says("fast rounds more"), "options that exclude each other");
+}
+
 static void give_tokenizer(const char *dir)
 {
     char path[4096];
@@ -232,7 +261,7 @@ static void refusals(const char *model, const char *dir)
 static int as_rank(const char *dir)
 {
     tpc_tensor out;
-    tpc_session *s = tpc_open(dir, &(tpc_options){.mpi = 1});
+    tpc_session *s = tpc_open(dir, &(tpc_options){.mpi = 1, .wire = TPC_BF16});
     if (!s || run(s, 1, &out) != TPC_OK) {
         printf("not ok - %s\n", tpc_error());
         return 1;
@@ -254,6 +283,7 @@ int main(int argc, char **argv)
     whole_model(argv[1]);
     ok(tpc_shard(argv[1], 2, argv[2], (const char *[]){"--solver", "exact", NULL}) == TPC_OK, "a model becomes a folder");
     folder(argv[2]);
+    caches(argv[2]);
     strings(argv[3]);
     refusals(argv[1], argv[2]);
     printf("1..%d\n", count);

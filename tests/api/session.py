@@ -97,6 +97,9 @@ with tpc.Session(folder) as s:
     ok(raises(ZeroDivisionError, "", s.generate, [[5]], tokens=3, made=lambda row, token: 1 // 0), "an error of the caller's function")
 with tpc.Session(os.path.join(sample, "model.onnx")) as whole:
     ok(whole.ranks == 1 and whole.generate([[5, 6, 7], [9]], tokens=5, end=[]) == rows, "the same tokens on one rank")
+with tpc.Session(folder, cache="f16", fast=True) as s:
+    ok(s.generate([[5, 6, 7], [9]], tokens=5, end=[]) == rows and near(s.run(inputs), want), "caches in fewer bytes")
+ok(raises(tpc.InvalidCall, "cache is 'f8', expected 'f16' or 'int8'", tpc.Session, folder, cache="f8"), "a cache of no such type")
 with tpc.Session(folder, keep_state=True) as s:
     ok(raises(tpc.InvalidCall, "closed", whole.run, inputs), "a session that is closed")
     first = s.run({"input_ids": [[5, 6]], "attention_mask": [[1, 1]], "position_ids": [[0, 1]]})
