@@ -389,10 +389,11 @@ static void mpi_free(struct comm *c)
     MPI_Finalize();
 }
 
-/* Crash handlers that transports install (UCX) can hang in the crashed process, and the job with it; a process that a signal ends is
- * seen by every launcher. */
+/* Crash handlers of Open MPI, and of transports (UCX), can hang in the crashed process, and the job with it; a process that a signal ends
+ * is seen by every launcher. Open MPI can be asked to install none. */
 static void die_at_once(void)
 {
+    (void)setenv("OMPI_MCA_opal_signal", "", 0);
     static const int crash[] = {SIGSEGV, SIGILL, SIGFPE};
     for (size_t i = 0; i < sizeof crash / sizeof *crash; i++)
         (void)signal(crash[i], SIG_DFL);
