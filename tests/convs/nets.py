@@ -1,6 +1,7 @@
 """Random small convolutional nets as text graphs, and a comparison of outputs.
 
     nets.py OUT SEED COUNT      writes OUT/K.graph
+    nets.py --large OUT SEED COUNT      of images whose values leave the cache, OUT/large-K.graph; outputs are means
     nets.py --compare A B       folders of .npy: equal but for rounding?
 """
 import os
@@ -13,11 +14,13 @@ import sys
 class Net:
     """A net grows by one operator at a time; sizes of its last values are known."""
 
-    def __init__(self, rng):
-        self.rng, self.lines, self.count = rng, [], 0
-        self.spatial = rng.choice([1, 2, 2, 2, 3])
+    def __init__(self, rng, large=False):
+        self.rng, self.lines, self.count, self.large = rng, [], 0, large
+        self.spatial = 2 if large else rng.choice([1, 2, 2, 2, 3])
         shape = [rng.choice([1, 2]), rng.choice([1, 3, 8])] + [rng.randint(6, 11) for _ in range(self.spatial)]
         shape[-1] = rng.choice([shape[-1], shape[-1], 1])
+        if large:
+            shape = [rng.randint(9, 14), rng.choice([3, 8]), rng.randint(90, 110), rng.randint(90, 110)]
         self.head = f"  input x: f32[{', '.join(map(str, shape))}]\n"
         self.now, self.shape = "x", shape
 
@@ -55,7 +58,7 @@ class Net:
         return y, [shape[0], out, *sizes]
 
     def grow_conv(self):
-        made = self.conv(self.now, self.shape, self.rng.choice([1, 4, 5, 8, 16]))
+        made = self.conv(self.now, self.shape, self.rng.choice([12, 16] if self.large else [1, 4, 5, 8, 16]))
         if made:
             self.now, self.shape = made
             for grow in self.rng.sample([self.grow_norm, self.grow_function, self.grow_scale, self.grow_branch], self.rng.randint(0, 3)):
@@ -142,7 +145,10 @@ class Net:
             self.rng.choice(grows)()
             if self.now != "x" and self.rng.random() < 0.15:
                 outputs.append(self.now)
-        outputs = list(dict.fromkeys(outputs + [self.node("Neg", [self.now])]))
+        if self.large:
+            self.lines.append("  const last: i64[1] = [-1]")
+            outputs = [self.node("ReduceMean", [o, "last"]) for o in dict.fromkeys(outputs + [self.now])]
+        outputs = outputs if self.large else list(dict.fromkeys(outputs + [self.node("Neg", [self.now])]))
         body = "\n".join(self.lines)
         return "graph net {\n  opset 23\n" + self.head + body + "\n" + "".join(f"  output {o}\n" for o in outputs) + "}\n"
 
@@ -165,10 +171,16 @@ def compare(a, b):
             assert abs(p - q) <= 2e-4 * most, f"{name}: element {i} is {p} and {q}"
 
 
+def write(out, seed, count, large=False):
+    for k in range(count):
+        with open(f"{out}/{'large-' if large else ''}{k}.graph", "w") as f:
+            f.write(Net(random.Random(seed + k), large).text(5 if large else 7))
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "--compare":
-        compare(sys.argv[2], sys.argv[3])
+        compare(*sys.argv[2:])
+    elif sys.argv[1] == "--large":
+        write(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), True)
     else:
-        for k in range(int(sys.argv[3])):
-            with open(f"{sys.argv[1]}/{k}.graph", "w") as f:
-                f.write(Net(random.Random(int(sys.argv[2]) + k)).text(7))
+        write(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -96,6 +96,8 @@ struct row_segments {
     int *rows;                    /* by value id: how many leading dimensions count rows, of what segments make; else 0 */
     struct rule **rule;           /* by node position; of what a segment has but views and collectives */
 };
+/* Dimension d of every result is the same factor, which can be cut anywhere. */
+bool row_segments_cut(const struct rule *, int d);
 struct row_segments row_segments_find(struct arena *, struct graph *);
 /* A segment runs in so many blocks, each of at least so many rows. */
 enum { ROW_BLOCKS = 2, ROW_BLOCK_LEAST = 32 };

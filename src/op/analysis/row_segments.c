@@ -70,8 +70,7 @@ static bool sizes_have(const struct rule *r, int factor)
     return false;
 }
 
-/* Dimension d of every result is the same factor, which can be cut anywhere. */
-static bool cuts(const struct rule *r, int d)
+bool row_segments_cut(const struct rule *r, int d)
 {
     int f = rule_factor_at(&r->out[0], d);
     const unsigned tied = FACTOR_REPLICATED | FACTOR_POSITION | FACTOR_CONTRACTED | FACTOR_DROPPED | FACTOR_LOWERED;
@@ -92,7 +91,7 @@ static bool cuts_rows(const struct rule *r, const struct node *n, int rows)
     if (rows >= n->out[0]->type.rank)
         return false;
     for (int d = 0; d < rows; d++)
-        if (!dim_equals(n->out[0]->type.dim[d], 1) && !cuts(r, d))
+        if (!dim_equals(n->out[0]->type.dim[d], 1) && !row_segments_cut(r, d))
             return false;
     return true;
 }

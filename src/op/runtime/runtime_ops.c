@@ -1,6 +1,7 @@
-/* Ops that tpc-run makes for speed: result types. */
+/* Ops that tpc-run makes for speed: result types, and rules where nodes may run in blocks of rows or images. */
 #include "kern/core/core.h"
 #include "op/infer/infer.h"
+#include "op/rule/rule.h"
 #include "op/table/table.h"
 
 /* Q, K and V of rank 4, each [batch, heads, rows, size], or [batch, rows, heads, size] where rows_first says so; the result likewise. */
@@ -80,4 +81,23 @@ void infer_channelslast(struct graph *g, struct node *node)
 {
     if (node->out[0]->type.rank != node->in[0]->type.rank)
         bug("%s is not well formed", node_where(g, node));
+}
+
+static void image_operand(struct graph *g, struct rule *r, struct rule_operand *x, const struct type *t, int images, int *others)
+{
+    for (int d = 0; d < t->rank; d++)
+        rule_put(g, x, d, 0, d == 0 && images >= 0 ? images : rule_numbered(g, r, "k", (*others)++, t->dim[d], FACTOR_REPLICATED));
+}
+
+/* Each image of X, and of Z, on its own. */
+struct rule *rule_channelslast(struct graph *g, const struct node *node)
+{
+    enum { X, Z = 3 };
+    struct rule *r = rule_new(g, node);
+    int b = rule_factor(g, r, "b", node->in[X]->type.dim[0], 0), others = 0;
+    for (int k = 0; k < node->nin; k++)
+        if (node->in[k])
+            image_operand(g, r, &r->in[k], &node->in[k]->type, k == X || k == Z ? b : -1, &others);
+    image_operand(g, r, &r->out[0], &node->out[0]->type, b, &others);
+    return r;
 }

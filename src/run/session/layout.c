@@ -14,6 +14,7 @@ static void find_lifetimes(struct session *s)
         sliced[i] = s->sig.in[i].place.kind == PLACE_S && !session_is_state(s, i);
     s->slab.life = lifetime_items(s->arena, s->graph, sliced, s->gradients.go);
     overlap_extend_lifetimes(s);
+    batch_blocks_prepare(s);
     gradients_prepare(s);
 }
 
@@ -63,12 +64,12 @@ static int64_t grown_bytes(const struct session *s, int64_t bytes)
 /* True when some item outgrew its place. */
 static bool resize_items(struct session *s)
 {
-    bool grown = !s->planned;
+    bool grown = batch_blocks_plan(s) || !s->planned;
     for (int i = 0; i < s->graph->values.n; i++) {
         if (s->slab.life.item[i] < 0)
             continue;
         struct slab_item *item = &s->slab.life.items[s->slab.life.item[i]];
-        int64_t bytes = root_bytes(s, s->graph->values.at[i]);
+        int64_t bytes = batch_blocks_bytes(s, s->slab.life.item[i], root_bytes(s, s->graph->values.at[i]));
         if (bytes <= item->bytes)
             continue;
         grown = true;

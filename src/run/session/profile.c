@@ -27,6 +27,15 @@ void profile_step(struct session *s, int i, double began, void (*run)(struct ses
     t->sum += t->seconds;
 }
 
+void profile_part(struct session *s, int i, double began, double start, bool first)
+{
+    struct session_timed *t = &s->profile[i];
+    double took = clock_seconds() - start;
+    t->at = first ? start - began : t->at;
+    t->seconds = first ? took : t->seconds + took;
+    t->sum += took;
+}
+
 const struct session_timed *session_times(const struct session *s, int *n)
 {
     *n = s->nstep;

@@ -433,6 +433,8 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     gradients_place(s);
     for (int i = 0; i < s->nstep; i++) {
         int ran = overlap_run(s, i);
+        if (ran == 0)
+            ran = batch_blocks_run(s, i, start);
         if (ran > 0) {
             i += ran - 1;
             continue;

@@ -37,6 +37,7 @@ void signature_complete(struct arena *, const struct signature *, struct binding
 /* ---- what a session consists of -------------------------------------------------------------------------------------------- */
 struct control;
 struct summation;
+struct batch_blocks;
 enum step_kind { STEP_KERNEL, STEP_VIEW, STEP_COLLECTIVE, STEP_CONTROL };
 struct session_step {
     enum step_kind kind;
@@ -121,6 +122,7 @@ struct session {
     struct session_stats stats;
     struct session_timed *profile; /* by step; NULL: not asked for */
     struct overlap *overlap;       /* NULL: a rank waits for every collective where it stands */
+    struct batch_blocks *blocks;   /* NULL: every step takes all of the batch */
 };
 
 /* session.c */
@@ -134,6 +136,8 @@ struct session *session_inner(const struct session *outer, struct graph *body);
 /* profile.c: what a session needs to time its steps; runs one and times it. began: when the run did. */
 void profile_begin(struct session *);
 void profile_step(struct session *, int step, double began, void (*run)(struct session *, struct session_step *));
+/* The same for a step that ran in parts since `start`. */
+void profile_part(struct session *, int step, double began, double start, bool first);
 
 /* traffic.c: messages name the current collective; its count and the session's statistics get its time and bytes. */
 struct traffic_start {
@@ -263,6 +267,13 @@ void overlap_plan(struct session *);
 /* Runs the steps from this one on that run in blocks; returns how many. */
 int overlap_run(struct session *, int step);
 void overlap_free(struct session *);
+
+/* batch_blocks.c: chains of steps that take the batch block by block. Behind lifetimes; for the sizes of a new plan, true: the slab is to
+ * be laid out anew; the bytes of an item of the slab; runs the chain that begins at this step and returns its length, or 0. */
+void batch_blocks_prepare(struct session *);
+bool batch_blocks_plan(struct session *);
+int64_t batch_blocks_bytes(const struct session *, int item, int64_t bytes);
+int batch_blocks_run(struct session *, int step, double began);
 
 /* ordered_sum.c: the collective behind a node that sums over a sharded dimension; for --deterministic. */
 /* NULL: the node makes no partial sum of floats. */

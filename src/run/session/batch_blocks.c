@@ -1,0 +1,258 @@
+/* batch_blocks: steps that compute each index of the batch on its own run block by block, where what they pass on would leave the cache: a
+ * block goes through all of them before the next one begins. What only they read has memory for one block.
+ *
+ * Every block reads the weights again, so a run of steps ends where that costs more than it saves. */
+#include "op/op.h"
+#include "op/runtime/runtime.h"
+#include "run/session/session.h"
+
+#include <string.h>
+
+/* What a core keeps at hand of what it made. */
+enum { CACHE_BYTES = 1 << 22 };
+
+struct batch_run {
+    int first, last;
+    int64_t images, each; /* each: images of a block */
+};
+struct batch_blocks {
+    bool **sliced; /* by step, by operand: it has the batch; NULL: the step does not compute image by image */
+    int *made;     /* by value id: the step that makes it; -1: none */
+    struct slab_item *found;
+    VEC(struct batch_run) runs; /* of this plan */
+    int *begins;                /* by step: the run that begins there; -1: none */
+    int *within;                /* by item of the slab: the run that makes it and is the only one to read it; -1: none */
+    bool told;
+};
+
+/* ---- at load ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Operand k has the factor as dimension 0, where *has is set, or lacks it. */
+static bool leads_or_lacks(const struct rule *r, int k, int factor, bool *has)
+{
+    if (!r->in[k].present || !rule_has_factor(&r->in[k], factor))
+        return true;
+    *has = rule_factor_at(&r->in[k], 0) == factor;
+    for (int d = 1; d < r->in[k].rank; d++)
+        if (rule_factor_at(&r->in[k], d) == factor)
+            return false;
+    return *has;
+}
+
+static bool *sliced_operands(struct session *s, const struct session_step *step)
+{
+    const unsigned not_by_image = OP_COLLECTIVE | OP_CONTROL | OP_DRAWS | OP_CAPACITY | OP_RECURS | OP_IN_PLACE;
+    const struct node *n = step->node;
+    if ((step->kind != STEP_KERNEL && step->kind != STEP_VIEW) || step->sum || step->units || n->op->flags & not_by_image || n->nout < 1 ||
+        !n->out[0] || n->out[0]->type.rank < 1)
+        return NULL;
+    const struct rule *r = rule_of(s->graph, n);
+    if (!r || !row_segments_cut(r, 0))
+        return NULL;
+    bool *sliced = NEWN(s->arena, bool, n->nin + 1), any = false;
+    for (int k = 0; k < n->nin; k++) {
+        if (!leads_or_lacks(r, k, rule_factor_at(&r->out[0], 0), &sliced[k]) || (sliced[k] && step->in_constant[k]))
+            return NULL;
+        any |= sliced[k];
+    }
+    return any ? sliced : NULL;
+}
+
+void batch_blocks_prepare(struct session *s)
+{
+    if (s->overlap || kenv_deterministic(s->env) || s->gradients.go != GRADIENTS_STAY)
+        return;
+    struct batch_blocks *b = s->blocks = NEW(s->arena, struct batch_blocks);
+    b->sliced = NEWN(s->arena, bool *, s->nstep + 1);
+    b->begins = NEWN(s->arena, int, s->nstep + 1);
+    b->made = NEWN(s->arena, int, s->graph->values.n + 1);
+    b->within = NEWN(s->arena, int, s->slab.life.nitem + 1);
+    b->found = NEWN(s->arena, struct slab_item, s->slab.life.nitem + 1);
+    memcpy(b->found, s->slab.life.items, (size_t)s->slab.life.nitem * sizeof *b->found);
+    for (int i = 0; i < s->graph->values.n; i++)
+        b->made[i] = -1;
+    for (int i = 0; i < s->nstep; i++) {
+        const struct node *n = s->step[i].node;
+        b->sliced[i] = sliced_operands(s, &s->step[i]);
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                b->made[n->out[k]->id] = i;
+    }
+}
+
+/* ---- at every plan ------------------------------------------------------------------------------------------------------------------ */
+
+static bool has_images(const struct tensor *t, int64_t images)
+{
+    return t->dtype != DT_NONE && t->rank > 0 && t->dim[0] == images && !t->room && !t->packed;
+}
+
+/* With the sizes of this plan, behind the first step of its run. */
+static bool step_cuts(const struct session *s, int at, int first, int64_t images)
+{
+    const struct session_step *step = &s->step[at];
+    const struct node *n = step->node;
+    const bool *sliced = s->blocks->sliced[at];
+    if (!sliced || step->dynamic)
+        return false;
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k] && !has_images(&s->tensor[n->out[k]->id], images))
+            return false;
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && (sliced[k] ? !has_images(&s->tensor[n->in[k]->id], images) : s->blocks->made[n->in[k]->id] >= first))
+            return false;
+    return true;
+}
+
+/* Bytes of what a step reads and makes: with images, or without. */
+static int64_t step_bytes(const struct session *s, int at, bool with)
+{
+    const struct node *n = s->step[at].node;
+    int64_t bytes = 0;
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && s->blocks->sliced[at][k] == with)
+            bytes += (int64_t)tensor_bytes(&s->tensor[n->in[k]->id]);
+    for (int k = 0; with && k < n->nout; k++)
+        if (n->out[k])
+            bytes += (int64_t)tensor_bytes(&s->tensor[n->out[k]->id]);
+    return bytes;
+}
+
+/* Bytes that a run from `first` on need neither write to memory nor read from there, of what this step is the last to read. */
+static int64_t bytes_kept(const struct session *s, int first, int at)
+{
+    const struct node *n = s->step[at].node;
+    int64_t bytes = 0;
+    for (int k = 0; k < n->nin; k++) {
+        int item = n->in[k] ? s->slab.life.item[s->slab.life.root[n->in[k]->id]] : -1;
+        int64_t size = item >= 0 ? (int64_t)tensor_bytes(&s->tensor[n->in[k]->id]) : 0;
+        if (size > CACHE_BYTES && s->blocks->found[item].first >= first && s->blocks->found[item].last == at)
+            bytes += 2 * size;
+    }
+    return bytes;
+}
+
+/* The run that begins at `first`; false: none pays. */
+static bool find_run(const struct session *s, int first, struct batch_run *run)
+{
+    const struct node *n = s->step[first].node;
+    if (!s->blocks->sliced[first] || s->step[first].kind != STEP_KERNEL)
+        return false;
+    int64_t images = s->tensor[n->out[0]->id].dim[0], bytes;
+    if (images < 2 || !step_cuts(s, first, first, images) || (bytes = step_bytes(s, first, true)) <= CACHE_BYTES)
+        return false;
+    int64_t each = (int64_t)CACHE_BYTES * kenv_threads(s->env) / (bytes / images + 1), best = 0, saved = 0;
+    *run = (struct batch_run){first, first, images, each < 1 ? 1 : each};
+    int64_t again = (images + run->each - 1) / run->each - 1;
+    for (int i = first; again > 0 && i < s->nstep && step_cuts(s, i, first, images); i++) {
+        saved += bytes_kept(s, first, i) - again * step_bytes(s, i, false);
+        if (saved > best) {
+            best = saved;
+            run->last = i;
+        }
+    }
+    return best > 0;
+}
+
+/* What a run reads, and what others read of it, lives through all of it. */
+static void live_through(struct session *s, int number)
+{
+    const struct batch_run *run = &s->blocks->runs.at[number];
+    for (int i = 0; i < s->slab.life.nitem; i++) {
+        struct slab_item *item = &s->slab.life.items[i];
+        bool begins = item->first >= run->first && item->first <= run->last, ends = item->last >= run->first && item->last <= run->last;
+        if (begins && ends)
+            s->blocks->within[i] = number;
+        else if (begins)
+            item->first = run->first;
+        else if (ends)
+            item->last = run->last;
+    }
+}
+
+static void forget_runs(struct session *s)
+{
+    struct batch_blocks *b = s->blocks;
+    b->runs.n = 0;
+    for (int i = 0; i < s->nstep; i++)
+        b->begins[i] = -1;
+    for (int i = 0; i < s->slab.life.nitem; i++) {
+        b->within[i] = -1;
+        s->slab.life.items[i].first = b->found[i].first;
+        s->slab.life.items[i].last = b->found[i].last;
+    }
+}
+
+bool batch_blocks_plan(struct session *s)
+{
+    struct batch_blocks *b = s->blocks;
+    struct batch_run run;
+    int before = b ? b->runs.n : 0;
+    if (!b)
+        return false;
+    forget_runs(s);
+    for (int i = 0; i < s->nstep; i++) {
+        if (!find_run(s, i, &run))
+            continue;
+        b->begins[i] = b->runs.n;
+        VEC_PUSH(s->arena, &b->runs, run);
+        live_through(s, b->runs.n - 1);
+        i = run.last;
+    }
+    if (b->runs.n && !b->told && s->comm->rank == 0)
+        explain("%s: %d chains of operators take the batch in blocks", s->sig.path, b->runs.n);
+    b->told |= b->runs.n > 0;
+    return b->runs.n || before;
+}
+
+int64_t batch_blocks_bytes(const struct session *s, int item, int64_t bytes)
+{
+    int number = s->blocks ? s->blocks->within[item] : -1;
+    const struct batch_run *run = number >= 0 ? &s->blocks->runs.at[number] : NULL;
+    return run ? bytes / run->images * run->each : bytes;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------------------------ */
+
+static struct tensor block_of(const struct session *s, const struct value *v, const struct batch_run *run, int64_t from)
+{
+    struct tensor t = s->tensor[v->id];
+    int item = s->slab.life.item[s->slab.life.root[v->id]];
+    if (item < 0 || s->blocks->within[item] < 0)
+        t.data = (char *)t.data + from * (int64_t)(tensor_bytes(&t) / (size_t)run->images);
+    t.dim[0] = run->each < run->images - from ? run->each : run->images - from;
+    return t;
+}
+
+static void run_block(struct session *s, int at, const struct batch_run *run, int64_t from)
+{
+    struct session_step *step = &s->step[at];
+    const struct node *n = step->node;
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k])
+            step->in[k] = s->blocks->sliced[at][k] ? block_of(s, n->in[k], run, from) : s->tensor[n->in[k]->id];
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k])
+            step->out[k] = block_of(s, n->out[k], run, from);
+    session_run_kernel(s, step);
+}
+
+int batch_blocks_run(struct session *s, int first, double began)
+{
+    int number = s->blocks ? s->blocks->begins[first] : -1;
+    if (number < 0)
+        return 0;
+    const struct batch_run *run = &s->blocks->runs.at[number];
+    for (int i = first; i <= run->last; i++)
+        if (s->step[i].kind == STEP_VIEW)
+            s->tensor[s->step[i].node->out[0]->id].data = s->tensor[s->step[i].node->in[0]->id].data;
+    for (int64_t from = 0; from < run->images; from += run->each)
+        for (int i = first; i <= run->last; i++) {
+            double start = s->profile ? clock_seconds() : 0;
+            if (s->step[i].kind == STEP_KERNEL)
+                run_block(s, i, run, from);
+            if (s->profile)
+                profile_part(s, i, began, start, from == 0);
+        }
+    return run->last + 1 - first;
+}
