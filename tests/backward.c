@@ -232,7 +232,7 @@ int check_backward(const struct sample *sample, int type)
     struct rule_pass pass[MOST_PASSES];
     int n = t.rule ? rule_passes(t.rule, pass) : 0;
     for (int k = 0; k < n; k++)
-        if (pass[k].from == RED_SUM && terms_are_floats(&t, pass[k].operands) && !has_constant_sum(&t, pass[k].operands))
+        if (pass[k].from == RED_SUM && addends_are_floats(&t, pass[k].operands) && !has_constant_sum(&t, pass[k].operands))
             answer |= check_adjoint(&r, pass[k].operands);
     printf("%-36s %-4s %d operands, %d nodes\n", sample->op, dtype_name(t.type), operands, r.all.made.list.n);
     return answer;

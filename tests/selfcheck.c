@@ -3,7 +3,7 @@
  * For every op that has a rule, on sample one-node graphs, every factor (and every product of adjoining factors) is split in every way:
  * even, uneven, with empty ranks, segmented, strided, overlapping, from the end, inside a symbolic outer or inner size. Factors that only a
  * lowering splits are split through it, on threads where ranks talk within a node. The node is localized for each rank, the op's own kernel
- * runs whole and on each rank's shard, the results are combined as the rule says and compared. Partial operands are dense random terms,
+ * runs whole and on each rank's shard, the results are combined as the rule says and compared. Partial operands are dense random addends,
  * never one rank's value beside zeros. Each sample runs in a process of its own, since a wrong rule may end in a bug(). At the end: what
  * the rules do not claim although it would be right, and ops with a rule but no sample (a failure). */
 #include "tests/selfcheck.h"
@@ -39,7 +39,7 @@ static const struct binding sizes[] = {{"B", 3}, {"S", 5}, {"T", 7}, {"P", 2}};
 /* The float types in which every sample is run, f32 first: the one in which samples are written. */
 static const enum dtype float_types[] = {DT_F32, DT_F16, DT_BF16};
 
-/* The difference that is allowed, in parts of the largest number (at least 1): results are rounded once, terms of a sum once each. */
+/* The difference that is allowed, in parts of the largest number (at least 1): results are rounded once, addends of a sum once each. */
 static double tolerance(enum dtype t)
 {
     return t == DT_F16 ? 0x1p-8 : t == DT_BF16 ? 0x1p-5 : 2e-5;
@@ -186,11 +186,11 @@ static bool copy_shard(struct trial *t, struct placement place, int rank, struct
     return at == held;
 }
 
-/* The rank's operand: a shard, or a term of a reduction. terms: [ranks], made by make_terms. */
-static struct tensor shard(struct trial *t, int i, const struct type *type, struct placement place, int rank, const struct tensor *terms)
+/* The rank's operand: a shard, or an addend of a reduction. addends: [ranks], made by make_addends. */
+static struct tensor shard(struct trial *t, int i, const struct type *type, struct placement place, int rank, const struct tensor *addends)
 {
     if (place.kind == PLACE_P)
-        return terms[rank];
+        return addends[rank];
     struct tensor out = operand_tensor(t, type);
     if (place.kind == PLACE_R)
         memcpy(out.data, t->in[i].data, tensor_bytes(&out));
@@ -199,24 +199,24 @@ static struct tensor shard(struct trial *t, int i, const struct type *type, stru
     return out;
 }
 
-/* Dense random terms whose reduction is x; those of max and min lie where x does. */
-static struct tensor *make_terms(struct trial *t, const struct tensor *x, const struct type *type, enum redop op, int ranks)
+/* Dense random addends whose reduction is x; those of max and min lie where x does. */
+static struct tensor *make_addends(struct trial *t, const struct tensor *x, const struct type *type, enum redop op, int ranks)
 {
-    struct tensor *terms = NEWN(t->arena, struct tensor, ranks);
+    struct tensor *addends = NEWN(t->arena, struct tensor, ranks);
     for (int r = 0; r < ranks; r++)
-        terms[r] = trial_tensor(t, type);
+        addends[r] = trial_tensor(t, type);
     for (int64_t i = 0; i < tensor_elements(x); i++) {
         double rest = tensor_get(x, i);
         int owner = (int)(fabs(trial_draw()) * ranks);
         for (int r = 0; r < ranks; r++)
             if (r != owner) {
                 double end = centre(t) + (op == RED_MAX ? -1 : 1), most = tensor_get(x, i);
-                trial_set(&terms[r], i, op == RED_SUM ? trial_draw() : most + (end - most) * fabs(trial_draw()));
-                rest -= op == RED_SUM ? tensor_get(&terms[r], i) : 0;
+                trial_set(&addends[r], i, op == RED_SUM ? trial_draw() : most + (end - most) * fabs(trial_draw()));
+                rest -= op == RED_SUM ? tensor_get(&addends[r], i) : 0;
             }
-        trial_set(&terms[owner], i, rest);
+        trial_set(&addends[owner], i, rest);
     }
-    return terms;
+    return addends;
 }
 
 /* ---- running
@@ -317,20 +317,20 @@ static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct p
 {
     struct strategy strategy = {.in = in, .out = out, .assignment = *assignment};
     struct compile c = {.arena = t->arena, .graph = t->graph};
-    struct tensor **results = NEWN(t->arena, struct tensor *, ranks), **terms = NEWN(t->arena, struct tensor *, t->node->nin + 1);
+    struct tensor **results = NEWN(t->arena, struct tensor *, ranks), **addends = NEWN(t->arena, struct tensor *, t->node->nin + 1);
     t->graph->ranks = ranks;
     t->node->strategy = &strategy;
     place_values(t, in, out);
     pass_localize(&c);
     for (int i = 0; i < t->node->nin; i++)
         if (t->node->in[i] && in[i].kind == PLACE_P)
-            terms[i] = make_terms(t, &t->in[i], &t->node->in[i]->type, in[i].op, ranks);
+            addends[i] = make_addends(t, &t->in[i], &t->node->in[i]->type, in[i].op, ranks);
     for (int r = 0; r < ranks; r++) {
         struct node *local = c.rank_graphs[r]->nodes.at[0];
         struct tensor *operand = NEWN(t->arena, struct tensor, local->nin + 1);
         for (int i = 0; i < local->nin; i++)
             if (local->in[i])
-                operand[i] = shard(t, i, &local->in[i]->type, in[i], r, terms[i]);
+                operand[i] = shard(t, i, &local->in[i]->type, in[i], r, addends[i]);
         results[r] = NEWN(t->arena, struct tensor, local->nout + 1);
         run_local(t, c.rank_graphs[r], local, operand, results[r]);
     }
@@ -357,7 +357,7 @@ static void add(struct splits *s, const struct split *split)
 
 /* Ranks take indices in turn (strided), or rank 0 the outer quarters (segmented) or the upper half (swapped), or both the middle
  * (overlap), or one index is alone. */
-static const struct split *dealt(struct trial *t, int64_t n, int ranks, const char *kind)
+static const struct split *split_of_kind(struct trial *t, int64_t n, int ranks, const char *kind)
 {
     struct interval *list[MOST_RANKS];
     int count[MOST_RANKS] = {0};
@@ -386,7 +386,7 @@ static void add_within(struct trial *t, struct splits *s, const struct dim *size
         return;
     add(s, split_scale(alg, split_even(alg, 2, four), symbol, one));
     add(s, split_scale(alg, split_even(alg, 3, four), one, symbol));
-    add(s, split_scale(alg, dealt(t, 4, 2, "strided"), symbol, one));
+    add(s, split_scale(alg, split_of_kind(t, 4, 2, "strided"), symbol, one));
 }
 
 static struct splits all_splits(struct trial *t, const struct dim *size)
@@ -401,13 +401,13 @@ static struct splits all_splits(struct trial *t, const struct dim *size)
         add_within(t, &s, size);
         return s;
     }
-    add(&s, dealt(t, n, 2, "swapped"));
+    add(&s, split_of_kind(t, n, 2, "swapped"));
     add(&s, n + 2 <= MOST_RANKS ? split_even(alg, (int)n + 2, size) : NULL);
-    add(&s, dealt(t, n, 2, "uneven"));
-    add(&s, dealt(t, n, 2, "strided"));
-    add(&s, dealt(t, n, 2, "segmented"));
-    add(&s, dealt(t, n, 2, "overlap"));
-    add(&s, dealt(t, n, 3, "last"));
+    add(&s, split_of_kind(t, n, 2, "uneven"));
+    add(&s, split_of_kind(t, n, 2, "strided"));
+    add(&s, split_of_kind(t, n, 2, "segmented"));
+    add(&s, split_of_kind(t, n, 2, "overlap"));
+    add(&s, split_of_kind(t, n, 3, "last"));
     return s;
 }
 
@@ -524,7 +524,7 @@ char *pass_text(struct arena *a, const struct rule_pass *pass)
 }
 
 /* Terms of integers do not arise in samples of one node. */
-bool terms_are_floats(const struct trial *t, uint32_t operands)
+bool addends_are_floats(const struct trial *t, uint32_t operands)
 {
     for (int i = 0; i < t->node->nin; i++)
         if ((operands >> i & 1) && !(t->node->in[i] && dtype_is_float(t->node->in[i]->type.dtype)))
@@ -538,7 +538,7 @@ static bool try_all_passes(struct trial *t)
     bool right = true;
     int n = rule_passes(t->rule, pass);
     for (int i = 0; i < n; i++) {
-        if (!terms_are_floats(t, pass[i].operands) || trial_pass(t, &pass[i]))
+        if (!addends_are_floats(t, pass[i].operands) || trial_pass(t, &pass[i]))
             continue;
         fprintf(stderr, "wrong: %s does not pass %s\n", t->sample->op, pass_text(t->arena, &pass[i]));
         right = false;

@@ -31,9 +31,9 @@ struct trial {
 void trial_start(struct trial *, const struct sample *, enum dtype);
 /* All splits of factor f that the rule allows; false: one is wrong, which stderr tells. */
 bool trial_factor(struct trial *, int f);
-/* Random terms through the node. */
+/* Random addends through the node. */
 bool trial_pass(struct trial *, const struct rule_pass *);
-bool terms_are_floats(const struct trial *, uint32_t operands);
+bool addends_are_floats(const struct trial *, uint32_t operands);
 /* "max to min 0+1" */
 char *pass_text(struct arena *, const struct rule_pass *);
 double tensor_get(const struct tensor *, int64_t i);

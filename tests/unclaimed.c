@@ -1,4 +1,4 @@
-/* unclaimed: for each sample of the self-check, whole factors are split and terms of sums, maxima and minima are sent through every set of
+/* unclaimed: for each sample of the self-check, whole factors are split and partial sums, maxima and minima are sent through every set of
  * up to three operands. What is right and no rule claims has a reason in tests/unclaimed.def, or is a failure, as is a reason for nothing.
  */
 #include "op/rule/rule.h"
@@ -84,9 +84,9 @@ static int members(uint32_t set)
 
 static void search_pass(struct search *s, struct trial *t, const struct rule_pass *pass)
 {
-    if (members(pass->operands) > 3 || !terms_are_floats(t, pass->operands) || is_claimed(t, pass) || !tells(t, pass->from == RED_SUM))
+    if (members(pass->operands) > 3 || !addends_are_floats(t, pass->operands) || is_claimed(t, pass) || !tells(t, pass->from == RED_SUM))
         return;
-    for (int i = 0; i < 3; i++) /* other terms each time */
+    for (int i = 0; i < 3; i++) /* other addends each time */
         if (!trial_pass(t, pass))
             return;
     report(s, pass_text(t->arena, pass));

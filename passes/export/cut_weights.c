@@ -45,7 +45,7 @@ static void rank_weights(struct graph *g)
         if (!v->constant || v->place.kind == PLACE_R)
             continue;
         if (v->place.kind == PLACE_P)
-            bug("constant '%s' is placed as a term", v->name);
+            bug("constant '%s' is placed as partial", v->name);
         if (cut_now(v->constant))
             cut_constant(g, v);
     }

@@ -84,7 +84,7 @@ static void list_sizes(struct compile *c)
         if (!op_is_tpc(n, "AllReduce") || !attr_is_set(n, "extent_of"))
             continue;
         struct planned_collective k = {.kind = COLL_ALLREDUCE, .value = n->in[0], .axis = -1, .node = n};
-        k.reason = "a size that ranks hold in parts; tpc-run, which has the whole, leaves it out";
+        k.reason = "a size that ranks have in parts; tpc-run knows the full size and leaves this out";
         VEC_PUSH(c->arena, &c->plan->collectives, k);
     }
 }

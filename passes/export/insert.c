@@ -85,7 +85,7 @@ static void insert_output(struct inserter *in, int i)
 {
     struct value *old = in->g->outputs.at[i], *now = want(in, old, in->s->chosen.output[i]);
     if (now != old)
-        graph_move_output(in->g, i, now, old->place.kind == PLACE_P ? "/terms" : "/shard");
+        graph_move_output(in->g, i, now, old->place.kind == PLACE_P ? "/partial" : "/shard");
 }
 
 static void lower_nodes(struct graph *g)

@@ -65,7 +65,7 @@ static void slide_node(struct locality *l, int at, const struct rule *rule, int 
     require(reads);
     for (int r = 0; r < l->ranks; r++) {
         struct node *local = l->local[r]->nodes.at[at];
-        struct slide slide = {.whole = l->global->nodes.at[at], .dim = d, .by = by};
+        struct slide slide = {.global = l->global->nodes.at[at], .dim = d, .by = by};
         if (reads->reads) {
             split_window_border(l->global->alg, reads, r, &slide.before, &slide.behind);
         } else {
@@ -82,7 +82,7 @@ static void slide_windows(struct locality *l, int at, const struct rule *rule)
     for (int d = 0; rule->nin > 0 && d < rule->in[0].rank; d++) {
         const struct rule_dim *dim = &rule->in[0].dim[d];
         const struct split *s = dim->window ? strategy->assignment.factor[dim->part[0].factor[0]] : NULL;
-        if (s && !s->whole)
+        if (s && !s->replicated)
             slide_node(l, at, rule, d, s);
     }
 }

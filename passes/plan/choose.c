@@ -42,7 +42,7 @@ static void note_replicated(struct compile *c, struct space *s)
         const struct node *n = s->g->nodes.at[i];
         const char *why = why_replicated(s, i);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
-            VEC_PUSH(c->arena, &c->plan->whole,
+            VEC_PUSH(c->arena, &c->plan->replicated,
                      arena_printf(c->arena, c->plan->missing.list.n ? "%s (%s): %s" : "%s (%s): %s; %.1f us a step on every rank", n->name,
                                   n->optype, why, node_microseconds(s, i)));
     }

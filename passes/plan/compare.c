@@ -50,14 +50,14 @@ static struct options options_of(struct arena *a, const struct options *ours, co
     return o;
 }
 
-static struct compared compare_plan(const struct compile *whole, const char *what)
+static struct compared compare_plan(const struct compile *original, const char *what)
 {
-    struct arena *tmp = arena_new(), *a = whole->arena;
-    struct options options = options_of(a, whole->options, what);
-    struct plan plan = {.ranks = options.ranks, .byte_price = whole->plan->byte_price};
+    struct arena *tmp = arena_new(), *a = original->arena;
+    struct options options = options_of(a, original->options, what);
+    struct plan plan = {.ranks = options.ranks, .byte_price = original->plan->byte_price};
     if (options.solver_first)
-        plan.configuration = whole->plan->configuration;
-    struct compile c = keep_source_copy(whole, tmp, &options, &plan);
+        plan.configuration = original->plan->configuration;
+    struct compile c = keep_source_copy(original, tmp, &options, &plan);
     pass_run(&c, "weight_dtype", "choose", NULL);
     pass_run(&c, "insert", "memory", NULL);
     struct compared out = plan_compared(a, what, c.graph, &plan);

@@ -84,19 +84,19 @@ static void measure_ranks(struct compile *c, bool exact)
 }
 
 /* Plans a copy for `ranks` ranks at a price and returns what the fullest rank holds. */
-static struct trial try_plan(const struct compile *whole, int ranks, double price, bool exact)
+static struct trial try_plan(const struct compile *original, int ranks, double price, bool exact)
 {
     struct arena *tmp = arena_new();
-    struct options options = *whole->options;
+    struct options options = *original->options;
     struct plan plan = {.ranks = ranks, .byte_price = price};
     if (ranks == options.ranks)
-        plan.configuration = whole->plan->configuration;
+        plan.configuration = original->plan->configuration;
     options.ranks = ranks;
-    struct compile c = keep_source_copy(whole, tmp, &options, &plan);
+    struct compile c = keep_source_copy(original, tmp, &options, &plan);
     c.properties |= PROP_LIMITED; /* the trial's price is the limit */
     pass_run(&c, "weight_dtype", "choose", NULL);
     measure_ranks(&c, exact);
-    struct trial t = outcome(&c, whole->arena);
+    struct trial t = outcome(&c, original->arena);
     explain("%d ranks at %g reads per byte and step: %lld bytes on the fullest, %.6g s", ranks, price, (long long)t.total, plan.seconds);
     arena_free(tmp);
     return t;

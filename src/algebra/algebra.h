@@ -187,7 +187,7 @@ struct split {
     const struct sliding *reads;         /* balanced only; NULL: n are elements */
     const int *count;                    /* listed: intervals of each rank */
     const struct interval *const *list;  /* listed: [rank][count[rank]] */
-    bool partition, cover, whole;        /* each index held exactly once / at least once / by every rank, in order */
+    bool partition, cover, replicated;   /* each index held exactly once / at least once / by every rank, in order */
     int id;
 };
 /* n indices as even as possible: a list for an integer n, balanced for a symbolic one. */
@@ -200,9 +200,9 @@ const struct dim *split_size(struct alg *, const struct split *); /* outer * n *
 const struct split *split_scale(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
 /* The inverse: the split of size / (outer * inner), or NULL where s cuts inside inner or differs between the outer repetitions. */
 const struct split *split_divide(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);
-/* What each rank holds of [lo, hi), counted from lo. NULL when s is not listed with outer = inner = 1 (a whole one is fine). */
+/* What each rank holds of [lo, hi), counted from lo. NULL when s is not listed with outer = inner = 1 (a replicated one is fine). */
 const struct split *split_restrict(struct alg *, const struct split *, int64_t lo, int64_t hi);
-/* Concatenated parts, each listed (or whole); NULL if a size is symbolic. */
+/* Concatenated parts, each listed (or replicated); NULL if a size is symbolic. */
 const struct split *split_concat(struct alg *, int parts, const struct split *const *part);
 /* The same fractions of another size, where every bound stays an integer, else NULL. */
 const struct split *split_rescale(struct alg *, const struct split *, int64_t size);
@@ -247,7 +247,7 @@ struct placement {
     enum redop op;
 };                                                               /* dim, split: S; op: P */
 extern const struct placement placement_replicated;              /* R */
-struct placement placement_split(int dim, const struct split *); /* R where the split is whole */
+struct placement placement_split(int dim, const struct split *); /* R where the split is replicated */
 struct placement placement_partial(enum redop);
 bool placement_eq(struct placement, struct placement);
 char *placement_str(struct arena *, struct placement); /* "R", "S(1; split)", "P(sum)" */

@@ -29,7 +29,7 @@ enum redop redop_parse(const char *name)
 
 struct placement placement_split(int dim, const struct split *s)
 {
-    return s->whole ? placement_replicated : (struct placement){PLACE_S, dim, s, RED_NONE};
+    return s->replicated ? placement_replicated : (struct placement){PLACE_S, dim, s, RED_NONE};
 }
 
 struct placement placement_partial(enum redop op)

@@ -138,7 +138,7 @@ static bool pattern_eq(const struct pattern *a, const struct pattern *b)
     return true;
 }
 
-static bool pattern_whole(const struct pattern *p)
+static bool pattern_replicated(const struct pattern *p)
 {
     for (int r = 0; r < p->ranks; r++)
         if (!holds_all(p, r))
@@ -236,7 +236,7 @@ static const struct split *listed_new(struct alg *alg, const struct pattern *p, 
 
 static const struct split *listed_split(struct alg *alg, const struct dim *outer, const struct pattern *p, const struct dim *inner)
 {
-    struct split s = {.ranks = p->ranks, .outer = outer, .n = dim_int(alg, p->n), .inner = inner, .whole = pattern_whole(p)};
+    struct split s = {.ranks = p->ranks, .outer = outer, .n = dim_int(alg, p->n), .inner = inner, .replicated = pattern_replicated(p)};
     key_start(alg, &s);
     for (int r = 0; r < p->ranks; r++) {
         key_put(alg, p->rank[r].list.n);
@@ -266,7 +266,7 @@ static const struct split *canonical_split(struct alg *alg, const struct dim *ou
 {
     int64_t times, scale;
     const struct dim *reps = take_integer(alg, outer, &times), *unit = take_integer(alg, inner, &scale);
-    if (pattern_whole(p))
+    if (pattern_replicated(p))
         return split_whole(alg, p->ranks, dim_mul(alg, dim_mul(alg, outer, dim_int(alg, p->n)), inner));
     if (!pattern_scale(alg, p, times, scale))
         return NULL;
@@ -414,7 +414,7 @@ const struct split *split_divide(struct alg *alg, const struct split *s, const s
     if (dim_equals(outer, 0) || dim_equals(inner, 0) || s->reads)
         return NULL;
     patterns_done(alg);
-    if (s->whole)
+    if (s->replicated)
         return divide_whole(alg, s, outer, inner);
     if (!s->balanced) {
         outer = take_integer(alg, outer, &times);
@@ -440,7 +440,7 @@ const struct split *split_restrict(struct alg *alg, const struct split *s, int64
 {
     if (lo < 0 || lo > hi)
         return NULL;
-    if (s->whole && !is_plain_list(s))
+    if (s->replicated && !is_plain_list(s))
         return dim_ge(alg, split_size(alg, s), dim_int(alg, hi)) ? split_whole(alg, s->ranks, dim_int(alg, hi - lo)) : NULL;
     if (!is_plain_list(s) || hi > s->n->k)
         return NULL;
@@ -489,7 +489,7 @@ const struct split *split_rescale(struct alg *alg, const struct split *s, int64_
     if (size < 0)
         return NULL;
     patterns_done(alg);
-    if (s->whole && !dim_equals(s->n, 0))
+    if (s->replicated && !dim_equals(s->n, 0))
         return split_whole(alg, s->ranks, dim_int(alg, size));
     if (!is_plain_list(s) || s->n->k == 0)
         return s->n->k == 0 && size == 0 && is_plain_list(s) ? s : NULL;
@@ -518,7 +518,7 @@ const struct split *split_image(struct alg *alg, const struct split *s, int64_t 
 {
     if (g < 1 || s->balanced)
         return NULL;
-    if (s->whole)
+    if (s->replicated)
         return divide_whole(alg, s, dim_int(alg, 1), dim_int(alg, g));
     if (!dim_equals(s->inner, 1) || s->n->k % g != 0)
         return NULL;
@@ -549,7 +549,7 @@ bool split_fraction_within(const struct split *a, const struct split *b)
 {
     if (a->ranks != b->ranks)
         return false;
-    if (b->whole || a == b)
+    if (b->replicated || a == b)
         return true;
     if (a->reads || b->reads)
         return false;

@@ -58,7 +58,7 @@ static const char *list_str(struct arena *arena, const struct split *s)
 char *split_str(struct arena *arena, const struct split *s)
 {
     const char *n = dim_str_compact(arena, s->n);
-    if (s->whole)
+    if (s->replicated)
         return arena_printf(arena, "t%d:whole(%s)", s->ranks, dim_str_compact(arena, dim_equals(s->inner, 1) ? s->n : s->inner));
     if (s->reads)
         return arena_printf(arena, "t%d:balanced(%s)[%lld/%lld-%lld](%s)", s->ranks, n, (long long)s->reads->reach,

@@ -51,14 +51,14 @@ static bool inputs_fit(struct comm *comm, struct running *run, const struct api_
 /* Every rank gathers, the first tells the caller; with MPI each has its own caller. */
 static void give_output(struct running *run, struct comm *comm, struct api_rank *r, int k, const struct tensor *own)
 {
-    const struct tensor whole = session_gather(r->session, r->last, run->index[k], own);
+    const struct tensor global = session_gather(r->session, r->last, run->index[k], own);
     tpc_tensor *to = &run->out[k];
     if (comm->rank && !run->session->crew.comm)
         return;
-    to->type = (int)whole.dtype;
-    to->rank = whole.rank;
-    memcpy(to->dim, whole.dim, sizeof whole.dim);
-    to->data = whole.dtype == DT_STRING ? strings_give(r->last, &whole) : whole.data;
+    to->type = (int)global.dtype;
+    to->rank = global.rank;
+    memcpy(to->dim, global.dim, sizeof global.dim);
+    to->data = global.dtype == DT_STRING ? strings_give(r->last, &global) : global.data;
 }
 
 /* Of rank 0, or what is wrong with them. */

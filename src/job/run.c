@@ -84,18 +84,18 @@ static void compare_test_data(struct arena *a, const struct graph *g, const stru
 }
 
 /* The inputs in the order of another graph of the same model. */
-static struct tensor *order_inputs(struct arena *a, const struct graph *g, const struct tensor *in, const struct graph *whole,
+static struct tensor *order_inputs(struct arena *a, const struct graph *g, const struct tensor *in, const struct graph *unsharded,
                                    const struct job_options *o)
 {
-    struct tensor *ordered = NEWN(a, struct tensor, whole->inputs.n);
-    if (whole->inputs.n != g->inputs.n)
-        fail("%s has %d inputs, %s has %d", o->check.text.at[0], whole->inputs.n, o->paths.text.at[0], g->inputs.n);
+    struct tensor *ordered = NEWN(a, struct tensor, unsharded->inputs.n);
+    if (unsharded->inputs.n != g->inputs.n)
+        fail("%s has %d inputs, %s has %d", o->check.text.at[0], unsharded->inputs.n, o->paths.text.at[0], g->inputs.n);
     for (int i = 0; i < g->inputs.n; i++) {
         int k = 0;
-        while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, whole->inputs.at[i]->name))
+        while (k < g->inputs.n && strcmp(g->inputs.at[k]->name, unsharded->inputs.at[i]->name))
             k++;
         if (k == g->inputs.n)
-            fail("%s has an input '%s' that %s lacks", o->check.text.at[0], whole->inputs.at[i]->name, o->paths.text.at[0]);
+            fail("%s has an input '%s' that %s lacks", o->check.text.at[0], unsharded->inputs.at[i]->name, o->paths.text.at[0]);
         ordered[i] = in[k];
     }
     return ordered;

@@ -1,4 +1,4 @@
-/* checkpoint: one safetensors file with all trained weights, by name, and the moments of the optimizer, as whole tensors: so any number of
+/* checkpoint: one safetensors file with all trained weights, by name, and the moments of the optimizer, as full tensors: so any number of
  * ranks and replicas goes on from it. It is written beside its place, reaches the disk, and then takes the name: whenever the program
  * ends, the name stands for a complete one. */
 #include "train/train.h"
@@ -144,9 +144,9 @@ static void put_state(struct saving *w, const struct replicas *t, struct session
         struct arena *tmp = arena_new();
         struct tensor shard = p->at[i].local;
         shard.data = (void *)(uintptr_t)(from + p->at[i].from);
-        struct tensor whole = session_gather(s, tmp, p->at[i].output, &shard);
+        struct tensor full = session_gather(s, tmp, p->at[i].output, &shard);
         if (t->process_group->rank == 0)
-            out_put(&w->out, whole.data, tensor_bytes(&whole));
+            out_put(&w->out, full.data, tensor_bytes(&full));
         arena_free(tmp);
     }
 }

@@ -1,4 +1,4 @@
-/* clip: the norm of the whole gradient. Ranks hold copies of some elements, of whole weights or of parts; the pieces of parameters.c leave
+/* clip: the norm of the gradient. Ranks hold copies of some elements, of replicated weights or of shards; the pieces of parameters.c leave
  * these out, so that each element counts once. Sums of pieces do not depend on the number of threads. */
 #include "kern/core/core.h"
 #include "train/train.h"

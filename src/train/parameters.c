@@ -16,20 +16,20 @@ struct range parameters_meet(struct range a, struct range b)
 static void read_parameter(const struct graph *g, const struct session *s, int i, struct parameter *p)
 {
     const struct trained *t = &g->trained.at[i];
-    const struct type *whole = session_output_type(s, t->output);
+    const struct type *full = session_output_type(s, t->output);
     int big = 0;
-    *p = (struct parameter){.name = t->weight->name, .output = t->output, .rank = whole->rank};
+    *p = (struct parameter){.name = t->weight->name, .output = t->output, .rank = full->rank};
     while (g->inputs.at[p->input] != t->weight)
         p->input++;
     p->local = (struct tensor){.dtype = DT_F32, .rank = t->initial->rank};
     memcpy(p->local.dim, t->initial->dim, sizeof p->local.dim);
-    for (int d = 0; d < whole->rank; d++) {
-        if (!dim_is_int(whole->dim[d], &p->dim[d]))
-            fail("%s: weight '%s' has a size that is not known: %s", graph_file(g), p->name, type_str(g->arena, whole));
+    for (int d = 0; d < full->rank; d++) {
+        if (!dim_is_int(full->dim[d], &p->dim[d]))
+            fail("%s: weight '%s' has a size that is not known: %s", graph_file(g), p->name, type_str(g->arena, full));
         big += p->dim[d] > 1;
     }
-    if (whole->dtype != DT_F32 || whole->rank != p->local.rank)
-        fail("%s: weight '%s' has the gradient %s, expected one of its own type", graph_file(g), p->name, type_str(g->arena, whole));
+    if (full->dtype != DT_F32 || full->rank != p->local.rank)
+        fail("%s: weight '%s' has the gradient %s, expected one of its own type", graph_file(g), p->name, type_str(g->arena, full));
     p->count = tensor_elements(&p->local);
     p->decays = big > 1;
 }
@@ -67,7 +67,7 @@ static void add_run(struct runs *r, int64_t from, int64_t to)
         VEC_PUSH(r->arena, &r->list, ((struct range){x.from, x.to - x.from < PIECE ? x.to : x.from + PIECE}));
 }
 
-/* Of a split weight, the indices that no lower rank has; of a whole one, all on the first rank. */
+/* Of a split weight, the indices that no lower rank has; of a full one, all on the first rank. */
 static void add_owned(struct runs *r, const struct replicas *t, const struct session *s, const struct parameter *p)
 {
     const struct placement *place = session_output_placement(s, p->output);
@@ -173,17 +173,17 @@ int64_t parameters_state_bytes(const struct parameters *p)
     return (p->total + 2 * p->own) * (int64_t)sizeof(float);
 }
 
-void parameters_take_shard(struct arena *a, const struct replicas *t, struct session *s, const struct parameter *p, const void *whole,
+void parameters_take_shard(struct arena *a, const struct replicas *t, struct session *s, const struct parameter *p, const void *full,
                            float *shard)
 {
     const struct placement *place = session_output_placement(s, p->output);
     if (place->kind == PLACE_R) {
-        memcpy(shard, whole, (size_t)p->count * sizeof *shard);
+        memcpy(shard, full, (size_t)p->count * sizeof *shard);
         return;
     }
-    struct tensor global = {.dtype = DT_F32, .rank = p->rank, .data = (void *)(uintptr_t)whole};
+    struct tensor global = {.dtype = DT_F32, .rank = p->rank, .data = (void *)(uintptr_t)full};
     memcpy(global.dim, p->dim, sizeof global.dim);
     struct intervals mine = intervals_of(a, place->split, t->process_group->rank, false, session_bindings(s));
     struct region r = region_of(a, &global, place->dim, &mine, -1, NULL);
-    region_pack(&r, whole, shard);
+    region_pack(&r, full, shard);
 }

@@ -43,7 +43,7 @@ struct parameter {
     int input, output;   /* of the graph */
     struct tensor local; /* this rank's shard, in place */
     int rank;
-    int64_t dim[MAX_RANK]; /* of the whole weight */
+    int64_t dim[MAX_RANK]; /* of the full weight */
     int64_t from, count;   /* its elements in the flat arrays */
     bool decays;           /* its weights decay: it has two dimensions of more than one */
 };
@@ -65,7 +65,7 @@ struct parameters {
     int64_t own;      /* elements of the own parts of all buckets */
     float *moment[2]; /* of the own parts of all buckets, first and second */
     int pieces;
-    struct range *piece; /* of those, each element of the whole model on one rank of all alone */
+    struct range *piece; /* of those, each element of the full model on one rank of all alone */
     double *partial;     /* [pieces] */
 };
 struct range parameters_meet(struct range, struct range); /* what is in both; of negative length: nothing */
@@ -73,8 +73,8 @@ struct parameters parameters_new(struct arena *, const struct replicas *, const 
 /* Of the weights; of their gradients and moments. */
 int64_t parameters_bytes(const struct parameters *);
 int64_t parameters_state_bytes(const struct parameters *);
-/* This rank's shard of a whole weight. */
-void parameters_take_shard(struct arena *, const struct replicas *, struct session *, const struct parameter *, const void *whole,
+/* This rank's shard of a full weight. */
+void parameters_take_shard(struct arena *, const struct replicas *, struct session *, const struct parameter *, const void *full,
                            float *shard);
 
 /* ---- join.c: what replicas tell one another, bucket by bucket; all is NULL and done where there is one replica -------------------- */
@@ -93,7 +93,7 @@ enum { JOIN_COUNTS = 2 };
 int join_counts(const struct joining *, struct session_collective[JOIN_COUNTS]);
 void join_end(struct joining *);
 
-/* clip.c: this rank's addend of the square of the norm of the whole gradient. Each element counts once. */
+/* clip.c: this rank's addend of the square of the norm of the full gradient. Each element counts once. */
 double clip_square(const struct parameters *, struct kenv *);
 
 /* schedule.c: the learning rate of a step, from 0: a linear rise, then half a cosine down to the floor. */
@@ -152,7 +152,7 @@ struct validation *validate_new(struct arena *, const struct replicas *, const s
 double validate_loss(struct validation *, const struct parameters *);
 void validate_free(struct validation *); /* also NULL */
 
-/* ---- checkpoint.c: weights and moments as whole tensors in one file that appears complete or not at all ------------------------- */
+/* ---- checkpoint.c: weights and moments as full tensors in one file that appears complete or not at all ------------------------- */
 struct checkpoint;
 /* NULL: no path. */
 struct checkpoint *checkpoint_open(struct arena *, const char *path);

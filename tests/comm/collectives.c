@@ -91,7 +91,7 @@ static int64_t position(const struct intervals *p, int64_t local)
     bug("position outside the pieces");
 }
 
-/* Visits every element of rank r's part of a global tensor: axis dealt by s (NULL: whole). check: compare, else write. */
+/* Visits every element of rank r's part of a global tensor: axis split by s (NULL: replicated). check: compare, else write. */
 static void visit(struct fixture *f, struct tensor *t, const int64_t *global, int axis, const struct split *s, int64_t factor, bool check,
                   const char *what)
 {

@@ -1,7 +1,7 @@
 /* Random graphs under random plans. Graph number S is made of the random choices of seed S; every fourth one is exact: integers only, by
  * ops that keep them so, and equal bits. It runs whole and under some random legal plans on 2 to 5 ranks, half of them of split strategies
- * only, half with dense terms, half of splits that the planner would not think of. Where rows are said to be independent it also runs in
- * parts. What fails is made smaller (draws.h) and printed with its plan. Work is dealt to processes by number. At the end: ops that no
+ * only, half with dense addends, half of splits that the planner would not think of. Where rows are said to be independent it also runs in
+ * parts. What fails is made smaller (draws.h) and printed with its plan. Work is shared among processes by number. At the end: ops that no
  * graph had, and those that are never generated without a reason, which is a failure, too. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"

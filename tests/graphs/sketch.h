@@ -2,7 +2,7 @@
  *
  * Whatever a node is added for is computed at once, by the op's own kernel, in nine lanes: from the operands, and from operands that are
  * off by what rounding in another order may do, up or down by the place of an element, so that neighbours are moved apart and together. So
- * what is legal, tame and well conditioned is measured and not derived: a node whose results are not finite, are large, or depend on
+ * what is legal, bounded and well conditioned is measured and not derived: a node whose results are not finite, are large, or depend on
  * rounding (a comparison near a tie, an ArgMax between equals, a quotient near zero) is not added, and whoever wanted it gets NULL. Two
  * plans of the graph may then differ by no more than rounding does.
  *

@@ -23,7 +23,7 @@
 
 enum { MODULUS = 3 };
 enum outcome { GOOD, ROUNDS, TOO_LARGE };
-static const double MARGIN = 0.25; /* terms of a sum may be larger than it: each rank's share, and several sums in one */
+static const double MARGIN = 0.25; /* addends may be larger than their sum: each rank's share, and several sums in one */
 
 struct walk {
     struct graph *g;

@@ -1,6 +1,6 @@
 /* Random legal plans on real exports: every model of samples/, or those that are named, at several numbers of ranks, in these modes: any
  * strategies, only those that split, --sp, and where asked for --sp=auto. Each is compared with the whole run. In every second plan terms
- * are dense. A line per model, number of ranks and mode says how many were right. Work is dealt to processes by model and ranks. */
+ * are dense. A line per model, number of ranks and mode says how many were right. Work is shared among processes by model and ranks. */
 #include "cli/args.h"
 #include "ir/text/text.h"
 #include "job/io/io.h"
@@ -82,7 +82,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         {"tp", 0, ARG_LIST, &o->tp, "N", "number of ranks (repeatable; default: 2 to 5)"},
         {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp|auto", "which plans (repeatable; default: the first three)"},
         {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode (default: $PLANS, or 1)"},
-        {"seed", 0, ARG_TEXT, &seed, "S", "seed of the first plan; terms are dense where S + N is odd; 0: the cheapest plan"},
+        {"seed", 0, ARG_TEXT, &seed, "S", "seed of the first plan; addends are dense where S + N is odd; 0: the cheapest plan"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
         {"input", 0, ARG_LIST, &o->input, "FILE", "the inputs of a graph in text form, in its order (repeatable)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions, which --train binds (repeatable)"},
@@ -196,11 +196,11 @@ static int prove_modes(const struct work *w)
             continue;
         struct count c = prove_mode(w, mode);
         c.wrong += hardly_splits(w, mode, &c);
-        fprintf(
-            w->out,
-            "%s: %s, %d ranks, %s: %d plans, %d with dense terms, %.0f %% of the reads of weights split, %d wrong, worst difference %.3g\n",
-            c.wrong ? "not ok" : "ok", w->path, w->ranks, mode_name[mode], c.plans, c.dense,
-            100 * (double)c.weights_split / (double)c.weights, c.wrong, c.worst);
+        fprintf(w->out,
+                "%s: %s, %d ranks, %s: %d plans, %d with dense addends, %.0f %% of the reads of weights split, %d wrong, "
+                "worst difference %.3g\n",
+                c.wrong ? "not ok" : "ok", w->path, w->ranks, mode_name[mode], c.plans, c.dense,
+                100 * (double)c.weights_split / (double)c.weights, c.wrong, c.worst);
         wrong += c.wrong;
     }
     return wrong;

@@ -25,7 +25,7 @@ struct proof {
     double worst;               /* of all outputs, the largest |a-b| / max|b|; infinity: NaN, or another type or shape */
     char output[256];           /* in which; "": no output was compared */
     int weights, weights_split; /* nodes whose rows seed splits and that read a constant; those of them that do not stay whole */
-    int split, terms;           /* nodes that do not stay whole; values that become terms of a sum on each rank (R -> P) */
+    int split, terms;           /* nodes that do not stay whole; values that become a partial sum on each rank (R -> P) */
     char said[1024];            /* unless equal: the sentence of the failure, or the first element that differs */
 };
 const char *proof_kind_name(enum proof_kind);
@@ -62,7 +62,7 @@ struct prove_plan {
     bool split_only; /* with a seed: a node stays whole only where it must */
     enum sp_mode sp; /* as --sp, or --sp=auto */
     bool wide;       /* any dimension may be split in any way (wide.c), not only as the planner would */
-    bool dense;      /* where a whole value becomes terms of a sum, every rank takes a share that is not zero (terms.c) */
+    bool dense;      /* where a whole value becomes a partial sum, every rank takes a share that is not zero (terms.c) */
     bool exact;      /* outputs must be equal as numbers, NaN equal to NaN; else by max|a-b| <= rel max|b|, as tpc-run --check */
     int set;         /* of inputs, from 0 */
     const struct named_list *forced; /* strategies (strategy_str) of some nodes, by name; all others are whole. NULL: as the seed says */

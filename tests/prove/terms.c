@@ -56,8 +56,8 @@ static void make_share(const struct maker *m, int ranks)
     }
     struct value *most = number(m, "most", x->type.dtype == DT_F16 ? HUGE_IN_F16 : HUGE_NUMBER);
     struct value *size = make(m, "Abs", 1, &x, NULL), *part = make(m, "Mul", 2, (struct value *[]){x, share}, NULL);
-    struct value *tame = make(m, "Less", 2, (struct value *[]){size, most}, NULL);
-    make(m, "Where", 3, (struct value *[]){tame, part, m->g->rank == 0 ? x : number(m, "zero", 0)}, out);
+    struct value *bounded = make(m, "Less", 2, (struct value *[]){size, most}, NULL);
+    make(m, "Where", 3, (struct value *[]){bounded, part, m->g->rank == 0 ? x : number(m, "zero", 0)}, out);
 }
 
 void prove_dense_terms(struct graph *const *rank_graphs, int ranks)

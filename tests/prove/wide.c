@@ -3,7 +3,7 @@
 #include "plan/space/space.h"
 #include "tests/prove/private.h"
 
-enum { LONGEST = 64 }; /* of a dimension that is dealt index by index */
+enum { LONGEST = 64 }; /* of a dimension that is split index by index */
 
 static uint64_t bits(uint64_t *state)
 {
@@ -12,7 +12,7 @@ static uint64_t bits(uint64_t *state)
 }
 
 /* Every index goes to one rank, by runs or one by one, and with overlap some go to another, too. */
-static const struct split *dealt(struct space *s, int64_t n, uint64_t *state)
+static const struct split *random_split(struct space *s, int64_t n, uint64_t *state)
 {
     struct interval **list = NEWN(s->arena, struct interval *, s->ranks);
     int *count = NEWN(s->arena, int, s->ranks);
@@ -36,7 +36,7 @@ static const struct split *any_split(struct space *s, const struct dim *size, ui
     int64_t n;
     if (!dim_is_int(size, &n) || n > LONGEST || bits(state) % 3 == 0)
         return split_even(s->g->alg, s->ranks, size);
-    return dealt(s, n, state);
+    return random_split(s, n, state);
 }
 
 /* Whole and about so many others, drawn: choosing among all is dear and no more random. */

@@ -13,7 +13,7 @@ struct found {
 
 static bool put(struct space *s, struct found (*all)[MAX_RANK], const struct value *v, struct placement p)
 {
-    if (p.kind != PLACE_S || p.split->whole || s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + p.dim)])
+    if (p.kind != PLACE_S || p.split->replicated || s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + p.dim)])
         return false;
     struct found *f = &all[v->id][p.dim];
     for (int i = 0; i < f->n; i++)

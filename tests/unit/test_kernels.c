@@ -227,7 +227,7 @@ START_TEST(places)
 }
 END_TEST
 
-/* Deterministic products: parts of the contracted dimension, dealt out in any way that keeps chunks whole, give the bits of the whole. */
+/* Deterministic products: parts of the contracted dimension, split in any way that divides no chunk, give the bits of the whole. */
 enum { HEIGHT = 7, WIDTH = 40, DEPTH = 300, MOST_TERMS = 64 };
 struct batch_shard {
     struct share share;
@@ -303,7 +303,7 @@ START_TEST(sums_of_parts)
             run_part(own, &a, &b, &y, &d.share, deals[k].n[r], deals[k].at[r]);
         }
         chunk_add(d.of, (const void *const *)d.term, d.n, DT_F32, HEIGHT * WIDTH, y.data);
-        ck_assert_msg(memcmp(y.data, whole.data, tensor_bytes(&y)) == 0, "deal %d gives other bits", (int)k);
+        ck_assert_msg(memcmp(y.data, whole.data, tensor_bytes(&y)) == 0, "split %d gives other bits", (int)k);
     }
     kenv_free(own);
 }

@@ -129,7 +129,7 @@ START_TEST(even)
     ck_assert_str_eq(split_str(arena, split_even(alg, 2, I(8))), "t2:8:0-4/4-8");
     ck_assert_str_eq(split_str(arena, split_even(alg, 2, I(7))), "t2:7:0-4/4-7");
     ck_assert_str_eq(split_str(arena, split_even(alg, 4, I(2))), "t4:2:0-1/1-2/-/-");
-    ck_assert(split_even(alg, 1, I(5))->whole && split_even(alg, 1, dim_sym(alg, "S", 1))->whole);
+    ck_assert(split_even(alg, 1, I(5))->replicated && split_even(alg, 1, dim_sym(alg, "S", 1))->replicated);
     ck_assert_ptr_eq(split_even(alg, 1, dim_sym(alg, "S", 1)), split_whole(alg, 1, dim_sym(alg, "S", 1)));
     ck_assert_ptr_eq(split_whole(alg, 3, I(0)), split_even(alg, 3, I(0)));
 }
@@ -141,7 +141,7 @@ START_TEST(table_of_cases)
     const struct split *qkv[3] = {half[0], half[1], half[1]};
     const struct split *fused = split_concat(alg, 3, qkv);
     ck_assert_str_eq(split_str(arena, fused), "t2:16:0-4,8-10,12-14/4-8,10-12,14-16");
-    ck_assert(fused->partition && fused->cover && !fused->whole);
+    ck_assert(fused->partition && fused->cover && !fused->replicated);
     ck_assert_ptr_eq(split_restrict(alg, fused, 8, 12), half[1]);
     const struct split *kv = split_scale(alg, split_image(alg, split_even(alg, 4, I(4)), 2), I(1), I(4));
     ck_assert_str_eq(split_str(arena, kv), "t4:8:0-4/0-4/4-8/4-8");
@@ -169,7 +169,7 @@ START_TEST(flags_and_extents)
             partition = partition && holders(&before, k) == 1;
             whole = whole && holders(&before, k) == s->ranks;
         }
-        ck_assert(s->cover == cover && s->partition == partition && s->whole == whole);
+        ck_assert(s->cover == cover && s->partition == partition && s->replicated == whole);
         int64_t sum = 0;
         for (int r = 0; r < s->ranks; r++) {
             ck_assert(dim_equals(split_extent(alg, s, r), extent(&before, r)));
@@ -448,7 +448,7 @@ START_TEST(symbolic_outer_and_inner)
     ck_assert_ptr_eq(split_divide(alg, big, B, S), split_even(alg, 2, I(24)));
     ck_assert_ptr_null(split_divide(alg, big, S, S));
     const struct split *whole = split_whole(alg, 2, dim_mul(alg, B, S));
-    ck_assert(whole->whole && dim_equals(whole->outer, 1) && dim_equals(whole->n, 1));
+    ck_assert(whole->replicated && dim_equals(whole->outer, 1) && dim_equals(whole->n, 1));
     ck_assert_ptr_eq(split_scale(alg, split_whole(alg, 2, I(4)), B, S), split_whole(alg, 2, dim_mul(alg, I(4), dim_mul(alg, B, S))));
     ck_assert_ptr_eq(split_divide(alg, whole, B, I(1)), split_whole(alg, 2, S));
     ck_assert_ptr_null(split_divide(alg, whole, I(1), I(2)));

@@ -117,7 +117,7 @@ START_TEST(symbolic_sizes)
         const struct dim *room = dim_add(alg, w.size, I(w.pad + pick((int)w.reach) - w.reach));
         const struct split *slides = split_even(alg, ranks, dim_add(alg, dim_div(alg, room, I(w.stride)), I(1)));
         const struct split *s = split_windows(alg, slides, &w);
-        ck_assert(s && s->cover && !s->partition && !s->whole);
+        ck_assert(s && s->cover && !s->partition && !s->replicated);
         ck_assert_ptr_eq(parse(split_str(arena, s)), s);
         ck_assert_ptr_eq(split_size(alg, s), w.size);
         for (int r = 0; r < ranks; r++)

@@ -72,13 +72,13 @@ static struct tensor own_tokens(const struct decoder *d, struct arena *a, int64_
 
 void generate_write_outputs(const struct decoder *d, struct arena *a, const struct stage *s)
 {
-    struct tensor *whole = NEWN(a, struct tensor, s->graph->outputs.n);
+    struct tensor *global = NEWN(a, struct tensor, s->graph->outputs.n);
     for (int i = 0; i < s->graph->outputs.n; i++) {
         struct tensor own = d->made ? session_gather(s->session, a, i, &s->out[i]) : (struct tensor){0};
-        whole[i] = replica_gather_output(a, d->replicas, &d->shard, s->session, i, s->graph->outputs.at[i]->name, &own);
+        global[i] = replica_gather_output(a, d->replicas, &d->shard, s->session, i, s->graph->outputs.at[i]->name, &own);
     }
     if (d->replicas->all->rank == 0)
-        outputs_write(a, s->graph, whole, d->options->output);
+        outputs_write(a, s->graph, global, d->options->output);
 }
 
 static void print_tokens(const struct tensor *t, int64_t before)

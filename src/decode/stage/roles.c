@@ -20,11 +20,11 @@ static const char words[] = "tokens, mask, positions, cache_position, cached, co
 
 struct type roles_type(struct graph *g, enum rank_end end, const struct value *v)
 {
-    struct type whole = v->type;
+    struct type global = v->type;
     struct placement place;
     if (g->rank_meta)
-        rank_meta_value(g, end, v->name, &whole, &place);
-    return whole;
+        rank_meta_value(g, end, v->name, &global, &place);
+    return global;
 }
 
 static struct type input_type(const struct stage *s, int i)

@@ -399,14 +399,14 @@ void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *i
 /* All but the inputs that every rank has read its shard of. */
 static void send_whole(struct arena *a, struct comm *all, struct inputs *in)
 {
-    struct tensor *whole = NEWN(a, struct tensor, in->n);
+    struct tensor *global = NEWN(a, struct tensor, in->n);
     for (int i = 0; i < in->n; i++)
         if (!in->sharded[i])
-            whole[i] = in->at[i];
-    job_send_inputs(a, all, in->n, whole);
+            global[i] = in->at[i];
+    job_send_inputs(a, all, in->n, global);
     for (int i = 0; i < in->n; i++)
         if (!in->sharded[i])
-            in->at[i] = whole[i];
+            in->at[i] = global[i];
 }
 
 static struct inputs new_inputs(struct arena *a, const struct graph *g)

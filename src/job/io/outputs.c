@@ -82,9 +82,9 @@ void outputs_write_shards(struct arena *a, struct comm *comm, const struct graph
     begin_results(&results);
     comm->barrier(comm);
     for (int i = 0; i < g->outputs.n; i++) {
-        bool whole = session_output_placement(s, i)->kind == PLACE_R;
-        const char *end = whole ? ".npy" : arena_printf(a, ".rank-%d.npy", comm->rank);
-        if (comm->rank == 0 || !whole)
+        bool replicated = session_output_placement(s, i)->kind == PLACE_R;
+        const char *end = replicated ? ".npy" : arena_printf(a, ".rank-%d.npy", comm->rank);
+        if (comm->rank == 0 || !replicated)
             write_result(&results, g->outputs.at[i]->name, end, &shards[i]);
     }
     comm->barrier(comm);

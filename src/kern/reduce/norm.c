@@ -23,14 +23,14 @@ struct norm_call {
     size_t scratch_each;
 };
 
-/* The gradients of a norm; terms, the addends of the scale's gradient, may be NULL. scale: a row in float or double. */
+/* The gradients of a norm; addends, of the scale's gradient, may be NULL. scale: a row in float or double. */
 struct norm_grad_call {
     bool centre;
     enum dtype dtype;
     int64_t n;
     double epsilon;
     const void *x, *scale, *dy;
-    void *dx, *terms;
+    void *dx, *addends;
     float *scratch; /* of a thread: 4 rows, for types of 16 bits */
 };
 
@@ -63,7 +63,7 @@ struct norm_grad_call {
         name##_scale(x, *mean, *inv, p->scale, p->bias, p->n);                                                        \
     }                                                                                                                 \
     /* With y what is normalised and g = dy scale: dx = (g - mean(g) - y mean(g y)) / deviation. */                   \
-    static attribute void name##_grad(const struct norm_grad_call *p, const T *x, const T *dy, T *dx, T *terms)       \
+    static attribute void name##_grad(const struct norm_grad_call *p, const T *x, const T *dy, T *dx, T *addends)     \
     {                                                                                                                 \
         const T *scale = p->scale;                                                                                    \
         T mean = p->centre ? name##_mean(x, p->n) : 0;                                                                \
@@ -77,8 +77,8 @@ struct norm_grad_call {
         sum = p->centre ? sum / (T)p->n : 0;                                                                          \
         along /= (T)p->n;                                                                                             \
         LOOP for (int64_t i = 0; i < p->n; i++) dx[i] = (dy[i] * scale[i] - sum - (x[i] - mean) * inv * along) * inv; \
-        if (terms) {                                                                                                  \
-            LOOP for (int64_t i = 0; i < p->n; i++) terms[i] = dy[i] * ((x[i] - mean) * inv);                         \
+        if (addends) {                                                                                                \
+            LOOP for (int64_t i = 0; i < p->n; i++) addends[i] = dy[i] * ((x[i] - mean) * inv);                       \
         }                                                                                                             \
     }
 NORM_ROW(float, row_f32, SIMD, sqrtf)
@@ -268,13 +268,13 @@ void kern_SkipSimplifiedLayerNormalization(struct kcall *call)
 static void grad_converted(const struct norm_grad_call *p, int64_t row, float *x)
 {
     size_t size = dtype_size(p->dtype);
-    float *dy = x + p->n, *dx = dy + p->n, *terms = dx + p->n;
+    float *dy = x + p->n, *dx = dy + p->n, *addends = dx + p->n;
     convert_to_f32(p->dtype, element_at_const(p->x, size, row * p->n), p->n, x);
     convert_to_f32(p->dtype, element_at_const(p->dy, size, row * p->n), p->n, dy);
-    row_f32_grad(p, x, dy, dx, terms);
+    row_f32_grad(p, x, dy, dx, addends);
     convert_from_f32(p->dtype, dx, p->n, element_at(p->dx, size, row * p->n));
-    if (p->terms)
-        convert_from_f32(p->dtype, terms, p->n, element_at(p->terms, size, row * p->n));
+    if (p->addends)
+        convert_from_f32(p->dtype, addends, p->n, element_at(p->addends, size, row * p->n));
 }
 
 static void grad_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -284,10 +284,10 @@ static void grad_range(void *data, int thread, int64_t lo, int64_t hi)
         int64_t at = row * p->n;
         if (p->dtype == DT_F64)
             row_f64_grad(p, (const double *)p->x + at, (const double *)p->dy + at, (double *)p->dx + at,
-                         p->terms ? (double *)p->terms + at : NULL);
+                         p->addends ? (double *)p->addends + at : NULL);
         else if (p->dtype == DT_F32)
             row_f32_grad(p, (const float *)p->x + at, (const float *)p->dy + at, (float *)p->dx + at,
-                         p->terms ? (float *)p->terms + at : NULL);
+                         p->addends ? (float *)p->addends + at : NULL);
         else
             grad_converted(p, row, p->scratch + thread * 4 * p->n);
     }
@@ -296,7 +296,7 @@ static void grad_range(void *data, int thread, int64_t lo, int64_t hi)
 void kern_NormGrad(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *dy = &call->in[2];
-    struct tensor *terms = kcall_out(call, 1);
+    struct tensor *addends = kcall_out(call, 1);
     int axis = kcall_axis(call, attr_int(call->node, "axis"), x->rank);
     struct norm_call shape = {.dtype = x->dtype, .n = tensor_dims_product(x->dim, axis, x->rank)};
     if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
@@ -313,7 +313,7 @@ void kern_NormGrad(struct kcall *call)
                                .scale = full_row(call, &shape, &call->in[1], axis, room),
                                .dy = dy->data,
                                .dx = call->out[0].data,
-                               .terms = terms ? terms->data : NULL,
+                               .addends = addends ? addends->data : NULL,
                                .scratch = room + 2 * shape.n};
     kenv_parallel_for(call->env, tensor_dims_product(x->dim, 0, axis), p.n * 8 + 1, grad_range, &p);
 }

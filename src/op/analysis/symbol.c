@@ -61,7 +61,7 @@ bool symbol_assign(struct graph *g, const struct rule *r, const struct rule_dim 
         const int *factor = dim->part[0].factor, f = factor[i];
         const struct split *s = split_divide(g->alg, split, rule_sizes(g, r, factor, 0, i),
                                              rule_sizes(g, r, factor, i + 1, dim->part[0].n));
-        if (!s || s->whole)
+        if (!s || s->replicated)
             continue;
         if ((r->factor[f].flags & (FACTOR_REPLICATED | FACTOR_POSITION | FACTOR_LOWERED)) || (c->factor[f] && c->factor[f] != s))
             return false;

@@ -83,9 +83,9 @@ struct value *lower_again(struct lowering *l, const char *part, struct value *co
 void lower_addends(struct lowering *l, struct value *inside, struct value *found)
 {
     struct value *zero = lower_scalar(l, "zero", found->type.dtype, 0);
-    struct value *terms = lower_where(l, "terms", inside, found, zero);
-    lower_on_own(l, terms->producer, placement_partial(RED_SUM));
-    lower_result(l, 0, terms);
+    struct value *partial = lower_where(l, "partial", inside, found, zero);
+    lower_on_own(l, partial->producer, placement_partial(RED_SUM));
+    lower_result(l, 0, partial);
 }
 
 static void scatter(struct lowering *l, struct value *table, struct value *index, struct value *updates)

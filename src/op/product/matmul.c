@@ -118,19 +118,19 @@ struct rule *rule_gemm(struct graph *g, const struct node *node)
     int ta = is_transposed(node, "transA"), tb = is_transposed(node, "transB");
     int k = contracted(g, r, node->in[0]->type.dim[!ta]);
     int mn[2] = {rule_factor(g, r, "m", y->dim[0], 0), rule_factor(g, r, "n", y->dim[1], 0)};
-    bool term = node->nin > 2 && node->in[2];
+    bool bias = node->nin > 2 && node->in[2];
     rule_put(g, &r->in[0], ta, 0, mn[0]);
     rule_put(g, &r->in[0], !ta, 0, k);
     rule_put(g, &r->in[1], tb, 0, k);
     rule_put(g, &r->in[1], !tb, 0, mn[1]);
     rule_put(g, &r->out[0], 0, 0, mn[0]);
     rule_put(g, &r->out[0], 1, 0, mn[1]);
-    if (term) {
+    if (bias) {
         rule_addend(r, 2);
         r->increasing = attr_float(node, "beta") >= 0 ? r->increasing : 0;
         rule_broadcast(g, r, &r->in[2], &node->in[2]->type, 2, mn);
     }
-    rule_linear(r, term ? 1 | 4 : 1);
-    rule_linear(r, term ? 2 | 4 : 2);
+    rule_linear(r, bias ? 1 | 4 : 1);
+    rule_linear(r, bias ? 2 | 4 : 2);
     return r;
 }

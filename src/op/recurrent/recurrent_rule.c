@@ -41,7 +41,7 @@ static void put(struct graph *g, struct rule_operand *o, int n, const int *facto
         rule_put(g, o, d, 0, factor[d]);
 }
 
-static int whole(struct graph *g, struct rule *r, const char *name, const struct dim *size)
+static int unsplit(struct graph *g, struct rule *r, const char *name, const struct dim *size)
 {
     return rule_factor(g, r, name, size, FACTOR_REPLICATED);
 }
@@ -74,11 +74,11 @@ static void put_weights(struct graph *g, struct rule *r, const struct node *node
     }
     if (recurrent_has(node, RECUR_B)) {
         rule_put(g, &r->in[RECUR_B], 0, 0, at->d);
-        put_gates(g, &r->in[RECUR_B], 1, whole(g, r, "p", dim_int(g->alg, 2 * f->gates)), at->h);
+        put_gates(g, &r->in[RECUR_B], 1, unsplit(g, r, "p", dim_int(g->alg, 2 * f->gates)), at->h);
     }
     if (f->lstm && recurrent_has(node, RECUR_P)) {
         rule_put(g, &r->in[RECUR_P], 0, 0, at->d);
-        put_gates(g, &r->in[RECUR_P], 1, whole(g, r, "q", dim_int(g->alg, 3)), at->h);
+        put_gates(g, &r->in[RECUR_P], 1, unsplit(g, r, "q", dim_int(g->alg, 3)), at->h);
     }
     if (f->quantized)
         put_scales(g, r, node, at);
@@ -111,13 +111,13 @@ struct rule *rule_recurrent(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct dim *const *x = node->in[RECUR_X]->type.dim, *h = node->in[RECUR_R]->type.dim[f.quantized ? 1 : 2];
     bool units = dim_is_int(h, NULL) && f.backwards < 0;
-    struct recurrent_factors at = {.t = whole(g, r, "t", x[f.batch_first])};
+    struct recurrent_factors at = {.t = unsplit(g, r, "t", x[f.batch_first])};
     at.b = rule_factor(g, r, "b", x[!f.batch_first], f.quantized ? FACTOR_REPLICATED : 0);
     at.d = rule_factor(g, r, "d", node->in[RECUR_W]->type.dim[0], direction_flags(node, &f));
     at.h = rule_factor(g, r, "h", h, units ? FACTOR_LOWERED | FACTOR_DROPPED | FACTOR_HEADS : FACTOR_REPLICATED);
-    at.g = whole(g, r, "g", dim_int(g->alg, f.gates));
-    at.k = whole(g, r, "k", h);
-    int i = whole(g, r, "i", x[2]);
+    at.g = unsplit(g, r, "g", dim_int(g->alg, f.gates));
+    at.k = unsplit(g, r, "k", h);
+    int i = unsplit(g, r, "i", x[2]);
     put(g, &r->in[RECUR_X], 3, f.batch_first ? (int[]){at.b, at.t, i} : (int[]){at.t, at.b, i});
     put_weights(g, r, node, &f, &at, i);
     if (recurrent_has(node, RECUR_LENS))

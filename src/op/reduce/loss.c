@@ -119,16 +119,16 @@ static struct labelled find_labels(struct lowering *l)
 }
 
 /* What each rank finds at the labels of its shard, as a partial value. */
-static struct value *terms_at(struct lowering *l, const char *part, const struct labelled *at, struct node *found, struct value *table)
+static struct value *partial_at(struct lowering *l, const char *part, const struct labelled *at, struct node *found, struct value *table)
 {
     struct placement *in = NEWN(l->g->arena, struct placement, 4), out = placement_partial(RED_SUM);
     in[0] = table->place;
     lower_on_ranks(l, found, in, &placement_replicated);
     struct value *zero = lower_scalar(l, arena_printf(l->g->arena, "%s.zero", part), table->type.dtype, 0);
-    struct value *terms = lower_where(l, part, at->inside, found->out[0], zero);
+    struct value *partial = lower_where(l, part, at->inside, found->out[0], zero);
     in[0] = placement_replicated;
-    lower_on_ranks(l, terms->producer, in, &out);
-    return lower_float(l, arena_printf(l->g->arena, "%s.wide", part), terms);
+    lower_on_ranks(l, partial->producer, in, &out);
+    return lower_float(l, arena_printf(l->g->arena, "%s.wide", part), partial);
 }
 
 static struct value *scores_at(struct lowering *l, const struct labelled *at)
@@ -137,14 +137,14 @@ static struct value *scores_at(struct lowering *l, const struct labelled *at)
     struct node *found = lower_node(l, "", "GatherElements", "scores", 2, (struct value *[]){table, at->local});
     attr_set_int(found, "axis", CLASSES);
     op_infer(l->g, found);
-    return terms_at(l, "score", at, found, table);
+    return partial_at(l, "score", at, found, table);
 }
 
 static struct value *weights_at(struct lowering *l, const struct labelled *at)
 {
     struct value *table = lower_with_spare(l, l->node->in[2], 0, false);
     struct node *found = lower_node(l, "", "Gather", "weights", 2, (struct value *[]){table, at->local});
-    return terms_at(l, "weight", at, found, table);
+    return partial_at(l, "weight", at, found, table);
 }
 
 /* The sum of all elements, as a scalar of float64. */
@@ -233,9 +233,9 @@ void lower_likelihoodloss(struct lowering *l)
     }
     struct labelled at = find_labels(l);
     bool weighs = l->node->nin > 2 && l->node->in[2];
-    struct value *terms[2] = {scores_at(l, &at), weighs ? weights_at(l, &at) : NULL}, *whole[2] = {NULL};
-    lower_together(l, CLASSES, weighs ? 2 : 1, terms, whole);
-    finish_loss(l, &at, lower_unary(l, "Neg", "loss", whole[0]), whole[1]);
+    struct value *partial[2] = {scores_at(l, &at), weighs ? weights_at(l, &at) : NULL}, *reduced[2] = {NULL};
+    lower_together(l, CLASSES, weighs ? 2 : 1, partial, reduced);
+    finish_loss(l, &at, lower_unary(l, "Neg", "loss", reduced[0]), reduced[1]);
 }
 
 void lower_entropyloss(struct lowering *l)
@@ -250,10 +250,10 @@ void lower_entropyloss(struct lowering *l)
     struct value *x = lower_float(l, "wide", node->in[0]), *most = lower_reduce(l, "ReduceMax", "max", x, CLASSES, CLASSES + 1);
     struct value *shifted = lower_binary(l, "Sub", "shifted", x, most);
     struct value *sum = lower_reduce(l, "ReduceSum", "sum", lower_unary(l, "Exp", "exp", shifted), CLASSES, CLASSES + 1);
-    struct value *terms[3] = {sum, scores_at(l, &at), weighs ? weights_at(l, &at) : NULL}, *whole[3] = {NULL};
-    lower_together(l, CLASSES, weighs ? 3 : 2, terms, whole);
-    struct value *log = lower_unary(l, "Log", "log", whole[0]), *score = lower_binary(l, "Sub", "score.shifted", whole[1], most);
-    finish_loss(l, &at, lower_binary(l, "Sub", "loss", log, score), whole[2]);
+    struct value *partial[3] = {sum, scores_at(l, &at), weighs ? weights_at(l, &at) : NULL}, *reduced[3] = {NULL};
+    lower_together(l, CLASSES, weighs ? 3 : 2, partial, reduced);
+    struct value *log = lower_unary(l, "Log", "log", reduced[0]), *score = lower_binary(l, "Sub", "score.shifted", reduced[1], most);
+    finish_loss(l, &at, lower_binary(l, "Sub", "loss", log, score), reduced[2]);
     if (node->nout > 1 && node->out[1])
         lower_result(l, 1, lower_cast(l, "log_prob", lower_binary(l, "Sub", "logs", shifted, log), node->out[1]->type.dtype));
 }

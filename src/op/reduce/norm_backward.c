@@ -62,7 +62,7 @@ void backward_rmsnorm(struct backward *b)
 /* The sum of up to three operands is normalised, and may be a result of its own. */
 void backward_skiprmsnorm(struct backward *b)
 {
-    static const int terms[] = {0, 1, 3};
+    static const int addends[] = {0, 1, 3};
     const struct node *node = b->l.node;
     struct value *sum = back_binary(b, "Add", node->in[0], node->in[1]);
     if (back_operand(b, 3))
@@ -71,7 +71,7 @@ void backward_skiprmsnorm(struct backward *b)
     struct value *own = node->nout > 3 && node->out[3] ? b->dy[3] : NULL;
     if (own)
         dx = dx ? back_binary(b, "Add", dx, lower_float(&b->l, "sum", own)) : own;
-    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
-        if (dx && back_wants(b, terms[i]))
-            back_to(b, terms[i], dx);
+    for (size_t i = 0; i < sizeof addends / sizeof *addends; i++)
+        if (dx && back_wants(b, addends[i]))
+            back_to(b, addends[i], dx);
 }

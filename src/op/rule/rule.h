@@ -68,7 +68,7 @@ struct rule {
 /* One rank's windows along a dimension of operand 0: which of them, and the elements that they read; or, of a symbolic size, the places
  * before and behind these. */
 struct slide {
-    const struct node *whole; /* of the global graph */
+    const struct node *global; /* its node of the global graph */
     int dim;
     const struct sliding *by;
     struct interval windows, elements;

@@ -152,7 +152,7 @@ static bool project_operand(struct projection *p, const struct rule_operand *ope
         const struct split *s;
         if (!dim_split(p, &operand->dim[d], &s))
             return false;
-        if (!s || s->whole)
+        if (!s || s->replicated)
             continue;
         *out = placement_split(d, s);
         if (dims++ > 0)
@@ -224,7 +224,7 @@ static bool take_factors(struct projection *p, const struct assignment *assignme
     p->split = NEWN(p->g->arena, const struct split *, p->rule->nfactor + 1);
     for (int f = 0; assignment->factor && f < p->rule->nfactor; f++) {
         const struct split *s = assignment->factor[f];
-        if (!s || s->whole)
+        if (!s || s->replicated)
             continue;
         if (!rule_factor_splits(&p->rule->factor[f]))
             return refused(p, "the rule keeps the factor replicated");
@@ -246,7 +246,7 @@ static bool reduce_product(struct projection *p, const struct assignment *assign
                                              rule_sizes(p->g, p->rule, assignment->product, i + 1, assignment->nproduct));
         if (!s || p->split[f])
             continue;
-        p->split[f] = s->whole ? NULL : s;
+        p->split[f] = s->replicated ? NULL : s;
         return true;
     }
     return false;
@@ -300,7 +300,7 @@ static bool query_groups_fit(struct projection *p)
 
 static bool take_product(struct projection *p, const struct assignment *assignment)
 {
-    if (assignment->nproduct == 0 || !assignment->product_split || assignment->product_split->whole)
+    if (assignment->nproduct == 0 || !assignment->product_split || assignment->product_split->replicated)
         return true;
     const struct split *s = assignment->product_split;
     if (!s->cover || s->ranks != p->ranks ||
@@ -355,5 +355,5 @@ const struct split *rule_part_split(struct graph *g, const struct rule *r, int r
     const struct split *s = NULL;
     if (!projection_start(&p, g, r, ranks, assignment) || !part_split(&p, part, &s))
         bug("a size attribute has no extent under the assignment (rule %s)", rule_str(g->arena, r));
-    return s && !s->whole ? s : NULL;
+    return s && !s->replicated ? s : NULL;
 }

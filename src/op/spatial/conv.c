@@ -144,17 +144,17 @@ static bool transposed_slides(struct graph *g, const struct node *node, const st
 
 void slide_conv(struct graph *g, struct node *node, const struct slide *s)
 {
-    struct window win = window_of(g, s->whole);
+    struct window win = window_of(g, s->global);
     window_slide(g, node, &win, s);
 }
 
 /* Where the rank's first element lands, from its first place, is what it pads; output_padding makes up for what its windows lack. */
 void slide_convtranspose(struct graph *g, struct node *node, const struct slide *s)
 {
-    struct window win = window_of(g, s->whole);
+    struct window win = window_of(g, s->global);
     int i = s->dim - 2;
     int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL], reach = window_reach(&win, i);
-    require(transposed_pads(g, s->whole, &win, pads, more));
+    require(transposed_pads(g, s->global, &win, pads, more));
     int64_t before = pads[i] + s->windows.lo - s->elements.lo * win.stride[i];
     int64_t behind = (s->elements.hi - s->elements.lo - 1) * win.stride[i] + reach - before - (s->windows.hi - s->windows.lo);
     require(before >= 0);
@@ -188,7 +188,7 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
 {
     struct rule *r = rule_new(g, node);
     int64_t groups = attr_int(node, "group");
-    bool term = node->nin > 2 && node->in[2];
+    bool bias = node->nin > 2 && node->in[2];
     int b = rule_factor(g, r, "b", node->in[0]->type.dim[0], 0), group = -1;
     rule_put(g, &r->in[0], 0, 0, b);
     rule_put(g, &r->out[0], 0, 0, b);
@@ -205,14 +205,14 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
     rule_put(g, &r->in[1], 1, 0, transposed ? m : c);
     rule_put(g, &r->out[0], 1, 0, m);
     put_spatial(g, node, r, transposed);
-    if (term) {
+    if (bias) {
         rule_addend(r, 2);
         if (group >= 0)
             rule_put(g, &r->in[2], 0, 0, group);
         rule_put(g, &r->in[2], 0, 0, m);
     }
-    rule_linear(r, term ? 1 | 4 : 1);
-    rule_linear(r, term ? 2 | 4 : 2);
+    rule_linear(r, bias ? 1 | 4 : 1);
+    rule_linear(r, bias ? 2 | 4 : 2);
     return r;
 }
 

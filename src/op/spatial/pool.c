@@ -72,7 +72,7 @@ struct rule *rule_pool(struct graph *g, const struct node *node)
 
 void slide_pool(struct graph *g, struct node *node, const struct slide *s)
 {
-    struct window win = pool_window(g, s->whole);
+    struct window win = pool_window(g, s->global);
     window_slide(g, node, &win, s);
 }
 

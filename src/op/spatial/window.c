@@ -152,7 +152,7 @@ static void padding_here(const struct slide *s, int64_t *before, int64_t *behind
 void window_slide(struct graph *g, struct node *node, const struct window *win, const struct slide *s)
 {
     int64_t pads[2 * MOST_SPATIAL], before = 0, behind = 0;
-    require(window_pads(s->whole, win, pads));
+    require(window_pads(s->global, win, pads));
     if (s->before)
         set_border(g, node, win, s);
     else

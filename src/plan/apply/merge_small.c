@@ -82,7 +82,7 @@ struct linear {
 }; /* sums: of those values, inserted nowhere */
 
 /* Partial in, partial out; a product of shards makes partial values of its own, whatever its bias is. */
-static bool passes_terms(const struct node *n)
+static bool passes_partial(const struct node *n)
 {
     bool any = false;
     for (int i = 0; i < n->nin; i++) {
@@ -94,7 +94,7 @@ static bool passes_terms(const struct node *n)
 }
 
 /* Terms that are made here: their sum, if it may join a. */
-static bool find_terms(struct merger *m, const struct node *a, struct value *v, struct linear *found)
+static bool find_partial(struct merger *m, const struct node *a, struct value *v, struct linear *found)
 {
     for (int i = 0; i < found->sums.n; i++)
         if (found->sums.at[i]->in[0] == v)
@@ -114,8 +114,8 @@ static bool find_linear(struct merger *m, const struct node *a, struct value *v,
         return false;
     if (op_is_tpc(n, "Term"))
         return true;
-    if (!passes_terms(n))
-        return find_terms(m, a, v, found);
+    if (!passes_partial(n))
+        return find_partial(m, a, v, found);
     if (n->nout != 1 || m->uses[v->id].n != 1)
         return false;
     VEC_PUSH(m->tmp, &found->nodes, n);

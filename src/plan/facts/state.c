@@ -206,13 +206,13 @@ static struct state output_only_at(struct graph *g, struct origin at)
 }
 
 /* Of a state that the plan file names, only the growing dimension is set. */
-static void set_output_only(struct graph *g, struct state born)
+static void set_output_only(struct graph *g, struct state state)
 {
-    struct state *known = graph_state(g, born.present);
+    struct state *known = graph_state(g, state.present);
     if (!known)
-        graph_add_state(g, born);
+        graph_add_state(g, state);
     else if (!known->past)
-        known->dim = born.dim;
+        known->dim = state.dim;
 }
 
 static void add_output_only(struct graph *g, struct kv_pair at)

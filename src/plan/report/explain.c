@@ -240,7 +240,7 @@ static void show_reshards(const struct explainer *x, const struct value *v)
                     units_seconds(x->s->arena, p->seconds[0]));
     }
     if (graph_output_number(x->s->g, v) >= 0)
-        fprintf(x->f, "  an output is whole on every rank unless --plan asks otherwise\n");
+        fprintf(x->f, "  an output is replicated unless --plan asks otherwise\n");
 }
 
 static void explain_value(const struct explainer *x, const struct value *v)

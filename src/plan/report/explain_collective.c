@@ -39,7 +39,7 @@ static const char *made_text(struct space *s, const struct value *v)
 static const char *read_text(struct space *s, const struct step_part *part, const char *to)
 {
     if (part->node >= s->g->nodes.n)
-        return "taken as a graph output, which is whole on every rank unless --plan asks otherwise";
+        return "taken as a graph output, which is replicated unless --plan asks otherwise";
     const struct node *n = s->g->nodes.at[part->node];
     return arena_printf(s->arena, "read as %s by %s (%s)", to, label_pattern(s->arena, n->name), n->optype);
 }

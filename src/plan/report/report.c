@@ -174,13 +174,13 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
 static void show_replicated(FILE *f, const struct plan *p)
 {
     enum { MOST_REPLICATED = 8 };
-    if (p->whole.n == 0)
+    if (p->replicated.n == 0)
         return;
-    fprintf(f, "replicated (%d):\n", p->whole.n);
-    for (int i = 0; i < p->whole.n && i < MOST_REPLICATED; i++)
-        fprintf(f, "  %s\n", p->whole.at[i]);
-    if (p->whole.n > MOST_REPLICATED)
-        fprintf(f, "  and %d more\n", p->whole.n - MOST_REPLICATED);
+    fprintf(f, "replicated (%d):\n", p->replicated.n);
+    for (int i = 0; i < p->replicated.n && i < MOST_REPLICATED; i++)
+        fprintf(f, "  %s\n", p->replicated.at[i]);
+    if (p->replicated.n > MOST_REPLICATED)
+        fprintf(f, "  and %d more\n", p->replicated.n - MOST_REPLICATED);
 }
 
 static const char *percent(struct arena *a, double part)

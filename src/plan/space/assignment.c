@@ -72,7 +72,7 @@ static void part_assignments(struct space *s, const struct rule *r, const struct
                 continue;
             const struct split *q = split_divide(s->g->alg, split, product_size(s, r, p->factor, from),
                                                  product_size(s, r, p->factor + from + len, p->n - from - len));
-            if (!q || q->whole)
+            if (!q || q->replicated)
                 continue;
             struct assignment c = assignment_copy(s, r, base);
             if (assign_run(&c, p, from, from + len - 1, q))
@@ -104,7 +104,7 @@ static void parts_assignment(struct space *s, const struct rule *r, const struct
         const struct split *share = split_restrict(s->g->alg, split, at, at + size);
         if (!share)
             return;
-        if (share->whole)
+        if (share->replicated)
             continue;
         if (first && !shares_agree(s, first, share))
             return;

@@ -13,7 +13,7 @@ bool space_add(struct space *s, const struct value *v, int d, struct candidate n
     require(!new.split || new.split->ranks == s->ranks);
     if (new.node < 0)
         s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + d)] = false;
-    if (!new.split || new.split->whole || c->list.n >= CANDIDATES_MAX || !weight_divides(v, placement_split(d, new.split)))
+    if (!new.split || new.split->replicated || c->list.n >= CANDIDATES_MAX || !weight_divides(v, placement_split(d, new.split)))
         return false;
     for (int i = 0; i < c->list.n; i++)
         if (c->list.at[i].split == new.split) {

@@ -133,7 +133,7 @@ static void require_legal(const struct space *s, const struct node *n, const str
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             struct placement p = side ? st->out[i] : st->in[i];
             const struct value *v = dim_node_value(n, side, i);
-            require(!v || p.kind != PLACE_S || (p.dim < v->type.rank && p.split->ranks == s->ranks && !p.split->whole));
+            require(!v || p.kind != PLACE_S || (p.dim < v->type.rank && p.split->ranks == s->ranks && !p.split->replicated));
             require(p.kind != PLACE_P || p.op != RED_NONE);
         }
 }

@@ -37,9 +37,9 @@ void comm_reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype,
     }
     if (!i64_mul(n, (int64_t)dtype_size(dtype), &bytes) || !i64_mul(c->size, bytes, &total))
         fail("collective '%s': %d blocks of %lld elements are too large", c->name ? c->name : "?", c->size, (long long)n);
-    char *terms = buffer_reserve(c->scratch, (size_t)total);
+    char *addends = buffer_reserve(c->scratch, (size_t)total);
     for (int r = 0; r < c->size; r++)
-        c->recv[r] = (struct block){terms + r * bytes, bytes};
+        c->recv[r] = (struct block){addends + r * bytes, bytes};
     c->exchange(c, c->send, c->recv, c->seen);
     comm_reduce(out, c->seen, c->size, n, dtype, op);
     c->done(c);

@@ -122,11 +122,11 @@ static int64_t chunk_step_of(struct graph *g, const struct node *n, const struct
 static void add_up_behind(struct completion *c, struct node *n)
 {
     struct graph *g = c->g;
-    struct value *terms = n->out[0];
+    struct value *partial = n->out[0];
     const char *name = arena_printf(g->arena, "%s/sum", n->name);
-    struct value *sum = graph_value(g, name, &terms->type);
-    graph_replace(g, terms, sum, true);
-    struct node *all = graph_node(g, op_find("tpc", "AllReduce"), name, 1, &terms, 1);
+    struct value *sum = graph_value(g, name, &partial->type);
+    graph_replace(g, partial, sum, true);
+    struct node *all = graph_node(g, op_find("tpc", "AllReduce"), name, 1, &partial, 1);
     node_output(g, all, 0, sum);
     graph_insert(g, ++c->at, all);
 }

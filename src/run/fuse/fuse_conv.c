@@ -1,7 +1,7 @@
 /* A convolution takes in what is done to its result alone, in the order of the graph:
  *
  *   Mul, Add, Sub by one number or by one per channel, constants   its weight is multiplied once, when it is packed; its bias changes
- *   Relu, Clip, Sigmoid, x * Sigmoid(x) and their like             done while results are in registers, with a factor and a term
+ *   Relu, Clip, Sigmoid, x * Sigmoid(x) and their like             done while results are in registers, with a factor and an addend
  *   Add of another tensor of the same shape                        likewise, before or after the function above
  *   Pad with zeros before it                                       part of its own padding
  *
@@ -38,20 +38,20 @@ static void open_norm(struct graph *g, int i)
     struct node *n = g->nodes.at[i];
     struct value *y = n->out[0], *in[2] = {n->in[0]};
     int64_t channels = n->in[1]->constant->dim[0];
-    float *factor = NEWN(g->arena, float, channels), *term = NEWN(g->arena, float, channels);
+    float *factor = NEWN(g->arena, float, channels), *addend = NEWN(g->arena, float, channels);
     for (int64_t c = 0; c < channels; c++) {
         double p[4];
         for (int k = 0; k < 4; k++)
             p[k] = constant_float(n->in[1 + k]->constant, n->in[1 + k]->name, c);
         double f = p[0] / sqrt(p[3] + attr_float(n, "epsilon"));
         factor[c] = (float)f;
-        term[c] = (float)(p[1] - p[2] * f);
+        addend[c] = (float)(p[1] - p[2] * f);
     }
     in[1] = channel_constant(g, arena_printf(g->arena, "%s/factor", y->name), y->type.rank, channels, factor);
     struct node *mul = graph_node(g, op_find("", "Mul"), arena_printf(g->arena, "%s/factor", n->name), 2, in, 1);
     in[0] = graph_value(g, arena_printf(g->arena, "%s/scaled", y->name), &y->type);
     node_output(g, mul, 0, in[0]);
-    in[1] = channel_constant(g, arena_printf(g->arena, "%s/term", y->name), y->type.rank, channels, term);
+    in[1] = channel_constant(g, arena_printf(g->arena, "%s/addend", y->name), y->type.rank, channels, addend);
     struct node *add = graph_node(g, op_find("", "Add"), n->name, 2, in, 1);
     node_output(g, add, 0, y);
     g->nodes.at[i] = add;
@@ -140,14 +140,14 @@ static bool take_affine(struct absorb *a, struct node *n)
     if (*attr_string(conv, "activation") || (conv->nin > Z && conv->in[Z]) || !is_channel_constant(by, channels) ||
         (bias && !is_channel_constant(bias, channels)))
         return false;
-    float *factor = NEWN(a->g->arena, float, channels), *term = NEWN(a->g->arena, float, channels);
+    float *factor = NEWN(a->g->arena, float, channels), *addend = NEWN(a->g->arena, float, channels);
     for (int64_t c = 0; c < channels; c++) {
         float x = channel_number(by, c, 0);
         factor[c] = channel_number(conv->nin > FACTOR ? conv->in[FACTOR] : NULL, c, 1) * (mul ? x : 1);
-        term[c] = mul ? channel_number(bias, c, 0) * x : channel_number(bias, c, 0) + (sub ? -x : x);
+        addend[c] = mul ? channel_number(bias, c, 0) * x : channel_number(bias, c, 0) + (sub ? -x : x);
     }
     if (!mul || bias)
-        set_operand(a, B, numbers(a, "bias", channels, term));
+        set_operand(a, B, numbers(a, "bias", channels, addend));
     if (mul)
         set_operand(a, FACTOR, numbers(a, "factor", channels, factor));
     return true;
@@ -280,7 +280,7 @@ static struct node *take_gate(struct absorb *a)
     return NULL;
 }
 
-/* A factor, divisor or term of all elements, behind the function. */
+/* A factor, divisor or addend of all elements, behind the function. */
 static bool take_line(struct absorb *a, const struct node *n)
 {
     double by, scale = attr_float(a->conv, "scale"), shift = attr_float(a->conv, "shift");

@@ -33,7 +33,7 @@ static void leave_split(struct graph *g, const struct uses *uses, int output)
     struct value *shard = replicated ? gathered(g, uses, v, &place) : NULL;
     if (!shard)
         return;
-    graph_move_output(g, output, shard, "/whole");
+    graph_move_output(g, output, shard, "/replicated");
     rank_meta_set_placement(g, RANK_OUTPUT, name, place);
 }
 

@@ -141,14 +141,14 @@ static bool narrows(const struct value *past, const struct value *present, int a
 static void check_rows(struct graph *g, const struct value *v, enum rank_end end, int axis)
 {
     struct placement place = {.kind = PLACE_R};
-    struct type whole;
+    struct type global;
     if (!v)
         return;
-    if (!g->rank_meta || !rank_meta_value(g, end, v->name, &whole, &place))
-        whole = v->type;
+    if (!g->rank_meta || !rank_meta_value(g, end, v->name, &global, &place))
+        global = v->type;
     int last = v->type.rank - 1;
-    if (last < 0 || axis == last || whole.rank != v->type.rank || !dim_is_int(v->type.dim[last], NULL) ||
-        !dim_is_int(whole.dim[last], NULL))
+    if (last < 0 || axis == last || global.rank != v->type.rank || !dim_is_int(v->type.dim[last], NULL) ||
+        !dim_is_int(global.dim[last], NULL))
         fail("%s: cache '%s' has no last dimension of a known size beside the one that grows, so it can't be kept as int8: --cache f16 can",
              graph_file(g), v->name);
     if (place.kind == PLACE_S && place.dim == last)

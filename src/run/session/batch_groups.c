@@ -38,11 +38,11 @@ static void check_group_sizes(const char *name, const struct tensor *all, int gr
                  (long long)all[group].dim[k], k, group, (long long)all[0].dim[k]);
 }
 
-static void unpack_rows(struct arena *a, struct tensor *whole, int dim, const struct batch_range *rows, const char *block)
+static void unpack_rows(struct arena *a, struct tensor *global, int dim, const struct batch_range *rows, const char *block)
 {
     struct intervals p = intervals_range(a, rows->from, rows->from + rows->count);
-    struct region r = region_of(a, whole, dim, &p, -1, NULL);
-    region_unpack(&r, whole->data, block);
+    struct region r = region_of(a, global, dim, &p, -1, NULL);
+    region_unpack(&r, global->data, block);
 }
 
 struct tensor batch_gather(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
@@ -50,8 +50,8 @@ struct tensor batch_gather(struct arena *a, struct comm *across, const char *nam
     if (own->dtype == DT_STRING)
         fail("'%s' holds strings, which groups can't put together: run one group", name);
     const struct tensor *all = comm_gather(across, a, name, own, sizeof *own);
-    struct tensor whole = alloc_rows(a, &all[0], dim, total), packed = alloc_rows(a, &all[0], dim, total);
-    int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&whole) / total : 0, at = 0;
+    struct tensor global = alloc_rows(a, &all[0], dim, total), packed = alloc_rows(a, &all[0], dim, total);
+    int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&global) / total : 0, at = 0;
     for (int r = 0; r < across->size; r++) {
         struct batch_range rows = batch_range_of(total, across->size, r);
         bytes[r] = rows.count * each;
@@ -66,7 +66,7 @@ struct tensor batch_gather(struct arena *a, struct comm *across, const char *nam
     at = 0;
     for (int r = 0; r < across->size; at += bytes[r++]) {
         struct batch_range rows = batch_range_of(total, across->size, r);
-        unpack_rows(a, &whole, dim, &rows, (char *)packed.data + at);
+        unpack_rows(a, &global, dim, &rows, (char *)packed.data + at);
     }
-    return whole;
+    return global;
 }

@@ -70,28 +70,28 @@ static struct tensor new_output(struct session *s, struct arena *a, const struct
     return alloc_like(a, &t);
 }
 
-static void gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard, struct tensor *whole)
+static void gather_split(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard, struct tensor *global)
 {
     struct collective_node c = {
         .kind = COLL_ALLGATHER, .name = f->name, .id = s->traffic.n + 1, .axis = f->place.dim, .axis2 = -1, .from = f->place.split};
-    struct route *route = collective_route(a, &c, s->comm, shard, whole, &s->bind, STRIP_BYTES);
-    collective_run(&c, route, s->comm, &s->scratch, shard, whole);
+    struct route *route = collective_route(a, &c, s->comm, shard, global, &s->bind, STRIP_BYTES);
+    collective_run(&c, route, s->comm, &s->scratch, shard, global);
 }
 
 static struct tensor gather_output(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard)
 {
-    struct tensor whole = new_output(s, a, f);
-    gather_split(s, a, f, shard, &whole);
-    return whole;
+    struct tensor global = new_output(s, a, f);
+    gather_split(s, a, f, shard, &global);
+    return global;
 }
 
 static struct tensor gather_partial(struct session *s, struct arena *a, const struct formal *f, const struct tensor *shard)
 {
-    struct tensor whole = alloc_like(a, shard);
+    struct tensor global = alloc_like(a, shard);
     struct collective_node c = {.kind = COLL_ALLREDUCE, .name = f->name, .id = s->traffic.n + 1, .axis2 = -1, .red = f->place.op};
-    struct route *route = collective_route(a, &c, s->comm, shard, &whole, &s->bind, STRIP_BYTES);
-    collective_run(&c, route, s->comm, &s->scratch, shard, &whole);
-    return whole;
+    struct route *route = collective_route(a, &c, s->comm, shard, &global, &s->bind, STRIP_BYTES);
+    collective_run(&c, route, s->comm, &s->scratch, shard, &global);
+    return global;
 }
 
 struct output_shard session_output_shard(struct session *s, struct arena *a, int output, const struct tensor *shard)
@@ -133,13 +133,13 @@ struct tensor session_state_sizes(const struct session *s, int input)
 struct tensor session_gather_state(struct session *s, struct arena *a, int input)
 {
     const struct formal *f = &s->sig.in[input];
-    struct tensor own = dense_copy_of(a, &s->states.by_input[input]->local), whole = session_state_sizes(s, input);
+    struct tensor own = dense_copy_of(a, &s->states.by_input[input]->local), global = session_state_sizes(s, input);
     if (f->place.kind != PLACE_S)
         return own;
-    sizes_check(s, &whole, f->name);
-    whole = alloc_like(a, &whole);
-    gather_split(s, a, f, &own, &whole);
-    return whole;
+    sizes_check(s, &global, f->name);
+    global = alloc_like(a, &global);
+    gather_split(s, a, f, &own, &global);
+    return global;
 }
 
 const struct placement *session_output_placement(const struct session *s, int output)
