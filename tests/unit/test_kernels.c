@@ -127,6 +127,37 @@ START_TEST(a_weight_is_packed_once)
 END_TEST
 
 /* ---- families -------------------------------------------------------------------------------------------------------------- */
+/* Rows of an index that are one number, which are stretches, and rows that are not: as indices of i32, which are taken one by one. */
+START_TEST(indices_of_whole_rows)
+{
+    enum { ROWS = 5, WIDTH = 9, ALL = ROWS * WIDTH };
+    static const char *const how[] = {"none", "add", "mul", "max", "min"};
+    int64_t wide[ALL];
+    int32_t narrow[ALL];
+    float x[ALL], u[ALL];
+    srand((unsigned)_i);
+    for (int i = 0; i < ALL; i++) {
+        bool again = i % WIDTH && (i / WIDTH != 2 || i % WIDTH != WIDTH - 1);
+        narrow[i] = again ? narrow[i - 1] : rand() % (2 * ROWS) - ROWS;
+        wide[i] = narrow[i];
+        x[i] = (float)(rand() % 99) / 8;
+        u[i] = (float)(rand() % 99) / 8;
+    }
+    struct tensor data = tensor_new(DT_F32, DIMS(ROWS, WIDTH), x), updates = tensor_new(DT_F32, DIMS(ROWS, WIDTH), u), y[2];
+    for (int k = 0; k < 2; k++) {
+        struct tensor index = tensor_new(k ? DT_I64 : DT_I32, DIMS(ROWS, WIDTH), k ? (void *)wide : (void *)narrow);
+        struct node *gather = node_new("", "GatherElements"), *scatter = node_new("", "ScatterElements");
+        struct tensor picked = RESULT(DT_F32, DIMS(ROWS, WIDTH));
+        attr_set_int(gather, "axis", 0);
+        attr_set_string(scatter, "reduction", how[_i % 5]);
+        y[k] = RESULT(DT_F32, DIMS(ROWS, WIDTH));
+        run(gather, IN(data, index), &picked);
+        run(scatter, IN(picked, index, updates), &y[k]);
+    }
+    expect(&y[1], y[0].data, ALL);
+}
+END_TEST
+
 START_TEST(elementwise_broadcasts)
 {
     struct tensor y = RESULT(DT_F32, DIMS(2, 3)), z = RESULT(DT_F32, DIMS(0, 3));
@@ -519,6 +550,7 @@ int main(void)
     Suite *suite = suite_create("kernels");
     TCase *tests = unit_case(suite, "kernels", setup, teardown);
     tcase_add_test(tests, a_weight_is_packed_once);
+    tcase_add_loop_test(tests, indices_of_whole_rows, 0, 20);
     tcase_add_test(tests, elementwise_broadcasts);
     tcase_add_test(tests, functions_at_their_edges);
     tcase_add_test(tests, integers);

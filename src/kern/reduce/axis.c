@@ -65,6 +65,24 @@ static int64_t pointed_run(const struct pointed *p, int64_t i)
     return left < CHUNK ? left : CHUNK;
 }
 
+SIMD static bool is_one_number(const int64_t *index, int64_t n)
+{
+    int64_t differ = 0;
+    LOOP for (int64_t j = 0; j < n; j++) differ |= index[j] ^ index[0];
+    return differ == 0;
+}
+
+/* The indices from..from + n are one number, as a row of an expanded index has it, so that what they point to is one stretch from *place
+ * on. */
+static bool pointed_stretch(const struct pointed *p, int64_t from, int64_t n, int64_t *place)
+{
+    bool other_axis = p->axis < p->index->rank - 1 && p->index->dtype == DT_I64;
+    if (!other_axis || !is_one_number((const int64_t *)p->index->data + from, n))
+        return false;
+    pointed_places(p, from, 1, place);
+    return true;
+}
+
 static void gather_run(size_t size, const int64_t *place, int64_t n, const void *from, void *to)
 {
     if (size == sizeof(uint32_t))
@@ -85,6 +103,10 @@ void kern_GatherElements(struct kcall *call)
     struct pointed p = pointed_at(call, data, index);
     for (int64_t i = 0, n; i < all; i += n) {
         n = pointed_run(&p, i);
+        if (pointed_stretch(&p, i, n, place)) {
+            memcpy(element_at(call->out[0].data, size, i), element_at_const(data->data, size, *place), (size_t)n * size);
+            continue;
+        }
         pointed_places(&p, i, n, place);
         gather_run(size, place, n, data->data, element_at(call->out[0].data, size, i));
     }
@@ -107,6 +129,7 @@ void kern_ScatterElements(struct kcall *call)
     struct tensor *out = &call->out[0];
     enum combine how = combine_of(call);
     int64_t all = tensor_elements(index), place[CHUNK];
+    size_t size = dtype_size(data->dtype);
     copy_dense(call->env, out->data, data->data, tensor_bytes(out));
     if (all == 0)
         return;
@@ -114,9 +137,14 @@ void kern_ScatterElements(struct kcall *call)
     if (tensor_elements(updates) != all)
         fail("%s: there are %lld updates for %lld indices", kcall_where(call), (long long)tensor_elements(updates), (long long)all);
     for (int64_t i = 0, n; i < all; i += n) {
+        const void *from = element_at_const(updates->data, size, i);
         n = pointed_run(&p, i);
+        if (pointed_stretch(&p, i, n, place)) {
+            combine_elements(how, data->dtype, element_at(out->data, size, *place), from, n);
+            continue;
+        }
         pointed_places(&p, i, n, place);
-        scatter_run(how, data->dtype, place, n, element_at_const(updates->data, dtype_size(data->dtype), i), out->data);
+        scatter_run(how, data->dtype, place, n, from, out->data);
     }
 }
 
