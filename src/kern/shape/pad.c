@@ -1,4 +1,5 @@
-/* pad: each dimension's source coordinates are tabulated once (-1: padding), then rows are gathered. Negative pads crop. */
+/* pad: each dimension's source coordinates are tabulated once (-1: padding), then rows are gathered. Negative pads crop. Dimensions behind
+ * the last one that is padded are copied as one element. */
 #include "kern/core/core.h"
 
 #include <string.h>
@@ -7,9 +8,10 @@ enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 struct pad {
     const struct tensor *x;
     struct tensor *y;
+    int last; /* dimension that is padded */
     const int64_t *source[MAX_RANK];
-    const void *fill;
-    size_t size;
+    const void *fill; /* of fill_size; NULL: zeros */
+    size_t size, fill_size;
 };
 
 static enum pad_mode mode_of(const struct kcall *call)
@@ -63,10 +65,18 @@ static int64_t run_end(const int64_t *source, int64_t i, int64_t n)
     return end;
 }
 
+static void fill_elements(const struct pad *p, char *to, int64_t n)
+{
+    if (!p->fill)
+        memset(to, 0, (size_t)n * p->size);
+    for (size_t at = 0; p->fill && at < (size_t)n * p->size; at += p->fill_size)
+        memcpy(to + at, p->fill, p->fill_size);
+}
+
 static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct pad *p = data;
-    int last = p->y->rank - 1;
+    int last = p->last;
     int64_t n = p->y->dim[last];
     (void)thread;
     for (int64_t row = lo; row < hi; row++) {
@@ -85,18 +95,16 @@ static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
             void *to = element_at(p->y->data, p->size, row * n + i);
             if (k >= 0)
                 memcpy(to, element_at_const(p->x->data, p->size, from + k), (size_t)(end - i) * p->size);
-            for (int64_t j = 0; k < 0 && j < end - i; j++)
-                memcpy(element_at(to, p->size, j), p->fill, p->size);
+            else
+                fill_elements(p, to, end - i);
         }
     }
 }
 
-static void tabulate_sources(const struct kcall *call, struct pad *p, int64_t *table)
+static void tabulate_sources(const struct kcall *call, struct pad *p, const int64_t *before, int64_t *table)
 {
     enum pad_mode mode = mode_of(call);
-    int64_t before[MAX_RANK];
-    pads_before(call, p->y->rank, before);
-    for (int d = 0; d < p->y->rank; d++) {
+    for (int d = 0; d <= p->last; d++) {
         if (p->x->dim[d] == 0 && mode != PAD_CONSTANT)
             fail("%s: dimension %d has no elements to pad with", kcall_where(call), d);
         for (int64_t i = 0; i < p->y->dim[d]; i++)
@@ -108,11 +116,11 @@ static void tabulate_sources(const struct kcall *call, struct pad *p, int64_t *t
 
 void kern_Pad(struct kcall *call)
 {
-    static const int64_t zero = 0;
+    static const char zeros[16] = {0};
     const struct tensor *x = &call->in[0], *value = kcall_in(call, 2);
     struct tensor *y = &call->out[0];
-    struct pad p = {.x = x, .y = y, .fill = value ? value->data : &zero, .size = dtype_size(x->dtype)};
-    int64_t entries = 0;
+    struct pad p = {.x = x, .y = y, .last = y->rank - 1, .size = dtype_size(x->dtype), .fill_size = dtype_size(x->dtype)};
+    int64_t entries = 0, before[MAX_RANK];
     if (tensor_elements(y) == 0)
         return;
     if (value && (value->dtype != x->dtype || tensor_elements(value) != 1))
@@ -121,8 +129,16 @@ void kern_Pad(struct kcall *call)
         copy_dense(call->env, y->data, x->data, tensor_bytes(y));
         return;
     }
-    for (int d = 0; d < y->rank; d++)
+    require(p.size <= sizeof zeros);
+    p.fill = value && memcmp(value->data, zeros, p.size) != 0 ? value->data : NULL;
+    pads_before(call, y->rank, before);
+    for (; p.last > 0 && before[p.last] == 0 && x->dim[p.last] == y->dim[p.last]; p.last--)
+        p.size *= (size_t)y->dim[p.last];
+    int64_t rows = 1, row = 2 * y->dim[p.last] * (int64_t)(p.size / p.fill_size);
+    for (int d = 0; d <= p.last; d++) {
+        rows *= d < p.last ? y->dim[d] : 1;
         entries += y->dim[d];
-    tabulate_sources(call, &p, kenv_scratch(call->env, kcall_bytes(call, entries, sizeof(int64_t))));
-    kenv_parallel_for(call->env, tensor_elements(y) / y->dim[y->rank - 1], 2 * y->dim[y->rank - 1], pad_range, &p);
+    }
+    tabulate_sources(call, &p, before, kenv_scratch(call->env, kcall_bytes(call, entries, sizeof(int64_t))));
+    kenv_parallel_for(call->env, rows, row, pad_range, &p);
 }
