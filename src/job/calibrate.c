@@ -47,6 +47,10 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.machine_ranks = comm->local_size;
     to.machine_flops = comm->local_size * m->flops_together;
     to.machine_memory_bandwidth = comm->local_size * m->memory_together;
+    to.half_bandwidth = m->halves;
+    to.machine_half_bandwidth = comm->local_size * m->halves_together;
+    to.code_bandwidth = m->codes;
+    to.machine_code_bandwidth = comm->local_size * m->codes_together;
     to.node_overhead = m->node;
     to.overlap_overhead = m->ncollective ? m->overlap : to.overlap_overhead;
     to.elementwise_share = m->elementwise * m->memory;
@@ -85,6 +89,8 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
 {
     print_rate_on_ranks("products", "GF/s", to->flops, to->machine_flops, comm->local_size);
     print_rate_on_ranks("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
+    print_rate_on_ranks("weights of bf16 from memory", "GB/s", to->half_bandwidth, to->machine_half_bandwidth, comm->local_size);
+    print_rate_on_ranks("weights of 4 bits from memory", "GB/s", to->code_bandwidth, to->machine_code_bandwidth, comm->local_size);
     printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
     printf("functions: %.2f ns; copied rows: %.2f ns; weights of 4 bits: %.2f times as fast; vectors of %.0f\n", 1e9 * to->function_seconds,
            1e9 * to->row_seconds, to->integer_speed, to->vector_lanes);

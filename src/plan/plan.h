@@ -18,6 +18,8 @@ struct machine {                                    /* machine.c: the shipped re
     const char *name;
     double flops, memory_bandwidth;                                /* of one rank while the others are idle; per second, bytes per second */
     double machine_ranks, machine_flops, machine_memory_bandwidth; /* ranks that share one machine, and what they do in all together */
+    double half_bandwidth, machine_half_bandwidth;                 /* as memory_bandwidth, of weights in half precision */
+    double code_bandwidth, machine_code_bandwidth;                 /* as memory_bandwidth, of weights in codes */
     double link_bandwidth;                                         /* bytes per second that leave a rank */
     double hop_latency, collective_overhead, node_overhead;        /* seconds */
     double reduce_seconds;                                         /* of summing one byte of an addend */

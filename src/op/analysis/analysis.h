@@ -1,5 +1,5 @@
 /* analysis: what holds of a whole graph or of a node in it: lifetimes, appends, independent rows, affine values, likely sizes,
- * missing kernels. */
+ * missing kernels, attention that is written out. */
 #ifndef TPC_OP_ANALYSIS_H
 #define TPC_OP_ANALYSIS_H
 
@@ -39,6 +39,31 @@ bool *op_settled_values(struct arena *, const struct graph *);
 bool op_packs_recurrent(const struct node *, const bool *settled);
 /* Bytes of that copy of a weight of this type, but for the rounding up to whole tiles. */
 int64_t op_recurrent_copy(const struct type *weight);
+
+/* ---- attention_written.c: attention that an exporter wrote out as products and a softmax ---- */
+struct attention_search {
+    struct graph *graph;
+    const struct uses *uses; /* graph_uses, of the first nvalues values */
+    int nvalues;
+};
+enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK, ATTENTION_Y };
+struct attention_match {
+    struct value *in[4];
+    bool rows_first[5]; /* Q, K, V, -, Y: [batch, rows, heads, size] */
+    double scale;
+    bool guarded;
+    struct node *last; /* whose output the fused node takes over */
+};
+bool op_number(const struct value *, double *);
+/* Strips products with and quotients by single numbers, which *scale is multiplied by. */
+struct value *op_unscale(struct value *, double *scale);
+bool op_transposes(const struct graph *, const struct node *, int a, int b, int c, int d);
+/* The value is K^T: sets K. */
+bool attention_key(const struct graph *, struct value *, struct attention_match *);
+/* Q, K and V are set: they are read before heads are repeated, and where they lie. False: their types do not fit. */
+bool attention_read_heads(const struct graph *, struct attention_match *);
+/* Node n multiplies probabilities and values: the end of written attention, but for a transpose (m->last). */
+bool attention_written(const struct attention_search *, struct node *n, struct attention_match *);
 
 /* ---- append.c ---- */
 /* The operand past_X of a fused op whose result is its present_X, both [.., rows, size]; -1: the result is no present. */

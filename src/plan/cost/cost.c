@@ -7,8 +7,9 @@
  *     resident weights            price * bytes / M per step
  *
  * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
- * n: bytes of the global value. packing_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its F,
- * and its M for weights, which come from memory; activations mostly lie in a rank's own cache. Costs are integers so that sums do not
+ * n: bytes of the global value. transition_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its
+ * F, and its M for weights, which come from memory; activations mostly lie in a rank's own cache. What several nodes of a graph run as one
+ * is in taken_in.c, the price of collectives in collective_cost.c. Costs are integers so that sums do not
  * depend on their order: the same plan on every machine. */
 #include "plan/cost/cost.h"
 
@@ -107,6 +108,12 @@ static double global_elements(const struct space *s, const struct value *v, int 
 static double local_elements(struct space *s, const struct value *v, struct placement p, int w, int r)
 {
     return global_elements(s, v, w) * (p.kind == PLACE_S ? fraction(s, p.split, w, r) : 1);
+}
+
+double cost_local_size(struct space *s, const struct value *v, struct placement p, int dim, int w, int r)
+{
+    double size = (double)s->sizes.extent[v->id * s->plan->workloads.n + w][dim];
+    return size * (p.kind == PLACE_S && p.dim == dim ? fraction(s, p.split, w, r) : 1);
 }
 
 static double most_bytes(struct space *s, const struct value *v, struct placement p, int w)
@@ -330,12 +337,12 @@ static double node_flops(struct space *s, const struct node *n, const struct rul
     return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
 }
 
-/* Bytes of an element as it lies in memory: a product reads a weight as it is stored. */
-static double stored_width(const struct space *s, const struct value *v)
+/* A product reads a weight as it is stored. */
+static const struct value *stored_value(const struct space *s, const struct value *v)
 {
     const struct node *p = v->producer;
     bool decoded = p && p->op && (p->op->flags & OP_DECODES) && s->weight[v->id];
-    return value_width(decoded ? p->in[0] : v);
+    return decoded ? p->in[0] : v;
 }
 
 struct traffic {
@@ -348,11 +355,11 @@ static struct traffic node_bytes(struct space *s, const struct node *n, const st
     struct traffic bytes = {0, 0};
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && !(lookup && i == 0) && i != taken)
+        if (n->in[i] && !(lookup && i != 1) && i != taken && !cost_is_inside(s, n->in[i]))
             *(s->weight[n->in[i]->id] ? &bytes.streamed : &bytes.passed) += local_elements(s, n->in[i], st->in[i], w, r) *
-                stored_width(s, n->in[i]);
+                value_width(stored_value(s, n->in[i]));
     for (int i = 0; i < n->nout && taken < 0; i++)
-        if (n->out[i])
+        if (n->out[i] && !cost_is_inside(s, n->out[i]))
             bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) * (lookup ? 2 : 1);
     if (n->op && (n->op->flags & OP_ROUTES)) {
         struct routing t = routed_rows(s, n, st, w, r);
@@ -365,6 +372,19 @@ static struct traffic node_bytes(struct space *s, const struct node *n, const st
 static double rate(const struct machine *m, double alone, double machine, int busy)
 {
     return fmin(alone, machine / fmin(busy, m->machine_ranks));
+}
+
+/* Bytes per second that a product streams of its weight: narrow ones are widened on the way. */
+static double streaming_rate(const struct space *s, const struct node *n, int busy)
+{
+    const struct machine *m = &s->options->machine;
+    bool product = n->op && n->op->flags & OP_PRODUCT && n->nin > 1 && n->in[1] && s->weight[n->in[1]->id];
+    enum dtype dtype = product ? stored_value(s, n->in[1])->type.dtype : DT_F32;
+    if (dtype == DT_F16 || dtype == DT_BF16)
+        return rate(m, m->half_bandwidth, m->machine_half_bandwidth, busy);
+    if (dtype_is_integer(dtype))
+        return rate(m, m->code_bandwidth, m->machine_code_bandwidth, busy);
+    return rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
 }
 
 static double function_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
@@ -393,25 +413,26 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
 {
     enum { CHAIN = 3 }; /* elementwise ops that run as one */
     const struct machine *m = &s->options->machine;
-    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy),
-           streaming = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
+    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = streaming_rate(s, n, busy);
     unsigned flags = n->op ? n->op->flags : 0;
     require(busy >= 1); /* in a subgraph, that of the whole job: s->ranks may be fewer */
     if (st->body)
         return lowering_seconds(st->body, w, busy);
     if (flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
-    if ((flags & (OP_VIEW | OP_IN_PLACE)) || cost_is_merged(s, n) || ((flags & OP_DECODES) && s->weight[n->out[0]->id]))
+    if ((flags & (OP_VIEW | OP_IN_PLACE)) || cost_is_merged(s, n) || ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]))
         return 0;
-    double share = flags & OP_ELEMENTWISE ? m->elementwise_share : 1;
+    bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]);
+    double share = flags & OP_ELEMENTWISE && !inside ? m->elementwise_share : 1;
     int taken = taken_operand(s, n, st, busy);
     for (int r = 0; r < s->ranks; r++) {
         struct traffic bytes = node_bytes(s, n, st, taken, w, r);
         double work = node_flops(s, n, rule, st, w, r) / flops + function_seconds(s, n, st, w, r);
-        worst = fmax(worst, fmax(work, share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
+        double rows = inside ? 0 : cost_copied_rows(s, n, rule, st, w, r) * m->row_seconds;
+        worst = fmax(worst, fmax(fmax(work, rows), share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
     }
     worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
-    return worst + (taken >= 0 ? 0 : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1));
+    return worst + (taken >= 0 || inside ? 0 : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1));
 }
 
 int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)

@@ -73,12 +73,17 @@ double cost_reshard_seconds(struct space *, const struct value *, struct placeme
 /* Of a node that communicates. */
 double cost_collective_seconds(const struct machine *, const struct graph *, const struct node *, const struct bindings *, int ranks);
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
-/* taken_in.c: what convolutions take in. */
+/* The part of a dimension that a rank holds, under a workload: a size, maybe no whole number. */
+double cost_local_size(struct space *, const struct value *, struct placement, int dim, int workload, int rank);
+/* copied_rows.c */
+double cost_copied_rows(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int rank);
+/* taken_in.c: what convolutions and attention take in. */
 void cost_mark_taken(struct space *);
 bool cost_has_channels_last(const struct space *, const struct value *); /* lies in memory with the channels as last dimension */
 bool cost_is_merged(const struct space *, const struct node *);          /* a Transpose or Pad that a convolution makes needless */
 bool cost_takes_in(const struct space *, const struct node *);           /* its result goes on in registers */
 int cost_taken_operand(const struct space *, const struct node *);       /* in which that comes to the node; -1: it does not */
+bool cost_is_inside(const struct space *, const struct value *);         /* one attention makes and reads it, and never stores it */
 /* control_flow.c: the same of a node of control flow. */
 double control_flow_seconds(struct space *, const struct node *, int workload, int busy);
 void cost_evaluate_types(struct space *); /* every type under every workload */

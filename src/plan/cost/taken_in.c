@@ -2,12 +2,13 @@
  *
  * A convolution takes in the elementwise ops after it, whose other operands are constants or a value of its result's type
  * (run/fuse/fuse_conv.c), and a Pad before it. And it works with the channels last (run/fuse/channels_last.c), so a Transpose of channels
- * around it vanishes. */
+ * around it vanishes. Attention that is written out runs as one node (op/analysis/attention_written.c), which reads its operands once. */
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
-enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8 }; /* by value id */
+enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8, INSIDE = 16 }; /* by value id */
 
 static bool is_elementwise(const struct node *n)
 {
@@ -146,6 +147,50 @@ static void mark_taken(struct space *s, const struct node *n)
         mark_value(s, n->out[0], TAKES);
 }
 
+/* ---- attention that is written out ------------------------------------------------------------------------------------------------- */
+
+static bool is_operand(const struct attention_match *m, const struct value *v)
+{
+    for (int k = ATTENTION_Q; k <= ATTENTION_MASK; k++)
+        if (m->in[k] == v)
+            return true;
+    return false;
+}
+
+static bool only_inside_reads(const struct space *s, const struct value *v, const struct node *last)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    for (int i = 0; i < uses->list.n; i++) {
+        const struct node *n = uses->list.at[i].node >= 0 ? s->g->nodes.at[uses->list.at[i].node] : NULL;
+        if (n != last && (!n || !makes_marked(s, n, INSIDE)))
+            return false;
+    }
+    return true;
+}
+
+/* What is made from the operands for the node's sake only, from the end on. */
+static void mark_inside(struct space *s, const struct attention_match *m, const struct node *n)
+{
+    for (int k = 0; k < n->nin; k++) {
+        struct value *v = n->in[k];
+        if (!v || !v->producer || is_operand(m, v) || !only_inside_reads(s, v, m->last))
+            continue;
+        mark_value(s, v, INSIDE);
+        mark_inside(s, m, v->producer);
+    }
+}
+
+static void mark_attention(struct space *s)
+{
+    struct arena *tmp = arena_new();
+    struct attention_search search = {.graph = s->g, .uses = graph_uses(s->g, tmp), .nvalues = s->g->values.n};
+    struct attention_match m;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (attention_written(&search, s->g->nodes.at[i], &m))
+            mark_inside(s, &m, m.last);
+    arena_free(tmp);
+}
+
 /* ---- for the prices -------------------------------------------------------------------------------------------------------------------
  */
 
@@ -170,6 +215,7 @@ void cost_mark_taken(struct space *s)
     for (int i = 0; i < s->g->nodes.n; i++)
         if (with_result(s, i))
             mark_taken(s, s->g->nodes.at[i]);
+    mark_attention(s);
 }
 
 bool cost_is_merged(const struct space *s, const struct node *n)
@@ -190,4 +236,9 @@ bool cost_takes_in(const struct space *s, const struct node *n)
 int cost_taken_operand(const struct space *s, const struct node *n)
 {
     return makes_marked(s, n, TAKEN) ? taken_operand(s, n) : -1;
+}
+
+bool cost_is_inside(const struct space *s, const struct value *v)
+{
+    return s->sizes.marks && marked(s, v, INSIDE);
 }

@@ -12,32 +12,50 @@ struct machine_key {
     size_t offset;
     bool may_be_zero;
     double otherwise; /* in a profile made before there was this key; below zero: it must have it */
+    const char *as;   /* else it is what this earlier key is; NULL: it has a number of its own */
 };
 
 static const struct machine_key keys[] = {
-    {"flops", offsetof(struct machine, flops), false, -1},
-    {"memory_bandwidth", offsetof(struct machine, memory_bandwidth), false, -1},
-    {"machine_ranks", offsetof(struct machine, machine_ranks), false, -1},
-    {"machine_flops", offsetof(struct machine, machine_flops), false, -1},
-    {"machine_memory_bandwidth", offsetof(struct machine, machine_memory_bandwidth), false, -1},
-    {"link_bandwidth", offsetof(struct machine, link_bandwidth), false, -1},
-    {"hop_latency", offsetof(struct machine, hop_latency), true, -1},
-    {"collective_overhead", offsetof(struct machine, collective_overhead), true, -1},
-    {"reduce_seconds", offsetof(struct machine, reduce_seconds), true, -1},
-    {"overlap_overhead", offsetof(struct machine, overlap_overhead), true, 0},
-    {"node_overhead", offsetof(struct machine, node_overhead), true, -1},
-    {"elementwise_share", offsetof(struct machine, elementwise_share), true, -1},
-    {"function_seconds", offsetof(struct machine, function_seconds), true, 0},
-    {"row_seconds", offsetof(struct machine, row_seconds), true, 0},
-    {"vector_lanes", offsetof(struct machine, vector_lanes), false, 1},
-    {"integer_speed", offsetof(struct machine, integer_speed), false, 1},
-    {"weight_price", offsetof(struct machine, weight_price), true, -1},
+    {"flops", offsetof(struct machine, flops), false, -1, NULL},
+    {"memory_bandwidth", offsetof(struct machine, memory_bandwidth), false, -1, NULL},
+    {"machine_ranks", offsetof(struct machine, machine_ranks), false, -1, NULL},
+    {"machine_flops", offsetof(struct machine, machine_flops), false, -1, NULL},
+    {"machine_memory_bandwidth", offsetof(struct machine, machine_memory_bandwidth), false, -1, NULL},
+    {"link_bandwidth", offsetof(struct machine, link_bandwidth), false, -1, NULL},
+    {"hop_latency", offsetof(struct machine, hop_latency), true, -1, NULL},
+    {"collective_overhead", offsetof(struct machine, collective_overhead), true, -1, NULL},
+    {"reduce_seconds", offsetof(struct machine, reduce_seconds), true, -1, NULL},
+    {"overlap_overhead", offsetof(struct machine, overlap_overhead), true, 0, NULL},
+    {"node_overhead", offsetof(struct machine, node_overhead), true, -1, NULL},
+    {"elementwise_share", offsetof(struct machine, elementwise_share), true, -1, NULL},
+    {"function_seconds", offsetof(struct machine, function_seconds), true, 0, NULL},
+    {"row_seconds", offsetof(struct machine, row_seconds), true, 0, NULL},
+    {"half_bandwidth", offsetof(struct machine, half_bandwidth), false, -1, "memory_bandwidth"},
+    {"machine_half_bandwidth", offsetof(struct machine, machine_half_bandwidth), false, -1, "machine_memory_bandwidth"},
+    {"code_bandwidth", offsetof(struct machine, code_bandwidth), false, -1, "memory_bandwidth"},
+    {"machine_code_bandwidth", offsetof(struct machine, machine_code_bandwidth), false, -1, "machine_memory_bandwidth"},
+    {"vector_lanes", offsetof(struct machine, vector_lanes), false, 1, NULL},
+    {"integer_speed", offsetof(struct machine, integer_speed), false, 1, NULL},
+    {"weight_price", offsetof(struct machine, weight_price), true, -1, NULL},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
 /* What a profile may have about itself (struct machine_origin). */
 static const char *const remarks[] = {"name", "version", "date", "library", "communicator", "cores", "ranks", "threads", "fit_error"};
 enum { REMARKS = sizeof remarks / sizeof *remarks };
+
+static double *number_at(struct machine *m, const struct machine_key *key)
+{
+    return (double *)(void *)((char *)m + key->offset);
+}
+
+static const struct machine_key *find_key(const char *name)
+{
+    int i = 0;
+    while (strcmp(keys[i].name, name) != 0)
+        i++;
+    return &keys[i];
+}
 
 static double machine_number(const char *path, const json_t *root, const struct machine_key *machine_key)
 {
@@ -60,8 +78,10 @@ struct machine machine_from(const char *where, const json_t *root)
         known[i] = keys[i].name;
     memcpy(known + KEYS, remarks, sizeof remarks);
     json_known_keys(where, root, known);
-    for (int i = 0; i < KEYS; i++)
-        *(double *)(void *)((char *)&m + keys[i].offset) = machine_number(where, root, &keys[i]);
+    for (int i = 0; i < KEYS; i++) {
+        bool absent = keys[i].as && !json_object_get(root, keys[i].name);
+        *number_at(&m, &keys[i]) = absent ? *number_at(&m, find_key(keys[i].as)) : machine_number(where, root, &keys[i]);
+    }
     return m;
 }
 

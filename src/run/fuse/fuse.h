@@ -23,24 +23,6 @@ void fast_products(struct graph *);            /* behind fuse_quantized */
 void channels_last(struct graph *, bool collectives);
 uint64_t channels_last_digest(const struct graph *);
 
-/* fuse_attention.c: parts of attention as exporters write it out. */
-enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK, ATTENTION_Y };
-struct attention_match {
-    struct value *in[4];
-    bool rows_first[5]; /* Q, K, V, -, Y: [batch, rows, heads, size] */
-    double scale;
-    bool guarded;
-    struct node *last; /* whose output the fused node takes over */
-};
-bool fuse_number(const struct value *, double *);
-/* Strips products with and quotients by single numbers, which *scale is multiplied by. */
-struct value *fuse_unscale(struct value *, double *scale);
-bool fuse_transposes(const struct graph *, const struct node *, int a, int b, int c, int d);
-/* The value is K^T: sets K. */
-bool fuse_match_key(const struct graph *, struct value *, struct attention_match *);
-/* Q, K and V are set: they are read before heads are repeated, and where they lie. False: their types do not fit. */
-bool fuse_read_heads(const struct graph *, struct attention_match *);
-
 /* complete_sums.c: for --deterministic, nodes that make partial sums complete them in an order that all rank counts share. */
 void complete_sums(struct graph *);
 /* The first operand's dimension over which a node of a rank file sums, and how its factor is split; NULL: the node makes no partial sum. */

@@ -7,6 +7,7 @@
  *   dq' = scale ds k'^T    dk' = scale q'^T ds
  *
  * guard: Where(IsNaN(p), 0, .). mask: an added float tensor, or Where(seen, ., -inf), whose gradient is Where(seen, ., 0). */
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
 
@@ -29,7 +30,7 @@ struct gradient_search {
 static bool is_zero(const struct value *v)
 {
     double x;
-    return fuse_number(v, &x) && fpclassify(x) == FP_ZERO;
+    return op_number(v, &x) && fpclassify(x) == FP_ZERO;
 }
 
 /* Where(IsNaN(p), 0, x): x, and *p. */
@@ -69,24 +70,24 @@ static bool match_scores(const struct graph *g, struct value *v, struct gradient
 {
     for (double number;;) {
         struct node *add = op_made_by(v, "Add"), *where = op_made_by(v, "Where");
-        v = fuse_unscale(v, &x->scale);
+        v = op_unscale(v, &x->scale);
         if ((x->product = op_made_by(v, "MatMul")))
             break;
         if (x->mask || x->seen || x->scale < 1 || x->scale > 1)
             return false;
-        if (where && fuse_number(where->in[2], &number) && isinf(number) && number < 0) {
+        if (where && op_number(where->in[2], &number) && isinf(number) && number < 0) {
             x->seen = where->in[0];
             v = where->in[1];
         } else if (add) {
-            struct value *left = fuse_unscale(add->in[0], &(double){1});
+            struct value *left = op_unscale(add->in[0], &(double){1});
             x->mask = op_made_by(left, "MatMul") ? add->in[1] : add->in[0];
             v = x->mask == add->in[1] ? add->in[0] : add->in[1];
         } else {
             return false;
         }
     }
-    x->m.in[Q] = fuse_unscale(x->product->in[0], &x->q_scale);
-    return fuse_match_key(g, fuse_unscale(x->product->in[1], &x->k_scale), &x->m);
+    x->m.in[Q] = op_unscale(x->product->in[0], &x->q_scale);
+    return attention_key(g, op_unscale(x->product->in[1], &x->k_scale), &x->m);
 }
 
 /* ---- readers --------------------------------------------------------------------------------------------------------------------- */
@@ -100,7 +101,7 @@ static struct node *product_of(const struct gradient_search *s, const struct val
             continue;
         const struct value *with = u->node->in[1 - operand];
         const struct node *turn = with->producer;
-        bool turns = fuse_transposes(s->g, op_is_onnx(turn, "Transpose") ? turn : NULL, 0, 1, 3, 2) && turn->in[0] == other;
+        bool turns = op_transposes(s->g, op_is_onnx(turn, "Transpose") ? turn : NULL, 0, 1, 3, 2) && turn->in[0] == other;
         if (turned ? turns : with == other)
             return u->node;
     }
@@ -115,7 +116,7 @@ static const struct value *through_scores(const struct gradient_search *s, const
         const struct node *n = s->uses[v->id].n == 1 ? u->node : NULL;
         if (!n || op_is_onnx(n, "MatMul"))
             return v;
-        bool numbers = fuse_unscale(n->out[0], &scale) == v;
+        bool numbers = op_unscale(n->out[0], &scale) == v;
         bool hides = op_is_onnx(n, "Where") && n->in[0] == x->seen && n->in[1] == v && is_zero(n->in[2]);
         if (!numbers && !hides)
             return NULL;
@@ -139,7 +140,7 @@ static void find_value_gradient(const struct gradient_search *s, const struct va
 {
     for (int i = 0; i < s->uses[guarded->id].n && !x->dv; i++) {
         struct node *turn = s->uses[guarded->id].at[i].node;
-        if (op_is_onnx(turn, "Transpose") && fuse_transposes(s->g, turn, 0, 1, 3, 2))
+        if (op_is_onnx(turn, "Transpose") && op_transposes(s->g, turn, 0, 1, 3, 2))
             x->dv = product_of(s, turn->out[0], 0, x->dy, false);
     }
 }
@@ -180,12 +181,12 @@ static bool match_gradient(const struct gradient_search *s, const struct node *s
         return false;
     struct attention_match value = {.in = {NULL}};
     int64_t axis = attr_int(softmax, "axis");
-    if ((axis != 3 && axis != -1) || !match_scores(s->g, softmax->in[0], x) || !fuse_match_key(s->g, product->in[1], &value))
+    if ((axis != 3 && axis != -1) || !match_scores(s->g, softmax->in[0], x) || !attention_key(s->g, product->in[1], &value))
         return false;
     x->m.guarded = of != NULL;
     x->m.in[V] = value.in[K];
     x->dy = product->in[0];
-    if (!match_products(s, sub->out[0], x) || value.rows_first[K] || !fuse_read_heads(s->g, &x->m) || !all_f32(x))
+    if (!match_products(s, sub->out[0], x) || value.rows_first[K] || !attention_read_heads(s->g, &x->m) || !all_f32(x))
         return false;
     find_all_values(s, p, x);
     return true;
@@ -194,7 +195,7 @@ static bool match_gradient(const struct gradient_search *s, const struct node *s
 static struct node *gradient_node(struct graph *g, const struct gradient_match *x)
 {
     struct node *turn = op_made_by(x->dy, "Transpose");
-    bool rows_first = fuse_transposes(g, turn, 0, 2, 1, 3);
+    bool rows_first = op_transposes(g, turn, 0, 2, 1, 3);
     struct value *in[6] = {x->m.in[Q], x->m.in[K], x->m.in[V], rows_first ? turn->in[0] : x->dy, x->mask, x->seen};
     struct node *n = graph_node(g, op_find("tpc", "AttentionGradient"), x->dq->name, x->seen ? 6 : x->mask ? 5 : 4, in, 3);
     const int64_t first[4] = {x->m.rows_first[Q], x->m.rows_first[K], x->m.rows_first[V], rows_first};

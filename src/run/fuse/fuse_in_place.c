@@ -5,6 +5,7 @@
  *
  * One at the label: OneHot, or as its lowering writes it, Where(label = position, 1, 0) with the positions of this rank's classes. Only
  * what nothing else reads is changed. */
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
 
@@ -31,7 +32,7 @@ static bool is_number(const struct value *v, double want)
     int i = 0;
     double x;
     if (!split)
-        return fuse_number(v, &x) && !(x < want || x > want);
+        return op_number(v, &x) && !(x < want || x > want);
     while (split->out[i] != v)
         i++;
     return split->nout == 2 && dim_equals(split->in[0]->type.dim[0], 2) && dim_equals(v->type.dim[0], 1) &&

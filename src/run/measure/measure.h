@@ -16,6 +16,8 @@ struct measured {
     /* Per second, of rank 0 while the others wait: flops of products with many rows, bytes of weights in products with one row. */
     double flops, memory;
     double flops_together, memory_together; /* of each rank while all work */
+    double halves, halves_together;         /* bytes of weights of bf16 in products with one row */
+    double codes, codes_together;           /* bytes of weights of 4 bits, and of their scales, in products with one row */
     double elementwise;                     /* seconds per byte that the ops of a chain read and write if each runs alone */
     double node;                            /* seconds of a node that computes almost nothing */
     double function;                        /* seconds of a function (Sigmoid, Tanh, Erf) of one number */

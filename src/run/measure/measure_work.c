@@ -12,7 +12,9 @@
 
 enum {
     SIDE = 2048,
-    LAYERS = 8, /* 128 MiB of weights: more than caches hold; 64 MiB for many rows */
+    LAYERS = 8,  /* 128 MiB of weights: more than caches hold; 64 MiB for many rows */
+    HALVES = 16, /* 128 MiB */
+    CODED = 32,  /* 80 MiB of codes and scales */
     MANY = 4,
     ROWS = 128,
     LENGTH = 512,
@@ -59,7 +61,8 @@ static const void *weight_data(struct arena *a, enum dtype dtype, int64_t n)
 {
     if (dtype == DT_F32)
         return constant_data_of(a, n, 1 / (float)SIDE);
-    return memset(arena_alloc(a, (size_t)n), 0x77, (size_t)n); /* codes just below zero */
+    size_t bytes = (size_t)n * dtype_size(dtype);
+    return memset(arena_alloc(a, bytes), dtype == DT_BF16 ? 0x3a : 0x77, bytes); /* 0.0007; codes just below zero */
 }
 
 /* Inputs from the second on become weights; those of one size are read from one block, for a session packs its own. */
@@ -90,6 +93,21 @@ static struct graph *product_graph(struct arena *a, int n, int side)
         text = arena_printf(a, "%s node n%d: x%d: f32[S, %d] = MatMul(x%d, w%d)", text, i, i + 1, side, i, i);
     struct graph *g = parse_calibration_graph(a, arena_printf(a, "%s output x%d }", text, n));
     make_weights(g);
+    return g;
+}
+
+/* The same, with weights of bf16. */
+static struct graph *halves_graph(struct arena *a, int n, int side)
+{
+    char *text = arena_printf(a, "graph g { opset 23 dim S >= 1 input x0: f32[S, %d]", side);
+    for (int i = 0; i < n; i++)
+        text = arena_printf(a, "%s input h%d: bf16[%d, %d]", text, i, side, side);
+    for (int i = 0; i < n; i++)
+        text = arena_printf(a, "%s node c%d: w%d: f32[%d, %d] = Cast(h%d) {to = 1} node n%d: x%d: f32[S, %d] = MatMul(x%d, w%d)", text, i,
+                            i, side, side, i, i, i + 1, side, i, i);
+    struct graph *g = parse_calibration_graph(a, arena_printf(a, "%s output x%d }", text, n));
+    make_weights(g);
+    fuse_weights(g);
     return g;
 }
 
@@ -235,6 +253,13 @@ void measure_work(struct comm *comm, int threads, struct measured *m)
     const double passed = (double)LENGTH * WIDTH * CHAIN_ELEMENTS * sizeof(float);
     struct work_times prompt = time_graph(comm, product_graph(a, MANY, SIDE), threads, ROWS),
                       step = time_graph(comm, product_graph(a, LAYERS, SIDE), threads, 1);
+    struct work_times halves = time_graph(comm, halves_graph(a, HALVES, SIDE), threads, 1);
+    keep_faster(&m->halves, HALVES * weights * 2 / halves.alone);
+    keep_faster(&m->halves_together, HALVES * weights * 2 / halves.together);
+    struct work_times coded = time_graph(comm, codes_graph(a, CODED, SIDE), threads, 1);
+    const double code_bytes = CODED * weights * (0.5 + sizeof(float) / 32.0);
+    keep_faster(&m->codes, code_bytes / coded.alone);
+    keep_faster(&m->codes_together, code_bytes / coded.together);
     keep_faster(&m->flops, flops / prompt.alone);
     keep_faster(&m->flops_together, flops / prompt.together);
     keep_faster(&m->memory, bytes / step.alone);
