@@ -280,5 +280,7 @@ void pass_emit(struct compile *c)
     save_ranks(&e);
     out_write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(e.manifest, c->plan->hash));
     map_check_unchanged();
+    if (c->options->folder)
+        folder_check_data(c->options->folder);
     folder_commit(c->arena, part);
 }

@@ -230,21 +230,32 @@ bool sandbox_is_beside(struct arena *tmp, const char *real, const char *model);
 
 /* ---- beside.c: jobs that run beside each other ------------------------------------------------------------------- */
 int beside_cores(void); /* that this process may use */
-/* Runs jobs 0 to n - 1 on up to so many threads, this one among them, all in its scope. Ends when all have; fails if one did. */
-void beside(int threads, int n, void (*job)(void *, int i), void *data);
+/* Jobs are numbers. take names one that may run now, or none: then the thread that asks leaves. done hears of its end. No two of these run
+ * at a time. */
+enum { BESIDE_NONE = -1 };
+struct beside {
+    int (*take)(void *data);
+    void (*run)(void *data, int job);
+    void (*done)(void *data, int job); /* may be NULL */
+};
+/* Runs jobs on up to so many threads, this one among them, all in its scope, until none is left. If one fails no other begins, and this
+ * thread fails when all have ended. */
+void beside(int threads, const struct beside *, void *data);
 
 /* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
 struct out {
     const char *path;
     char *beside;
     FILE *file; /* may be printed to; the digest does not see that */
-    struct XXH3_state_s *digest;
-    struct scope_item *open, *counted; /* file and digest */
-    int64_t bytes, digested;
-    struct arena *arena;
+    struct scope_item *open;
+    int64_t bytes;
+    struct arena *arena; /* of digest and piece */
+    struct digest *digest;
     uint8_t *piece;
-    size_t held;
-}; /* not written yet: held bytes of piece */
+    size_t held;                                    /* bytes of piece, not written yet */
+    void (*also)(void *with, const void *, size_t); /* out_also */
+    void *with;
+};
 /* A new file beside path, under a name that nobody has; NULL and errno: none can be made. Nothing that exists is opened. */
 FILE *out_create_beside(struct arena *, const char *path, char **name);
 /* A new file: what exists is not opened. Like every function below: a failure that names the file. */
@@ -255,11 +266,11 @@ void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
 void out_pad(struct out *, int64_t to); /* zeros up to so many bytes in all */
-/* The two halves of out_put and out_pad, for two threads: both take the same bytes. */
-void out_write(void *out, const void *from, size_t bytes);
-void out_digest(void *out, const void *from, size_t bytes);
-void out_write_pad(struct out *, int64_t to);
-void out_digest_pad(struct out *, int64_t to);
+/* So many bytes will be put, or about. A failure if the disk has no room for them. */
+void out_reserve(struct out *, int64_t bytes);
+bool out_reserve_in(FILE *, int64_t offset, int64_t bytes); /* false and errno: no room */
+/* What is put from here on goes to take, too, while it is in the cache; NULL: no more. */
+void out_also(struct out *, void (*take)(void *data, const void *from, size_t bytes), void *data);
 struct written {
     int64_t bytes;
     uint64_t digest;
@@ -282,10 +293,16 @@ int string_put_char(uint32_t, char *to);    /* the bytes that it takes: 4 at mos
 
 /* ---- digest.c: XXH3, 64 bits ------------------------------------------------------------------------------------ */
 uint64_t digest_bytes(const void *, size_t bytes);
+/* The same, of bytes that come in pieces. */
+struct digest;
+struct digest *digest_begin(struct arena *);
+void digest_add(struct digest *, const void *from, size_t bytes);
+uint64_t digest_value(const struct digest *);
 /* Of a file, which need not fit in memory. */
 struct file_digest;
 struct file_digest *digest_file(struct arena *, const char *path);
-void digest_file_begin(struct file_digest *); /* on a thread of its own, while other work is done */
+/* Reads them on threads, while other work is done; the list is the arena's, too. */
+void digest_files_begin(struct arena *, int n, struct file_digest *const *);
 /* Waits, or does the work itself if it was not begun. False: the file can't be read. */
 bool digest_file_get(struct file_digest *, struct written *);
 

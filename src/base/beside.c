@@ -7,23 +7,17 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { MOST_THREADS = 64, SENTENCE = 1024 };
 
 struct team {
-    void (*run)(void *, int);
+    const struct beside *work;
     void *data;
-    int n;
-    atomic_int next;
     struct scope *scope;
-    atomic_bool failed;
+    pthread_mutex_t lock;
+    bool failed;             /* guarded by lock, as the sentence is */
     char sentence[SENTENCE]; /* of the first job that failed */
-};
-struct team_job {
-    const struct team *team;
-    int i;
 };
 
 int beside_cores(void)
@@ -32,37 +26,57 @@ int beside_cores(void)
     return sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
 }
 
-static void run_job(void *team_job)
+/* Ends a job, if it is one, and takes the next. */
+static int next_job(struct team *t, int job)
 {
-    const struct team_job *j = team_job;
-    j->team->run(j->team->data, j->i);
+    diag_lock(&t->lock);
+    if (job != BESIDE_NONE && t->work->done)
+        t->work->done(t->data, job);
+    int next = t->failed ? BESIDE_NONE : t->work->take(t->data);
+    diag_unlock(&t->lock);
+    return next;
 }
 
-static void *take_jobs(void *team)
+static void do_jobs(void *team)
+{
+    struct team *t = team;
+    for (int job = next_job(t, BESIDE_NONE); job != BESIDE_NONE; job = next_job(t, job))
+        t->work->run(t->data, job);
+}
+
+static void note_failure(struct team *t, const char *sentence)
+{
+    pthread_mutex_lock(&t->lock);
+    if (!t->failed)
+        memcpy(t->sentence, sentence, SENTENCE);
+    t->failed = true;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void *be_in_team(void *team)
 {
     struct team *t = team;
     struct scope *outer = scope_swap(t->scope);
     char sentence[SENTENCE];
-    for (int i = atomic_fetch_add(&t->next, 1); i < t->n; i = atomic_fetch_add(&t->next, 1)) {
-        struct team_job j = {t, i};
-        if (diag_try_share(sentence, sizeof sentence, run_job, &j) != 0 && !atomic_exchange(&t->failed, true))
-            memcpy(t->sentence, sentence, sizeof sentence);
-    }
+    if (diag_try_share(sentence, sizeof sentence, do_jobs, t) != 0)
+        note_failure(t, sentence);
     (void)scope_swap(outer);
     return NULL;
 }
 
-/* A job that fails lets the others end, then the calling thread fails: to those who wait for it they are one. */
-void beside(int threads, int n, void (*run)(void *, int), void *data)
+/* Who waits for the jobs sees one failure: the calling thread's. */
+void beside(int threads, const struct beside *work, void *data)
 {
-    struct team t = {.run = run, .data = data, .n = n, .scope = scope_current()};
+    struct team t = {.work = work, .data = data, .scope = scope_current()};
     pthread_t thread[MOST_THREADS];
     int started = 0;
-    while (started < MOST_THREADS && started + 1 < threads && started + 1 < n && pthread_create(&thread[started], NULL, take_jobs, &t) == 0)
+    require(pthread_mutex_init(&t.lock, NULL) == 0);
+    while (started < MOST_THREADS && started + 1 < threads && pthread_create(&thread[started], NULL, be_in_team, &t) == 0)
         started++;
-    (void)take_jobs(&t);
+    (void)be_in_team(&t);
     for (int i = 0; i < started; i++)
         (void)pthread_join(thread[i], NULL);
+    (void)pthread_mutex_destroy(&t.lock);
     if (t.failed)
         fail("%s", t.sentence);
 }

@@ -1,28 +1,69 @@
-/* digest: digests of bytes and of files. A large file is read on a thread, while the program does other work. */
+/* digest: digests of bytes and of files. Large files are read on threads, while the program does other work. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
 #include "base/base.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
+#ifdef HAVE_XXH_X86DISPATCH_H
+#include <xxh_x86dispatch.h> /* functions of the same names for this processor's vectors */
+#endif
 
-enum { PIECE = 1 << 20 };
+enum { PIECE = 1 << 16, MOST_READERS = 16 };
 
+/* Threads that read files, each the next one. */
+struct file_readers {
+    int n;
+    struct file_digest *const *file;
+    int threads;
+    pthread_t thread[MOST_READERS];
+    atomic_int next;
+    atomic_bool unwanted;
+    struct scope_item *kept; /* NULL: they have ended */
+};
 struct file_digest {
     const char *path;
-    pthread_t thread;
-    bool begun, done, readable;
-    atomic_bool unwanted;
-    struct scope_item *kept;
+    struct file_readers *by; /* NULL: nobody yet */
+    bool done, readable;
     struct written found;
 };
 
 uint64_t digest_bytes(const void *at, size_t bytes)
 {
     return XXH3_64bits(at, bytes);
+}
+
+struct digest {
+    XXH3_state_t state;
+};
+
+static void digest_start(struct digest *d)
+{
+    XXH3_INITSTATE(&d->state);
+    require(XXH3_64bits_reset(&d->state) == XXH_OK);
+}
+
+struct digest *digest_begin(struct arena *a)
+{
+    struct digest *d = NEW(a, struct digest);
+    digest_start(d);
+    return d;
+}
+
+void digest_add(struct digest *d, const void *from, size_t bytes)
+{
+    require(!bytes || XXH3_64bits_update(&d->state, from, bytes) == XXH_OK);
+}
+
+uint64_t digest_value(const struct digest *d)
+{
+    return XXH3_64bits_digest(&d->state);
 }
 
 struct file_digest *digest_file(struct arena *a, const char *path)
@@ -32,60 +73,81 @@ struct file_digest *digest_file(struct arena *a, const char *path)
     return d;
 }
 
-static bool map_it(struct file_digest *d, struct map *m)
+static int open_plain(const char *path)
 {
     struct stat st;
-    int fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool plain = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    void *at = plain && st.st_size ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fd;
     if (fd >= 0)
         (void)close(fd);
-    *m = (struct map){at, plain ? (size_t)st.st_size : 0};
-    return plain && at != MAP_FAILED;
+    return -1;
 }
 
-/* Not by map_file, for its table is of the scope's thread. */
-static void *read_file(void *data)
+/* Read, not mapped: beside threads that work, pages that come and go cost more than a copy to the cache. */
+static void read_file(struct file_digest *d)
 {
-    struct file_digest *d = data;
-    struct map m;
-    d->readable = map_it(d, &m);
-    XXH3_state_t *state = XXH3_createState();
-    require(state && XXH3_64bits_reset(state) == XXH_OK);
-    for (size_t at = 0, n; d->readable && at < m.bytes && !d->unwanted; at += n) {
-        n = m.bytes - at < PIECE ? m.bytes - at : PIECE;
-        require(XXH3_64bits_update(state, m.at + at, n) == XXH_OK);
-        map_release(m, at, n);
+    struct digest all;
+    uint8_t piece[PIECE];
+    ssize_t n = 0;
+    int fd = open_plain(d->path);
+    digest_start(&all);
+    d->found.bytes = 0;
+    while (fd >= 0 && !(d->by && d->by->unwanted) && (n = read(fd, piece, sizeof piece)) > 0) {
+        digest_add(&all, piece, (size_t)n);
+        d->found.bytes += n;
     }
-    if (d->readable && m.at)
-        (void)munmap((void *)(uintptr_t)m.at, m.bytes);
-    d->found = (struct written){(int64_t)m.bytes, XXH3_64bits_digest(state)};
-    (void)XXH3_freeState(state);
+    d->readable = fd >= 0 && n == 0;
+    d->found.digest = digest_value(&all);
+    d->done = true;
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static void *read_files(void *readers)
+{
+    struct file_readers *r = readers;
+    for (int i = atomic_fetch_add(&r->next, 1); i < r->n; i = atomic_fetch_add(&r->next, 1))
+        read_file(r->file[i]);
     return NULL;
 }
 
-static void stop_reading(void *digest)
+static void join_readers(struct file_readers *r)
 {
-    struct file_digest *d = digest;
-    d->unwanted = true;
-    (void)pthread_join(d->thread, NULL);
+    for (int i = 0; i < r->threads; i++)
+        require(pthread_join(r->thread[i], NULL) == 0);
+    r->threads = 0;
 }
 
-void digest_file_begin(struct file_digest *d)
+static void stop_readers(void *readers)
 {
-    d->begun = pthread_create(&d->thread, NULL, read_file, d) == 0;
-    d->kept = d->begun ? scope_keep(stop_reading, d) : NULL;
+    struct file_readers *r = readers;
+    r->unwanted = true;
+    join_readers(r);
+}
+
+void digest_files_begin(struct arena *a, int n, struct file_digest *const *files)
+{
+    int most = beside_cores() < MOST_READERS ? beside_cores() : MOST_READERS;
+    struct file_readers *r = NEW(a, struct file_readers);
+    r->n = n;
+    r->file = files;
+    for (int i = 0; i < n; i++)
+        files[i]->by = r;
+    while (r->threads < most && r->threads < n && pthread_create(&r->thread[r->threads], NULL, read_files, r) == 0)
+        r->threads++;
+    r->kept = scope_keep(stop_readers, r);
 }
 
 bool digest_file_get(struct file_digest *d, struct written *found)
 {
-    if (d->begun && !d->done) {
-        scope_forget(d->kept);
-        require(pthread_join(d->thread, NULL) == 0);
-    } else if (!d->done) {
-        (void)read_file(d);
+    if (d->by && d->by->kept) {
+        scope_forget(d->by->kept);
+        d->by->kept = NULL;
+        join_readers(d->by);
     }
-    d->done = true;
+    if (!d->done)
+        read_file(d);
     *found = d->found;
     return d->readable;
 }

@@ -406,7 +406,7 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
     if (!o->plan.dry_run) {
         folder_check(o->plan.out, o->plan.force);
         if (!o->plan.folder)
-            digest_file_begin(o->plan.digest);
+            digest_files_begin(a, 1, &o->plan.digest);
     }
     c.record = o->verbose ? pass_record_new(a) : NULL;
     pass_run(&c, "load", last_pass(o), o->dump_after);

@@ -34,6 +34,64 @@ START_TEST(arena_strings)
 }
 END_TEST
 
+/* In pieces, as a whole, and of nothing: what the reference implementation gives. */
+START_TEST(digests_of_pieces)
+{
+    enum { BYTES = 5000 };
+    struct arena *a = arena_new();
+    uint8_t bytes[BYTES];
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (uint8_t)(i * 31 >> 3);
+    ck_assert_uint_eq(digest_value(digest_begin(a)), 0x2d06800538d394c2);
+    for (size_t piece = 1; piece < BYTES; piece = piece * 2 + 1) {
+        struct digest *d = digest_begin(a);
+        for (size_t at = 0; at < BYTES; at += piece)
+            digest_add(d, bytes + at, piece < BYTES - at ? piece : BYTES - at);
+        ck_assert_uint_eq(digest_value(d), digest_bytes(bytes, BYTES));
+    }
+    arena_free(a);
+}
+END_TEST
+
+struct counted {
+    int next, done, fails_at;
+};
+
+static int take_counted(void *data)
+{
+    struct counted *c = data;
+    return c->next < 100 ? c->next++ : BESIDE_NONE;
+}
+
+static void run_counted(void *data, int job)
+{
+    if (job == ((struct counted *)data)->fails_at)
+        fail("job %d", job);
+}
+
+static void count_done(void *data, int job)
+{
+    ((struct counted *)data)->done += job;
+}
+
+static void run_beside(void *data)
+{
+    static const struct beside work = {take_counted, run_counted, count_done};
+    beside(3, &work, data);
+}
+
+START_TEST(jobs_beside_each_other)
+{
+    struct arena *a = arena_new();
+    struct counted all = {.fails_at = -1}, some = {.fails_at = 40};
+    run_beside(&all);
+    ck_assert_int_eq(all.done, 99 * 100 / 2);
+    ck_assert_str_eq(diag_try(a, run_beside, &some), "job 40");
+    ck_assert_int_lt(some.done, 99 * 100 / 2 - 40);
+    arena_free(a);
+}
+END_TEST
+
 START_TEST(strings_have_numbers)
 {
     struct arena *a = arena_new();
@@ -247,6 +305,8 @@ int main(void)
     tcase_add_test(t, integers_in_texts);
     tcase_add_test(t, checked_arithmetic);
     tcase_add_test(t, files);
+    tcase_add_test(t, digests_of_pieces);
+    tcase_add_test(t, jobs_beside_each_other);
     tcase_add_exit_test(t, missing_file_fails, 1);
     tcase_add_exit_test(t, usage_fails_with_2, 2);
     tcase_add_exit_test(t, hooks_run_and_can_be_forgotten, 9);

@@ -148,7 +148,7 @@ static char *files_of(struct arena *a, const int *order)
     options.annotate = path_join(tmp, out, "annotated.onnx");
     options.price = true;
     VEC_PUSH(tmp, &options.compare, "none");
-    digest_file_begin(options.digest);
+    digest_files_begin(tmp, 1, &options.digest);
     struct plan plan = {.ranks = 2};
     struct bound_inputs fixed = {{NULL, 0, 0}};
     struct compile c = {.arena = tmp, .options = &options, .plan = &plan, .model_path = model, .fixed = &fixed};

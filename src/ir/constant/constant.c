@@ -64,10 +64,18 @@ void constant_open(struct constant *c, const char *name)
         source_open(&s);
     else
         (void)constant_data(c, name);
+    c->opened++;
+}
+
+void constant_close(struct constant *c)
+{
+    require(c->opened-- > 0);
 }
 
 void constant_release(struct constant *c)
 {
+    if (c->opened)
+        return;
     struct source s = constant_source(c);
     if (c->made && c->made->whole) {
         arena_free(c->made->whole);

@@ -74,6 +74,7 @@ struct constant {
     const char *origin;                   /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
     const struct constant_digest *digest; /* what its bytes must have; NULL: not known */
     bool checked;                         /* all of them have */
+    int opened;                           /* so many stream it: it is not released */
     bool trained;                         /* a weight, however small: its gradient is wanted */
 };
 /* The bytes. Maps an external file at first use. */
@@ -84,8 +85,9 @@ bool constant_equal(struct constant *, const char *name, struct constant *, cons
 int64_t constant_int(struct constant *, const char *name, int64_t i);
 /* Of strings: NaN. */
 double constant_float(struct constant *, const char *name, int64_t i);
-/* Before several threads stream it. */
+/* Before several threads stream it, and after. No two of these, nor of constant_release, at a time. */
 void constant_open(struct constant *, const char *name);
+void constant_close(struct constant *);
 /* Gives memory back to the system when the bytes will hardly be read again. Invalidates what constant_data returned; it may be called
  * again. */
 void constant_release(struct constant *);
@@ -112,7 +114,7 @@ int constant_share_weights(struct graph *, int n, struct graph *const *earlier);
 struct digester;
 struct digester *digest_new(struct arena *, int64_t bytes);
 void digest_take(void *digester, const void *from, size_t bytes); /* a byte_taker; all bytes, in order */
-struct constant_digest digest_end(struct digester *);             /* once: frees it */
+struct constant_digest digest_end(const struct digester *);
 const char *digest_text(struct arena *, struct constant_digest);
 bool digest_parse(const char *text, struct constant_digest *);
 /* Of a sample of the bytes: equal ones have the same. */

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 enum { SAMPLE_PAGES = 16, SAMPLE_PAGE = 4096 };
 
@@ -22,52 +21,37 @@ static bool is_own_sample(int64_t bytes)
 }
 
 struct digester {
-    XXH3_state_t *whole, *sample;
+    struct digest *whole, *sample;
     int64_t bytes, at; /* of the constant; that were taken */
 };
-
-static XXH3_state_t *state_new(void)
-{
-    XXH3_state_t *s = XXH3_createState();
-    require(s && XXH3_64bits_reset(s) == XXH_OK);
-    return s;
-}
 
 struct digester *digest_new(struct arena *a, int64_t bytes)
 {
     struct digester *d = NEW(a, struct digester);
-    *d = (struct digester){state_new(), state_new(), bytes, 0};
+    *d = (struct digester){digest_begin(a), digest_begin(a), bytes, 0};
     return d;
-}
-
-static void update(XXH3_state_t *s, const void *from, int64_t bytes)
-{
-    if (bytes > 0)
-        require(XXH3_64bits_update(s, from, (size_t)bytes) == XXH_OK);
 }
 
 void digest_take(void *data, const void *from, size_t bytes)
 {
     struct digester *d = data;
     int64_t end = d->at + (int64_t)bytes;
-    update(d->whole, from, (int64_t)bytes);
+    digest_add(d->whole, from, bytes);
     for (int k = 0; k < SAMPLE_PAGES && !is_own_sample(d->bytes); k++) {
         int64_t lo = page_start(d->bytes, k), hi = lo + SAMPLE_PAGE;
         lo = lo > d->at ? lo : d->at;
         hi = hi < end ? hi : end;
         if (lo < hi)
-            update(d->sample, (const uint8_t *)from + (lo - d->at), hi - lo);
+            digest_add(d->sample, (const uint8_t *)from + (lo - d->at), (size_t)(hi - lo));
     }
     d->at = end;
 }
 
-struct constant_digest digest_end(struct digester *d)
+struct constant_digest digest_end(const struct digester *d)
 {
-    struct constant_digest found = {XXH3_64bits_digest(d->whole), XXH3_64bits_digest(d->sample)};
+    struct constant_digest found = {digest_value(d->whole), digest_value(d->sample)};
     if (is_own_sample(d->bytes))
         found.sample = found.whole;
-    (void)XXH3_freeState(d->whole);
-    (void)XXH3_freeState(d->sample);
     return found;
 }
 
@@ -91,18 +75,19 @@ bool digest_parse(const char *text, struct constant_digest *out)
 
 static uint64_t sample_of(const uint8_t *at, int64_t bytes)
 {
-    XXH3_state_t *s = state_new();
+    struct arena *tmp = arena_new();
+    struct digest *s = digest_begin(tmp);
     for (int k = 0; k < SAMPLE_PAGES; k++)
-        update(s, at + page_start(bytes, k), SAMPLE_PAGE);
-    uint64_t found = XXH3_64bits_digest(s);
-    (void)XXH3_freeState(s);
+        digest_add(s, at + page_start(bytes, k), SAMPLE_PAGE);
+    uint64_t found = digest_value(s);
+    arena_free(tmp);
     return found;
 }
 
 uint64_t digest_sample(struct constant *c, const char *name)
 {
     const uint8_t *at = constant_data(c, name);
-    return is_own_sample(c->bytes) ? XXH3_64bits(at, (size_t)c->bytes) : sample_of(at, c->bytes);
+    return is_own_sample(c->bytes) ? digest_bytes(at, (size_t)c->bytes) : sample_of(at, c->bytes);
 }
 
 void digest_check(struct constant *c, const char *name, bool whole)
@@ -111,7 +96,7 @@ void digest_check(struct constant *c, const char *name, bool whole)
         return;
     const uint8_t *at = constant_data(c, name);
     bool all = whole || is_own_sample(c->bytes);
-    uint64_t found = all ? XXH3_64bits(at, (size_t)c->bytes) : sample_of(at, c->bytes),
+    uint64_t found = all ? digest_bytes(at, (size_t)c->bytes) : sample_of(at, c->bytes),
              expected = all ? c->digest->whole : c->digest->sample;
     if (found != expected)
         fail("%s: tensor '%s' is not what was written for this rank: its %s digest %016" PRIx64 ", expected %016" PRIx64

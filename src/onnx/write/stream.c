@@ -1,16 +1,13 @@
 /* The weights of several graphs into their data files, from mapped sources, range by range.
  *
- * The files are written side by side: while a tensor is mapped, every graph that holds it takes its ranges. So each source is read once,
- * and one tensor is in memory at a time, provided that the graphs have their weights in about the same order. */
+ * The files are written side by side: a thread takes the file that is furthest behind, and writes its next weight. So each source is read
+ * once, and few tensors are in memory at a time, provided that the graphs have their weights in about the same order. */
 #include "onnx/write/write.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-enum {
-    FILES = 32,                /* written side by side: each is open and has a buffer */
-    WORTH_A_THREAD = 256 << 10 /* bytes of a weight */
-};
+enum { FILES = 32 }; /* written side by side: each is open and has a buffer */
 
 /* ---- one weight ---- */
 
@@ -57,8 +54,13 @@ void stream_weight(const struct data_file *f, const struct saved_weight *w, byte
 
 struct writer {
     struct data_file *file;
-    int next;
+    int next;  /* weight */
+    bool busy; /* a thread writes it */
     struct out out;
+};
+struct writers {
+    int n;
+    struct writer of[FILES];
 };
 
 /* A weight can't be written over the file it is read from. */
@@ -78,56 +80,15 @@ static void check_sources(const struct data_file *f, const char *path)
     }
 }
 
+static struct saved_weight *next_weight(const struct writer *w)
+{
+    return w->next < w->file->weights.n ? &w->file->weights.at[w->next] : NULL;
+}
+
 static struct constant *next_constant(const struct writer *w)
 {
-    const struct data_file *f = w->file;
-    return w->next < f->weights.n ? f->weights.at[w->next].value->constant : NULL;
-}
-
-/* ---- jobs: half of them write a weight, each to its file, the others compute its digests ---- */
-
-struct jobs {
-    int n;
-    struct writer *of[FILES];
-};
-
-struct digests {
-    struct out *out;
-    struct digester *weight;
-};
-
-static void take_digests(void *data, const void *from, size_t bytes)
-{
-    enum { PIECE = 1 << 17 }; /* stays in the cache between both */
-    const struct digests *d = data;
-    for (size_t at = 0, n; at < bytes; at += n) {
-        n = bytes - at < PIECE ? bytes - at : PIECE;
-        out_digest(d->out, (const uint8_t *)from + at, n);
-        digest_take(d->weight, (const uint8_t *)from + at, n);
-    }
-}
-
-static void digest_weight(struct writer *w, struct saved_weight *weight)
-{
-    struct arena *tmp = arena_new();
-    struct digests d = {&w->out, digest_new(tmp, weight->bytes)};
-    out_digest_pad(&w->out, weight->offset);
-    stream_weight(w->file, weight, take_digests, &d);
-    weight->digest = digest_end(d.weight);
-    arena_free(tmp);
-}
-
-static void do_job(void *jobs, int i)
-{
-    const struct jobs *j = jobs;
-    struct writer *w = j->of[i % j->n];
-    struct saved_weight *weight = &w->file->weights.at[w->next];
-    if (i >= j->n) {
-        digest_weight(w, weight);
-        return;
-    }
-    out_write_pad(&w->out, weight->offset);
-    stream_weight(w->file, weight, out_write, &w->out);
+    const struct saved_weight *next = next_weight(w);
+    return next ? next->value->constant : NULL;
 }
 
 static void open_weight(const struct saved_weight *w)
@@ -137,23 +98,57 @@ static void open_weight(const struct saved_weight *w)
         (void)constant_data(w->value->constant, w->value->name);
 }
 
-/* The next weight of the first file that has one, into all files where it is the next; false: none has one. */
-static bool write_weight(int n, struct writer *w)
+/* The file that is furthest behind of those that no thread writes. */
+static int take_file(void *writers)
 {
-    struct jobs jobs = {.n = 0};
-    for (int i = 0; i < n; i++)
-        if (next_constant(&w[i]) && (!jobs.n || next_constant(&w[i]) == next_constant(jobs.of[0])))
-            jobs.of[jobs.n++] = &w[i];
-    if (!jobs.n)
-        return false;
-    struct constant *c = next_constant(jobs.of[0]);
-    for (int i = 0; i < jobs.n; i++)
-        open_weight(&jobs.of[i]->file->weights.at[jobs.of[i]->next]);
-    beside(c->bytes < WORTH_A_THREAD ? 1 : beside_cores(), 2 * jobs.n, do_job, &jobs);
-    for (int i = 0; i < jobs.n; i++)
-        progress_add(jobs.of[i]->file->options->progress, jobs.of[i]->file->weights.at[jobs.of[i]->next++].bytes);
+    struct writers *all = writers;
+    int least = BESIDE_NONE;
+    for (int i = 0; i < all->n; i++) {
+        const struct writer *w = &all->of[i];
+        if (!w->busy && next_weight(w) && (least < 0 || w->next < all->of[least].next))
+            least = i;
+    }
+    if (least >= 0) {
+        open_weight(next_weight(&all->of[least]));
+        all->of[least].busy = true;
+    }
+    return least;
+}
+
+static void write_weight(void *writers, int i)
+{
+    struct writer *w = &((struct writers *)writers)->of[i];
+    struct saved_weight *weight = next_weight(w);
+    struct arena *tmp = arena_new();
+    struct digester *digest = digest_new(tmp, weight->bytes);
+    out_pad(&w->out, weight->offset);
+    out_also(&w->out, digest_take, digest);
+    stream_weight(w->file, weight, out_put, &w->out);
+    out_also(&w->out, NULL, NULL);
+    weight->digest = digest_end(digest);
+    arena_free(tmp);
+}
+
+/* A weight that no file needs next, or now, is given back. One that is behind opens it again. */
+static void end_weight(void *writers, int i)
+{
+    struct writers *all = writers;
+    struct writer *w = &all->of[i];
+    struct constant *c = next_constant(w);
+    progress_add(w->file->options->progress, next_weight(w)->bytes);
+    constant_close(c);
+    w->next++;
+    w->busy = false;
+    for (int k = 0; k < all->n; k++)
+        if (next_constant(&all->of[k]) == c)
+            return;
     constant_release(c);
-    return true;
+}
+
+static int64_t file_bytes(const struct data_file *f)
+{
+    const struct saved_weight *last = &f->weights.at[f->weights.n - 1];
+    return f->weights.n ? last->offset + last->bytes : 0;
 }
 
 static void close_file(struct writer *w)
@@ -166,16 +161,18 @@ static void close_file(struct writer *w)
 
 static void write_files(int n, struct data_file *const *files)
 {
-    struct writer writers[FILES];
+    static const struct beside work = {take_file, write_weight, end_weight};
+    struct writers all = {.n = n};
     for (int i = 0; i < n; i++) {
-        writers[i] = (struct writer){.file = files[i]};
+        struct writer *w = &all.of[i];
+        *w = (struct writer){.file = files[i]};
         check_sources(files[i], files[i]->options->data_path);
-        out_open(&writers[i].out, files[i]->options->data_path);
+        out_open(&w->out, files[i]->options->data_path);
+        out_reserve(&w->out, file_bytes(files[i]));
     }
-    while (write_weight(n, writers)) {
-    }
+    beside(n < beside_cores() ? n : beside_cores(), &work, &all);
     for (int i = 0; i < n; i++)
-        close_file(&writers[i]);
+        close_file(&all.of[i]);
 }
 
 void stream_files(int n, struct data_file *const *files)

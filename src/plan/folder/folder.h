@@ -18,7 +18,11 @@ char *manifest_json(struct manifest *, const char *plan_digest);
 int manifest_order(const struct span *, const struct span *); /* by file, offset, length */
 
 /* manifest_read.c: an emitted folder as a source. A folder that is not as it was written is a failure. need_data: the weights are checked
- * too. */
+ * too, while other work is done: folder_check_data waits, and fails if they are others. */
+struct folder_file {
+    const char *path, *expected;
+    struct file_digest *digest;
+};
 struct folder {
     const char *dir;
     int ranks;
@@ -26,8 +30,13 @@ struct folder {
     int64_t bytes;
     struct spans spans; /* of the source's files, in order; scattered over data */
     struct source_files data;
+    struct {
+        struct folder_file *at;
+        int n, cap;
+    } checked;
 };
 struct folder *folder_read(struct arena *, const char *dir, bool need_data);
+void folder_check_data(const struct folder *);
 /* For load_options.find; the first argument is the folder. */
 bool folder_find(void *folder, const char *file, int64_t offset, int64_t bytes, struct source *out);
 

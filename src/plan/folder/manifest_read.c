@@ -67,27 +67,49 @@ static void read_plan(struct manifest_reader *r)
 
 /* ---- the files ---- */
 
-struct listed_file {
-    const char *path, *digest;
-    int64_t bytes;
-};
-struct listed_files {
-    struct listed_file *at;
-    int n, cap;
-};
-
-static void check_file(void *files, int i)
+static void check_size(const char *path, int64_t bytes)
 {
-    const struct listed_file *f = &((const struct listed_file *)files)[i];
-    struct arena *tmp = arena_new();
-    struct map m = map_file(f->path);
-    struct written found;
+    struct map m = map_file(path);
     map_close(m);
-    if ((int64_t)m.bytes != f->bytes)
-        fail("%s: has %zu bytes, expected %" PRId64 ": it is not the file that was written with this folder", f->path, m.bytes, f->bytes);
-    if (!digest_file_get(digest_file(tmp, f->path), &found) || strcmp(arena_printf(tmp, "%016" PRIx64, found.digest), f->digest) != 0)
-        fail("%s: is not the file that was written with this folder: its digest is not %s", f->path, f->digest);
-    arena_free(tmp);
+    if ((int64_t)m.bytes != bytes)
+        fail("%s: has %zu bytes, expected %" PRId64 ": it is not the file that was written with this folder", path, m.bytes, bytes);
+}
+
+static void check_digest(const struct folder_file *f)
+{
+    struct written found;
+    char text[17];
+    bool read = digest_file_get(f->digest, &found);
+    (void)snprintf(text, sizeof text, "%016" PRIx64, found.digest);
+    if (!read || strcmp(text, f->expected) != 0)
+        fail("%s: is not the file that was written with this folder: its digest is not %s", f->path, f->expected);
+}
+
+void folder_check_data(const struct folder *f)
+{
+    for (int i = 0; i < f->checked.n; i++)
+        check_digest(&f->checked.at[i]);
+}
+
+/* Weights are large: they are read while other work is done. */
+static void begin_check(const struct manifest_reader *r)
+{
+    const struct folder *f = r->folder;
+    struct file_digest **digests = NEWN(r->arena, struct file_digest *, f->checked.n + 1);
+    for (int i = 0; i < f->checked.n; i++)
+        digests[i] = f->checked.at[i].digest;
+    digest_files_begin(r->arena, f->checked.n, digests);
+}
+
+static void check_file(const struct manifest_reader *r, const char *name, const char *expected, int64_t bytes, bool later)
+{
+    const char *path = path_join(r->arena, r->folder->dir, name);
+    struct folder_file f = {path, expected, digest_file(r->arena, path)};
+    check_size(path, bytes);
+    if (later)
+        VEC_PUSH(r->arena, &r->folder->checked, f);
+    else
+        check_digest(&f);
 }
 
 /* plan.json, model.onnx and two per rank, in this order. */
@@ -99,9 +121,8 @@ static const char *expected_file(const struct manifest_reader *r, size_t i)
     return arena_printf(r->arena, "rank-%zu.%s", (i - 2) / 2, i % 2 ? "data" : "onnx");
 }
 
-static void check_digests(struct manifest_reader *r, const json_t *files, bool need_data)
+static void check_files(struct manifest_reader *r, const json_t *files, bool need_data)
 {
-    struct listed_files listed = {NULL, 0, 0};
     size_t n = json_array_size(files), expected = 2 + 2 * (size_t)r->folder->ranks;
     if (n != expected)
         fail("%s: lists %zu files, expected %zu for %d ranks", r->path, n, expected, r->folder->ranks);
@@ -116,9 +137,9 @@ static void check_digests(struct manifest_reader *r, const json_t *files, bool n
         if (data)
             r->bytes[(i - 2) / 2] = bytes;
         if (need_data || !data)
-            VEC_PUSH(r->arena, &listed, ((struct listed_file){path_join(r->arena, r->folder->dir, file), digest, bytes}));
+            check_file(r, file, digest, bytes, data);
     }
-    beside(beside_cores(), listed.n, check_file, listed.at);
+    begin_check(r);
 }
 
 /* ---- where the source's bytes are ---- */
@@ -226,7 +247,7 @@ struct folder *folder_read(struct arena *a, const char *dir, bool need_data)
         fail("%s: is of version %" PRId64 ", expected %d", r.path, member_number(&r, root, "version"), MANIFEST_VERSION);
     read_plan(&r);
     name_data(&r);
-    check_digests(&r, member_array(&r, root, "files"), need_data);
+    check_files(&r, member_array(&r, root, "files"), need_data);
     read_source(&r, member_array(&r, root, "source"));
     json_decref(root);
     return r.folder;
