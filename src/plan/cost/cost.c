@@ -379,7 +379,7 @@ static double streaming_rate(const struct space *s, const struct node *n, int bu
 {
     const struct machine *m = &s->options->machine;
     bool product = n->op && n->op->flags & OP_PRODUCT && n->nin > 1 && n->in[1] && s->weight[n->in[1]->id];
-    enum dtype dtype = product ? stored_value(s, n->in[1])->type.dtype : DT_F32;
+    enum dtype dtype = product ? value_storage(stored_value(s, n->in[1])) : DT_F32;
     if (dtype == DT_F16 || dtype == DT_BF16)
         return rate(m, m->half_bandwidth, m->machine_half_bandwidth, busy);
     if (dtype_is_integer(dtype))
