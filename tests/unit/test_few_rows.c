@@ -28,14 +28,16 @@ struct sample {
     float wide[MOST_ROWS][MOST_NUMBERS], query[FEW_QUERIES][MOST_NUMBERS], weight[FEW_QUERIES][MOST_ROWS];
 };
 
-/* Rows with bytes between them that are no numbers. */
+/* Rows with bytes between them that are no numbers; nothing lies behind the last one. */
 static void sample_make(struct sample *s, enum dtype type, int count, int n)
 {
     int64_t bytes = type == DT_I8 ? coded_rows_bytes(n) : n * (int64_t)dtype_size(type);
-    s->rows = (struct few_rows){.at = s->bytes, .dtype = type, .step = bytes + draw(3) * 4, .count = count, .n = n};
+    s->rows = (struct few_rows){.dtype = type, .step = bytes + draw(3) * 4, .count = count, .n = n};
+    char *first = s->bytes + sizeof s->bytes - ((count - 1) * s->rows.step + bytes);
+    s->rows.at = first;
     memset(s->bytes, 0xff, sizeof s->bytes);
     for (int r = 0; r < count; r++) {
-        char *row = s->bytes + r * s->rows.step;
+        char *row = first + r * s->rows.step;
         fill(s->wide[r], n);
         if (type == DT_I8) {
             coded_rows_write(s->wide[r], n, row);
@@ -144,7 +146,7 @@ START_TEST(what_is_no_number_stays_so)
         for (int n = 33; n < 75; n++) {
             sample_make(&s, types[k], 5, n);
             s.wide[1][n - 2] = NAN;
-            char *row = s.bytes + s.rows.step;
+            char *row = (char *)(uintptr_t)s.rows.at + s.rows.step;
             if (types[k] == DT_I8) {
                 coded_rows_write(s.wide[1], n, row);
                 coded_rows_read(row, 0, 1, n, s.wide[1]);
