@@ -78,7 +78,7 @@ static void measure_ranks(struct compile *c, bool exact)
         pass_run(c, "insert", "memory", NULL);
         return;
     }
-    pass_run(c, "insert", "fuse", NULL);
+    pass_run(c, "insert", "overlap", NULL);
     c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);
     memory_estimate(c, c->graph, c->graph->ranks, c->plan->use);
 }

@@ -166,7 +166,7 @@ struct plan {
     const char *sequence;                           /* symbol(s) split by --sp, and where under --sp=auto, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound; /* per weighted step, predicted */
     double overlapped;                              /* of the seconds, as in struct workload */
-    int64_t overlap_bytes;                          /* sums from this size on go on while ranks compute; -1: none */
+    int64_t overlap_bytes;                          /* an AllReduce from this size on goes on while ranks compute; 0: none */
     struct step_parts step;                         /* what the seconds are made of */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
     bool proven;

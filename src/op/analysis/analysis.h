@@ -124,6 +124,9 @@ struct row_segments {
 /* Dimension d of every result is the same factor, which can be cut anywhere. */
 bool row_segments_cut(const struct rule *, int d);
 struct row_segments row_segments_find(struct arena *, struct graph *);
+/* Lifetimes where it runs in blocks: what a stage reads and makes lives through all of it, for its nodes run once for each block; the
+ * operand of a collective lives through the stage behind it. */
+void row_segment_extend(const struct graph *, const struct row_segment *, struct lifetimes *);
 /* A segment runs in so many blocks, each of at least so many rows. */
 enum { ROW_BLOCKS = 2, ROW_BLOCK_LEAST = 32 };
 

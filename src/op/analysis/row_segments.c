@@ -195,6 +195,35 @@ static bool find_segment(struct row_walk *w, int first, struct row_segment *s)
     return end >= 0;
 }
 
+/* ---- lifetimes ---------------------------------------------------------------------------------------------------------------------- */
+
+static void live_through(struct slab_item *item, const struct row_stage *stage)
+{
+    if (item->first >= stage->first && item->first <= stage->last)
+        item->first = stage->first;
+    if (item->last >= stage->first && item->last <= stage->last)
+        item->last = stage->last;
+}
+
+static void operand_lives_on(const struct graph *g, const struct row_stage *stage, const struct row_stage *next, struct lifetimes *life)
+{
+    int item = life->item[life->root[g->nodes.at[stage->last]->in[0]->id]];
+    if (item >= 0 && life->items[item].last < next->last)
+        life->items[item].last = next->last;
+}
+
+void row_segment_extend(const struct graph *g, const struct row_segment *x, struct lifetimes *life)
+{
+    for (int k = 0; k < x->stages.n; k++) {
+        for (int j = 0; j < life->nitem; j++)
+            live_through(&life->items[j], &x->stages.at[k]);
+        if (k + 1 < x->stages.n)
+            operand_lives_on(g, &x->stages.at[k], &x->stages.at[k + 1], life);
+    }
+}
+
+/* ---- all segments ------------------------------------------------------------------------------------------------------------------- */
+
 /* The last product before the first collective: what is before it need not wait. */
 static int last_product(const struct row_walk *w, const struct row_stage *s)
 {

@@ -240,12 +240,13 @@ static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, con
     return sum;
 }
 
-/* A size that depends on input sizes may equal another by equations that rewriting does not bring to one form. A data-dependent size may be
- * 1 although the other is not. */
+/* A size that depends on input sizes may equal another by equations that rewriting does not bring to one form, and so may what a rank holds
+ * of a dimension: S/3 is S - (S + 2)/3 - (S + 1)/3. A data-dependent size may be 1 although the other is not. */
 static bool unsettled(const struct graph *g, const struct dim *a, const struct dim *b)
 {
     const struct equation *list;
-    return (!dim_is_int(a, NULL) || !dim_is_int(b, NULL)) && (alg_equations(g->alg, &list) > 0 || dim_has_data(a) || dim_has_data(b));
+    return (!dim_is_int(a, NULL) || !dim_is_int(b, NULL)) &&
+        (g->rank >= 0 || alg_equations(g->alg, &list) > 0 || dim_has_data(a) || dim_has_data(b));
 }
 
 /* False where the sizes can't be shown to be those of the type. */

@@ -101,7 +101,7 @@ void lowering_append(struct graph *, struct node *);
 int64_t cost_payload(const struct graph *, const struct node *, const struct bindings *, int ranks);
 /* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
  * explicit reshards. */
-void plan_memory(const struct graph *, const struct plan *, int ranks, struct rank_use *out);
+void plan_memory(struct graph *, const struct plan *, int ranks, struct rank_use *out);
 /* A number of bytes, capped so that sums do not overflow: sizes in a file may be arbitrary. */
 int64_t plan_possible_bytes(int64_t bytes);
 /* memory_bodies.c: the slabs of all bodies that are ready (pass kernels), under these sizes of the graph around them. */

@@ -16,7 +16,8 @@ struct holder {
     const struct graph *g;
     const struct plan *plan;
     struct lifetimes life;
-    struct name_index of_inputs; /* symbols of sizes */
+    struct row_segments segments; /* what may run in blocks of rows while collectives go on */
+    struct name_index of_inputs;  /* symbols of sizes */
     int rank;
     int stride;             /* items, and behind them what lies outside of the slab: results whose sizes the data decides */
     int64_t *size, *before; /* of these, by workload * stride + item: of this rank, and of the one before it */
@@ -153,12 +154,37 @@ static void size_items(struct holder *h, struct rank_use *use)
         }
 }
 
+/* Does the segment run in blocks? As run/session/row_blocks.c decides. */
+static bool overlaps(const struct holder *h, const struct row_segment *x, const struct bindings *dims)
+{
+    int64_t most = 0, rows = INT64_MAX;
+    for (int k = 0; k < x->stages.n; k++) {
+        const struct node *n = h->g->nodes.at[x->stages.at[k].last];
+        if (!row_segment_ends_stage(n))
+            continue;
+        const struct value *full = op_is_tpc(n, "ReduceScatter") ? n->in[0] : n->out[0];
+        int64_t bytes = held_bytes(h, full, dims) / (op_is_tpc(n, "AllReduce") ? 1 : 2), n_rows = 1, size;
+        for (int d = 0; d < h->segments.rows[full->id]; d++)
+            n_rows *= dim_eval(full->type.dim[d], dims, &size) ? size : 0;
+        rows = n_rows < rows ? n_rows : rows;
+        most = bytes > most ? bytes : most;
+    }
+    return rows / (x->scatters ? h->g->ranks : 1) >= ROW_BLOCKS * ROW_BLOCK_LEAST && most >= h->plan->overlap_bytes;
+}
+
 static int64_t slab_of(const struct holder *h, int workload)
 {
     struct arena *tmp = arena_new();
-    for (int i = 0; i < h->life.nitem; i++)
-        h->life.items[i].bytes = h->size[workload * h->stride + i];
-    int64_t bytes = slab_assign(tmp, h->life.items, h->life.nitem);
+    struct lifetimes life = h->life;
+    life.items = NEWN(tmp, struct slab_item, life.nitem + 1);
+    for (int i = 0; i < life.nitem; i++) {
+        life.items[i] = h->life.items[i];
+        life.items[i].bytes = h->size[workload * h->stride + i];
+    }
+    for (int i = 0; i < h->segments.list.n; i++)
+        if (overlaps(h, &h->segments.list.at[i], &h->plan->workloads.at[workload].dims))
+            row_segment_extend(h->g, &h->segments.list.at[i], &life);
+    int64_t bytes = slab_assign(tmp, life.items, life.nitem);
     arena_free(tmp);
     return bytes + h->size[workload * h->stride + h->life.nitem];
 }
@@ -199,11 +225,13 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
     h->before = size;
 }
 
-void plan_memory(const struct graph *g, const struct plan *plan, int ranks, struct rank_use *out)
+void plan_memory(struct graph *g, const struct plan *plan, int ranks, struct rank_use *out)
 {
     struct arena *tmp = arena_new();
     struct holder h = {.tmp = tmp, .g = g, .plan = plan, .life = lives_of(tmp, g), .of_inputs = symbol_of_inputs(tmp, g)};
     struct uses *uses = graph_uses(g, tmp);
+    if (plan->overlap_bytes > 0)
+        h.segments = row_segments_find(tmp, g);
     h.stride = h.life.nitem + 1;
     h.size = NEWN(tmp, int64_t, plan->workloads.n * h.stride);
     h.before = NEWN(tmp, int64_t, plan->workloads.n * h.stride);

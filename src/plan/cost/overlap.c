@@ -25,7 +25,7 @@ static int64_t least_bytes(const struct machine *m, int ranks)
     const double least = 2 * ROW_BLOCKS * m->overlap_overhead;
     int64_t below = 0, enough = INT64_C(1) << 40;
     if (ranks == 1 || m->overlap_overhead <= 0 || sum_seconds(m, ranks, (double)enough) < least)
-        return -1;
+        return 0;
     while (enough - below > 1) {
         int64_t half = below + (enough - below) / 2;
         if (sum_seconds(m, ranks, (double)half) < least)
@@ -135,7 +135,7 @@ static void find_node_seconds(struct overlapped *o)
 void plan_overlap(struct arena *a, struct graph *g, struct plan *p, const struct machine *m)
 {
     p->overlap_bytes = least_bytes(m, g->ranks);
-    if (p->overlap_bytes < 0)
+    if (p->overlap_bytes == 0)
         return;
     struct overlapped o = {.arena = a, .g = g, .plan = p, .machine = m, .segments = row_segments_find(a, g)};
     find_node_seconds(&o);

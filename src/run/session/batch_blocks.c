@@ -16,9 +16,8 @@ struct batch_run {
     int64_t images, each; /* each: images of a block */
 };
 struct batch_blocks {
-    bool **sliced; /* by step, by operand: it has the batch; NULL: the step does not compute image by image */
-    int *made;     /* by value id: the step that makes it; -1: none */
-    struct slab_item *found;
+    bool **sliced;              /* by step, by operand: it has the batch; NULL: the step does not compute image by image */
+    int *made;                  /* by value id: the step that makes it; -1: none */
     VEC(struct batch_run) runs; /* of this plan */
     int *begins;                /* by step: the run that begins there; -1: none */
     int *within;                /* by item of the slab: the run that makes it and is the only one to read it; -1: none */
@@ -67,8 +66,6 @@ void batch_blocks_prepare(struct session *s)
     b->begins = NEWN(s->arena, int, s->nstep + 1);
     b->made = NEWN(s->arena, int, s->graph->values.n + 1);
     b->within = NEWN(s->arena, int, s->slab.life.nitem + 1);
-    b->found = NEWN(s->arena, struct slab_item, s->slab.life.nitem + 1);
-    memcpy(b->found, s->slab.life.items, (size_t)s->slab.life.nitem * sizeof *b->found);
     for (int i = 0; i < s->graph->values.n; i++)
         b->made[i] = -1;
     for (int i = 0; i < s->nstep; i++) {
@@ -126,7 +123,7 @@ static int64_t bytes_kept(const struct session *s, int first, int at)
     for (int k = 0; k < n->nin; k++) {
         int item = n->in[k] ? s->slab.life.item[s->slab.life.root[n->in[k]->id]] : -1;
         int64_t size = item >= 0 ? (int64_t)tensor_bytes(&s->tensor[n->in[k]->id]) : 0;
-        if (size > CACHE_BYTES && s->blocks->found[item].first >= first && s->blocks->found[item].last == at)
+        if (size > CACHE_BYTES && s->slab.found[item].first >= first && s->slab.found[item].last == at)
             bytes += 2 * size;
     }
     return bytes;
@@ -176,11 +173,8 @@ static void forget_runs(struct session *s)
     b->runs.n = 0;
     for (int i = 0; i < s->nstep; i++)
         b->begins[i] = -1;
-    for (int i = 0; i < s->slab.life.nitem; i++) {
+    for (int i = 0; i < s->slab.life.nitem; i++)
         b->within[i] = -1;
-        s->slab.life.items[i].first = b->found[i].first;
-        s->slab.life.items[i].last = b->found[i].last;
-    }
 }
 
 bool batch_blocks_plan(struct session *s)

@@ -13,7 +13,8 @@ static void find_lifetimes(struct session *s)
     for (int i = 0; i < s->graph->inputs.n; i++)
         sliced[i] = s->sig.in[i].place.kind == PLACE_S && !session_is_state(s, i);
     s->slab.life = lifetime_items(s->arena, s->graph, sliced, s->gradients.go);
-    overlap_extend_lifetimes(s);
+    s->slab.found = NEWN(s->arena, struct slab_item, s->slab.life.nitem + 1);
+    memcpy(s->slab.found, s->slab.life.items, (size_t)s->slab.life.nitem * sizeof *s->slab.found);
     batch_blocks_prepare(s);
     gradients_prepare(s);
 }
@@ -61,10 +62,20 @@ static int64_t grown_bytes(const struct session *s, int64_t bytes)
     return s->planned && i64_add(bytes, bytes / 4, &more) ? more : bytes;
 }
 
-/* True when some item outgrew its place. */
+/* Values of steps that run in blocks live longer. True: some do, or did under the plan before. */
+static bool plan_blocks(struct session *s)
+{
+    for (int i = 0; i < s->slab.life.nitem; i++) {
+        s->slab.life.items[i].first = s->slab.found[i].first;
+        s->slab.life.items[i].last = s->slab.found[i].last;
+    }
+    return overlap_plan(s) || batch_blocks_plan(s);
+}
+
+/* True when some item outgrew its place, or lives longer. */
 static bool resize_items(struct session *s)
 {
-    bool grown = batch_blocks_plan(s) || !s->planned;
+    bool grown = plan_blocks(s) || !s->planned;
     for (int i = 0; i < s->graph->values.n; i++) {
         if (s->slab.life.item[i] < 0)
             continue;
@@ -115,6 +126,5 @@ void layout_update(struct session *s)
     }
     place_values(s);
     find_routes(s);
-    overlap_plan(s);
     s->planned = true;
 }

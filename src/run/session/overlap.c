@@ -1,9 +1,7 @@
 /* overlap: collectives go on while a rank computes. Where nodes compute rows one by one (op/analysis/row_segments.c), each stage of them
  * runs in blocks of rows: the collective of a block begins as soon as the block is computed, on a communicator of its own
  * (comm/behind.c), and the next stage waits for it. Between machines only: within one, the core that would compute is the one that adds.
- *
- * What a stage reads and makes lives through all of it, for its nodes run once for each block; the operand of a collective lives through
- * the stage behind it. */
+ */
 #include "ir/rank_meta.h"
 #include "op/op.h"
 #include "run/session/session.h"
@@ -80,7 +78,7 @@ void overlap_prepare(struct session *s)
     if (!ranks_agree(s, &segments, least) || segments.list.n == 0)
         return;
     struct overlap *o = s->overlap = NEW(s->arena, struct overlap);
-    *o = (struct overlap){.segments = segments, .least = least, .told = -1, .comm = s->comm->split(s->comm, 0)};
+    *o = (struct overlap){.segments = segments, .least = least, .comm = s->comm->split(s->comm, 0)};
     o->behind = behind_start(s->arena, o->comm);
     o->plan = NEWN(s->arena, struct block_plan, segments.list.n);
     o->begins = NEWN(s->arena, int, s->nstep);
@@ -99,46 +97,24 @@ void overlap_free(struct session *s)
     buffer_free(&s->overlap->scratch);
 }
 
-static void live_through(struct slab_item *item, const struct row_stage *stage)
+bool overlap_plan(struct session *s)
 {
-    if (item->first >= stage->first && item->first <= stage->last)
-        item->first = stage->first;
-    if (item->last >= stage->first && item->last <= stage->last)
-        item->last = stage->last;
-}
-
-static void operand_lives_on(struct session *s, const struct row_stage *stage, const struct row_stage *next)
-{
-    const struct node *n = s->step[stage->last].node;
-    int item = s->slab.life.item[s->slab.life.root[n->in[0]->id]];
-    if (item >= 0 && s->slab.life.items[item].last < next->last)
-        s->slab.life.items[item].last = next->last;
-}
-
-void overlap_extend_lifetimes(struct session *s)
-{
-    for (int i = 0; s->overlap && i < s->overlap->segments.list.n; i++) {
-        const struct row_segment *x = &s->overlap->segments.list.at[i];
-        for (int k = 0; k < x->stages.n; k++) {
-            for (int j = 0; j < s->slab.life.nitem; j++)
-                live_through(&s->slab.life.items[j], &x->stages.at[k]);
-            if (k + 1 < x->stages.n)
-                operand_lives_on(s, &x->stages.at[k], &x->stages.at[k + 1]);
-        }
+    struct overlap *o = s->overlap;
+    int n = 0, before = o ? o->runs : 0;
+    if (!o)
+        return false;
+    for (int i = 0; i < o->segments.list.n; i++) {
+        row_blocks_plan(s, &o->segments.list.at[i], &o->plan[i]);
+        if (o->plan[i].nall == 0)
+            continue;
+        row_segment_extend(s->graph, &o->segments.list.at[i], &s->slab.life);
+        n++;
     }
-}
-
-void overlap_plan(struct session *s)
-{
-    int n = 0, all = s->overlap ? s->overlap->segments.list.n : 0;
-    for (int i = 0; i < all; i++) {
-        row_blocks_plan(s, &s->overlap->segments.list.at[i], &s->overlap->plan[i]);
-        n += s->overlap->plan[i].nall > 0;
-    }
-    if (all && s->comm->rank == 0 && n != s->overlap->told)
-        explain("%s: %d of %d chains of products overlap with their collectives, in %d blocks of rows", s->sig.path, n, all, ROW_BLOCKS);
-    if (all)
-        s->overlap->told = n;
+    o->runs = n;
+    if (s->comm->rank == 0 && (n != before || !s->planned))
+        explain("%s: %d of %d chains of products overlap with their collectives, in %d blocks of rows", s->sig.path, n, o->segments.list.n,
+                ROW_BLOCKS);
+    return n || before;
 }
 
 /* ---- running ------------------------------------------------------------------------------------------------------------------------ */

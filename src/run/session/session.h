@@ -97,7 +97,8 @@ struct session {
         int64_t ids;                  /* length of value */
     } sizes;
     struct {
-        struct lifetimes life; /* what lies in the slab, and when */
+        struct lifetimes life;   /* what lies in the slab, and when */
+        struct slab_item *found; /* its items if no steps run in blocks */
         struct buffer memory;
         int64_t bytes; /* the most that a plan took */
     } slab;
@@ -239,7 +240,7 @@ struct overlap {
     struct block_plan *plan; /* by segment */
     int *begins;             /* by step: the segment that begins there; -1: none */
     int64_t least;           /* bytes of a sum of all ranks that pays */
-    int told;                /* how many segments run in blocks; -1: it was not told yet */
+    int runs;                /* how many segments run in blocks under this plan */
     struct comm *comm;       /* its own */
     struct behind *behind;
     struct buffer scratch;
@@ -260,10 +261,9 @@ int row_block_operand_dim(const struct rule *, int k, int d);
 /* For the sizes of a new plan. */
 void row_blocks_plan(struct session *, const struct row_segment *, struct block_plan *);
 
-/* overlap.c: before lifetimes are found; on them; for the sizes of a new plan. */
+/* overlap.c: at load; for the sizes of a new plan, on lifetimes as they were found. True: it changed some, or the plan before did. */
 void overlap_prepare(struct session *);
-void overlap_extend_lifetimes(struct session *);
-void overlap_plan(struct session *);
+bool overlap_plan(struct session *);
 /* Runs the steps from this one on that run in blocks; returns how many. */
 int overlap_run(struct session *, int step);
 void overlap_free(struct session *);
