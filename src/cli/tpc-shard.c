@@ -63,7 +63,7 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
     const struct arg table[] = {
         ARG_HEADING("The plan"),
         {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
-        {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it pays, images too"},
+        {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it saves time, images too"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "bind symbolic dimensions (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of the model to a constant (repeatable)"},

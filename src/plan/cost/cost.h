@@ -97,7 +97,8 @@ struct node *reshard_node(struct graph *, struct value *, struct placement to);
 /* lowering.c: appends to the graph what the row's lowering makes of a node whose operands and results are placed, and not the node. */
 void lowering_append(struct graph *, struct node *);
 
-/* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload. */
+/* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload; of a Redistribute, the most that
+ * a rank sends or receives, if each holds one range. */
 int64_t cost_payload(const struct graph *, const struct node *, const struct bindings *, int ranks);
 /* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
  * explicit reshards. */

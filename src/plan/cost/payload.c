@@ -3,6 +3,8 @@
 #include "op/recurrent/recurrent.h"
 #include "plan/cost/cost.h"
 
+#include <math.h>
+
 static int64_t exchanged(struct alg *alg, const struct recurrent_exchange *x, const struct bindings *dims, int ranks)
 {
     int64_t most = 0, units, bytes, times, rows;
@@ -13,6 +15,19 @@ static int64_t exchanged(struct alg *alg, const struct recurrent_exchange *x, co
     return known && i64_mul(bytes, most, &bytes) && i64_mul(bytes, sizeof(float), &bytes) ? bytes : 0;
 }
 
+/* The most bytes that one rank sends or receives to redistribute the value; -1: not one range each. */
+static int64_t redistributed(const struct value *v, struct placement to, const struct bindings *dims)
+{
+    struct arena *tmp = arena_new();
+    double part = to.kind == PLACE_S ? split_moved(tmp, v->place.split, to.split, dims) : -1;
+    int64_t bytes = (int64_t)dtype_size(v->type.dtype), size;
+    arena_free(tmp);
+    for (int d = 0; d < v->type.rank; d++)
+        if (!dim_eval(v->type.dim[d], dims, &size) || !i64_mul(bytes, size, &bytes))
+            return -1;
+    return part < 0 ? -1 : llround(part * (double)bytes);
+}
+
 int64_t cost_payload(const struct graph *g, const struct node *n, const struct bindings *dims, int ranks)
 {
     struct recurrent_exchange exchange;
@@ -20,7 +35,9 @@ int64_t cost_payload(const struct graph *g, const struct node *n, const struct b
         return exchanged(g->alg, &exchange, dims, ranks);
     const struct value *v = n->in[0];
     require(n->op && (n->op->flags & OP_COLLECTIVE) && v->placed);
-    int64_t most = 0;
+    int64_t most = op_is_tpc(n, "Redistribute") ? redistributed(v, n->out[0]->place, dims) : -1;
+    if (most >= 0)
+        return most;
     for (int r = 0; r < ranks; r++) {
         struct type local = placement_local(g->alg, &v->type, v->place, r);
         int64_t bytes = (int64_t)dtype_size(local.dtype), size;
@@ -30,5 +47,5 @@ int64_t cost_payload(const struct graph *g, const struct node *n, const struct b
         if (bytes > most)
             most = bytes;
     }
-    return most;
+    return most < 0 ? 0 : most;
 }

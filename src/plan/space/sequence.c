@@ -265,7 +265,7 @@ void sequence_note_chosen(struct space *s)
             add_size(s, &sizes, chosen, s->sequence.place[chosen->id].dim);
     }
     s->plan->sequence = !s->plan->sequence ? "nowhere, there is none"
-        : !sizes.list.n                    ? "nowhere, it does not pay"
+        : !sizes.list.n                    ? "nowhere, it saves no time"
                         : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have one", sizes_text(s, &sizes),
                                        split[1], all[1], split[0], all[0]);
 }
