@@ -21,11 +21,11 @@ enum { PIECE = 1 << 16, MOST_READERS = 16 };
 struct file_readers {
     int n;
     struct file_digest *const *file;
-    int threads;
+    int threads; /* 0: they have ended */
     pthread_t thread[MOST_READERS];
     atomic_int next;
     atomic_bool unwanted;
-    struct scope_item *kept; /* NULL: they have ended */
+    struct scope_item *kept;
 };
 struct file_digest {
     const char *path;
@@ -141,9 +141,8 @@ void digest_files_begin(struct arena *a, int n, struct file_digest *const *files
 
 bool digest_file_get(struct file_digest *d, struct written *found)
 {
-    if (d->by && d->by->kept) {
+    if (d->by && d->by->threads) {
         scope_forget(d->by->kept);
-        d->by->kept = NULL;
         join_readers(d->by);
     }
     if (!d->done)
