@@ -147,8 +147,10 @@ static void end_weight(void *writers, int i)
 
 static int64_t file_bytes(const struct data_file *f)
 {
+    if (f->weights.n == 0)
+        return 0;
     const struct saved_weight *last = &f->weights.at[f->weights.n - 1];
-    return f->weights.n ? last->offset + last->bytes : 0;
+    return last->offset + last->bytes;
 }
 
 static void close_file(struct writer *w)
