@@ -402,16 +402,17 @@ START_TEST(every_kernel_sums_integers)
         .n = 3, .k = k, .block = padded, .bits = 8, .zero = 1, .integers = true, .from = &s, .read_codes = sample_codes};
     memset(s.codes, 255, (size_t)(3 * k));
     const struct codes *w = codes_pack(&(struct kcall){.env = env}, &from);
-    struct codes_rows rows = {.rows = 1, .padded = padded, .steps = 1, .digit = arena_alloc(a, (size_t)padded * CODES_ROWS)};
-    memset(rows.digit, 127, (size_t)padded * CODES_ROWS);
+    int8_t *digit = arena_alloc(a, (size_t)padded * CODES_ROWS);
+    for (int i = 0; i < CODES_ROWS; i++)
+        memset(digit + i * padded, 127 - i, (size_t)padded);
     for (const struct codes_kernel *kernel = codes_kernels; kernel == codes_kernels || strcmp(kernel[-1].name, "plain") != 0; kernel++) {
         int32_t sums[CODES_ROWS * CODES_WIDTH];
         if (!kernel->runs())
             continue;
-        kernel->whole(w, 0, &rows, 0, CODES_ROWS, sums, CODES_WIDTH);
+        kernel->whole(w, 0, digit, CODES_ROWS, sums, CODES_WIDTH);
         for (int i = 0; i < CODES_ROWS; i++)
             for (int j = 0; j < CODES_WIDTH; j++)
-                ck_assert_int_eq(sums[i * CODES_WIDTH + j], j < 3 ? (int32_t)(255 * 127 * k) : 0);
+                ck_assert_int_eq(sums[i * CODES_WIDTH + j], j < 3 ? (int32_t)(255 * (127 - i) * k) : 0);
     }
     ck_assert_int_eq(w->sums[2], 254 * k);
     arena_free(a);

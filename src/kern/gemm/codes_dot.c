@@ -13,7 +13,15 @@
 #define X86 0
 #endif
 
-enum { WORDS = 64, SCALES = CODES_WIDTH * (int)sizeof(float), AHEAD = 2048, UNIT = 16, FEW_ROWS = 3 };
+enum {
+    WORD = 4,
+    GROUP_WORD = CODES_ROWS * WORD,
+    WORDS = 64,
+    SCALES = CODES_WIDTH * (int)sizeof(float),
+    AHEAD = 2048,
+    UNIT = 16,
+    FEW_ROWS = 3
+};
 #define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))
 
@@ -31,13 +39,13 @@ static bool runs_everywhere(void)
     return true;
 }
 
-/* sum[column] += the dots of n numbers of one row, modulo 2^32. */
-static SIMD void plain_numbers(const struct codes *w, int64_t n, const uint8_t *codes, const int8_t *digit, uint32_t *sum)
+/* sum[column] += the dots of n numbers of one row, whose words of digits lie `each` apart, modulo 2^32. */
+static SIMD void plain_numbers(const struct codes *w, int64_t n, const uint8_t *codes, const int8_t *digit, int64_t each, uint32_t *sum)
 {
     int per = 32 / w->bits, mask = (1 << w->bits) - 1;
     for (int64_t k = 0; k < n; k++) {
         const uint8_t *word = codes + k / per * CODES_WIDTH * 4 + k % 4;
-        int shift = (int)(k % per / 4) * w->bits, d = digit[k / 4 * CODES_ROWS * 4 + k % 4];
+        int shift = (int)(k % per / 4) * w->bits, d = digit[k / 4 * each + k % 4];
         LOOP for (int j = 0; j < CODES_WIDTH; j++) sum[j] += (uint32_t)((word[4 * j] >> shift & mask) * d);
     }
 }
@@ -54,7 +62,7 @@ static void plain_row(const struct codes *w, int64_t tile, const struct codes_ro
         for (int j = 0; j < CODES_WIDTH; j++)
             sum[j] = (uint32_t)(w->zeros ? start * w->zeros[(tile * w->blocks + b) * CODES_WIDTH + j] : start);
         plain_numbers(w, w->step, (const uint8_t *)block + SCALES + inside * w->bits * (CODES_WIDTH / 8), a->digit + at * w->step + row * 4,
-                      sum);
+                      GROUP_WORD, sum);
         memcpy(scale, block, sizeof scale);
         for (int j = 0; j < CODES_WIDTH; j++)
             sums[j] += (float)(int32_t)sum[j] * (scale[j] * a->scale[at + row]);
@@ -67,30 +75,29 @@ static void plain_dot(const struct codes *w, int64_t tile, const struct codes_ro
         plain_row(w, tile, a, group, r, sums + r * apart);
 }
 
-static void plain_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums,
-                        int64_t apart)
+static void plain_whole(const struct codes *w, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart)
 {
     for (int r = 0; r < rows; r++) {
         uint32_t sum[CODES_WIDTH] = {0};
         const char *block = w->weight + (size_t)tile * w->block_bytes;
-        plain_numbers(w, w->block, (const uint8_t *)block + SCALES, a->digit + group * a->padded * CODES_ROWS + r * 4, sum);
+        plain_numbers(w, w->block, (const uint8_t *)block + SCALES, digit + r * w->block, WORD, sum);
         memcpy(sums + r * apart, sum, sizeof sum);
     }
 }
 
 #if X86
 /* A case for each width of codes and number of rows, all sizes in it constants. */
-#define CASES(BODY, ROWS)                                                      \
-    switch (w->bits * 8 + (ROWS)) {                                            \
-        CASES_OF(BODY, 2) CASES_OF(BODY, 4) CASES_OF(BODY, 8) default : break; \
+#define CASES(BODY, ROWS, ...)                                                                                        \
+    switch (w->bits * 8 + (ROWS)) {                                                                                   \
+        CASES_OF(BODY, 2, __VA_ARGS__) CASES_OF(BODY, 4, __VA_ARGS__) CASES_OF(BODY, 8, __VA_ARGS__) default : break; \
     }
-#define CASES_OF(BODY, BITS)                                                 \
-    case BITS * 8 + 1: BODY(BITS, 1, w, tile, a, group, sums, apart); break; \
-    case BITS * 8 + 2: BODY(BITS, 2, w, tile, a, group, sums, apart); break; \
-    case BITS * 8 + 3: BODY(BITS, 3, w, tile, a, group, sums, apart); break; \
-    case BITS * 8 + 4: BODY(BITS, 4, w, tile, a, group, sums, apart); break; \
-    case BITS * 8 + 5: BODY(BITS, 5, w, tile, a, group, sums, apart); break; \
-    case BITS * 8 + 6: BODY(BITS, 6, w, tile, a, group, sums, apart); break;
+#define CASES_OF(BODY, BITS, ...)                         \
+    case BITS * 8 + 1: BODY(BITS, 1, __VA_ARGS__); break; \
+    case BITS * 8 + 2: BODY(BITS, 2, __VA_ARGS__); break; \
+    case BITS * 8 + 3: BODY(BITS, 3, __VA_ARGS__); break; \
+    case BITS * 8 + 4: BODY(BITS, 4, __VA_ARGS__); break; \
+    case BITS * 8 + 5: BODY(BITS, 5, __VA_ARGS__); break; \
+    case BITS * 8 + 6: BODY(BITS, 6, __VA_ARGS__); break;
 
 /* ---- AVX-512 with VNNI --------------------------------------------------------------------------------------------------------------- */
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
@@ -113,8 +120,8 @@ INLINE VNNI void vnni_start(int rows, const uint8_t *zeros, const int32_t *start
     }
 }
 
-/* UNIT numbers of all columns. */
-INLINE VNNI void vnni_unit(int bits, int rows, const char *codes, const int8_t *digit, __m512i (*sum)[HALVES])
+/* UNIT numbers of all columns. Words of digits lie `each` apart, rows `row`. */
+INLINE VNNI void vnni_unit(int bits, int rows, const char *codes, const int8_t *digit, int64_t each, int64_t row, __m512i (*sum)[HALVES])
 {
     const __m512i mask = _mm512_set1_epi8((char)((1 << bits) - 1));
     UNROLL for (int i = 0; i < UNIT / 4; i++)
@@ -129,7 +136,7 @@ INLINE VNNI void vnni_unit(int bits, int rows, const char *codes, const int8_t *
         }
         UNROLL for (int r = 0; r < rows; r++)
         {
-            __m512i digits = _mm512_set1_epi32(word_at(digit + (i * CODES_ROWS + r) * 4));
+            __m512i digits = _mm512_set1_epi32(word_at(digit + i * each + r * row));
             UNROLL for (int h = 0; h < HALVES; h++) sum[r][h] = _mm512_dpbusd_epi32(sum[r][h], code[h], digits);
         }
     }
@@ -154,12 +161,13 @@ INLINE void ask_for(const char *codes, int bits)
 }
 
 /* units of UNIT numbers; codes and digit move behind them. */
-INLINE VNNI void vnni_units(int bits, int rows, int64_t units, const char **codes, const int8_t **digit, __m512i (*sum)[HALVES])
+INLINE VNNI void vnni_units(int bits, int rows, int64_t units, const char **codes, const int8_t **digit, int64_t each, int64_t row,
+                            __m512i (*sum)[HALVES])
 {
-    for (int64_t i = 0; i < units; i++, *codes += UNIT * bits / 8 * CODES_WIDTH, *digit += UNIT * CODES_ROWS) {
+    for (int64_t i = 0; i < units; i++, *codes += UNIT * bits / 8 * CODES_WIDTH, *digit += UNIT / WORD * each) {
         if (rows <= FEW_ROWS)
             ask_for(*codes, bits);
-        vnni_unit(bits, rows, *codes, *digit, sum);
+        vnni_unit(bits, rows, *codes, *digit, each, row, sum);
     }
 }
 
@@ -179,7 +187,7 @@ INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t ti
         for (int64_t p = 0; p < each; p++, scale += CODES_ROWS, start += CODES_ROWS) {
             __m512i sum[CODES_ROWS][HALVES];
             vnni_start(rows, zeros, start, sum);
-            vnni_units(bits, rows, units, &codes, &digit, sum);
+            vnni_units(bits, rows, units, &codes, &digit, GROUP_WORD, WORD, sum);
             vnni_scale(rows, block, scale, sum, total);
         }
         zeros = zeros ? zeros + CODES_WIDTH : NULL;
@@ -188,28 +196,25 @@ INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t ti
         _mm512_storeu_ps(sums + r * apart + h * WORDS / 4, total[r][h]);
 }
 
-INLINE VNNI void vnni_integers(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group,
-                               int32_t *sums, int64_t apart)
+INLINE VNNI void vnni_integers(int bits, int rows, const struct codes *w, int64_t tile, const int8_t *digit, int32_t *sums, int64_t apart)
 {
     __m512i sum[CODES_ROWS][HALVES];
     const char *codes = w->weight + (size_t)tile * w->block_bytes + SCALES;
-    const int8_t *digit = a->digit + group * a->padded * CODES_ROWS;
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++) sum[r][h] = _mm512_setzero_si512();
-    vnni_units(bits, rows, w->block / UNIT, &codes, &digit, sum);
+    vnni_units(bits, rows, w->block / UNIT, &codes, &digit, WORD, w->block, sum);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
         _mm512_storeu_si512(sums + r * apart + h * WORDS / 4, sum[r][h]);
 }
 
-static VNNI void vnni_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums,
-                            int64_t apart)
+static VNNI void vnni_whole(const struct codes *w, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart)
 {
-    CASES(vnni_integers, rows)
+    CASES(vnni_integers, rows, w, tile, digit, sums, apart)
 }
 
 static VNNI void vnni_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums,
                           int64_t apart)
 {
-    CASES(vnni_rows, rows)
+    CASES(vnni_rows, rows, w, tile, a, group, sums, apart)
 }
 
 /* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
@@ -235,7 +240,7 @@ INLINE AVX2 __m256i avx2_products(int bits, __m256i code, __m256i digits)
     return _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_srli_epi16(code, 8), _mm256_srai_epi16(digits, 8)));
 }
 
-INLINE AVX2 void avx2_unit(int bits, int rows, const char *codes, const int8_t *digit, __m256i (*sum)[PAIR])
+INLINE AVX2 void avx2_unit(int bits, int rows, const char *codes, const int8_t *digit, int64_t each, int64_t row, __m256i (*sum)[PAIR])
 {
     const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
     UNROLL for (int i = 0; i < UNIT / 4; i++)
@@ -245,16 +250,17 @@ INLINE AVX2 void avx2_unit(int bits, int rows, const char *codes, const int8_t *
         UNROLL for (int h = 0; h < PAIR; h++) code[h] = _mm256_and_si256(_mm256_srli_epi16(avx2_load(from + h * 32), i * bits % 8), mask);
         UNROLL for (int r = 0; r < rows; r++)
         {
-            __m256i digits = _mm256_set1_epi32(word_at(digit + (i * CODES_ROWS + r) * 4));
+            __m256i digits = _mm256_set1_epi32(word_at(digit + i * each + r * row));
             UNROLL for (int h = 0; h < PAIR; h++) sum[r][h] = _mm256_add_epi32(sum[r][h], avx2_products(bits, code[h], digits));
         }
     }
 }
 
-INLINE AVX2 void avx2_numbers(int bits, int rows, int64_t n, const char *codes, const int8_t *digit, __m256i (*sum)[PAIR])
+INLINE AVX2 void avx2_numbers(int bits, int rows, int64_t n, const char *codes, const int8_t *digit, int64_t each, int64_t row,
+                              __m256i (*sum)[PAIR])
 {
     for (int64_t i = 0; i < n; i += UNIT)
-        avx2_unit(bits, rows, codes + i * bits / 8 * CODES_WIDTH, digit + i * CODES_ROWS, sum);
+        avx2_unit(bits, rows, codes + i * bits / 8 * CODES_WIDTH, digit + i / WORD * each, each, row, sum);
 }
 
 /* A step of PART columns. */
@@ -268,7 +274,7 @@ INLINE AVX2 void avx2_step(int bits, int rows, const struct codes *w, const char
             sum[r][h] = _mm256_mullo_epi32(sum[r][h],
                                            _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(zeros + 8 * h))));
     }
-    avx2_numbers(bits, rows, w->step, codes, digit, sum);
+    avx2_numbers(bits, rows, w->step, codes, digit, GROUP_WORD, WORD, sum);
 }
 
 /* Columns part..part + PART of a tile. */
@@ -301,29 +307,27 @@ INLINE AVX2 void avx2_rows(int bits, int rows, const struct codes *w, int64_t ti
         avx2_part(bits, rows, w, tile, a, group, part, sums, apart);
 }
 
-INLINE AVX2 void avx2_integers(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group,
-                               int32_t *sums, int64_t apart)
+INLINE AVX2 void avx2_integers(int bits, int rows, const struct codes *w, int64_t tile, const int8_t *digit, int32_t *sums, int64_t apart)
 {
     for (int part = 0; part < CODES_WIDTH; part += PART) {
         __m256i sum[CODES_ROWS][PAIR];
         const char *codes = w->weight + (size_t)tile * w->block_bytes + SCALES + part * 4;
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++) sum[r][h] = _mm256_setzero_si256();
-        avx2_numbers(bits, rows, w->block, codes, a->digit + group * a->padded * CODES_ROWS, sum);
+        avx2_numbers(bits, rows, w->block, codes, digit, WORD, w->block, sum);
         UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
             _mm256_storeu_si256((__m256i *)(void *)(sums + r * apart + part + 8 * h), sum[r][h]);
     }
 }
 
-static AVX2 void avx2_whole(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, int32_t *sums,
-                            int64_t apart)
+static AVX2 void avx2_whole(const struct codes *w, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart)
 {
-    CASES(avx2_integers, rows)
+    CASES(avx2_integers, rows, w, tile, digit, sums, apart)
 }
 
 static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums,
                           int64_t apart)
 {
-    CASES(avx2_rows, rows)
+    CASES(avx2_rows, rows, w, tile, a, group, sums, apart)
 }
 #endif
 

@@ -8,41 +8,44 @@
 
 #include <string.h>
 
+enum { PART = 1 << 20 }; /* numbers whose sum is below 2^31 */
+
 struct integer_run {
     const struct codes *w;
     const struct codes_kernel *kernel;
     const struct codes_integers *a;
-    struct codes_rows rows; /* start: sums of rows */
+    int8_t *digit; /* [m][w->block] */
+    int32_t *row;  /* sums of rows */
     const struct codes_result *to;
 };
 
 /* ---- rows of a ----------------------------------------------------------------------------------------------------------------------- */
 
-static SIMD int32_t digits_sum(const uint8_t *a, int64_t n, uint8_t flip)
+/* n digits; their sum. */
+static SIMD int32_t place_digits(const uint8_t *a, int64_t n, uint8_t flip, int8_t *to)
 {
-    int64_t sum = 0;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += (int8_t)(a[i] ^ flip);
-    return (int32_t)(uint32_t)(uint64_t)sum;
+    int32_t sum = 0;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
+    {
+        to[i] = (int8_t)(a[i] ^ flip);
+        sum += to[i];
+    }
+    return sum;
 }
 
-/* Row i, 4 digits to a word. */
-static int32_t place_row(const struct integer_run *r, int64_t i)
+/* The sum is modulo 2^32. */
+static void place_row(const struct integer_run *r, int64_t i)
 {
     int64_t k = r->w->k;
     const uint8_t *a = r->a->a + i * k;
-    uint32_t word, flip = r->a->is_signed ? 0 : 0x80808080;
-    int8_t *to = r->rows.digit + i / CODES_ROWS * r->rows.padded * CODES_ROWS + i % CODES_ROWS * 4;
-    for (int64_t l = 0; l < r->rows.padded; l += 4, to += 4 * CODES_ROWS) {
-        int64_t left = k - l < 4 ? k - l : 4;
-        word = flip; /* becomes 0 */
-        if (left == 4)
-            memcpy(&word, a + l, sizeof word);
-        else if (left > 0)
-            memcpy(&word, a + l, (size_t)left);
-        word ^= flip;
-        memcpy(to, &word, sizeof word);
+    int8_t *to = r->digit + i * r->w->block;
+    uint32_t sum = 0;
+    for (int64_t l = 0; l < k; l += PART) {
+        int64_t n = k - l < PART ? k - l : PART;
+        sum += (uint32_t)place_digits(a + l, n, r->a->is_signed ? 0 : 0x80, to + l);
     }
-    return digits_sum(a, k, (uint8_t)flip);
+    memset(to + k, 0, (size_t)(r->w->block - k));
+    r->row[i] = (int32_t)sum;
 }
 
 static void place_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -50,7 +53,7 @@ static void place_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct integer_run *r = data;
     (void)thread;
     for (int64_t i = lo; i < hi; i++)
-        r->rows.start[i] = place_row(r, i);
+        place_row(r, i);
 }
 
 /* ---- tiles --------------------------------------------------------------------------------------------------------------------------- */
@@ -58,7 +61,7 @@ static void place_range(void *data, int thread, int64_t lo, int64_t hi)
 /* The zero point of row i, as a digit. */
 static int32_t row_zero(const struct codes_integers *a, int64_t i)
 {
-    uint8_t zero = a->zero ? a->zero[i % a->zeros] : 0;
+    uint8_t zero = a->zero ? a->zero[a->zeros > 1 ? i % a->zeros : 0] : 0;
     return a->is_signed ? (int8_t)zero : zero - 128;
 }
 
@@ -83,34 +86,39 @@ static struct columns columns_of(const struct integer_run *r, int64_t tile)
     return c;
 }
 
-static SIMD void less_zeros(const struct columns *c, uint32_t row, uint32_t zero, uint32_t *sum)
+/* Sums of rows from `first` on, less the zero points. */
+static SIMD void less_zeros(const struct integer_run *r, const struct columns *c, int64_t first, int64_t rows, int32_t *sums)
 {
-    LOOP for (int j = 0; j < CODES_WIDTH; j++) sum[j] -= zero * (uint32_t)c->sum[j] + row * (uint32_t)c->zero[j];
-}
-
-static SIMD void finish_row(const struct columns *c, uint32_t row, uint32_t zero, const int32_t *sum, float *y)
-{
-    LOOP for (int j = 0; j < CODES_WIDTH; j++)
-    {
-        uint32_t more = zero * (uint32_t)c->sum[j] + row * (uint32_t)c->zero[j];
-        float real = (float)(int32_t)((uint32_t)sum[j] - more) * c->scale[j];
-        y[j] = real + c->bias[j];
+    for (int64_t i = 0; i < rows; i++) {
+        uint32_t row = (uint32_t)r->row[first + i], zero = (uint32_t)row_zero(r->a, first + i);
+        int32_t *sum = sums + i * CODES_WIDTH;
+        LOOP for (int j = 0; j < CODES_WIDTH; j++)
+            sum[j] = (int32_t)((uint32_t)sum[j] - (zero * (uint32_t)c->sum[j] + row * (uint32_t)c->zero[j]));
     }
 }
 
-static void store_row(const struct integer_run *r, const struct columns *c, int64_t i, int32_t *sum)
+/* To rows of y, which lie `apart`. */
+static SIMD void scale_rows(const struct columns *c, int64_t rows, const int32_t *sums, float *y, int64_t apart)
 {
-    uint32_t row = (uint32_t)r->rows.start[i], zero = (uint32_t)row_zero(r->a, i);
-    int64_t at = i * r->w->n + c->from;
-    float real[CODES_WIDTH];
-    if (r->to->whole) {
-        less_zeros(c, row, zero, (uint32_t *)sum);
-        memcpy(r->to->whole + at, sum, (size_t)c->n * sizeof *sum);
-        return;
+    for (int64_t i = 0; i < rows; i++) {
+        const int32_t *sum = sums + i * CODES_WIDTH;
+        float *to = y + i * apart;
+        LOOP for (int j = 0; j < CODES_WIDTH; j++) to[j] = (float)sum[j] * c->scale[j] + c->bias[j];
     }
-    finish_row(c, row, zero, sum, c->n == CODES_WIDTH ? r->to->real + at : real);
-    if (c->n < CODES_WIDTH)
-        memcpy(r->to->real + at, real, (size_t)c->n * sizeof *real);
+}
+
+static void store_rows(const struct integer_run *r, const struct columns *c, int64_t first, int64_t rows, int32_t *sums)
+{
+    int64_t n = r->w->n, at = first * n + c->from;
+    float real[CODES_ROWS * CODES_WIDTH];
+    bool part = c->n < CODES_WIDTH;
+    less_zeros(r, c, first, rows, sums);
+    if (!r->to->whole)
+        scale_rows(c, rows, sums, part ? real : r->to->real + at, part ? CODES_WIDTH : n);
+    for (int64_t i = 0; i < rows && r->to->whole; i++)
+        memcpy(r->to->whole + at + i * n, sums + i * CODES_WIDTH, (size_t)c->n * sizeof *sums);
+    for (int64_t i = 0; i < rows && !r->to->whole && part; i++)
+        memcpy(r->to->real + at + i * n, real + i * CODES_WIDTH, (size_t)c->n * sizeof *real);
 }
 
 /* Tiles lo..hi. */
@@ -123,21 +131,19 @@ static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
         struct columns c = columns_of(r, t);
         for (int64_t i = 0; i < r->a->m; i += CODES_ROWS) {
             int64_t rows = r->a->m - i < CODES_ROWS ? r->a->m - i : CODES_ROWS;
-            r->kernel->whole(r->w, t, &r->rows, i / CODES_ROWS, (int)rows, sums, CODES_WIDTH);
-            for (int64_t k = 0; k < rows; k++)
-                store_row(r, &c, i + k, sums + k * CODES_WIDTH);
+            r->kernel->whole(r->w, t, r->digit + i * r->w->block, (int)rows, sums, CODES_WIDTH);
+            store_rows(r, &c, i, rows, sums);
         }
     }
 }
 
 void codes_sums(struct kcall *call, const struct codes *w, const struct codes_integers *a, const struct codes_result *to)
 {
-    struct integer_run r = {.w = w, .kernel = codes_best(), .a = a, .to = to, .rows = {.padded = w->block}};
-    int64_t whole = (a->m + CODES_ROWS - 1) / CODES_ROWS * CODES_ROWS;
-    size_t digits = kcall_bytes(call, whole, (size_t)w->block), starts = kcall_bytes(call, whole, sizeof *r.rows.start);
+    struct integer_run r = {.w = w, .kernel = codes_best(), .a = a, .to = to};
+    size_t digits = kcall_bytes(call, a->m, (size_t)w->block), rows = kcall_bytes(call, a->m, sizeof *r.row);
     require(w->sums);
-    r.rows.start = kenv_room(call->env, ROOM_B, digits + starts);
-    r.rows.digit = (int8_t *)(r.rows.start + whole);
+    r.row = kenv_room(call->env, ROOM_B, digits + rows);
+    r.digit = (int8_t *)(r.row + a->m);
     kenv_parallel_for(call->env, a->m, w->k, place_range, &r);
     kenv_parallel_for(call->env, (w->n + CODES_WIDTH - 1) / CODES_WIDTH, a->m * CODES_WIDTH * w->k / 64 + 1, tile_range, &r);
 }

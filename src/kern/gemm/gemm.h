@@ -142,8 +142,8 @@ struct codes_kernel {
     const char *name;
     bool (*runs)(void);
     void (*dot)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, float *sums, int64_t apart);
-    /* Of all numbers of a weight of one block, as they are. */
-    void (*whole)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, int32_t *sums, int64_t apart);
+    /* Of all numbers of a weight of one block, as they are: digit[rows][block]. */
+    void (*whole)(const struct codes *, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart);
 };
 extern const struct codes_kernel codes_kernels[]; /* the fastest first; the last one runs everywhere */
 const struct codes_kernel *codes_best(void);
