@@ -124,8 +124,8 @@ enum dtype { /* ONNX's TensorProto.DataType numbers */
 };
 /* Elements of 2 and 4 bits have a byte each in values. In constants and files they share bytes, the first in the lowest bits; rows are not
  * padded. */
-size_t dtype_size(enum dtype);    /* bytes of an element of a value, of a string its number's (base/string.c); 0: no type that we know */
-int dtype_bits(enum dtype);       /* of an element in constants and files */
+size_t dtype_size(enum dtype); /* bytes of an element of a value, of a string its number's (base/text/string.c); 0: no type that we know */
+int dtype_bits(enum dtype);    /* of an element in constants and files */
 bool dtype_is_packed(enum dtype); /* fewer than 8 */
 /* Bytes of n elements of a value, and in a constant or file; false on overflow and for types that have none. */
 bool dtype_bytes(enum dtype, int64_t n, int64_t *out);

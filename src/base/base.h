@@ -1,4 +1,4 @@
-/* base: memory by lifetime, user errors, checked arithmetic, files. Nothing here knows about models. */
+/* base: memory by lifetime, user errors, checked arithmetic, texts, files, and the process itself. Nothing here knows about models. */
 #ifndef TPC_BASE_H
 #define TPC_BASE_H
 
@@ -25,13 +25,6 @@ char *arena_printf(struct arena *, const char *format, ...) __attribute__((forma
 #define NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
 #define NEWN(arena, type, count) ((type *)arena_array((arena), (size_t)(count), sizeof(type)))
 
-/* ---- huge.c ---------------------------------------------------------------------------------------------------- */
-enum { HUGE_PAGE = 1 << 21 };
-/* Asks for huge pages within a block that nobody touched yet. */
-void huge_pages(void *at, size_t bytes);
-/* arena_alloc on huge pages, if it is as large. */
-void *huge_alloc(struct arena *, size_t bytes);
-
 /* A growable array: struct { T *at; int n, cap; }. VEC_PUSH grows it in the arena (the old block is abandoned). */
 #define VEC(type)   \
     struct {        \
@@ -43,7 +36,7 @@ void *huge_alloc(struct arena *, size_t bytes);
      (void)((v)->at[(v)->n++] = (item)))
 void *vec_grow(struct arena *, void *old, int *cap, int n, size_t size);
 
-/* ---- diag.c: what people read. Two kinds of failure: fail() for what the user can mend, bug() for what we broke. */
+/* ---- diag.c: what people read. Two kinds of failure: fail() for what the user can mend, bug() for what we broke. -- */
 /* One sentence that names file, node and tensor, what was expected and what was found. Exit status 1. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Wrong usage. Exit status 2. */
@@ -128,52 +121,7 @@ struct diag_hooks *scope_hooks(struct scope *);
 void scope_note(struct scope *, const char *sentence, int status); /* the first failure: runs hooks */
 int diag_leave_on_failure(struct scope *, void (*work)(void *), void *data);
 
-/* ---- streams.c: stdout that can't be written is a failure; so is a write to a closed pipe or beyond a limit on sizes ------------- */
-void streams_start(void); /* call first in main */
-void streams_flush(void);
-void streams_end(void); /* call before the program ends without a failure */
-
-/* ---- stack.c: stacks of the usual size where ulimit -s is less; what cannot be had is a failure. Call in main, before other threads. */
-void stack_start(void);
-
-/* ---- signal.c: call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names it;
- * with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. A library that crashes where a limit leaves
- * little memory is a failure that says so. ------------------------------------- */
-void signal_watch(bool ending);
-/* From now on the first SIGINT or SIGTERM only asks to end, and the second ends the program. */
-void signal_soften(void);
-bool signal_asked(void);
-
-/* ---- clock.c: a monotonic clock, in seconds ---- */
-double clock_seconds(void);
-/* So much later than now, for pthread_cond_timedwait. */
-struct timespec clock_after(int milliseconds);
-
-/* ---- splitmix.c: SplitMix64 (Steele, Lea, Flood 2014): the number that follows from a state, to which each draw adds the step ------ */
-#define SPLITMIX_STEP 0x9e3779b97f4a7c15u
-uint64_t splitmix(uint64_t state);
-
-/* ---- name_index.c: positions by name, found by hash. {0} is empty; the name is kept, not copied --------------------------------- */
-struct name_index {
-    int n, slots;
-    const char **name;
-    int *at;
-};
-int name_index_find(const struct name_index *, const char *name); /* -1: there is none */
-void name_index_clear(struct name_index *);
-void name_index_put(struct arena *, struct name_index *, const char *name, int at);
-
-/* ---- progress.c: a line on a terminal while work takes over a second ---------------------------------------------- */
-struct progress {
-    const char *what;
-    int64_t total, done, start, next;
-    bool shows, shown;
-};
-void progress_start(struct progress *, const char *what, int64_t total_bytes);
-void progress_add(struct progress *, int64_t bytes); /* of NULL: nothing */
-void progress_end(const struct progress *);
-
-/* ---- checked_int.c: sizes of hostile files. All return false on overflow and leave *out alone. ----------------------- */
+/* ---- number/checked_int.c: sizes of hostile files. All return false on overflow and leave *out alone. ------------- */
 bool i64_add(int64_t a, int64_t b, int64_t *out);
 bool i64_sub(int64_t a, int64_t b, int64_t *out);
 bool i64_mul(int64_t a, int64_t b, int64_t *out);
@@ -185,19 +133,44 @@ int64_t i64_gcd(int64_t a, int64_t b);
 /* The whole text is a decimal integer of lo to hi. */
 bool i64_parse(const char *text, int64_t lo, int64_t hi, int64_t *out);
 
-/* ---- slab.c: offsets in one block of memory, from lifetimes ------------------------------------------------------------ */
-struct slab_item {
-    int64_t bytes;
-    int first, last; /* it lives during steps first to last, inclusive */
-    int64_t offset;
-};
-/* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab in bytes. */
-int64_t slab_assign(struct arena *, struct slab_item *, int n);
-
-/* ---- number.c: an integer in [lo, hi] on a command line, or fail_usage naming what ---------------------------------------- */
+/* ---- number/number.c: an integer in [lo, hi] on a command line, or fail_usage naming what ------------------------- */
 int64_t number_read(const char *what, const char *text, int64_t lo, int64_t hi);
 
-/* ---- lists of a command line --------------------------------------------------------------------------------------------- */
+/* ---- number/splitmix.c: SplitMix64 (Steele, Lea, Flood 2014): the number that follows from a state, to which each draw adds the step */
+#define SPLITMIX_STEP 0x9e3779b97f4a7c15u
+uint64_t splitmix(uint64_t state);
+
+/* ---- text/string.c: texts that tensors hold, by numbers ----------------------------------------------------------- */
+/* A text is UTF-8 without NUL. Number 0 is the empty one. Equal texts have one number. */
+int64_t string_number(const char *text, size_t bytes);
+const char *string_text(int64_t number);
+const char *string_fault(const char *text, size_t bytes); /* "holds a NUL" or "is not UTF-8"; NULL: it may be a string */
+bool string_is_char(uint32_t);
+uint32_t string_next_char(const char **at); /* of a string, and goes past it; 0 at the end */
+int string_put_char(uint32_t, char *to);    /* the bytes that it takes: 4 at most */
+
+/* ---- text/name_index.c: positions by name, found by hash. {0} is empty; the name is kept, not copied -------------- */
+struct name_index {
+    int n, slots;
+    const char **name;
+    int *at;
+};
+int name_index_find(const struct name_index *, const char *name); /* -1: there is none */
+void name_index_clear(struct name_index *);
+void name_index_put(struct arena *, struct name_index *, const char *name, int at);
+
+/* ---- text/glob.c: * matches any characters, ? one ----------------------------------------------------------------- */
+bool glob_match(const char *glob, const char *text);
+int glob_stars(const char *glob);
+/* pattern with its * replaced, in order, by what those of the glob, at least as many, match in text; NULL: it does not match. */
+char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);
+
+/* ---- text/did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 --- */
+int did_you_mean(const char *text, int n, const char *const *names);
+/* The same of names that lie so many bytes apart; *edits is the number of characters to change, add or remove. */
+int did_you_mean_at(const char *text, int n, const void *first, size_t stride, int *edits);
+
+/* ---- lists of a command line -------------------------------------------------------------------------------------- */
 struct text_list {
     VEC(const char *) text;
 };
@@ -206,29 +179,68 @@ struct text_maybe {
     const char *text; /* NULL: given without a value */
 };
 
-/* ---- did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 -------------- */
-int did_you_mean(const char *text, int n, const char *const *names);
-/* The same of names that lie so many bytes apart; *edits is the number of characters to change, add or remove. */
-int did_you_mean_at(const char *text, int n, const void *first, size_t stride, int *edits);
-
-/* ---- glob.c: * matches any characters, ? one -------------------------------------------------------------------- */
-bool glob_match(const char *glob, const char *text);
-int glob_stars(const char *glob);
-/* pattern with its * replaced, in order, by what those of the glob, at least as many, match in text; NULL: text does not match.
- */
-char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);
-
-/* ---- sandbox.c: which files a model may name ------------------------------------------------------------------------ */
-struct folders {
-    const char *const *at;
-    int n;
+/* ---- memory/slab.c: offsets in one block of memory, from lifetimes ------------------------------------------------ */
+struct slab_item {
+    int64_t bytes;
+    int first, last; /* it lives during steps first to last, inclusive */
+    int64_t offset;
 };
-/* The real path lies in a folder that the user allowed. */
-bool sandbox_allows(struct arena *tmp, const char *real, struct folders allowed);
-/* The real path lies in the folder of the model as named, or in that of the model's real path. */
-bool sandbox_is_beside(struct arena *tmp, const char *real, const char *model);
+/* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab in bytes. */
+int64_t slab_assign(struct arena *, struct slab_item *, int n);
 
-/* ---- beside.c: jobs that run beside each other ------------------------------------------------------------------- */
+/* ---- memory/huge.c ------------------------------------------------------------------------------------------------ */
+enum { HUGE_PAGE = 1 << 21 };
+/* Asks for huge pages within a block that nobody touched yet. */
+void huge_pages(void *at, size_t bytes);
+/* arena_alloc on huge pages, if it is as large. */
+void *huge_alloc(struct arena *, size_t bytes);
+
+/* ---- memory/available.c: how much memory a program may still take, and what limits it ("the machine") ------------- */
+struct available {
+    int64_t bytes; /* INT64_MAX: not known, or no limit */
+    const char *limit;
+};
+/* What may be taken before the machine swaps, or a control group ends the program. */
+struct available available_memory(void);
+/* What may be taken before the program's own limits refuse it: the limit on address space, mapped files included (ulimit -v), and the limit
+ * on private memory (ulimit -d). */
+struct available available_addresses(void);
+struct available available_data(void);
+
+/* ---- process/stack.c: stacks of the usual size where ulimit -s is less ---------------------------------------------- */
+/* What cannot be had is a failure. Call in main, before other threads. */
+void stack_start(void);
+
+/* ---- process/streams.c: stdout that can't be written is a failure; so is a write to a closed pipe or beyond a limit on sizes */
+void streams_start(void); /* call first in main */
+void streams_flush(void);
+void streams_end(void); /* call before the program ends without a failure */
+
+/* ---- process/signal.c: signals that end a program ------------------------------------------------------------------ */
+/* Call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names
+ * it; with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. A library that crashes where a limit
+ * leaves little memory is a failure that says so. */
+void signal_watch(bool ending);
+/* From now on the first SIGINT or SIGTERM only asks to end, and the second ends the program. */
+void signal_soften(void);
+bool signal_asked(void);
+
+/* ---- process/clock.c: a monotonic clock, in seconds --------------------------------------------------------------- */
+double clock_seconds(void);
+/* So much later than now, for pthread_cond_timedwait. */
+struct timespec clock_after(int milliseconds);
+
+/* ---- process/progress.c: a line on a terminal while work takes over a second -------------------------------------- */
+struct progress {
+    const char *what;
+    int64_t total, done, start, next;
+    bool shows, shown;
+};
+void progress_start(struct progress *, const char *what, int64_t total_bytes);
+void progress_add(struct progress *, int64_t bytes); /* of NULL: nothing */
+void progress_end(const struct progress *);
+
+/* ---- process/beside.c: jobs that run beside each other ------------------------------------------------------------ */
 int beside_cores(void); /* that this process may use */
 /* Jobs are numbers. take names one that may run now, or none: then the thread that asks leaves. done hears of its end. No two of these run
  * at a time. */
@@ -242,7 +254,49 @@ struct beside {
  * thread fails when all have ended. */
 void beside(int threads, const struct beside *, void *data);
 
-/* ---- out.c: a file written front to back ------------------------------------------------------------------------ */
+/* ---- file/path.c: names of files and folders ---------------------------------------------------------------------- */
+bool path_exists(const char *path);
+bool path_is_folder(const char *path);
+bool path_is_special(const char *path); /* a device or a pipe: no file may take its place */
+char *path_join(struct arena *, const char *dir, const char *name);
+char *path_dir(struct arena *, const char *path);
+const char *path_base(const char *path);     /* what follows the last slash */
+const char *path_last_two(const char *path); /* "llama/model.onnx" */
+bool path_ends(const char *path, const char *end);
+/* Without links; NULL and errno when there is no such file. */
+char *path_real(struct arena *, const char *path);
+
+/* ---- file/sandbox.c: which files a model may name ----------------------------------------------------------------- */
+struct folders {
+    const char *const *at;
+    int n;
+};
+/* The real path lies in a folder that the user allowed. */
+bool sandbox_allows(struct arena *tmp, const char *real, struct folders allowed);
+/* The real path lies in the folder of the model as named, or in that of the model's real path. */
+bool sandbox_is_beside(struct arena *tmp, const char *real, const char *model);
+
+/* ---- file/map.c: files as read-only memory ------------------------------------------------------------------------ */
+struct map {
+    const uint8_t *at;
+    size_t bytes;
+};
+/* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */
+struct map map_file(const char *path);
+/* False and no message when the file can't be opened. */
+bool map_try_file(const char *path, struct map *out);
+void map_close(struct map);
+/* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
+void map_check_unchanged(void);
+/* These bytes are not needed for now: their pages go back to the system, which reads them from the file again if needed. */
+void map_release(struct map, size_t offset, size_t bytes);
+
+/* ---- file/datafile.c ---------------------------------------------------------------------------------------------- */
+/* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the
+ * configured data folder, the first that exists; NULL: none. */
+char *datafile_path(struct arena *, const char *name);
+
+/* ---- file/out.c: a file written front to back --------------------------------------------------------------------- */
 struct out {
     const char *path;
     char *beside;
@@ -282,16 +336,7 @@ struct written out_write_text(const char *path, const char *text);
 void out_check(const char *path);
 void out_check_folder(const char *path);
 
-/* ---- string.c: texts that tensors hold, UTF-8 without NUL, by numbers; 0 is the empty one. Equal texts have one number ----------------
- */
-int64_t string_number(const char *text, size_t bytes);
-const char *string_text(int64_t number);
-const char *string_fault(const char *text, size_t bytes); /* "holds a NUL" or "is not UTF-8"; NULL: it may be a string */
-bool string_is_char(uint32_t);
-uint32_t string_next_char(const char **at); /* of a string, and goes past it; 0 at the end */
-int string_put_char(uint32_t, char *to);    /* the bytes that it takes: 4 at most */
-
-/* ---- digest.c: XXH3, 64 bits ------------------------------------------------------------------------------------ */
+/* ---- file/digest.c: XXH3, 64 bits --------------------------------------------------------------------------------- */
 uint64_t digest_bytes(const void *, size_t bytes);
 /* The same, of bytes that come in pieces. */
 struct digest;
@@ -305,45 +350,5 @@ struct file_digest *digest_file(struct arena *, const char *path);
 void digest_files_begin(struct arena *, int n, struct file_digest *const *);
 /* Waits, or does the work itself if it was not begun. False: the file can't be read. */
 bool digest_file_get(struct file_digest *, struct written *);
-
-/* ---- available.c: how much memory a program may still take, and what limits it ("the machine") ------------------ */
-struct available {
-    int64_t bytes; /* INT64_MAX: not known, or no limit */
-    const char *limit;
-};
-/* What may be taken before the machine swaps, or a control group ends the program. */
-struct available available_memory(void);
-/* What may be taken before the program's own limits refuse it: the limit on address space, mapped files included (ulimit -v), and the limit
- * on private memory (ulimit -d). */
-struct available available_addresses(void);
-struct available available_data(void);
-
-/* ---- map.c, path.c, datafile.c -------------------------------------------------------------------------------------- */
-struct map {
-    const uint8_t *at;
-    size_t bytes;
-};
-/* Whole file, read-only; missing or unreadable is a failure naming it. An empty file gives bytes == 0. */
-struct map map_file(const char *path);
-/* False and no message when the file can't be opened. */
-bool map_try_file(const char *path, struct map *out);
-void map_close(struct map);
-/* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
-void map_check_unchanged(void);
-/* These bytes are not needed for now: their pages go back to the system, which reads them from the file again if needed. */
-void map_release(struct map, size_t offset, size_t bytes);
-bool path_exists(const char *path);
-bool path_is_folder(const char *path);
-bool path_is_special(const char *path); /* a device or a pipe: no file may take its place */
-char *path_join(struct arena *, const char *dir, const char *name);
-char *path_dir(struct arena *, const char *path);
-const char *path_base(const char *path);     /* what follows the last slash */
-const char *path_last_two(const char *path); /* "llama/model.onnx" */
-bool path_ends(const char *path, const char *end);
-/* Without links; NULL and errno when there is no such file. */
-char *path_real(struct arena *, const char *path);
-/* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the
- * configured data folder, the first that exists; NULL: none. */
-char *datafile_path(struct arena *, const char *name);
 
 #endif

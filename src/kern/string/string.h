@@ -1,4 +1,4 @@
-/* kern/string: strings made, taken apart and looked up. An element is the number of a text (base/string.c). */
+/* kern/string: strings made, taken apart and looked up. An element is the number of a text (base/text/string.c). */
 #ifndef TPC_KERN_STRING_H
 #define TPC_KERN_STRING_H
 

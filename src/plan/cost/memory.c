@@ -1,7 +1,7 @@
 /* memory: what each rank holds while it runs: its weights, the state that a decode loop or training carries, and in the worst workload the
  * slab that its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and
- * fused nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/base/slab.c), so its size is exact for these
- * sizes. */
+ * fused nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/base/memory/slab.c), so its size is exact for
+ * these sizes. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "op/runtime/runtime.h"
