@@ -10,7 +10,7 @@
 
 /* ---- a node: attribute references of function bodies are resolved, functions inlined, old and composed forms rewritten ---- */
 
-static Onnx__AttributeProto *argument(const struct scope *scope, const char *name)
+static Onnx__AttributeProto *argument(const struct name_scope *scope, const char *name)
 {
     for (size_t i = 0; i < scope->nargument; i++)
         if (strcmp(proto_text_or(scope->argument[i]->name, ""), name) == 0)
@@ -30,7 +30,8 @@ static bool is_parameter(const Onnx__FunctionProto *f, const char *name)
 }
 
 /* The attribute a reference stands for, under its own name; NULL: the call leaves it out. */
-static Onnx__AttributeProto *resolve(struct import *im, const struct scope *scope, const Onnx__NodeProto *node, Onnx__AttributeProto *a)
+static Onnx__AttributeProto *resolve(struct import *im, const struct name_scope *scope, const Onnx__NodeProto *node,
+                                     Onnx__AttributeProto *a)
 {
     if (!a->ref_attr_name || !*a->ref_attr_name)
         return a;
@@ -48,7 +49,7 @@ static Onnx__AttributeProto *resolve(struct import *im, const struct scope *scop
 }
 
 /* A shallow copy whose attributes hold no reference. */
-static Onnx__NodeProto *resolve_attributes(struct import *im, const struct scope *scope, const Onnx__NodeProto *node)
+static Onnx__NodeProto *resolve_attributes(struct import *im, const struct name_scope *scope, const Onnx__NodeProto *node)
 {
     Onnx__NodeProto *copy = NEW(im->tmp, Onnx__NodeProto);
     *copy = *node;
@@ -63,11 +64,11 @@ static Onnx__NodeProto *resolve_attributes(struct import *im, const struct scope
 }
 
 /* An operand for which a call gives nothing is absent in the body of its function, too. */
-static void drop_absent(struct import *im, const struct scope *scope, Onnx__NodeProto *node)
+static void drop_absent(struct import *im, const struct name_scope *scope, Onnx__NodeProto *node)
 {
     char **in = NEWN(im->tmp, char *, node->n_input + 1);
     for (size_t i = 0; i < node->n_input; i++)
-        in[i] = *node->input[i] && scope_lacks(scope, node->input[i]) ? arena_strdup(im->tmp, "") : node->input[i];
+        in[i] = *node->input[i] && name_scope_lacks(scope, node->input[i]) ? arena_strdup(im->tmp, "") : node->input[i];
     node->input = in;
 }
 
@@ -79,7 +80,7 @@ static void check_names(struct import *im, const Onnx__NodeProto *node, size_t n
             fail("%s: a node (%s) has an operand or result whose name begins with a control character", im->path, node->op_type);
 }
 
-static void load_node(struct import *im, struct scope *scope, const Onnx__NodeProto *from)
+static void load_node(struct import *im, struct name_scope *scope, const Onnx__NodeProto *from)
 {
     if (!from->op_type || !*from->op_type)
         fail("%s: %s has no op_type", im->path, proto_node_label(im->tmp, from));
@@ -97,7 +98,7 @@ static void load_node(struct import *im, struct scope *scope, const Onnx__NodePr
         inline_call(im, scope, node, function);
         return;
     }
-    int opset = scope_opset(im, scope, domain, proto_node_label(im->tmp, from));
+    int opset = name_scope_opset(im, scope, domain, proto_node_label(im->tmp, from));
     if (!*domain && opset > NEWEST_OPSET)
         fail("%s: %s is of opset %d, tpc knows opsets up to %d", im->path, proto_node_label(im->tmp, from), opset, NEWEST_OPSET);
     upgrade_node(im, scope, node, opset);
@@ -107,7 +108,7 @@ static void load_node(struct import *im, struct scope *scope, const Onnx__NodePr
 
 /* ---- the parts of the graph ---- */
 
-static void load_initializers(struct import *im, struct scope *scope)
+static void load_initializers(struct import *im, struct name_scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
     for (size_t i = 0; i < g->n_initializer; i++) {
@@ -115,28 +116,28 @@ static void load_initializers(struct import *im, struct scope *scope)
         if (!t->name || !*t->name)
             fail("%s: initializer %zu has no name", im->path, i);
         const char *what = arena_printf(im->tmp, "initializer '%s'", t->name);
-        struct value *value = scope_define(im, scope, t->name, what);
+        struct value *value = name_scope_define(im, scope, t->name, what);
         import_constant(im, value, tensor_constant(im, t, what));
     }
     if (g->n_sparse_initializer)
         fail("%s: the graph has a sparse initializer, which tpc does not handle", im->path);
 }
 
-static void load_inputs(struct import *im, struct scope *scope)
+static void load_inputs(struct import *im, struct name_scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
     for (size_t i = 0; i < g->n_input; i++) {
         const Onnx__ValueInfoProto *info = g->input[i];
         if (!info->name || !*info->name)
             fail("%s: graph input %zu has no name", im->path, i);
-        struct value *known = scope_find(scope, info->name);
+        struct value *known = name_scope_find(scope, info->name);
         if (known && known->constant)
             continue;
         if (sequence_is_type(info->type)) {
             sequence_enter(im, scope, info);
             continue;
         }
-        struct value *value = scope_define(im, scope, info->name, arena_printf(im->tmp, "graph input '%s'", info->name));
+        struct value *value = name_scope_define(im, scope, info->name, arena_printf(im->tmp, "graph input '%s'", info->name));
         if (!declared_type(im, info, &value->type))
             fail("%s: graph input '%s' is %s, expected a tensor with its dimensions", im->path, info->name, declared_kind(info->type));
         VEC_PUSH(im->arena, &im->graph->inputs, value);
@@ -144,7 +145,7 @@ static void load_inputs(struct import *im, struct scope *scope)
 }
 
 /* Before the nodes: outputs keep their names whatever inlining makes. */
-static void load_outputs(struct import *im, struct scope *scope)
+static void load_outputs(struct import *im, struct name_scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
     struct text_table *seen = NULL;
@@ -157,7 +158,7 @@ static void load_outputs(struct import *im, struct scope *scope)
         if (!sequence_is_type(info->type))
             declared_check_tensor(im, info, "the list of graph outputs");
         text_table_add(im->tmp, &seen, info->name, info);
-        graph_add_output(im->graph, scope_read(im, scope, info->name, "the list of graph outputs"));
+        graph_add_output(im->graph, name_scope_read(im, scope, info->name, "the list of graph outputs"));
     }
     if (!g->n_output)
         fail("%s: the graph has no outputs", im->path);
@@ -173,10 +174,10 @@ static void collect_declared(struct import *im)
     }
 }
 
-static void load_versions(struct import *im, const struct scope *scope)
+static void load_versions(struct import *im, const struct name_scope *scope)
 {
     struct graph *g = im->graph;
-    int opset = scope_imports(im, "") ? scope_opset(im, scope, "", "the graph") : FORM_OPSET;
+    int opset = name_scope_imports(im, "") ? name_scope_opset(im, scope, "", "the graph") : FORM_OPSET;
     g->opset = opset > FORM_OPSET ? opset : FORM_OPSET;
     g->ir_version = im->model->has_ir_version ? im->model->ir_version : 0;
     for (size_t i = 0; i < im->model->n_opset_import; i++) {
@@ -197,7 +198,7 @@ static void load_metadata(struct import *im)
 
 static void load_graph(struct import *im)
 {
-    struct scope scope = {.prefix = "", .nopset = im->model->n_opset_import, .opset = im->model->opset_import, .graph = im->graph};
+    struct name_scope scope = {.prefix = "", .nopset = im->model->n_opset_import, .opset = im->model->opset_import, .graph = im->graph};
     load_versions(im, &scope);
     load_metadata(im);
     read_configurations(im);
@@ -209,7 +210,7 @@ static void load_graph(struct import *im)
     for (size_t i = 0; i < im->model->graph->n_node; i++)
         load_node(im, &scope, im->model->graph->node[i]);
     sequence_leave(im);
-    scope_close(im, &scope);
+    name_scope_close(im, &scope);
     graph_sort(im->graph);
 }
 

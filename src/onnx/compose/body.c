@@ -24,18 +24,19 @@ static bool defines(const Onnx__GraphProto *body, const char *name)
 }
 
 /* A name of the graph around it means the same inside. */
-static void bind_outer(struct composer *c, struct scope *inner, const Onnx__GraphProto *body, const char *name)
+static void bind_outer(struct composer *c, struct name_scope *inner, const Onnx__GraphProto *body, const char *name)
 {
-    if (*name && !defines(body, name) && !scope_knows(inner, name))
-        scope_bind(c->im, inner, name, scope_read(c->im, c->scope, name, c->where));
+    if (*name && !defines(body, name) && !name_scope_knows(inner, name))
+        name_scope_bind(c->im, inner, name, name_scope_read(c->im, c->scope, name, c->where));
 }
 
-static void bind_inputs(struct composer *c, struct scope *inner, const Onnx__GraphProto *body, const char *what, size_t n, char *const *in)
+static void bind_inputs(struct composer *c, struct name_scope *inner, const Onnx__GraphProto *body, const char *what, size_t n,
+                        char *const *in)
 {
     if (body->n_input != n)
         fail("%s: %s: %s has %zu inputs, expected %zu", c->im->path, c->where, what, body->n_input, n);
     for (size_t i = 0; i < n; i++)
-        scope_bind(c->im, inner, body_name(body->input[i]), scope_read(c->im, c->scope, in[i], c->where));
+        name_scope_bind(c->im, inner, body_name(body->input[i]), name_scope_read(c->im, c->scope, in[i], c->where));
     for (size_t i = 0; i < body->n_node; i++)
         for (size_t k = 0; k < body->node[i]->n_input; k++)
             bind_outer(c, inner, body, body->node[i]->input[k]);
@@ -43,11 +44,11 @@ static void bind_inputs(struct composer *c, struct scope *inner, const Onnx__Gra
         bind_outer(c, inner, body, body_name(body->output[i]));
 }
 
-static void define_initializers(struct composer *c, struct scope *inner, const Onnx__GraphProto *body)
+static void define_initializers(struct composer *c, struct name_scope *inner, const Onnx__GraphProto *body)
 {
     for (size_t i = 0; i < body->n_initializer; i++) {
         const char *what = arena_printf(c->im->tmp, "initializer '%s'", proto_text_or(body->initializer[i]->name, ""));
-        import_constant(c->im, scope_define(c->im, inner, proto_text_or(body->initializer[i]->name, ""), what),
+        import_constant(c->im, name_scope_define(c->im, inner, proto_text_or(body->initializer[i]->name, ""), what),
                         tensor_constant(c->im, body->initializer[i], what));
     }
 }
@@ -61,7 +62,7 @@ void compose_body(struct composer *c, const char *attribute, size_t nin, char *c
         fail("%s: %s: bodies are nested more than %d deep", c->im->path, c->where, DEEPEST_BODY);
     if (a->g->n_node >= MAX_INLINED || (c->im->inlined += 1 + (int)a->g->n_node) > MAX_INLINED)
         fail("%s: %s: its bodies have more than %d nodes when inlined", c->im->path, c->where, MAX_INLINED);
-    struct scope inner = *c->scope;
+    struct name_scope inner = *c->scope;
     inner.prefix = arena_printf(c->im->tmp, "%s%s/%d/", c->scope->prefix, attribute, c->im->fresh++);
     inner.names = NULL;
     inner.outer = NULL;
@@ -71,9 +72,9 @@ void compose_body(struct composer *c, const char *attribute, size_t nin, char *c
     for (size_t i = 0; i < a->g->n_node; i++)
         c->im->node(c->im, &inner, a->g->node[i]);
     for (size_t i = 0; i < nout; i++) {
-        out[i] = scope_fresh(c->im, attribute);
-        scope_bind(c->im, c->scope, out[i], scope_read(c->im, &inner, body_name(a->g->output[i]), c->where));
+        out[i] = name_scope_fresh(c->im, attribute);
+        name_scope_bind(c->im, c->scope, out[i], name_scope_read(c->im, &inner, body_name(a->g->output[i]), c->where));
     }
-    scope_close(c->im, &inner);
+    name_scope_close(c->im, &inner);
     c->im->depth--;
 }

@@ -132,7 +132,7 @@ char *compose_node_of(struct composer *c, const char *op, size_t nin, char *cons
     const char *base = compose_gives(c->node, 0) ? c->node->output[0] : "result";
     char **out = NEWN(c->im->tmp, char *, nout + 1);
     for (size_t i = 0; i < nout; i++)
-        out[i] = scope_fresh(c->im, arena_printf(c->im->tmp, "%s_%s", (unsigned char)*base > 1 ? base : strchr(base, ':') + 1, op));
+        out[i] = name_scope_fresh(c->im, arena_printf(c->im->tmp, "%s_%s", (unsigned char)*base > 1 ? base : strchr(base, ':') + 1, op));
     node->name = arena_printf(c->im->tmp, "%s_%s", proto_text_or(c->node->name, ""), op);
     node->n_metadata_props = c->node->n_metadata_props;
     node->metadata_props = c->node->metadata_props;
@@ -173,7 +173,7 @@ void compose_become_with(struct composer *c, const char *op, size_t nin, char *c
 
 char *compose_number_like(struct composer *c, double number, char *x)
 {
-    return compose_op(c, "CastLike", scope_scalar(c->im, c->scope, "number", number), x);
+    return compose_op(c, "CastLike", name_scope_scalar(c->im, c->scope, "number", number), x);
 }
 
 char *compose_cast(struct composer *c, char *x, int64_t dtype)

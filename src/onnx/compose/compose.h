@@ -7,7 +7,7 @@
 /* ---- compose.c, table.c: ops that are compositions of others --------------------------------------------------- */
 struct composer {
     struct import *im;
-    struct scope *scope;
+    struct name_scope *scope;
     Onnx__NodeProto *node;
     const struct composition *row;
     const char *where;
@@ -23,7 +23,7 @@ struct composition {
 /* Each ends with a row without op. */
 extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[],
     compose_list_flex[], compose_list_ml[], compose_list_sequence[], compose_list_optimizer[];
-void compose_node(struct import *, struct scope *, Onnx__NodeProto *);
+void compose_node(struct import *, struct name_scope *, Onnx__NodeProto *);
 bool compose_has(const Onnx__NodeProto *, size_t operand);
 bool compose_gives(const Onnx__NodeProto *, size_t result);
 /* The name of an operand; an absent one is a failure. */
@@ -65,7 +65,7 @@ void compose_sequence_note(struct import *, const struct value *, struct sequenc
 const struct sequence *compose_sequence_find(const struct import *, const struct value *);
 /* sequence_ends.c: those that enter the main graph, and, when all its nodes are read, those that leave it. */
 bool sequence_is_type(const Onnx__TypeProto *);
-void sequence_enter(struct import *, struct scope *, const Onnx__ValueInfoProto *);
+void sequence_enter(struct import *, struct name_scope *, const Onnx__ValueInfoProto *);
 void sequence_leave(struct import *);
 /* An input that must be known now becomes a constant if --bind or the inputs of the run tell its value. */
 bool sequence_bind_input(struct import *, struct value *);

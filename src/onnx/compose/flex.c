@@ -4,7 +4,7 @@
 /* The type of an operand as far as the file tells; false: not at all. */
 static bool operand_type(struct composer *c, size_t i, struct type *out)
 {
-    const struct value *v = scope_find(c->scope, compose_input(c, i));
+    const struct value *v = name_scope_find(c->scope, compose_input(c, i));
     const Onnx__ValueInfoProto *info = text_table_find(c->im->declared, c->node->input[i]);
     if (v && v->type.dtype != DT_NONE) {
         *out = v->type;
@@ -22,7 +22,7 @@ static char *heads_repeated(struct composer *c, char *x, int64_t heads, int64_t 
         return x;
     for (int64_t i = 0; i < queries; i++)
         index[i] = i / (queries / heads);
-    char *in[2] = {x, scope_ints(c->im, c->scope, "heads", (size_t)queries, index)};
+    char *in[2] = {x, name_scope_ints(c->im, c->scope, "heads", (size_t)queries, index)};
     return compose_node_of(c, "Gather", 2, in, 1, &axis, 1, NULL);
 }
 

@@ -49,7 +49,7 @@ static void qlinear_conv(struct composer *c)
 static char *centred(struct composer *c, size_t i, size_t zero, int64_t axis)
 {
     Onnx__AttributeProto *along = compose_int(c, "axis", axis);
-    char *one = scope_scalar(c->im, c->scope, "one", 1), *zeros = compose_optional(c, zero);
+    char *one = name_scope_scalar(c->im, c->scope, "one", 1), *zeros = compose_optional(c, zero);
     if (zeros)
         one = compose_node_of(c, "Expand", 2, (char *[]){one, compose_op(c, "Shape", zeros, NULL)}, 0, NULL, 1, NULL);
     return compose_node_of(c, "DequantizeLinear", 3, (char *[]){compose_input(c, i), one, zeros}, 1, &along, 1, NULL);

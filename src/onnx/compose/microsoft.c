@@ -38,7 +38,8 @@ static char *first_positions(struct composer *c, char *table, char *ids)
 {
     int64_t zero = 0;
     Onnx__AttributeProto *which[2] = {compose_int(c, "start", 1), compose_int(c, "end", 2)};
-    char *in[4] = {table, scope_ints(c->im, c->scope, "start", 1, &zero), compose_node_of(c, "Shape", 1, &ids, 2, which, 1, NULL), NULL};
+    char *in[4] = {table, name_scope_ints(c->im, c->scope, "start", 1, &zero), compose_node_of(c, "Shape", 1, &ids, 2, which, 1, NULL),
+                   NULL};
     in[3] = in[1];
     return compose_node_of(c, "Slice", 4, in, 0, NULL, 1, NULL);
 }
@@ -56,7 +57,7 @@ static void embed_layer_norm(struct composer *c)
     char *in[3] = {sum, compose_input(c, 5), compose_input(c, 6)};
     compose_also(c, 2, "Identity", 1, &sum);
     char *count[2] = {compose_has(c->node, 7) ? c->node->input[7] : compose_op(c, "Sub", ids, ids),
-                      scope_ints(c->im, c->scope, "axis", 1, &one)};
+                      name_scope_ints(c->im, c->scope, "axis", 1, &one)};
     char *kept = compose_node_of(c, "ReduceSum", 2, count, 1, &keep, 1, NULL);
     compose_also(c, 1, "Identity", 1, &kept);
     Onnx__AttributeProto *attr[2] = {compose_int(c, "axis", -1), compose_float(c, "epsilon", compose_float_of(c->node, "epsilon", 1e-12f))};
@@ -114,8 +115,8 @@ static void activate(struct composer *c, const char *activation, size_t n, const
     if (strcmp(activation, "Clip") || n != 2)
         fail("%s: %s has activation '%s', which tpc does not handle", c->im->path, c->where, activation);
     compose_become(c, "Clip", 3,
-                   (char *[]){x, scope_scalar(c->im, c->scope, "min", (double)parameter[0]),
-                              scope_scalar(c->im, c->scope, "max", (double)parameter[1])});
+                   (char *[]){x, name_scope_scalar(c->im, c->scope, "min", (double)parameter[0]),
+                              name_scope_scalar(c->im, c->scope, "max", (double)parameter[1])});
 }
 
 static const char *attribute_text(struct composer *c, const char *name)

@@ -6,7 +6,7 @@
 static char *numbers(struct composer *c, const char *attribute)
 {
     const Onnx__AttributeProto *a = proto_attribute(c->node, attribute);
-    return a && a->n_floats ? scope_floats(c->im, c->scope, attribute, a->n_floats, a->floats) : NULL;
+    return a && a->n_floats ? name_scope_floats(c->im, c->scope, attribute, a->n_floats, a->floats) : NULL;
 }
 
 /* (X - offset) * scale in float32 */
@@ -29,13 +29,13 @@ static void binarizer(struct composer *c)
 /* Columns of X; a vector is one row. */
 static void array_feature_extractor(struct composer *c)
 {
-    const struct value *v = compose_has(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
+    const struct value *v = compose_has(c->node, 0) ? name_scope_find(c->scope, c->node->input[0]) : NULL;
     int64_t all = -1, first = 0;
     if (!v || v->type.dtype == DT_NONE || v->type.rank < 1)
         return;
-    char *x = compose_input(c, 0), *y = compose_op(c, "Reshape", compose_input(c, 1), scope_ints(c->im, c->scope, "all", 1, &all));
+    char *x = compose_input(c, 0), *y = compose_op(c, "Reshape", compose_input(c, 1), name_scope_ints(c->im, c->scope, "all", 1, &all));
     if (v->type.rank == 1)
-        x = compose_op(c, "Unsqueeze", x, scope_ints(c->im, c->scope, "row", 1, &first));
+        x = compose_op(c, "Unsqueeze", x, name_scope_ints(c->im, c->scope, "row", 1, &first));
     Onnx__AttributeProto *last = compose_int(c, "axis", -1);
     compose_become_with(c, "Gather", 2, (char *[]){x, y}, 1, &last);
 }

@@ -67,7 +67,7 @@ static void mean(struct composer *c)
 static void lp_normalization(struct composer *c)
 {
     int64_t axis = compose_int_of(c->node, "axis", -1), p = compose_int_of(c->node, "p", 2);
-    char *axes = scope_ints(c->im, c->scope, "axis", 1, &axis), *x = compose_input(c, 0);
+    char *axes = name_scope_ints(c->im, c->scope, "axis", 1, &axis), *x = compose_input(c, 0);
     if (p != 1 && p != 2)
         return;
     char *norm = compose_op(c, "ReduceSum", p == 1 ? compose_op(c, "Abs", x, NULL) : compose_op(c, "Mul", x, x), axes);
@@ -82,7 +82,7 @@ static void mean_variance_normalization(struct composer *c)
 {
     static const int64_t usual[3] = {0, 2, 3};
     const Onnx__AttributeProto *given = proto_attribute(c->node, "axes");
-    char *axes = scope_ints(c->im, c->scope, "axes", given ? given->n_ints : 3, given ? given->ints : usual), *x = compose_input(c, 0);
+    char *axes = name_scope_ints(c->im, c->scope, "axes", given ? given->n_ints : 3, given ? given->ints : usual), *x = compose_input(c, 0);
     char *d = compose_op(c, "Sub", x, compose_op(c, "ReduceMean", x, axes));
     char *spread = compose_op(c, "Sqrt", compose_op(c, "ReduceMean", compose_op(c, "Mul", d, d), axes), NULL);
     compose_become(c, "Div", 2, (char *[]){d, compose_op(c, "Add", spread, compose_number_like(c, 1e-9, spread))});
@@ -93,9 +93,9 @@ static char *counted(struct composer *c, char *x, int64_t d)
 {
     Onnx__AttributeProto *which[2] = {compose_int(c, "start", d), compose_int(c, "end", d + 1)};
     int64_t zero = 0, one = 1;
-    char *size = compose_node_of(c, "Shape", 1, &x, 2, which, 1, NULL), *axis = scope_ints(c->im, c->scope, "axis", 1, &zero);
-    char *start = compose_op(c, "Squeeze", scope_ints(c->im, c->scope, "start", 1, &zero), axis);
-    char *step = compose_op(c, "Squeeze", scope_ints(c->im, c->scope, "step", 1, &one), axis);
+    char *size = compose_node_of(c, "Shape", 1, &x, 2, which, 1, NULL), *axis = name_scope_ints(c->im, c->scope, "axis", 1, &zero);
+    char *start = compose_op(c, "Squeeze", name_scope_ints(c->im, c->scope, "start", 1, &zero), axis);
+    char *step = compose_op(c, "Squeeze", name_scope_ints(c->im, c->scope, "step", 1, &one), axis);
     return compose_node_of(c, "Range", 3, (char *[]){start, compose_op(c, "Squeeze", size, axis), step}, 0, NULL, 1, NULL);
 }
 
@@ -103,8 +103,8 @@ static char *counted(struct composer *c, char *x, int64_t d)
 static void eye_like(struct composer *c)
 {
     int64_t k = compose_int_of(c->node, "k", 0), one = 1, dtype = compose_int_of(c->node, "dtype", 0);
-    char *x = compose_input(c, 0), *row = compose_op(c, "Unsqueeze", counted(c, x, 0), scope_ints(c->im, c->scope, "axis", 1, &one));
-    char *same = compose_op(c, "Equal", compose_op(c, "Add", row, scope_ints(c->im, c->scope, "k", 1, &k)), counted(c, x, 1));
+    char *x = compose_input(c, 0), *row = compose_op(c, "Unsqueeze", counted(c, x, 0), name_scope_ints(c->im, c->scope, "axis", 1, &one));
+    char *same = compose_op(c, "Equal", compose_op(c, "Add", row, name_scope_ints(c->im, c->scope, "k", 1, &k)), counted(c, x, 1));
     Onnx__AttributeProto *to = compose_int(c, "to", dtype);
     if (dtype)
         compose_become_with(c, "Cast", 1, &same, 1, &to);
@@ -116,7 +116,7 @@ static void eye_like(struct composer *c)
 
 static char *window_number(struct composer *c, double number)
 {
-    return scope_scalar(c->im, c->scope, "number", number);
+    return name_scope_scalar(c->im, c->scope, "number", number);
 }
 
 static char *window_range(struct composer *c, char *size)
@@ -124,8 +124,8 @@ static char *window_range(struct composer *c, char *size)
     int64_t zero = 0, one = 1;
     Onnx__AttributeProto *to = compose_int(c, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT64);
     char *scalar = compose_op(c, "Squeeze", compose_node_of(c, "Cast", 1, &size, 1, &to, 1, NULL), NULL);
-    char *bounds[3] = {compose_op(c, "Squeeze", scope_ints(c->im, c->scope, "start", 1, &zero), NULL), scalar,
-                       compose_op(c, "Squeeze", scope_ints(c->im, c->scope, "delta", 1, &one), NULL)};
+    char *bounds[3] = {compose_op(c, "Squeeze", name_scope_ints(c->im, c->scope, "start", 1, &zero), NULL), scalar,
+                       compose_op(c, "Squeeze", name_scope_ints(c->im, c->scope, "delta", 1, &one), NULL)};
     return compose_cast(c, compose_node_of(c, "Range", 3, bounds, 0, NULL, 1, NULL), ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
 }
 

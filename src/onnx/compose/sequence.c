@@ -18,7 +18,7 @@ static char *value_key(const struct import *im, const struct value *v)
 
 static struct value *operand(const struct composer *c, size_t i)
 {
-    return compose_has(c->node, i) ? scope_find(c->scope, c->node->input[i]) : NULL;
+    return compose_has(c->node, i) ? name_scope_find(c->scope, c->node->input[i]) : NULL;
 }
 
 static bool is_of(const struct graph *g, const struct value *v)
@@ -57,7 +57,7 @@ void compose_sequence_note(struct import *im, const struct value *v, struct sequ
 static void note(struct composer *c, size_t result, struct sequence made)
 {
     if (compose_gives(c->node, result))
-        compose_sequence_note(c->im, scope_read(c->im, c->scope, c->node->output[result], c->where), made);
+        compose_sequence_note(c->im, name_scope_read(c->im, c->scope, c->node->output[result], c->where), made);
 }
 
 static struct sequence list_new(struct composer *c, size_t n)
@@ -68,8 +68,8 @@ static struct sequence list_new(struct composer *c, size_t n)
 /* A name for a value. */
 static char *name_of(struct composer *c, struct value *v)
 {
-    char *name = scope_fresh(c->im, v->name);
-    scope_bind(c->im, c->scope, name, v);
+    char *name = name_scope_fresh(c->im, v->name);
+    name_scope_bind(c->im, c->scope, name, v);
     return name;
 }
 
@@ -115,7 +115,7 @@ static void sequence_construct(struct composer *c)
 {
     struct sequence made = list_new(c, c->node->n_input);
     for (size_t i = 0; i < made.n; i++)
-        made.at[i] = scope_read(c->im, c->scope, compose_input(c, i), c->where);
+        made.at[i] = name_scope_read(c->im, c->scope, compose_input(c, i), c->where);
     note(c, 0, made);
 }
 
@@ -127,7 +127,7 @@ static void sequence_insert(struct composer *c)
         return;
     struct sequence made = list_new(c, s->n + 1);
     for (size_t i = 0; i < made.n; i++)
-        made.at[i] = i == (size_t)at ? scope_read(c->im, c->scope, compose_input(c, 1), c->where) : s->at[i - (i > (size_t)at)];
+        made.at[i] = i == (size_t)at ? name_scope_read(c->im, c->scope, compose_input(c, 1), c->where) : s->at[i - (i > (size_t)at)];
     note(c, 0, made);
 }
 
@@ -147,12 +147,12 @@ static void sequence_erase(struct composer *c)
 static void split_into_list(struct composer *c, int64_t axis, size_t n, const int64_t *size, bool squeeze)
 {
     struct sequence made = list_new(c, n);
-    char **part = NEWN(c->im->tmp, char *, n + 1), *axes = scope_ints(c->im, c->scope, "axis", 1, &axis);
-    char *in[2] = {compose_input(c, 0), scope_ints(c->im, c->scope, "sizes", n, size)};
+    char **part = NEWN(c->im->tmp, char *, n + 1), *axes = name_scope_ints(c->im, c->scope, "axis", 1, &axis);
+    char *in[2] = {compose_input(c, 0), name_scope_ints(c->im, c->scope, "sizes", n, size)};
     Onnx__AttributeProto *along = compose_int(c, "axis", axis);
     part[0] = compose_node_of(c, "Split", 2, in, 1, &along, n, part + 1);
     for (size_t i = 0; i < n; i++)
-        made.at[i] = scope_read(c->im, c->scope, squeeze ? compose_op(c, "Squeeze", part[i], axes) : part[i], c->where);
+        made.at[i] = name_scope_read(c->im, c->scope, squeeze ? compose_op(c, "Squeeze", part[i], axes) : part[i], c->where);
     note(c, 0, made);
 }
 
@@ -221,8 +221,8 @@ static void part_at(struct composer *c, const struct sequence *s)
     if (s->chunk < 1 || !i64_mul(i, s->chunk, &start) || !i64_add(start, s->chunk, &stop))
         fail("%s: %s asks for a part of no proper size", c->im->path, c->where);
     compose_become(c, "Slice", 4,
-                   (char *[]){name_of(c, s->at[0]), scope_ints(c->im, c->scope, "starts", 1, &start),
-                              scope_ints(c->im, c->scope, "ends", 1, &stop), scope_ints(c->im, c->scope, "axes", 1, &s->axis)});
+                   (char *[]){name_of(c, s->at[0]), name_scope_ints(c->im, c->scope, "starts", 1, &start),
+                              name_scope_ints(c->im, c->scope, "ends", 1, &stop), name_scope_ints(c->im, c->scope, "axes", 1, &s->axis)});
 }
 
 static void sequence_at(struct composer *c)
@@ -241,7 +241,7 @@ static void sequence_length(struct composer *c)
 {
     const struct sequence *s = sequence_of(c, 0);
     int64_t zero = 0;
-    char *axis = scope_ints(c->im, c->scope, "axis", 1, &zero), *in[2] = {NULL, axis};
+    char *axis = name_scope_ints(c->im, c->scope, "axis", 1, &zero), *in[2] = {NULL, axis};
     if (s && s->kind == SEQUENCE_LIST) {
         Onnx__AttributeProto *length = compose_int(c, "value_int", (int64_t)s->n);
         compose_become_with(c, "Constant", 0, NULL, 1, &length);
@@ -255,7 +255,7 @@ static void sequence_length(struct composer *c)
 /* Behind each other along an axis that they have, or along a new one. */
 static void concat_list(struct composer *c, const struct sequence *s, int64_t axis, bool new)
 {
-    char **in = names_of(c, s), *axes = scope_ints(c->im, c->scope, "axis", 1, &axis);
+    char **in = names_of(c, s), *axes = name_scope_ints(c->im, c->scope, "axis", 1, &axis);
     Onnx__AttributeProto *along = compose_int(c, "axis", axis);
     if (s->n == 0)
         fail("%s: %s concatenates a sequence without elements", c->im->path, c->where);
@@ -277,7 +277,7 @@ static void concat_stack(struct composer *c, const struct sequence *s, int64_t a
         return;
     }
     char *rest = compose_node_of(c, "Shape", 1, &stack, 1, &start, 1, NULL);
-    char *both[2] = {scope_ints(c->im, c->scope, "all", 1, &open), rest};
+    char *both[2] = {name_scope_ints(c->im, c->scope, "all", 1, &open), rest};
     compose_become(c, "Reshape", 2, (char *[]){stack, compose_node_of(c, "Concat", 2, both, 1, &along, 1, NULL)});
 }
 
@@ -312,7 +312,7 @@ static void sequence_map(struct composer *c)
         }
         compose_body(c, "body", nin, in, nout, out);
         for (size_t k = 0; k < nout; k++)
-            made[k].at[i] = scope_read(c->im, c->scope, out[k], c->where);
+            made[k].at[i] = name_scope_read(c->im, c->scope, out[k], c->where);
     }
     for (size_t k = 0; k < nout; k++)
         note(c, k, made[k]);
@@ -364,11 +364,11 @@ static void loop(struct composer *c)
         return;
     for (size_t k = c->node->n_input > 2 ? c->node->n_input - 2 : 0; k-- > 0;) {
         const struct sequence *s = list_of(c, k + 2);
-        char *element, *stack = compose_gives(c->node, k) ? c->node->output[k] : scope_fresh(c->im, "stack");
+        char *element, *stack = compose_gives(c->node, k) ? c->node->output[k] : name_scope_fresh(c->im, "stack");
         if (!s || s->n > 0 || !sequence_is_appended(c->node, k, &element))
             continue;
         struct value **at = NEWN(c->im->tmp, struct value *, 1);
-        at[0] = scope_read(c->im, c->scope, stack, c->where);
+        at[0] = name_scope_read(c->im, c->scope, stack, c->where);
         note(c, k, (struct sequence){.kind = SEQUENCE_STACK, .at = at});
         sequence_to_scan(c, k, element, stack);
     }

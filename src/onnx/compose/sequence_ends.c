@@ -38,7 +38,7 @@ bool sequence_bind_input(struct import *im, struct value *v)
 
 struct entering {
     struct import *im;
-    struct scope *scope;
+    struct name_scope *scope;
     const char *name;
     Onnx__ValueInfoProto element; /* as it is declared */
     size_t n;
@@ -48,7 +48,7 @@ struct entering {
 static void tensor_input(const struct entering *e, const char *name, const struct type *type)
 {
     struct import *im = e->im;
-    struct value *v = scope_define(im, e->scope, name, arena_printf(im->tmp, "graph input '%s'", e->name));
+    struct value *v = name_scope_define(im, e->scope, name, arena_printf(im->tmp, "graph input '%s'", e->name));
     v->type = *type;
     VEC_PUSH(im->arena, &im->graph->inputs, v);
 }
@@ -149,7 +149,7 @@ static bool enter_optional_tensor(struct entering *e)
     return true;
 }
 
-void sequence_enter(struct import *im, struct scope *scope, const Onnx__ValueInfoProto *info)
+void sequence_enter(struct import *im, struct name_scope *scope, const Onnx__ValueInfoProto *info)
 {
     struct entering e = {im, scope, info->name, *info, 0, NULL};
     const char *text = told(im, info->name, false);

@@ -8,7 +8,7 @@ enum { MOST_ITERATIONS = 4096 };
 
 static bool truth_of(struct composer *c, const char *name, bool *is)
 {
-    struct value *v = scope_find(c->scope, name);
+    struct value *v = name_scope_find(c->scope, name);
     if (v && !v->constant)
         (void)sequence_bind_input(c->im, v);
     bool denied = false;
@@ -27,9 +27,9 @@ static bool truth_of(struct composer *c, const char *name, bool *is)
 static void give_results(struct composer *c, char **out)
 {
     for (size_t k = c->node->n_output; k-- > 0;) {
-        const struct sequence *s = compose_gives(c->node, k) ? compose_sequence_find(c->im, scope_find(c->scope, out[k])) : NULL;
+        const struct sequence *s = compose_gives(c->node, k) ? compose_sequence_find(c->im, name_scope_find(c->scope, out[k])) : NULL;
         if (s)
-            compose_sequence_note(c->im, scope_read(c->im, c->scope, c->node->output[k], c->where), *s);
+            compose_sequence_note(c->im, name_scope_read(c->im, c->scope, c->node->output[k], c->where), *s);
         else if (compose_gives(c->node, k))
             compose_also(c, k, "Identity", 1, &out[k]);
     }
@@ -62,7 +62,7 @@ static bool is_declared(struct composer *c, size_t k)
 
 static bool is_filled(struct composer *c, const char *name)
 {
-    const struct sequence *s = compose_sequence_find(c->im, scope_find(c->scope, name));
+    const struct sequence *s = compose_sequence_find(c->im, name_scope_find(c->scope, name));
     return s && (s->kind == SEQUENCE_ABSENT || (s->kind == SEQUENCE_LIST && s->n > 0));
 }
 
@@ -81,7 +81,7 @@ static bool needs_lists(struct composer *c, const Onnx__GraphProto *body)
 static char *stacked(struct composer *c, size_t n, char **row)
 {
     int64_t zero = 0;
-    char *axes = scope_ints(c->im, c->scope, "axis", 1, &zero);
+    char *axes = name_scope_ints(c->im, c->scope, "axis", 1, &zero);
     Onnx__AttributeProto *along = compose_int(c, "axis", 0);
     for (size_t i = 0; i < n; i++)
         row[i] = compose_op(c, "Unsqueeze", row[i], axes);
@@ -96,8 +96,8 @@ struct unrolled {
 static void iterate(struct composer *c, struct unrolled *u, size_t i)
 {
     bool goes_on;
-    u->in[0] = scope_whole(c->im, c->scope, "iteration", DT_I64, (int64_t)i);
-    u->in[1] = scope_whole(c->im, c->scope, "condition", DT_BOOL, 1);
+    u->in[0] = name_scope_whole(c->im, c->scope, "iteration", DT_I64, (int64_t)i);
+    u->in[1] = name_scope_whole(c->im, c->scope, "condition", DT_BOOL, 1);
     compose_body(c, "body", 2 + u->states, u->in, u->nout, u->out);
     if (!truth_of(c, u->out[0], &goes_on) || !goes_on)
         fail("%s: %s is a loop over sequences with a condition, which tpc does not handle", c->im->path, c->where);
@@ -123,7 +123,7 @@ static void unroll(struct composer *c, struct unrolled *u)
 bool sequence_unroll(struct composer *c)
 {
     const Onnx__AttributeProto *a = proto_attribute(c->node, "body");
-    struct value *count = compose_has(c->node, 0) ? scope_find(c->scope, c->node->input[0]) : NULL;
+    struct value *count = compose_has(c->node, 0) ? name_scope_find(c->scope, c->node->input[0]) : NULL;
     bool goes = true;
     if (!a || !a->g || !count || c->node->n_input < 2 || a->g->n_output < c->node->n_input - 1 || !needs_lists(c, a->g))
         return false;

@@ -16,7 +16,7 @@ static const struct composition *find_composition(const Onnx__NodeProto *node)
     return NULL;
 }
 
-void compose_node(struct import *im, struct scope *scope, Onnx__NodeProto *node)
+void compose_node(struct import *im, struct name_scope *scope, Onnx__NodeProto *node)
 {
     struct composer c = {im, scope, node, find_composition(node), proto_node_label(im->tmp, node)};
     if (c.row)

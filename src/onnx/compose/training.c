@@ -14,9 +14,9 @@ static char *kept_elements(struct composer *c, char *x, char *ratio, char *mode)
 /* In training x / (1 - ratio) where an element is kept, else 0. */
 static void dropout_of_training(struct composer *c)
 {
-    char *x = compose_input(c, 0), *mode = compose_input(c, 2), *one = scope_scalar(c->im, c->scope, "one", 1);
+    char *x = compose_input(c, 0), *mode = compose_input(c, 2), *one = name_scope_scalar(c->im, c->scope, "one", 1);
     char *ratio = compose_optional(c, 1) ? compose_cast(c, compose_input(c, 1), ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT)
-                                         : scope_scalar(c->im, c->scope, "ratio", 0.5);
+                                         : name_scope_scalar(c->im, c->scope, "ratio", 0.5);
     char *keep = kept_elements(c, x, ratio, mode);
     char *scale[3] = {mode, compose_op(c, "Reciprocal", compose_op(c, "Sub", one, ratio), NULL), one};
     char *times = compose_op(c, "CastLike", compose_node_of(c, "Where", 3, scale, 0, NULL, 1, NULL), x);
@@ -34,7 +34,8 @@ static void dropout(struct composer *c)
     }
     if (c->node->n_input != 1 || !compose_gives(c->node, 1))
         return;
-    char *x = compose_input(c, 0), *keep = compose_cast(c, scope_scalar(c->im, c->scope, "keep", 1), ONNX__TENSOR_PROTO__DATA_TYPE__BOOL);
+    char *x = compose_input(c, 0),
+         *keep = compose_cast(c, name_scope_scalar(c->im, c->scope, "keep", 1), ONNX__TENSOR_PROTO__DATA_TYPE__BOOL);
     compose_also(c, 1, "Expand", 2, (char *[]){keep, compose_op(c, "Shape", x, NULL)});
     compose_become(c, "Identity", 1, &x);
 }
@@ -43,10 +44,10 @@ static void dropout(struct composer *c)
 static char *all_but_channels(struct composer *c, char *x)
 {
     int64_t none = 0;
-    char *limit[3] = {compose_cast(c, scope_scalar(c->im, c->scope, "start", 2), ONNX__TENSOR_PROTO__DATA_TYPE__INT64),
+    char *limit[3] = {compose_cast(c, name_scope_scalar(c->im, c->scope, "start", 2), ONNX__TENSOR_PROTO__DATA_TYPE__INT64),
                       compose_op(c, "Size", compose_op(c, "Shape", x, NULL), NULL),
-                      compose_cast(c, scope_scalar(c->im, c->scope, "step", 1), ONNX__TENSOR_PROTO__DATA_TYPE__INT64)};
-    char *both[2] = {scope_ints(c->im, c->scope, "batch", 1, &none), compose_node_of(c, "Range", 3, limit, 0, NULL, 1, NULL)};
+                      compose_cast(c, name_scope_scalar(c->im, c->scope, "step", 1), ONNX__TENSOR_PROTO__DATA_TYPE__INT64)};
+    char *both[2] = {name_scope_ints(c->im, c->scope, "batch", 1, &none), compose_node_of(c, "Range", 3, limit, 0, NULL, 1, NULL)};
     Onnx__AttributeProto *axis = compose_int(c, "axis", 0);
     return compose_node_of(c, "Concat", 2, both, 1, &axis, 1, NULL);
 }

@@ -1,25 +1,25 @@
 /* Subgraphs: the graphs of If, Loop and Scan become graphs of the IR.
  *
- * A subgraph is a scope inside the outer one. An outer name that it reads becomes one of its inputs, behind those of the file, and an
+ * A subgraph is a name scope inside the outer one. An outer name that it reads becomes one of its inputs, behind those of the file, and an
  * operand of the node: a capture. A constant that may be a weight moves outwards until it is in the main graph, and is captured from there.
  * An output that no node of the subgraph makes gets an Identity. */
 #include "onnx/read/read.h"
 
-static void define_initializers(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
+static void define_initializers(struct import *im, struct name_scope *scope, const Onnx__GraphProto *g, const char *where)
 {
     for (size_t i = 0; i < g->n_initializer; i++) {
         const char *name = proto_text_or(g->initializer[i]->name, "");
-        struct value *value = scope_define(im, scope, name, where);
+        struct value *value = name_scope_define(im, scope, name, where);
         import_constant(im, value, tensor_constant(im, g->initializer[i], arena_printf(im->tmp, "initializer '%s'", name)));
     }
     if (g->n_sparse_initializer)
         fail("%s: %s has a body with a sparse initializer, which tpc does not handle", im->path, where);
 }
 
-static void define_inputs(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
+static void define_inputs(struct import *im, struct name_scope *scope, const Onnx__GraphProto *g, const char *where)
 {
     for (size_t i = 0; i < g->n_input; i++) {
-        struct value *value = scope_define(im, scope, proto_text_or(g->input[i]->name, ""), where);
+        struct value *value = name_scope_define(im, scope, proto_text_or(g->input[i]->name, ""), where);
         declared_check_tensor(im, g->input[i], where);
         (void)declared_type(im, g->input[i], &value->type);
         VEC_PUSH(im->arena, &im->graph->inputs, value);
@@ -27,12 +27,12 @@ static void define_inputs(struct import *im, struct scope *scope, const Onnx__Gr
 }
 
 /* Names a body defines hide those around it, also before they are defined. */
-static void announce_results(struct import *im, struct scope *scope, const Onnx__GraphProto *g)
+static void announce_results(struct import *im, struct name_scope *scope, const Onnx__GraphProto *g)
 {
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_output; k++)
             if (*g->node[i]->output[k])
-                scope_announce(im, scope, g->node[i]->output[k]);
+                name_scope_announce(im, scope, g->node[i]->output[k]);
 }
 
 static struct value *copy_of(struct import *im, struct value *v)
@@ -43,17 +43,17 @@ static struct value *copy_of(struct import *im, struct value *v)
     return copy;
 }
 
-static void read_outputs(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
+static void read_outputs(struct import *im, struct name_scope *scope, const Onnx__GraphProto *g, const char *where)
 {
     struct graph *body = im->graph;
     for (size_t i = 0; i < g->n_output; i++) {
         declared_check_tensor(im, g->output[i], where);
-        struct value *v = scope_read(im, scope, proto_text_or(g->output[i]->name, ""), where);
+        struct value *v = name_scope_read(im, scope, proto_text_or(g->output[i]->name, ""), where);
         graph_add_output(body, v->producer && !v->output ? v : copy_of(im, v));
     }
 }
 
-static void move_weights(struct import *im, struct scope *scope, const char *owner)
+static void move_weights(struct import *im, struct name_scope *scope, const char *owner)
 {
     struct graph *body = scope->graph, *around = scope->outer->graph;
     for (int i = 0; i < body->values.n; i++) {
@@ -67,7 +67,7 @@ static void move_weights(struct import *im, struct scope *scope, const char *own
         moved->constant = inside->constant;
         moved->constant->origin = moved->name;
         inside->constant = NULL;
-        scope_add_capture(im, scope, moved, inside);
+        name_scope_add_capture(im, scope, moved, inside);
     }
 }
 
@@ -79,7 +79,7 @@ static struct graph *new_body(struct import *im, const char *name)
     return body;
 }
 
-static void import_graph(struct import *im, struct scope *scope, const Onnx__GraphProto *g, const char *where)
+static void import_graph(struct import *im, struct name_scope *scope, const Onnx__GraphProto *g, const char *where)
 {
     announce_results(im, scope, g);
     define_initializers(im, scope, g, where);
@@ -87,7 +87,7 @@ static void import_graph(struct import *im, struct scope *scope, const Onnx__Gra
     for (size_t i = 0; i < g->n_node; i++)
         im->node(im, scope, g->node[i]);
     read_outputs(im, scope, g, where);
-    scope_close(im, scope);
+    name_scope_close(im, scope);
     graph_sort(im->graph);
 }
 
@@ -100,10 +100,10 @@ static void append_operands(struct import *im, struct node *node, int n, struct 
     node->nin += n;
 }
 
-static void import_body(struct import *im, struct scope *outer, const Onnx__GraphProto *g, struct node *node, struct attr *attr)
+static void import_body(struct import *im, struct name_scope *outer, const Onnx__GraphProto *g, struct node *node, struct attr *attr)
 {
     struct graph *around = im->graph;
-    struct scope scope = *outer;
+    struct name_scope scope = *outer;
     const char *where = arena_printf(im->tmp, "%s of node '%s' (%s)", attr->name, node->name, node->optype);
     if (++im->depth > DEEPEST_BODY)
         fail("%s: %s: bodies are nested more than %d deep", im->path, where, DEEPEST_BODY);
@@ -122,7 +122,7 @@ static void import_body(struct import *im, struct scope *outer, const Onnx__Grap
     append_operands(im, node, scope.captured.n, scope.captured.at);
 }
 
-void read_bodies(struct import *im, struct scope *scope, const Onnx__NodeProto *from, struct node *node)
+void read_bodies(struct import *im, struct name_scope *scope, const Onnx__NodeProto *from, struct node *node)
 {
     while (node->nin < node->op->nin - 1)
         append_operands(im, node, 1, &(struct value *){NULL});

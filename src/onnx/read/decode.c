@@ -201,7 +201,7 @@ struct raw_subgraph {
     struct text_table *defined; /* the names that the graph defines */
     const char *where;
     struct import *im;
-    const struct scope *scope;
+    const struct name_scope *scope;
 };
 
 static void note_defined(struct raw_subgraph *in)
@@ -255,7 +255,7 @@ static void check_inner_node(const struct raw_subgraph *in, const Onnx__NodeProt
     const char *domain = proto_domain(node->domain), *type = proto_text_or(node->op_type, "");
     if (inline_find(in->im, node))
         fail("%s: %s has a subgraph that calls function '%s', which tpc does not handle", in->im->path, in->where, type);
-    int opset = scope_opset(in->im, in->scope, domain, in->where);
+    int opset = name_scope_opset(in->im, in->scope, domain, in->where);
     int since = *domain ? 0 : in->im->form_changed(type, opset);
     if (since)
         fail("%s: %s has a subgraph with %s in the form of opset %d; export the model with opset %d or later", in->im->path, in->where,
@@ -286,7 +286,7 @@ static void keep_raw(struct import *im, const proto *p, struct attr *out)
     *out = (struct attr){.name = arena_strdup(im->arena, p->name), .kind = ATTR_RAW, .set = true, .n = (int)bytes, .raw = packed};
 }
 
-void decode_raw(struct import *im, const struct scope *scope, const Onnx__NodeProto *from, struct node *node)
+void decode_raw(struct import *im, const struct name_scope *scope, const Onnx__NodeProto *from, struct node *node)
 {
     struct raw_subgraph in = {.where = proto_node_label(im->tmp, from), .im = im, .scope = scope};
     node->nattr = (int)from->n_attribute;

@@ -16,7 +16,7 @@ static char *import_unique_name(struct import *im, char *base)
     return name;
 }
 
-char *import_node_name(struct import *im, const struct scope *scope, const Onnx__NodeProto *node)
+char *import_node_name(struct import *im, const struct name_scope *scope, const Onnx__NodeProto *node)
 {
     const char *name = proto_node_name(im->tmp, proto_text_or(node->name, ""), node->op_type, node->n_output ? node->output[0] : "");
     return import_unique_name(im, arena_printf(im->arena, "%s%s", scope->prefix, name));

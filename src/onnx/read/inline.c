@@ -1,6 +1,6 @@
 /* Model-local functions, replaced by their bodies.
  *
- * A call opens a scope in which parameters stand for the caller's values and results for the call's outputs. Attribute references are
+ * A call opens a name scope in which parameters stand for the caller's values and results for the call's outputs. Attribute references are
  * resolved against the call, then against the function's defaults. A function may call others, but not itself. An op that has a row is not
  * replaced. */
 #include "onnx/read/read.h"
@@ -32,10 +32,10 @@ void inline_collect(struct import *im)
     }
 }
 
-static void check_depth(const struct import *im, const struct scope *caller, const Onnx__FunctionProto *f)
+static void check_depth(const struct import *im, const struct name_scope *caller, const Onnx__FunctionProto *f)
 {
     int depth = 0;
-    for (const struct scope *at = caller; at; at = at->caller, depth++)
+    for (const struct name_scope *at = caller; at; at = at->caller, depth++)
         if (at->function == f)
             fail("%s: function '%s' calls itself", im->path, proto_text_or(f->name, ""));
     if (depth > MAX_CALLS)
@@ -48,7 +48,7 @@ static bool gives(const Onnx__NodeProto *call, const char *name)
 }
 
 /* The call's attributes, then the defaults it leaves out. */
-static void collect_arguments(struct import *im, struct scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
+static void collect_arguments(struct import *im, struct name_scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
 {
     scope->argument = NEWN(im->tmp, Onnx__AttributeProto *, call->n_attribute + f->n_attribute_proto + 1);
     for (size_t i = 0; i < call->n_attribute; i++)
@@ -58,7 +58,7 @@ static void collect_arguments(struct import *im, struct scope *scope, const Onnx
             scope->argument[scope->nargument++] = f->attribute_proto[i];
 }
 
-static void bind_parameters(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call,
+static void bind_parameters(struct import *im, struct name_scope *caller, struct name_scope *scope, const Onnx__NodeProto *call,
                             const Onnx__FunctionProto *f, const char *where)
 {
     if (call->n_input > f->n_input || call->n_output > f->n_output)
@@ -66,34 +66,34 @@ static void bind_parameters(struct import *im, struct scope *caller, struct scop
              f->n_input, f->n_output);
     for (size_t i = 0; i < call->n_input; i++)
         if (*call->input[i])
-            scope_bind(im, scope, f->input[i], scope_read(im, caller, call->input[i], where));
+            name_scope_bind(im, scope, f->input[i], name_scope_read(im, caller, call->input[i], where));
 }
 
 /* A result stands for the caller's output, which the body then defines. Not so a parameter or a result given twice. */
-static void bind_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call,
+static void bind_results(struct import *im, struct name_scope *caller, struct name_scope *scope, const Onnx__NodeProto *call,
                          const Onnx__FunctionProto *f, const char *where, bool *bound)
 {
     for (size_t i = 0; i < call->n_output; i++) {
         if (!*call->output[i])
             continue;
-        bound[i] = !scope_knows(scope, f->output[i]);
+        bound[i] = !name_scope_knows(scope, f->output[i]);
         if (bound[i])
-            scope_promise(im, scope, f->output[i], scope_define(im, caller, call->output[i], where), where);
+            name_scope_promise(im, scope, f->output[i], name_scope_define(im, caller, call->output[i], where), where);
     }
 }
 
-static void copy_result(struct import *im, struct scope *caller, const char *name, struct value *from, const char *where)
+static void copy_result(struct import *im, struct name_scope *caller, const char *name, struct value *from, const char *where)
 {
-    import_copy(im, arena_printf(im->tmp, "%s%s", caller->prefix, name), from, scope_define(im, caller, name, where));
+    import_copy(im, arena_printf(im->tmp, "%s%s", caller->prefix, name), from, name_scope_define(im, caller, name, where));
 }
 
-static void return_results(struct import *im, struct scope *caller, struct scope *scope, const Onnx__NodeProto *call,
+static void return_results(struct import *im, struct name_scope *caller, struct name_scope *scope, const Onnx__NodeProto *call,
                            const Onnx__FunctionProto *f, const char *where, const bool *bound)
 {
     for (size_t i = 0; i < call->n_output; i++) {
         if (!*call->output[i])
             continue;
-        struct value *value = scope_find(scope, f->output[i]);
+        struct value *value = name_scope_find(scope, f->output[i]);
         if (!value)
             fail("%s: function '%s' does not produce its result '%s'", im->path, proto_text_or(f->name, ""), f->output[i]);
         if (!bound[i])
@@ -101,19 +101,19 @@ static void return_results(struct import *im, struct scope *caller, struct scope
     }
 }
 
-void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
+void inline_call(struct import *im, struct name_scope *caller, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
 {
     const char *where = proto_node_label(im->tmp, call);
     check_depth(im, caller, f);
     const char *name = import_node_name(im, caller, call);
     read_module(im, call, name);
-    struct scope scope = {.prefix = arena_printf(im->tmp, "%s/", name),
-                          .nopset = f->n_opset_import,
-                          .opset = f->opset_import,
-                          .function = f,
-                          .call = call,
-                          .caller = caller,
-                          .graph = im->graph};
+    struct name_scope scope = {.prefix = arena_printf(im->tmp, "%s/", name),
+                               .nopset = f->n_opset_import,
+                               .opset = f->opset_import,
+                               .function = f,
+                               .call = call,
+                               .caller = caller,
+                               .graph = im->graph};
     collect_arguments(im, &scope, call, f);
     bind_parameters(im, caller, &scope, call, f, where);
     bool *bound = NEWN(im->tmp, bool, call->n_output + 1);
@@ -121,5 +121,5 @@ void inline_call(struct import *im, struct scope *caller, const Onnx__NodeProto 
     for (size_t i = 0; i < f->n_node; i++)
         im->node(im, &scope, f->node[i]);
     return_results(im, caller, &scope, call, f, where, bound);
-    scope_close(im, &scope);
+    name_scope_close(im, &scope);
 }

@@ -45,14 +45,14 @@ static struct constant *read_constant(struct import *im, const char *where, cons
     fail("%s: %s gives its value as '%s', which tpc does not handle", im->path, where, name);
 }
 
-static void constant_node(struct import *im, struct scope *scope, const Onnx__NodeProto *node)
+static void constant_node(struct import *im, struct name_scope *scope, const Onnx__NodeProto *node)
 {
     const char *where = proto_node_label(im->tmp, node);
     if (node->n_attribute != 1)
         fail("%s: %s has %zu attributes, expected one value", im->path, where, node->n_attribute);
     if (node->n_output != 1 || !*node->output[0])
         fail("%s: %s has %zu outputs, expected 1", im->path, where, node->n_output);
-    struct value *value = scope_define(im, scope, node->output[0], where);
+    struct value *value = name_scope_define(im, scope, node->output[0], where);
     import_constant(im, value, read_constant(im, where, node->attribute[0]));
 }
 
@@ -84,7 +84,7 @@ static void check_operands(const struct import *im, const char *where, const str
     }
 }
 
-static void read_operands(struct import *im, struct scope *scope, const Onnx__NodeProto *from, struct node *node, const char *where)
+static void read_operands(struct import *im, struct name_scope *scope, const Onnx__NodeProto *from, struct node *node, const char *where)
 {
     size_t n = trimmed(from->n_input, from->input);
     if (node->op)
@@ -95,7 +95,7 @@ static void read_operands(struct import *im, struct scope *scope, const Onnx__No
     node->in = NEWN(im->arena, struct value *, n + 1);
     for (size_t i = 0; i < n; i++)
         if (*from->input[i])
-            node->in[i] = scope_read(im, scope, from->input[i], where);
+            node->in[i] = name_scope_read(im, scope, from->input[i], where);
 }
 
 /* What an op without a row produces is what the file declares. */
@@ -116,14 +116,14 @@ static struct value *unnamed_result(struct import *im, const struct node *node, 
     return graph_value(im->graph, arena_printf(im->arena, "%s_unused%zu", node->name, i), &unknown);
 }
 
-static void define_results(struct import *im, struct scope *scope, const Onnx__NodeProto *from, struct node *node, const char *where)
+static void define_results(struct import *im, struct name_scope *scope, const Onnx__NodeProto *from, struct node *node, const char *where)
 {
     size_t n = trimmed(from->n_output, from->output);
     check_count(im, where, "results", n, node->op ? node->op->min_out : 0, node->op ? node->op->max_out : -1);
     node->nout = (int)n;
     node->out = NEWN(im->arena, struct value *, n + 1);
     for (size_t i = 0; i < n; i++) {
-        struct value *value = *from->output[i] ? scope_define(im, scope, from->output[i], where) : unnamed_result(im, node, i);
+        struct value *value = *from->output[i] ? name_scope_define(im, scope, from->output[i], where) : unnamed_result(im, node, i);
         node->out[i] = value;
         if (!value)
             continue;
@@ -134,7 +134,7 @@ static void define_results(struct import *im, struct scope *scope, const Onnx__N
     }
 }
 
-void read_plain_node(struct import *im, struct scope *scope, const Onnx__NodeProto *from, int opset)
+void read_plain_node(struct import *im, struct name_scope *scope, const Onnx__NodeProto *from, int opset)
 {
     const char *domain = proto_domain(from->domain), *where = proto_node_label(im->tmp, from);
     if (!*domain && strcmp(from->op_type, "Constant") == 0) {

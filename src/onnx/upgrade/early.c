@@ -67,7 +67,7 @@ static char *one_of(struct upgrade *s, const char *op, char *a, char *b)
 
 static char *number(struct upgrade *s, int64_t k)
 {
-    return scope_ints(s->im, s->scope, "number", 1, &k);
+    return name_scope_ints(s->im, s->scope, "number", 1, &k);
 }
 
 static char *rank_of(struct upgrade *s, char *x)
@@ -120,14 +120,14 @@ static void cast(struct upgrade *s)
 /* Operands input, tiles, axis: as often along one axis. */
 static void tile(struct upgrade *s)
 {
-    const struct value *axis = s->node->n_input == 3 ? scope_find(s->scope, s->node->input[2]) : NULL;
+    const struct value *axis = s->node->n_input == 3 ? name_scope_find(s->scope, s->node->input[2]) : NULL;
     if (!axis || !axis->constant || constant_elements(axis->constant) != 1)
         fail("%s: %s is in the form of opset %d, expected operands input, tiles and a constant axis", s->im->path, s->where, s->opset);
     double along = constant_float(axis->constant, axis->name, 0);
     if (!(along >= 0 && along < MAX_RANK))
         fail("%s: %s has axis %g, expected 0 to %d", s->im->path, s->where, along, MAX_RANK - 1);
     int64_t k = (int64_t)along, all[MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1};
-    char *x = s->node->input[0], *before = scope_ints(s->im, s->scope, "before", (size_t)k, all);
+    char *x = s->node->input[0], *before = name_scope_ints(s->im, s->scope, "before", (size_t)k, all);
     char *behind = one_of(s, "Expand", number(s, 1), one_of(s, "Sub", rank_of(s, x), number(s, k + 1)));
     char *tiles = one_of(s, "Reshape", s->node->input[1], number(s, 1)), **in = NEWN(s->im->tmp, char *, 2);
     in[0] = x;

@@ -85,7 +85,7 @@ bool upgrade_ints_to_input(struct upgrade *s, const char *name, size_t index)
     Onnx__AttributeProto *a = upgrade_remove(s, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
     if (!a)
         return false;
-    upgrade_set_input(s, index, scope_ints(s->im, s->scope, upgrade_display_name(s, name), a->n_ints, a->ints));
+    upgrade_set_input(s, index, name_scope_ints(s->im, s->scope, upgrade_display_name(s, name), a->n_ints, a->ints));
     return true;
 }
 
@@ -93,8 +93,8 @@ void upgrade_withhold_results(struct upgrade *s, size_t first)
 {
     for (size_t i = first; i < s->node->n_output; i++)
         if (*s->node->output[i])
-            scope_withhold(s->im, s->scope, s->node->output[i],
-                           arena_printf(s->im->tmp, "%s gives in training only, by opset %d", s->where, s->opset));
+            name_scope_withhold(s->im, s->scope, s->node->output[i],
+                                arena_printf(s->im->tmp, "%s gives in training only, by opset %d", s->where, s->opset));
     if (s->node->n_output > first)
         s->node->n_output = first;
 }
@@ -103,7 +103,7 @@ char *upgrade_helper(struct upgrade *s, const char *op, const char *suffix, size
 {
     proto *node = NEW(s->im->tmp, proto);
     onnx__node_proto__init(node);
-    char *out = scope_fresh(s->im, upgrade_display_name(s, suffix)), **outputs = NEWN(s->im->tmp, char *, 1);
+    char *out = name_scope_fresh(s->im, upgrade_display_name(s, suffix)), **outputs = NEWN(s->im->tmp, char *, 1);
     outputs[0] = out;
     node->op_type = arena_strdup(s->im->tmp, op);
     node->name = arena_printf(s->im->tmp, "%s_%s", proto_text_or(s->node->name, ""), suffix);

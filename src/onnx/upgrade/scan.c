@@ -21,7 +21,7 @@ static char **fresh_names(struct upgrade *s, size_t n, const char *display)
 {
     char **name = NEWN(s->im->tmp, char *, n + 1);
     for (size_t i = 0; i < n; i++)
-        name[i] = scope_fresh(s->im, upgrade_display_name(s, display));
+        name[i] = name_scope_fresh(s->im, upgrade_display_name(s, display));
     return name;
 }
 

@@ -45,7 +45,7 @@ static void upgrade_clip(struct upgrade *s)
     for (size_t i = 0; i < 2; i++) {
         Onnx__AttributeProto *a = upgrade_remove(s, name[i], ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
         if (a)
-            upgrade_set_input(s, i + 1, scope_scalar(s->im, s->scope, upgrade_display_name(s, name[i]), (double)a->f));
+            upgrade_set_input(s, i + 1, name_scope_scalar(s->im, s->scope, upgrade_display_name(s, name[i]), (double)a->f));
     }
 }
 
@@ -54,7 +54,7 @@ static void upgrade_pad(struct upgrade *s)
     upgrade_ints_to_input(s, "pads", 1);
     Onnx__AttributeProto *value = upgrade_remove(s, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
     if (value && !(value->f >= 0.0f && value->f <= 0.0f))
-        upgrade_set_input(s, 2, scope_scalar(s->im, s->scope, upgrade_display_name(s, "value"), (double)value->f));
+        upgrade_set_input(s, 2, name_scope_scalar(s->im, s->scope, upgrade_display_name(s, "value"), (double)value->f));
 }
 
 static void upgrade_topk(struct upgrade *s)
@@ -62,7 +62,7 @@ static void upgrade_topk(struct upgrade *s)
     Onnx__AttributeProto *k = upgrade_remove(s, "k", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
     if (!k)
         fail("%s: %s lacks its attribute 'k'", s->im->path, s->where);
-    upgrade_set_input(s, 1, scope_ints(s->im, s->scope, upgrade_display_name(s, "k"), 1, &k->i));
+    upgrade_set_input(s, 1, name_scope_ints(s->im, s->scope, upgrade_display_name(s, "k"), 1, &k->i));
 }
 
 /* Before opset 14 results of training asked for training. */
@@ -90,9 +90,9 @@ static void upgrade_upsample(struct upgrade *s)
     if (!scales && !(height && width))
         fail("%s: %s lacks its attribute 'scales'", s->im->path, s->where);
     const float both[4] = {1, 1, height ? height->f : 1, width ? width->f : 1};
-    upgrade_set_input(
-        s, 1,
-        scope_floats(s->im, s->scope, upgrade_display_name(s, "scales"), scales ? scales->n_floats : 4, scales ? scales->floats : both));
+    upgrade_set_input(s, 1,
+                      name_scope_floats(s->im, s->scope, upgrade_display_name(s, "scales"), scales ? scales->n_floats : 4,
+                                        scales ? scales->floats : both));
     if (mode && mode->s.len == 8 && memcmp(mode->s.data, "bilinear", 8) == 0) {
         upgrade_take(s->node, "mode");
         upgrade_add_text(s, "mode", "linear");
@@ -125,7 +125,7 @@ static void upgrade_dft(struct upgrade *s)
 {
     Onnx__AttributeProto *axis = upgrade_remove(s, "axis", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
     int64_t at = axis ? axis->i : 1;
-    upgrade_set_input(s, 2, scope_ints(s->im, s->scope, upgrade_display_name(s, "axis"), 1, &at));
+    upgrade_set_input(s, 2, name_scope_ints(s->im, s->scope, upgrade_display_name(s, "axis"), 1, &at));
 }
 
 /* Boxes were not moved by half a pixel. */
@@ -160,7 +160,7 @@ static bool is_zero(const struct upgrade *s, size_t i, bool by_default)
 {
     if (i >= s->node->n_input || !*s->node->input[i])
         return by_default;
-    struct value *v = scope_find(s->scope, s->node->input[i]);
+    struct value *v = name_scope_find(s->scope, s->node->input[i]);
     return v && v->constant && constant_elements(v->constant) == 1 && constant_float(v->constant, v->name, 0) == 0;
 }
 
@@ -264,7 +264,7 @@ static bool is_standard_since(const Onnx__NodeProto *node)
     return false;
 }
 
-void upgrade_node(struct import *im, struct scope *scope, Onnx__NodeProto *node, int opset)
+void upgrade_node(struct import *im, struct name_scope *scope, Onnx__NodeProto *node, int opset)
 {
     if (is_standard_since(node))
         node->domain = arena_strdup(im->tmp, "");

@@ -8,14 +8,14 @@
 
 /* ---- upgrade.c: the table of changed forms ---------------------------------------------------------------------------- */
 /* Changes node in place and may import helper nodes; a form that can't be upgraded is a failure. */
-void upgrade_node(struct import *, struct scope *, Onnx__NodeProto *, int opset);
+void upgrade_node(struct import *, struct name_scope *, Onnx__NodeProto *, int opset);
 /* The version since which op has another form than at opset, up to the form of the rows; 0: same form. */
 int upgrade_form_changed(const char *op, int opset);
 
 /* ---- edit.c, early.c: the node that is upgraded ------------------------------------------------------- */
 struct upgrade {
     struct import *im;
-    struct scope *scope;
+    struct name_scope *scope;
     Onnx__NodeProto *node;
     int opset;
     const char *to; /* the op that it becomes */
