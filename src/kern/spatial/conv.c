@@ -190,8 +190,10 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
     conv_shape_of(call, c, &s);
     const struct tensor *factor = c->last ? kcall_in(call, FACTOR) : NULL;
     bool constant = call->in_constant && call->in_constant[1] && call->in[1].dtype == DT_F32;
-    if (s.adds)
+    if (s.adds && call->in[Z].dtype == DT_F32)
         copy_dense(call->env, y, call->in[Z].data, tensor_bytes(&call->out[0]));
+    else if (s.adds)
+        convert_to_f32(call->in[Z].dtype, call->in[Z].data, tensor_elements(&call->in[Z]), y);
     return dnnl_convolve(call->env, constant ? call->cache : NULL, &s, x, w, factor ? factor->data : NULL, bias, y);
 }
 

@@ -76,11 +76,14 @@ void infer_quantgather(struct graph *g, struct node *node)
     op_result(g, node, 0, node->in[2]->type.dtype, y.rank, y.dim);
 }
 
-/* The pass that makes the node permutes the type of the one it replaces. */
+/* The pass that makes the node permutes the type of the one it replaces. Images are those of X. */
 void infer_channelslast(struct graph *g, struct node *node)
 {
-    if (node->out[0]->type.rank != node->in[0]->type.rank)
+    struct type y = node->out[0]->type;
+    if (y.rank < 1 || y.rank != node->in[0]->type.rank)
         bug("%s is not well formed", node_where(g, node));
+    y.dim[0] = node->in[0]->type.dim[0];
+    op_result(g, node, 0, y.dtype, y.rank, y.dim);
 }
 
 static void image_operand(struct graph *g, struct rule *r, struct rule_operand *x, const struct type *t, int images, int *others)
