@@ -121,8 +121,6 @@ struct row_segments {
     int *rows;                    /* by value id: how many leading dimensions count rows, of what segments make; else 0 */
     struct rule **rule;           /* by node position; of what a segment has but views and collectives */
 };
-/* Dimension d of every result is the same factor, which can be cut anywhere. */
-bool row_segments_cut(const struct rule *, int d);
 struct row_segments row_segments_find(struct arena *, struct graph *);
 /* Lifetimes where it runs in blocks: what a stage reads and makes lives through all of it, for its nodes run once for each block; the
  * operand of a collective lives through the stage behind it. */

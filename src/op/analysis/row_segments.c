@@ -50,48 +50,13 @@ static int rows_through_view(struct row_walk *w, const struct node *n)
     return 0;
 }
 
-/* The operand has a dimension that is this factor, or lacks it. */
-static bool passes(const struct rule_operand *x, int factor)
-{
-    if (!x->present || !rule_has_factor(x, factor))
-        return true;
-    for (int d = 0; d < x->rank; d++)
-        if (rule_factor_at(x, d) == factor)
-            return true;
-    return false;
-}
-
-static bool sizes_have(const struct rule *r, int factor)
-{
-    for (int i = 0; i < r->nsize; i++)
-        for (int k = 0; k < r->size[i].part.n; k++)
-            if (r->size[i].part.factor[k] == factor)
-                return true;
-    return false;
-}
-
-bool row_segments_cut(const struct rule *r, int d)
-{
-    int f = rule_factor_at(&r->out[0], d);
-    const unsigned tied = FACTOR_REPLICATED | FACTOR_POSITION | FACTOR_CONTRACTED | FACTOR_DROPPED | FACTOR_LOWERED;
-    if (f < 0 || r->factor[f].flags & tied || sizes_have(r, f))
-        return false;
-    for (int k = 0; k < r->nout; k++)
-        if (r->out[k].present && (d >= r->out[k].rank || rule_factor_at(&r->out[k], d) != f))
-            return false;
-    for (int k = 0; k < r->nin; k++)
-        if (!passes(&r->in[k], f))
-            return false;
-    return true;
-}
-
 /* Leading dimensions of size 1 have no factor. */
 static bool cuts_rows(const struct rule *r, const struct node *n, int rows)
 {
     if (rows >= n->out[0]->type.rank)
         return false;
     for (int d = 0; d < rows; d++)
-        if (!dim_equals(n->out[0]->type.dim[d], 1) && !row_segments_cut(r, d))
+        if (!dim_equals(n->out[0]->type.dim[d], 1) && !rule_cuts_anywhere(r, d))
             return false;
     return true;
 }

@@ -226,6 +226,41 @@ bool rule_has_factor(const struct rule_operand *operand, int factor)
     return false;
 }
 
+/* The operand has a dimension that is this factor, or lacks it. */
+static bool alone_or_absent(const struct rule_operand *x, int factor)
+{
+    if (!x->present || !rule_has_factor(x, factor))
+        return true;
+    for (int d = 0; d < x->rank; d++)
+        if (rule_factor_at(x, d) == factor)
+            return true;
+    return false;
+}
+
+static bool sizes_have(const struct rule *r, int factor)
+{
+    for (int i = 0; i < r->nsize; i++)
+        for (int k = 0; k < r->size[i].part.n; k++)
+            if (r->size[i].part.factor[k] == factor)
+                return true;
+    return false;
+}
+
+bool rule_cuts_anywhere(const struct rule *r, int d)
+{
+    int f = rule_factor_at(&r->out[0], d);
+    const unsigned tied = FACTOR_REPLICATED | FACTOR_POSITION | FACTOR_CONTRACTED | FACTOR_DROPPED | FACTOR_LOWERED;
+    if (f < 0 || r->factor[f].flags & tied || sizes_have(r, f))
+        return false;
+    for (int k = 0; k < r->nout; k++)
+        if (r->out[k].present && (d >= r->out[k].rank || rule_factor_at(&r->out[k], d) != f))
+            return false;
+    for (int k = 0; k < r->nin; k++)
+        if (!alone_or_absent(&r->in[k], f))
+            return false;
+    return true;
+}
+
 /* ---- the check ---------------------------------------------------------------------------------------------------------- */
 
 static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, const struct rule_dim *dim)

@@ -139,6 +139,8 @@ const struct dim *rule_part_size(struct graph *, const struct rule *, const stru
 int rule_lone_factor(const struct rule_dim *);
 int rule_factor_at(const struct rule_operand *, int d);
 bool rule_has_factor(const struct rule_operand *, int factor);
+/* Dimension d is one factor in every result, and each range of its indices is computed from the same range of the operands that have it. */
+bool rule_cuts_anywhere(const struct rule *, int d);
 /* Puts dimension d of an operand that is broadcast, right-aligned, into factors of the result's dimensions (factor[rank]; -1: the
  * result's dimension is 1). An extent of 1 against a larger result is left empty. */
 void rule_broadcast(struct graph *, const struct rule *, struct rule_operand *, const struct type *, int rank, const int *factor);

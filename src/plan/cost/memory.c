@@ -154,7 +154,7 @@ static void size_items(struct holder *h, struct rank_use *use)
         }
 }
 
-/* Does the segment run in blocks? As run/session/row_blocks.c decides. */
+/* Does the segment run in blocks? As run/session/blocks/row_blocks.c decides. */
 static bool overlaps(const struct holder *h, const struct row_segment *x, const struct bindings *dims)
 {
     int64_t most = 0, rows = INT64_MAX;

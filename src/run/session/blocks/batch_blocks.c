@@ -46,7 +46,7 @@ static bool *sliced_operands(struct session *s, const struct session_step *step)
         !n->out[0] || n->out[0]->type.rank < 1)
         return NULL;
     const struct rule *r = rule_of(s->graph, n);
-    if (!r || !row_segments_cut(r, 0))
+    if (!r || !rule_cuts_anywhere(r, 0))
         return NULL;
     bool *sliced = NEWN(s->arena, bool, n->nin + 1), any = false;
     for (int k = 0; k < n->nin; k++) {
