@@ -62,8 +62,8 @@ static struct tensor constant_tensor(struct constant *c, const char *name)
     return t;
 }
 
-/* Static operands of a set as tensors; false when one is not static, or its file is missing. */
-static bool static_operands(struct graph *g, const struct node *node, uint32_t operands, struct tensor *in)
+/* Static operands of a set as tensors in an arena; false when one is not static, or its file is missing. */
+static bool static_operands(struct arena *a, struct graph *g, const struct node *node, uint32_t operands, struct tensor *in)
 {
     for (int i = 0; i < node->nin; i++) {
         struct value *value = node->in[i];
@@ -74,12 +74,12 @@ static bool static_operands(struct graph *g, const struct node *node, uint32_t o
             return false;
         in[i] = constant_tensor(c, value->name);
         /* Kernels read aligned data; an empty tensor still is present. */
-        void *copy = arena_alloc(g->arena, c->bytes ? (size_t)c->bytes : 1);
+        void *copy = arena_alloc(a, c->bytes ? (size_t)c->bytes : 1);
         if (c->bytes)
             memcpy(copy, in[i].data, (size_t)c->bytes);
         in[i].data = copy;
         if (!(node->op->flags & OP_PACKED))
-            in[i] = tensor_unpacked(g->arena, &in[i]);
+            in[i] = tensor_unpacked(a, &in[i]);
     }
     return true;
 }
@@ -129,6 +129,15 @@ static void become_constants(struct graph *g, struct node *node, struct constant
     node->nout = 0;
 }
 
+static void run_alone(struct graph *g, const struct node *node, struct tensor *in, struct tensor *out)
+{
+    struct bindings none = {0};
+    struct kenv *env = kenv_new(1, true);
+    struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
+    node->op->kernel(&call);
+    kenv_free(env);
+}
+
 bool op_evaluate(struct graph *g, struct node *node)
 {
     if (!node->op || !node->op->kernel || (node->op->flags & OP_DRAWS) || op_communicates(node) || !static_attributes(node) ||
@@ -137,13 +146,9 @@ bool op_evaluate(struct graph *g, struct node *node)
     struct tensor *in = NEWN(g->arena, struct tensor, node->nin);
     struct tensor *out = NEWN(g->arena, struct tensor, node->nout);
     struct constant **made = NEWN(g->arena, struct constant *, node->nout);
-    if (!static_operands(g, node, UINT32_MAX, in) || !static_results(g, node, made, out))
+    if (!static_operands(g->arena, g, node, UINT32_MAX, in) || !static_results(g, node, made, out))
         return false;
-    struct bindings none = {0};
-    struct kenv *env = kenv_new(1, true);
-    struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
-    node->op->kernel(&call);
-    kenv_free(env);
+    run_alone(g, node, in, out);
     become_constants(g, node, made, out);
     return true;
 }
@@ -151,7 +156,7 @@ bool op_evaluate(struct graph *g, struct node *node)
 int64_t op_counted(struct graph *g, const struct node *node, uint32_t operands, int64_t (*count)(struct kcall *))
 {
     struct tensor *in = NEWN(g->arena, struct tensor, node->nin);
-    if (!static_operands(g, node, operands, in))
+    if (!static_operands(g->arena, g, node, operands, in))
         return -1;
     struct kenv *env = kenv_new(1, true);
     struct kcall call = {.node = node, .graph = g, .nin = node->nin, .in = in, .env = env};
@@ -166,4 +171,45 @@ const struct dim *op_counted_dim(struct graph *g, const struct node *node, int d
     const struct type *had = &node->out[0]->type;
     int64_t n = had->rank > d && had->dim[d] == unknown ? -1 : op_counted(g, node, operands, count);
     return n < 0 ? unknown : dim_int(g->alg, n);
+}
+
+/* ---- when it is asked for ------------------------------------------------------------------------------------------------------------ */
+
+struct delayed {
+    struct graph *graph;
+    struct node node;
+    struct tensor out;
+};
+
+static void make_delayed(const struct made *m, const void *from, void *to)
+{
+    const struct delayed *d = m->how;
+    struct arena *tmp = arena_new();
+    struct tensor *in = NEWN(tmp, struct tensor, d->node.nin), out = d->out;
+    (void)from;
+    if (!static_operands(tmp, d->graph, &d->node, UINT32_MAX, in))
+        bug("%s: an operand is no constant", d->node.name);
+    out.data = to;
+    run_alone(d->graph, &d->node, in, &out);
+    arena_free(tmp);
+}
+
+bool op_evaluate_later(struct graph *g, struct node *node)
+{
+    struct value *y = node->out[0];
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i] && !node->in[i]->constant)
+            return false;
+    struct constant *c = node->op->kernel && node->nin > 0 && node->nout == 1 ? evaluated_constant(g, &y->type) : NULL;
+    if (!c)
+        return false;
+    struct delayed *d = NEW(g->arena, struct delayed);
+    *d = (struct delayed){g, *node, {.dtype = c->dtype, .rank = c->rank}};
+    memcpy(d->out.dim, c->dim, sizeof d->out.dim);
+    c->made = NEW(g->arena, struct made);
+    *c->made = (struct made){.from = node->in[0]->constant, .name = node->in[0]->name, .make = make_delayed, .how = d};
+    y->constant = c;
+    y->producer = NULL;
+    node->nout = 0;
+    return true;
 }

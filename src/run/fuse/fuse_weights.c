@@ -2,7 +2,11 @@
  *
  * Cast(w) to f32 of a constant w in f16 or bf16: MatMul, Gemm and Conv that read it as their weight, and Gather that reads it as its table,
  * take w itself. Their kernels widen what they read of it: each number exactly as Cast does, so the result is the same. The Cast goes where
- * nothing else reads it. */
+ * nothing else reads it.
+ *
+ * DequantizeLinear of constants that only convolutions read, as weights or biases, is a constant: it is decoded when it is packed. */
+#include "op/infer/infer.h"
+#include "op/op.h"
 #include "run/fuse/fuse.h"
 
 #include <string.h>
@@ -26,6 +30,30 @@ static bool widens(const struct use *u)
     return false;
 }
 
+static bool is_filter(const struct use *u)
+{
+    return u->node && u->index > 0 && (op_is_onnx(u->node, "Conv") || op_is_onnx(u->node, "ConvTranspose"));
+}
+
+static bool only_filters(const struct uses *u)
+{
+    for (int i = 0; i < u->n; i++)
+        if (!is_filter(&u->at[i]))
+            return false;
+    return true;
+}
+
+static void decode_filters(struct graph *g, const struct uses *uses)
+{
+    int kept = 0;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i];
+        if (!op_is_onnx(n, "DequantizeLinear") || !only_filters(&uses[n->out[0]->id]) || !op_evaluate_later(g, n))
+            g->nodes.at[kept++] = n;
+    }
+    g->nodes.n = kept;
+}
+
 void fuse_weights(struct graph *g)
 {
     struct arena *tmp = arena_new();
@@ -37,6 +65,7 @@ void fuse_weights(struct graph *g)
             if (widens(&u->at[k]))
                 u->at[k].node->in[u->at[k].index] = w;
     }
+    decode_filters(g, uses);
     arena_free(tmp);
     graph_prune(g);
 }
