@@ -21,7 +21,7 @@ class InvalidCall(Error, ValueError):
 
 class Options(ctypes.Structure):
     _fields_ = [("threads", c_int), ("mpi", c_int), ("keep_state", c_int), ("deterministic", c_int), ("cache", c_int),
-                ("fast", c_int), ("wire", c_int), ("reserved", c_int * 9)]
+                ("fast", c_int), ("wire", c_int), ("timeout", c_int), ("reserved", c_int * 8)]
 
 
 class Info(ctypes.Structure):

@@ -25,8 +25,10 @@ static bool start_crew(struct tpc_session *s)
     if (!scope)
         return false;
     s->runs = crew_start(&s->crew, scope, s->ranks, s->options.mpi != 0);
-    if (s->runs && s->crew.comm)
+    if (s->runs && s->crew.comm) {
         comm_wire_set(s->crew.comm, s->job.wire);
+        s->crew.comm->timeout = s->options.timeout;
+    }
     return s->runs && crew_do(&s->crew, load_rank, s);
 }
 
@@ -155,6 +157,8 @@ static int check_opening(const char *path, const tpc_options *o)
         return TPC_OK;
     if (o->threads < 0 || o->threads > 4096)
         return error_invalid("tpc_open: threads is %d", o->threads);
+    if (o->timeout < 0)
+        return error_invalid("tpc_open: timeout is %d", o->timeout);
     if (o->cache && o->cache != TPC_F16 && o->cache != TPC_I8)
         return error_invalid("tpc_open: cache is %d, expected TPC_F16 or TPC_I8", o->cache);
     if (o->wire && o->wire != TPC_BF16 && o->wire != TPC_I8)

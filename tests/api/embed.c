@@ -1,5 +1,7 @@
 /* embed: a program that uses tpc.h as any other would: it makes a folder of ranks, runs and decodes, and goes on after every failure.
- * embed MODEL FOLDER GRAPH; with "mpi FOLDER", as one rank of an MPI job. */
+ * embed MODEL FOLDER GRAPH; with "mpi FOLDER", as one rank of an MPI job; with "stop FOLDER", too, of which rank 1 stops for a while. */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,8 +276,28 @@ static int as_rank(const char *dir)
     return wrong || failed != TPC_FAILED;
 }
 
+/* A helper lets a stopped process go on, again and again. A first stop may be a short one. */
+static int with_stopped(const char *dir)
+{
+    tpc_tensor out;
+    FILE *helper = popen("exec >/dev/null 2>&1; while sleep 6 && kill -CONT $PPID; do :; done", "w");
+    tpc_session *s = helper ? tpc_open(dir, &(tpc_options){.mpi = 1, .timeout = 2}) : NULL;
+    if (!s || run(s, 1, &out) != TPC_OK) {
+        printf("not ok - %s\n", tpc_error());
+        return 1;
+    }
+    for (int i = 0; i < 2 && tpc_rank(s) == 1; i++)
+        raise(SIGSTOP);
+    int failed = run(s, 1, &out) == TPC_FAILED && says("rank 1") && says("does not run") && says("the timeout is 2 s");
+    printf("%sok - rank %d of %d: %s\n", failed ? "" : "not ", tpc_rank(s), tpc_ranks(s), tpc_error());
+    tpc_close(s);
+    return !failed;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "stop") == 0)
+        return with_stopped(argv[2]);
     if (argc == 3 && strcmp(argv[1], "mpi") == 0)
         return as_rank(argv[2]);
     if (argc != 4)

@@ -60,7 +60,7 @@ def stop(job, rank):
     time.sleep(1)  # a rank is watched when it has joined
     kill(job.rank(rank), signal.SIGSTOP)
     status, left = job.end()
-    return status not in (None, 0) and not left and "rank %d %s" % (rank, STOPPED) in job.text().replace(" on " + os.uname().nodename, "") and "and --timeout is 2" in job.text()
+    return status not in (None, 0) and not left and "rank %d %s" % (rank, STOPPED) in job.text().replace(" on " + os.uname().nodename, "") and "and the timeout is 2 s" in job.text()
 
 
 def pause(job, rank):

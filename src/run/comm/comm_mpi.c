@@ -30,7 +30,7 @@ struct world {
     VEC(MPI_Status) statuses;
     VEC(int) peers;         /* of each receive */
     struct world *whole;    /* which this is a part of, or this one */
-    struct watch *watch;    /* of the whole; NULL: a rank alone, or a library's */
+    struct watch *watch;    /* of the whole; NULL: a rank alone, or a library's that failed */
     struct watch_wait wait; /* of the whole: where it is */
     bool crowded;           /* this machine has more ranks than cores */
     struct shared *shared;  /* NULL: messages only */
@@ -71,6 +71,13 @@ static void abort_job(void *data, int status)
     MPI_Abort(w->mpi, status);
 }
 
+static void end_watch(struct world *w)
+{
+    if (w->watch)
+        watch_stop(w->watch);
+    w->watch = NULL;
+}
+
 /* ---- a library's ranks ---- */
 
 /* What a rank sends when it fails. It may be on its way for long, so it is nobody's. */
@@ -83,6 +90,7 @@ static void sound_alarm(void *data, int status)
 {
     struct world *w = data;
     MPI_Request request;
+    end_watch(w);
     (void)status;
     (void)snprintf(w->alarm_text->sentence, ALARM_BYTES, "%s", scope_sentence(scope_current()));
     for (int r = 0; r < w->comm.size; r++)
@@ -382,9 +390,7 @@ static void mpi_free(struct comm *c)
     diag_forget(abort_job, w);
     diag_place(NULL);
     mpi_barrier(c);
-    if (w->watch)
-        watch_stop(w->watch);
-    w->watch = NULL;
+    end_watch(w);
     world_free(w);
     MPI_Finalize();
 }
@@ -399,18 +405,30 @@ static void die_at_once(void)
         (void)signal(crash[i], SIG_DFL);
 }
 
-/* Messages of one host name the ranks behind rank 0, those of several also the host. */
-static void name_place(struct world *w)
+static void name_host(char host[MPI_MAX_PROCESSOR_NAME])
 {
-    char host[MPI_MAX_PROCESSOR_NAME] = "?";
     int n = 0;
+    snprintf(host, MPI_MAX_PROCESSOR_NAME, "?");
     MPI_Get_processor_name(host, &n);
+}
+
+static void begin_watch(struct world *w)
+{
+    char host[MPI_MAX_PROCESSOR_NAME];
+    name_host(host);
+    if (w->comm.size > 1)
+        w->watch = watch_start(w->arena, &w->comm, host);
+}
+
+/* Messages of one host name the ranks behind rank 0, those of several also the host. */
+static void name_place(const struct world *w)
+{
+    char host[MPI_MAX_PROCESSOR_NAME];
+    name_host(host);
     if (w->comm.local_size < w->comm.size)
         diag_place(arena_printf(w->arena, "rank %d on %s", w->comm.rank, host));
     else if (w->comm.rank)
         diag_place(arena_printf(w->arena, "rank %d", w->comm.rank));
-    if (w->comm.size > 1)
-        w->watch = watch_start(w->arena, &w->comm, host);
 }
 
 static void finalize(void)
@@ -427,6 +445,8 @@ static void library_free(struct comm *c)
     struct world *w = c->state;
     diag_forget(sound_alarm, w);
     scope_listen(NULL, NULL);
+    mpi_barrier(c);
+    end_watch(w);
     MPI_Comm_free(&w->alarm);
     world_free(w);
 }
@@ -451,6 +471,7 @@ static struct comm *join_library(void)
     MPI_Comm_set_errhandler(w->alarm, MPI_ERRORS_RETURN);
     diag_on_failure(sound_alarm, w);
     scope_listen(hear_alarm, w);
+    begin_watch(w);
     return &w->comm;
 }
 
@@ -479,6 +500,7 @@ struct comm *comm_mpi(int *argc, char ***argv)
     w->comm.free = mpi_free;
     w->comm.timeout = COMM_TIMEOUT;
     name_place(w);
+    begin_watch(w);
     diag_on_failure(abort_job, w);
     diag_give_way(w->comm.rank < LAST_IN_TURN ? w->comm.rank * TURN : LAST_IN_TURN * TURN);
     return &w->comm;

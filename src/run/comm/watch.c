@@ -189,7 +189,7 @@ static void tell_silent(const struct watch *w, int r, const struct watch_wait *w
     (void)name_of(w, r, name, sizeof name);
     (void)in_what(wait, in, sizeof in);
     if (last)
-        fail("%s does not run: this rank has waited %.0f s for it%s, and --timeout is %.0f", name, waited, in, wait->limit);
+        fail("%s does not run: this rank has waited %.0f s for it%s, and the timeout is %.0f s", name, waited, in, wait->limit);
     if (wait->limit > 0)
         snprintf(rest, sizeof rest, ", and ends the job after %.0f s (--timeout)", wait->limit);
     diag_tell("%s does not run: this rank has waited %.0f s for it%s%s", name, waited, in, rest);
