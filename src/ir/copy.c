@@ -20,9 +20,7 @@ static struct value **twins(struct graph *to, int n, struct value *const *at)
 
 static void copy_value(struct graph *to, const struct value *v)
 {
-    struct value *copy = graph_value(to, v->name, &v->type);
-    require(copy->id == v->id);
-    copy->first_name = v->first_name;
+    struct value *copy = graph_twin(to, v);
     copy->constant = v->constant;
     copy->stored = v->stored;
     copy->dims = v->dims;

@@ -23,6 +23,7 @@ struct name_entry {
 };
 struct names {
     struct name_entry *table;
+    int known; /* values of the graph that it holds: those of a copy come when a name is first looked up */
 };
 
 static struct name_entry *names_find(struct name_entry *table, const char *name)
@@ -40,6 +41,15 @@ static struct name_entry *names_add(struct arena *arena, struct name_entry **tab
     e->next = 1;
     HASH_ADD_KEYPTR(hh, *table, e->name, strlen(e->name), e);
     return e;
+}
+
+/* The graph's table, with all of its values. */
+static struct name_entry **names_of(const struct graph *g)
+{
+    struct names *names = g->names;
+    for (; names->known < g->values.n; names->known++)
+        names_add(g->arena, &names->table, g->values.at[names->known]->name, g->values.at[names->known]);
+    return &names->table;
 }
 
 /* A name like this one that the table does not hold. */
@@ -68,22 +78,36 @@ struct graph *graph_new(struct arena *arena, struct alg *alg, const char *name)
     return g;
 }
 
-struct value *graph_value(struct graph *g, const char *name, const struct type *type)
+static struct value *value_new(struct graph *g, const char *name)
 {
     struct value *v = NEW(g->arena, struct value);
-    v->name = v->first_name = names_fresh(g->arena, g->names->table, name && *name ? name : "value");
-    if (type)
-        v->type = *type;
+    v->name = v->first_name = name;
     v->place = placement_replicated;
     v->id = g->values.n;
     VEC_PUSH(g->arena, &g->values, v);
-    names_add(g->arena, &g->names->table, v->name, v);
+    return v;
+}
+
+struct value *graph_value(struct graph *g, const char *name, const struct type *type)
+{
+    struct value *v = value_new(g, names_fresh(g->arena, *names_of(g), name && *name ? name : "value"));
+    if (type)
+        v->type = *type;
+    return v;
+}
+
+struct value *graph_twin(struct graph *g, const struct value *of)
+{
+    struct value *v = value_new(g, of->name);
+    require(v->id == of->id);
+    v->first_name = of->first_name;
+    v->type = of->type;
     return v;
 }
 
 struct value *graph_find(const struct graph *g, const char *name)
 {
-    struct name_entry *e = names_find(g->names->table, name);
+    struct name_entry *e = names_find(*names_of(g), name);
     return e ? e->value : NULL;
 }
 
@@ -97,13 +121,13 @@ struct configuration *graph_configuration(const struct graph *g, const char *nam
 
 static void hand_name(struct graph *g, struct value *from, struct value *to, const char *suffix)
 {
-    struct name_entry *own = names_find(g->names->table, to->name), *given = names_find(g->names->table, from->name);
+    struct name_entry *own = names_find(*names_of(g), to->name), *given = names_find(*names_of(g), from->name);
     require(own && given);
     HASH_DEL(g->names->table, own);
     given->value = to;
     to->name = from->name;
-    from->name = names_fresh(g->arena, g->names->table, arena_printf(g->arena, "%s%s", to->name, suffix));
-    names_add(g->arena, &g->names->table, from->name, from);
+    from->name = names_fresh(g->arena, *names_of(g), arena_printf(g->arena, "%s%s", to->name, suffix));
+    names_add(g->arena, names_of(g), from->name, from);
 }
 
 static int64_t constant_size(enum dtype dtype, int rank, const int64_t *dim)
@@ -239,7 +263,7 @@ void graph_insert_before_use(struct graph *g, int n, struct node *const *made)
 /* The two values exchange their names. */
 static void swap_names(struct graph *g, struct value *a, struct value *b)
 {
-    struct name_entry *ea = names_find(g->names->table, a->name), *eb = names_find(g->names->table, b->name);
+    struct name_entry *ea = names_find(*names_of(g), a->name), *eb = names_find(*names_of(g), b->name);
     require(ea && eb && ea->value == a && eb->value == b);
     const char *name = a->name;
     a->name = b->name;

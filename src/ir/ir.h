@@ -175,6 +175,8 @@ enum property {
 struct graph *graph_new(struct arena *, struct alg *, const char *name);
 /* A new value; a name already in use gets a suffix. */
 struct value *graph_value(struct graph *, const char *name, const struct type *);
+/* The next value of a copy: name, type and id are those of the source's. */
+struct value *graph_twin(struct graph *, const struct value *of);
 struct value *graph_constant(struct graph *, const char *name, enum dtype, int rank, const int64_t *dim, const void *data);
 struct value *graph_ints(struct graph *, const char *name, int n, const int64_t *at); /* i64[n] */
 /* One of the operands has no type because its producer has no row: what reads it is treated as a node without a row, too. */
