@@ -43,8 +43,12 @@ static void poly_from(struct poly *p, const struct dim *d)
 const struct dim *dim_mul(struct alg *alg, const struct dim *a, const struct dim *b)
 {
     struct poly x, y, product;
-    poly_from(&x, dim_fresh(alg, a));
-    poly_from(&y, dim_fresh(alg, b));
+    a = dim_fresh(alg, a);
+    b = dim_fresh(alg, b);
+    if (dim_equals(a, 1) || dim_equals(b, 1))
+        return dim_equals(a, 1) ? b : a;
+    poly_from(&x, a);
+    poly_from(&y, b);
     poly_mul(alg, &product, &x, &y);
     return poly_dim(alg, &product);
 }

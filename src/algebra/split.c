@@ -255,6 +255,9 @@ static const struct dim *take_integer(struct alg *alg, const struct dim *d, int6
 {
     struct poly p;
     d = dim_fresh(alg, d);
+    *k = 1;
+    if (dim_equals(d, 1))
+        return d;
     poly_zero(&p);
     poly_add_dim(&p, 1, d);
     *k = poly_content(&p, true);
@@ -349,6 +352,8 @@ const struct split *split_scale(struct alg *alg, const struct split *s, const st
 {
     const struct dim *reps = dim_mul(alg, outer, s->outer), *unit = dim_mul(alg, s->inner, inner);
     const struct dim *n = dim_fresh(alg, s->n);
+    if (s->outer == reps && s->n == n && s->inner == unit)
+        return s;
     if (s->reads)
         return dim_equals(reps, 1) && dim_equals(unit, 1) ? s : NULL;
     if (s->balanced && n->kind != DIM_INT)

@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <xxhash.h>
+#define HASH_FUNCTION(key, bytes, hash) ((hash) = (unsigned)XXH3_64bits(key, bytes))
 #include <uthash.h>
 
 struct seen_name {

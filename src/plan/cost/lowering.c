@@ -58,7 +58,7 @@ static bool stays_partial(const struct body *b, const struct node *n, const stru
     for (int k = 0; k < passes; k++) {
         if (pass[k].from != RED_SUM && !r->moves)
             continue;
-        *st = strategy_partial(b->g, n, r, &pass[k]);
+        *st = strategy_partial(b->g->arena, n, r, &pass[k]);
         if (reads_as_placed(n, st))
             return true;
     }
@@ -68,7 +68,7 @@ static bool stays_partial(const struct body *b, const struct node *n, const stru
 /* Every sharded operand keeps its split; replicated ones may be cut to match. */
 static bool stays_sharded(const struct body *b, const struct node *n, const struct rule *r, struct strategy *st)
 {
-    struct assignment c = strategy_replicated(b->g, n, r).assignment;
+    struct assignment c = strategy_replicated(b->g->arena, n, r).assignment;
     for (int i = 0; i < n->nin; i++) {
         if (!n->in[i] || n->in[i]->place.kind != PLACE_S)
             continue;
@@ -77,7 +77,7 @@ static bool stays_sharded(const struct body *b, const struct node *n, const stru
             return false;
         c.factor[f] = n->in[i]->place.split;
     }
-    if (!strategy_assigned(b->g, n, r, b->g->ranks, &c, st, NULL) || st->lowered)
+    if (!strategy_assigned(b->g->arena, b->g, n, r, b->g->ranks, &c, st, NULL) || st->lowered)
         return false;
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && n->in[i]->place.kind == PLACE_S && !placement_eq(n->in[i]->place, st->in[i]))
@@ -90,7 +90,7 @@ static struct strategy *strategy_for_operands(const struct body *b, const struct
     const struct rule *r = n->op->rule ? rule_of(b->g, n) : NULL;
     struct strategy *st = NEW(b->g->arena, struct strategy);
     if (!r || (!stays_partial(b, n, r, st) && !stays_sharded(b, n, r, st)))
-        *st = strategy_replicated(b->g, n, r);
+        *st = strategy_replicated(b->g->arena, n, r);
     return st;
 }
 

@@ -11,7 +11,7 @@
 
 struct assignment assignment_none(struct space *s, const struct rule *r)
 {
-    return (struct assignment){.factor = NEWN(s->arena, const struct split *, r->nfactor + 1)};
+    return (struct assignment){.factor = NEWN(s->tmp, const struct split *, r->nfactor + 1)};
 }
 
 static struct assignment assignment_copy(struct space *s, const struct rule *r, const struct assignment *from)
@@ -76,7 +76,7 @@ static void part_assignments(struct space *s, const struct rule *r, const struct
                 continue;
             struct assignment c = assignment_copy(s, r, base);
             if (assign_run(&c, p, from, from + len - 1, q))
-                VEC_PUSH(s->arena, &out->list, c);
+                VEC_PUSH(s->tmp, &out->list, c);
             if (len == 1)
                 return;
         }
@@ -115,7 +115,7 @@ static void parts_assignment(struct space *s, const struct rule *r, const struct
             return;
         c = one.list.at[0];
     }
-    VEC_PUSH(s->arena, &out->list, c);
+    VEC_PUSH(s->tmp, &out->list, c);
 }
 
 /* ---- groups ------------------------------------------------------------------------------------------------------------ */
@@ -125,7 +125,7 @@ static void factor_candidates(struct space *s, int node, int f, struct candidate
 {
     for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
         for (int k = 0; rule_lone_factor(w.rule) == f && k < s->candidates[w.value->id][w.d].list.n; k++)
-            VEC_PUSH(s->arena, &out->list, s->candidates[w.value->id][w.d].list.at[k]);
+            VEC_PUSH(s->tmp, &out->list, s->candidates[w.value->id][w.d].list.at[k]);
 }
 
 /* What factor f of the group may take beside split, best first: the same fractions, covers of them, replicated (NULL). */
@@ -136,13 +136,13 @@ static struct candidates group_options(struct space *s, int node, int f, const s
     if (dim_is_int(s->rule[node]->factor[f].size, &size)) {
         const struct split *same = split_rescale(s->g->alg, split, size);
         if (same)
-            VEC_PUSH(s->arena, &out.list, ((struct candidate){.split = same}));
+            VEC_PUSH(s->tmp, &out.list, ((struct candidate){.split = same}));
     }
     factor_candidates(s, node, f, &all);
     for (int i = 0; i < all.list.n; i++)
         if (!all.list.at[i].split->balanced && !split->balanced && split_fraction_within(split, all.list.at[i].split))
-            VEC_PUSH(s->arena, &out.list, all.list.at[i]);
-    VEC_PUSH(s->arena, &out.list, ((struct candidate){.split = NULL}));
+            VEC_PUSH(s->tmp, &out.list, all.list.at[i]);
+    VEC_PUSH(s->tmp, &out.list, ((struct candidate){.split = NULL}));
     return out;
 }
 
@@ -173,7 +173,7 @@ static void complete_group(struct space *s, int node, const struct assignment *c
         for (int i = 0; i < r->ngroup; i++)
             if (r->group[i] != given && !factor_fixed(&r->factor[r->group[i]]))
                 made.factor[r->group[i]] = option[i].list.at[k < option[i].list.n ? k : option[i].list.n - 1].split;
-        VEC_PUSH(s->arena, &out->list, made);
+        VEC_PUSH(s->tmp, &out->list, made);
     }
 }
 
@@ -209,7 +209,7 @@ struct assignments assignment_list(struct space *s, int node, bool result, int i
         if (lone >= 0)
             complete_group(s, node, &found.list.at[k], lone, &out);
         else
-            VEC_PUSH(s->arena, &out.list, found.list.at[k]);
+            VEC_PUSH(s->tmp, &out.list, found.list.at[k]);
     }
     return out;
 }
@@ -233,6 +233,6 @@ bool assignment_is_new(struct space *s, int node, struct tried *tried, const str
     for (int i = 0; i < list->list.n; i++)
         if (same_assignment(s->rule[node], &list->list.at[i], c))
             return false;
-    VEC_PUSH(s->arena, &list->list, *c);
+    VEC_PUSH(s->tmp, &list->list, *c);
     return true;
 }

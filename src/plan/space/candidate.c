@@ -143,6 +143,7 @@ static bool propagate_node(struct space *s, int node)
 {
     struct tried tried = {0};
     bool changed = false;
+    arena_reset(s->tmp);
     for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
         changed |= propagate_from(s, &w, &tried);
     return changed;
@@ -202,8 +203,11 @@ static void propagate(struct space *s)
 void space_spread(struct space *s)
 {
     size_t bytes = sizeof *s->offered * (size_t)s->g->nodes.n;
+    s->tmp = arena_new();
     propagate(s);
     strategy_build_all(s);
+    arena_free(s->tmp);
+    s->tmp = s->arena;
     s->offered = arena_alloc(s->arena, bytes + 1);
     memcpy(s->offered, s->strategies, bytes);
 }
@@ -234,6 +238,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     require(options->ranks >= 1 && options->ranks <= PLAN_RANKS);
     *s = (struct space){.arena = a, .g = g, .options = options, .plan = plan, .ranks = options->ranks};
     int nodes = g->nodes.n + 1, values = g->values.n + 1;
+    s->tmp = a;
     s->roles = dim_roles_of(a, g);
     s->rule = s->roles->rule;
     s->weight = s->roles->weight;

@@ -69,6 +69,7 @@ struct space_sizes {
 };
 struct space {
     struct arena *arena;
+    struct arena *tmp; /* of what is tried at one node: assignments, strategies; the same as arena but in space_spread */
     struct graph *g;
     const struct options *options;
     struct plan *plan;
@@ -107,7 +108,7 @@ struct placement space_read_as(const struct space *, struct place_use);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
 
-/* assignment.c: the assignments that give dimension d of an operand or result the split s. */
+/* assignment.c: the assignments that give dimension d of an operand or result the split s. In the space's tmp. */
 struct assignments {
     VEC(struct assignment) list;
 };
@@ -123,12 +124,12 @@ bool assignment_is_new(struct space *, int node, struct tried *, const struct as
 /* strategy.c */
 void strategy_build_all(struct space *);
 /* Of a node with a rule: all replicated; some operands partial; by an assignment, unless that is not legal; *why, if not NULL, is the
- * reason. In the graph's arena. */
-struct strategy strategy_replicated(struct graph *, const struct node *, const struct rule *);
-struct strategy strategy_partial(struct graph *, const struct node *, const struct rule *, const struct rule_pass *);
-bool strategy_assigned(struct graph *, const struct node *, const struct rule *, int ranks, const struct assignment *, struct strategy *out,
-                       const char **why);
-/* The last of a node of the space; sequence: the split runs along one. */
+ * reason. */
+struct strategy strategy_replicated(struct arena *, const struct node *, const struct rule *);
+struct strategy strategy_partial(struct arena *, const struct node *, const struct rule *, const struct rule_pass *);
+bool strategy_assigned(struct arena *, struct graph *, const struct node *, const struct rule *, int ranks, const struct assignment *,
+                       struct strategy *out, const char **why);
+/* The last of a node of the space, in its tmp; sequence: the split runs along one. */
 bool strategy_projects(struct space *, int node, const struct assignment *, bool sequence, struct strategy *out, const char **why);
 /* A candidate that gave no strategy of the node: an assignment, and why it is not legal. why NULL: a split of dimension dim of value that
  * no assignment gives. */

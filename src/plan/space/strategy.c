@@ -15,16 +15,16 @@
 
 /* ---- of one node ----------------------------------------------------------------------------------------------------------- */
 
-struct strategy strategy_replicated(struct graph *g, const struct node *n, const struct rule *r)
+struct strategy strategy_replicated(struct arena *a, const struct node *n, const struct rule *r)
 {
-    return (struct strategy){.in = NEWN(g->arena, struct placement, n->nin + 1),
-                             .out = NEWN(g->arena, struct placement, n->nout + 1),
-                             .assignment = {.factor = NEWN(g->arena, const struct split *, (r ? r->nfactor : 0) + 1)}};
+    return (struct strategy){.in = NEWN(a, struct placement, n->nin + 1),
+                             .out = NEWN(a, struct placement, n->nout + 1),
+                             .assignment = {.factor = NEWN(a, const struct split *, (r ? r->nfactor : 0) + 1)}};
 }
 
-struct strategy strategy_partial(struct graph *g, const struct node *n, const struct rule *r, const struct rule_pass *pass)
+struct strategy strategy_partial(struct arena *a, const struct node *n, const struct rule *r, const struct rule_pass *pass)
 {
-    struct strategy st = strategy_replicated(g, n, r);
+    struct strategy st = strategy_replicated(a, n, r);
     require(pass->from != RED_NONE && pass->to != RED_NONE);
     for (int i = 0; i < n->nin && i < 32; i++)
         if (n->in[i] && (pass->operands >> i & 1))
@@ -81,11 +81,11 @@ static bool sums_are_numbers(const struct node *n, const struct strategy *st)
     return true;
 }
 
-bool strategy_assigned(struct graph *g, const struct node *n, const struct rule *r, int ranks, const struct assignment *c,
+bool strategy_assigned(struct arena *a, struct graph *g, const struct node *n, const struct rule *r, int ranks, const struct assignment *c,
                        struct strategy *out, const char **why)
 {
     const char *fault = NULL;
-    *out = strategy_replicated(g, n, r);
+    *out = strategy_replicated(a, n, r);
     out->assignment = *c;
     out->lowered = assignment_is_lowered(c, r);
     if (!lowering_fits(n, c, r))
@@ -107,7 +107,7 @@ bool strategy_projects(struct space *s, int node, const struct assignment *c, bo
 {
     require(s->rule[node]);
     if (!sequence || sequence_passes(s, node, c))
-        return strategy_assigned(s->g, s->g->nodes.at[node], s->rule[node], s->ranks, c, out, why);
+        return strategy_assigned(s->tmp, s->g, s->g->nodes.at[node], s->rule[node], s->ranks, c, out, why);
     if (why)
         *why = "--sp keeps splits along a sequence out of this node";
     return false;
@@ -138,6 +138,14 @@ static void require_legal(const struct space *s, const struct node *n, const str
         }
 }
 
+static struct placement *placements_copy(struct space *s, int n, const struct placement *at)
+{
+    struct placement *copy = NEWN(s->arena, struct placement, n + 1);
+    if (n)
+        memcpy(copy, at, sizeof *at * (size_t)n);
+    return copy;
+}
+
 static void keep_strategy(struct space *s, int node, const struct strategy *st)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -147,7 +155,13 @@ static void keep_strategy(struct space *s, int node, const struct strategy *st)
         if (same_places(n, list->list.at[i], st))
             return;
     struct strategy *own = NEW(s->arena, struct strategy);
+    int factors = s->rule[node] ? s->rule[node]->nfactor : 0;
     *own = *st;
+    own->in = placements_copy(s, n->nin, st->in);
+    own->out = placements_copy(s, n->nout, st->out);
+    own->assignment.factor = NEWN(s->arena, const struct split *, factors + 1);
+    if (factors)
+        memcpy(own->assignment.factor, st->assignment.factor, sizeof *own->assignment.factor * (size_t)factors);
     VEC_PUSH(s->arena, &list->list, own);
 }
 
@@ -189,7 +203,7 @@ struct rejections strategy_rejections(struct space *s, int node)
 
 static void keep_replicated(struct space *s, int node)
 {
-    struct strategy st = strategy_replicated(s->g, s->g->nodes.at[node], s->rule[node]);
+    struct strategy st = strategy_replicated(s->tmp, s->g->nodes.at[node], s->rule[node]);
     keep_strategy(s, node, &st);
 }
 
@@ -288,7 +302,7 @@ static void keep_partial(struct space *s, int node, const bool *finite)
     for (int k = 0; k < passes; k++) {
         if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands, finite) : !extremes_reach(s, node, &pass[k]))
             continue;
-        struct strategy st = strategy_partial(s->g, n, r, &pass[k]);
+        struct strategy st = strategy_partial(s->tmp, n, r, &pass[k]);
         keep_strategy(s, node, &st);
     }
 }
@@ -308,6 +322,7 @@ void strategy_build_all(struct space *s)
     memset(s->partial, 0, sizeof *s->partial * (size_t)s->g->values.n);
     for (int i = 0; i < s->g->nodes.n; i++) {
         s->strategies[i] = (struct strategies){0};
+        arena_reset(s->tmp);
         if (s->ranks > 1) {
             try_splits(s, i, NULL);
             keep_partial(s, i, finite);
