@@ -65,6 +65,7 @@ const struct dim *dim_sym(struct alg *alg, const char *name, int64_t lo)
         c = symbol_new(alg, name, lo);
     else if (lo < c->d.lo) {
         c->d.lo = lo;
+        alg->bounds_moved = true;
         alg_facts_changed(alg);
     }
     return dim_fresh(alg, &c->d);
@@ -79,12 +80,14 @@ const struct dim *dim_data_sym(struct alg *alg, const char *name)
     return d;
 }
 
-/* Bounds of children come first in order of creation. What they let fold is folded when an expression is made or rewritten. */
+/* Bounds follow from those of symbols, of children first, in order of creation. What they let fold is folded when an expression is made or
+ * rewritten. */
 void alg_facts_changed(struct alg *alg)
 {
     alg->epoch++;
-    for (int i = 0; i < alg->all.n; i++)
+    for (int i = 0; alg->bounds_moved && i < alg->all.n; i++)
         cell_bounds(alg, alg->all.at[i]);
+    alg->bounds_moved = false;
 }
 
 static int saturating_add(int a, int b)

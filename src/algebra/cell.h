@@ -39,6 +39,7 @@ struct alg {
     struct cell *ints, *symbols, *composites;
     VEC(struct cell *) all; /* in order of creation: children before parents */
     int epoch;              /* counts changes of rules and facts */
+    bool bounds_moved;      /* those of a symbol; others follow in alg_facts_changed */
     VEC(struct dim_rule) rules;
     VEC(struct equation) equations;
     VEC(const struct dim *) nonnegative; /* expressions that equations tell to be >= 0 */

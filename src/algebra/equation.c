@@ -189,16 +189,20 @@ static int choose_term(struct alg *alg, const struct poly *p, const struct dim *
     return i < 0 ? hardest_term(alg, p, true) : i;
 }
 
-static void raise_lo(struct cell *c, int64_t lo)
+static void raise_lo(struct alg *alg, struct cell *c, int64_t lo)
 {
-    if (c->d.kind == DIM_SYM && lo > c->d.lo)
-        c->d.lo = lo;
+    if (c->d.kind != DIM_SYM || lo <= c->d.lo)
+        return;
+    c->d.lo = lo;
+    alg->bounds_moved = true;
 }
 
-static void lower_hi(struct cell *c, int64_t hi)
+static void lower_hi(struct alg *alg, struct cell *c, int64_t hi)
 {
-    if (c->d.kind == DIM_SYM && hi < c->d.hi)
-        c->d.hi = hi;
+    if (c->d.kind != DIM_SYM || hi >= c->d.hi)
+        return;
+    c->d.hi = hi;
+    alg->bounds_moved = true;
 }
 
 /* min(x, y, ..) = x implies x <= y; max(x, y, ..) = x implies x >= y. */
@@ -211,8 +215,8 @@ static void learn_order(struct alg *alg, const struct dim *choice, const struct 
         const struct dim *small = min ? chosen : choice->arg[i], *large = min ? choice->arg[i] : chosen;
         if (small == large)
             continue;
-        lower_hi(cell_of(small), large->hi);
-        raise_lo(cell_of(large), small->lo);
+        lower_hi(alg, cell_of(small), large->hi);
+        raise_lo(alg, cell_of(large), small->lo);
         const struct dim *gap = dim_sub(alg, large, small);
         if (gap->lo < 0)
             VEC_PUSH(alg->arena, &alg->nonnegative, gap);
@@ -224,8 +228,8 @@ static void merge_facts(struct alg *alg, const struct dim *gone, const struct di
 {
     if (gone->kind != DIM_SYM || gone->lo == UNBOUNDED_LO)
         return;
-    raise_lo(cell_of(kept), gone->lo);
-    lower_hi(cell_of(kept), gone->hi);
+    raise_lo(alg, cell_of(kept), gone->lo);
+    lower_hi(alg, cell_of(kept), gone->hi);
     if (kept->lo < gone->lo)
         VEC_PUSH(alg->arena, &alg->nonnegative, dim_sub(alg, kept, dim_int(alg, gone->lo)));
 }
@@ -285,6 +289,8 @@ static enum equate learn(struct alg *alg, const struct dim *a, const struct dim 
     struct poly p;
     a = dim_fresh(alg, a);
     b = dim_fresh(alg, b);
+    if (a == b)
+        return EQ_KNOWN;
     const struct dim *d = dim_sub(alg, a, b);
     if (d->kind == DIM_INT)
         return d->k == 0 ? EQ_KNOWN : EQ_FALSE;

@@ -62,12 +62,20 @@ static void find_forms(struct symbol_sizes *all)
     }
 }
 
-static void apply_forms(const struct symbol_sizes *all, struct bindings *b)
+/* False: they have their values already. */
+static bool apply_forms(const struct symbol_sizes *all, struct bindings *b)
 {
     int64_t value;
-    for (int i = 0; i < all->list.n; i++)
-        if (all->list.at[i].form && dim_eval(all->list.at[i].form, b, &value))
-            bindings_set(all->g->arena, b, all->list.at[i].name, value);
+    bool changed = false;
+    for (int i = 0; i < all->list.n; i++) {
+        const struct symbol *s = &all->list.at[i];
+        if (!s->form || !dim_eval(s->form, b, &value))
+            continue;
+        const int64_t *before = bindings_get(b, s->name);
+        changed |= !before || *before != value;
+        bindings_set(all->g->arena, b, s->name, value);
+    }
+    return changed;
 }
 
 static void guess_result(struct symbol_sizes *all, const struct node *n, int i)
@@ -222,11 +230,12 @@ static bool satisfy_all(struct symbol_sizes *all, struct bindings *b)
 {
     const struct equation *eq;
     int n = alg_equations(all->g->alg, &eq);
-    apply_forms(all, b);
+    bool open = apply_forms(all, b);
     for (int i = 0; i < n; i++) {
-        if (!equation_holds(&eq[i], b) && !satisfy(all, &eq[i], b, &all->failed[i]))
+        bool holds = equation_holds(&eq[i], b);
+        if (!holds && !satisfy(all, &eq[i], b, &all->failed[i]))
             return false;
-        apply_forms(all, b);
+        open = (open || !holds) && apply_forms(all, b);
     }
     return all_hold(all->g->alg, b);
 }
@@ -353,7 +362,7 @@ static void round_sides(struct symbol_sizes *all, struct bindings *b)
         int64_t least = open ? *bindings_get(b, s->name) : 0;
         for (int64_t stride = 16; open && !holds && stride > 0; stride /= 2) {
             bindings_set(all->g->arena, b, s->name, (least + stride - 1) / stride * stride);
-            apply_forms(all, b);
+            (void)apply_forms(all, b);
             holds = all_hold(all->g->alg, b);
         }
     }
