@@ -160,12 +160,9 @@ static const char *factors_text(const struct explainer *x, const struct rule *r,
             text = arena_printf(x->s->arena, "%s%s%s", text, *text ? ", " : "", r->factor[f].name);
             *split = c->factor[f];
         }
+    const char *open = *text ? ", (" : "(";
     for (int i = 0; i < c->nproduct; i++)
-        text = arena_printf(x->s->arena, "%s%s%s%s", text,
-                            i           ? " "
-                                : *text ? ", ("
-                                        : "(",
-                            r->factor[c->product[i]].name, i + 1 < c->nproduct ? "" : ")");
+        text = arena_printf(x->s->arena, "%s%s%s%s", text, i ? " " : open, r->factor[c->product[i]].name, i + 1 < c->nproduct ? "" : ")");
     *split = c->nproduct ? c->product_split : *split;
     return text;
 }

@@ -220,7 +220,7 @@ struct block_exchange {
     int64_t x_at, y_at;
     struct tensor x, y;
     int64_t payload; /* bytes */
-    int64_t number;  /* behind */
+    int64_t number;  /* in the order of behind.c */
     int64_t sent;
     double took;
 };
@@ -247,8 +247,9 @@ struct overlap {
 };
 
 /* row_blocks.c: blocks of rows. */
-/* Is the step a ReduceScatter or an AllGather of rows? The first one of a segment; NULL: there is none. */
+/* Is the step a ReduceScatter or an AllGather of rows? */
 bool row_blocks_move(const struct session *, const struct row_segments *, int step);
+/* The first such step of a segment; NULL: there is none. */
 const struct session_step *row_blocks_mover(const struct session *, const struct row_segments *, const struct row_segment *);
 /* How ranks hold the rows that it moves, and how many of them this one has; NULL without it. */
 const struct split *row_blocks_split(const struct session_step *mover);
@@ -261,18 +262,23 @@ int row_block_operand_dim(const struct rule *, int k, int d);
 /* For the sizes of a new plan. */
 void row_blocks_plan(struct session *, const struct row_segment *, struct block_plan *);
 
-/* overlap.c: at load; for the sizes of a new plan, on lifetimes as they were found. True: it changed some, or the plan before did. */
+/* overlap.c: what runs in blocks, and runs it. */
+/* At load. */
 void overlap_prepare(struct session *);
+/* For the sizes of a new plan, on lifetimes as they were found. True: it changed some, or the plan before did. */
 bool overlap_plan(struct session *);
 /* Runs the steps from this one on that run in blocks; returns how many. */
 int overlap_run(struct session *, int step);
 void overlap_free(struct session *);
 
-/* batch_blocks.c: chains of steps that take the batch block by block. Behind lifetimes; for the sizes of a new plan, true: the slab is to
- * be laid out anew; the bytes of an item of the slab; runs the chain that begins at this step and returns its length, or 0. */
+/* batch_blocks.c: chains of steps that take the batch block by block. */
+/* At load, when lifetimes are found. */
 void batch_blocks_prepare(struct session *);
+/* For the sizes of a new plan. True: the slab is to be laid out anew. */
 bool batch_blocks_plan(struct session *);
+/* Of an item of the slab that takes so many bytes for the whole batch: what it takes. */
 int64_t batch_blocks_bytes(const struct session *, int item, int64_t bytes);
+/* Runs the chain that begins at this step; returns its length, or 0. */
 int batch_blocks_run(struct session *, int step, double began);
 
 /* ordered_sum.c: the collective behind a node that sums over a sharded dimension; for --deterministic. */
