@@ -21,7 +21,7 @@ static void print_head(struct arena *a, const struct table *t)
     printf("%s, machine %s%s\n", c->options->model, c->options->machine.name,
            assumed ? ", which is no real one (tpc-run --calibrate measures yours)" : "");
     if (c->options->machine.machine_ranks < compare_tried[COMPARE_TRIED - 1])
-        printf("a machine for each %g rank%s: ranks that share one are slower\n", c->options->machine.machine_ranks,
+        printf("%g rank%s on each machine: ranks that share one are slower\n", c->options->machine.machine_ranks,
                c->options->machine.machine_ranks > 1 ? "s" : "");
     report_workloads(stdout, p);
     printf("%-16s%14s", "ranks", "memory each");
