@@ -19,12 +19,13 @@ static double sum_seconds(const struct machine *m, int ranks, double bytes)
     return kind_seconds(m, COLL_ALLREDUCE, ranks, bytes);
 }
 
-/* Half of a sum, which surely goes on meanwhile, must take as long as its blocks take from the rank. */
+/* Half of a sum, which surely goes on meanwhile, must take as long as its blocks take from the rank. 0: none does; between machines only.
+ */
 static int64_t least_bytes(const struct machine *m, int ranks)
 {
     const double least = 2 * ROW_BLOCKS * m->overlap_overhead;
     int64_t below = 0, enough = INT64_C(1) << 40;
-    if (ranks == 1 || m->overlap_overhead <= 0 || sum_seconds(m, ranks, (double)enough) < least)
+    if (ranks == 1 || ranks <= m->machine_ranks || m->overlap_overhead <= 0 || sum_seconds(m, ranks, (double)enough) < least)
         return 0;
     while (enough - below > 1) {
         int64_t half = below + (enough - below) / 2;
