@@ -7,8 +7,8 @@
 #include "cli/build.h"
 #include "cli/launch.h"
 #include "decode/decode.h"
-#ifdef HAVE_SERVE
 #include "job/timing/timing.h"
+#ifdef HAVE_SERVE
 #include "serve/serve.h"
 #endif
 #include "train/train.h"
