@@ -19,6 +19,8 @@ enum gradients_go { GRADIENTS_STAY, GRADIENTS_LEAVE, GRADIENTS_ADD };
 /* Results of nodes have items, and inputs that are marked (copied, by input number); constants and other inputs are elsewhere. Graph
  * outputs live to the end, but for gradients that go elsewhere. */
 struct lifetimes lifetime_items(struct arena *, const struct graph *, const bool *copied, enum gradients_go);
+/* What begins or ends among these steps lives through all of them. */
+void lifetime_stretch(struct slab_item *, int first, int last);
 
 /* ---- missing_kernels.c: ops that tpc-run can't compute, in the graph and in bodies; those that only lack types if there are no others
  * ---- */
@@ -122,6 +124,17 @@ struct row_segments {
     struct rule **rule;           /* by node position; of what a segment has but views and collectives */
 };
 struct row_segments row_segments_find(struct arena *, struct graph *);
+/* The side of a collective that has the rows of all ranks. */
+const struct value *row_segment_full_side(const struct node *collective);
+/* Of the collectives of a segment, by those sides: the fewest rows, and the most bytes; a ReduceScatter and an AllGather take half as long
+ * as an AllReduce of as many, and count half. */
+struct row_segment_size {
+    int collectives;
+    int64_t rows, bytes;
+};
+void row_segment_count(struct row_segment_size *, const struct node *collective, int64_t rows, int64_t bytes);
+/* Does it run in blocks? least: bytes of an AllReduce that overlaps. */
+bool row_segment_runs(const struct row_segment *, struct row_segment_size, int ranks, int64_t least);
 /* Lifetimes where it runs in blocks: what a stage reads and makes lives through all of it, for its nodes run once for each block; the
  * operand of a collective lives through the stage behind it. */
 void row_segment_extend(const struct graph *, const struct row_segment *, struct lifetimes *);

@@ -73,3 +73,11 @@ struct lifetimes lifetime_items(struct arena *arena, const struct graph *g, cons
             extend(&life, g->outputs.at[i], g->nodes.n);
     return life;
 }
+
+void lifetime_stretch(struct slab_item *item, int first, int last)
+{
+    if (item->first >= first && item->first <= last)
+        item->first = first;
+    if (item->last >= first && item->last <= last)
+        item->last = last;
+}

@@ -160,15 +160,28 @@ static bool find_segment(struct row_walk *w, int first, struct row_segment *s)
     return end >= 0;
 }
 
-/* ---- lifetimes ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- what decides whether a segment runs in blocks ------------------------------------------------------------------------------------
+ */
 
-static void live_through(struct slab_item *item, const struct row_stage *stage)
+const struct value *row_segment_full_side(const struct node *collective)
 {
-    if (item->first >= stage->first && item->first <= stage->last)
-        item->first = stage->first;
-    if (item->last >= stage->first && item->last <= stage->last)
-        item->last = stage->last;
+    return op_is_tpc(collective, "ReduceScatter") ? collective->in[0] : collective->out[0];
 }
+
+void row_segment_count(struct row_segment_size *size, const struct node *collective, int64_t rows, int64_t bytes)
+{
+    bytes /= op_is_tpc(collective, "AllReduce") ? 1 : 2;
+    size->rows = size->collectives == 0 || rows < size->rows ? rows : size->rows;
+    size->bytes = bytes > size->bytes ? bytes : size->bytes;
+    size->collectives++;
+}
+
+bool row_segment_runs(const struct row_segment *x, struct row_segment_size size, int ranks, int64_t least)
+{
+    return size.rows / (x->scatters ? ranks : 1) >= ROW_BLOCKS * ROW_BLOCK_LEAST && size.bytes >= least;
+}
+
+/* ---- lifetimes ---------------------------------------------------------------------------------------------------------------------- */
 
 static void operand_lives_on(const struct graph *g, const struct row_stage *stage, const struct row_stage *next, struct lifetimes *life)
 {
@@ -181,7 +194,7 @@ void row_segment_extend(const struct graph *g, const struct row_segment *x, stru
 {
     for (int k = 0; k < x->stages.n; k++) {
         for (int j = 0; j < life->nitem; j++)
-            live_through(&life->items[j], &x->stages.at[k]);
+            lifetime_stretch(&life->items[j], x->stages.at[k].first, x->stages.at[k].last);
         if (k + 1 < x->stages.n)
             operand_lives_on(g, &x->stages.at[k], &x->stages.at[k + 1], life);
     }

@@ -61,6 +61,8 @@ void plan_note_step(struct space *);
 
 /* overlap.c: of an explicit graph, fused, with plan->step: plan->overlap_bytes, and what is saved under each workload. */
 void plan_overlap(struct arena *, struct graph *, struct plan *, const struct machine *);
+/* Rows of a value; 0: they are not known, or too many. */
+int64_t overlap_rows(const struct row_segments *, const struct value *, const struct bindings *);
 
 /* cost.c, in picoseconds over the weighted workloads. */
 int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);

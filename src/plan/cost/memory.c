@@ -154,22 +154,17 @@ static void size_items(struct holder *h, struct rank_use *use)
         }
 }
 
-/* Does the segment run in blocks? As run/session/blocks/row_blocks.c decides. */
 static bool overlaps(const struct holder *h, const struct row_segment *x, const struct bindings *dims)
 {
-    int64_t most = 0, rows = INT64_MAX;
+    struct row_segment_size size = {0};
     for (int k = 0; k < x->stages.n; k++) {
         const struct node *n = h->g->nodes.at[x->stages.at[k].last];
         if (!row_segment_ends_stage(n))
             continue;
-        const struct value *full = op_is_tpc(n, "ReduceScatter") ? n->in[0] : n->out[0];
-        int64_t bytes = held_bytes(h, full, dims) / (op_is_tpc(n, "AllReduce") ? 1 : 2), n_rows = 1, size;
-        for (int d = 0; d < h->segments.rows[full->id]; d++)
-            n_rows *= dim_eval(full->type.dim[d], dims, &size) ? size : 0;
-        rows = n_rows < rows ? n_rows : rows;
-        most = bytes > most ? bytes : most;
+        const struct value *full = row_segment_full_side(n);
+        row_segment_count(&size, n, overlap_rows(&h->segments, full, dims), held_bytes(h, full, dims));
     }
-    return rows / (x->scatters ? h->g->ranks : 1) >= ROW_BLOCKS * ROW_BLOCK_LEAST && most >= h->plan->overlap_bytes;
+    return row_segment_runs(x, size, h->g->ranks, h->plan->overlap_bytes);
 }
 
 static int64_t slab_of(const struct holder *h, int workload)

@@ -49,20 +49,18 @@ struct overlapped {
 };
 
 /* Of the tensor that has all of the axis. */
-static double bytes_of(const struct overlapped *o, const struct node *n, const struct bindings *dims)
+static int64_t bytes_of(const struct overlapped *o, const struct node *n, const struct bindings *dims)
 {
-    double local = (double)cost_payload(o->g, n, dims, o->g->ranks);
-    return op_is_tpc(n, "AllGather") ? local * o->g->ranks : local;
+    int64_t local = cost_payload(o->g, n, dims, o->g->ranks), all;
+    return op_is_tpc(n, "AllGather") && i64_mul(local, o->g->ranks, &all) ? all : local;
 }
 
-static double rows_of(const struct overlapped *o, const struct row_segment *x, const struct bindings *dims)
+int64_t overlap_rows(const struct row_segments *all, const struct value *v, const struct bindings *dims)
 {
-    const struct value *v = o->g->nodes.at[x->stages.at[0].first]->out[0];
-    double rows = 1;
-    for (int d = 0; d < o->segments.rows[v->id]; d++) {
-        int64_t n;
-        rows *= dim_eval(v->type.dim[d], dims, &n) ? (double)n : 0;
-    }
+    int64_t rows = 1, n;
+    for (int d = 0; d < all->rows[v->id]; d++)
+        if (!dim_eval(v->type.dim[d], dims, &n) || !i64_mul(rows, n, &rows))
+            return 0;
     return rows;
 }
 
@@ -97,24 +95,23 @@ static double segment_saves(const struct overlapped *o, const struct row_segment
     const struct bindings *dims = &o->plan->workloads.at[w].dims;
     struct lanes at = {0, 0};
     double ended[ROW_BLOCKS] = {0}, whole = 0;
-    double most = 0;
+    struct row_segment_size size = {0};
     for (int k = 0; k < x->stages.n; k++) {
         const struct node *last = o->g->nodes.at[x->stages.at[k].last];
         double compute = stage_seconds(o, &x->stages.at[k], w), block = 0;
         if (row_segment_ends_stage(last)) {
             enum collective kind = collective_parse(last->op->name);
-            double bytes = bytes_of(o, last, dims);
-            most = fmax(most, kind == COLL_ALLREDUCE ? bytes : bytes / 2);
-            whole += kind_seconds(o->machine, kind, o->g->ranks, bytes);
-            block = kind_seconds(o->machine, kind, o->g->ranks, bytes / ROW_BLOCKS);
+            int64_t bytes = bytes_of(o, last, dims);
+            row_segment_count(&size, last, overlap_rows(&o->segments, row_segment_full_side(last), dims), bytes);
+            whole += kind_seconds(o->machine, kind, o->g->ranks, (double)bytes);
+            block = kind_seconds(o->machine, kind, o->g->ranks, (double)bytes / ROW_BLOCKS);
         }
         whole += compute;
         run_stage(o, &at, ended, compute, block);
     }
     for (int b = 0; b < ROW_BLOCKS; b++)
         at.rank = fmax(at.rank, ended[b]);
-    double rows = rows_of(o, x, dims) / (x->scatters ? o->g->ranks : 1);
-    bool runs = most >= (double)o->plan->overlap_bytes && rows >= ROW_BLOCKS * ROW_BLOCK_LEAST;
+    bool runs = row_segment_runs(x, size, o->g->ranks, o->plan->overlap_bytes);
     return runs && whole > at.rank ? whole - at.rank : 0;
 }
 

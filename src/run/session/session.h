@@ -259,6 +259,8 @@ int row_block_dim(const struct tensor *, int rows);
 struct tensor row_block_of(const struct tensor *, int dim, struct row_range);
 /* The dimension of operand k that goes with dimension d of the result; -1: all blocks read all of it. */
 int row_block_operand_dim(const struct rule *, int k, int d);
+/* Values of these steps that share the memory of another one lie there. */
+void row_blocks_point_views(struct session *, int first, int last);
 /* For the sizes of a new plan. */
 void row_blocks_plan(struct session *, const struct row_segment *, struct block_plan *);
 

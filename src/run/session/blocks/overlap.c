@@ -169,16 +169,6 @@ static void run_block(struct session *s, int at, struct row_range range)
     session_run_kernel(s, step);
 }
 
-/* Those that share the memory of another one. */
-static void point_views(struct session *s, int first, int last)
-{
-    for (int i = first; i <= last; i++) {
-        const struct node *n = s->step[i].node;
-        if (s->step[i].kind == STEP_VIEW || n->op->flags & OP_IN_PLACE)
-            s->tensor[n->out[0]->id].data = s->tensor[n->in[0]->id].data;
-    }
-}
-
 /* This block of all that the stage has. */
 static void run_kernels(struct session *s, const struct row_stage *x, const struct block_plan *p, int block)
 {
@@ -209,7 +199,7 @@ int overlap_run(struct session *s, int step)
     if (i < 0 || !s->overlap->plan[i].nall)
         return 0;
     const struct row_segment *x = &s->overlap->segments.list.at[i];
-    point_views(s, step, last_stage(x)->last);
+    row_blocks_point_views(s, step, last_stage(x)->last);
     for (int k = 0; k < x->stages.n; k++)
         run_stage(s, x, &s->overlap->plan[i], k);
     return last_stage(x)->last + 1 - step;

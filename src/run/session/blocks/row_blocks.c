@@ -24,12 +24,7 @@ bool row_blocks_move(const struct session *s, const struct row_segments *all, in
     return (c->kind == COLL_REDUCESCATTER || c->kind == COLL_ALLGATHER) && c->axis < all->rows[step->node->out[0]->id];
 }
 
-/* Its side that has the rows of all ranks, and the other one. */
-static const struct value *full_side(const struct session_step *step)
-{
-    return step->collective->kind == COLL_REDUCESCATTER ? step->node->in[0] : step->node->out[0];
-}
-
+/* Its side that has the rows of one rank. */
 static const struct value *own_side(const struct session_step *step)
 {
     return step->collective->kind == COLL_REDUCESCATTER ? step->node->out[0] : step->node->in[0];
@@ -107,23 +102,30 @@ int row_block_operand_dim(const struct rule *r, int k, int d)
     return -1;
 }
 
+void row_blocks_point_views(struct session *s, int first, int last)
+{
+    for (int i = first; i <= last; i++) {
+        const struct node *n = s->step[i].node;
+        if (s->step[i].kind == STEP_VIEW || n->op->flags & OP_IN_PLACE)
+            s->tensor[n->out[0]->id].data = s->tensor[n->in[0]->id].data;
+    }
+}
+
 /* ---- at every plan: what every rank decides alike ----------------------------------------------------------------------------------- */
 
-/* There are rows for all blocks, and some collective is long enough: those that move rows take half as long as a sum of as many bytes. */
 static bool pays(const struct session *s, const struct row_segment *x)
 {
-    int64_t rows = INT64_MAX, most = 0;
+    struct row_segment_size size = {0};
     for (int k = 0; k < x->stages.n; k++) {
         const struct session_step *last = &s->step[x->stages.at[k].last];
         if (last->kind != STEP_COLLECTIVE)
             continue;
-        const struct value *v = full_side(last);
-        int64_t n, bytes = (int64_t)tensor_bytes(&s->tensor[v->id]) / (last->collective->kind == COLL_ALLREDUCE ? 1 : 2);
-        require(type_sizes_product(s->tensor[v->id].dim, s->overlap->segments.rows[v->id], &n));
-        rows = n < rows ? n : rows;
-        most = bytes > most ? bytes : most;
+        const struct value *v = row_segment_full_side(last->node);
+        int64_t rows;
+        require(type_sizes_product(s->tensor[v->id].dim, s->overlap->segments.rows[v->id], &rows));
+        row_segment_count(&size, last->node, rows, (int64_t)tensor_bytes(&s->tensor[v->id]));
     }
-    return rows / (x->scatters ? s->comm->size : 1) >= ROW_BLOCKS * ROW_BLOCK_LEAST && most >= s->overlap->least;
+    return row_segment_runs(x, size, s->comm->size, s->overlap->least);
 }
 
 static bool is_sized(const struct session *s, const struct row_segment *x)
@@ -168,7 +170,7 @@ static bool step_cuts(const struct session *s, int at, bool scattered, struct ro
     const struct session_step *step = &s->step[at];
     int rows = s->overlap->segments.rows[step->node->out[0]->id];
     if (row_blocks_move(s, &s->overlap->segments, at))
-        return value_cuts(s, full_side(step), rows, &units->all) && value_cuts(s, own_side(step), rows, &units->own);
+        return value_cuts(s, row_segment_full_side(step->node), rows, &units->all) && value_cuts(s, own_side(step), rows, &units->own);
     int64_t *n = scattered ? &units->own : &units->all;
     return value_cuts(s, step->node->out[0], rows, n) && (step->kind != STEP_KERNEL || operands_cut(s, at)) &&
         (step->kind != STEP_COLLECTIVE || value_cuts(s, step->node->in[0], rows, n));
@@ -233,7 +235,7 @@ static struct interval *parts_of_ranks(struct session *s, const struct session_s
         part[r] = of.at[0];
         rows += intervals_extent(&of);
     }
-    return rows == s->tensor[full_side(mover)->id].dim[mover->collective->axis] ? part : NULL;
+    return rows == s->tensor[row_segment_full_side(mover->node)->id].dim[mover->collective->axis] ? part : NULL;
 }
 
 /* How many collectives cut what blocks cut. */
@@ -243,7 +245,7 @@ static int count_across(const struct session *s, const struct row_segment *x)
     int n = 0;
     for (int k = 0; k < x->stages.n; k++) {
         const struct session_step *last = &s->step[x->stages.at[k].last];
-        const struct value *full = row_blocks_move(s, all, x->stages.at[k].last) ? full_side(last) : NULL;
+        const struct value *full = row_blocks_move(s, all, x->stages.at[k].last) ? row_segment_full_side(last->node) : NULL;
         n += full && row_block_dim(&s->tensor[full->id], all->rows[full->id]) == last->collective->axis;
     }
     return n;
@@ -267,7 +269,7 @@ static bool plan_blocks(struct session *s, const struct row_segment *x, struct b
         return cut_all(s, p, units);
     const struct session_step *mover = row_blocks_mover(s, &s->overlap->segments, x);
     const struct interval *part = across == count_collectives(s, x) ? parts_of_ranks(s, mover) : NULL;
-    return part && cut_parts(s, p, units, part, s->tensor[full_side(mover)->id].dim[mover->collective->axis]);
+    return part && cut_parts(s, p, units, part, s->tensor[row_segment_full_side(mover->node)->id].dim[mover->collective->axis]);
 }
 
 /* ---- at every plan: collectives of blocks ------------------------------------------------------------------------------------------- */
