@@ -216,25 +216,32 @@ int rule_factor_at(const struct rule_operand *o, int d)
     return o->present && d < o->rank ? rule_lone_factor(&o->dim[d]) : -1;
 }
 
-bool rule_has_factor(const struct rule_operand *operand, int factor)
+static bool dim_has_factor(const struct rule_dim *dim, int factor)
 {
-    for (int d = 0; d < operand->rank; d++)
-        for (int p = 0; p < operand->dim[d].n; p++)
-            for (int i = 0; i < operand->dim[d].part[p].n; i++)
-                if (operand->dim[d].part[p].factor[i] == factor)
-                    return true;
+    for (int p = 0; p < dim->n; p++)
+        for (int i = 0; i < dim->part[p].n; i++)
+            if (dim->part[p].factor[i] == factor)
+                return true;
     return false;
 }
 
-/* The operand has a dimension that is this factor, or lacks it. */
-static bool alone_or_absent(const struct rule_operand *x, int factor)
+bool rule_has_factor(const struct rule_operand *operand, int factor)
 {
-    if (!x->present || !rule_has_factor(x, factor))
-        return true;
-    for (int d = 0; d < x->rank; d++)
-        if (rule_factor_at(x, d) == factor)
+    for (int d = 0; d < operand->rank; d++)
+        if (dim_has_factor(&operand->dim[d], factor))
             return true;
     return false;
+}
+
+/* One dimension of the operand is this factor and no other has it, or the operand lacks it. */
+static bool alone_or_absent(const struct rule_operand *x, int factor)
+{
+    int dims = 0, alone = 0;
+    for (int d = 0; x->present && d < x->rank; d++) {
+        dims += dim_has_factor(&x->dim[d], factor);
+        alone += rule_factor_at(x, d) == factor;
+    }
+    return dims == 0 || (dims == 1 && alone == 1);
 }
 
 static bool sizes_have(const struct rule *r, int factor)

@@ -26,18 +26,6 @@ struct batch_blocks {
 
 /* ---- at load ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Operand k has the factor as dimension 0, where *has is set, or lacks it. */
-static bool leads_or_lacks(const struct rule *r, int k, int factor, bool *has)
-{
-    if (!r->in[k].present || !rule_has_factor(&r->in[k], factor))
-        return true;
-    *has = rule_factor_at(&r->in[k], 0) == factor;
-    for (int d = 1; d < r->in[k].rank; d++)
-        if (rule_factor_at(&r->in[k], d) == factor)
-            return false;
-    return *has;
-}
-
 static bool *sliced_operands(struct session *s, const struct session_step *step)
 {
     const unsigned not_by_image = OP_COLLECTIVE | OP_CONTROL | OP_DRAWS | OP_CAPACITY | OP_RECURS | OP_IN_PLACE;
@@ -50,8 +38,10 @@ static bool *sliced_operands(struct session *s, const struct session_step *step)
         return NULL;
     bool *sliced = NEWN(s->arena, bool, n->nin + 1), any = false;
     for (int k = 0; k < n->nin; k++) {
-        if (!leads_or_lacks(r, k, rule_factor_at(&r->out[0], 0), &sliced[k]) || (sliced[k] && step->in_constant[k]))
+        int d = row_block_operand_dim(r, k, 0);
+        if (d > 0 || (d == 0 && step->in_constant[k]))
             return NULL;
+        sliced[k] = d == 0;
         any |= sliced[k];
     }
     return any ? sliced : NULL;
@@ -157,13 +147,10 @@ static void live_through(struct session *s, int number)
     const struct batch_run *run = &s->blocks->runs.at[number];
     for (int i = 0; i < s->slab.life.nitem; i++) {
         struct slab_item *item = &s->slab.life.items[i];
-        bool begins = item->first >= run->first && item->first <= run->last, ends = item->last >= run->first && item->last <= run->last;
-        if (begins && ends)
+        if (item->first >= run->first && item->last <= run->last)
             s->blocks->within[i] = number;
-        else if (begins)
-            item->first = run->first;
-        else if (ends)
-            item->last = run->last;
+        else
+            lifetime_stretch(item, run->first, run->last);
     }
 }
 
@@ -208,14 +195,14 @@ int64_t batch_blocks_bytes(const struct session *s, int item, int64_t bytes)
 
 /* ---- running ------------------------------------------------------------------------------------------------------------------------ */
 
+/* What lies within the run has memory for one block, where every block lies. */
 static struct tensor block_of(const struct session *s, const struct value *v, const struct batch_run *run, int64_t from)
 {
-    struct tensor t = s->tensor[v->id];
     int item = s->slab.life.item[s->slab.life.root[v->id]];
-    if (item < 0 || s->blocks->within[item] < 0)
-        t.data = (char *)t.data + from * (int64_t)(tensor_bytes(&t) / (size_t)run->images);
-    t.dim[0] = run->each < run->images - from ? run->each : run->images - from;
-    return t;
+    int64_t n = run->each < run->images - from ? run->each : run->images - from;
+    if (item >= 0 && s->blocks->within[item] >= 0)
+        from = 0;
+    return row_block_of(&s->tensor[v->id], 0, (struct row_range){from, from + n, run->images});
 }
 
 static void run_block(struct session *s, int at, const struct batch_run *run, int64_t from)
@@ -237,9 +224,7 @@ int batch_blocks_run(struct session *s, int first, double began)
     if (number < 0)
         return 0;
     const struct batch_run *run = &s->blocks->runs.at[number];
-    for (int i = first; i <= run->last; i++)
-        if (s->step[i].kind == STEP_VIEW)
-            s->tensor[s->step[i].node->out[0]->id].data = s->tensor[s->step[i].node->in[0]->id].data;
+    row_blocks_point_views(s, first, run->last);
     for (int64_t from = 0; from < run->images; from += run->each)
         for (int i = first; i <= run->last; i++) {
             double start = s->profile ? clock_seconds() : 0;
