@@ -403,8 +403,8 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
     struct plan plan = {.ranks = o->plan.ranks};
     struct compile c = compilation(a, o, &plan);
     check_annotate(o);
-    if (!o->plan.folder && access(o->plan.model, R_OK) != 0)
-        fail("%s: expected a readable file, found: %s", o->plan.model, strerror(errno));
+    if (!o->plan.folder)
+        map_close(map_file(o->plan.model)); /* a model that can't be read is told before a folder that can't be made */
     if (!o->plan.dry_run) {
         folder_check(o->plan.out, o->plan.force);
         if (!o->plan.folder)
