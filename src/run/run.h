@@ -114,12 +114,15 @@ void session_stats_add(struct session *, int64_t weights, int64_t state);
 void session_reset_stats(struct session *);
 
 /* profile.c: the times of the nodes in the order in which they run; NULL: without the option `profile`. In seconds: of the last run, since
- * its begin, waiting for other ranks, working; then sums over all runs since session_new or session_reset_stats. bytes: sent. */
+ * its begin, waiting for other ranks, working; then sums over all runs since session_new or session_reset_stats. bytes: sent. operations:
+ * of products, two for each multiply-add; moved: bytes of operands and results. in, out: sizes in the last run, of its last part. */
 struct session_timed {
     const struct node *node;
     bool collective;
     double at, wait, seconds, wait_sum, sum;
     int64_t bytes;
+    double operations, moved, operations_sum, moved_sum;
+    const struct tensor *in, *out;
 };
 const struct session_timed *session_times(const struct session *, int *n);
 

@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
-"""Prompts and steps of decoders beside what one core of this machine can do.
+"""Prompts and steps of decoders beside what one core of this machine can do, as a whole and by operator.
 
-    limits.py BUILD [--rounds 3] [--past 128] [--prompt 128] MODEL.onnx...
+    limits.py BUILD [--rounds 3] [--past 128] [--prompt 128] [--shares 0.002] MODEL.onnx...
 
 A step reads the weights of products and the cache: their bytes over its time, beside STREAM's triad on huge pages. A prompt multiplies:
 the operations of its products with weights and of causal attention over its time, beside the fastest product of SIZES that oneDNN
 computes. A cache whose heads are shared counts once, so attention counts too little. Each round runs all in turn; the best of each
-counts. Needs cc, oneDNN's header and library, and onnx."""
+counts.
+
+By operator, from traces (tpc-run --trace): nodes of one operator and one size of operands are a row, each with its least time. The limit
+of a node is the longer of two times: its operations at the peak, and its bytes at the triad's bandwidth. Causal attention of a prompt
+needs half of the operations that the trace counts. Rows below --shares of the time are one row. Needs cc, oneDNN's header and library,
+and onnx."""
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -77,11 +83,45 @@ def products(path):
     return count, cache
 
 
+def name_of(path):
+    return os.path.basename(os.path.dirname(path))
+
+
+def dims_of(rows, past):
+    return f"batch_size=1,sequence_length={rows},past_sequence_length={past}"
+
+
 def best(build, path, rows, past):
-    dims = f"batch_size=1,sequence_length={rows},past_sequence_length={past}"
-    out = subprocess.run([f"{build}/tpc-run", path, "--random", "--dim", dims, "--threads", "1", "--repeat", "6" if rows > 1 else "20", "-q"],
+    out = subprocess.run([f"{build}/tpc-run", path, "--random", "--dim", dims_of(rows, past), "--threads", "1", "--repeat", "6" if rows > 1 else "20", "-q"],
                          capture_output=True, text=True, check=True)
     return float(re.search(r"then min ([0-9.]+)", out.stdout + out.stderr)[1]) / 1e3
+
+
+def trace(build, path, rows, past, work, nodes):
+    """Into nodes, by place: operator, sizes, operations, bytes and the least seconds."""
+    subprocess.run([f"{build}/tpc-run", path, "--random", "--dim", dims_of(rows, past), "--threads", "1", "--repeat", "3", "-q", "--trace", work],
+                   capture_output=True, check=True)
+    with open(work) as f:
+        events = [e for e in json.load(f)["traceEvents"] if e.get("cat") == "compute"]
+    for i, e in enumerate(events):
+        a, seconds = e["args"], 1e-6 * e["dur"]
+        flops = a["operations"] * (0.5 if "Attention" in a["op"] and rows > 1 and past == 0 else 1)
+        nodes[i] = (a["op"], a["sizes"], flops, a["bytes"], min(seconds, nodes[i][4]) if i in nodes else seconds)
+
+
+def table(title, nodes, triad, peak, least):
+    rows, all_of = {}, sum(n[4] for n in nodes.values())
+    for op, sizes, flops, size, seconds in nodes.values():
+        rows.setdefault((op, sizes), []).append((seconds, max(flops / peak, size / triad), flops, size))
+    rows = {k: (len(v), *(sum(x[i] for x in v) for i in range(4)), v[0][2] / peak > v[0][3] / triad) for k, v in rows.items()}
+    small = [k for k, v in rows.items() if v[1] < least * all_of]
+    rest = [sum(rows[k][i] for k in small) for i in range(5)]
+    shown = sorted((k for k in rows if k not in small), key=lambda k: -rows[k][1])
+    print(f"\n| {title} | nodes | ms | share | rate | of limit |\n" + "|---" * 6 + "|")
+    for name, (count, seconds, limit, flops, size, multiplies) in [(f"{k[0]} {k[1]}", rows[k]) for k in shown] + [("all others", (*rest, False))]:
+        rate = f"{1e-9 * flops / seconds:.1f} GF/s" if multiplies else f"{1e-9 * size / seconds:.1f} GB/s"
+        print(f"| {name} | {count} | {1e3 * seconds:.2f} | {100 * seconds / all_of:.1f} % | {rate} | {limit / seconds:.2f} |")
+    print(f"| sum | {len(nodes)} | {1e3 * all_of:.2f} | | | {sum(v[2] for v in rows.values()) / all_of:.2f} |")
 
 
 def main():
@@ -91,6 +131,7 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--past", type=int, default=128)
     p.add_argument("--prompt", type=int, default=128)
+    p.add_argument("--shares", type=float, default=0.002)
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as work:
         source, probe = f"{work}/probe.c", f"{work}/probe"
@@ -99,18 +140,24 @@ def main():
         subprocess.run([os.environ.get("CC", "cc"), "-O3", "-march=native", "-fopenmp", source, "-ldnnl", "-o", probe], check=True)
         triad = peak = 0.0
         step, prompt = {m: float("inf") for m in a.models}, {m: float("inf") for m in a.models}
+        step_nodes, prompt_nodes = {m: {} for m in a.models}, {m: {} for m in a.models}
         for _ in range(a.rounds):
             now = [float(x) for x in subprocess.run([probe], capture_output=True, text=True, check=True).stdout.split()]
             triad, peak = max(triad, now[0]), max(peak, now[1])
             for m in a.models:
                 step[m] = min(step[m], best(a.build, m, 1, a.past))
                 prompt[m] = min(prompt[m], best(a.build, m, a.prompt, 0))
+                trace(a.build, m, 1, a.past, f"{work}/trace", step_nodes[m])
+                trace(a.build, m, a.prompt, 0, f"{work}/trace", prompt_nodes[m])
     print(f"| model | step on {a.past} | GB/s | of {triad / 1e9:.1f} | prompt of {a.prompt} | GF/s | of {peak / 1e9:.1f} |\n" + "|---" * 7 + "|")
     for m in a.models:
         weights, cache = products(m)
         rate, flops = 4 * (weights + cache * a.past) / step[m], (2 * weights * a.prompt + cache * a.prompt**2) / prompt[m]
-        print(f"| {os.path.basename(os.path.dirname(m))} | {1e3 * step[m]:.1f} ms | {rate / 1e9:.1f} | {rate / triad:.2f} | "
+        print(f"| {name_of(m)} | {1e3 * step[m]:.1f} ms | {rate / 1e9:.1f} | {rate / triad:.2f} | "
               f"{1e3 * prompt[m]:.0f} ms | {flops / 1e9:.1f} | {flops / peak:.2f} |")
+    for m in a.models:
+        table(f"{name_of(m)}, prompt of {a.prompt}", prompt_nodes[m], triad, peak, a.shares)
+        table(f"{name_of(m)}, step on {a.past}", step_nodes[m], triad, peak, a.shares)
 
 
 if __name__ == "__main__":

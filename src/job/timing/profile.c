@@ -6,10 +6,13 @@
 
 enum { MOST_ROWS = 12 };
 
-/* Seconds of one run. */
+/* What one run does. */
+struct work {
+    double seconds, operations, bytes;
+};
 struct share {
     const char *name;
-    double seconds;
+    struct work work;
     int nodes;
 };
 struct shares {
@@ -17,7 +20,7 @@ struct shares {
     struct name_index index;
 };
 
-static void add_share(struct arena *a, struct shares *s, const char *name, double seconds, int nodes)
+static void add_share(struct arena *a, struct shares *s, const char *name, struct work work, int nodes)
 {
     int at = name_index_find(&s->index, name);
     if (at < 0) {
@@ -25,7 +28,10 @@ static void add_share(struct arena *a, struct shares *s, const char *name, doubl
         name_index_put(a, &s->index, name, at);
         VEC_PUSH(a, &s->list, ((struct share){.name = name}));
     }
-    s->list.at[at].seconds += seconds;
+    struct work *sum = &s->list.at[at].work;
+    sum->seconds += work.seconds;
+    sum->operations += work.operations;
+    sum->bytes += work.bytes;
     s->list.at[at].nodes += nodes;
 }
 
@@ -48,17 +54,25 @@ static const char *module_of(struct arena *a, const char *name)
 
 static int by_seconds(const void *x, const void *y)
 {
-    double a = ((const struct share *)x)->seconds, b = ((const struct share *)y)->seconds;
+    double a = ((const struct share *)x)->work.seconds, b = ((const struct share *)y)->work.seconds;
     return a > b ? -1 : a < b;
 }
 
-static void print_shares(const char *what, struct shares *s, double all)
+/* In thousands of millions per second; empty: there is no such work. */
+static const char *rate_text(struct arena *a, double amount, double seconds)
+{
+    return amount > 0 && seconds > 0 ? arena_printf(a, "%.1f", 1e-9 * amount / seconds) : "";
+}
+
+static void print_shares(struct arena *a, const char *what, struct shares *s, double all)
 {
     qsort(s->list.at, (size_t)s->list.n, sizeof *s->list.at, by_seconds);
-    printf("%12s%9s%8s  %s\n", "ms", "share", "nodes", what);
+    printf("%12s%9s%8s%9s%9s  %s\n", "ms", "share", "nodes", "GF/s", "GB/s", what);
     for (int i = 0; i < s->list.n && i < MOST_ROWS; i++) {
         const struct share *row = &s->list.at[i];
-        printf("%12.3f%8.1f%%%8d  %s\n", 1e3 * row->seconds, all > 0 ? 100 * row->seconds / all : 0, row->nodes, row->name);
+        const struct work *w = &row->work;
+        printf("%12.3f%8.1f%%%8d%9s%9s  %s\n", 1e3 * w->seconds, all > 0 ? 100 * w->seconds / all : 0, row->nodes,
+               rate_text(a, w->operations, w->seconds), rate_text(a, w->bytes, w->seconds), row->name);
     }
     if (s->list.n > MOST_ROWS)
         printf("%12s and %d more\n", "", s->list.n - MOST_ROWS);
@@ -73,19 +87,19 @@ void profile_print(struct arena *a, struct session *s, const json_t *plan)
     double all = 0, each = runs > 0 ? 1.0 / runs : 1;
     for (int i = 0; i < n; i++) {
         const char *name = t[i].node->name ? t[i].node->name : "";
-        double seconds = t[i].sum * each, wait = t[i].wait_sum * each;
-        add_share(a, &op, t[i].node->optype, seconds, 1);
-        add_share(a, &node, name, seconds, 1);
-        add_share(a, &module, t[i].collective ? "(collectives)" : module_of(a, name), seconds, 1);
+        struct work work = {t[i].sum * each, t[i].operations_sum * each, t[i].moved_sum * each}, wait = {t[i].wait_sum * each, 0, 0};
+        add_share(a, &op, t[i].node->optype, work, 1);
+        add_share(a, &node, name, work, 1);
+        add_share(a, &module, t[i].collective ? "(collectives)" : module_of(a, name), work, 1);
         if (t[i].collective) {
             add_share(a, &op, waiting, wait, 0);
             add_share(a, &module, waiting, wait, 0);
         }
-        all += seconds + wait;
+        all += work.seconds + wait.seconds;
     }
     printf("profile of rank 0, a run of %.3f ms, mean of %d", 1e3 * all, runs);
     printf(predicted > 0 ? "; predicted %.3f ms\n" : "\n", 1e3 * predicted);
-    print_shares("operators", &op, all);
-    print_shares("modules", &module, all);
-    print_shares("nodes", &node, all);
+    print_shares(a, "operators", &op, all);
+    print_shares(a, "modules", &module, all);
+    print_shares(a, "nodes", &node, all);
 }

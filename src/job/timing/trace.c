@@ -20,7 +20,19 @@ static json_t *process_name(int process, const char *name)
 
 /* ---- what a rank measured ---------------------------------------------------------------------------------------------------- */
 
-static json_t *own_events(int rank, const struct session_timed *t, int n)
+/* "128x768 768x3072", of what the node reads. */
+static const char *sizes_text(struct arena *a, const struct session_timed *t)
+{
+    const char *text = "";
+    for (int k = 0; k < t->node->nin; k++) {
+        text = t->node->in[k] && *text ? arena_printf(a, "%s ", text) : text;
+        for (int d = 0; t->node->in[k] && d < t->in[k].rank; d++)
+            text = arena_printf(a, "%s%s%lld", text, d ? "x" : "", (long long)t->in[k].dim[d]);
+    }
+    return text;
+}
+
+static json_t *own_events(struct arena *a, int rank, const struct session_timed *t, int n)
 {
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
@@ -28,7 +40,9 @@ static json_t *own_events(int rank, const struct session_timed *t, int n)
         json_t *work = event(name, t[i].collective ? "collective" : "compute", rank, t[i].at + t[i].wait, t[i].seconds);
         if (t[i].collective)
             json_array_append_new(list, event("waiting", "wait", rank, t[i].at, t[i].wait));
-        json_object_set_new(work, "args", json_pack("{s:s, s:I}", "op", t[i].node->optype, "sent_bytes", (json_int_t)t[i].bytes));
+        json_object_set_new(work, "args",
+                            json_pack("{s:s, s:s, s:f, s:f, s:I}", "op", t[i].node->optype, "sizes", sizes_text(a, &t[i]), "operations",
+                                      t[i].operations, "bytes", t[i].moved, "sent_bytes", (json_int_t)t[i].bytes));
         json_array_append_new(list, work);
     }
     return list;
@@ -122,7 +136,7 @@ void trace_write(struct arena *a, struct comm *all, const struct session *s, con
     int n;
     int64_t *bytes, from = 0;
     const struct session_timed *t = session_times(s, &n);
-    json_t *own = own_events(all->rank, t, n), *events = json_array();
+    json_t *own = own_events(a, all->rank, t, n), *events = json_array();
     const char *texts = gather_texts(a, all, json_dump(a, own, JSON_COMPACT | JSON_REAL_PRECISION(9)), &bytes);
     json_decref(own);
     for (int r = 0; all->rank == 0 && r < all->size; from += bytes[r++]) {

@@ -5,7 +5,20 @@ void profile_begin(struct session *s)
 {
     s->profile = NEWN(s->arena, struct session_timed, s->nstep + 1);
     for (int i = 0; i < s->nstep; i++)
-        s->profile[i] = (struct session_timed){.node = s->step[i].node, .collective = s->step[i].kind == STEP_COLLECTIVE};
+        s->profile[i] = (struct session_timed){
+            .node = s->step[i].node, .collective = s->step[i].kind == STEP_COLLECTIVE, .in = s->step[i].in, .out = s->step[i].out};
+}
+
+/* Of a step that ran, or of its first or a further part. */
+static void add_work(struct session *s, int i, bool first)
+{
+    struct session_timed *t = &s->profile[i];
+    const struct session_step *step = &s->step[i];
+    double operations = step->kind == STEP_KERNEL ? work_operations(s, step) : 0, bytes = step->kind == STEP_KERNEL ? work_bytes(step) : 0;
+    t->operations = operations + (first ? 0 : t->operations);
+    t->moved = bytes + (first ? 0 : t->moved);
+    t->operations_sum += operations;
+    t->moved_sum += bytes;
 }
 
 /* A collective waits for the others first, so that its own time is that of the messages. */
@@ -25,6 +38,7 @@ void profile_step(struct session *s, int i, double began, void (*run)(struct ses
     t->bytes = s->comm->bytes_sent - sent;
     t->wait_sum += t->wait;
     t->sum += t->seconds;
+    add_work(s, i, true);
 }
 
 void profile_part(struct session *s, int i, double began, double start, bool first)
@@ -34,6 +48,7 @@ void profile_part(struct session *s, int i, double began, double start, bool fir
     t->at = first ? start - began : t->at;
     t->seconds = first ? took : t->seconds + took;
     t->sum += took;
+    add_work(s, i, first);
 }
 
 const struct session_timed *session_times(const struct session *s, int *n)

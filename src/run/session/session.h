@@ -140,6 +140,11 @@ void profile_step(struct session *, int step, double began, void (*run)(struct s
 /* The same for a step that ran in parts since `start`. */
 void profile_part(struct session *, int step, double began, double start, bool first);
 
+/* work.c: operations of a step's products, two for each multiply-add, by the sizes of its operands and results; 0: it is no product, or
+ * one whose work depends on data. Bytes of operands and results; 0: it moves none. */
+double work_operations(const struct session *, const struct session_step *);
+double work_bytes(const struct session_step *);
+
 /* traffic.c: messages name the current collective; its count and the session's statistics get its time and bytes. */
 struct traffic_start {
     double seconds;

@@ -26,5 +26,5 @@ void session_reset_stats(struct session *s)
         s->traffic.count[i].seconds = 0;
     }
     for (int i = 0; s->profile && i < s->nstep; i++)
-        s->profile[i].wait_sum = s->profile[i].sum = 0;
+        s->profile[i].wait_sum = s->profile[i].sum = s->profile[i].operations_sum = s->profile[i].moved_sum = 0;
 }
