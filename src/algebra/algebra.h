@@ -254,6 +254,9 @@ char *placement_str(struct arena *, struct placement); /* "R", "S(1; split)", "P
 bool placement_parse(struct alg *, const char *text, struct placement *out, const char **error);
 /* The type rank r holds of a value of global type t. */
 struct type placement_local(struct alg *, const struct type *, struct placement, int rank);
+/* Under these sizes, what rank r holds is one stretch of the value's memory: no more than one range, and the dimensions before it have no
+ * more than one index. Sizes that are not known: false. */
+bool placement_is_stretch(const struct type *, struct placement, int rank, const struct bindings *);
 const char *redop_name(enum redop);
 enum redop redop_parse(const char *);
 

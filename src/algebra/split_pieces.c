@@ -88,3 +88,18 @@ int split_pieces(struct arena *arena, const struct split *s, int rank, bool owne
     *out = all.list.at;
     return all.list.n;
 }
+
+bool placement_is_stretch(const struct type *t, struct placement p, int rank, const struct bindings *b)
+{
+    int64_t outer = 1, size;
+    struct interval *at;
+    if (p.kind != PLACE_S || rank >= p.split->ranks)
+        return p.kind != PLACE_S;
+    for (int d = 0; d < p.dim; d++)
+        if (!eval_size(t->dim[d], b, &size) || !i64_mul(outer, size, &outer))
+            return false;
+    struct arena *tmp = arena_new();
+    int pieces = split_pieces(tmp, p.split, rank, false, b, &at);
+    arena_free(tmp);
+    return outer <= 1 && (pieces == 0 || pieces == 1);
+}

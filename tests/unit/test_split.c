@@ -508,6 +508,25 @@ START_TEST(placements)
 }
 END_TEST
 
+START_TEST(a_shard_that_is_one_stretch)
+{
+    struct type t;
+    const char *error;
+    struct bindings one = {0}, two = {0}, none = {0};
+    struct placement columns = placement_split(1, split_even(alg, 2, I(8)));
+    bindings_set(arena, &one, "B", 1);
+    bindings_set(arena, &two, "B", 2);
+    ck_assert(type_parse(alg, "f32[B, 8]", 1, &t, &error));
+    ck_assert(placement_is_stretch(&t, columns, 1, &one));
+    ck_assert(!placement_is_stretch(&t, columns, 1, &two));
+    ck_assert(!placement_is_stretch(&t, columns, 1, &none));
+    ck_assert(!placement_is_stretch(&t, columns, 2, &one));
+    ck_assert(placement_is_stretch(&t, placement_replicated, 1, &none));
+    columns = placement_split(1, split_scale(alg, split_even(alg, 2, I(4)), I(2), I(1)));
+    ck_assert(!placement_is_stretch(&t, columns, 0, &one));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("split");
@@ -520,6 +539,7 @@ int main(void)
     tcase_add_test(t, symbolic_outer_and_inner);
     tcase_add_test(t, bad_text);
     tcase_add_test(t, placements);
+    tcase_add_test(t, a_shard_that_is_one_stretch);
     TCase *random = unit_case(suite, "random", NULL, NULL);
     tcase_set_timeout(random, 60);
     tcase_add_test(random, flags_and_extents);

@@ -90,13 +90,19 @@ static void add_weights(const struct holder *h, const struct uses *uses, struct 
     }
 }
 
+/* The rank reads the input where the caller has it. */
+static bool is_elsewhere(const struct holder *h, const struct value *input, const struct bindings *dims)
+{
+    return placement_is_stretch(&input->type, input->place, h->rank, dims);
+}
+
 /* Every state once. in_slab: without those that are used where they are. */
 static int64_t state_bytes(const struct holder *h, const struct bindings *dims, bool in_slab)
 {
     int64_t total = 0;
     for (int i = 0; i < h->g->states.n; i++) {
         const struct state *s = &h->g->states.at[i];
-        if (s->present || !in_slab || s->past->place.kind == PLACE_S)
+        if (s->present || !in_slab || !is_elsewhere(h, s->past, dims))
             total += held_bytes(h, s->present ? s->present : s->past, dims);
     }
     return total;
@@ -113,7 +119,7 @@ static int64_t training_bytes(const struct holder *h)
 
 /* ---- activations -------------------------------------------------------------------------------------------------------------- */
 
-/* Sharded inputs are copied into the slab; replicated ones are used in place. */
+/* Shards of inputs may be copied into the slab. */
 static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
 {
     bool *copied = NEWN(tmp, bool, g->inputs.n);
@@ -144,10 +150,12 @@ static void size_items(struct holder *h, struct rank_use *use)
     memset(h->size, 0, (size_t)(h->plan->workloads.n * h->stride) * sizeof *h->size);
     for (int w = 0; w < h->plan->workloads.n; w++)
         for (int i = 0; i < h->g->values.n; i++) {
-            if (h->life.item[i] < 0)
+            const struct value *v = h->g->values.at[i];
+            const struct bindings *dims = &h->plan->workloads.at[w].dims;
+            if (h->life.item[i] < 0 || (!v->producer && is_elsewhere(h, v, dims)))
                 continue;
-            int64_t bytes = held_bytes(h, h->g->values.at[i], &h->plan->workloads.at[w].dims);
-            bool late = data_decides(h, h->g->values.at[i]);
+            int64_t bytes = held_bytes(h, v, dims);
+            bool late = data_decides(h, v);
             h->size[w * h->stride + (late ? h->life.nitem : h->life.item[i])] += bytes;
             use->value = bytes > most ? i : use->value;
             most = bytes > most ? bytes : most;

@@ -1,5 +1,6 @@
 /* Which value lies in which memory. Lifetimes (src/op/analysis/lifetime.c) are found once. When symbols change, sizes are evaluated and the
- * slab is planned anew, unless everything fits where it was. Replicated inputs and constants are used in place. */
+ * slab is planned anew, unless everything fits where it was. Constants and inputs are used in place; a shard that is several parts of an
+ * input is copied. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "op/runtime/runtime.h"
@@ -12,6 +13,7 @@ static void find_lifetimes(struct session *s)
     bool *sliced = NEWN(s->arena, bool, s->graph->inputs.n);
     for (int i = 0; i < s->graph->inputs.n; i++)
         sliced[i] = s->sig.in[i].place.kind == PLACE_S && !session_is_state(s, i);
+    s->slab.elsewhere = NEWN(s->arena, bool, s->graph->values.n + 1);
     s->slab.life = lifetime_items(s->arena, s->graph, sliced, s->gradients.go);
     s->slab.found = NEWN(s->arena, struct slab_item, s->slab.life.nitem + 1);
     memcpy(s->slab.found, s->slab.life.items, (size_t)s->slab.life.nitem * sizeof *s->slab.found);
@@ -28,7 +30,7 @@ void layout_prepare(struct session *s)
 static int64_t root_bytes(const struct session *s, const struct value *v)
 {
     const struct tensor *t = &s->tensor[v->id];
-    return t->dtype == DT_NONE || t->room ? 0 : (int64_t)tensor_bytes(t);
+    return t->dtype == DT_NONE || t->room || s->slab.elsewhere[v->id] ? 0 : (int64_t)tensor_bytes(t);
 }
 
 static void size_value(struct session *s, const struct value *v)
@@ -37,10 +39,17 @@ static void size_value(struct session *s, const struct value *v)
         s->tensor[v->id].dtype = DT_NONE;
 }
 
+static void size_input(struct session *s, int i)
+{
+    const struct value *v = s->graph->inputs.at[i];
+    size_value(s, v);
+    s->slab.elsewhere[v->id] = placement_is_stretch(&s->sig.in[i].type, s->sig.in[i].place, s->comm->rank, &s->bind);
+}
+
 static void size_values(struct session *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
-        size_value(s, s->graph->inputs.at[i]);
+        size_input(s, i);
     for (int i = 0; i < s->nstep; i++) {
         struct session_step *step = &s->step[i];
         step->dynamic = !op_resolved(step->node);

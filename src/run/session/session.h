@@ -99,6 +99,7 @@ struct session {
     struct {
         struct lifetimes life;   /* what lies in the slab, and when */
         struct slab_item *found; /* its items if no steps run in blocks */
+        bool *elsewhere;         /* by value id: an input that is read where the caller has it */
         struct buffer memory;
         int64_t bytes; /* the most that a plan took */
     } slab;
@@ -194,8 +195,8 @@ struct input_shard {
     const char *file;
     struct tensor tensor;
 };
-/* Copies the shard to `to`; false: the input has none. Another size than the split gives this rank: failure. */
-bool sharded_input_copy(struct session *, int input, struct tensor *to);
+/* The shard, which has the sizes of `as`; NULL: the input has none. Another size than the split gives this rank: failure. */
+const struct tensor *sharded_input(struct session *, int input, const struct tensor *as);
 
 /* state.c: values that stay on their rank from run to run. */
 /* Finds the states, and which of them grow in place; inserts dense copies for nodes that can't read memory with spare capacity. */
