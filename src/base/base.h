@@ -305,8 +305,9 @@ struct out {
     int64_t bytes;
     struct arena *arena; /* of digest and piece */
     struct digest *digest;
+    struct write_behind *behind; /* NULL: who puts writes */
     uint8_t *piece;
-    size_t held;                                    /* bytes of piece, not written yet */
+    size_t held, shown;                             /* bytes of piece, not written yet; that `also` has seen, or is not to see */
     void (*also)(void *with, const void *, size_t); /* out_also */
     void *with;
 };
@@ -325,6 +326,8 @@ void out_reserve(struct out *, int64_t bytes);
 bool out_reserve_in(FILE *, int64_t offset, int64_t bytes); /* false and errno: no room */
 /* What is put from here on goes to take, too, while it is in the cache; NULL: no more. */
 void out_also(struct out *, void (*take)(void *data, const void *from, size_t bytes), void *data);
+/* From here on another thread writes, if there is one to be had. */
+void out_behind(struct out *);
 struct written {
     int64_t bytes;
     uint64_t digest;
@@ -335,6 +338,14 @@ struct written out_write_text(const char *path, const char *text);
 /* Fails if no file or folder of this name can be written. Call it before the content is computed. */
 void out_check(const char *path);
 void out_check_folder(const char *path);
+
+/* ---- file/write_behind.c: a thread that writes pieces of up to `most` bytes to a file ------------------------------ */
+struct write_behind *write_behind_begin(struct arena *, FILE *, size_t most); /* NULL: no thread can be had */
+/* The next piece, which must stay as it is. Like settle and end, returns the errno of a write that failed; 0: none did. */
+int write_behind_put(struct write_behind *, const uint8_t *from, size_t bytes);
+uint8_t *write_behind_room(const struct write_behind *); /* where the next piece may be made */
+int write_behind_settle(struct write_behind *);          /* waits until all pieces are written */
+int write_behind_end(struct write_behind *);
 
 /* ---- file/digest.c: XXH3, 64 bits --------------------------------------------------------------------------------- */
 uint64_t digest_bytes(const void *, size_t bytes);

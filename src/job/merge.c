@@ -128,6 +128,8 @@ static void restore_model(struct merge_job *m)
     struct sink sink = {m, &out};
     out_open_created(&out, m->out, create_part(m, m->targets.at));
     out_reserve(&out, f->bytes);
+    if (beside_cores() > 1)
+        out_behind(&out);
     onnx_restore(path_join(m->arena, f->dir, "model.onnx"), &options, put_model, &sink);
     struct written w = out_close(&out);
     if (w.bytes == f->bytes && strcmp(arena_printf(m->arena, "%016" PRIx64, w.digest), f->digest) == 0)

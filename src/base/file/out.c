@@ -112,25 +112,53 @@ void out_reserve(struct out *o, int64_t bytes)
         out_fail(o);
 }
 
+static void check_written(const struct out *o, int error)
+{
+    errno = error;
+    if (error)
+        out_fail(o);
+}
+
+/* What is held and was not seen yet. */
+static void show_held(struct out *o)
+{
+    if (o->also)
+        o->also(o->with, o->piece + o->shown, o->held - o->shown);
+    o->shown = o->held;
+}
+
 static void write_piece(struct out *o, const uint8_t *from, size_t bytes)
 {
     digest_add(o->digest, from, bytes);
-    if (o->also)
-        o->also(o->with, from, bytes);
-    if (bytes && fwrite(from, 1, bytes, o->file) != bytes)
+    if (o->behind) {
+        check_written(o, write_behind_put(o->behind, from, bytes));
+        o->piece = write_behind_room(o->behind);
+    } else if (fwrite(from, 1, bytes, o->file) != bytes)
         out_fail(o);
 }
 
 static void write_held(struct out *o)
 {
-    write_piece(o, o->piece, o->held);
-    o->held = 0;
+    show_held(o);
+    if (o->held)
+        write_piece(o, o->piece, o->held);
+    o->held = o->shown = 0;
 }
 
+void out_behind(struct out *o)
+{
+    write_held(o);
+    o->behind = write_behind_begin(o->arena, o->file, PIECE);
+    if (o->behind)
+        o->piece = write_behind_room(o->behind);
+}
+
+/* Pieces begin at multiples of their size: of such the kernel makes large pages. */
 static size_t put_some(struct out *o, const uint8_t *from, size_t bytes)
 {
-    if (bytes >= PIECE) {
-        write_held(o);
+    if (o->held == 0 && bytes >= PIECE) {
+        if (o->also)
+            o->also(o->with, from, PIECE);
         write_piece(o, from, PIECE);
         return PIECE;
     }
@@ -147,6 +175,8 @@ void out_put(void *data, const void *from, size_t bytes)
     struct out *o = data;
     for (size_t at = 0; at < bytes;)
         at += put_some(o, (const uint8_t *)from + at, bytes - at);
+    if (o->behind && bytes >= PIECE)
+        check_written(o, write_behind_settle(o->behind));
     o->bytes += (int64_t)bytes;
 }
 
@@ -160,7 +190,7 @@ void out_pad(struct out *o, int64_t to)
 
 void out_also(struct out *o, void (*take)(void *, const void *, size_t), void *data)
 {
-    write_held(o);
+    show_held(o);
     o->also = take;
     o->with = data;
 }
@@ -183,6 +213,8 @@ struct written out_close(struct out *o)
 {
     write_held(o);
     struct written w = {o->bytes, digest_value(o->digest)};
+    if (o->behind)
+        check_written(o, write_behind_end(o->behind));
     scope_forget(o->open);
     if (ferror(o->file) || fclose(o->file) != 0)
         out_fail(o);
