@@ -13,14 +13,16 @@ static inline int64_t cost_plus(int64_t a, int64_t b)
 }
 enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
-enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN }; /* of unrequested communication */
-struct machine {                                    /* machine.c: the shipped reference profile, or a file from tpc-run --calibrate */
+enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN };          /* of unrequested communication */
+enum { LINK_SIZES = 5, LINK_LEAST = 1024, LINK_GROWTH = 4 }; /* messages of 1, 4, 16, 64 and 256 KiB; from 1 MiB on link_bandwidth holds */
+struct machine { /* machine.c: the shipped reference profile, or a file from tpc-run --calibrate */
     const char *name;
     double flops, memory_bandwidth;                                /* of one rank while the others are idle; per second, bytes per second */
     double machine_ranks, machine_flops, machine_memory_bandwidth; /* ranks that share one machine, and what they do in all together */
     double half_bandwidth, machine_half_bandwidth;                 /* as memory_bandwidth, of weights in half precision */
     double code_bandwidth, machine_code_bandwidth;                 /* as memory_bandwidth, of weights in codes */
     double link_bandwidth;                                         /* bytes per second that leave a rank */
+    double link_slowdown[LINK_SIZES];                              /* times as long as by link_bandwidth, by the size of a message */
     double hop_latency, collective_overhead, node_overhead;        /* seconds */
     double reduce_seconds;                                         /* of summing one byte of an addend */
     double overlap_overhead;  /* seconds that a sum takes from a rank that computes meanwhile; 0: none goes on meanwhile */

@@ -150,18 +150,19 @@ START_TEST(a_bound_keeps_every_sum)
 }
 END_TEST
 
-/* Times made from known constants give these constants back. */
+/* Times made from known constants give these constants back, also where messages of some sizes are slower. */
 START_TEST(collectives_fit)
 {
     static const enum collective kind[] = {COLL_ALLREDUCE, COLL_ALLGATHER, COLL_REDUCESCATTER, COLL_ALLTOALL, COLL_NONE};
     struct machine want = machine_reference(), got = want;
-    struct timed_transfer at[50];
+    struct timed_transfer at[80];
     int n = 0;
     want.hop_latency = 2e-6, want.collective_overhead = 5e-6, want.link_bandwidth = 3e9, want.reduce_seconds = 1e-10;
-    for (double bytes = 64; bytes < 1e8; bytes *= 8)
+    want.link_slowdown[2] = 2.5, want.link_slowdown[3] = 3;
+    for (double bytes = 64; bytes < 1e8; bytes *= 4)
         for (int k = 0; k < 5; k++, n++) {
             double seconds = kind[k] ? collective_seconds(&want, collective_transfer(&want, kind[k], 4, bytes))
-                                     : want.hop_latency + bytes / want.link_bandwidth;
+                                     : collective_seconds(&want, (struct transfer){1, bytes, 0}) - want.collective_overhead;
             at[n] = (struct timed_transfer){kind[k], bytes, seconds};
         }
     ck_assert_double_le(calibrate_fit(&got, 4, n, at), 0.01);
@@ -169,6 +170,8 @@ START_TEST(collectives_fit)
     ck_assert_double_eq_tol(got.collective_overhead, 5e-6, 1e-7);
     ck_assert_double_eq_tol(got.link_bandwidth, 3e9, 6e7);
     ck_assert_double_eq_tol(got.reduce_seconds, 1e-10, 2e-12);
+    for (int k = 1; k < LINK_SIZES; k++)
+        ck_assert_double_eq_tol(got.link_slowdown[k], want.link_slowdown[k], 0.1);
 }
 END_TEST
 

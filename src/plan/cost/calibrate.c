@@ -1,14 +1,15 @@
 /* calibrate: the constants of the model of collectives from measured times.
  *
- * A time is a sum of four constants, none below zero, each so many times: overhead, latency, time per byte sent and per byte summed. Every
- * difference is divided by the measured time, so that short messages count as much as long ones. Non-negative least squares by cyclic
- * coordinate descent (Franc, Hlavac, Navara 2005). Which form an AllReduce takes depends on the constants: hence the repetition. */
+ * A time is a sum of constants, none below zero, each so many times: overhead, latency, time per byte sent in messages of each size, and
+ * per byte summed. Every difference is divided by the measured time, so that short messages count as much as long ones. Non-negative least
+ * squares by cyclic coordinate descent (Franc, Hlavac, Navara 2005). Which form an AllReduce takes depends on the constants: hence the
+ * repetition. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 
 #include <math.h>
 
-enum { OVERHEAD, LATENCY, SENT, SUMMED, UNKNOWNS };
+enum { OVERHEAD, LATENCY, SUMMED, SENT, UNKNOWNS = SENT + LINK_SIZES + 1 };
 struct normal_equations {
     double matrix[UNKNOWNS][UNKNOWNS], right[UNKNOWNS];
 };
@@ -18,8 +19,10 @@ static void count(const struct machine *m, int ranks, const struct timed_transfe
     struct transfer x = at->kind ? collective_transfer(m, at->kind, ranks, at->bytes) : (struct transfer){1, at->bytes, 0};
     times[OVERHEAD] = at->kind != COLL_NONE;
     times[LATENCY] = x.hops;
-    times[SENT] = x.bytes;
     times[SUMMED] = x.summed;
+    link_weights(x, times + SENT);
+    for (int k = SENT; k < UNKNOWNS; k++)
+        times[k] *= x.bytes;
 }
 
 static void add_equation(struct normal_equations *sums, const double *times, double seconds)
@@ -72,7 +75,9 @@ double calibrate_fit(struct machine *m, int ranks, int n, const struct timed_tra
             require(x[i] >= 0);
         m->collective_overhead = x[OVERHEAD];
         m->hop_latency = x[LATENCY];
-        m->link_bandwidth = 1 / fmax(x[SENT], 1e-15);
+        m->link_bandwidth = 1 / fmax(x[SENT + LINK_SIZES], 1e-15);
+        for (int k = 0; k < LINK_SIZES; k++)
+            m->link_slowdown[k] = x[SENT + k] * m->link_bandwidth;
         m->reduce_seconds = x[SUMMED];
     }
     return n > 0 ? error_of(m, ranks, n, at, x) : 0;

@@ -1,5 +1,6 @@
 /* collective_cost: what a collective costs on a machine: hops, bytes on a rank's link and bytes that a rank adds up, and from these
- * seconds. calibrate.c fits the profile's constants to this model. */
+ * seconds. A byte takes as long as messages of that size say, for some fit a cache and some do not: between two sizes of the profile by the
+ * logarithm. calibrate.c fits the profile's constants to this model. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 
@@ -18,8 +19,24 @@ struct transfer collective_transfer(const struct machine *m, enum collective kin
     }
 }
 
+void link_weights(struct transfer x, double *weight)
+{
+    double at = x.hops > 0 ? log2(x.bytes / x.hops / LINK_LEAST) / log2(LINK_GROWTH) : 0;
+    int k = at > 0 ? (int)fmin(at, LINK_SIZES) : 0;
+    for (int i = 0; i <= LINK_SIZES; i++)
+        weight[i] = 0;
+    double part = k < LINK_SIZES ? fmax(at, 0) - k : 0;
+    weight[k] = 1 - part;
+    if (k < LINK_SIZES)
+        weight[k + 1] = part;
+}
+
 double collective_seconds(const struct machine *m, struct transfer x)
 {
+    double weight[LINK_SIZES + 1], slowdown = 0;
     require(x.hops >= 0 && x.bytes >= 0 && x.summed >= 0);
-    return m->collective_overhead + x.hops * m->hop_latency + x.bytes / m->link_bandwidth + x.summed * m->reduce_seconds;
+    link_weights(x, weight);
+    for (int k = 0; k <= LINK_SIZES; k++)
+        slowdown += weight[k] * (k < LINK_SIZES ? m->link_slowdown[k] : 1);
+    return m->collective_overhead + x.hops * m->hop_latency + slowdown * x.bytes / m->link_bandwidth + x.summed * m->reduce_seconds;
 }
