@@ -20,7 +20,7 @@ static void count(const struct machine *m, int ranks, const struct timed_transfe
     times[OVERHEAD] = at->kind != COLL_NONE;
     times[LATENCY] = x.hops;
     times[SUMMED] = x.summed;
-    link_weights(x, times + SENT);
+    collective_link_shares(x, times + SENT);
     for (int k = SENT; k < UNKNOWNS; k++)
         times[k] *= x.bytes;
 }

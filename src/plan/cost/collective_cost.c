@@ -19,7 +19,7 @@ struct transfer collective_transfer(const struct machine *m, enum collective kin
     }
 }
 
-void link_weights(struct transfer x, double *weight)
+void collective_link_shares(struct transfer x, double *weight)
 {
     double at = x.hops > 0 ? log2(x.bytes / x.hops / LINK_LEAST) / log2(LINK_GROWTH) : 0;
     int k = at > 0 ? (int)fmin(at, LINK_SIZES) : 0;
@@ -35,7 +35,7 @@ double collective_seconds(const struct machine *m, struct transfer x)
 {
     double weight[LINK_SIZES + 1], slowdown = 0;
     require(x.hops >= 0 && x.bytes >= 0 && x.summed >= 0);
-    link_weights(x, weight);
+    collective_link_shares(x, weight);
     for (int k = 0; k <= LINK_SIZES; k++)
         slowdown += weight[k] * (k < LINK_SIZES ? m->link_slowdown[k] : 1);
     return m->collective_overhead + x.hops * m->hop_latency + slowdown * x.bytes / m->link_bandwidth + x.summed * m->reduce_seconds;

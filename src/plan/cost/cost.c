@@ -8,9 +8,9 @@
  *
  * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
  * n: bytes of the global value. transition_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its
- * F, and its M for weights, which come from memory; activations mostly lie in a rank's own cache. What several nodes of a graph run as one
- * is in taken_in.c, the price of collectives in collective_cost.c. Costs are integers so that sums do not
- * depend on their order: the same plan on every machine. */
+ * F, and its M for weights and state, which come from memory; activations mostly lie in a rank's own cache. What several nodes of a graph
+ * run as one is in taken_in.c, the price of collectives in collective_cost.c. Costs are integers so that sums do not depend on their order:
+ * the same plan on every machine. */
 #include "plan/cost/cost.h"
 
 #include "kern/product/product.h"
@@ -346,21 +346,25 @@ static const struct value *stored_value(const struct space *s, const struct valu
 }
 
 struct traffic {
-    double streamed, passed;
-}; /* bytes of weights; of all else */
+    double streamed, carried, passed;
+}; /* bytes of weights; of state, which lies in memory from step to step; of all else */
+
+static double *bytes_of(const struct space *s, const struct value *v, struct traffic *t)
+{
+    return s->weight[v->id] ? &t->streamed : v->state ? &t->carried : &t->passed;
+}
 
 /* taken: the operand that is in registers, as the result then is; -1: none. */
 static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
 {
-    struct traffic bytes = {0, 0};
+    struct traffic bytes = {0, 0, 0};
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !(lookup && i != 1) && i != taken && !cost_is_inside(s, n->in[i]))
-            *(s->weight[n->in[i]->id] ? &bytes.streamed : &bytes.passed) += local_elements(s, n->in[i], st->in[i], w, r) *
-                value_width(stored_value(s, n->in[i]));
+            *bytes_of(s, n->in[i], &bytes) += local_elements(s, n->in[i], st->in[i], w, r) * value_width(stored_value(s, n->in[i]));
     for (int i = 0; i < n->nout && taken < 0; i++)
         if (n->out[i] && !cost_is_inside(s, n->out[i]))
-            bytes.passed += local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) * (lookup ? 2 : 1);
+            *bytes_of(s, n->out[i], &bytes) += local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) * (lookup ? 2 : 1);
     if (n->op && (n->op->flags & OP_ROUTES)) {
         struct routing t = routed_rows(s, n, st, w, r);
         bytes.streamed *= share_met(&t);
@@ -413,7 +417,8 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
 {
     enum { CHAIN = 3 }; /* elementwise ops that run as one */
     const struct machine *m = &s->options->machine;
-    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = streaming_rate(s, n, busy);
+    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = streaming_rate(s, n, busy),
+           carrying = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
     unsigned flags = n->op ? n->op->flags : 0;
     require(busy >= 1); /* in a subgraph, that of the whole job: s->ranks may be fewer */
     if (st->body)
@@ -429,7 +434,8 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
         struct traffic bytes = node_bytes(s, n, st, taken, w, r);
         double work = node_flops(s, n, rule, st, w, r) / flops + function_seconds(s, n, st, w, r);
         double rows = inside ? 0 : cost_copied_rows(s, n, rule, st, w, r) * m->row_seconds;
-        worst = fmax(worst, fmax(fmax(work, rows), share * (bytes.streamed / streaming + bytes.passed / m->memory_bandwidth)));
+        double moving = bytes.streamed / streaming + bytes.carried / carrying + bytes.passed / m->memory_bandwidth;
+        worst = fmax(worst, fmax(fmax(work, rows), share * moving));
     }
     worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
     return worst + (taken >= 0 || inside ? 0 : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1));

@@ -17,7 +17,7 @@ struct transfer {
 struct transfer collective_transfer(const struct machine *, enum collective, double ranks, double bytes);
 double collective_seconds(const struct machine *, struct transfer);
 /* How much each size of link_slowdown, and the last beyond these, counts for the messages of a transfer: LINK_SIZES + 1 shares of one. */
-void link_weights(struct transfer, double *weight);
+void collective_link_shares(struct transfer, double *share);
 /* calibrate.c: the constants of that model from measured times; COLL_NONE: one message of next to no bytes. Returns the root mean square of
  * the relative errors. */
 struct timed_transfer {
