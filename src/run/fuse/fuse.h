@@ -5,9 +5,10 @@
 
 #include "ir/ir.h"
 
-/* Those that return a number: of attentions, of nodes saved, of weights. */
+/* Those that return a number: of attentions, of Gelus, of nodes saved, of weights. */
 int fuse_attention(struct graph *);
 void fuse_attention_gradients(struct graph *); /* before fuse_attention */
+int fuse_gelu(struct graph *);                 /* before fuse_convs and fuse_chains */
 void fuse_in_place(struct graph *);            /* before fuse_chains */
 int fuse_chains(struct graph *);
 void fuse_open_norms(struct graph *); /* before channels_last */

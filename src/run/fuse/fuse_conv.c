@@ -241,7 +241,7 @@ static bool is_clip(const struct node *n, double lo, double hi)
 /* The function of y that begins with node n, how many times the gate it is, and its last node. */
 static struct node *gate_of(const struct absorb *a, struct node *n, struct function *f, double *scale)
 {
-    struct node *second = n->nout == 1 ? single_user(a, n->out[0]) : NULL, *third = second ? single_user(a, second->out[0]) : NULL;
+    struct node *second = n->nout == 1 ? single_user(a, n->out[0]) : NULL;
     bool hard = op_is_onnx(n, "HardSigmoid") && fabs(attr_float(n, "alpha") - 1.0 / 6) < 1e-6 && fabs(attr_float(n, "beta") - 0.5) < 1e-6;
     bool clip = is_by(n, "Add", a->y, 3) && is_clip(second, 0, 6);
     *f = (struct function){"Swish", 1, 0};
@@ -252,12 +252,7 @@ static struct node *gate_of(const struct absorb *a, struct node *n, struct funct
     if (hard)
         return n;
     *scale = 6;
-    if (clip)
-        return second;
-    *f = (struct function){"Gelu", 0, 0};
-    *scale = 2;
-    bool root = is_by(n, "Mul", a->y, 0.70710678) || (is_by(n, "Div", a->y, 1.41421356) && n->in[0] == a->y);
-    return root && second && op_is_onnx(second, "Erf") && is_by(third, "Add", second->out[0], 1) ? third : NULL;
+    return clip ? second : NULL;
 }
 
 /* The product, if it is all that reads y and the function. */
