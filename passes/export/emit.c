@@ -184,6 +184,8 @@ static void write_meta(const struct compile *c, struct graph *g)
     plan_note_partial_sums(g, c->graph);
     if (c->plan->overlap_bytes > 0)
         rank_meta_set_overlap(g, c->plan->overlap_bytes);
+    if (c->options->machine.wire != WIRE_F32)
+        rank_meta_set_wire(g, c->options->machine.wire);
 }
 
 /* Called for each rank file, in turn. The plan is written before the first: the metadata has its hash. */

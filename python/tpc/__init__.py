@@ -42,13 +42,14 @@ class Info:
 
 class Session:
     """A folder of ranks, or a model for one rank, that is loaded. For one thread at a time. cache: "f16" or "int8", in which generate keeps
-    KV caches of float32. fast: what meets quantised weights is rounded to 8 bits. wire: "bf16" or "q8", in which sums go between machines.
+    KV caches of float32. fast: what meets quantised weights is rounded to 8 bits. wire: "f32", "bf16" or "q8", in which sums go between machines;
+    None: as tpc-shard --wire said.
     timeout, with mpi: seconds for which a rank that others wait for may be stopped; 0: for ever."""
 
     def __init__(self, path, threads=0, mpi=False, keep_state=False, deterministic=False, cache=None, fast=False, wire=None, timeout=0):
         options = lib.Options(threads=threads, mpi=mpi, keep_state=keep_state, deterministic=deterministic, fast=fast, timeout=timeout,
                               cache=lib.choice("cache", cache, {"f16": 10, "int8": 3}),
-                              wire=lib.choice("wire", wire, {"bf16": 16, "q8": 3}))
+                              wire=lib.choice("wire", wire, {"f32": 1, "bf16": 16, "q8": 3}))
         self._handle = lib.call.tpc_open(lib.path(path), ctypes.byref(options))
         if not self._handle:
             raise Error(lib.sentence())

@@ -260,6 +260,13 @@ bool placement_is_stretch(const struct type *, struct placement, int rank, const
 const char *redop_name(enum redop);
 enum redop redop_parse(const char *);
 
+/* ---- sum_wire.c: messages of float32 sums between machines ------------------------------------------------------- */
+enum wire { WIRE_PLANNED = -1, WIRE_F32, WIRE_BF16, WIRE_Q8, WIRES }; /* PLANNED: as the rank files say */
+enum { SUM_WIRE_BLOCK = 32 };                                         /* floats of q8 that share a scale */
+const char *sum_wire_name(enum wire);
+bool sum_wire_parse(const char *name, enum wire *); /* false: there is none of that name */
+int64_t sum_wire_bytes(enum wire, int64_t floats);
+
 /* ---- collective.c ----------------------------------------------------------------------------------------------- */
 /* X(constant, op of domain tpc) */
 #define COLLECTIVES(X)                \

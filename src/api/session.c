@@ -26,7 +26,6 @@ static bool start_crew(struct tpc_session *s)
         return false;
     s->runs = crew_start(&s->crew, scope, s->ranks, s->options.mpi != 0);
     if (s->runs && s->crew.comm) {
-        comm_wire_set(s->crew.comm, s->job.wire);
         s->crew.comm->timeout = s->options.timeout;
     }
     return s->runs && crew_do(&s->crew, load_rank, s);
@@ -114,6 +113,11 @@ struct opening {
     struct tpc_session *made;
 };
 
+static enum wire wire_of(int type)
+{
+    return type == TPC_F32 ? WIRE_F32 : type == TPC_BF16 ? WIRE_BF16 : type == TPC_I8 ? WIRE_Q8 : WIRE_PLANNED;
+}
+
 static void make_session(void *opening)
 {
     struct opening *o = opening;
@@ -128,7 +132,7 @@ static void make_session(void *opening)
     s->job.deterministic = s->options.deterministic != 0;
     s->job.fast = s->options.fast != 0;
     s->job.cache = (enum dtype)s->options.cache;
-    s->job.wire = s->options.wire == TPC_BF16 ? WIRE_BF16 : s->options.wire ? WIRE_Q8 : WIRE_F32;
+    s->job.wire = wire_of(s->options.wire);
     VEC_PUSH(a, &s->job.paths.text, s->path);
     int files = job_rank_files(a, s->path);
     s->ranks = files > 0 ? files : 1;
@@ -161,9 +165,9 @@ static int check_opening(const char *path, const tpc_options *o)
         return error_invalid("tpc_open: timeout is %d", o->timeout);
     if (o->cache && o->cache != TPC_F16 && o->cache != TPC_I8)
         return error_invalid("tpc_open: cache is %d, expected TPC_F16 or TPC_I8", o->cache);
-    if (o->wire && o->wire != TPC_BF16 && o->wire != TPC_I8)
-        return error_invalid("tpc_open: wire is %d, expected TPC_BF16 or TPC_I8", o->wire);
-    if (o->deterministic && (o->fast || o->wire))
+    if (o->wire && wire_of(o->wire) == WIRE_PLANNED)
+        return error_invalid("tpc_open: wire is %d, expected TPC_F32, TPC_BF16 or TPC_I8", o->wire);
+    if (o->deterministic && (o->fast || wire_of(o->wire) > WIRE_F32))
         return error_invalid("tpc_open: %s rounds more: it does not go with deterministic", o->fast ? "fast" : "wire");
     return TPC_OK;
 }

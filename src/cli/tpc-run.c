@@ -70,8 +70,8 @@ static void check_no_model(const struct run_options *o, const char *option)
     bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || o->check || job->output || o->random.given ||
         o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->bench.given || o->groups ||
         job->write_shards || o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n ||
-        job->save_state || job->load_state || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 || job->atol >= 0 ||
-        job->rel >= 0;
+        job->save_state || job->load_state || o->wire || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 ||
+        job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--%s runs no model: only --local, --threads, --quiet and --verbose go with it", option);
 }
@@ -92,7 +92,7 @@ static void check_rounding(const struct run_options *o)
 {
     if (o->job.fast && o->job.deterministic)
         fail_usage("--fast rounds more: it does not go with --deterministic");
-    if (o->wire && (o->job.deterministic || o->job.train))
+    if (o->job.wire > WIRE_F32 && (o->job.deterministic || o->job.train))
         fail_usage("--wire rounds sums: it goes with neither --deterministic nor --train");
     if (o->cache && !o->job.generate && !o->job.serve && !o->bench.given)
         fail_usage("--cache is for --generate, --prompt, --serve and --bench");
@@ -249,7 +249,8 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL,
          "round what meets quantised weights to 8 bits, whatever accuracy the model asks for; with --train, what products read to bf16"},
-        {"wire", 0, ARG_TEXT, &o->wire, "bf16|q8", "between machines, send addends of f32 sums in 2 bytes, or in 1"},
+        {"wire", 0, ARG_TEXT, &o->wire, "f32|bf16|q8",
+         "between machines, send addends of f32 sums in 4 bytes, in 2, or in 1 (default: as tpc-shard --wire said)"},
         {"cache", 0, ARG_TEXT, &o->cache, "f16|int8",
          "with --generate, --prompt, --serve and --bench: keep KV caches of f32 in a half or a quarter of the bytes"},
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
@@ -422,6 +423,8 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
     o->job.paths = all_graphs(a, args_parse(a, &args, argc, argv));
     o->settings = args_given(a, &args, own);
     VEC_PUSH(a, &o->settings.text, paths_given(a, &o->job.paths));
+    if (o->wire && !sum_wire_parse(o->wire, &o->job.wire))
+        fail_usage("--wire is '%s', expected f32, bf16 or q8", o->wire);
     check_options(o);
     o->job.check = graphs_to_check(a, o);
 }
@@ -463,8 +466,6 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
         read_eos(a, job, o->eos.text.at[i]);
     o->train.seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
     job->start = token_id("--start", o->start);
-    if (o->wire && (!comm_wire_parse(o->wire, &job->wire) || job->wire == WIRE_F32))
-        fail_usage("--wire is '%s', expected bf16 or q8", o->wire);
     if (o->cache)
         job->cache = strcmp(o->cache, "f16") == 0 ? DT_F16 : strcmp(o->cache, "int8") == 0 ? DT_I8 : DT_NONE;
     if (o->cache && !job->cache)
@@ -489,8 +490,7 @@ static void rank_main(struct comm *comm, void *data)
     struct job *job = data;
     struct arena *a = arena_new();
     int threads = job_thread_count(comm, job->options->threads);
-    comm_wire_set(comm, job->options->wire);
-    if (job->options->wire && !comm->wire && comm->rank == 0)
+    if (job->options->wire > WIRE_F32 && comm->local_size == comm->size && comm->rank == 0)
         diag_tell("--wire shortens messages between machines, and all ranks are on this one");
     struct replicas replicas = replica_form(comm, job->options);
     if (job->options->doctor)

@@ -27,7 +27,7 @@ struct shard_options {
     struct text_maybe sp, strict, train;
     struct text_list dim, bind, workload, external_root, compare, report;
     const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *merge, *plan_file, *explain, *configuration,
-        *annotate, *loss, *freeze, *trace, *recompute;
+        *annotate, *loss, *freeze, *trace, *recompute, *wire;
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -72,6 +72,8 @@ static struct text_list parse_shard_options(struct arena *a, struct shard_option
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16|int8|int4|FILE",
          "store large f32 weights in this type; with --merge: a checkpoint's weights"},
+        {"wire", 0, ARG_TEXT, &o->wire, "f32|bf16|q8",
+         "between machines, tpc-run sends addends of f32 sums in 4 bytes, in 2, or in 1 (default: f32)"},
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "placement constraints, or a plan.json to replay"},
         {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these device annotations of the model ('': none)"},
         {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "refuse communication that --plan does not request; warn: list it"},
@@ -142,6 +144,15 @@ static void set_weights(struct shard_options *o)
         fail_usage("--weights is '%s', expected f32, f16, bf16, int8 or int4", o->weights);
 }
 
+static void set_wire(struct shard_options *o)
+{
+    struct machine *m = &o->plan.machine;
+    if (o->wire && !sum_wire_parse(o->wire, &m->wire))
+        fail_usage("--wire is '%s', expected f32, bf16 or q8", o->wire);
+    if (o->plan.train && m->wire != WIRE_F32)
+        fail_usage("--wire rounds sums: it does not go with --train");
+}
+
 /* The length of the name without an ending ".tpN". */
 static size_t stem_length(const char *dir)
 {
@@ -190,6 +201,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     const char *given = o->machine ? "--machine"
         : o->solver                ? "--solver"
         : o->weights               ? "--weights"
+        : o->wire                  ? "--wire"
         : o->dim.text.n            ? "--dim"
         : o->bind.text.n           ? "--bind"
         : o->workload.text.n       ? "--workload"
@@ -311,6 +323,7 @@ static void set_plan_options(struct arena *a, struct shard_options *o, const cha
         VEC_PUSH(a, &p->compare, o->compare.text.at[i]);
     set_solver(o);
     set_weights(o);
+    set_wire(o);
 }
 
 /* ---- what the program does ----------------------------------------------------------------------------------------------------------- */

@@ -22,6 +22,7 @@
 #define SUM "tpc.sum."
 #define UNREAD "tpc.unread."
 #define VALUES "tpc.values."
+#define WIRE "tpc.wire"
 #define WORKLOAD "tpc.workload." /* then its number, a full stop and a symbol */
 
 #define INDEPENDENT "independent"
@@ -372,6 +373,22 @@ int64_t rank_meta_overlap(const struct graph *g)
 void rank_meta_set_overlap(struct graph *g, int64_t bytes)
 {
     set_number(g, OVERLAP, bytes);
+}
+
+/* ---- messages of sums ---- */
+
+enum wire rank_meta_wire(const struct graph *g)
+{
+    enum wire wire = WIRE_F32;
+    const char *text = graph_meta(g, WIRE);
+    if (text && !sum_wire_parse(text, &wire))
+        fail("%s: metadata '" WIRE "' is '%s', which this program does not know", graph_file(g), text);
+    return wire;
+}
+
+void rank_meta_set_wire(struct graph *g, enum wire wire)
+{
+    graph_set_meta(g, WIRE, sum_wire_name(wire));
 }
 
 /* ---- independent rows ---- */

@@ -80,6 +80,10 @@ void rank_meta_set_sum_count(struct graph *, int64_t);
 int64_t rank_meta_overlap(const struct graph *);
 void rank_meta_set_overlap(struct graph *, int64_t bytes);
 
+/* What float32 addends of sums become in messages between machines; WIRE_F32: not stated. */
+enum wire rank_meta_wire(const struct graph *);
+void rank_meta_set_wire(struct graph *, enum wire);
+
 /* ---- dimensions along which tpc-run --groups may split inputs ------------------------------------------------------------------------ */
 /* NULL as why: a row along the symbol does not depend on others. */
 void rank_meta_set_rows(struct graph *, const char *symbol, const char *why);

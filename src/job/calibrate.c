@@ -57,6 +57,8 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.function_seconds = m->function;
     to.row_seconds = m->row;
     to.vector_lanes = lanes_of(m);
+    to.bf16_seconds = m->bf16;
+    to.q8_seconds = m->q8;
     to.integer_speed = m->integers / m->flops;
     for (int i = 0; i < m->ncollective; i++)
         timed[i] = (struct timed_transfer){m->collective[i].kind, (double)m->collective[i].bytes, m->collective[i].seconds};
@@ -70,7 +72,7 @@ static void explain_collectives(const struct machine *to, const struct comm *com
         const struct measured_collective *c = &m->collective[i];
         if (c->kind == COLL_NONE)
             continue;
-        double model = collective_seconds(to, collective_transfer(to, c->kind, comm->size, (double)c->bytes));
+        double model = collective_seconds(to, collective_transfer(to, c->kind, WIRE_F32, comm->size, (double)c->bytes));
         explain("%s of %lld bytes: %.2f us, the profile says %.2f", collective_name(c->kind), (long long)c->bytes, 1e6 * c->seconds,
                 1e6 * model);
     }
@@ -94,6 +96,7 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
     printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
     printf("functions: %.2f ns; copied rows: %.2f ns; weights of 4 bits: %.2f times as fast; vectors of %.0f\n", 1e9 * to->function_seconds,
            1e9 * to->row_seconds, to->integer_speed, to->vector_lanes);
+    printf("sums rounded for messages: %.3f ns for each byte in bf16, %.3f in q8\n", 1e9 * to->bf16_seconds, 1e9 * to->q8_seconds);
     if (!m->ncollective)
         return;
     printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n",

@@ -6,6 +6,7 @@ struct job_options job_defaults(void)
     return (struct job_options){.rtol = -1,
                                 .atol = -1,
                                 .rel = -1,
+                                .wire = WIRE_PLANNED,
                                 .repeat = 1,
                                 .groups = 1,
                                 .start = -1,

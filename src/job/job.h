@@ -47,7 +47,7 @@ struct job_options {
     const char *output, *test_data, *calibrate;
     struct text_list check; /* the graphs of a model */
     double rtol, atol, rel; /* -1: by the types of the graph */
-    enum wire wire;         /* of sums between machines */
+    enum wire wire;         /* of sums between machines; WIRE_PLANNED: as their folder says */
     enum dtype cache;       /* in which caches of f32 are kept: f16 or i8; DT_NONE: as they are */
     bool deterministic, fast, verify, write_shards, quiet, serve, doctor;
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */

@@ -242,6 +242,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
                                     (struct session_options){.threads = threads,
                                                              .verify = o->verify,
                                                              .deterministic = o->deterministic,
+                                                             .wire = o->wire,
                                                              .force = o->force,
                                                              .profile = o->profile || o->trace});
     if (alone) {

@@ -25,13 +25,15 @@ struct machine { /* machine.c: the shipped reference profile, or a file from tpc
     double link_slowdown[LINK_SIZES];                              /* times as long as by link_bandwidth, by the size of a message */
     double hop_latency, collective_overhead, node_overhead;        /* seconds */
     double reduce_seconds;                                         /* of summing one byte of an addend */
-    double overlap_overhead;  /* seconds that a sum takes from a rank that computes meanwhile; 0: none goes on meanwhile */
-    double elementwise_share; /* part of its bytes that a fused elementwise op costs */
-    double function_seconds;  /* of one element of an exponential function, in a rank's cache */
-    double row_seconds;       /* of a row of neighbours that is copied, beside its bytes */
-    double vector_lanes;      /* numbers of a vector, which channels of a convolution fill */
-    double integer_speed;     /* products with weights in codes, by 8-bit integers: times `flops` */
-    double weight_price;      /* a resident weight byte costs as much as reading it so many times per step */
+    double overlap_overhead;         /* seconds that a sum takes from a rank that computes meanwhile; 0: none goes on meanwhile */
+    double elementwise_share;        /* part of its bytes that a fused elementwise op costs */
+    double function_seconds;         /* of one element of an exponential function, in a rank's cache */
+    double row_seconds;              /* of a row of neighbours that is copied, beside its bytes */
+    double vector_lanes;             /* numbers of a vector, which channels of a convolution fill */
+    double integer_speed;            /* products with weights in codes, by 8-bit integers: times `flops` */
+    double weight_price;             /* a resident weight byte costs as much as reading it so many times per step */
+    double bf16_seconds, q8_seconds; /* of rounding a byte of a float32 addend for its message, or of reading it from there */
+    enum wire wire;                  /* --wire: what float32 addends become between machines */
 };
 struct workload {
     struct bindings dims;

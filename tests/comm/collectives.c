@@ -195,12 +195,9 @@ static float addend(int rank, int64_t i)
 
 static void sum_short(struct comm *c, enum wire wire, const float *x, float *y, int64_t n)
 {
-    struct comm *sender = c->across ? c->across : c;
-    sender->wire = wire;
-    c->rounds = true;
+    c->wire = wire;
     c->allreduce(c, x, y, n, DT_F32, RED_SUM);
-    sender->wire = WIRE_F32;
-    c->rounds = false;
+    c->wire = WIRE_F32;
 }
 
 /* Sums in short messages: near the sum, by the roundoff of each addend and of the sum, and the same bits on all ranks. */

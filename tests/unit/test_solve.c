@@ -161,8 +161,8 @@ START_TEST(collectives_fit)
     want.link_slowdown[2] = 2.5, want.link_slowdown[3] = 3;
     for (double bytes = 64; bytes < 1e8; bytes *= 4)
         for (int k = 0; k < 5; k++, n++) {
-            double seconds = kind[k] ? collective_seconds(&want, collective_transfer(&want, kind[k], 4, bytes))
-                                     : collective_seconds(&want, (struct transfer){1, bytes, 0}) - want.collective_overhead;
+            double seconds = kind[k] ? collective_seconds(&want, collective_transfer(&want, kind[k], WIRE_F32, 4, bytes))
+                                     : collective_seconds(&want, (struct transfer){1, bytes, 0, 0}) - want.collective_overhead;
             at[n] = (struct timed_transfer){kind[k], bytes, seconds};
         }
     ck_assert_double_le(calibrate_fit(&got, 4, n, at), 0.01);

@@ -16,7 +16,7 @@ struct normal_equations {
 
 static void count(const struct machine *m, int ranks, const struct timed_transfer *at, double *times)
 {
-    struct transfer x = at->kind ? collective_transfer(m, at->kind, ranks, at->bytes) : (struct transfer){1, at->bytes, 0};
+    struct transfer x = at->kind ? collective_transfer(m, at->kind, WIRE_F32, ranks, at->bytes) : (struct transfer){1, at->bytes, 0, 0};
     times[OVERHEAD] = at->kind != COLL_NONE;
     times[LATENCY] = x.hops;
     times[SUMMED] = x.summed;

@@ -129,6 +129,7 @@ static double most_bytes(struct space *s, const struct value *v, struct placemen
 /* What a collective moves: bytes of the global value, and how many indices the dimensions before the one that it joins or parts have. */
 struct moved {
     double bytes, outer;
+    enum dtype dtype;
 };
 
 static double part_moved(const struct split *from, const struct split *to, const struct bindings *dims)
@@ -145,7 +146,7 @@ static double transition_seconds(const struct machine *m, const struct bindings 
                                  struct placement to, struct moved x)
 {
     enum collective by = placement_transition(from, to).by;
-    struct transfer sent = collective_transfer(m, by, ranks, x.bytes);
+    struct transfer sent = collective_transfer(m, by, collective_wire(m, x.dtype, from, ranks), ranks, x.bytes);
     double part = by == COLL_REDISTRIBUTE ? part_moved(from.split, to.split, dims) : -1;
     if (part >= 0)
         sent.bytes = part * x.bytes;
@@ -174,7 +175,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     if (!placement_transition(from, to).by)
         return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
     struct moved x = {global_elements(s, v, w) * (double)dtype_size(v->type.dtype),
-                      parted.kind == PLACE_S ? outer_indices(s, v, parted.dim, w) : 1};
+                      parted.kind == PLACE_S ? outer_indices(s, v, parted.dim, w) : 1, v->type.dtype};
     return transition_seconds(m, &s->plan->workloads.at[w].dims, s->ranks, from, to, x);
 }
 
@@ -188,7 +189,7 @@ static double exchange_seconds(const struct machine *m, const struct graph *g, c
     if (!dim_eval(x.times, dims, &times) || !dim_eval(x.rows, dims, &rows) || !dim_eval(split_size(g->alg, x.units), dims, &units))
         times = rows = units = 1; /* a data-dependent size */
     double bytes = (double)rows * (double)units * sizeof(float);
-    return (double)times * collective_seconds(m, collective_transfer(m, COLL_ALLGATHER, ranks, bytes));
+    return (double)times * collective_seconds(m, collective_transfer(m, COLL_ALLGATHER, WIRE_F32, ranks, bytes));
 }
 
 double cost_collective_seconds(const struct machine *m, const struct graph *g, const struct node *n, const struct bindings *dims, int ranks)
@@ -197,7 +198,7 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
         return exchange_seconds(m, g, n, dims, ranks);
     const struct value *v = n->in[0];
     struct placement from = v->place, to = n->out[0]->place, parted = from.kind == PLACE_S ? from : to;
-    struct moved x = {(double)dtype_size(v->type.dtype), 1};
+    struct moved x = {(double)dtype_size(v->type.dtype), 1, v->type.dtype};
     for (int d = 0; d < v->type.rank; d++) {
         int64_t size;
         if (!dim_eval(v->type.dim[d], dims, &size) || size < 0)
@@ -206,7 +207,7 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
         x.bytes *= (double)size;
     }
     return placement_transition(from, to).by ? transition_seconds(m, dims, ranks, from, to, x)
-                                             : collective_seconds(m, collective_transfer(m, COLL_BROADCAST, ranks, x.bytes));
+                                             : collective_seconds(m, collective_transfer(m, COLL_BROADCAST, WIRE_F32, ranks, x.bytes));
 }
 
 /* One picosecond more for every step, so that equal costs are broken towards fewer. */

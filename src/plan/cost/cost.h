@@ -12,9 +12,11 @@ double plan_objective(const struct plan *); /* as written: seconds over all work
 
 /* The model of a collective (collective_cost.c): hops one after another and bytes on a rank's link, for a global value of so many bytes. */
 struct transfer {
-    double hops, bytes, summed;
-}; /* summed: bytes of partial values that a rank adds up */
-struct transfer collective_transfer(const struct machine *, enum collective, double ranks, double bytes);
+    double hops, bytes, summed, coding;
+}; /* summed: bytes of partial values that a rank adds up; coding: seconds that it encodes and decodes */
+struct transfer collective_transfer(const struct machine *, enum collective, enum wire, double ranks, double bytes);
+/* What addends of a value become in messages, if it is brought from this placement. */
+enum wire collective_wire(const struct machine *, enum dtype, struct placement from, double ranks);
 double collective_seconds(const struct machine *, struct transfer);
 /* How much each size of link_slowdown, and the last beyond these, counts for the messages of a transfer: LINK_SIZES + 1 shares of one. */
 void collective_link_shares(struct transfer, double *share);

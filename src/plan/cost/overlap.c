@@ -9,14 +9,9 @@
 
 /* ---- when it pays ------------------------------------------------------------------------------------------------------------------- */
 
-static double kind_seconds(const struct machine *m, enum collective kind, int ranks, double bytes)
-{
-    return collective_seconds(m, collective_transfer(m, kind, ranks, bytes));
-}
-
 static double sum_seconds(const struct machine *m, int ranks, double bytes)
 {
-    return kind_seconds(m, COLL_ALLREDUCE, ranks, bytes);
+    return collective_seconds(m, collective_transfer(m, COLL_ALLREDUCE, m->wire, ranks, bytes));
 }
 
 /* Half of a sum, which surely goes on meanwhile, must take as long as its blocks take from the rank. 0: none does; between machines only.
@@ -73,6 +68,13 @@ static double stage_seconds(const struct overlapped *o, const struct row_stage *
     return seconds;
 }
 
+static double sent_seconds(const struct overlapped *o, const struct node *n, double bytes)
+{
+    const struct value *v = n->in[0];
+    enum wire wire = collective_wire(o->machine, v->type.dtype, v->place, o->g->ranks);
+    return collective_seconds(o->machine, collective_transfer(o->machine, collective_parse(n->op->name), wire, o->g->ranks, bytes));
+}
+
 /* A rank and what goes on behind it, from the begin of the segment. */
 struct lanes {
     double rank, behind;
@@ -100,11 +102,10 @@ static double segment_saves(const struct overlapped *o, const struct row_segment
         const struct node *last = o->g->nodes.at[x->stages.at[k].last];
         double compute = stage_seconds(o, &x->stages.at[k], w), block = 0;
         if (row_segment_ends_stage(last)) {
-            enum collective kind = collective_parse(last->op->name);
             int64_t bytes = bytes_of(o, last, dims);
             row_segment_count(&size, last, overlap_rows(&o->segments, row_segment_full_side(last), dims), bytes);
-            whole += kind_seconds(o->machine, kind, o->g->ranks, (double)bytes);
-            block = kind_seconds(o->machine, kind, o->g->ranks, (double)bytes / ROW_BLOCKS);
+            whole += sent_seconds(o, last, (double)bytes);
+            block = sent_seconds(o, last, (double)bytes / ROW_BLOCKS);
         }
         whole += compute;
         run_stage(o, &at, ended, compute, block);

@@ -82,6 +82,7 @@ struct emitted { /* a plan.json that tpc-shard wrote: everything is chosen */
     bool solver_first, proven;
     enum strict strict;
     enum dtype storage; /* options.weights */
+    enum wire wire;
     struct bindings dims;
     struct bound_inputs fixed;
     VEC(struct workload) workloads; /* without text */

@@ -41,6 +41,8 @@ static const struct machine_key keys[] = {
     {"machine_code_bandwidth", offsetof(struct machine, machine_code_bandwidth), false, -1, "machine_memory_bandwidth"},
     {"vector_lanes", offsetof(struct machine, vector_lanes), false, 1, NULL},
     {"integer_speed", offsetof(struct machine, integer_speed), false, 1, NULL},
+    {"bf16_seconds", offsetof(struct machine, bf16_seconds), true, 0, NULL},
+    {"q8_seconds", offsetof(struct machine, q8_seconds), true, 0, NULL},
     {"weight_price", offsetof(struct machine, weight_price), true, -1, NULL},
 };
 enum { KEYS = sizeof keys / sizeof *keys };

@@ -80,6 +80,9 @@ static void read_plan_options(const struct plan_reader *r, struct emitted *e, st
     e->configuration = configuration ? configuration : "";
     const char *weights = json_text(r->a, r->path, o, "weights");
     e->storage = weights ? weight_type_parse(weights) : DT_NONE;
+    const char *wire = json_text(r->a, r->path, o, "wire");
+    if (wire && !sum_wire_parse(wire, &e->wire))
+        fail("%s: options: wire is '%s', expected f32, bf16 or q8", r->path, wire);
     e->strict = json_is_true(json_object_get(o, "strict")) ? STRICT_ON
         : json_is_string(json_object_get(o, "strict"))     ? STRICT_WARN
                                                            : STRICT_OFF;
@@ -175,6 +178,7 @@ const struct emitted *plan_read_emitted(struct arena *a, struct plan_file *file,
     e->machine = machine_from(arena_printf(a, "%s: machine", file->path), plan_member(&r, "machine", JSON_OBJECT));
     const char *name = json_text(a, e->machine.name, plan_member(&r, "machine", JSON_OBJECT), "name");
     e->machine.name = name ? name : "";
+    e->machine.wire = e->wire;
     e->nodes = texts_of(&r, "nodes");
     e->inputs = texts_of(&r, "inputs");
     e->outputs = texts_of(&r, "outputs");

@@ -54,6 +54,8 @@ static json_t *options_object(const struct plan_writer *w)
     json_object_set_new(o, "solver", json_text_of(w->options->solver_first ? "first" : "exact"));
     if (weight_converted(w->options))
         json_object_set_new(o, "weights", json_text_of(weight_type_name(w->options->weights)));
+    if (w->options->machine.wire != WIRE_F32)
+        json_object_set_new(o, "wire", json_text_of(sum_wire_name(w->options->machine.wire)));
     for (int i = 0; i < w->options->dims.list.n; i++)
         json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
     json_object_set_new(o, "dims", dims);

@@ -144,8 +144,9 @@ static void show_missing(FILE *f, struct arena *a, const struct plan *p)
 static void show_machines(FILE *f, struct arena *a, const struct machine *m, int ranks)
 {
     int machines = (int)ceil(ranks / m->machine_ranks);
-    fprintf(f, "  on %s%s of %.3g GB/s, %.3g GB/s between ranks%s\n", machines > 1 ? arena_printf(a, "%d ", machines) : "one ",
+    fprintf(f, "  on %s%s of %.3g GB/s, %.3g GB/s between ranks%s%s%s\n", machines > 1 ? arena_printf(a, "%d ", machines) : "one ",
             machines > 1 ? "machines" : "machine", m->machine_memory_bandwidth * 1e-9, m->link_bandwidth * 1e-9,
+            m->wire == WIRE_F32 ? "" : ", sums in ", m->wire == WIRE_F32 ? "" : sum_wire_name(m->wire),
             strcmp(m->name, "reference") == 0 ? " (tpc-run --calibrate measures yours)" : "");
 }
 

@@ -15,7 +15,7 @@ void collective_run(const struct collective_node *c, const struct route *route, 
     struct tensor from = *x, to = *y;
     comm->id = c->id;
     comm->name = c->name;
-    comm->rounds = true;
+    comm->wire = c->wire;
     for (int64_t i = 0; i < route->strips; i++) {
         kind->run(c, route, comm, scratch, &from, &to);
         from.data = (char *)from.data + route->x_step;
@@ -23,15 +23,16 @@ void collective_run(const struct collective_node *c, const struct route *route, 
     }
     if (route->last)
         kind->run(c, route->last, comm, scratch, &from, &to);
-    comm->rounds = false;
+    comm->wire = WIRE_F32;
 }
 
 /* ---- agreement at load -------------------------------------------------------------------------------------------------------- */
 
 static const char *list_line(struct arena *a, const struct collective_node *c)
 {
-    return arena_printf(a, "%lld %s '%s' axis %d %d root %d %s from %s to %s", (long long)c->id, collective_name(c->kind), c->name, c->axis,
-                        c->axis2, c->root, redop_name(c->red), c->from ? split_str(a, c->from) : "-", c->to ? split_str(a, c->to) : "-");
+    return arena_printf(a, "%lld %s '%s' axis %d %d root %d %s %s from %s to %s", (long long)c->id, collective_name(c->kind), c->name,
+                        c->axis, c->axis2, c->root, redop_name(c->red), sum_wire_name(c->wire), c->from ? split_str(a, c->from) : "-",
+                        c->to ? split_str(a, c->to) : "-");
 }
 
 static const char comparing[] = "comparison of the ranks' lists of collectives";

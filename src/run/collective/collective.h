@@ -45,6 +45,7 @@ struct collective_node {
     int64_t id;            /* its number in file order */
     int axis, axis2, root; /* AllToAll: split axis, concatenated axis */
     enum redop red;
+    enum wire wire;
     bool bits;     /* AllReduce: only one rank's addend is not zero: bits are added, which keeps -0 */
     bool complete; /* ReduceScatter: every rank has the sum already (complete_sums.c) */
     const struct split *from, *to;

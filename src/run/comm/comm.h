@@ -22,7 +22,6 @@ struct block {
     void *at;
     int64_t bytes;
 };
-enum wire { WIRE_F32, WIRE_BF16, WIRE_Q8 };
 struct comm {
     int rank, size;
     int local_size; /* ranks on this machine */
@@ -36,8 +35,7 @@ struct comm {
     bool overlaps;      /* its exchanges are messages, which go on while a rank computes, and a thread of its own may send them */
     bool behind;        /* such a thread does so now, and others look for ranks that do not run */
     atomic_bool naps;   /* it leaves its core between looks, for its rank computes */
-    enum wire wire;     /* what float32 addends become on their way, in a collective that rounds */
-    bool rounds;        /* the current collective does: set by the caller, as its number */
+    enum wire wire;     /* what float32 addends of the current collective become on their way: set by the caller, as its number */
     double timeout;     /* seconds for which a rank that others wait for may not run; 0: for ever. Of all ranks, under MPI */
     void *state;
     /* All of these block until done on this rank. */
@@ -143,14 +141,14 @@ double comm_slowest(struct comm *, double seconds);
  * machine: the lowest rank on this one. All ranks call both. */
 void machines_setup(struct comm *, int machine);
 void machines_release(struct comm *);
-/* comm_wire.c: shorter messages for sums. False: there is no wire of that name. */
-bool comm_wire_parse(const char *name, enum wire *);
-/* For messages between machines only, and those of communicators that are split off later. */
-void comm_wire_set(struct comm *, enum wire);
+/* comm_wire.c: shorter messages for sums. */
 bool comm_wire_shortens(const struct comm *, enum dtype, enum redop);
 /* As the communicator's reduce_scatter and comm_gather_shares. */
 void comm_wire_reduce_scatter(struct comm *, float *out, int64_t n);
 void comm_wire_gather_shares(struct comm *, float *at, int64_t n);
+/* n floats into sum_wire_bytes, and floats lo to lo + m of them back; lo: a multiple of SUM_WIRE_BLOCK. Not WIRE_F32. */
+void comm_wire_encode(enum wire, const float *x, int64_t n, void *code);
+void comm_wire_decode(enum wire, const void *code, int64_t n, int64_t lo, int m, float *x);
 /* reduce.c: out = in[0] op in[1] op ... in this order, n elements; at least float32 for floats. out may be one of in. */
 void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype, enum redop);
 /* room.c: fails if the ranks of this machine cannot take so much memory for what is named. */

@@ -360,8 +360,6 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
     w->crowded = around ? around->crowded : barrier_crowded(w->comm.local_size);
     comm_setup(&w->comm, arena);
     share_memory(w);
-    if (around)
-        comm_wire_set(&w->comm, around->comm.wire);
     w->comm.polls = w->comm.size > 1 && !w->shared;
     w->comm.overlaps = w->comm.polls && takes_turns;
     machines_setup(&w->comm, machine);

@@ -12,23 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 32, ACROSS = 1024 }; /* ACROSS: floats that are decoded at a time, a multiple of BLOCK */
-static const float most = 127;      /* of an integer */
-
-static const char *const names[] = {[WIRE_F32] = "f32", [WIRE_BF16] = "bf16", [WIRE_Q8] = "q8"};
-
-bool comm_wire_parse(const char *name, enum wire *wire)
-{
-    for (*wire = WIRE_F32; *wire <= WIRE_Q8; ++*wire)
-        if (strcmp(name, names[*wire]) == 0)
-            return true;
-    return false;
-}
-
-static int64_t coded_bytes(enum wire wire, int64_t n)
-{
-    return wire == WIRE_BF16 ? 2 * n : 2 * ((n + BLOCK - 1) / BLOCK) + n;
-}
+enum { BLOCK = SUM_WIRE_BLOCK, ACROSS = 1024 }; /* ACROSS: floats that are decoded at a time, a multiple of BLOCK */
+static const float most = 127;                  /* of an integer */
 
 /* The scale of n <= BLOCK floats: NaN where one is not finite. */
 static float scale_of(const float *x, int n)
@@ -65,7 +50,7 @@ static void encode_block(const float *x, int n, uint16_t *scale, int8_t *q)
     }
 }
 
-static void encode(enum wire wire, const float *x, int64_t n, void *code)
+void comm_wire_encode(enum wire wire, const float *x, int64_t n, void *code)
 {
     uint16_t *half = code;
     int8_t *q = (int8_t *)(half + (n + BLOCK - 1) / BLOCK);
@@ -78,8 +63,7 @@ static void encode(enum wire wire, const float *x, int64_t n, void *code)
         encode_block(x + i, (int)(n - i < BLOCK ? n - i : BLOCK), half + i / BLOCK, q + i);
 }
 
-/* Floats lo to lo + m of the n that were encoded; lo: a multiple of BLOCK. */
-static void decode(enum wire wire, const void *code, int64_t n, int64_t lo, int m, float *x)
+void comm_wire_decode(enum wire wire, const void *code, int64_t n, int64_t lo, int m, float *x)
 {
     const uint16_t *half = code;
     const int8_t *q = (const int8_t *)(half + (n + BLOCK - 1) / BLOCK) + lo;
@@ -92,22 +76,14 @@ static void decode(enum wire wire, const void *code, int64_t n, int64_t lo, int 
         x[i] = bf16_to_f32(half[(lo + i) / BLOCK]) * (float)q[i];
 }
 
-void comm_wire_set(struct comm *c, enum wire wire)
-{
-    if (c->local_size < c->size)
-        c->wire = wire;
-    if (c->across)
-        comm_wire_set(c->across, wire);
-}
-
 bool comm_wire_shortens(const struct comm *c, enum dtype dtype, enum redop op)
 {
-    return c->wire != WIRE_F32 && c->rounds && dtype == DT_F32 && op == RED_SUM;
+    return c->wire != WIRE_F32 && dtype == DT_F32 && op == RED_SUM;
 }
 
 static int64_t room_for(const struct comm *c, int64_t floats)
 {
-    return (coded_bytes(c->wire, floats) + 1) / 2 * 2;
+    return (sum_wire_bytes(c->wire, floats) + 1) / 2 * 2;
 }
 
 static void add_codes(struct comm *c, float *out, int64_t n)
@@ -115,9 +91,9 @@ static void add_codes(struct comm *c, float *out, int64_t n)
     float part[ACROSS];
     for (int64_t lo = 0; lo < n; lo += ACROSS) {
         int m = (int)(n - lo < ACROSS ? n - lo : ACROSS);
-        decode(c->wire, c->seen[0], n, lo, m, out + lo);
+        comm_wire_decode(c->wire, c->seen[0], n, lo, m, out + lo);
         for (int r = 1; r < c->size; r++) {
-            decode(c->wire, c->seen[r], n, lo, m, part);
+            comm_wire_decode(c->wire, c->seen[r], n, lo, m, part);
             for (int i = 0; i < m; i++)
                 out[lo + i] += part[i];
         }
@@ -140,14 +116,14 @@ void comm_wire_reduce_scatter(struct comm *c, float *out, int64_t n)
         if (r > 0 && from.at == before.at && from.bytes == before.bytes) {
             c->send[r] = c->send[r - 1];
         } else {
-            encode(c->wire, from.at, floats, room);
-            c->send[r] = (struct block){room, coded_bytes(c->wire, floats)};
+            comm_wire_encode(c->wire, from.at, floats, room);
+            c->send[r] = (struct block){room, sum_wire_bytes(c->wire, floats)};
             room += room_for(c, floats);
         }
         before = from;
     }
     for (int r = 0; r < c->size; r++, room += room_for(c, n))
-        c->recv[r] = (struct block){room, coded_bytes(c->wire, n)};
+        c->recv[r] = (struct block){room, sum_wire_bytes(c->wire, n)};
     c->exchange(c, c->send, c->recv, c->seen);
     add_codes(c, out, n);
     c->done(c);
@@ -161,12 +137,12 @@ void comm_wire_gather_shares(struct comm *c, float *at, int64_t n)
     char *room = buffer_reserve(c->scratch, (size_t)total), *own = NULL;
     for (int r = 0; r < c->size; r++) {
         int64_t floats = comm_share(c, at, n, 1, r).bytes;
-        c->recv[r] = (struct block){room, coded_bytes(c->wire, floats)};
+        c->recv[r] = (struct block){room, sum_wire_bytes(c->wire, floats)};
         room += room_for(c, floats);
     }
     struct block mine = comm_share(c, at, n, sizeof(float), c->rank);
     own = c->recv[c->rank].at;
-    encode(c->wire, mine.at, mine.bytes / (int64_t)sizeof(float), own);
+    comm_wire_encode(c->wire, mine.at, mine.bytes / (int64_t)sizeof(float), own);
     for (int r = 0; r < c->size; r++)
         c->send[r] = c->recv[c->rank];
     c->exchange(c, c->send, c->recv, c->seen);
@@ -174,7 +150,7 @@ void comm_wire_gather_shares(struct comm *c, float *at, int64_t n)
         struct block share = comm_share(c, at, n, sizeof(float), r);
         int64_t floats = share.bytes / (int64_t)sizeof(float);
         for (int64_t lo = 0; lo < floats; lo += ACROSS)
-            decode(c->wire, c->seen[r], floats, lo, (int)(floats - lo < ACROSS ? floats - lo : ACROSS), (float *)share.at + lo);
+            comm_wire_decode(c->wire, c->seen[r], floats, lo, (int)(floats - lo < ACROSS ? floats - lo : ACROSS), (float *)share.at + lo);
     }
     c->done(c);
 }

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-/* The two parts of a communicator work under its collective's number and name. */
+/* The two parts of a communicator work under its collective's number and name. Messages within a machine stay as they are. */
 static void begin(struct comm *c)
 {
     c->host->id = c->across->id = c->id;
     c->host->name = c->across->name = c->name;
-    c->host->rounds = c->across->rounds = c->rounds;
+    c->across->wire = c->wire;
     c->host->bytes_sent = c->across->bytes_sent = 0;
 }
 

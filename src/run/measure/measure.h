@@ -25,6 +25,7 @@ struct measured {
     double integers;                        /* flops of products with weights of 4 bits */
     double conv, conv_of_one;               /* seconds of a convolution with MEASURED_CHANNELS in its result, and with one */
     double overlap;                         /* seconds that a sum takes from a rank which computes meanwhile; 0: no sum goes on meanwhile */
+    double bf16, q8;                        /* seconds of rounding a byte of f32 for a message, or of reading it from there */
     int ncollective;                        /* 0: there is one rank */
     struct measured_collective *collective;
 };

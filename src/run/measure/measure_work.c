@@ -246,6 +246,22 @@ static void keep_shorter(double *seconds, double found)
     *seconds = *seconds <= 0 || found < *seconds ? found : *seconds;
 }
 
+/* Seconds for each byte of floats in the cache, encoded and decoded. */
+static double time_wire(struct arena *a, enum wire wire)
+{
+    enum { FLOATS = 1 << 14, TIMES = 100 };
+    float *x = constant_data_of(a, FLOATS, 1), *y = NEWN(a, float, FLOATS);
+    void *code = arena_alloc(a, (size_t)sum_wire_bytes(wire, FLOATS));
+    double least = 0;
+    for (int i = 0; i < TIMES; i++) {
+        double start = clock_seconds();
+        comm_wire_encode(wire, x, FLOATS, code);
+        comm_wire_decode(wire, code, FLOATS, 0, FLOATS, y);
+        keep_shorter(&least, clock_seconds() - start);
+    }
+    return least / (2.0 * FLOATS * sizeof(float));
+}
+
 void measure_work(struct comm *comm, int threads, struct measured *m)
 {
     struct arena *a = arena_new();
@@ -269,6 +285,8 @@ void measure_work(struct comm *comm, int threads, struct measured *m)
     keep_shorter(&m->function, time_graph(comm, functions_graph(a), threads, FEW).alone / ((double)FEW * WIDTH * FUNCTIONS));
     keep_shorter(&m->row, time_graph(comm, rows_graph(a), threads, ROW_COUNT).alone / (2.0 * ROW_COUNT));
     keep_faster(&m->integers, flops / time_graph(comm, codes_graph(a, MANY, SIDE), threads, ROWS).alone);
+    keep_shorter(&m->bf16, time_wire(a, WIRE_BF16));
+    keep_shorter(&m->q8, time_wire(a, WIRE_Q8));
     keep_shorter(&m->conv, time_graph(comm, conv_graph(a, CHANNELS), threads, 1).alone);
     keep_shorter(&m->conv_of_one, time_graph(comm, conv_graph(a, 1), threads, 1).alone);
     arena_free(a);

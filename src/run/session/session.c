@@ -67,6 +67,7 @@ static void read_collective(struct session *s, struct session_step *step, struct
         return;
     }
     collective_read(s->graph, step->node, c);
+    c->wire = s->wire;
     c->complete = kenv_deterministic(s->env) && c->kind == COLL_REDUCESCATTER && c->red == RED_SUM;
 }
 
@@ -237,6 +238,14 @@ static uint64_t plan_hash(const struct session *s)
     return hash;
 }
 
+/* Messages within a machine stay as they are. --deterministic takes back what a plan says: it was asked for this run. */
+static enum wire wire_of(const struct graph *g, const struct comm *comm, const struct session_options *o)
+{
+    if (comm->local_size == comm->size || o->deterministic)
+        return WIRE_F32;
+    return o->wire == WIRE_PLANNED ? rank_meta_wire(g) : o->wire;
+}
+
 static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, struct session_options o)
 {
     struct arena *arena = arena_new();
@@ -248,6 +257,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     s->env = env;
     s->verify = o.verify;
     s->force = o.force;
+    s->wire = wire_of(g, comm, &o);
     s->gradients.go = o.gradients;
     signature_read(arena, g, &s->sig);
     check_kernels(s);

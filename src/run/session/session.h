@@ -78,7 +78,8 @@ struct session {
     struct comm *comm;
     struct kenv *env;
     bool verify, force;
-    bool inner; /* runs a subgraph: env is the outer session's */
+    enum wire wire; /* of sums */
+    bool inner;     /* runs a subgraph: env is the outer session's */
     struct signature sig;
     struct bindings bind, next; /* of the plan; of the run that starts */
     bool planned;
