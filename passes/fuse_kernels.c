@@ -56,7 +56,7 @@ void pass_fuse_kernels(struct compile *c)
         keep_outputs_sharded(c->graph);
     complete_sums(c->graph);
     count(c, &text, fuse_transposed(c->graph), "products and lookups read a transposed weight as it is stored");
-    fuse_weights(c->graph);
+    fuse_weights(c->graph, !c->deterministic);
     fuse_quantized(c->graph);
     if (c->fast)
         fast_products(c->graph);

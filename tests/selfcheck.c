@@ -48,7 +48,8 @@ static double tolerance(enum dtype t)
 /* It has floats, and the op takes other ones than f32, too. */
 static bool in_half(const struct sample *s)
 {
-    return strstr(s->text, "f32") && strcmp(s->op, "DynamicQuantizeLinear") != 0 && strcmp(s->op, "IntegerMatMul") != 0;
+    return strstr(s->text, "f32") && strcmp(s->op, "DynamicQuantizeLinear") != 0 && strcmp(s->op, "IntegerMatMul") != 0 &&
+        strcmp(s->op, "IntegerConv") != 0;
 }
 
 /* The sample's text with its floats in another type. */

@@ -2,7 +2,9 @@
 
     nets.py OUT SEED COUNT      writes OUT/K.graph
     nets.py --large OUT SEED COUNT      of images whose values leave the cache, OUT/large-K.graph; outputs are means
+    nets.py --integers OUT SEED COUNT      of quantised convolutions, OUT/integers-K.graph: no number in them is rounded but to codes
     nets.py --compare A B       folders of .npy: equal but for rounding?
+    nets.py --equal A B         quite equal?
 """
 import os
 import random
@@ -153,6 +155,112 @@ class Net:
         return "graph net {\n  opset 23\n" + self.head + body + "\n" + "".join(f"  output {o}\n" for o in outputs) + "}\n"
 
 
+class IntegerNet(Net):
+    """Scales are powers of two and sums are small, so real numbers are exact however they are computed. Filters are large: small ones are
+    decoded at load."""
+
+    def codes(self, dtype, shape):
+        self.count += 1
+        n = 1
+        for d in shape:
+            n *= d
+        self.lines.append(f'  const c{self.count}: {dtype}[{", ".join(map(str, shape))}] = hex "{bytes(self.rng.randrange(256) for _ in range(n)).hex()}"')
+        return f"c{self.count}"
+
+    def scale(self):
+        return self.number(2.0 ** self.rng.randint(-8, -4))
+
+    def encoded(self, x):
+        return self.node("QuantizeLinear", [x, *self.now_coded()])
+
+    def now_coded(self):
+        self.coding = [self.scale(), self.codes(self.rng.choice(["u8", "u8", "i8"]), [])]
+        return self.coding
+
+    def filter_codes(self, dtype, shape, zeros):
+        """Near their zero points, so that sums stay exact in f32, too; zeros: how many, 0: none."""
+        self.count += 2
+        zero, n = [self.rng.randint(10, 100) for _ in range(zeros)], 1
+        for d in shape:
+            n *= d
+        near = [(zero[i * zeros // n] if zeros else 8 * (dtype == "u8")) + self.rng.randint(-8, 8) for i in range(n)]
+        data, size = bytes(v % 256 for v in near).hex(), f"{zeros}" if zeros > 1 else ""
+        self.lines.append(f'  const c{self.count}: {dtype}[{", ".join(map(str, shape))}] = hex "{data}"')
+        if zeros:
+            self.lines.append(f'  const c{self.count - 1}: {dtype}[{size}] = hex "{bytes(zero).hex()}"')
+        return [f"c{self.count}"], [f"c{self.count - 1}"] * (zeros > 0)
+
+    def filter(self, shape):
+        dtype, channels = self.rng.choice(["i8", "i8", "u8"]), self.rng.random() < 0.5
+        codes, zero = self.filter_codes(dtype, shape, self.rng.choice([0, shape[0] if channels else 1]))
+        powers = [2.0 ** self.rng.randint(-8, -4) for _ in range(shape[0])]
+        if not channels or shape[0] == 1:
+            return self.node("DequantizeLinear", codes + [self.number(powers[0])] + zero)
+        self.count += 1
+        self.lines.append(f'  const c{self.count}: f32[{shape[0]}] = hex "{struct.pack(f"<{shape[0]}f", *powers).hex()}"')
+        return self.node("DequantizeLinear", codes + [f"c{self.count}"] + zero, "axis = 0")
+
+    def constant(self, shape, lo=-1.0, hi=1.0):
+        if len(shape) > 2:
+            return self.filter(shape)
+        return super().constant(shape, lo, hi) if lo == hi else self.whole(shape)
+
+    def whole(self, shape):
+        """Multiples of 1/256, so that sums stay exact."""
+        self.count += 1
+        n = shape[0] if shape else 1
+        data = struct.pack(f"<{n}f", *[self.rng.randint(-512, 512) / 256 for _ in range(n)]).hex()
+        self.lines.append(f'  const c{self.count}: f32[{", ".join(map(str, shape))}] = hex "{data}"')
+        return f"c{self.count}"
+
+    def decoded(self):
+        return self.node("DequantizeLinear", [self.now, *self.coding])
+
+    def step(self):
+        r, x = self.rng, self.decoded()
+        made = self.conv(x, self.shape, r.choice([130, 132, 160, self.shape[1]]))
+        if not made:
+            return
+        if r.random() < 0.2 and made[1] == self.shape:
+            made = self.node("Add", [made[0], x]), made[1]
+        y, self.shape = made
+        how = r.choice(["Relu", "Clip", "", ""])
+        if how:
+            y = self.node(how, [y] + ([self.number(r.choice([0.0, -0.5])), self.number(1.5)] if how == "Clip" else []))
+        if r.random() < 0.2:
+            self.outputs.append(y)
+        self.now = self.encoded(y)
+
+    def text(self, steps):
+        self.outputs = []
+        self.now = self.encoded("x")
+        for _ in range(steps):
+            self.step()
+        self.outputs.append(self.node("Neg", [self.decoded()]))
+        return "graph net {\n  opset 23\n" + self.head + "\n".join(self.lines) + "\n" + "".join(f"  output {o}\n" for o in self.outputs) + "}\n"
+
+
+class DynamicNet(IntegerNet):
+    """As a quantiser writes it: the numbers of each activation choose its scale. ConvInteger is as it becomes at load."""
+
+    def conv_integer(self, x, scale, zero):
+        r = self.rng
+        shape, kind = [r.choice([130, 132]), self.shape[1]] + [r.choice([1, 2, 3]) for _ in range(self.spatial)], r.choice(["u8", "i8"])
+        codes, by = self.filter_codes(kind, shape, r.randint(0, 1))
+        operands = [self.node("DequantizeLinear", [x, self.number(1), zero]), self.node("DequantizeLinear", codes + [self.number(1)] + by)]
+        y = self.node("Conv", operands, f"kernel_shape = {shape[2:]}, pads = {[1] * 2 * self.spatial}")
+        self.shape = [self.shape[0], shape[0]] + [h + 3 - k for h, k in zip(self.shape[2:], shape[2:])]
+        y = self.node("Cast", [self.node("Cast", [y], "to = 6")], "to = 1")
+        return self.node("Mul", [y, self.node("Mul", [scale, self.scale()])])
+
+    def text(self, steps):
+        self.now = "x"
+        for _ in range(steps):
+            y = self.conv_integer(*self.node("DynamicQuantizeLinear", [self.now], results=3))
+            self.now = self.node("Relu", [self.node("Add", [y, self.number(0.25)])])
+        return "graph net {\n  opset 23\n" + self.head + "\n".join(self.lines) + f"\n  output {self.now}\n}}\n"
+
+
 def npy(path):
     data = open(path, "rb").read()
     start = 10 + struct.unpack("<H", data[8:10])[0]
@@ -160,7 +268,7 @@ def npy(path):
     return shape, struct.unpack(f"<{(len(data) - start) // 4}f", data[start:])
 
 
-def compare(a, b):
+def compare(a, b, tolerance=2e-4):
     names = sorted(os.listdir(a))
     assert names and names == sorted(os.listdir(b)), "other outputs"
     for name in names:
@@ -168,19 +276,23 @@ def compare(a, b):
         assert s == t, f"{name}: sizes {s} and {t}"
         most = max([abs(v) for v in y], default=0) + 1e-3
         for i, (p, q) in enumerate(zip(x, y)):
-            assert abs(p - q) <= 2e-4 * most, f"{name}: element {i} is {p} and {q}"
+            assert abs(p - q) <= tolerance * most, f"{name}: element {i} is {p} and {q}"
 
 
-def write(out, seed, count, large=False):
+def write(out, seed, count, kind=""):
     for k in range(count):
-        with open(f"{out}/{'large-' if large else ''}{k}.graph", "w") as f:
-            f.write(Net(random.Random(seed + k), large).text(5 if large else 7))
+        rng = random.Random(seed + k)
+        net = Net(rng, kind == "large-") if kind != "integers-" else DynamicNet(rng) if k % 4 == 3 else IntegerNet(rng)
+        with open(f"{out}/{kind}{k}.graph", "w") as f:
+            f.write(net.text(7 if not kind else 5 if kind == "large-" else 3))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--compare":
         compare(*sys.argv[2:])
-    elif sys.argv[1] == "--large":
-        write(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), True)
+    elif sys.argv[1] == "--equal":
+        compare(*sys.argv[2:], 0)
+    elif sys.argv[1] in ("--large", "--integers"):
+        write(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[1][2:] + "-")
     else:
         write(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

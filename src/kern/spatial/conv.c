@@ -1,5 +1,5 @@
 /* conv: convolution over 1 to 3 spatial dimensions through oneDNN, f16 and bf16 converted; plain loops for other ranks, f64, empty kernels
- * and shapes without a primitive. Padding is computed here, so both use the same numbers.
+ * and shapes without a primitive.
  *
  * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c) with the im2col matrix, built a few columns at a
  * time, as right operand. */
@@ -11,75 +11,14 @@
 #include <math.h>
 #include <string.h>
 
-struct conv {
-    int spatial;
-    bool last; /* channels are the last dimension of x and y */
-    int64_t batch, groups, in, out;
-    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
-        before[MOST_SPATIAL], after[MOST_SPATIAL];
-    enum dtype dtype, stored; /* stored: the kernel's type */
-    const void *x, *w, *bias;
-    void *y;
-};
-
-static void same_pads(struct conv *c, bool lower)
+/* A kernel may be stored narrower: run/fuse/fuse_weights.c. */
+static void check_types(const struct kcall *call, const struct conv *c)
 {
-    for (int d = 0; d < c->spatial; d++) {
-        int64_t total = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d];
-        total = total < 0 ? 0 : total;
-        c->before[d] = lower ? total - total / 2 : total / 2;
-        c->after[d] = total - c->before[d];
-    }
-}
-
-static void conv_pads(const struct kcall *call, struct conv *c)
-{
-    const char *how = attr_string(call->node, "auto_pad");
-    int64_t pads[2 * MOST_SPATIAL];
-    if (strcmp(how, "SAME_UPPER") == 0 || strcmp(how, "SAME_LOWER") == 0) {
-        same_pads(c, strcmp(how, "SAME_LOWER") == 0);
-        return;
-    }
-    if (strcmp(how, "VALID") == 0)
-        memset(pads, 0, sizeof pads);
-    else
-        kcall_spatial(call, "pads", 2 * c->spatial, 0, pads);
-    memcpy(c->before, pads, (size_t)c->spatial * sizeof *pads);
-    memcpy(c->after, pads + c->spatial, (size_t)c->spatial * sizeof *pads);
-}
-
-static void conv_read(const struct kcall *call, struct conv *c, bool last)
-{
-    const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = kcall_in(call, 2);
-    int first = last ? 1 : 2;
-    if (x->rank < 3 || w->rank != x->rank)
-        fail("%s: expected tensors of one rank of 3 or more, found %d and %d", kcall_where(call), x->rank, w->rank);
-    *c = (struct conv){.spatial = x->rank - 2,
-                       .last = last,
-                       .batch = x->dim[0],
-                       .in = x->dim[last ? x->rank - 1 : 1],
-                       .out = w->dim[0],
-                       .dtype = x->dtype,
-                       .stored = w->dtype,
-                       .x = x->data,
-                       .w = w->data,
-                       .y = y->data,
-                       .bias = bias ? bias->data : NULL};
-    c->groups = attr_int(call->node, "group");
-    bool empty = c->out == 0 || c->in == 0;
-    if (!empty && (c->groups < 1 || c->in != w->dim[1] * c->groups || c->out % c->groups))
-        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", kcall_where(call), (long long)c->in,
-             (long long)c->groups, (long long)c->out, (long long)w->dim[1]);
-    bool stored = x->dtype == DT_F32 && dtype_is_half(w->dtype); /* run/fuse/fuse_weights.c */
-    if ((w->dtype != x->dtype && !stored) || (bias && (bias->dtype != x->dtype || tensor_elements(bias) != c->out)))
-        fail("%s: the kernel and the bias must have the type %s, the bias %lld elements", kcall_where(call), dtype_name(x->dtype),
+    const struct tensor *bias = kcall_in(call, 2);
+    bool stored = c->dtype == DT_F32 && dtype_is_half(c->stored);
+    if ((c->stored != c->dtype && !stored) || (bias && (bias->dtype != c->dtype || tensor_elements(bias) != c->out)))
+        fail("%s: the kernel and the bias must have the type %s, the bias %lld elements", kcall_where(call), dtype_name(c->dtype),
              (long long)c->out);
-    kcall_spatial(call, "strides", c->spatial, 1, c->stride);
-    kcall_spatial(call, "dilations", c->spatial, 1, c->dilation);
-    memcpy(c->size, x->dim + first, (size_t)c->spatial * sizeof *c->size);
-    memcpy(c->kernel, w->dim + 2, (size_t)c->spatial * sizeof *c->kernel);
-    memcpy(c->result, y->dim + first, (size_t)c->spatial * sizeof *c->result);
-    conv_pads(call, c);
 }
 
 /* Where kernel position `tap` of result `place` reads x, within one channel; -1 in the padding. */
@@ -298,6 +237,7 @@ static void conv_kernel(struct kcall *call, bool last)
 {
     struct conv c;
     conv_read(call, &c, last);
+    check_types(call, &c);
     int64_t n = tensor_elements(&call->out[0]);
     if (n == 0 || conv_short(call, &c))
         return;

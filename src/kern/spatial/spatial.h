@@ -24,6 +24,48 @@ static inline int64_t window_source(int n, const struct window_sizes *w, int64_t
     return source;
 }
 
+/* ---- conv_read.c: what a convolution of operands x, w and maybe a bias is ---- */
+struct conv {
+    int spatial;
+    bool last; /* channels are the last dimension of x and y */
+    int64_t batch, groups, in, out;
+    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
+        before[MOST_SPATIAL], after[MOST_SPATIAL];
+    enum dtype dtype, stored; /* stored: the kernel's type */
+    const void *x, *w, *bias;
+    void *y;
+};
+/* last: channels are the last dimension of x and y. Sizes that do not fit each other are a failure. Types are not looked at. */
+void conv_read(const struct kcall *, struct conv *, bool last);
+
+/* ---- integer_results.c: what becomes of exact sums ---- */
+enum { RESULT_COLUMNS = 32 };
+/* A result is clamp(sum * factor + bias) + z, or clamp(.. + z); as a code, it is rounded to a multiple of a scale. */
+struct integer_results {
+    int64_t channels; /* of y and z: they are the last dimension */
+    float lo, hi;     /* -inf, inf: not clamped */
+    bool clamps_last; /* behind z */
+    const float *z;   /* or NULL */
+    float *real;      /* or NULL: */
+    uint8_t *codes;   /* round(result * per_scale) + zero, within least..most */
+    float per_scale, zero, least, most;
+};
+/* Of n channels, what each has: numbers are sum + start - row * zero. */
+struct integer_columns {
+    int64_t from, n;
+    bool zeros;
+    int32_t start[RESULT_COLUMNS], zero[RESULT_COLUMNS];
+    float factor[RESULT_COLUMNS], bias[RESULT_COLUMNS];
+};
+/* Places from `place` on: sums[rows][RESULT_COLUMNS]; row[rows]: read only if there are zeros. */
+void integer_results_store(const struct integer_results *, const struct integer_columns *, int64_t place, int64_t rows, const int32_t *sums,
+                           const int32_t *row);
+
+/* ---- integer_conv.c packs its filter by these: see pack.c ---- */
+struct packed_key;
+bool integer_conv_packs(const struct kcall *, struct packed_key *);
+bool integer_conv_pack(struct kcall *, const struct packed_key *);
+
 /* ---- pool.c: pooling windows. last: channels are the last dimension, not the second one ------------------------------------------------
  */
 enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };

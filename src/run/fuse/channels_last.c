@@ -244,6 +244,13 @@ static bool wants_twin(const struct node *n)
 
 static void put_conv(struct twins *t, const struct node *n)
 {
+    if (integer_conv_is(n)) {
+        struct value *x = need_twin(t, integer_conv_codes(n)), *bias = n->nin > 2 ? need_value(t, n->in[2]) : NULL;
+        struct node *made = integer_conv_node(t->g, n, x, bias);
+        take_attributes(made, n);
+        append_node(t, made, make_twin(t, n->out[0]));
+        return;
+    }
     struct value *in[3] = {need_twin(t, n->in[0]), need_value(t, n->in[1]), n->nin > 2 ? need_value(t, n->in[2]) : NULL};
     struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastConv"), n->name, in[2] ? 3 : 2, in, 1);
     take_attributes(made, n);
@@ -312,6 +319,35 @@ static bool follow_elementwise(struct twins *t, const struct node *n)
     for (int k = 0; k < n->nin; k++)
         in[k] = elementwise_operand(t, n->in[k], y->type.rank);
     append_node(t, like(t, n, in), make_twin(t, n->out[0]));
+    return true;
+}
+
+/* QuantizeLinear and DequantizeLinear with one scale. */
+static bool follow_coded(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]), *in[3] = {x};
+    int64_t one;
+    for (int d = 0; d < n->in[1]->type.rank; d++)
+        if (!dim_is_int(n->in[1]->type.dim[d], &one) || one != 1)
+            return false;
+    if (!x || !t->missing[n->in[0]->id] || n->nin > 3 || attr_int(n, "block_size"))
+        return false;
+    for (int k = 1; k < n->nin; k++)
+        in[k] = need_value(t, n->in[k]);
+    append_node(t, like(t, n, in), make_twin(t, n->out[0]));
+    return true;
+}
+
+static bool follow_dynamic(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]);
+    if (!x || !t->missing[n->in[0]->id])
+        return false;
+    struct node *made = like(t, n, &x);
+    for (int k = 1; k < n->nout; k++)
+        if (n->out[k])
+            node_output(t->g, made, k, n->out[k]);
+    append_node(t, made, make_twin(t, n->out[0]));
     return true;
 }
 
@@ -451,6 +487,9 @@ static follower *follower_of(const struct node *n)
                  {"GlobalMaxPool", follow_pool},
                  {"GlobalAveragePool", follow_pool},
                  {"GlobalLpPool", follow_pool},
+                 {"QuantizeLinear", follow_coded},
+                 {"DequantizeLinear", follow_coded},
+                 {"DynamicQuantizeLinear", follow_dynamic},
                  {"Concat", follow_concat},
                  {"Split", follow_split},
                  {"Softmax", follow_softmax},

@@ -11,10 +11,10 @@ void fuse_attention_gradients(struct graph *); /* before fuse_attention */
 int fuse_gelu(struct graph *);                 /* before fuse_convs and fuse_chains */
 void fuse_in_place(struct graph *);            /* before fuse_chains */
 int fuse_chains(struct graph *);
-void fuse_open_norms(struct graph *); /* before channels_last */
-void fuse_convs(struct graph *);      /* behind channels_last */
-int fuse_transposed(struct graph *);  /* before fuse_weights */
-void fuse_weights(struct graph *);
+void fuse_open_norms(struct graph *);                  /* before channels_last */
+void fuse_convs(struct graph *);                       /* behind channels_last */
+int fuse_transposed(struct graph *);                   /* before fuse_weights */
+void fuse_weights(struct graph *, bool integer_convs); /* integer_convs: their filters are not decoded */
 void fuse_quantized(struct graph *);
 void fuse_integers(struct graph *);            /* behind fuse_quantized */
 int narrow_caches(struct graph *, enum dtype); /* behind fuse_attention; the number of states */
@@ -23,6 +23,12 @@ void fast_products(struct graph *);            /* behind fuse_quantized */
 /* channels_last.c. collectives: they move channels last, too. Then all ranks must have the same digest of the result. */
 void channels_last(struct graph *, bool collectives);
 uint64_t channels_last_digest(const struct graph *);
+
+/* integer_conv.c: whether a Conv is one of 8-bit integers by a constant filter; such a convolution of x, its integers with channels last.
+ */
+bool integer_conv_is(const struct node *);
+struct value *integer_conv_codes(const struct node *); /* its operand, as integers */
+struct node *integer_conv_node(struct graph *, const struct node *, struct value *x, struct value *bias);
 
 /* complete_sums.c: for --deterministic, nodes that make partial sums complete them in an order that all rank counts share. */
 void complete_sums(struct graph *);

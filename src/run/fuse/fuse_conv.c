@@ -5,6 +5,12 @@
  *   Add of another tensor of the same shape                        likewise, before or after the function above
  *   Pad with zeros before it                                       part of its own padding
  *
+ * One of integers takes in these, too, but of the functions Relu and Clip alone:
+ *
+ *   Cast to integers and back, of whole numbers                    nothing
+ *   Mul by a number that is computed                               a factor of its sums
+ *   QuantizeLinear with one scale                                  its results are codes
+ *
  * A BatchNormalization of constants is such a product and sum. Products of weight and factor are rounded, so results may differ in their
  * last bits. */
 #include "op/op.h"
@@ -13,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { X, W, B, Z, FACTOR, OPERANDS };
+enum { X, W, B, Z, FACTOR, X_SCALE, X_ZERO, W_ZERO, Y_SCALE, Y_ZERO, OPERANDS };
 
 /* ---- norms --------------------------------------------------------------------------------------------------------------------------- */
 static bool are_present(const struct node *n, int first)
@@ -82,6 +88,16 @@ struct absorb {
     bool *gone;      /* by value id: the node that made it was taken in */
 };
 
+static struct value *operand(const struct node *n, int k)
+{
+    return k < n->nin ? n->in[k] : NULL;
+}
+
+static bool is_integer(const struct absorb *a)
+{
+    return op_is_tpc(a->conv, "IntegerConv");
+}
+
 /* Neither inside a convolution nor what one does last. */
 static bool is_free(const struct absorb *a, const struct node *n)
 {
@@ -133,7 +149,7 @@ static bool take_affine(struct absorb *a, struct node *n)
     struct node *conv = a->conv;
     bool mul = op_is_onnx(n, "Mul"), sub = op_is_onnx(n, "Sub"), first = n->nin == 2 && n->in[0] == a->y;
     const struct constant *w = conv->in[W]->constant;
-    if ((!mul && !sub && !op_is_onnx(n, "Add")) || (sub && !first) || !w || w->dtype != DT_F32)
+    if ((!mul && !sub && !op_is_onnx(n, "Add")) || (sub && !first) || !w || (w->dtype != DT_F32 && !is_integer(a)))
         return false;
     const struct value *by = n->in[first], *bias = conv->nin > B ? conv->in[B] : NULL;
     int64_t channels = w->dim[0];
@@ -217,6 +233,8 @@ static bool take_function(struct absorb *a, struct node *n)
     struct function f;
     if (*attr_string(a->conv, "activation") || n->in[0] != a->y || !function_of(n, &f))
         return false;
+    if (is_integer(a) && strcmp(f.name, "Clip") != 0 && !op_is_onnx(n, "Relu"))
+        return false;
     set_function(a, &f, 1);
     return true;
 }
@@ -261,7 +279,7 @@ static struct node *take_gate(struct absorb *a)
     const struct uses *u = a->y->id < a->nuses ? &a->uses[a->y->id] : NULL;
     struct function f;
     double scale;
-    if (*attr_string(a->conv, "activation") || !u || u->n != 2 || !is_free(a, u->at[0].node) || !is_free(a, u->at[1].node))
+    if (is_integer(a) || *attr_string(a->conv, "activation") || !u || u->n != 2 || !is_free(a, u->at[0].node) || !is_free(a, u->at[1].node))
         return NULL;
     for (int k = 0; k < 2; k++) {
         struct node *mul = u->at[!k].node, *last = op_is_onnx(mul, "Mul") ? gate_of(a, u->at[k].node, &f, &scale) : NULL;
@@ -281,7 +299,7 @@ static bool take_line(struct absorb *a, const struct node *n)
     double by, scale = attr_float(a->conv, "scale"), shift = attr_float(a->conv, "shift");
     bool summed = a->conv->nin > Z && a->conv->in[Z] && !attr_int(a->conv, "activates_last");
     int other = n->nin == 2 && n->in[0] == a->y;
-    if (!*attr_string(a->conv, "activation") || summed || n->nin != 2 || !bound_of(n, other, 0, &by) || !n->in[other])
+    if (is_integer(a) || !*attr_string(a->conv, "activation") || summed || n->nin != 2 || !bound_of(n, other, 0, &by) || !n->in[other])
         return false;
     if (op_is_onnx(n, "Add") || (op_is_onnx(n, "Sub") && other == 1)) {
         attr_set_float(a->conv, "shift", shift + (op_is_onnx(n, "Sub") ? -by : by));
@@ -292,6 +310,45 @@ static bool take_line(struct absorb *a, const struct node *n)
         return false;
     attr_set_float(a->conv, "scale", div ? scale / by : scale * by);
     attr_set_float(a->conv, "shift", div ? shift / by : shift * by);
+    return true;
+}
+
+/* ---- of integers ------------------------------------------------------------------------------------------------------------------------
+ */
+/* Only a factor may be there. */
+static bool is_linear(const struct absorb *a)
+{
+    return is_integer(a) && !*attr_string(a->conv, "activation") && !operand(a->conv, B) && !operand(a->conv, Z);
+}
+
+/* The Cast back. */
+static struct node *take_casts(struct absorb *a, const struct node *n)
+{
+    struct node *back = op_is_onnx(n, "Cast") && n->out[0]->type.dtype == DT_I32 ? single_user(a, n->out[0]) : NULL;
+    if (!back || !is_linear(a) || operand(a->conv, FACTOR) || operand(a->conv, X_SCALE) || !op_is_onnx(back, "Cast") ||
+        back->out[0]->type.dtype != DT_F32)
+        return NULL;
+    a->gone[n->out[0]->id] = true;
+    return back;
+}
+
+static bool take_scale(struct absorb *a, const struct node *n)
+{
+    struct value *by = n->in[n->in[0] == a->y];
+    if (!op_is_onnx(n, "Mul") || !is_linear(a) || operand(a->conv, X_SCALE) || by == a->y || by->constant || by->type.rank != 0)
+        return false;
+    set_operand(a, X_SCALE, by);
+    return true;
+}
+
+static bool take_rounding(struct absorb *a, const struct node *n)
+{
+    const struct value *y = n->out[0];
+    if (!is_integer(a) || !op_is_onnx(n, "QuantizeLinear") || (y->type.dtype != DT_U8 && y->type.dtype != DT_I8) || n->in[0] != a->y ||
+        n->in[1]->type.rank != 0 || n->in[1]->type.dtype != DT_F32)
+        return false;
+    set_operand(a, Y_SCALE, n->in[1]);
+    set_operand(a, Y_ZERO, operand(n, 2));
     return true;
 }
 
@@ -348,9 +405,15 @@ static void take_pad(struct absorb *a)
 static struct node *take_next(struct absorb *a)
 {
     struct node *mul = take_gate(a), *n = mul ? mul : single_user(a, a->y);
-    if (!n || !type_eq(&n->out[0]->type, &a->y->type))
+    struct node *back = n ? take_casts(a, n) : NULL;
+    if (!n || back || take_rounding(a, n))
+        return back ? back : n;
+    if (!type_eq(&n->out[0]->type, &a->y->type))
         return NULL;
-    return mul || op_is_onnx(n, "Identity") || take_affine(a, n) || take_function(a, n) || take_line(a, n) || take_sum(a, n) ? n : NULL;
+    return mul || take_scale(a, n) || op_is_onnx(n, "Identity") || take_affine(a, n) || take_function(a, n) || take_line(a, n) ||
+            take_sum(a, n)
+        ? n
+        : NULL;
 }
 
 void fuse_convs(struct graph *g)
@@ -358,13 +421,14 @@ void fuse_convs(struct graph *g)
     struct arena *tmp = arena_new();
     struct absorb a = {.g = g, .uses = graph_uses(g, tmp), .nuses = g->values.n};
     a.gone = NEWN(tmp, bool, a.nuses);
-    const struct op *conv = op_find("tpc", "ChannelsLastConv");
+    const struct op *conv = op_find("tpc", "ChannelsLastConv"), *integer = op_find("tpc", "IntegerConv");
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i], *next, *last = NULL;
-        if (n->op != conv || a.gone[n->out[0]->id])
+        if ((n->op != conv && n->op != integer) || a.gone[n->out[0]->id])
             continue;
         a.conv = n;
-        take_pad(&a);
+        if (n->op == conv)
+            take_pad(&a);
         for (a.y = n->out[0]; (next = take_next(&a)); a.y = next->out[0]) {
             a.gone[a.y->id] = true;
             last = next;

@@ -4,7 +4,8 @@
  * take w itself. Their kernels widen what they read of it: each number exactly as Cast does, so the result is the same. The Cast goes where
  * nothing else reads it.
  *
- * DequantizeLinear of constants that only convolutions read, as weights or biases, is a constant: it is decoded when it is packed. */
+ * DequantizeLinear of constants that only convolutions read, as weights or biases, is a constant: it is decoded when it is packed. A filter
+ * that meets integers stays one of integers. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
@@ -35,26 +36,26 @@ static bool is_filter(const struct use *u)
     return u->node && u->index > 0 && (op_is_onnx(u->node, "Conv") || op_is_onnx(u->node, "ConvTranspose"));
 }
 
-static bool only_filters(const struct uses *u)
+static bool only_filters(const struct uses *u, bool integer_convs)
 {
     for (int i = 0; i < u->n; i++)
-        if (!is_filter(&u->at[i]))
+        if (!is_filter(&u->at[i]) || (integer_convs && u->at[i].index == 1 && integer_conv_is(u->at[i].node)))
             return false;
     return true;
 }
 
-static void decode_filters(struct graph *g, const struct uses *uses)
+static void decode_filters(struct graph *g, const struct uses *uses, bool integer_convs)
 {
     int kept = 0;
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];
-        if (!op_is_onnx(n, "DequantizeLinear") || !only_filters(&uses[n->out[0]->id]) || !op_evaluate_later(g, n))
+        if (!op_is_onnx(n, "DequantizeLinear") || !only_filters(&uses[n->out[0]->id], integer_convs) || !op_evaluate_later(g, n))
             g->nodes.at[kept++] = n;
     }
     g->nodes.n = kept;
 }
 
-void fuse_weights(struct graph *g)
+void fuse_weights(struct graph *g, bool integer_convs)
 {
     struct arena *tmp = arena_new();
     const struct uses *uses = graph_uses(g, tmp);
@@ -65,7 +66,7 @@ void fuse_weights(struct graph *g)
             if (widens(&u->at[k]))
                 u->at[k].node->in[u->at[k].index] = w;
     }
-    decode_filters(g, uses);
+    decode_filters(g, uses, integer_convs);
     arena_free(tmp);
     graph_prune(g);
 }

@@ -107,7 +107,7 @@ static struct graph *halves_graph(struct arena *a, int n, int side)
                             i, side, side, i, i, i + 1, side, i, i);
     struct graph *g = parse_calibration_graph(a, arena_printf(a, "%s output x%d }", text, n));
     make_weights(g);
-    fuse_weights(g);
+    fuse_weights(g, false);
     return g;
 }
 

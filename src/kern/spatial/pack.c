@@ -1,6 +1,7 @@
 /* pack: constant matrices that products keep packed are packed when a session is made. */
 #include "kern/core/core.h"
 #include "kern/product/product.h"
+#include "kern/spatial/spatial.h"
 
 #include <string.h>
 
@@ -14,7 +15,8 @@ static const struct packer {
                {kern_MatMulNBits, nbits_packs, nbits_pack, 1 << 1 | 1 << 2 | 1 << 3},
                {kern_QuantMatMul, scaled_packs, scaled_pack, 1 << 1 | 1 << 2 | 1 << 3},
                {kern_MatMulInteger, integer_packs, integer_pack, 1 << 1 | 1 << 3},
-               {kern_IntegerMatMul, integer_packs, integer_pack, 1 << 1 | 1 << 3}};
+               {kern_IntegerMatMul, integer_packs, integer_pack, 1 << 1 | 1 << 3},
+               {kern_IntegerConv, integer_conv_packs, integer_conv_pack, 1 << 1 | 1 << 7}};
 
 static const struct packer *packer_of(const struct kcall *call)
 {

@@ -1,0 +1,145 @@
+/* bytes_dot: dots of unsigned with signed bytes, for a tile of a filter and a few rows. Lanes are columns: a word of 4 bytes of a column
+ * meets the same word of a row in every lane, so nothing is added across lanes. */
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define X86 1
+#else
+#define X86 0
+#endif
+
+enum { WORD = 4, LANES = 16, UNIT = 4 }; /* UNIT: words at a time */
+#define UNROLL _Pragma("GCC unroll 16")
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
+
+static SIMD void plain_dot(const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int rows, int halves, int32_t *sums)
+{
+    int width = halves * LANES;
+    for (int r = 0; r < rows; r++) {
+        int32_t sum[BYTES_WIDTH] = {0};
+        for (int64_t k = 0; k < words * WORD; k++) {
+            const int8_t *w = tile + k / WORD * WORD * width + k % WORD;
+            int32_t x = a[r * apart + k];
+            LOOP for (int j = 0; j < width; j++) sum[j] += x * w[WORD * j];
+        }
+        memcpy(sums + r * BYTES_WIDTH, sum, sizeof sum);
+    }
+}
+
+#if X86
+INLINE int32_t word_at(const uint8_t *at)
+{
+    int32_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* A case for each number of rows and of halves, all sizes in it constants. */
+#define CASES(BODY)                                                                                          \
+    switch (rows * 2 + halves - 1) {                                                                         \
+        CASE(BODY, 1) CASE(BODY, 2) CASE(BODY, 3) CASE(BODY, 4) CASE(BODY, 5) CASE(BODY, 6) default : break; \
+    }
+#define CASE(BODY, ROWS)                                              \
+    case ROWS * 2: BODY(ROWS, 1, tile, words, a, apart, sums); break; \
+    case ROWS * 2 + 1: BODY(ROWS, 2, tile, words, a, apart, sums); break;
+
+/* ---- AVX-512 with VNNI --------------------------------------------------------------------------------------------------------------- */
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+static bool has_vnni(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+
+INLINE VNNI void vnni_word(int rows, int halves, const int8_t *tile, const uint8_t *a, int64_t apart, __m512i (*sum)[2])
+{
+    __m512i w[2];
+    UNROLL for (int h = 0; h < halves; h++) w[h] = _mm512_loadu_si512(tile + h * WORD * LANES);
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        __m512i x = _mm512_set1_epi32(word_at(a + r * apart));
+        UNROLL for (int h = 0; h < halves; h++) sum[r][h] = _mm512_dpbusd_epi32(sum[r][h], x, w[h]);
+    }
+}
+
+INLINE VNNI void vnni_rows(int rows, int halves, const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int32_t *sums)
+{
+    __m512i sum[BYTES_ROWS][2];
+    int64_t k = 0;
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) sum[r][h] = _mm512_setzero_si512();
+    for (; k + UNIT <= words; k += UNIT, tile += UNIT * WORD * LANES * halves, a += UNIT * WORD)
+        UNROLL for (int i = 0; i < UNIT; i++) vnni_word(rows, halves, tile + i * WORD * LANES * halves, a + i * WORD, apart, sum);
+    for (; k < words; k++, tile += WORD * LANES * halves, a += WORD)
+        vnni_word(rows, halves, tile, a, apart, sum);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++)
+        _mm512_storeu_si512(sums + r * BYTES_WIDTH + h * LANES, sum[r][h]);
+}
+
+static VNNI void vnni_dot(const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int rows, int halves, int32_t *sums)
+{
+    CASES(vnni_rows)
+}
+
+/* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
+#define AVX2 __attribute__((target("avx2,fma")))
+enum { PART = 8 }; /* columns of a register */
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+/* The products of pairs are too large for 16 bits, so they go by 16-bit numbers, even and odd ones. */
+INLINE AVX2 __m256i avx2_products(__m256i x, __m256i w)
+{
+    __m256i even = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
+    return _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8)));
+}
+
+INLINE AVX2 void avx2_rows(int rows, int halves, const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int32_t *sums)
+{
+    for (int j = 0; j < halves * LANES; j += PART) {
+        __m256i sum[BYTES_ROWS];
+        UNROLL for (int r = 0; r < rows; r++) sum[r] = _mm256_setzero_si256();
+        for (int64_t k = 0; k < words; k++) {
+            __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(tile + (k * LANES * halves + j) * WORD));
+            UNROLL for (int r = 0; r < rows; r++)
+                sum[r] = _mm256_add_epi32(sum[r], avx2_products(_mm256_set1_epi32(word_at(a + r * apart + k * WORD)), w));
+        }
+        UNROLL for (int r = 0; r < rows; r++) _mm256_storeu_si256((__m256i *)(void *)(sums + r * BYTES_WIDTH + j), sum[r]);
+    }
+}
+
+static AVX2 void avx2_dot(const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int rows, int halves, int32_t *sums)
+{
+    CASES(avx2_rows)
+}
+#endif
+
+const struct bytes_kernel bytes_kernels[] = {
+#if X86
+    {"avx512_vnni", has_vnni, vnni_dot},
+    {"avx2", has_avx2, avx2_dot},
+#endif
+    {"plain", runs_everywhere, plain_dot},
+    {NULL, NULL, NULL},
+};
+
+const struct bytes_kernel *bytes_best(void)
+{
+    const struct bytes_kernel *k = bytes_kernels;
+    while (!k->runs())
+        k++;
+    return k;
+}

@@ -1,0 +1,331 @@
+/* integer_conv: convolutions of 8-bit integers with channels last. Padding is the zero point of x, so that it adds nothing.
+ *
+ *     sum (x - s)(w - t) = sum x w - t sum x - s sum (w - t)
+ *
+ * x is taken as unsigned: a signed number, and its zero point, is 128 more. What the places of a block see becomes rows of words, which
+ * meet tiles of the filter (gemm/bytes.c); with a window of one place those are x itself. A channel that is a group of its own is in
+ * integer_depthwise.c. */
+#include "kern/spatial/integer_conv.h"
+
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
+#include "kern/spatial/spatial.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORD = 4, ROWS = 66, ROOM = 1 << 18 }; /* places of a block, and bytes of what they see, at most */
+
+/* ---- what the call says -------------------------------------------------------------------------------------------------------------- */
+
+static void set_dimension(struct integer_conv *v, const struct conv *c, int from, int to)
+{
+    bool is = from >= 0;
+    v->size[to] = is ? c->size[from] : 1;
+    v->kernel[to] = is ? c->kernel[from] : 1;
+    v->result[to] = is ? c->result[from] : 1;
+    v->stride[to] = is ? c->stride[from] : 1;
+    v->dilation[to] = is ? c->dilation[from] : 1;
+    v->before[to] = is ? c->before[from] : 0;
+}
+
+static int64_t byte_of(const struct tensor *t)
+{
+    return !t ? 0 : t->dtype == DT_I8 ? *(const int8_t *)t->data : *(const uint8_t *)t->data;
+}
+
+static bool is_byte(enum dtype t)
+{
+    return t == DT_U8 || t == DT_I8;
+}
+
+static struct integer_conv conv_of(struct kcall *call)
+{
+    struct conv c;
+    conv_read(call, &c, true);
+    if (!is_byte(c.dtype) || !is_byte(c.stored) || c.spatial > 3)
+        kcall_bad_type(call, is_byte(c.dtype) ? c.stored : c.dtype);
+    struct integer_conv v = {.call = call, .batch = c.batch, .groups = c.groups, .in = c.in, .out = c.out, .x = c.x};
+    for (int d = 0; d < 3; d++)
+        set_dimension(&v, &c, d + c.spatial - 3, d);
+    v.taps = tensor_dims_product(v.kernel, 0, 3);
+    v.places = tensor_dims_product(v.result, 0, 3);
+    v.flip = c.dtype == DT_I8 ? 0x80 : 0;
+    v.x_zero = (uint8_t)((uint8_t)byte_of(kcall_in(call, X_ZERO)) ^ v.flip);
+    return v;
+}
+
+static float float_of(const struct tensor *t, int64_t i, float otherwise)
+{
+    return t ? ((const float *)t->data)[tensor_elements(t) > 1 ? i : 0] : otherwise;
+}
+
+static struct integer_results results_of(struct kcall *call)
+{
+    const struct tensor *z = kcall_in(call, Z), *scale = kcall_in(call, Y_SCALE);
+    struct tensor *y = &call->out[0];
+    struct integer_results r = {.channels = y->dim[y->rank - 1], .lo = -INFINITY, .hi = INFINITY, .z = z ? z->data : NULL};
+    const char *activation = attr_string(call->node, "activation");
+    bool relu = strcmp(activation, "LeakyRelu") == 0;
+    require(relu || !*activation || strcmp(activation, "Clip") == 0);
+    if (*activation)
+        r.lo = relu ? 0 : (float)attr_float(call->node, "alpha");
+    if (*activation && !relu)
+        r.hi = (float)attr_float(call->node, "beta");
+    r.clamps_last = z && attr_int(call->node, "activates_last");
+    require(scale ? is_byte(y->dtype) : y->dtype == DT_F32);
+    if (!scale) {
+        r.real = y->data;
+        return r;
+    }
+    r.codes = y->data;
+    r.per_scale = 1 / float_of(scale, 0, 1);
+    r.zero = (float)byte_of(kcall_in(call, Y_ZERO));
+    r.least = y->dtype == DT_I8 ? -128 : 0;
+    r.most = y->dtype == DT_I8 ? 127 : 255;
+    return r;
+}
+
+void integer_conv_columns(const struct integer_conv *v, int64_t from, int64_t n, const int32_t *sums, const int32_t *zero,
+                          struct integer_columns *to)
+{
+    const struct tensor *factor = kcall_in(v->call, FACTOR), *bias = kcall_in(v->call, B);
+    float scale = float_of(kcall_in(v->call, X_SCALE), 0, 1);
+    memset(to, 0, sizeof *to);
+    to->from = from;
+    to->n = n;
+    to->zeros = zero != NULL;
+    for (int64_t j = 0; j < n; j++) {
+        to->start[j] = -(int32_t)v->x_zero * sums[j];
+        to->zero[j] = zero ? zero[j] : 0;
+        to->factor[j] = float_of(factor, from + j, 1) * scale;
+        to->bias[j] = float_of(bias, from + j, -0.0f); /* adding it changes nothing */
+    }
+}
+
+/* ---- what a place sees --------------------------------------------------------------------------------------------------------------- */
+
+static SIMD void copy_bytes(const uint8_t *from, int64_t n, uint8_t flip, uint8_t *to)
+{
+    if (!flip) {
+        memcpy(to, from, (size_t)n);
+        return;
+    }
+    LOOP for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
+}
+
+/* A row of windows along the last dimension, of `channels` channels that start at x; the first tap is at place `start`. */
+static void window_row(const struct integer_conv *v, const uint8_t *x, int64_t start, int64_t channels, uint8_t *to)
+{
+    int64_t step = v->dilation[2], kernel = v->kernel[2];
+    if (step == 1 && channels == v->in) {
+        int64_t lo = start < 0 ? -start : 0, hi = v->size[2] - start < kernel ? v->size[2] - start : kernel;
+        lo = lo < kernel ? lo : kernel;
+        hi = hi > lo ? hi : lo;
+        memset(to, v->x_zero, (size_t)(lo * channels));
+        copy_bytes(x + (start + lo) * channels, (hi - lo) * channels, v->flip, to + lo * channels);
+        memset(to + hi * channels, v->x_zero, (size_t)((kernel - hi) * channels));
+        return;
+    }
+    for (int64_t t = 0; t < kernel; t++, to += channels) {
+        int64_t at = start + t * step;
+        if (at < 0 || at >= v->size[2])
+            memset(to, v->x_zero, (size_t)channels);
+        else
+            copy_bytes(x + at * v->in, channels, v->flip, to);
+    }
+}
+
+void integer_conv_start(const struct integer_conv *v, int64_t place, int64_t *at)
+{
+    for (int d = 2; d >= 0; d--) {
+        at[d] = place % v->result[d] * v->stride[d] - v->before[d];
+        place /= v->result[d];
+    }
+}
+
+static void see(const struct integer_conv *v, int64_t place, int64_t group, uint8_t *to)
+{
+    int64_t channels = v->in / v->groups, at[3], image = place / v->places, width = v->kernel[2] * channels;
+    const uint8_t *x = v->x + group * channels;
+    integer_conv_start(v, place, at);
+    for (int64_t i = 0; i < v->kernel[0]; i++)
+        for (int64_t j = 0; j < v->kernel[1]; j++, to += width) {
+            int64_t a = at[0] + i * v->dilation[0], b = at[1] + j * v->dilation[1];
+            if (a < 0 || a >= v->size[0] || b < 0 || b >= v->size[1])
+                memset(to, v->x_zero, (size_t)width);
+            else
+                window_row(v, x + ((image * v->size[0] + a) * v->size[1] + b) * v->size[2] * v->in, at[2], channels, to);
+        }
+}
+
+/* ---- blocks of places ---------------------------------------------------------------------------------------------------------------- */
+
+struct block_run {
+    const struct integer_conv *v;
+    const struct integer_results *results;
+    const struct bytes *w;
+    const struct bytes_kernel *kernel;
+    int64_t rows, each; /* of a block; bytes of scratch of a thread */
+    bool in_place;      /* rows are x itself */
+    char *scratch;
+};
+
+static SIMD int32_t row_sum(const uint8_t *a, int64_t n)
+{
+    int32_t sum = 0;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i];
+    return sum;
+}
+
+static void run_tiles(const struct block_run *r, int64_t group, int64_t first, int64_t rows, const uint8_t *a, const int32_t *row)
+{
+    const struct bytes *w = r->w;
+    int32_t sums[ROWS * BYTES_WIDTH];
+    struct integer_columns columns;
+    for (int64_t t = 0; t < w->tiles; t++) {
+        int64_t at = group * w->tiles + t, n = w->n - t * BYTES_WIDTH < BYTES_WIDTH ? w->n - t * BYTES_WIDTH : BYTES_WIDTH;
+        for (int64_t i = 0; i < rows; i += BYTES_ROWS)
+            r->kernel->dot(w->weight + at * w->tile_bytes, w->words, a + i * w->words * WORD, w->words * WORD,
+                           (int)(rows - i < BYTES_ROWS ? rows - i : BYTES_ROWS), bytes_halves(w, t), sums + i * BYTES_WIDTH);
+        integer_conv_columns(r->v, group * w->n + t * BYTES_WIDTH, n, w->sums + at * BYTES_WIDTH,
+                             w->zero ? w->zero + at * BYTES_WIDTH : NULL, &columns);
+        integer_results_store(r->results, &columns, first, rows, sums, row);
+    }
+}
+
+static void run_block(const struct block_run *r, int64_t first, int64_t rows, uint8_t *room)
+{
+    const struct bytes *w = r->w;
+    int64_t length = w->words * WORD;
+    int32_t row[ROWS];
+    for (int64_t g = 0; g < w->groups; g++) {
+        const uint8_t *a = r->in_place ? r->v->x + first * length : room;
+        for (int64_t i = 0; i < rows && !r->in_place; i++) {
+            see(r->v, first + i, g, room + i * length);
+            memset(room + i * length + w->k, 0, (size_t)(length - w->k));
+        }
+        for (int64_t i = 0; i < rows && w->zero; i++)
+            row[i] = row_sum(a + i * length, w->k);
+        run_tiles(r, g, first, rows, a, row);
+    }
+}
+
+/* Blocks lo..hi. */
+static void block_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct block_run *r = data;
+    int64_t all = r->v->batch * r->v->places;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t first = i * r->rows, rows = all - first < r->rows ? all - first : r->rows;
+        run_block(r, first, rows, (uint8_t *)r->scratch + thread * r->each);
+    }
+}
+
+static bool sees_itself(const struct integer_conv *v)
+{
+    bool one = v->groups == 1 && v->in % WORD == 0 && !v->flip;
+    for (int d = 0; d < 3; d++)
+        one = one && v->kernel[d] == 1 && v->stride[d] == 1 && v->before[d] == 0 && v->size[d] == v->result[d];
+    return one;
+}
+
+/* As many blocks as there are threads, at least, all about as large. */
+static int64_t rows_of_blocks(const struct kcall *call, int64_t places, int64_t length)
+{
+    int64_t most = length * ROWS > ROOM ? ROOM / length : ROWS, threads = kenv_threads(call->env);
+    most = most < BYTES_ROWS ? BYTES_ROWS : most;
+    int64_t blocks = (places + most - 1) / most;
+    blocks = (blocks + threads - 1) / threads * threads;
+    int64_t rows = (places + blocks - 1) / blocks;
+    rows = (rows + BYTES_ROWS - 1) / BYTES_ROWS * BYTES_ROWS;
+    return rows < ROWS ? rows : ROWS;
+}
+
+static void run_blocks(const struct integer_conv *v, const struct integer_results *results, const struct bytes *w)
+{
+    struct kcall *call = v->call;
+    int64_t all = v->batch * v->places, length = w->words * WORD;
+    struct block_run r = {.v = v, .results = results, .w = w, .kernel = bytes_best(), .in_place = sees_itself(v)};
+    r.rows = rows_of_blocks(call, all, length);
+    r.each = (r.rows * length + 63) & ~(int64_t)63;
+    r.scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env), (size_t)r.each));
+    kenv_parallel_for(call->env, (all + r.rows - 1) / r.rows, r.rows * w->groups * w->tiles * BYTES_WIDTH * w->words / 16 + 1, block_range,
+                      &r);
+}
+
+/* ---- the filter ---------------------------------------------------------------------------------------------------------------------- */
+
+static bool keeps_filter(const struct kcall *call)
+{
+    bool zero = call->nin > W_ZERO && call->node->in[W_ZERO];
+    return call->cache && call->in_constant && call->in_constant[W] && (!zero || call->in_constant[W_ZERO]);
+}
+
+static struct bytes_source source_of(const struct kcall *call)
+{
+    const struct tensor *w = &call->in[W], *zero = kcall_in(call, W_ZERO);
+    int64_t groups = attr_int(call->node, "group"), taps = tensor_dims_product(w->dim, 2, w->rank);
+    return (struct bytes_source){.groups = groups,
+                                 .n = w->dim[0] / groups,
+                                 .k = w->dim[1] * taps,
+                                 .is_signed = w->dtype == DT_I8,
+                                 .w = w->data,
+                                 .zero = zero ? zero->data : NULL,
+                                 .zeros = zero ? tensor_elements(zero) : 1,
+                                 .inner = w->dim[1]};
+}
+
+static void pack(struct kcall *call, struct bytes *to, bool keep)
+{
+    struct bytes_source from = source_of(call);
+    *to = from.n == 1 && from.inner == 1 ? integer_depthwise_pack(call, &from, keep) : bytes_pack(call, &from, keep);
+}
+
+static const struct bytes *kept_filter(struct kcall *call)
+{
+    if (!*call->cache) {
+        struct bytes *w = kenv_keep(call->env, sizeof *w);
+        pack(call, w, true);
+        *call->cache = w;
+    }
+    return *call->cache;
+}
+
+bool integer_conv_packs(const struct kcall *call, struct packed_key *key)
+{
+    const struct tensor *w = &call->in[W];
+    if (!keeps_filter(call) || tensor_elements(w) == 0)
+        return false;
+    key->weight = call->node->in[W]->constant;
+    key->zeros = kcall_in(call, W_ZERO) ? call->node->in[W_ZERO]->constant : NULL;
+    key->dtype = w->dtype;
+    key->n = attr_int(call->node, "group");
+    key->k = w->dim[1];
+    return true;
+}
+
+bool integer_conv_pack(struct kcall *call, const struct packed_key *key)
+{
+    (void)key;
+    (void)kept_filter(call);
+    return true;
+}
+
+void kern_IntegerConv(struct kcall *call)
+{
+    struct integer_conv v = conv_of(call);
+    struct integer_results results = results_of(call);
+    struct bytes once;
+    const struct bytes *w = &once;
+    if (tensor_elements(&call->out[0]) == 0)
+        return;
+    if (keeps_filter(call))
+        w = kept_filter(call);
+    else
+        pack(call, &once, false);
+    if (w->n == 1 && v.in == v.groups)
+        integer_depthwise_run(&v, &results, w);
+    else
+        run_blocks(&v, &results, w);
+}
