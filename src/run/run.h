@@ -130,7 +130,7 @@ const struct session_timed *session_times(const struct session *, int *n);
 /* dynamic_shape.c: types and sizes of a node's results, by its own inference on its real operands. Allocates no data. */
 void dynamic_types(struct arena *, const struct graph *, const struct node *, const struct tensor *in, struct tensor *out);
 
-/* ---- batch_groups.c: a dimension of global tensors, split evenly over the replicas of --groups ------------------------------ */
+/* ---- replica_batch.c: a dimension of global tensors, split evenly over the replicas of --groups ---------------------------- */
 struct batch_range {
     int64_t from, count;
 };
