@@ -28,12 +28,14 @@ static int input_index(const struct graph *g, const char *name, size_t n)
     return -1;
 }
 
+enum { MOST_NAMED = 8 };
+
 const char *job_input_names(struct arena *a, const struct graph *g)
 {
     const char *list = "";
-    for (int i = 0; i < g->inputs.n; i++)
+    for (int i = 0; i < g->inputs.n && i < MOST_NAMED; i++)
         list = arena_printf(a, "%s%s%s", list, i ? ", " : "", g->inputs.at[i]->name);
-    return list;
+    return g->inputs.n > MOST_NAMED ? arena_printf(a, "%s and %d more", list, g->inputs.n - MOST_NAMED) : list;
 }
 
 /* Numbers of 2 to 8 bits that numpy has no type for: .npy files have them as |i1, or their bits as |u1 or, as ml_dtypes writes, |V1. */
