@@ -126,11 +126,12 @@ static void find_shown(struct arena *a, struct prompt *p)
     p->hides = p->hides || p->shortest < p->longest;
 }
 
-_Noreturn static void refuse_rows(const struct prompt *p, const struct stage *s, const char *why, const char *node)
+/* kind, name: what is to blame, or empty. */
+_Noreturn static void refuse_rows(const struct prompt *p, const struct stage *s, const char *kind, const char *name, const char *why)
 {
-    fail("%s: rows of %lld to %lld tokens can't run together%s: %s%s%s%s; run rows of one length at a time", s->path,
-         (long long)p->shortest, (long long)p->longest, p->past ? " behind this past" : "", *node ? "node '" : "", node, *node ? "' " : "",
-         why);
+    fail("%s: rows of %lld to %lld tokens can't run together%s: %s%s%s%s%s; run rows of one length at a time", s->path,
+         (long long)p->shortest, (long long)p->longest, p->past ? " behind this past" : "", kind, *kind ? " '" : "", name,
+         *kind ? "' " : "", why);
 }
 
 /* The node that takes rows of a table by the places of tokens, which count padding; NULL: there is none. */
@@ -157,11 +158,13 @@ static bool pads_behind(const struct prompt *p, const struct stage *s)
 {
     const struct node *node;
     bool behind;
-    const char *why = prompt_padding(s, &behind, &node);
+    const char *why = prompt_padding(s, &behind, &node), *state = session_recurrent_state(s->session);
     if (*why)
-        refuse_rows(p, s, why, node ? node->name : "");
+        refuse_rows(p, s, node ? "node" : "", node ? node->name : "", why);
+    if (state && p->shortest < p->longest)
+        refuse_rows(p, s, "state", state, "would take in what pads the shorter ones");
     if (behind && p->shortest < p->longest && (p->past || !s->keeps))
-        refuse_rows(p, s, p->past ? "it takes the new keys of all rows for equally many" : "it counts keys and keeps none", "");
+        refuse_rows(p, s, "", "", p->past ? "it takes the new keys of all rows for equally many" : "it counts keys and keeps none");
     return behind;
 }
 
@@ -173,7 +176,7 @@ static bool all_pad_behind(const struct prompt *p, int n)
         const struct stage *s = &p->stage[k];
         bool own = pads_behind(p, s);
         if (k > 0 && own != behind)
-            refuse_rows(p, s, "the graph before it pads them on the other side", "");
+            refuse_rows(p, s, "", "", "the graph before it pads them on the other side");
         behind = own;
     }
     return behind;

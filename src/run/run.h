@@ -72,6 +72,8 @@ void session_states_swap(struct session *, struct session_states *);
 const char *session_states_without_rows(const struct session *, const char *symbol);
 /* Some state grows along a dimension: a row has columns. */
 bool session_states_grow(const struct session *);
+/* The input that a state of a recurrence takes: every token of a row changes it, and nothing hides one. NULL: there is none. */
+const char *session_recurrent_state(const struct session *);
 /* A row of a set of states that a run left, NULL: of those in use. Of those that grow, these columns, which are to begin at column `to`. */
 struct session_state_row {
     const struct session_states *from;

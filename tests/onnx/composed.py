@@ -80,6 +80,29 @@ def cases():
     yield ML + ".ArrayFeatureExtractor", [real(5), np.array([4, 1])], 1, {}
     yield ML + ".Binarizer", [real(3, 4)], 1, dict(threshold=0.3)
     yield from attention(x)
+    yield from linear_attention()
+
+
+def linear_attention():
+    """As ONNX Runtime's model builders write LFM2 and Qwen3.5."""
+    for more in ({}, dict(activation="silu")):
+        yield MS + ".CausalConvWithState", [real(2, 6, 5), real(6, 1, 3), real(6), real(2, 6, 2)], 2, more
+    yield MS + ".CausalConvWithState", [real(2, 6, 1), real(6, 1, 4)], 2, {}
+    yield MS + ".CausalConvWithState", [real(2, 5, 6), real(6, 1, 3), None, real(2, 2, 6)], 2, dict(channels_last=1)
+    for rule, gates in (("linear", 0), ("gated", 1), ("delta", 2), ("gated_delta", 3)):
+        given = [-real(2, 5, 4) ** 2 if gates & 1 else None, real(2, 5, 4) ** 2 / f(8) if gates & 2 else None]
+        for queries in (2, 4, 8):
+            keys = min(queries, 4)
+            yield MS + ".LinearAttention", [real(2, 5, queries * 8), real(2, 5, keys * 8) / f(8), real(2, 5, 24), real(2, 4, 8, 6), *given], 2, dict(
+                q_num_heads=queries, kv_num_heads=4, update_rule=rule, scale=0.5)
+    yield MS + ".LinearAttentionGate", [real(2, 5, 4), real(4), -real(4) ** 2, real(2, 5, 4)], 2, {}
+    yield MS + ".LinearAttentionGate", [real(2, 5, 4), real(4), -real(4) ** 2], 1, {}
+    for activation in ("silu", "sigmoid"):
+        yield MS + ".GatedRMSNorm", [real(2, 5, 24), real(6), real(2, 5, 24)], 1, dict(activation=activation, epsilon=1e-6)
+    table = real(20, 8), real(20, 8)
+    for layout in (0, 1):
+        yield MS + ".MRotaryEmbedding", [real(2, 5, 64), whole(0, 20, 3, 2, 5), *table], 1, dict(
+            mrope_section=[3, 3, 2], mrope_layout=layout, num_heads=4, rotary_embedding_dim=16)
 
 
 def attention(x):

@@ -22,7 +22,7 @@ struct composition {
 };
 /* Each ends with a row without op. */
 extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[],
-    compose_list_flex[], compose_list_ml[], compose_list_sequence[], compose_list_optimizer[];
+    compose_list_flex[], compose_list_linear_attention[], compose_list_ml[], compose_list_sequence[], compose_list_optimizer[];
 void compose_node(struct import *, struct name_scope *, Onnx__NodeProto *);
 bool compose_has(const Onnx__NodeProto *, size_t operand);
 bool compose_gives(const Onnx__NodeProto *, size_t result);

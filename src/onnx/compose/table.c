@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-static const struct composition *const tables[] = {compose_list_optimizer, compose_list_sequence, compose_list_flex,     compose_list_onnx,
-                                                   compose_list_microsoft, compose_list_integers, compose_list_training, compose_list_ml};
+static const struct composition *const tables[] = {compose_list_optimizer, compose_list_sequence,  compose_list_flex,
+                                                   compose_list_onnx,      compose_list_microsoft, compose_list_integers,
+                                                   compose_list_training,  compose_list_ml,        compose_list_linear_attention};
 
 static const struct composition *find_composition(const Onnx__NodeProto *node)
 {

@@ -464,10 +464,23 @@ static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, 
 
 /* ---- the model ---- */
 
+/* Compositions may be of ops that are newer than the file. */
+static int64_t standard_version(const struct graph *g, int64_t version)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        if (!*n->domain && n->op && n->op->since > version)
+            version = n->op->since;
+        for (int k = 0; k < node_bodies(n); k++)
+            version = standard_version(node_body(n, k)->graph, version);
+    }
+    return version;
+}
+
 static int64_t domain_version(const struct graph *g, const char *domain)
 {
     if (!*domain)
-        return g->opset ? g->opset : FORM_OPSET;
+        return standard_version(g, g->opset ? g->opset : FORM_OPSET);
     for (int i = 0; i < g->opsets.n; i++)
         if (strcmp(g->opsets.at[i].key, domain) == 0)
             return strtoll(g->opsets.at[i].text, NULL, 10);

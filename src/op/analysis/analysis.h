@@ -72,6 +72,9 @@ bool attention_written(const struct attention_search *, struct node *n, struct a
 int op_past_operand(const struct node *, int result);
 /* The operand to which a node appends along *axis what becomes this result; -1: it is not of that kind, or appends in front. */
 int op_appends_to(const struct node *, int result, int *axis);
+/* The input that an op turns into the same number of elements for the next step, as the state of a recurrence; without one it begins with
+ * zeros. NULL: the value is no such state. */
+const struct value *op_recurrent_past(const struct value *present);
 
 /* ---- batch_independence.c ---- */
 /* Notes in the metadata (rank_meta_set_rows), for each symbol that is a dimension of an input of a canonical graph, whether a row along it

@@ -31,3 +31,22 @@ int op_appends_to(const struct node *node, int result, int *axis)
     *axis += *axis < 0 ? rank : 0;
     return operand >= 0 && node->in[operand] ? operand : -1;
 }
+
+/* Moves of all elements, as an exporter puts them around an op that wants another order. */
+static const struct value *behind_moves(const struct value *v)
+{
+    while (v->producer && (op_is_onnx(v->producer, "Transpose") || op_is_onnx(v->producer, "Identity")))
+        v = v->producer->in[0];
+    return v;
+}
+
+const struct value *op_recurrent_past(const struct value *present)
+{
+    const struct value *made = behind_moves(present);
+    const struct node *node = made->producer;
+    int operand = node && node->op && !(node->op->flags & OP_APPENDS) ? op_past_operand(node, made->index) : -1;
+    if (operand < 0 || !node->in[operand])
+        return NULL;
+    const struct value *past = behind_moves(node->in[operand]);
+    return past->producer || past->constant ? NULL : past;
+}

@@ -73,13 +73,22 @@ static struct value *input_behind(const struct graph *g, struct value *v, int *d
 
 static void add_state(struct graph *g, struct value *past, struct value *present, int d)
 {
-    if (!past || d < 0 || d >= past->type.rank || graph_state(g, past) || graph_state(g, present))
+    if (graph_state(g, past) || graph_state(g, present))
         return;
     struct state state = {.past = past, .present = present, .dim = d};
     graph_add_state(g, state);
-    const struct dim *size = past->type.dim[d];
-    if (size->kind == DIM_SYM)
+    const struct dim *size = d < 0 ? NULL : past->type.dim[d];
+    if (size && size->kind == DIM_SYM)
         dim_sym(g->alg, size->name, 0);
+}
+
+/* Of a recurrence: no dimension grows. */
+static void add_recurrent(struct graph *g, struct value *present)
+{
+    const struct value *past = op_recurrent_past(present);
+    for (int i = 0; past && i < g->inputs.n; i++)
+        if (g->inputs.at[i] == past)
+            add_state(g, g->inputs.at[i], present, -1);
 }
 
 static struct value *concat_past(const struct graph *g, const struct node *node, int *d)
@@ -133,7 +142,10 @@ static void find_state(struct graph *g, struct value *output)
 {
     int d;
     struct value *past = past_behind(g, output, &d);
-    add_state(g, past, output, d);
+    if (past && d >= 0 && d < past->type.rank)
+        add_state(g, past, output, d);
+    else
+        add_recurrent(g, output);
 }
 
 void plan_find_states(struct graph *g)

@@ -356,7 +356,7 @@ static void place_inputs(struct session *s, const struct tensor *inputs)
         if (session_is_state(s, i) && inputs[i].data)
             state_fill(s, i, &inputs[i]);
         else if (session_is_state(s, i))
-            continue;
+            state_begin(s, i);
         else if (s->sig.in[i].place.kind == PLACE_S)
             scatter_input(s, i, &inputs[i], t);
         else

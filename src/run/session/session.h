@@ -57,6 +57,7 @@ struct session_step {
 struct state_slot {
     int input, output; /* output -1: the state is input-only */
     int axis;          /* along which it grows; -1: none */
+    bool recurrent;    /* it begins with zeros */
     bool in_place;     /* input and output share memory of this capacity along axis */
     int64_t capacity;
     bool filled; /* false: no run has left a value yet */
@@ -208,6 +209,8 @@ void state_sizes(struct session *, const struct tensor *given, struct tensor *si
 void state_place(struct session *);
 /* A global tensor becomes the value of a state. */
 void state_fill(struct session *, int input, const struct tensor *global);
+/* The state of a recurrence that no run has left and nobody gave is zero. */
+void state_begin(struct session *, int input);
 /* What this run left becomes the value for the next. */
 void state_advance(struct session *);
 void state_free(struct session *);

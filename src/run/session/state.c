@@ -136,8 +136,11 @@ void state_prepare(struct session *s)
     const struct uses *uses = graph_uses(s->graph, tmp);
     s->states.by_input = NEWN(s->arena, struct state_slot *, s->graph->inputs.n);
     find_states(s);
-    for (int i = 0; i < s->states.n; i++)
-        s->states.at[i].in_place = grows_in_place(s, &s->states.at[i], uses);
+    for (int i = 0; i < s->states.n; i++) {
+        struct state_slot *k = &s->states.at[i];
+        k->in_place = grows_in_place(s, k, uses);
+        k->recurrent = k->output >= 0 && k->axis < 0 && op_recurrent_past(present_of(s, k)) == past_of(s, k);
+    }
     for (int i = 0; i < s->states.n; i++)
         if (s->states.at[i].in_place)
             read_dense(s, present_of(s, &s->states.at[i]));
@@ -223,7 +226,7 @@ void state_sizes(struct session *s, const struct tensor *given, struct tensor *s
         struct state_slot *k = s->states.by_input[i];
         if (k && given[i].data)
             k->filled = false;
-        if (k && !given[i].data && !k->filled && k->axis < 0)
+        if (k && !given[i].data && !k->filled && k->axis < 0 && !k->recurrent)
             fail("%s: state '%s' holds nothing yet: give it as an input", s->sig.path, s->sig.in[i].name);
         sizes[i] = k && !given[i].data ? k->global : given[i];
     }
@@ -242,6 +245,14 @@ void state_fill(struct session *s, int input, const struct tensor *global)
     s->states.by_input[input]->global = *global;
     s->states.by_input[input]->global.data = NULL;
     s->states.by_input[input]->filled = true;
+}
+
+void state_begin(struct session *s, int input)
+{
+    const struct state_slot *k = s->states.by_input[input];
+    struct tensor *past = &s->tensor[s->graph->inputs.at[input]->id];
+    if (k->recurrent && !k->filled)
+        memset(past->data, 0, tensor_bytes(past));
 }
 
 /* Global sizes of what the last run left; some may follow from its data. */
@@ -293,6 +304,14 @@ const char *session_state_source(const struct session *s, int input)
 int session_state_grows_along(const struct session *s, int input)
 {
     return s->states.by_input[input]->axis;
+}
+
+const char *session_recurrent_state(const struct session *s)
+{
+    for (int i = 0; i < s->states.n; i++)
+        if (s->states.at[i].recurrent)
+            return s->sig.in[s->states.at[i].input].name;
+    return NULL;
 }
 
 static int64_t slot_need(const struct session *s, const struct state_slot *k, const struct bindings *dims, int64_t tokens)
