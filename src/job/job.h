@@ -112,7 +112,7 @@ void replica_leave(struct replicas *);
 struct batch_shard {
     const char *symbol;
     int64_t total;
-    struct batch_range rows;
+    struct replica_range rows;
 };
 /* Finds the rows of this replica from the global inputs; data NULL: not given. The symbol is that of --groups, else the first one along
  * which rows are independent, by input and dimension. Failure: dependent rows, or inputs with different numbers of rows. */

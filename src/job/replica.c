@@ -106,7 +106,7 @@ struct batch_shard replica_shard_batch(const struct replicas *t, const struct gr
         return (struct batch_shard){.rows = {0, 1}};
     struct batch_shard d = {.symbol = wanted ? wanted : first_symbol(g)};
     d.total = count_rows(g, s, d.symbol, in);
-    d.rows = batch_range_of(d.total, t->count, t->index);
+    d.rows = replica_range_of(d.total, t->count, t->index);
     if (d.total)
         explain("%s: replica %d has %lld of the %lld rows of '%s'", g->path, t->index, (long long)d.rows.count, (long long)d.total,
                 d.symbol);
@@ -123,7 +123,7 @@ void replica_take_rows(struct arena *a, const struct batch_shard *shard, const s
     for (int i = 0; i < g->inputs.n; i++) {
         int d = in[i].data ? row_dim(session_input_type(s, i), shard->symbol) : -1;
         if (d >= 0 && d < in[i].rank)
-            in[i] = batch_slice(a, &in[i], d, shard->rows);
+            in[i] = replica_slice(a, &in[i], d, shard->rows);
     }
 }
 
@@ -131,5 +131,5 @@ struct tensor replica_gather_output(struct arena *a, const struct replicas *t, c
                                     int output, const char *name, const struct tensor *own)
 {
     int d = row_dim(session_output_type(s, output), shard->symbol);
-    return d < 0 || t->process_group->rank ? *own : batch_gather(a, t->across, name, own, d, shard->total);
+    return d < 0 || t->process_group->rank ? *own : replica_gather(a, t->across, name, own, d, shard->total);
 }

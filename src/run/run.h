@@ -133,14 +133,14 @@ const struct session_timed *session_times(const struct session *, int *n);
 void dynamic_types(struct arena *, const struct graph *, const struct node *, const struct tensor *in, struct tensor *out);
 
 /* ---- replica_batch.c: a dimension of global tensors, split evenly over the replicas of --groups ---------------------------- */
-struct batch_range {
+struct replica_range {
     int64_t from, count;
 };
-struct batch_range batch_range_of(int64_t total, int groups, int group);
+struct replica_range replica_range_of(int64_t total, int groups, int group);
 /* These positions of dimension dim. */
-struct tensor batch_slice(struct arena *, const struct tensor *, int dim, struct batch_range);
+struct tensor replica_slice(struct arena *, const struct tensor *, int dim, struct replica_range);
 /* The tensor whose ranges the ranks of `across` have; a rank with an empty range needs no tensor. Other sizes that differ are a failure
  * that names the tensor. */
-struct tensor batch_gather(struct arena *, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total);
+struct tensor replica_gather(struct arena *, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total);
 
 #endif

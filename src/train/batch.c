@@ -229,7 +229,7 @@ int64_t batch_samples(const struct batches *b)
     return b->samples;
 }
 
-void batch_fill(struct batches *b, int64_t step, struct batch_range rows, struct tensor *in)
+void batch_fill(struct batches *b, int64_t step, struct replica_range rows, struct tensor *in)
 {
     struct arena *tmp = arena_new();
     int64_t *drawn = NEWN(tmp, int64_t, rows.count);

@@ -35,10 +35,10 @@ struct training {
 static struct step_sums run_rows(struct training *t, int64_t step)
 {
     const struct replicas *r = t->replicas;
-    struct batch_range mine = batch_range_of(t->settings.batch, r->count, r->index);
+    struct replica_range mine = replica_range_of(t->settings.batch, r->count, r->index);
     struct step_sums sums = {0};
     for (int64_t k = 0; k < t->settings.accumulate; k++) {
-        struct batch_range rows = batch_range_of(mine.count, (int)t->settings.accumulate, (int)k);
+        struct replica_range rows = replica_range_of(mine.count, (int)t->settings.accumulate, (int)k);
         rows.from += mine.from;
         batch_fill(t->batches, step, rows, t->in);
         session_gradients_to(t->session, t->parameters.into, k == 0);
@@ -178,7 +178,7 @@ static void train_steps(struct training *t, int64_t step)
 static void tell_statistics(const struct training *t, const char *path)
 {
     const struct replicas *r = t->replicas;
-    struct batch_shard rows = {"batch", t->settings.batch, batch_range_of(t->settings.batch, r->count, r->index)};
+    struct batch_shard rows = {"batch", t->settings.batch, replica_range_of(t->settings.batch, r->count, r->index)};
     struct session_collective count[JOIN_COUNTS];
     stats_report(t->arena, r, &rows, t->session, join_counts(t->joining, count), count, path);
 }

@@ -134,7 +134,7 @@ struct batches *batch_new(struct arena *, const struct graph *, const struct ses
 /* How many rows there are to draw from. */
 int64_t batch_samples(const struct batches *);
 /* Rows of the step, into the inputs of the graph; they are valid until the next call. */
-void batch_fill(struct batches *, int64_t step, struct batch_range rows, struct tensor *in);
+void batch_fill(struct batches *, int64_t step, struct replica_range rows, struct tensor *in);
 
 /* ---- validate.c: the loss of a file that is not trained on ---------------------------------------------------------------------- */
 /* Of all rows of a step: the loss, its labels, the square of the gradient's norm, and how many ranks were asked to end. */

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-struct batch_range batch_range_of(int64_t total, int groups, int group)
+struct replica_range replica_range_of(int64_t total, int groups, int group)
 {
     int64_t from = comm_share_start(total, groups, group);
-    return (struct batch_range){from, comm_share_start(total, groups, group + 1) - from};
+    return (struct replica_range){from, comm_share_start(total, groups, group + 1) - from};
 }
 
 static struct tensor alloc_rows(struct arena *a, const struct tensor *like, int dim, int64_t count)
@@ -21,7 +21,7 @@ static struct tensor alloc_rows(struct arena *a, const struct tensor *like, int 
     return t;
 }
 
-struct tensor batch_slice(struct arena *a, const struct tensor *from, int dim, struct batch_range rows)
+struct tensor replica_slice(struct arena *a, const struct tensor *from, int dim, struct replica_range rows)
 {
     struct tensor t = alloc_rows(a, from, dim, rows.count);
     struct intervals mine = intervals_range(a, rows.from, rows.from + rows.count);
@@ -38,14 +38,14 @@ static void check_group_sizes(const char *name, const struct tensor *all, int gr
                  (long long)all[group].dim[k], k, group, (long long)all[0].dim[k]);
 }
 
-static void unpack_rows(struct arena *a, struct tensor *global, int dim, const struct batch_range *rows, const char *block)
+static void unpack_rows(struct arena *a, struct tensor *global, int dim, const struct replica_range *rows, const char *block)
 {
     struct intervals p = intervals_range(a, rows->from, rows->from + rows->count);
     struct region r = region_of(a, global, dim, &p, -1, NULL);
     region_unpack(&r, global->data, block);
 }
 
-struct tensor batch_gather(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
+struct tensor replica_gather(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
 {
     if (own->dtype == DT_STRING)
         fail("'%s' holds strings, which groups can't put together: run one group", name);
@@ -53,7 +53,7 @@ struct tensor batch_gather(struct arena *a, struct comm *across, const char *nam
     struct tensor global = alloc_rows(a, &all[0], dim, total), packed = alloc_rows(a, &all[0], dim, total);
     int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&global) / total : 0, at = 0;
     for (int r = 0; r < across->size; r++) {
-        struct batch_range rows = batch_range_of(total, across->size, r);
+        struct replica_range rows = replica_range_of(total, across->size, r);
         bytes[r] = rows.count * each;
         if (rows.count)
             check_group_sizes(name, all, r, dim);
@@ -65,7 +65,7 @@ struct tensor batch_gather(struct arena *a, struct comm *across, const char *nam
     across->allgatherv(across, packed.data, bytes);
     at = 0;
     for (int r = 0; r < across->size; at += bytes[r++]) {
-        struct batch_range rows = batch_range_of(total, across->size, r);
+        struct replica_range rows = replica_range_of(total, across->size, r);
         unpack_rows(a, &global, dim, &rows, (char *)packed.data + at);
     }
     return global;
