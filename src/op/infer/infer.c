@@ -67,11 +67,19 @@ void op_same_dtype(const struct graph *g, const struct node *node, int a, int b)
              node->in[b]->name, dtype_name(x->dtype), dtype_name(y->dtype));
 }
 
+static const char *dimensions_text(struct arena *a, int least, int most)
+{
+    if (most == MAX_RANK)
+        return arena_printf(a, "%d dimensions or more", least);
+    return least < most ? arena_printf(a, "%d to %d dimensions", least, most)
+                        : arena_printf(a, "%d dimension%s", most, most == 1 ? "" : "s");
+}
+
 void op_need_rank(const struct graph *g, const struct node *node, int i, int least, int most)
 {
     const struct type *t = op_operand(g, node, i);
     if (t->rank < least || t->rank > most)
-        fail("%s: operand '%s' must have %d to %d dimensions but is %s", node_where(g, node), node->in[i]->name, least, most,
+        fail("%s: operand '%s' must have %s but is %s", node_where(g, node), node->in[i]->name, dimensions_text(g->arena, least, most),
              type_str(g->arena, t));
 }
 
