@@ -166,6 +166,59 @@ START_TEST(every_kernel_is_within_the_digits)
 }
 END_TEST
 
+/* The digits of step p of row i, one number after another: those that codes_row placed? */
+static void check_step(const struct sample *s, const struct codes *w, const struct codes_rows *rows, int64_t i, int64_t p)
+{
+    float left[CODES_STEP] = {0}, most = 0, scale;
+    for (int64_t l = 0; l < s->step && p * s->step + l < s->k; l++) {
+        left[l] = s->a[i * s->k + p * s->step + l];
+        most = fabsf(left[l]) > most ? fabsf(left[l]) : most;
+    }
+    scale = most / 127;
+    int power;
+    if (s->digits > 1 && most > 0)
+        scale = frexpf(scale, &power) > 0.5f ? ldexpf(1, power) : scale;
+    for (int l = 0; l < s->step; l++)
+        left[l] = most > 0 ? left[l] * (1 / scale) : 0;
+    for (int64_t row = i * s->digits; row < (i + 1) * s->digits; row++) {
+        int64_t group = row / CODES_ROWS, at = (group * rows->steps + p) * CODES_ROWS + row % CODES_ROWS;
+        int sum = 0;
+        for (int l = 0; l < s->step; l++) {
+            float digit = nearbyintf(left[l]);
+            int64_t word = group * rows->padded / 4 + (p * s->step + l) / 4;
+            ck_assert_int_eq(rows->digit[(word * CODES_ROWS + row % CODES_ROWS) * 4 + l % 4], (int)digit);
+            sum += (int)digit;
+            left[l] = (left[l] - digit) * 128;
+        }
+        ck_assert(rows->scale[at] == (most > 0 ? scale : 0));
+        ck_assert_int_eq(rows->start[at], -sum * (w->zeros ? 1 : w->zero));
+        scale /= 128;
+    }
+}
+
+/* Rows shorter and longer than what is coded at a time, with steps of zeros, bit for bit. */
+START_TEST(rows_are_digits)
+{
+    struct arena *a = arena_new();
+    state = (uint32_t)_i;
+    for (int k = 0; k < 30; k++) {
+        struct sample s = sample_new(a, k);
+        s.k = s.k * s.m;
+        s.m = 1 + s.n % 2;
+        s.a = arena_alloc(a, (size_t)(s.m * s.k) * sizeof *s.a);
+        for (int64_t i = 0; i < s.m * s.k; i++)
+            s.a[i] = i / 100 % 4 ? ((float)draw(20001) - 10000) * (draw(20) ? 1e-4f : 3e-3f) : 0;
+        s.blocks = (s.k + s.block - 1) / s.block;
+        struct codes w = {.k = s.k, .block = s.block, .blocks = s.blocks, .step = s.step, .zero = 7, .zeros = s.zeros ? s.zero : NULL};
+        struct codes_rows rows = sample_rows(a, &s, &w);
+        for (int64_t i = 0; i < s.m; i++)
+            for (int64_t p = 0; p < rows.steps; p++)
+                check_step(&s, &w, &rows, i, p);
+    }
+    arena_free(a);
+}
+END_TEST
+
 /* One step of activations, times ones. */
 static float product_of_row(int digits, const float *a, int64_t n)
 {
@@ -426,6 +479,7 @@ int main(void)
     TCase *t = unit_case(suite, "codes", NULL, NULL);
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, every_kernel_is_within_the_digits, 1, 9);
+    tcase_add_loop_test(t, rows_are_digits, 0, 4);
     tcase_add_test(t, special_numbers);
     tcase_add_loop_test(t, matmul_nbits_reads_its_weight, 0, 4);
     tcase_add_loop_test(t, quant_matmul_reads_its_weight, 0, 4);
