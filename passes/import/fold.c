@@ -1,9 +1,9 @@
 /* fold: evaluates nodes whose operands are all constants, by the ops' own kernels.
  *
  * It requires PROP_TYPED. One walk in topological order folds whole chains. A node is kept if it reads a weight of 1 KiB or more, or a
- * trained one: a rank's weight must stay ranges of a source tensor. It is kept if a result is a graph output, or is over 64 KiB and larger
- * than the operands. It is kept if its kernel or sizes are unknown. All results together stay below 256 MiB, because a few nodes can double
- * a constant again and again.
+ * trained one: a rank's weight must stay ranges of a source tensor. It is kept if a result is a graph output, a filter that is decoded from
+ * 8-bit integers, or over 64 KiB and larger than the operands. It is kept if its kernel or sizes are unknown. All results together stay
+ * below 256 MiB, because a few nodes can double a constant again and again.
  *
  * Then equal small inline constants become one: single elements of any type, and integers of up to 64 elements. Float vectors stay
  * apart, so that equal norm weights of two layers do not become one. */
@@ -40,15 +40,15 @@ static bool type_bytes(const struct type *type, int64_t *bytes)
     return type_sizes_product(size, type->rank, &n) && dtype_bytes(type->dtype, n, bytes);
 }
 
-/* Adds the bytes of the results to *all, if they are within the bounds. */
-static bool results_fit(const struct node *n, const bool *is_output, int64_t operand_bytes, int64_t *all)
+/* Adds the bytes of the results to *all, if they are within the bounds. is_kept: by value id. */
+static bool results_fit(const struct node *n, const bool *is_kept, int64_t operand_bytes, int64_t *all)
 {
     int64_t total = 0, bytes;
     for (int i = 0; i < n->nout; i++) {
         const struct value *v = n->out[i];
         if (!v)
             continue;
-        if (is_output[v->id] || !type_bytes(&v->type, &bytes) || !i64_add(total, bytes, &total))
+        if (is_kept[v->id] || !type_bytes(&v->type, &bytes) || !i64_add(total, bytes, &total))
             return false;
     }
     if ((total > RESULT_BYTES && total > operand_bytes) || total > ALL_BYTES - *all)
@@ -57,22 +57,24 @@ static bool results_fit(const struct node *n, const bool *is_output, int64_t ope
     return true;
 }
 
-static bool foldable(const struct node *n, const bool *is_output, int64_t *all)
+static bool foldable(const struct node *n, const bool *is_kept, int64_t *all)
 {
     int64_t bytes;
-    return n->op && n->op->kernel && constant_operands(n, &bytes) && results_fit(n, is_output, bytes, all);
+    return n->op && n->op->kernel && constant_operands(n, &bytes) && results_fit(n, is_kept, bytes, all);
 }
 
 static void fold_nodes(struct graph *g, struct arena *tmp)
 {
-    bool *is_output = NEWN(tmp, bool, g->values.n + 1);
+    const bool *is_filter = op_decoded_filters(tmp, g);
+    bool *is_kept = NEWN(tmp, bool, g->values.n + 1);
+    memcpy(is_kept, is_filter, (size_t)g->values.n * sizeof *is_kept);
     for (int i = 0; i < g->outputs.n; i++)
-        is_output[g->outputs.at[i]->id] = true;
+        is_kept[g->outputs.at[i]->id] = true;
     int64_t all = 0;
     int kept = 0;
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];
-        if (!foldable(n, is_output, &all) || !op_evaluate(g, n))
+        if (!foldable(n, is_kept, &all) || !op_evaluate(g, n))
             g->nodes.at[kept++] = n;
     }
     g->nodes.n = kept;

@@ -8,8 +8,8 @@ enum { MOST_ROUNDS = 1000, SMALL_ELEMENTS = 1024 };
 
 struct fixpoint {
     struct graph *g;
-    const bool *is_output;
-    int marked;
+    const bool *is_output, *is_filter;
+    int marked; /* values that these two know */
     struct nodes left;
 };
 
@@ -37,6 +37,11 @@ static bool is_output(const struct fixpoint *s, const struct value *v)
     return v->id < s->marked && s->is_output[v->id];
 }
 
+static bool is_filter(const struct fixpoint *s, const struct value *v)
+{
+    return v->id < s->marked && s->is_filter[v->id];
+}
+
 /* A node whose value may be wanted and that its value function does not give: static operands, a small result. */
 static bool worth_running(const struct fixpoint *s, const struct node *node)
 {
@@ -47,7 +52,7 @@ static bool worth_running(const struct fixpoint *s, const struct node *node)
             return false;
     for (int i = 0; i < node->nout; i++) {
         const struct value *v = node->out[i];
-        if (v && (v->dims || is_output(s, v) || !small_result(s->g, v)))
+        if (v && (v->dims || is_output(s, v) || is_filter(s, v) || !small_result(s->g, v)))
             return false;
     }
     return true;
@@ -89,7 +94,7 @@ void op_infer_fixpoint(struct graph *g)
     bool *is_output = NEWN(g->arena, bool, g->values.n + 1);
     for (int i = 0; i < g->outputs.n; i++)
         is_output[g->outputs.at[i]->id] = true;
-    struct fixpoint s = {.g = g, .is_output = is_output, .marked = g->values.n};
+    struct fixpoint s = {.g = g, .is_output = is_output, .is_filter = op_decoded_filters(g->arena, g), .marked = g->values.n};
     int before, after = alg_equations(g->alg, &list), round = 0;
     g->undecided.what = NULL;
     do {

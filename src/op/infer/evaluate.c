@@ -173,6 +173,17 @@ const struct dim *op_counted_dim(struct graph *g, const struct node *node, int d
     return n < 0 ? unknown : dim_int(g->alg, n);
 }
 
+const bool *op_decoded_filters(struct arena *tmp, const struct graph *g)
+{
+    bool *is_filter = NEWN(tmp, bool, g->values.n + 1);
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i], *d = op_is_onnx(n, "Conv") && n->nin > 1 && n->in[1] ? n->in[1]->producer : NULL;
+        if (d && op_is_onnx(d, "DequantizeLinear") && d->in[0] && (d->in[0]->type.dtype == DT_U8 || d->in[0]->type.dtype == DT_I8))
+            is_filter[n->in[1]->id] = true;
+    }
+    return is_filter;
+}
+
 /* ---- when it is asked for ------------------------------------------------------------------------------------------------------------ */
 
 struct delayed {

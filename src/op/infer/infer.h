@@ -60,6 +60,8 @@ int op_axes_count(struct graph *, const struct node *, int i);
 /* Runs the node's kernel at compile time when every operand is a constant (or shape information that is all integers): its outputs
  * become constants and the node loses them (nout 0: the caller drops it). False, and nothing changed, when that can't be done. */
 bool op_evaluate(struct graph *, struct node *);
+/* By value id: a filter decoded from 8-bit integers. It is not evaluated, for a convolution may read the integers. */
+const bool *op_decoded_filters(struct arena *, const struct graph *);
 /* A node of constants with one result, which becomes a constant that is computed whenever it is read after a release. false: it is none. */
 bool op_evaluate_later(struct graph *, struct node *);
 /* The constant made of integer shape information; its dtype and rank are the value's. NULL when an entry is symbolic. */
