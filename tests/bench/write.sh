@@ -2,7 +2,8 @@
 # Times tpc-shard's writing beside cp of the same bytes:  write.sh BUILD MODEL.onnx...
 #
 # cp (the model and its files of external data into one folder), tpc-shard for every N of $RANKS, sharding the folder of the last N again
-# for one rank more, and --merge of it take turns; minima of $ROUNDS, ratios to cp and the peak of resident memory.
+# for one rank more, and --merge of it take turns, each with its sources in the page cache; minima of $ROUNDS, ratios to cp and the peak of
+# resident memory.
 #   RANKS ("1 2 4"), ROUNDS (7), WORK (a folder to write in; default: a temporary one)
 set -u
 [ $# -ge 2 ] || { echo "usage: $0 BUILD MODEL.onnx..." >&2; exit 2; }
@@ -11,9 +12,11 @@ ranks=${RANKS:-1 2 4} rounds=${ROUNDS:-7} last=${ranks##* }
 work=$(mktemp -d -p "${WORK:-${TMPDIR:-/tmp}}"); trap 'rm -rf "$work"' EXIT
 declare -A least peak
 
-# NAME COMMAND...: runs it, and keeps the least seconds and the most memory; what it wrote goes
+# NAME FOLDER COMMAND...: runs it, and keeps the least seconds and the most memory; what it wrote goes. What it reads, the model's files or
+# those of FOLDER, is read before: the kernel may have dropped pages that the command would then wait for.
 timed() {
-    name=$1; shift
+    name=$1 from=$2; shift 2
+    if [ -n "$from" ]; then cat "$from"/*; else cat "${files[@]}"; fi >/dev/null || exit 1
     set -- $( { /usr/bin/time -f '%e %M' "$@" >/dev/null; } 2>&1 | tail -1)
     least[$name]=$(awk -v a="${least[$name]:-}" -v b="$1" 'BEGIN { print (a == "" || b + 0 < a + 0) ? b : a }')
     peak[$name]=$(awk -v a="${peak[$name]:-0}" -v b="$2" 'BEGIN { print (b + 0 > a + 0 ? b : a) }')
@@ -27,10 +30,10 @@ for model in "$@"; do
     files=("$model"); for f in "${model}_data" "$model.data"; do [ -e "$f" ] && files+=("$f"); done
     "$shard" "$model" --tp "$last" -q -o "$work/folder" || exit 1
     for _ in $(seq "$rounds"); do
-        mkdir "$work/copy"; timed cp cp "${files[@]}" "$work/copy"
-        for n in $ranks; do timed "--tp $n" "$shard" "$model" --tp "$n" -q -o "$work/out"; done
-        timed "again" "$shard" "$work/folder" --tp $((last + 1)) -q -o "$work/out"
-        mkdir "$work/out"; timed "merge" "$shard" --merge "$work/folder" -q -o "$work/out/$(basename "$model")"
+        mkdir "$work/copy"; timed cp "" cp "${files[@]}" "$work/copy"
+        for n in $ranks; do timed "--tp $n" "" "$shard" "$model" --tp "$n" -q -o "$work/out"; done
+        timed "again" "$work/folder" "$shard" "$work/folder" --tp $((last + 1)) -q -o "$work/out"
+        mkdir "$work/out"; timed "merge" "$work/folder" "$shard" --merge "$work/folder" -q -o "$work/out/$(basename "$model")"
     done
     rm -rf "$work/folder"
     for n in $ranks "again" "merge"; do
