@@ -73,7 +73,7 @@ def write(folder, kind, arrays):
 
 
 def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})  # hundreds of tiny runs
     return (done.stdout + done.stderr).strip().splitlines()[-1] if done.returncode else None
 
 
