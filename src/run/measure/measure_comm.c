@@ -131,6 +131,7 @@ struct sum_behind {
     float *x, *y;
 };
 enum { BEHIND_ELEMENTS = (128 << 10) / sizeof(float), BEHIND_CALLS = 15 };
+static const double behind_budget = 1; /* seconds */
 
 static void add_behind(struct comm *c, void *data)
 {
@@ -162,13 +163,7 @@ static int64_t work_for(struct comm *c, const struct sum_behind *s, volatile flo
     return (int64_t)(TIMES_AS_LONG * TRIAL * sum / trial);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The lower quartile of several turns: what else runs here only adds to them. */
+/* From the least of several turns with a sum and of several without: what else runs here only adds to either. */
 static double measure_overlap(struct arena *a, struct comm *whole)
 {
     if (!whole->overlaps)
@@ -178,20 +173,20 @@ static double measure_overlap(struct arena *a, struct comm *whole)
     volatile float *at = NEWN(a, float, 1024);
     int64_t times = work_for(c, &s, at);
     struct behind *b = behind_start(a, c);
-    double more[BEHIND_CALLS];
-    for (int i = 0; i < BEHIND_CALLS; i++) {
+    double alone = 0, with_sum = 0, begin = clock_seconds();
+    for (int i = 0; i < BEHIND_CALLS || comm_slowest(whole, clock_seconds() - begin) < behind_budget; i++) {
         whole->barrier(whole);
-        double alone = comm_slowest(whole, compute(at, times)), start = clock_seconds();
+        keep_least(&alone, comm_slowest(whole, compute(at, times)));
+        double start = clock_seconds();
         int64_t number = behind_add(b, add_behind, &s);
         (void)compute(at, times);
         behind_wait(b, number, "measurement");
-        more[i] = comm_slowest(whole, clock_seconds() - start) - alone;
+        keep_least(&with_sum, comm_slowest(whole, clock_seconds() - start));
     }
     behind_end(b);
     c->free(c);
-    qsort(more, BEHIND_CALLS, sizeof *more, by_size);
     const double least = 1e-4; /* what work of larger nodes loses by caches and cores that are shared is not measured here */
-    return more[BEHIND_CALLS / 4] > least ? more[BEHIND_CALLS / 4] : least;
+    return with_sum - alone > least ? with_sum - alone : least;
 }
 
 void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
