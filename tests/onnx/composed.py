@@ -60,6 +60,10 @@ def cases():
     yield "ConvInteger", [u8(1, 4, 6, 6), u8(6, 4, 3, 3), np.uint8(7), np.uint8(120)], 1, {}
     yield MS + ".DynamicQuantizeMatMul", [x, i8(16, 8), real(8) ** 2, np.zeros(8, np.int8), real(8)], 1, {}
     yield MS + ".MatMulIntegerToFloat", [u8(3, 8), i8(8, 6), f(0.1), f(0.2), np.uint8(9), np.int8(1), real(6)], 1, {}
+    yield MS + ".QGemm", [u8(4, 8), f(0.1), np.uint8(7), i8(6, 8), real(6) ** 2 + f(0.01), np.zeros(6, np.int8), whole(-500, 500, 6, dtype=np.int32),
+                          f(4), np.uint8(100)], 1, dict(transB=1)
+    yield MS + ".QGemm", [u8(4, 8), f(0.1), np.uint8(7), i8(8, 6), f(0.05), np.int8(3), whole(-500, 500, 6, dtype=np.int32)], 1, dict(alpha=0.5)
+    yield MS + ".QGemm", [u8(4, 8), f(0.1), np.uint8(7), i8(8, 6), f(0.05), np.int8(3)], 1, {}
     for op in ("QLinearAdd", "QLinearMul"):
         yield MS + "." + op, [u8(4, 6), *SCALES, u8(6), f(0.03), np.uint8(3), f(0.1), np.uint8(99)], 1, {}
     yield MS + ".QLinearLeakyRelu", [u8(4, 6), *SCALES, f(0.01), np.uint8(5)], 1, dict(alpha=0.3)

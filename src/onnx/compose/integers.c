@@ -45,6 +45,25 @@ static void qlinear_conv(struct composer *c)
     become_quantized(c, compose_node_of(c, "Conv", 3, in, n, attr, 1, NULL), 6);
 }
 
+/* alpha a b + c: the third matrix is in units of alpha and both scales. Without a scale of its own the result is real. */
+static void qgemm(struct composer *c)
+{
+    bool transposed = compose_int_of(c->node, "transB", 0) != 0;
+    Onnx__AttributeProto *attr[3] = {compose_float(c, "alpha", compose_float_of(c->node, "alpha", 1)),
+                                     compose_int(c, "transA", compose_int_of(c->node, "transA", 0)), compose_int(c, "transB", transposed)};
+    Onnx__AttributeProto *axis = compose_int(c, "axis", -1);
+    char *in[3] = {dequantized(c, 0, -1), dequantized(c, 3, transposed ? 0 : 1), NULL};
+    if (compose_has(c->node, 6)) {
+        char *unit = compose_op(c, "Mul", compose_input(c, 1), compose_input(c, 4));
+        char *bias[2] = {compose_input(c, 6), compose_op(c, "Mul", unit, compose_number_like(c, (double)attr[0]->f, unit))};
+        in[2] = compose_node_of(c, "DequantizeLinear", 2, bias, 1, &axis, 1, NULL);
+    }
+    if (compose_has(c->node, 7))
+        become_quantized(c, compose_node_of(c, "Gemm", 3, in, 3, attr, 1, NULL), 7);
+    else
+        compose_become_with(c, "Gemm", 3, in, 3, attr);
+}
+
 /* Differences from the zero points are whole numbers, and their sums exact up to 2^24. */
 static char *centred(struct composer *c, size_t i, size_t zero, int64_t axis)
 {
@@ -129,6 +148,7 @@ const struct composition compose_list_integers[] = {
     {"", "QLinearMatMul", 10, "DequantizeLinear, MatMul, QuantizeLinear", qlinear_matmul},
     {"com.microsoft", "DynamicQuantizeMatMul", 1, "DynamicQuantizeLinear, MatMulInteger, Cast, Mul, Add", dynamic_quantize_matmul},
     {"com.microsoft", "MatMulIntegerToFloat", 1, "MatMulInteger, Cast, Mul, Add", matmul_integer_to_float},
+    {"com.microsoft", "QGemm", 1, "DequantizeLinear, Mul, CastLike, Gemm, QuantizeLinear", qgemm},
     {"com.microsoft", "QLinearAdd", 1, "DequantizeLinear, Add, QuantizeLinear", qlinear_pair},
     {"com.microsoft", "QLinearAveragePool", 1, "DequantizeLinear, AveragePool, QuantizeLinear", qlinear_unary},
     {"com.microsoft", "QLinearConcat", 1, "DequantizeLinear, Concat, QuantizeLinear", qlinear_concat},
