@@ -265,7 +265,7 @@ static double allowed_difference(const struct unsharded *u, const struct history
     double rel = compare_tolerance(u->ranks[u->n - 1].graph, o).rel;
     if (o->deterministic || o->rel >= 0 || u->worst <= rel)
         return rel;
-    double noise = order_noise(u, all), allowed = compare_allowance(rel, noise);
+    double noise = order_noise(u, all), allowed = compare_allowance(u->ranks[u->n - 1].graph, rel, noise);
     explain("%s: another order of sums changes scores by %.3g of the largest, so %.3g is allowed", u->model->stage->path, noise, allowed);
     return allowed;
 }

@@ -150,7 +150,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
         if (!o->deterministic && o->rel < 0 && compare_difference(&out[k], &want.out[i]) > allowed) {
             other = other.out ? other : run_whole(a, g, in, &ordered, threads);
             noise = compare_difference(&other.out[i], &want.out[i]);
-            allowed = compare_allowance(allowed, noise);
+            allowed = compare_allowance(want.graph, allowed, noise);
             explain("%s: output '%s': another order of sums changes it by %.3g of its largest, so %.3g is allowed", o->check.text.at[0],
                     name, noise, allowed);
         }

@@ -128,14 +128,6 @@ double compare_difference(const struct tensor *got, const struct tensor *want)
     return most > 0 ? worst / most : worst;
 }
 
-/* Two orders of sums are one sample of what orders do, and ranks are a third: four times the sample is room enough. A model that loses more
- * digits than the limit says computes noise, and no comparison is meaningful. */
-double compare_allowance(double rel, double noise)
-{
-    const double limit = 100 * rel;
-    return fmax(rel, fmin(4 * noise, limit));
-}
-
 /* The larger one of u and the unit roundoff of v's type, if that is f16 or bf16. */
 static double rougher(double u, const struct value *v)
 {
@@ -166,6 +158,25 @@ static double unit_roundoff(const struct graph *g)
             u = rougher(u, n->out[k]);
     }
     return u;
+}
+
+/* A code of 8 bits made of what the graph computes: where a sum lies between two codes, its order decides. */
+static bool makes_codes(const struct graph *g)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        if (op_is_onnx(n, "QuantizeLinear") || op_is_onnx(n, "DynamicQuantizeLinear") || op_is_tpc(n, "IntegerConv"))
+            return true;
+    }
+    return false;
+}
+
+/* Two orders of sums are one sample of what orders do, and ranks are a third: four times the sample is room enough. A model that loses more
+ * digits than the limit says computes noise, and no comparison is meaningful; codes of 8 bits that differ by one, though, are no noise. */
+double compare_allowance(const struct graph *g, double rel, double noise)
+{
+    double limit = makes_codes(g) ? fmax(100 * rel, 8 * 0x1p-8) : 100 * rel;
+    return fmax(rel, fmin(4 * noise, limit));
 }
 
 struct tolerance compare_tolerance(const struct graph *g, const struct job_options *o)

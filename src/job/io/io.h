@@ -62,7 +62,7 @@ void compare_relative(struct verdict *, const char *name, const struct tensor *g
 /* The largest difference of floats, relative to the largest magnitude of want; infinity if they don't compare. 0: integers. */
 double compare_difference(const struct tensor *got, const struct tensor *want);
 /* What compare_relative should allow of an output that the order of sums alone changes by `noise`: at least rel. */
-double compare_allowance(double rel, double noise);
+double compare_allowance(const struct graph *, double rel, double noise);
 void compare_print(const struct verdict *);
 
 /* outputs.c */
