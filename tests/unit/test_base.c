@@ -87,7 +87,7 @@ START_TEST(jobs_beside_each_other)
     run_beside(&all);
     ck_assert_int_eq(all.done, 99 * 100 / 2);
     ck_assert_str_eq(diag_try(a, run_beside, &some), "job 40");
-    ck_assert_int_lt(some.done, 99 * 100 / 2 - 40);
+    ck_assert_int_le(some.done, 99 * 100 / 2 - 40); /* threads that are quicker may have done all the others */
     arena_free(a);
 }
 END_TEST
