@@ -334,8 +334,10 @@ static struct node *take_casts(struct absorb *a, const struct node *n)
 
 static bool take_scale(struct absorb *a, const struct node *n)
 {
+    if (!op_is_onnx(n, "Mul") || !is_linear(a) || operand(a->conv, X_SCALE))
+        return false;
     struct value *by = n->in[n->in[0] == a->y];
-    if (!op_is_onnx(n, "Mul") || !is_linear(a) || operand(a->conv, X_SCALE) || by == a->y || by->constant || by->type.rank != 0)
+    if (by == a->y || by->constant || by->type.rank != 0)
         return false;
     set_operand(a, X_SCALE, by);
     return true;
