@@ -11,7 +11,7 @@ hosts_net=10.77.$(($$ % 250))
 hosts_lack() {
     [ "$(id -u)" = 0 ] || { echo "root is needed"; return 0; }
     for tool in ip unshare tc; do command -v $tool >/dev/null || { echo "no $tool"; return 0; }; done
-    mpirun --version 2>/dev/null | grep -q 'Open MPI' || { echo "no Open MPI"; return 0; }
+    ${MPIRUN:-mpirun} --version 2>/dev/null | grep -q 'Open MPI' || { echo "no Open MPI"; return 0; }
     ip netns add $hosts_id 2>/dev/null || { echo "no network namespaces"; return 0; }
     ip netns del $hosts_id
     return 1
@@ -57,8 +57,8 @@ hosts_run() {
     each=$1 list=''
     shift
     for k in $(seq $hosts); do list=$list${list:+,}$hosts_net.1$k:$each; done
-    # shellcheck disable=SC2016
-    ip netns exec $hosts_id-1 unshare -u sh -c 'hostname node1; exec mpirun "$@"' mpirun --bind-to none --mca plm_rsh_agent "$hosts_rsh" \
+    # shellcheck disable=SC2016,SC2086 # MPIRUN may be several words
+    ip netns exec $hosts_id-1 unshare -u sh -c 'hostname node1; exec "$@"' sh ${MPIRUN:-mpirun} --bind-to none --mca plm_rsh_agent "$hosts_rsh" \
         --mca btl self,vader,tcp --mca oob_tcp_if_include $hosts_net.0/24 --mca btl_tcp_if_include $hosts_net.0/24 --host "$list" \
         -n $((hosts * each)) "$@"
 }
