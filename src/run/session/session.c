@@ -222,7 +222,7 @@ static void place_constants(struct session *s)
     for (int i = 0; i < s->graph->outputs.n; i++)
         if (s->graph->outputs.at[i]->constant)
             align_constant(s, s->graph->outputs.at[i]);
-    if (s->comm->rank == 0 && n)
+    if (s->comm->rank == 0)
         explain("%s: %d weights packed in %.3f seconds", s->sig.path, n, clock_seconds() - start);
 }
 
