@@ -28,7 +28,9 @@ struct arena {
     struct arena_block *shared; /* small requests come from its head */
     struct arena_block *own;    /* one large request each */
     size_t next_size;
-    struct scope_item *kept;
+    struct scope_item *kept;       /* NULL: a parent keeps it */
+    struct arena *parent;          /* NULL: none */
+    struct arena *children, *next; /* next: of the same parent */
 };
 
 static _Noreturn void out_of_memory(size_t bytes)
@@ -68,26 +70,55 @@ static void blocks_free(struct arena_block *b)
 static void drop_arena(void *arena)
 {
     struct arena *a = arena;
+    for (struct arena *c = a->children, *next; c; c = next) {
+        next = c->next;
+        drop_arena(c);
+    }
     blocks_free(a->shared);
     blocks_free(a->own);
     free(a);
 }
 
-struct arena *arena_new(void)
+static struct arena *new_arena(void)
 {
     struct arena *a = calloc(1, sizeof *a);
     if (!a)
         out_of_memory(sizeof *a);
     a->next_size = FIRST_BLOCK;
+    return a;
+}
+
+struct arena *arena_new(void)
+{
+    struct arena *a = new_arena();
     a->kept = scope_keep(drop_arena, a);
     return a;
+}
+
+struct arena *arena_new_within(struct arena *parent)
+{
+    struct arena *a = new_arena();
+    a->parent = parent;
+    a->next = parent->children;
+    return parent->children = a;
+}
+
+static void leave_parent(const struct arena *a)
+{
+    struct arena **at = &a->parent->children;
+    while (*at != a)
+        at = &(*at)->next;
+    *at = a->next;
 }
 
 void arena_free(struct arena *a)
 {
     if (!a)
         return;
-    scope_forget(a->kept);
+    if (a->parent)
+        leave_parent(a);
+    else
+        scope_forget(a->kept);
     drop_arena(a);
 }
 

@@ -12,6 +12,8 @@
 /* ---- arena.c: memory that dies together; blocks are zeroed, and aligned to 64 bytes if as large, else to 16 ------- */
 struct arena;
 struct arena *arena_new(void);
+/* One that can be freed by itself, and is freed with its parent at the latest. */
+struct arena *arena_new_within(struct arena *parent);
 void arena_free(struct arena *);
 /* Empties it. What it holds of small blocks stays, so that work repeated in it takes no memory from the system. */
 void arena_reset(struct arena *);

@@ -24,6 +24,18 @@ START_TEST(arena_blocks_are_zeroed_and_aligned)
 }
 END_TEST
 
+START_TEST(arenas_within_an_arena_end_with_it)
+{
+    struct arena *a = arena_new(), *first = arena_new_within(a), *second = arena_new_within(a), *third = arena_new_within(second);
+    (void)arena_alloc(first, 1);
+    (void)arena_alloc(third, (size_t)1 << 20);
+    (void)arena_new_within(a);
+    arena_free(first);
+    arena_free(second); /* and the third */
+    arena_free(a);      /* LeakSanitizer: nothing is left */
+}
+END_TEST
+
 START_TEST(arena_strings)
 {
     struct arena *a = arena_new();
@@ -296,6 +308,7 @@ int main(void)
     Suite *suite = suite_create("base");
     TCase *t = unit_case(suite, "base", NULL, NULL);
     tcase_add_test(t, arena_blocks_are_zeroed_and_aligned);
+    tcase_add_test(t, arenas_within_an_arena_end_with_it);
     tcase_add_test(t, arena_strings);
     tcase_add_test(t, strings_have_numbers);
     tcase_add_test(t, strings_are_utf8);

@@ -26,7 +26,7 @@ static const void *whole_data(const struct source *s, const char *name)
 {
     struct scatter *x = s->scatter;
     if (!x->whole)
-        x->whole = arena_new();
+        x->whole = arena_new_within(x->arena);
     uint8_t *data = arena_alloc(x->whole, s->length ? (size_t)s->length : 1), *end = data;
     source_stream(s, name, 1, &(struct byte_range){0, s->length}, append, &end);
     return data;
@@ -35,7 +35,7 @@ static const void *whole_data(const struct source *s, const char *name)
 static const void *made_data(struct constant *c)
 {
     struct made *m = c->made;
-    m->whole = arena_new();
+    m->whole = arena_new_within(m->arena);
     void *to = arena_alloc(m->whole, c->bytes ? (size_t)c->bytes : 1);
     m->make(m, constant_data(m->from, m->name), to);
     constant_release(m->from);

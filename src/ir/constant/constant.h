@@ -31,6 +31,7 @@ struct scatter {
     const struct source_files *files;
     int n;
     const struct strip *at;
+    struct arena *arena; /* of the constant */
     struct arena *whole; /* holds what constant_data put together */
 };
 /* What a tensor of a model refers to. file: its location; "": the model file itself. */
@@ -61,6 +62,7 @@ struct made {
     const char *name; /* of from */
     void (*make)(const struct made *, const void *from, void *to);
     const void *how;
+    struct arena *arena; /* of the constant */
     struct arena *whole; /* holds them */
 };
 struct constant {

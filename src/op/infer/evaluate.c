@@ -218,7 +218,7 @@ bool op_evaluate_later(struct graph *g, struct node *node)
     *d = (struct delayed){g, *node, {.dtype = c->dtype, .rank = c->rank}};
     memcpy(d->out.dim, c->dim, sizeof d->out.dim);
     c->made = NEW(g->arena, struct made);
-    *c->made = (struct made){.from = node->in[0]->constant, .name = node->in[0]->name, .make = make_delayed, .how = d};
+    *c->made = (struct made){.from = node->in[0]->constant, .name = node->in[0]->name, .make = make_delayed, .how = d, .arena = g->arena};
     y->constant = c;
     y->producer = NULL;
     node->nout = 0;

@@ -107,7 +107,7 @@ static struct value *made_constant(struct graph *g, struct value *w, const struc
     if (v && v->constant && v->constant->made)
         return v;
     struct made *m = NEW(g->arena, struct made);
-    *m = (struct made){.from = w->constant, .name = w->name, .make = make, .how = q};
+    *m = (struct made){.from = w->constant, .name = w->name, .make = make, .how = q, .arena = g->arena};
     struct constant *c = NEW(g->arena, struct constant);
     *c = (struct constant){.dtype = dtype, .rank = rank, .made = m};
     struct type type = {.dtype = dtype, .rank = rank};

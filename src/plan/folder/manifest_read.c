@@ -176,7 +176,8 @@ static struct scatter *read_scatter(const struct manifest_reader *r, const json_
     *x = (struct scatter){.outer = member_number(r, o, "outer"),
                           .size = member_number(r, o, "size"),
                           .n = (int)json_array_size(list),
-                          .files = &r->folder->data};
+                          .files = &r->folder->data,
+                          .arena = r->arena};
     if (bytes == 0 && x->n == 0)
         return x;
     if (!i64_mul(x->outer, x->size, &rows) || rows == 0 || bytes % rows || bytes == 0)
