@@ -134,6 +134,7 @@ const char *dtype_name(enum dtype); /* f32 i64 bool ... */
 enum dtype dtype_parse(const char *name);
 bool dtype_is_float(enum dtype);       /* of 16 bits or more: ops compute with them */
 bool dtype_is_small_float(enum dtype); /* of 4 and 8 bits: small_float.c */
+bool dtype_is_byte(enum dtype);        /* u8 or i8 */
 bool dtype_is_small(enum dtype);       /* packed or a small float: moved, cast and scaled, never summed */
 bool dtype_is_integer(enum dtype);
 void dtype_range(enum dtype, int64_t *lo, int64_t *hi); /* of an integer type; hi of u64: the largest int64 */

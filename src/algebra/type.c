@@ -88,6 +88,11 @@ bool dtype_is_small(enum dtype t)
     return dtype_is_packed(t) || dtype_is_small_float(t);
 }
 
+bool dtype_is_byte(enum dtype t)
+{
+    return t == DT_U8 || t == DT_I8;
+}
+
 bool dtype_is_integer(enum dtype t)
 {
     const struct dtype_row *row = find_dtype(t);

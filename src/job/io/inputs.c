@@ -41,7 +41,7 @@ const char *job_input_names(struct arena *a, const struct graph *g)
 /* Numbers of 2 to 8 bits that numpy has no type for: .npy files have them as |i1, or their bits as |u1 or, as ml_dtypes writes, |V1. */
 static void take_type(struct tensor *t, enum dtype wanted, const char *file)
 {
-    if (!dtype_is_small(wanted) || (t->dtype != DT_U8 && t->dtype != DT_I8))
+    if (!dtype_is_small(wanted) || !dtype_is_byte(t->dtype))
         return;
     bool numbers = t->dtype == DT_I8 && dtype_is_integer(wanted);
     int64_t lo = 0, hi = (1 << dtype_bits(wanted)) - 1;

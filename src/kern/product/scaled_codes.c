@@ -31,7 +31,7 @@ static struct scaled_weight weight_of(const struct kcall *call)
 
 static bool has_codes(enum dtype t)
 {
-    return t == DT_I8 || t == DT_U8 || t == DT_I4 || t == DT_U4 || t == DT_I2 || t == DT_U2;
+    return dtype_is_byte(t) || t == DT_I4 || t == DT_U4 || t == DT_I2 || t == DT_U2;
 }
 
 /* A scale is that of a column, or of a block of one. */

@@ -34,17 +34,12 @@ static int64_t byte_of(const struct tensor *t)
     return !t ? 0 : t->dtype == DT_I8 ? *(const int8_t *)t->data : *(const uint8_t *)t->data;
 }
 
-static bool is_byte(enum dtype t)
-{
-    return t == DT_U8 || t == DT_I8;
-}
-
 static struct integer_conv conv_of(struct kcall *call)
 {
     struct conv c;
     conv_read(call, &c, true);
-    if (!is_byte(c.dtype) || !is_byte(c.stored) || c.spatial > 3)
-        kcall_bad_type(call, is_byte(c.dtype) ? c.stored : c.dtype);
+    if (!dtype_is_byte(c.dtype) || !dtype_is_byte(c.stored) || c.spatial > 3)
+        kcall_bad_type(call, dtype_is_byte(c.dtype) ? c.stored : c.dtype);
     struct integer_conv v = {.call = call, .batch = c.batch, .groups = c.groups, .in = c.in, .out = c.out, .x = c.x};
     for (int d = 0; d < 3; d++)
         set_dimension(&v, &c, d + c.spatial - 3, d);
@@ -73,7 +68,7 @@ static struct integer_results results_of(struct kcall *call)
     if (*activation && !relu)
         r.hi = (float)attr_float(call->node, "beta");
     r.clamps_last = z && attr_int(call->node, "activates_last");
-    require(scale ? is_byte(y->dtype) : y->dtype == DT_F32);
+    require(scale ? dtype_is_byte(y->dtype) : y->dtype == DT_F32);
     if (!scale) {
         r.real = y->data;
         return r;

@@ -178,7 +178,7 @@ const bool *op_decoded_filters(struct arena *tmp, const struct graph *g)
     bool *is_filter = NEWN(tmp, bool, g->values.n + 1);
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i], *d = op_is_onnx(n, "Conv") && n->nin > 1 && n->in[1] ? n->in[1]->producer : NULL;
-        if (d && op_is_onnx(d, "DequantizeLinear") && d->in[0] && (d->in[0]->type.dtype == DT_U8 || d->in[0]->type.dtype == DT_I8))
+        if (d && op_is_onnx(d, "DequantizeLinear") && d->in[0] && dtype_is_byte(d->in[0]->type.dtype))
             is_filter[n->in[1]->id] = true;
     }
     return is_filter;

@@ -179,7 +179,7 @@ void infer_matmulinteger(struct graph *g, struct node *node)
     op_need_rank(g, node, B, 2, 2);
     struct type out = *op_operand(g, node, A);
     for (int i = A; i <= B; i++)
-        if (op_operand(g, node, i)->dtype != DT_U8 && op_operand(g, node, i)->dtype != DT_I8)
+        if (!dtype_is_byte(op_operand(g, node, i)->dtype))
             fail("%s: operand '%s' is %s, expected u8 or i8", node_where(g, node), node->in[i]->name, dtype_name(node->in[i]->type.dtype));
     op_same_dim(g, node, out.dim[out.rank - 1], node->in[B]->type.dim[0], "the contracted dimensions");
     check_zero(g, node, A_ZERO);

@@ -163,7 +163,7 @@ static void check_scales(struct graph *g, struct node *node, const struct sizes 
     }
     for (int i = RECUR_W; i <= RECUR_R; i++) {
         enum dtype t = op_operand(g, node, i)->dtype;
-        if (t != DT_I8 && t != DT_U8)
+        if (!dtype_is_byte(t))
             fail("%s: weight '%s' is %s, expected i8 or u8", node_where(g, node), node->in[i]->name, dtype_name(t));
         op_same_dtype(g, node, i, RECUR_SCALES + 2 * (i - RECUR_W) + 1);
     }

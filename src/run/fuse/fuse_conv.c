@@ -346,7 +346,7 @@ static bool take_scale(struct absorb *a, const struct node *n)
 static bool take_rounding(struct absorb *a, const struct node *n)
 {
     const struct value *y = n->out[0];
-    if (!is_integer(a) || !op_is_onnx(n, "QuantizeLinear") || (y->type.dtype != DT_U8 && y->type.dtype != DT_I8) || n->in[0] != a->y ||
+    if (!is_integer(a) || !op_is_onnx(n, "QuantizeLinear") || !dtype_is_byte(y->type.dtype) || n->in[0] != a->y ||
         n->in[1]->type.rank != 0 || n->in[1]->type.dtype != DT_F32)
         return false;
     set_operand(a, Y_SCALE, n->in[1]);

@@ -80,16 +80,13 @@ static struct node *biased_integers(const struct integer_search *s, const struct
     return NULL;
 }
 
-static bool is_byte(const struct value *v)
-{
-    return v->type.dtype == DT_U8 || v->type.dtype == DT_I8;
-}
-
 /* A real operand that is 8-bit integers with one scale. */
 static struct node *decoder_of_rows(const struct value *v)
 {
     struct node *d = v->producer && op_is_onnx(v->producer, "DequantizeLinear") ? v->producer : NULL;
-    return d && is_byte(d->in[0]) && is_f32(d->out[0]) && scales_columns(d->in[1], NULL, 1) && !attr_int(d, "block_size") ? d : NULL;
+    return d && dtype_is_byte(d->in[0]->type.dtype) && is_f32(d->out[0]) && scales_columns(d->in[1], NULL, 1) && !attr_int(d, "block_size")
+        ? d
+        : NULL;
 }
 
 static bool has_column_scales(const struct node *n)
@@ -99,7 +96,7 @@ static bool has_column_scales(const struct node *n)
     bool along_n = (axis < 0 ? axis + 2 : axis) != transposed;
     const struct type *x = &n->in[1]->type, *scale = &n->in[2]->type;
     enum dtype t = x->dtype;
-    bool small = t == DT_U8 || t == DT_I8 || t == DT_U4 || t == DT_I4 || t == DT_U2 || t == DT_I2;
+    bool small = dtype_is_byte(t) || t == DT_U4 || t == DT_I4 || t == DT_U2 || t == DT_I2;
     bool one = scale->rank == 0 || (scale->rank == 1 && dim_equals(scale->dim[0], 1));
     return small && !attr_int(n, "block_size") && is_f32(n->in[2]) && scale->rank < 2 && (one || along_n);
 }

@@ -12,11 +12,6 @@
 
 enum { FACTOR = 4, X_SCALE, X_ZERO, W_ZERO, OPERANDS };
 
-static bool is_byte(const struct value *v)
-{
-    return v->type.dtype == DT_U8 || v->type.dtype == DT_I8;
-}
-
 static bool has_one(const struct value *v)
 {
     for (int d = 0; d < v->type.rank; d++)
@@ -28,8 +23,10 @@ static bool has_one(const struct value *v)
 static const struct node *decoder_of(const struct value *v)
 {
     const struct node *d = v->producer && op_is_onnx(v->producer, "DequantizeLinear") ? v->producer : NULL;
-    return d && is_byte(d->in[0]) && d->in[1]->type.dtype == DT_F32 && d->out[0]->type.dtype == DT_F32 && !attr_int(d, "block_size") ? d
-                                                                                                                                     : NULL;
+    return d && dtype_is_byte(d->in[0]->type.dtype) && d->in[1]->type.dtype == DT_F32 && d->out[0]->type.dtype == DT_F32 &&
+            !attr_int(d, "block_size")
+        ? d
+        : NULL;
 }
 
 static bool is_present(const struct value *v)
