@@ -219,7 +219,15 @@ static VNNI void vnni_dot(const struct codes *w, int64_t tile, const struct code
 
 /* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
 #define AVX2 __attribute__((target("avx2,fma")))
-enum { PART = 16, PAIR = 2 }; /* columns at a time, in two registers */
+#define FEW_CASES(BODY, ROWS, ...)                                                                                                \
+    switch (w->bits * 4 + ((ROWS) < MOST_ROWS ? (ROWS) : MOST_ROWS)) {                                                            \
+        FEW_CASES_OF(BODY, 2, __VA_ARGS__) FEW_CASES_OF(BODY, 4, __VA_ARGS__) FEW_CASES_OF(BODY, 8, __VA_ARGS__) default : break; \
+    }
+#define FEW_CASES_OF(BODY, BITS, ...)                     \
+    case BITS * 4 + 1: BODY(BITS, 1, __VA_ARGS__); break; \
+    case BITS * 4 + 2: BODY(BITS, 2, __VA_ARGS__); break; \
+    case BITS * 4 + 3: BODY(BITS, 3, __VA_ARGS__); break;
+enum { PARTS = 4, MOST_ROWS = 3 }; /* registers for the columns of a tile; rows at a time, whose sums are in registers */
 
 static bool has_avx2(void)
 {
@@ -231,103 +239,134 @@ INLINE AVX2 __m256i avx2_load(const void *at)
     return _mm256_loadu_si256(at);
 }
 
-/* Products of codes of 8 bits are too large for pairs in 16 bits, so those go by 16-bit numbers, even and odd ones. */
-INLINE AVX2 __m256i avx2_products(int bits, __m256i code, __m256i digits)
+/* Products of codes of 8 bits are too large for pairs in 16 bits, so those go by 16-bit numbers, even and odd ones: here those of a word of
+ * all columns are added to sum. */
+INLINE AVX2 void avx2_bytes(int rows, const char *from, const int8_t *digit, int64_t row, __m256i (*sum)[PARTS])
 {
-    if (bits < 8)
-        return _mm256_madd_epi16(_mm256_maddubs_epi16(code, digits), _mm256_set1_epi16(1));
-    __m256i even = _mm256_madd_epi16(_mm256_and_si256(code, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(digits, 8), 8));
-    return _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_srli_epi16(code, 8), _mm256_srai_epi16(digits, 8)));
-}
-
-INLINE AVX2 void avx2_unit(int bits, int rows, const char *codes, const int8_t *digit, int64_t each, int64_t row, __m256i (*sum)[PAIR])
-{
-    const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
-    UNROLL for (int i = 0; i < UNIT / 4; i++)
+    __m256i even[MOST_ROWS], odd[MOST_ROWS];
+    UNROLL for (int r = 0; r < rows; r++)
     {
-        const char *from = codes + i * bits / 8 * CODES_WIDTH * 4;
-        __m256i code[PAIR];
-        UNROLL for (int h = 0; h < PAIR; h++) code[h] = _mm256_and_si256(_mm256_srli_epi16(avx2_load(from + h * 32), i * bits % 8), mask);
+        __m256i digits = _mm256_set1_epi32(word_at(digit + r * row));
+        even[r] = _mm256_srai_epi16(_mm256_slli_epi16(digits, 8), 8);
+        odd[r] = _mm256_srai_epi16(digits, 8);
+    }
+    UNROLL for (int h = 0; h < PARTS; h++)
+    {
+        __m256i code = avx2_load(from + h * 32), low = _mm256_and_si256(code, _mm256_set1_epi16(255)), high = _mm256_srli_epi16(code, 8);
         UNROLL for (int r = 0; r < rows; r++)
         {
-            __m256i digits = _mm256_set1_epi32(word_at(digit + i * each + r * row));
-            UNROLL for (int h = 0; h < PAIR; h++) sum[r][h] = _mm256_add_epi32(sum[r][h], avx2_products(bits, code[h], digits));
+            sum[r][h] = _mm256_add_epi32(sum[r][h], _mm256_madd_epi16(low, even[r]));
+            sum[r][h] = _mm256_add_epi32(sum[r][h], _mm256_madd_epi16(high, odd[r]));
         }
     }
 }
 
-INLINE AVX2 void avx2_numbers(int bits, int rows, int64_t n, const char *codes, const int8_t *digit, int64_t each, int64_t row,
-                              __m256i (*sum)[PAIR])
+/* Those of fewer bits: part holds sums of pairs in 16 bits. */
+INLINE AVX2 void avx2_pairs(int bits, int rows, const char *from, int shift, const int8_t *digit, int64_t row, __m256i (*part)[PARTS])
 {
-    for (int64_t i = 0; i < n; i += UNIT)
-        avx2_unit(bits, rows, codes + i * bits / 8 * CODES_WIDTH, digit + i / WORD * each, each, row, sum);
+    const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
+    UNROLL for (int h = 0; h < PARTS; h++)
+    {
+        __m256i code = _mm256_and_si256(_mm256_srli_epi16(avx2_load(from + h * 32), shift), mask);
+        UNROLL for (int r = 0; r < rows; r++)
+            part[r][h] = _mm256_add_epi16(part[r][h], _mm256_maddubs_epi16(code, _mm256_set1_epi32(word_at(digit + r * row))));
+    }
 }
 
-/* A step of PART columns. */
-INLINE AVX2 void avx2_step(int bits, int rows, const struct codes *w, const char *codes, const int8_t *digit, const int32_t *start,
-                           const uint8_t *zeros, __m256i (*sum)[PAIR])
+/* UNIT numbers of all columns. */
+INLINE AVX2 void avx2_unit(int bits, int rows, const char *codes, const int8_t *digit, int64_t each, int64_t row, __m256i (*sum)[PARTS])
 {
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
+    ask_for(codes, bits);
+    UNROLL for (int i = 0; i < UNIT / WORD; i++)
+    {
+        const char *from = codes + i * bits / 8 * CODES_WIDTH * WORD;
+        if (bits == 8)
+            avx2_bytes(rows, from, digit + i * each, row, sum);
+        else
+            avx2_pairs(bits, rows, from, i * bits % 8, digit + i * each, row, sum);
+    }
+}
+
+/* units <= 2 of UNIT numbers: sums of 32 products of a code of 4 bits and a digit fit 16 bits, pairs of them. */
+INLINE AVX2 void avx2_units(int bits, int rows, int64_t units, const char *codes, const int8_t *digit, int64_t each, int64_t row,
+                            __m256i (*sum)[PARTS])
+{
+    __m256i part[MOST_ROWS][PARTS];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PARTS; h++) part[r][h] = bits == 8 ? sum[r][h]
+                                                                                                        : _mm256_setzero_si256();
+    for (int64_t i = 0; i < units; i++)
+        avx2_unit(bits, rows, codes + i * UNIT * bits / 8 * CODES_WIDTH, digit + i * UNIT / WORD * each, each, row, part);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PARTS; h++)
+        sum[r][h] = bits == 8 ? part[r][h] : _mm256_add_epi32(sum[r][h], _mm256_madd_epi16(part[r][h], _mm256_set1_epi16(1)));
+}
+
+INLINE AVX2 void avx2_start(int rows, const uint8_t *zeros, const int32_t *start, __m256i (*sum)[PARTS])
+{
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PARTS; h++)
     {
         sum[r][h] = _mm256_set1_epi32(start[r]);
         if (zeros)
             sum[r][h] = _mm256_mullo_epi32(sum[r][h],
                                            _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(zeros + 8 * h))));
     }
-    avx2_numbers(bits, rows, w->step, codes, digit, GROUP_WORD, WORD, sum);
 }
 
-/* Columns part..part + PART of a tile. */
-INLINE AVX2 void avx2_part(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int part,
+/* total += sum * the scales of columns and rows. */
+INLINE AVX2 void avx2_scale(int rows, const char *block, const float *scale, __m256i (*sum)[PARTS], __m256 (*total)[PARTS])
+{
+    UNROLL for (int h = 0; h < PARTS; h++)
+    {
+        __m256 columns = _mm256_loadu_ps((const float *)(const void *)block + 8 * h);
+        UNROLL for (int r = 0; r < rows; r++)
+            total[r][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][h]), _mm256_mul_ps(columns, _mm256_set1_ps(scale[r])), total[r][h]);
+    }
+}
+
+/* Rows from `first` on. */
+INLINE AVX2 void avx2_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int first,
                            float *sums, int64_t apart)
 {
-    __m256 total[CODES_ROWS][PAIR];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++) total[r][h] = _mm256_setzero_ps();
-    for (int64_t p = 0; p < a->steps; p++) {
-        int64_t b = p * w->step / w->block, inside = p * w->step % w->block, at = (group * a->steps + p) * CODES_ROWS;
-        const char *block = w->weight + (size_t)(tile * w->blocks + b) * w->block_bytes;
-        __m256i sum[CODES_ROWS][PAIR];
-        avx2_step(bits, rows, w, block + SCALES + inside * bits / 8 * CODES_WIDTH + part * 4, a->digit + at * w->step, a->start + at,
-                  w->zeros ? w->zeros + (tile * w->blocks + b) * CODES_WIDTH + part : NULL, sum);
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
-        {
-            __m256 both = _mm256_mul_ps(_mm256_loadu_ps((const float *)(const void *)block + part + 8 * h),
-                                        _mm256_set1_ps(a->scale[at + r]));
-            total[r][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[r][h]), both, total[r][h]);
+    __m256 total[MOST_ROWS][PARTS];
+    int64_t each = w->block / w->step, at = group * a->steps * CODES_ROWS + first, units = w->step / UNIT;
+    const char *block = w->weight + (size_t)(tile * w->blocks) * w->block_bytes;
+    const uint8_t *zeros = w->zeros ? w->zeros + tile * w->blocks * CODES_WIDTH : NULL;
+    const int8_t *digit = a->digit + group * a->padded * CODES_ROWS + first * WORD;
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PARTS; h++) total[r][h] = _mm256_setzero_ps();
+    for (int64_t b = 0; b < w->blocks; b++, block += w->block_bytes) {
+        const char *codes = block + SCALES;
+        for (int64_t p = 0; p < each; p++, at += CODES_ROWS, codes += w->step * bits / 8 * CODES_WIDTH, digit += w->step * CODES_ROWS) {
+            __m256i sum[MOST_ROWS][PARTS];
+            avx2_start(rows, zeros, a->start + at, sum);
+            avx2_units(bits, rows, units, codes, digit, GROUP_WORD, WORD, sum);
+            avx2_scale(rows, block, a->scale + at, sum, total);
         }
+        zeros = zeros ? zeros + CODES_WIDTH : NULL;
     }
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
-        _mm256_storeu_ps(sums + r * apart + part + 8 * h, total[r][h]);
-}
-
-INLINE AVX2 void avx2_rows(int bits, int rows, const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, float *sums,
-                           int64_t apart)
-{
-    for (int part = 0; part < CODES_WIDTH; part += PART)
-        avx2_part(bits, rows, w, tile, a, group, part, sums, apart);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PARTS; h++) _mm256_storeu_ps(sums + r * apart + 8 * h, total[r][h]);
 }
 
 INLINE AVX2 void avx2_integers(int bits, int rows, const struct codes *w, int64_t tile, const int8_t *digit, int32_t *sums, int64_t apart)
 {
-    for (int part = 0; part < CODES_WIDTH; part += PART) {
-        __m256i sum[CODES_ROWS][PAIR];
-        const char *codes = w->weight + (size_t)tile * w->block_bytes + SCALES + part * 4;
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++) sum[r][h] = _mm256_setzero_si256();
-        avx2_numbers(bits, rows, w->block, codes, digit, WORD, w->block, sum);
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PAIR; h++)
-            _mm256_storeu_si256((__m256i *)(void *)(sums + r * apart + part + 8 * h), sum[r][h]);
-    }
+    __m256i sum[MOST_ROWS][PARTS];
+    const char *codes = w->weight + (size_t)tile * w->block_bytes + SCALES;
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PARTS; h++) sum[r][h] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < w->block; k += 2 * UNIT)
+        avx2_units(bits, rows, 2, codes + k * bits / 8 * CODES_WIDTH, digit + k, WORD, w->block, sum);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < PARTS; h++)
+        _mm256_storeu_si256((__m256i *)(void *)(sums + r * apart + 8 * h), sum[r][h]);
 }
 
 static AVX2 void avx2_whole(const struct codes *w, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart)
 {
-    CASES(avx2_integers, rows, w, tile, digit, sums, apart)
+    for (int r = 0; r < rows; r += MOST_ROWS)
+        FEW_CASES(avx2_integers, rows - r, w, tile, digit + r * w->block, sums + r * apart, apart)
 }
 
 static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct codes_rows *a, int64_t group, int rows, float *sums,
                           int64_t apart)
 {
-    CASES(avx2_rows, rows, w, tile, a, group, sums, apart)
+    for (int r = 0; r < rows; r += MOST_ROWS)
+        FEW_CASES(avx2_rows, rows - r, w, tile, a, group, r, sums + r * apart, apart)
 }
 #endif
 
