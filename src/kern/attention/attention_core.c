@@ -305,7 +305,7 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
     struct score_block k = {.scores = (float *)(void *)(t->scratch + (size_t)thread * t->scratch_each)};
     k.out = k.scores + BLOCK * a->keys;
     k.panel = k.out + BLOCK * a->value_size;
-    float *wide = k.panel + (a->chunks ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0);
+    float *wide = k.panel + (a->chunks ? 2 * TILE * (a->keys > a->size ? a->keys : a->size) : 0);
     for (int64_t i = lo; i < hi; i++) {
         k.first = i % t->blocks * BLOCK;
         k.h = i / t->blocks % a->q_heads;
@@ -463,7 +463,7 @@ void attention_core_run(struct kcall *call, struct attention_core *a)
         kenv_parallel_for(call->env, a->batch * a->q_heads / t.together, t.together * a->rows * a->keys * (a->size + 8), group_range, &t);
         return;
     }
-    int64_t panel = a->chunks ? 2 * CHUNK_TILE * (a->keys > a->size ? a->keys : a->size) : 0;
+    int64_t panel = a->chunks ? 2 * TILE * (a->keys > a->size ? a->keys : a->size) : 0;
     int64_t wide = is_wide(a) ? 0 : a->keys * (a->size + a->value_size);
     take_scratch(&t, BLOCK * (a->keys + a->value_size) + panel + wide);
     kenv_parallel_for(call->env, a->batch * a->q_heads * t.blocks, rows * a->keys * (a->size + 8), attend_range, &t);

@@ -126,10 +126,9 @@ double chunk_sum_f64(const double *x, int64_t n);
 void chunk_reduce(struct kcall *, const bool *reduced, void *y);
 
 /* ---- chunk_gemm.c ---- */
-enum { CHUNK_TILE = 32 };
-/* A right operand [k, n], CHUNK_TILE columns at a time. */
+/* A right operand [k, n], TILE columns at a time. */
 struct right {
-    /* Columns from .. from + count as [k, CHUNK_TILE], whatever is behind them: in room for two of these, or where they lie like that
+    /* Columns from .. from + count as [k, TILE], whatever is behind them: in room for two of these, or where they lie like that
      * already. */
     const float *(*panel)(const struct right *, int64_t from, int64_t count, float *room);
     int64_t k;
@@ -149,7 +148,7 @@ struct chunk_product {
 };
 /* All threads take part. Uses ROOM_PANELS. */
 void chunk_product(struct kcall *, const struct chunk_product *);
-/* On this thread alone; room: for 2 * k * CHUNK_TILE numbers. */
+/* On this thread alone; room: for 2 * k * TILE numbers. */
 void chunk_product_here(const struct chunk_product *, float *room);
 
 #endif

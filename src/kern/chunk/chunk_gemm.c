@@ -1,66 +1,12 @@
-/* chunk_gemm: matrix products whose elements are summed chunk by chunk. A tile of a few rows and CHUNK_TILE columns is multiplied in
- * registers, one chunk at a time; sums of chunks that wait for their neighbours lie on a stack in the first-level cache. Every element
- * takes the same multiply-adds in the same order, wherever in a tile it is.
- *
- * Other files are compiled without contraction to multiply-adds, because vectors and their remainders would be contracted differently.
- * Here every product is added to exactly one sum, so contraction is safe. */
-#if defined(__clang__)
-#pragma clang fp contract(fast)
-#elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=fast")
-#endif
+/* chunk_gemm: matrix products whose elements are summed chunk by chunk. A tile of a few rows and TILE columns is multiplied in registers,
+ * one chunk at a time; sums of chunks that wait for their neighbours lie on a stack in the first-level cache. Every element takes the same
+ * multiply-adds in the same order, wherever in a tile it is. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 
 #include <string.h>
 
-enum { TILE = CHUNK_TILE, ROWS = 6, ROW_BLOCK = 16 * ROWS };
-typedef float lanes __attribute__((vector_size(2 * TILE)));
-
-/* ---- one tile of one chunk ------------------------------------------------------------------------------------------------------------
- */
-#define EACH_1(X) X(0)
-#define EACH_2(X) EACH_1(X) X(1)
-#define EACH_3(X) EACH_2(X) X(2)
-#define EACH_4(X) EACH_3(X) X(3)
-#define EACH_5(X) EACH_4(X) X(4)
-#define EACH_6(X) EACH_5(X) X(5)
-#define START(r) lanes left##r = {0}, right##r = {0};
-#define STEP(r)                     \
-    left##r += a[r * step + l] * x; \
-    right##r += a[r * step + l] * y;
-#define KEEP(r)                                          \
-    if (more) {                                          \
-        memcpy(&x, out + r * TILE, sizeof x);            \
-        memcpy(&y, out + r * TILE + TILE / 2, sizeof y); \
-        left##r = x + left##r;                           \
-        right##r = y + right##r;                         \
-    }                                                    \
-    memcpy(out + r * TILE, &left##r, sizeof x);          \
-    memcpy(out + r * TILE + TILE / 2, &right##r, sizeof y);
-
-/* out[n, TILE] = a[n, k] panel[k, TILE], more: is added to. */
-#define TILE_OF(n)                                                                                                \
-    static SIMD void tile_##n(const float *a, int64_t step, const float *panel, int64_t k, bool more, float *out) \
-    {                                                                                                             \
-        lanes x, y;                                                                                               \
-        EACH_##n(START) for (int64_t l = 0; l < k; l++)                                                           \
-        {                                                                                                         \
-            memcpy(&x, panel + l * TILE, sizeof x);                                                               \
-            memcpy(&y, panel + l * TILE + TILE / 2, sizeof y);                                                    \
-            EACH_##n(STEP)                                                                                        \
-        }                                                                                                         \
-        EACH_##n(KEEP)                                                                                            \
-    }
-TILE_OF(1)
-TILE_OF(2)
-TILE_OF(3)
-TILE_OF(4)
-TILE_OF(5)
-TILE_OF(6)
-
-typedef void tile_fn(const float *a, int64_t step, const float *panel, int64_t k, bool more, float *out);
-static tile_fn *const tile_of[ROWS + 1] = {NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
+enum { ROW_BLOCK = 16 * TILE_ROWS };
 
 static SIMD void add_tile(float *sum, const float *x, int64_t n)
 {
@@ -78,7 +24,7 @@ static void store_tile(const struct chunk_product *p, const float *tile, int row
 
 static void one_tile(const struct chunk_product *p, int64_t row, int rows, const float *panel, int64_t from, int64_t count)
 {
-    float slot[TREE_DEPTH][ROWS * TILE];
+    float slot[TREE_DEPTH][TILE_ROWS * TILE];
     struct chunk_walk w = {.chunks = p->chunks};
     struct chunk_step s;
     const float *a = p->a + row * p->a_row;
@@ -87,7 +33,8 @@ static void one_tile(const struct chunk_product *p, int64_t row, int rows, const
         store_tile(p, memset(slot[0], 0, sizeof slot[0]), rows, count, c);
     while (chunk_next(&w, &s)) {
         bool more = s.merges > 0;
-        tile_of[rows](a + s.from, p->a_row, panel + s.from * TILE, s.count, more, slot[s.slot - more]);
+        struct tile t = {a + s.from, p->a_row, panel + s.from * TILE, s.count, slot[s.slot - more], TILE, more};
+        tile_product(rows, &t);
         for (int i = 1; i < s.merges; i++)
             add_tile(slot[s.slot - i - 1], slot[s.slot - i], rows * TILE);
         for (int i = 0; i < s.emit; i++, c += p->partial_step)
@@ -100,8 +47,8 @@ static void one_tile(const struct chunk_product *p, int64_t row, int rows, const
 /* Rows lo..hi of one panel's columns. */
 static void some_rows(const struct chunk_product *p, int64_t lo, int64_t hi, const float *panel, int64_t from, int64_t count)
 {
-    for (int64_t row = lo; row < hi; row += ROWS)
-        one_tile(p, row, (int)(hi - row < ROWS ? hi - row : ROWS), panel, from, count);
+    for (int64_t row = lo; row < hi; row += TILE_ROWS)
+        one_tile(p, row, (int)(hi - row < TILE_ROWS ? hi - row : TILE_ROWS), panel, from, count);
 }
 
 static int64_t panel_count(const struct chunk_product *p, int64_t panel)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define TILE 32
+#define SQUARE 32
 
 struct strided_copy {
     struct copy c;
@@ -73,10 +73,10 @@ static void copy_tile(const struct copy *c, int d, char *to, const char *from, i
 static void copy_plane(const struct copy *c, int d, char *to, const char *from)
 {
     int last = c->rank - 1;
-    int64_t size = (int64_t)c->size, most = c->dim[last] < TILE ? TILE * TILE / c->dim[last] : TILE;
+    int64_t size = (int64_t)c->size, most = c->dim[last] < SQUARE ? SQUARE * SQUARE / c->dim[last] : SQUARE;
     for (int64_t i = 0; i < c->dim[d]; i += most)
-        for (int64_t j = 0; j < c->dim[last]; j += TILE) {
-            int64_t rows = c->dim[d] - i < most ? c->dim[d] - i : most, columns = c->dim[last] - j < TILE ? c->dim[last] - j : TILE;
+        for (int64_t j = 0; j < c->dim[last]; j += SQUARE) {
+            int64_t rows = c->dim[d] - i < most ? c->dim[d] - i : most, columns = c->dim[last] - j < SQUARE ? c->dim[last] - j : SQUARE;
             copy_tile(c, d, to + (i * c->to[d] + j * c->to[last]) * size, from + (i * c->from[d] + j * c->from[last]) * size, rows,
                       columns);
         }

@@ -124,6 +124,26 @@ static inline void *element_at(void *p, size_t size, int64_t i)
     return (char *)p + size * (size_t)i;
 }
 
+/* ---- tile.c: products of a few rows with tiles of a matrix -------------------------------------------------------------------------- */
+enum { TILE = 32, TILE_ROWS = 6 };
+struct tile {
+    const float *a;
+    int64_t a_row;
+    const float *panel; /* [k, TILE] */
+    int64_t k;
+    float *c;
+    int64_t c_row;
+    bool more; /* is added to c */
+};
+/* c[rows, TILE] = a[rows, k] panel, for 1 to TILE_ROWS rows that lie a_row and c_row apart. */
+void tile_product(int rows, const struct tile *);
+struct tile_kernel {
+    const char *name;
+    bool (*runs)(void);
+    void (*product)(int rows, const struct tile *);
+};
+extern const struct tile_kernel tile_kernels[]; /* the fastest first; then one without a name */
+
 /* ---- coded_rows.c: rows of n numbers as codes of 8 bits with scales: bytes, elements of an i8 tensor ------------------------------- */
 #define CODED_BLOCK 32
 #define CODED_SCALE 2

@@ -339,6 +339,11 @@ bool dnnl_narrows(void)
     return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
 }
 
+bool dnnl_packs(void)
+{
+    return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+}
+
 static bool plan_narrow(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t *pd)
 {
     const struct primitive_key *key = &p->key;

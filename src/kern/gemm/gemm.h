@@ -11,6 +11,8 @@ void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t
                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 /* Does it multiply bf16 faster than float32 here? */
 bool dnnl_narrows(void);
+/* Has it products with packed weights here? Without AVX-512 it reads a weight as it lies. */
+bool dnnl_packs(void);
 /* c[m, n] = a[m, k] w[k, n] (+ bias[n]) with a constant w, [n, k] when transposed: packed once, kept in *cache. False when
  * this machine has no such primitive. */
 bool dnnl_product_packed(struct kenv *, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
@@ -50,6 +52,7 @@ struct panels {
     enum dtype dtype;
     const void *weight;
     bool by_column; /* a panel is [width, k], its columns one after another; else [k, width] */
+    bool tiled;     /* as tiled_weight makes it; row is NULL */
     void (*unpack)(const struct panels *, int64_t from, int64_t count, float *panel);
     void (*row)(const struct panels *, const float *a, int64_t from, int64_t count,
                 float *c); /* c[count] = a[k] panel, without making it */
@@ -57,14 +60,18 @@ struct panels {
 #define PANEL_FEW_ROWS 4 /* up to so many rows no panel is made */
 /* a[m, k] as [k, m], in ROOM_TURN_Q. */
 const float *packed_gemm_transposed(struct kcall *, const float *a, int64_t m, int64_t k);
-/* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. In deterministic mode a panel not by column is CHUNK_TILE wide. */
+/* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. In deterministic mode a panel not by column is TILE wide. */
 void packed_gemm(struct kcall *, const struct panels *, int64_t m, const float *a, float *c);
-/* A constant weight [k, n], [n, k] when transposed, of f16 or bf16, or of f32 for products by chunks (its panels lie there unpacked: unpack
- * is NULL): packed at the first call, kept in call->cache. */
-const struct panels *packed_gemm_weight(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
-struct right right_weight(const struct panels *); /* CHUNK_TILE wide, or by column */
+struct right right_weight(const struct panels *); /* TILE wide, or by column */
 /* The product chunk by chunk, up to the sums. */
 void packed_gemm_chunks(struct kcall *, const struct chunks *, const struct panels *, int64_t m, const float *a, float *c);
+
+/* ---- tiled_weight.c ---- */
+/* A constant weight [k, n], [n, k] when transposed, of f32, f16 or bf16, k > 0: packed at the first call, kept in call->cache. A panel is a
+ * tile of TILE columns; those of f32 lie there unpacked, and unpack is NULL. */
+const struct panels *tiled_weight(struct kcall *, const struct tensor *weight, int64_t n, int64_t k, bool transposed);
+/* c[m, n] = a[m, k] w, m <= TILE_ROWS. */
+void tiled_product(struct kenv *, const struct panels *, int64_t m, const float *a, float *c);
 
 /* a[n] b[n], on this thread. */
 float gemm_dot(const float *a, const float *b, int64_t n);

@@ -179,9 +179,9 @@ static bool packable(const struct kcall *call, int64_t batch)
 static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b,
                            bool transposed, float *c)
 {
-    if (b->dtype == DT_F32)
+    if (b->dtype == DT_F32 && dnnl_packs())
         return dnnl_product_packed(call->env, call->cache, m, n, k, a->data, b->data, transposed, NULL, c);
-    packed_gemm(call, packed_gemm_weight(call, b, n, k, transposed), m, tensor_f32(call->env, a, ROOM_A), c);
+    packed_gemm(call, tiled_weight(call, b, n, k, transposed), m, tensor_f32(call->env, a, ROOM_A), c);
     return true;
 }
 
@@ -189,7 +189,7 @@ static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, 
 static struct right right_of(struct kcall *call, int64_t batch, int64_t n, int64_t k, const struct tensor *b, bool transposed)
 {
     if (packable(call, batch) && k > 0)
-        return right_weight(packed_gemm_weight(call, b, n, k, transposed));
+        return right_weight(tiled_weight(call, b, n, k, transposed));
     return right_strided(tensor_f32(call->env, b, ROOM_B), k, transposed ? 1 : n, transposed ? k : 1);
 }
 
@@ -374,8 +374,8 @@ bool matmul_packs(const struct kcall *call, struct packed_key *key)
 bool matmul_pack(struct kcall *call, const struct packed_key *key)
 {
     const struct tensor *w = &call->in[1];
-    if (w->dtype == DT_F32 && !kenv_deterministic(call->env))
+    if (w->dtype == DT_F32 && dnnl_packs() && !kenv_deterministic(call->env))
         return dnnl_pack_weight(call->env, call->cache, key->n, key->k, w->data, key->transposed);
-    packed_gemm_weight(call, w, key->n, key->k, key->transposed);
+    tiled_weight(call, w, key->n, key->k, key->transposed);
     return true;
 }

@@ -100,7 +100,7 @@ static void product_by_panels(struct kcall *call, int64_t m, float *out)
     w.same = !w.s.below && !w.s.wide && k > 0 ? k : w.s.below == 1 ? w.s.block : 1;
     w.panels = (struct panels){.n = n,
                                .k = k,
-                               .width = kenv_deterministic(call->env) ? CHUNK_TILE
+                               .width = kenv_deterministic(call->env) ? TILE
                                    : width < 16                       ? 16
                                                                       : width,
                                .by_column = columns,

@@ -43,7 +43,7 @@ static const float *patch_panel(const struct right *r, int64_t from, int64_t cou
     for (int64_t l = 0; l < r->k; l++)
         for (int64_t j = 0; j < count; j++) {
             int64_t source = conv_source(p->conv, from + j, l % p->taps);
-            room[l * CHUNK_TILE + j] = source < 0 ? 0 : p->x[l / p->taps * p->pixels + source];
+            room[l * TILE + j] = source < 0 ? 0 : p->x[l / p->taps * p->pixels + source];
         }
     return room;
 }

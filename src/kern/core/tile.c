@@ -1,0 +1,98 @@
+/* tile: a few rows times a tile of a matrix, its sums in registers, for each instruction set. Every number is the sum of its products in
+ * the order of k, each a multiply-add where the processor has one, wherever in a tile it is and whatever rows are beside it.
+ *
+ * Other files are compiled without contraction to multiply-adds, because vectors and their remainders would be contracted differently.
+ * Here every product is added to exactly one sum, so contraction is safe. */
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=fast")
+#endif
+#include "kern/core/core.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define X86 1
+#else
+#define X86 0
+#endif
+#define UNROLL _Pragma("GCC unroll 16")
+#define INLINE static inline __attribute__((always_inline))
+#define ALL(ROWS, VECTORS) UNROLL for (int r = 0; r < (ROWS); r++) UNROLL for (int v = 0; v < (VECTORS); v++)
+
+/* NAME_product, of vectors of LANES numbers: one row or two meet FEW of them at a time, more rows two, so that all sums have registers. */
+#define TILE_PRODUCT(NAME, TARGET, LANES, FEW)                                                      \
+    typedef float NAME##_lanes __attribute__((vector_size(LANES * sizeof(float))));                 \
+    INLINE TARGET void NAME##_part(int rows, int vectors, const struct tile *t, int from)           \
+    {                                                                                               \
+        NAME##_lanes sum[TILE_ROWS][4], x[4];                                                       \
+        const float *panel = t->panel + from;                                                       \
+        float *c = t->c + from;                                                                     \
+        ALL(rows, vectors) sum[r][v] = (NAME##_lanes){0};                                           \
+        for (int64_t l = 0; l < t->k; l++, panel += TILE) {                                         \
+            UNROLL for (int v = 0; v < vectors; v++) memcpy(&x[v], panel + v * LANES, sizeof x[v]); \
+            ALL(rows, vectors) sum[r][v] += t->a[r * t->a_row + l] * x[v];                          \
+        }                                                                                           \
+        if (t->more)                                                                                \
+            ALL(rows, vectors)                                                                      \
+            {                                                                                       \
+                memcpy(&x[v], c + r * t->c_row + v * LANES, sizeof x[v]);                           \
+                sum[r][v] = x[v] + sum[r][v];                                                       \
+            }                                                                                       \
+        ALL(rows, vectors) memcpy(c + r * t->c_row + v * LANES, &sum[r][v], sizeof x[v]);           \
+    }                                                                                               \
+    INLINE TARGET void NAME##_all(int rows, int vectors, const struct tile *t)                      \
+    {                                                                                               \
+        for (int from = 0; from < TILE; from += vectors * LANES)                                    \
+            NAME##_part(rows, vectors, t, from);                                                    \
+    }                                                                                               \
+    static TARGET void NAME##_product(int rows, const struct tile *t)                               \
+    {                                                                                               \
+        switch (rows) {                                                                             \
+        case 1: NAME##_all(1, FEW, t); break;                                                       \
+        case 2: NAME##_all(2, FEW, t); break;                                                       \
+        case 3: NAME##_all(3, 2, t); break;                                                         \
+        case 4: NAME##_all(4, 2, t); break;                                                         \
+        case 5: NAME##_all(5, 2, t); break;                                                         \
+        case 6: NAME##_all(6, 2, t); break;                                                         \
+        default: bug("a tile of %d rows", rows);                                                    \
+        }                                                                                           \
+    }
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
+TILE_PRODUCT(plain, , 4, 4)
+
+#if X86
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f");
+}
+TILE_PRODUCT(avx512, __attribute__((target("avx512f"))), 16, 2)
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+TILE_PRODUCT(avx2, __attribute__((target("avx2,fma"))), 8, 4)
+#endif
+
+const struct tile_kernel tile_kernels[] = {
+#if X86
+    {"avx512", has_avx512, avx512_product},
+    {"avx2", has_avx2, avx2_product},
+#endif
+    {"plain", runs_everywhere, plain_product},
+    {NULL, NULL, NULL},
+};
+
+void tile_product(int rows, const struct tile *t)
+{
+    const struct tile_kernel *k = tile_kernels;
+    while (!k->runs())
+        k++;
+    k->product(rows, t);
+}

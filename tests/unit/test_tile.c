@@ -1,0 +1,108 @@
+/* Tiles: every kernel's products are those of plain loops; so are those of weights in tiles. Numbers are small integers: sums are exact. */
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
+#include "tests/unit/main.h"
+
+#include <string.h>
+
+enum { MOST_ROWS = 40, MOST_K = 300, MOST_N = 100 };
+
+static uint32_t state;
+
+static int64_t draw(int64_t n)
+{
+    state = state * 1664525 + 1013904223;
+    return (int64_t)(state >> 8) % n;
+}
+
+static void fill(float *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)(draw(17) - 8);
+}
+
+static float dot(const float *a, const float *b, int64_t step, int64_t k)
+{
+    float sum = 0;
+    for (int64_t l = 0; l < k; l++)
+        sum += a[l] * b[l * step];
+    return sum;
+}
+
+static void check_tile(const struct tile_kernel *kernel, int rows, struct tile t)
+{
+    float before[TILE_ROWS * 2 * TILE];
+    memcpy(before, t.c, sizeof before);
+    kernel->product(rows, &t);
+    for (int64_t i = 0; i < TILE_ROWS * t.c_row; i++) {
+        int64_t row = i / t.c_row, column = i % t.c_row;
+        float want = row < rows && column < TILE ? dot(t.a + row * t.a_row, t.panel + column, TILE, t.k) : before[i];
+        if (row < rows && column < TILE && t.more)
+            want += before[i];
+        ck_assert_msg(t.c[i] >= want && t.c[i] <= want, "%s, %d rows, k %d: element %d is %g, not %g", kernel->name, rows, (int)t.k, (int)i,
+                      (double)t.c[i], (double)want);
+    }
+}
+
+START_TEST(every_kernel_multiplies_tiles)
+{
+    static float a[TILE_ROWS * 60], panel[50 * TILE], c[TILE_ROWS * 2 * TILE];
+    state = (uint32_t)_i;
+    for (const struct tile_kernel *kernel = tile_kernels; kernel->name; kernel++)
+        for (int rows = 1; rows <= TILE_ROWS && kernel->runs(); rows++)
+            for (int round = 0; round < 20; round++) {
+                fill(a, COUNT(a));
+                fill(panel, COUNT(panel));
+                fill(c, COUNT(c));
+                check_tile(kernel, rows, (struct tile){a, 50 + draw(10), panel, draw(50), c, TILE + draw(TILE), draw(2) == 1});
+            }
+}
+END_TEST
+
+/* b[k, n], or its transpose, in a storage type. */
+static void store(enum dtype t, const float *b, int64_t k, int64_t n, bool transposed, void *to)
+{
+    for (int64_t i = 0; i < k * n; i++)
+        convert_from_f32(t, &b[transposed ? i % k * n + i / k : i], 1, element_at(to, dtype_size(t), i));
+}
+
+static void check_product(int threads, enum dtype t, int64_t m, int64_t n, int64_t k, bool transposed)
+{
+    static float a[MOST_ROWS * MOST_K], b[MOST_K * MOST_N], stored[MOST_K * MOST_N], c[MOST_ROWS * MOST_N];
+    struct kenv *env = kenv_new(threads, false);
+    struct tensor w = {.dtype = t, .rank = 2, .dim = {transposed ? n : k, transposed ? k : n}, .data = stored};
+    void *cache = NULL;
+    fill(a, m * k);
+    fill(b, k * n);
+    store(t, b, k, n, transposed, stored);
+    struct kcall call = {.env = env, .cache = &cache};
+    const struct panels *tiled = tiled_weight(&call, &w, n, k, transposed);
+    memset(stored, 0, sizeof stored); /* the tiles are all that is read */
+    packed_gemm(&call, tiled, m, a, c);
+    for (int64_t i = 0; i < m * n; i++) {
+        float want = dot(a + i / n * k, b + i % n, n, k);
+        ck_assert_msg(c[i] >= want && c[i] <= want, "%s [%d, %d] x [%d, %d]: element %d is %g, not %g", dtype_name(t), (int)m, (int)k,
+                      (int)k, (int)n, (int)i, (double)c[i], (double)want);
+    }
+    kenv_free(env);
+}
+
+START_TEST(weights_in_tiles_multiply)
+{
+    static const enum dtype types[] = {DT_F32, DT_F16, DT_BF16};
+    state = (uint32_t)_i;
+    for (int round = 0; round < 30; round++) {
+        int64_t m = 1 + (round % 2 ? draw(TILE_ROWS) : draw(MOST_ROWS));
+        check_product(1 + (int)draw(3), types[draw(COUNT(types))], m, 1 + draw(MOST_N), 1 + draw(MOST_K), draw(2) == 1);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tile");
+    TCase *tile = unit_case(suite, "tile", NULL, NULL);
+    tcase_add_loop_test(tile, every_kernel_multiplies_tiles, 0, 4);
+    tcase_add_loop_test(tile, weights_in_tiles_multiply, 0, 4);
+    return unit_run(suite);
+}
