@@ -49,13 +49,15 @@ static int64_t number_of(const struct group_files *v, const char *group, const c
     return number_in(path, key);
 }
 
-/* Pages of files are given back when a group needs room. */
+/* Pages of files are given back when a group needs room. The kernel counts them at another time than what is used: they may be more. */
 static void lower_to_group(struct available *least, const struct group_files *v, const char *group)
 {
     int64_t most = number_of(v, group, v->limit, ""), used = number_of(v, group, v->usage, "");
-    int64_t inactive = number_of(v, group, "memory.stat", v->inactive), active = number_of(v, group, "memory.stat", v->active);
+    int64_t pages[2] = {number_of(v, group, "memory.stat", v->inactive), number_of(v, group, "memory.stat", v->active)};
+    for (int i = 0; i < 2 && used >= 0; i++)
+        used -= pages[i] < 0 ? 0 : pages[i] < used ? pages[i] : used;
     if (most >= 0 && used >= 0)
-        lower_to(least, most - used + (inactive > 0 ? inactive : 0) + (active > 0 ? active : 0), "its control group");
+        lower_to(least, most - used, "its control group");
 }
 
 /* The group and all around it. Inside a container the path may be one of the host's, of which only the end is there: then only "". */
