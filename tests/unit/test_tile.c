@@ -29,18 +29,19 @@ static float dot(const float *a, const float *b, int64_t step, int64_t k)
     return sum;
 }
 
-static void check_tile(const struct tile_kernel *kernel, int rows, struct tile t)
+static void check_tile(const struct tile_kernel *kernel, int rows, struct tile t, int64_t c_row)
 {
-    float before[TILE_ROWS * 2 * TILE];
-    memcpy(before, t.c, sizeof before);
+    float before[TILE_ROWS * 2 * TILE], *c = t.c[0];
+    memcpy(before, c, sizeof before);
     kernel->product(rows, &t);
-    for (int64_t i = 0; i < TILE_ROWS * t.c_row; i++) {
-        int64_t row = i / t.c_row, column = i % t.c_row;
-        float want = row < rows && column < TILE ? dot(t.a + row * t.a_row, t.panel + column, TILE, t.k) : before[i];
-        if (row < rows && column < TILE && t.more)
+    for (int64_t i = 0; i < TILE_ROWS * c_row; i++) {
+        int64_t row = i / c_row, column = i % c_row;
+        bool inside = row < rows && column < TILE;
+        float want = inside ? dot(t.a[row], t.panel + column, TILE, t.k) : before[i];
+        if (inside && t.more)
             want += before[i];
-        ck_assert_msg(t.c[i] >= want && t.c[i] <= want, "%s, %d rows, k %d: element %d is %g, not %g", kernel->name, rows, (int)t.k, (int)i,
-                      (double)t.c[i], (double)want);
+        ck_assert_msg(c[i] >= want && c[i] <= want, "%s, %d rows, k %d: element %d is %g, not %g", kernel->name, rows, (int)t.k, (int)i,
+                      (double)c[i], (double)want);
     }
 }
 
@@ -54,7 +55,10 @@ START_TEST(every_kernel_multiplies_tiles)
                 fill(a, COUNT(a));
                 fill(panel, COUNT(panel));
                 fill(c, COUNT(c));
-                check_tile(kernel, rows, (struct tile){a, 50 + draw(10), panel, draw(50), c, TILE + draw(TILE), draw(2) == 1});
+                struct tile t = {.panel = panel, .k = draw(50), .more = draw(2) == 1};
+                int64_t c_row = TILE + draw(TILE);
+                tile_at_rows(&t, rows, a, 50 + draw(10), c, c_row);
+                check_tile(kernel, rows, t, c_row);
             }
 }
 END_TEST

@@ -33,7 +33,8 @@ static void one_tile(const struct chunk_product *p, int64_t row, int rows, const
         store_tile(p, memset(slot[0], 0, sizeof slot[0]), rows, count, c);
     while (chunk_next(&w, &s)) {
         bool more = s.merges > 0;
-        struct tile t = {a + s.from, p->a_row, panel + s.from * TILE, s.count, slot[s.slot - more], TILE, more};
+        struct tile t = {.panel = panel + s.from * TILE, .k = s.count, .more = more};
+        tile_at_rows(&t, rows, a + s.from, p->a_row, slot[s.slot - more], TILE);
         tile_product(rows, &t);
         for (int i = 1; i < s.merges; i++)
             add_tile(slot[s.slot - i - 1], slot[s.slot - i], rows * TILE);

@@ -127,16 +127,22 @@ static inline void *element_at(void *p, size_t size, int64_t i)
 /* ---- tile.c: products of a few rows with tiles of a matrix -------------------------------------------------------------------------- */
 enum { TILE = 32, TILE_ROWS = 6 };
 struct tile {
-    const float *a;
-    int64_t a_row;
     const float *panel; /* [k, TILE] */
     int64_t k;
-    float *c;
-    int64_t c_row;
     bool more; /* is added to c */
+    const float *a[TILE_ROWS];
+    float *c[TILE_ROWS];
 };
-/* c[rows, TILE] = a[rows, k] panel, for 1 to TILE_ROWS rows that lie a_row and c_row apart. */
+/* c[rows][TILE] = a[rows][k] panel, for 1 to TILE_ROWS rows. */
 void tile_product(int rows, const struct tile *);
+/* Rows that lie a_row and c_row apart. */
+static inline void tile_at_rows(struct tile *t, int rows, const float *a, int64_t a_row, float *c, int64_t c_row)
+{
+    for (int r = 0; r < rows; r++) {
+        t->a[r] = a + r * a_row;
+        t->c[r] = c + r * c_row;
+    }
+}
 struct tile_kernel {
     const char *name;
     bool (*runs)(void);

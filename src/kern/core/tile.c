@@ -28,19 +28,18 @@
     {                                                                                               \
         NAME##_lanes sum[TILE_ROWS][4], x[4];                                                       \
         const float *panel = t->panel + from;                                                       \
-        float *c = t->c + from;                                                                     \
         ALL(rows, vectors) sum[r][v] = (NAME##_lanes){0};                                           \
         for (int64_t l = 0; l < t->k; l++, panel += TILE) {                                         \
             UNROLL for (int v = 0; v < vectors; v++) memcpy(&x[v], panel + v * LANES, sizeof x[v]); \
-            ALL(rows, vectors) sum[r][v] += t->a[r * t->a_row + l] * x[v];                          \
+            ALL(rows, vectors) sum[r][v] += t->a[r][l] * x[v];                                      \
         }                                                                                           \
         if (t->more)                                                                                \
             ALL(rows, vectors)                                                                      \
             {                                                                                       \
-                memcpy(&x[v], c + r * t->c_row + v * LANES, sizeof x[v]);                           \
+                memcpy(&x[v], t->c[r] + from + v * LANES, sizeof x[v]);                             \
                 sum[r][v] = x[v] + sum[r][v];                                                       \
             }                                                                                       \
-        ALL(rows, vectors) memcpy(c + r * t->c_row + v * LANES, &sum[r][v], sizeof x[v]);           \
+        ALL(rows, vectors) memcpy(t->c[r] + from + v * LANES, &sum[r][v], sizeof x[v]);             \
     }                                                                                               \
     INLINE TARGET void NAME##_all(int rows, int vectors, const struct tile *t)                      \
     {                                                                                               \

@@ -88,7 +88,9 @@ static void tile_columns(const struct tiled_product *p, int64_t column)
     for (int64_t l = 0; l < w->k; l += DEPTH) {
         int64_t depth = at_most(w->k - l, DEPTH);
         ask_for((const char *)tile_at(w, column, l) + ahead, (size_t)depth * each);
-        tile_product((int)p->m, &(struct tile){p->a + l, w->k, stretch_of(w, column, l, depth, room), depth, sums, TILE, l > 0});
+        struct tile t = {.panel = stretch_of(w, column, l, depth, room), .k = depth, .more = l > 0};
+        tile_at_rows(&t, (int)p->m, p->a + l, w->k, sums, TILE);
+        tile_product((int)p->m, &t);
     }
     for (int64_t i = 0; i < p->m; i++)
         memcpy(p->c + i * w->n + column, sums + i * TILE, (size_t)at_most(w->n - column, TILE) * sizeof *sums);

@@ -5,8 +5,7 @@
 #include "kern/core/core.h"
 
 /* ---- tiles.c: products with a matrix that stays in cache --------------------------------------------------------------------------- */
-enum { TILE_WIDTH = 64 };
-/* w[k, n] as [n / TILE_WIDTH][k][TILE_WIDTH]; the last tile is filled with zeros. */
+/* w[k, n] as [n / TILE][k][TILE]; the last tile is filled with zeros. */
 struct tiles {
     int64_t n, k;
     const float *at;
