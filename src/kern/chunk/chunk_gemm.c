@@ -102,12 +102,14 @@ void chunk_product(struct kcall *call, const struct chunk_product *p)
 /* ---- right operands ---------------------------------------------------------------------------------------------------------------------
  */
 
+/* Some rows at a time, which stay in the first-level cache. */
 static SIMD void turn_panel(const float *from, int64_t column, int64_t k, int64_t count, float *to)
 {
     memset(to, 0, (size_t)(k * TILE) * sizeof *to);
-    for (int64_t j = 0; j < count; j++)
-        for (int64_t l = 0; l < k; l++)
-            to[l * TILE + j] = from[j * column + l];
+    for (int64_t first = 0; first < k; first += TILE)
+        for (int64_t j = 0; j < count; j++)
+            for (int64_t l = first; l < (k - first < TILE ? k : first + TILE); l++)
+                to[l * TILE + j] = from[j * column + l];
 }
 
 static const float *strided_panel(const struct right *r, int64_t from, int64_t count, float *room)

@@ -237,8 +237,11 @@ static void plain_row(const struct nbits_panels *w, int64_t n, float *out)
         hi = at_most(lo + CHUNK, w->words);
         read_stretch(w, n, lo, hi, &s);
         (w->bits == 2 ? unpack_2 : w->bits == 4 ? unpack_4 : unpack_8)(w->q + (n * w->words + lo) * 4, hi - lo, &s, part);
-        for (int64_t i = lo * per; i < at_most(hi * per, w->k); i++)
-            out[i] = part[packed_place(w->bits, i - lo * per)];
+        for (int64_t word = lo; word < hi; word++) {
+            const float *from = part + packed_place(w->bits, (word - lo) * per);
+            for (int64_t j = 0; j < at_most(per, w->k - word * per); j++)
+                out[word * per + j] = from[j * LANES];
+        }
     }
 }
 
