@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
-enum { LANES = 16, PANEL = 1 << 17, MOST_WIDTH = 64 }; /* a panel: numbers that stay in the second-level cache */
+enum { LANES = 8, PANEL = 1 << 17, MOST_WIDTH = 64 }; /* LANES: of AVX2; a panel: numbers that stay in the second-level cache */
 
 struct nbits_panels {
     struct panels panels;                       /* first: columns of the product are rows of B */
@@ -127,7 +127,7 @@ static void nbits_scales(const struct nbits_panels *w, int64_t n, int64_t lo, in
  */
 static SIMD void spread_blocks(int log, const float *from, int64_t n, float *to)
 {
-    int64_t step = log < 4 ? 1 << log : LANES;
+    int64_t step = 1 << log < LANES ? 1 << log : LANES;
     for (int64_t i = 0; i < n; i += step)
         LOOP for (int l = 0; l < LANES; l++) to[i + l] = from[i >> log];
 }
