@@ -18,7 +18,7 @@ enum {
     GROUP_WORD = CODES_ROWS * WORD,
     WORDS = 64,
     SCALES = CODES_WIDTH * (int)sizeof(float),
-    AHEAD = 2048,
+    AHEAD = 512,
     UNIT = 16,
     FEW_ROWS = 3
 };
