@@ -58,7 +58,7 @@ struct integer_columns {
     float factor[RESULT_COLUMNS], bias[RESULT_COLUMNS];
 };
 /* Places from `place` on: sums[rows][RESULT_COLUMNS]; row[rows]: read only if there are zeros. */
-void integer_results_store(const struct integer_results *, const struct integer_columns *, int64_t place, int64_t rows, const int32_t *sums,
+void integer_results_store(const struct integer_results *, const struct integer_columns *, int64_t place, int64_t rows, int32_t *sums,
                            const int32_t *row);
 
 /* ---- integer_conv.c packs its filter by these: see pack.c ---- */
