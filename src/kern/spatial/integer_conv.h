@@ -21,9 +21,27 @@ void integer_conv_columns(const struct integer_conv *, int64_t from, int64_t n, 
 /* Where the window of a place begins; places of all images are counted. */
 void integer_conv_start(const struct integer_conv *, int64_t place, int64_t *at);
 
-/* ---- integer_depthwise.c: each channel with a filter of its own. weight: int16_t [channels / BYTES_WIDTH][taps][BYTES_WIDTH], less the
- * zero points; sums as in struct bytes ---- */
+/* ---- integer_depthwise.c: each channel with a filter of its own. weight: as depthwise_sums.c reads it, less the zero points; sums as in
+ * struct bytes ---- */
 struct bytes integer_depthwise_pack(struct kcall *, const struct bytes_source *, bool keep);
 void integer_depthwise_run(const struct integer_conv *, const struct integer_results *, const struct bytes *);
+
+/* ---- depthwise_sums.c: sums[places][BYTES_WIDTH] of a tile of channels, for each instruction set ---- */
+/* Place i reads n channels of each tap, from tap[..] + from + i * step on. w: int16_t [pairs of taps][BYTES_WIDTH][2] with channels in the
+ * order of depthwise_lane; if taps is odd, tap has one more, whose numbers in w are 0. */
+struct depthwise_tile {
+    int64_t places, step, taps, from, n;
+    const uint8_t *const *tap;
+    const int16_t *w;
+    uint8_t flip;
+};
+int depthwise_lane(int channel);
+struct depthwise_kernel {
+    const char *name;
+    bool (*runs)(void);
+    void (*sums)(const struct depthwise_tile *, int32_t *sums);
+};
+extern const struct depthwise_kernel depthwise_kernels[]; /* the fastest first; then one without a name */
+const struct depthwise_kernel *depthwise_best(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* integer_depthwise: convolutions of 8-bit integers where each channel has a filter of its own. Lanes are channels. A tap in the padding
- * reads a row of zero points. Two taps at a time are multiplied and added in 16 bits each. */
+ * reads a row of zero points. Places in a row whose windows lie within x share pointers. */
 #include "kern/core/core.h"
 #include "kern/spatial/integer_conv.h"
 
 #include <string.h>
 
-enum { ROWS = 32, LANES = BYTES_WIDTH };
+enum { ROWS = 32, LANES = BYTES_WIDTH, PAIR = 2 * LANES };
 
 /* ---- packing ------------------------------------------------------------------------------------------------------------------------- */
 
@@ -17,17 +17,18 @@ static int number(const struct bytes_source *s, uint8_t x)
 struct bytes integer_depthwise_pack(struct kcall *call, const struct bytes_source *s, bool keep)
 {
     struct bytes b = {.groups = s->groups, .n = 1, .k = s->k, .tiles = (s->groups + LANES - 1) / LANES};
-    size_t weight = kcall_bytes(call, b.tiles * b.k, LANES * sizeof(int16_t)), sums = kcall_bytes(call, b.tiles, LANES * sizeof(int32_t));
+    int64_t pairs = (s->k + 1) / 2;
+    size_t weight = kcall_bytes(call, b.tiles * pairs, PAIR * sizeof(int16_t)), sums = kcall_bytes(call, b.tiles, LANES * sizeof(int32_t));
     char *room = keep ? kenv_weights(call->env, weight + sums) : kenv_room(call->env, ROOM_PANELS, weight + sums);
     int16_t *w = (int16_t *)(void *)room;
     int32_t *sum = (int32_t *)(void *)(room + weight);
     require(s->k <= BYTES_MOST);
     memset(room, 0, weight + sums);
     for (int64_t c = 0; c < s->groups; c++) {
-        int zero = s->zero ? number(s, s->zero[s->zeros > 1 ? c : 0]) : 0;
+        int zero = s->zero ? number(s, s->zero[s->zeros > 1 ? c : 0]) : 0, lane = depthwise_lane((int)(c % LANES));
         for (int64_t t = 0; t < s->k; t++) {
             int x = number(s, s->w[c * s->k + t]) - zero;
-            w[(c / LANES * s->k + t) * LANES + c % LANES] = (int16_t)x;
+            w[(c / LANES * pairs + t / 2) * PAIR + 2 * lane + t % 2] = (int16_t)x;
             sum[c] += x;
         }
     }
@@ -36,41 +37,28 @@ struct bytes integer_depthwise_pack(struct kcall *call, const struct bytes_sourc
     return b;
 }
 
-/* ---- sums ---------------------------------------------------------------------------------------------------------------------------- */
-
-/* sums[n] over the taps, each of which reads n <= LANES channels from `from` on. */
-static SIMD void sum_taps(const uint8_t *const *tap, int64_t taps, int64_t from, int64_t n, uint8_t flip, const int16_t *w, int32_t *sums)
-{
-    int32_t sum[LANES] = {0};
-    if (n == LANES) {
-        for (int64_t t = 0; t < taps; t++, w += LANES) {
-            const uint8_t *x = tap[t] + from;
-            LOOP for (int j = 0; j < LANES; j++) sum[j] += (int32_t)(uint8_t)(x[j] ^ flip) * w[j];
-        }
-    } else {
-        for (int64_t t = 0; t < taps; t++, w += LANES)
-            for (int64_t j = 0; j < n; j++)
-                sum[j] += (int32_t)(uint8_t)(tap[t][from + j] ^ flip) * w[j];
-    }
-    memcpy(sums, sum, sizeof sum);
-}
-
 /* ---- places -------------------------------------------------------------------------------------------------------------------------- */
+
+/* Places that share pointers. */
+struct segment {
+    int64_t first, n;
+};
 
 struct depthwise_run {
     const struct integer_conv *v;
     const struct integer_results *results;
     const struct bytes *w;
+    const struct depthwise_kernel *kernel;
+    int64_t pointers;       /* to taps: an even number */
     const uint8_t *padding; /* a zero point for each channel */
-    const uint8_t **taps;   /* per thread: [ROWS][taps] */
+    const uint8_t **taps;   /* per thread: [ROWS][pointers] */
     const struct integer_columns *columns;
 };
 
-static void find_taps(const struct depthwise_run *r, int64_t place, const uint8_t **tap)
+static void find_taps(const struct depthwise_run *r, int64_t image, const int64_t *at, const uint8_t **tap)
 {
     const struct integer_conv *v = r->v;
-    int64_t at[3], image = place / v->places;
-    integer_conv_start(v, place, at);
+    tap[r->pointers - 1] = r->padding;
     for (int64_t i = 0; i < v->kernel[0]; i++)
         for (int64_t j = 0; j < v->kernel[1]; j++) {
             int64_t a = at[0] + i * v->dilation[0], b = at[1] + j * v->dilation[1];
@@ -83,22 +71,55 @@ static void find_taps(const struct depthwise_run *r, int64_t place, const uint8_
         }
 }
 
+/* How many places in a row, from one that begins at `at`, at most n, have their windows within x. */
+static int64_t places_within(const struct integer_conv *v, const int64_t *at, int64_t n)
+{
+    int64_t left[3];
+    for (int d = 0; d < 3; d++) {
+        left[d] = v->size[d] - at[d] - (v->kernel[d] - 1) * v->dilation[d];
+        if (at[d] < 0 || left[d] <= 0)
+            return 0;
+    }
+    int64_t within = (left[2] - 1) / v->stride[2] + 1, place = (at[2] + v->before[2]) / v->stride[2];
+    within = within < v->result[2] - place ? within : v->result[2] - place;
+    return within < n ? within : n;
+}
+
+/* The number of segments that places first..first + rows are. */
+static int find_segments(const struct depthwise_run *r, int64_t first, int64_t rows, struct segment *to, const uint8_t **tap)
+{
+    int count = 0;
+    for (int64_t i = 0; i < rows; count++) {
+        int64_t at[3];
+        integer_conv_start(r->v, first + i, at);
+        int64_t n = places_within(r->v, at, rows - i);
+        to[count] = (struct segment){i, n > 1 ? n : 1};
+        find_taps(r, (first + i) / r->v->places, at, tap + count * r->pointers);
+        i += to[count].n;
+    }
+    return count;
+}
+
 /* Blocks lo..hi of places. */
 static void place_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct depthwise_run *r = data;
     const struct integer_conv *v = r->v;
-    const uint8_t **tap = r->taps + thread * ROWS * v->taps;
+    const uint8_t **tap = r->taps + thread * ROWS * r->pointers;
+    struct segment segment[ROWS];
     int32_t sums[ROWS * LANES];
     for (int64_t b = lo; b < hi; b++) {
         int64_t first = b * ROWS, left = v->batch * v->places - first, rows = left < ROWS ? left : ROWS;
-        for (int64_t i = 0; i < rows; i++)
-            find_taps(r, first + i, tap + i * v->taps);
+        int count = find_segments(r, first, rows, segment, tap);
         for (int64_t t = 0; t < r->w->tiles; t++) {
             const struct integer_columns *c = &r->columns[t];
-            const int16_t *w = (const int16_t *)(const void *)r->w->weight + t * v->taps * LANES;
-            for (int64_t i = 0; i < rows; i++)
-                sum_taps(tap + i * v->taps, v->taps, c->from, c->n, v->flip, w, sums + i * LANES);
+            struct depthwise_tile tile = {.step = v->stride[2] * v->in, .taps = v->taps, .from = c->from, .n = c->n, .flip = v->flip};
+            tile.w = (const int16_t *)(const void *)r->w->weight + t * r->pointers * LANES;
+            for (int i = 0; i < count; i++) {
+                tile.places = segment[i].n;
+                tile.tap = tap + i * r->pointers;
+                r->kernel->sums(&tile, sums + segment[i].first * LANES);
+            }
             integer_results_store(r->results, c, first, rows, sums, NULL);
         }
     }
@@ -107,9 +128,9 @@ static void place_range(void *data, int thread, int64_t lo, int64_t hi)
 void integer_depthwise_run(const struct integer_conv *v, const struct integer_results *results, const struct bytes *w)
 {
     struct kcall *call = v->call;
-    struct depthwise_run r = {.v = v, .results = results, .w = w};
+    struct depthwise_run r = {.v = v, .results = results, .w = w, .kernel = depthwise_best(), .pointers = (v->taps + 1) / 2 * 2};
     size_t columns = kcall_bytes(call, w->tiles, sizeof *r.columns),
-           taps = kcall_bytes(call, kenv_threads(call->env) * v->taps, ROWS * sizeof *r.taps);
+           taps = kcall_bytes(call, kenv_threads(call->env) * r.pointers, ROWS * sizeof *r.taps);
     char *room = kenv_room(call->env, ROOM_THREADS, columns + taps + (size_t)v->in);
     struct integer_columns *column = (struct integer_columns *)(void *)room;
     for (int64_t t = 0; t < w->tiles; t++)

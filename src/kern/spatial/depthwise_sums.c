@@ -1,0 +1,153 @@
+/* depthwise_sums: sums of products of bytes by 16-bit numbers, channel by channel, for each instruction set. Two taps at a time: their
+ * bytes are interleaved and widened, and a pair of products is added. Instructions interleave within 16 bytes, so a register holds 4
+ * channels of each half of a tile; filters lie in this order. */
+#include "kern/core/core.h"
+#include "kern/spatial/integer_conv.h"
+
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define X86 1
+#else
+#define X86 0
+#endif
+
+enum { LANES = BYTES_WIDTH, HALF = LANES / 2, FOUR = 4, PAIR = 2 * LANES /* numbers of a filter */ };
+#define UNROLL _Pragma("GCC unroll 16")
+#define INLINE static inline __attribute__((always_inline))
+
+int depthwise_lane(int channel)
+{
+    return channel % HALF / FOUR * 2 * FOUR + channel / HALF * FOUR + channel % FOUR;
+}
+
+/* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
+
+static void plain_place(const struct depthwise_tile *d, int64_t at, int32_t *sums)
+{
+    int32_t sum[LANES] = {0};
+    for (int64_t t = 0; t < d->taps; t++) {
+        const uint8_t *x = d->tap[t] + at;
+        const int16_t *w = d->w + t / 2 * PAIR + t % 2;
+        for (int j = 0; j < d->n; j++)
+            sum[j] += (int32_t)(uint8_t)(x[j] ^ d->flip) * w[2 * depthwise_lane(j)];
+    }
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void plain_sums(const struct depthwise_tile *d, int32_t *sums)
+{
+    for (int64_t i = 0; i < d->places; i++)
+        plain_place(d, d->from + i * d->step, sums + i * LANES);
+}
+
+#if X86
+/* ---- what AVX2 and AVX-512 share: 256 bits ------------------------------------------------------------------------------------------- */
+#define AVX2 __attribute__((target("avx2")))
+#define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+
+static bool has_vnni(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+
+/* Less than LANES channels. */
+static AVX2 __m256i avx2_part(const uint8_t *x, int64_t n)
+{
+    uint64_t part[LANES / 8] = {0};
+    for (int64_t i = 0; i < n / 8; i++)
+        memcpy(&part[i], x + 8 * i, 8);
+    for (int64_t i = n / 8 * 8; i < n; i++)
+        part[i / 8] |= (uint64_t)x[i] << i % 8 * 8;
+    return _mm256_set_epi64x((int64_t)part[3], (int64_t)part[2], (int64_t)part[1], (int64_t)part[0]);
+}
+
+INLINE AVX2 __m256i avx2_load(const uint8_t *x, int64_t n)
+{
+    return n == LANES ? _mm256_loadu_si256((const __m256i *)(const void *)x) : avx2_part(x, n);
+}
+
+INLINE VNNI __m256i vnni_load(const uint8_t *x, int64_t n)
+{
+    return n == LANES ? _mm256_loadu_si256((const __m256i *)(const void *)x) : _mm256_maskz_loadu_epi8((__mmask32)(1U << n) - 1, x);
+}
+
+INLINE AVX2 __m256i avx2_add(__m256i sum, __m256i x, __m256i w)
+{
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(x, w));
+}
+
+INLINE VNNI __m256i vnni_add(__m256i sum, __m256i x, __m256i w)
+{
+    return _mm256_dpwssd_epi32(sum, x, w);
+}
+
+/* The functions of an instruction set. `whole` and `flips` are constants. */
+#define KERNEL(NAME, TARGET)                                                                                           \
+    INLINE TARGET void NAME##_place(const struct depthwise_tile *d, int64_t at, int32_t *sums, bool whole, bool flips) \
+    {                                                                                                                  \
+        const __m256i none = _mm256_setzero_si256(), flip = _mm256_set1_epi8((char)d->flip);                           \
+        const __m256i *w = (const __m256i *)(const void *)d->w;                                                        \
+        int64_t n = whole ? LANES : d->n;                                                                              \
+        __m256i sum[FOUR] = {none, none, none, none};                                                                  \
+        for (int64_t t = 0; t < d->taps; t += 2, w += FOUR) {                                                          \
+            __m256i a = NAME##_load(d->tap[t] + at, n), b = NAME##_load(d->tap[t + 1] + at, n);                        \
+            __m256i lo = _mm256_unpacklo_epi8(a, b), hi = _mm256_unpackhi_epi8(a, b);                                  \
+            lo = flips ? _mm256_xor_si256(lo, flip) : lo;                                                              \
+            hi = flips ? _mm256_xor_si256(hi, flip) : hi;                                                              \
+            sum[0] = NAME##_add(sum[0], _mm256_unpacklo_epi8(lo, none), _mm256_loadu_si256(w));                        \
+            sum[1] = NAME##_add(sum[1], _mm256_unpackhi_epi8(lo, none), _mm256_loadu_si256(w + 1));                    \
+            sum[2] = NAME##_add(sum[2], _mm256_unpacklo_epi8(hi, none), _mm256_loadu_si256(w + 2));                    \
+            sum[3] = NAME##_add(sum[3], _mm256_unpackhi_epi8(hi, none), _mm256_loadu_si256(w + 3));                    \
+        }                                                                                                              \
+        UNROLL for (int q = 0; q < FOUR; q++)                                                                          \
+        {                                                                                                              \
+            _mm_storeu_si128((__m128i *)(void *)(sums + q * FOUR), _mm256_castsi256_si128(sum[q]));                    \
+            _mm_storeu_si128((__m128i *)(void *)(sums + HALF + q * FOUR), _mm256_extracti128_si256(sum[q], 1));        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    INLINE TARGET void NAME##_places(const struct depthwise_tile *d, int32_t *sums, bool whole, bool flips)            \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < d->places; i++)                                                                        \
+            NAME##_place(d, d->from + i * d->step, sums + i * LANES, whole, flips);                                    \
+    }                                                                                                                  \
+    static TARGET void NAME##_sums(const struct depthwise_tile *d, int32_t *sums)                                      \
+    {                                                                                                                  \
+        switch ((d->n == LANES ? 2 : 0) + (d->flip ? 1 : 0)) {                                                         \
+        case 0: NAME##_places(d, sums, false, false); break;                                                           \
+        case 1: NAME##_places(d, sums, false, true); break;                                                            \
+        case 2: NAME##_places(d, sums, true, false); break;                                                            \
+        default: NAME##_places(d, sums, true, true); break;                                                            \
+        }                                                                                                              \
+    }
+KERNEL(vnni, VNNI)
+KERNEL(avx2, AVX2)
+#endif
+
+const struct depthwise_kernel depthwise_kernels[] = {
+#if X86
+    {"avx512_vnni", has_vnni, vnni_sums},
+    {"avx2", has_avx2, avx2_sums},
+#endif
+    {"plain", runs_everywhere, plain_sums},
+    {NULL, NULL, NULL},
+};
+
+const struct depthwise_kernel *depthwise_best(void)
+{
+    const struct depthwise_kernel *k = depthwise_kernels;
+    while (!k->runs())
+        k++;
+    return k;
+}
