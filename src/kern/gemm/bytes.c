@@ -40,7 +40,8 @@ static void pack_column(const struct packing *p, int64_t group, int64_t j)
     int zero = zero_of(s, column), sum = 0;
     for (int64_t i = 0; i < s->k; i++) {
         int x = number(s, w[i % s->inner * turns + i / s->inner]);
-        place[i / WORD * width * WORD + i % WORD] = (int8_t)x;
+        int64_t word = i / s->run * to->words + i % s->run / WORD;
+        place[word * width * WORD + i % s->run % WORD] = (int8_t)x;
         sum += x - zero;
     }
     p->sums[at] = sum;
@@ -66,9 +67,10 @@ static bool has_zeros(const struct bytes_source *s)
 struct bytes bytes_pack(struct kcall *call, const struct bytes_source *s, bool keep)
 {
     struct bytes b = {.groups = s->groups, .n = s->n, .k = s->k, .tiles = (s->n + BYTES_WIDTH - 1) / BYTES_WIDTH};
-    require(s->k <= BYTES_MOST && s->k % s->inner == 0);
-    b.words = (s->k + WORD - 1) / WORD;
-    b.tile_bytes = b.words * WORD * BYTES_WIDTH;
+    require(s->k <= BYTES_MOST && s->k % s->inner == 0 && s->k % s->run == 0);
+    b.runs = s->k / s->run;
+    b.words = (s->run + WORD - 1) / WORD;
+    b.tile_bytes = b.runs * b.words * WORD * BYTES_WIDTH;
     int64_t tiles = s->groups * b.tiles;
     size_t weight = kcall_bytes(call, tiles, (size_t)b.tile_bytes), each = kcall_bytes(call, tiles, BYTES_WIDTH * sizeof(int32_t));
     char *room = keep ? kenv_weights(call->env, weight + 2 * each) : kenv_room(call->env, ROOM_PANELS, weight + 2 * each);

@@ -23,18 +23,22 @@ static bool runs_everywhere(void)
     return true;
 }
 
-static SIMD void plain_dot(const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int rows, int halves, int32_t *sums)
+static SIMD void plain_row(const int8_t *tile, const struct bytes_rows *b, const uint8_t *const *at, int width, int32_t *sums)
 {
-    int width = halves * LANES;
-    for (int r = 0; r < rows; r++) {
-        int32_t sum[BYTES_WIDTH] = {0};
-        for (int64_t k = 0; k < words * WORD; k++) {
+    int32_t sum[BYTES_WIDTH] = {0};
+    for (int64_t r = 0; r < b->runs; r++, tile += b->words * WORD * width)
+        for (int64_t k = 0; k < b->words * WORD; k++) {
             const int8_t *w = tile + k / WORD * WORD * width + k % WORD;
-            int32_t x = a[r * apart + k];
+            int32_t x = at[r * BYTES_ROWS][b->offset + k] ^ b->flip;
             LOOP for (int j = 0; j < width; j++) sum[j] += x * w[WORD * j];
         }
-        memcpy(sums + r * BYTES_WIDTH, sum, sizeof sum);
-    }
+    memcpy(sums, sum, sizeof sum);
+}
+
+static void plain_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
+{
+    for (int r = 0; r < rows; r++)
+        plain_row(tile, b, b->at + r, halves * LANES, sums + r * BYTES_WIDTH);
 }
 
 #if X86
@@ -46,13 +50,14 @@ INLINE int32_t word_at(const uint8_t *at)
 }
 
 /* A case for each number of rows and of halves, all sizes in it constants. */
-#define CASES(BODY)                                                                                          \
-    switch (rows * 2 + halves - 1) {                                                                         \
-        CASE(BODY, 1) CASE(BODY, 2) CASE(BODY, 3) CASE(BODY, 4) CASE(BODY, 5) CASE(BODY, 6) default : break; \
+#define CASES(BODY, FLIPS)                                                                                                        \
+    switch (rows * 2 + halves - 1) {                                                                                              \
+        CASE(BODY, 1, FLIPS)                                                                                                      \
+        CASE(BODY, 2, FLIPS) CASE(BODY, 3, FLIPS) CASE(BODY, 4, FLIPS) CASE(BODY, 5, FLIPS) CASE(BODY, 6, FLIPS) default : break; \
     }
-#define CASE(BODY, ROWS)                                              \
-    case ROWS * 2: BODY(ROWS, 1, tile, words, a, apart, sums); break; \
-    case ROWS * 2 + 1: BODY(ROWS, 2, tile, words, a, apart, sums); break;
+#define CASE(BODY, ROWS, FLIPS)                                \
+    case ROWS * 2: BODY(ROWS, 1, FLIPS, tile, b, sums); break; \
+    case ROWS * 2 + 1: BODY(ROWS, 2, FLIPS, tile, b, sums); break;
 
 /* ---- AVX-512 with VNNI --------------------------------------------------------------------------------------------------------------- */
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
@@ -62,33 +67,49 @@ static bool has_vnni(void)
     return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 }
 
-INLINE VNNI void vnni_word(int rows, int halves, const int8_t *tile, const uint8_t *a, int64_t apart, __m512i (*sum)[2])
+INLINE VNNI void vnni_word(int rows, int halves, bool flips, const int8_t *tile, const uint8_t *const *a, int64_t at, __m512i (*sum)[2])
 {
     __m512i w[2];
     UNROLL for (int h = 0; h < halves; h++) w[h] = _mm512_loadu_si512(tile + h * WORD * LANES);
     UNROLL for (int r = 0; r < rows; r++)
     {
-        __m512i x = _mm512_set1_epi32(word_at(a + r * apart));
+        __m512i x = _mm512_set1_epi32(word_at(a[r] + at));
+        x = flips ? _mm512_xor_si512(x, _mm512_set1_epi8((char)0x80)) : x;
         UNROLL for (int h = 0; h < halves; h++) sum[r][h] = _mm512_dpbusd_epi32(sum[r][h], x, w[h]);
     }
 }
 
-INLINE VNNI void vnni_rows(int rows, int halves, const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int32_t *sums)
+INLINE VNNI void vnni_rows(int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int32_t *sums)
 {
     __m512i sum[BYTES_ROWS][2];
-    int64_t k = 0;
+    const int64_t words = b->words, runs = b->runs, step = WORD * LANES * halves;
+    const uint8_t *const *at = b->at, *a[BYTES_ROWS];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++) sum[r][h] = _mm512_setzero_si512();
-    for (; k + UNIT <= words; k += UNIT, tile += UNIT * WORD * LANES * halves, a += UNIT * WORD)
-        UNROLL for (int i = 0; i < UNIT; i++) vnni_word(rows, halves, tile + i * WORD * LANES * halves, a + i * WORD, apart, sum);
-    for (; k < words; k++, tile += WORD * LANES * halves, a += WORD)
-        vnni_word(rows, halves, tile, a, apart, sum);
+    for (int64_t i = 0; i < runs; i++, at += BYTES_ROWS) {
+        int64_t k = 0;
+        UNROLL for (int r = 0; r < rows; r++) a[r] = at[r] + b->offset;
+        for (; k + UNIT <= words; k += UNIT, tile += UNIT * step)
+            UNROLL for (int u = 0; u < UNIT; u++) vnni_word(rows, halves, flips, tile + u * step, a, (k + u) * WORD, sum);
+        for (; k < words; k++, tile += step)
+            vnni_word(rows, halves, flips, tile, a, k * WORD, sum);
+    }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < halves; h++)
         _mm512_storeu_si512(sums + r * BYTES_WIDTH + h * LANES, sum[r][h]);
 }
 
-static VNNI void vnni_dot(const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int rows, int halves, int32_t *sums)
+static VNNI void vnni_flipped(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
 {
-    CASES(vnni_rows)
+    CASES(vnni_rows, true)
+}
+
+static VNNI void vnni_straight(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
+{
+    CASES(vnni_rows, false)
+}
+
+static void vnni_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
+{
+    (b->flip ? vnni_flipped : vnni_straight)(tile, b, rows, halves, sums);
 }
 
 /* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
@@ -107,23 +128,33 @@ INLINE AVX2 __m256i avx2_products(__m256i x, __m256i w)
     return _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8)));
 }
 
-INLINE AVX2 void avx2_rows(int rows, int halves, const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int32_t *sums)
+INLINE AVX2 void avx2_rows(int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int32_t *sums)
 {
+    const __m256i flip = _mm256_set1_epi8((char)b->flip);
+    (void)flips;
     for (int j = 0; j < halves * LANES; j += PART) {
+        const int8_t *at = tile + j * WORD;
+        const uint8_t *a[BYTES_ROWS];
         __m256i sum[BYTES_ROWS];
         UNROLL for (int r = 0; r < rows; r++) sum[r] = _mm256_setzero_si256();
-        for (int64_t k = 0; k < words; k++) {
-            __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(tile + (k * LANES * halves + j) * WORD));
-            UNROLL for (int r = 0; r < rows; r++)
-                sum[r] = _mm256_add_epi32(sum[r], avx2_products(_mm256_set1_epi32(word_at(a + r * apart + k * WORD)), w));
+        for (int64_t i = 0; i < b->runs; i++) {
+            UNROLL for (int r = 0; r < rows; r++) a[r] = b->at[i * BYTES_ROWS + r] + b->offset;
+            for (int64_t k = 0; k < b->words; k++, at += LANES * halves * WORD) {
+                __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)at);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    __m256i x = _mm256_xor_si256(_mm256_set1_epi32(word_at(a[r] + k * WORD)), flip);
+                    sum[r] = _mm256_add_epi32(sum[r], avx2_products(x, w));
+                }
+            }
         }
         UNROLL for (int r = 0; r < rows; r++) _mm256_storeu_si256((__m256i *)(void *)(sums + r * BYTES_WIDTH + j), sum[r]);
     }
 }
 
-static AVX2 void avx2_dot(const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int rows, int halves, int32_t *sums)
+static AVX2 void avx2_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
 {
-    CASES(avx2_rows)
+    CASES(avx2_rows, false)
 }
 #endif
 

@@ -156,19 +156,19 @@ extern const struct codes_kernel codes_kernels[]; /* the fastest first; the last
 const struct codes_kernel *codes_best(void);
 
 /* ---- bytes.c: filters of signed bytes, for sums that are exact ---------------------------------------------------------------------- */
-/* Groups of n columns of k numbers. A group has tiles of BYTES_WIDTH columns, the last one of BYTES_WIDTH / 2 if that is enough; a tile has
- * words of 4 numbers of a column, all columns in a row. What is beyond n and k is 0. */
+/* Groups of n columns of k numbers, which are runs, each of as many. A group has tiles of BYTES_WIDTH columns, the last one of BYTES_WIDTH
+ * / 2 if that is enough; a tile has words of 4 numbers of a column, all columns in a row. What is beyond n and a run is 0. */
 enum { BYTES_WIDTH = 32, BYTES_ROWS = 6, BYTES_MOST = 33025 /* numbers whose products have a sum below 2^31 */ };
 struct bytes {
-    int64_t groups, n, k, tiles, words; /* tiles of a group, words of a column */
-    int64_t tile_bytes;                 /* of a whole tile */
+    int64_t groups, n, k, tiles, runs, words; /* tiles of a group, words of a run */
+    int64_t tile_bytes;                       /* of a whole tile */
     const int8_t *weight;
     const int32_t *sums; /* [groups][tiles][BYTES_WIDTH]: of the numbers of a column, less its zero point */
     const int32_t *zero; /* likewise: zero points; NULL: all are 0 */
 };
 /* Where a filter comes from: w[groups * n][k], a byte each. */
 struct bytes_source {
-    int64_t groups, n, k;
+    int64_t groups, n, k, run;
     bool is_signed;
     const uint8_t *w, *zero; /* zero: zeros of them, 1 or one for each column; NULL: none */
     int64_t zeros, inner;    /* number i of a column is w[i % inner * (k / inner) + i / inner] */
@@ -178,12 +178,17 @@ struct bytes bytes_pack(struct kcall *, const struct bytes_source *, bool keep);
 /* Halves of BYTES_WIDTH / 2 columns of a tile. */
 int bytes_halves(const struct bytes *, int64_t tile);
 
-/* ---- bytes_dot.c: sums[rows][BYTES_WIDTH] of a tile of 1 or 2 halves and rows <= BYTES_ROWS of words, which lie `apart` bytes apart, for
- * each instruction set ---- */
+/* ---- bytes_dot.c: sums[rows][BYTES_WIDTH] of a tile of 1 or 2 halves and rows <= BYTES_ROWS, for each instruction set ---- */
+/* Run r of row i has `words` words at at[r * BYTES_ROWS + i] + offset; its bytes are xored with flip. */
+struct bytes_rows {
+    const uint8_t *const *at;
+    int64_t runs, words, offset;
+    uint8_t flip;
+};
 struct bytes_kernel {
     const char *name;
     bool (*runs)(void);
-    void (*dot)(const int8_t *tile, int64_t words, const uint8_t *a, int64_t apart, int rows, int halves, int32_t *sums);
+    void (*dot)(const int8_t *tile, const struct bytes_rows *, int rows, int halves, int32_t *sums);
 };
 extern const struct bytes_kernel bytes_kernels[]; /* the fastest first; then one without a name */
 const struct bytes_kernel *bytes_best(void);

@@ -2,9 +2,8 @@
  *
  *     sum (x - s)(w - t) = sum x w - t sum x - s sum (w - t)
  *
- * x is taken as unsigned: a signed number, and its zero point, is 128 more. What the places of a block see becomes rows of words, which
- * meet tiles of the filter (gemm/bytes.c); with a window of one place those are x itself. A channel that is a group of its own is in
- * integer_depthwise.c. */
+ * x is taken as unsigned: a signed number, and its zero point, is 128 more. What the places of a block see are runs of bytes in x
+ * (integer_windows.c), which meet tiles of the filter (gemm/bytes.c). A channel that is a group of its own is in integer_depthwise.c. */
 #include "kern/spatial/integer_conv.h"
 
 #include "kern/core/core.h"
@@ -14,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORD = 4, ROWS = 66, ROOM = 1 << 18 }; /* places of a block, and bytes of what they see, at most */
+enum { ROWS = 66, ROOM = 1 << 18 }; /* places of a block, and bytes of what they see, at most */
 
 /* ---- what the call says -------------------------------------------------------------------------------------------------------------- */
 
@@ -98,39 +97,6 @@ void integer_conv_columns(const struct integer_conv *v, int64_t from, int64_t n,
     }
 }
 
-/* ---- what a place sees --------------------------------------------------------------------------------------------------------------- */
-
-static SIMD void copy_bytes(const uint8_t *from, int64_t n, uint8_t flip, uint8_t *to)
-{
-    if (!flip) {
-        memcpy(to, from, (size_t)n);
-        return;
-    }
-    LOOP for (int64_t i = 0; i < n; i++) to[i] = from[i] ^ flip;
-}
-
-/* A row of windows along the last dimension, of `channels` channels that start at x; the first tap is at place `start`. */
-static void window_row(const struct integer_conv *v, const uint8_t *x, int64_t start, int64_t channels, uint8_t *to)
-{
-    int64_t step = v->dilation[2], kernel = v->kernel[2];
-    if (step == 1 && channels == v->in) {
-        int64_t lo = start < 0 ? -start : 0, hi = v->size[2] - start < kernel ? v->size[2] - start : kernel;
-        lo = lo < kernel ? lo : kernel;
-        hi = hi > lo ? hi : lo;
-        memset(to, v->x_zero, (size_t)(lo * channels));
-        copy_bytes(x + (start + lo) * channels, (hi - lo) * channels, v->flip, to + lo * channels);
-        memset(to + hi * channels, v->x_zero, (size_t)((kernel - hi) * channels));
-        return;
-    }
-    for (int64_t t = 0; t < kernel; t++, to += channels) {
-        int64_t at = start + t * step;
-        if (at < 0 || at >= v->size[2])
-            memset(to, v->x_zero, (size_t)channels);
-        else
-            copy_bytes(x + at * v->in, channels, v->flip, to);
-    }
-}
-
 void integer_conv_start(const struct integer_conv *v, int64_t place, int64_t *at)
 {
     for (int d = 2; d >= 0; d--) {
@@ -139,70 +105,59 @@ void integer_conv_start(const struct integer_conv *v, int64_t place, int64_t *at
     }
 }
 
-static void see(const struct integer_conv *v, int64_t place, int64_t group, uint8_t *to)
-{
-    int64_t channels = v->in / v->groups, at[3], image = place / v->places, width = v->kernel[2] * channels;
-    const uint8_t *x = v->x + group * channels;
-    integer_conv_start(v, place, at);
-    for (int64_t i = 0; i < v->kernel[0]; i++)
-        for (int64_t j = 0; j < v->kernel[1]; j++, to += width) {
-            int64_t a = at[0] + i * v->dilation[0], b = at[1] + j * v->dilation[1];
-            if (a < 0 || a >= v->size[0] || b < 0 || b >= v->size[1])
-                memset(to, v->x_zero, (size_t)width);
-            else
-                window_row(v, x + ((image * v->size[0] + a) * v->size[1] + b) * v->size[2] * v->in, at[2], channels, to);
-        }
-}
-
 /* ---- blocks of places ---------------------------------------------------------------------------------------------------------------- */
 
 struct block_run {
-    const struct integer_conv *v;
     const struct integer_results *results;
     const struct bytes *w;
     const struct bytes_kernel *kernel;
-    int64_t rows, each; /* of a block; bytes of scratch of a thread */
-    bool in_place;      /* rows are x itself */
+    const struct integer_columns *columns; /* of all tiles */
+    struct integer_windows windows;
+    int64_t rows; /* of a block */
+    size_t each;  /* bytes of scratch of a thread */
     char *scratch;
 };
 
-static SIMD int32_t row_sum(const uint8_t *a, int64_t n)
+static SIMD int32_t byte_sum(const uint8_t *a, int64_t n, uint8_t flip)
 {
     int32_t sum = 0;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i];
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i] ^ flip;
     return sum;
 }
 
-static void run_tiles(const struct block_run *r, int64_t group, int64_t first, int64_t rows, const uint8_t *a, const int32_t *row)
+/* Of what each row sees. */
+static void sum_rows(const struct bytes *w, const struct bytes_rows *b, int64_t rows, int32_t *sums)
 {
-    const struct bytes *w = r->w;
-    int32_t sums[ROWS * BYTES_WIDTH];
-    struct integer_columns columns;
-    for (int64_t t = 0; t < w->tiles; t++) {
-        int64_t at = group * w->tiles + t, n = w->n - t * BYTES_WIDTH < BYTES_WIDTH ? w->n - t * BYTES_WIDTH : BYTES_WIDTH;
-        for (int64_t i = 0; i < rows; i += BYTES_ROWS)
-            r->kernel->dot(w->weight + at * w->tile_bytes, w->words, a + i * w->words * WORD, w->words * WORD,
-                           (int)(rows - i < BYTES_ROWS ? rows - i : BYTES_ROWS), bytes_halves(w, t), sums + i * BYTES_WIDTH);
-        integer_conv_columns(r->v, group * w->n + t * BYTES_WIDTH, n, w->sums + at * BYTES_WIDTH,
-                             w->zero ? w->zero + at * BYTES_WIDTH : NULL, &columns);
-        integer_results_store(r->results, &columns, first, rows, sums, row);
+    for (int64_t i = 0; i < rows; i++) {
+        const uint8_t *const *at = b->at + i / BYTES_ROWS * BYTES_ROWS * b->runs + i % BYTES_ROWS;
+        sums[i] = 0;
+        for (int64_t r = 0; r < b->runs; r++)
+            sums[i] += byte_sum(at[r * BYTES_ROWS] + b->offset, w->k / w->runs, b->flip);
     }
 }
 
-static void run_block(const struct block_run *r, int64_t first, int64_t rows, uint8_t *room)
+static void run_tile(const struct block_run *r, int64_t group, int64_t tile, int64_t rows, struct bytes_rows b, int32_t *sums)
 {
     const struct bytes *w = r->w;
-    int64_t length = w->words * WORD;
-    int32_t row[ROWS];
-    for (int64_t g = 0; g < w->groups; g++) {
-        const uint8_t *a = r->in_place ? r->v->x + first * length : room;
-        for (int64_t i = 0; i < rows && !r->in_place; i++) {
-            see(r->v, first + i, g, room + i * length);
-            memset(room + i * length + w->k, 0, (size_t)(length - w->k));
+    const int8_t *weight = w->weight + (group * w->tiles + tile) * w->tile_bytes;
+    int halves = bytes_halves(w, tile);
+    for (int64_t i = 0; i < rows; i += BYTES_ROWS, b.at += BYTES_ROWS * b.runs)
+        r->kernel->dot(weight, &b, (int)(rows - i < BYTES_ROWS ? rows - i : BYTES_ROWS), halves, sums + i * BYTES_WIDTH);
+}
+
+static void run_block(const struct block_run *r, int64_t first, int64_t rows, void *room)
+{
+    const struct bytes *w = r->w;
+    const struct integer_conv *v = r->windows.v;
+    struct bytes_rows b = {.at = integer_windows_find(&r->windows, first, rows, room), .runs = w->runs, .words = w->words, .flip = v->flip};
+    int32_t row[ROWS], sums[ROWS * BYTES_WIDTH];
+    for (int64_t g = 0; g < w->groups; g++, b.offset += v->in / v->groups) {
+        if (w->zero)
+            sum_rows(w, &b, rows, row);
+        for (int64_t t = 0; t < w->tiles; t++) {
+            run_tile(r, g, t, rows, b, sums);
+            integer_results_store(r->results, &r->columns[g * w->tiles + t], first, rows, sums, row);
         }
-        for (int64_t i = 0; i < rows && w->zero; i++)
-            row[i] = row_sum(a + i * length, w->k);
-        run_tiles(r, g, first, rows, a, row);
     }
 }
 
@@ -210,22 +165,15 @@ static void run_block(const struct block_run *r, int64_t first, int64_t rows, ui
 static void block_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct block_run *r = data;
-    int64_t all = r->v->batch * r->v->places;
+    const struct integer_conv *v = r->windows.v;
+    int64_t all = v->batch * v->places;
     for (int64_t i = lo; i < hi; i++) {
         int64_t first = i * r->rows, rows = all - first < r->rows ? all - first : r->rows;
-        run_block(r, first, rows, (uint8_t *)r->scratch + thread * r->each);
+        run_block(r, first, rows, r->scratch + (size_t)thread * r->each);
     }
 }
 
-static bool sees_itself(const struct integer_conv *v)
-{
-    bool one = v->groups == 1 && v->in % WORD == 0 && !v->flip;
-    for (int d = 0; d < 3; d++)
-        one = one && v->kernel[d] == 1 && v->stride[d] == 1 && v->before[d] == 0 && v->size[d] == v->result[d];
-    return one;
-}
-
-/* As many blocks as there are threads, at least, all about as large. */
+/* As many blocks as there are threads, at least, all about as large. length: bytes of what a place sees. */
 static int64_t rows_of_blocks(const struct kcall *call, int64_t places, int64_t length)
 {
     int64_t most = length * ROWS > ROOM ? ROOM / length : ROWS, threads = kenv_threads(call->env);
@@ -237,15 +185,28 @@ static int64_t rows_of_blocks(const struct kcall *call, int64_t places, int64_t 
     return rows < ROWS ? rows : ROWS;
 }
 
+static void set_columns(const struct integer_conv *v, const struct bytes *w, struct integer_columns *to)
+{
+    for (int64_t i = 0; i < w->groups * w->tiles; i++) {
+        int64_t from = i % w->tiles * BYTES_WIDTH, n = w->n - from < BYTES_WIDTH ? w->n - from : BYTES_WIDTH;
+        integer_conv_columns(v, i / w->tiles * w->n + from, n, w->sums + i * BYTES_WIDTH, w->zero ? w->zero + i * BYTES_WIDTH : NULL,
+                             &to[i]);
+    }
+}
+
 static void run_blocks(const struct integer_conv *v, const struct integer_results *results, const struct bytes *w)
 {
     struct kcall *call = v->call;
-    int64_t all = v->batch * v->places, length = w->words * WORD;
-    struct block_run r = {.v = v, .results = results, .w = w, .kernel = bytes_best(), .in_place = sees_itself(v)};
-    r.rows = rows_of_blocks(call, all, length);
-    r.each = (r.rows * length + 63) & ~(int64_t)63;
-    r.scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env), (size_t)r.each));
-    kenv_parallel_for(call->env, (all + r.rows - 1) / r.rows, r.rows * w->groups * w->tiles * BYTES_WIDTH * w->words / 16 + 1, block_range,
+    int64_t all = v->batch * v->places, words = w->runs * w->words;
+    struct block_run r = {.results = results, .w = w, .kernel = bytes_best(), .windows = integer_windows_of(v, w)};
+    size_t columns = (kcall_bytes(call, w->groups * w->tiles, sizeof *r.columns) + 63) & ~(size_t)63;
+    r.rows = rows_of_blocks(call, all, r.windows.copy * w->runs);
+    r.each = integer_windows_bytes(&r.windows, r.rows);
+    char *room = kenv_room(call->env, ROOM_THREADS, columns + kcall_bytes(call, kenv_threads(call->env), r.each));
+    set_columns(v, w, (struct integer_columns *)(void *)room);
+    r.columns = (const struct integer_columns *)(const void *)room;
+    r.scratch = room + columns;
+    kenv_parallel_for(call->env, (all + r.rows - 1) / r.rows, r.rows * w->groups * w->tiles * BYTES_WIDTH * words / 16 + 1, block_range,
                       &r);
 }
 
@@ -257,6 +218,15 @@ static bool keeps_filter(const struct kcall *call)
     return call->cache && call->in_constant && call->in_constant[W] && (!zero || call->in_constant[W_ZERO]);
 }
 
+/* Do all taps along the last dimension lie one behind another? */
+static bool runs_along(const struct kcall *call)
+{
+    const struct tensor *w = &call->in[W];
+    int64_t dilation[MOST_SPATIAL];
+    kcall_spatial(call, "dilations", w->rank - 2, 1, dilation);
+    return attr_int(call->node, "group") == 1 && dilation[w->rank - 3] == 1;
+}
+
 static struct bytes_source source_of(const struct kcall *call)
 {
     const struct tensor *w = &call->in[W], *zero = kcall_in(call, W_ZERO);
@@ -264,6 +234,7 @@ static struct bytes_source source_of(const struct kcall *call)
     return (struct bytes_source){.groups = groups,
                                  .n = w->dim[0] / groups,
                                  .k = w->dim[1] * taps,
+                                 .run = w->dim[1] * (runs_along(call) ? w->dim[w->rank - 1] : 1),
                                  .is_signed = w->dtype == DT_I8,
                                  .w = w->data,
                                  .zero = zero ? zero->data : NULL,
@@ -295,6 +266,7 @@ bool integer_conv_packs(const struct kcall *call, struct packed_key *key)
     key->weight = call->node->in[W]->constant;
     key->zeros = kcall_in(call, W_ZERO) ? call->node->in[W_ZERO]->constant : NULL;
     key->dtype = w->dtype;
+    key->transposed = runs_along(call);
     key->n = attr_int(call->node, "group");
     key->k = w->dim[1];
     return true;

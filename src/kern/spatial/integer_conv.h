@@ -21,6 +21,19 @@ void integer_conv_columns(const struct integer_conv *, int64_t from, int64_t n, 
 /* Where the window of a place begins; places of all images are counted. */
 void integer_conv_start(const struct integer_conv *, int64_t place, int64_t *at);
 
+/* ---- integer_windows.c: the runs of bytes that places see, for bytes_dot.c ---- */
+/* A run has all channels of some taps along the last dimension that lie one behind another: those of one tap, or all. */
+struct integer_windows {
+    const struct integer_conv *v;
+    int64_t runs, lines, per_line, taps; /* of a window; runs of a line along the last dimension; taps of a run */
+    int64_t read, copy;                  /* bytes of a run that are read; that a copy takes */
+};
+struct integer_windows integer_windows_of(const struct integer_conv *, const struct bytes *);
+/* Room for pointers to what `rows` places see. */
+size_t integer_windows_bytes(const struct integer_windows *, int64_t rows);
+/* Pointers, in room: [groups of BYTES_ROWS places][runs][BYTES_ROWS]. */
+const uint8_t *const *integer_windows_find(const struct integer_windows *, int64_t place, int64_t rows, void *room);
+
 /* ---- integer_depthwise.c: each channel with a filter of its own. weight: as depthwise_sums.c reads it, less the zero points; sums as in
  * struct bytes ---- */
 struct bytes integer_depthwise_pack(struct kcall *, const struct bytes_source *, bool keep);

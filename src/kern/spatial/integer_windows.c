@@ -1,0 +1,95 @@
+/* integer_windows: pointers to what places see of x. A run that is partly in the padding, or near the end of x, is a copy. */
+#include "kern/core/core.h"
+#include "kern/spatial/integer_conv.h"
+
+#include <string.h>
+
+enum { ROWS = BYTES_ROWS };
+
+struct integer_windows integer_windows_of(const struct integer_conv *v, const struct bytes *w)
+{
+    struct integer_windows s = {.v = v, .runs = w->runs, .lines = v->kernel[0] * v->kernel[1]};
+    s.per_line = s.runs / s.lines;
+    s.taps = v->kernel[2] / s.per_line;
+    s.read = (v->groups - 1) * (v->in / v->groups) + w->words * 4;
+    s.copy = s.taps * v->in > s.read ? s.taps * v->in : s.read;
+    s.copy = (s.copy + 63) & ~(int64_t)63;
+    return s;
+}
+
+size_t integer_windows_bytes(const struct integer_windows *s, int64_t rows)
+{
+    int64_t groups = (rows + ROWS - 1) / ROWS;
+    size_t copies = kcall_bytes(s->v->call, (rows * s->runs + 1), (size_t)s->copy),
+           pointers = kcall_bytes(s->v->call, groups * s->runs, ROWS * sizeof(uint8_t *)),
+           lines = kcall_bytes(s->v->call, s->lines, sizeof(uint8_t *));
+    return (copies + pointers + lines + 63) & ~(size_t)63;
+}
+
+/* Lines of x along the last dimension that a window meets, NULL: in the padding. at: its first tap. */
+static void find_lines(const struct integer_windows *s, int64_t image, const int64_t *at, const uint8_t **line)
+{
+    const struct integer_conv *v = s->v;
+    for (int64_t i = 0; i < v->kernel[0]; i++)
+        for (int64_t j = 0; j < v->kernel[1]; j++) {
+            int64_t a = at[0] + i * v->dilation[0], b = at[1] + j * v->dilation[1];
+            bool inside = a >= 0 && a < v->size[0] && b >= 0 && b < v->size[1];
+            *line++ = inside ? v->x + ((image * v->size[0] + a) * v->size[1] + b) * v->size[2] * v->in : NULL;
+        }
+}
+
+/* The run from place `from` of a line of x on. */
+static void copy_run(const struct integer_windows *s, const uint8_t *line, int64_t from, uint8_t *to)
+{
+    const struct integer_conv *v = s->v;
+    int64_t lo = from < 0 ? -from : 0, hi = v->size[2] - from < s->taps ? v->size[2] - from : s->taps;
+    lo = lo < s->taps ? lo : s->taps;
+    hi = hi > lo ? hi : lo;
+    memset(to, v->x_zero ^ v->flip, (size_t)(s->taps * v->in));
+    if (hi > lo)
+        memcpy(to + lo * v->in, line + (from + lo) * v->in, (size_t)((hi - lo) * v->in));
+    memset(to + s->taps * v->in, 0, (size_t)(s->copy - s->taps * v->in));
+}
+
+/* Pointers of one place, ROWS apart; first: of the taps of a line. Returns where the next copy goes. */
+static uint8_t *find_runs(const struct integer_windows *s, const uint8_t *const *line, int64_t first, const uint8_t *padding, uint8_t *copy,
+                          const uint8_t **to)
+{
+    const struct integer_conv *v = s->v;
+    const uint8_t *end = v->x + v->batch * tensor_dims_product(v->size, 0, 3) * v->in;
+    for (int64_t t = 0; t < s->per_line; t++) {
+        int64_t from = first + t * v->dilation[2];
+        bool inside = from >= 0 && from + s->taps <= v->size[2], outside = from + s->taps <= 0 || from >= v->size[2];
+        for (int64_t i = 0; i < s->lines; i++) {
+            const uint8_t **at = to + (i * s->per_line + t) * ROWS, *x = line[i];
+            if (!x || outside) {
+                *at = padding;
+            } else if (inside && end - (x + from * v->in) >= s->read) {
+                *at = x + from * v->in;
+            } else {
+                copy_run(s, x, from, copy);
+                *at = copy;
+                copy += s->copy;
+            }
+        }
+    }
+    return copy;
+}
+
+const uint8_t *const *integer_windows_find(const struct integer_windows *s, int64_t place, int64_t rows, void *room)
+{
+    const struct integer_conv *v = s->v;
+    const uint8_t **line = room, **pointers = line + s->lines;
+    uint8_t *padding = (uint8_t *)(pointers + (rows + ROWS - 1) / ROWS * ROWS * s->runs), *copy = padding + s->copy;
+    int64_t at[3], left = 0;
+    memset(padding, v->x_zero ^ v->flip, (size_t)s->copy);
+    for (int64_t i = 0; i < rows; i++, left--, at[2] += v->stride[2]) {
+        if (left == 0) {
+            integer_conv_start(v, place + i, at);
+            find_lines(s, (place + i) / v->places, at, line);
+            left = v->result[2] - (place + i) % v->result[2];
+        }
+        copy = find_runs(s, line, at[2], padding, copy, pointers + i / ROWS * ROWS * s->runs + i % ROWS);
+    }
+    return pointers;
+}
