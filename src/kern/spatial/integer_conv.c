@@ -49,9 +49,17 @@ static struct integer_conv conv_of(struct kcall *call)
     return v;
 }
 
-static float float_of(const struct tensor *t, int64_t i, float otherwise)
+static float float_of(const struct tensor *t, float otherwise)
 {
-    return t ? ((const float *)t->data)[tensor_elements(t) > 1 ? i : 0] : otherwise;
+    return t ? *(const float *)t->data : otherwise;
+}
+
+/* n numbers from number `from` on of one for each channel, or of one for all. */
+static void floats_of(const struct tensor *t, int64_t from, int64_t n, float otherwise, float *to)
+{
+    bool many = t && tensor_elements(t) > 1;
+    for (int64_t j = 0; j < n; j++)
+        to[j] = many ? ((const float *)t->data)[from + j] : float_of(t, otherwise);
 }
 
 static struct integer_results results_of(struct kcall *call)
@@ -73,7 +81,7 @@ static struct integer_results results_of(struct kcall *call)
         return r;
     }
     r.codes = y->data;
-    r.per_scale = 1 / float_of(scale, 0, 1);
+    r.per_scale = 1 / float_of(scale, 1);
     r.zero = (float)byte_of(kcall_in(call, Y_ZERO));
     r.least = y->dtype == DT_I8 ? -128 : 0;
     r.most = y->dtype == DT_I8 ? 127 : 255;
@@ -83,17 +91,17 @@ static struct integer_results results_of(struct kcall *call)
 void integer_conv_columns(const struct integer_conv *v, int64_t from, int64_t n, const int32_t *sums, const int32_t *zero,
                           struct integer_columns *to)
 {
-    const struct tensor *factor = kcall_in(v->call, FACTOR), *bias = kcall_in(v->call, B);
-    float scale = float_of(kcall_in(v->call, X_SCALE), 0, 1);
+    float scale = float_of(kcall_in(v->call, X_SCALE), 1);
     memset(to, 0, sizeof *to);
     to->from = from;
     to->n = n;
     to->zeros = zero != NULL;
+    floats_of(kcall_in(v->call, FACTOR), from, n, 1, to->factor);
+    floats_of(kcall_in(v->call, B), from, n, -0.0f, to->bias); /* adding it changes nothing */
     for (int64_t j = 0; j < n; j++) {
         to->start[j] = -(int32_t)v->x_zero * sums[j];
         to->zero[j] = zero ? zero[j] : 0;
-        to->factor[j] = float_of(factor, from + j, 1) * scale;
-        to->bias[j] = float_of(bias, from + j, -0.0f); /* adding it changes nothing */
+        to->factor[j] *= scale;
     }
 }
 

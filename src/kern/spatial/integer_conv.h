@@ -27,6 +27,7 @@ struct integer_windows {
     const struct integer_conv *v;
     int64_t runs, lines, per_line, taps; /* of a window; runs of a line along the last dimension; taps of a run */
     int64_t read, copy;                  /* bytes of a run that are read; that a copy takes */
+    const uint8_t *end;                  /* of x */
 };
 struct integer_windows integer_windows_of(const struct integer_conv *, const struct bytes *);
 /* Room for pointers to what `rows` places see. */

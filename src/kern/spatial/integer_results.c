@@ -6,9 +6,9 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-enum { ROWS = 8, PIECE = 8 }; /* rows with fewer columns at a time; elements copied at a time */
+enum { ROWS = 8, PIECE = 8, HALF = RESULT_COLUMNS / 2 }; /* rows with fewer columns at a time; elements copied at a time */
 
-/* Rows from `at` on: all columns are computed, so that loops have one length. */
+/* Rows of HALF or all columns: loops have one of two lengths. */
 struct rows {
     int64_t n, z_apart, apart; /* rows; elements from a row of z, and of the results, to the next */
     const int32_t *sums;
@@ -40,12 +40,12 @@ INLINE int32_t encode(struct scalars s, float x)
 
 enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8 };
 
-INLINE void store_rows(struct scalars s, const struct integer_columns *c, struct rows r, int kind)
+INLINE void store_rows(struct scalars s, const struct integer_columns *c, struct rows r, int columns, int kind)
 {
     float *restrict real = r.real;
     uint8_t *restrict codes = r.codes;
     for (int64_t i = 0; i < r.n; i++, r.sums += RESULT_COLUMNS, r.z += kind & ADDS ? r.z_apart : 0) {
-        LOOP for (int j = 0; j < RESULT_COLUMNS; j++)
+        LOOP for (int j = 0; j < columns; j++)
         {
             float x = (float)(int32_t)((uint32_t)r.sums[j] + (uint32_t)c->start[j]) * c->factor[j] + c->bias[j];
             x = kind & CLAMPS_FIRST ? clamp(s, x) : x;
@@ -59,12 +59,16 @@ INLINE void store_rows(struct scalars s, const struct integer_columns *c, struct
     }
 }
 
-#define KIND(K)                     \
-    case K:                         \
-        store_rows(s, c, *rows, K); \
+/* A loop for each kind of result. */
+#define KIND(K)                                         \
+    case K:                                             \
+        if (c->n > HALF)                                \
+            store_rows(s, c, *rows, RESULT_COLUMNS, K); \
+        else                                            \
+            store_rows(s, c, *rows, HALF, K);           \
         break;
 #define KINDS(K) KIND(K) KIND(K | CLAMPS_FIRST) KIND(K | CLAMPS_LAST)
-/* A loop for each kind of result. */
+
 static SIMD void store(const struct integer_results *r, const struct integer_columns *c, const struct rows *rows)
 {
     struct scalars s = {r->lo, r->hi, r->per_scale, r->least - r->zero, r->most - r->zero, (int32_t)r->zero};
@@ -129,5 +133,5 @@ void integer_results_store(const struct integer_results *r, const struct integer
                        .codes = r->codes ? r->codes + at : NULL};
     if (c->zeros)
         take_zeros(c, rows, sums, row);
-    (c->n == RESULT_COLUMNS ? store : store_part)(r, c, &all);
+    (c->n == RESULT_COLUMNS || c->n == HALF ? store : store_part)(r, c, &all);
 }

@@ -11,6 +11,7 @@ struct integer_windows integer_windows_of(const struct integer_conv *v, const st
     struct integer_windows s = {.v = v, .runs = w->runs, .lines = v->kernel[0] * v->kernel[1]};
     s.per_line = s.runs / s.lines;
     s.taps = v->kernel[2] / s.per_line;
+    s.end = v->x + v->batch * tensor_dims_product(v->size, 0, 3) * v->in;
     s.read = (v->groups - 1) * (v->in / v->groups) + w->words * 4;
     s.copy = s.taps * v->in > s.read ? s.taps * v->in : s.read;
     s.copy = (s.copy + 63) & ~(int64_t)63;
@@ -51,45 +52,64 @@ static void copy_run(const struct integer_windows *s, const uint8_t *line, int64
     memset(to + s->taps * v->in, 0, (size_t)(s->copy - s->taps * v->in));
 }
 
-/* Pointers of one place, ROWS apart; first: of the taps of a line. Returns where the next copy goes. */
-static uint8_t *find_runs(const struct integer_windows *s, const uint8_t *const *line, int64_t first, const uint8_t *padding, uint8_t *copy,
-                          const uint8_t **to)
+/* Places of a row of y, and where their pointers and copies go. */
+struct row {
+    const uint8_t *padding, **pointers;
+    uint8_t *copy;
+    int64_t first, n, start; /* first: in the block; start: the first tap of its window along the last dimension */
+};
+
+/* Run `run` of the place's window begins at place `from` of a line of x. */
+static const uint8_t *find_run(const struct integer_windows *s, const uint8_t *line, int64_t from, struct row *r)
 {
     const struct integer_conv *v = s->v;
-    const uint8_t *end = v->x + v->batch * tensor_dims_product(v->size, 0, 3) * v->in;
-    for (int64_t t = 0; t < s->per_line; t++) {
-        int64_t from = first + t * v->dilation[2];
-        bool inside = from >= 0 && from + s->taps <= v->size[2], outside = from + s->taps <= 0 || from >= v->size[2];
-        for (int64_t i = 0; i < s->lines; i++) {
-            const uint8_t **at = to + (i * s->per_line + t) * ROWS, *x = line[i];
-            if (!x || outside) {
-                *at = padding;
-            } else if (inside && end - (x + from * v->in) >= s->read) {
-                *at = x + from * v->in;
-            } else {
-                copy_run(s, x, from, copy);
-                *at = copy;
-                copy += s->copy;
-            }
-        }
-    }
+    if (from + s->taps <= 0 || from >= v->size[2])
+        return r->padding;
+    if (from >= 0 && from + s->taps <= v->size[2] && s->end - (line + from * v->in) >= s->read)
+        return line + from * v->in;
+    uint8_t *copy = r->copy;
+    copy_run(s, line, from, copy);
+    r->copy += s->copy;
     return copy;
+}
+
+/* Pointers to one run of the windows of a row. Runs `within` need no look. */
+static void find_runs(const struct integer_windows *s, const uint8_t *line, int64_t tap, int64_t run, struct row *r)
+{
+    const struct integer_conv *v = s->v;
+    int64_t from = r->start + tap * v->dilation[2], step = v->stride[2], last = v->size[2] - s->taps, i = r->first % ROWS;
+    int64_t left = line ? s->end - line - s->read : 0, safe = left < 0 ? -1 : left / v->in;
+    const uint8_t **to = r->pointers + (r->first / ROWS * s->runs + run) * ROWS;
+    last = last < safe ? last : safe;
+    for (int64_t p = 0; p < r->n; p++, from += step, i++) {
+        if (i == ROWS) {
+            i = 0;
+            to += s->runs * ROWS;
+        }
+        if (!line)
+            to[i] = r->padding;
+        else if (from >= 0 && from <= last)
+            to[i] = line + from * v->in;
+        else
+            to[i] = find_run(s, line, from, r);
+    }
 }
 
 const uint8_t *const *integer_windows_find(const struct integer_windows *s, int64_t place, int64_t rows, void *room)
 {
     const struct integer_conv *v = s->v;
     const uint8_t **line = room, **pointers = line + s->lines;
-    uint8_t *padding = (uint8_t *)(pointers + (rows + ROWS - 1) / ROWS * ROWS * s->runs), *copy = padding + s->copy;
-    int64_t at[3], left = 0;
+    uint8_t *padding = (uint8_t *)(pointers + (rows + ROWS - 1) / ROWS * ROWS * s->runs);
+    struct row r = {.padding = padding, .pointers = pointers, .copy = padding + s->copy};
     memset(padding, v->x_zero ^ v->flip, (size_t)s->copy);
-    for (int64_t i = 0; i < rows; i++, left--, at[2] += v->stride[2]) {
-        if (left == 0) {
-            integer_conv_start(v, place + i, at);
-            find_lines(s, (place + i) / v->places, at, line);
-            left = v->result[2] - (place + i) % v->result[2];
-        }
-        copy = find_runs(s, line, at[2], padding, copy, pointers + i / ROWS * ROWS * s->runs + i % ROWS);
+    for (int64_t at[3]; r.first < rows; r.first += r.n) {
+        int64_t left = v->result[2] - (place + r.first) % v->result[2];
+        integer_conv_start(v, place + r.first, at);
+        find_lines(s, (place + r.first) / v->places, at, line);
+        r.n = left < rows - r.first ? left : rows - r.first;
+        r.start = at[2];
+        for (int64_t i = 0; i < s->runs; i++)
+            find_runs(s, line[i / s->per_line], i % s->per_line, i, &r);
     }
     return pointers;
 }
