@@ -124,6 +124,18 @@ static inline void *element_at(void *p, size_t size, int64_t i)
     return (char *)p + size * (size_t)i;
 }
 
+/* ---- byte_codes.c: real numbers as bytes of one scale ---------------------------------------------------------------------------- */
+struct byte_scale {
+    float scale, zero;
+    bool is_signed; /* codes are int8, not uint8 */
+};
+/* (code - zero) * scale, as DequantizeLinear has it. */
+void byte_codes_decode(const struct byte_scale *, const void *code, int64_t n, float *to);
+/* x / scale rounded to even, + zero, saturated, as QuantizeLinear has it; NaN becomes the least code. */
+void byte_codes_encode(const struct byte_scale *, const float *x, int64_t n, void *code);
+/* to[i] = table[code[i]]; a table of 256. */
+void byte_codes_map(const uint8_t *code, int64_t n, const uint8_t *table, uint8_t *to);
+
 /* ---- tile.c: products of a few rows with tiles of a matrix -------------------------------------------------------------------------- */
 enum { TILE = 32, TILE_ROWS = 6 };
 struct tile {

@@ -1,12 +1,12 @@
 /* chain: fused elementwise operations (kern/pointwise/pointwise.h). A row of the broadcast walk is cut in stretches; every operation of the
  * code runs on a stretch before the next stretch is touched. Results whose last use is past give their buffer to later ones. Sums in f16
- * and bf16 chains are float32 throughout and rounded once, at the end. */
+ * and bf16 chains are float32 throughout and rounded once, at the end. A function of one byte with bytes as results is a table. */
 #include "kern/core/core.h"
 #include "kern/pointwise/pointwise.h"
 
 #include <string.h>
 
-enum { STRETCH = 256, BUFFERS = CHAIN_LENGTH };
+enum { STRETCH = 256, BUFFERS = CHAIN_LENGTH, CODES = 256 };
 
 int chain_find(const char *optype)
 {
@@ -34,14 +34,22 @@ struct chain_call {
     int nin, nimm, ncode;
     const int64_t *code;
     float imm[CHAIN_NUMBERS];
-    int buffer[CHAIN_LENGTH]; /* of each result: its buffer, -1: the output */
+    struct byte_scale scale[CHAIN_SCALES]; /* of operands, of the output, of codes between; .scale 0: none */
+    int64_t period;                        /* rows of the walk are several of so many elements; 0: one */
+    bool repeats[CHAIN_INPUTS];            /* the operand has the same elements in all of these */
+    int buffer[CHAIN_LENGTH];              /* of each result: its buffer, -1: the output */
 };
+
+static bool recodes(const struct chain_call *c, int i)
+{
+    return c->code[3 * i] == CHAIN_RECODE;
+}
 
 static int last_use(const struct chain_call *c, int reg)
 {
     int last = -1;
     for (int i = 0; i < c->ncode; i++)
-        if (c->code[3 * i + 1] == reg || c->code[3 * i + 2] == reg)
+        if (c->code[3 * i + 1] == reg || (!recodes(c, i) && c->code[3 * i + 2] == reg))
             last = i;
     return last;
 }
@@ -64,23 +72,48 @@ static void assign_buffers(struct chain_call *c)
     }
 }
 
+static void recode(const struct byte_scale *s, const float *x, float *y, int64_t n)
+{
+    uint8_t code[STRETCH];
+    byte_codes_encode(s, x, n, code);
+    byte_codes_decode(s, code, n, y);
+}
+
+/* Operation i of one operand, for n numbers. */
+static void run_unary(const struct chain_call *c, int i, const float *x, float *y, int64_t n)
+{
+    if (recodes(c, i))
+        recode(&c->scale[c->nin + 1 + c->code[3 * i + 2]], x, y, n);
+    else
+        chain_unary[c->code[3 * i]](x, y, n);
+}
+
 static void run_code(const struct chain_call *c, struct slot *reg, float (*room)[STRETCH], float *out, int64_t n)
 {
     for (int i = 0; i < c->ncode; i++) {
-        int64_t op = c->code[3 * i];
-        struct slot *a = &reg[c->code[3 * i + 1]], *b = &reg[c->code[3 * i + 2]], *to = &reg[c->nin + c->nimm + i];
+        binary_row *binary = recodes(c, i) ? NULL : chain_binary[c->code[3 * i]];
+        const struct slot *a = &reg[c->code[3 * i + 1]];
         float *at = c->buffer[i] < 0 ? out : room[c->buffer[i]];
-        if (chain_binary[op]) {
-            chain_binary[op](a->at, a->step, b->at, b->step, at, n);
-        } else if (a->step) {
-            chain_unary[op](a->at, at, n);
+        if (binary) {
+            const struct slot *b = &reg[c->code[3 * i + 2]];
+            binary(a->at, a->step, b->at, b->step, at, n);
         } else {
-            chain_unary[op](a->at, at, 1);
-            for (int64_t k = 1; k < n; k++)
+            run_unary(c, i, a->at, at, a->step ? n : 1);
+            for (int64_t k = 1; k < n && !a->step; k++)
                 at[k] = at[0];
         }
-        *to = (struct slot){at, at, 1};
+        reg[c->nin + c->nimm + i] = (struct slot){at, at, 1};
     }
+}
+
+/* n numbers of operand k, as float32. */
+static void load(const struct chain_call *c, int k, const void *from, int64_t n, float *to)
+{
+    enum dtype t = c->call->in[k].dtype;
+    if (dtype_is_byte(t))
+        byte_codes_decode(&c->scale[k], from, n, to);
+    else
+        convert_to_f32(t, from, n, to);
 }
 
 /* Operand k's stretch that starts at element `from` of the row, as float32. */
@@ -91,36 +124,137 @@ static struct slot chain_operand(const struct chain_call *c, int k, int64_t offs
     const void *src = element_at_const(t->data, dtype_size(t->dtype), offset + step * from);
     if (t->dtype == DT_F32)
         return (struct slot){src, NULL, step};
-    convert_to_f32(t->dtype, src, step ? n : 1, room);
+    load(c, k, src, step ? n : 1, room);
     return (struct slot){room, room, step};
+}
+
+/* The elements of an operand that repeats, again and again, for stretches that begin anywhere in a period. */
+static void fill_periods(const struct chain_call *c, int k, int64_t offset, float *room)
+{
+    const struct tensor *t = &c->call->in[k];
+    load(c, k, element_at_const(t->data, dtype_size(t->dtype), offset), c->period, room);
+    for (int64_t i = c->period; i < STRETCH + c->period; i++)
+        room[i] = room[i - c->period];
+}
+
+/* n numbers of the output, where they are not made as they are stored. */
+static void store(const struct chain_call *c, const float *x, int64_t n, void *to)
+{
+    enum dtype t = c->call->out[0].dtype;
+    if (dtype_is_byte(t))
+        byte_codes_encode(&c->scale[c->nin], x, n, to);
+    else
+        convert_from_f32(t, x, n, to);
 }
 
 static void chain_row(void *data, const int64_t *offset, int64_t n)
 {
     const struct chain_call *c = data;
     const struct tensor *out = &c->call->out[0];
-    float room[BUFFERS][STRETCH], in[CHAIN_INPUTS][STRETCH], result[STRETCH];
+    float room[BUFFERS][STRETCH], in[CHAIN_INPUTS][2 * STRETCH], result[STRETCH];
     struct slot reg[CHAIN_INPUTS + CHAIN_NUMBERS + CHAIN_LENGTH];
     for (int k = 0; k < c->nimm; k++)
         reg[c->nin + k] = (struct slot){&c->imm[k], NULL, 0};
+    for (int k = 0; k < c->nin; k++)
+        if (c->repeats[k])
+            fill_periods(c, k, offset[k + 1], in[k]);
     for (int64_t from = 0; from < n; from += STRETCH) {
         int64_t m = n - from < STRETCH ? n - from : STRETCH;
         for (int k = 0; k < c->nin; k++)
-            reg[k] = chain_operand(c, k, offset[k + 1], from, m, in[k]);
+            reg[k] = c->repeats[k] ? (struct slot){in[k] + (offset[0] + from) % c->period, NULL, 1}
+                                   : chain_operand(c, k, offset[k + 1], from, m, in[k]);
         void *to = element_at(out->data, dtype_size(out->dtype), offset[0] + from);
         run_code(c, reg, room, out->dtype == DT_F32 ? to : result, m);
-        if (out->dtype != DT_F32)
-            convert_from_f32(out->dtype, result, m, to);
+        if (out->dtype != DT_F32 || c->ncode == 0)
+            store(c, c->ncode ? result : reg[0].at, m, to);
+    }
+}
+
+/* Rows that are shorter than a stretch become one: of the operands that do not go on there, the same elements are read again. */
+static void join_rows(struct chain_call *c)
+{
+    struct walk *w = &c->walk;
+    int last = w->rank - 1;
+    if (last < 1 || w->dim[last] >= STRETCH)
+        return;
+    for (int k = 0; k <= c->nin; k++) {
+        int64_t inner = w->stride[k][last], outer = w->stride[k][last - 1];
+        if (outer != inner * w->dim[last] && outer != 0)
+            return;
+    }
+    c->period = w->dim[last];
+    w->dim[last - 1] *= c->period;
+    w->rank--;
+    for (int k = 0; k <= c->nin; k++) {
+        bool repeats = w->stride[k][last] != 0 && w->stride[k][last - 1] == 0;
+        w->stride[k][last - 1] = repeats ? 0 : w->stride[k][last];
+        if (k > 0)
+            c->repeats[k - 1] = repeats;
+    }
+}
+
+/* ---- a table ------------------------------------------------------------------------------------------------------------------------- */
+
+struct mapping {
+    const uint8_t *from, *table;
+    uint8_t *to;
+};
+
+static void map_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct mapping *m = data;
+    (void)thread;
+    byte_codes_map(m->from + lo, hi - lo, m->table, m->to + lo);
+}
+
+/* Every code becomes what the code of the chain makes of it. */
+static void run_table(const struct chain_call *c)
+{
+    float room[BUFFERS][STRETCH], in[CODES], result[CODES];
+    uint8_t code[CODES], table[CODES];
+    struct slot reg[CHAIN_INPUTS + CHAIN_NUMBERS + CHAIN_LENGTH] = {{in, in, 1}};
+    for (int i = 0; i < CODES; i++)
+        code[i] = (uint8_t)i;
+    byte_codes_decode(&c->scale[0], code, CODES, in);
+    for (int k = 0; k < c->nimm; k++)
+        reg[c->nin + k] = (struct slot){&c->imm[k], NULL, 0};
+    run_code(c, reg, room, result, CODES);
+    store(c, c->ncode ? result : in, CODES, table);
+    struct mapping m = {c->call->in[0].data, table, c->call->out[0].data};
+    kenv_parallel_for(c->call->env, tensor_elements(&c->call->out[0]), 1, map_range, &m);
+}
+
+static bool is_table(const struct chain_call *c)
+{
+    const struct tensor *x = &c->call->in[0], *y = &c->call->out[0];
+    return c->nin == 1 && dtype_is_byte(x->dtype) && dtype_is_byte(y->dtype) && tensor_elements(x) == tensor_elements(y) &&
+        tensor_elements(x) > 2 * CODES;
+}
+
+/* ---- the node ------------------------------------------------------------------------------------------------------------------------ */
+
+static void read_scales(struct chain_call *c)
+{
+    const struct attr *scales = node_attr(c->call->node, "scales");
+    int n = scales->set ? scales->n / 3 : 0;
+    require(n <= CHAIN_SCALES && (n == 0 || n > c->nin));
+    for (int k = 0; k < n; k++)
+        c->scale[k] = (struct byte_scale){(float)scales->floats[3 * k], (float)scales->floats[3 * k + 1], scales->floats[3 * k + 2] < 0};
+    for (int k = 0; k <= c->nin; k++) {
+        const struct tensor *t = k < c->nin ? &c->call->in[k] : &c->call->out[0];
+        if (dtype_is_byte(t->dtype) ? n == 0 || c->scale[k].is_signed != (t->dtype == DT_I8)
+                                    : t->dtype != DT_F32 && !dtype_is_half(t->dtype))
+            kcall_bad_type(c->call, t->dtype);
     }
 }
 
 static void check_code(const struct chain_call *c)
 {
-    require(c->nin <= CHAIN_INPUTS && c->nimm <= CHAIN_NUMBERS && c->ncode > 0 && c->ncode <= CHAIN_LENGTH);
+    require(c->nin >= 1 && c->nin <= CHAIN_INPUTS && c->nimm <= CHAIN_NUMBERS && c->ncode <= CHAIN_LENGTH);
     for (int i = 0; i < c->ncode; i++) {
-        int64_t known = c->nin + c->nimm + i;
-        require(c->code[3 * i] >= 0 && c->code[3 * i] < CHAIN_COUNT);
-        require(c->code[3 * i + 1] >= 0 && c->code[3 * i + 1] < known && c->code[3 * i + 2] >= 0 && c->code[3 * i + 2] < known);
+        int64_t known = c->nin + c->nimm + i, b = c->code[3 * i + 2];
+        require(c->code[3 * i] >= 0 && c->code[3 * i] <= CHAIN_RECODE);
+        require(c->code[3 * i + 1] >= 0 && c->code[3 * i + 1] < known && b >= 0 && b < (recodes(c, i) ? CHAIN_LENGTH : known));
     }
 }
 
@@ -132,13 +266,17 @@ void kern_Chain(struct kcall *call)
     c.ncode = attr_ints(call->graph, call->node, "code", &c.code) / 3;
     c.nimm = imm->set ? imm->n : 0;
     check_code(&c);
-    if (call->out[0].dtype != DT_F32 && !dtype_is_half(call->out[0].dtype))
-        kcall_bad_type(call, call->out[0].dtype);
+    read_scales(&c);
     for (int k = 0; k < c.nimm; k++)
         c.imm[k] = (float)imm->floats[k];
     for (int k = 0; k < c.nin; k++)
         in[k] = &call->in[k];
     assign_buffers(&c);
+    if (is_table(&c)) {
+        run_table(&c);
+        return;
+    }
     walk_broadcast(call, &c.walk, &call->out[0], c.nin, in);
-    walk_run(call->env, &c.walk, 4 * c.ncode, chain_row, &c);
+    join_rows(&c);
+    walk_run(call->env, &c.walk, 4 * c.ncode + 4, chain_row, &c);
 }

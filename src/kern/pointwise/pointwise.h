@@ -1,7 +1,11 @@
 /* kern/pointwise: kernels that work element by element, and the code of a Chain node: elementwise float operations fused at load, run a
  * stretch of elements at a time so that what lies between them stays in the first-level cache. Attribute `code` holds triples (operation,
  * operand, operand); registers are the node's operands, then the numbers of attribute `imm`, then one result per triple. The last result is
- * the output. */
+ * the output; without a triple it is operand 0.
+ *
+ * Operands and the output may be bytes that stand for real numbers. Attribute `scales` then has a triple for each operand, for the output,
+ * and for each CHAIN_RECODE: scale, zero point, and the least code. A scale of 0 says that there are no codes. CHAIN_RECODE rounds to codes
+ * and decodes them again; its second operand is its triple, counted behind the output's. */
 #ifndef TPC_KERN_POINTWISE_H
 #define TPC_KERN_POINTWISE_H
 
@@ -14,11 +18,12 @@ enum chain_op {
 #define BINARY(name, kernel, chain, real32, real64, integer) chain(name)
 #define UNARY(name, kernel, chain, cost, set, real32, real64) chain(name)
 #include "kern/pointwise/pointwise.def"
-    CHAIN_COUNT
+    CHAIN_COUNT,
+    CHAIN_RECODE = CHAIN_COUNT
 };
 #undef FUSED
 #undef ALONE
-enum { CHAIN_INPUTS = 7, CHAIN_LENGTH = 32, CHAIN_NUMBERS = 16 };
+enum { CHAIN_INPUTS = 7, CHAIN_LENGTH = 32, CHAIN_NUMBERS = 16, CHAIN_SCALES = CHAIN_INPUTS + 1 + CHAIN_LENGTH };
 
 typedef void binary_row(const void *a, int sa, const void *b, int sb, void *out, int64_t n);
 typedef void unary_row(const void *x, void *y, int64_t n);

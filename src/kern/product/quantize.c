@@ -15,6 +15,17 @@ struct decoding {
     struct tensor *y;
 };
 
+/* One scale of bytes; is_signed: the codes are. */
+static struct byte_scale byte_scale_of(const struct scaled *s, bool is_signed)
+{
+    return (struct byte_scale){s->scale[0], s->zero ? s->zero[0] : 0, is_signed};
+}
+
+static bool is_byte_scale(const struct scaled *s, enum dtype codes, enum dtype real)
+{
+    return s->one && dtype_is_byte(codes) && real == DT_F32;
+}
+
 /* Rows lo..hi. */
 static void decode_range(void *data, int thread, int64_t lo, int64_t hi)
 {
@@ -22,6 +33,11 @@ static void decode_range(void *data, int thread, int64_t lo, int64_t hi)
     float part[CHUNK];
     size_t size = dtype_size(d->y->dtype);
     (void)thread;
+    if (is_byte_scale(&d->s, d->x->dtype, d->y->dtype)) {
+        struct byte_scale s = byte_scale_of(&d->s, d->x->dtype == DT_I8);
+        byte_codes_decode(&s, (const uint8_t *)d->x->data + lo * d->s.inner, (hi - lo) * d->s.inner, (float *)d->y->data + lo * d->s.inner);
+        return;
+    }
     for (int64_t row = lo; row < hi; row++)
         for (int64_t j = 0; j < d->s.inner; j += CHUNK) {
             int64_t n = d->s.inner - j < CHUNK ? d->s.inner - j : CHUNK;
@@ -106,6 +122,11 @@ static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct quantize_call *e = data;
     float part[CHUNK], scale[CHUNK], zero[CHUNK];
     (void)thread;
+    if (is_byte_scale(&e->s, e->y->dtype, e->x->dtype)) {
+        struct byte_scale s = byte_scale_of(&e->s, e->y->dtype == DT_I8);
+        byte_codes_encode(&s, (const float *)e->x->data + lo * e->s.inner, (hi - lo) * e->s.inner, (uint8_t *)e->y->data + lo * e->s.inner);
+        return;
+    }
     for (int64_t row = lo; row < hi; row++)
         for (int64_t j = 0; j < e->s.inner; j += CHUNK) {
             int64_t n = e->s.inner - j < CHUNK ? e->s.inner - j : CHUNK, first = row * e->s.inner + j;

@@ -76,6 +76,17 @@ void infer_quantgather(struct graph *g, struct node *node)
     op_result(g, node, 0, node->in[2]->type.dtype, y.rank, y.dim);
 }
 
+/* The pass that makes the node says whether the result is real or bytes; so may operands be. */
+void infer_chain(struct graph *g, struct node *node)
+{
+    const struct type *type[MAX_RANK];
+    require(node->nin <= MAX_RANK);
+    for (int i = 0; i < node->nin; i++)
+        type[i] = op_operand(g, node, i);
+    struct type out = op_broadcast(g, node, node->nin, type);
+    op_result(g, node, 0, node->out[0]->type.dtype, out.rank, out.dim);
+}
+
 /* The pass that makes the node permutes the type of the one it replaces. Images are those of X. */
 void infer_channelslast(struct graph *g, struct node *node)
 {

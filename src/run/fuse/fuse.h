@@ -11,6 +11,7 @@ void fuse_attention_gradients(struct graph *); /* before fuse_attention */
 int fuse_gelu(struct graph *);                 /* before fuse_convs and fuse_chains */
 void fuse_in_place(struct graph *);            /* before fuse_chains */
 int fuse_chains(struct graph *);
+void fuse_codes(struct graph *);                       /* before channels_last */
 void fuse_open_norms(struct graph *);                  /* before channels_last */
 void fuse_convs(struct graph *);                       /* behind channels_last */
 int fuse_transposed(struct graph *);                   /* before fuse_weights */
@@ -29,6 +30,15 @@ uint64_t channels_last_digest(const struct graph *);
 bool integer_conv_is(const struct node *);
 struct value *integer_conv_codes(const struct node *); /* its operand, as integers */
 struct node *integer_conv_node(struct graph *, const struct node *, struct value *x, struct value *bias);
+
+/* byte_scale.c: nodes between f32 and bytes with one constant scale. */
+struct byte_codes {
+    double scale, zero, least; /* least: code */
+};
+bool byte_scale_encodes(const struct node *);          /* to bytes */
+struct node *byte_scale_decoder(const struct value *); /* the one that makes v of bytes, or NULL */
+struct byte_codes byte_scale_of(const struct node *);  /* of a node of either kind */
+bool byte_scale_same(const struct node *, const struct node *);
 
 /* complete_sums.c: for --deterministic, nodes that make partial sums complete them in an order that all rank counts share. */
 void complete_sums(struct graph *);

@@ -1,0 +1,161 @@
+/* byte_codes: real numbers as bytes with one scale and one zero point, as QuantizeLinear and DequantizeLinear have them, to the bit. Whole
+ * vectors of AVX-512 first, where the processor has them, then the rest in plain C. */
+#include "kern/core/core.h"
+
+#include <math.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi")))
+#endif
+
+enum { BLOCK = 256 };
+/* A product with 1 / scale is at most this far from the quotient, where that is a code. */
+#define OFF 2e-4f
+
+struct rounding {
+    float scale, inverse, zero, least;
+};
+
+/* ---- AVX-512 ------------------------------------------------------------------------------------------------------------------------- */
+/* Each returns how many numbers it has done. */
+#ifdef AVX512
+static bool has_vectors(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
+}
+
+static AVX512 int64_t decode_vectors(const struct byte_scale *s, const uint8_t *code, int64_t n, float *to)
+{
+    __m512 scale = _mm512_set1_ps(s->scale), zero = _mm512_set1_ps(s->zero);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(code + i));
+        __m512 y = _mm512_cvtepi32_ps(s->is_signed ? _mm512_cvtepi8_epi32(x) : _mm512_cvtepu8_epi32(x));
+        _mm512_storeu_ps(to + i, _mm512_mul_ps(_mm512_sub_ps(y, zero), scale));
+    }
+    return i;
+}
+
+static AVX512 int64_t round_vectors(const struct rounding *r, bool divides, const float *x, int64_t n, uint8_t *code, bool *near)
+{
+    enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+    __m512 scale = _mm512_set1_ps(r->scale), inverse = _mm512_set1_ps(r->inverse), zero = _mm512_set1_ps(r->zero);
+    __m512 least = _mm512_set1_ps(r->least), most = _mm512_set1_ps(r->least + 255), middle = _mm512_set1_ps(0.5f - OFF);
+    __mmask16 unsure = 0;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m512 from = _mm512_loadu_ps(x + i), exact = divides ? _mm512_div_ps(from, scale) : _mm512_mul_ps(from, inverse);
+        __m512 whole = _mm512_roundscale_ps(exact, NEAREST), y = _mm512_max_ps(_mm512_add_ps(whole, zero), least);
+        unsure |= _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_sub_ps(exact, whole)), middle, _CMP_NLT_UQ);
+        _mm_storeu_si128((__m128i *)(void *)(code + i), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_min_ps(y, most))));
+    }
+    *near = unsure != 0;
+    return i;
+}
+
+static AVX512 int64_t map_vectors(const uint8_t *code, int64_t n, const uint8_t *table, uint8_t *to)
+{
+    __m512i t[4];
+    int64_t i = 0;
+    for (int k = 0; k < 4; k++)
+        t[k] = _mm512_loadu_si512(table + k * 64);
+    for (; i + 64 <= n; i += 64) {
+        __m512i x = _mm512_loadu_si512(code + i), lower = _mm512_permutex2var_epi8(t[0], x, t[1]);
+        __m512i upper = _mm512_permutex2var_epi8(t[2], x, t[3]);
+        _mm512_storeu_si512(to + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), lower, upper));
+    }
+    return i;
+}
+#else
+static bool has_vectors(void)
+{
+    return false;
+}
+#define decode_vectors(s, code, n, to) 0
+#define round_vectors(r, divides, x, n, code, near) 0
+#define map_vectors(code, n, table, to) 0
+#endif
+
+/* ---- to real numbers ----------------------------------------------------------------------------------------------------------------- */
+
+static SIMD void decode_unsigned(const uint8_t *code, int64_t n, float scale, float zero, float *to)
+{
+    LOOP for (int64_t i = 0; i < n; i++) to[i] = ((float)code[i] - zero) * scale;
+}
+
+static SIMD void decode_signed(const int8_t *code, int64_t n, float scale, float zero, float *to)
+{
+    LOOP for (int64_t i = 0; i < n; i++) to[i] = ((float)code[i] - zero) * scale;
+}
+
+void byte_codes_decode(const struct byte_scale *s, const void *code, int64_t n, float *to)
+{
+    int64_t done = has_vectors() ? decode_vectors(s, code, n, to) : 0;
+    if (s->is_signed)
+        decode_signed((const int8_t *)code + done, n - done, s->scale, s->zero, to + done);
+    else
+        decode_unsigned((const uint8_t *)code + done, n - done, s->scale, s->zero, to + done);
+}
+
+/* ---- to codes ------------------------------------------------------------------------------------------------------------------------ */
+
+/* NaN becomes the least code. */
+#define ROUND(quotient)                                 \
+    float whole = rintf(quotient), y = whole + r->zero; \
+    y = y > r->least ? y : r->least;                    \
+    y = y < r->least + 255 ? y : r->least + 255;        \
+    code[i] = (uint8_t)(int32_t)y;
+
+/* Whether any number is so near the middle between two codes that the quotient may be rounded otherwise. */
+static SIMD bool round_products(const struct rounding *r, const float *x, int64_t n, uint8_t *code)
+{
+    int near = 0;
+    _Pragma("omp simd reduction(|:near)") for (int64_t i = 0; i < n; i++)
+    {
+        float product = x[i] * r->inverse;
+        ROUND(product)
+        near |= !(fabsf(product - whole) < 0.5f - OFF);
+    }
+    return near;
+}
+
+static SIMD void round_quotients(const struct rounding *r, const float *x, int64_t n, uint8_t *code)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+    {
+        ROUND(x[i] / r->scale)
+    }
+}
+
+/* divides: by the scale, which is exact; otherwise returns whether a number is too near the middle for a product. */
+static bool round_block(const struct rounding *r, bool divides, const float *x, int64_t n, uint8_t *code)
+{
+    bool near = false;
+    int64_t done = has_vectors() ? round_vectors(r, divides, x, n, code, &near) : 0;
+    if (divides)
+        round_quotients(r, x + done, n - done, code + done);
+    else
+        near |= round_products(r, x + done, n - done, code + done);
+    return near;
+}
+
+void byte_codes_encode(const struct byte_scale *s, const float *x, int64_t n, void *code)
+{
+    struct rounding r = {s->scale, 1 / s->scale, s->zero, s->is_signed ? -128 : 0};
+    bool divides = !isnormal(r.inverse) || !isnormal(r.scale);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t some = n - i < BLOCK ? n - i : BLOCK;
+        uint8_t *to = (uint8_t *)code + i;
+        if (divides || round_block(&r, false, x + i, some, to))
+            round_block(&r, true, x + i, some, to);
+    }
+}
+
+/* ---- from codes to codes ------------------------------------------------------------------------------------------------------------- */
+
+void byte_codes_map(const uint8_t *code, int64_t n, const uint8_t *table, uint8_t *to)
+{
+    for (int64_t i = has_vectors() ? map_vectors(code, n, table, to) : 0; i < n; i++)
+        to[i] = table[code[i]];
+}
