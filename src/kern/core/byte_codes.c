@@ -10,8 +10,8 @@
 #endif
 
 enum { BLOCK = 256 };
-/* A product with 1 / scale is at most this far from the quotient, where that is a code. */
-#define OFF 2e-4f
+/* How far a product with 1 / scale is from the quotient at most, as a part of it: three roundings, and some. */
+#define OFF 0x1p-22f
 
 struct rounding {
     float scale, inverse, zero, least;
@@ -37,21 +37,89 @@ static AVX512 int64_t decode_vectors(const struct byte_scale *s, const uint8_t *
     return i;
 }
 
+/* Products that are so near the middle between two integers that the quotients may be rounded otherwise. */
+static inline AVX512 __attribute__((always_inline)) __mmask16 is_unsure(__m512 product, __m512 whole, __m512 off)
+{
+    __m512 limit = _mm512_fnmadd_ps(_mm512_abs_ps(product), off, _mm512_set1_ps(0.5f));
+    return _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_sub_ps(product, whole)), limit, _CMP_NLT_UQ);
+}
+
 static AVX512 int64_t round_vectors(const struct rounding *r, bool divides, const float *x, int64_t n, uint8_t *code, bool *near)
 {
     enum { NEAREST = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
     __m512 scale = _mm512_set1_ps(r->scale), inverse = _mm512_set1_ps(r->inverse), zero = _mm512_set1_ps(r->zero);
-    __m512 least = _mm512_set1_ps(r->least), most = _mm512_set1_ps(r->least + 255), middle = _mm512_set1_ps(0.5f - OFF);
+    __m512 least = _mm512_set1_ps(r->least), most = _mm512_set1_ps(r->least + 255), off = _mm512_set1_ps(OFF);
     __mmask16 unsure = 0;
     int64_t i = 0;
     for (; i + 16 <= n; i += 16) {
         __m512 from = _mm512_loadu_ps(x + i), exact = divides ? _mm512_div_ps(from, scale) : _mm512_mul_ps(from, inverse);
         __m512 whole = _mm512_roundscale_ps(exact, NEAREST), y = _mm512_max_ps(_mm512_add_ps(whole, zero), least);
-        unsure |= _mm512_cmp_ps_mask(_mm512_abs_ps(_mm512_sub_ps(exact, whole)), middle, _CMP_NLT_UQ);
+        unsure |= is_unsure(exact, whole, off);
         _mm_storeu_si128((__m128i *)(void *)(code + i), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_min_ps(y, most))));
     }
     *near = unsure != 0;
     return i;
+}
+
+/* 16 numbers at a time; codes of either sign are read as unsigned ones. */
+struct pair {
+    __m512 a_scale, a_zero, b_scale, b_zero, lo, inverse, zero, least, most, off;
+    __m128i a_flip, b_flip;
+};
+
+static inline AVX512 __attribute__((always_inline)) __m512 decode_16(const uint8_t *code, __m128i flip, __m512 zero, __m512 scale)
+{
+    __m128i x = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)code), flip);
+    return _mm512_mul_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(x)), zero), scale);
+}
+
+static inline AVX512 __attribute__((always_inline)) int64_t pair_vectors(const struct pair *p, enum byte_codes_op op, const uint8_t *a,
+                                                                         const uint8_t *b, const float *real, int64_t n, uint8_t *code)
+{
+    struct pair k = *p;
+    __mmask16 unsure = 0;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m512 x = decode_16(a + i, k.a_flip, k.a_zero, k.a_scale);
+        __m512 y = real ? _mm512_loadu_ps(real + i) : decode_16(b + i, k.b_flip, k.b_zero, k.b_scale);
+        x = op == BYTE_CODES_ADD ? _mm512_add_ps(x, y) : op == BYTE_CODES_SUB ? _mm512_sub_ps(x, y) : _mm512_mul_ps(x, y);
+        x = _mm512_mul_ps(_mm512_max_ps(x, k.lo), k.inverse);
+        __m512 whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        unsure |= is_unsure(x, whole, k.off);
+        x = _mm512_min_ps(_mm512_max_ps(_mm512_add_ps(whole, k.zero), k.least), k.most);
+        _mm_storeu_si128((__m128i *)(void *)(code + i), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
+    }
+    return unsure ? 0 : i;
+}
+
+static AVX512 struct pair pair_of(const struct byte_pair *from)
+{
+    const struct byte_scale *a = &from->a, *b = &from->b, *y = &from->y;
+    return (struct pair){_mm512_set1_ps(a->scale),
+                         _mm512_set1_ps(a->zero + (a->is_signed ? 128 : 0)),
+                         _mm512_set1_ps(b->scale),
+                         _mm512_set1_ps(b->zero + (b->is_signed ? 128 : 0)),
+                         _mm512_set1_ps(from->lo),
+                         _mm512_set1_ps(1 / y->scale),
+                         _mm512_set1_ps(y->zero),
+                         _mm512_set1_ps(y->is_signed ? -128 : 0),
+                         _mm512_set1_ps(y->is_signed ? 127 : 255),
+                         _mm512_set1_ps(OFF),
+                         _mm_set1_epi8(a->is_signed ? -128 : 0),
+                         _mm_set1_epi8(b->is_signed ? -128 : 0)};
+}
+
+static AVX512 int64_t combine_vectors(const struct byte_pair *from, const void *a, const void *b, const float *real, int64_t n, void *code)
+{
+    struct pair p = pair_of(from);
+    switch (from->op) {
+#define CASE(OP) \
+    case OP: return real ? pair_vectors(&p, OP, a, NULL, real, n, code) : pair_vectors(&p, OP, a, b, NULL, n, code);
+        CASE(BYTE_CODES_ADD)
+        CASE(BYTE_CODES_SUB)
+        CASE(BYTE_CODES_MUL)
+    default: return 0;
+    }
 }
 
 static AVX512 int64_t map_vectors(const uint8_t *code, int64_t n, const uint8_t *table, uint8_t *to)
@@ -74,6 +142,7 @@ static bool has_vectors(void)
 }
 #define decode_vectors(s, code, n, to) 0
 #define round_vectors(r, divides, x, n, code, near) 0
+#define combine_vectors(from, a, b, real, n, code) 0
 #define map_vectors(code, n, table, to) 0
 #endif
 
@@ -115,7 +184,7 @@ static SIMD bool round_products(const struct rounding *r, const float *x, int64_
     {
         float product = x[i] * r->inverse;
         ROUND(product)
-        near |= !(fabsf(product - whole) < 0.5f - OFF);
+        near |= !(fabsf(product - whole) < 0.5f - OFF * fabsf(product));
     }
     return near;
 }
@@ -150,6 +219,19 @@ void byte_codes_encode(const struct byte_scale *s, const float *x, int64_t n, vo
         if (divides || round_block(&r, false, x + i, some, to))
             round_block(&r, true, x + i, some, to);
     }
+}
+
+/* Products of numbers this large or small might be no numbers. */
+static bool is_moderate(const struct byte_scale *s)
+{
+    return s->scale > 1e-12f && s->scale < 1e12f;
+}
+
+int64_t byte_codes_combine(const struct byte_pair *p, const void *a, const void *b, const float *real, int64_t n, void *code)
+{
+    if (!has_vectors() || !is_moderate(&p->a) || (!real && !is_moderate(&p->b)) || !is_moderate(&p->y))
+        return 0;
+    return combine_vectors(p, a, b, real, n, code);
 }
 
 /* ---- from codes to codes ------------------------------------------------------------------------------------------------------------- */

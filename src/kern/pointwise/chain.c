@@ -4,6 +4,7 @@
 #include "kern/core/core.h"
 #include "kern/pointwise/pointwise.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { STRETCH = 256, BUFFERS = CHAIN_LENGTH, CODES = 256 };
@@ -37,7 +38,10 @@ struct chain_call {
     struct byte_scale scale[CHAIN_SCALES]; /* of operands, of the output, of codes between; .scale 0: none */
     int64_t period;                        /* rows of the walk are several of so many elements; 0: one */
     bool repeats[CHAIN_INPUTS];            /* the operand has the same elements in all of these */
-    int buffer[CHAIN_LENGTH];              /* of each result: its buffer, -1: the output */
+    bool pairs;                            /* all of it is one operation of two bytes: */
+    struct byte_pair pair;
+    int first;                /* the operand that is pair.a */
+    int buffer[CHAIN_LENGTH]; /* of each result: its buffer, -1: the output */
 };
 
 static bool recodes(const struct chain_call *c, int i)
@@ -147,6 +151,16 @@ static void store(const struct chain_call *c, const float *x, int64_t n, void *t
         convert_from_f32(t, x, n, to);
 }
 
+/* The stretch in one pass; the other operand's numbers are in `real` if it repeats. */
+static bool run_pair(const struct chain_call *c, const int64_t *offset, int64_t from, int64_t n, const float *real)
+{
+    int a = c->first, b = !a;
+    const uint8_t *x = c->call->in[a].data, *y = c->call->in[b].data;
+    const float *other = c->repeats[b] ? real + (offset[0] + from) % c->period : NULL;
+    return byte_codes_combine(&c->pair, x + offset[a + 1] + from, y + offset[b + 1] + from, other, n,
+                              (uint8_t *)c->call->out[0].data + offset[0] + from) == n;
+}
+
 static void chain_row(void *data, const int64_t *offset, int64_t n)
 {
     const struct chain_call *c = data;
@@ -160,6 +174,8 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
             fill_periods(c, k, offset[k + 1], in[k]);
     for (int64_t from = 0; from < n; from += STRETCH) {
         int64_t m = n - from < STRETCH ? n - from : STRETCH;
+        if (c->pairs && run_pair(c, offset, from, m, in[!c->first]))
+            continue;
         for (int k = 0; k < c->nin; k++)
             reg[k] = c->repeats[k] ? (struct slot){in[k] + (offset[0] + from) % c->period, NULL, 1}
                                    : chain_operand(c, k, offset[k + 1], from, m, in[k]);
@@ -191,6 +207,34 @@ static void join_rows(struct chain_call *c)
         if (k > 0)
             c->repeats[k - 1] = repeats;
     }
+}
+
+/* ---- two operands -------------------------------------------------------------------------------------------------------------------- */
+
+/* One sum, difference or product of two tensors of bytes, and Relu or not. */
+static bool is_pair(const struct chain_call *c)
+{
+    const int64_t *code = c->code;
+    bool both = c->nin == 2 && c->ncode >= 1 && c->ncode <= 2 && code[1] + code[2] == 1;
+    bool relu = c->ncode == 1 || (code[3] == CHAIN_Relu && code[4] == c->nin + c->nimm);
+    return both && relu && (code[0] == CHAIN_Add || code[0] == CHAIN_Sub || code[0] == CHAIN_Mul) && dtype_is_byte(c->call->in[0].dtype) &&
+        dtype_is_byte(c->call->in[1].dtype) && dtype_is_byte(c->call->out[0].dtype);
+}
+
+/* One operand at least is read element by element; it comes first, unless the order matters. */
+static void take_pair(struct chain_call *c)
+{
+    int last = c->walk.rank - 1, a = c->repeats[c->code[1]] && c->code[0] != CHAIN_Sub ? (int)c->code[2] : (int)c->code[1];
+    bool reads = c->walk.stride[a + 1][last] == 1 && (c->walk.stride[!a + 1][last] == 1 || c->repeats[!a]);
+    c->pairs = reads && !c->repeats[a];
+    c->first = a;
+    c->pair = (struct byte_pair){.op = c->code[0] == CHAIN_Add ? BYTE_CODES_ADD
+                                     : c->code[0] == CHAIN_Sub ? BYTE_CODES_SUB
+                                                               : BYTE_CODES_MUL,
+                                 .lo = c->ncode == 2 ? 0 : -INFINITY,
+                                 .a = c->scale[a],
+                                 .b = c->scale[!a],
+                                 .y = c->scale[2]};
 }
 
 /* ---- a table ------------------------------------------------------------------------------------------------------------------------- */
@@ -278,5 +322,7 @@ void kern_Chain(struct kcall *call)
     }
     walk_broadcast(call, &c.walk, &call->out[0], c.nin, in);
     join_rows(&c);
+    if (is_pair(&c))
+        take_pair(&c);
     walk_run(call->env, &c.walk, 4 * c.ncode + 4, chain_row, &c);
 }
