@@ -62,6 +62,10 @@ static void copy_strided_row(size_t size, int64_t n, char *to, int64_t ts, const
  * the two. */
 static void copy_tile(const struct copy *c, int d, char *to, const char *from, int64_t rows, int64_t columns)
 {
+    if (c->size == 4 && c->to[c->rank - 1] == 1) {
+        transpose_words(columns, rows, from, c->from[c->rank - 1], to, c->to[d]);
+        return;
+    }
     int run = columns < rows ? d : c->rank - 1, other = columns < rows ? c->rank - 1 : d;
     int64_t n = columns < rows ? rows : columns, runs = columns < rows ? columns : rows;
     for (int64_t i = 0; i < runs; i++)
