@@ -45,6 +45,27 @@ enum { ATTENTION_BLOCK = 64 };
 int64_t attention_probabilities(struct kcall *, const struct attention_core *, int64_t batch, int64_t head, int64_t first, int64_t rows,
                                 float *);
 
+/* The most heads that read one head of keys and are computed together, such that every thread has some. */
+int64_t attention_together(const struct attention_core *, int threads);
+/* s = tanh(s / cap) * cap. */
+void attention_cap(float *s, int64_t n, float cap);
+/* Rows [from, from + n) of a head, [n, size] of f32: themselves, or widened into room; *step: from row to row. */
+const float *attention_widened(const struct head_rows *, int64_t batch, int64_t head, int64_t from, int64_t n, int64_t size, float *room,
+                               int64_t *step);
+
+/* ---- attention_mask.c: keys that rows see ------------------------------------------------------------------------------------------ */
+/* Keys [*lo, *hi) that row i may see by causality, window and length. */
+void attention_visible(const struct attention_core *, int64_t batch, int64_t i, int64_t *lo, int64_t *hi);
+/* Keys [*lo, *hi) beyond which no one of these rows of a head sees any, nor may by the mask. A float mask excludes a key from a row that
+ * keeps another one: where it takes all keys from a row, it takes none. */
+void attention_seen(const struct attention_core *, int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t *lo, int64_t *hi);
+/* Masks the scores of row i with keys [from, from + n), of which there may be fewer; true if the bias of some key is above -inf. */
+bool attention_mask(const struct attention_core *, int64_t batch, int64_t head, int64_t i, int64_t from, int64_t n, float *s);
+
+/* ---- many_rows.c: prompts ------------------------------------------------------------------------------------------------------------ */
+/* Not for --deterministic, nor where scores are an output. Softmax is over blocks of keys, so no row has scores with all of them. */
+void attention_many_rows(struct kcall *, const struct attention_core *);
+
 /* ---- few_rows.c: 1, 2 or 4 queries with `count` rows of n numbers that lie `step` bytes apart, for each instruction set -------------- */
 struct few_rows {
     const void *at;

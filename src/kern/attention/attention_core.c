@@ -1,10 +1,9 @@
 /* attention_core: scaled dot-product attention for every form of the attention ops, on float32 heads anywhere in memory.
  *
- * Work is shared by (batch, head, block of query rows). The scores of a block are computed by sgemm, masked, normalised in place and
- * multiplied with the values. Few rows are shared by groups of heads that read one head of keys: it is read once for all of them, a few
- * keys at a time, and widened in registers (few_rows.c). For sgemm, keys and values of 8 or 16 bits are widened a head at a time. Keys
- * beyond the causal edge of the block are skipped. So are keys at the end that a float mask excludes for every row while each row keeps
- * another key: their probability is 0. A row whose bias is -inf for every key gives 0, as ONNX defines Attention. */
+ * Prompts are the work of many_rows.c. Few rows are shared by groups of heads that read one head of keys: it is read once for all of them,
+ * a few keys at a time, and widened in registers (few_rows.c). Where all scores are wanted, and for --deterministic, a block of rows of one
+ * head has its scores with all keys computed, masked, normalised in place and multiplied with the values; keys and values of 8 or 16 bits
+ * are then widened a head at a time. A row whose bias is -inf for every key gives 0, as ONNX defines Attention. */
 #include "kern/attention/attention.h"
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
@@ -14,9 +13,8 @@
 #include <float.h>
 #include <string.h>
 
-#define MASKED -1e37f /* a bias not above it leaves a key nothing beside one above it */
 #define BLOCK ATTENTION_BLOCK
-#define FEW 4 /* rows for which sgemm does not pay */
+#define FEW 4 /* rows for which packing does not pay */
 #define KEYS_TOGETHER 32
 struct task {
     struct attention_core *a;
@@ -33,7 +31,7 @@ struct score_block {
     float *scores, *out, *panel; /* panel: room for chunk_product_here */
 };
 
-static SIMD void cap_scores(float *x, int64_t n, float cap)
+SIMD void attention_cap(float *x, int64_t n, float cap)
 {
     LOOP for (int64_t i = 0; i < n; i++) x[i] = mathf_tanh(x[i] / cap) * cap;
 }
@@ -68,81 +66,6 @@ static SIMD void nan_to_zero(float *x, int64_t n)
     LOOP for (int64_t i = 0; i < n; i++) x[i] = x[i] != x[i] ? 0 : x[i];
 }
 
-/* ---- masks ----------------------------------------------------------------------------------------------------------------- */
-/* Keys [*lo, *hi) that row i of batch b may see by causality, window and length. */
-static void visible(const struct attention_core *a, int64_t b, int64_t i, int64_t *lo, int64_t *hi)
-{
-    *lo = 0;
-    *hi = a->limit ? a->limit[b] : a->keys;
-    int64_t edge = i + (a->offset ? a->offset[b] : 0) + 1;
-    if (a->causal && edge < *hi)
-        *hi = edge;
-    if (a->window >= 0 && edge - a->window > 0)
-        *lo = edge - a->window;
-    if (*hi > a->keys)
-        *hi = a->keys;
-    if (*hi < 0)
-        *hi = 0;
-    if (*lo > *hi)
-        *lo = *hi;
-}
-
-/* s += bias; true when some bias is above -inf. */
-static SIMD bool add_score_bias(float *s, const float *bias, int64_t step, int64_t n)
-{
-    int any = 0;
-    if (step == 1) {
-        _Pragma("omp simd reduction(|:any)") for (int64_t j = 0; j < n; j++)
-        {
-            s[j] += bias[j];
-            any |= !(bias[j] < -FLT_MAX);
-        }
-        return any;
-    }
-    for (int64_t j = 0; j < n; j++) {
-        s[j] += bias[j * step];
-        any |= !(bias[j * step] < -FLT_MAX);
-    }
-    return any;
-}
-
-/* Keys up to the last one that the bias does not mask, or a few more. */
-static SIMD int64_t unmasked_end(const float *bias, int64_t n)
-{
-    enum { STRIDE = 32 };
-    for (int64_t end = n; end > 0; end -= STRIDE) {
-        int64_t from = end > STRIDE ? end - STRIDE : 0;
-        int any = 0;
-        _Pragma("omp simd reduction(|:any)") for (int64_t j = from; j < end; j++) any |= !(bias[j] <= MASKED);
-        if (any)
-            return end;
-    }
-    return 0;
-}
-
-/* Adds the masks to a row of scores; true when some key's bias is above -inf. */
-static bool mask_row(const struct attention_core *a, const struct score_block *k, int64_t i, float *s)
-{
-    int64_t lo, hi, mask = k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2], step = a->mask_step[3];
-    bool masked = a->allowed || a->bias, any = false;
-    visible(a, k->b, i, &lo, &hi);
-    if (masked && hi > a->mask_keys)
-        hi = a->mask_keys > lo ? a->mask_keys : lo;
-    if (hi > k->keys)
-        hi = k->keys;
-    for (int64_t j = 0; j < lo; j++)
-        s[j] = -INFINITY;
-    for (int64_t j = hi; j < k->keys; j++)
-        s[j] = -INFINITY;
-    for (int64_t j = lo; a->allowed && j < hi; j++) {
-        s[j] = a->allowed[mask + j * step] ? s[j] : -INFINITY;
-        any = any || a->allowed[mask + j * step];
-    }
-    if (a->bias && add_score_bias(s + lo, a->bias + mask + lo * step, step, hi - lo))
-        any = true;
-    return masked ? any : hi > lo;
-}
-
 static void save_scores(const struct attention_core *a, const struct score_block *k, int64_t i, const float *s, int mode)
 {
     if (!a->scores || a->mode != mode)
@@ -159,7 +82,7 @@ static void save_seen(const struct attention_core *a, const struct score_block *
         return;
     enum dtype t = a->scores->dtype;
     char *to = element_at(a->scores->data, dtype_size(t), row * a->keys);
-    visible(a, k->b, i, &lo, &hi);
+    attention_visible(a, k->b, i, &lo, &hi);
     memset(to, 0, (size_t)a->keys * dtype_size(t));
     convert_from_f32(t, s + lo, hi - lo, element_at(to, dtype_size(t), lo));
 }
@@ -197,9 +120,9 @@ static void block_probabilities(const struct attention_core *a, const struct sco
         int64_t i = k->first + r;
         save_scores(a, k, i, s, 0);
         if (a->softcap > 0)
-            cap_scores(s, k->keys, a->softcap);
+            attention_cap(s, k->keys, a->softcap);
         save_scores(a, k, i, s, 1);
-        bool any = mask_row(a, k, i, s);
+        bool any = attention_mask(a, k->b, k->h, i, 0, k->keys, s);
         save_scores(a, k, i, s, 2);
         save_seen(a, k, i, s);
         if (any || a->nan_rows)
@@ -236,28 +159,14 @@ static void block_values(const struct attention_core *a, struct kcall *call, con
     store_results(a, k);
 }
 
-/* Keys of the first n up to the last one that a float mask leaves to some row; n where it takes all of them from a row. */
-static int64_t biased_keys(const struct attention_core *a, const struct score_block *k, int64_t n)
-{
-    int64_t most = 0;
-    for (int64_t i = k->first; i < k->first + k->rows; i++) {
-        int64_t end = unmasked_end(a->bias + k->b * a->mask_step[0] + k->h * a->mask_step[1] + i * a->mask_step[2],
-                                   n < a->mask_keys ? n : a->mask_keys);
-        if (end == 0)
-            return n;
-        most = end > most ? end : most;
-    }
-    return most;
-}
-
 /* Keys that some row of the block sees; all of them when scores are an output. */
 static int64_t block_keys(const struct attention_core *a, const struct score_block *k)
 {
     int64_t lo, hi;
     if (a->scores)
         return a->keys;
-    visible(a, k->b, k->first + k->rows - 1, &lo, &hi);
-    return a->bias && a->mask_step[3] == 1 && !a->causal && a->window < 0 ? biased_keys(a, k, hi) : hi;
+    attention_seen(a, k->b, k->h, k->first, k->rows, &lo, &hi);
+    return hi;
 }
 
 int64_t attention_probabilities(struct kcall *call, const struct attention_core *a, int64_t batch, int64_t head, int64_t first,
@@ -273,10 +182,10 @@ int64_t attention_probabilities(struct kcall *call, const struct attention_core 
     return k.keys;
 }
 
-/* All n rows of a head, as f32: themselves, or widened into room. */
-static const float *widened_rows(const struct head_rows *h, int64_t b, int64_t head, int64_t n, int64_t size, float *room, int64_t *step)
+const float *attention_widened(const struct head_rows *h, int64_t b, int64_t head, int64_t from, int64_t n, int64_t size, float *room,
+                               int64_t *step)
 {
-    const void *rows = head_rows_at(h, b, head, 0);
+    const void *rows = head_rows_at(h, b, head, from);
     *step = h->dtype == DT_F32 ? h->row : size;
     if (h->dtype == DT_F32)
         return rows;
@@ -286,11 +195,11 @@ static const float *widened_rows(const struct head_rows *h, int64_t b, int64_t h
         convert_to_f32(h->dtype, rows, n * size, room);
     else
         for (int64_t i = 0; i < n; i++)
-            convert_to_f32(h->dtype, head_rows_at(h, b, head, i), size, room + i * size);
+            convert_to_f32(h->dtype, head_rows_at(h, b, head, from + i), size, room + i * size);
     return room;
 }
 
-/* ---- many rows: a block of one head ----------------------------------------------------------------------------------------------- */
+/* ---- all scores: a block of one head ----------------------------------------------------------------------------------------------- */
 
 static bool is_wide(const struct attention_core *a)
 {
@@ -315,8 +224,8 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
         k.keys = block_keys(a, &k);
         if (head != k.b * a->kv_heads + k.kv) {
             head = k.b * a->kv_heads + k.kv;
-            k.key = widened_rows(&a->k, k.b, k.kv, a->keys, a->size, wide, &k.key_row);
-            k.value = widened_rows(&a->v, k.b, k.kv, a->keys, a->value_size, wide + a->keys * a->size, &k.value_row);
+            k.key = attention_widened(&a->k, k.b, k.kv, 0, a->keys, a->size, wide, &k.key_row);
+            k.value = attention_widened(&a->v, k.b, k.kv, 0, a->keys, a->value_size, wide + a->keys * a->size, &k.value_row);
         }
         block_scores(a, t->call, &k);
         block_probabilities(a, &k);
@@ -430,8 +339,7 @@ static void group_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* The most heads of a group, such that every thread has some. */
-static int64_t heads_together(const struct attention_core *a, int threads)
+int64_t attention_together(const struct attention_core *a, int threads)
 {
     int64_t group = a->q_heads / a->kv_heads, parts = 1;
     while (parts < group && (group % parts || a->batch * a->kv_heads * parts < threads))
@@ -458,9 +366,13 @@ void attention_core_run(struct kcall *call, struct attention_core *a)
     a->chunks = kenv_deterministic(call->env);
     int64_t rows = a->rows < BLOCK ? a->rows : BLOCK;
     if (a->rows <= FEW && !a->chunks) {
-        t.together = heads_together(a, kenv_threads(call->env));
+        t.together = attention_together(a, kenv_threads(call->env));
         take_scratch(&t, t.together * a->rows * (a->keys + a->value_size));
         kenv_parallel_for(call->env, a->batch * a->q_heads / t.together, t.together * a->rows * a->keys * (a->size + 8), group_range, &t);
+        return;
+    }
+    if (!a->chunks && !a->scores) {
+        attention_many_rows(call, a);
         return;
     }
     int64_t panel = a->chunks ? 2 * TILE * (a->keys > a->size ? a->keys : a->size) : 0;
