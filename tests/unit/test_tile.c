@@ -63,6 +63,29 @@ START_TEST(every_kernel_multiplies_tiles)
 }
 END_TEST
 
+START_TEST(every_kernel_multiplies_pairs)
+{
+    static float a[50], panel[2 * 50 * TILE + 100], c[2 * TILE];
+    state = (uint32_t)_i;
+    for (const struct tile_kernel *kernel = tile_kernels; kernel->name; kernel++)
+        for (int round = 0; round < 20 && kernel->runs(); round++) {
+            float before[2 * TILE];
+            struct tile t = {.panel = panel, .k = draw(50), .more = draw(2) == 1, .a = {a}, .c = {c}};
+            int64_t apart = t.k * TILE + draw(100);
+            fill(a, COUNT(a));
+            fill(panel, COUNT(panel));
+            fill(c, COUNT(c));
+            memcpy(before, c, sizeof before);
+            kernel->pair(&t, apart);
+            for (int64_t i = 0; i < 2 * TILE; i++) {
+                float want = dot(a, panel + i / TILE * apart + i % TILE, TILE, t.k) + (t.more ? before[i] : 0);
+                ck_assert_msg(c[i] >= want && c[i] <= want, "%s, k %d: element %d is %g, not %g", kernel->name, (int)t.k, (int)i,
+                              (double)c[i], (double)want);
+            }
+        }
+}
+END_TEST
+
 /* b[k, n], or its transpose, in a storage type. */
 static void store(enum dtype t, const float *b, int64_t k, int64_t n, bool transposed, void *to)
 {
@@ -107,6 +130,7 @@ int main(void)
     Suite *suite = suite_create("tile");
     TCase *tile = unit_case(suite, "tile", NULL, NULL);
     tcase_add_loop_test(tile, every_kernel_multiplies_tiles, 0, 4);
+    tcase_add_loop_test(tile, every_kernel_multiplies_pairs, 0, 4);
     tcase_add_loop_test(tile, weights_in_tiles_multiply, 0, 4);
     return unit_run(suite);
 }

@@ -156,6 +156,9 @@ struct tile {
 };
 /* c[rows][TILE] = a[rows][k] panel, for 1 to TILE_ROWS rows. */
 void tile_product(int rows, const struct tile *);
+/* c[2 TILE] = a[k] times two panels, the second one `apart` numbers behind the first, for one row. One tile has too few sums to keep a
+ * processor busy while each multiply-add waits for the one before. */
+void tile_pair(const struct tile *, int64_t apart);
 /* Rows that lie a_row and c_row apart. */
 static inline void tile_at_rows(struct tile *t, int rows, const float *a, int64_t a_row, float *c, int64_t c_row)
 {
@@ -168,6 +171,7 @@ struct tile_kernel {
     const char *name;
     bool (*runs)(void);
     void (*product)(int rows, const struct tile *);
+    void (*pair)(const struct tile *, int64_t apart);
 };
 extern const struct tile_kernel tile_kernels[]; /* the fastest first; then one without a name */
 

@@ -57,6 +57,27 @@
         case 6: NAME##_all(6, 2, t); break;                                                         \
         default: bug("a tile of %d rows", rows);                                                    \
         }                                                                                           \
+    }                                                                                               \
+    static TARGET void NAME##_pair(const struct tile *t, int64_t apart)                             \
+    {                                                                                               \
+        for (int from = 0; from < TILE; from += FEW * LANES) {                                      \
+            NAME##_lanes sum[2][FEW], x;                                                            \
+            const float *panel = t->panel + from;                                                   \
+            ALL(2, FEW) sum[r][v] = (NAME##_lanes){0};                                              \
+            for (int64_t l = 0; l < t->k; l++, panel += TILE)                                       \
+                ALL(2, FEW)                                                                         \
+                {                                                                                   \
+                    memcpy(&x, panel + r * apart + v * LANES, sizeof x);                            \
+                    sum[r][v] += t->a[0][l] * x;                                                    \
+                }                                                                                   \
+            ALL(2, FEW)                                                                             \
+            {                                                                                       \
+                float *c = t->c[0] + r * TILE + from + v * LANES;                                   \
+                memcpy(&x, c, sizeof x);                                                            \
+                sum[r][v] = t->more ? x + sum[r][v] : sum[r][v];                                    \
+                memcpy(c, &sum[r][v], sizeof x);                                                    \
+            }                                                                                       \
+        }                                                                                           \
     }
 
 static bool runs_everywhere(void)
@@ -81,17 +102,27 @@ TILE_PRODUCT(avx2, __attribute__((target("avx2,fma"))), 8, 4)
 
 const struct tile_kernel tile_kernels[] = {
 #if X86
-    {"avx512", has_avx512, avx512_product},
-    {"avx2", has_avx2, avx2_product},
+    {"avx512", has_avx512, avx512_product, avx512_pair},
+    {"avx2", has_avx2, avx2_product, avx2_pair},
 #endif
-    {"plain", runs_everywhere, plain_product},
-    {NULL, NULL, NULL},
+    {"plain", runs_everywhere, plain_product, plain_pair},
+    {NULL, NULL, NULL, NULL},
 };
 
-void tile_product(int rows, const struct tile *t)
+static const struct tile_kernel *best(void)
 {
     const struct tile_kernel *k = tile_kernels;
     while (!k->runs())
         k++;
-    k->product(rows, t);
+    return k;
+}
+
+void tile_product(int rows, const struct tile *t)
+{
+    best()->product(rows, t);
+}
+
+void tile_pair(const struct tile *t, int64_t apart)
+{
+    best()->pair(t, apart);
 }

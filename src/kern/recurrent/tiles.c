@@ -22,7 +22,10 @@ static void some_rows(const float *tile, int64_t k, int64_t count, int rows, con
 
 void tiles_product(const struct tiles *w, int64_t m, const float *const *a, float *const *c)
 {
-    for (int64_t from = 0; from < w->n; from += TILE)
+    int64_t from = 0;
+    for (; m == 1 && from + 2 * TILE <= w->n; from += 2 * TILE)
+        tile_pair(&(struct tile){.panel = w->at + from * w->k, .k = w->k, .more = true, .a = {a[0]}, .c = {c[0] + from}}, w->k * TILE);
+    for (; from < w->n; from += TILE)
         for (int64_t i = 0; i < m; i += TILE_ROWS) {
             int64_t count = w->n - from < TILE ? w->n - from : TILE;
             some_rows(w->at + from * w->k, w->k, count, (int)(m - i < TILE_ROWS ? m - i : TILE_ROWS), a + i, c + i, from);
