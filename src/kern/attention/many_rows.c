@@ -41,17 +41,7 @@ struct unit {
 /* exp(x) of x <= 0; 0 where that is below the least normal number. */
 static inline float exp_down(float x)
 {
-    const float magic = 12582912.0f;
-    float shifted = x * 1.44269504088896341f + magic, n = shifted - magic;
-    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + (r + 1.0f);
-    float y = p * f32_from_bits((f32_to_bits(shifted) << 23) + 0x3f800000u);
+    float y = mathf_exp2_near(x * MATHF_LOG2E);
     return x < -87.0f ? 0 : y;
 }
 

@@ -32,6 +32,23 @@ static inline float mathf_exp(float x)
     return p * mathf_pow2(half) * mathf_pow2(k - half);
 }
 
+#define MATHF_LOG2E 1.44269504088896341f
+
+/* 2^x where -126 <= x <= 127, in fewer operations than mathf_exp; some number elsewhere. */
+static inline float mathf_exp2_near(float x)
+{
+    const float magic = 12582912.0f;
+    float shifted = x + magic, r = x - (shifted - magic);
+    float p = 1.535336188e-4f;
+    p = p * r + 1.339887440e-3f;
+    p = p * r + 9.618437358e-3f;
+    p = p * r + 5.550332471e-2f;
+    p = p * r + 2.402264791e-1f;
+    p = p * r + 6.931472029e-1f;
+    p = p * r + 1.0f;
+    return p * f32_from_bits((f32_to_bits(shifted) << 23) + 0x3f800000u);
+}
+
 static inline float mathf_sigmoid(float x)
 {
     return 1.0f / (1.0f + mathf_exp(-x));

@@ -38,6 +38,11 @@ struct conv {
 /* last: channels are the last dimension of x and y. Sizes that do not fit each other are a failure. Types are not looked at. */
 void conv_read(const struct kcall *, struct conv *, bool last);
 
+/* ---- conv_swish.c ---- */
+struct conv_shape;
+/* What a convolution with the activation CONV_SWISH does to n results y without it; z: what is added behind it, or NULL. */
+void conv_swish(struct kenv *, const struct conv_shape *, int64_t n, const float *z, float *y);
+
 /* ---- integer_results.c: what becomes of exact sums ---- */
 enum { RESULT_COLUMNS = 32 };
 /* A result is clamp(sum * factor + bias) + z, or clamp(.. + z); as a code, it is rounded to a multiple of a scale. */
