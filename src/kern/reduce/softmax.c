@@ -137,6 +137,56 @@ static void hardmax_f64(void *data, int64_t line, double *x, int64_t n)
     HARDMAX(double)
 }
 
+/* ---- along an axis that is not the last: neighbouring lines together ---- */
+enum { COLUMNS = 128 };
+struct columns {
+    const float *x;
+    float *y;
+    int64_t n, step, stretches; /* elements of a line, how far they are apart, and stretches of `step` lines */
+};
+
+static SIMD void softmax_columns(const struct columns *c, const float *x, float *y, int64_t count)
+{
+    float max[COLUMNS], sum[COLUMNS];
+    LOOP for (int64_t j = 0; j < count; j++) max[j] = -INFINITY;
+    LOOP for (int64_t j = 0; j < count; j++) sum[j] = 0;
+    for (int64_t i = 0; i < c->n; i++)
+        LOOP for (int64_t j = 0; j < count; j++) max[j] = x[i * c->step + j] > max[j] ? x[i * c->step + j] : max[j];
+    for (int64_t i = 0; i < c->n; i++)
+        LOOP for (int64_t j = 0; j < count; j++)
+        {
+            float e = mathf_exp(x[i * c->step + j] - max[j]);
+            y[i * c->step + j] = e;
+            sum[j] += e;
+        }
+    LOOP for (int64_t j = 0; j < count; j++) sum[j] = 1.0f / sum[j];
+    for (int64_t i = 0; i < c->n; i++)
+        LOOP for (int64_t j = 0; j < count; j++) y[i * c->step + j] *= sum[j];
+}
+
+static void columns_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct columns *c = data;
+    (void)thread;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t from = i % c->stretches * COLUMNS, at = i / c->stretches * c->n * c->step + from;
+        softmax_columns(c, c->x + at, c->y + at, c->step - from < COLUMNS ? c->step - from : COLUMNS);
+    }
+}
+
+static bool softmax_by_columns(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0];
+    int axis = kcall_axis(call, attr_int(call->node, "axis"), x->rank);
+    struct columns c = {.x = x->data, .y = call->out[0].data, .n = x->dim[axis]};
+    c.step = tensor_dims_product(x->dim, axis + 1, x->rank);
+    if (x->dtype != DT_F32 || c.step < 2 || tensor_elements(x) == 0)
+        return false;
+    c.stretches = (c.step + COLUMNS - 1) / COLUMNS;
+    kenv_parallel_for(call->env, tensor_dims_product(x->dim, 0, axis) * c.stretches, c.n * COLUMNS * 6, columns_range, &c);
+    return true;
+}
+
 static void softmax_lines(struct kcall *call, const struct line_op *op)
 {
     const struct tensor *x = &call->in[0];
@@ -145,7 +195,9 @@ static void softmax_lines(struct kcall *call, const struct line_op *op)
 
 void kern_Softmax(struct kcall *call)
 {
-    softmax_lines(call, &(struct line_op){kenv_deterministic(call->env) ? softmax_chunks : softmax_f32, softmax_f64, 6});
+    bool chunks = kenv_deterministic(call->env);
+    if (chunks || !softmax_by_columns(call))
+        softmax_lines(call, &(struct line_op){chunks ? softmax_chunks : softmax_f32, softmax_f64, 6});
 }
 
 void kern_LogSoftmax(struct kcall *call)
