@@ -1,6 +1,8 @@
 /* cast: elements as another type, a stretch at a time through a type that holds both. */
 #include "kern/string/string.h"
 
+#include <math.h>
+
 struct cast_call {
     enum dtype from, to;
     const void *x;
@@ -13,6 +15,47 @@ static bool through_f32(enum dtype t)
 {
     return dtype_fits_f32(t) || dtype_is_small_float(t);
 }
+
+/* ---- between integers and f32 ------------------------------------------------------------------------------------------------------- */
+/* Into integers: truncated and saturated, 0 of what is no number; bounds are exact, `hi` is one above the largest number. */
+#define WHOLE(dt, T, name, unused)                                                                     \
+    static SIMD void f32_of_##name(const void *from, int64_t n, void *to)                              \
+    {                                                                                                  \
+        const T *x = from;                                                                             \
+        float *y = to;                                                                                 \
+        LOOP for (int64_t i = 0; i < n; i++) y[i] = (float)x[i];                                       \
+    }                                                                                                  \
+    static SIMD void name##_of_f32(const void *from, int64_t n, void *to)                              \
+    {                                                                                                  \
+        const bool is_signed = (T)-1 < (T)1;                                                           \
+        const int bits = 8 * (int)sizeof(T) - is_signed;                                               \
+        const float hi = ldexpf(1, bits), lo = is_signed ? -hi : 0;                                    \
+        const T top = (T)(UINT64_MAX >> (64 - bits)), bottom = is_signed ? (T)(-(int64_t)(top)-1) : 0; \
+        const float *x = from;                                                                         \
+        T *y = to;                                                                                     \
+        LOOP for (int64_t i = 0; i < n; i++)                                                           \
+        {                                                                                              \
+            T inside = (T)(x[i] > lo && x[i] < hi ? x[i] : 0);                                         \
+            y[i] = x[i] >= hi ? top : x[i] <= lo ? bottom : inside;                                    \
+        }                                                                                              \
+    }
+INT_TYPES(WHOLE, )
+
+typedef void cast_fn(const void *from, int64_t n, void *to);
+/* NULL: between other types. */
+static cast_fn *whole_cast(enum dtype from, enum dtype to)
+{
+#define CASES(dt, T, name, unused) \
+    case dt: return to == DT_F32 ? f32_of_##name : name##_of_f32;
+    if (from != DT_F32 && to != DT_F32)
+        return NULL;
+    switch (to == DT_F32 ? from : to) {
+        INT_TYPES(CASES, )
+    default: return NULL;
+    }
+}
+
+/* ---- all -------------------------------------------------------------------------------------------------------------------------- */
 
 static void encode(const struct cast_call *c, const float *x, uint8_t *y, int64_t n)
 {
@@ -27,7 +70,10 @@ static void cast_stretch(const struct cast_call *c, const void *x, void *y, int6
         double d[CHUNK];
         int64_t i[CHUNK];
     } part;
-    if (through_f32(c->from) && through_f32(c->to)) {
+    cast_fn *whole = whole_cast(c->from, c->to);
+    if (whole)
+        whole(x, n, y);
+    else if (through_f32(c->from) && through_f32(c->to)) {
         convert_to_f32(c->from, x, n, part.f);
         if (dtype_is_small_float(c->to))
             encode(c, part.f, y, n);
