@@ -5,6 +5,7 @@
 #include "plan/plan.h"
 #include "run/measure/measure.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -31,10 +32,14 @@ static const char *profile_name(struct arena *a, const char *path)
 static double lanes_of(const struct measured *m)
 {
     double lanes = 1;
-    while (lanes < MEASURED_CHANNELS && lanes * M_SQRT2 < MEASURED_CHANNELS * m->conv_of_one / m->conv)
+    while (lanes < MEASURED_CHANNELS && lanes * M_SQRT2 < MEASURED_CHANNELS * m->of_one / m->of_many)
         lanes *= 2;
     return lanes;
 }
+
+static_assert((int)PASS_SIZES == (int)MEASURED_PASSES && (int)PASS_LEAST == (int)MEASURED_PASS &&
+                  (int)PASS_GROWTH == (int)MEASURED_PASS_GROWTH,
+              "sizes that are measured");
 
 /* Values that are not measured come from the reference: the price of a resident byte and, on one rank, the collectives. */
 static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
@@ -53,9 +58,19 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.machine_code_bandwidth = comm->local_size * m->codes_together;
     to.node_overhead = m->node;
     to.overlap_overhead = m->ncollective ? m->overlap : to.overlap_overhead;
-    to.elementwise_share = m->elementwise * m->memory;
+    to.elementwise_share = m->chain * m->pass[1];
+    memcpy(to.pass_bandwidth, m->pass, sizeof to.pass_bandwidth);
     to.function_seconds = m->function;
+    to.erf_seconds = m->erf;
+    to.code_seconds = m->code;
+    to.conv_speed = m->conv / m->flops;
+    to.depthwise_speed = m->depthwise / m->flops;
+    to.integer_conv_speed = m->integer_conv / m->flops;
+    to.integer_depthwise_speed = m->integer_depthwise / m->flops;
+    to.conv_overhead = fmax(m->small_convs - m->no_convs, m->node);
     to.row_seconds = m->row;
+    to.repeat_seconds = m->repeat;
+    to.turn_seconds = m->turn;
     to.vector_lanes = lanes_of(m);
     to.bf16_seconds = m->bf16;
     to.q8_seconds = m->q8;
@@ -93,9 +108,14 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
     print_rate_on_ranks("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
     print_rate_on_ranks("weights of bf16 from memory", "GB/s", to->half_bandwidth, to->machine_half_bandwidth, comm->local_size);
     print_rate_on_ranks("weights of 4 bits from memory", "GB/s", to->code_bandwidth, to->machine_code_bandwidth, comm->local_size);
-    printf("elementwise: %.1f GB/s; a node: %.2f us\n", 1e-9 / m->elementwise, 1e6 * to->node_overhead);
-    printf("functions: %.2f ns; copied rows: %.2f ns; weights of 4 bits: %.2f times as fast; vectors of %.0f\n", 1e9 * to->function_seconds,
-           1e9 * to->row_seconds, to->integer_speed, to->vector_lanes);
+    printf("elementwise: %.1f GB/s of 1 MiB, %.1f of 64, %.2f of it in chains; a node: %.2f us, a convolution: %.2f\n",
+           1e-9 * to->pass_bandwidth[0], 1e-9 * to->pass_bandwidth[PASS_SIZES - 1], to->elementwise_share, 1e6 * to->node_overhead,
+           1e6 * to->conv_overhead);
+    printf("functions: %.2f ns, Erf: %.2f; copied rows: %.2f ns, repeated: %.1f, turned: %.2f; 8-bit codes: %.2f ns; vectors of %.0f\n",
+           1e9 * to->function_seconds, 1e9 * to->erf_seconds, 1e9 * to->row_seconds, 1e9 * to->repeat_seconds, 1e9 * to->turn_seconds,
+           1e9 * to->code_seconds, to->vector_lanes);
+    printf("times as fast as products: weights of 4 bits %.2f; convolutions %.2f, depthwise %.2f; of integers %.2f, depthwise %.2f\n",
+           to->integer_speed, to->conv_speed, to->depthwise_speed, to->integer_conv_speed, to->integer_depthwise_speed);
     printf("sums rounded for messages: %.3f ns for each byte in bf16, %.3f in q8\n", 1e9 * to->bf16_seconds, 1e9 * to->q8_seconds);
     if (!m->ncollective)
         return;
@@ -116,9 +136,13 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
     double error;
     if (comm->rank == 0)
         out_open_whole(a, &file, o->calibrate);
-    measure_work(comm, threads, &m);
+    struct measuring *x = measure_begin(a, comm, threads);
+    measure_work(x, &m);
+    measure_nodes(x, &m);
     measure_comm(a, comm, &m);
-    measure_work(comm, threads, &m); /* again: other load on the machine may have ended */
+    measure_work(x, &m); /* again: other load on the machine may have ended */
+    measure_nodes(x, &m);
+    measure_end(x, &m);
     if (comm->rank)
         return;
     struct machine to = machine_of(a, o->calibrate, comm, &m, &error);
@@ -136,4 +160,10 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
     explain_collectives(&to, comm, &m);
     if (!o->quiet)
         print_summary(&to, comm, &m, error);
+    const double disturbed = 0.1;
+    if (m.busy > disturbed)
+        diag_tell(
+            "%s: a rank waited %.0f%% of the time for a core, because other programs ran or there are more ranks than cores: measure again "
+            "when nothing else runs",
+            o->calibrate, 100 * m.busy);
 }

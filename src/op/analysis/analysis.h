@@ -42,6 +42,11 @@ bool op_packs_recurrent(const struct node *, const bool *settled);
 /* Bytes of that copy of a weight of this type, but for the rounding up to whole tiles. */
 int64_t op_recurrent_copy(const struct type *weight);
 
+/* ---- integer_conv.c: whether a Conv multiplies 8-bit integers by such a constant filter; the DequantizeLinear that makes a value of 8-bit
+ * integers, or NULL ---- */
+bool op_integer_conv(const struct node *);
+const struct node *op_byte_decoder(const struct value *);
+
 /* ---- attention_written.c: attention that an exporter wrote out as products and a softmax ---- */
 struct attention_search {
     struct graph *graph;

@@ -1,10 +1,10 @@
-/* copied_rows: how many rows of neighbours a node copies one by one that only moves elements. Where rows are short, they take longer than
- * their bytes do (row_seconds of the machine). */
+/* copied_rows: how long a node takes for rows of neighbours that it goes through one by one, beside their bytes: one that only moves
+ * elements copies them; an elementwise op reads an operand again for each. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
-enum { SINGLE = 8 }; /* elements that take as long as a row where none has its neighbours: kernels copy them in squares, or by strides */
+#include <math.h>
 
 /* A value as a rank holds it. */
 struct held {
@@ -54,23 +54,42 @@ static double elements(struct space *s, struct held x, int w, int r)
     return n;
 }
 
-/* Of an operand and a result: those of the one that is copied whole. */
-static double pair_rows(struct space *s, const struct node *n, struct held x, struct held y, int w, int r)
+/* Of an operand and a result: of the one that is copied whole. */
+static double pair_seconds(struct space *s, const struct node *n, struct held x, struct held y, int w, int r)
 {
+    const struct machine *m = &s->options->machine;
     if (x.v->type.rank != y.v->type.rank || x.v->type.rank == 0)
         return 0;
     double run = op_is_onnx(n, "Transpose") ? turned_run(s, n, y, w, r) : common_run(s, x, y, w, r);
-    return run > 0 ? elements(s, n->nin > 1 ? x : y, w, r) / (run > 1 ? run : SINGLE) : 0;
+    double all = elements(s, n->nin > 1 ? x : y, w, r);
+    return run > 1 ? all / run * m->row_seconds : run > 0 ? all * m->turn_seconds : 0;
 }
 
-double cost_copied_rows(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+/* An elementwise op goes row by row through an operand that is repeated between rows. */
+static double repeated_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
-    double rows = 0;
+    struct held y = {n->out[0], st->out[0]};
+    double rows = 0, all = elements(s, y, w, r);
+    for (int i = 0; i < n->nin; i++) {
+        const struct value *v = n->in[i];
+        if (!v || v->type.rank != y.v->type.rank || type_eq(&v->type, &y.v->type))
+            continue;
+        double run = common_run(s, (struct held){v, st->in[i]}, y, w, r);
+        rows = fmax(rows, run > 1 && run < all ? all / run : 0);
+    }
+    return rows * s->options->machine.repeat_seconds;
+}
+
+double cost_rows_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+{
+    double seconds = 0;
+    if (rule && n->op->flags & OP_ELEMENTWISE && n->nin > 1 && n->out[0])
+        return repeated_seconds(s, n, st, w, r);
     if (!rule || !rule->moves || (n->op->flags & (OP_SEEDS | OP_ELEMENTWISE)))
         return 0;
     for (int i = 0; i < n->nin; i++)
         for (int k = 0; k < n->nout; k++)
             if (n->in[i] && n->out[k])
-                rows += pair_rows(s, n, (struct held){n->in[i], st->in[i]}, (struct held){n->out[k], st->out[k]}, w, r);
-    return rows;
+                seconds += pair_seconds(s, n, (struct held){n->in[i], st->in[i]}, (struct held){n->out[k], st->out[k]}, w, r);
+    return seconds;
 }

@@ -1,6 +1,7 @@
 /* cost: predicted time of the slowest rank, in picoseconds, summed over the weighted workloads.
  *
- *     node             o + max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views
+ *     node             o + max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views;
+ *                      of a convolution the sum of both, with kernels' own F
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
  *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B, of ranges (a halo) what they lack
  *     recurrent net    an AllGather of its hidden units at each step, where they are split
@@ -72,7 +73,7 @@ void cost_prepare(struct space *s)
 }
 
 /* What part of a dimension rank r holds by a split, under workload w. */
-static double fraction(struct space *s, const struct split *q, int w, int r)
+double cost_fraction(struct space *s, const struct split *q, int w, int r)
 {
     require(q->ranks == s->ranks && r < s->ranks && w < s->plan->workloads.n);
     if (q->id >= s->sizes.nfraction) {
@@ -105,22 +106,22 @@ static double global_elements(const struct space *s, const struct value *v, int 
     return n;
 }
 
-static double local_elements(struct space *s, const struct value *v, struct placement p, int w, int r)
+double cost_local_elements(struct space *s, const struct value *v, struct placement p, int w, int r)
 {
-    return global_elements(s, v, w) * (p.kind == PLACE_S ? fraction(s, p.split, w, r) : 1);
+    return global_elements(s, v, w) * (p.kind == PLACE_S ? cost_fraction(s, p.split, w, r) : 1);
 }
 
 double cost_local_size(struct space *s, const struct value *v, struct placement p, int dim, int w, int r)
 {
     double size = (double)s->sizes.extent[v->id * s->plan->workloads.n + w][dim];
-    return size * (p.kind == PLACE_S && p.dim == dim ? fraction(s, p.split, w, r) : 1);
+    return size * (p.kind == PLACE_S && p.dim == dim ? cost_fraction(s, p.split, w, r) : 1);
 }
 
 static double most_bytes(struct space *s, const struct value *v, struct placement p, int w)
 {
     double most = 0;
     for (int r = 0; r < s->ranks; r++)
-        most = fmax(most, local_elements(s, v, p, w, r));
+        most = fmax(most, cost_local_elements(s, v, p, w, r));
     return most * value_width(v);
 }
 
@@ -221,128 +222,11 @@ int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement
 
 /* ---- work ------------------------------------------------------------------------------------------------------------------ */
 
-static bool has_windows(const struct rule *rule)
-{
-    for (int d = 0; rule->nin > 0 && d < rule->in[0].rank; d++)
-        if (rule->in[0].dim[d].window)
-            return true;
-    return false;
-}
-
-/* Places of a kernel that meet an element of the result: those of the weight that are no channels. Where windows slide by parts of an
- * element, as in a transpose, each element meets one place of so many. */
-static double kernel_places(struct space *s, const struct rule *rule, int w)
-{
-    double places = 1;
-    if (!has_windows(rule))
-        return 1;
-    for (int d = 0; d < rule->in[0].rank; d++)
-        places /= rule->in[0].dim[d].window ? (double)rule->in[0].dim[d].window->per : 1;
-    for (int i = 0; rule->nin > 1 && i < rule->nfactor; i++) {
-        int64_t size;
-        bool only = rule_has_factor(&rule->in[1], i) && !rule_has_factor(&rule->in[0], i) && !rule_has_factor(&rule->out[0], i);
-        if (only && !(rule->factor[i].flags & FACTOR_CONTRACTED) && dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
-            places *= (double)size;
-    }
-    return places;
-}
-
-/* Products that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
-static double contracted_products(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
-{
-    bool keys = n->op->flags & OP_APPENDS;
-    double products = keys ? 0 : kernel_places(s, rule, w);
-    for (int i = 0; i < rule->nfactor; i++) {
-        int64_t size;
-        if (!(rule->factor[i].flags & FACTOR_CONTRACTED) || !dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
-            continue;
-        double part = (double)size;
-        if (st->assignment.factor && st->assignment.factor[i])
-            part *= fraction(s, st->assignment.factor[i], w, r);
-        products = keys ? products + part : products * part;
-    }
-    return products;
-}
-
-/* Rows that meet k of so many experts, each as likely as the others. */
-struct routing {
-    double rows, k, experts;
-};
-
-static struct routing routed_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
-{
-    const int64_t *x = s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w],
-                  *weight = s->sizes.extent[n->in[2]->id * s->plan->workloads.n + w];
-    double experts = fmax((double)weight[0], 1);
-    return (struct routing){local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[n->in[0]->type.rank - 1], 1),
-                            fmin((double)attr_int(n, "k"), experts), experts};
-}
-
-/* The share of experts that some row meets. */
-static double share_met(const struct routing *t)
-{
-    return 1 - pow(1 - t->k / t->experts, t->rows);
-}
-
-static double routed_flops(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
-{
-    struct routing t = routed_rows(s, n, st, w, r);
-    enum dtype dtype = n->in[2]->type.dtype;
-    double numbers = 0, each = dtype_is_float(dtype) ? 1 : 8 / fmax((double)attr_int(n, "expert_weight_bits"), 1);
-    for (int i = 2; i < n->nin; i++)
-        if (n->in[i] && n->in[i]->type.rank == 3 && n->in[i]->type.dtype == dtype)
-            numbers += each * local_elements(s, n->in[i], st->in[i], w, r);
-    return 2 * t.rows * t.k / t.experts * numbers;
-}
-
-/* Rows of a recurrent net go through the weights of each direction. */
-static double recurrent_flops(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
-{
-    const int64_t *x = s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w];
-    double rows = local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[2], 1);
-    double numbers = local_elements(s, n->in[1], st->in[1], w, r) + local_elements(s, n->in[2], st->in[2], w, r);
-    return 2 * rows * numbers;
-}
-
-/* Channels of a convolution's result are computed a vector at a time: the work is that of whole vectors, as a multiple. */
-static double vector_filling(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
-{
-    struct placement p = st->out[0];
-    if (!op_is_onnx(n, "Conv"))
-        return 1;
-    double lanes = s->options->machine.vector_lanes, channels = (double)s->sizes.extent[n->out[0]->id * s->plan->workloads.n + w][1];
-    channels *= p.kind == PLACE_S && p.dim == 1 ? fraction(s, p.split, w, r) : 1;
-    return channels > 0 ? ceil(channels / lanes) * lanes / channels : 1;
-}
-
-/* A product with a weight in codes is one of 8-bit integers, for each 8 bits that the other operand is rounded to. */
-static double integer_work(const struct space *s, const struct node *n)
-{
-    bool codes = n->nin > 1 && n->in[0] && n->in[1] && s->weight[n->in[1]->id] && dtype_is_integer(n->in[1]->type.dtype);
-    if (!codes)
-        return 1;
-    int digits = dtype_is_integer(n->in[0]->type.dtype) ? 1 : nbits_level_digits(attr_int(n, "accuracy_level"));
-    return digits / s->options->machine.integer_speed;
-}
-
-static double node_flops(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
-{
-    if (n->op && (n->op->flags & OP_RECURS))
-        return recurrent_flops(s, n, st, w, r);
-    if (!rule || !(n->op->flags & OP_PRODUCT) || !n->out[0])
-        return 0;
-    if (n->op->flags & OP_ROUTES)
-        return routed_flops(s, n, st, w, r);
-    double each = n->op->flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
-    each *= vector_filling(s, n, st, w, r) * integer_work(s, n);
-    return each * local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
-}
-
-/* A product reads a weight as it is stored. */
+/* A product reads a weight as it is stored, and one of integers its other operand, too. */
 static const struct value *stored_value(const struct space *s, const struct value *v)
 {
     const struct node *p = v->producer;
-    bool decoded = p && p->op && (p->op->flags & OP_DECODES) && s->weight[v->id];
+    bool decoded = p && p->op && (p->op->flags & OP_DECODES) && (s->weight[v->id] || cost_is_merged(s, p));
     return decoded ? p->in[0] : v;
 }
 
@@ -362,14 +246,13 @@ static struct traffic node_bytes(struct space *s, const struct node *n, const st
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !(lookup && i != 1) && i != taken && !cost_is_inside(s, n->in[i]))
-            *bytes_of(s, n->in[i], &bytes) += local_elements(s, n->in[i], st->in[i], w, r) * value_width(stored_value(s, n->in[i]));
+            *bytes_of(s, n->in[i], &bytes) += cost_local_elements(s, n->in[i], st->in[i], w, r) * value_width(stored_value(s, n->in[i]));
     for (int i = 0; i < n->nout && taken < 0; i++)
         if (n->out[i] && !cost_is_inside(s, n->out[i]))
-            *bytes_of(s, n->out[i], &bytes) += local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) * (lookup ? 2 : 1);
-    if (n->op && (n->op->flags & OP_ROUTES)) {
-        struct routing t = routed_rows(s, n, st, w, r);
-        bytes.streamed *= share_met(&t);
-    }
+            *bytes_of(s, n->out[i], &bytes) += cost_local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) *
+                (lookup ? 2 : 1);
+    if (n->op && (n->op->flags & OP_ROUTES))
+        bytes.streamed *= cost_share_met(s, n, st, w, r);
     return bytes;
 }
 
@@ -392,17 +275,20 @@ static double streaming_rate(const struct space *s, const struct node *n, int bu
     return rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
 }
 
-static double function_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
-{
-    bool evaluates = n->op && (n->op->flags & OP_FUNCTION);
-    return evaluates ? s->options->machine.function_seconds * local_elements(s, n->out[0], st->out[0], w, r) : 0;
-}
-
 /* The operand in which a convolution takes the node in; -1: none. What several ranks have in full they had to gather or to sum first. */
 static int taken_operand(const struct space *s, const struct node *n, const struct strategy *st, int busy)
 {
     int taken = cost_taken_operand(s, n);
     return taken >= 0 && busy > 1 && st->in[taken].kind == PLACE_R ? -1 : taken;
+}
+
+/* Bytes per second of an elementwise op that reads and writes so many: between two sizes it follows the logarithm of the size. */
+static double pass_rate(const struct machine *m, double bytes)
+{
+    double at = log2(fmax(bytes, 1) / PASS_LEAST) / log2(PASS_GROWTH);
+    int below = at < 0 ? 0 : at >= PASS_SIZES - 1 ? PASS_SIZES - 2 : (int)at;
+    double share = fmin(fmax(at - below, 0), 1);
+    return (1 - share) * m->pass_bandwidth[below] + share * m->pass_bandwidth[below + 1];
 }
 
 /* What a convolution leaves partial goes to other ranks before the ops that it would have taken in: they need a pass of their own. */
@@ -412,6 +298,15 @@ static double left_partial_seconds(struct space *s, const struct node *n, const 
     bool passes = cost_takes_in(s, n) && st->out[0].kind == PLACE_P;
     return passes ? 2 * most_bytes(s, n->out[0], st->out[0], w) / s->ranks * m->elementwise_share / m->memory_bandwidth + m->node_overhead
                   : 0;
+}
+
+/* A value that convolutions read, and that nothing with the channels last makes, is turned for the first of them. */
+static double turned_seconds(struct space *s, const struct node *n, const struct strategy *st, int w)
+{
+    double most = 0;
+    for (int r = 0; r < s->ranks && cost_turns_operand(s, n); r++)
+        most = fmax(most, cost_local_elements(s, n->in[0], st->in[0], w, r));
+    return most * s->options->machine.turn_seconds;
 }
 
 double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
@@ -428,18 +323,21 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
         return control_flow_seconds(s, n, w, busy);
     if ((flags & (OP_VIEW | OP_IN_PLACE)) || cost_is_merged(s, n) || ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]))
         return 0;
-    bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]);
-    double share = flags & OP_ELEMENTWISE && !inside ? m->elementwise_share : 1;
+    bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), conv = op_is_onnx(n, "Conv");
+    bool passes = flags & OP_ELEMENTWISE && !inside;
     int taken = taken_operand(s, n, st, busy);
     for (int r = 0; r < s->ranks; r++) {
         struct traffic bytes = node_bytes(s, n, st, taken, w, r);
-        double work = node_flops(s, n, rule, st, w, r) / flops + function_seconds(s, n, st, w, r);
-        double rows = inside ? 0 : cost_copied_rows(s, n, rule, st, w, r) * m->row_seconds;
-        double moving = bytes.streamed / streaming + bytes.carried / carrying + bytes.passed / m->memory_bandwidth;
-        worst = fmax(worst, fmax(fmax(work, rows), share * moving));
+        double work = cost_work_seconds(s, n, rule, st, taken, w, r, flops);
+        double rows = inside || taken >= 0 ? 0 : cost_rows_seconds(s, n, rule, st, w, r);
+        double weights = bytes.streamed / streaming + bytes.carried / carrying;
+        double passing = bytes.passed / (conv || passes ? pass_rate(m, bytes.passed) : m->memory_bandwidth);
+        double moving = (passes ? m->elementwise_share : 1) * (weights + passing);
+        worst = fmax(worst, conv || passes ? work + rows + moving : fmax(fmax(work, rows), moving));
     }
     worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
-    return worst + (taken >= 0 || inside ? 0 : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1));
+    worst += turned_seconds(s, n, st, w);
+    return worst + (taken >= 0 || inside ? 0 : conv ? m->conv_overhead : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1));
 }
 
 int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)

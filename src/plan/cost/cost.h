@@ -81,15 +81,24 @@ double cost_collective_seconds(const struct machine *, const struct graph *, con
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
 /* The part of a dimension that a rank holds, under a workload: a size, maybe no whole number. */
 double cost_local_size(struct space *, const struct value *, struct placement, int dim, int workload, int rank);
+double cost_fraction(struct space *, const struct split *, int workload, int rank); /* of a dimension: what a rank holds by a split */
+double cost_local_elements(struct space *, const struct value *, struct placement, int workload, int rank);
+/* work.c: seconds of what one rank computes, at so many operations per second; taken: as cost_taken_operand. The share of experts that some
+ * row meets. */
+double cost_work_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int taken, int workload,
+                         int rank, double flops);
+double cost_share_met(struct space *, const struct node *, const struct strategy *, int workload, int rank);
 /* copied_rows.c */
-double cost_copied_rows(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int rank);
+double cost_rows_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int rank);
 /* taken_in.c: what convolutions and attention take in. */
 void cost_mark_taken(struct space *);
 bool cost_has_channels_last(const struct space *, const struct value *); /* lies in memory with the channels as last dimension */
-bool cost_is_merged(const struct space *, const struct node *);          /* a Transpose or Pad that a convolution makes needless */
-bool cost_takes_in(const struct space *, const struct node *);           /* its result goes on in registers */
-int cost_taken_operand(const struct space *, const struct node *);       /* in which that comes to the node; -1: it does not */
-bool cost_is_inside(const struct space *, const struct value *);         /* one attention makes and reads it, and never stores it */
+bool cost_is_merged(const struct space *, const struct node *);    /* a Transpose, Pad or DequantizeLinear that products make needless */
+bool cost_takes_in(const struct space *, const struct node *);     /* its result goes on in registers */
+int cost_taken_operand(const struct space *, const struct node *); /* in which that comes to the node; -1: it does not */
+bool cost_multiplies_integers(const struct space *, const struct node *); /* a product of codes: of 8 bits each, or of rounded numbers */
+bool cost_turns_operand(const struct space *, const struct node *);       /* of channels-first to channels-last */
+bool cost_is_inside(const struct space *, const struct value *);          /* one attention makes and reads it, and never stores it */
 /* control_flow.c: the same of a node of control flow. */
 double control_flow_seconds(struct space *, const struct node *, int workload, int busy);
 void cost_evaluate_types(struct space *); /* every type under every workload */

@@ -2,13 +2,15 @@
  *
  * A convolution takes in the elementwise ops after it, whose other operands are constants or a value of its result's type
  * (run/fuse/fuse_conv.c), and a Pad before it. And it works with the channels last (run/fuse/channels_last.c), so a Transpose of channels
- * around it vanishes. Attention that is written out runs as one node (op/analysis/attention_written.c), which reads its operands once. */
+ * around it vanishes. A value that only it has so is turned once. Products of integers read codes (run/fuse/integer_conv.c,
+ * fuse_integers.c), so what decodes these vanishes, too. Attention that is written out runs as one node (op/analysis/attention_written.c),
+ * which reads its operands once. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
-enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8, INSIDE = 16 }; /* by value id */
+enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8, INSIDE = 16, INTEGER = 32, TURNED = 64 }; /* by value id */
 
 static bool is_elementwise(const struct node *n)
 {
@@ -45,7 +47,11 @@ static void mark_value(struct space *s, const struct value *v, unsigned char mar
 /* What reads and makes values with the channels last if one of them has. */
 static bool keeps_last(const struct node *n)
 {
-    return is_elementwise(n) || op_is_onnx(n, "Concat") || op_is_onnx(n, "Split");
+    static const char *const ops[] = {"Concat", "Split", "Slice", "Resize", "DynamicQuantizeLinear"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (op_is_onnx(n, ops[i]))
+            return true;
+    return is_elementwise(n);
 }
 
 static void mark_last(struct space *s, int i)
@@ -109,6 +115,61 @@ static bool is_merged(const struct space *s, const struct node *n)
         (marked(s, n->out[0], LAST) && moves_dimension(s->g, n, last, 1));
 }
 
+/* More than one place and more than one channel: else both forms have the same bytes. */
+static bool forms_differ(const struct type *t)
+{
+    bool places = false;
+    for (int d = 2; d < t->rank; d++)
+        places |= !dim_equals(t->dim[d], 1);
+    return places && !dim_equals(t->dim[1], 1);
+}
+
+/* Behind mark_last: a convolution reads what nothing makes with the channels last, another product what something makes so. It is turned
+ * for the first of its readers. */
+static void mark_turned(struct space *s, int i)
+{
+    const struct node *n = s->g->nodes.at[i];
+    const struct value *x = n->nin > 0 ? n->in[0] : NULL;
+    if (!x || !(n->op && n->op->flags & OP_PRODUCT) || !forms_differ(&x->type) || s->uses[x->id].list.at[0].node != i)
+        return;
+    bool conv = op_is_onnx(n, "Conv"), moved = op_made_by(x, "Transpose") || op_made_by(x, "Pad");
+    if (conv ? !marked(s, x, LAST) && !moved : marked(s, x, LAST))
+        mark_value(s, n->out[0], TURNED);
+}
+
+/* ---- products of integers ----------------------------------------------------------------------------------------------------------- */
+
+/* Numbers that are 8-bit integers with one scale. */
+static bool has_codes(const struct value *v)
+{
+    const struct node *d = op_byte_decoder(v);
+    int64_t rank = d ? d->in[1]->type.rank : 0;
+    return d && (rank == 0 || (rank == 1 && dim_equals(d->in[1]->type.dim[0], 1)));
+}
+
+bool cost_multiplies_integers(const struct space *s, const struct node *n)
+{
+    if (n->nin < 2 || !n->in[0] || !n->in[1] || !(n->op->flags & OP_PRODUCT) || !s->weight[n->in[1]->id])
+        return false;
+    if (op_is_onnx(n, "Conv"))
+        return op_integer_conv(n);
+    bool plain = op_is_onnx(n, "MatMul") || op_is_onnx(n, "Gemm");
+    return dtype_is_integer(n->in[1]->type.dtype) || (plain && has_codes(n->in[0]) && op_byte_decoder(n->in[1]));
+}
+
+/* v is made from codes for the sake of such products. */
+static bool only_integer_products_read(const struct space *s, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    if (!has_codes(v))
+        return false;
+    for (int i = 0; i < uses->list.n; i++)
+        if (uses->list.at[i].node < 0 || uses->list.at[i].operand != 0 ||
+            !cost_multiplies_integers(s, s->g->nodes.at[uses->list.at[i].node]))
+            return false;
+    return uses->list.n > 0;
+}
+
 /* ---- elementwise ops after a convolution -------------------------------------------------------------------------------------------- */
 
 static bool only_elementwise_reads(const struct space *s, const struct value *v)
@@ -122,15 +183,24 @@ static bool only_elementwise_reads(const struct space *s, const struct value *v)
     return uses->list.n > 0;
 }
 
-/* Operand k of n, which a convolution makes, if it takes in n; -1: none. */
+/* Of the ops that change the type only a convolution of integers takes some, and it takes no functions. */
+static bool may_take(const struct space *s, const struct node *n, const struct value *v)
+{
+    bool integer = marked(s, v, INTEGER), rounds = op_is_onnx(n, "QuantizeLinear") && !op_byte_decoder(v);
+    if (!type_eq(&v->type, &n->out[0]->type))
+        return integer && (rounds || op_is_onnx(n, "Cast"));
+    return !integer || !(n->op->flags & OP_FUNCTION);
+}
+
+/* Operand k of n, which a convolution makes, if it takes in n; -1: none. One of integers takes a product with a number that is computed. */
 static int taken_operand(const struct space *s, const struct node *n)
 {
     int taken = -1;
     for (int k = 0; k < n->nin; k++) {
         const struct value *v = n->in[k];
-        if (v && taken < 0 && marked(s, v, TAKES))
+        if (v && taken < 0 && marked(s, v, TAKES) && may_take(s, n, v))
             taken = k;
-        else if (v && !s->weight[v->id] && !type_eq(&v->type, &n->out[0]->type))
+        else if (v && !s->weight[v->id] && v->type.rank > 0 && !type_eq(&v->type, &n->out[0]->type))
             return -1;
     }
     return taken;
@@ -138,11 +208,14 @@ static int taken_operand(const struct space *s, const struct node *n)
 
 static void mark_taken(struct space *s, const struct node *n)
 {
-    bool takes = op_is_onnx(n, "Conv") || (marked(s, n->out[0], MERGED) && marked(s, n->in[0], TAKES));
-    if (is_elementwise(n) && taken_operand(s, n) >= 0) {
+    bool conv = op_is_onnx(n, "Conv"), takes = conv || (marked(s, n->out[0], MERGED) && marked(s, n->in[0], TAKES));
+    int taken = is_elementwise(n) ? taken_operand(s, n) : -1;
+    if (taken >= 0) {
         mark_value(s, n->out[0], TAKEN);
-        takes = true;
+        takes = !op_is_onnx(n, "QuantizeLinear");
     }
+    if (conv ? cost_multiplies_integers(s, n) : taken >= 0 && marked(s, n->in[taken], INTEGER))
+        mark_value(s, n->out[0], INTEGER);
     if (takes && only_elementwise_reads(s, n->out[0]))
         mark_value(s, n->out[0], TAKES);
 }
@@ -206,11 +279,14 @@ void cost_mark_taken(struct space *s)
     for (int i = 0; i < s->g->nodes.n; i++)
         if (with_result(s, i))
             mark_last(s, i);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (with_result(s, i))
+            mark_turned(s, i);
     for (int i = s->g->nodes.n - 1; i >= 0; i--)
         if (with_result(s, i))
             mark_last_operands(s, i);
     for (int i = 0; i < s->g->nodes.n; i++)
-        if (with_result(s, i) && is_merged(s, s->g->nodes.at[i]))
+        if (with_result(s, i) && (is_merged(s, s->g->nodes.at[i]) || only_integer_products_read(s, s->g->nodes.at[i]->out[0])))
             mark_value(s, s->g->nodes.at[i]->out[0], MERGED);
     for (int i = 0; i < s->g->nodes.n; i++)
         if (with_result(s, i))
@@ -221,6 +297,11 @@ void cost_mark_taken(struct space *s)
 bool cost_is_merged(const struct space *s, const struct node *n)
 {
     return makes_marked(s, n, MERGED);
+}
+
+bool cost_turns_operand(const struct space *s, const struct node *n)
+{
+    return makes_marked(s, n, TURNED);
 }
 
 bool cost_has_channels_last(const struct space *s, const struct value *v)

@@ -1,0 +1,38 @@
+/* measure_bench: graphs of the calibration, and how long a run of them takes. */
+#ifndef TPC_RUN_MEASURE_BENCH_H
+#define TPC_RUN_MEASURE_BENCH_H
+
+#include "ir/ir.h"
+#include "run/comm/comm.h"
+#include "run/measure/measure.h"
+
+/* From the text form of a graph. Then inputs from the second on become weights; those of one size are read from one block, for a session
+ * packs its own. */
+struct graph *measure_parse(struct arena *, const char *text);
+void measure_weights(struct graph *);
+float *measure_numbers(struct arena *, int64_t n, float x); /* n times x */
+
+struct work_times {
+    double alone, together;
+}; /* seconds of rank 0 while the others wait, and of the slowest of all */
+struct work_times measure_least(struct comm *, struct graph *, int threads, int64_t rows);
+/* measure_work.c: the same, and then a sample of each stream. */
+struct work_times measure_graph(struct measuring *, struct graph *, int64_t rows);
+void measure_keep_faster(double *rate, double found);
+void measure_keep_shorter(double *seconds, double found);
+double measure_waited(void); /* seconds that this thread was ready and had no core; 0 where the system does not say */
+
+/* A session of its own on each rank. */
+struct work_bench {
+    struct arena *arena;
+    struct comm *self;
+    struct graph *graph;
+    struct session *session;
+    struct tensor *in, *out;
+};
+struct work_bench measure_bench(struct graph *, int threads);
+void measure_rows(struct work_bench *, int64_t rows);               /* makes inputs of so many rows */
+double measure_run(struct comm *, struct work_bench *, bool alone); /* seconds of one run on rank 0, or on all until the last is done */
+void measure_bench_free(struct work_bench *);
+
+#endif
