@@ -239,6 +239,18 @@ static double *bytes_of(const struct space *s, const struct value *v, struct tra
     return s->weight[v->id] ? &t->streamed : v->state ? &t->carried : &t->passed;
 }
 
+static double moved_width(const struct space *s, const struct value *v)
+{
+    return cost_is_coded(s, v) ? 1 : value_width(stored_value(s, v));
+}
+
+/* Rounding and decoding beside ops that work on codes move nothing of their own. */
+static bool melts(const struct space *s, const struct node *n)
+{
+    bool rounds = op_is_onnx(n, "QuantizeLinear"), decodes = op_is_onnx(n, "DequantizeLinear");
+    return (rounds && cost_is_coded(s, n->in[0])) || (decodes && cost_is_coded(s, n->out[0]));
+}
+
 /* taken: the operand that is in registers, as the result then is; -1: none. */
 static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
 {
@@ -246,7 +258,7 @@ static struct traffic node_bytes(struct space *s, const struct node *n, const st
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && !(lookup && i != 1) && i != taken && !cost_is_inside(s, n->in[i]))
-            *bytes_of(s, n->in[i], &bytes) += cost_local_elements(s, n->in[i], st->in[i], w, r) * value_width(stored_value(s, n->in[i]));
+            *bytes_of(s, n->in[i], &bytes) += cost_local_elements(s, n->in[i], st->in[i], w, r) * moved_width(s, n->in[i]);
     for (int i = 0; i < n->nout && taken < 0; i++)
         if (n->out[i] && !cost_is_inside(s, n->out[i]))
             *bytes_of(s, n->out[i], &bytes) += cost_local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) *
@@ -327,7 +339,7 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     bool passes = flags & OP_ELEMENTWISE && !inside;
     int taken = taken_operand(s, n, st, busy);
     for (int r = 0; r < s->ranks; r++) {
-        struct traffic bytes = node_bytes(s, n, st, taken, w, r);
+        struct traffic bytes = melts(s, n) ? (struct traffic){0, 0, 0} : node_bytes(s, n, st, taken, w, r);
         double work = cost_work_seconds(s, n, rule, st, taken, w, r, flops);
         double rows = inside || taken >= 0 ? 0 : cost_rows_seconds(s, n, rule, st, w, r);
         double weights = bytes.streamed / streaming + bytes.carried / carrying;

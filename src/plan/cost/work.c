@@ -144,7 +144,8 @@ static double operations(struct space *s, const struct node *n, const struct rul
 static double function_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     const struct machine *m = &s->options->machine;
-    bool evaluates = n->op && (n->op->flags & OP_FUNCTION), erf = op_is_onnx(n, "Erf") || op_is_onnx(n, "Gelu");
+    bool table = n->nin == 1 && cost_is_coded(s, n->in[0]) && cost_is_coded(s, n->out[0]); /* of all codes */
+    bool evaluates = n->op && (n->op->flags & OP_FUNCTION) && !table, erf = op_is_onnx(n, "Erf") || op_is_onnx(n, "Gelu");
     return evaluates ? (erf ? m->erf_seconds : m->function_seconds) * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
 }
 
@@ -153,7 +154,7 @@ static double function_seconds(struct space *s, const struct node *n, const stru
 static double code_seconds(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
 {
     bool sums = op_is_onnx(n, "Conv") && cost_multiplies_integers(s, n), ranged = op_is_onnx(n, "DynamicQuantizeLinear");
-    bool codes = op_is_onnx(n, "QuantizeLinear") || op_is_onnx(n, "DequantizeLinear");
+    bool codes = (op_is_onnx(n, "QuantizeLinear") || op_is_onnx(n, "DequantizeLinear")) && !cost_only_moves_codes(s, n);
     double each = sums || (codes && taken < 0) ? 1 : ranged ? 2 : 0;
     return each > 0 ? each * s->options->machine.code_seconds * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
 }
