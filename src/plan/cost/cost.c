@@ -336,16 +336,16 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     if ((flags & (OP_VIEW | OP_IN_PLACE)) || cost_is_merged(s, n) || ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]))
         return 0;
     bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), conv = op_is_onnx(n, "Conv");
-    bool passes = flags & OP_ELEMENTWISE && !inside;
+    bool passes = flags & OP_ELEMENTWISE && !inside, moves = rule && rule->moves && !passes;
     int taken = taken_operand(s, n, st, busy);
     for (int r = 0; r < s->ranks; r++) {
         struct traffic bytes = melts(s, n) ? (struct traffic){0, 0, 0} : node_bytes(s, n, st, taken, w, r);
         double work = cost_work_seconds(s, n, rule, st, taken, w, r, flops);
         double rows = inside || taken >= 0 ? 0 : cost_rows_seconds(s, n, rule, st, w, r);
         double weights = bytes.streamed / streaming + bytes.carried / carrying;
-        double passing = bytes.passed / (conv || passes ? pass_rate(m, bytes.passed) : m->memory_bandwidth);
+        double passing = bytes.passed / (conv || passes || moves ? pass_rate(m, bytes.passed) : m->memory_bandwidth);
         double moving = (passes ? m->elementwise_share : 1) * (weights + passing);
-        worst = fmax(worst, conv || passes ? work + rows + moving : fmax(fmax(work, rows), moving));
+        worst = fmax(worst, conv || passes || moves ? work + rows + moving : fmax(fmax(work, rows), moving));
     }
     worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
     worst += turned_seconds(s, n, st, w);
