@@ -67,7 +67,7 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.depthwise_speed = m->depthwise / m->flops;
     to.integer_conv_speed = m->integer_conv / m->flops;
     to.integer_depthwise_speed = m->integer_depthwise / m->flops;
-    to.conv_overhead = fmax(measure_small_conv(m), m->node);
+    to.conv_overhead = fmax(m->small_convs - m->no_convs, m->node);
     to.row_seconds = m->row;
     to.repeat_seconds = m->repeat;
     to.turn_seconds = m->turn;

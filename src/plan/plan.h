@@ -33,7 +33,7 @@ struct machine { /* machine.c: the shipped reference profile, or a file from tpc
     double code_seconds;                  /* of one element that is rounded to 8 bits or read from them */
     /* Products by other kernels than those of matrices: times `flops`. */
     double conv_speed, depthwise_speed, integer_conv_speed, integer_depthwise_speed;
-    double conv_overhead;            /* node_overhead of a convolution */
+    double conv_overhead;            /* node_overhead of a convolution whose weight is not in the nearest cache */
     double row_seconds;              /* of a row of neighbours that is copied, beside its bytes */
     double repeat_seconds;           /* of a row of an elementwise op that reads an operand again for every row */
     double turn_seconds;             /* of an element that a Transpose moves away from all its neighbours */

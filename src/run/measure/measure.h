@@ -21,19 +21,19 @@ struct measured {
     double integers;                        /* flops of products with weights of 4 bits */
     /* Per second: bytes that an elementwise op alone reads and writes, of MEASURED_PASS bytes and so on; flops of convolutions. */
     double pass[MEASURED_PASSES], conv, depthwise, integer_conv, integer_depthwise;
-    double chain;           /* seconds per byte that ops of a short chain would read and write alone */
-    double node;            /* seconds of a node that computes almost nothing */
-    double blocks;          /* seconds of a net of small convolutions */
-    double function, erf;   /* seconds of a Sigmoid, of an Erf of one number */
-    double code;            /* seconds of a number that is rounded to 8 bits or read from them */
-    double row;             /* seconds of a row of 8 numbers that Concat copies */
-    double repeat;          /* seconds of a row of 24 numbers that a chain multiplies by the same numbers as all others */
-    double turn;            /* seconds of a number that a Transpose moves away from its neighbours */
-    double of_many, of_one; /* seconds of a convolution with MEASURED_CHANNELS in its result, and with one */
-    double busy;            /* share of the time that a rank waited for a core */
-    double overlap;         /* seconds that a sum takes from a rank which computes meanwhile; 0: no sum goes on meanwhile */
-    double bf16, q8;        /* seconds of rounding a byte of f32 for a message, or of reading it from there */
-    int ncollective;        /* 0: there is one rank */
+    double chain;                 /* seconds per byte that ops of a short chain would read and write alone */
+    double node;                  /* seconds of a node that computes almost nothing */
+    double small_convs, no_convs; /* seconds of a short pass with such a convolution behind it, and of the pass */
+    double function, erf;         /* seconds of a Sigmoid, of an Erf of one number */
+    double code;                  /* seconds of a number that is rounded to 8 bits or read from them */
+    double row;                   /* seconds of a row of 8 numbers that Concat copies */
+    double repeat;                /* seconds of a row of 24 numbers that a chain multiplies by the same numbers as all others */
+    double turn;                  /* seconds of a number that a Transpose moves away from its neighbours */
+    double of_many, of_one;       /* seconds of a convolution with MEASURED_CHANNELS in its result, and with one */
+    double busy;                  /* share of the time that a rank waited for a core */
+    double overlap;               /* seconds that a sum takes from a rank which computes meanwhile; 0: no sum goes on meanwhile */
+    double bf16, q8;              /* seconds of rounding a byte of f32 for a message, or of reading it from there */
+    int ncollective;              /* 0: there is one rank */
     struct measured_collective *collective;
 };
 /* From begin to end, what memory gives is sampled between all that is measured in work (products) and nodes; its medians are known at the
@@ -42,8 +42,6 @@ struct measuring *measure_begin(struct arena *, struct comm *, int threads);
 void measure_work(struct measuring *, struct measured *);
 void measure_nodes(struct measuring *, struct measured *);
 void measure_end(struct measuring *, struct measured *);
-/* Seconds of a small convolution beside its operations, its weight from memory and its operands from the cache. */
-double measure_small_conv(const struct measured *);
 void measure_comm(struct arena *, struct comm *, struct measured *);
 
 /* measure_host.c, for tpc-run --doctor: bytes per second of this rank while all work, on arrays of so many bytes; seconds in which rank 0

@@ -165,38 +165,25 @@ static double time_layer(struct arena *a, struct measuring *x, const struct laye
     return many > few ? (many - few) / (LONG - SHORT) : many / LONG;
 }
 
-/* A net of small convolutions, as those for phones are: in each block a product of places widens the channels, a filter for each channel
- * follows, and a product narrows them. */
-enum { BLOCKS = 16, NARROW = 160, WIDE = 960, SIDE = 7, BLOCK_CONVS = 3 };
-static const struct layer narrowing = {.channels = NARROW, .side = SIDE, .kernel = 1, .group = 1},
-                          filtering = {.channels = WIDE, .side = SIDE, .kernel = 3, .group = WIDE};
+enum { ROUNDS = 16 };
 
-static struct graph *blocks_graph(struct arena *a)
+/* Convolutions of one place, behind each of which a pass takes their weights out of the cache; without them if none. */
+static struct graph *small_convs_graph(struct arena *a, int convs)
 {
-    const char *text = "graph g { opset 23 dim S >= 1 input x0: f32[S, 160, 7, 7]";
-    for (int i = 0; i < BLOCKS; i++)
-        text = arena_printf(a, "%s input u%d: f32[960, 160, 1, 1] input v%d: f32[960, 1, 3, 3] input w%d: f32[160, 960, 1, 1]", text, i, i,
-                            i);
-    for (int i = 0; i < BLOCKS; i++)
-        text = arena_printf(a,
-                            "%s node a%d: a%d: f32[S, 960, 7, 7] = Conv(x%d, u%d) "
-                            "node b%d: b%d: f32[S, 960, 7, 7] = Conv(a%d, v%d) {group = 960, pads = [1, 1, 1, 1]} "
-                            "node c%d: x%d: f32[S, 160, 7, 7] = Conv(b%d, w%d)",
-                            text, i, i, i, i, i, i, i, i, i, i + 1, i, i);
-    struct graph *g = measure_parse(a, arena_printf(a, "%s output x%d }", text, BLOCKS));
+    enum { CHANNELS = 32 };
+    const char *text = "graph g { opset 23 dim S >= 1 input b0: f32[S, 512, 512] input x0: f32[1, 32, 1, 1]";
+    for (int i = 0; i < convs; i++)
+        text = arena_printf(a, "%s input w%d: f32[%d, %d, 1, 1]", text, i, CHANNELS, CHANNELS);
+    for (int i = 0; i < ROUNDS; i++) {
+        text = arena_printf(a, "%s node p%d: b%d: f32[S, 512, 512] = Mul(b%d, b%d)", text, i, i + 1, i, i);
+        if (i < convs)
+            text = arena_printf(a, "%s node n%d: x%d: f32[1, %d, 1, 1] = Conv(x%d, w%d)", text, i, i + 1, CHANNELS, i, i);
+    }
+    struct graph *g = measure_parse(
+        a, convs ? arena_printf(a, "%s output x%d output b%d }", text, convs, ROUNDS) : arena_printf(a, "%s output b%d }", text, ROUNDS));
     measure_weights(g);
     channels_last(g, false);
     return g;
-}
-
-/* What a convolution of that net takes beside its operations, its weight from memory and its operands from the cache. */
-double measure_small_conv(const struct measured *m)
-{
-    const double product = layer_flops(&narrowing) * WIDE / NARROW, filter = layer_flops(&filtering);
-    const double weights = sizeof(float) * (2.0 * NARROW * WIDE + WIDE * 9.0), places = SIDE * SIDE;
-    const double passed = sizeof(float) * places * (2.0 * (NARROW + WIDE) + 2.0 * WIDE);
-    double known = 2 * product / m->conv + filter / m->depthwise + weights / m->memory + passed / m->pass[0];
-    return (m->blocks / BLOCKS - known) / BLOCK_CONVS;
 }
 
 /* A convolution of 3 x 3 with so many channels in its result. */
@@ -226,11 +213,12 @@ static void measure_convs(struct arena *a, struct measuring *x, struct measured 
 {
     const struct layer full = {128, 28, 3, 1, false}, deep = {384, 28, 3, 384, false}, codes = {128, 28, 3, 1, true},
                        deep_codes = {384, 28, 3, 384, true};
+    measure_keep_shorter(&m->small_convs, measure_graph(x, small_convs_graph(a, ROUNDS), 1).alone / ROUNDS);
+    measure_keep_shorter(&m->no_convs, measure_graph(x, small_convs_graph(a, 0), 1).alone / ROUNDS);
     measure_keep_faster(&m->conv, layer_flops(&full) / (time_layer(a, x, &full) - pass_seconds(m, &full)));
     measure_keep_faster(&m->depthwise, layer_flops(&deep) / (time_layer(a, x, &deep) - pass_seconds(m, &deep)));
     measure_keep_faster(&m->integer_conv, layer_flops(&codes) / (time_layer(a, x, &codes) - code_seconds(m, &codes)));
     measure_keep_faster(&m->integer_depthwise, layer_flops(&deep_codes) / (time_layer(a, x, &deep_codes) - code_seconds(m, &deep_codes)));
-    measure_keep_shorter(&m->blocks, measure_graph(x, blocks_graph(a), 1).alone);
     measure_keep_shorter(&m->of_many, measure_graph(x, conv_graph(a, MEASURED_CHANNELS), 1).alone);
     measure_keep_shorter(&m->of_one, measure_graph(x, conv_graph(a, 1), 1).alone);
 }
