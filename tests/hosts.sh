@@ -1,16 +1,19 @@
-# hosts.sh: hosts of this machine, each with a network and a host name of its own, behind a bridge. To be sourced.
+# hosts.sh: hosts of this machine, each with a network and a host name of its own, on a switch (switch.c). To be sourced.
 #
 #   hosts_lack                          what is missing for it, in words; status 1: nothing
-#   hosts_up N [MBIT [MICROSECONDS]]    N hosts, the links with so many Mbit/s and so long a delay
+#   hosts_up N [MBIT [MICROSECONDS]]    N hosts, each on a link of so many Mbit/s, with so long a delay from one to another
 #   hosts_run RANKS COMMAND...          under Open MPI, RANKS of them on each host
 #   hosts_down
 hosts=0
 hosts_id=tpc$$
 hosts_net=10.77.$(($$ % 250))
+hosts_process=
 
 hosts_lack() {
     [ "$(id -u)" = 0 ] || { echo "root is needed"; return 0; }
-    for tool in ip unshare tc; do command -v $tool >/dev/null || { echo "no $tool"; return 0; }; done
+    [ -x "${builddir:-.}/tests/switch" ] || { echo "no ${builddir:-.}/tests/switch (make check builds it)"; return 0; }
+    for tool in ip unshare; do command -v $tool >/dev/null || { echo "no $tool"; return 0; }; done
+    [ -c /dev/net/tun ] || { echo "no /dev/net/tun"; return 0; }
     ${MPIRUN:-mpirun} --version 2>/dev/null | grep -q 'Open MPI' || { echo "no Open MPI"; return 0; }
     ip netns add $hosts_id 2>/dev/null || { echo "no network namespaces"; return 0; }
     ip netns del $hosts_id
@@ -22,27 +25,24 @@ hosts_down() {
         ip netns pids $hosts_id-$k 2>/dev/null | xargs -r kill -9 2>/dev/null
         ip netns del $hosts_id-$k 2>/dev/null
     done
-    ip link del $hosts_id 2>/dev/null
+    [ -z "$hosts_process" ] || kill "$hosts_process"
     rm -f "${hosts_rsh:-}"
-    hosts=0
+    hosts=0 hosts_process=
 }
 
-# What a link takes at once after a pause is a packet and what it sends while its timer may be late: together what it sends in 0.25 ms. Longer
-# packets take less of a core, of which a network card would take nothing.
-host_up() { # NUMBER MBIT MICROSECONDS
+# TCP as most machines have it.
+host_up() { # NUMBER
     inside="ip netns exec $hosts_id-$1"
-    packet=$(($2 == 0 || $2 > 4000 ? 65000 : $2 < 100 ? 1500 : $2 * 16))
-    ip netns add $hosts_id-$1 && ip link add $hosts_id.$1 type veth peer name eth0 netns $hosts_id-$1 &&
-        ip link set $hosts_id.$1 master $hosts_id mtu $packet up && $inside ip link set lo up &&
-        $inside ip addr add $hosts_net.1$1/24 dev eth0 && $inside ip link set eth0 mtu $packet gso_max_size $packet up || return 1
-    [ "$2" = 0 ] || $inside tc qdisc add dev eth0 root handle 1: tbf rate "$2mbit" burst $(($2 * 15 + packet + 100)) latency 100ms || return 1
-    [ "$3" = 0 ] || $inside tc qdisc add dev eth0 parent 1:1 netem delay "$3us"
+    $inside sysctl -q -w net.ipv4.tcp_congestion_control=cubic 2>/dev/null
+    $inside ip link set lo up && $inside ip link set eth0 address 02:00:00:00:00:"$(printf %02x "$1")" up && $inside ip addr add $hosts_net.1$1/24 dev eth0
 }
 
 hosts_up() {
-    hosts=$1
-    ip link add $hosts_id type bridge && ip link set $hosts_id up || return 1
-    for k in $(seq $hosts); do host_up "$k" "${2:-0}" "${3:-0}" || return 1; done
+    hosts=$1 names=
+    for k in $(seq $hosts); do ip netns add $hosts_id-$k && names="$names $hosts_id-$k" || return 1; done
+    # shellcheck disable=SC2086 # names are words
+    hosts_process=$("${builddir:-.}/tests/switch" "${2:-0}" "${3:-0}" $names) || return 1
+    for k in $(seq $hosts); do host_up "$k" || return 1; done
     hosts_rsh=$(mktemp)
     cat >"$hosts_rsh" <<END
 #!/bin/sh

@@ -8,7 +8,7 @@
 #   HOSTS ("1 2"), MBIT (1000), MICROSECONDS of delay (0), PROMPT (128), STEPS (16), ROUNDS (3)
 set -u
 [ $# = 2 ] || { echo "usage: $0 BUILD MODEL.onnx" >&2; exit 2; }
-build=$(realpath "$1") model=$2 here=$(dirname "$0") dllama=${DLLAMA:-dllama} prompt=${PROMPT:-128} steps=${STEPS:-16}
+build=$(realpath "$1") builddir=$build model=$2 here=$(dirname "$0") dllama=${DLLAMA:-dllama} prompt=${PROMPT:-128} steps=${STEPS:-16}
 skip() { echo "skipped: $1" >&2; exit 77; }
 # shellcheck source=tests/hosts.sh
 . "$here/../hosts.sh"

@@ -7,7 +7,7 @@
 #   SHARD: options for tpc-shard, as --sp
 set -u
 [ $# = 2 ] || { echo "usage: $0 BUILD MODEL.onnx" >&2; exit 2; }
-build=$(realpath "$1") model=$2 prompt=${PROMPT:-128} rounds=${ROUNDS:-2}
+build=$(realpath "$1") builddir=$build model=$2 prompt=${PROMPT:-128} rounds=${ROUNDS:-2}
 # shellcheck source=tests/hosts.sh
 . "$(dirname "$0")/../hosts.sh"
 if lacks=$(hosts_lack); then echo "skipped: $lacks" >&2; exit 77; fi
