@@ -158,7 +158,8 @@ static void run_block(const struct block_run *r, int64_t first, int64_t rows, vo
     const struct bytes *w = r->w;
     const struct integer_conv *v = r->windows.v;
     struct bytes_rows b = {.at = integer_windows_find(&r->windows, first, rows, room), .runs = w->runs, .words = w->words, .flip = v->flip};
-    int32_t row[ROWS], sums[ROWS * BYTES_WIDTH];
+    _Alignas(64) int32_t sums[ROWS * BYTES_WIDTH];
+    int32_t row[ROWS];
     for (int64_t g = 0; g < w->groups; g++, b.offset += v->in / v->groups) {
         if (w->zero)
             sum_rows(w, &b, rows, row);

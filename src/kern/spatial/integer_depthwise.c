@@ -107,7 +107,7 @@ static void place_range(void *data, int thread, int64_t lo, int64_t hi)
     const struct integer_conv *v = r->v;
     const uint8_t **tap = r->taps + thread * ROWS * r->pointers;
     struct segment segment[ROWS];
-    int32_t sums[ROWS * LANES];
+    _Alignas(64) int32_t sums[ROWS * LANES];
     for (int64_t b = lo; b < hi; b++) {
         int64_t first = b * ROWS, left = v->batch * v->places - first, rows = left < ROWS ? left : ROWS;
         int count = find_segments(r, first, rows, segment, tap);

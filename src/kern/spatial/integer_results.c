@@ -5,12 +5,19 @@
 #include <math.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-enum { ROWS = 8, PIECE = 8, HALF = RESULT_COLUMNS / 2 }; /* rows with fewer columns at a time; elements copied at a time */
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define X86 1
+#else
+#define X86 0
+#endif
 
-/* Rows of HALF or all columns: loops have one of two lengths. */
+#define INLINE static inline __attribute__((always_inline))
+enum { ROWS = 8, PIECE = 8, LANES = 16 }; /* rows with fewer columns at a time; elements copied at a time */
+
+/* Rows of n columns. */
 struct rows {
-    int64_t n, z_apart, apart; /* rows; elements from a row of z, and of the results, to the next */
+    int64_t count, n, apart, z_apart; /* elements from a row of results to the next, and of z */
     const int32_t *sums;
     const float *z;
     float *real;
@@ -22,6 +29,49 @@ struct scalars {
     float lo, hi, per_scale, least, most;
     int32_t zero;
 };
+
+static struct scalars scalars_of(const struct integer_results *r)
+{
+    return (struct scalars){r->lo, r->hi, r->per_scale, r->least - r->zero, r->most - r->zero, (int32_t)r->zero};
+}
+
+static struct rows rows_of(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t rows,
+                           const int32_t *sums)
+{
+    int64_t at = place * r->channels + c->from;
+    return (struct rows){.count = rows,
+                         .n = c->n,
+                         .apart = r->channels,
+                         .z_apart = r->channels,
+                         .sums = sums,
+                         .z = r->z ? r->z + at : NULL,
+                         .real = r->real ? r->real + at : NULL,
+                         .codes = r->codes ? r->codes + at : NULL};
+}
+
+/* There is a loop for each kind of result. */
+enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8 };
+
+static int kind_of(const struct integer_results *r)
+{
+    bool clamps = r->lo > -INFINITY || r->hi < INFINITY;
+    return (r->codes ? CODES : 0) | (r->z ? ADDS : 0) | (!clamps ? 0 : r->clamps_last ? CLAMPS_LAST : CLAMPS_FIRST);
+}
+
+/* Cases of kinds; BODY(K) with a constant K. */
+#define KIND(K, BODY) \
+    case K:           \
+        BODY(K);      \
+        break;
+#define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY)
+#define ALL_KINDS(BODY) KINDS(0, BODY) KINDS(CODES, BODY) KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY)
+
+/* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
+
+static bool runs_everywhere(void)
+{
+    return true;
+}
 
 /* NaN stays one. */
 INLINE float clamp(struct scalars s, float x)
@@ -38,14 +88,13 @@ INLINE int32_t encode(struct scalars s, float x)
     return __builtin_irintf(y < s.most ? y : s.most) + s.zero;
 }
 
-enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8 };
-
-INLINE void store_rows(struct scalars s, const struct integer_columns *c, struct rows r, int columns, int kind)
+/* All columns are computed, so that loops have one length. */
+INLINE void plain_rows(struct scalars s, const struct integer_columns *c, struct rows r, int kind)
 {
     float *restrict real = r.real;
     uint8_t *restrict codes = r.codes;
-    for (int64_t i = 0; i < r.n; i++, r.sums += RESULT_COLUMNS, r.z += kind & ADDS ? r.z_apart : 0) {
-        LOOP for (int j = 0; j < columns; j++)
+    for (int64_t i = 0; i < r.count; i++, r.sums += RESULT_COLUMNS, r.z += kind & ADDS ? r.z_apart : 0)
+        LOOP for (int j = 0; j < RESULT_COLUMNS; j++)
         {
             float x = (float)(int32_t)((uint32_t)r.sums[j] + (uint32_t)c->start[j]) * c->factor[j] + c->bias[j];
             x = kind & CLAMPS_FIRST ? clamp(s, x) : x;
@@ -56,26 +105,16 @@ INLINE void store_rows(struct scalars s, const struct integer_columns *c, struct
             else
                 real[i * r.apart + j] = x;
         }
-    }
 }
 
-/* A loop for each kind of result. */
-#define KIND(K)                                         \
-    case K:                                             \
-        if (c->n > HALF)                                \
-            store_rows(s, c, *rows, RESULT_COLUMNS, K); \
-        else                                            \
-            store_rows(s, c, *rows, HALF, K);           \
-        break;
-#define KINDS(K) KIND(K) KIND(K | CLAMPS_FIRST) KIND(K | CLAMPS_LAST)
-
-static SIMD void store(const struct integer_results *r, const struct integer_columns *c, const struct rows *rows)
+static SIMD void plain_whole(const struct integer_results *r, const struct integer_columns *c, const struct rows *rows)
 {
-    struct scalars s = {r->lo, r->hi, r->per_scale, r->least - r->zero, r->most - r->zero, (int32_t)r->zero};
-    bool clamps = r->lo > -INFINITY || r->hi < INFINITY;
-    switch ((r->codes ? CODES : 0) | (r->z ? ADDS : 0) | (!clamps ? 0 : r->clamps_last ? CLAMPS_LAST : CLAMPS_FIRST)) {
-        KINDS(0) KINDS(CODES) KINDS(ADDS) KINDS(CODES | ADDS) default : bug("a kind of results");
+    struct scalars s = scalars_of(r);
+#define BODY(K) plain_rows(s, c, *rows, K)
+    switch (kind_of(r)) {
+        ALL_KINDS(BODY) default : bug("a kind of results");
     }
+#undef BODY
 }
 
 /* Copies n elements; a size that is no constant would be a call. */
@@ -90,28 +129,106 @@ INLINE void copy(void *to, const void *from, int64_t n, size_t size)
 }
 
 /* Rows with fewer columns are computed beside. */
-static void store_part(const struct integer_results *r, const struct integer_columns *c, const struct rows *rows)
+static void plain_part(const struct integer_results *r, const struct integer_columns *c, const struct rows *rows)
 {
     float z[ROWS * RESULT_COLUMNS] = {0}, real[ROWS * RESULT_COLUMNS];
     uint8_t codes[ROWS * RESULT_COLUMNS];
-    for (int64_t first = 0; first < rows->n; first += ROWS) {
-        struct rows some = {.n = rows->n - first < ROWS ? rows->n - first : ROWS,
-                            .z_apart = RESULT_COLUMNS,
-                            .apart = RESULT_COLUMNS,
-                            .sums = rows->sums + first * RESULT_COLUMNS,
-                            .z = r->z ? z : NULL,
-                            .real = real,
-                            .codes = codes};
-        for (int64_t i = 0; i < some.n && r->z; i++)
+    struct rows some = {.apart = RESULT_COLUMNS, .z_apart = RESULT_COLUMNS, .z = z, .real = real, .codes = codes};
+    for (int64_t first = 0; first < rows->count; first += ROWS) {
+        some.count = rows->count - first < ROWS ? rows->count - first : ROWS;
+        some.sums = rows->sums + first * RESULT_COLUMNS;
+        for (int64_t i = 0; i < some.count && r->z; i++)
             copy(z + i * RESULT_COLUMNS, rows->z + (first + i) * rows->z_apart, c->n, sizeof *z);
-        store(r, c, &some);
-        for (int64_t i = 0; i < some.n; i++)
+        plain_whole(r, c, &some);
+        for (int64_t i = 0; i < some.count; i++)
             if (r->codes)
                 copy(rows->codes + (first + i) * rows->apart, codes + i * RESULT_COLUMNS, c->n, sizeof *codes);
             else
                 copy(rows->real + (first + i) * rows->apart, real + i * RESULT_COLUMNS, c->n, sizeof *real);
     }
 }
+
+static void plain_store(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t count, const int32_t *sums)
+{
+    struct rows rows = rows_of(r, c, place, count, sums);
+    (c->n == RESULT_COLUMNS ? plain_whole : plain_part)(r, c, &rows);
+}
+
+#if X86
+/* ---- AVX-512 ------------------------------------------------------------------------------------------------------------------------- */
+#define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+
+INLINE AVX512 __m512 avx512_clamp(struct scalars s, __m512 x)
+{
+    return _mm512_min_ps(_mm512_set1_ps(s.hi), _mm512_max_ps(_mm512_set1_ps(s.lo), x)); /* of a NaN, the second is taken */
+}
+
+INLINE AVX512 __m128i avx512_encode(struct scalars s, __m512 x)
+{
+    x = _mm512_max_ps(_mm512_mul_ps(x, _mm512_set1_ps(s.per_scale)), _mm512_set1_ps(s.least));
+    x = _mm512_min_ps(x, _mm512_set1_ps(s.most));
+    return _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(x), _mm512_set1_epi32(s.zero)));
+}
+
+/* LANES columns from column j on, of all rows; `whole`: all of them are there. */
+INLINE AVX512 void avx512_lanes(struct scalars s, const struct integer_columns *c, struct rows r, int j, bool whole, int kind)
+{
+    const __m512i start = _mm512_load_si512(c->start + j);
+    const __m512 factor = _mm512_load_ps(c->factor + j), bias = _mm512_load_ps(c->bias + j);
+    const __mmask16 some = (__mmask16)(r.n - j < LANES ? (1U << (r.n - j)) - 1 : 0xffff);
+    for (int64_t i = 0; i < r.count; i++) {
+        int64_t at = i * r.apart + j;
+        __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(r.sums + i * RESULT_COLUMNS + j), start);
+        __m512 x = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), bias);
+        x = kind & CLAMPS_FIRST ? avx512_clamp(s, x) : x;
+        if (kind & ADDS)
+            x = _mm512_add_ps(x, whole ? _mm512_loadu_ps(r.z + i * r.z_apart + j) : _mm512_maskz_loadu_ps(some, r.z + i * r.z_apart + j));
+        x = kind & CLAMPS_LAST ? avx512_clamp(s, x) : x;
+        if (kind & CODES && whole)
+            _mm_storeu_si128((__m128i *)(void *)(r.codes + at), avx512_encode(s, x));
+        else if (kind & CODES)
+            _mm_mask_storeu_epi8(r.codes + at, some, avx512_encode(s, x));
+        else if (whole)
+            _mm512_storeu_ps(r.real + at, x);
+        else
+            _mm512_mask_storeu_ps(r.real + at, some, x);
+    }
+}
+
+INLINE AVX512 void avx512_rows(struct scalars s, const struct integer_columns *c, struct rows r, int kind)
+{
+    for (int j = 0; j < r.n; j += LANES)
+        if (r.n - j >= LANES)
+            avx512_lanes(s, c, r, j, true, kind);
+        else
+            avx512_lanes(s, c, r, j, false, kind);
+}
+
+static AVX512 void avx512_store(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t count,
+                                const int32_t *sums)
+{
+    struct rows rows = rows_of(r, c, place, count, sums);
+    struct scalars s = scalars_of(r);
+#define BODY(K) avx512_rows(s, c, rows, K)
+    switch (kind_of(r)) {
+        ALL_KINDS(BODY) default : bug("a kind of results");
+    }
+#undef BODY
+}
+#endif
+
+const struct results_kernel integer_results_kernels[] = {
+#if X86
+    {"avx512", has_avx512, avx512_store},
+#endif
+    {"plain", runs_everywhere, plain_store},
+    {NULL, NULL, NULL},
+};
 
 /* sums -= row * zero. */
 static SIMD void take_zeros(const struct integer_columns *c, int64_t rows, int32_t *sums, const int32_t *row)
@@ -123,15 +240,10 @@ static SIMD void take_zeros(const struct integer_columns *c, int64_t rows, int32
 void integer_results_store(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t rows, int32_t *sums,
                            const int32_t *row)
 {
-    int64_t at = place * r->channels + c->from;
-    struct rows all = {.n = rows,
-                       .z_apart = r->channels,
-                       .apart = r->channels,
-                       .sums = sums,
-                       .z = r->z ? r->z + at : NULL,
-                       .real = r->real ? r->real + at : NULL,
-                       .codes = r->codes ? r->codes + at : NULL};
+    const struct results_kernel *k = integer_results_kernels;
+    while (!k->runs())
+        k++;
     if (c->zeros)
         take_zeros(c, rows, sums, row);
-    (c->n == RESULT_COLUMNS || c->n == HALF ? store : store_part)(r, c, &all);
+    k->store(r, c, place, rows, sums);
 }

@@ -57,14 +57,22 @@ struct integer_results {
 };
 /* Of n channels, what each has: numbers are sum + start - row * zero. */
 struct integer_columns {
+    _Alignas(64) int32_t start[RESULT_COLUMNS], zero[RESULT_COLUMNS];
+    float factor[RESULT_COLUMNS], bias[RESULT_COLUMNS];
     int64_t from, n;
     bool zeros;
-    int32_t start[RESULT_COLUMNS], zero[RESULT_COLUMNS];
-    float factor[RESULT_COLUMNS], bias[RESULT_COLUMNS];
 };
 /* Places from `place` on: sums[rows][RESULT_COLUMNS]; row[rows]: read only if there are zeros. */
 void integer_results_store(const struct integer_results *, const struct integer_columns *, int64_t place, int64_t rows, int32_t *sums,
                            const int32_t *row);
+
+struct results_kernel {
+    const char *name;
+    bool (*runs)(void);
+    /* sums are less the zeros. */
+    void (*store)(const struct integer_results *, const struct integer_columns *, int64_t place, int64_t rows, const int32_t *sums);
+};
+extern const struct results_kernel integer_results_kernels[]; /* the fastest first; then one without a name */
 
 /* ---- integer_conv.c packs its filter by these: see pack.c ---- */
 struct packed_key;
