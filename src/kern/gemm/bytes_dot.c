@@ -121,40 +121,67 @@ static bool has_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-/* The products of pairs are too large for 16 bits, so they go by 16-bit numbers, even and odd ones. */
-INLINE AVX2 __m256i avx2_products(__m256i x, __m256i w)
+/* Columns j..j + 2 * PART of up to ROWS / 2 rows from row `first` on. */
+INLINE AVX2 void avx2_part(int first, int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int j,
+                           int32_t *sums)
 {
-    __m256i even = _mm256_madd_epi16(_mm256_and_si256(x, _mm256_set1_epi16(255)), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
-    return _mm256_add_epi32(even, _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8)));
-}
-
-INLINE AVX2 void avx2_rows(int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int32_t *sums)
-{
-    const __m256i flip = _mm256_set1_epi8((char)b->flip);
-    (void)flips;
-    for (int j = 0; j < halves * LANES; j += PART) {
-        const int8_t *at = tile + j * WORD;
-        const uint8_t *a[BYTES_ROWS];
-        __m256i sum[BYTES_ROWS];
-        UNROLL for (int r = 0; r < rows; r++) sum[r] = _mm256_setzero_si256();
-        for (int64_t i = 0; i < b->runs; i++) {
-            UNROLL for (int r = 0; r < rows; r++) a[r] = b->at[i * BYTES_ROWS + r] + b->offset;
-            for (int64_t k = 0; k < b->words; k++, at += LANES * halves * WORD) {
-                __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)at);
-                UNROLL for (int r = 0; r < rows; r++)
+    const __m256i low = _mm256_set1_epi16(255);
+    const int64_t words = b->words, step = LANES * halves * WORD;
+    const uint8_t *const *at = b->at + first, *a[BYTES_ROWS / 2];
+    __m256i sum[BYTES_ROWS / 2][2];
+    tile += j * WORD;
+    UNROLL for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+    for (int64_t i = 0; i < b->runs; i++, at += BYTES_ROWS) {
+        UNROLL for (int r = 0; r < rows; r++) a[r] = at[r] + b->offset;
+        for (int64_t k = 0; k < words; k++, tile += step) {
+            __m256i even[2], odd[2];
+            UNROLL for (int h = 0; h < 2; h++)
+            {
+                __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)(tile + h * PART * WORD));
+                even[h] = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8);
+                odd[h] = _mm256_srai_epi16(w, 8);
+            }
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                __m256i x = _mm256_set1_epi32(word_at(a[r] + k * WORD));
+                x = flips ? _mm256_xor_si256(x, _mm256_set1_epi8((char)0x80)) : x;
+                __m256i x_even = _mm256_and_si256(x, low), x_odd = _mm256_srli_epi16(x, 8);
+                UNROLL for (int h = 0; h < 2; h++)
                 {
-                    __m256i x = _mm256_xor_si256(_mm256_set1_epi32(word_at(a[r] + k * WORD)), flip);
-                    sum[r] = _mm256_add_epi32(sum[r], avx2_products(x, w));
+                    __m256i more = _mm256_add_epi32(_mm256_madd_epi16(x_even, even[h]), _mm256_madd_epi16(x_odd, odd[h]));
+                    sum[r][h] = _mm256_add_epi32(sum[r][h], more);
                 }
             }
         }
-        UNROLL for (int r = 0; r < rows; r++) _mm256_storeu_si256((__m256i *)(void *)(sums + r * BYTES_WIDTH + j), sum[r]);
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < 2; h++)
+        _mm256_storeu_si256((__m256i *)(void *)(sums + (first + r) * BYTES_WIDTH + j + h * PART), sum[r][h]);
+}
+
+/* The products of pairs are too large for 16 bits, so they go by 16-bit numbers, even and odd ones. */
+INLINE AVX2 void avx2_rows(int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int32_t *sums)
+{
+    enum { MOST = BYTES_ROWS / 2 };
+    for (int j = 0; j < halves * LANES; j += 2 * PART) {
+        avx2_part(0, rows < MOST ? rows : MOST, halves, flips, tile, b, j, sums);
+        if (rows > MOST)
+            avx2_part(MOST, rows - MOST, halves, flips, tile, b, j, sums);
     }
 }
 
-static AVX2 void avx2_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
+static AVX2 void avx2_flipped(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
+{
+    CASES(avx2_rows, true)
+}
+
+static AVX2 void avx2_straight(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
 {
     CASES(avx2_rows, false)
+}
+
+static void avx2_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
+{
+    (b->flip ? avx2_flipped : avx2_straight)(tile, b, rows, halves, sums);
 }
 #endif
 
