@@ -207,16 +207,21 @@ char *arena_strdup(struct arena *a, const char *s)
     return arena_strndup(a, s, strlen(s));
 }
 
+/* Most texts are short: they are formatted once. */
 char *arena_printf(struct arena *a, const char *format, ...)
 {
+    char piece[256];
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(piece, sizeof piece, format, args);
     va_end(args);
     require(length >= 0);
     char *out = arena_alloc(a, (size_t)length + 1);
-    (void)vsnprintf(out, (size_t)length + 1, format, again);
+    if ((size_t)length < sizeof piece)
+        memcpy(out, piece, (size_t)length);
+    else
+        (void)vsnprintf(out, (size_t)length + 1, format, again);
     va_end(again);
     return out;
 }

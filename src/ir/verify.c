@@ -8,34 +8,45 @@
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
-#define HASH_FUNCTION(key, bytes, hash) ((hash) = (unsigned)XXH3_64bits(key, bytes))
-#include <uthash.h>
 
+/* Found by hash; so many slots, a power of 2, that half of them stay free. */
 struct seen_name {
-    const char *name;
-    UT_hash_handle hh;
+    const char *name; /* NULL: free */
+    uint64_t hash;
+};
+struct seen_names {
+    size_t slots;
+    struct seen_name *at;
 };
 struct verifier {
     const struct graph *g;
     const char *after;
     struct arena *tmp;
     bool *defined;
-    struct seen_name *values, *nodes;
+    struct seen_names values, nodes;
 };
 
 #define broken(c, format, ...) bug("after %s: " format, (c)->after, __VA_ARGS__)
 
-static void check_unique(struct verifier *c, struct seen_name **table, const char *name, const char *what)
+static struct seen_names room_for(struct arena *tmp, int names)
 {
-    struct seen_name *e = NULL;
+    struct seen_names s = {.slots = 2};
+    while (s.slots < 2 * (size_t)names)
+        s.slots *= 2;
+    s.at = NEWN(tmp, struct seen_name, s.slots);
+    return s;
+}
+
+static void check_unique(const struct verifier *c, const struct seen_names *seen, const char *name, const char *what)
+{
     if (!name || !*name)
         broken(c, "a %s has no name", what);
-    HASH_FIND_STR(*table, name, e);
-    if (e)
-        broken(c, "two %ss are named '%s'", what, name);
-    e = NEW(c->tmp, struct seen_name);
-    e->name = name;
-    HASH_ADD_KEYPTR(hh, *table, e->name, strlen(e->name), e);
+    uint64_t hash = XXH3_64bits(name, strlen(name));
+    size_t slot = hash & (seen->slots - 1);
+    for (; seen->at[slot].name; slot = (slot + 1) & (seen->slots - 1))
+        if (seen->at[slot].hash == hash && strcmp(seen->at[slot].name, name) == 0)
+            broken(c, "two %ss are named '%s'", what, name);
+    seen->at[slot] = (struct seen_name){name, hash};
 }
 
 static void check_registered(struct verifier *c, const struct value *v)
@@ -256,12 +267,12 @@ void graph_verify(const struct graph *g, const char *after)
 {
     struct verifier c = {.g = g, .after = after, .tmp = arena_new()};
     c.defined = NEWN(c.tmp, bool, g->values.n + 1);
+    c.values = room_for(c.tmp, g->values.n + 1);
+    c.nodes = room_for(c.tmp, g->nodes.n + 1);
     check_graph_inputs(&c);
     for (int i = 0; i < g->nodes.n; i++)
         verify_node(&c, g->nodes.at[i]);
     check_graph_outputs(&c);
     check_states(&c);
-    HASH_CLEAR(hh, c.values);
-    HASH_CLEAR(hh, c.nodes);
     arena_free(c.tmp);
 }
