@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 18, ZEROS = 4096 }; /* a piece is written from the cache that the digest brought it to */
+enum { PIECE = 1 << 20, ZEROS = 4096 }; /* a piece is written from the cache that the digest brought it to */
 
 void out_fail(const struct out *o)
 {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-enum { PIECES = 8 };
+enum { PIECES = 4 };
 
 struct piece {
     const uint8_t *from;

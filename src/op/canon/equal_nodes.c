@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #define XXH_INLINE_ALL
-#include <uthash.h>
 #include <xxhash.h>
+#define HASH_FUNCTION(key, bytes, hash) ((hash) = (unsigned)XXH3_64bits(key, bytes))
+#include <uthash.h>
 
 struct node_text {
     struct arena *tmp;
