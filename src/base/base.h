@@ -322,7 +322,8 @@ void out_open_created(struct out *, const char *path, FILE *); /* path: for mess
 void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
-void out_pad(struct out *, int64_t to); /* zeros up to so many bytes in all */
+void out_pad(struct out *, int64_t to);  /* zeros up to so many bytes in all */
+void out_seek(struct out *, int64_t to); /* what is put next begins there; the digest is of what is put, in this order */
 /* So many bytes will be put, or about. A failure if the disk has no room for them. */
 void out_reserve(struct out *, int64_t bytes);
 bool out_reserve_in(FILE *, int64_t offset, int64_t bytes); /* false and errno: no room */

@@ -113,11 +113,18 @@ struct sink {
     struct out *out;
 };
 
-static void put_model(void *data, const void *from, size_t bytes)
+static void put(void *data, const void *from, size_t bytes)
 {
     struct sink *s = data;
     out_put(s->out, from, bytes);
     progress_add(&s->merge->progress, (int64_t)bytes);
+}
+
+static void open_target(struct out *out, const char *path, FILE *file)
+{
+    out_open_created(out, path, file);
+    if (beside_cores() > 1)
+        out_behind(out);
 }
 
 static void restore_model(struct merge_job *m)
@@ -126,11 +133,9 @@ static void restore_model(struct merge_job *m)
     const struct load_options options = {.find = folder_find, .find_data = m->folder};
     struct out out;
     struct sink sink = {m, &out};
-    out_open_created(&out, m->out, create_part(m, m->targets.at));
+    open_target(&out, m->out, create_part(m, m->targets.at));
     out_reserve(&out, f->bytes);
-    if (beside_cores() > 1)
-        out_behind(&out);
-    onnx_restore(path_join(m->arena, f->dir, "model.onnx"), &options, put_model, &sink);
+    onnx_restore(path_join(m->arena, f->dir, "model.onnx"), &options, put, &sink);
     struct written w = out_close(&out);
     if (w.bytes == f->bytes && strcmp(arena_printf(m->arena, "%016" PRIx64, w.digest), f->digest) == 0)
         return;
@@ -139,33 +144,14 @@ static void restore_model(struct merge_job *m)
          f->bytes, f->digest, w.bytes, w.digest);
 }
 
-enum { BUFFER = 1 << 18 };
-struct file {
-    struct merge_job *merge;
-    FILE *at;
-    const char *path;
-};
-
-static _Noreturn void cannot(const struct file *f)
+/* Spans are sorted by file and offset; a second name of the same file opens what the first one wrote. */
+static void write_span(struct sink *to, const struct span *s)
 {
-    fail("%s: can't be written: %s", f->path, strerror(errno));
-}
-
-static void put_weights(void *data, const void *from, size_t bytes)
-{
-    struct file *f = data;
-    if (fwrite(from, 1, bytes, f->at) != bytes)
-        cannot(f);
-    progress_add(&f->merge->progress, (int64_t)bytes);
-}
-
-/* Writes one span. Spans are sorted by file and offset; a second name of the same file opens what the first one wrote. */
-static void write_span(struct file *f, const struct span *s)
-{
-    bool room = s->source.length < BUFFER || out_reserve_in(f->at, s->source.offset, s->source.length);
-    if (!room || fseeko(f->at, (off_t)s->source.offset, SEEK_SET) != 0)
-        cannot(f);
-    source_stream(&s->source, s->file, 1, &(struct byte_range){0, s->source.length}, put_weights, f);
+    enum { LARGE = 1 << 18 };
+    if (s->source.length >= LARGE && !out_reserve_in(to->out->file, s->source.offset, s->source.length))
+        out_fail(to->out);
+    out_seek(to->out, s->source.offset);
+    source_stream(&s->source, s->file, 1, &(struct byte_range){0, s->source.length}, put, to);
     source_release(&s->source);
 }
 
@@ -174,15 +160,13 @@ static int write_data_file(struct merge_job *m, int from)
     const struct folder *f = m->folder;
     const struct span *first = &f->spans.at[from];
     struct target_file *t = target_for(m, path_of(m, first));
-    struct file file = {.merge = m, .path = t->path};
+    struct out out;
+    struct sink sink = {m, &out};
     int to = from;
-    file.at = t->part ? fopen(t->part, "r+b") : create_part(m, t);
-    if (!file.at || setvbuf(file.at, arena_alloc(m->arena, BUFFER), _IOFBF, BUFFER) != 0)
-        cannot(&file);
+    open_target(&out, t->path, t->part ? fopen(t->part, "r+b") : create_part(m, t));
     for (; to < f->spans.n && strcmp(f->spans.at[to].file, first->file) == 0; to++)
-        write_span(&file, &f->spans.at[to]);
-    if (fclose(file.at) != 0)
-        cannot(&file);
+        write_span(&sink, &f->spans.at[to]);
+    (void)out_close(&out);
     return to;
 }
 
@@ -271,6 +255,25 @@ static void add_copies(struct merge_job *m, const struct weight_places *places, 
         if (kind != CONSTANT_OTHER)
             VEC_PUSH(m->arena, &all->list, ((struct replacement){w, r->by, kind == CONSTANT_TRANSPOSED}));
     }
+}
+
+struct file {
+    struct merge_job *merge;
+    FILE *at;
+    const char *path;
+};
+
+static _Noreturn void cannot(const struct file *f)
+{
+    fail("%s: can't be written: %s", f->path, strerror(errno));
+}
+
+static void put_weights(void *data, const void *from, size_t bytes)
+{
+    struct file *f = data;
+    if (fwrite(from, 1, bytes, f->at) != bytes)
+        cannot(f);
+    progress_add(&f->merge->progress, (int64_t)bytes);
 }
 
 static void put_turned(struct file *f, const struct tensor *t)

@@ -42,6 +42,11 @@ START_TEST(arena_strings)
     ck_assert_str_eq(arena_strdup(a, "abc"), "abc");
     ck_assert_str_eq(arena_strndup(a, "abcdef", 2), "ab");
     ck_assert_str_eq(arena_printf(a, "%s-%d", "x", 42), "x-42");
+    for (int n = 0; n < 600; n++) {
+        const char *text = arena_printf(a, "%*s.", n, "");
+        ck_assert_uint_eq(strlen(text), (size_t)n + 1);
+        ck_assert_uint_eq(strspn(text, " "), (size_t)n);
+    }
     arena_free(a);
 }
 END_TEST
@@ -279,6 +284,47 @@ START_TEST(a_request_to_end_fails)
 }
 END_TEST
 
+/* Parts of a file in any order, with gaps, small ones and some of several pieces: the bytes that are put, and zeros between. */
+static void put_parts(struct arena *a, const char *path, bool behind)
+{
+    enum { PARTS = 40, STRIDE = 150001, MOST = 2500000 };
+    size_t bytes = (size_t)PARTS * STRIDE + MOST;
+    uint8_t *want = arena_alloc(a, bytes), *part = arena_alloc(a, MOST);
+    size_t end = 0;
+    struct out o;
+    out_open(&o, path);
+    if (behind)
+        out_behind(&o);
+    for (size_t i = 0; i < PARTS; i++) {
+        size_t at = i * 17 % PARTS * STRIDE, n = i % 7 ? 1 + i * 977 : MOST;
+        for (size_t k = 0; k < n; k++)
+            part[k] = (uint8_t)(splitmix(i * MOST + k));
+        memcpy(want + at, part, n);
+        end = at + n > end ? at + n : end;
+        out_seek(&o, (int64_t)at);
+        out_put(&o, part, n / 3);
+        out_put(&o, part + n / 3, n - n / 3);
+    }
+    (void)out_close(&o);
+    struct map m = map_file(path);
+    ck_assert_uint_eq(m.bytes, end);
+    ck_assert(memcmp(m.at, want, end) == 0);
+    map_close(m);
+    ck_assert_int_eq(remove(path), 0);
+}
+
+START_TEST(files_are_written_anywhere)
+{
+    struct arena *a = arena_new();
+    char dir[] = "test-base-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    put_parts(a, path_join(a, dir, "file"), false);
+    put_parts(a, path_join(a, dir, "file"), true);
+    ck_assert_int_eq(remove(dir), 0);
+    arena_free(a);
+}
+END_TEST
+
 START_TEST(globs_rewrite_names)
 {
     static const struct {
@@ -318,6 +364,7 @@ int main(void)
     tcase_add_test(t, integers_in_texts);
     tcase_add_test(t, checked_arithmetic);
     tcase_add_test(t, files);
+    tcase_add_test(t, files_are_written_anywhere);
     tcase_add_test(t, digests_of_pieces);
     tcase_add_test(t, jobs_beside_each_other);
     tcase_add_exit_test(t, missing_file_fails, 1);

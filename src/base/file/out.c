@@ -188,6 +188,19 @@ void out_pad(struct out *o, int64_t to)
         out_put(o, zeros, to - o->bytes < ZEROS ? (size_t)(to - o->bytes) : ZEROS);
 }
 
+void out_seek(struct out *o, int64_t to)
+{
+    require(to >= 0);
+    if (to == o->bytes)
+        return;
+    write_held(o);
+    if (o->behind)
+        check_written(o, write_behind_settle(o->behind));
+    if (fseeko(o->file, (off_t)to, SEEK_SET) != 0)
+        out_fail(o);
+    o->bytes = to;
+}
+
 void out_also(struct out *o, void (*take)(void *, const void *, size_t), void *data)
 {
     show_held(o);
