@@ -2,7 +2,8 @@
  *
  * The inputs of all steps go through W in one product. Then come the steps, each a product of the hidden units with R, which is packed
  * once, and the gates. Directions and rows of the batch are shared out to threads; each thread takes all steps of its rows. Storage of 16
- * bits is computed in float32. Weights of 8 bits are multiplied as whole numbers in float32, and their scales applied to the sums. */
+ * bits is computed in float32. Weights of 8 bits are multiplied as integers where they are constant, else as
+ * whole numbers in float32, and their scales applied to the sums. */
 #include "kern/recurrent/recurrent.h"
 
 #include "kern/gemm/gemm.h"
@@ -18,6 +19,7 @@ struct packed {
     bool ready;
     void *product; /* the library's W */
     struct tiles w[MOST_DIRECTIONS], r[MOST_DIRECTIONS][MOST_PARTS];
+    const struct codes *w_codes[MOST_DIRECTIONS], *r_codes[MOST_DIRECTIONS];
 };
 
 /* ---- operands --------------------------------------------------------------------------------------------------------------------------
@@ -203,6 +205,22 @@ static void pack_inputs(const struct recurrence *r, struct packed *kept, struct 
         memcpy(kept->w, w, sizeof kept->w);
 }
 
+/* Weights of 8 bits as integers; false where only float32 is exact enough. */
+static bool pack_integers(struct recurrence *r, struct packed *kept)
+{
+    struct kcall *call = r->call;
+    int64_t n = columns_of(r);
+    if (!r->quantized || !kept || n == 0 || r->hidden > INTEGERS_MOST || r->inputs > INTEGERS_MOST)
+        return false;
+    for (int64_t d = 0; d < r->directions && !kept->ready; d++) {
+        kept->w_codes[d] = integers_pack(call, &call->in[W], &call->in[W_ZERO], d, n, r->inputs);
+        kept->r_codes[d] = integers_pack(call, &call->in[R], &call->in[R_ZERO], d, n, r->hidden);
+    }
+    memcpy(r->codes, kept->r_codes, sizeof r->codes);
+    kept->ready = true;
+    return true;
+}
+
 /* ---- the inputs of all steps
  * ------------------------------------------------------------------------------------------------------------- */
 
@@ -211,9 +229,26 @@ struct projection {
     const struct tiles *w;
     const float *x, *scale; /* scale: quantised, of the columns */
     float step, *y;
+    const struct codes *const *codes; /* instead of w and x, with digits and their zero point */
+    const int8_t *digits;
+    int zero;
 };
 
 enum { INPUT_ROWS = 32 };
+
+static void project_integers(const struct projection *p, int64_t from, int64_t m)
+{
+    const struct recurrence *r = p->r;
+    int64_t n = columns_of(r);
+    float *c[INPUT_ROWS];
+    for (int64_t d = 0; d < r->directions; d++) {
+        for (int64_t i = 0; i < m; i++) {
+            c[i] = p->y + ((from + i) * r->directions + d) * n;
+            memcpy(c[i], r->bias + d * n, (size_t)n * sizeof *c[i]);
+        }
+        integers_product(p->codes[d], m, p->digits + from * integers_row(p->codes[d]), p->zero, p->step, p->scale + d * n, c);
+    }
+}
 
 /* Blocks lo..hi of rows. */
 static void project_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -226,7 +261,9 @@ static void project_range(void *data, int thread, int64_t lo, int64_t hi)
     (void)thread;
     for (int64_t block = lo; block < hi; block++) {
         int64_t from = block * INPUT_ROWS, m = rows - from < INPUT_ROWS ? rows - from : INPUT_ROWS;
-        for (int64_t d = 0; d < r->directions; d++) {
+        if (p->codes)
+            project_integers(p, from, m);
+        for (int64_t d = 0; d < r->directions && !p->codes; d++) {
             for (int64_t i = 0; i < m; i++) {
                 a[i] = p->x + (from + i) * r->inputs;
                 c[i] = p->y + (from + i) * width + d * n;
@@ -243,15 +280,22 @@ static void project_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* The inputs as integers less their zero point. */
-static const float *rounded_inputs(const struct recurrence *r, const float *x, float *step)
+/* The inputs as integers: digits where weights are integers, else float32 less their zero point. */
+static void round_inputs(const struct recurrence *r, struct projection *p)
 {
-    int64_t n = r->steps * r->batch * r->inputs;
-    float *to = kenv_room(r->call->env, ROOM_B, kcall_bytes(r->call, n, sizeof *to));
-    struct rounding rounding = rounding_of(1, n, &x);
-    rounding_apply(rounding, n, x, to);
-    *step = rounding.scale;
-    return to;
+    int64_t rows = r->steps * r->batch, n = rows * r->inputs, width = p->codes ? integers_row(p->codes[0]) : r->inputs;
+    size_t bytes = kcall_bytes(r->call, rows, (size_t)width * (p->codes ? 1 : sizeof(float)));
+    void *to = kenv_room(r->call->env, ROOM_B, bytes);
+    struct rounding rounding = rounding_of(1, n, &p->x);
+    for (int64_t i = 0; p->codes && i < rows; i++)
+        rounding_digits(rounding, r->inputs, width, p->x + i * r->inputs, (int8_t *)to + i * width);
+    p->digits = to;
+    p->zero = (int)rounding.zero;
+    p->step = rounding.scale;
+    if (p->codes)
+        return;
+    rounding_apply(rounding, n, p->x, to);
+    p->x = to;
 }
 
 static void project(struct recurrence *r, struct packed *kept, const float *w_scale, const float *x)
@@ -265,10 +309,11 @@ static void project(struct recurrence *r, struct packed *kept, const float *w_sc
     r->projected = y;
     if (library && dnnl_product_packed(r->call->env, &kept->product, rows, n, r->inputs, x, w->data, true, r->bias, y))
         return;
-    pack_inputs(r, kept, tiles);
-    struct projection p = {.r = r, .w = tiles, .x = x, .scale = w_scale, .y = y};
+    struct projection p = {.r = r, .w = tiles, .x = x, .scale = w_scale, .y = y, .codes = r->codes[0] ? kept->w_codes : NULL};
+    if (!p.codes)
+        pack_inputs(r, kept, tiles);
     if (r->quantized)
-        p.x = rounded_inputs(r, x, &p.step);
+        round_inputs(r, &p);
     kenv_parallel_for(r->call->env, (rows + INPUT_ROWS - 1) / INPUT_ROWS, INPUT_ROWS * n * r->inputs / 8 + 1, project_range, &p);
 }
 
@@ -277,12 +322,27 @@ static void project(struct recurrence *r, struct packed *kept, const float *w_sc
 
 int64_t recurrence_room(const struct recurrence *r, int64_t rows)
 {
-    return rows * (r->own + r->hidden + columns_of(r) + r->hidden + 8 * ROW_POINTER);
+    int64_t digits = r->codes[0] ? integers_row(r->codes[0]) / (int64_t)sizeof(float) : 0;
+    return rows * (r->own + r->hidden + columns_of(r) + r->hidden + digits + 8 * ROW_POINTER);
+}
+
+static void add_integers(const struct recurrence *r, int d, int64_t rows, const float *const *h, float *const *to, int8_t *digits)
+{
+    const struct codes *w = r->codes[d];
+    struct rounding rounding = rounding_of(rows, r->hidden, h);
+    for (int64_t i = 0; i < rows; i++)
+        rounding_digits(rounding, r->hidden, integers_row(w), h[i], digits + i * integers_row(w));
+    integers_product(w, rows, digits, (int)rounding.zero, rounding.scale, r->r_scale + d * columns_of(r), to);
 }
 
 void recurrence_add(const struct recurrence *r, int d, int part, int64_t rows, const float *const *h, float *const *to, float *room)
 {
     const struct tiles *w = &r->r[d][part];
+    if (r->codes[d]) {
+        require(r->cell->parts == 1);
+        add_integers(r, d, rows, h, to, (int8_t *)room);
+        return;
+    }
     if (!r->quantized) {
         tiles_product(w, rows, h, to);
         return;
@@ -490,7 +550,8 @@ static void run_recurrence(struct recurrence *r)
     r->peephole = operand(r, P) ? floats(operand(r, P), &room) : NULL;
     float *w_scale = r->quantized ? scales_of(r, W_SCALE, &room) : NULL;
     r->r_scale = r->quantized ? scales_of(r, R_SCALE, &room) : NULL;
-    pack_recurrent(r, kept);
+    if (!pack_integers(r, kept))
+        pack_recurrent(r, kept);
     project(r, kept, w_scale, floats(&call->in[X], &room));
     run_lanes(r);
 }

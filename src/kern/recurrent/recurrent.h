@@ -16,6 +16,17 @@ struct tiles tiles_pack(float *room, int64_t n, int64_t k, const float *w, int64
 /* c[i][n] += a[i][k] w for m rows. The bits of a row do not depend on the others. */
 void tiles_product(const struct tiles *, int64_t m, const float *const *a, float *const *c);
 
+/* ---- integers.c: products with a constant weight of 8 bits, exact
+ * ------------------------------------------------------------------------ */
+struct codes;
+enum { INTEGERS_MOST = 33025 }; /* numbers whose products have a sum below 2^31 */
+/* The n columns of direction d of w[directions, k, n], kept. zero: one for each direction, or for each of its columns. */
+const struct codes *integers_pack(struct kcall *, const struct tensor *w, const struct tensor *zero, int64_t d, int64_t n, int64_t k);
+/* Bytes of a row of digits. */
+int64_t integers_row(const struct codes *);
+/* c[i][n] += step scale[n] (digit[i] - zero) (w - its zero point) for m rows of digits. */
+void integers_product(const struct codes *, int64_t m, const int8_t *digit, int zero, float step, const float *scale, float *const *c);
+
 /* ---- gate.c: the functions of gates ---------------------------------------------------------------------------------------------- */
 typedef void gate_fn(float *x, int64_t n, float alpha, float beta);
 struct gate {
@@ -53,14 +64,15 @@ struct recurrence {
     bool backwards[MOST_DIRECTIONS];
     struct gate gate[MOST_DIRECTIONS][MOST_FUNCTIONS];
     struct tiles r[MOST_DIRECTIONS][MOST_PARTS];
-    float clip;              /* of what goes into functions; infinite: none */
-    bool resets_last;        /* GRU: linear_before_reset */
-    bool forgets_input;      /* LSTM: input_forget */
-    const float *bias;       /* [d, g own]: of the inputs; where both are added, of both */
-    const float *reset_bias; /* GRU that resets last: [d, own] */
-    const float *peephole;   /* [d, 3 own]; NULL: none */
-    const float *r_scale;    /* quantised: [d, g own] */
-    const float *projected;  /* [rows of X, d g own] */
+    const struct codes *codes[MOST_DIRECTIONS]; /* instead of r: weights of 8 bits that are constant */
+    float clip;                                 /* of what goes into functions; infinite: none */
+    bool resets_last;                           /* GRU: linear_before_reset */
+    bool forgets_input;                         /* LSTM: input_forget */
+    const float *bias;                          /* [d, g own]: of the inputs; where both are added, of both */
+    const float *reset_bias;                    /* GRU that resets last: [d, own] */
+    const float *peephole;                      /* [d, 3 own]; NULL: none */
+    const float *r_scale;                       /* quantised: [d, g own] */
+    const float *projected;                     /* [rows of X, d g own] */
 };
 /* to += h R by the columns of one part; quantised: of hidden units rounded to 8 bits over all rows. */
 void recurrence_add(const struct recurrence *, int d, int part, int64_t rows, const float *const *h, float *const *to, float *room);
@@ -78,5 +90,7 @@ struct rounding {
 struct rounding rounding_of(int64_t rows, int64_t n, const float *const *x);
 /* The integers less their zero point. */
 void rounding_apply(struct rounding, int64_t n, const float *x, float *to);
+/* The integers less 128, in a row of `width` of which the rest is 0. */
+void rounding_digits(struct rounding, int64_t n, int64_t width, const float *x, int8_t *to);
 
 #endif

@@ -2,6 +2,7 @@
 #include "kern/recurrent/recurrent.h"
 
 #include <math.h>
+#include <string.h>
 
 static SIMD void widen(int64_t n, const float *x, float *least, float *most)
 {
@@ -33,4 +34,20 @@ SIMD void rounding_apply(struct rounding r, int64_t n, const float *x, float *to
         q = q > 0 ? q : 0;
         to[i] = (q < 255 ? q : 255) - r.zero;
     }
+}
+
+static SIMD void digits(struct rounding r, int64_t n, const float *x, int8_t *to)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+    {
+        float q = rintf(x[i] / r.scale) + r.zero;
+        q = q > 0 ? q : 0;
+        to[i] = (int8_t)((int32_t)(q < 255 ? q : 255) - 128);
+    }
+}
+
+void rounding_digits(struct rounding r, int64_t n, int64_t width, const float *x, int8_t *to)
+{
+    digits(r, n, x, to);
+    memset(to + n, 0, (size_t)(width - n));
 }
