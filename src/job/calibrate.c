@@ -41,6 +41,18 @@ static_assert((int)PASS_SIZES == (int)MEASURED_PASSES && (int)PASS_LEAST == (int
                   (int)PASS_GROWTH == (int)MEASURED_PASS_GROWTH,
               "sizes that are measured");
 
+static void fit_overlap(struct machine *to, const struct measured *m)
+{
+    struct timed_overlap timed[MEASURED_BEHIND];
+    for (int i = 0; i < m->nbehind; i++) {
+        const struct measured_behind *at = &m->behind[i];
+        timed[i] = (struct timed_overlap){at->sum, at->meanwhile, at->taken};
+        explain("a sum of %.2f us takes %.2f us while ranks compute, and %.2f us from them", 1e6 * at->sum, 1e6 * at->meanwhile,
+                1e6 * at->taken);
+    }
+    calibrate_overlap(to, m->nbehind, timed);
+}
+
 /* Values that are not measured come from the reference: the price of a resident byte and, on one rank, the collectives. */
 static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
 {
@@ -57,7 +69,6 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.code_bandwidth = m->codes;
     to.machine_code_bandwidth = comm->local_size * m->codes_together;
     to.node_overhead = m->node;
-    to.overlap_overhead = m->ncollective ? m->overlap : to.overlap_overhead;
     to.elementwise_share = m->chain * m->pass[1];
     memcpy(to.pass_bandwidth, m->pass, sizeof to.pass_bandwidth);
     to.function_seconds = m->function;
@@ -78,6 +89,8 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     for (int i = 0; i < m->ncollective; i++)
         timed[i] = (struct timed_transfer){m->collective[i].kind, (double)m->collective[i].bytes, m->collective[i].seconds};
     *error = calibrate_fit(&to, comm->size, m->ncollective, timed);
+    if (m->ncollective)
+        fit_overlap(&to, m);
     return to;
 }
 
@@ -126,7 +139,8 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
         puts("messages of these sizes do not take what a latency and a bandwidth say, so plans may not be the best ones: measure again, on "
              "machines that do nothing else, and compare with --doctor");
     if (to->overlap_overhead > 0)
-        printf("a sum that goes on while a rank computes takes %.0f us from it\n", 1e6 * to->overlap_overhead);
+        printf("a sum that goes on while ranks compute takes %.2f times as long, and from them %.0f us and %.0f%% of its time alone\n",
+               to->overlap_slowdown, 1e6 * to->overlap_overhead, 100 * to->overlap_share);
 }
 
 void job_calibrate(struct arena *a, struct comm *comm, const struct job_options *o, int threads)

@@ -27,6 +27,8 @@ struct machine { /* machine.c: the shipped reference profile, or a file from tpc
     double hop_latency, collective_overhead, node_overhead;        /* seconds */
     double reduce_seconds;                                         /* of summing one byte of an addend */
     double overlap_overhead;              /* seconds that a sum takes from a rank that computes meanwhile; 0: none goes on meanwhile */
+    double overlap_share;                 /* and so much of its own time */
+    double overlap_slowdown;              /* times as long as alone takes a sum that goes on meanwhile */
     double elementwise_share;             /* part of its bytes that a fused elementwise op costs */
     double pass_bandwidth[PASS_SIZES];    /* bytes per second that an elementwise op reads and writes in all, alone, of so many */
     double function_seconds, erf_seconds; /* of one element of an exponential function, in a rank's cache; of Erf or Gelu */

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Times prompts and steps on several hosts that this machine emulates, one rank of one thread on each:  hosts.sh BUILD MODEL.onnx
 #
-# Columns: ranks that wait for every collective, collectives that go on while ranks compute, and with that the messages of --wire. They take turns, and the
-# least of all runs counts. All hosts share the cores of this machine: with more hosts than cores only the columns compare.
-#   HOSTS ("2 3 4"), MBIT of the links ("100 1000 10000"), MICROSECONDS of delay (0), PROMPT (128), ROUNDS (2),
+# Columns: ranks that wait for every collective, and collectives that go on while ranks compute, each with the messages of --wire. Steps do not
+# overlap. They take turns, and the least of all runs counts. All hosts share the cores of this machine: with more hosts than cores only the
+# columns compare.
+#   HOSTS ("2 3 4"), MBIT of the links ("1000 10000"), MICROSECONDS of delay ("50 500"), PROMPT (128), ROUNDS (2),
 #   SHARD: options for tpc-shard, as --sp
 set -u
 [ $# = 2 ] || { echo "usage: $0 BUILD MODEL.onnx" >&2; exit 2; }
@@ -21,33 +22,34 @@ times() {
         jq -r '[.[] | (.runs | min) * 1000 / (if .test | startswith("tg") then .tokens else 1 end)] | @tsv' >>"$file"
 }
 least() { sort -g -k "$2" "$work/$1" | head -n 1 | cut -f "$2"; }
-row() { # HOSTS MBIT FILE...
-    printf '| %s | %s |' "$1" "$2"
-    shift 2
-    for column in 1 2; do for file in "$@"; do printf ' %.1f |' "$(least "$file" "$column")"; done; done
+
+# HOSTS MBIT MICROSECONDS
+cell() {
+    rm -rf "${work:?}"/*
+    hosts_up "$1" "$2" "$3" || return 1
+    hosts_run 1 "$build/tpc-run" --calibrate "$work/links.json" --threads 1 -q >/dev/null 2>&1 || return 1
+    jq '.overlap_overhead = 0' "$work/links.json" >"$work/waits.json"
+    # shellcheck disable=SC2086 # SHARD is words
+    for how in links waits; do "$build/tpc-shard" "$model" --tp "$1" ${SHARD:-} -q --machine "$work/$how.json" -o "$work/$how" || return 1; done
+    for _ in $(seq "$rounds"); do
+        for wire in f32 bf16 q8; do
+            for how in waits links; do times $how.$wire hosts_run 1 "$build/tpc-run" "$work/$how" --wire $wire; done
+        done
+    done
+    hosts_down
+    printf '| %s | %s | %s |' "$1" "$2" "$3"
+    for wire in f32 bf16 q8; do for how in waits links; do printf ' %.1f |' "$(least $how.$wire 1)"; done; done
+    for wire in f32 bf16 q8; do printf ' %.1f |' "$(least waits.$wire 2)"; done
     echo
 }
 
-echo "| hosts | Mbit/s | prompt of $prompt, ms: waits | overlaps | + bf16 | + q8 | step, ms: waits | overlaps | + bf16 | + q8 |"
-echo "|---|---|---|---|---|---|---|---|---|---|"
+echo "| hosts | Mbit/s | us | prompt of $prompt, ms: waits | overlaps | bf16: waits | overlaps | q8: waits | overlaps | step, ms | bf16 | q8 |"
+echo "|---|---|---|---|---|---|---|---|---|---|---|---|"
 export LC_ALL=C
 times one "$build/tpc-run" "$model" --local 1
-printf '| 1 | - | %.1f | - | - | - | %.1f | - | - | - |\n' "$(least one 1)" "$(least one 2)"
+printf '| 1 | - | - | %.1f | - | - | - | - | - | %.1f | - | - |\n' "$(least one 1)" "$(least one 2)"
 for n in ${HOSTS:-2 3 4}; do
-    for mbit in ${MBIT:-100 1000 10000}; do
-        rm -rf "${work:?}"/*
-        hosts_up "$n" "$mbit" "${MICROSECONDS:-0}" || exit 1
-        hosts_run 1 "$build/tpc-run" --calibrate "$work/links.json" --threads 1 -q >/dev/null 2>&1 || exit 1
-        jq '.overlap_overhead = 0' "$work/links.json" >"$work/waits.json"
-        # shellcheck disable=SC2086 # SHARD is words
-        for how in links waits; do "$build/tpc-shard" "$model" --tp "$n" ${SHARD:-} -q --machine "$work/$how.json" -o "$work/$how" || exit 1; done
-        for _ in $(seq "$rounds"); do
-            times a hosts_run 1 "$build/tpc-run" "$work/waits"
-            times b hosts_run 1 "$build/tpc-run" "$work/links"
-            times c hosts_run 1 "$build/tpc-run" "$work/links" --wire bf16
-            times d hosts_run 1 "$build/tpc-run" "$work/links" --wire q8
-        done
-        hosts_down
-        row "$n" "$mbit" a b c d
+    for mbit in ${MBIT:-1000 10000}; do
+        for delay in ${MICROSECONDS:-50 500}; do cell "$n" "$mbit" "$delay" || exit 1; done
     done
 done

@@ -175,6 +175,23 @@ START_TEST(collectives_fit)
 }
 END_TEST
 
+/* What sums take from a rank that computes; where none goes on meanwhile, nothing; and never less than is known without measurement. */
+START_TEST(overlap_fits)
+{
+    struct machine got = machine_reference();
+    struct timed_overlap at[] = {{3e-4, 6e-4, 2.9e-4}, {1e-3, 15e-4, 5e-4}, {4e-3, 4e-3, 14e-4}};
+    calibrate_overlap(&got, 3, at);
+    ck_assert_double_eq_tol(got.overlap_overhead, 2e-4, 1e-6);
+    ck_assert_double_eq_tol(got.overlap_share, 0.3, 1e-3);
+    ck_assert_double_eq_tol(got.overlap_slowdown, 1.5, 1e-6);
+    at[0].taken = at[1].taken = at[2].taken = 1e-6;
+    calibrate_overlap(&got, 3, at);
+    ck_assert(got.overlap_overhead > 1e-5 && got.overlap_share < 1e-3);
+    calibrate_overlap(&got, 0, NULL);
+    ck_assert(got.overlap_overhead == 0 && got.overlap_share == 0 && got.overlap_slowdown >= 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("solve");
@@ -185,5 +202,6 @@ int main(void)
     tcase_add_test(c, an_assignment_that_is_known_is_better_than_none);
     tcase_add_test(c, a_bound_keeps_every_sum);
     tcase_add_test(c, collectives_fit);
+    tcase_add_test(c, overlap_fits);
     return unit_run(s);
 }

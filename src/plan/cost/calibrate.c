@@ -82,3 +82,18 @@ double calibrate_fit(struct machine *m, int ranks, int n, const struct timed_tra
     }
     return n > 0 ? error_of(m, ranks, n, at, x) : 0;
 }
+
+void calibrate_overlap(struct machine *m, int n, const struct timed_overlap *at)
+{
+    const double least = 1e-4; /* what work of larger nodes loses by caches and cores that are shared is not measured */
+    struct normal_equations sums = {0};
+    double x[UNKNOWNS] = {0}, ratios = 0;
+    for (int i = 0; i < n; i++) {
+        add_equation(&sums, (const double[UNKNOWNS]){[OVERHEAD] = 1, [SENT] = at[i].sum}, at[i].taken);
+        ratios += at[i].meanwhile / at[i].sum;
+    }
+    solve_equations(&sums, x);
+    m->overlap_overhead = n > 0 ? fmax(x[OVERHEAD], least) : 0;
+    m->overlap_share = x[SENT];
+    m->overlap_slowdown = n > 0 ? fmax(1, ratios / n) : 1;
+}

@@ -27,6 +27,11 @@ struct timed_transfer {
     double bytes, seconds;
 };
 double calibrate_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
+/* The constants of overlap, from seconds of sums. n = 0: none goes on while ranks compute. */
+struct timed_overlap {
+    double sum, meanwhile, taken; /* alone; while ranks compute; what is taken from these */
+};
+void calibrate_overlap(struct machine *, int n, const struct timed_overlap *);
 
 /* reshard.c: how a placement is reached from another, maybe through a third. COST_NEVER: it cannot be. */
 struct reshard_path {

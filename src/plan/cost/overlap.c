@@ -5,6 +5,7 @@
 #include "plan/input/input.h"
 #include "plan/plan.h"
 
+#include <float.h>
 #include <math.h>
 
 /* ---- when it pays ------------------------------------------------------------------------------------------------------------------- */
@@ -14,11 +15,11 @@ static double sum_seconds(const struct machine *m, int ranks, double bytes)
     return collective_seconds(m, collective_transfer(m, COLL_ALLREDUCE, m->wire, ranks, bytes));
 }
 
-/* Half of a sum, which surely goes on meanwhile, must take as long as its blocks take from the rank. 0: none does; between machines only.
- */
+/* Half of a sum, which surely goes on meanwhile, must take as long as its blocks take from the rank. 0: none does; between
+ * machines only. */
 static int64_t least_bytes(const struct machine *m, int ranks)
 {
-    const double least = 2 * ROW_BLOCKS * m->overlap_overhead;
+    const double least = ROW_BLOCKS * m->overlap_overhead / fmax(0.5 - m->overlap_share, DBL_MIN);
     int64_t below = 0, enough = INT64_C(1) << 40;
     if (ranks == 1 || ranks <= m->machine_ranks || m->overlap_overhead <= 0 || sum_seconds(m, ranks, (double)enough) < least)
         return 0;
@@ -80,14 +81,22 @@ struct lanes {
     double rank, behind;
 };
 
+/* What goes on behind takes its share of the rank's time, spread over all that it takes. */
+static void compute(const struct machine *m, struct lanes *at, double seconds)
+{
+    double left = 1 - fmin(m->overlap_share / m->overlap_slowdown, 0.9), meanwhile = fmax(at->behind - at->rank, 0);
+    at->rank += seconds < meanwhile * left ? seconds / left : seconds + meanwhile * (1 - left);
+}
+
 static void run_stage(const struct overlapped *o, struct lanes *at, double ended[ROW_BLOCKS], double seconds, double block)
 {
     for (int b = 0; b < ROW_BLOCKS; b++) {
-        at->rank = fmax(at->rank, ended[b]) + seconds / ROW_BLOCKS;
+        at->rank = fmax(at->rank, ended[b]);
+        compute(o->machine, at, seconds / ROW_BLOCKS);
         if (block <= 0)
             continue;
         at->rank += o->machine->overlap_overhead;
-        ended[b] = at->behind = fmax(at->behind, at->rank) + block;
+        ended[b] = at->behind = fmax(at->behind, at->rank) + block * o->machine->overlap_slowdown;
     }
 }
 

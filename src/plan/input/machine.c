@@ -31,6 +31,8 @@ static const struct machine_key keys[] = {
     {"collective_overhead", offsetof(struct machine, collective_overhead), true, -1, NULL},
     {"reduce_seconds", offsetof(struct machine, reduce_seconds), true, -1, NULL},
     {"overlap_overhead", offsetof(struct machine, overlap_overhead), true, 0, NULL},
+    {"overlap_share", offsetof(struct machine, overlap_share), true, 0, NULL},
+    {"overlap_slowdown", offsetof(struct machine, overlap_slowdown), false, 1, NULL},
     {"node_overhead", offsetof(struct machine, node_overhead), true, -1, NULL},
     {"elementwise_share", offsetof(struct machine, elementwise_share), true, -1, NULL},
     {"pass_bandwidth_1m", offsetof(struct machine, pass_bandwidth[0]), false, -1, "memory_bandwidth"},

@@ -11,7 +11,11 @@ struct measured_collective {
     int64_t bytes;
     double seconds;
 };
-enum { MEASURED_CHANNELS = 64, MEASURED_PASSES = 4, MEASURED_PASS = 1 << 20, MEASURED_PASS_GROWTH = 4 };
+/* Seconds of a sum alone, of one that goes on while ranks compute, and those that it takes from them. */
+struct measured_behind {
+    double sum, meanwhile, taken;
+};
+enum { MEASURED_CHANNELS = 64, MEASURED_PASSES = 4, MEASURED_PASS = 1 << 20, MEASURED_PASS_GROWTH = 4, MEASURED_BEHIND = 3 };
 struct measured {
     /* Per second, of rank 0 while the others wait: flops of products with many rows, bytes of weights in products with one row. */
     double flops, memory;
@@ -31,9 +35,10 @@ struct measured {
     double turn;                  /* seconds of a number that a Transpose moves away from its neighbours */
     double of_many, of_one;       /* seconds of a convolution with MEASURED_CHANNELS in its result, and with one */
     double busy;                  /* share of the time that a rank waited for a core */
-    double overlap;               /* seconds that a sum takes from a rank which computes meanwhile; 0: no sum goes on meanwhile */
-    double bf16, q8;              /* seconds of rounding a byte of f32 for a message, or of reading it from there */
-    int ncollective;              /* 0: there is one rank */
+    int nbehind;                  /* 0: no sum goes on while a rank computes */
+    struct measured_behind behind[MEASURED_BEHIND];
+    double bf16, q8; /* seconds of rounding a byte of f32 for a message, or of reading it from there */
+    int ncollective; /* 0: there is one rank */
     struct measured_collective *collective;
 };
 /* From begin to end, what memory gives is sampled between all that is measured in work (products) and nodes; its medians are known at the

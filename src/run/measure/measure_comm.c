@@ -125,20 +125,24 @@ static void measure_round(struct comm_bench *r, struct measured *m)
         keep_least(&m->collective[i].seconds, time_calls(r, i % KINDS, m->collective[i].bytes));
 }
 
-/* ---- what a sum takes from a rank that computes meanwhile ---- */
+/* ---- what a sum takes from a rank that computes meanwhile, by its size ---- */
 
 struct sum_behind {
     float *x, *y;
+    int64_t elements;
+    double took; /* seconds of all so far */
 };
-enum { BEHIND_ELEMENTS = (128 << 10) / sizeof(float), BEHIND_CALLS = 15 };
-static const double behind_budget = 1; /* seconds */
+enum { BEHIND_LEAST = 32 << 10, BEHIND_MOST = 512 << 10, BEHIND_CALLS = 5 }; /* bytes */
+static const double behind_budget = 0.3;                                     /* seconds */
 
 static void add_behind(struct comm *c, void *data)
 {
-    const struct sum_behind *s = data;
+    struct sum_behind *s = data;
+    double start = clock_seconds();
     c->id = 0;
     c->name = "measurement";
-    c->allreduce(c, s->x, s->y, BEHIND_ELEMENTS, DT_F32, RED_SUM);
+    c->allreduce(c, s->x, s->y, s->elements, DT_F32, RED_SUM);
+    s->took += clock_seconds() - start;
 }
 
 /* In the core's cache. Returns the seconds. */
@@ -150,43 +154,61 @@ static double compute(volatile float *at, int64_t times)
     return clock_seconds() - start;
 }
 
-/* Work that takes longer than a sum. */
-static int64_t work_for(struct comm *c, const struct sum_behind *s, volatile float *at)
+static double sum_alone(struct comm *c, struct sum_behind *s)
+{
+    double start = clock_seconds();
+    for (int i = 0; i < BEHIND_CALLS; i++)
+        add_behind(c, s);
+    return comm_slowest(c, (clock_seconds() - start) / BEHIND_CALLS);
+}
+
+/* Work that takes longer than a sum of so many seconds. */
+static int64_t work_for(struct comm *c, double sum, volatile float *at)
 {
     enum { TRIAL = 1000000, TIMES_AS_LONG = 4 };
-    double start = clock_seconds(), trial = 0;
-    for (int i = 0; i < BEHIND_CALLS; i++)
-        c->allreduce(c, s->x, s->y, BEHIND_ELEMENTS, DT_F32, RED_SUM);
-    double sum = comm_slowest(c, (clock_seconds() - start) / BEHIND_CALLS);
+    double trial = 0;
     for (int i = 0; i < BEHIND_CALLS; i++)
         keep_least(&trial, comm_slowest(c, compute(at, TRIAL)));
     return (int64_t)(TIMES_AS_LONG * TRIAL * sum / trial);
 }
 
 /* From the least of several turns with a sum and of several without: what else runs here only adds to either. */
-static double measure_overlap(struct arena *a, struct comm *whole)
+static struct measured_behind time_behind(struct arena *a, struct comm *whole, struct comm *c, struct sum_behind *s, volatile float *at)
 {
-    if (!whole->overlaps)
-        return 0;
-    struct comm *c = whole->split(whole, 0);
-    struct sum_behind s = {NEWN(a, float, BEHIND_ELEMENTS), NEWN(a, float, BEHIND_ELEMENTS)};
-    volatile float *at = NEWN(a, float, 1024);
-    int64_t times = work_for(c, &s, at);
+    double sum = sum_alone(c, s), alone = 0, with_sum = 0;
+    const double least = 1e-6;
+    int64_t times = work_for(c, sum, at);
     struct behind *b = behind_start(a, c);
-    double alone = 0, with_sum = 0, begin = clock_seconds();
-    for (int i = 0; i < BEHIND_CALLS || comm_slowest(whole, clock_seconds() - begin) < behind_budget; i++) {
+    double begin = clock_seconds();
+    int turns = 0;
+    s->took = 0;
+    for (; turns < BEHIND_CALLS || comm_slowest(whole, clock_seconds() - begin) < behind_budget; turns++) {
         whole->barrier(whole);
         keep_least(&alone, comm_slowest(whole, compute(at, times)));
         double start = clock_seconds();
-        int64_t number = behind_add(b, add_behind, &s);
+        int64_t number = behind_add(b, add_behind, s);
         (void)compute(at, times);
         behind_wait(b, number, "measurement");
         keep_least(&with_sum, comm_slowest(whole, clock_seconds() - start));
     }
     behind_end(b);
+    return (struct measured_behind){sum, comm_slowest(whole, s->took / turns), with_sum - alone > least ? with_sum - alone : least};
+}
+
+static void measure_behind(struct arena *a, struct comm *whole, struct measured *m)
+{
+    m->nbehind = 0;
+    if (!whole->overlaps)
+        return;
+    struct comm *c = whole->split(whole, 0);
+    struct sum_behind s = {arena_alloc(a, BEHIND_MOST), arena_alloc(a, BEHIND_MOST), 0, 0};
+    volatile float *at = NEWN(a, float, 1024);
+    memset(s.x, 0, BEHIND_MOST);
+    for (int64_t bytes = BEHIND_LEAST; bytes <= BEHIND_MOST; bytes *= GROWTH) {
+        s.elements = bytes / (int64_t)sizeof(float);
+        m->behind[m->nbehind++] = time_behind(a, whole, c, &s, at);
+    }
     c->free(c);
-    const double least = 1e-4; /* what work of larger nodes loses by caches and cores that are shared is not measured here */
-    return with_sum - alone > least ? with_sum - alone : least;
 }
 
 void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
@@ -209,6 +231,6 @@ void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
         measure_round(&r, m);
         spent = comm_slowest(comm, clock_seconds() - start);
     }
-    m->overlap = measure_overlap(tmp, comm);
+    measure_behind(tmp, comm, m);
     arena_free(tmp);
 }
