@@ -1,7 +1,7 @@
 /* A barrier of threads, or of processes that share its memory: the central sense-reversing one (Mellor-Crummey, Scott 1991). A rank that
  * waits spins for longer than a sleeping one needs to wake, and then sleeps. On the way it offers its core to others. If another thread
  * took the core, there are more threads than cores. Then the rank sleeps at once: this frees its core for the rank that it waits for, and
- * it gets a core back as soon as there is work. With more ranks than cores it sleeps soon, too.
+ * it gets a core back as soon as there is work. With more ranks than cores it spins less.
  *
  * There is no lock, and no condition variable, which has locks within: a process that is stopped while it holds one would stop all. */
 #include "run/comm/comm.h"
@@ -85,7 +85,7 @@ static void wait_through(struct barrier *b, int phase, const struct barrier_look
     for (int spin = 0; spin < (b->crowded ? SPINS_CROWDED : SPINS); spin++)
         if (!is_phase(b, phase))
             return;
-    if (b->crowded || !offer_core(b, phase))
+    if (!offer_core(b, phase))
         sleep_through(b, phase, look);
 }
 
