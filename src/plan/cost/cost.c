@@ -62,6 +62,7 @@ void cost_prepare(struct space *s)
 {
     cost_evaluate_types(s);
     cost_mark_taken(s);
+    cost_mark_coded(s);
     for (int i = 0; i < s->g->nodes.n; i++)
         for (int k = 0; k < s->offered[i].list.n; k++) {
             struct strategy *st = s->offered[i].list.at[k];
@@ -244,13 +245,6 @@ static double moved_width(const struct space *s, const struct value *v)
     return cost_is_coded(s, v) ? 1 : value_width(stored_value(s, v));
 }
 
-/* Rounding and decoding beside ops that work on codes move nothing of their own. */
-static bool melts(const struct space *s, const struct node *n)
-{
-    bool rounds = op_is_onnx(n, "QuantizeLinear"), decodes = op_is_onnx(n, "DequantizeLinear");
-    return (rounds && cost_is_coded(s, n->in[0])) || (decodes && cost_is_coded(s, n->out[0]));
-}
-
 /* taken: the operand that is in registers, as the result then is; -1: none. */
 static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
 {
@@ -333,13 +327,15 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
         return lowering_seconds(st->body, w, busy);
     if (flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
-    if ((flags & (OP_VIEW | OP_IN_PLACE)) || cost_is_merged(s, n) || ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]))
+    enum coding coding = cost_coding(s, n);
+    if ((flags & (OP_VIEW | OP_IN_PLACE)) || coding == CODING_FREE || cost_is_merged(s, n) ||
+        ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]))
         return 0;
     bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), conv = op_is_onnx(n, "Conv");
     bool passes = flags & OP_ELEMENTWISE && !inside, moves = rule && rule->moves && !passes;
     int taken = taken_operand(s, n, st, busy);
     for (int r = 0; r < s->ranks; r++) {
-        struct traffic bytes = melts(s, n) ? (struct traffic){0, 0, 0} : node_bytes(s, n, st, taken, w, r);
+        struct traffic bytes = coding == CODING_NONE ? node_bytes(s, n, st, taken, w, r) : (struct traffic){0, 0, 0};
         double work = cost_work_seconds(s, n, rule, st, taken, w, r, flops);
         double rows = inside || taken >= 0 ? 0 : cost_rows_seconds(s, n, rule, st, w, r);
         double weights = bytes.streamed / streaming + bytes.carried / carrying;

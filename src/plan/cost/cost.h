@@ -102,10 +102,16 @@ bool cost_is_merged(const struct space *, const struct node *);    /* a Transpos
 bool cost_takes_in(const struct space *, const struct node *);     /* its result goes on in registers */
 int cost_taken_operand(const struct space *, const struct node *); /* in which that comes to the node; -1: it does not */
 bool cost_multiplies_integers(const struct space *, const struct node *); /* a product of codes: of 8 bits each, or of rounded numbers */
-bool cost_is_coded(const struct space *, const struct value *);           /* moves as 8-bit codes, though the model has real numbers */
-bool cost_only_moves_codes(const struct space *, const struct node *);    /* rounds or decodes beside ops that only move elements */
 bool cost_turns_operand(const struct space *, const struct node *);       /* of channels-first to channels-last */
 bool cost_is_inside(const struct space *, const struct value *);          /* one attention makes and reads it, and never stores it */
+bool cost_is_elementwise(const struct node *);
+bool cost_has_codes(const struct value *); /* real numbers that a DequantizeLinear makes of 8-bit integers with one scale */
+/* coded.c, behind cost_mark_taken: a value that moves as 8-bit codes, though the model has real numbers; what a node between such values
+ * takes: what others take; nothing, for it is part of another; the work of a code for each element. */
+enum coding { CODING_NONE, CODING_FREE, CODING_EACH };
+void cost_mark_coded(struct space *);
+bool cost_is_coded(const struct space *, const struct value *);
+enum coding cost_coding(const struct space *, const struct node *);
 /* control_flow.c: the same of a node of control flow. */
 double control_flow_seconds(struct space *, const struct node *, int workload, int busy);
 void cost_evaluate_types(struct space *); /* every type under every workload */

@@ -10,9 +10,9 @@
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
-enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8, INSIDE = 16, INTEGER = 32, TURNED = 64, CODED = 128 }; /* by value id */
+enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8, INSIDE = 16, INTEGER = 32, TURNED = 64 }; /* by value id */
 
-static bool is_elementwise(const struct node *n)
+bool cost_is_elementwise(const struct node *n)
 {
     return (n->op && n->op->flags & OP_ELEMENTWISE) || op_is_onnx(n, "BatchNormalization");
 }
@@ -51,7 +51,7 @@ static bool keeps_last(const struct node *n)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (op_is_onnx(n, ops[i]))
             return true;
-    return is_elementwise(n);
+    return cost_is_elementwise(n);
 }
 
 static void mark_last(struct space *s, int i)
@@ -139,8 +139,7 @@ static void mark_turned(struct space *s, int i)
 
 /* ---- products of integers ----------------------------------------------------------------------------------------------------------- */
 
-/* Numbers that are 8-bit integers with one scale. */
-static bool has_codes(const struct value *v)
+bool cost_has_codes(const struct value *v)
 {
     const struct node *d = op_byte_decoder(v);
     int64_t rank = d ? d->in[1]->type.rank : 0;
@@ -154,76 +153,20 @@ bool cost_multiplies_integers(const struct space *s, const struct node *n)
     if (op_is_onnx(n, "Conv"))
         return op_integer_conv(n);
     bool plain = op_is_onnx(n, "MatMul") || op_is_onnx(n, "Gemm");
-    return dtype_is_integer(n->in[1]->type.dtype) || (plain && has_codes(n->in[0]) && op_byte_decoder(n->in[1]));
+    return dtype_is_integer(n->in[1]->type.dtype) || (plain && cost_has_codes(n->in[0]) && op_byte_decoder(n->in[1]));
 }
 
 /* v is made from codes for the sake of such products. */
 static bool only_integer_products_read(const struct space *s, const struct value *v)
 {
     const struct place_uses *uses = &s->uses[v->id];
-    if (!has_codes(v))
+    if (!cost_has_codes(v))
         return false;
     for (int i = 0; i < uses->list.n; i++)
         if (uses->list.at[i].node < 0 || uses->list.at[i].operand != 0 ||
             !cost_multiplies_integers(s, s->g->nodes.at[uses->list.at[i].node]))
             return false;
     return uses->list.n > 0;
-}
-
-/* ---- what stands between products of integers ---------------------------------------------------------------------------------------- */
-
-static const struct node *reader_at(const struct space *s, const struct value *v, int k)
-{
-    int node = s->uses[v->id].list.at[k].node;
-    return node >= 0 ? s->g->nodes.at[node] : NULL;
-}
-
-/* Its one reader rounds it to 8 bits with one scale. */
-static bool only_rounding_reads(const struct space *s, const struct value *v)
-{
-    const struct node *n = s->uses[v->id].list.n == 1 ? reader_at(s, v, 0) : NULL;
-    return n && op_is_onnx(n, "QuantizeLinear") && dtype_is_byte(n->out[0]->type.dtype) && n->in[0] == v && n->in[1]->type.rank == 0;
-}
-
-/* Elementwise ops run on codes, and so do ops that only move elements. */
-static bool works_on_codes(const struct space *s, const struct node *n)
-{
-    int at = n && n->nout > 0 ? s->producer[n->out[0]->id] : -1;
-    return at >= 0 && (is_elementwise(n) || (s->rule[at] && s->rule[at]->moves && !(n->op->flags & OP_SEEDS)));
-}
-
-static bool only_codes_are_read(const struct space *s, const struct value *v)
-{
-    if (!has_codes(v))
-        return false;
-    for (int i = 0; i < s->uses[v->id].list.n; i++) {
-        const struct node *n = reader_at(s, v, i);
-        if (!n || !(works_on_codes(s, n) || cost_multiplies_integers(s, n)))
-            return false;
-    }
-    return s->uses[v->id].list.n > 0;
-}
-
-/* A value that is real numbers in the model and codes when it runs. */
-static void mark_coded(struct space *s, const struct value *v)
-{
-    if (v->producer && (only_codes_are_read(s, v) || (only_rounding_reads(s, v) && works_on_codes(s, v->producer))))
-        mark_value(s, v, CODED);
-}
-
-bool cost_only_moves_codes(const struct space *s, const struct node *n)
-{
-    if (op_is_onnx(n, "QuantizeLinear"))
-        return cost_is_coded(s, n->in[0]) && !is_elementwise(n->in[0]->producer);
-    bool moves = op_is_onnx(n, "DequantizeLinear") && cost_is_coded(s, n->out[0]);
-    for (int i = 0; moves && i < s->uses[n->out[0]->id].list.n; i++)
-        moves = !is_elementwise(reader_at(s, n->out[0], i));
-    return moves;
-}
-
-bool cost_is_coded(const struct space *s, const struct value *v)
-{
-    return s->sizes.marks && marked(s, v, CODED);
 }
 
 /* ---- elementwise ops after a convolution -------------------------------------------------------------------------------------------- */
@@ -233,7 +176,7 @@ static bool only_elementwise_reads(const struct space *s, const struct value *v)
     const struct place_uses *uses = &s->uses[v->id];
     for (int i = 0; i < uses->list.n; i++) {
         const struct node *n = uses->list.at[i].node >= 0 ? s->g->nodes.at[uses->list.at[i].node] : NULL;
-        if (!n || !(is_elementwise(n) || makes_marked(s, n, MERGED)))
+        if (!n || !(cost_is_elementwise(n) || makes_marked(s, n, MERGED)))
             return false;
     }
     return uses->list.n > 0;
@@ -265,7 +208,7 @@ static int taken_operand(const struct space *s, const struct node *n)
 static void mark_taken(struct space *s, const struct node *n)
 {
     bool conv = op_is_onnx(n, "Conv"), takes = conv || (marked(s, n->out[0], MERGED) && marked(s, n->in[0], TAKES));
-    int taken = is_elementwise(n) ? taken_operand(s, n) : -1;
+    int taken = cost_is_elementwise(n) ? taken_operand(s, n) : -1;
     if (taken >= 0) {
         mark_value(s, n->out[0], TAKEN);
         takes = !op_is_onnx(n, "QuantizeLinear");
@@ -348,8 +291,6 @@ void cost_mark_taken(struct space *s)
         if (with_result(s, i))
             mark_taken(s, s->g->nodes.at[i]);
     mark_attention(s);
-    for (int i = 0; i < s->g->values.n; i++)
-        mark_coded(s, s->g->values.at[i]);
 }
 
 bool cost_is_merged(const struct space *s, const struct node *n)

@@ -140,17 +140,11 @@ static double operations(struct space *s, const struct node *n, const struct rul
     return each * cost_local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
 }
 
-/* A function of codes whose result is rounded is a table of all codes. */
-static bool is_table(const struct space *s, const struct node *n)
-{
-    return n && n->op && (n->op->flags & OP_FUNCTION) && n->nin == 1 && cost_is_coded(s, n->in[0]) && cost_is_coded(s, n->out[0]);
-}
-
 /* Exponential functions of the result's elements. */
 static double function_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     const struct machine *m = &s->options->machine;
-    bool evaluates = n->op && (n->op->flags & OP_FUNCTION) && !is_table(s, n), erf = op_is_onnx(n, "Erf") || op_is_onnx(n, "Gelu");
+    bool evaluates = n->op && (n->op->flags & OP_FUNCTION), erf = op_is_onnx(n, "Erf") || op_is_onnx(n, "Gelu");
     return evaluates ? (erf ? m->erf_seconds : m->function_seconds) * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
 }
 
@@ -159,8 +153,7 @@ static double function_seconds(struct space *s, const struct node *n, const stru
 static double code_seconds(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
 {
     bool sums = op_is_onnx(n, "Conv") && cost_multiplies_integers(s, n), ranged = op_is_onnx(n, "DynamicQuantizeLinear");
-    bool codes = (op_is_onnx(n, "QuantizeLinear") || op_is_onnx(n, "DequantizeLinear")) && !cost_only_moves_codes(s, n) &&
-        !is_table(s, n->in[0]->producer);
+    bool codes = op_is_onnx(n, "QuantizeLinear") || op_is_onnx(n, "DequantizeLinear");
     double each = sums || (codes && taken < 0) ? 1 : ranged ? 2 : 0;
     return each > 0 ? each * s->options->machine.code_seconds * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
 }

@@ -66,6 +66,7 @@ struct space_sizes {
     double **fraction;           /* by split id: [workload * ranks + rank], made when asked for */
     int nfraction;
     unsigned char *marks; /* by value id, of src/plan/cost/taken_in.c; NULL: none, in a lowering alone */
+    int *origin;          /* likewise, of src/plan/cost/coded.c */
 };
 struct space {
     struct arena *arena;
