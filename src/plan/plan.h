@@ -32,6 +32,7 @@ struct machine { /* machine.c: the shipped reference profile, or a file from tpc
     double elementwise_share;             /* part of its bytes that a fused elementwise op costs */
     double pass_bandwidth[PASS_SIZES];    /* bytes per second that an elementwise op reads and writes in all, alone, of so many */
     double function_seconds, erf_seconds; /* of one element of an exponential function, in a rank's cache; of Erf or Gelu */
+    double column_seconds;                /* of one element of a Softmax over a dimension that is not the last */
     double code_seconds;                  /* of one element that is rounded to 8 bits or read from them */
     /* Products by other kernels than those of matrices: times `flops`. */
     double conv_speed, depthwise_speed, integer_conv_speed, integer_depthwise_speed;

@@ -140,12 +140,25 @@ static double operations(struct space *s, const struct node *n, const struct rul
     return each * cost_local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
 }
 
+/* Over a dimension that is not the last one in memory: column by column. */
+static bool is_by_columns(const struct space *s, const struct node *n)
+{
+    if (!op_is_onnx(n, "Softmax") && !op_is_onnx(n, "LogSoftmax"))
+        return false;
+    int64_t axis = attr_int(n, "axis"), rank = n->out[0]->type.rank;
+    axis += axis < 0 ? rank : 0;
+    return axis != (cost_has_channels_last(s, n->out[0]) ? 1 : rank - 1);
+}
+
 /* Exponential functions of the result's elements. */
 static double function_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     const struct machine *m = &s->options->machine;
-    bool evaluates = n->op && (n->op->flags & OP_FUNCTION), erf = op_is_onnx(n, "Erf") || op_is_onnx(n, "Gelu");
-    return evaluates ? (erf ? m->erf_seconds : m->function_seconds) * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
+    bool erf = op_is_onnx(n, "Erf") || op_is_onnx(n, "Gelu");
+    if (!n->op || !(n->op->flags & OP_FUNCTION))
+        return 0;
+    double each = erf ? m->erf_seconds : is_by_columns(s, n) ? m->column_seconds : m->function_seconds;
+    return each * cost_local_elements(s, n->out[0], st->out[0], w, r);
 }
 
 /* Elements that are rounded to codes, or read from them; a convolution of integers rounds or scales each of its sums. Where their range is

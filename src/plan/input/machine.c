@@ -41,6 +41,7 @@ static const struct machine_key keys[] = {
     {"pass_bandwidth_64m", offsetof(struct machine, pass_bandwidth[3]), false, -1, "memory_bandwidth"},
     {"function_seconds", offsetof(struct machine, function_seconds), true, 0, NULL},
     {"erf_seconds", offsetof(struct machine, erf_seconds), true, -1, "function_seconds"},
+    {"column_seconds", offsetof(struct machine, column_seconds), true, -1, "function_seconds"},
     {"code_seconds", offsetof(struct machine, code_seconds), true, 0, NULL},
     {"row_seconds", offsetof(struct machine, row_seconds), true, 0, NULL},
     {"repeat_seconds", offsetof(struct machine, repeat_seconds), true, -1, "row_seconds"},

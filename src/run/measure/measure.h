@@ -29,6 +29,7 @@ struct measured {
     double node;                  /* seconds of a node that computes almost nothing */
     double small_convs, no_convs; /* seconds of a short pass with such a convolution behind it, and of the pass */
     double function, erf;         /* seconds of a Sigmoid, of an Erf of one number */
+    double column;                /* seconds of a number of a Softmax over a dimension that is not the last */
     double code;                  /* seconds of a number that is rounded to 8 bits or read from them */
     double row;                   /* seconds of a row of 8 numbers that Concat copies */
     double repeat;                /* seconds of a row of 24 numbers that a chain multiplies by the same numbers as all others */

@@ -62,6 +62,13 @@ static struct graph *function_graph(struct arena *a, const char *function)
         a, arena_printf(a, "graph g { opset 23 dim S >= 1 input x: f32[S, 4096] node y: y: f32[S, 4096] = %s(x) output y }", function));
 }
 
+static struct graph *columns_graph(struct arena *a)
+{
+    return measure_parse(a,
+                         "graph g { opset 23 dim S >= 1 input x: f32[S, 16, 256] "
+                         "node y: y: f32[S, 16, 256] = Softmax(x) {axis = 1} output y }");
+}
+
 static struct graph *rows_graph(struct arena *a)
 {
     return measure_parse(a,
@@ -233,6 +240,7 @@ void measure_nodes(struct measuring *x, struct measured *m)
     const double pass = sizeof(float) / m->pass[0]; /* of a number, beside the work itself */
     measure_keep_shorter(&m->function, measure_graph(x, function_graph(a, "Sigmoid"), FEW).alone / few - 2 * pass);
     measure_keep_shorter(&m->erf, measure_graph(x, function_graph(a, "Erf"), FEW).alone / few - 2 * pass);
+    measure_keep_shorter(&m->column, measure_graph(x, columns_graph(a), FEW).alone / few);
     measure_keep_shorter(&m->code, measure_graph(x, sums_of_codes(a, SUMS), FEW).alone / (few * SUMS * OPERANDS) - 1 / m->pass[0]);
     measure_keep_shorter(&m->repeat, measure_graph(x, repeat_graph(a), ROW_COUNT).alone / ROW_COUNT);
     measure_keep_shorter(&m->turn, measure_graph(x, turn_graph(a), 1).alone / (REPEATED * WIDTH));
