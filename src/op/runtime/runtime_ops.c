@@ -76,7 +76,7 @@ void infer_quantgather(struct graph *g, struct node *node)
     op_result(g, node, 0, node->in[2]->type.dtype, y.rank, y.dim);
 }
 
-/* The pass that makes the node says whether the result is real or bytes; so may operands be. */
+/* With scales, operands may be bytes, and the pass that makes the node says whether the result is. */
 void infer_chain(struct graph *g, struct node *node)
 {
     const struct type *type[MAX_RANK];
@@ -84,7 +84,7 @@ void infer_chain(struct graph *g, struct node *node)
     for (int i = 0; i < node->nin; i++)
         type[i] = op_operand(g, node, i);
     struct type out = op_broadcast(g, node, node->nin, type);
-    op_result(g, node, 0, node->out[0]->type.dtype, out.rank, out.dim);
+    op_result(g, node, 0, attr_is_set(node, "scales") ? node->out[0]->type.dtype : out.dtype, out.rank, out.dim);
 }
 
 /* The pass that makes the node permutes the type of the one it replaces. Images are those of X. */

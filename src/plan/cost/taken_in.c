@@ -148,7 +148,7 @@ bool cost_has_codes(const struct value *v)
 
 bool cost_multiplies_integers(const struct space *s, const struct node *n)
 {
-    if (n->nin < 2 || !n->in[0] || !n->in[1] || !(n->op->flags & OP_PRODUCT) || !s->weight[n->in[1]->id])
+    if (!n->op || n->nin < 2 || !n->in[0] || !n->in[1] || !(n->op->flags & OP_PRODUCT) || !s->weight[n->in[1]->id])
         return false;
     if (op_is_onnx(n, "Conv"))
         return op_integer_conv(n);
@@ -188,7 +188,7 @@ static bool may_take(const struct space *s, const struct node *n, const struct v
     bool integer = marked(s, v, INTEGER), rounds = op_is_onnx(n, "QuantizeLinear") && !op_byte_decoder(v);
     if (!type_eq(&v->type, &n->out[0]->type))
         return integer && (rounds || op_is_onnx(n, "Cast"));
-    return !integer || !(n->op->flags & OP_FUNCTION);
+    return !integer || (n->op && !(n->op->flags & OP_FUNCTION));
 }
 
 /* Operand k of n, which a convolution makes, if it takes in n; -1: none. One of integers takes a product with a number that is computed. */
