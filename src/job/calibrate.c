@@ -68,6 +68,8 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.machine_half_bandwidth = comm->local_size * m->halves_together;
     to.code_bandwidth = m->codes;
     to.machine_code_bandwidth = comm->local_size * m->codes_together;
+    to.byte_bandwidth = m->bytes;
+    to.machine_byte_bandwidth = comm->local_size * m->bytes_together;
     to.node_overhead = m->node;
     to.elementwise_share = m->chain * m->pass[1];
     memcpy(to.pass_bandwidth, m->pass, sizeof to.pass_bandwidth);
@@ -121,6 +123,7 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
     print_rate_on_ranks("products", "GF/s", to->flops, to->machine_flops, comm->local_size);
     print_rate_on_ranks("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
     print_rate_on_ranks("weights of bf16 from memory", "GB/s", to->half_bandwidth, to->machine_half_bandwidth, comm->local_size);
+    print_rate_on_ranks("weights of 8 bits from memory", "GB/s", to->byte_bandwidth, to->machine_byte_bandwidth, comm->local_size);
     print_rate_on_ranks("weights of 4 bits from memory", "GB/s", to->code_bandwidth, to->machine_code_bandwidth, comm->local_size);
     printf("elementwise: %.1f GB/s of 1 MiB, %.1f of 64, %.2f of it in chains; a node: %.2f us, a convolution: %.2f\n",
            1e-9 * to->pass_bandwidth[0], 1e-9 * to->pass_bandwidth[PASS_SIZES - 1], to->elementwise_share, 1e6 * to->node_overhead,

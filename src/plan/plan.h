@@ -22,6 +22,7 @@ struct machine { /* machine.c: the shipped reference profile, or a file from tpc
     double machine_ranks, machine_flops, machine_memory_bandwidth; /* ranks that share one machine, and what they do in all together */
     double half_bandwidth, machine_half_bandwidth;                 /* as memory_bandwidth, of weights in half precision */
     double code_bandwidth, machine_code_bandwidth;                 /* as memory_bandwidth, of weights in codes */
+    double byte_bandwidth, machine_byte_bandwidth;                 /* the same, of codes of 8 bits */
     double link_bandwidth;                                         /* bytes per second that leave a rank */
     double link_slowdown[LINK_SIZES];                              /* times as long as by link_bandwidth, by the size of a message */
     double hop_latency, collective_overhead, node_overhead;        /* seconds */

@@ -23,6 +23,7 @@
 #include "plan/space/space.h"
 
 #include <math.h>
+#include <string.h>
 
 double cost_steps(const struct plan *p)
 {
@@ -268,6 +269,12 @@ static double rate(const struct machine *m, double alone, double machine, int bu
     return fmin(alone, machine / fmin(busy, m->machine_ranks));
 }
 
+/* Bits of a number of the weight, where it is of integers: several may lie in a byte. */
+static int code_bits(const struct node *n, enum dtype stored)
+{
+    return strcmp(n->optype, "MatMulNBits") == 0 ? (int)attr_int(n, "bits") : dtype_bits(stored);
+}
+
 /* Bytes per second that a product streams of its weight: narrow ones are widened on the way. */
 static double streaming_rate(const struct space *s, const struct node *n, int busy)
 {
@@ -276,6 +283,8 @@ static double streaming_rate(const struct space *s, const struct node *n, int bu
     enum dtype dtype = product ? value_storage(stored_value(s, n->in[1])) : DT_F32;
     if (dtype == DT_F16 || dtype == DT_BF16)
         return rate(m, m->half_bandwidth, m->machine_half_bandwidth, busy);
+    if (dtype_is_integer(dtype) && code_bits(n, dtype) == 8)
+        return rate(m, m->byte_bandwidth, m->machine_byte_bandwidth, busy);
     if (dtype_is_integer(dtype))
         return rate(m, m->code_bandwidth, m->machine_code_bandwidth, busy);
     return rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);

@@ -50,6 +50,8 @@ static const struct machine_key keys[] = {
     {"machine_half_bandwidth", offsetof(struct machine, machine_half_bandwidth), false, -1, "machine_memory_bandwidth"},
     {"code_bandwidth", offsetof(struct machine, code_bandwidth), false, -1, "memory_bandwidth"},
     {"machine_code_bandwidth", offsetof(struct machine, machine_code_bandwidth), false, -1, "machine_memory_bandwidth"},
+    {"byte_bandwidth", offsetof(struct machine, byte_bandwidth), false, -1, "code_bandwidth"},
+    {"machine_byte_bandwidth", offsetof(struct machine, machine_byte_bandwidth), false, -1, "machine_code_bandwidth"},
     {"vector_lanes", offsetof(struct machine, vector_lanes), false, 1, NULL},
     {"integer_speed", offsetof(struct machine, integer_speed), false, 1, NULL},
     {"conv_speed", offsetof(struct machine, conv_speed), false, 1, NULL},

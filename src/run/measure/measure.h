@@ -22,6 +22,7 @@ struct measured {
     double flops_together, memory_together; /* of each rank while all work */
     double halves, halves_together;         /* bytes of weights of bf16 in products with one row */
     double codes, codes_together;           /* bytes of weights of 4 bits, and of their scales, in products with one row */
+    double bytes, bytes_together;           /* the same of weights of 8 bits */
     double integers;                        /* flops of products with weights of 4 bits */
     /* Per second: bytes that an elementwise op alone reads and writes, of MEASURED_PASS bytes and so on; flops of convolutions. */
     double pass[MEASURED_PASSES], conv, depthwise, integer_conv, integer_depthwise;

@@ -14,7 +14,8 @@ enum {
     SIDE = 2048,
     LAYERS = 8,  /* 128 MiB of weights: more than caches hold; 64 MiB for many rows */
     HALVES = 16, /* 128 MiB */
-    CODED = 32,  /* 80 MiB of codes and scales */
+    CODED = 32,  /* 80 MiB of codes of 4 bits and scales */
+    BYTES = 16,  /* 72 MiB of codes of 8 bits and scales */
     MANY = 4,
     ROWS = 128,
     MOST_SAMPLES = 256
@@ -24,7 +25,7 @@ struct stream {
     double bytes;
     double *alone, *together; /* seconds of each sample */
 };
-enum { FULL, HALF, CODE, STREAMS };
+enum { FULL, HALF, CODE, BYTE, STREAMS };
 struct measuring {
     struct comm *comm;
     int threads, samples;
@@ -60,19 +61,19 @@ static struct graph *halves_graph(struct arena *a, int n, int side)
     return g;
 }
 
-/* The same, with weights of 4 bits in blocks of 32, and activations that may be rounded to 8 bits. */
-static struct graph *codes_graph(struct arena *a, int n, int side)
+/* The same, with weights of 4 or 8 bits in blocks of 32, and activations that may be rounded to 8 bits. */
+static struct graph *codes_graph(struct arena *a, int n, int side, int bits)
 {
     char *text = arena_printf(a, "graph g { opset 23 dim S >= 1 input x0: f32[S, %d]", side);
     for (int i = 0; i < n; i++)
-        text = arena_printf(a, "%s input w%d: u8[%d, %d, 16]", text, i, side, side / 32);
+        text = arena_printf(a, "%s input w%d: u8[%d, %d, %d]", text, i, side, side / 32, 4 * bits);
     for (int i = 0; i < n; i++)
         text = arena_printf(a, "%s input s%d: f32[%d, %d]", text, i, side, side / 32);
     for (int i = 0; i < n; i++)
         text = arena_printf(a,
                             "%s node n%d: x%d: f32[S, %d] = com.microsoft::MatMulNBits(x%d, w%d, s%d) {K = %d, N = %d, block_size = 32, "
-                            "accuracy_level = 4}",
-                            text, i, i + 1, side, i, i, i, side, side);
+                            "bits = %d, accuracy_level = 4}",
+                            text, i, i + 1, side, i, i, i, side, side, bits);
     struct graph *g = measure_parse(a, arena_printf(a, "%s output x%d }", text, n));
     measure_weights(g);
     return g;
@@ -141,7 +142,8 @@ struct measuring *measure_begin(struct arena *a, struct comm *comm, int threads)
     *x = (struct measuring){.comm = comm, .threads = threads, .begin = clock_seconds(), .waited = measure_waited()};
     x->stream[FULL] = stream_new(a, product_graph(a, LAYERS, SIDE), threads, LAYERS * weights * sizeof(float));
     x->stream[HALF] = stream_new(a, halves_graph(a, HALVES, SIDE), threads, HALVES * weights * 2);
-    x->stream[CODE] = stream_new(a, codes_graph(a, CODED, SIDE), threads, CODED * weights * (0.5 + sizeof(float) / 32.0));
+    x->stream[CODE] = stream_new(a, codes_graph(a, CODED, SIDE, 4), threads, CODED * weights * (0.5 + sizeof(float) / 32.0));
+    x->stream[BYTE] = stream_new(a, codes_graph(a, BYTES, SIDE, 8), threads, BYTES * weights * (1 + sizeof(float) / 32.0));
     sample_streams(x); /* warms up */
     x->samples = 0;
     return x;
@@ -161,7 +163,7 @@ void measure_work(struct measuring *x, struct measured *m)
     struct work_times prompt = measure_graph(x, product_graph(a, MANY, SIDE), ROWS);
     measure_keep_faster(&m->flops, flops / prompt.alone);
     measure_keep_faster(&m->flops_together, flops / prompt.together);
-    measure_keep_faster(&m->integers, flops / measure_graph(x, codes_graph(a, MANY, SIDE), ROWS).alone);
+    measure_keep_faster(&m->integers, flops / measure_graph(x, codes_graph(a, MANY, SIDE, 4), ROWS).alone);
     measure_keep_shorter(&m->bf16, time_wire(a, WIRE_BF16));
     measure_keep_shorter(&m->q8, time_wire(a, WIRE_Q8));
     arena_free(a);
@@ -176,6 +178,8 @@ void measure_end(struct measuring *x, struct measured *m)
     m->halves_together = median_rate(x, &s[HALF], s[HALF].together);
     m->codes = median_rate(x, &s[CODE], s[CODE].alone);
     m->codes_together = median_rate(x, &s[CODE], s[CODE].together);
+    m->bytes = median_rate(x, &s[BYTE], s[BYTE].alone);
+    m->bytes_together = median_rate(x, &s[BYTE], s[BYTE].together);
     m->busy = comm_slowest(x->comm, (measure_waited() - x->waited) / (clock_seconds() - x->begin));
     for (int i = 0; i < STREAMS; i++)
         measure_bench_free(&s[i].bench);
