@@ -216,7 +216,7 @@ static bool is_pair(const struct chain_call *c)
 {
     const int64_t *code = c->code;
     bool both = c->nin == 2 && c->ncode >= 1 && c->ncode <= 2 && code[1] + code[2] == 1;
-    bool relu = c->ncode == 1 || (code[3] == CHAIN_Relu && code[4] == c->nin + c->nimm);
+    bool relu = c->ncode == 1 || (c->ncode == 2 && code[3] == CHAIN_Relu && code[4] == c->nin + c->nimm);
     return both && relu && (code[0] == CHAIN_Add || code[0] == CHAIN_Sub || code[0] == CHAIN_Mul) && dtype_is_byte(c->call->in[0].dtype) &&
         dtype_is_byte(c->call->in[1].dtype) && dtype_is_byte(c->call->out[0].dtype);
 }
