@@ -144,7 +144,7 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
         puts("messages of these sizes do not take what a latency and a bandwidth say, so plans may not be the best ones: measure again, on "
              "machines that do nothing else, and compare with --doctor");
     if (to->overlap_overhead > 0)
-        printf("a sum that goes on while ranks compute takes %.2f times as long, and from them %.0f us and %.0f%% of its time alone\n",
+        printf("a sum behind work takes %.2f times as long as alone, and delays the work by %.0f us and %.0f%% of its time alone\n",
                to->overlap_slowdown, 1e6 * to->overlap_overhead, 100 * to->overlap_share);
 }
 
@@ -182,7 +182,7 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
     const double disturbed = 0.1;
     if (m.busy > disturbed)
         diag_tell(
-            "%s: a rank waited %.0f%% of the time for a core, because other programs ran or there are more ranks than cores: measure again "
-            "when nothing else runs",
+            "%s was written, but its speeds are too low: a rank waited %.0f%% of the time for a core, because other programs ran or there "
+            "are more ranks than cores: measure again when nothing else runs",
             o->calibrate, 100 * m.busy);
 }

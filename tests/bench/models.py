@@ -5,7 +5,8 @@
 
 Every round runs ONNX Runtime and tpc-run in turn; a round's time is the least of its runs, a row's the least of its rounds. NAME is a
 symbol of the model's inputs, or INPUT.AXIS; other symbols are 1, and a sum of symbols is that of their sizes. Inputs are random;
-integers are 0 or 1. --ranks adds --local N. --cpu: the processor's time for one run, the mean of a round's runs, for machines that
+integers are 0 or 1. Where outputs differ, their root mean square difference over that of the outputs is told, and how much ONNX Runtime
+differs from itself without its optimiser. --ranks adds --local N. --cpu: the processor's time for one run, the mean of a round's runs, for machines that
 others use. Needs numpy, onnx and onnxruntime."""
 import argparse
 import os
@@ -17,11 +18,14 @@ import tempfile
 
 KIND = {"float": "float32", "double": "float64", "float16": "float16", "bool": "bool"}
 TIME = re.compile(r"^time: first .* then min ([0-9.]+),", re.M)
+DIFFERENCE = re.compile(r"root mean square ([0-9.e+-]+)$", re.M)
 
 
-def session_of(path):
+def session_of(path, optimised=True):
     import onnxruntime as ort
     options = ort.SessionOptions()
+    if not optimised:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     ort.set_default_logger_severity(3)
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -46,6 +50,16 @@ def feeds_of(session, sizes):
     return feeds
 
 
+def difference(values, others):
+    """The largest one of any output: root mean square, over that of the output."""
+    import numpy as np
+    worst = 0.0
+    for a, b in zip(values, others):
+        if np.asarray(a).dtype.kind == "f" and np.any(a):
+            worst = max(worst, float(np.sqrt(np.mean((np.float64(a) - b) ** 2) / np.mean(np.float64(a) ** 2))))
+    return worst
+
+
 def peer(path, sizes, folder, cpu):
     """A process of its own: writes the inputs and outputs once, then times one round; prints milliseconds."""
     import time
@@ -60,6 +74,8 @@ def peer(path, sizes, folder, cpu):
             for k, (name, value) in enumerate(pairs):
                 with open(f"{folder}/{what}_{k}.pb", "wb") as f:
                     f.write(numpy_helper.from_array(np.asarray(value), name).SerializeToString())
+        with open(f"{folder}/itself", "w") as f:
+            f.write(f"{difference(values, session_of(path, False).run(names, feeds)):.2g}")
     clock = time.process_time if cpu else time.perf_counter
     best, total, runs = float("inf"), 0.0, 0
     while total < 1.0:
@@ -79,14 +95,15 @@ def once(command, folder, repeat):
     if not found:
         sys.exit(done.stderr.strip() or done.stdout.strip())
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return float(found[1]), 1e3 * spent, "PASSED" in done.stdout
+    far = DIFFERENCE.search(done.stdout)
+    return float(found[1]), 1e3 * spent, "" if "PASSED" in done.stdout else f"{float(far[1]):.2g}" if far else "?"
 
 
 def ours(command, folder, ms, cpu):
     """Milliseconds of a run: the least, or the mean of the processor's, without what loading takes."""
     repeat = max(4, min(2000, int(1e3 / ms)))
-    least, spent, same = once(command, folder, repeat)
-    return (spent - once(command, folder, 2)[1]) / (repeat - 2) if cpu else least, same
+    least, spent, far = once(command, folder, repeat)
+    return (spent - once(command, folder, 2)[1]) / (repeat - 2) if cpu else least, far
 
 
 def row(a, path, sizes, work):
@@ -98,15 +115,15 @@ def row(a, path, sizes, work):
         dims = ["--workload", sized] if sized else []
         subprocess.run([f"{a.build}/tpc-shard", path, "--tp", str(a.ranks), "-q", "--force", "-o", plan, *dims], check=True)
         commands[a.ranks] = [f"{a.build}/tpc-run", plan, "--local", str(a.ranks)]
-    theirs, times, same = float("inf"), {n: float("inf") for n in commands}, True
+    theirs, times, differs = float("inf"), {n: float("inf") for n in commands}, ""
     for _ in range(a.rounds):
         out = subprocess.run([sys.executable, __file__, "--peer", folder, *(["--cpu"] if a.cpu else []), "-", spec], capture_output=True, text=True, check=True).stdout
         theirs = min(theirs, float(out))
         for n, command in commands.items():
-            ms, ok = ours(command, folder, theirs, a.cpu)
-            times[n], same = min(times[n], ms), same and ok
+            ms, far = ours(command, folder, theirs, a.cpu)
+            times[n], differs = min(times[n], ms), differs or far
     cells = [f"{times[1]:.2f}", f"{times[1] / theirs:.2f}", *[f"{times[n]:.2f} ({times[1] / times[n]:.2f})" for n in times if n > 1]]
-    print(f"| {os.path.basename(path)[:-5]} | {theirs:.2f} | " + " | ".join(cells) + (" |" if same else " | outputs differ"), flush=True)
+    print(f"| {os.path.basename(path)[:-5]} | {theirs:.2f} | " + " | ".join(cells) + (f" | outputs differ by {differs}, its own by {open(folder + '/itself').read()}" if differs else " |"), flush=True)
 
 
 def main():

@@ -1,6 +1,7 @@
 /* chain: fused elementwise operations (kern/pointwise/pointwise.h). A row of the broadcast walk is cut in stretches; every operation of the
  * code runs on a stretch before the next stretch is touched. Results whose last use is past give their buffer to later ones. Sums in f16
- * and bf16 chains are float32 throughout and rounded once, at the end. A function of one byte with bytes as results is a table. */
+ * and bf16 chains are float32 throughout and rounded once, at the end. A function of one tensor of bytes, with bytes as results, is a
+ * table; a sum, difference or product of two is computed in one pass. */
 #include "kern/core/core.h"
 #include "kern/pointwise/pointwise.h"
 

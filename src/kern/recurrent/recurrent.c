@@ -2,8 +2,8 @@
  *
  * The inputs of all steps go through W in one product. Then come the steps, each a product of the hidden units with R, which is packed
  * once, and the gates. Directions and rows of the batch are shared out to threads; each thread takes all steps of its rows. Storage of 16
- * bits is computed in float32. Weights of 8 bits are multiplied as integers where they are constant, else as
- * whole numbers in float32, and their scales applied to the sums. */
+ * bits is computed in float32. Weights of 8 bits have scales, which are applied to sums: of integers if the
+ * weights are constant (integers.c), else of whole numbers in float32. */
 #include "kern/recurrent/recurrent.h"
 
 #include "kern/gemm/gemm.h"

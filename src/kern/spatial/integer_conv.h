@@ -35,27 +35,27 @@ size_t integer_windows_bytes(const struct integer_windows *, int64_t rows);
 /* Pointers, in room: [groups of BYTES_ROWS places][runs][BYTES_ROWS]. */
 const uint8_t *const *integer_windows_find(const struct integer_windows *, int64_t place, int64_t rows, void *room);
 
-/* ---- integer_depthwise.c: each channel with a filter of its own. weight: as depthwise_sums.c reads it, less the zero points; sums as in
- * struct bytes ---- */
+/* ---- integer_depthwise.c: each channel with a filter of its own. weight: as integer_depthwise_sums.c reads it, less the zero points; sums
+ * as in struct bytes ---- */
 struct bytes integer_depthwise_pack(struct kcall *, const struct bytes_source *, bool keep);
 void integer_depthwise_run(const struct integer_conv *, const struct integer_results *, const struct bytes *);
 
-/* ---- depthwise_sums.c: sums[places][BYTES_WIDTH] of a tile of channels, for each instruction set ---- */
+/* ---- integer_depthwise_sums.c: sums[places][BYTES_WIDTH] of a tile of channels, for each instruction set ---- */
 /* Place i reads n channels of each tap, from tap[..] + from + i * step on. w: int16_t [pairs of taps][BYTES_WIDTH][2] with channels in the
- * order of depthwise_lane; if taps is odd, tap has one more, whose numbers in w are 0. */
+ * order of integer_depthwise_lane; if taps is odd, tap has one more, whose numbers in w are 0. */
 struct depthwise_tile {
     int64_t places, step, taps, from, n;
     const uint8_t *const *tap;
     const int16_t *w;
     uint8_t flip;
 };
-int depthwise_lane(int channel);
+int integer_depthwise_lane(int channel);
 struct depthwise_kernel {
     const char *name;
     bool (*runs)(void);
     void (*sums)(const struct depthwise_tile *, int32_t *sums);
 };
-extern const struct depthwise_kernel depthwise_kernels[]; /* the fastest first; then one without a name */
-const struct depthwise_kernel *depthwise_best(void);
+extern const struct depthwise_kernel integer_depthwise_kernels[]; /* the fastest first; then one without a name */
+const struct depthwise_kernel *integer_depthwise_best(void);
 
 #endif

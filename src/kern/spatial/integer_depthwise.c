@@ -25,7 +25,7 @@ struct bytes integer_depthwise_pack(struct kcall *call, const struct bytes_sourc
     require(s->k <= BYTES_MOST);
     memset(room, 0, weight + sums);
     for (int64_t c = 0; c < s->groups; c++) {
-        int zero = s->zero ? number(s, s->zero[s->zeros > 1 ? c : 0]) : 0, lane = depthwise_lane((int)(c % LANES));
+        int zero = s->zero ? number(s, s->zero[s->zeros > 1 ? c : 0]) : 0, lane = integer_depthwise_lane((int)(c % LANES));
         for (int64_t t = 0; t < s->k; t++) {
             int x = number(s, s->w[c * s->k + t]) - zero;
             w[(c / LANES * pairs + t / 2) * PAIR + 2 * lane + t % 2] = (int16_t)x;
@@ -128,7 +128,7 @@ static void place_range(void *data, int thread, int64_t lo, int64_t hi)
 void integer_depthwise_run(const struct integer_conv *v, const struct integer_results *results, const struct bytes *w)
 {
     struct kcall *call = v->call;
-    struct depthwise_run r = {.v = v, .results = results, .w = w, .kernel = depthwise_best(), .pointers = (v->taps + 1) / 2 * 2};
+    struct depthwise_run r = {.v = v, .results = results, .w = w, .kernel = integer_depthwise_best(), .pointers = (v->taps + 1) / 2 * 2};
     size_t columns = kcall_bytes(call, w->tiles, sizeof *r.columns),
            taps = kcall_bytes(call, kenv_threads(call->env) * r.pointers, ROWS * sizeof *r.taps);
     char *room = kenv_room(call->env, ROOM_THREADS, columns + taps + (size_t)v->in);

@@ -1,4 +1,4 @@
-/* calibrate: the constants of the model of collectives from measured times.
+/* calibrate: the constants of the model of collectives, and of their overlap with computation, from measured times.
  *
  * A time is a sum of constants, none below zero, each so many times: overhead, latency, time per byte sent in messages of each size, and
  * per byte summed. Every difference is divided by the measured time, so that short messages count as much as long ones. Non-negative least

@@ -2,7 +2,7 @@
  *
  * A convolution takes in the elementwise ops after it, whose other operands are constants or a value of its result's type
  * (run/fuse/fuse_conv.c), and a Pad before it. And it works with the channels last (run/fuse/channels_last.c), so a Transpose of channels
- * around it vanishes. A value that only it has so is turned once. Products of integers read codes (run/fuse/integer_conv.c,
+ * around it vanishes. A value that only it has so is turned once. Products of integers read codes (run/fuse/fuse_integer_conv.c,
  * fuse_integers.c), so what decodes these vanishes, too. Attention that is written out runs as one node (op/analysis/attention_written.c),
  * which reads its operands once. */
 #include "op/analysis/analysis.h"

@@ -244,9 +244,9 @@ static bool wants_twin(const struct node *n)
 
 static void put_conv(struct twins *t, const struct node *n)
 {
-    if (integer_conv_is(n)) {
-        struct value *x = need_twin(t, integer_conv_codes(n)), *bias = n->nin > 2 ? need_value(t, n->in[2]) : NULL;
-        struct node *made = integer_conv_node(t->g, n, x, bias);
+    if (fuse_integer_conv_is(n)) {
+        struct value *x = need_twin(t, fuse_integer_conv_codes(n)), *bias = n->nin > 2 ? need_value(t, n->in[2]) : NULL;
+        struct node *made = fuse_integer_conv_node(t->g, n, x, bias);
         take_attributes(made, n);
         append_node(t, made, make_twin(t, n->out[0]));
         return;

@@ -25,11 +25,12 @@ void fast_products(struct graph *);            /* behind fuse_quantized */
 void channels_last(struct graph *, bool collectives);
 uint64_t channels_last_digest(const struct graph *);
 
-/* integer_conv.c: whether a Conv is one of 8-bit integers by a constant filter; such a convolution of x, its integers with channels last.
+/* fuse_integer_conv.c: whether a Conv is one of 8-bit integers by a constant filter; such a convolution of x, its integers with channels
+ * last.
  */
-bool integer_conv_is(const struct node *);
-struct value *integer_conv_codes(const struct node *); /* its operand, as integers */
-struct node *integer_conv_node(struct graph *, const struct node *, struct value *x, struct value *bias);
+bool fuse_integer_conv_is(const struct node *);
+struct value *fuse_integer_conv_codes(const struct node *); /* its operand, as integers */
+struct node *fuse_integer_conv_node(struct graph *, const struct node *, struct value *x, struct value *bias);
 
 /* byte_scale.c: nodes between f32 and bytes with one constant scale. */
 struct byte_codes {

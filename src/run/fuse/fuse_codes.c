@@ -1,4 +1,4 @@
-/* Rounding to bytes goes before what only moves elements, so that bytes are moved:
+/* Rounding to bytes goes before what only moves elements (Concat, Slice, Transpose, Resize to the nearest ..), so that bytes are moved:
  *
  *     QuantizeLinear(move(x))                     move(QuantizeLinear(x)): the same bytes
  *     QuantizeLinear(move(DequantizeLinear(x)))   move(x), if both have one scale and zero point

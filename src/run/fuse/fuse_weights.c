@@ -39,7 +39,7 @@ static bool is_filter(const struct use *u)
 static bool only_filters(const struct uses *u, bool integer_convs)
 {
     for (int i = 0; i < u->n; i++)
-        if (!is_filter(&u->at[i]) || (integer_convs && u->at[i].index == 1 && integer_conv_is(u->at[i].node)))
+        if (!is_filter(&u->at[i]) || (integer_convs && u->at[i].index == 1 && fuse_integer_conv_is(u->at[i].node)))
             return false;
     return true;
 }

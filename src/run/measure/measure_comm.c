@@ -1,5 +1,5 @@
-/* The time that each collective of a communicator takes, by size. All are measured in turn for some seconds, and the least time of each
- * counts. */
+/* The time that each collective of a communicator takes, by size, and what a sum takes from ranks that compute meanwhile. All are measured
+ * in turn for some seconds, and the least time of each counts. */
 #include "run/measure/measure.h"
 
 #include <stdlib.h>

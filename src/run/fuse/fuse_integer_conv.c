@@ -13,13 +13,13 @@
 
 enum { FACTOR = 4, X_SCALE, X_ZERO, W_ZERO, OPERANDS };
 
-bool integer_conv_is(const struct node *n)
+bool fuse_integer_conv_is(const struct node *n)
 {
     return op_integer_conv(n) &&
         constant_elements(op_byte_decoder(n->in[1])->in[0]->constant) / op_byte_decoder(n->in[1])->in[0]->constant->dim[0] <= BYTES_MOST;
 }
 
-struct value *integer_conv_codes(const struct node *n)
+struct value *fuse_integer_conv_codes(const struct node *n)
 {
     return op_byte_decoder(n->in[0])->in[0];
 }
@@ -37,7 +37,7 @@ static struct value *factor_of(struct graph *g, const struct node *n, const stru
     return ones ? NULL : graph_constant(g, arena_printf(g->arena, "%s/factor", n->name), DT_F32, 1, &channels, factor);
 }
 
-struct node *integer_conv_node(struct graph *g, const struct node *n, struct value *x, struct value *bias)
+struct node *fuse_integer_conv_node(struct graph *g, const struct node *n, struct value *x, struct value *bias)
 {
     const struct node *dx = op_byte_decoder(n->in[0]), *dw = op_byte_decoder(n->in[1]);
     struct value *scale = dx->in[1], *in[OPERANDS] = {x, dw->in[0], bias};

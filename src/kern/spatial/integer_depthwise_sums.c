@@ -1,5 +1,5 @@
-/* depthwise_sums: sums of products of bytes by 16-bit numbers, channel by channel, for each instruction set. Two taps at a time: their
- * bytes are interleaved and widened, and a pair of products is added. Instructions interleave within 16 bytes, so a register holds 4
+/* integer_depthwise_sums: sums of products of bytes by 16-bit numbers, channel by channel, for each instruction set. Two taps at a time:
+ * their bytes are interleaved and widened, and a pair of products is added. Instructions interleave within 16 bytes, so a register holds 4
  * channels of each half of a tile; filters lie in this order. */
 #include "kern/core/core.h"
 #include "kern/spatial/integer_conv.h"
@@ -17,7 +17,7 @@ enum { LANES = BYTES_WIDTH, HALF = LANES / 2, FOUR = 4, PAIR = 2 * LANES /* numb
 #define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))
 
-int depthwise_lane(int channel)
+int integer_depthwise_lane(int channel)
 {
     return channel % HALF / FOUR * 2 * FOUR + channel / HALF * FOUR + channel % FOUR;
 }
@@ -36,7 +36,7 @@ static void plain_place(const struct depthwise_tile *d, int64_t at, int32_t *sum
         const uint8_t *x = d->tap[t] + at;
         const int16_t *w = d->w + t / 2 * PAIR + t % 2;
         for (int j = 0; j < d->n; j++)
-            sum[j] += (int32_t)(uint8_t)(x[j] ^ d->flip) * w[2 * depthwise_lane(j)];
+            sum[j] += (int32_t)(uint8_t)(x[j] ^ d->flip) * w[2 * integer_depthwise_lane(j)];
     }
     memcpy(sums, sum, sizeof sum);
 }
@@ -135,7 +135,7 @@ KERNEL(vnni, VNNI)
 KERNEL(avx2, AVX2)
 #endif
 
-const struct depthwise_kernel depthwise_kernels[] = {
+const struct depthwise_kernel integer_depthwise_kernels[] = {
 #if X86
     {"avx512_vnni", has_vnni, vnni_sums},
     {"avx2", has_avx2, avx2_sums},
@@ -144,9 +144,9 @@ const struct depthwise_kernel depthwise_kernels[] = {
     {NULL, NULL, NULL},
 };
 
-const struct depthwise_kernel *depthwise_best(void)
+const struct depthwise_kernel *integer_depthwise_best(void)
 {
-    const struct depthwise_kernel *k = depthwise_kernels;
+    const struct depthwise_kernel *k = integer_depthwise_kernels;
     while (!k->runs())
         k++;
     return k;

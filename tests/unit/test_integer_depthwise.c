@@ -36,7 +36,7 @@ static void make_example(struct example *e)
         for (size_t i = 0; i < size; i++)
             e->x[t][i] = (uint8_t)draw(256);
         for (int c = 0; c < d->n && t < d->taps; c++)
-            e->w[t / 2 * 2 * LANES + 2 * depthwise_lane(c) + t % 2] = e->plain[t][c] = (int16_t)(draw(511) - 255);
+            e->w[t / 2 * 2 * LANES + 2 * integer_depthwise_lane(c) + t % 2] = e->plain[t][c] = (int16_t)(draw(511) - 255);
     }
 }
 
@@ -60,7 +60,7 @@ START_TEST(every_kernel_sums_channels)
     state = (uint32_t)_i;
     for (int round = 0; round < 200; round++) {
         make_example(&e);
-        for (const struct depthwise_kernel *kernel = depthwise_kernels; kernel->name; kernel++)
+        for (const struct depthwise_kernel *kernel = integer_depthwise_kernels; kernel->name; kernel++)
             if (kernel->runs())
                 check_kernel(kernel, &e);
         for (int t = 0; t <= TAPS; t++)
@@ -73,7 +73,7 @@ START_TEST(lanes_are_all_channels)
 {
     bool seen[LANES] = {false};
     for (int c = 0; c < LANES; c++)
-        seen[depthwise_lane(c)] = true;
+        seen[integer_depthwise_lane(c)] = true;
     for (int c = 0; c < LANES; c++)
         ck_assert(seen[c]);
 }
