@@ -13,6 +13,11 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+#if defined(__GNUC__) && !defined(__clang__)
+#define NEAREST(x) __builtin_irintf(x) /* one instruction, in vectors, too */
+#else
+#define NEAREST(x) ((int32_t)lrintf(x))
+#endif
 enum { ROWS = 8, PIECE = 8, LANES = 16 }; /* rows with fewer columns at a time; elements copied at a time */
 
 /* Rows of n columns. */
@@ -85,7 +90,7 @@ INLINE int32_t encode(struct scalars s, float x)
 {
     float y = x * s.per_scale;
     y = y > s.least ? y : s.least;
-    return __builtin_irintf(y < s.most ? y : s.most) + s.zero;
+    return NEAREST(y < s.most ? y : s.most) + s.zero;
 }
 
 /* All columns are computed, so that loops have one length. */
