@@ -36,18 +36,8 @@ SIMD void rounding_apply(struct rounding r, int64_t n, const float *x, float *to
     }
 }
 
-static SIMD void digits(struct rounding r, int64_t n, const float *x, int8_t *to)
-{
-    LOOP for (int64_t i = 0; i < n; i++)
-    {
-        float q = rintf(x[i] / r.scale) + r.zero;
-        q = q > 0 ? q : 0;
-        to[i] = (int8_t)((int32_t)(q < 255 ? q : 255) - 128);
-    }
-}
-
 void rounding_digits(struct rounding r, int64_t n, int64_t width, const float *x, int8_t *to)
 {
-    digits(r, n, x, to);
+    byte_codes_encode(&(struct byte_scale){r.scale, r.zero - 128, true}, x, n, to);
     memset(to + n, 0, (size_t)(width - n));
 }

@@ -1,4 +1,5 @@
 /* QuantizeLinear and DequantizeLinear between f32 and bytes with one constant scale, and a constant zero point or none. */
+#include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "run/fuse/fuse.h"
 
@@ -9,22 +10,22 @@ static bool is_number(const struct value *v)
     return v->constant && constant_present(v->constant) && constant_elements(v->constant) == 1;
 }
 
-static bool has_byte_scale(const struct node *n, const struct value *codes, const struct value *real)
+static bool has_one_scale(const struct node *n)
 {
-    return n->nin >= 2 && dtype_is_byte(codes->type.dtype) && real->type.dtype == DT_F32 && !attr_int(n, "block_size") &&
-        n->in[1]->type.dtype == DT_F32 && is_number(n->in[1]) && constant_float(n->in[1]->constant, n->in[1]->name, 0) > 0 &&
+    return is_number(n->in[1]) && constant_float(n->in[1]->constant, n->in[1]->name, 0) > 0 &&
         (n->nin < 3 || !n->in[2] || is_number(n->in[2]));
 }
 
 bool byte_scale_encodes(const struct node *n)
 {
-    return op_is_onnx(n, "QuantizeLinear") && has_byte_scale(n, n->out[0], n->in[0]);
+    return op_is_onnx(n, "QuantizeLinear") && n->nin >= 2 && dtype_is_byte(n->out[0]->type.dtype) && n->in[0]->type.dtype == DT_F32 &&
+        n->in[1]->type.dtype == DT_F32 && !attr_int(n, "block_size") && has_one_scale(n);
 }
 
-struct node *byte_scale_decoder(const struct value *v)
+const struct node *byte_scale_decoder(const struct value *v)
 {
-    struct node *n = v->producer;
-    return n && op_is_onnx(n, "DequantizeLinear") && has_byte_scale(n, n->in[0], v) ? n : NULL;
+    const struct node *n = op_byte_decoder(v);
+    return n && has_one_scale(n) ? n : NULL;
 }
 
 struct byte_codes byte_scale_of(const struct node *n)

@@ -36,9 +36,9 @@ struct node *fuse_integer_conv_node(struct graph *, const struct node *, struct 
 struct byte_codes {
     double scale, zero, least; /* least: code */
 };
-bool byte_scale_encodes(const struct node *);          /* to bytes */
-struct node *byte_scale_decoder(const struct value *); /* the one that makes v of bytes, or NULL */
-struct byte_codes byte_scale_of(const struct node *);  /* of a node of either kind */
+bool byte_scale_encodes(const struct node *);                /* to bytes */
+const struct node *byte_scale_decoder(const struct value *); /* the one that makes v of bytes, or NULL */
+struct byte_codes byte_scale_of(const struct node *);        /* of a node of either kind */
 bool byte_scale_same(const struct node *, const struct node *);
 
 /* complete_sums.c: for --deterministic, nodes that make partial sums complete them in an order that all rank counts share. */
