@@ -63,9 +63,10 @@ static int row_at(const struct rows *r, int64_t row, int64_t run, int64_t i)
 static void check_tile(const struct bytes_kernel *kernel, const struct bytes_source *s, const struct bytes *b, int64_t group, int64_t tile,
                        const struct rows *x, int rows)
 {
-    int32_t sums[ROWS * BYTES_WIDTH];
+    int32_t sums[ROWS * BYTES_WIDTH], seen[ROWS];
     int64_t at = group * b->tiles + tile;
     kernel->dot(b->weight + at * b->tile_bytes, &x->b, rows, bytes_halves(b, tile), sums);
+    kernel->add(&x->b, s->run, rows, seen);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = tile * BYTES_WIDTH; j < s->n && j < (tile + 1) * BYTES_WIDTH; j++) {
             int64_t column = at * BYTES_WIDTH + j % BYTES_WIDTH;
@@ -76,6 +77,7 @@ static void check_tile(const struct bytes_kernel *kernel, const struct bytes_sou
                 row += row_at(x, r, s->run, i);
             }
             ck_assert_int_eq(b->sums[column], all);
+            ck_assert_int_eq(seen[r], row);
             ck_assert_int_eq(sums[r * BYTES_WIDTH + j % BYTES_WIDTH] - (b->zero ? b->zero[column] : 0) * row, sum);
         }
 }

@@ -25,15 +25,21 @@ struct example {
     struct integer_results results;
     struct integer_columns columns;
     int64_t place, rows;
-    int32_t sums[PLACES * RESULT_COLUMNS];
+    int32_t sums[PLACES * RESULT_COLUMNS], seen[PLACES];
     float z[COUNT];
 };
+
+static void square(const struct result_function *f, float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = x[i] * x[i] * f->scale;
+}
 
 static void make_example(struct example *e)
 {
     memset(e, 0, sizeof *e);
     struct integer_results *r = &e->results;
-    *r = (struct integer_results){.channels = CHANNELS, .lo = -INFINITY, .hi = INFINITY, .clamps_last = draw(2), .per_scale = 7};
+    *r = (struct integer_results){.channels = CHANNELS, .lo = -INFINITY, .hi = INFINITY, .activates_last = draw(2), .per_scale = 7};
     r->least = draw(2) ? -128 : 0;
     r->most = r->least + 255;
     r->zero = r->least + (float)draw(256);
@@ -41,12 +47,17 @@ static void make_example(struct example *e)
         r->lo = -1;
     if (draw(3) == 0)
         r->hi = 1;
+    if (draw(3) == 0)
+        *r = (struct integer_results){.channels = CHANNELS, .lo = -INFINITY, .hi = INFINITY, .function = {square, .scale = 3},
+                                      .activates_last = r->activates_last, .per_scale = 7, .least = r->least, .most = r->most, .zero = r->zero};
+    e->columns.zeros = draw(2);
     e->columns.n = draw(2) ? RESULT_COLUMNS : 1 + draw(RESULT_COLUMNS);
     e->columns.from = draw(CHANNELS - e->columns.n + 1);
     e->rows = 1 + draw(PLACES);
     e->place = draw(PLACES - e->rows + 1);
     for (int j = 0; j < RESULT_COLUMNS; j++) {
         e->columns.start[j] = (int32_t)draw(1000);
+        e->columns.zero[j] = e->columns.zeros ? (int32_t)draw(9) - 4 : 0;
         e->columns.factor[j] = draw(50) ? real() / 300 : draw(2) ? INFINITY : 1e9F; /* codes that are far out, and NaN */
         e->columns.bias[j] = real();
     }
@@ -54,11 +65,15 @@ static void make_example(struct example *e)
         e->z[i] = real();
     for (int i = 0; i < PLACES * RESULT_COLUMNS; i++)
         e->sums[i] = (int32_t)(draw(2001) - 1500);
+    for (int i = 0; i < PLACES; i++)
+        e->seen[i] = (int32_t)draw(200);
     r->z = draw(2) ? e->z : NULL;
 }
 
-static float clamp(const struct integer_results *r, float x)
+static float activated(const struct integer_results *r, float x)
 {
+    if (r->function.run)
+        r->function.run(&r->function, &x, 1);
     x = x < r->lo ? r->lo : x;
     return x > r->hi ? r->hi : x;
 }
@@ -66,10 +81,11 @@ static float clamp(const struct integer_results *r, float x)
 static float number(const struct example *e, int64_t row, int64_t j)
 {
     const struct integer_results *r = &e->results;
-    float x = (float)(e->sums[row * RESULT_COLUMNS + j] + e->columns.start[j]) * e->columns.factor[j] + e->columns.bias[j];
-    x = r->clamps_last && r->z ? x : clamp(r, x);
+    int32_t sum = e->sums[row * RESULT_COLUMNS + j] + e->columns.start[j] - e->seen[row] * e->columns.zero[j];
+    float x = (float)sum * e->columns.factor[j] + e->columns.bias[j];
+    x = r->activates_last && r->z ? x : activated(r, x);
     x = r->z ? x + r->z[(e->place + row) * CHANNELS + e->columns.from + j] : x;
-    return r->clamps_last && r->z ? clamp(r, x) : x;
+    return r->activates_last && r->z ? activated(r, x) : x;
 }
 
 static uint8_t code(const struct integer_results *r, float x)
@@ -94,7 +110,7 @@ static void check_kernel(const struct results_kernel *k, struct example *e, bool
         }
     e->results.codes = codes ? bytes : NULL;
     e->results.real = codes ? NULL : reals;
-    k->store(&e->results, &e->columns, e->place, e->rows, e->sums);
+    integer_results_store(k, &e->results, &e->columns, e->place, e->rows, e->sums, e->seen);
     ck_assert(memcmp(bytes, expected, sizeof bytes) == 0);
     for (int i = 0; i < COUNT; i++)
         ck_assert(memcmp(&reals[i], &real_numbers[i], sizeof *reals) == 0 || (isnan(reals[i]) && isnan(real_numbers[i])));

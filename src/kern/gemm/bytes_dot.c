@@ -1,4 +1,4 @@
-/* bytes_dot: dots of unsigned with signed bytes, for a tile of a filter and a few rows. Lanes are columns: a word of 4 bytes of a column
+/* bytes_dot: dots of unsigned with signed bytes, for a tile of a filter and a few rows, and sums of rows. Lanes are columns: a word of 4 bytes of a column
  * meets the same word of a row in every lane, so nothing is added across lanes. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -39,6 +39,22 @@ static void plain_dot(const int8_t *tile, const struct bytes_rows *b, int rows, 
 {
     for (int r = 0; r < rows; r++)
         plain_row(tile, b, b->at + r, halves * LANES, sums + r * BYTES_WIDTH);
+}
+
+static SIMD int32_t sum_bytes(const uint8_t *x, int64_t n, uint8_t flip)
+{
+    int32_t sum = 0;
+    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += x[i] ^ flip;
+    return sum;
+}
+
+static void plain_add(const struct bytes_rows *b, int64_t run, int rows, int32_t *sums)
+{
+    for (int r = 0; r < rows; r++) {
+        sums[r] = 0;
+        for (int64_t i = 0; i < b->runs; i++)
+            sums[r] += sum_bytes(b->at[i * BYTES_ROWS + r] + b->offset, run, b->flip);
+    }
 }
 
 #if X86
@@ -112,6 +128,29 @@ static void vnni_dot(const int8_t *tile, const struct bytes_rows *b, int rows, i
     (b->flip ? vnni_flipped : vnni_straight)(tile, b, rows, halves, sums);
 }
 
+INLINE VNNI __m512i vnni_bytes(__m512i sum, const uint8_t *x, int64_t n, __m512i flip)
+{
+    const int64_t whole = WORD * LANES;
+    int64_t k = 0;
+    for (; k + whole <= n; k += whole)
+        sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(_mm512_loadu_si512(x + k), flip), _mm512_set1_epi8(1));
+    if (k == n)
+        return sum;
+    const __mmask64 some = ((__mmask64)1 << (n - k)) - 1;
+    return _mm512_dpbusd_epi32(sum, _mm512_xor_si512(_mm512_maskz_loadu_epi8(some, x + k), flip), _mm512_maskz_set1_epi8(some, 1));
+}
+
+static VNNI void vnni_add(const struct bytes_rows *b, int64_t run, int rows, int32_t *sums)
+{
+    const __m512i flip = _mm512_set1_epi8((char)b->flip);
+    for (int r = 0; r < rows; r++) {
+        __m512i sum = _mm512_setzero_si512();
+        for (int64_t i = 0; i < b->runs; i++)
+            sum = vnni_bytes(sum, b->at[i * BYTES_ROWS + r] + b->offset, run, flip);
+        sums[r] = _mm512_reduce_add_epi32(sum);
+    }
+}
+
 /* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
 #define AVX2 __attribute__((target("avx2,fma")))
 enum { PART = 8 }; /* columns of a register */
@@ -183,15 +222,39 @@ static void avx2_dot(const int8_t *tile, const struct bytes_rows *b, int rows, i
 {
     (b->flip ? avx2_flipped : avx2_straight)(tile, b, rows, halves, sums);
 }
+
+/* Sums of 8 bytes are 64-bit numbers. */
+static AVX2 void avx2_add(const struct bytes_rows *b, int64_t run, int rows, int32_t *sums)
+{
+    enum { WHOLE = 32 };
+    const __m256i flip = _mm256_set1_epi8((char)b->flip);
+    for (int r = 0; r < rows; r++) {
+        __m256i sum = _mm256_setzero_si256();
+        int32_t rest = 0;
+        for (int64_t i = 0; i < b->runs; i++) {
+            const uint8_t *x = b->at[i * BYTES_ROWS + r] + b->offset;
+            int64_t k = 0;
+            for (; k + WHOLE <= run; k += WHOLE) {
+                __m256i some = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(const void *)(x + k)), flip);
+                sum = _mm256_add_epi64(sum, _mm256_sad_epu8(some, _mm256_setzero_si256()));
+            }
+            for (; k < run; k++)
+                rest += x[k] ^ b->flip;
+        }
+        int64_t part[4];
+        _mm256_storeu_si256((__m256i *)(void *)part, sum);
+        sums[r] = rest + (int32_t)(part[0] + part[1] + part[2] + part[3]);
+    }
+}
 #endif
 
 const struct bytes_kernel bytes_kernels[] = {
 #if X86
-    {"avx512_vnni", has_vnni, vnni_dot},
-    {"avx2", has_avx2, avx2_dot},
+    {"avx512_vnni", has_vnni, vnni_dot, vnni_add},
+    {"avx2", has_avx2, avx2_dot, avx2_add},
 #endif
-    {"plain", runs_everywhere, plain_dot},
-    {NULL, NULL, NULL},
+    {"plain", runs_everywhere, plain_dot, plain_add},
+    {NULL, NULL, NULL, NULL},
 };
 
 const struct bytes_kernel *bytes_best(void)

@@ -189,6 +189,7 @@ struct bytes_kernel {
     const char *name;
     bool (*runs)(void);
     void (*dot)(const int8_t *tile, const struct bytes_rows *, int rows, int halves, int32_t *sums);
+    void (*add)(const struct bytes_rows *, int64_t run, int rows, int32_t *sums); /* sums[rows]: of the first `run` bytes of all runs */
 };
 extern const struct bytes_kernel bytes_kernels[]; /* the fastest first; then one without a name */
 const struct bytes_kernel *bytes_best(void);

@@ -62,19 +62,27 @@ static void floats_of(const struct tensor *t, int64_t from, int64_t n, float oth
         to[j] = many ? ((const float *)t->data)[from + j] : float_of(t, otherwise);
 }
 
+/* Bounds are part of the pass that makes results. */
+static void take_bounds(struct integer_results *r, const char *activation)
+{
+    const struct result_function f = r->function;
+    bool plain = f.scale >= 1 && f.scale <= 1 && f.shift >= 0 && f.shift <= 0;
+    bool relu = strcmp(activation, "LeakyRelu") == 0 && f.alpha >= 0 && f.alpha <= 0, clip = strcmp(activation, "Clip") == 0;
+    if (!plain || !(relu || clip))
+        return;
+    r->lo = relu ? 0 : f.alpha;
+    r->hi = relu ? INFINITY : f.beta;
+    r->function.run = NULL;
+}
+
 static struct integer_results results_of(struct kcall *call)
 {
     const struct tensor *z = kcall_in(call, Z), *scale = kcall_in(call, Y_SCALE);
     struct tensor *y = &call->out[0];
     struct integer_results r = {.channels = y->dim[y->rank - 1], .lo = -INFINITY, .hi = INFINITY, .z = z ? z->data : NULL};
-    const char *activation = attr_string(call->node, "activation");
-    bool relu = strcmp(activation, "LeakyRelu") == 0;
-    require(relu || !*activation || strcmp(activation, "Clip") == 0);
-    if (*activation)
-        r.lo = relu ? 0 : (float)attr_float(call->node, "alpha");
-    if (*activation && !relu)
-        r.hi = (float)attr_float(call->node, "beta");
-    r.clamps_last = z && attr_int(call->node, "activates_last");
+    r.function = result_function_of(call->node);
+    take_bounds(&r, attr_string(call->node, "activation"));
+    r.activates_last = z && attr_int(call->node, "activates_last");
     require(scale ? dtype_is_byte(y->dtype) : y->dtype == DT_F32);
     if (!scale) {
         r.real = y->data;
@@ -119,6 +127,7 @@ struct block_run {
     const struct integer_results *results;
     const struct bytes *w;
     const struct bytes_kernel *kernel;
+    const struct results_kernel *store;
     const struct integer_columns *columns; /* of all tiles */
     struct integer_windows windows;
     int64_t rows; /* of a block */
@@ -126,22 +135,12 @@ struct block_run {
     char *scratch;
 };
 
-static SIMD int32_t byte_sum(const uint8_t *a, int64_t n, uint8_t flip)
-{
-    int32_t sum = 0;
-    _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++) sum += a[i] ^ flip;
-    return sum;
-}
-
 /* Of what each row sees. */
-static void sum_rows(const struct bytes *w, const struct bytes_rows *b, int64_t rows, int32_t *sums)
+static void sum_rows(const struct block_run *r, struct bytes_rows b, int64_t rows, int32_t *sums)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        const uint8_t *const *at = b->at + i / BYTES_ROWS * BYTES_ROWS * b->runs + i % BYTES_ROWS;
-        sums[i] = 0;
-        for (int64_t r = 0; r < b->runs; r++)
-            sums[i] += byte_sum(at[r * BYTES_ROWS] + b->offset, w->k / w->runs, b->flip);
-    }
+    const struct bytes *w = r->w;
+    for (int64_t i = 0; i < rows; i += BYTES_ROWS, b.at += BYTES_ROWS * b.runs)
+        r->kernel->add(&b, w->k / w->runs, (int)(rows - i < BYTES_ROWS ? rows - i : BYTES_ROWS), sums + i);
 }
 
 static void run_tile(const struct block_run *r, int64_t group, int64_t tile, int64_t rows, struct bytes_rows b, int32_t *sums)
@@ -159,13 +158,13 @@ static void run_block(const struct block_run *r, int64_t first, int64_t rows, vo
     const struct integer_conv *v = r->windows.v;
     struct bytes_rows b = {.at = integer_windows_find(&r->windows, first, rows, room), .runs = w->runs, .words = w->words, .flip = v->flip};
     _Alignas(64) int32_t sums[ROWS * BYTES_WIDTH];
-    int32_t row[ROWS];
+    int32_t seen[ROWS];
     for (int64_t g = 0; g < w->groups; g++, b.offset += v->in / v->groups) {
         if (w->zero)
-            sum_rows(w, &b, rows, row);
+            sum_rows(r, b, rows, seen);
         for (int64_t t = 0; t < w->tiles; t++) {
             run_tile(r, g, t, rows, b, sums);
-            integer_results_store(r->results, &r->columns[g * w->tiles + t], first, rows, sums, row);
+            integer_results_store(r->store, r->results, &r->columns[g * w->tiles + t], first, rows, sums, seen);
         }
     }
 }
@@ -207,7 +206,8 @@ static void run_blocks(const struct integer_conv *v, const struct integer_result
 {
     struct kcall *call = v->call;
     int64_t all = v->batch * v->places, words = w->runs * w->words;
-    struct block_run r = {.results = results, .w = w, .kernel = bytes_best(), .windows = integer_windows_of(v, w)};
+    struct block_run r = {
+        .results = results, .w = w, .kernel = bytes_best(), .store = integer_results_best(), .windows = integer_windows_of(v, w)};
     size_t columns = (kcall_bytes(call, w->groups * w->tiles, sizeof *r.columns) + 63) & ~(size_t)63;
     r.rows = rows_of_blocks(call, all, r.windows.copy * w->runs);
     r.each = integer_windows_bytes(&r.windows, r.rows);

@@ -49,6 +49,7 @@ struct depthwise_run {
     const struct integer_results *results;
     const struct bytes *w;
     const struct depthwise_kernel *kernel;
+    const struct results_kernel *store;
     int64_t pointers;       /* to taps: an even number */
     const uint8_t *padding; /* a zero point for each channel */
     const uint8_t **taps;   /* per thread: [ROWS][pointers] */
@@ -120,7 +121,7 @@ static void place_range(void *data, int thread, int64_t lo, int64_t hi)
                 tile.tap = tap + i * r->pointers;
                 r->kernel->sums(&tile, sums + segment[i].first * LANES);
             }
-            integer_results_store(r->results, c, first, rows, sums, NULL);
+            integer_results_store(r->store, r->results, c, first, rows, sums, NULL);
         }
     }
 }
@@ -128,7 +129,8 @@ static void place_range(void *data, int thread, int64_t lo, int64_t hi)
 void integer_depthwise_run(const struct integer_conv *v, const struct integer_results *results, const struct bytes *w)
 {
     struct kcall *call = v->call;
-    struct depthwise_run r = {.v = v, .results = results, .w = w, .kernel = integer_depthwise_best(), .pointers = (v->taps + 1) / 2 * 2};
+    struct depthwise_run r = {.v = v, .results = results, .w = w, .kernel = integer_depthwise_best(), .store = integer_results_best()};
+    r.pointers = (v->taps + 1) / 2 * 2;
     size_t columns = kcall_bytes(call, w->tiles, sizeof *r.columns),
            taps = kcall_bytes(call, kenv_threads(call->env) * r.pointers, ROWS * sizeof *r.taps);
     char *room = kenv_room(call->env, ROOM_THREADS, columns + taps + (size_t)v->in);

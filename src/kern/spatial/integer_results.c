@@ -1,4 +1,5 @@
-/* integer_results: exact sums of integers become real numbers, or codes. */
+/* integer_results: exact sums of integers become real numbers, or codes. Functions other than bounds are computed between two passes, a few
+ * rows at a time. */
 #include "kern/core/core.h"
 #include "kern/spatial/spatial.h"
 
@@ -18,16 +19,7 @@
 #else
 #define NEAREST(x) ((int32_t)lrintf(x))
 #endif
-enum { ROWS = 8, PIECE = 8, LANES = 16 }; /* rows with fewer columns at a time; elements copied at a time */
-
-/* Rows of n columns. */
-struct rows {
-    int64_t count, n, apart, z_apart; /* elements from a row of results to the next, and of z */
-    const int32_t *sums;
-    const float *z;
-    float *real;
-    uint8_t *codes;
-};
+enum { ROWS = 16, PIECE = 8, LANES = 16 }; /* rows with fewer columns at a time; elements copied at a time */
 
 /* What is the same for all elements. It is copied, as a byte that is written may be anything's. */
 struct scalars {
@@ -40,27 +32,14 @@ static struct scalars scalars_of(const struct integer_results *r)
     return (struct scalars){r->lo, r->hi, r->per_scale, r->least - r->zero, r->most - r->zero, (int32_t)r->zero};
 }
 
-static struct rows rows_of(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t rows,
-                           const int32_t *sums)
-{
-    int64_t at = place * r->channels + c->from;
-    return (struct rows){.count = rows,
-                         .n = c->n,
-                         .apart = r->channels,
-                         .z_apart = r->channels,
-                         .sums = sums,
-                         .z = r->z ? r->z + at : NULL,
-                         .real = r->real ? r->real + at : NULL,
-                         .codes = r->codes ? r->codes + at : NULL};
-}
-
 /* There is a loop for each kind of result. */
-enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8 };
+enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8, MADE = 16 };
 
-static int kind_of(const struct integer_results *r)
+static int kind_of(const struct integer_results *r, const struct result_rows *rows)
 {
-    bool clamps = r->lo > -INFINITY || r->hi < INFINITY;
-    return (r->codes ? CODES : 0) | (r->z ? ADDS : 0) | (!clamps ? 0 : r->clamps_last ? CLAMPS_LAST : CLAMPS_FIRST);
+    bool clamps = !rows->made && (r->lo > -INFINITY || r->hi < INFINITY);
+    return (rows->codes ? CODES : 0) | (rows->z ? ADDS : 0) | (!clamps ? 0 : r->activates_last ? CLAMPS_LAST : CLAMPS_FIRST) |
+        (rows->made ? MADE : 0);
 }
 
 /* Cases of kinds; BODY(K) with a constant K. */
@@ -68,7 +47,7 @@ static int kind_of(const struct integer_results *r)
     case K:           \
         BODY(K);      \
         break;
-#define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY)
+#define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY) KIND(K | MADE, BODY)
 #define ALL_KINDS(BODY) KINDS(0, BODY) KINDS(CODES, BODY) KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
@@ -94,14 +73,18 @@ INLINE int32_t encode(struct scalars s, float x)
 }
 
 /* All columns are computed, so that loops have one length. */
-INLINE void plain_rows(struct scalars s, const struct integer_columns *c, struct rows r, int kind)
+INLINE void plain_rows(struct scalars s, const struct integer_columns *c, struct result_rows r, int kind)
 {
     float *restrict real = r.real;
     uint8_t *restrict codes = r.codes;
-    for (int64_t i = 0; i < r.count; i++, r.sums += RESULT_COLUMNS, r.z += kind & ADDS ? r.z_apart : 0)
+    for (int64_t i = 0; i < r.count; i++, r.z += kind & ADDS ? r.z_apart : 0) {
+        const float *made = r.made + (kind & MADE ? i * RESULT_COLUMNS : 0);
+        const int32_t *sums = r.sums + i * RESULT_COLUMNS;
+        uint32_t seen = r.seen ? (uint32_t)r.seen[i] : 0;
         LOOP for (int j = 0; j < RESULT_COLUMNS; j++)
         {
-            float x = (float)(int32_t)((uint32_t)r.sums[j] + (uint32_t)c->start[j]) * c->factor[j] + c->bias[j];
+            uint32_t sum = (uint32_t)sums[j] + (uint32_t)c->start[j] - seen * (uint32_t)c->zero[j];
+            float x = kind & MADE ? made[j] : (float)(int32_t)sum * c->factor[j] + c->bias[j];
             x = kind & CLAMPS_FIRST ? clamp(s, x) : x;
             x = kind & ADDS ? x + r.z[j] : x;
             x = kind & CLAMPS_LAST ? clamp(s, x) : x;
@@ -110,13 +93,14 @@ INLINE void plain_rows(struct scalars s, const struct integer_columns *c, struct
             else
                 real[i * r.apart + j] = x;
         }
+    }
 }
 
-static SIMD void plain_whole(const struct integer_results *r, const struct integer_columns *c, const struct rows *rows)
+static SIMD void plain_whole(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
     struct scalars s = scalars_of(r);
 #define BODY(K) plain_rows(s, c, *rows, K)
-    switch (kind_of(r)) {
+    switch (kind_of(r, rows)) {
         ALL_KINDS(BODY) default : bug("a kind of results");
     }
 #undef BODY
@@ -134,29 +118,33 @@ INLINE void copy(void *to, const void *from, int64_t n, size_t size)
 }
 
 /* Rows with fewer columns are computed beside. */
-static void plain_part(const struct integer_results *r, const struct integer_columns *c, const struct rows *rows)
+static void plain_part(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
     float z[ROWS * RESULT_COLUMNS] = {0}, real[ROWS * RESULT_COLUMNS];
     uint8_t codes[ROWS * RESULT_COLUMNS];
-    struct rows some = {.apart = RESULT_COLUMNS, .z_apart = RESULT_COLUMNS, .z = z, .real = real, .codes = codes};
+    struct result_rows some = {.apart = RESULT_COLUMNS, .z_apart = RESULT_COLUMNS};
+    some.z = rows->z ? z : NULL;
+    some.real = rows->real ? real : NULL;
+    some.codes = rows->codes ? codes : NULL;
     for (int64_t first = 0; first < rows->count; first += ROWS) {
         some.count = rows->count - first < ROWS ? rows->count - first : ROWS;
         some.sums = rows->sums + first * RESULT_COLUMNS;
-        for (int64_t i = 0; i < some.count && r->z; i++)
-            copy(z + i * RESULT_COLUMNS, rows->z + (first + i) * rows->z_apart, c->n, sizeof *z);
+        some.seen = rows->seen ? rows->seen + first : NULL;
+        some.made = rows->made ? rows->made + first * RESULT_COLUMNS : NULL;
+        for (int64_t i = 0; i < some.count && rows->z; i++)
+            copy(z + i * RESULT_COLUMNS, rows->z + (first + i) * rows->z_apart, rows->n, sizeof *z);
         plain_whole(r, c, &some);
         for (int64_t i = 0; i < some.count; i++)
-            if (r->codes)
-                copy(rows->codes + (first + i) * rows->apart, codes + i * RESULT_COLUMNS, c->n, sizeof *codes);
+            if (rows->codes)
+                copy(rows->codes + (first + i) * rows->apart, codes + i * RESULT_COLUMNS, rows->n, sizeof *codes);
             else
-                copy(rows->real + (first + i) * rows->apart, real + i * RESULT_COLUMNS, c->n, sizeof *real);
+                copy(rows->real + (first + i) * rows->apart, real + i * RESULT_COLUMNS, rows->n, sizeof *real);
     }
 }
 
-static void plain_store(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t count, const int32_t *sums)
+static void plain_pass(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
-    struct rows rows = rows_of(r, c, place, count, sums);
-    (c->n == RESULT_COLUMNS ? plain_whole : plain_part)(r, c, &rows);
+    (rows->n == RESULT_COLUMNS ? plain_whole : plain_part)(r, c, rows);
 }
 
 #if X86
@@ -181,15 +169,18 @@ INLINE AVX512 __m128i avx512_encode(struct scalars s, __m512 x)
 }
 
 /* LANES columns from column j on, of all rows; `whole`: all of them are there. */
-INLINE AVX512 void avx512_lanes(struct scalars s, const struct integer_columns *c, struct rows r, int j, bool whole, int kind)
+INLINE AVX512 void avx512_lanes(struct scalars s, const struct integer_columns *c, struct result_rows r, int j, bool whole, int kind)
 {
-    const __m512i start = _mm512_load_si512(c->start + j);
+    const __m512i start = _mm512_load_si512(c->start + j), zero = _mm512_load_si512(c->zero + j);
     const __m512 factor = _mm512_load_ps(c->factor + j), bias = _mm512_load_ps(c->bias + j);
     const __mmask16 some = (__mmask16)(r.n - j < LANES ? (1U << (r.n - j)) - 1 : 0xffff);
     for (int64_t i = 0; i < r.count; i++) {
         int64_t at = i * r.apart + j;
         __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(r.sums + i * RESULT_COLUMNS + j), start);
+        if (r.seen)
+            sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(r.seen[i]), zero));
         __m512 x = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), bias);
+        x = kind & MADE ? _mm512_loadu_ps(r.made + i * RESULT_COLUMNS + j) : x;
         x = kind & CLAMPS_FIRST ? avx512_clamp(s, x) : x;
         if (kind & ADDS)
             x = _mm512_add_ps(x, whole ? _mm512_loadu_ps(r.z + i * r.z_apart + j) : _mm512_maskz_loadu_ps(some, r.z + i * r.z_apart + j));
@@ -205,7 +196,7 @@ INLINE AVX512 void avx512_lanes(struct scalars s, const struct integer_columns *
     }
 }
 
-INLINE AVX512 void avx512_rows(struct scalars s, const struct integer_columns *c, struct rows r, int kind)
+INLINE AVX512 void avx512_rows(struct scalars s, const struct integer_columns *c, struct result_rows r, int kind)
 {
     for (int j = 0; j < r.n; j += LANES)
         if (r.n - j >= LANES)
@@ -214,13 +205,11 @@ INLINE AVX512 void avx512_rows(struct scalars s, const struct integer_columns *c
             avx512_lanes(s, c, r, j, false, kind);
 }
 
-static AVX512 void avx512_store(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t count,
-                                const int32_t *sums)
+static AVX512 void avx512_pass(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
-    struct rows rows = rows_of(r, c, place, count, sums);
     struct scalars s = scalars_of(r);
-#define BODY(K) avx512_rows(s, c, rows, K)
-    switch (kind_of(r)) {
+#define BODY(K) avx512_rows(s, c, *rows, K)
+    switch (kind_of(r, rows)) {
         ALL_KINDS(BODY) default : bug("a kind of results");
     }
 #undef BODY
@@ -229,26 +218,66 @@ static AVX512 void avx512_store(const struct integer_results *r, const struct in
 
 const struct results_kernel integer_results_kernels[] = {
 #if X86
-    {"avx512", has_avx512, avx512_store},
+    {"avx512", has_avx512, avx512_pass},
 #endif
-    {"plain", runs_everywhere, plain_store},
+    {"plain", runs_everywhere, plain_pass},
     {NULL, NULL, NULL},
 };
 
-/* sums -= row * zero. */
-static SIMD void take_zeros(const struct integer_columns *c, int64_t rows, int32_t *sums, const int32_t *row)
+/* ---- passes -------------------------------------------------------------------------------------------------------------------------- */
+
+static struct result_rows rows_of(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t rows,
+                                  const int32_t *sums, const int32_t *seen)
 {
-    for (int64_t i = 0; i < rows; i++, sums += RESULT_COLUMNS)
-        LOOP for (int j = 0; j < RESULT_COLUMNS; j++) sums[j] = (int32_t)((uint32_t)sums[j] - (uint32_t)row[i] * (uint32_t)c->zero[j]);
+    int64_t at = place * r->channels + c->from;
+    return (struct result_rows){.count = rows,
+                                .n = c->n,
+                                .apart = r->channels,
+                                .z_apart = r->channels,
+                                .sums = sums,
+                                .seen = c->zeros ? seen : NULL,
+                                .z = r->z ? r->z + at : NULL,
+                                .real = r->real ? r->real + at : NULL,
+                                .codes = r->codes ? r->codes + at : NULL};
 }
 
-void integer_results_store(const struct integer_results *r, const struct integer_columns *c, int64_t place, int64_t rows, int32_t *sums,
-                           const int32_t *row)
+/* At most ROWS rows. */
+static void pass_twice(const struct results_kernel *k, const struct integer_results *r, const struct integer_columns *c,
+                       struct result_rows rows)
+{
+    _Alignas(64) float x[ROWS * RESULT_COLUMNS];
+    struct result_rows first = rows;
+    first.real = x;
+    first.codes = NULL;
+    first.apart = RESULT_COLUMNS;
+    if (!r->activates_last)
+        first.z = NULL;
+    else
+        rows.z = NULL;
+    if (rows.n < RESULT_COLUMNS)
+        memset(x, 0, sizeof x);
+    k->pass(r, c, &first);
+    r->function.run(&r->function, x, rows.count * RESULT_COLUMNS);
+    rows.made = x;
+    k->pass(r, c, &rows);
+}
+
+void integer_results_store(const struct results_kernel *k, const struct integer_results *r, const struct integer_columns *c, int64_t place,
+                           int64_t rows, const int32_t *sums, const int32_t *seen)
+{
+    if (!r->function.run) {
+        struct result_rows all = rows_of(r, c, place, rows, sums, seen);
+        k->pass(r, c, &all);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i += ROWS)
+        pass_twice(k, r, c, rows_of(r, c, place + i, rows - i < ROWS ? rows - i : ROWS, sums + i * RESULT_COLUMNS, c->zeros ? seen + i : NULL));
+}
+
+const struct results_kernel *integer_results_best(void)
 {
     const struct results_kernel *k = integer_results_kernels;
     while (!k->runs())
         k++;
-    if (c->zeros)
-        take_zeros(c, rows, sums, row);
-    k->store(r, c, place, rows, sums);
+    return k;
 }

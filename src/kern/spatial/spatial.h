@@ -43,36 +43,52 @@ struct conv_shape;
 /* What a convolution with the activation CONV_SWISH does to n results y without it; z: what is added behind it, or NULL. */
 void conv_swish(struct kenv *, const struct conv_shape *, int64_t n, const float *z, float *y);
 
+/* ---- result_function.c: x becomes scale * f(x) + shift; alpha, beta: see enum conv_activation ---- */
+struct result_function {
+    void (*run)(const struct result_function *, float *x, int64_t n); /* NULL: x stays as it is */
+    float alpha, beta, scale, shift;
+};
+/* What the attributes of a convolution say. */
+struct result_function result_function_of(const struct node *);
+
 /* ---- integer_results.c: what becomes of exact sums ---- */
 enum { RESULT_COLUMNS = 32 };
-/* A result is clamp(sum * factor + bias) + z, or clamp(.. + z); as a code, it is rounded to a multiple of a scale. */
+/* A result is f(sum * factor + bias) + z, or f(.. + z); as a code, it is rounded to a multiple of a scale. */
 struct integer_results {
-    int64_t channels; /* of y and z: they are the last dimension */
-    float lo, hi;     /* -inf, inf: not clamped */
-    bool clamps_last; /* behind z */
-    const float *z;   /* or NULL */
-    float *real;      /* or NULL: */
-    uint8_t *codes;   /* round(result * per_scale) + zero, within least..most */
+    int64_t channels;                /* of y and z: they are the last dimension */
+    float lo, hi;                    /* the bounds that f is; -inf, inf: none */
+    struct result_function function; /* or what else it is */
+    bool activates_last;             /* behind z */
+    const float *z;                  /* or NULL */
+    float *real;                     /* or NULL: */
+    uint8_t *codes;                  /* round(result * per_scale) + zero, within least..most */
     float per_scale, zero, least, most;
 };
-/* Of n channels, what each has: numbers are sum + start - row * zero. */
+/* Of n channels, what each has: numbers are sum + start - seen * zero. */
 struct integer_columns {
     _Alignas(64) int32_t start[RESULT_COLUMNS], zero[RESULT_COLUMNS];
     float factor[RESULT_COLUMNS], bias[RESULT_COLUMNS];
     int64_t from, n;
     bool zeros;
 };
-/* Places from `place` on: sums[rows][RESULT_COLUMNS]; row[rows]: read only if there are zeros. */
-void integer_results_store(const struct integer_results *, const struct integer_columns *, int64_t place, int64_t rows, int32_t *sums,
-                           const int32_t *row);
-
+/* Rows of n columns for one pass: from sums, or from numbers that are made, to real numbers or codes. Bounds apply to sums only. */
+struct result_rows {
+    int64_t count, n, apart, z_apart; /* elements from a row of results to the next, and of z */
+    const int32_t *sums, *seen;       /* seen: of each row, the sum of what it sees of x; NULL: zeros are 0 */
+    const float *made, *z;
+    float *real;
+    uint8_t *codes;
+};
 struct results_kernel {
     const char *name;
     bool (*runs)(void);
-    /* sums are less the zeros. */
-    void (*store)(const struct integer_results *, const struct integer_columns *, int64_t place, int64_t rows, const int32_t *sums);
+    void (*pass)(const struct integer_results *, const struct integer_columns *, const struct result_rows *);
 };
 extern const struct results_kernel integer_results_kernels[]; /* the fastest first; then one without a name */
+const struct results_kernel *integer_results_best(void);
+/* Places from `place` on: sums[rows][RESULT_COLUMNS]; seen[rows]: read only if there are zeros. */
+void integer_results_store(const struct results_kernel *, const struct integer_results *, const struct integer_columns *, int64_t place,
+                           int64_t rows, const int32_t *sums, const int32_t *seen);
 
 /* ---- integer_conv.c packs its filter by these: see pack.c ---- */
 struct packed_key;

@@ -5,7 +5,7 @@
  *   Add of another tensor of the same shape                        likewise, before or after the function above
  *   Pad with zeros before it                                       part of its own padding
  *
- * One of integers takes in these, too, but of the functions Relu and Clip alone:
+ * One of integers takes in these, too, and:
  *
  *   Cast to integers and back, of whole numbers                    nothing
  *   Mul by a number that is computed                               a factor of its sums
@@ -122,6 +122,18 @@ static void set_operand(struct absorb *a, int k, struct value *v)
     n->in[k] = v;
 }
 
+/* What a Reshape to channels as the last dimension, and no others, reads; else v. */
+static const struct value *channel_vector(const struct value *v)
+{
+    const struct value *from = v;
+    for (int d = 0; d + 1 < v->type.rank; d++)
+        if (!dim_equals(v->type.dim[d], 1))
+            return v;
+    while (from->producer && (op_is_onnx(from->producer, "Reshape") || op_is_onnx(from->producer, "Identity")))
+        from = from->producer->in[0];
+    return from->constant ? from : v;
+}
+
 /* One number, or one per channel, which are the last dimension. */
 static bool is_channel_constant(const struct value *v, int64_t channels)
 {
@@ -151,7 +163,7 @@ static bool take_affine(struct absorb *a, struct node *n)
     const struct constant *w = conv->in[W]->constant;
     if ((!mul && !sub && !op_is_onnx(n, "Add")) || (sub && !first) || !w || (w->dtype != DT_F32 && !is_integer(a)))
         return false;
-    const struct value *by = n->in[first], *bias = conv->nin > B ? conv->in[B] : NULL;
+    const struct value *by = channel_vector(n->in[first]), *bias = conv->nin > B ? conv->in[B] : NULL;
     int64_t channels = w->dim[0];
     if (*attr_string(conv, "activation") || (conv->nin > Z && conv->in[Z]) || !is_channel_constant(by, channels) ||
         (bias && !is_channel_constant(bias, channels)))
@@ -233,8 +245,6 @@ static bool take_function(struct absorb *a, struct node *n)
     struct function f;
     if (*attr_string(a->conv, "activation") || n->in[0] != a->y || !function_of(n, &f))
         return false;
-    if (is_integer(a) && strcmp(f.name, "Clip") != 0 && !op_is_onnx(n, "Relu"))
-        return false;
     set_function(a, &f, 1);
     return true;
 }
@@ -279,7 +289,7 @@ static struct node *take_gate(struct absorb *a)
     const struct uses *u = a->y->id < a->nuses ? &a->uses[a->y->id] : NULL;
     struct function f;
     double scale;
-    if (is_integer(a) || *attr_string(a->conv, "activation") || !u || u->n != 2 || !is_free(a, u->at[0].node) || !is_free(a, u->at[1].node))
+    if (*attr_string(a->conv, "activation") || !u || u->n != 2 || !is_free(a, u->at[0].node) || !is_free(a, u->at[1].node))
         return NULL;
     for (int k = 0; k < 2; k++) {
         struct node *mul = u->at[!k].node, *last = op_is_onnx(mul, "Mul") ? gate_of(a, u->at[k].node, &f, &scale) : NULL;
@@ -299,7 +309,7 @@ static bool take_line(struct absorb *a, const struct node *n)
     double by, scale = attr_float(a->conv, "scale"), shift = attr_float(a->conv, "shift");
     bool summed = a->conv->nin > Z && a->conv->in[Z] && !attr_int(a->conv, "activates_last");
     int other = n->nin == 2 && n->in[0] == a->y;
-    if (is_integer(a) || !*attr_string(a->conv, "activation") || summed || n->nin != 2 || !bound_of(n, other, 0, &by) || !n->in[other])
+    if (!*attr_string(a->conv, "activation") || summed || n->nin != 2 || !bound_of(n, other, 0, &by) || !n->in[other])
         return false;
     if (op_is_onnx(n, "Add") || (op_is_onnx(n, "Sub") && other == 1)) {
         attr_set_float(a->conv, "shift", shift + (op_is_onnx(n, "Sub") ? -by : by));
