@@ -46,6 +46,23 @@ START_TEST(codes_are_quotients)
 }
 END_TEST
 
+START_TEST(ranges_have_zero)
+{
+    float x[MOST], lo, hi;
+    srand(2);
+    for (int n = 0; n <= MOST; n += n < 150 ? 1 : 61) {
+        float least = 0, most = 0, shift = (float)(rand() % 3 - 1) * 600;
+        for (int i = 0; i < n; i++) {
+            x[i] = rand() % 20 ? (float)(rand() % 1000 - 500) + shift : NAN;
+            least = fminf(least, x[i]);
+            most = fmaxf(most, x[i]);
+        }
+        byte_codes_range(x, n, &lo, &hi);
+        ck_assert_msg(lo >= least && lo <= least && hi >= most && hi <= most, "%d: %g..%g", n, (double)lo, (double)hi);
+    }
+}
+END_TEST
+
 START_TEST(numbers_of_codes)
 {
     uint8_t code[256], table[256], mapped[MOST], many[MOST];
@@ -77,6 +94,7 @@ int main(void)
     Suite *suite = suite_create("byte codes");
     TCase *t = unit_case(suite, "byte codes", NULL, NULL);
     tcase_add_test(t, codes_are_quotients);
+    tcase_add_test(t, ranges_have_zero);
     tcase_add_test(t, numbers_of_codes);
     return unit_run(suite);
 }

@@ -135,11 +135,31 @@ static AVX512 int64_t map_vectors(const uint8_t *code, int64_t n, const uint8_t 
     }
     return i;
 }
+
+static AVX512 int64_t range_vectors(const float *x, int64_t n, float *lo, float *hi)
+{
+    enum { MANY = 4, LANES = 16 };
+    __m512 least[MANY], most[MANY];
+    int64_t i = 0;
+    for (int k = 0; k < MANY; k++)
+        least[k] = most[k] = _mm512_setzero_ps();
+    for (; i + MANY * LANES <= n; i += MANY * LANES)
+        _Pragma("GCC unroll 4") for (int k = 0; k < MANY; k++)
+        {
+            __m512 y = _mm512_loadu_ps(x + i + k * LANES);
+            least[k] = _mm512_min_ps(y, least[k]);
+            most[k] = _mm512_max_ps(y, most[k]);
+        }
+    *lo = _mm512_reduce_min_ps(_mm512_min_ps(_mm512_min_ps(least[0], least[1]), _mm512_min_ps(least[2], least[3])));
+    *hi = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
+    return i;
+}
 #else
 static bool has_vectors(void)
 {
     return false;
 }
+#define range_vectors(x, n, lo, hi) 0
 #define decode_vectors(s, code, n, to) 0
 #define round_vectors(r, divides, x, n, code, near) 0
 #define combine_vectors(from, a, b, real, n, code) 0
@@ -219,6 +239,17 @@ void byte_codes_encode(const struct byte_scale *s, const float *x, int64_t n, vo
         if (divides || round_block(&r, false, x + i, some, to))
             round_block(&r, true, x + i, some, to);
     }
+}
+
+void byte_codes_range(const float *x, int64_t n, float *lo, float *hi)
+{
+    float least = 0, most = 0;
+    for (int64_t i = has_vectors() ? range_vectors(x, n, &least, &most) : 0; i < n; i++) {
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
+    }
+    *lo = least;
+    *hi = most;
 }
 
 /* Products of numbers this large or small might be no numbers. */

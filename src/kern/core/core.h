@@ -133,6 +133,8 @@ struct byte_scale {
 void byte_codes_decode(const struct byte_scale *, const void *code, int64_t n, float *to);
 /* x / scale rounded to even, + zero, saturated, as QuantizeLinear has it; NaN becomes the least code. */
 void byte_codes_encode(const struct byte_scale *, const float *x, int64_t n, void *code);
+/* The least and the greatest number, of zero and those of x; NaN is none. */
+void byte_codes_range(const float *x, int64_t n, float *lo, float *hi);
 /* The code of max(a op b, lo), whose operands are codes, or for b real numbers; in one pass, to the bit as in several. Returns how many of
  * the n were made: where this is not sure to round as a division does, or there is no instruction for it, fewer. */
 enum byte_codes_op { BYTE_CODES_ADD, BYTE_CODES_SUB, BYTE_CODES_MUL };

@@ -154,15 +154,38 @@ void kern_QuantizeLinear(struct kcall *call)
 /* ---- DynamicQuantizeLinear
  * ---------------------------------------------------------------------------------------------------------------- */
 
-static SIMD struct limits range_of(const float *x, int64_t n)
+enum { PIECE = 4096 };
+struct ranging {
+    const float *x;
+    int64_t n;
+    struct limits *found; /* of each thread */
+};
+
+static struct limits wider(struct limits a, struct limits b)
 {
-    float lo = 0, hi = 0;
-    _Pragma("omp simd reduction(min:lo) reduction(max:hi)") for (int64_t i = 0; i < n; i++)
-    {
-        lo = x[i] < lo ? x[i] : lo;
-        hi = x[i] > hi ? x[i] : hi;
-    }
-    return (struct limits){lo, hi};
+    return (struct limits){a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
+}
+
+/* Pieces lo..hi. */
+static void range_of_pieces(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct ranging *r = data;
+    struct limits some;
+    int64_t first = lo * PIECE, end = hi * PIECE < r->n ? hi * PIECE : r->n;
+    byte_codes_range(r->x + first, end - first, &some.lo, &some.hi);
+    r->found[thread] = wider(r->found[thread], some);
+}
+
+static struct limits range_of(struct kcall *call, const float *x, int64_t n)
+{
+    int threads = kenv_threads(call->env);
+    struct ranging r = {x, n, kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, threads, sizeof *r.found))};
+    struct limits all = {0, 0};
+    memset(r.found, 0, (size_t)threads * sizeof *r.found);
+    kenv_parallel_for(call->env, (n + PIECE - 1) / PIECE, PIECE, range_of_pieces, &r);
+    for (int i = 0; i < threads; i++)
+        all = wider(all, r.found[i]);
+    return all;
 }
 
 void kern_DynamicQuantizeLinear(struct kcall *call)
@@ -171,7 +194,7 @@ void kern_DynamicQuantizeLinear(struct kcall *call)
     struct tensor x = call->in[0], *y = &call->out[0], *scale = kcall_out(call, 1), *zero = kcall_out(call, 2);
     if (x.dtype != DT_F32)
         kcall_bad_type(call, x.dtype);
-    struct limits found = range_of(x.data, tensor_elements(&x));
+    struct limits found = range_of(call, x.data, tensor_elements(&x));
     float step = (found.hi - found.lo) / 255, offset;
     step = step > 0 ? step : 1;
     offset = rintf(-found.lo / step);

@@ -53,6 +53,12 @@ static void swish_range(void *data, int thread, int64_t lo, int64_t hi)
     memcpy(s->y + at, y, (size_t)rest * sizeof *y);
 }
 
+void conv_swish_run(const struct result_function *f, float *x, int64_t n)
+{
+    struct swish s = {f->alpha, f->scale, f->shift, n, NULL, x};
+    swish_range(&s, 0, 0, (n + STRETCH - 1) / STRETCH);
+}
+
 void conv_swish(struct kenv *env, const struct conv_shape *shape, int64_t n, const float *z, float *y)
 {
     struct swish s = {shape->alpha, shape->scale, shape->shift, n, z, y};

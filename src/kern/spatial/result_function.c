@@ -1,4 +1,5 @@
-/* result_function: functions of a convolution's results. They are those of the operators (pointwise.def), to the bit. */
+/* result_function: functions of a convolution's results. They are those of the operators (pointwise.def), to the bit, but for Swish, which
+ * is that of conv_swish.c. */
 #include "kern/core/core.h"
 #include "kern/core/mathf.h"
 #include "kern/spatial/spatial.h"
@@ -22,7 +23,6 @@
     F(Clip, x < a ? a : x > b ? b : x)                                   \
     F(Sigmoid, mathf_sigmoid(x))                                         \
     F(Tanh, mathf_tanh(x))                                               \
-    F(Swish, x *mathf_sigmoid(a *x))                                     \
     F(HardSwish, x *CLAMP_01(a *x + b))                                  \
     F(HardSigmoid, CLAMP_01(a *x + b))                                   \
     F(Gelu, 0.5f * x * (1.0f + mathf_erf(x * 0.70710678118654752440f)))
@@ -47,7 +47,7 @@ struct result_function result_function_of(const struct node *n)
     static const struct {
         const char *name;
         void (*run)(const struct result_function *, float *, int64_t), (*lined)(const struct result_function *, float *, int64_t);
-    } table[] = {FUNCTIONS(ROW)};
+    } table[] = {FUNCTIONS(ROW){"Swish", conv_swish_run, conv_swish_run}};
     struct result_function f = {.alpha = (float)attr_float(n, "alpha"),
                                 .beta = (float)attr_float(n, "beta"),
                                 .scale = (float)attr_float(n, "scale"),

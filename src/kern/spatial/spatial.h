@@ -38,11 +38,6 @@ struct conv {
 /* last: channels are the last dimension of x and y. Sizes that do not fit each other are a failure. Types are not looked at. */
 void conv_read(const struct kcall *, struct conv *, bool last);
 
-/* ---- conv_swish.c ---- */
-struct conv_shape;
-/* What a convolution with the activation CONV_SWISH does to n results y without it; z: what is added behind it, or NULL. */
-void conv_swish(struct kenv *, const struct conv_shape *, int64_t n, const float *z, float *y);
-
 /* ---- result_function.c: x becomes scale * f(x) + shift; alpha, beta: see enum conv_activation ---- */
 struct result_function {
     void (*run)(const struct result_function *, float *x, int64_t n); /* NULL: x stays as it is */
@@ -50,6 +45,13 @@ struct result_function {
 };
 /* What the attributes of a convolution say. */
 struct result_function result_function_of(const struct node *);
+
+/* ---- conv_swish.c ---- */
+struct conv_shape;
+/* What a convolution with the activation CONV_SWISH does to n results y without it; z: what is added behind it, or NULL. */
+void conv_swish(struct kenv *, const struct conv_shape *, int64_t n, const float *z, float *y);
+/* The same as a function. */
+void conv_swish_run(const struct result_function *, float *x, int64_t n);
 
 /* ---- integer_results.c: what becomes of exact sums ---- */
 enum { RESULT_COLUMNS = 32 };
