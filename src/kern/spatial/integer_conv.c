@@ -75,24 +75,68 @@ static void take_bounds(struct integer_results *r, const char *activation)
     r->function.run = NULL;
 }
 
-static struct integer_results results_of(struct kcall *call)
+static void take_codes(struct integer_results *r, const struct kcall *call, const struct tensor *scale)
+{
+    bool is_signed = call->out[0].dtype == DT_I8;
+    r->codes = call->out[0].data;
+    r->per_scale = 1 / float_of(scale, 1);
+    r->zero = (int32_t)byte_of(kcall_in(call, Y_ZERO));
+    r->least = (float)((is_signed ? -128 : 0) - r->zero);
+    r->most = r->least + 255;
+}
+
+/* Codes of sums without anything between: columns have multiples of the scale, and bounds are those of codes. */
+static float take_unit(struct integer_results *r)
+{
+    float by = r->per_scale, lo = r->lo * by, hi = r->hi * by;
+    if (r->z || r->function.run || !isnormal(by))
+        return 1;
+    r->least = fminf(fmaxf(r->least, lo), r->most);
+    r->most = fmaxf(fminf(r->most, hi), r->least);
+    r->lo = -INFINITY;
+    r->hi = INFINITY;
+    r->per_scale = 1;
+    return by;
+}
+
+/* z is codes, and so is what it is added to. */
+static float take_residual(struct integer_results *r, const struct kcall *call)
+{
+    enum { Z_SCALE, Z_ZERO, SCALE, ZERO, LEAST, COUNT };
+    const struct attr *a = node_attr(call->node, "residual");
+    require(a->n == COUNT && r->codes && !r->function.run);
+    bool is_signed = call->in[Z].dtype == DT_I8;
+    float least = (float)(a->floats[LEAST] - a->floats[ZERO]);
+    r->residual = (struct result_residual){.scale = (float)a->floats[SCALE],
+                                           .least = least,
+                                           .most = least + 255,
+                                           .z_scale = (float)a->floats[Z_SCALE],
+                                           .z_zero = (float)a->floats[Z_ZERO] + (is_signed ? 128 : 0),
+                                           .is_signed = is_signed};
+    r->z_codes = call->in[Z].data;
+    return 1 / r->residual.scale;
+}
+
+/* *per_unit: what columns are multiplied by. */
+static struct integer_results results_of(struct kcall *call, float *per_unit)
 {
     const struct tensor *z = kcall_in(call, Z), *scale = kcall_in(call, Y_SCALE);
     struct tensor *y = &call->out[0];
-    struct integer_results r = {.channels = y->dim[y->rank - 1], .lo = -INFINITY, .hi = INFINITY, .z = z ? z->data : NULL};
+    struct integer_results r = {.channels = y->dim[y->rank - 1], .lo = -INFINITY, .hi = INFINITY, .per_scale = 1};
     r.function = result_function_of(call->node);
     take_bounds(&r, attr_string(call->node, "activation"));
     r.activates_last = z && attr_int(call->node, "activates_last");
     require(scale ? dtype_is_byte(y->dtype) : y->dtype == DT_F32);
-    if (!scale) {
-        r.real = y->data;
-        return r;
-    }
-    r.codes = y->data;
-    r.per_scale = 1 / float_of(scale, 1);
-    r.zero = (float)byte_of(kcall_in(call, Y_ZERO));
-    r.least = y->dtype == DT_I8 ? -128 : 0;
-    r.most = y->dtype == DT_I8 ? 127 : 255;
+    *per_unit = 1;
+    r.real = scale ? NULL : y->data;
+    if (scale)
+        take_codes(&r, call, scale);
+    if (z && dtype_is_byte(z->dtype))
+        *per_unit = take_residual(&r, call);
+    else if (z)
+        r.z = z->data;
+    else if (scale)
+        *per_unit = take_unit(&r);
     return r;
 }
 
@@ -109,7 +153,8 @@ void integer_conv_columns(const struct integer_conv *v, int64_t from, int64_t n,
     for (int64_t j = 0; j < n; j++) {
         to->start[j] = -(int32_t)v->x_zero * sums[j];
         to->zero[j] = zero ? zero[j] : 0;
-        to->factor[j] *= scale;
+        to->factor[j] *= scale * v->per_unit;
+        to->bias[j] *= v->per_unit;
     }
 }
 
@@ -291,7 +336,7 @@ bool integer_conv_pack(struct kcall *call, const struct packed_key *key)
 void kern_IntegerConv(struct kcall *call)
 {
     struct integer_conv v = conv_of(call);
-    struct integer_results results = results_of(call);
+    struct integer_results results = results_of(call, &v.per_unit);
     struct bytes once;
     const struct bytes *w = &once;
     if (tensor_elements(&call->out[0]) == 0)

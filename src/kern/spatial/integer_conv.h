@@ -13,6 +13,7 @@ struct integer_conv {
     int64_t size[3], kernel[3], result[3], stride[3], dilation[3], before[3];
     const uint8_t *x;
     uint8_t flip, x_zero; /* flip: to xor x with; x_zero is done */
+    float per_unit;       /* factors and biases are multiplied by it */
 };
 /* What n channels from `from` on have; sums, zero: see struct bytes. */
 void integer_conv_columns(const struct integer_conv *, int64_t from, int64_t n, const int32_t *sums, const int32_t *zero,

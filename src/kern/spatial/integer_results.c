@@ -25,21 +25,24 @@ enum { ROWS = 16, PIECE = 8, LANES = 16 }; /* rows with fewer columns at a time;
 struct scalars {
     float lo, hi, per_scale, least, most;
     int32_t zero;
+    struct result_residual z;
+    uint8_t z_flip;
 };
 
 static struct scalars scalars_of(const struct integer_results *r)
 {
-    return (struct scalars){r->lo, r->hi, r->per_scale, r->least - r->zero, r->most - r->zero, (int32_t)r->zero};
+    return (struct scalars){r->lo, r->hi, r->per_scale, r->least, r->most, r->zero, r->residual, r->residual.is_signed ? 0x80 : 0};
 }
 
-/* There is a loop for each kind of result. */
-enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8, MADE = 16 };
+/* There is a loop for each kind of result. UNIT: codes of numbers in multiples of their scale. */
+enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8, MADE = 16, RESIDUAL = 32, UNIT = 64 };
 
 static int kind_of(const struct integer_results *r, const struct result_rows *rows)
 {
-    bool clamps = !rows->made && (r->lo > -INFINITY || r->hi < INFINITY);
-    return (rows->codes ? CODES : 0) | (rows->z ? ADDS : 0) | (!clamps ? 0 : r->activates_last ? CLAMPS_LAST : CLAMPS_FIRST) |
-        (rows->made ? MADE : 0);
+    bool clamps = !rows->made && (r->lo > -INFINITY || r->hi < INFINITY), unit = r->per_scale >= 1 && r->per_scale <= 1;
+    int kind = (rows->codes ? CODES : 0) | (rows->z ? ADDS : 0) | (!clamps ? 0 : r->activates_last ? CLAMPS_LAST : CLAMPS_FIRST) |
+        (rows->made ? MADE : 0) | (rows->z_codes ? RESIDUAL : 0);
+    return kind == CODES && unit ? kind | UNIT : kind;
 }
 
 /* Cases of kinds; BODY(K) with a constant K. */
@@ -48,7 +51,9 @@ static int kind_of(const struct integer_results *r, const struct result_rows *ro
         BODY(K);      \
         break;
 #define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY) KIND(K | MADE, BODY)
-#define ALL_KINDS(BODY) KINDS(0, BODY) KINDS(CODES, BODY) KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY)
+#define ALL_KINDS(BODY)                                                                                        \
+    KINDS(0, BODY) KINDS(CODES, BODY) KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY) KIND(CODES | UNIT, BODY) \
+    KIND(CODES | RESIDUAL, BODY) KIND(CODES | RESIDUAL | CLAMPS_LAST, BODY)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
@@ -65,11 +70,17 @@ INLINE float clamp(struct scalars s, float x)
 }
 
 /* NaN becomes the least code, as in QuantizeLinear. The bounds are integers, so they may come before rounding. */
-INLINE int32_t encode(struct scalars s, float x)
+INLINE int32_t nearest(float x, float least, float most)
 {
-    float y = x * s.per_scale;
-    y = y > s.least ? y : s.least;
-    return NEAREST(y < s.most ? y : s.most) + s.zero;
+    float y = x > least ? x : least;
+    return NEAREST(y < most ? y : most);
+}
+
+/* x is a multiple of what its codes are multiples of. */
+INLINE float add_residual(struct scalars s, float x, uint8_t code)
+{
+    float z = ((float)(code ^ s.z_flip) - s.z.z_zero) * s.z.z_scale;
+    return (float)nearest(x, s.z.least, s.z.most) * s.z.scale + z;
 }
 
 /* All columns are computed, so that loops have one length. */
@@ -87,9 +98,10 @@ INLINE void plain_rows(struct scalars s, const struct integer_columns *c, struct
             float x = kind & MADE ? made[j] : (float)(int32_t)sum * c->factor[j] + c->bias[j];
             x = kind & CLAMPS_FIRST ? clamp(s, x) : x;
             x = kind & ADDS ? x + r.z[j] : x;
+            x = kind & RESIDUAL ? add_residual(s, x, r.z_codes[i * r.z_apart + j]) : x;
             x = kind & CLAMPS_LAST ? clamp(s, x) : x;
             if (kind & CODES)
-                codes[i * r.apart + j] = (uint8_t)encode(s, x);
+                codes[i * r.apart + j] = (uint8_t)(nearest(x * s.per_scale, s.least, s.most) + s.zero);
             else
                 real[i * r.apart + j] = x;
         }
@@ -121,9 +133,10 @@ INLINE void copy(void *to, const void *from, int64_t n, size_t size)
 static void plain_part(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
     float z[ROWS * RESULT_COLUMNS] = {0}, real[ROWS * RESULT_COLUMNS];
-    uint8_t codes[ROWS * RESULT_COLUMNS];
+    uint8_t codes[ROWS * RESULT_COLUMNS], z_codes[ROWS * RESULT_COLUMNS] = {0};
     struct result_rows some = {.apart = RESULT_COLUMNS, .z_apart = RESULT_COLUMNS};
     some.z = rows->z ? z : NULL;
+    some.z_codes = rows->z_codes ? z_codes : NULL;
     some.real = rows->real ? real : NULL;
     some.codes = rows->codes ? codes : NULL;
     for (int64_t first = 0; first < rows->count; first += ROWS) {
@@ -133,6 +146,8 @@ static void plain_part(const struct integer_results *r, const struct integer_col
         some.made = rows->made ? rows->made + first * RESULT_COLUMNS : NULL;
         for (int64_t i = 0; i < some.count && rows->z; i++)
             copy(z + i * RESULT_COLUMNS, rows->z + (first + i) * rows->z_apart, rows->n, sizeof *z);
+        for (int64_t i = 0; i < some.count && rows->z_codes; i++)
+            copy(z_codes + i * RESULT_COLUMNS, rows->z_codes + (first + i) * rows->z_apart, rows->n, sizeof *z_codes);
         plain_whole(r, c, &some);
         for (int64_t i = 0; i < some.count; i++)
             if (rows->codes)
@@ -156,53 +171,109 @@ static bool has_avx512(void)
     return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
 }
 
-INLINE AVX512 __m512 avx512_clamp(struct scalars s, __m512 x)
+INLINE AVX512 __m512 avx512_within(__m512 x, float lo, float hi)
 {
-    return _mm512_min_ps(_mm512_set1_ps(s.hi), _mm512_max_ps(_mm512_set1_ps(s.lo), x)); /* of a NaN, the second is taken */
+    return _mm512_min_ps(_mm512_set1_ps(hi), _mm512_max_ps(_mm512_set1_ps(lo), x)); /* of a NaN, the second is taken */
 }
 
-INLINE AVX512 __m128i avx512_encode(struct scalars s, __m512 x)
+INLINE AVX512 __m512i avx512_nearest(__m512 x, float least, float most)
 {
-    x = _mm512_max_ps(_mm512_mul_ps(x, _mm512_set1_ps(s.per_scale)), _mm512_set1_ps(s.least));
-    x = _mm512_min_ps(x, _mm512_set1_ps(s.most));
-    return _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(x), _mm512_set1_epi32(s.zero)));
+    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(least)), _mm512_set1_ps(most)));
 }
 
-/* LANES columns from column j on, of all rows; `whole`: all of them are there. */
-INLINE AVX512 void avx512_lanes(struct scalars s, const struct integer_columns *c, struct result_rows r, int j, bool whole, int kind)
+INLINE AVX512 __m512 avx512_add_residual(const struct scalars *s, __m512 x, __m128i codes)
 {
-    const __m512i start = _mm512_load_si512(c->start + j), zero = _mm512_load_si512(c->zero + j);
-    const __m512 factor = _mm512_load_ps(c->factor + j), bias = _mm512_load_ps(c->bias + j);
-    const __mmask16 some = (__mmask16)(r.n - j < LANES ? (1U << (r.n - j)) - 1 : 0xffff);
+    __m512 z = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_xor_si128(codes, _mm_set1_epi8((char)s->z_flip))));
+    z = _mm512_mul_ps(_mm512_sub_ps(z, _mm512_set1_ps(s->z.z_zero)), _mm512_set1_ps(s->z.z_scale));
+    x = _mm512_cvtepi32_ps(avx512_nearest(x, s->z.least, s->z.most));
+    return _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(s->z.scale)), z);
+}
+
+/* LANES columns from column j on; `whole`: all of them are there. */
+struct lanes {
+    __m512i start, zero;
+    __m512 factor, bias;
+    __mmask16 some;
+    int j;
+    bool whole;
+};
+
+INLINE AVX512 struct lanes avx512_lanes(const struct integer_columns *c, int64_t n, int j, bool whole)
+{
+    return (struct lanes){_mm512_load_si512(c->start + j),
+                          _mm512_load_si512(c->zero + j),
+                          _mm512_load_ps(c->factor + j),
+                          _mm512_load_ps(c->bias + j),
+                          (__mmask16)(n - j < LANES ? (1U << (n - j)) - 1 : 0xffff),
+                          j,
+                          whole};
+}
+
+/* The numbers of row i, to be stored or rounded. */
+INLINE AVX512 __m512 avx512_numbers(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t i, int kind)
+{
+    const float *z = kind & ADDS ? r->z + i * r->z_apart + l->j : NULL;
+    const void *codes = kind & RESIDUAL ? r->z_codes + i * r->z_apart + l->j : NULL;
+    __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(r->sums + i * RESULT_COLUMNS + l->j), l->start);
+    if (r->seen)
+        sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(r->seen[i]), l->zero));
+    __m512 x = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), l->factor), l->bias);
+    x = kind & MADE ? _mm512_loadu_ps(r->made + i * RESULT_COLUMNS + l->j) : x;
+    x = kind & CLAMPS_FIRST ? avx512_within(x, s->lo, s->hi) : x;
+    if (kind & ADDS)
+        x = _mm512_add_ps(x, l->whole ? _mm512_loadu_ps(z) : _mm512_maskz_loadu_ps(l->some, z));
+    if (kind & RESIDUAL)
+        x = avx512_add_residual(s, x, l->whole ? _mm_loadu_si128(codes) : _mm_maskz_loadu_epi8(l->some, codes));
+    x = kind & CLAMPS_LAST ? avx512_within(x, s->lo, s->hi) : x;
+    return kind & CODES && !(kind & UNIT) ? _mm512_mul_ps(x, _mm512_set1_ps(s->per_scale)) : x;
+}
+
+INLINE AVX512 void avx512_column(struct scalars s, const struct integer_columns *c, struct result_rows r, int j, bool whole, int kind)
+{
+    const struct lanes l = avx512_lanes(c, r.n, j, whole);
     for (int64_t i = 0; i < r.count; i++) {
         int64_t at = i * r.apart + j;
-        __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(r.sums + i * RESULT_COLUMNS + j), start);
-        if (r.seen)
-            sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(r.seen[i]), zero));
-        __m512 x = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), factor), bias);
-        x = kind & MADE ? _mm512_loadu_ps(r.made + i * RESULT_COLUMNS + j) : x;
-        x = kind & CLAMPS_FIRST ? avx512_clamp(s, x) : x;
-        if (kind & ADDS)
-            x = _mm512_add_ps(x, whole ? _mm512_loadu_ps(r.z + i * r.z_apart + j) : _mm512_maskz_loadu_ps(some, r.z + i * r.z_apart + j));
-        x = kind & CLAMPS_LAST ? avx512_clamp(s, x) : x;
+        __m512 x = avx512_numbers(&s, &l, &r, i, kind);
+        __m128i code = _mm512_cvtepi32_epi8(_mm512_add_epi32(avx512_nearest(x, s.least, s.most), _mm512_set1_epi32(s.zero)));
         if (kind & CODES && whole)
-            _mm_storeu_si128((__m128i *)(void *)(r.codes + at), avx512_encode(s, x));
+            _mm_storeu_si128((__m128i *)(void *)(r.codes + at), code);
         else if (kind & CODES)
-            _mm_mask_storeu_epi8(r.codes + at, some, avx512_encode(s, x));
+            _mm_mask_storeu_epi8(r.codes + at, l.some, code);
         else if (whole)
             _mm512_storeu_ps(r.real + at, x);
         else
-            _mm512_mask_storeu_ps(r.real + at, some, x);
+            _mm512_mask_storeu_ps(r.real + at, l.some, x);
     }
+}
+
+/* Codes of all columns of rows a and b: packing takes 4 numbers of each in turn. */
+INLINE AVX512 void avx512_two_rows(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t a, int64_t b, int kind)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i whole[4];
+    _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)
+        whole[k] = avx512_nearest(avx512_numbers(s, &l[k % 2], r, k < 2 ? a : b, kind), s->least, s->most);
+    const __m512i zero = _mm512_set1_epi16((int16_t)s->zero), byte = _mm512_set1_epi16(255);
+    __m512i x = _mm512_and_si512(_mm512_add_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero), byte);
+    __m512i y = _mm512_and_si512(_mm512_add_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero), byte);
+    x = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(x, y));
+    _mm256_storeu_si256((__m256i *)(void *)(r->codes + a * r->apart), _mm512_castsi512_si256(x));
+    _mm256_storeu_si256((__m256i *)(void *)(r->codes + b * r->apart), _mm512_extracti64x4_epi64(x, 1));
 }
 
 INLINE AVX512 void avx512_rows(struct scalars s, const struct integer_columns *c, struct result_rows r, int kind)
 {
+    if (kind & CODES && r.n == RESULT_COLUMNS) {
+        const struct lanes l[2] = {avx512_lanes(c, r.n, 0, true), avx512_lanes(c, r.n, LANES, true)};
+        for (int64_t i = 0; i < r.count; i += 2)
+            avx512_two_rows(&s, l, &r, i, i + 1 < r.count ? i + 1 : i, kind);
+        return;
+    }
     for (int j = 0; j < r.n; j += LANES)
         if (r.n - j >= LANES)
-            avx512_lanes(s, c, r, j, true, kind);
+            avx512_column(s, c, r, j, true, kind);
         else
-            avx512_lanes(s, c, r, j, false, kind);
+            avx512_column(s, c, r, j, false, kind);
 }
 
 static AVX512 void avx512_pass(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
@@ -237,6 +308,7 @@ static struct result_rows rows_of(const struct integer_results *r, const struct 
                                 .sums = sums,
                                 .seen = c->zeros ? seen : NULL,
                                 .z = r->z ? r->z + at : NULL,
+                                .z_codes = r->z_codes ? r->z_codes + at : NULL,
                                 .real = r->real ? r->real + at : NULL,
                                 .codes = r->codes ? r->codes + at : NULL};
 }

@@ -55,6 +55,11 @@ void conv_swish_run(const struct result_function *, float *x, int64_t n);
 
 /* ---- integer_results.c: what becomes of exact sums ---- */
 enum { RESULT_COLUMNS = 32 };
+/* What is rounded before z is added: to multiples of a scale, within least..most. z is (code - z_zero) * z_scale; an i8 is 128 more. */
+struct result_residual {
+    float scale, least, most, z_scale, z_zero;
+    bool is_signed; /* z's codes */
+};
 /* A result is f(sum * factor + bias) + z, or f(.. + z); as a code, it is rounded to a multiple of a scale. */
 struct integer_results {
     int64_t channels;                /* of y and z: they are the last dimension */
@@ -62,9 +67,12 @@ struct integer_results {
     struct result_function function; /* or what else it is */
     bool activates_last;             /* behind z */
     const float *z;                  /* or NULL */
+    const uint8_t *z_codes;          /* or NULL: */
+    struct result_residual residual; /* factor and bias are in multiples of its scale */
     float *real;                     /* or NULL: */
-    uint8_t *codes;                  /* round(result * per_scale) + zero, within least..most */
-    float per_scale, zero, least, most;
+    uint8_t *codes;                  /* round(result * per_scale) + zero; least..most: of result * per_scale */
+    float per_scale, least, most;
+    int32_t zero;
 };
 /* Of n channels, what each has: numbers are sum + start - seen * zero. */
 struct integer_columns {
@@ -78,6 +86,7 @@ struct result_rows {
     int64_t count, n, apart, z_apart; /* elements from a row of results to the next, and of z */
     const int32_t *sums, *seen;       /* seen: of each row, the sum of what it sees of x; NULL: zeros are 0 */
     const float *made, *z;
+    const uint8_t *z_codes;
     float *real;
     uint8_t *codes;
 };

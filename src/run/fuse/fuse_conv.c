@@ -10,6 +10,7 @@
  *   Cast to integers and back, of whole numbers                    nothing
  *   Mul by a number that is computed                               a factor of its sums
  *   QuantizeLinear with one scale                                  its results are codes
+ *   Add of decoded bytes to these, Relu, QuantizeLinear            likewise; results are rounded before the sum, as in the graph
  *
  * A BatchNormalization of constants is such a product and sum. Products of weight and factor are rounded, so results may differ in their
  * last bits. */
@@ -364,6 +365,43 @@ static bool take_rounding(struct absorb *a, const struct node *n)
     return true;
 }
 
+static void set_residual(struct absorb *a, const struct byte_codes *z, const struct byte_codes *between)
+{
+    struct attr *to = node_attr(a->conv, "residual");
+    double *floats = NEWN(a->g->arena, double, 5);
+    memcpy(floats, (double[5]){z->scale, z->zero, between->scale, between->zero, between->least}, 5 * sizeof *floats);
+    to->set = true;
+    to->n = 5;
+    to->floats = floats;
+}
+
+/* Node n decodes the codes that the convolution makes. Returns what rounds their sum with others. */
+static struct node *take_residual(struct absorb *a, const struct node *n)
+{
+    const struct node *rounds = a->y->producer, *decodes = byte_scale_decoder(n->out[0]);
+    struct node *add = decodes == n ? single_user(a, n->out[0]) : NULL;
+    if (!add || !op_is_onnx(add, "Add") || !byte_scale_encodes(rounds) || !byte_scale_same(n, rounds) || operand(a->conv, Z) ||
+        *attr_string(a->conv, "activation"))
+        return NULL;
+    const struct value *other = add->in[add->in[0] == n->out[0]];
+    const struct node *z = byte_scale_decoder(other);
+    struct node *next = single_user(a, add->out[0]), *relu = next && op_is_onnx(next, "Relu") ? next : NULL;
+    struct node *last = relu ? single_user(a, relu->out[0]) : next;
+    if (!z || z == n || !type_eq(&other->type, &add->out[0]->type) || !type_eq(&n->out[0]->type, &add->out[0]->type) || !last ||
+        !byte_scale_encodes(last))
+        return NULL;
+    struct byte_codes coding = byte_scale_of(z), between = byte_scale_of(n);
+    set_residual(a, &coding, &between);
+    set_operand(a, Z, z->in[0]);
+    set_operand(a, Y_SCALE, last->in[1]);
+    set_operand(a, Y_ZERO, operand(last, 2));
+    if (relu)
+        set_function(a, &(struct function){.name = "LeakyRelu"}, 1);
+    for (struct node *k = a->uses[a->y->id].at[0].node; k != last; k = a->uses[k->out[0]->id].at[0].node)
+        a->gone[k->out[0]->id] = true;
+    return last;
+}
+
 /* ---- padding ----------------------------------------------------------------------------------------------------------------------------
  */
 /* Zeros that a node before the convolution puts around the places: at their start, then at their end. */
@@ -418,6 +456,8 @@ static struct node *take_next(struct absorb *a)
 {
     struct node *mul = take_gate(a), *n = mul ? mul : single_user(a, a->y);
     struct node *back = n ? take_casts(a, n) : NULL;
+    if (operand(a->conv, Y_SCALE))
+        return n ? take_residual(a, n) : NULL;
     if (!n || back || take_rounding(a, n))
         return back ? back : n;
     if (!type_eq(&n->out[0]->type, &a->y->type))
