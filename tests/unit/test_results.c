@@ -1,4 +1,5 @@
-/* Results of exact sums: every kernel computes what one number at a time does, bit by bit, and writes nothing else. */
+/* Results of exact sums: every kernel computes what one number at a time does, bit by bit, and writes nothing else. Products of sums are
+ * exact, so that it is the same whether a product is rounded before a bias is added. */
 #include "kern/core/core.h"
 #include "kern/spatial/spatial.h"
 #include "tests/unit/main.h"
@@ -27,6 +28,7 @@ struct example {
     int64_t place, rows;
     int32_t sums[PLACES * RESULT_COLUMNS], seen[PLACES];
     float z[COUNT];
+    uint8_t codes[COUNT];
 };
 
 static void square(const struct result_function *f, float *x, int64_t n)
@@ -35,39 +37,66 @@ static void square(const struct result_function *f, float *x, int64_t n)
         x[i] = x[i] * x[i] * f->scale;
 }
 
+static void choose_codes(struct example *e)
+{
+    struct integer_results *r = &e->results;
+    r->is_signed = draw(2);
+    r->per_scale = draw(2) ? 7 : 1;
+    r->zero = (int32_t)draw(256) - (r->is_signed ? 128 : 0);
+    r->least = (float)((r->is_signed ? -128 : 0) - r->zero);
+    r->most = r->least + 255 - (float)draw(2) * 0.3F;
+    r->least += (float)(draw(3) == 0) * 20;
+}
+
+static void choose_residual(struct example *e)
+{
+    struct result_residual *z = &e->results.residual;
+    *z = (struct result_residual){.scale = 0.1F, .least = (float)-draw(256), .z_scale = 0.07F, .z_zero = (float)draw(256), .is_signed = draw(2)};
+    z->most = z->least + 255;
+    e->results.z_codes = e->codes;
+    e->results.z = NULL;
+    e->results.activates_last = true;
+}
+
+static void choose_columns(struct integer_columns *c)
+{
+    c->n = draw(2) ? RESULT_COLUMNS : 1 + draw(RESULT_COLUMNS);
+    c->from = draw(CHANNELS - c->n + 1);
+    c->zeros = draw(2);
+    for (int j = 0; j < RESULT_COLUMNS; j++) {
+        c->start[j] = (int32_t)draw(1000);
+        c->zero[j] = c->zeros ? (int32_t)draw(9) - 4 : 0;
+        c->factor[j] = draw(50) ? (float)(draw(41) - 20) / 1024 : draw(2) ? INFINITY : 0x1p30F; /* codes that are far out, and NaN */
+        c->bias[j] = real();
+    }
+}
+
 static void make_example(struct example *e)
 {
     memset(e, 0, sizeof *e);
     struct integer_results *r = &e->results;
-    *r = (struct integer_results){.channels = CHANNELS, .lo = -INFINITY, .hi = INFINITY, .activates_last = draw(2), .per_scale = 7};
-    r->least = draw(2) ? -128 : 0;
-    r->most = r->least + 255;
-    r->zero = r->least + (float)draw(256);
-    if (draw(2))
+    *r = (struct integer_results){.channels = CHANNELS, .lo = -INFINITY, .hi = INFINITY, .activates_last = draw(2)};
+    choose_codes(e);
+    choose_columns(&e->columns);
+    if (draw(3) == 0)
+        r->function = (struct result_function){square, .scale = 3};
+    else if (draw(2))
         r->lo = -1;
-    if (draw(3) == 0)
+    if (!r->function.run && draw(3) == 0)
         r->hi = 1;
-    if (draw(3) == 0)
-        *r = (struct integer_results){.channels = CHANNELS, .lo = -INFINITY, .hi = INFINITY, .function = {square, .scale = 3},
-                                      .activates_last = r->activates_last, .per_scale = 7, .least = r->least, .most = r->most, .zero = r->zero};
-    e->columns.zeros = draw(2);
-    e->columns.n = draw(2) ? RESULT_COLUMNS : 1 + draw(RESULT_COLUMNS);
-    e->columns.from = draw(CHANNELS - e->columns.n + 1);
     e->rows = 1 + draw(PLACES);
     e->place = draw(PLACES - e->rows + 1);
-    for (int j = 0; j < RESULT_COLUMNS; j++) {
-        e->columns.start[j] = (int32_t)draw(1000);
-        e->columns.zero[j] = e->columns.zeros ? (int32_t)draw(9) - 4 : 0;
-        e->columns.factor[j] = draw(50) ? real() / 300 : draw(2) ? INFINITY : 1e9F; /* codes that are far out, and NaN */
-        e->columns.bias[j] = real();
-    }
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COUNT; i++) {
         e->z[i] = real();
+        e->codes[i] = (uint8_t)draw(256);
+    }
     for (int i = 0; i < PLACES * RESULT_COLUMNS; i++)
         e->sums[i] = (int32_t)(draw(2001) - 1500);
     for (int i = 0; i < PLACES; i++)
         e->seen[i] = (int32_t)draw(200);
     r->z = draw(2) ? e->z : NULL;
+    if (!r->function.run && draw(3) == 0)
+        choose_residual(e);
 }
 
 static float activated(const struct integer_results *r, float x)
@@ -78,20 +107,27 @@ static float activated(const struct integer_results *r, float x)
     return x > r->hi ? r->hi : x;
 }
 
+static float summed(const struct result_residual *z, float x, uint8_t code)
+{
+    float rounded = rintf(fminf(fmaxf(x, z->least), z->most)); /* of a NaN, the least */
+    return rounded * z->scale + ((float)(z->is_signed ? code ^ 0x80 : code) - z->z_zero) * z->z_scale;
+}
+
 static float number(const struct example *e, int64_t row, int64_t j)
 {
     const struct integer_results *r = &e->results;
     int32_t sum = e->sums[row * RESULT_COLUMNS + j] + e->columns.start[j] - e->seen[row] * e->columns.zero[j];
     float x = (float)sum * e->columns.factor[j] + e->columns.bias[j];
-    x = r->activates_last && r->z ? x : activated(r, x);
-    x = r->z ? x + r->z[(e->place + row) * CHANNELS + e->columns.from + j] : x;
-    return r->activates_last && r->z ? activated(r, x) : x;
+    int64_t at = (e->place + row) * CHANNELS + e->columns.from + j;
+    bool last = r->activates_last && (r->z || r->z_codes);
+    x = last ? x : activated(r, x);
+    x = r->z ? x + r->z[at] : r->z_codes ? summed(&r->residual, x, r->z_codes[at]) : x;
+    return last ? activated(r, x) : x;
 }
 
 static uint8_t code(const struct integer_results *r, float x)
 {
-    float y = rintf(x * r->per_scale) + r->zero;
-    return (uint8_t)(int32_t)fminf(fmaxf(y, r->least), r->most); /* of a NaN, the least */
+    return (uint8_t)((int32_t)rintf(fminf(fmaxf(x * r->per_scale, r->least), r->most)) + r->zero); /* of a NaN, the least */
 }
 
 static void check_kernel(const struct results_kernel *k, struct example *e, bool codes)
@@ -120,10 +156,10 @@ START_TEST(every_kernel_makes_results)
 {
     static struct example e;
     state = (uint32_t)_i;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 1000; round++) {
         make_example(&e);
         for (const struct results_kernel *k = integer_results_kernels; k->name; k++)
-            for (int codes = 0; codes < 2 && k->runs(); codes++)
+            for (int codes = e.results.z_codes != NULL; codes < 2 && k->runs(); codes++)
                 check_kernel(k, &e, codes);
     }
 }

@@ -77,11 +77,11 @@ static void take_bounds(struct integer_results *r, const char *activation)
 
 static void take_codes(struct integer_results *r, const struct kcall *call, const struct tensor *scale)
 {
-    bool is_signed = call->out[0].dtype == DT_I8;
+    r->is_signed = call->out[0].dtype == DT_I8;
     r->codes = call->out[0].data;
     r->per_scale = 1 / float_of(scale, 1);
     r->zero = (int32_t)byte_of(kcall_in(call, Y_ZERO));
-    r->least = (float)((is_signed ? -128 : 0) - r->zero);
+    r->least = (float)((r->is_signed ? -128 : 0) - r->zero);
     r->most = r->least + 255;
 }
 

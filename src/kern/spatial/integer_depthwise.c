@@ -59,7 +59,7 @@ struct depthwise_run {
 static void find_taps(const struct depthwise_run *r, int64_t image, const int64_t *at, const uint8_t **tap)
 {
     const struct integer_conv *v = r->v;
-    tap[r->pointers - 1] = r->padding;
+    const uint8_t **first = tap;
     for (int64_t i = 0; i < v->kernel[0]; i++)
         for (int64_t j = 0; j < v->kernel[1]; j++) {
             int64_t a = at[0] + i * v->dilation[0], b = at[1] + j * v->dilation[1];
@@ -70,6 +70,8 @@ static void find_taps(const struct depthwise_run *r, int64_t image, const int64_
                 *tap++ = inside && c >= 0 && c < v->size[2] ? v->x + (row + c) * v->in : r->padding;
             }
         }
+    if (v->taps % 2)
+        *tap = *first; /* its filter is 0 */
 }
 
 /* How many places in a row, from one that begins at `at`, at most n, have their windows within x. */

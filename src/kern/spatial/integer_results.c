@@ -26,23 +26,25 @@ struct scalars {
     float lo, hi, per_scale, least, most;
     int32_t zero;
     struct result_residual z;
-    uint8_t z_flip;
+    uint8_t flip, z_flip; /* of signed codes */
 };
 
 static struct scalars scalars_of(const struct integer_results *r)
 {
-    return (struct scalars){r->lo, r->hi, r->per_scale, r->least, r->most, r->zero, r->residual, r->residual.is_signed ? 0x80 : 0};
+    return (struct scalars){r->lo, r->hi, r->per_scale, r->least, r->most, r->zero, r->residual, r->is_signed ? 0x80 : 0, r->residual.is_signed ? 0x80 : 0};
 }
 
-/* There is a loop for each kind of result. UNIT: codes of numbers in multiples of their scale. */
-enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8, MADE = 16, RESIDUAL = 32, UNIT = 64 };
+/* There is a loop for each kind of result. UNIT: codes of numbers in multiples of their scale. ALL_CODES: the least bound is the least code. */
+enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8, MADE = 16, RESIDUAL = 32, UNIT = 64, ALL_CODES = 128 };
 
 static int kind_of(const struct integer_results *r, const struct result_rows *rows)
 {
     bool clamps = !rows->made && (r->lo > -INFINITY || r->hi < INFINITY), unit = r->per_scale >= 1 && r->per_scale <= 1;
     int kind = (rows->codes ? CODES : 0) | (rows->z ? ADDS : 0) | (!clamps ? 0 : r->activates_last ? CLAMPS_LAST : CLAMPS_FIRST) |
         (rows->made ? MADE : 0) | (rows->z_codes ? RESIDUAL : 0);
-    return kind == CODES && unit ? kind | UNIT : kind;
+    if (kind != CODES || !unit)
+        return kind;
+    return kind | UNIT | (r->least <= (float)((r->is_signed ? -128 : 0) - r->zero) ? ALL_CODES : 0);
 }
 
 /* Cases of kinds; BODY(K) with a constant K. */
@@ -53,6 +55,7 @@ static int kind_of(const struct integer_results *r, const struct result_rows *ro
 #define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY) KIND(K | MADE, BODY)
 #define ALL_KINDS(BODY)                                                                                        \
     KINDS(0, BODY) KINDS(CODES, BODY) KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY) KIND(CODES | UNIT, BODY) \
+    KIND(CODES | UNIT | ALL_CODES, BODY) \
     KIND(CODES | RESIDUAL, BODY) KIND(CODES | RESIDUAL | CLAMPS_LAST, BODY)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
@@ -185,7 +188,8 @@ INLINE AVX512 __m512 avx512_add_residual(const struct scalars *s, __m512 x, __m1
 {
     __m512 z = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_xor_si128(codes, _mm_set1_epi8((char)s->z_flip))));
     z = _mm512_mul_ps(_mm512_sub_ps(z, _mm512_set1_ps(s->z.z_zero)), _mm512_set1_ps(s->z.z_scale));
-    x = _mm512_cvtepi32_ps(avx512_nearest(x, s->z.least, s->z.most));
+    x = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(s->z.least)), _mm512_set1_ps(s->z.most));
+    x = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     return _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(s->z.scale)), z);
 }
 
@@ -217,7 +221,7 @@ INLINE AVX512 __m512 avx512_numbers(const struct scalars *s, const struct lanes 
     __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(r->sums + i * RESULT_COLUMNS + l->j), l->start);
     if (r->seen)
         sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(r->seen[i]), l->zero));
-    __m512 x = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), l->factor), l->bias);
+    __m512 x = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), l->factor, l->bias);
     x = kind & MADE ? _mm512_loadu_ps(r->made + i * RESULT_COLUMNS + l->j) : x;
     x = kind & CLAMPS_FIRST ? avx512_within(x, s->lo, s->hi) : x;
     if (kind & ADDS)
@@ -246,17 +250,23 @@ INLINE AVX512 void avx512_column(struct scalars s, const struct integer_columns 
     }
 }
 
+/* As 32-bit numbers that saturate to codes: of a NaN, as of what has no such number, the least one. */
+INLINE AVX512 __m512i avx512_saturating(const struct scalars *s, __m512 x, int kind)
+{
+    return kind & ALL_CODES ? _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(s->most), x)) : avx512_nearest(x, s->least, s->most);
+}
+
 /* Codes of all columns of rows a and b: packing takes 4 numbers of each in turn. */
 INLINE AVX512 void avx512_two_rows(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t a, int64_t b, int kind)
 {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i zero = _mm512_set1_epi16((int16_t)(s->zero + s->flip)), flip = _mm512_set1_epi8((char)s->flip);
     __m512i whole[4];
     _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)
-        whole[k] = avx512_nearest(avx512_numbers(s, &l[k % 2], r, k < 2 ? a : b, kind), s->least, s->most);
-    const __m512i zero = _mm512_set1_epi16((int16_t)s->zero), byte = _mm512_set1_epi16(255);
-    __m512i x = _mm512_and_si512(_mm512_add_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero), byte);
-    __m512i y = _mm512_and_si512(_mm512_add_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero), byte);
-    x = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(x, y));
+        whole[k] = avx512_saturating(s, avx512_numbers(s, &l[k % 2], r, k < 2 ? a : b, kind), kind);
+    __m512i x = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero);
+    __m512i y = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero);
+    x = _mm512_permutexvar_epi32(order, _mm512_xor_si512(_mm512_packus_epi16(x, y), flip));
     _mm256_storeu_si256((__m256i *)(void *)(r->codes + a * r->apart), _mm512_castsi512_si256(x));
     _mm256_storeu_si256((__m256i *)(void *)(r->codes + b * r->apart), _mm512_extracti64x4_epi64(x, 1));
 }
