@@ -216,8 +216,21 @@ class IntegerNet(Net):
     def decoded(self):
         return self.node("DequantizeLinear", [self.now, *self.coding])
 
+    def residual(self):
+        """Two codings are added, and rounded again."""
+        x, n = self.decoded(), self.spatial
+        y, self.shape = self.conv(x, self.shape, self.shape[1], [1] * n, [1] * n)
+        y = self.node("QuantizeLinear", [y, *self.now_coded()])
+        pair = [x, self.node("DequantizeLinear", [y, *self.coding])]
+        self.rng.shuffle(pair)
+        y = self.node("Add", pair)
+        self.now = self.encoded(self.node("Relu", [y]) if self.rng.random() < 0.5 else y)
+
     def step(self):
         r, x = self.rng, self.decoded()
+        if self.shape[1] >= 130 and r.random() < 0.5:
+            self.residual()
+            return
         made = self.conv(x, self.shape, r.choice([130, 132, 160, self.shape[1]]))
         if not made:
             return
@@ -255,9 +268,14 @@ class DynamicNet(IntegerNet):
 
     def text(self, steps):
         self.now = "x"
-        for _ in range(steps):
+        for k in range(steps):
             y = self.conv_integer(*self.node("DynamicQuantizeLinear", [self.now], results=3))
-            self.now = self.node("Relu", [self.node("Add", [y, self.number(0.25)])])
+            self.now = self.node("Add", [y, self.number(0.25)])
+            if k < steps - 1:
+                self.now = self.node("Relu", [self.now])
+            else:
+                self.grow_function()
+                self.grow_scale()
         return "graph net {\n  opset 23\n" + self.head + "\n".join(self.lines) + f"\n  output {self.now}\n}}\n"
 
 
