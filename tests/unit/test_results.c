@@ -51,7 +51,8 @@ static void choose_codes(struct example *e)
 static void choose_residual(struct example *e)
 {
     struct result_residual *z = &e->results.residual;
-    *z = (struct result_residual){.scale = 0.1F, .least = (float)-draw(256), .z_scale = 0.07F, .z_zero = (float)draw(256), .is_signed = draw(2)};
+    *z = (struct result_residual){
+        .scale = 0.1F, .least = (float)-draw(256), .z_scale = 0.07F, .z_zero = (float)draw(256), .is_signed = draw(2)};
     z->most = z->least + 255;
     e->results.z_codes = e->codes;
     e->results.z = NULL;

@@ -1,5 +1,5 @@
-/* bytes_dot: dots of unsigned with signed bytes, for a tile of a filter and a few rows, and sums of rows. Lanes are columns: a word of 4 bytes of a column
- * meets the same word of a row in every lane, so nothing is added across lanes. */
+/* bytes_dot: dots of unsigned with signed bytes, for a tile of a filter and a few rows, and sums of rows. Lanes are columns: a word of 4
+ * bytes of a column meets the same word of a row in every lane, so nothing is added across lanes. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 

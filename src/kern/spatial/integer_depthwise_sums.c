@@ -94,53 +94,53 @@ INLINE VNNI __m256i vnni_add(__m256i sum, __m256i x, __m256i w)
 }
 
 /* The functions of an instruction set. P places at a time share what is loaded of the filter. `whole` and `flips` are constants. */
-#define KERNEL(NAME, TARGET, P)                                                                                                       \
-    INLINE TARGET void NAME##_tap(const uint8_t *from, const uint8_t *next, const __m256i *w, int64_t n, bool flips, __m256i *sum)    \
-    {                                                                                                                                 \
-        const __m256i none = _mm256_setzero_si256(), flip = _mm256_set1_epi8((char)0x80);                                             \
-        __m256i a = NAME##_load(from, n), b = NAME##_load(next, n);                                                                   \
-        __m256i lo = _mm256_unpacklo_epi8(a, b), hi = _mm256_unpackhi_epi8(a, b);                                                     \
-        lo = flips ? _mm256_xor_si256(lo, flip) : lo;                                                                                 \
-        hi = flips ? _mm256_xor_si256(hi, flip) : hi;                                                                                 \
-        sum[0] = NAME##_add(sum[0], _mm256_unpacklo_epi8(lo, none), w[0]);                                                            \
-        sum[1] = NAME##_add(sum[1], _mm256_unpackhi_epi8(lo, none), w[1]);                                                            \
-        sum[2] = NAME##_add(sum[2], _mm256_unpacklo_epi8(hi, none), w[2]);                                                            \
-        sum[3] = NAME##_add(sum[3], _mm256_unpackhi_epi8(hi, none), w[3]);                                                            \
-    }                                                                                                                                 \
-    INLINE TARGET void NAME##_some(const struct depthwise_tile *d, int64_t at, int places, int32_t *sums, bool whole, bool flips)     \
-    {                                                                                                                                 \
-        const int64_t n = whole ? LANES : d->n, step = d->step;                                                                       \
-        const int16_t *w = d->w;                                                                                                      \
-        __m256i sum[P][FOUR], by[FOUR];                                                                                               \
-        UNROLL for (int p = 0; p < places; p++) UNROLL for (int q = 0; q < FOUR; q++) sum[p][q] = _mm256_setzero_si256();             \
-        for (int64_t t = 0; t < d->taps; t += 2, w += PAIR) {                                                                         \
-            const uint8_t *a = d->tap[t] + at, *b = d->tap[t + 1] + at;                                                               \
-            UNROLL for (int q = 0; q < FOUR; q++) by[q] = _mm256_loadu_si256((const __m256i *)(const void *)(w + q * PAIR / FOUR));   \
-            UNROLL for (int p = 0; p < places; p++) NAME##_tap(a + p * step, b + p * step, by, n, flips, sum[p]);                     \
-        }                                                                                                                             \
-        UNROLL for (int p = 0; p < places; p++) UNROLL for (int q = 0; q < FOUR; q++)                                                 \
-        {                                                                                                                             \
-            int32_t *to = sums + p * LANES + q * FOUR;                                                                                \
-            _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(sum[p][q]));                                               \
-            _mm_storeu_si128((__m128i *)(void *)(to + HALF), _mm256_extracti128_si256(sum[p][q], 1));                                 \
-        }                                                                                                                             \
-    }                                                                                                                                 \
-    INLINE TARGET void NAME##_places(const struct depthwise_tile *d, int32_t *sums, bool whole, bool flips)                           \
-    {                                                                                                                                 \
-        int64_t i = 0;                                                                                                                \
-        for (; i + P <= d->places; i += P)                                                                                            \
-            NAME##_some(d, d->from + i * d->step, P, sums + i * LANES, whole, flips);                                                 \
-        for (; P > 1 && i < d->places; i++)                                                                                           \
-            NAME##_some(d, d->from + i * d->step, 1, sums + i * LANES, whole, flips);                                                 \
-    }                                                                                                                                 \
-    static TARGET void NAME##_sums(const struct depthwise_tile *d, int32_t *sums)                                                     \
-    {                                                                                                                                 \
-        switch ((d->n == LANES ? 2 : 0) + (d->flip ? 1 : 0)) {                                                                        \
-        case 0: NAME##_places(d, sums, false, false); break;                                                                          \
-        case 1: NAME##_places(d, sums, false, true); break;                                                                           \
-        case 2: NAME##_places(d, sums, true, false); break;                                                                           \
-        default: NAME##_places(d, sums, true, true); break;                                                                           \
-        }                                                                                                                             \
+#define KERNEL(NAME, TARGET, P)                                                                                                     \
+    INLINE TARGET void NAME##_tap(const uint8_t *from, const uint8_t *next, const __m256i *w, int64_t n, bool flips, __m256i *sum)  \
+    {                                                                                                                               \
+        const __m256i none = _mm256_setzero_si256(), flip = _mm256_set1_epi8((char)0x80);                                           \
+        __m256i a = NAME##_load(from, n), b = NAME##_load(next, n);                                                                 \
+        __m256i lo = _mm256_unpacklo_epi8(a, b), hi = _mm256_unpackhi_epi8(a, b);                                                   \
+        lo = flips ? _mm256_xor_si256(lo, flip) : lo;                                                                               \
+        hi = flips ? _mm256_xor_si256(hi, flip) : hi;                                                                               \
+        sum[0] = NAME##_add(sum[0], _mm256_unpacklo_epi8(lo, none), w[0]);                                                          \
+        sum[1] = NAME##_add(sum[1], _mm256_unpackhi_epi8(lo, none), w[1]);                                                          \
+        sum[2] = NAME##_add(sum[2], _mm256_unpacklo_epi8(hi, none), w[2]);                                                          \
+        sum[3] = NAME##_add(sum[3], _mm256_unpackhi_epi8(hi, none), w[3]);                                                          \
+    }                                                                                                                               \
+    INLINE TARGET void NAME##_some(const struct depthwise_tile *d, int64_t at, int places, int32_t *sums, bool whole, bool flips)   \
+    {                                                                                                                               \
+        const int64_t n = whole ? LANES : d->n, step = d->step;                                                                     \
+        const int16_t *w = d->w;                                                                                                    \
+        __m256i sum[P][FOUR], by[FOUR];                                                                                             \
+        UNROLL for (int p = 0; p < places; p++) UNROLL for (int q = 0; q < FOUR; q++) sum[p][q] = _mm256_setzero_si256();           \
+        for (int64_t t = 0; t < d->taps; t += 2, w += PAIR) {                                                                       \
+            const uint8_t *a = d->tap[t] + at, *b = d->tap[t + 1] + at;                                                             \
+            UNROLL for (int q = 0; q < FOUR; q++) by[q] = _mm256_loadu_si256((const __m256i *)(const void *)(w + q * PAIR / FOUR)); \
+            UNROLL for (int p = 0; p < places; p++) NAME##_tap(a + p * step, b + p * step, by, n, flips, sum[p]);                   \
+        }                                                                                                                           \
+        UNROLL for (int p = 0; p < places; p++) UNROLL for (int q = 0; q < FOUR; q++)                                               \
+        {                                                                                                                           \
+            int32_t *to = sums + p * LANES + q * FOUR;                                                                              \
+            _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(sum[p][q]));                                             \
+            _mm_storeu_si128((__m128i *)(void *)(to + HALF), _mm256_extracti128_si256(sum[p][q], 1));                               \
+        }                                                                                                                           \
+    }                                                                                                                               \
+    INLINE TARGET void NAME##_places(const struct depthwise_tile *d, int32_t *sums, bool whole, bool flips)                         \
+    {                                                                                                                               \
+        int64_t i = 0;                                                                                                              \
+        for (; i + P <= d->places; i += P)                                                                                          \
+            NAME##_some(d, d->from + i * d->step, P, sums + i * LANES, whole, flips);                                               \
+        for (; P > 1 && i < d->places; i++)                                                                                         \
+            NAME##_some(d, d->from + i * d->step, 1, sums + i * LANES, whole, flips);                                               \
+    }                                                                                                                               \
+    static TARGET void NAME##_sums(const struct depthwise_tile *d, int32_t *sums)                                                   \
+    {                                                                                                                               \
+        switch ((d->n == LANES ? 2 : 0) + (d->flip ? 1 : 0)) {                                                                      \
+        case 0: NAME##_places(d, sums, false, false); break;                                                                        \
+        case 1: NAME##_places(d, sums, false, true); break;                                                                         \
+        case 2: NAME##_places(d, sums, true, false); break;                                                                         \
+        default: NAME##_places(d, sums, true, true); break;                                                                         \
+        }                                                                                                                           \
     }
 KERNEL(vnni, VNNI, 4)
 KERNEL(avx2, AVX2, 1)

@@ -31,16 +31,21 @@ struct scalars {
 
 static struct scalars scalars_of(const struct integer_results *r)
 {
-    return (struct scalars){r->lo, r->hi, r->per_scale, r->least, r->most, r->zero, r->residual, r->is_signed ? 0x80 : 0, r->residual.is_signed ? 0x80 : 0};
+    return (struct scalars){
+        r->lo, r->hi, r->per_scale, r->least, r->most, r->zero, r->residual, r->is_signed ? 0x80 : 0, r->residual.is_signed ? 0x80 : 0};
 }
 
-/* There is a loop for each kind of result. UNIT: codes of numbers in multiples of their scale. ALL_CODES: the least bound is the least code. */
+/* There is a loop for each kind of result. UNIT: codes of numbers in multiples of their scale. ALL_CODES: the least bound is the least
+ * code. */
 enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8, MADE = 16, RESIDUAL = 32, UNIT = 64, ALL_CODES = 128 };
 
 static int kind_of(const struct integer_results *r, const struct result_rows *rows)
 {
     bool clamps = !rows->made && (r->lo > -INFINITY || r->hi < INFINITY), unit = r->per_scale >= 1 && r->per_scale <= 1;
-    int kind = (rows->codes ? CODES : 0) | (rows->z ? ADDS : 0) | (!clamps ? 0 : r->activates_last ? CLAMPS_LAST : CLAMPS_FIRST) |
+    int kind = (rows->codes ? CODES : 0) | (rows->z ? ADDS : 0) |
+        (!clamps                 ? 0
+             : r->activates_last ? CLAMPS_LAST
+                                 : CLAMPS_FIRST) |
         (rows->made ? MADE : 0) | (rows->z_codes ? RESIDUAL : 0);
     if (kind != CODES || !unit)
         return kind;
@@ -53,10 +58,10 @@ static int kind_of(const struct integer_results *r, const struct result_rows *ro
         BODY(K);      \
         break;
 #define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY) KIND(K | MADE, BODY)
-#define ALL_KINDS(BODY)                                                                                        \
-    KINDS(0, BODY) KINDS(CODES, BODY) KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY) KIND(CODES | UNIT, BODY) \
-    KIND(CODES | UNIT | ALL_CODES, BODY) \
-    KIND(CODES | RESIDUAL, BODY) KIND(CODES | RESIDUAL | CLAMPS_LAST, BODY)
+#define ALL_KINDS(BODY)                                                                                                          \
+    KINDS(0, BODY)                                                                                                               \
+    KINDS(CODES, BODY) KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY) KIND(CODES | UNIT, BODY) KIND(CODES | UNIT | ALL_CODES, BODY) \
+        KIND(CODES | RESIDUAL, BODY) KIND(CODES | RESIDUAL | CLAMPS_LAST, BODY)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
@@ -257,7 +262,8 @@ INLINE AVX512 __m512i avx512_saturating(const struct scalars *s, __m512 x, int k
 }
 
 /* Codes of all columns of rows a and b: packing takes 4 numbers of each in turn. */
-INLINE AVX512 void avx512_two_rows(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t a, int64_t b, int kind)
+INLINE AVX512 void avx512_two_rows(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t a, int64_t b,
+                                   int kind)
 {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i zero = _mm512_set1_epi16((int16_t)(s->zero + s->flip)), flip = _mm512_set1_epi8((char)s->flip);
@@ -353,7 +359,8 @@ void integer_results_store(const struct results_kernel *k, const struct integer_
         return;
     }
     for (int64_t i = 0; i < rows; i += ROWS)
-        pass_twice(k, r, c, rows_of(r, c, place + i, rows - i < ROWS ? rows - i : ROWS, sums + i * RESULT_COLUMNS, c->zeros ? seen + i : NULL));
+        pass_twice(k, r, c,
+                   rows_of(r, c, place + i, rows - i < ROWS ? rows - i : ROWS, sums + i * RESULT_COLUMNS, c->zeros ? seen + i : NULL));
 }
 
 const struct results_kernel *integer_results_best(void)

@@ -7,24 +7,24 @@
 #include <string.h>
 
 #define CLAMP_01(t) ((t) < 0 ? 0 : (t) > 1 ? 1 : (t))
-#define FUNCTION(NAME, EXPRESSION)                                                      \
+#define FUNCTION(NAME, EXPRESSION)                                                     \
     static SIMD void NAME##_run(const struct result_function *f, float *at, int64_t n) \
-    {                                                                                   \
-        const float a = f->alpha, b = f->beta;                                          \
-        (void)a, (void)b;                                                               \
-        LOOP for (int64_t i = 0; i < n; i++)                                            \
-        {                                                                               \
-            float x = at[i];                                                            \
-            at[i] = (EXPRESSION);                                                       \
-        }                                                                               \
+    {                                                                                  \
+        const float a = f->alpha, b = f->beta;                                         \
+        (void)a, (void)b;                                                              \
+        LOOP for (int64_t i = 0; i < n; i++)                                           \
+        {                                                                              \
+            float x = at[i];                                                           \
+            at[i] = (EXPRESSION);                                                      \
+        }                                                                              \
     }
-#define FUNCTIONS(F)                                                     \
-    F(LeakyRelu, x < 0 ? a * x : x)                                      \
-    F(Clip, x < a ? a : x > b ? b : x)                                   \
-    F(Sigmoid, mathf_sigmoid(x))                                         \
-    F(Tanh, mathf_tanh(x))                                               \
-    F(HardSwish, x *CLAMP_01(a *x + b))                                  \
-    F(HardSigmoid, CLAMP_01(a *x + b))                                   \
+#define FUNCTIONS(F)                    \
+    F(LeakyRelu, x < 0 ? a * x : x)     \
+    F(Clip, x<a ? a : x> b ? b : x)     \
+    F(Sigmoid, mathf_sigmoid(x))        \
+    F(Tanh, mathf_tanh(x))              \
+    F(HardSwish, x *CLAMP_01(a *x + b)) \
+    F(HardSigmoid, CLAMP_01(a *x + b))  \
     F(Gelu, 0.5f * x * (1.0f + mathf_erf(x * 0.70710678118654752440f)))
 FUNCTIONS(FUNCTION)
 
@@ -33,11 +33,11 @@ static SIMD void line(float scale, float shift, float *at, int64_t n)
     LOOP for (int64_t i = 0; i < n; i++) at[i] = at[i] * scale + shift;
 }
 
-#define LINED(NAME, EXPRESSION)                                                        \
+#define LINED(NAME, EXPRESSION)                                                     \
     static void NAME##_lined(const struct result_function *f, float *at, int64_t n) \
-    {                                                                                  \
-        NAME##_run(f, at, n);                                                          \
-        line(f->scale, f->shift, at, n);                                               \
+    {                                                                               \
+        NAME##_run(f, at, n);                                                       \
+        line(f->scale, f->shift, at, n);                                            \
     }
 FUNCTIONS(LINED)
 

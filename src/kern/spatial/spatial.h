@@ -73,7 +73,7 @@ struct integer_results {
     uint8_t *codes;                  /* round(result * per_scale) + zero; least..most: of result * per_scale */
     float per_scale, least, most;
     int32_t zero;
-    bool is_signed;                  /* codes are */
+    bool is_signed; /* codes are */
 };
 /* Of n channels, what each has: numbers are sum + start - seen * zero. */
 struct integer_columns {
