@@ -58,10 +58,11 @@ static int kind_of(const struct integer_results *r, const struct result_rows *ro
         BODY(K);      \
         break;
 #define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY) KIND(K | MADE, BODY)
-#define ALL_KINDS(BODY)                                                                                                                    \
-    KINDS(0, BODY)                                                                                                                         \
-    KINDS(CODES, BODY)                                                                                                                     \
-    KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY) KIND(CODES | UNIT, BODY) KIND(CODES | UNIT | ALL_CODES, BODY) KIND(CODES | RESIDUAL, BODY) \
+#define ALL_KINDS(BODY)                                                                                                  \
+    KINDS(0, BODY)                                                                                                       \
+    KINDS(CODES, BODY)                                                                                                   \
+    KINDS(ADDS, BODY)                                                                                                    \
+    KINDS(CODES | ADDS, BODY) KIND(CODES | UNIT, BODY) KIND(CODES | UNIT | ALL_CODES, BODY) KIND(CODES | RESIDUAL, BODY) \
         KIND(CODES | RESIDUAL | CLAMPS_LAST, BODY)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
@@ -98,7 +99,7 @@ INLINE void plain_rows(struct scalars s, const struct integer_columns *c, struct
     float *restrict real = r.real;
     uint8_t *restrict codes = r.codes;
     for (int64_t i = 0; i < r.count; i++, r.z += kind & ADDS ? r.z_apart : 0) {
-        const float *made = r.made + (kind & MADE ? i * RESULT_COLUMNS : 0);
+        const float *made = r.made + (kind & MADE ? i * r.made_apart : 0);
         const int32_t *sums = r.sums + i * RESULT_COLUMNS;
         uint32_t seen = r.seen ? (uint32_t)r.seen[i] : 0;
         LOOP for (int j = 0; j < RESULT_COLUMNS; j++)
@@ -141,9 +142,10 @@ INLINE void copy(void *to, const void *from, int64_t n, size_t size)
 /* Rows with fewer columns are computed beside. */
 static void plain_part(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
-    float z[ROWS * RESULT_COLUMNS] = {0}, real[ROWS * RESULT_COLUMNS];
+    float z[ROWS * RESULT_COLUMNS] = {0}, made[ROWS * RESULT_COLUMNS] = {0}, real[ROWS * RESULT_COLUMNS];
     uint8_t codes[ROWS * RESULT_COLUMNS], z_codes[ROWS * RESULT_COLUMNS] = {0};
-    struct result_rows some = {.apart = RESULT_COLUMNS, .z_apart = RESULT_COLUMNS};
+    struct result_rows some = {.apart = RESULT_COLUMNS, .z_apart = RESULT_COLUMNS, .made_apart = RESULT_COLUMNS};
+    some.made = rows->made ? made : NULL;
     some.z = rows->z ? z : NULL;
     some.z_codes = rows->z_codes ? z_codes : NULL;
     some.real = rows->real ? real : NULL;
@@ -152,7 +154,8 @@ static void plain_part(const struct integer_results *r, const struct integer_col
         some.count = rows->count - first < ROWS ? rows->count - first : ROWS;
         some.sums = rows->sums + first * RESULT_COLUMNS;
         some.seen = rows->seen ? rows->seen + first : NULL;
-        some.made = rows->made ? rows->made + first * RESULT_COLUMNS : NULL;
+        for (int64_t i = 0; i < some.count && rows->made; i++)
+            copy(made + i * RESULT_COLUMNS, rows->made + (first + i) * rows->made_apart, rows->n, sizeof *made);
         for (int64_t i = 0; i < some.count && rows->z; i++)
             copy(z + i * RESULT_COLUMNS, rows->z + (first + i) * rows->z_apart, rows->n, sizeof *z);
         for (int64_t i = 0; i < some.count && rows->z_codes; i++)
@@ -228,7 +231,7 @@ INLINE AVX512 __m512 avx512_numbers(const struct scalars *s, const struct lanes 
     if (r->seen)
         sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(r->seen[i]), l->zero));
     __m512 x = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), l->factor, l->bias);
-    x = kind & MADE ? _mm512_loadu_ps(r->made + i * RESULT_COLUMNS + l->j) : x;
+    x = kind & MADE ? _mm512_loadu_ps(r->made + i * r->made_apart + l->j) : x;
     x = kind & CLAMPS_FIRST ? avx512_within(x, s->lo, s->hi) : x;
     if (kind & ADDS)
         x = _mm512_add_ps(x, l->whole ? _mm512_loadu_ps(z) : _mm512_maskz_loadu_ps(l->some, z));
@@ -330,7 +333,7 @@ static struct result_rows rows_of(const struct integer_results *r, const struct 
                                 .codes = r->codes ? r->codes + at : NULL};
 }
 
-/* At most ROWS rows. */
+/* At most ROWS rows. Numbers of a half without columns are not made. */
 static void pass_twice(const struct results_kernel *k, const struct integer_results *r, const struct integer_columns *c,
                        struct result_rows rows)
 {
@@ -338,15 +341,15 @@ static void pass_twice(const struct results_kernel *k, const struct integer_resu
     struct result_rows first = rows;
     first.real = x;
     first.codes = NULL;
-    first.apart = RESULT_COLUMNS;
+    first.apart = rows.made_apart = rows.n > LANES ? RESULT_COLUMNS : LANES;
     if (!r->activates_last)
         first.z = NULL;
     else
         rows.z = NULL;
-    if (rows.n < RESULT_COLUMNS)
-        memset(x, 0, sizeof x);
+    if (rows.n < first.apart)
+        memset(x, 0, (size_t)(rows.count * first.apart) * sizeof *x);
     k->pass(r, c, &first);
-    r->function.run(&r->function, x, rows.count * RESULT_COLUMNS);
+    r->function.run(&r->function, x, rows.count * first.apart);
     rows.made = x;
     k->pass(r, c, &rows);
 }

@@ -84,8 +84,8 @@ struct integer_columns {
 };
 /* Rows of n columns for one pass: from sums, or from numbers that are made, to real numbers or codes. Bounds apply to sums only. */
 struct result_rows {
-    int64_t count, n, apart, z_apart; /* elements from a row of results to the next, and of z */
-    const int32_t *sums, *seen;       /* seen: of each row, the sum of what it sees of x; NULL: zeros are 0 */
+    int64_t count, n, apart, z_apart, made_apart; /* elements from a row of results to the next, and of z and of what is made */
+    const int32_t *sums, *seen;                   /* seen: of each row, the sum of what it sees of x; NULL: zeros are 0 */
     const float *made, *z;
     const uint8_t *z_codes;
     float *real;
