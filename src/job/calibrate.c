@@ -77,6 +77,7 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     to.erf_seconds = m->erf;
     to.column_seconds = m->column;
     to.code_seconds = m->code;
+    to.sum_seconds = m->sum;
     to.conv_speed = m->conv / m->flops;
     to.depthwise_speed = m->depthwise / m->flops;
     to.integer_conv_speed = m->integer_conv / m->flops;
@@ -128,8 +129,9 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
     printf("elementwise: %.1f GB/s of 1 MiB, %.1f of 64, %.2f of it in chains; a node: %.2f us, a convolution: %.2f\n",
            1e-9 * to->pass_bandwidth[0], 1e-9 * to->pass_bandwidth[PASS_SIZES - 1], to->elementwise_share, 1e6 * to->node_overhead,
            1e6 * to->conv_overhead);
-    printf("functions: %.2f ns, Erf: %.2f, Softmax of columns: %.1f; 8-bit codes: %.2f ns; vectors of %.0f\n", 1e9 * to->function_seconds,
-           1e9 * to->erf_seconds, 1e9 * to->column_seconds, 1e9 * to->code_seconds, to->vector_lanes);
+    printf("functions: %.2f ns, Erf: %.2f, Softmax of columns: %.1f; 8-bit codes: %.2f ns, sums of their products %.2f; vectors of %.0f\n",
+           1e9 * to->function_seconds, 1e9 * to->erf_seconds, 1e9 * to->column_seconds, 1e9 * to->code_seconds, 1e9 * to->sum_seconds,
+           to->vector_lanes);
     printf("rows: copied %.2f ns, repeated %.2f; a number turned: %.2f\n", 1e9 * to->row_seconds, 1e9 * to->repeat_seconds,
            1e9 * to->turn_seconds);
     printf("times as fast as products: weights of 4 bits %.2f; convolutions %.2f, depthwise %.2f; of integers %.2f, depthwise %.2f\n",

@@ -35,6 +35,7 @@ struct machine { /* machine.c: the shipped reference profile, or a file from tpc
     double function_seconds, erf_seconds; /* of one element of an exponential function, in a rank's cache; of Erf or Gelu */
     double column_seconds;                /* of one element of a Softmax over a dimension that is not the last */
     double code_seconds;                  /* of one element that is rounded to 8 bits or read from them */
+    double sum_seconds;                   /* of one result of a convolution of integers, beside its products */
     /* Products by other kernels than those of matrices: times `flops`. */
     double conv_speed, depthwise_speed, integer_conv_speed, integer_depthwise_speed;
     double conv_overhead;            /* node_overhead of a convolution whose weight is not in the nearest cache */

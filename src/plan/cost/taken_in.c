@@ -182,13 +182,11 @@ static bool only_elementwise_reads(const struct space *s, const struct value *v)
     return uses->list.n > 0;
 }
 
-/* Of the ops that change the type only a convolution of integers takes some, and it takes no functions. */
+/* Of the ops that change the type only a convolution of integers takes some. */
 static bool may_take(const struct space *s, const struct node *n, const struct value *v)
 {
-    bool integer = marked(s, v, INTEGER), rounds = op_is_onnx(n, "QuantizeLinear") && !op_byte_decoder(v);
-    if (!type_eq(&v->type, &n->out[0]->type))
-        return integer && (rounds || op_is_onnx(n, "Cast"));
-    return !integer || (n->op && !(n->op->flags & OP_FUNCTION));
+    bool rounds = op_is_onnx(n, "QuantizeLinear") && !op_byte_decoder(v);
+    return type_eq(&v->type, &n->out[0]->type) || (marked(s, v, INTEGER) && (rounds || op_is_onnx(n, "Cast")));
 }
 
 /* Operand k of n, which a convolution makes, if it takes in n; -1: none. One of integers takes a product with a number that is computed. */

@@ -109,6 +109,15 @@ static bool is_depthwise(const struct space *s, const struct node *n, int w)
     return attr_int(n, "group") > 1 && n->in[1] && s->sizes.extent[n->in[1]->id * s->plan->workloads.n + w][1] == 1;
 }
 
+/* Those that one of integers reads lie in words of four, of all places of a filter that are neighbours. */
+static double word_filling(const struct space *s, const struct node *n, int w)
+{
+    enum { WORD = 4 };
+    const int64_t *filter = s->sizes.extent[n->in[1]->id * s->plan->workloads.n + w];
+    double run = (double)filter[1] * (double)(attr_int(n, "group") == 1 ? filter[n->in[1]->type.rank - 1] : 1);
+    return run > 0 ? ceil(run / WORD) * WORD / run : 1;
+}
+
 /* How many times as fast as `flops` the kernel of the product is. One with a weight in codes is of 8-bit integers, for each 8 bits that the
  * other operand is rounded to. */
 static double product_speed(const struct space *s, const struct node *n, int w)
@@ -118,7 +127,7 @@ static double product_speed(const struct space *s, const struct node *n, int w)
     if (op_is_onnx(n, "Conv") && is_depthwise(s, n, w))
         return integers ? m->integer_depthwise_speed : m->depthwise_speed;
     if (op_is_onnx(n, "Conv"))
-        return integers ? m->integer_conv_speed : m->conv_speed;
+        return integers ? m->integer_conv_speed / word_filling(s, n, w) : m->conv_speed;
     if (!integers)
         return 1;
     int digits = dtype_is_integer(n->in[1]->type.dtype) && !dtype_is_integer(n->in[0]->type.dtype)
@@ -161,14 +170,17 @@ static double function_seconds(struct space *s, const struct node *n, const stru
     return each * cost_local_elements(s, n->out[0], st->out[0], w, r);
 }
 
-/* Elements that are rounded to codes, or read from them; a convolution of integers rounds or scales each of its sums. Where their range is
- * found first, that takes as long again. */
+/* Elements that are rounded to codes, or read from them. Where their range is found first, that takes as long again. */
 static double code_seconds(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
 {
+    const struct machine *m = &s->options->machine;
     bool sums = op_is_onnx(n, "Conv") && cost_multiplies_integers(s, n), ranged = op_is_onnx(n, "DynamicQuantizeLinear");
     bool codes = op_is_onnx(n, "QuantizeLinear") || op_is_onnx(n, "DequantizeLinear");
-    double each = sums || (codes && taken < 0) ? 1 : ranged ? 2 : 0;
-    return each > 0 ? each * s->options->machine.code_seconds * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
+    double each = sums       ? (is_depthwise(s, n, w) ? m->code_seconds : m->sum_seconds)
+        : codes && taken < 0 ? m->code_seconds
+        : ranged             ? 2 * m->code_seconds
+                             : 0;
+    return each > 0 ? each * vector_filling(s, n, st, w, r) * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
 }
 
 /* A transpose of a convolution makes the products of every place with all filters, and adds them up one by one where they belong. */

@@ -43,6 +43,7 @@ static const struct machine_key keys[] = {
     {"erf_seconds", offsetof(struct machine, erf_seconds), true, -1, "function_seconds"},
     {"column_seconds", offsetof(struct machine, column_seconds), true, -1, "function_seconds"},
     {"code_seconds", offsetof(struct machine, code_seconds), true, 0, NULL},
+    {"sum_seconds", offsetof(struct machine, sum_seconds), true, -1, "code_seconds"},
     {"row_seconds", offsetof(struct machine, row_seconds), true, 0, NULL},
     {"repeat_seconds", offsetof(struct machine, repeat_seconds), true, -1, "row_seconds"},
     {"turn_seconds", offsetof(struct machine, turn_seconds), true, 0, NULL},

@@ -26,18 +26,20 @@ struct measured {
     double integers;                        /* flops of products with weights of 4 bits */
     /* Per second: bytes that an elementwise op alone reads and writes, of MEASURED_PASS bytes and so on; flops of convolutions. */
     double pass[MEASURED_PASSES], conv, depthwise, integer_conv, integer_depthwise;
-    double chain;                 /* seconds per byte that ops of a short chain would read and write alone */
-    double node;                  /* seconds of a node that computes almost nothing */
-    double small_convs, no_convs; /* seconds of a short pass with such a convolution behind it, and of the pass */
-    double function, erf;         /* seconds of a Sigmoid, of an Erf of one number */
-    double column;                /* seconds of a number of a Softmax over a dimension that is not the last */
-    double code;                  /* seconds of a number that is rounded to 8 bits or read from them */
-    double row;                   /* seconds of a row of 8 numbers that Concat copies */
-    double repeat;                /* seconds of a row of 24 numbers that a chain multiplies by the same numbers as all others */
-    double turn;                  /* seconds of a number that a Transpose moves away from its neighbours */
-    double of_many, of_one;       /* seconds of a convolution with MEASURED_CHANNELS in its result, and with one */
-    double busy;                  /* share of the time that a rank waited for a core */
-    int nbehind;                  /* 0: no sum goes on while a rank computes */
+    double chain;                  /* seconds per byte that ops of a short chain would read and write alone */
+    double node;                   /* seconds of a node that computes almost nothing */
+    double small_convs, no_convs;  /* seconds of a short pass with such a convolution behind it, and of the pass */
+    double function, erf;          /* seconds of a Sigmoid, of an Erf of one number */
+    double column;                 /* seconds of a number of a Softmax over a dimension that is not the last */
+    double code;                   /* seconds of a number that is rounded to 8 bits or read from them */
+    double deep_layer, thin_layer; /* seconds of convolutions of integers with many and with few products for each result */
+    double sum;                    /* seconds of a result of theirs, whatever its products */
+    double row;                    /* seconds of a row of 8 numbers that Concat copies */
+    double repeat;                 /* seconds of a row of 24 numbers that a chain multiplies by the same numbers as all others */
+    double turn;                   /* seconds of a number that a Transpose moves away from its neighbours */
+    double of_many, of_one;        /* seconds of a convolution with MEASURED_CHANNELS in its result, and with one */
+    double busy;                   /* share of the time that a rank waited for a core */
+    int nbehind;                   /* 0: no sum goes on while a rank computes */
     struct measured_behind behind[MEASURED_BEHIND];
     double bf16, q8; /* seconds of rounding a byte of f32 for a message, or of reading it from there */
     int ncollective; /* 0: there is one rank */

@@ -4,6 +4,8 @@
 #include "run/measure/measure.h"
 #include "run/measure/measure_bench.h"
 
+#include <math.h>
+
 enum {
     WIDTH = 4096,
     FEW = 16, /* rows that stay in a rank's cache */
@@ -211,20 +213,35 @@ static double pass_seconds(const struct measured *m, const struct layer *l)
     return layer_bytes(l) / m->pass[layer_bytes(l) > 2 * MEASURED_PASS];
 }
 
+static double layer_results(const struct layer *l)
+{
+    return (double)l->channels * l->side * l->side;
+}
+
 static double code_seconds(const struct measured *m, const struct layer *l)
 {
-    return m->code * l->channels * l->side * l->side;
+    return m->code * layer_results(l);
+}
+
+/* A layer takes its products at one speed, and a time for each result: two unknowns. */
+static void measure_integer_convs(struct arena *a, struct measuring *x, struct measured *m)
+{
+    const struct layer deep = {128, 28, 3, 1, true}, thin = {32, 56, 1, 1, true};
+    double share = layer_flops(&thin) / layer_flops(&deep);
+    measure_keep_shorter(&m->deep_layer, time_layer(a, x, &deep));
+    measure_keep_shorter(&m->thin_layer, time_layer(a, x, &thin));
+    m->sum = fmax(0, (m->thin_layer - share * m->deep_layer) / (layer_results(&thin) - share * layer_results(&deep)));
+    m->integer_conv = layer_flops(&deep) / (m->deep_layer - m->sum * layer_results(&deep));
 }
 
 static void measure_convs(struct arena *a, struct measuring *x, struct measured *m)
 {
-    const struct layer full = {128, 28, 3, 1, false}, deep = {384, 28, 3, 384, false}, codes = {128, 28, 3, 1, true},
-                       deep_codes = {384, 28, 3, 384, true};
+    const struct layer full = {128, 28, 3, 1, false}, deep = {384, 28, 3, 384, false}, deep_codes = {384, 28, 3, 384, true};
     measure_keep_shorter(&m->small_convs, measure_graph(x, small_convs_graph(a, ROUNDS), 1).alone / ROUNDS);
     measure_keep_shorter(&m->no_convs, measure_graph(x, small_convs_graph(a, 0), 1).alone / ROUNDS);
     measure_keep_faster(&m->conv, layer_flops(&full) / (time_layer(a, x, &full) - pass_seconds(m, &full)));
     measure_keep_faster(&m->depthwise, layer_flops(&deep) / (time_layer(a, x, &deep) - pass_seconds(m, &deep)));
-    measure_keep_faster(&m->integer_conv, layer_flops(&codes) / (time_layer(a, x, &codes) - code_seconds(m, &codes)));
+    measure_integer_convs(a, x, m);
     measure_keep_faster(&m->integer_depthwise, layer_flops(&deep_codes) / (time_layer(a, x, &deep_codes) - code_seconds(m, &deep_codes)));
     measure_keep_shorter(&m->of_many, measure_graph(x, conv_graph(a, MEASURED_CHANNELS), 1).alone);
     measure_keep_shorter(&m->of_one, measure_graph(x, conv_graph(a, 1), 1).alone);
