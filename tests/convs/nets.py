@@ -243,6 +243,8 @@ class IntegerNet(Net):
         if r.random() < 0.2:
             self.outputs.append(y)
         self.now = self.encoded(y)
+        if r.random() < 0.4:
+            self.outputs.append(self.node("Neg", [self.node("GlobalAveragePool", [self.decoded()])]))
 
     def text(self, steps):
         self.outputs = []

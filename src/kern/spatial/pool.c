@@ -278,5 +278,9 @@ void kern_ChannelsLastPool(struct kcall *call)
     size_t i = 0;
     while (strcmp(name[i], kind) != 0)
         require(++i < sizeof name / sizeof *name);
+    if (i == 4 && dtype_is_byte(call->in[0].dtype)) {
+        pool_codes(call);
+        return;
+    }
     (i < 3 ? pool_window : pool_global)(call, (enum pooling)(i % 3), true);
 }

@@ -113,6 +113,9 @@ enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
 void pool_window(struct kcall *, enum pooling, bool last);
 void pool_global(struct kcall *, enum pooling, bool last);
 
+/* ---- pool_codes.c: GlobalAveragePool of bytes with channels last, of which the node has the scale and the zero point ---- */
+void pool_codes(struct kcall *);
+
 /* ---- pool_places.c: result 1 of MaxPool ---- */
 void pool_places(struct kcall *);
 

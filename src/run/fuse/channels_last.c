@@ -262,14 +262,20 @@ static void put_conv(struct twins *t, const struct node *n)
 /* A node whose operand 0 has a twin, or any operand as large as the result. False: it must read the values. */
 typedef bool follower(struct twins *, const struct node *);
 
+/* The average of decoded bytes is one of their codes. */
 static bool follow_pool(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]);
     if (!x || n->nout != 1 || n->nin != 1 || n->out[0]->type.rank != x->type.rank)
         return false;
-    struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastPool"), n->name, 1, &x, 1);
+    const struct node *d = op_is_onnx(n, "GlobalAveragePool") ? byte_scale_decoder(x) : NULL;
+    struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastPool"), n->name, 1, d ? &d->in[0] : &x, 1);
     take_attributes(made, n);
     attr_set_string(made, "kind", n->optype);
+    if (d) {
+        attr_set_float(made, "scale", byte_scale_of(d).scale);
+        attr_set_float(made, "zero", byte_scale_of(d).zero);
+    }
     append_node(t, made, make_twin(t, n->out[0]));
     return true;
 }

@@ -2,7 +2,7 @@
  * (decode), which stream the weights from memory, as f32, bf16 and codes of 4 bits.
  *
  * What memory gives may change within seconds: it depends on what else uses it, and, on a virtual machine, on the cores that run it. So the
- * streams are sampled between all other measurements, and their medians count. */
+ * streams are sampled between all other measurements, and medians of their least times count. */
 #include "run/fuse/fuse.h"
 #include "run/measure/measure.h"
 #include "run/measure/measure_bench.h"
@@ -104,11 +104,14 @@ static struct stream stream_new(struct arena *a, struct graph *g, int threads, d
     return s;
 }
 
-/* The lesser of two runs: an interruption is no property of memory. */
+/* The least of a few runs, as of a step that is repeated: an interruption is no property of memory. */
 static double sample(const struct measuring *x, struct stream *s, bool alone)
 {
-    double first = measure_run(x->comm, &s->bench, alone), second = measure_run(x->comm, &s->bench, alone);
-    return first < second ? first : second;
+    enum { RUNS = 5 };
+    double least = 0;
+    for (int i = 0; i < RUNS; i++)
+        measure_keep_shorter(&least, measure_run(x->comm, &s->bench, alone));
+    return least;
 }
 
 static void sample_streams(struct measuring *x)
