@@ -57,13 +57,13 @@ static int kind_of(const struct integer_results *r, const struct result_rows *ro
     case K:           \
         BODY(K);      \
         break;
+/* clang-format off */
 #define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY) KIND(K | MADE, BODY)
-#define ALL_KINDS(BODY)                                                                                                  \
-    KINDS(0, BODY)                                                                                                       \
-    KINDS(CODES, BODY)                                                                                                   \
-    KINDS(ADDS, BODY)                                                                                                    \
-    KINDS(CODES | ADDS, BODY) KIND(CODES | UNIT, BODY) KIND(CODES | UNIT | ALL_CODES, BODY) KIND(CODES | RESIDUAL, BODY) \
-        KIND(CODES | RESIDUAL | CLAMPS_LAST, BODY)
+#define ALL_KINDS(BODY)                                                                      \
+    KINDS(0, BODY) KINDS(CODES, BODY) KINDS(ADDS, BODY) KINDS(CODES | ADDS, BODY)            \
+    KIND(CODES | UNIT, BODY) KIND(CODES | UNIT | ALL_CODES, BODY)                            \
+    KIND(CODES | RESIDUAL, BODY) KIND(CODES | RESIDUAL | CLAMPS_LAST, BODY)
+/* clang-format on */
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
