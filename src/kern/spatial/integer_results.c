@@ -54,9 +54,7 @@ static int kind_of(const struct integer_results *r, const struct result_rows *ro
 
 /* Cases of kinds; BODY(K) with a constant K. */
 #define KIND(K, BODY) \
-    case K:           \
-        BODY(K);      \
-        break;
+    case K: BODY(K); break;
 /* clang-format off */
 #define KINDS(K, BODY) KIND(K, BODY) KIND(K | CLAMPS_FIRST, BODY) KIND(K | CLAMPS_LAST, BODY) KIND(K | MADE, BODY)
 #define ALL_KINDS(BODY)                                                                      \
