@@ -118,11 +118,43 @@ static bool stays_in_table(const struct space *s, const struct value *codes)
     return true;
 }
 
+static const struct node *only_reader(const struct space *s, const struct value *v)
+{
+    return s->uses[v->id].list.n == 1 ? reader_at(s, v, 0) : NULL;
+}
+
+/* v is decoded from what a convolution of integers rounds, for one Add. */
+static bool is_rounded_sum(const struct space *s, const struct value *v)
+{
+    const struct node *decodes = v->producer, *encodes = decodes && cost_has_codes(v) ? decodes->in[0]->producer : NULL;
+    return encodes && rounds(encodes) && cost_taken_operand(s, encodes) >= 0 && op_is_onnx(encodes->in[0]->producer, "Conv") &&
+        only_reader(s, decodes->in[0]) && only_reader(s, v) && op_is_onnx(only_reader(s, v), "Add");
+}
+
+/* The operand of a sum of codes, rounded again, that a convolution takes in (run/fuse/fuse_conv.c); -1: none does. */
+static int residual_operand(const struct space *s, const struct node *n)
+{
+    const struct node *next = op_is_onnx(n, "Add") ? only_reader(s, n->out[0]) : NULL;
+    next = next && op_is_onnx(next, "Relu") ? only_reader(s, next->out[0]) : next;
+    if (!next || !rounds(next) || !cost_has_codes(n->in[0]) || !cost_has_codes(n->in[1]))
+        return -1;
+    return is_rounded_sum(s, n->in[0]) ? 0 : is_rounded_sum(s, n->in[1]) ? 1 : -1;
+}
+
+/* What decodes that operand, and what rounds the sum. */
+static bool is_in_residual(const struct space *s, const struct node *n)
+{
+    const struct node *sum = rounds(n) ? n->in[0]->producer : only_reader(s, n->out[0]);
+    sum = sum && rounds(n) && op_is_onnx(sum, "Relu") ? sum->in[0]->producer : sum;
+    int at = sum ? residual_operand(s, sum) : -1;
+    return at >= 0 && (rounds(n) || sum->in[at] == n->out[0]);
+}
+
 enum coding cost_coding(const struct space *s, const struct node *n)
 {
     if (!s->sizes.origin || n->nout != 1 || !n->out[0])
         return CODING_NONE;
-    if (is_in_table(s, n))
+    if (is_in_table(s, n) || is_in_residual(s, n))
         return CODING_FREE;
     if (rounds(n) && cost_is_coded(s, n->in[0])) {
         const struct node *maker = n->in[0]->producer;
