@@ -38,7 +38,7 @@ static bool becomes_codes(const struct space *s, const struct value *v)
         return v->producer && works_on_codes(s, v->producer);
     for (int i = 0; i < uses->list.n; i++) {
         const struct node *n = reader_at(s, v, i);
-        if (!n || !(works_on_codes(s, n) || cost_multiplies_integers(s, n)))
+        if (!n || !(works_on_codes(s, n) || cost_multiplies_integers(s, n) || op_is_onnx(n, "GlobalAveragePool")))
             return false;
     }
     return uses->list.n > 0 && cost_has_codes(v);

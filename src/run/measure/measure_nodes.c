@@ -228,8 +228,8 @@ static void measure_integer_convs(struct arena *a, struct measuring *x, struct m
 {
     const struct layer deep = {128, 28, 3, 1, true}, thin = {32, 56, 1, 1, true};
     double share = layer_flops(&thin) / layer_flops(&deep);
-    measure_keep_shorter(&m->deep_layer, time_layer(a, x, &deep));
-    measure_keep_shorter(&m->thin_layer, time_layer(a, x, &thin));
+    measure_keep_shorter(&m->deep_layer, time_layer(a, x, &deep) - pass_seconds(m, &deep));
+    measure_keep_shorter(&m->thin_layer, time_layer(a, x, &thin) - pass_seconds(m, &thin));
     m->sum = fmax(0, (m->thin_layer - share * m->deep_layer) / (layer_results(&thin) - share * layer_results(&deep)));
     m->integer_conv = layer_flops(&deep) / (m->deep_layer - m->sum * layer_results(&deep));
 }
@@ -242,7 +242,9 @@ static void measure_convs(struct arena *a, struct measuring *x, struct measured 
     measure_keep_faster(&m->conv, layer_flops(&full) / (time_layer(a, x, &full) - pass_seconds(m, &full)));
     measure_keep_faster(&m->depthwise, layer_flops(&deep) / (time_layer(a, x, &deep) - pass_seconds(m, &deep)));
     measure_integer_convs(a, x, m);
-    measure_keep_faster(&m->integer_depthwise, layer_flops(&deep_codes) / (time_layer(a, x, &deep_codes) - code_seconds(m, &deep_codes)));
+    measure_keep_faster(&m->integer_depthwise,
+                        layer_flops(&deep_codes) /
+                            (time_layer(a, x, &deep_codes) - pass_seconds(m, &deep_codes) - code_seconds(m, &deep_codes)));
     measure_keep_shorter(&m->of_many, measure_graph(x, conv_graph(a, MEASURED_CHANNELS), 1).alone);
     measure_keep_shorter(&m->of_one, measure_graph(x, conv_graph(a, 1), 1).alone);
 }
