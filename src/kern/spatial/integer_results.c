@@ -220,7 +220,7 @@ INLINE AVX512 struct lanes avx512_lanes(const struct integer_columns *c, int64_t
                           whole};
 }
 
-/* The numbers of row i, to be stored or rounded. */
+/* The numbers of row i, to be stored or rounded. Those that are only rounded to codes need not be those of Mul and Add to the last bit. */
 INLINE AVX512 __m512 avx512_numbers(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t i, int kind)
 {
     const float *z = kind & ADDS ? r->z + i * r->z_apart + l->j : NULL;
@@ -228,7 +228,8 @@ INLINE AVX512 __m512 avx512_numbers(const struct scalars *s, const struct lanes 
     __m512i sum = _mm512_add_epi32(_mm512_loadu_si512(r->sums + i * RESULT_COLUMNS + l->j), l->start);
     if (r->seen)
         sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(r->seen[i]), l->zero));
-    __m512 x = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), l->factor, l->bias);
+    __m512 x = _mm512_cvtepi32_ps(sum);
+    x = kind & (UNIT | RESIDUAL) ? _mm512_fmadd_ps(x, l->factor, l->bias) : _mm512_add_ps(_mm512_mul_ps(x, l->factor), l->bias);
     x = kind & MADE ? _mm512_loadu_ps(r->made + i * r->made_apart + l->j) : x;
     x = kind & CLAMPS_FIRST ? avx512_within(x, s->lo, s->hi) : x;
     if (kind & ADDS)
