@@ -157,7 +157,7 @@ START_TEST(every_kernel_makes_results)
 {
     static struct example e;
     state = (uint32_t)_i;
-    for (int round = 0; round < 1000; round++) {
+    for (int round = 0; round < 200; round++) {
         make_example(&e);
         for (const struct results_kernel *k = integer_results_kernels; k->name; k++)
             for (int codes = e.results.z_codes != NULL; codes < 2 && k->runs(); codes++)
