@@ -1,7 +1,8 @@
-/* A barrier of threads, or of processes that share its memory: the central sense-reversing one (Mellor-Crummey, Scott 1991). A rank that
- * waits spins for longer than a sleeping one needs to wake, and then sleeps. On the way it offers its core to others. If another thread
- * took the core, there are more threads than cores. Then the rank sleeps at once: this frees its core for the rank that it waits for, and
- * it gets a core back as soon as there is work. With more ranks than cores it spins less.
+/* A barrier of threads, or of processes that share its memory. Every rank says that it has arrived, and waits until the others have said
+ * so: one line of a cache goes each way. A rank that waits spins for longer than a sleeping one needs to wake, and then sleeps. On the way
+ * it offers its core to others. If another thread took the core, there are more threads than cores. Then the rank sleeps at once: this
+ * frees its core for the rank that it waits for, and it gets a core back as soon as there is work. With more ranks than cores it spins
+ * less, and waits for the last one only, which is woken once (the central barrier of Mellor-Crummey, Scott 1991).
  *
  * There is no lock, and no condition variable, which has locks within: a process that is stopped while it holds one would stop all. */
 #include "run/comm/comm.h"
@@ -21,44 +22,36 @@ bool barrier_crowded(int ranks)
     return ranks > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-void barrier_init(struct barrier *b, int size, bool crowded, bool processes)
+/* Phases are counted modulo 2^32. */
+static bool has_come(const struct arrival *a, unsigned phase)
 {
-    b->size = size;
-    b->crowded = crowded;
-    b->processes = processes;
-    atomic_init(&b->arrived, 0);
-    atomic_init(&b->phase, 0);
-    atomic_init(&b->sleepers, 0);
+    return atomic_load_explicit(&a->phase, memory_order_acquire) - phase <= INT_MAX;
 }
 
-/* Sleeps while the phase is this one, until woken or for a while. */
-static void sleep_in(struct barrier *b, int phase)
+static void arrive(const struct barrier *b, struct arrival *a, unsigned phase)
+{
+    atomic_store(&a->phase, phase);
+    if (atomic_load(&a->sleepers) > 0)
+        (void)syscall(SYS_futex, &a->phase, b->processes ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Until woken, or for a while. */
+static void sleep_for(const struct barrier *b, struct arrival *a, unsigned phase)
 {
     int wait = b->processes ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE;
-    atomic_fetch_add(&b->sleepers, 1);
-    (void)syscall(SYS_futex, &b->phase, wait, phase, &look_each, NULL, 0);
-    atomic_fetch_sub(&b->sleepers, 1);
-}
-
-static void next_phase(struct barrier *b, int phase)
-{
-    atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
-    atomic_store(&b->phase, phase + 1);
-    if (atomic_load(&b->sleepers) > 0)
-        (void)syscall(SYS_futex, &b->phase, b->processes ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-static bool is_phase(struct barrier *b, int phase)
-{
-    return atomic_load_explicit(&b->phase, memory_order_acquire) == phase;
+    atomic_fetch_add(&a->sleepers, 1);
+    unsigned now = atomic_load(&a->phase);
+    if (!has_come(a, phase))
+        (void)syscall(SYS_futex, &a->phase, wait, now, &look_each, NULL, 0);
+    atomic_fetch_sub(&a->sleepers, 1);
 }
 
 /* Now and then it looks whether a rank that it waits for has failed, or does not run. */
-static void sleep_through(struct barrier *b, int phase, const struct barrier_look *look)
+static void sleep_until(const struct barrier *b, struct arrival *a, unsigned phase, const struct barrier_look *look)
 {
-    while (is_phase(b, phase)) {
-        sleep_in(b, phase);
-        if (!is_phase(b, phase))
+    while (!has_come(a, phase)) {
+        sleep_for(b, a, phase);
+        if (has_come(a, phase))
             return;
         scope_look();
         if (look)
@@ -66,13 +59,13 @@ static void sleep_through(struct barrier *b, int phase, const struct barrier_loo
     }
 }
 
-/* Returns true if the phase ended. */
-static bool offer_core(struct barrier *b, int phase)
+/* Returns true if the phase has come. */
+static bool offer_core(const struct arrival *a, unsigned phase)
 {
     double start = clock_seconds(), before = start, now = start;
     while (now - start < longest_offer && now - before < taken) {
         (void)sched_yield();
-        if (!is_phase(b, phase))
+        if (has_come(a, phase))
             return true;
         before = now;
         now = clock_seconds();
@@ -80,20 +73,35 @@ static bool offer_core(struct barrier *b, int phase)
     return false;
 }
 
-static void wait_through(struct barrier *b, int phase, const struct barrier_look *look)
+static void wait_for(const struct barrier *b, struct arrival *a, unsigned phase, const struct barrier_look *look)
 {
     for (int spin = 0; spin < (b->crowded ? SPINS_CROWDED : SPINS); spin++)
-        if (!is_phase(b, phase))
+        if (has_come(a, phase))
             return;
-    if (!offer_core(b, phase))
-        sleep_through(b, phase, look);
+    if (!offer_core(a, phase))
+        sleep_until(b, a, phase, look);
+}
+
+static void wait_for_last(const struct barrier *b, const struct barrier_look *look)
+{
+    struct meeting *m = b->meeting;
+    if (atomic_fetch_add_explicit(&m->arrived, 1, memory_order_acq_rel) + 1 < b->size) {
+        wait_for(b, &m->last, b->phase, look);
+        return;
+    }
+    atomic_store_explicit(&m->arrived, 0, memory_order_relaxed);
+    arrive(b, &m->last, b->phase);
 }
 
 void barrier_wait(struct barrier *b, const struct barrier_look *look)
 {
-    int phase = atomic_load_explicit(&b->phase, memory_order_acquire);
-    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == b->size)
-        next_phase(b, phase);
-    else
-        wait_through(b, phase, look);
+    b->phase++;
+    if (b->crowded) {
+        wait_for_last(b, look);
+        return;
+    }
+    struct arrival **of = b->of[b->phase % 2];
+    arrive(b, of[b->rank], b->phase);
+    for (int i = 1; i < b->size; i++)
+        wait_for(b, of[(b->rank + i) % b->size], b->phase, look);
 }

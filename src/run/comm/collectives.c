@@ -28,21 +28,57 @@ static void allgatherv(struct comm *c, void *at, const int64_t *bytes)
     alltoall(c);
 }
 
-void comm_reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
+static void reduce_blocks(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
 {
-    int64_t bytes, total;
-    if (comm_wire_shortens(c, dtype, op)) {
-        comm_wire_reduce_scatter(c, out, n);
-        return;
-    }
-    if (!i64_mul(n, (int64_t)dtype_size(dtype), &bytes) || !i64_mul(c->size, bytes, &total))
-        fail("collective '%s': %d blocks of %lld elements are too large", c->name ? c->name : "?", c->size, (long long)n);
-    char *addends = buffer_reserve(c->scratch, (size_t)total);
+    int64_t bytes = n * (int64_t)dtype_size(dtype);
+    char *addends = buffer_reserve(c->scratch, (size_t)(c->size * bytes));
     for (int r = 0; r < c->size; r++)
         c->recv[r] = (struct block){addends + r * bytes, bytes};
     c->exchange(c, c->send, c->recv, c->seen);
     comm_reduce(out, c->seen, c->size, n, dtype, op);
     c->done(c);
+}
+
+/* The first bytes of every block, at most so many. The rest remains. */
+static void reduce_parts(struct comm *c, void *out, int64_t n, int64_t most, enum dtype dtype, enum redop op)
+{
+    for (int r = 0; r < c->size; r++) {
+        c->rest[r] = c->send[r];
+        c->send[r].bytes = c->send[r].bytes < most ? c->send[r].bytes : most;
+    }
+    reduce_blocks(c, out, n, dtype, op);
+    for (int r = 0; r < c->size; r++) {
+        int64_t sent = c->send[r].bytes;
+        c->send[r] = (struct block){(char *)c->rest[r].at + sent, c->rest[r].bytes - sent};
+    }
+}
+
+/* The largest blocks for all ranks that an exchange brings at once. */
+static int64_t most_at_once(const struct comm *c)
+{
+    enum { MULTIPLE = 64 };
+    return c->step && c->size > 1 ? c->step / (c->size - 1) / MULTIPLE * MULTIPLE : INT64_MAX;
+}
+
+void comm_reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtype, enum redop op)
+{
+    int64_t size = (int64_t)dtype_size(dtype), most = most_at_once(c), bytes, total, longest = 0;
+    if (comm_wire_shortens(c, dtype, op)) {
+        comm_wire_reduce_scatter(c, out, n);
+        return;
+    }
+    if (!i64_mul(n, size, &bytes) || !i64_mul(c->size, bytes, &total))
+        fail("collective '%s': %d blocks of %lld elements are too large", c->name ? c->name : "?", c->size, (long long)n);
+    for (int r = 0; r < c->size; r++)
+        longest = c->send[r].bytes > longest ? c->send[r].bytes : longest;
+    while (longest > most) {
+        int64_t part = n * size < most ? n * size : most;
+        reduce_parts(c, out, part / size, most, dtype, op);
+        out = (char *)out + part;
+        n -= part / size;
+        longest -= most;
+    }
+    reduce_blocks(c, out, n, dtype, op);
 }
 
 static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, int64_t bytes, enum dtype dtype, enum redop op)
@@ -94,10 +130,13 @@ void comm_allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtyp
         fail("collective '%s': %lld elements are too many", c->name ? c->name : "?", (long long)n);
     if (n == 0)
         return;
-    if (c->size == 1 || bytes <= COMM_SHORT_BYTES)
+    if (c->size == 1 || bytes <= COMM_SHORT_BYTES) {
         allreduce_short(c, x, y, n, bytes, dtype, op);
-    else
-        allreduce_long(c, x, y, n, size, dtype, op);
+        return;
+    }
+    int64_t most = most_at_once(c) / size, part = comm_wire_shortens(c, dtype, op) || most > n / c->size ? n : most * c->size;
+    for (int64_t at = 0; at < n; at += part)
+        allreduce_long(c, (const char *)x + at * size, (char *)y + at * size, n - at < part ? n - at : part, size, dtype, op);
 }
 
 static void broadcast(struct comm *c, void *at, int64_t bytes, int root)
@@ -119,6 +158,7 @@ void comm_setup(struct comm *c, struct arena *arena)
     c->alltoall = alltoall;
     c->scratch = NEW(arena, struct buffer);
     c->send = NEWN(arena, struct block, c->size);
+    c->rest = NEWN(arena, struct block, c->size);
     c->recv = NEWN(arena, struct block, c->size);
     c->seen = NEWN(arena, const void *, c->size);
 }

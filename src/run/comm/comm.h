@@ -63,8 +63,10 @@ struct comm {
     void (*free)(struct comm *);
     /* Of several machines with as many ranks each: those on this one, and those with the same index there. NULL: one machine, or others. */
     struct comm *host, *across;
+    int64_t step;              /* bytes from each rank that an exchange brings at once; 0: any */
     struct buffer *scratch;    /* grows only */
     struct block *send, *recv; /* [size], set by the caller of an exchange */
+    struct block *rest;        /* [size] */
     const void **seen;
 };
 struct comm *comm_self(void);
@@ -81,13 +83,23 @@ enum { COMM_TIMEOUT = 300 };           /* the usual one */
 enum { COMM_SHORT_BYTES = 16 * 1024 }; /* up to this size all ranks exchange everything: one latency instead of two */
 
 /* ---- barrier.c: of threads, or of processes that share its memory ------------------------------------------------------- */
+struct arrival {
+    atomic_uint phase;   /* in which its rank has arrived */
+    atomic_int sleepers; /* who waits for it in the kernel, or is about to */
+};
+struct meeting { /* of more ranks than cores */
+    _Alignas(64) struct arrival last;
+    atomic_int arrived;
+};
+/* What a rank knows of it. All that it points to is of all ranks, and zero at the start. */
 struct barrier {
-    int size;
-    bool crowded, processes;             /* more ranks than cores; not threads of one process */
-    atomic_int arrived, phase, sleepers; /* sleepers: who waits in the kernel, or is about to */
+    int rank, size;
+    bool crowded, processes; /* more ranks than cores; not threads of one process */
+    unsigned phase;
+    struct meeting *meeting;
+    struct arrival **of[2]; /* in odd and even phases, by rank: it may be the same one */
 };
 bool barrier_crowded(int ranks);
-void barrier_init(struct barrier *, int size, bool crowded, bool processes);
 /* look: while it sleeps, now and then; NULL: nothing to look for. */
 struct barrier_look {
     void (*look)(void *);
@@ -111,12 +123,22 @@ void behind_end(struct behind *);
 struct shared;
 /* What every rank brings to it. */
 size_t shared_segment_bytes(int size);
-/* segment: of each rank, where this one sees it, aligned to 64 bytes. Rank 0 prepares the barrier: the others wait, by other means, until
- * it is back. */
+/* segment: of each rank, where this one sees it, at the same address modulo 64. Each rank prepares its own: the others wait, by other
+ * means, until it is back. */
 struct shared *shared_new(struct arena *, char **segment, int rank, int size, bool crowded, struct barrier_look);
 void shared_barrier(struct shared *);
-/* As the communicator's exchange. False, on all ranks: something is too large, and nothing was exchanged. */
-bool shared_exchange(struct shared *, struct comm *, const struct block *send, const struct block *recv, const void **seen);
+/* As the communicator's exchange. */
+void shared_exchange(struct shared *, struct comm *, const struct block *send, const struct block *recv, const void **seen);
+enum { SHARED_STEP_BYTES = 1 << 19 }; /* more than this from one rank takes more than one step */
+
+/* ---- copier.c: copies into memory that other cores read ------------------------------------------------------------------------- */
+enum { COPIER_SIZES = 3 };
+struct copier {
+    double cost[COPIER_SIZES][2]; /* seconds a byte, by size: through the cache, and around it; 0: not known */
+    unsigned copies;
+};
+/* to: aligned to 16 bytes. */
+void copier_copy(struct copier *, void *to, const void *from, size_t bytes);
 
 /* ---- collectives.c ------------------------------------------------------------------------------------------------------------ */
 /* Sets the collectives of *c, which use its exchange, and allocates its scratch. Called by the makers of communicators. */

@@ -10,14 +10,21 @@ struct published_blocks {
     const char *name;
     const struct block *send;
 };
+struct arrival_line {
+    _Alignas(64) struct arrival arrival;
+};
 struct thread_group {
     struct arena *arena;
-    struct barrier barrier;
+    int size;
+    bool crowded;
+    struct meeting meeting;
+    struct arrival **arrival;      /* by rank */
     struct published_blocks *slot; /* by rank */
 };
 struct thread_rank {
     struct comm comm;
     struct thread_group *group;
+    struct barrier barrier;
     struct arena *arena;
     void (*body)(struct comm *, void *);
     void *data;
@@ -31,7 +38,11 @@ static struct thread_group *group_new(int size, bool crowded)
     struct arena *arena = arena_new();
     struct thread_group *t = NEW(arena, struct thread_group);
     t->arena = arena;
-    barrier_init(&t->barrier, size, crowded, false);
+    t->size = size;
+    t->crowded = crowded;
+    t->arrival = NEWN(arena, struct arrival *, size);
+    for (int r = 0; r < size; r++)
+        t->arrival[r] = &NEW(arena, struct arrival_line)->arrival;
     t->slot = NEWN(arena, struct published_blocks, size);
     return t;
 }
@@ -45,7 +56,7 @@ static void group_free(struct thread_group *t)
 static void local_barrier(struct comm *c)
 {
     struct thread_rank *m = c->state;
-    barrier_wait(&m->group->barrier, NULL);
+    barrier_wait(&m->barrier, NULL);
 }
 
 static void check_in_step(const struct comm *c, const struct published_blocks *other, int r)
@@ -63,7 +74,7 @@ static void local_exchange(struct comm *c, const struct block *send, const struc
     struct thread_rank *m = c->state;
     struct published_blocks *slot = m->group->slot;
     slot[c->rank] = (struct published_blocks){c->id, c->name, send};
-    barrier_wait(&m->group->barrier, NULL);
+    barrier_wait(&m->barrier, NULL);
     for (int i = 0; i < c->size; i++) {
         int r = (c->rank + i) % c->size;
         check_in_step(c, &slot[r], r);
@@ -105,9 +116,10 @@ static void rank_init(struct thread_rank *m, struct thread_group *t, struct aren
 {
     m->group = t;
     m->arena = a;
+    m->barrier = (struct barrier){rank, t->size, t->crowded, false, 0, &t->meeting, {t->arrival, t->arrival}};
     m->comm = (struct comm){.rank = rank,
-                            .size = t->barrier.size,
-                            .local_size = t->barrier.size,
+                            .size = t->size,
+                            .local_size = t->size,
                             .kind = "local",
                             .state = m,
                             .barrier = local_barrier,
@@ -136,7 +148,7 @@ static struct comm *local_split(struct comm *c, int color)
             rank++;
         size++;
     }
-    struct thread_group *made = c->rank == first ? group_new(size, around->group->barrier.crowded) : NULL;
+    struct thread_group *made = c->rank == first ? group_new(size, around->group->crowded) : NULL;
     struct thread_group *const *groups = comm_gather(c, a, splitting, &made, sizeof made);
     m = NEW(a, struct thread_rank);
     rank_init(m, groups[first], a, rank);

@@ -279,7 +279,9 @@ static void mpi_exchange(struct comm *c, const struct block *send, const struct 
 {
     struct world *w = c->state;
     begin_wait(w, c->name ? c->name : "?", c->id > 0);
-    if (!w->shared || !shared_exchange(w->shared, c, send, recv, seen))
+    if (w->shared)
+        shared_exchange(w->shared, c, send, recv, seen);
+    else
         exchange_messages(w, send, recv, seen);
 }
 
@@ -370,6 +372,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
     w->crowded = around ? around->crowded : barrier_crowded(w->comm.local_size);
     comm_setup(&w->comm, arena);
     share_memory(w);
+    w->comm.step = w->shared ? SHARED_STEP_BYTES : 0;
     w->comm.polls = w->comm.size > 1 && !w->shared;
     w->comm.overlaps = w->comm.polls && takes_turns;
     machines_setup(&w->comm, machine);

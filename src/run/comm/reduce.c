@@ -2,10 +2,10 @@
  * summed in float32 (float64 for f64) and rounded once; integers wrap. Blocks of a few hundred elements keep the accumulators in the
  * first-level cache. NaN wins a maximum or minimum. */
 #include "base/half.h"
+#include "kern/core/core.h"
 #include "run/comm/comm.h"
 
 enum { BLOCK = 256 };
-#define LOOP _Pragma("omp simd") for     /* element by element: no sum changes its order */
 
 #define SUM_PLAIN(a, b) ((a) + (b))
 #define PROD_PLAIN(a, b) ((a) * (b))
@@ -14,56 +14,50 @@ enum { BLOCK = 256 };
 #define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-#define COMBINE(name, T, SUM, PROD)                                                       \
-    static void combine_##name(T *acc, const T *x, int n, enum redop op)                  \
-    {                                                                                     \
-        switch (op) {                                                                     \
-        case RED_SUM: LOOP(int i = 0; i < n; i++) acc[i] = SUM(acc[i], x[i]); return;     \
-        case RED_PROD: LOOP(int i = 0; i < n; i++) acc[i] = PROD(acc[i], x[i]); return;   \
-        case RED_MAX: LOOP(int i = 0; i < n; i++) acc[i] = LARGER(acc[i], x[i]); return;  \
-        case RED_MIN: LOOP(int i = 0; i < n; i++) acc[i] = SMALLER(acc[i], x[i]); return; \
-        case RED_NONE: break;                                                             \
-        }                                                                                 \
-        bug("no reduction");                                                              \
-    }
-COMBINE(f32, float, SUM_PLAIN, PROD_PLAIN)
-COMBINE(f64, double, SUM_PLAIN, PROD_PLAIN)
-COMBINE(i64, int64_t, SUM_WRAP, PROD_WRAP)
-COMBINE(u64, uint64_t, SUM_PLAIN, PROD_PLAIN)
-
-/* T: storage; A: accumulator, of combine_KIND. */
-#define REDUCE(name, T, A, KIND, LOAD, STORE)                                                      \
-    static void reduce_##name(void *out, const void *const *in, int nin, int64_t n, enum redop op) \
-    {                                                                                              \
-        A acc[BLOCK], next[BLOCK];                                                                 \
-        T *to = out;                                                                               \
-        for (int64_t at = 0; at < n; at += BLOCK) {                                                \
-            int m = (int)(n - at < BLOCK ? n - at : BLOCK);                                        \
-            for (int r = 0; r < nin; r++) {                                                        \
-                const T *from = (const T *)in[r] + at;                                             \
-                A *into = r ? next : acc;                                                          \
-                LOOP(int i = 0; i < m; i++) into[i] = LOAD(from[i]);                               \
-                if (r)                                                                             \
-                    combine_##KIND(acc, next, m, op);                                              \
-            }                                                                                      \
-            LOOP(int i = 0; i < m; i++) to[at + i] = STORE(acc[i]);                                \
-        }                                                                                          \
+/* T: storage; A: accumulator. */
+#define ADD_BLOCK(OP, LOAD)                 \
+    LOOP for (int i = 0; i < m; i++)        \
+    {                                       \
+        acc[i] = OP(acc[i], LOAD(from[i])); \
+    }                                       \
+    break
+#define REDUCTION(name, T, A, SUM, PROD, LOAD, STORE)                                                   \
+    static SIMD void reduce_##name(void *out, const void *const *in, int nin, int64_t n, enum redop op) \
+    {                                                                                                   \
+        A acc[BLOCK];                                                                                   \
+        T *to = out;                                                                                    \
+        for (int64_t at = 0; at < n; at += BLOCK) {                                                     \
+            int m = (int)(n - at < BLOCK ? n - at : BLOCK);                                             \
+            const T *from = (const T *)in[0] + at;                                                      \
+            LOOP for (int i = 0; i < m; i++) acc[i] = LOAD(from[i]);                                    \
+            for (int r = 1; r < nin; r++) {                                                             \
+                from = (const T *)in[r] + at;                                                           \
+                switch (op) {                                                                           \
+                case RED_SUM: ADD_BLOCK(SUM, LOAD);                                                     \
+                case RED_PROD: ADD_BLOCK(PROD, LOAD);                                                   \
+                case RED_MAX: ADD_BLOCK(LARGER, LOAD);                                                  \
+                case RED_MIN: ADD_BLOCK(SMALLER, LOAD);                                                 \
+                case RED_NONE: bug("no reduction");                                                     \
+                }                                                                                       \
+            }                                                                                           \
+            LOOP for (int i = 0; i < m; i++) to[at + i] = STORE(acc[i]);                                \
+        }                                                                                               \
     }
 #define AS_I64(x) ((int64_t)(x))
 #define AS_U64(x) ((uint64_t)(x))
 #define SAME(x) (x)
-REDUCE(f32, float, float, f32, SAME, SAME)
-REDUCE(f64, double, double, f64, SAME, SAME)
-REDUCE(f16, uint16_t, float, f32, f16_to_f32, f32_to_f16)
-REDUCE(bf16, uint16_t, float, f32, bf16_to_f32, f32_to_bf16)
-REDUCE(i8, int8_t, int64_t, i64, AS_I64, (int8_t))
-REDUCE(u8, uint8_t, uint64_t, u64, AS_U64, (uint8_t))
-REDUCE(i16, int16_t, int64_t, i64, AS_I64, (int16_t))
-REDUCE(u16, uint16_t, uint64_t, u64, AS_U64, (uint16_t))
-REDUCE(i32, int32_t, int64_t, i64, AS_I64, (int32_t))
-REDUCE(u32, uint32_t, uint64_t, u64, AS_U64, (uint32_t))
-REDUCE(i64, int64_t, int64_t, i64, SAME, SAME)
-REDUCE(u64, uint64_t, uint64_t, u64, SAME, SAME)
+REDUCTION(f32, float, float, SUM_PLAIN, PROD_PLAIN, SAME, SAME)
+REDUCTION(f64, double, double, SUM_PLAIN, PROD_PLAIN, SAME, SAME)
+REDUCTION(f16, uint16_t, float, SUM_PLAIN, PROD_PLAIN, f16_to_f32, f32_to_f16)
+REDUCTION(bf16, uint16_t, float, SUM_PLAIN, PROD_PLAIN, bf16_to_f32, f32_to_bf16)
+REDUCTION(i8, int8_t, int64_t, SUM_WRAP, PROD_WRAP, AS_I64, (int8_t))
+REDUCTION(u8, uint8_t, uint64_t, SUM_PLAIN, PROD_PLAIN, AS_U64, (uint8_t))
+REDUCTION(i16, int16_t, int64_t, SUM_WRAP, PROD_WRAP, AS_I64, (int16_t))
+REDUCTION(u16, uint16_t, uint64_t, SUM_PLAIN, PROD_PLAIN, AS_U64, (uint16_t))
+REDUCTION(i32, int32_t, int64_t, SUM_WRAP, PROD_WRAP, AS_I64, (int32_t))
+REDUCTION(u32, uint32_t, uint64_t, SUM_PLAIN, PROD_PLAIN, AS_U64, (uint32_t))
+REDUCTION(i64, int64_t, int64_t, SUM_WRAP, PROD_WRAP, SAME, SAME)
+REDUCTION(u64, uint64_t, uint64_t, SUM_PLAIN, PROD_PLAIN, SAME, SAME)
 
 static void reduce_bool(void *out, const void *const *in, int nin, int64_t n, enum redop op)
 {

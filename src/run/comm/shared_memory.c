@@ -1,145 +1,254 @@
-/* What processes of one machine exchange, through memory that they share. Every rank has a segment: its control block, and two rooms for
- * blocks that take turns. A rank copies what it sends into its room, waits for the others, and reads what they sent where it lies. The
- * next exchange uses the other room; the one after it cannot begin before all ranks have read what is here, so one barrier an exchange is
- * enough. What does not fit into a room goes by messages: every rank sees that in the control blocks. */
+/* What processes of one machine exchange, through memory that they share. Every rank has a segment. It writes what it sends there, waits
+ * for the others, and reads theirs where they lie. An exchange writes over what the one before the last one wrote: all ranks have left that
+ * one, so one barrier is enough.
+ *
+ * A rank has two slots that take turns. A slot begins with the rank's arrival at the barrier, and where its blocks are; short blocks are
+ * behind that, so few lines go from cache to cache. Longer blocks go around a ring, which is larger than a core's cache: a line that
+ * another core still has is slow to write. What is too long for a step takes several, with a part of each block. */
 #include "run/comm/comm.h"
 
 #include <string.h>
 
-enum { ROOM_BYTES = 8 << 20, ALIGNMENT = 64, NAME_BYTES = 56 };
+enum { LINE = 64, PAIR = 2 * LINE, NAME_BYTES = LINE, SHORT_BYTES = 4096, STEP = SHARED_STEP_BYTES, RING_BYTES = 4 * STEP };
 
 struct placed {
-    int64_t at, bytes; /* at: in the room */
+    int64_t at, bytes; /* at: from the start of the record; bytes: of all steps */
 };
-struct control { /* of one exchange of one rank */
-    int64_t id, need;
-    char name[NAME_BYTES];
-    struct placed to[]; /* by rank */
+struct control { /* of one exchange of one rank: of two ranks a line */
+    struct arrival arrival;
+    int64_t id, steps;
+    int32_t record, part; /* record: where it is in the segment, in the first step; part: bytes of a block in each step */
+    struct placed to[];   /* by rank */
 };
 struct shared {
-    int rank, size, turn;
-    char **segment; /* by rank */
-    struct barrier *barrier;
+    int rank, size;
+    char **segment;         /* by rank */
+    struct barrier barrier; /* its next phase is the next exchange's, and names the slot */
     struct barrier_look look;
+    int64_t ring;        /* where its next record begins */
+    int64_t *record;     /* by rank: of this step */
+    struct placed *from; /* by rank: what it sends here */
+    int64_t *part;       /* by rank: in each step */
+    struct copier copier;
 };
 
-static size_t aligned(size_t n)
+static int64_t aligned(int64_t n, int64_t to)
 {
-    return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return (n + to - 1) / to * to;
 }
 
-static size_t control_bytes(int size)
+static int64_t control_bytes(int size)
 {
-    return aligned(sizeof(struct control) + (size_t)size * sizeof(struct placed));
+    return aligned((int64_t)sizeof(struct control) + size * (int64_t)sizeof(struct placed), LINE);
 }
 
-static struct control *control_of(const struct shared *s, int r)
+/* Where the slots of odd and even phases are, and what is in them. */
+static int64_t slot_start(int size, unsigned phase)
 {
-    return (struct control *)(void *)(s->segment[r] + aligned(sizeof(struct barrier)) + (size_t)s->turn * control_bytes(s->size));
+    return aligned(sizeof(struct meeting), PAIR) + (int64_t)(phase % 2) * aligned(control_bytes(size) + SHORT_BYTES + NAME_BYTES, PAIR);
 }
 
-static char *room_of(const struct shared *s, int r)
+static int64_t short_start(int size, unsigned phase)
 {
-    return s->segment[r] + aligned(sizeof(struct barrier)) + 2 * control_bytes(s->size) + (size_t)s->turn * ROOM_BYTES;
+    return slot_start(size, phase) + control_bytes(size);
+}
+
+static int64_t name_start(int size, unsigned phase)
+{
+    return short_start(size, phase) + SHORT_BYTES;
+}
+
+static int64_t ring_start(int size)
+{
+    return aligned(name_start(size, 1) + NAME_BYTES, PAIR);
+}
+
+static struct control *control_in(const struct shared *s, int r, unsigned phase)
+{
+    return (struct control *)(void *)(s->segment[r] + slot_start(s->size, phase));
 }
 
 size_t shared_segment_bytes(int size)
 {
-    return aligned(sizeof(struct barrier)) + 2 * control_bytes(size) + 2 * (size_t)ROOM_BYTES;
+    return (size_t)(PAIR + ring_start(size) + RING_BYTES);
 }
 
 struct shared *shared_new(struct arena *arena, char **segment, int rank, int size, bool crowded, struct barrier_look look)
 {
     struct shared *s = NEW(arena, struct shared);
-    *s = (struct shared){.rank = rank, .size = size, .segment = segment, .barrier = (struct barrier *)(void *)segment[0], .look = look};
-    if (rank == 0)
-        barrier_init(s->barrier, size, crowded, true);
+    *s = (struct shared){.rank = rank, .size = size, .segment = segment, .look = look, .ring = ring_start(size)};
+    s->record = NEWN(arena, int64_t, size);
+    s->from = NEWN(arena, struct placed, size);
+    s->part = NEWN(arena, int64_t, size);
+    for (int r = 0; r < size; r++)
+        segment[r] += (PAIR - (uintptr_t)segment[r] % PAIR) % PAIR;
+    memset(segment[rank], 0, (size_t)ring_start(size));
+    s->barrier = (struct barrier){.rank = rank, .size = size, .crowded = crowded, .processes = true};
+    s->barrier.meeting = (struct meeting *)(void *)segment[0];
+    for (unsigned phase = 0; phase < 2; phase++) {
+        s->barrier.of[phase] = NEWN(arena, struct arrival *, size);
+        for (int r = 0; r < size; r++)
+            s->barrier.of[phase][r] = &control_in(s, r, phase)->arrival;
+    }
     return s;
 }
 
 void shared_barrier(struct shared *s)
 {
-    barrier_wait(s->barrier, &s->look);
+    barrier_wait(&s->barrier, &s->look);
 }
 
-/* Where each block goes in the room; a block for several ranks is there once. Returns the bytes of all. */
-static int64_t place_blocks(const struct shared *s, struct control *c, const struct block *send)
+/* ---- sending ---- */
+
+static int64_t least(int64_t a, int64_t b)
 {
-    int64_t need = 0;
+    return a < b ? a : b;
+}
+
+/* Where the parts of each block go; a block for several ranks is there once. Returns the bytes of all. */
+static int64_t place_parts(const struct shared *s, struct placed *to, int64_t part, const struct block *send)
+{
+    int64_t used = 0;
     const struct block *before = NULL;
     for (int r = 0; r < s->size; r++) {
-        c->to[r] = (struct placed){0, send[r].bytes};
+        to[r] = (struct placed){0, send[r].bytes};
         if (r == s->rank || send[r].bytes == 0)
             continue;
         if (before && before->at == send[r].at && before->bytes == send[r].bytes) {
-            c->to[r].at = c->to[before - send].at;
+            to[r].at = to[before - send].at;
             continue;
         }
         before = &send[r];
-        c->to[r].at = need;
-        if (send[r].bytes > INT64_MAX / 2 - need)
-            return INT64_MAX;
-        need += (int64_t)aligned((size_t)send[r].bytes);
+        to[r].at = used;
+        used += aligned(least(send[r].bytes, part), LINE);
     }
-    return need;
+    return used;
 }
 
-static void copy_blocks(const struct shared *s, const struct control *c, const struct block *send)
+/* A record behind another of so many bytes: it has room for a step. Two that follow one another do not meet. */
+static int64_t next_record(const struct shared *s, int64_t at, int64_t bytes)
 {
-    char *room = room_of(s, s->rank);
-    int64_t done = -1;
+    return at + bytes + STEP <= ring_start(s->size) + RING_BYTES ? at + bytes : ring_start(s->size);
+}
+
+static int64_t steps_of(const struct shared *s, const struct block *send, int64_t part)
+{
+    int64_t most = 0;
+    for (int r = 0; r < s->size; r++)
+        if (r != s->rank && send[r].bytes > most)
+            most = send[r].bytes;
+    return most <= part ? 1 : (most - 1) / part + 1;
+}
+
+static void place_blocks(struct shared *s, struct control *c, unsigned phase, const struct block *send)
+{
+    int64_t part = STEP, need = place_parts(s, c->to, part, send);
+    if (need > STEP) {
+        part = STEP / (s->size - 1) / LINE * LINE;
+        need = place_parts(s, c->to, part, send);
+    }
+    c->steps = steps_of(s, send, part);
+    c->part = (int32_t)part;
+    c->record = (int32_t)(need <= SHORT_BYTES ? short_start(s->size, phase) : s->ring);
+    if (need > SHORT_BYTES)
+        s->ring = next_record(s, s->ring, need);
+}
+
+/* The part of a block in a step. */
+static struct block part_of(struct block whole, int64_t part, int64_t step)
+{
+    int64_t rest = whole.bytes - step * part;
+    return rest > 0 ? (struct block){(char *)whole.at + step * part, least(rest, part)} : (struct block){NULL, 0};
+}
+
+static void write_parts(struct shared *s, const struct control *c, int64_t record, const struct block *send, int64_t step)
+{
+    int64_t written = -1;
     for (int r = 0; r < s->size; r++) {
-        if (r == s->rank || send[r].bytes == 0 || c->to[r].at <= done)
+        struct block b = part_of(send[r], c->part, step);
+        if (r == s->rank || b.bytes == 0 || c->to[r].at <= written)
             continue;
-        memcpy(room + c->to[r].at, send[r].at, (size_t)send[r].bytes);
-        done = c->to[r].at;
+        copier_copy(&s->copier, s->segment[s->rank] + record + c->to[r].at, b.at, (size_t)b.bytes);
+        written = c->to[r].at;
     }
 }
 
-static void check_in_step(const struct shared *s, const struct control *other, int r)
+static void write_name(const struct shared *s, unsigned phase, const char *name)
 {
-    const struct control *own = control_of(s, s->rank);
-    if (own->id != other->id)
-        fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at %lld '%s'", s->rank, (long long)own->id, own->name, r,
-             (long long)other->id, other->name);
+    char *to = s->segment[s->rank] + name_start(s->size, phase);
+    size_t n = strnlen(name, NAME_BYTES - 1);
+    memcpy(to, name, n);
+    to[n] = '\0';
 }
 
-/* Whether all ranks' blocks are in their rooms. */
-static bool all_fit(const struct shared *s)
+/* ---- receiving ---- */
+
+static void read_parts(const struct shared *s, const struct block *recv, int64_t step)
 {
-    bool fit = true;
-    for (int r = 0; r < s->size; r++) {
-        check_in_step(s, control_of(s, r), r);
-        fit &= control_of(s, r)->need <= ROOM_BYTES;
+    for (int i = 1; i < s->size; i++) {
+        int r = (s->rank + i) % s->size;
+        struct block b = part_of(recv[r], s->part[r], step);
+        if (b.bytes)
+            memcpy(b.at, s->segment[r] + s->record[r] + s->from[r].at, (size_t)b.bytes);
     }
-    return fit;
 }
 
-static void publish(struct shared *s, const struct comm *comm, const struct block *send)
+static __attribute__((noreturn)) void tell_out_of_step(const struct shared *s, unsigned phase, int r)
 {
-    s->turn = !s->turn;
-    struct control *c = control_of(s, s->rank);
-    c->id = comm->id;
-    (void)snprintf(c->name, sizeof c->name, "%s", comm->name ? comm->name : "?");
-    c->need = place_blocks(s, c, send);
-    if (c->need <= ROOM_BYTES)
-        copy_blocks(s, c, send);
-    barrier_wait(s->barrier, &s->look);
+    fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at %lld '%s'", s->rank,
+         (long long)control_in(s, s->rank, phase)->id, s->segment[s->rank] + name_start(s->size, phase), r,
+         (long long)control_in(s, r, phase)->id, s->segment[r] + name_start(s->size, phase));
 }
 
-bool shared_exchange(struct shared *s, struct comm *comm, const struct block *send, const struct block *recv, const void **seen)
+/* Learns where all ranks' blocks are. Returns the steps of all. */
+static int64_t read_controls(struct shared *s, const struct comm *comm, unsigned phase, const struct block *recv)
 {
-    publish(s, comm, send);
-    if (!all_fit(s))
-        return false;
+    int64_t steps = 1;
     for (int r = 0; r < s->size; r++) {
-        struct placed from = control_of(s, r)->to[s->rank];
-        if (from.bytes != recv[r].bytes)
+        const struct control *c = control_in(s, r, phase);
+        if (c->id != comm->id)
+            tell_out_of_step(s, phase, r);
+        s->from[r] = c->to[s->rank];
+        s->record[r] = c->record;
+        s->part[r] = c->part;
+        if (s->from[r].bytes != recv[r].bytes)
             fail("collective '%s': rank %d sends %lld bytes where rank %d expects %lld", comm->name ? comm->name : "?", r,
-                 (long long)from.bytes, s->rank, (long long)recv[r].bytes);
-        seen[r] = r == s->rank ? send[r].at : room_of(s, r) + from.at;
+                 (long long)s->from[r].bytes, s->rank, (long long)recv[r].bytes);
+        steps = c->steps > steps ? c->steps : steps;
+    }
+    return steps;
+}
+
+/* The steps behind the first one: a rank's next record is where all expect it. */
+static void take_steps(struct shared *s, const struct control *own, int64_t steps, const struct block *send, const struct block *recv)
+{
+    read_parts(s, recv, 0);
+    for (int64_t step = 1; step < steps; step++) {
+        for (int r = 0; r < s->size; r++)
+            s->record[r] = next_record(s, s->record[r], STEP);
+        write_parts(s, own, s->record[s->rank], send, step);
+        barrier_wait(&s->barrier, &s->look);
+        read_parts(s, recv, step);
+    }
+    if (own->steps > 1)
+        s->ring = next_record(s, s->record[s->rank], STEP);
+}
+
+void shared_exchange(struct shared *s, struct comm *comm, const struct block *send, const struct block *recv, const void **seen)
+{
+    unsigned phase = s->barrier.phase + 1;
+    struct control *own = control_in(s, s->rank, phase);
+    own->id = comm->id;
+    write_name(s, phase, comm->name ? comm->name : "?");
+    place_blocks(s, own, phase, send);
+    write_parts(s, own, own->record, send, 0);
+    barrier_wait(&s->barrier, &s->look);
+    int64_t steps = read_controls(s, comm, phase, recv);
+    for (int r = 0; r < s->size; r++) {
+        seen[r] = r == s->rank ? send[r].at : steps > 1 ? recv[r].at : s->segment[r] + s->record[r] + s->from[r].at;
         if (r != s->rank)
             comm->bytes_sent += send[r].bytes;
     }
-    return true;
+    if (steps > 1)
+        take_steps(s, own, steps, send, recv);
 }

@@ -1,0 +1,67 @@
+/* Copies into memory that other cores read. A line that a core far away still has in its cache is slow to write: the core that writes waits
+ * until the other has given it up. Stores around the cache do not wait, but send everything through memory. Which is faster depends on
+ * where the system runs the ranks, and changes when it moves them. So both are timed now and then, by size: stores through the cache may
+ * take twice as long as those around it, for the reader gets it back. */
+#include "run/comm/comm.h"
+
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum { LEAST_BYTES = 16 << 10, GROWTH_BITS = 2, COMPARE_EACH = 64 };
+
+static void copy_through(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+
+#ifdef __SSE2__
+static void copy_around(void *to, const void *from, size_t bytes)
+{
+    enum { LANES = 4 };
+    __m128i *out = to;
+    const __m128i *in = from;
+    size_t n = bytes / sizeof *in / LANES * LANES;
+    for (size_t i = 0; i < n; i += LANES) {
+        __m128i a = _mm_loadu_si128(in + i), b = _mm_loadu_si128(in + i + 1), c = _mm_loadu_si128(in + i + 2),
+                d = _mm_loadu_si128(in + i + 3);
+        _mm_stream_si128(out + i, a);
+        _mm_stream_si128(out + i + 1, b);
+        _mm_stream_si128(out + i + 2, c);
+        _mm_stream_si128(out + i + 3, d);
+    }
+    memcpy(out + n, in + n, bytes - n * sizeof *in);
+    _mm_sfence();
+}
+#else
+static void copy_around(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+#endif
+
+/* An odd slow one counts little. */
+static void note_cost(double *cost, double now)
+{
+    const double rise = 1.125;
+    *cost = *cost > 0 && now > *cost * rise ? *cost * rise : now;
+}
+
+void copier_copy(struct copier *s, void *to, const void *from, size_t bytes)
+{
+    int size = 0;
+    if (bytes < LEAST_BYTES) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    while (size < COPIER_SIZES - 1 && bytes >= (size_t)LEAST_BYTES << GROWTH_BITS * (size + 1))
+        size++;
+    double *cost = s->cost[size];
+    bool around = cost[0] > 2 * cost[1];
+    if (++s->copies % COMPARE_EACH == 0 || cost[1] <= 0)
+        around = !around;
+    double start = clock_seconds();
+    (around ? copy_around : copy_through)(to, from, bytes);
+    note_cost(&cost[around], (clock_seconds() - start) / (double)bytes);
+}
