@@ -263,7 +263,123 @@ static void cases_by(struct comm *comm, int64_t strip, int *cases)
     arena_free(a);
 }
 
-/* More than the memory that processes share has room for. */
+/* ---- blocks of any size, around those where the way changes ---- */
+
+static int64_t draw(uint64_t *seed, int64_t below)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)(*seed >> 33) % below;
+}
+
+static int64_t draw_bytes(uint64_t *seed)
+{
+    static const int64_t near[] = {0, 64, 4096, 16384, SHARED_STEP_BYTES / 3, SHARED_STEP_BYTES, 3 * SHARED_STEP_BYTES};
+    enum { NEAR = sizeof near / sizeof *near, ASIDE = 65 };
+    int64_t bytes = near[draw(seed, NEAR)] + draw(seed, 2 * ASIDE + 1) - ASIDE;
+    return bytes < 0 ? 0 : bytes;
+}
+
+static uint8_t byte_at(int number, int from, int to, int64_t i)
+{
+    uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + (uint64_t)(number * 4099 + from * 67 + to);
+    return (uint8_t)(x ^ x >> 29 ^ x >> 47);
+}
+
+static char *write_block(struct fixture *f, int to, int64_t bytes)
+{
+    char *at = arena_alloc(f->a, (size_t)bytes + 1);
+    for (int64_t i = 0; i < bytes; i++)
+        at[i] = (char)byte_at(f->cases, f->comm->rank, to, i);
+    return at;
+}
+
+static void check_block(const struct fixture *f, const char *seen, int from, int to, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i++)
+        if (seen[i] != (char)byte_at(f->cases, from, to, i))
+            fail("exchange %d: byte %lld of %lld from rank %d to rank %d is wrong", f->cases, (long long)i, (long long)bytes, from,
+                 f->comm->rank);
+}
+
+/* Each rank sends blocks of its own sizes, or one to all. */
+static void try_exchange(struct fixture *f, uint64_t *seed)
+{
+    struct comm *c = f->comm;
+    int n = c->size, own = c->rank;
+    bool same = draw(seed, 2);
+    int64_t *bytes = NEWN(f->a, int64_t, n * n); /* from rank to rank */
+    for (int i = 0; i < n * n; i++)
+        bytes[i] = same && i % n ? bytes[i - 1] : draw_bytes(seed);
+    c->id = ++f->cases;
+    c->name = "exchange";
+    for (int r = 0; r < n; r++) {
+        c->send[r] = same && r ? c->send[0] : (struct block){write_block(f, r, bytes[own * n + r]), bytes[own * n + r]};
+        c->recv[r] = (struct block){arena_alloc(f->a, (size_t)bytes[r * n + own] + 1), bytes[r * n + own]};
+    }
+    c->exchange(c, c->send, c->recv, c->seen);
+    for (int r = 0; r < n; r++)
+        check_block(f, c->seen[r], r, same ? 0 : own, bytes[r * n + own]);
+    c->done(c);
+}
+
+static float small_addend(int64_t i, int rank)
+{
+    return (float)((i * 37 + rank * 11) % 201 - 100);
+}
+
+/* first: of the elements, in the vector of which they are summed. */
+static void check_sums(const struct fixture *f, const char *what, const float *sum, int64_t first, int64_t n)
+{
+    for (int64_t i = first; i < first + n; i++) {
+        float want = 0;
+        for (int r = 0; r < f->comm->size; r++)
+            want += small_addend(i, r);
+        if (sum[i - first] != want)
+            fail("%s %d: element %lld of %lld is %g, expected %g", what, f->cases, (long long)(i - first), (long long)n,
+                 (double)sum[i - first], (double)want);
+    }
+}
+
+/* Of shares of any sizes, and of all of them on all ranks. */
+static void try_sums(struct fixture *f, uint64_t *seed)
+{
+    struct comm *c = f->comm;
+    int64_t *n = NEWN(f->a, int64_t, c->size), first = 0, all = 0;
+    for (int r = 0; r < c->size; r++) {
+        n[r] = draw_bytes(seed) / (int64_t)sizeof(float);
+        first += r < c->rank ? n[r] : 0;
+        all += n[r];
+    }
+    float *x = NEWN(f->a, float, all), *y = NEWN(f->a, float, all), *at = x;
+    for (int64_t i = 0; i < all; i++)
+        x[i] = small_addend(i, c->rank);
+    c->id = ++f->cases;
+    c->name = "sums";
+    for (int r = 0; r < c->size; at += n[r++])
+        c->send[r] = (struct block){at, n[r] * (int64_t)sizeof(float)};
+    c->reduce_scatter(c, y, n[c->rank], DT_F32, RED_SUM);
+    check_sums(f, "ReduceScatter", y, first, n[c->rank]);
+    c->id = ++f->cases;
+    c->allreduce(c, x, y, all, DT_F32, RED_SUM);
+    check_sums(f, "AllReduce", y, 0, all);
+}
+
+/* One after another, so that each uses memory that others have used. */
+static void blocks_of_any_size(struct comm *comm, int *cases)
+{
+    enum { ROUNDS = 60 };
+    uint64_t seed = (uint64_t)comm->size;
+    struct fixture f = {.comm = comm, .cases = *cases};
+    for (int i = 0; i < ROUNDS; i++) {
+        f.a = arena_new();
+        try_exchange(&f, &seed);
+        try_sums(&f, &seed);
+        arena_free(f.a);
+    }
+    *cases = f.cases;
+}
+
+/* Takes many steps. */
 static void large_case(struct comm *comm)
 {
     struct arena *a = arena_new();
@@ -290,8 +406,10 @@ static void all_cases(struct comm *comm, void *data)
     (void)data;
     cases_by(comm, 100, &cases);
     cases_by(comm, STRIP_BYTES, &cases);
-    if (n <= 4)
+    if (n <= 4) {
+        blocks_of_any_size(comm, &cases);
         large_case(comm);
+    }
     part_cases(comm, r / 2, r % 2, r - r % 2 + 1 < n ? 2 : 1);
     part_cases(comm, odd, r / 2, (n + 1 - odd) / 2);
     comm->barrier(comm);
@@ -306,6 +424,7 @@ static void cases_of_machines(struct comm *comm, void *ranks)
     require(comm->host && comm->host->size == here && comm->across->size == comm->size / here);
     cases_by(comm, 100, &cases);
     cases_by(comm, STRIP_BYTES, &cases);
+    blocks_of_any_size(comm, &cases);
     comm->barrier(comm);
     if (comm->rank == 0)
         printf("%d machines of %d ranks: %d collectives are right\n", comm->size / here, here, cases);

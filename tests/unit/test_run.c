@@ -1,9 +1,10 @@
-/* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; the binding of symbols; weights of two
- * graphs. */
+/* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; copies and barriers; the binding of symbols;
+ * weights of two graphs. */
 #include "op/infer/infer.h"
 #include "run/session/session.h"
 #include "tests/unit/main.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,6 +131,105 @@ START_TEST(sums_in_order)
 }
 END_TEST
 
+/* Blocks of any size are reduced as single elements are. */
+START_TEST(reduces_every_element_alike)
+{
+    enum { N = 700, RANKS = 3, MOST_BYTES = 8 };
+    static const enum dtype types[] = {DT_F32, DT_F64, DT_F16, DT_BF16, DT_I8,  DT_U8,  DT_I16,
+                                       DT_U16, DT_I32, DT_U32, DT_I64,  DT_U64, DT_BOOL};
+    enum dtype t = types[_i % 13];
+    size_t size = dtype_size(t);
+    uint8_t x[RANKS][N * MOST_BYTES], all[N * MOST_BYTES], one[MOST_BYTES];
+    const void *in[RANKS];
+    srand((unsigned)_i);
+    for (int r = 0; r < RANKS; r++)
+        for (int i = 0; i < N * MOST_BYTES; i++)
+            x[r][i] = (uint8_t)(rand() % 128 & (dtype_is_float(t) && i % (int)size == (int)size - 1 ? 0x3f : 0xff)); /* finite */
+    for (int op = RED_SUM; op <= RED_MIN; op++)
+        for (int n = 1 + _i; n <= N; n += 97)
+            for (int ranks = 1; ranks <= RANKS; ranks++) {
+                for (int r = 0; r < ranks; r++)
+                    in[r] = x[r];
+                comm_reduce(all, in, ranks, n, t, (enum redop)op);
+                for (int i = 0; i < n; i++) {
+                    const void *at[RANKS];
+                    for (int r = 0; r < ranks; r++)
+                        at[r] = x[r] + (size_t)i * size;
+                    comm_reduce(one, at, ranks, 1, t, (enum redop)op);
+                    ck_assert(memcmp(one, all + (size_t)i * size, size) == 0);
+                }
+            }
+}
+END_TEST
+
+/* Both ways, for the first two of a size take turns. */
+START_TEST(copies_all_bytes_and_no_others)
+{
+    enum { MOST = 600000, BEFORE = 64, BEHIND = 64 };
+    static const int sizes[] = {0, 1, 63, 64, 65, 16383, 16384, 16385, 16447, 65535, 65537, 262144, 262145, 599999};
+    char *from = arena_alloc(a, MOST + 1), *room = arena_alloc(a, BEFORE + MOST + BEHIND);
+    char *to = room + BEFORE - (uintptr_t)room % BEFORE;
+    struct copier copier = {.copies = 0};
+    for (int i = 0; i <= MOST; i++)
+        from[i] = (char)(i * 7 + i / 251);
+    for (size_t k = 0; k < 4 * sizeof sizes / sizeof *sizes; k++) {
+        int n = sizes[k / 4];
+        memset(to, 0x55, (size_t)n + 8);
+        copier_copy(&copier, to, from + k % 2, (size_t)n);
+        ck_assert(memcmp(to, from + k % 2, (size_t)n) == 0);
+        for (int i = n; i < n + 8; i++)
+            ck_assert_int_eq(to[i], 0x55);
+    }
+}
+END_TEST
+
+/* ---- barriers ---- */
+
+enum { BARRIER_RANKS = 3, BARRIER_PHASES = 300 };
+struct barrier_rank {
+    struct barrier barrier;
+    atomic_int *entered;
+    bool early;
+    pthread_t thread;
+};
+
+static void *pass_barriers(void *rank)
+{
+    struct barrier_rank *r = rank;
+    for (int phase = 1; phase <= BARRIER_PHASES; phase++) {
+        atomic_fetch_add(r->entered, 1);
+        barrier_wait(&r->barrier, NULL);
+        r->early |= atomic_load(r->entered) < phase * BARRIER_RANKS;
+    }
+    return NULL;
+}
+
+/* From a phase on where the count of phases starts again, too: nobody leaves before all have come. */
+START_TEST(barriers_hold_until_all_have_come)
+{
+    struct meeting meeting = {.arrived = 0};
+    struct arrival arrival[2][BARRIER_RANKS], *of[2][BARRIER_RANKS];
+    struct barrier_rank rank[BARRIER_RANKS];
+    atomic_int entered = 0;
+    unsigned first = _i / 2 ? UINT_MAX - BARRIER_PHASES / 2 : 0;
+    atomic_init(&meeting.last.phase, first);
+    atomic_init(&meeting.last.sleepers, 0);
+    for (int k = 0; k < 2 * BARRIER_RANKS; k++) {
+        struct arrival *at = of[k % 2][k / 2] = &arrival[k % 2][k / 2];
+        atomic_init(&at->phase, first);
+        atomic_init(&at->sleepers, 0);
+    }
+    for (int r = 0; r < BARRIER_RANKS; r++) {
+        rank[r] = (struct barrier_rank){{r, BARRIER_RANKS, _i % 2, false, first, &meeting, {of[0], of[1]}}, &entered, false, 0};
+        ck_assert_int_eq(pthread_create(&rank[r].thread, NULL, pass_barriers, &rank[r]), 0);
+    }
+    for (int r = 0; r < BARRIER_RANKS; r++) {
+        pthread_join(rank[r].thread, NULL);
+        ck_assert(!rank[r].early);
+    }
+}
+END_TEST
+
 static struct signature one_input(struct alg *alg, const char *type)
 {
     const char *error;
@@ -203,6 +303,9 @@ int main(void)
     tcase_add_test(t, plan_reuses_memory);
     tcase_add_test(t, pieces_divide);
     tcase_add_test(t, sums_in_order);
+    tcase_add_loop_test(t, reduces_every_element_alike, 0, 13);
+    tcase_add_test(t, copies_all_bytes_and_no_others);
+    tcase_add_loop_test(t, barriers_hold_until_all_have_come, 0, 4);
     tcase_add_test(t, symbols_from_sizes);
     tcase_add_exit_test(t, wrong_size_fails, 1);
     tcase_add_test(t, equal_weights_of_two_graphs_become_one);

@@ -123,7 +123,7 @@ void behind_end(struct behind *);
 struct shared;
 /* What every rank brings to it. */
 size_t shared_segment_bytes(int size);
-/* segment: of each rank, where this one sees it, at the same address modulo 64. Each rank prepares its own: the others wait, by other
+/* segment: of each rank, where this one sees it, at the same address modulo 128. Each rank prepares its own: the others wait, by other
  * means, until it is back. */
 struct shared *shared_new(struct arena *, char **segment, int rank, int size, bool crowded, struct barrier_look);
 void shared_barrier(struct shared *);
