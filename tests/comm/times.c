@@ -1,13 +1,14 @@
-/* times: AllReduce and AllGather of tpc and of the MPI library, in turn, of the ranks of this machine:  mpirun -n N times [SECONDS]
+/* times: AllReduce and AllGather of tpc and of the MPI library, of the ranks of this machine:  mpirun -n N times [SECONDS]
  *
- * The operand was just written, as by a node. Of each the least time counts, of the slowest rank; prints rows of a table, microseconds. */
+ * For each size all take turns for so many seconds; operands were just written, as by a node. The least time of the slowest rank counts.
+ * Prints rows of a table: ranks, bytes, and microseconds of AllReduce by tpc and by the library, and of AllGather. */
 #include "run/comm/comm.h"
 
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_BYTES = 64, MOST_BYTES = 16 << 20, GROWTH = 4, SIZES = 10, BATCH_BYTES = 1 << 19, MOST_CALLS = 64, LEAST_CALLS = 2 };
+enum { LEAST_BYTES = 64, MOST_BYTES = 16 << 20, GROWTH = 4, BATCH_BYTES = 1 << 19, MOST_CALLS = 64, LEAST_CALLS = 2 };
 
 struct bench {
     struct comm *comm;
@@ -54,31 +55,33 @@ static double time_calls(struct bench *b, int kind, int bytes)
     return comm_slowest(b->comm, seconds / calls);
 }
 
-static void print_row(int ranks, int bytes, const double *least)
+/* In turn, for so many seconds. */
+static void time_size(struct bench *b, int bytes, double seconds, double least[KINDS])
 {
-    printf("| %d | %d |", ranks, bytes);
-    for (int kind = 0; kind < KINDS; kind++)
-        printf(" %.3g |", 1e6 * least[kind]);
-    printf("\n");
+    double begin = clock_seconds();
+    for (int round = 0; round == 0 || comm_slowest(b->comm, clock_seconds() - begin) < seconds; round++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            double took = time_calls(b, kind, bytes);
+            least[kind] = round == 0 || took < least[kind] ? took : least[kind];
+        }
 }
 
 int main(int argc, char **argv)
 {
-    double least[SIZES][KINDS] = {{0}}, seconds = argc > 1 ? atof(argv[1]) : 5, begin = clock_seconds();
+    double least[KINDS], seconds = argc > 1 ? atof(argv[1]) : 0.5;
     diag_setup("times", 0);
     struct comm *comm = comm_mpi(&argc, &argv);
     struct arena *a = arena_new();
     struct bench b = {comm, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, comm->size)};
-    for (int k = 0; k < SIZES; k++) {
-        begin = clock_seconds();
-        do {
-            for (int kind = 0; kind < KINDS; kind++) {
-                double took = time_calls(&b, kind, LEAST_BYTES << 2 * k);
-                least[k][kind] = least[k][kind] == 0 || took < least[k][kind] ? took : least[k][kind];
-            }
-        } while (comm_slowest(comm, clock_seconds() - begin) < seconds / SIZES);
-        if (comm->rank == 0)
-            print_row(comm->size, LEAST_BYTES << 2 * k, least[k]);
+    for (int bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= GROWTH) {
+        time_size(&b, bytes, seconds, least);
+        if (comm->rank != 0)
+            continue;
+        printf("| %d | %d |", comm->size, bytes);
+        for (int kind = 0; kind < KINDS; kind++)
+            printf(" %.3g |", 1e6 * least[kind]);
+        printf("\n");
+        (void)fflush(stdout);
     }
     arena_free(a);
     comm->free(comm);

@@ -48,7 +48,7 @@ static void note_cost(double *cost, double now)
     *cost = *cost > 0 && now > *cost * rise ? *cost * rise : now;
 }
 
-void copier_copy(struct copier *s, void *to, const void *from, size_t bytes)
+void copier_copy(struct copier *c, void *to, const void *from, size_t bytes)
 {
     int size = 0;
     if (bytes < LEAST_BYTES) {
@@ -57,9 +57,9 @@ void copier_copy(struct copier *s, void *to, const void *from, size_t bytes)
     }
     while (size < COPIER_SIZES - 1 && bytes >= (size_t)LEAST_BYTES << GROWTH_BITS * (size + 1))
         size++;
-    double *cost = s->cost[size];
+    double *cost = c->cost[size];
     bool around = cost[0] > 2 * cost[1];
-    if (++s->copies % COMPARE_EACH == 0 || cost[1] <= 0)
+    if (++c->copies % COMPARE_EACH == 0 || cost[1] <= 0)
         around = !around;
     double start = clock_seconds();
     (around ? copy_around : copy_through)(to, from, bytes);

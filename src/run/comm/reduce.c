@@ -14,13 +14,14 @@ enum { BLOCK = 256 };
 #define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-/* T: storage; A: accumulator. */
-#define ADD_BLOCK(OP, LOAD)                 \
-    LOOP for (int i = 0; i < m; i++)        \
-    {                                       \
-        acc[i] = OP(acc[i], LOAD(from[i])); \
-    }                                       \
+/* The first two, or what is there and one more. */
+#define ADD_BLOCK(OP, LOAD)                                                          \
+    if (r == 1)                                                                      \
+        LOOP for (int i = 0; i < m; i++) acc[i] = OP(LOAD(first[i]), LOAD(from[i])); \
+    else                                                                             \
+        LOOP for (int i = 0; i < m; i++) acc[i] = OP(acc[i], LOAD(from[i]));         \
     break
+/* T: storage; A: accumulator. */
 #define REDUCTION(name, T, A, SUM, PROD, LOAD, STORE)                                                   \
     static SIMD void reduce_##name(void *out, const void *const *in, int nin, int64_t n, enum redop op) \
     {                                                                                                   \
@@ -28,10 +29,11 @@ enum { BLOCK = 256 };
         T *to = out;                                                                                    \
         for (int64_t at = 0; at < n; at += BLOCK) {                                                     \
             int m = (int)(n - at < BLOCK ? n - at : BLOCK);                                             \
-            const T *from = (const T *)in[0] + at;                                                      \
-            LOOP for (int i = 0; i < m; i++) acc[i] = LOAD(from[i]);                                    \
+            const T *first = (const T *)in[0] + at;                                                     \
+            if (nin == 1)                                                                               \
+                LOOP for (int i = 0; i < m; i++) acc[i] = LOAD(first[i]);                               \
             for (int r = 1; r < nin; r++) {                                                             \
-                from = (const T *)in[r] + at;                                                           \
+                const T *from = (const T *)in[r] + at;                                                  \
                 switch (op) {                                                                           \
                 case RED_SUM: ADD_BLOCK(SUM, LOAD);                                                     \
                 case RED_PROD: ADD_BLOCK(PROD, LOAD);                                                   \
