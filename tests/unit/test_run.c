@@ -166,7 +166,7 @@ END_TEST
 START_TEST(copies_all_bytes_and_no_others)
 {
     enum { MOST = 600000, BEFORE = 64, BEHIND = 64 };
-    static const int sizes[] = {0, 1, 63, 64, 65, 16383, 16384, 16385, 16447, 65535, 65537, 262144, 262145, 599999};
+    static const int sizes[] = {0, 1, 63, 64, 65, 8191, 8192, 8193, 16383, 16384, 16385, 16447, 65535, 65537, 262144, 262145, 599999};
     char *from = arena_alloc(a, MOST + 1), *room = arena_alloc(a, BEFORE + MOST + BEHIND);
     char *to = room + BEFORE - (uintptr_t)room % BEFORE;
     struct copier copier = {.copies = 0};
