@@ -66,7 +66,7 @@ struct comm {
     int64_t step;              /* bytes from each rank that an exchange brings at once; 0: any */
     struct buffer *scratch;    /* grows only */
     struct block *send, *recv; /* [size], set by the caller of an exchange */
-    struct block *rest;        /* [size] */
+    struct block *rest;        /* [size]: what a reduce_scatter has still to send */
     const void **seen;
 };
 struct comm *comm_self(void);
