@@ -7,6 +7,7 @@
  * another core still has is slow to write. What is too long for a step takes several, with a part of each block. */
 #include "run/comm/comm.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { LINE = 64, PAIR = 2 * LINE, NAME_BYTES = LINE, SHORT_BYTES = 4096, STEP = SHARED_STEP_BYTES, RING_BYTES = 4 * STEP };
@@ -30,6 +31,7 @@ struct shared {
     struct placed *from; /* by rank: what it sends here */
     int64_t *part;       /* by rank: in each step */
     struct copier copier;
+    struct control *own; /* its next one, without arrival */
 };
 
 static int64_t aligned(int64_t n, int64_t to)
@@ -80,6 +82,7 @@ struct shared *shared_new(struct arena *arena, char **segment, int rank, int siz
     s->record = NEWN(arena, int64_t, size);
     s->from = NEWN(arena, struct placed, size);
     s->part = NEWN(arena, int64_t, size);
+    s->own = arena_alloc(arena, (size_t)control_bytes(size));
     for (int r = 0; r < size; r++)
         segment[r] += (PAIR - (uintptr_t)segment[r] % PAIR) % PAIR;
     memset(segment[rank], 0, (size_t)ring_start(size));
@@ -181,6 +184,13 @@ static void write_name(const struct shared *s, unsigned phase, const char *name)
     to[n] = '\0';
 }
 
+/* All at once and last: others look there for its arrival, and would take the line away meanwhile. */
+static void write_control(const struct shared *s, unsigned phase)
+{
+    const size_t start = offsetof(struct control, id);
+    memcpy((char *)control_in(s, s->rank, phase) + start, (char *)s->own + start, (size_t)control_bytes(s->size) - start);
+}
+
 /* ---- receiving ---- */
 
 static void read_parts(const struct shared *s, const struct block *recv, int64_t step)
@@ -237,11 +247,12 @@ static void take_steps(struct shared *s, const struct control *own, int64_t step
 void shared_exchange(struct shared *s, struct comm *comm, const struct block *send, const struct block *recv, const void **seen)
 {
     unsigned phase = s->barrier.phase + 1;
-    struct control *own = control_in(s, s->rank, phase);
+    struct control *own = s->own;
     own->id = comm->id;
     write_name(s, phase, comm->name ? comm->name : "?");
     place_blocks(s, own, phase, send);
     write_parts(s, own, own->record, send, 0);
+    write_control(s, phase);
     barrier_wait(&s->barrier, &s->look);
     int64_t steps = read_controls(s, comm, phase, recv);
     for (int r = 0; r < s->size; r++) {
