@@ -42,6 +42,7 @@ struct alg {
     bool bounds_moved;      /* those of a symbol; others follow in alg_facts_changed */
     VEC(struct dim_rule) rules;
     VEC(struct equation) equations;
+    VEC(int) unsettled; /* those of them that later rules may hide */
     VEC(const struct dim *) nonnegative; /* expressions that equations tell to be >= 0 */
     struct split_cell *splits;
     int split_count;

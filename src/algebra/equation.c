@@ -310,9 +310,10 @@ static enum equate complete_rules(struct alg *alg)
     bool changed = true;
     for (int round = 0; changed && round < MAX_ROUNDS; round++) {
         changed = false;
-        for (int i = 0; i < alg->equations.n; i++) {
+        for (int i = 0; i < alg->unsettled.n; i++) {
+            const struct equation *e = &alg->equations.at[alg->unsettled.at[i]];
             int before = alg->epoch;
-            if (learn(alg, alg->equations.at[i].left, alg->equations.at[i].right) == EQ_FALSE)
+            if (learn(alg, e->left, e->right) == EQ_FALSE)
                 return EQ_FALSE;
             changed = changed || alg->epoch != before;
         }
@@ -322,10 +323,18 @@ static enum equate complete_rules(struct alg *alg)
 
 static bool is_stated(const struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    for (int i = 0; i < alg->equations.n; i++)
-        if (alg->equations.at[i].left == a && alg->equations.at[i].right == b)
+    for (int i = 0; i < alg->unsettled.n; i++) {
+        const struct equation *e = &alg->equations.at[alg->unsettled.at[i]];
+        if (e->left == a && e->right == b)
             return true;
+    }
     return false;
+}
+
+/* One side is rewritten to the other, whatever else becomes a rule. */
+static bool is_settled(const struct dim *a, const struct dim *b)
+{
+    return cell_of(a)->rule == b || cell_of(b)->rule == a;
 }
 
 enum equate alg_equate(struct alg *alg, const struct dim *a, const struct dim *b, const char *why)
@@ -337,6 +346,8 @@ enum equate alg_equate(struct alg *alg, const struct dim *a, const struct dim *b
         return result;
     if (alg->equations.n == MAX_EQUATIONS)
         fail("sizes of the model must agree in more than %d ways, which tpc does not handle: %s", MAX_EQUATIONS, why ? why : "");
+    if (!is_settled(a, b))
+        VEC_PUSH(alg->arena, &alg->unsettled, alg->equations.n);
     VEC_PUSH(alg->arena, &alg->equations, ((struct equation){a, b, arena_strdup(alg->arena, why ? why : "")}));
     return complete_rules(alg);
 }
