@@ -184,32 +184,43 @@ static bool share_trained(struct space *s)
     return changed;
 }
 
-static void propagate(struct space *s)
+/* Marks the nodes that it visits as stale. */
+static void propagate(struct space *s, bool *stale)
 {
-    int *seen = NEWN(s->arena, int, s->g->nodes.n + 1);
     for (bool changed = true, forward = true; changed; forward = !forward) {
         changed = share_trained(s);
         for (int k = 0; k < s->g->nodes.n; k++) {
             int i = forward ? k : s->g->nodes.n - 1 - k;
             int around = candidates_around(s, s->g->nodes.at[i]);
-            if (around == seen[i])
+            if (around == s->around[i])
                 continue;
-            seen[i] = around;
+            s->around[i] = around;
+            stale[i] = true;
             changed |= propagate_node(s, i);
         }
     }
 }
 
-void space_spread(struct space *s)
+/* From the candidates that are new since the last time. */
+static void spread_new(struct space *s)
 {
     size_t bytes = sizeof *s->offered * (size_t)s->g->nodes.n;
+    bool *stale = NEWN(s->arena, bool, s->g->nodes.n + 1);
     s->tmp = arena_new();
-    propagate(s);
-    strategy_build_all(s);
+    propagate(s, stale);
+    strategy_build_all(s, stale);
     arena_free(s->tmp);
     s->tmp = s->arena;
     s->offered = arena_alloc(s->arena, bytes + 1);
     memcpy(s->offered, s->strategies, bytes);
+}
+
+void space_spread(struct space *s)
+{
+    int nodes = s->g->nodes.n;
+    s->around = NEWN(s->arena, int, nodes + 1);
+    s->strategies = NEWN(s->arena, struct strategies, nodes + 1);
+    spread_new(s);
 }
 
 /* ---- set-up -------------------------------------------------------------------------------------------------------------- */
@@ -242,7 +253,6 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->roles = dim_roles_of(a, g);
     s->rule = s->roles->rule;
     s->weight = s->roles->weight;
-    s->strategies = NEWN(a, struct strategies, nodes);
     s->candidates = arena_array(a, (size_t)values, sizeof *s->candidates);
     s->uses = NEWN(a, struct place_uses, values);
     s->producer = NEWN(a, int, values);
@@ -263,7 +273,7 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     space_spread(s);
     if (options->sp != SP_OFF && options->ranks > 1) {
         sequence_seed(s);
-        space_spread(s);
+        spread_new(s);
     }
     return s;
 }

@@ -87,6 +87,8 @@ struct space {
     struct strategies *strategies;             /* by node position: those that constraints leave */
     struct strategies *offered;                /* by node position: the same before constraints */
     unsigned *partial;                         /* by value id: bits of the reductions by which it can be left partial */
+    int *around;                               /* by node position: how many candidates touched it when it was last visited */
+    const bool *finite;                        /* by value id: it holds no mask; strategy.c */
     struct space_sequence sequence;
     struct space_limits limits;
     struct space_chosen chosen;
@@ -97,7 +99,7 @@ struct space {
 struct space *space_new(struct arena *, struct graph *, const struct options *, struct plan *);
 /* Adds a candidate; false when it was there (or splits nothing). */
 bool space_add(struct space *, const struct value *, int d, struct candidate);
-/* Carries candidates wherever rules carry them, and makes the strategies of all nodes. */
+/* Carries candidates wherever rules carry them, and makes the strategies of all nodes again. */
 void space_spread(struct space *);
 /* Can the value be left partial by this reduction? */
 static inline bool space_partial(const struct space *s, const struct value *v, enum redop op)
@@ -122,8 +124,8 @@ struct tried {
 };
 bool assignment_is_new(struct space *, int node, struct tried *, const struct assignment *, bool sequence);
 
-/* strategy.c */
-void strategy_build_all(struct space *);
+/* strategy.c: the strategies of nodes that have none, of stale ones and of those with operands that became partial, or ceased to be. */
+void strategy_build_all(struct space *, const bool *stale);
 /* Of a node with a rule: all replicated; some operands partial; by an assignment, unless that is not legal; *why, if not NULL, is the
  * reason. */
 struct strategy strategy_replicated(struct arena *, const struct node *, const struct rule *);

@@ -245,7 +245,7 @@ static bool finite_operands(const struct space *s, int node, const bool *finite)
 }
 
 /* Marks the values that hold no mask: neither a comparison nor a huge constant among the ancestors, up to what bounds its results. */
-static bool *finite_values(struct space *s)
+static const bool *finite_values(struct space *s)
 {
     bool *finite = NEWN(s->arena, bool, s->g->values.n + 1), *partner = partner_constants(s);
     for (int i = 0; i < s->g->values.n; i++) {
@@ -263,7 +263,7 @@ static bool *finite_values(struct space *s)
     return finite;
 }
 
-static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool *finite)
+static bool linear_set_fits(struct space *s, int node, uint32_t set)
 {
     const struct node *n = s->g->nodes.at[node];
     bool reached = false;
@@ -274,9 +274,9 @@ static bool linear_set_fits(struct space *s, int node, uint32_t set, const bool 
         if (i < 32 && (set >> i & 1)) {
             bool partial = space_partial(s, v, RED_SUM);
             reached |= partial;
-            if (!dtype_is_float(v->type.dtype) || (!partial && v->constant && !finite[v->id]))
+            if (!dtype_is_float(v->type.dtype) || (!partial && v->constant && !s->finite[v->id]))
                 return false;
-        } else if (dtype_is_float(v->type.dtype) && !finite[v->id]) {
+        } else if (dtype_is_float(v->type.dtype) && !s->finite[v->id]) {
             return false;
         }
     }
@@ -293,14 +293,14 @@ static bool extremes_reach(const struct space *s, int node, const struct rule_pa
     return true;
 }
 
-static void keep_partial(struct space *s, int node, const bool *finite)
+static void keep_partial(struct space *s, int node)
 {
     const struct node *n = s->g->nodes.at[node];
     const struct rule *r = s->rule[node];
     struct rule_pass pass[MOST_PASSES];
     int passes = r ? rule_passes(r, pass) : 0;
     for (int k = 0; k < passes; k++) {
-        if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands, finite) : !extremes_reach(s, node, &pass[k]))
+        if (pass[k].from == RED_SUM ? !linear_set_fits(s, node, pass[k].operands) : !extremes_reach(s, node, &pass[k]))
             continue;
         struct strategy st = strategy_partial(s->tmp, n, r, &pass[k]);
         keep_strategy(s, node, &st);
@@ -316,19 +316,34 @@ static void mark_partial(struct space *s, int node)
                 s->partial[n->out[i]->id] |= 1u << s->strategies[node].list.at[k]->out[i].op;
 }
 
-void strategy_build_all(struct space *s)
+static bool operands_differ(const struct space *s, const struct node *n, const unsigned *partial)
 {
-    const bool *finite = finite_values(s);
-    memset(s->partial, 0, sizeof *s->partial * (size_t)s->g->values.n);
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && s->partial[n->in[i]->id] != partial[n->in[i]->id])
+            return true;
+    return false;
+}
+
+static void build(struct space *s, int node)
+{
+    s->strategies[node] = (struct strategies){0};
+    arena_reset(s->tmp);
+    if (s->ranks > 1) {
+        try_splits(s, node, NULL);
+        keep_partial(s, node);
+    }
+    keep_replicated(s, node);
+    require(!strategy_splits(s->g->nodes.at[node], s->strategies[node].list.at[s->strategies[node].list.n - 1])); /* others count on the last */
+}
+
+void strategy_build_all(struct space *s, const bool *stale)
+{
+    const unsigned *before = s->partial;
+    s->finite = s->finite ? s->finite : finite_values(s);
+    s->partial = NEWN(s->arena, unsigned, s->g->values.n + 1);
     for (int i = 0; i < s->g->nodes.n; i++) {
-        s->strategies[i] = (struct strategies){0};
-        arena_reset(s->tmp);
-        if (s->ranks > 1) {
-            try_splits(s, i, NULL);
-            keep_partial(s, i, finite);
-        }
-        keep_replicated(s, i);
-        require(!strategy_splits(s->g->nodes.at[i], s->strategies[i].list.at[s->strategies[i].list.n - 1])); /* others count on the last */
+        if (!s->strategies[i].list.n || stale[i] || operands_differ(s, s->g->nodes.at[i], before))
+            build(s, i);
         mark_partial(s, i);
     }
 }
