@@ -122,7 +122,7 @@ double cost_local_size(struct space *s, const struct value *v, struct placement 
 static double most_bytes(struct space *s, const struct value *v, struct placement p, int w)
 {
     double most = 0;
-    for (int r = 0; r < s->ranks; r++)
+    for (int r = 0; r < (p.kind == PLACE_S ? s->ranks : 1); r++)
         most = fmax(most, cost_local_elements(s, v, p, w, r));
     return most * value_width(v);
 }
@@ -324,6 +324,30 @@ static double turned_seconds(struct space *s, const struct node *n, const struct
     return most * s->options->machine.turn_seconds;
 }
 
+static bool is_even(struct space *s, const struct split *q, int w)
+{
+    double first = cost_fraction(s, q, w, 0);
+    for (int r = 1; r < s->ranks; r++)
+        if (cost_fraction(s, q, w, r) != first)
+            return false;
+    return true;
+}
+
+/* Every rank has the same work: no split gives one of them more. */
+static bool ranks_are_alike(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w)
+{
+    for (int i = 0; i < n->nin; i++)
+        if (st->in[i].kind == PLACE_S && !is_even(s, st->in[i].split, w))
+            return false;
+    for (int i = 0; i < n->nout; i++)
+        if (st->out[i].kind == PLACE_S && !is_even(s, st->out[i].split, w))
+            return false;
+    for (int f = 0; rule && st->assignment.factor && f < rule->nfactor; f++)
+        if (st->assignment.factor[f] && (rule->factor[f].flags & FACTOR_CONTRACTED) && !is_even(s, st->assignment.factor[f], w))
+            return false;
+    return true;
+}
+
 double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
 {
     enum { CHAIN = 3 }; /* elementwise ops that run as one */
@@ -342,8 +366,8 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
         return 0;
     bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), conv = op_is_onnx(n, "Conv");
     bool passes = flags & OP_ELEMENTWISE && !inside, moves = rule && rule->moves && !passes;
-    int taken = taken_operand(s, n, st, busy);
-    for (int r = 0; r < s->ranks; r++) {
+    int taken = taken_operand(s, n, st, busy), ranks = ranks_are_alike(s, n, rule, st, w) ? 1 : s->ranks;
+    for (int r = 0; r < ranks; r++) {
         struct traffic bytes = coding == CODING_NONE ? node_bytes(s, n, st, taken, w, r) : (struct traffic){0, 0, 0};
         double work = cost_work_seconds(s, n, rule, st, taken, w, r, flops);
         double rows = inside || taken >= 0 ? 0 : cost_rows_seconds(s, n, rule, st, w, r);
