@@ -33,17 +33,26 @@ static struct cell *cell_new(struct alg *alg, enum dim_kind kind, int keys)
     return c;
 }
 
-const struct dim *dim_int(struct alg *alg, int64_t k)
+static struct cell *int_cell(struct alg *alg, int64_t k)
 {
     struct cell *c;
     HASH_FIND(hh, alg->ints, &k, sizeof k, c);
     if (c)
-        return &c->d;
+        return c;
     c = cell_new(alg, DIM_INT, 0);
     c->d.k = c->d.lo = c->d.hi = c->coef = k;
     c->mono = NULL;
     HASH_ADD(hh, alg->ints, d.k, sizeof c->d.k, c);
-    return &c->d;
+    return c;
+}
+
+const struct dim *dim_int(struct alg *alg, int64_t k)
+{
+    if (k < 0 || k >= SMALL_INTS)
+        return &int_cell(alg, k)->d;
+    if (!alg->small[k])
+        alg->small[k] = int_cell(alg, k);
+    return &alg->small[k]->d;
 }
 
 static struct cell *symbol_new(struct alg *alg, const char *name, int64_t lo)

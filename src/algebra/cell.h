@@ -13,7 +13,7 @@
 #define uthash_free(p, bytes) ((void)0)
 #include <uthash.h>
 
-enum { MAX_TERMS = 256, MAX_DEGREE = 32, MAX_DEPTH = 64, MAX_CHOICES = 64 };
+enum { MAX_TERMS = 256, MAX_DEGREE = 32, MAX_DEPTH = 64, MAX_CHOICES = 64, SMALL_INTS = 16 };
 #define UNBOUNDED_LO INT64_MIN
 #define UNBOUNDED_HI INT64_MAX
 
@@ -37,6 +37,7 @@ struct dim_rule {
 struct alg {
     struct arena *arena;
     struct cell *ints, *symbols, *composites;
+    struct cell *small[SMALL_INTS]; /* of the ints, those that are asked for most; NULL: not made yet */
     VEC(struct cell *) all; /* in order of creation: children before parents */
     int epoch;              /* counts changes of rules and facts */
     bool bounds_moved;      /* those of a symbol; others follow in alg_facts_changed */

@@ -21,7 +21,11 @@ static const struct dim *linear_sum(struct alg *alg, const struct dim *a, int64_
 
 const struct dim *dim_add(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    return linear_sum(alg, dim_fresh(alg, a), 1, dim_fresh(alg, b));
+    a = dim_fresh(alg, a);
+    b = dim_fresh(alg, b);
+    if (dim_equals(a, 0) || dim_equals(b, 0))
+        return dim_equals(a, 0) ? b : a;
+    return linear_sum(alg, a, 1, b);
 }
 
 const struct dim *dim_sub(struct alg *alg, const struct dim *a, const struct dim *b)
