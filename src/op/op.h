@@ -7,6 +7,8 @@
 
 #include "ir/ir.h"
 
+#include <string.h>
+
 enum op_flag {
     /* Planning: which splits are tried, which pass a node, and what else a plan may conclude. */
     OP_PRODUCT = 1 << 0,  /* multiplies and sums (MatMul, Gemm, Conv, fused attention): sequence splits do not pass */
@@ -44,7 +46,11 @@ enum op_flag {
 const struct op *op_find(const char *domain, const char *name);
 int op_count(void);
 const struct op *op_at(int index);
-bool op_is_onnx(const struct node *, const char *op);          /* of domain ai.onnx */
+/* Of domain ai.onnx. Most ops differ in their first letter. */
+static inline bool op_is_onnx(const struct node *n, const char *op)
+{
+    return n && n->op && n->op->name[0] == op[0] && !*n->op->domain && strcmp(n->op->name, op) == 0;
+}
 struct node *op_made_by(const struct value *, const char *op); /* that node of ai.onnx, or NULL; of no value NULL */
 bool op_is_tpc(const struct node *, const char *op);           /* of domain tpc */
 /* Does it communicate? A collective does, and so does a recurrent net whose hidden units are split. */

@@ -265,16 +265,6 @@ const struct op *op_at(int index)
     return &ops[index];
 }
 
-static bool is_op_of(const struct node *node, const char *domain, const char *name)
-{
-    return node && node->op && strcmp(node->op->domain, domain) == 0 && strcmp(node->op->name, name) == 0;
-}
-
-bool op_is_onnx(const struct node *node, const char *name)
-{
-    return is_op_of(node, "", name);
-}
-
 struct node *op_made_by(const struct value *v, const char *op)
 {
     return v && op_is_onnx(v->producer, op) ? v->producer : NULL;
@@ -282,7 +272,7 @@ struct node *op_made_by(const struct value *v, const char *op)
 
 bool op_is_tpc(const struct node *node, const char *name)
 {
-    return is_op_of(node, "tpc", name);
+    return node && node->op && strcmp(node->op->domain, "tpc") == 0 && strcmp(node->op->name, name) == 0;
 }
 
 bool op_communicates(const struct node *node)
