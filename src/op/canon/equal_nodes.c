@@ -26,6 +26,12 @@ static void add_bytes(struct node_text *t, const void *from, size_t n)
         VEC_PUSH(t->tmp, &t->at, ((const char *)from)[i]);
 }
 
+static char *text_copy(const struct node_text *t)
+{
+    char *copy = arena_alloc(t->tmp, (size_t)t->at.n);
+    return memcpy(copy, t->at.at, (size_t)t->at.n);
+}
+
 static void add_dims(struct node_text *t, int n, const struct dim *const *dim)
 {
     add_bytes(t, &n, sizeof n);
@@ -128,9 +134,10 @@ void canon_merge_equal_nodes(struct graph *g)
     struct arena *tmp = arena_new();
     struct value **to = NEWN(tmp, struct value *, g->values.n);
     struct seen *table = NULL, *s;
+    struct node_text t = {.tmp = tmp, .at = {NULL, 0, 0}};
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *node = g->nodes.at[i];
-        struct node_text t = {.tmp = tmp, .at = {NULL, 0, 0}};
+        t.at.n = 0;
         if (rank_meta_has_sum(g, node) || !node_key(&t, node, to))
             continue;
         HASH_FIND(hh, table, t.at.at, (unsigned)t.at.n, s);
@@ -141,7 +148,7 @@ void canon_merge_equal_nodes(struct graph *g)
         }
         s = NEW(tmp, struct seen);
         s->node = node;
-        HASH_ADD_KEYPTR(hh, table, t.at.at, (unsigned)t.at.n, s);
+        HASH_ADD_KEYPTR(hh, table, text_copy(&t), (unsigned)t.at.n, s);
     }
     HASH_CLEAR(hh, table);
     graph_rewire(g, to, true);
