@@ -35,11 +35,21 @@ static void write_word(struct line *l, const char *s)
         VEC_PUSH(l->arena, &l->s, *s);
 }
 
+static void write_index(struct line *l, int64_t index)
+{
+    char text[24], *at = text + sizeof text - 1;
+    for (*at = 0; index >= 10; index /= 10)
+        *--at = (char)('0' + index % 10);
+    *--at = (char)('0' + index);
+    write_word(l, at);
+}
+
 static void put_interval(struct line *l, struct interval v, bool first)
 {
-    char text[64];
-    (void)snprintf(text, sizeof text, "%s%lld-%lld", first ? "" : ",", (long long)v.lo, (long long)v.hi);
-    write_word(l, text);
+    write_word(l, first ? "" : ",");
+    write_index(l, v.lo);
+    write_word(l, "-");
+    write_index(l, v.hi);
 }
 
 static const char *list_str(struct arena *arena, const struct split *s)

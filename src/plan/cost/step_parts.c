@@ -4,7 +4,6 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static struct step_part *add_part(struct space *s, struct step_part part)
@@ -95,19 +94,30 @@ static void sort_parts(struct space *s)
 
 /* ---- layers ------------------------------------------------------------------------------------------------------------------------ */
 
-static void add_to_digest(struct space *s, uint64_t *digest, const char *text)
+static void add_to_digest(uint64_t *digest, const void *at, size_t bytes)
 {
-    const char *all = arena_printf(s->arena, "%016" PRIx64 " %s", *digest, text);
-    *digest = digest_bytes(all, strlen(all));
+    const uint64_t both[] = {*digest, digest_bytes(at, bytes)};
+    *digest = digest_bytes(both, sizeof both);
 }
 
-static void digest_part(struct space *s, uint64_t *digest, const struct step_part *p)
+static void digest_type(uint64_t *digest, const struct type *t)
+{
+    int each[MAX_RANK + 1] = {(int)t->dtype};
+    for (int d = 0; d < t->rank; d++)
+        each[d + 1] = t->dim[d]->id;
+    add_to_digest(digest, each, sizeof *each * (size_t)(t->rank + 1));
+}
+
+static void digest_part(const struct space *s, uint64_t *digest, const struct step_part *p)
 {
     const struct node *n = p->to ? NULL : s->g->nodes.at[p->node];
-    add_to_digest(s, digest, n ? arena_printf(s->arena, "%s %s", n->optype, strategy_str(s->arena, n, n->strategy)) : p->to);
+    const char *text = n ? s->plan->nodes.list.at[p->node].text : p->to;
+    add_to_digest(digest, text, strlen(text));
+    if (n)
+        add_to_digest(digest, n->optype, strlen(n->optype));
     for (int i = 0; n && i < n->nin + n->nout; i++) {
         const struct value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        add_to_digest(s, digest, v ? type_str(s->arena, &v->type) : "-");
+        digest_type(digest, v ? &v->type : &(struct type){.dtype = DT_NONE});
     }
 }
 

@@ -10,7 +10,6 @@
 #include "plan/space/space.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- of one node ----------------------------------------------------------------------------------------------------------- */
@@ -353,25 +352,31 @@ static const char *place_outline(struct arena *a, struct placement p)
     return p.kind == PLACE_S ? arena_printf(a, "S(%d;*)", p.dim) : placement_str(a, p);
 }
 
+/* The texts in a row. */
+static char *join(struct arena *a, int n, const char *const *text)
+{
+    size_t bytes = 1;
+    for (int i = 0; i < n; i++)
+        bytes += strlen(text[i]);
+    char *all = arena_alloc(a, bytes), *at = all;
+    for (int i = 0; i < n; i++)
+        at = stpcpy(at, text[i]);
+    return all;
+}
+
 static char *strategy_print(struct arena *a, const struct node *n, const struct strategy *st, bool splits)
 {
-    char *text = NULL;
-    size_t bytes;
-    FILE *f = open_memstream(&text, &bytes);
+    const char **text = NEWN(a, const char *, 2 * (n->nin + n->nout) + 2);
+    int count = 0;
     for (int side = 0; side < 2; side++) {
-        fputs(side ? " ->" : "", f);
+        text[count++] = side ? " ->" : "";
         for (int i = 0; i < (side ? n->nout : n->nin); i++) {
             struct placement p = side ? st->out[i] : st->in[i];
-            fprintf(f, "%s%s", i || side ? " " : "",
-                    !dim_node_value(n, side, i) ? "_"
-                        : splits                ? placement_str(a, p)
-                                                : place_outline(a, p));
+            text[count++] = i || side ? " " : "";
+            text[count++] = !dim_node_value(n, side, i) ? "_" : splits ? placement_str(a, p) : place_outline(a, p);
         }
     }
-    fclose(f);
-    char *out = arena_strdup(a, text);
-    free(text);
-    return out;
+    return join(a, count, text);
 }
 
 char *strategy_str(struct arena *a, const struct node *n, const struct strategy *st)
