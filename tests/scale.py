@@ -77,6 +77,18 @@ def symbols(n):
     return nodes + b"".join(inputs(info(f"x{i}", f"s{i}")) + outputs(info(f"y{i}", f"s{i}")) for i in range(n))
 
 
+def added_inputs(n):
+    sums = b"".join(node("Add", [f"t{i - 1}" if i > 1 else "x0", f"x{i}"], [f"t{i}" if i < n - 1 else "y"]) for i in range(1, n))
+    return sums + b"".join(inputs(info(f"x{i}", f"s{i}", 8)) for i in range(n)) + outputs(info("y", "s0", 8))
+
+
+def added_products(n):
+    one = lambda i: zeros(f"a{i}", 8, 16) + zeros(f"b{i}", 16, 8) + node("MatMul", [f"x{i}", f"a{i}"], [f"h{i}"]) + \
+        node("MatMul", [f"h{i}", f"b{i}"], [f"p{i}"]) + inputs(info(f"x{i}", f"s{i}", 8))
+    sums = b"".join(node("Add", [f"t{i - 1}" if i > 1 else "p0", f"p{i}"], [f"t{i}" if i < n - 1 else "y"]) for i in range(1, n))
+    return b"".join(one(i) for i in range(n)) + sums + outputs(info("y", "s0", 8))
+
+
 def attributes(n):
     return node("Unknown", ["x"], ["y"], [integer(f"a{i}", i) for i in range(n)]) + X + Y
 

@@ -38,12 +38,12 @@ struct alg {
     struct arena *arena;
     struct cell *ints, *symbols, *composites;
     struct cell *small[SMALL_INTS]; /* of the ints, those that are asked for most; NULL: not made yet */
-    VEC(struct cell *) all; /* in order of creation: children before parents */
-    int epoch;              /* counts changes of rules and facts */
-    bool bounds_moved;      /* those of a symbol; others follow in alg_facts_changed */
+    VEC(struct cell *) all;         /* in order of creation: children before parents */
+    int epoch;                      /* counts changes of rules and facts */
+    bool bounds_moved;              /* those of a symbol; others follow in alg_facts_changed */
     VEC(struct dim_rule) rules;
     VEC(struct equation) equations;
-    VEC(int) unsettled; /* those of them that later rules may hide */
+    VEC(int) unsettled;                  /* those of them that later rules may hide */
     VEC(const struct dim *) nonnegative; /* expressions that equations tell to be >= 0 */
     struct split_cell *splits;
     int split_count;

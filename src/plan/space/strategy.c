@@ -332,7 +332,8 @@ static void build(struct space *s, int node)
         keep_partial(s, node);
     }
     keep_replicated(s, node);
-    require(!strategy_splits(s->g->nodes.at[node], s->strategies[node].list.at[s->strategies[node].list.n - 1])); /* others count on the last */
+    require(
+        !strategy_splits(s->g->nodes.at[node], s->strategies[node].list.at[s->strategies[node].list.n - 1])); /* others count on the last */
 }
 
 void strategy_build_all(struct space *s, const bool *stale)
