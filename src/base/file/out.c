@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 20, ZEROS = 4096 }; /* a piece is written from the cache that the digest brought it to */
+/* A piece is written from the cache that the digest brought it to. The kernel makes a page of each; larger ones are rarely free where much
+ * was written before, and a virtual machine then waits for its host. */
+enum { PIECE = 1 << 18, ZEROS = 4096 };
 
 void out_fail(const struct out *o)
 {
