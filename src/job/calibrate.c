@@ -141,13 +141,22 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
         return;
     printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n",
            1e6 * to->collective_overhead, 1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
-    const double poor = 0.4;
-    if (error > poor)
-        puts("messages of these sizes do not take what a latency and a bandwidth say, so plans may not be the best ones: measure again, on "
-             "machines that do nothing else, and compare with --doctor");
     if (to->overlap_overhead > 0)
         printf("a sum behind work takes %.2f times as long as alone, and delays the work by %.0f us and %.0f%% of its time alone\n",
                to->overlap_slowdown, 1e6 * to->overlap_overhead, 100 * to->overlap_share);
+}
+
+static void tell_doubts(const char *path, const struct measured *m, double error)
+{
+    const double poor = 0.4;
+    if (m->ncollective && error > poor)
+        diag_tell("%s: messages of these sizes do not take what a latency and a bandwidth say, so plans may not be the best ones: measure "
+                  "again, on machines that do nothing else, and compare with --doctor",
+                  path);
+    if (m->busy > MACHINE_DISTURBED)
+        diag_tell("%s was written, but its speeds are too low: a rank waited %.0f%% of the time for a core, because other programs ran or "
+                  "there are more ranks than cores: measure again when nothing else runs",
+                  path, 100 * m->busy);
 }
 
 void job_calibrate(struct arena *a, struct comm *comm, const struct job_options *o, int threads)
@@ -175,16 +184,12 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
                                                        .cores = sysconf(_SC_NPROCESSORS_ONLN),
                                                        .ranks = comm->size,
                                                        .threads = threads,
-                                                       .fit_error = error});
+                                                       .fit_error = error,
+                                                       .waited = m.busy});
     out_put(&file, text, strlen(text));
     (void)out_close(&file);
     explain_collectives(&to, comm, &m);
     if (!o->quiet)
         print_summary(&to, comm, &m, error);
-    const double disturbed = 0.1;
-    if (m.busy > disturbed)
-        diag_tell(
-            "%s was written, but its speeds are too low: a rank waited %.0f%% of the time for a core, because other programs ran or there "
-            "are more ranks than cores: measure again when nothing else runs",
-            o->calibrate, 100 * m.busy);
+    tell_doubts(o->calibrate, &m, error);
 }

@@ -113,11 +113,13 @@ struct machine machine_reference(void);
 struct machine_origin {
     const char *date, *library, *communicator;
     int64_t cores, ranks, threads;
-    double fit_error;
+    double fit_error, waited; /* waited: share of the time that a rank waited for a core */
 };
+#define MACHINE_DISTURBED 0.1 /* waited so much, ranks were measured too slow */
 /* As machine_read wants it (schemas/machine.schema.json). */
 char *machine_json(struct arena *, const struct machine *, const struct machine_origin *);
-/* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures. */
+/* A JSON file, or the name of an installed profile: machines/NAME.json of the data folder. Unknown or missing keys are failures; of
+ * one that was measured on a busy machine people are told. */
 struct machine machine_read(struct arena *, const char *name);
 /* weight_type.c: types that --weights stores weights in, by name; DT_NONE: there is none of that name. */
 enum dtype weight_type_parse(const char *name);

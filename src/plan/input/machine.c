@@ -67,7 +67,8 @@ static const struct machine_key keys[] = {
 enum { KEYS = sizeof keys / sizeof *keys };
 
 /* What a profile may have about itself (struct machine_origin). */
-static const char *const remarks[] = {"name", "version", "date", "library", "communicator", "cores", "ranks", "threads", "fit_error"};
+static const char *const remarks[] = {"name",  "version", "date",    "library",   "communicator",
+                                      "cores", "ranks",   "threads", "fit_error", "waited"};
 enum { REMARKS = sizeof remarks / sizeof *remarks };
 
 static double *number_at(struct machine *m, const struct machine_key *key)
@@ -116,6 +117,11 @@ static struct machine read_machine(const char *name, json_t *root)
     if (json_is_object(json_object_get(root, "machine")))
         fail("%s: is a plan, expected a machine, which 'jq .machine %s' takes out of it", name, name);
     struct machine m = machine_from(name, root);
+    double waited = json_number_value(json_object_get(root, "waited"));
+    if (waited > MACHINE_DISTURBED)
+        diag_tell("%s was measured while a rank waited %.0f%% of the time for a core, so its speeds are too low: measure again with "
+                  "tpc-run --calibrate when nothing else runs",
+                  name, 100 * waited);
     json_decref(root);
     return m;
 }
@@ -154,6 +160,7 @@ char *machine_json(struct arena *a, const struct machine *m, const struct machin
     json_object_set_new(o, "ranks", json_integer((json_int_t)from->ranks));
     json_object_set_new(o, "threads", json_integer((json_int_t)from->threads));
     json_object_set_new(o, "fit_error", json_real(from->fit_error));
+    json_object_set_new(o, "waited", json_real(from->waited));
     machine_put(o, m);
     char *text = json_dump(a, o, JSON_INDENT(2));
     json_decref(o);
