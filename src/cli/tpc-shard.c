@@ -438,8 +438,9 @@ static void print_next(struct arena *a, const struct shard_options *o, const cha
 {
     bool text = path_exists(path_join(a, ranks, "tokenizer.json"));
     const char *how = o->train.given ? " --train --data FILE --sequence 64 --steps 1000 --save FILE" : text ? " --prompt TEXT" : otherwise;
+    const char *start = o->tp > 1 ? arena_printf(a, "mpirun -n %lld ", (long long)o->tp) : "";
     if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
-        printf("wrote %s; next: mpirun -n %lld tpc-run %s%s\n", out, (long long)o->tp, out, how);
+        printf("wrote %s; next: %stpc-run %s%s\n", out, start, out, how);
 }
 
 /* given: for the advice, NULL: none is given. */
