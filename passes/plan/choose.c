@@ -8,13 +8,16 @@
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
+#include "plan/report/report.h"
 #include "plan/space/space.h"
 
-/* The cost of the node's strategy per weighted step, in microseconds. */
-static double node_microseconds(struct space *s, int i)
+#include <string.h>
+
+/* What the node takes per weighted step. */
+static double node_seconds(struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
-    return (double)cost_of_strategy(s, n, s->rule[i], n->strategy) * 1e-6 / cost_steps(s->plan);
+    return (double)cost_of_strategy(s, n, s->rule[i], n->strategy) * 1e-12 / cost_steps(s->plan);
 }
 
 /* Does every rank multiply all of a weight here, for a good part of the step? */
@@ -26,7 +29,7 @@ static bool repeats_product(struct space *s, int i)
     for (int k = 0; k < n->nin; k++)
         weight = weight || (n->in[k] && s->weight[n->in[k]->id]);
     return s->ranks > 1 && weight && n->op && (n->op->flags & OP_PRODUCT) && !strategy_splits(n, n->strategy) &&
-        node_microseconds(s, i) * PART >= s->plan->seconds * 1e6;
+        node_seconds(s, i) * PART >= s->plan->seconds;
 }
 
 static const char *why_replicated(struct space *s, int i)
@@ -35,17 +38,52 @@ static const char *why_replicated(struct space *s, int i)
     return why || !repeats_product(s, i) ? why : "not split by this plan";
 }
 
+/* Nodes of one op that are replicated for one reason. */
+struct replicated {
+    const struct node *first;
+    const char *why;
+    int nodes;
+    double seconds;
+};
+struct all_replicated {
+    VEC(struct replicated) list;
+};
+
+static void add_replicated(struct compile *c, struct all_replicated *all, const struct node *n, const char *why, double seconds)
+{
+    struct replicated *r = all->list.at;
+    for (; r < all->list.at + all->list.n; r++)
+        if (strcmp(r->why, why) == 0 && strcmp(r->first->optype, n->optype) == 0 && strcmp(r->first->domain, n->domain) == 0) {
+            r->nodes++;
+            r->seconds += seconds;
+            return;
+        }
+    VEC_PUSH(c->arena, &all->list, ((struct replicated){n, why, 1, seconds}));
+}
+
+static void tell_replicated(struct compile *c, const struct replicated *r)
+{
+    const char *more = r->nodes == 1 ? "" : arena_printf(c->arena, " and %d more", r->nodes - 1);
+    const char *takes = arena_printf(c->arena, "; %s a step on every rank", units_seconds(c->arena, r->seconds));
+    VEC_PUSH(
+        c->arena, &c->plan->replicated,
+        arena_printf(c->arena, "%s (%s)%s: %s%s", r->first->name, r->first->optype, more, r->why, c->plan->missing.list.n ? "" : takes));
+    c->plan->nreplicated += r->nodes;
+}
+
 /* Lists the nodes that run on every rank, because they have no rule or the plan does not split them. Shape data always does. */
 static void note_replicated(struct compile *c, struct space *s)
 {
+    struct all_replicated all = {0};
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         const char *why = why_replicated(s, i);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
-            VEC_PUSH(c->arena, &c->plan->replicated,
-                     arena_printf(c->arena, c->plan->missing.list.n ? "%s (%s): %s" : "%s (%s): %s; %.1f us a step on every rank", n->name,
-                                  n->optype, why, node_microseconds(s, i)));
+            add_replicated(c, &all, n, why, node_seconds(s, i));
+        c->plan->repeated_seconds += s->ranks > 1 && !strategy_splits(n, n->strategy) ? node_seconds(s, i) : 0;
     }
+    for (int k = 0; k < all.list.n; k++)
+        tell_replicated(c, &all.list.at[k]);
 }
 
 void pass_choose(struct compile *c)

@@ -195,7 +195,9 @@ struct plan {
     struct alternatives *alternatives;    /* after plan_price */
     VEC(struct planned_collective) collectives; /* filled by insert, in file order */
     VEC(const char *) warnings;                 /* for people */
-    VEC(const char *) replicated;               /* "node (Op): why it is replicated" */
+    VEC(const char *) replicated;               /* "node (Op) and 3 more: why they are replicated" */
+    int nreplicated;                            /* nodes that these are */
+    double repeated_seconds;                    /* of a step, in nodes that no rank has a part of */
     struct missing_kernels missing;             /* where there are some, tpc-run refuses the plan, and no speed is claimed */
     struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
     double byte_price;              /* of --memory: holding a byte of weights or state costs reading it so many more times per step */

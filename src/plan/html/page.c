@@ -89,7 +89,7 @@ static void show_words(const struct html_page *p)
 {
     html_head(p, "words", "In words", NULL);
     show_list(p, "Notes", p->plan->warnings.n, p->plan->warnings.at);
-    show_list(p, "Replicated nodes", p->plan->replicated.n, p->plan->replicated.at);
+    show_list(p, "Replicated ops", p->plan->replicated.n, p->plan->replicated.at);
     show_text_report(p);
     fputs("</section>\n", p->f);
 }

@@ -177,11 +177,13 @@ static void show_replicated(FILE *f, const struct plan *p)
     enum { MOST_REPLICATED = 8 };
     if (p->replicated.n == 0)
         return;
-    fprintf(f, "replicated (%d):\n", p->replicated.n);
+    fprintf(f, "replicated (%d):\n", p->nreplicated);
     for (int i = 0; i < p->replicated.n && i < MOST_REPLICATED; i++)
         fprintf(f, "  %s\n", p->replicated.at[i]);
     if (p->replicated.n > MOST_REPLICATED)
-        fprintf(f, "  and %d more\n", p->replicated.n - MOST_REPLICATED);
+        fprintf(f, "  and those of %d more ops\n", p->replicated.n - MOST_REPLICATED);
+    if (p->repeated_seconds > p->seconds / 2 && !p->missing.list.n)
+        fprintf(f, "%.0f%% of the predicted step is work that every rank repeats.\n", 100 * p->repeated_seconds / p->seconds);
 }
 
 static const char *percent(struct arena *a, double part)

@@ -399,5 +399,9 @@ const char *strategy_missing(const struct space *s, int node)
         return "its bodies run on every rank";
     if (!s->rule[node] && rule_of_strings(n))
         return "strings are on every rank";
-    return s->rule[node] ? NULL : n->op->rule ? "no rule for this form of the op" : "no rule for this op";
+    if (s->rule[node])
+        return NULL;
+    if (n->op->rule && strcmp(n->op->rule_name, "replicated") == 0)
+        return "its results depend on every element of the operand";
+    return n->op->rule ? "no rule for this form of the op" : "no rule for this op";
 }
