@@ -68,7 +68,7 @@ void plan_predict(struct space *);
 /* step_parts.c: plan->step, of the chosen plan. */
 void plan_note_step(struct space *);
 
-/* overlap.c: of an explicit graph, fused, with plan->step: plan->overlap_bytes, and what is saved under each workload. */
+/* overlap_saving.c: of an explicit graph, fused, with plan->step: plan->overlap_bytes, and what is saved under each workload. */
 void plan_overlap(struct arena *, struct graph *, struct plan *, const struct machine *);
 /* Rows of a value; 0: they are not known, or too many. */
 int64_t overlap_rows(const struct row_segments *, const struct value *, const struct bindings *);

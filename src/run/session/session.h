@@ -274,7 +274,7 @@ void row_blocks_point_views(struct session *, int first, int last);
 /* For the sizes of a new plan. */
 void row_blocks_plan(struct session *, const struct row_segment *, struct block_plan *);
 
-/* overlap.c: what runs in blocks, and runs it. */
+/* overlap_blocks.c: what runs in blocks, and runs it. */
 /* At load. */
 void overlap_prepare(struct session *);
 /* For the sizes of a new plan, on lifetimes as they were found. True: it changed some, or the plan before did. */

@@ -1,5 +1,5 @@
-/* overlap: collectives go on while a rank computes. Where nodes compute rows one by one (op/analysis/row_segments.c), each stage of them
- * runs in blocks of rows: the collective of a block begins as soon as the block is computed, on a communicator of its own
+/* overlap_blocks: collectives go on while a rank computes. Where nodes compute rows one by one (op/analysis/row_segments.c), each stage of
+ * them runs in blocks of rows: the collective of a block begins as soon as the block is computed, on a communicator of its own
  * (comm/behind.c), and the next stage waits for it. Between machines only: within one, the core that would compute is the one that adds.
  */
 #include "ir/rank_meta.h"

@@ -1,5 +1,5 @@
-/* overlap: which collectives go on while ranks compute (run/session/blocks/overlap.c), and what that saves. The solver does not know of it:
- * it is found for the chosen plan. */
+/* overlap_saving: which collectives go on while ranks compute (run/session/blocks/overlap_blocks.c), and what that saves. The solver does
+ * not know of it: it is found for the chosen plan. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
