@@ -2,11 +2,33 @@
 #ifndef TPC_SHARD_H
 #define TPC_SHARD_H
 
+#include "cli/args.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 
+struct shard_options {
+    struct options plan;
+    int64_t tp, random_seed;
+    struct text_maybe sp, strict, train;
+    struct text_list dim, bind, workload, external_root, compare, report;
+    const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *merge, *plan_file, *explain, *configuration,
+        *annotate, *loss, *freeze, *trace, *recompute, *wire;
+    bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
+};
+
 /* tpc-shard.c: does what a command line of tpc-shard asks for. */
 void shard_command(int argc, char **argv);
+
+/* shard_options.c: reads the command line; what stands in it without an option is returned. */
+struct text_list shard_options_parse(struct arena *, struct shard_options *, int argc, char **argv);
+/* Fills o->plan for this model. Options that contradict each other are wrong usage. */
+void shard_options_plan(struct arena *, struct shard_options *, const char *model);
+/* The output folder of a model, or of a folder, that none was given for. */
+const char *shard_default_out(struct arena *, const char *model, bool folder, int ranks);
+/* The folder's name without slashes at its end. */
+const char *shard_folder_name(struct arena *, const char *dir);
+/* The length of the name without an ending ".onnx". */
+size_t shard_name_length(const char *file);
 
 /* what_if.c: prints what numbers of ranks come to, and which is enough. given: the model as the command line has it, NULL: no word on which
  * is enough; limit: bytes that a rank may hold, 0: any number. */

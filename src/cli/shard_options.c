@@ -1,0 +1,346 @@
+/* shard_options: the command line of tpc-shard, and the options of a plan that it comes to. */
+#include "cli/args.h"
+#include "cli/shard.h"
+#include "plan/facts/facts.h"
+#include "plan/folder/folder.h"
+#include "plan/input/input.h"
+
+#include <string.h>
+
+static const struct arg_prose usage[] = {{"tpc-shard MODEL.onnx --tp N [options]", "compile for N ranks into MODEL.tpN"},
+                                         {"tpc-shard MODEL.onnx", "compare numbers of ranks, and say how many are enough"},
+                                         {"tpc-shard DIR --tp M", "compile again from a folder it wrote"},
+                                         {"tpc-shard --merge DIR -o MODEL.onnx", "restore the model that DIR was made from"},
+                                         {"tpc-shard --print FILE.onnx", "print a model or rank file as text"},
+                                         {NULL, NULL}};
+static const struct arg_prose description[] = {
+    {"",
+     "tpc-shard compiles one ONNX model into N ONNX files, one per rank, that together compute the same outputs. Each rank holds about 1/N "
+     "of the weights and of the KV cache. One rule per op gives the possible placements; a solver picks the cheapest consistent ones for "
+     "the machine profile."},
+    {"",
+     "The output folder holds rank-R.onnx and rank-R.data for every rank, plan.json, and model.onnx, the model without its weights. It "
+     "appears complete or not at all. tpc-run executes it."},
+    {NULL, NULL}};
+static const struct arg_prose environment[] = {
+    {"TPC_DATADIR", "folder with machines/NAME.json for --machine NAME; default: ../share/tpc from the program's folder"}, {NULL, NULL}};
+static const struct arg_prose examples[] = {
+    {"tpc-shard model.onnx --tp 4 --sp", "Compile for four ranks with sequence parallelism, into model.tp4:"},
+    {"tpc-shard model.onnx --tp 8 -n", "Plan and report only, even without the weights:"},
+    {"tpc-shard model.tp4 --tp 3", "Compile again for three ranks:"},
+    {"tpc-shard --merge model.tp4 -o model.onnx", "Restore the model:"},
+    {"tpc-shard model.onnx --tp 2 --workload batch_size=8,sequence_length=128:1", "Plan for given sizes:"},
+    {NULL, NULL}};
+
+/* ---- the command line --------------------------------------------------------------------------------------------------------- */
+
+/* Each takes room for its options, and returns how many there are. */
+#define GIVE(to, table) (memcpy((to), (table), sizeof(table)), (int)(sizeof(table) / sizeof *(table)))
+
+static int plan_options(struct shard_options *o, struct arg *to)
+{
+    const struct arg table[] = {
+        ARG_HEADING("The plan"),
+        {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
+        {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it saves time, images too"},
+        {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN)"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "bind symbolic dimensions (repeatable)"},
+        {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of the model to a constant (repeatable)"},
+        {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "sizes to plan for (repeatable)"},
+        {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
+        {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},
+        {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16|int8|int4|FILE",
+         "store large f32 weights in this type; with --merge: a checkpoint's weights"},
+        {"wire", 0, ARG_TEXT, &o->wire, "f32|bf16|q8",
+         "between machines, tpc-run sends addends of f32 sums in 4 bytes, in 2, or in 1 (default: f32)"},
+        {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "placement constraints, or a plan.json to replay"},
+        {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these device annotations of the model ('': none)"},
+        {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "refuse communication that --plan does not request; warn: list it"},
+        {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from the plan in DIR"},
+        {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "exact: the cheapest plan; first: the first valid one"},
+    };
+    return GIVE(to, table);
+}
+
+static int training_options(struct shard_options *o, struct arg *to)
+{
+    const struct arg table[] = {
+        ARG_HEADING("Training"),
+        {"train", 0, ARG_MAYBE, &o->train, "[=GLOB]", "compile a step of training: the loss and the gradients of these weights"},
+        {"freeze", 0, ARG_TEXT, &o->freeze, "GLOB", "with --train: weights that have no gradient"},
+        {"recompute", 0, ARG_TEXT, &o->recompute, "HOW", "with --train: none, full, or auto: full if only then --memory holds (default)"},
+        {"loss", 0, ARG_TEXT, &o->loss, "NAME", "with --train: cross-entropy, mse, l1, bce, or an output"},
+    };
+    return GIVE(to, table);
+}
+
+static int report_options(struct shard_options *o, struct arg *to)
+{
+    const struct arg table[] = {
+        ARG_HEADING("Reports"),
+        {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report only; needs no weight data"},
+        {"report", 0, ARG_LIST, &o->report, "text|json|html|dot|svg[=FILE]", "write a report to stdout or FILE (repeatable)"},
+        {"trace", 0, ARG_TEXT, &o->trace, "FILE", "with --report html: show the run that tpc-run --trace recorded beside the plan"},
+        {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "report what another plan costs, too (repeatable)"},
+        {"explain", 0, ARG_TEXT, &o->explain, "NAME", "print why a node, weight or collective is placed so; write nothing"},
+        {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model with the plan as device annotations"},
+        {"dump-after", 0, ARG_TEXT, &o->dump_after, "PASS", "print the graph after a pass"},
+        {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "print the passes of the pipeline"},
+        {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "print the ops with opset, rule and kernel"},
+        {"print", 0, ARG_TEXT, &o->print, "FILE", "print a model or rank file as text"},
+    };
+    return GIVE(to, table);
+}
+
+static int file_options(struct shard_options *o, struct arg *to)
+{
+    const struct arg table[] = {
+        ARG_HEADING("Files"),
+        {"merge", 0, ARG_TEXT, &o->merge, "DIR", "restore the model that DIR was made from, to -o"},
+        {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "allow weights in this folder too (repeatable)"},
+        {"force", 0, ARG_FLAG, &o->force, NULL, "replace existing files"},
+        ARG_HEADING("Messages"),
+        {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "print errors only, no report"},
+        {"verbose", 'v', ARG_FLAG, &o->verbose, NULL, "explain what is done"},
+        {"test-random", 0, ARG_INT, &o->random_seed, "SEED", NULL},
+        {"test-split-only", 0, ARG_FLAG, &o->random_split_only, NULL, NULL},
+    };
+    return GIVE(to, table);
+}
+
+struct text_list shard_options_parse(struct arena *a, struct shard_options *o, int argc, char **argv)
+{
+    struct arg table[64];
+    int n = plan_options(o, table);
+    n += training_options(o, table + n);
+    n += report_options(o, table + n);
+    n += file_options(o, table + n);
+    require(n <= (int)(sizeof table / sizeof *table));
+    const struct args args = {"tpc-shard", "compile an ONNX model for several ranks", usage, table, n, description, environment, examples};
+    return args_parse(a, &args, argc, argv);
+}
+
+static void set_sequence(struct shard_options *o)
+{
+    if (!o->sp.given)
+        return;
+    bool is_auto = o->sp.text && strcmp(o->sp.text, "auto") == 0;
+    o->plan.sp = is_auto ? SP_AUTO : SP_ON;
+    o->plan.sp_symbol = is_auto ? NULL : o->sp.text;
+}
+
+static void set_strict(struct shard_options *o)
+{
+    if (o->strict.text && strcmp(o->strict.text, "warn") != 0)
+        fail_usage("--strict is '%s', expected nothing or warn", o->strict.text);
+    o->plan.strict = !o->strict.given ? STRICT_OFF : o->strict.text ? STRICT_WARN : STRICT_ON;
+}
+
+static void set_solver(struct shard_options *o)
+{
+    if (!o->solver || strcmp(o->solver, "exact") == 0)
+        return;
+    if (strcmp(o->solver, "first") != 0)
+        fail_usage("--solver is '%s', expected exact or first", o->solver);
+    o->plan.solver_first = true;
+}
+
+static void set_weights(struct shard_options *o)
+{
+    if (o->weights)
+        o->plan.weights = weight_type_parse(o->weights);
+    if (o->weights && o->plan.weights == DT_NONE)
+        fail_usage("--weights is '%s', expected f32, f16, bf16, int8 or int4", o->weights);
+}
+
+static void set_wire(struct shard_options *o)
+{
+    struct machine *m = &o->plan.machine;
+    if (o->wire && !sum_wire_parse(o->wire, &m->wire))
+        fail_usage("--wire is '%s', expected f32, bf16 or q8", o->wire);
+    if (o->plan.train && m->wire != WIRE_F32)
+        fail_usage("--wire rounds sums: it does not go with --train");
+}
+
+/* The length of the name without an ending ".tpN". */
+static size_t stem_length(const char *dir)
+{
+    size_t all = strlen(dir), n = all;
+    while (n > 0 && strchr("0123456789", dir[n - 1]))
+        n--;
+    return n < all && n > 3 && strncmp(dir + n - 3, ".tp", 3) == 0 ? n - 3 : all;
+}
+
+/* The length of the name without an ending ".onnx". */
+size_t shard_name_length(const char *file)
+{
+    size_t n = strlen(file);
+    return n > 5 && path_ends(file, ".onnx") ? n - 5 : n;
+}
+
+const char *shard_default_out(struct arena *a, const char *model, bool folder, int ranks)
+{
+    size_t n = folder ? stem_length(model) : shard_name_length(model);
+    return arena_printf(a, "%.*s.tp%d", (int)n, model, ranks);
+}
+
+const char *shard_folder_name(struct arena *a, const char *dir)
+{
+    size_t n = strlen(dir);
+    while (n > 1 && dir[n - 1] == '/')
+        n--;
+    if (n == 0)
+        fail_usage("an empty name, expected that of a folder");
+    return arena_strndup(a, dir, n);
+}
+
+/* Takes the options that a replayed plan.json holds. They may not be given again. */
+static void set_emitted(struct shard_options *o, const struct plan_file *file)
+{
+    const struct emitted *e = file->emitted;
+    struct options *p = &o->plan;
+    const char *given = o->machine ? "--machine"
+        : o->solver                ? "--solver"
+        : o->weights               ? "--weights"
+        : o->wire                  ? "--wire"
+        : o->dim.text.n            ? "--dim"
+        : o->bind.text.n           ? "--bind"
+        : o->workload.text.n       ? "--workload"
+        : o->memory && e->memory   ? "--memory"
+        : o->configuration         ? "--configuration"
+                                   : NULL;
+    if (given)
+        fail_usage("%s: %s sets it already", given, file->path);
+    if (o->tp >= 0 && o->tp != e->ranks)
+        fail("%s: is a plan for %d ranks, but --tp is %lld", file->path, e->ranks, (long long)o->tp);
+    if (o->sp.given && (p->sp != e->sp || (p->sp_symbol && (!e->sp_symbol || strcmp(p->sp_symbol, e->sp_symbol) != 0))))
+        fail("%s: --sp differs from the plan's", file->path);
+    if (p->strict && p->strict != e->strict)
+        fail("%s: was not made with --strict%s%s", file->path, o->strict.text ? "=" : "", o->strict.text ? o->strict.text : "");
+    o->tp = e->ranks;
+    p->sp = e->sp;
+    p->sp_symbol = e->sp_symbol;
+    p->solver_first = e->solver_first;
+    p->strict = e->strict;
+    p->configuration = e->configuration;
+    p->dims = e->dims;
+    p->fixed = e->fixed;
+    p->weights = e->storage;
+    p->memory = e->memory;
+    p->machine = e->machine;
+}
+
+/* Sets the model: a file, the one in an emitted folder, or the one in another. */
+static void set_model(struct arena *a, struct options *p, const char *model)
+{
+    p->model = model;
+    p->digest = digest_file(a, model);
+    if (!path_is_folder(model))
+        return;
+    p->folder = folder_read(a, shard_folder_name(a, model), !p->dry_run);
+    p->model = path_join(a, p->folder->dir, "model.onnx");
+}
+
+/* Without a number of ranks there is a table of several plans: nothing goes with it that is about one. */
+static void check_what_if(const struct shard_options *o)
+{
+    const char *one = o->out ? "--out"
+        : o->sp.given        ? "--sp"
+        : o->plan_file       ? "--plan"
+        : o->configuration   ? "--configuration"
+        : o->strict.given    ? "--strict"
+        : o->state_from      ? "--state-from"
+        : o->solver          ? "--solver"
+        : o->annotate        ? "--annotate"
+        : o->dry_run         ? "--dry-run"
+        : o->report.text.n   ? "--report"
+        : o->compare.text.n  ? "--compare"
+        : o->explain         ? "--explain"
+        : o->dump_after      ? "--dump-after"
+        : o->force           ? "--force"
+                             : NULL;
+    if (one)
+        fail_usage("--tp is missing: %s is about one number of ranks (the model alone compares several)", one);
+}
+
+static enum recompute recompute_of(const char *text)
+{
+    if (!text || strcmp(text, "auto") == 0)
+        return RECOMPUTE_AUTO;
+    if (strcmp(text, "none") == 0)
+        return RECOMPUTE_NONE;
+    if (strcmp(text, "full") != 0)
+        fail_usage("--recompute is '%s', expected none, full or auto", text);
+    return RECOMPUTE_FULL;
+}
+
+static void set_training(struct shard_options *o)
+{
+    struct options *p = &o->plan;
+    p->train = !o->train.given ? NULL : o->train.text ? o->train.text : "*";
+    p->freeze = o->freeze;
+    p->loss = o->loss;
+    p->recompute = recompute_of(o->recompute);
+    if (!p->train && (p->freeze || p->loss || o->recompute))
+        fail_usage("--%s is given without --train", p->freeze ? "freeze" : p->loss ? "loss" : "recompute");
+    if (p->train && o->weights && strcmp(o->weights, "f32") != 0)
+        fail_usage("--train keeps weights in f32: --weights does not go with it");
+}
+
+static void set_shown(struct arena *a, struct shard_options *o)
+{
+    struct options *p = &o->plan;
+    p->explain = o->explain;
+    p->annotate = o->annotate;
+    p->price = shard_report_has(&o->report, "html");
+    p->trace = o->trace;
+    if (p->trace && !p->price)
+        fail_usage("--trace is shown by --report html, which is not given");
+    for (int i = 0; o->report.text.n && i < o->compare.text.n; i++)
+        VEC_PUSH(a, &p->compare, o->compare.text.at[i]);
+}
+
+static void set_sizes(struct arena *a, struct shard_options *o)
+{
+    struct options *p = &o->plan;
+    for (int i = 0; i < o->dim.text.n; i++)
+        args_bindings(a, o->dim.text.at[i], &p->dims);
+    for (int i = 0; i < o->bind.text.n; i++)
+        VEC_PUSH(a, &p->fixed.list, o->bind.text.at[i]);
+    for (int i = 0; i < o->workload.text.n; i++)
+        VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
+    if (o->memory)
+        p->memory = args_bytes("--memory", o->memory);
+}
+
+void shard_options_plan(struct arena *a, struct shard_options *o, const char *model)
+{
+    struct options *p = &o->plan;
+    set_sequence(o);
+    set_strict(o);
+    p->configuration = o->configuration;
+    p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
+    if (p->plan_file && p->plan_file->emitted)
+        set_emitted(o, p->plan_file);
+    else
+        p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
+    if (o->tp < 0)
+        check_what_if(o);
+    require(o->tp < 0 || (o->tp >= 1 && o->tp <= PLAN_RANKS));
+    p->ranks = o->tp < 0 ? 1 : (int)o->tp;
+    p->out = shard_folder_name(a, o->out ? o->out : shard_default_out(a, shard_folder_name(a, model), path_is_folder(model), p->ranks));
+    if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
+        fail_usage("%s is given without --state-from", p->plan_file->state_from.at[0].path);
+    p->state_from = o->state_from ? state_from_read(a, o->state_from, p->ranks) : NULL;
+    p->dry_run = o->dry_run || o->explain;
+    set_model(a, p, model);
+    p->force = o->force;
+    p->random_seed = (uint64_t)o->random_seed;
+    p->random_split_only = o->random_split_only;
+    set_training(o);
+    set_shown(a, o);
+    set_sizes(a, o);
+    set_solver(o);
+    set_weights(o);
+    set_wire(o);
+}
