@@ -90,10 +90,8 @@ static struct columns columns_of(const struct integer_run *r, int64_t tile)
 static SIMD void less_zeros(const struct integer_run *r, const struct columns *c, int64_t first, int64_t rows, int32_t *sums)
 {
     for (int64_t i = 0; i < rows; i++) {
-        uint32_t row = (uint32_t)r->row[first + i], zero = (uint32_t)row_zero(r->a, first + i);
-        int32_t *sum = sums + i * CODES_WIDTH;
-        LOOP for (int j = 0; j < CODES_WIDTH; j++)
-            sum[j] = (int32_t)((uint32_t)sum[j] - (zero * (uint32_t)c->sum[j] + row * (uint32_t)c->zero[j]));
+        int32_t row = r->row[first + i], zero = row_zero(r->a, first + i), *sum = sums + i * CODES_WIDTH;
+        LOOP for (int j = 0; j < CODES_WIDTH; j++) sum[j] = codes_less_zeros(sum[j], row, zero, c->sum[j], c->zero[j]);
     }
 }
 

@@ -131,6 +131,12 @@ struct codes_result {
 };
 /* [m, n] sums of (a - its zero point) (w - its zero point), exactly, modulo 2^32. Uses ROOM_B. */
 void codes_sums(struct kcall *, const struct codes *, const struct codes_integers *, const struct codes_result *);
+/* A sum of products a w less what the zero points s of the row and t of the column add to it: t sum a + s sum (w - t). Modulo 2^32. */
+static inline int32_t codes_less_zeros(int32_t sum, int32_t row_sum, int32_t row_zero, int32_t column_sum, int32_t column_zero)
+{
+    uint32_t zeros = (uint32_t)row_zero * (uint32_t)column_sum + (uint32_t)row_sum * (uint32_t)column_zero;
+    return (int32_t)((uint32_t)sum - zeros);
+}
 /* Whether three digits are faster here than float32. */
 bool codes_fast(void);
 

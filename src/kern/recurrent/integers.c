@@ -63,7 +63,7 @@ static SIMD void add_scaled(const struct codes *w, int64_t from, int64_t n, cons
 {
     LOOP for (int64_t j = 0; j < n; j++)
     {
-        int32_t exact = sum[j] - (zero * w->sums[from + j] + row * w->zeros[from + j]);
+        int32_t exact = codes_less_zeros(sum[j], row, zero, w->sums[from + j], w->zeros[from + j]);
         c[from + j] += (float)exact * (step * scale[from + j]);
     }
 }
