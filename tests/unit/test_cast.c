@@ -1,39 +1,18 @@
 /* Cast between f32 and integers (kern/pointwise/cast.c): what casts through f64 give. */
 #include "kern/core/core.h"
-#include "op/op.h"
-#include "tests/unit/main.h"
+#include "tests/unit/kernel.h"
 
 #include <math.h>
 #include <string.h>
 
-static struct arena *arena;
-static struct graph *graph;
-static struct kenv *env;
-
-static void setup(void)
-{
-    arena = arena_new();
-    graph = graph_new(arena, alg_new(arena), "test");
-    env = kenv_new(1, false);
-}
-
-static void teardown(void)
-{
-    kenv_free(env);
-    arena_free(arena);
-}
-
 static struct tensor numbers(enum dtype t, int64_t n)
 {
-    struct tensor made = {.dtype = t, .rank = 1, .dim = {n}};
-    made.data = arena_alloc(arena, tensor_bytes(&made));
-    return made;
+    return tensor_new(t, DIMS(n), NULL);
 }
 
 static void cast(const struct tensor *from, struct tensor *to)
 {
-    struct node *node = graph_node(graph, op_find("", "Cast"), "Cast", 0, NULL, 1);
-    node->op->kernel(&(struct kcall){.node = node, .graph = graph, .nin = 1, .nout = 1, .in = from, .out = to, .env = env});
+    run(node_new("", "Cast"), 1, from, to);
 }
 
 /* Between f32 and integers as through f64, which holds both but i64 and u64. */

@@ -1,56 +1,13 @@
 /* Rows of codes (kern/core/coded_rows.c), and attention that reads them: what it gives for the numbers that they stand for. */
 #include "kern/attention/attention.h"
-#include "op/op.h"
-#include "tests/unit/main.h"
+#include "tests/unit/kernel.h"
 
 #include <math.h>
 #include <string.h>
 
-static struct arena *arena;
-static struct graph *graph;
-static struct kenv *env;
-
-static void setup(void)
-{
-    arena = arena_new();
-    graph = graph_new(arena, alg_new(arena), "test");
-    env = kenv_new(2, false);
-}
-
-static void teardown(void)
-{
-    kenv_free(env);
-    arena_free(arena);
-}
-
-#define DIMS(...)                                        \
-    COUNT(((int64_t[]){__VA_ARGS__})), (const int64_t[]) \
-    {                                                    \
-        __VA_ARGS__                                      \
-    }
-#define IN(...)                                                      \
-    COUNT(((struct tensor[]){__VA_ARGS__})), (const struct tensor[]) \
-    {                                                                \
-        __VA_ARGS__                                                  \
-    }
-
 static struct tensor made(enum dtype dtype, int rank, const int64_t *dim)
 {
-    struct tensor t = {.dtype = dtype, .rank = rank};
-    memcpy(t.dim, dim, (size_t)rank * sizeof *dim);
-    t.data = arena_alloc(arena, tensor_bytes(&t));
-    return t;
-}
-
-static struct node *node_new(const char *op)
-{
-    return graph_node(graph, op_find("tpc", op), op, 0, NULL, 1);
-}
-
-static void run(struct node *node, int nin, const struct tensor *in, struct tensor *out)
-{
-    struct kcall call = {.node = node, .graph = graph, .nin = nin, .nout = 1, .in = in, .out = out, .env = env};
-    node->op->kernel(&call);
+    return tensor_new(dtype, rank, dim, NULL);
 }
 
 /* As rows of codes: within half a scale, the same when coded again, with what is no number kept. */
@@ -66,13 +23,13 @@ START_TEST(rows_of_codes)
     for (int i = 0; i < ROWS * SIZE; i++)
         at[i] = i < SIZE ? sinf((float)(i * i)) * 1e-6f : i < 2 * SIZE ? cosf((float)i) * 1e30f : 0;
     at[2 * SIZE + 40] = INFINITY;
-    run(node_new("QuantizeRows"), IN(x), &c);
-    run(node_new("DequantizeRows"), IN(c), &y);
+    run(node_new("tpc", "QuantizeRows"), IN(x), &c);
+    run(node_new("tpc", "DequantizeRows"), IN(c), &y);
     for (int i = 0; i < 2 * SIZE; i++)
         ck_assert_float_le(fabsf(got[i] - at[i]), (i < SIZE ? 1e-6f : 1e30f) * 0.505f / 127);
     for (int i = 2 * SIZE; i < ROWS * SIZE; i++)
         ck_assert_int_eq(isnan(got[i]) != 0, i >= 2 * SIZE + 32);
-    run(node_new("QuantizeRows"), IN(y), &again);
+    run(node_new("tpc", "QuantizeRows"), IN(y), &again);
     ck_assert_mem_eq(again.data, c.data, (size_t)(2 * BYTES));
 }
 END_TEST
@@ -84,7 +41,7 @@ static void codes_attend(int64_t rows, int64_t size, bool no_number)
     struct tensor q = made(DT_F32, DIMS(1, 2, rows, size)), k = made(DT_F32, DIMS(1, 1, KEYS, size));
     struct tensor wide = made(DT_F32, DIMS(1, 1, KEYS, size)), codes = made(DT_I8, DIMS(1, 1, KEYS, coded_rows_bytes(size)));
     struct tensor y = made(DT_F32, DIMS(1, 2, rows, size)), want = made(DT_F32, DIMS(1, 2, rows, size));
-    struct node *node = node_new("FusedAttention");
+    struct node *node = node_new("tpc", "FusedAttention");
     attr_set_ints(graph, node, "rows_first", 4, (const int64_t[]){0, 0, 0, 0});
     for (int64_t i = 0; i < tensor_elements(&q); i++)
         ((float *)q.data)[i] = 0.3f + sinf((float)i);
@@ -92,8 +49,8 @@ static void codes_attend(int64_t rows, int64_t size, bool no_number)
         ((float *)k.data)[i] = cosf((float)(i * i % 97)) * (float)(1 + i / size % 5) / 5;
     if (no_number)
         ((float *)k.data)[5] = INFINITY;
-    run(node_new("QuantizeRows"), IN(k), &codes);
-    run(node_new("DequantizeRows"), IN(codes), &wide);
+    run(node_new("tpc", "QuantizeRows"), IN(k), &codes);
+    run(node_new("tpc", "DequantizeRows"), IN(codes), &wide);
     run(node, IN(q, wide, wide), &want);
     run(node, IN(q, codes, codes), &y);
     for (int64_t i = 0; i < tensor_elements(&y); i++) {

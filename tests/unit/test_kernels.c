@@ -1,47 +1,13 @@
 /* Kernels against literal expectations: one small case for each family, empty tensors, NaN and -inf, and the failures that name a node. */
 #include "kern/chunk/chunk.h"
-#include "kern/kern.h"
-#include "op/op.h"
-#include "tests/unit/main.h"
+#include "tests/unit/kernel.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct arena *arena;
-static struct graph *graph;
-static struct kenv *env;
-
-static void setup(void)
-{
-    arena = arena_new();
-    graph = graph_new(arena, alg_new(arena), "test");
-    env = kenv_new(2, false);
-}
-
-static void teardown(void)
-{
-    kenv_free(env);
-    arena_free(arena);
-}
-
 /* ---- making tensors and calling ---------------------------------------------------------------------------------------- */
-static struct tensor tensor_new(enum dtype dtype, int rank, const int64_t *dim, const void *data)
-{
-    struct tensor t = {.dtype = dtype, .rank = rank};
-    if (rank)
-        memcpy(t.dim, dim, (size_t)rank * sizeof *dim);
-    t.data = arena_alloc(arena, tensor_bytes(&t) + 64);
-    if (data && tensor_bytes(&t))
-        memcpy(t.data, data, tensor_bytes(&t));
-    return t;
-}
-#define DIMS(...)                                                              \
-    (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), (const int64_t[]) \
-    {                                                                          \
-        __VA_ARGS__                                                            \
-    }
 #define F32(dims, ...) tensor_new(DT_F32, dims, (const float[]){__VA_ARGS__})
 #define I64(dims, ...) tensor_new(DT_I64, dims, (const int64_t[]){__VA_ARGS__})
 #define BOOL(dims, ...) tensor_new(DT_BOOL, dims, (const uint8_t[]){__VA_ARGS__})
@@ -51,29 +17,6 @@ static struct tensor tensor_new(enum dtype dtype, int rank, const int64_t *dim, 
         .data = NULL \
     }
 #define RESULT(dtype, dims) tensor_new(dtype, dims, NULL)
-#define IN(...)                                                                                  \
-    (int)(sizeof(struct tensor[]){__VA_ARGS__} / sizeof(struct tensor)), (const struct tensor[]) \
-    {                                                                                            \
-        __VA_ARGS__                                                                              \
-    }
-
-static struct node *node_new(const char *domain, const char *op)
-{
-    ck_assert(op_find(domain, op) != NULL);
-    return graph_node(graph, op_find(domain, op), op, 0, NULL, 1);
-}
-
-static void run_constant(struct node *node, int nin, const struct tensor *in, struct tensor *out, const bool *constant, void **cache)
-{
-    struct kcall call = {
-        .node = node, .graph = graph, .nin = nin, .nout = 1, .in = in, .out = out, .env = env, .in_constant = constant, .cache = cache};
-    node->op->kernel(&call);
-}
-
-static void run(struct node *node, int nin, const struct tensor *in, struct tensor *out)
-{
-    run_constant(node, nin, in, out, NULL, NULL);
-}
 
 static void expect(const struct tensor *t, const float *want, int n)
 {
