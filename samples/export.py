@@ -3,7 +3,7 @@
 
     python samples/export.py OUT [ARCH ...] [--size tiny|bench] [--layers N] [--exporter optimum|dynamo] [--dtype f32|f16|bf16]
 
-ARCH: gpt2 llama qwen2 qwen3-moe mistral bert vit t5 (all by default). tiny is what samples/ holds; bench has 110 to 250 million parameters, for timing.
+ARCH: gpt2 llama qwen2 qwen3-moe mistral bert deberta vit t5 (all by default). tiny is what samples/ holds; bench has 110 to 250 million parameters, for timing.
 --layers changes the depth only, for planning time. --dtype f16 exports the model in half precision, as OUT/ARCH-f16; bf16 is the f16 graph
 with every type changed, since torch's exporter and ONNX Runtime's CPU kernels lack it: its expected outputs are those of the same graph
 in f32 with the same bf16 weights and inputs, rounded to bf16. Every model becomes OUT/ARCH/model.onnx with test_data_set_0 (a prompt) and, where it
@@ -48,6 +48,13 @@ ARCHS = {
         "tiny": dict(vocab_size=256, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
                      max_position_embeddings=64),
         "bench": dict()}),
+    "deberta": (hf.DebertaV2ForSequenceClassification, hf.DebertaV2Config, "text-classification", "num_hidden_layers", {
+        "tiny": dict(vocab_size=256, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, position_buckets=16,
+                     max_position_embeddings=64, relative_attention=True, pos_att_type=["p2c", "c2p"], share_att_key=True,
+                     norm_rel_ebd="layer_norm", position_biased_input=False, type_vocab_size=0, num_labels=10, pad_token_id=0),
+        "bench": dict(vocab_size=128100, position_buckets=256, max_position_embeddings=512, relative_attention=True,
+                      pos_att_type=["p2c", "c2p"], share_att_key=True, norm_rel_ebd="layer_norm", position_biased_input=False,
+                      type_vocab_size=0, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)}),
     "vit": (hf.ViTForImageClassification, hf.ViTConfig, "image-classification", "num_hidden_layers", {
         "tiny": dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, image_size=32, patch_size=8,
                      num_labels=10)}),

@@ -37,8 +37,9 @@ static const void *made_data(struct constant *c)
     struct made *m = c->made;
     m->whole = arena_new_within(m->arena);
     void *to = arena_alloc(m->whole, c->bytes ? (size_t)c->bytes : 1);
-    m->make(m, constant_data(m->from, m->name), to);
-    constant_release(m->from);
+    m->make(m, m->from ? constant_data(m->from, m->name) : NULL, to);
+    if (m->from)
+        constant_release(m->from);
     return c->data = to;
 }
 
@@ -92,6 +93,17 @@ void constant_release(struct constant *c)
     source_release(&s);
 }
 
+void constant_release_operands(struct constant *c)
+{
+    for (int i = 0; c->made && i < c->made->noperands; i++) {
+        struct constant *x = c->made->operand[i];
+        if (x->held || (x->made && !x->data))
+            continue;
+        constant_release_operands(x);
+        constant_release(x);
+    }
+}
+
 bool constant_equal(struct constant *c, const char *name, struct constant *other, const char *other_name)
 {
     if (c == other)
@@ -119,7 +131,11 @@ void constant_stream(struct constant *c, const char *name, int n, const struct b
 
 bool constant_present(const struct constant *c)
 {
-    return c->made ? constant_present(c->made->from) : !c->source.path || source_present(&c->source);
+    const struct made *m = c->made;
+    bool present = m ? !m->from || constant_present(m->from) : !c->source.path || source_present(&c->source);
+    for (int i = 0; m && present && i < m->noperands; i++)
+        present = constant_present(m->operand[i]);
+    return present;
 }
 
 bool constant_is_weight(const struct constant *c)

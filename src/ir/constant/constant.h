@@ -56,10 +56,12 @@ bool source_present(const struct source *);
 struct constant_digest {
     uint64_t whole, sample; /* XXH3 of all bytes; of 16 pages of them */
 };
-/* Bytes that are computed from another constant's when they are asked for, and kept until the constant is released. */
+/* Bytes that are computed from other constants' when they are asked for, and kept until the constant is released. */
 struct made {
-    struct constant *from;
-    const char *name; /* of from */
+    struct constant *from; /* given back as soon as it is read; NULL: it is made of operands */
+    const char *name;      /* of from */
+    int noperands;
+    struct constant **operand; /* constant_release_operands gives them back */
     void (*make)(const struct made *, const void *from, void *to);
     const void *how;
     struct arena *arena; /* of the constant */
@@ -77,6 +79,7 @@ struct constant {
     const struct constant_digest *digest; /* what its bytes must have; NULL: not known */
     bool checked;                         /* all of them have */
     int opened;                           /* so many stream it: it is not released */
+    bool held;                            /* a session reads it: not released as an operand */
     bool trained;                         /* a weight, however small: its gradient is wanted */
 };
 /* The bytes. Maps an external file at first use. */
@@ -93,6 +96,8 @@ void constant_close(struct constant *);
 /* Gives memory back to the system when the bytes will hardly be read again. Invalidates what constant_data returned; it may be called
  * again. */
 void constant_release(struct constant *);
+/* Of a constant that was made: gives back what it was made of, but what is held. */
+void constant_release_operands(struct constant *);
 /* Whether its bytes can be read: in a dry run the files may be missing. */
 bool constant_present(const struct constant *);
 int64_t constant_elements(const struct constant *);

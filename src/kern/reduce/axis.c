@@ -45,6 +45,22 @@ static struct pointed pointed_at(const struct kcall *call, const struct tensor *
     return p;
 }
 
+SIMD static bool are_inside(const int64_t *index, int64_t count, int64_t n)
+{
+    int64_t outside = 0;
+    LOOP for (int64_t j = 0; j < count; j++) outside |= (index[j] < -n) | (index[j] >= n);
+    return !outside;
+}
+
+/* place[j] = at + j next + step index[j], where negative indices count from the end. */
+SIMD static void places_of(const int64_t *index, int64_t count, int64_t n, int64_t at, int64_t next, int64_t step, int64_t *place)
+{
+    if (step == 1)
+        LOOP for (int64_t j = 0; j < count; j++) place[j] = at + j * next + (index[j] < 0 ? index[j] + n : index[j]);
+    else
+        LOOP for (int64_t j = 0; j < count; j++) place[j] = at + j * next + step * (index[j] < 0 ? index[j] + n : index[j]);
+}
+
 /* Places in `in` of the elements that the indices from..from + n point to, which lie in one row (the last dimension). */
 static void pointed_places(const struct pointed *p, int64_t from, int64_t n, int64_t *place)
 {
@@ -54,6 +70,11 @@ static void pointed_places(const struct pointed *p, int64_t from, int64_t n, int
         i /= p->index->dim[d];
     }
     int64_t next = p->index->rank ? p->start[p->index->rank - 1] : 0;
+    const int64_t *index = p->index->dtype == DT_I64 ? (const int64_t *)p->index->data + from : NULL;
+    if (index && are_inside(index, n, p->n)) {
+        places_of(index, n, p->n, base, next, p->step, place);
+        return;
+    }
     for (int64_t j = 0; j < n; j++)
         place[j] = base + j * next + p->step * in_range(p->call, kcall_index_at(p->call, p->index, from + j), p->n);
 }
@@ -83,33 +104,49 @@ static bool pointed_stretch(const struct pointed *p, int64_t from, int64_t n, in
     return true;
 }
 
+SIMD static void gather_words(const int64_t *place, int64_t n, const uint32_t *from, uint32_t *to)
+{
+    LOOP for (int64_t j = 0; j < n; j++) to[j] = from[place[j]];
+}
+
 static void gather_run(size_t size, const int64_t *place, int64_t n, const void *from, void *to)
 {
-    if (size == sizeof(uint32_t))
-        for (int64_t j = 0; j < n; j++)
-            ((uint32_t *)to)[j] = ((const uint32_t *)from)[place[j]];
-    else
-        for (int64_t j = 0; j < n; j++)
-            memcpy(element_at(to, size, j), element_at_const(from, size, place[j]), size);
+    if (size == sizeof(uint32_t)) {
+        gather_words(place, n, from, to);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++)
+        memcpy(element_at(to, size, j), element_at_const(from, size, place[j]), size);
+}
+
+/* Rows lo to hi of the indices. */
+static void gather_rows(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct pointed *p = data;
+    const struct tensor *in = &p->call->in[0];
+    size_t size = dtype_size(in->dtype);
+    int64_t width = p->index->rank ? p->index->dim[p->index->rank - 1] : 1, place[CHUNK];
+    (void)thread;
+    for (int64_t i = lo * width, n; i < hi * width; i += n) {
+        void *to = element_at(p->call->out[0].data, size, i);
+        n = pointed_run(p, i);
+        if (pointed_stretch(p, i, n, place)) {
+            memcpy(to, element_at_const(in->data, size, *place), (size_t)n * size);
+            continue;
+        }
+        pointed_places(p, i, n, place);
+        gather_run(size, place, n, in->data, to);
+    }
 }
 
 void kern_GatherElements(struct kcall *call)
 {
-    const struct tensor *data = &call->in[0], *index = &call->in[1];
-    size_t size = dtype_size(data->dtype);
-    int64_t all = tensor_elements(index), place[CHUNK];
-    if (all == 0)
+    const struct tensor *index = &call->in[1];
+    if (tensor_elements(index) == 0)
         return;
-    struct pointed p = pointed_at(call, data, index);
-    for (int64_t i = 0, n; i < all; i += n) {
-        n = pointed_run(&p, i);
-        if (pointed_stretch(&p, i, n, place)) {
-            memcpy(element_at(call->out[0].data, size, i), element_at_const(data->data, size, *place), (size_t)n * size);
-            continue;
-        }
-        pointed_places(&p, i, n, place);
-        gather_run(size, place, n, data->data, element_at(call->out[0].data, size, i));
-    }
+    struct pointed p = pointed_at(call, &call->in[0], index);
+    kenv_parallel_for(call->env, tensor_dims_product(index->dim, 0, index->rank - 1), 4 * index->dim[index->rank ? index->rank - 1 : 0],
+                      gather_rows, &p);
 }
 
 static void scatter_run(enum combine how, enum dtype t, const int64_t *place, int64_t n, const void *from, void *to)

@@ -34,9 +34,16 @@ struct missing_kernels {
 struct missing_kernels missing_kernels_of(struct arena *, const struct graph *);
 const char *missing_kernels_text(struct arena *, const struct missing_kernels *);
 
-/* ---- recurrent_copy.c ---- */
+/* ---- settled.c ---- */
 /* By value id: it follows from constants alone, and is the same at every run. */
 bool *op_settled_values(struct arena *, const struct graph *);
+/* A constant, absent, or marked so. */
+bool op_is_settled(const bool *settled, const struct value *);
+/* By node: tpc-run computes it once, at load. These are products of constants, what is made of them, and what they are made of. A result
+ * that other nodes read has no more bytes than the constants that it is made of. */
+bool *op_computed_once(struct arena *, const struct graph *);
+
+/* ---- recurrent_copy.c ---- */
 /* A recurrent net whose weights are settled keeps them packed, in f32, beside what they were made from. */
 bool op_packs_recurrent(const struct node *, const bool *settled);
 /* Bytes of that copy of a weight of this type, but for the rounding up to whole tiles. */

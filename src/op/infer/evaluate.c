@@ -189,38 +189,76 @@ const bool *op_decoded_filters(struct arena *tmp, const struct graph *g)
 struct delayed {
     struct graph *graph;
     struct node node;
-    struct tensor out;
+    int result;         /* this one */
+    struct tensor *out; /* of all */
 };
 
 static void make_delayed(const struct made *m, const void *from, void *to)
 {
     const struct delayed *d = m->how;
     struct arena *tmp = arena_new();
-    struct tensor *in = NEWN(tmp, struct tensor, d->node.nin), out = d->out;
+    struct tensor *in = NEWN(tmp, struct tensor, d->node.nin), *out = NEWN(tmp, struct tensor, d->node.nout);
     (void)from;
     if (!static_operands(tmp, d->graph, &d->node, UINT32_MAX, in))
         bug("%s: an operand is no constant", d->node.name);
-    out.data = to;
-    run_alone(d->graph, &d->node, in, &out);
+    for (int k = 0; k < d->node.nout; k++) {
+        out[k] = d->out[k];
+        if (d->node.out[k])
+            out[k].data = k == d->result ? to : arena_alloc(tmp, tensor_bytes(&out[k]) + 1);
+    }
+    run_alone(d->graph, &d->node, in, out);
     arena_free(tmp);
+    for (int i = 0; i < d->node.nin; i++)
+        if (d->node.in[i])
+            digest_check(d->node.in[i]->constant, d->node.in[i]->name, true); /* its bytes have just been read */
+}
+
+static struct made *delayed(struct graph *g, const struct node *node, int result, struct tensor *out)
+{
+    struct delayed *d = NEW(g->arena, struct delayed);
+    struct made *m = NEW(g->arena, struct made);
+    *d = (struct delayed){g, *node, result, out};
+    *m = (struct made){.make = make_delayed, .how = d, .arena = g->arena, .operand = NEWN(g->arena, struct constant *, node->nin)};
+    for (int i = 0; i < node->nin; i++)
+        if (node->in[i])
+            m->operand[m->noperands++] = node->in[i]->constant;
+    return m;
+}
+
+static bool has_operands(const struct node *node)
+{
+    int n = 0;
+    for (int i = 0; i < node->nin; i++) {
+        if (node->in[i] && !node->in[i]->constant)
+            return false;
+        n += node->in[i] != NULL;
+    }
+    return n > 0;
 }
 
 bool op_evaluate_later(struct graph *g, struct node *node)
 {
-    struct value *y = node->out[0];
-    for (int i = 0; i < node->nin; i++)
-        if (node->in[i] && !node->in[i]->constant)
-            return false;
-    struct constant *c = node->op->kernel && node->nin > 0 && node->nout == 1 ? evaluated_constant(g, &y->type) : NULL;
-    if (!c)
+    struct constant **c = NEWN(g->arena, struct constant *, node->nout);
+    struct tensor *out = NEWN(g->arena, struct tensor, node->nout);
+    if (!has_operands(node) || !node->op->kernel)
         return false;
-    struct delayed *d = NEW(g->arena, struct delayed);
-    *d = (struct delayed){g, *node, {.dtype = c->dtype, .rank = c->rank}};
-    memcpy(d->out.dim, c->dim, sizeof d->out.dim);
-    c->made = NEW(g->arena, struct made);
-    *c->made = (struct made){.from = node->in[0]->constant, .name = node->in[0]->name, .make = make_delayed, .how = d, .arena = g->arena};
-    y->constant = c;
-    y->producer = NULL;
+    for (int k = 0; k < node->nout; k++) {
+        if (!node->out[k])
+            continue;
+        c[k] = evaluated_constant(g, &node->out[k]->type);
+        if (!c[k])
+            return false;
+        out[k] = (struct tensor){.dtype = c[k]->dtype, .rank = c[k]->rank};
+        memcpy(out[k].dim, c[k]->dim, sizeof out[k].dim);
+    }
+    for (int k = 0; k < node->nout; k++)
+        if (node->out[k])
+            c[k]->made = delayed(g, node, k, out);
+    for (int k = 0; k < node->nout; k++)
+        if (node->out[k]) {
+            node->out[k]->constant = c[k];
+            node->out[k]->producer = NULL;
+        }
     node->nout = 0;
     return true;
 }

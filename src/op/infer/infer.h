@@ -62,7 +62,7 @@ int op_axes_count(struct graph *, const struct node *, int i);
 bool op_evaluate(struct graph *, struct node *);
 /* By value id: a filter decoded from 8-bit integers. It is not evaluated, for a convolution may read the integers. */
 const bool *op_decoded_filters(struct arena *, const struct graph *);
-/* A node of constants with one result, which becomes a constant that is computed whenever it is read after a release. false: it is none. */
+/* A node of constants, whose results become constants that are computed whenever they are read after a release. false: it is none. */
 bool op_evaluate_later(struct graph *, struct node *);
 /* The constant made of integer shape information; its dtype and rank are the value's. NULL when an entry is symbolic. */
 struct constant *op_dims_constant(struct graph *, const struct value *);

@@ -361,7 +361,7 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     if (flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
     enum coding coding = cost_coding(s, n);
-    if ((flags & (OP_VIEW | OP_IN_PLACE)) || coding == CODING_FREE || cost_is_merged(s, n) ||
+    if ((flags & (OP_VIEW | OP_IN_PLACE)) || coding == CODING_FREE || cost_is_merged(s, n) || cost_is_once(s, n) ||
         ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]))
         return 0;
     bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), conv = op_is_onnx(n, "Conv");

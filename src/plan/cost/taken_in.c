@@ -4,13 +4,13 @@
  * (run/fuse/fuse_conv.c), and a Pad before it. And it works with the channels last (run/fuse/channels_last.c), so a Transpose of channels
  * around it vanishes. A value that only it has so is turned once. Products of integers read codes (run/fuse/fuse_integer_conv.c,
  * fuse_integers.c), so what decodes these vanishes, too. Attention that is written out runs as one node (op/analysis/attention_written.c),
- * which reads its operands once. */
+ * which reads its operands once. Products of constants are computed at load (op/analysis/settled.c). */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
-enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8, INSIDE = 16, INTEGER = 32, TURNED = 64 }; /* by value id */
+enum { TAKES = 1, TAKEN = 2, LAST = 4, MERGED = 8, INSIDE = 16, INTEGER = 32, TURNED = 64, ONCE = 128 }; /* by value id */
 
 bool cost_is_elementwise(const struct node *n)
 {
@@ -261,6 +261,17 @@ static void mark_attention(struct space *s)
     arena_free(tmp);
 }
 
+static void mark_once(struct space *s)
+{
+    struct arena *tmp = arena_new();
+    const bool *once = op_computed_once(tmp, s->g);
+    for (int i = 0; i < s->g->nodes.n; i++)
+        for (int k = 0; once[i] && k < s->g->nodes.at[i]->nout; k++)
+            if (s->g->nodes.at[i]->out[k])
+                mark_value(s, s->g->nodes.at[i]->out[k], ONCE);
+    arena_free(tmp);
+}
+
 /* ---- for the prices -------------------------------------------------------------------------------------------------------------------
  */
 
@@ -289,6 +300,12 @@ void cost_mark_taken(struct space *s)
         if (with_result(s, i))
             mark_taken(s, s->g->nodes.at[i]);
     mark_attention(s);
+    mark_once(s);
+}
+
+bool cost_is_once(const struct space *s, const struct node *n)
+{
+    return makes_marked(s, n, ONCE);
 }
 
 bool cost_is_merged(const struct space *s, const struct node *n)

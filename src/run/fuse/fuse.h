@@ -14,6 +14,7 @@ int fuse_chains(struct graph *);
 void fuse_codes(struct graph *);                       /* before channels_last */
 void fuse_open_norms(struct graph *);                  /* before channels_last */
 void fuse_convs(struct graph *);                       /* behind channels_last */
+int fuse_settled(struct graph *);                      /* the number of nodes that are computed at load */
 int fuse_transposed(struct graph *);                   /* before fuse_weights */
 void fuse_weights(struct graph *, bool integer_convs); /* integer_convs: their filters are not decoded */
 void fuse_quantized(struct graph *);

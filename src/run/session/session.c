@@ -124,7 +124,15 @@ static void load_constant(struct session *s, struct value *v)
     const void *data = constant_data(v->constant, v->name);
     digest_check(v->constant, v->name, s->verify);
     t->data = tensor_bytes(t) && data ? (void *)(uintptr_t)data : nothing;
+    v->constant->held = true;
     s->stats.weight_bytes += (int64_t)tensor_bytes(t);
+}
+
+static void release_operands(struct session *s)
+{
+    for (int i = 0; i < s->graph->values.n; i++)
+        if (s->graph->values.at[i]->constant && s->graph->values.at[i]->constant->held)
+            constant_release_operands(s->graph->values.at[i]->constant);
 }
 
 static void load_constants(struct session *s)
@@ -137,6 +145,7 @@ static void load_constants(struct session *s)
     for (int i = 0; i < s->graph->outputs.n; i++)
         if (s->graph->outputs.at[i]->constant)
             load_constant(s, s->graph->outputs.at[i]);
+    release_operands(s);
 }
 
 /* A body holds it as a constant of its own. */

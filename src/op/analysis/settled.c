@@ -1,0 +1,128 @@
+/* settled: values that follow from constants alone, and which of them tpc-run computes once, as it loads. */
+#include "ir/rank_meta.h"
+#include "op/analysis/analysis.h"
+#include "op/op.h"
+
+static bool has_sizes(const struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++)
+        for (int k = 0; n->attr[i].kind == ATTR_DIMS && n->attr[i].set && k < n->attr[i].n; k++)
+            if (!dim_is_int(n->attr[i].dims[k], NULL))
+                return true;
+    for (int k = 0; k < n->nout; k++)
+        for (int d = 0; n->out[k] && d < n->out[k]->type.rank; d++)
+            if (!dim_is_int(n->out[k]->type.dim[d], NULL))
+                return true;
+    return false;
+}
+
+bool op_is_settled(const bool *settled, const struct value *v)
+{
+    return !v || v->constant || settled[v->id];
+}
+
+static bool makes_settled(const bool *settled, const struct node *n)
+{
+    const unsigned varies = OP_DRAWS | OP_CONTROL;
+    bool all = n->nin > 0 && n->op && !(n->op->flags & varies) && !op_communicates(n) && !has_sizes(n);
+    for (int k = 0; k < n->nin; k++)
+        all = all && op_is_settled(settled, n->in[k]);
+    return all;
+}
+
+bool *op_settled_values(struct arena *a, const struct graph *g)
+{
+    bool *settled = NEWN(a, bool, g->values.n + 1);
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i]->nout; k++)
+            if (g->nodes.at[i]->out[k])
+                settled[g->nodes.at[i]->out[k]->id] = makes_settled(settled, g->nodes.at[i]);
+    return settled;
+}
+
+/* ---- once ---------------------------------------------------------------------------------------------------------------------------- */
+
+struct beneath {
+    bool product;  /* among what it is made of */
+    int64_t bytes; /* of the constants that it is made of; one that is read twice counts twice */
+};
+
+static int64_t bytes_of(const struct type *t)
+{
+    int64_t n = 1, k, bytes;
+    for (int d = 0; d < t->rank; d++)
+        if (!dim_is_int(t->dim[d], &k) || k < 0 || !i64_mul(n, k, &n))
+            return INT64_MAX;
+    return dtype_bytes(t->dtype, n, &bytes) ? bytes : INT64_MAX;
+}
+
+static struct beneath beneath_node(const struct beneath *of, const struct node *n)
+{
+    struct beneath b = {.product = n->op->flags & OP_PRODUCT};
+    for (int k = 0; k < n->nin; k++) {
+        const struct value *v = n->in[k];
+        int64_t bytes = !v ? 0 : v->constant ? bytes_of(&v->type) : of[v->id].bytes;
+        b.bytes = b.bytes < INT64_MAX - bytes ? b.bytes + bytes : INT64_MAX;
+        b.product = b.product || (v && of[v->id].product);
+    }
+    return b;
+}
+
+static bool reads_trained(const struct node *n)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && n->in[k]->constant && n->in[k]->constant->trained)
+            return true;
+    return false;
+}
+
+static bool is_computable(const struct graph *g, const struct node *n)
+{
+    bool all = n->nout > 0 && n->op && n->op->kernel && !rank_meta_has_sum(g, n) && !reads_trained(n);
+    for (int k = 0; k < n->nout; k++)
+        all = all && n->out[k] && n->out[k]->type.dtype != DT_STRING;
+    return all;
+}
+
+struct once {
+    bool *settled, *read; /* by value id: it may be computed at load; what is computed at load reads it */
+    struct beneath *beneath;
+    bool *node;
+};
+
+static void look_at(const struct graph *g, struct once *o, int i)
+{
+    const struct node *n = g->nodes.at[i];
+    if (!is_computable(g, n) || !makes_settled(o->settled, n))
+        return;
+    struct beneath b = beneath_node(o->beneath, n);
+    for (int k = 0; k < n->nout; k++) {
+        o->settled[n->out[k]->id] = true;
+        o->beneath[n->out[k]->id] = b;
+        o->node[i] = o->node[i] || (b.product && bytes_of(&n->out[k]->type) <= b.bytes);
+    }
+}
+
+static bool is_wanted(const struct once *o, const struct node *n)
+{
+    for (int k = 0; k < n->nout; k++)
+        if (n->out[k] && o->settled[n->out[k]->id] && o->read[n->out[k]->id])
+            return true;
+    return false;
+}
+
+bool *op_computed_once(struct arena *a, const struct graph *g)
+{
+    int n = g->values.n + 1;
+    struct once o = {NEWN(a, bool, n), NEWN(a, bool, n), NEWN(a, struct beneath, n), NEWN(a, bool, g->nodes.n + 1)};
+    for (int i = 0; i < g->nodes.n; i++)
+        look_at(g, &o, i);
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        const struct node *node = g->nodes.at[i];
+        o.node[i] = o.node[i] || is_wanted(&o, node);
+        for (int k = 0; o.node[i] && k < node->nin; k++)
+            if (node->in[k])
+                o.read[node->in[k]->id] = true;
+    }
+    return o.node;
+}

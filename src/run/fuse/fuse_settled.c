@@ -1,0 +1,18 @@
+/* Products of constants, as of a table of positions and a weight, are computed as the model is loaded, and not at every run. */
+#include "op/analysis/analysis.h"
+#include "op/infer/infer.h"
+#include "run/fuse/fuse.h"
+
+int fuse_settled(struct graph *g)
+{
+    struct arena *tmp = arena_new();
+    const bool *once = op_computed_once(tmp, g);
+    int kept = 0, n = g->nodes.n;
+    for (int i = 0; i < n; i++)
+        if (!once[i] || !op_evaluate_later(g, g->nodes.at[i]))
+            g->nodes.at[kept++] = g->nodes.at[i];
+    g->nodes.n = kept;
+    arena_free(tmp);
+    graph_prune(g);
+    return n - kept;
+}
