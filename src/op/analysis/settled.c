@@ -43,7 +43,7 @@ bool *op_settled_values(struct arena *a, const struct graph *g)
 /* ---- once ---------------------------------------------------------------------------------------------------------------------------- */
 
 struct beneath {
-    bool product;  /* among what it is made of */
+    bool work;     /* something has been computed, not only moved, decoded or converted */
     int64_t bytes; /* of the constants that it is made of; one that is read twice counts twice */
 };
 
@@ -58,12 +58,12 @@ static int64_t bytes_of(const struct type *t)
 
 static struct beneath beneath_node(const struct beneath *of, const struct node *n)
 {
-    struct beneath b = {.product = n->op->flags & OP_PRODUCT};
+    struct beneath b = {.work = !(n->op->flags & (OP_MOVES | OP_VIEW | OP_DECODES | OP_CONVERTS | OP_IN_PLACE))};
     for (int k = 0; k < n->nin; k++) {
         const struct value *v = n->in[k];
         int64_t bytes = !v ? 0 : v->constant ? bytes_of(&v->type) : of[v->id].bytes;
         b.bytes = b.bytes < INT64_MAX - bytes ? b.bytes + bytes : INT64_MAX;
-        b.product = b.product || (v && of[v->id].product);
+        b.work = b.work || (v && of[v->id].work);
     }
     return b;
 }
@@ -87,39 +87,64 @@ static bool is_computable(const struct graph *g, const struct node *n)
 struct once {
     bool *settled, *read; /* by value id: it may be computed at load; what is computed at load reads it */
     struct beneath *beneath;
+    int64_t room; /* bytes that results may take beyond what they are made of */
     bool *node;
 };
 
-static void look_at(const struct graph *g, struct once *o, int i)
+static void look_at(const struct graph *g, struct once *o, const struct node *n)
 {
-    const struct node *n = g->nodes.at[i];
     if (!is_computable(g, n) || !makes_settled(o->settled, n))
         return;
     struct beneath b = beneath_node(o->beneath, n);
     for (int k = 0; k < n->nout; k++) {
         o->settled[n->out[k]->id] = true;
         o->beneath[n->out[k]->id] = b;
-        o->node[i] = o->node[i] || (b.product && bytes_of(&n->out[k]->type) <= b.bytes);
     }
 }
 
-static bool is_wanted(const struct once *o, const struct node *n)
+static bool is_read(const struct once *o, const struct node *n)
 {
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k] && o->settled[n->out[k]->id] && o->read[n->out[k]->id])
+        if (o->read[n->out[k]->id])
             return true;
     return false;
 }
 
+/* Nothing that is computed at load reads the node: its results stay in memory. */
+static bool pays(struct once *o, const struct node *n)
+{
+    struct beneath b = o->beneath[n->out[0]->id];
+    int64_t total = 0;
+    for (int k = 0; k < n->nout; k++)
+        if (!i64_add(total, bytes_of(&n->out[k]->type), &total))
+            return false;
+    if (!b.work || (total > b.bytes && total - b.bytes > o->room))
+        return false;
+    o->room -= total > b.bytes ? total - b.bytes : 0;
+    return true;
+}
+
+static int64_t all_constants(const struct graph *g)
+{
+    int64_t all = 0;
+    for (int i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->constant && !i64_add(all, bytes_of(&g->values.at[i]->type), &all))
+            return 0;
+    return all;
+}
+
 bool *op_computed_once(struct arena *a, const struct graph *g)
 {
+    enum { SHARE = 8 };
     int n = g->values.n + 1;
-    struct once o = {NEWN(a, bool, n), NEWN(a, bool, n), NEWN(a, struct beneath, n), NEWN(a, bool, g->nodes.n + 1)};
+    struct once o = {NEWN(a, bool, n), NEWN(a, bool, n), NEWN(a, struct beneath, n), all_constants(g) / SHARE,
+                     NEWN(a, bool, g->nodes.n + 1)};
     for (int i = 0; i < g->nodes.n; i++)
-        look_at(g, &o, i);
+        look_at(g, &o, g->nodes.at[i]);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const struct node *node = g->nodes.at[i];
-        o.node[i] = o.node[i] || is_wanted(&o, node);
+        bool possible = node->nout > 0 && node->out[0] && o.settled[node->out[0]->id];
+        o.node[i] = possible && (is_read(&o, node) || pays(&o, node));
         for (int k = 0; o.node[i] && k < node->nin; k++)
             if (node->in[k])
                 o.read[node->in[k]->id] = true;

@@ -1,4 +1,4 @@
-/* Products of constants, as of a table of positions and a weight, are computed as the model is loaded, and not at every run. */
+/* What follows from constants, as a bias from a table of positions, is computed as the model is loaded, and not at every run. */
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
 #include "run/fuse/fuse.h"
