@@ -68,6 +68,7 @@ void pass_fuse_kernels(struct compile *c)
         count(c, &text, fuse_gelu(c->graph), "Gelus fused");
         fuse_in_place(c->graph);
         fuse_codes(c->graph);
+        count(c, &text, fuse_group_norms(c->graph), "norms of groups fused");
         fuse_open_norms(c->graph);
         channels_last(c->graph, ranks_agree(c));
         fuse_convs(c->graph);

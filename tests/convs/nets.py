@@ -3,6 +3,7 @@
     nets.py OUT SEED COUNT      writes OUT/K.graph
     nets.py --large OUT SEED COUNT      of images whose values leave the cache, OUT/large-K.graph; outputs are means
     nets.py --integers OUT SEED COUNT      of quantised convolutions, OUT/integers-K.graph: no number in them is rounded but to codes
+    nets.py --norms OUT SEED COUNT      of convolutions and norms of channels and groups, OUT/norms-K.graph; some are of lines, strided and wide
     nets.py --compare A B       folders of .npy: equal but for rounding?
     nets.py --equal A B         quite equal?
 """
@@ -281,6 +282,45 @@ class DynamicNet(IntegerNet):
         return "graph net {\n  opset 23\n" + self.head + "\n".join(self.lines) + f"\n  output {self.now}\n}}\n"
 
 
+class NormNet(Net):
+    def ints(self, numbers):
+        self.count += 1
+        self.lines.append(f"  const c{self.count}: i64[{len(numbers)}] = [{', '.join(map(str, numbers))}]")
+        return f"c{self.count}"
+
+    def grow_norm(self):
+        r, c = self.rng, self.shape[1]
+        groups = r.choice([g for g in (1, 2, 3, 4, 8) if c % g == 0])
+        how, epsilon = r.choice(["instance", "group", "written"]), "epsilon = 0.01"
+        if how != "written":
+            op = "InstanceNormalization" if how == "instance" else "GroupNormalization"
+            attributes = epsilon if how == "instance" else f"num_groups = {groups}, {epsilon}"
+            self.now = self.node(op, [self.now, self.constant([c], 0.5, 2), self.constant([c])], attributes)
+            return
+        grouped = self.node("Reshape", [self.now, self.ints([0, groups, -1])])
+        y = self.node("InstanceNormalization", [grouped, self.constant([groups], 0.5, 2), self.constant([groups])], epsilon)
+        y = self.node("Reshape", [y, self.ints(self.shape)])
+        ones = [c] + [1] * self.spatial
+        self.now = self.node("Add", [self.node("Mul", [y, self.constant(ones)]), self.constant(ones)])
+
+    def line(self):
+        made = self.conv(self.now, self.shape, 256, [self.rng.choice([2, 3])], [2])
+        if made:
+            self.now, self.shape = made
+
+    def text(self, steps):
+        if self.spatial == 1:
+            self.line()
+        for _ in range(steps):
+            self.grow_conv()
+            self.grow_norm()
+            if self.rng.random() < 0.6:
+                self.grow_function()
+        if self.spatial == 1:
+            self.line()
+        return "graph net {\n  opset 23\n" + self.head + "\n".join(self.lines) + f"\n  output {self.now}\n}}\n"
+
+
 def npy(path):
     data = open(path, "rb").read()
     start = 10 + struct.unpack("<H", data[8:10])[0]
@@ -302,7 +342,7 @@ def compare(a, b, tolerance=2e-4):
 def write(out, seed, count, kind=""):
     for k in range(count):
         rng = random.Random(seed + k)
-        net = Net(rng, kind == "large-") if kind != "integers-" else DynamicNet(rng) if k % 4 == 3 else IntegerNet(rng)
+        net = NormNet(rng) if kind == "norms-" else Net(rng, kind == "large-") if kind != "integers-" else DynamicNet(rng) if k % 4 == 3 else IntegerNet(rng)
         with open(f"{out}/{kind}{k}.graph", "w") as f:
             f.write(net.text(7 if not kind else 5 if kind == "large-" else 3))
 
@@ -312,7 +352,7 @@ if __name__ == "__main__":
         compare(*sys.argv[2:])
     elif sys.argv[1] == "--equal":
         compare(*sys.argv[2:], 0)
-    elif sys.argv[1] in ("--large", "--integers"):
+    elif sys.argv[1] in ("--large", "--integers", "--norms"):
         write(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[1][2:] + "-")
     else:
         write(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

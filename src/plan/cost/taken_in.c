@@ -47,7 +47,8 @@ static void mark_value(struct space *s, const struct value *v, unsigned char mar
 /* What reads and makes values with the channels last if one of them has. */
 static bool keeps_last(const struct node *n)
 {
-    static const char *const ops[] = {"Concat", "Split", "Slice", "Resize", "DynamicQuantizeLinear"};
+    static const char *const ops[] = {
+        "Concat", "Split", "Slice", "Resize", "DynamicQuantizeLinear", "InstanceNormalization", "GroupNormalization"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (op_is_onnx(n, ops[i]))
             return true;

@@ -280,6 +280,18 @@ static bool follow_pool(struct twins *t, const struct node *n)
     return true;
 }
 
+static bool follow_norm(struct twins *t, const struct node *n)
+{
+    struct value *x = twin_of(t, n->in[0]);
+    if (!x || !t->missing[n->in[0]->id] || n->nin != 3 || n->nout != 1)
+        return false;
+    struct value *in[3] = {x, need_value(t, n->in[1]), need_value(t, n->in[2])};
+    struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastNorm"), n->name, 3, in, 1);
+    take_attributes(made, n);
+    append_node(t, made, make_twin(t, n->out[0]));
+    return true;
+}
+
 /* An operand of an elementwise node: its twin, or the value where that broadcasts alike; NULL: neither will do. */
 static bool operand_follows(const struct value *v, int rank)
 {
@@ -493,6 +505,8 @@ static follower *follower_of(const struct node *n)
                  {"GlobalMaxPool", follow_pool},
                  {"GlobalAveragePool", follow_pool},
                  {"GlobalLpPool", follow_pool},
+                 {"InstanceNormalization", follow_norm},
+                 {"GroupNormalization", follow_norm},
                  {"QuantizeLinear", follow_coded},
                  {"DequantizeLinear", follow_coded},
                  {"DynamicQuantizeLinear", follow_dynamic},

@@ -12,6 +12,7 @@ int fuse_gelu(struct graph *);                 /* before fuse_convs and fuse_cha
 void fuse_in_place(struct graph *);            /* before fuse_chains */
 int fuse_chains(struct graph *);
 void fuse_codes(struct graph *);                       /* before channels_last */
+int fuse_group_norms(struct graph *);                  /* before channels_last; the number of norms */
 void fuse_open_norms(struct graph *);                  /* before channels_last */
 void fuse_convs(struct graph *);                       /* behind channels_last */
 int fuse_settled(struct graph *);                      /* the number of nodes that are computed at load */
