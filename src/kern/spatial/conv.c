@@ -135,6 +135,8 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
         s.alpha = s.beta = s.scale = s.shift = 0;
         s.adds = s.activates_last;
     }
+    if (conv_patches_pay(&s))
+        x = conv_patches(call, &s, x);
     const struct tensor *factor = c->last ? kcall_in(call, FACTOR) : NULL;
     bool constant = call->in_constant && call->in_constant[1] && call->in[1].dtype == DT_F32;
     if (s.adds && call->in[Z].dtype == DT_F32)

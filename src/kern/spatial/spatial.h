@@ -107,6 +107,12 @@ struct packed_key;
 bool integer_conv_packs(const struct kcall *, struct packed_key *);
 bool integer_conv_pack(struct kcall *, const struct packed_key *);
 
+/* ---- conv_patches.c ---- */
+/* Whether conv_patches saves time. */
+bool conv_patches_pay(const struct conv_shape *);
+/* The convolution of x becomes one of single places, whose weights are the same bytes; returns its x, in ROOM_PANELS. */
+const float *conv_patches(struct kcall *, struct conv_shape *, const float *x);
+
 /* ---- pool.c: pooling windows. last: channels are the last dimension, not the second one ------------------------------------------------
  */
 enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
