@@ -196,7 +196,7 @@ static void softmax_lines(struct kcall *call, const struct line_op *op)
 void kern_Softmax(struct kcall *call)
 {
     bool chunks = kenv_deterministic(call->env);
-    if (chunks || !softmax_by_columns(call))
+    if (chunks || !(softmax_by_rows(call) || softmax_by_columns(call)))
         softmax_lines(call, &(struct line_op){chunks ? softmax_chunks : softmax_f32, softmax_f64, 6});
 }
 

@@ -1,0 +1,51 @@
+/* softmax_rows: Softmax of float32 along the last dimension, all rows in one loop. Exponentials may contract to multiply-adds: what becomes
+ * of an element depends on its row and its place in it alone. */
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=fast")
+#endif
+#include "kern/core/core.h"
+#include "kern/core/mathf.h"
+#include "kern/reduce/reduce.h"
+
+struct rows {
+    const float *x;
+    float *y;
+    int64_t n;
+};
+
+static SIMD void softmax_of(const float *x, float *y, int64_t n, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r++, x += n, y += n) {
+        float max = -INFINITY, sum = 0;
+        _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+        _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
+        {
+            float d = x[i] - max, e = mathf_exp2_near(d * MATHF_LOG2E);
+            e = d < -87.0f ? 0 : e;
+            y[i] = e;
+            sum += e;
+        }
+        float scale = 1.0f / sum;
+        LOOP for (int64_t i = 0; i < n; i++) y[i] *= scale;
+    }
+}
+
+static void rows_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct rows *r = data;
+    (void)thread;
+    softmax_of(r->x + lo * r->n, r->y + lo * r->n, r->n, hi - lo);
+}
+
+bool softmax_by_rows(struct kcall *call)
+{
+    const struct tensor *x = &call->in[0];
+    int axis = kcall_axis(call, attr_int(call->node, "axis"), x->rank);
+    struct rows r = {x->data, call->out[0].data, x->dim[axis]};
+    if (x->dtype != DT_F32 || tensor_dims_product(x->dim, axis + 1, x->rank) != 1 || tensor_elements(x) == 0)
+        return false;
+    kenv_parallel_for(call->env, tensor_elements(x) / r.n, 4 * r.n, rows_range, &r);
+    return true;
+}
