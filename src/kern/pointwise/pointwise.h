@@ -11,6 +11,9 @@
 
 #include <stdint.h>
 
+#define SQRT_HALF 0.70710678118654752440
+#define SQRT_2_OVER_PI 0.79788456080286535588
+
 /* CHAIN_Add, ... of pointwise.def. */
 #define FUSED(name) CHAIN_##name,
 #define ALONE(name)
@@ -27,6 +30,15 @@ enum { CHAIN_INPUTS = 7, CHAIN_LENGTH = 32, CHAIN_NUMBERS = 16, CHAIN_SCALES = C
 
 typedef void binary_row(const void *a, int sa, const void *b, int sb, void *out, int64_t n);
 typedef void unary_row(const void *x, void *y, int64_t n);
+/* smooth.c: row functions of those whose set is SMOOTH. */
+#define VECTOR_ROW(name)
+#define SCALAR_ROW(name)
+#define SMOOTH_ROW(name) unary_row smooth_##name;
+#define UNARY(name, kernel, chain, cost, set, real32, real64) set##_ROW(name)
+#include "kern/pointwise/pointwise.def"
+#undef VECTOR_ROW
+#undef SCALAR_ROW
+#undef SMOOTH_ROW
 /* The float32 row functions of binary.c and unary.c; NULL where the operation has the other arity. */
 extern binary_row *const chain_binary[CHAIN_COUNT];
 extern unary_row *const chain_unary[CHAIN_COUNT];

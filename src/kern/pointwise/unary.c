@@ -21,16 +21,18 @@ struct unary {
             o[i] = (U)(expr);                                 \
         }                                                     \
     }
-#define SCALAR
 #define W(x) ((uint64_t)(x))
-#define SQRT_HALF 0.70710678118654752440
-#define SQRT_2_OVER_PI 0.79788456080286535588
 
-#define INT_ROW(dtype, T, t, name, expr) UNARY_ROW(SCALAR, name##_##t, T, T, expr)
+#define INT_ROW(dtype, T, t, name, expr) UNARY_ROW(, name##_##t, T, T, expr)
 #define INT_ENTRY(dtype, T, t, name) [dtype] = name##_##t,
-#define FLOAT_ROWS(name, set, real32, real64)        \
-    UNARY_ROW(set, name##_f32, float, float, real32) \
-    UNARY_ROW(SCALAR, name##_f64, double, double, real64)
+#define VECTOR_ROW(name, real32) UNARY_ROW(SIMD, name##_f32, float, float, real32)
+#define SCALAR_ROW(name, real32) UNARY_ROW(, name##_f32, float, float, real32)
+#define SMOOTH_ROW(name, real32)                              \
+    static void name##_f32(const void *x, void *y, int64_t n) \
+    {                                                         \
+        smooth_##name(x, y, n);                               \
+    }
+#define FLOAT_ROWS(name, set, real32, real64) set##_ROW(name, real32) UNARY_ROW(, name##_f64, double, double, real64)
 #define UNARY(name, kernel, chain, cost, set, real32, real64) \
     FLOAT_ROWS(name, set, real32, real64)                     \
     static const struct unary name##_op = {.f32 = name##_f32, .f64 = name##_f64};
@@ -38,9 +40,9 @@ struct unary {
     FLOAT_ROWS(name, set, real32, real64)                                  \
     INT_TYPES(INT_ROW, name, integer)                                      \
     static const struct unary name##_op = {name##_f32, name##_f64, {INT_TYPES(INT_ENTRY, name)}};
-#define TEST(name, kernel, real)                         \
-    UNARY_ROW(SIMD, name##_f32, float, uint8_t, real)    \
-    UNARY_ROW(SCALAR, name##_f64, double, uint8_t, real) \
+#define TEST(name, kernel, real)                      \
+    UNARY_ROW(SIMD, name##_f32, float, uint8_t, real) \
+    UNARY_ROW(, name##_f64, double, uint8_t, real)    \
     static const struct unary name##_op = {.f32 = name##_f32, .f64 = name##_f64};
 #include "kern/pointwise/pointwise.def"
 
