@@ -1,7 +1,7 @@
 /* result_function: functions of a convolution's results. They are those of the operators (pointwise.def), to the bit, but for Swish, which
  * is that of conv_swish.c, and HardSwish, which multiplies by 1/6. */
 #include "kern/core/core.h"
-#include "kern/core/mathf.h"
+#include "kern/pointwise/pointwise.h"
 #include "kern/spatial/spatial.h"
 
 #include <string.h>
@@ -21,12 +21,19 @@
 #define FUNCTIONS(F)                    \
     F(LeakyRelu, x < 0 ? a * x : x)     \
     F(Clip, x<a ? a : x> b ? b : x)     \
-    F(Sigmoid, mathf_sigmoid(x))        \
-    F(Tanh, mathf_tanh(x))              \
     F(HardSwish, x *CLAMP_01(a *x + b)) \
-    F(HardSigmoid, CLAMP_01(a *x + b))  \
-    F(Gelu, 0.5f * x * (1.0f + mathf_erf(x * 0.70710678118654752440f)))
+    F(HardSigmoid, CLAMP_01(a *x + b))
 FUNCTIONS(FUNCTION)
+
+/* Of the table of pointwise functions. */
+#define OPERATOR(NAME, EXPRESSION)                                                \
+    static void NAME##_run(const struct result_function *f, float *at, int64_t n) \
+    {                                                                             \
+        (void)f;                                                                  \
+        chain_unary[CHAIN_##NAME](at, at, n);                                     \
+    }
+#define OPERATORS(F) F(Sigmoid, ) F(Tanh, ) F(Gelu, )
+OPERATORS(OPERATOR)
 
 static SIMD void line(float scale, float shift, float *at, int64_t n)
 {
@@ -40,6 +47,7 @@ static SIMD void line(float scale, float shift, float *at, int64_t n)
         line(f->scale, f->shift, at, n);                                            \
     }
 FUNCTIONS(LINED)
+OPERATORS(LINED)
 
 struct result_function result_function_of(const struct node *n)
 {
@@ -47,7 +55,7 @@ struct result_function result_function_of(const struct node *n)
     static const struct {
         const char *name;
         void (*run)(const struct result_function *, float *, int64_t), (*lined)(const struct result_function *, float *, int64_t);
-    } table[] = {FUNCTIONS(ROW){"Swish", conv_swish_run, conv_swish_run}};
+    } table[] = {FUNCTIONS(ROW) OPERATORS(ROW){"Swish", conv_swish_run, conv_swish_run}};
     struct result_function f = {.alpha = (float)attr_float(n, "alpha"),
                                 .beta = (float)attr_float(n, "beta"),
                                 .scale = (float)attr_float(n, "scale"),

@@ -39,9 +39,9 @@ const char *missing_kernels_text(struct arena *, const struct missing_kernels *)
 bool *op_settled_values(struct arena *, const struct graph *);
 /* A constant, absent, or marked so. */
 bool op_is_settled(const bool *settled, const struct value *);
-/* By node: tpc-run computes it once, at load. It makes a constant of constants, by more than moving, decoding or converting these, or such
- * a constant is made of it. What other nodes read of it takes no more memory than what it is made of, but for an eighth of all constants.
- */
+/* By node: tpc-run computes it once, at load. It makes a constant of constants, by more than moving, copying, decoding or converting these,
+ * or such a constant is made of it. What other nodes read of it takes no more memory than what it is made of, but for an eighth of all
+ * constants. Weights that are trained, and memory that a node makes its result in, are no such constants. */
 bool *op_computed_once(struct arena *, const struct graph *);
 
 /* ---- recurrent_copy.c ---- */

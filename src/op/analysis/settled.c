@@ -43,7 +43,7 @@ bool *op_settled_values(struct arena *a, const struct graph *g)
 /* ---- once ---------------------------------------------------------------------------------------------------------------------------- */
 
 struct beneath {
-    bool work;     /* something has been computed, not only moved, decoded or converted */
+    bool work;     /* something has been computed, not only moved, copied, decoded or converted */
     int64_t bytes; /* of the constants that it is made of; one that is read twice counts twice */
 };
 
@@ -56,9 +56,16 @@ static int64_t bytes_of(const struct type *t)
     return dtype_bytes(t->dtype, n, &bytes) ? bytes : INT64_MAX;
 }
 
+/* Reading the result takes as long as making it. */
+static bool copies(const struct node *n)
+{
+    return n->op->flags & OP_REPEATS || op_is_onnx(n, "Expand") || op_is_onnx(n, "Tile") || op_is_onnx(n, "Concat") ||
+        op_is_onnx(n, "Split");
+}
+
 static struct beneath beneath_node(const struct beneath *of, const struct node *n)
 {
-    struct beneath b = {.work = !(n->op->flags & (OP_MOVES | OP_VIEW | OP_DECODES | OP_CONVERTS | OP_IN_PLACE))};
+    struct beneath b = {.work = !(n->op->flags & (OP_MOVES | OP_VIEW | OP_DECODES | OP_CONVERTS)) && !copies(n)};
     for (int k = 0; k < n->nin; k++) {
         const struct value *v = n->in[k];
         int64_t bytes = !v ? 0 : v->constant ? bytes_of(&v->type) : of[v->id].bytes;
@@ -68,17 +75,26 @@ static struct beneath beneath_node(const struct beneath *of, const struct node *
     return b;
 }
 
-static bool reads_trained(const struct node *n)
+static bool is_trained(const struct graph *g, const struct value *v)
+{
+    for (int i = 0; v->constant && i < g->trained.n; i++)
+        if (g->trained.at[i].weight == v)
+            return true;
+    return v->constant && v->constant->trained;
+}
+
+static bool reads_trained(const struct graph *g, const struct node *n)
 {
     for (int k = 0; k < n->nin; k++)
-        if (n->in[k] && n->in[k]->constant && n->in[k]->constant->trained)
+        if (n->in[k] && is_trained(g, n->in[k]))
             return true;
     return false;
 }
 
 static bool is_computable(const struct graph *g, const struct node *n)
 {
-    bool all = n->nout > 0 && n->op && n->op->kernel && !rank_meta_has_sum(g, n) && !reads_trained(n);
+    bool runs = n->op && (n->op->kernel || op_is_tpc(n, "Shard")); /* a Shard becomes a Slice where it runs */
+    bool all = n->nout > 0 && runs && !rank_meta_has_sum(g, n) && !reads_trained(g, n);
     for (int k = 0; k < n->nout; k++)
         all = all && n->out[k] && n->out[k]->type.dtype != DT_STRING;
     return all;
@@ -86,14 +102,33 @@ static bool is_computable(const struct graph *g, const struct node *n)
 
 struct once {
     bool *settled, *read; /* by value id: it may be computed at load; what is computed at load reads it */
+    bool *written;        /* by value id: a node makes its result in this memory */
     struct beneath *beneath;
     int64_t room; /* bytes that results may take beyond what they are made of */
     bool *node;
 };
 
+static bool any_of(const bool *is, const struct node *n)
+{
+    for (int k = 0; k < n->nout; k++)
+        if (is[n->out[k]->id])
+            return true;
+    return false;
+}
+
+static void mark_written(const struct graph *g, bool *written)
+{
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        const struct node *n = g->nodes.at[i];
+        unsigned flags = n->op && n->nin > 0 && n->in[0] && n->nout > 0 && n->out[0] ? n->op->flags : 0;
+        if (flags & OP_IN_PLACE || (flags & OP_VIEW && written[n->out[0]->id]))
+            written[n->in[0]->id] = true;
+    }
+}
+
 static void look_at(const struct graph *g, struct once *o, const struct node *n)
 {
-    if (!is_computable(g, n) || !makes_settled(o->settled, n))
+    if (!is_computable(g, n) || !makes_settled(o->settled, n) || any_of(o->written, n))
         return;
     struct beneath b = beneath_node(o->beneath, n);
     for (int k = 0; k < n->nout; k++) {
@@ -102,23 +137,17 @@ static void look_at(const struct graph *g, struct once *o, const struct node *n)
     }
 }
 
-static bool is_read(const struct once *o, const struct node *n)
-{
-    for (int k = 0; k < n->nout; k++)
-        if (o->read[n->out[k]->id])
-            return true;
-    return false;
-}
-
-/* Nothing that is computed at load reads the node: its results stay in memory. */
+/* Nothing that is computed at load reads the node: its results stay in memory. What is decoded or converted is read as it is stored. */
 static bool pays(struct once *o, const struct node *n)
 {
     struct beneath b = o->beneath[n->out[0]->id];
     int64_t total = 0;
+    if (n->op->flags & (OP_DECODES | OP_CONVERTS))
+        return false;
     for (int k = 0; k < n->nout; k++)
         if (!i64_add(total, bytes_of(&n->out[k]->type), &total))
             return false;
-    if (!b.work || (total > b.bytes && total - b.bytes > o->room))
+    if (!b.work || (total > b.bytes && (copies(n) || total - b.bytes > o->room)))
         return false;
     o->room -= total > b.bytes ? total - b.bytes : 0;
     return true;
@@ -137,14 +166,17 @@ bool *op_computed_once(struct arena *a, const struct graph *g)
 {
     enum { SHARE = 8 };
     int n = g->values.n + 1;
-    struct once o = {NEWN(a, bool, n), NEWN(a, bool, n), NEWN(a, struct beneath, n), all_constants(g) / SHARE,
-                     NEWN(a, bool, g->nodes.n + 1)};
+    struct once o = {.settled = NEWN(a, bool, n), .read = NEWN(a, bool, n), .written = NEWN(a, bool, n)};
+    o.beneath = NEWN(a, struct beneath, n);
+    o.node = NEWN(a, bool, g->nodes.n + 1);
+    o.room = all_constants(g) / SHARE;
+    mark_written(g, o.written);
     for (int i = 0; i < g->nodes.n; i++)
         look_at(g, &o, g->nodes.at[i]);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const struct node *node = g->nodes.at[i];
         bool possible = node->nout > 0 && node->out[0] && o.settled[node->out[0]->id];
-        o.node[i] = possible && (is_read(&o, node) || pays(&o, node));
+        o.node[i] = possible && (any_of(o.read, node) || pays(&o, node));
         for (int k = 0; o.node[i] && k < node->nin; k++)
             if (node->in[k])
                 o.read[node->in[k]->id] = true;

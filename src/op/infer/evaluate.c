@@ -134,6 +134,7 @@ static void run_alone(struct graph *g, const struct node *node, struct tensor *i
     struct bindings none = {0};
     struct kenv *env = kenv_new(1, true);
     struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
+    require(node->op->kernel);
     node->op->kernel(&call);
     kenv_free(env);
 }
@@ -240,7 +241,7 @@ bool op_evaluate_later(struct graph *g, struct node *node)
 {
     struct constant **c = NEWN(g->arena, struct constant *, node->nout);
     struct tensor *out = NEWN(g->arena, struct tensor, node->nout);
-    if (!has_operands(node) || !node->op->kernel)
+    if (!has_operands(node))
         return false;
     for (int k = 0; k < node->nout; k++) {
         if (!node->out[k])

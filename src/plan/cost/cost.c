@@ -348,6 +348,9 @@ static bool ranks_are_alike(struct space *s, const struct node *n, const struct 
     return true;
 }
 
+/* What is computed at load costs next to nothing, but equal plans must not differ by chance. */
+#define RUNS_OF_A_LOAD 1000
+
 double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
 {
     enum { CHAIN = 3 }; /* elementwise ops that run as one */
@@ -361,7 +364,7 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     if (flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
     enum coding coding = cost_coding(s, n);
-    if ((flags & (OP_VIEW | OP_IN_PLACE)) || coding == CODING_FREE || cost_is_merged(s, n) || cost_is_once(s, n) ||
+    if ((flags & (OP_VIEW | OP_IN_PLACE)) || coding == CODING_FREE || cost_is_merged(s, n) ||
         ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]))
         return 0;
     bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), conv = op_is_onnx(n, "Conv");
@@ -378,7 +381,8 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     }
     worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
     worst += turned_seconds(s, n, st, w);
-    return worst + (taken >= 0 || inside ? 0 : conv ? m->conv_overhead : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1));
+    worst += taken >= 0 || inside ? 0 : conv ? m->conv_overhead : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1);
+    return cost_is_once(s, n) ? worst / RUNS_OF_A_LOAD : worst;
 }
 
 int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)
