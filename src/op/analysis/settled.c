@@ -56,11 +56,15 @@ static int64_t bytes_of(const struct type *t)
     return dtype_bytes(t->dtype, n, &bytes) ? bytes : INT64_MAX;
 }
 
-/* Reading the result takes as long as making it. */
+/* Reading the result takes as long as making it. Of a part this is not true, but before it runs a Slice of a weight is a Shard, which has
+ * no kernel, and predicted memory is to be that of the run. */
 static bool copies(const struct node *n)
 {
-    return n->op->flags & OP_REPEATS || op_is_onnx(n, "Expand") || op_is_onnx(n, "Tile") || op_is_onnx(n, "Concat") ||
-        op_is_onnx(n, "Split");
+    static const char *const ops[] = {"Expand", "Tile", "Concat", "Split", "Slice"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (op_is_onnx(n, ops[i]))
+            return true;
+    return n->op->flags & OP_REPEATS;
 }
 
 static struct beneath beneath_node(const struct beneath *of, const struct node *n)
@@ -93,8 +97,7 @@ static bool reads_trained(const struct graph *g, const struct node *n)
 
 static bool is_computable(const struct graph *g, const struct node *n)
 {
-    bool runs = n->op && (n->op->kernel || op_is_tpc(n, "Shard")); /* a Shard becomes a Slice where it runs */
-    bool all = n->nout > 0 && runs && !rank_meta_has_sum(g, n) && !reads_trained(g, n);
+    bool all = n->nout > 0 && n->op && n->op->kernel && !rank_meta_has_sum(g, n) && !reads_trained(g, n);
     for (int k = 0; k < n->nout; k++)
         all = all && n->out[k] && n->out[k]->type.dtype != DT_STRING;
     return all;

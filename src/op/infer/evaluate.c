@@ -241,7 +241,7 @@ bool op_evaluate_later(struct graph *g, struct node *node)
 {
     struct constant **c = NEWN(g->arena, struct constant *, node->nout);
     struct tensor *out = NEWN(g->arena, struct tensor, node->nout);
-    if (!has_operands(node))
+    if (!has_operands(node) || !node->op->kernel)
         return false;
     for (int k = 0; k < node->nout; k++) {
         if (!node->out[k])

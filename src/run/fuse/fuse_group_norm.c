@@ -9,7 +9,8 @@
 /* One number for each group as one for each of its channels; NULL: it is no such constant. */
 static struct value *per_channel(struct graph *g, struct value *v, int64_t groups, int64_t channels)
 {
-    if (!v || !v->constant || v->constant->dtype != DT_F32 || v->constant->rank != 1 || v->constant->dim[0] != groups)
+    if (!v || !v->constant || v->constant->dtype != DT_F32 || v->constant->rank != 1 || v->constant->dim[0] != groups ||
+        !constant_present(v->constant))
         return NULL;
     float *to = NEWN(g->arena, float, channels);
     for (int64_t c = 0; c < channels; c++)
