@@ -31,15 +31,6 @@ static bool constant_operands(const struct node *n, int64_t *bytes)
     return true;
 }
 
-static bool type_bytes(const struct type *type, int64_t *bytes)
-{
-    int64_t size[MAX_RANK], n;
-    for (int d = 0; d < type->rank; d++)
-        if (!dim_is_int(type->dim[d], &size[d]))
-            return false;
-    return type_sizes_product(size, type->rank, &n) && dtype_bytes(type->dtype, n, bytes);
-}
-
 /* Adds the bytes of the results to *all, if they are within the bounds. is_kept: by value id. */
 static bool results_fit(const struct node *n, const bool *is_kept, int64_t operand_bytes, int64_t *all)
 {

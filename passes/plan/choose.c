@@ -21,7 +21,7 @@ static double node_seconds(struct space *s, int i)
 }
 
 /* Does every rank multiply all of a weight here, for a good part of the step? */
-static bool repeats_product(struct space *s, int i)
+static bool repeats_product(struct space *s, int i, double seconds)
 {
     enum { PART = 20 };
     const struct node *n = s->g->nodes.at[i];
@@ -29,13 +29,13 @@ static bool repeats_product(struct space *s, int i)
     for (int k = 0; k < n->nin; k++)
         weight = weight || (n->in[k] && s->weight[n->in[k]->id]);
     return s->ranks > 1 && weight && n->op && (n->op->flags & OP_PRODUCT) && !strategy_splits(n, n->strategy) &&
-        node_seconds(s, i) * PART >= s->plan->seconds;
+        seconds * PART >= s->plan->seconds;
 }
 
-static const char *why_replicated(struct space *s, int i)
+static const char *why_replicated(struct space *s, int i, double seconds)
 {
     const char *why = strategy_missing(s, i);
-    return why || !repeats_product(s, i) ? why : "not split by this plan";
+    return why || !repeats_product(s, i, seconds) ? why : "not split by this plan";
 }
 
 /* Nodes of one op that are replicated for one reason. */
@@ -77,10 +77,11 @@ static void note_replicated(struct compile *c, struct space *s)
     struct all_replicated all = {0};
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        const char *why = why_replicated(s, i);
+        double seconds = strategy_splits(n, n->strategy) ? 0 : node_seconds(s, i);
+        const char *why = why_replicated(s, i, seconds);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
-            add_replicated(c, &all, n, why, node_seconds(s, i));
-        c->plan->repeated_seconds += s->ranks > 1 && !strategy_splits(n, n->strategy) ? node_seconds(s, i) : 0;
+            add_replicated(c, &all, n, why, seconds);
+        c->plan->repeated_seconds += s->ranks > 1 ? seconds : 0;
     }
     for (int k = 0; k < all.list.n; k++)
         tell_replicated(c, &all.list.at[k]);

@@ -162,6 +162,7 @@ char *type_str(struct arena *, const struct type *); /* "f32[B, S, 64]" */
 bool type_parse(struct alg *, const char *text, int64_t sym_lo, struct type *out, const char **error);
 /* Product of n sizes, then bytes; false on overflow or a negative size. */
 bool type_sizes_product(const int64_t *size, int n, int64_t *out);
+bool type_bytes(const struct type *, int64_t *out); /* false, too, where a size is not known */
 
 /* ---- split.c: how one dimension is sharded over t ranks -------------------------------------------------------------
  * The dimension is outer repetitions of a period; a period is the pattern with every index standing for inner elements. A pattern

@@ -231,3 +231,12 @@ bool type_sizes_product(const int64_t *size, int n, int64_t *out)
     *out = zero ? 0 : product;
     return true;
 }
+
+bool type_bytes(const struct type *t, int64_t *out)
+{
+    int64_t size[MAX_RANK], n;
+    for (int d = 0; d < t->rank; d++)
+        if (!dim_is_int(t->dim[d], &size[d]))
+            return false;
+    return type_sizes_product(size, t->rank, &n) && dtype_bytes(t->dtype, n, out);
+}

@@ -57,8 +57,8 @@ static inline float mathf_sigmoid(float x)
 /* The same in fewer operations, but 0 where it is below 2^-126. */
 static inline float mathf_sigmoid_near(float x)
 {
-    float least = x < -126.0f / MATHF_LOG2E ? 0 : x > 126.0f / MATHF_LOG2E ? 126.0f / MATHF_LOG2E : x;
-    float y = 1.0f / (1.0f + mathf_exp2_near(-least * MATHF_LOG2E));
+    float c = x < -126.0f / MATHF_LOG2E ? 0 : x > 126.0f / MATHF_LOG2E ? 126.0f / MATHF_LOG2E : x;
+    float y = 1.0f / (1.0f + mathf_exp2_near(-c * MATHF_LOG2E));
     return x < -126.0f / MATHF_LOG2E ? 0 : y;
 }
 

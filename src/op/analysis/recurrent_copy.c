@@ -10,9 +10,8 @@ bool op_packs_recurrent(const struct node *n, const bool *settled)
 
 int64_t op_recurrent_copy(const struct type *weight)
 {
-    int64_t n = 1, k, bytes;
-    for (int d = 0; d < weight->rank; d++)
-        if (!dim_is_int(weight->dim[d], &k) || k < 0 || !i64_mul(n, k, &n))
-            return 0;
-    return i64_mul(n, (int64_t)sizeof(float), &bytes) ? bytes : 0;
+    struct type copy = *weight;
+    int64_t bytes;
+    copy.dtype = DT_F32;
+    return type_bytes(&copy, &bytes) ? bytes : 0;
 }

@@ -47,13 +47,10 @@ struct beneath {
     int64_t bytes; /* of the constants that it is made of; one that is read twice counts twice */
 };
 
-static int64_t bytes_of(const struct type *t)
+static int64_t bytes_of(const struct value *v)
 {
-    int64_t n = 1, k, bytes;
-    for (int d = 0; d < t->rank; d++)
-        if (!dim_is_int(t->dim[d], &k) || k < 0 || !i64_mul(n, k, &n))
-            return INT64_MAX;
-    return dtype_bytes(t->dtype, n, &bytes) ? bytes : INT64_MAX;
+    int64_t bytes;
+    return type_bytes(&v->type, &bytes) ? bytes : INT64_MAX;
 }
 
 /* Reading the result takes as long as making it. Of a part this is not true, but before it runs a Slice of a weight is a Shard, which has
@@ -72,32 +69,16 @@ static struct beneath beneath_node(const struct beneath *of, const struct node *
     struct beneath b = {.work = !(n->op->flags & (OP_MOVES | OP_VIEW | OP_DECODES | OP_CONVERTS)) && !copies(n)};
     for (int k = 0; k < n->nin; k++) {
         const struct value *v = n->in[k];
-        int64_t bytes = !v ? 0 : v->constant ? bytes_of(&v->type) : of[v->id].bytes;
+        int64_t bytes = !v ? 0 : v->constant ? bytes_of(v) : of[v->id].bytes;
         b.bytes = b.bytes < INT64_MAX - bytes ? b.bytes + bytes : INT64_MAX;
         b.work = b.work || (v && of[v->id].work);
     }
     return b;
 }
 
-static bool is_trained(const struct graph *g, const struct value *v)
-{
-    for (int i = 0; v->constant && i < g->trained.n; i++)
-        if (g->trained.at[i].weight == v)
-            return true;
-    return v->constant && v->constant->trained;
-}
-
-static bool reads_trained(const struct graph *g, const struct node *n)
-{
-    for (int k = 0; k < n->nin; k++)
-        if (n->in[k] && is_trained(g, n->in[k]))
-            return true;
-    return false;
-}
-
 static bool is_computable(const struct graph *g, const struct node *n)
 {
-    bool all = n->nout > 0 && n->op && n->op->kernel && !rank_meta_has_sum(g, n) && !reads_trained(g, n);
+    bool all = n->nout > 0 && n->op && n->op->kernel && !rank_meta_has_sum(g, n);
     for (int k = 0; k < n->nout; k++)
         all = all && n->out[k] && n->out[k]->type.dtype != DT_STRING;
     return all;
@@ -105,13 +86,21 @@ static bool is_computable(const struct graph *g, const struct node *n)
 
 struct once {
     bool *settled, *read; /* by value id: it may be computed at load; what is computed at load reads it */
-    bool *written;        /* by value id: a node makes its result in this memory */
+    bool *changes;        /* by value id: a weight that is trained, or memory in which a node makes its result */
     struct beneath *beneath;
     int64_t room; /* bytes that results may take beyond what they are made of */
     bool *node;
 };
 
-static bool any_of(const bool *is, const struct node *n)
+static bool any_operand(const bool *is, const struct node *n)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] && is[n->in[k]->id])
+            return true;
+    return false;
+}
+
+static bool any_result(const bool *is, const struct node *n)
 {
     for (int k = 0; k < n->nout; k++)
         if (is[n->out[k]->id])
@@ -119,19 +108,23 @@ static bool any_of(const bool *is, const struct node *n)
     return false;
 }
 
-static void mark_written(const struct graph *g, bool *written)
+static void mark_changes(const struct graph *g, bool *changes)
 {
+    for (int i = 0; i < g->values.n; i++)
+        changes[i] = g->values.at[i]->constant && g->values.at[i]->constant->trained;
+    for (int i = 0; i < g->trained.n; i++)
+        changes[g->trained.at[i].weight->id] = true;
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const struct node *n = g->nodes.at[i];
         unsigned flags = n->op && n->nin > 0 && n->in[0] && n->nout > 0 && n->out[0] ? n->op->flags : 0;
-        if (flags & OP_IN_PLACE || (flags & OP_VIEW && written[n->out[0]->id]))
-            written[n->in[0]->id] = true;
+        if (flags & OP_IN_PLACE || (flags & OP_VIEW && changes[n->out[0]->id]))
+            changes[n->in[0]->id] = true;
     }
 }
 
 static void look_at(const struct graph *g, struct once *o, const struct node *n)
 {
-    if (!is_computable(g, n) || !makes_settled(o->settled, n) || any_of(o->written, n))
+    if (!is_computable(g, n) || !makes_settled(o->settled, n) || any_operand(o->changes, n) || any_result(o->changes, n))
         return;
     struct beneath b = beneath_node(o->beneath, n);
     for (int k = 0; k < n->nout; k++) {
@@ -148,7 +141,7 @@ static bool pays(struct once *o, const struct node *n)
     if (n->op->flags & (OP_DECODES | OP_CONVERTS))
         return false;
     for (int k = 0; k < n->nout; k++)
-        if (!i64_add(total, bytes_of(&n->out[k]->type), &total))
+        if (!i64_add(total, bytes_of(n->out[k]), &total))
             return false;
     if (!b.work || (total > b.bytes && (copies(n) || total - b.bytes > o->room)))
         return false;
@@ -160,7 +153,7 @@ static int64_t all_constants(const struct graph *g)
 {
     int64_t all = 0;
     for (int i = 0; i < g->values.n; i++)
-        if (g->values.at[i]->constant && !i64_add(all, bytes_of(&g->values.at[i]->type), &all))
+        if (g->values.at[i]->constant && !i64_add(all, bytes_of(g->values.at[i]), &all))
             return 0;
     return all;
 }
@@ -169,17 +162,17 @@ bool *op_computed_once(struct arena *a, const struct graph *g)
 {
     enum { SHARE = 8 };
     int n = g->values.n + 1;
-    struct once o = {.settled = NEWN(a, bool, n), .read = NEWN(a, bool, n), .written = NEWN(a, bool, n)};
+    struct once o = {.settled = NEWN(a, bool, n), .read = NEWN(a, bool, n), .changes = NEWN(a, bool, n)};
     o.beneath = NEWN(a, struct beneath, n);
     o.node = NEWN(a, bool, g->nodes.n + 1);
     o.room = all_constants(g) / SHARE;
-    mark_written(g, o.written);
+    mark_changes(g, o.changes);
     for (int i = 0; i < g->nodes.n; i++)
         look_at(g, &o, g->nodes.at[i]);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const struct node *node = g->nodes.at[i];
         bool possible = node->nout > 0 && node->out[0] && o.settled[node->out[0]->id];
-        o.node[i] = possible && (any_of(o.read, node) || pays(&o, node));
+        o.node[i] = possible && (any_result(o.read, node) || pays(&o, node));
         for (int k = 0; o.node[i] && k < node->nin; k++)
             if (node->in[k])
                 o.read[node->in[k]->id] = true;

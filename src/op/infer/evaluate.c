@@ -84,6 +84,7 @@ static bool static_operands(struct arena *a, struct graph *g, const struct node 
     return true;
 }
 
+/* Constants for the results, and these as tensors, both without bytes; false: a size is not known. */
 static bool static_results(struct graph *g, const struct node *node, struct constant **made, struct tensor *out)
 {
     for (int i = 0; i < node->nout; i++) {
@@ -94,8 +95,6 @@ static bool static_results(struct graph *g, const struct node *node, struct cons
             return false;
         out[i] = (struct tensor){.dtype = made[i]->dtype, .rank = made[i]->rank};
         memcpy(out[i].dim, made[i]->dim, sizeof out[i].dim);
-        out[i].data = arena_alloc(g->arena, tensor_bytes(&out[i]) + 1);
-        made[i]->data = out[i].data;
     }
     return true;
 }
@@ -149,6 +148,9 @@ bool op_evaluate(struct graph *g, struct node *node)
     struct constant **made = NEWN(g->arena, struct constant *, node->nout);
     if (!static_operands(g->arena, g, node, UINT32_MAX, in) || !static_results(g, node, made, out))
         return false;
+    for (int i = 0; i < node->nout; i++)
+        if (made[i])
+            made[i]->data = out[i].data = arena_alloc(g->arena, tensor_bytes(&out[i]) + 1);
     run_alone(g, node, in, out);
     become_constants(g, node, made, out);
     return true;
@@ -241,17 +243,8 @@ bool op_evaluate_later(struct graph *g, struct node *node)
 {
     struct constant **c = NEWN(g->arena, struct constant *, node->nout);
     struct tensor *out = NEWN(g->arena, struct tensor, node->nout);
-    if (!has_operands(node) || !node->op->kernel)
+    if (!has_operands(node) || !node->op->kernel || !static_results(g, node, c, out))
         return false;
-    for (int k = 0; k < node->nout; k++) {
-        if (!node->out[k])
-            continue;
-        c[k] = evaluated_constant(g, &node->out[k]->type);
-        if (!c[k])
-            return false;
-        out[k] = (struct tensor){.dtype = c[k]->dtype, .rank = c[k]->rank};
-        memcpy(out[k].dim, c[k]->dim, sizeof out[k].dim);
-    }
     for (int k = 0; k < node->nout; k++)
         if (node->out[k])
             c[k]->made = delayed(g, node, k, out);
