@@ -33,7 +33,7 @@ static void bind_dims(struct graph *g, const struct bindings *dims)
     for (int i = 0; i < dims->list.n; i++) {
         const struct binding *b = &dims->list.at[i];
         if (!input_uses(g, b->name))
-            fail("%s: --dim names '%s', but no input has a dimension of that name", graph_file(g), b->name);
+            fail("%s: --dim '%s': the model has no dimension of this name; %s", graph_file(g), b->name, symbol_list_of_inputs(g->arena, g));
         const struct dim *symbol = dim_sym(g->alg, b->name, INT64_MAX), *size = dim_int(g->alg, b->value);
         if (b->value < symbol->lo || alg_equate(g->alg, symbol, size, "--dim") == EQ_FALSE)
             fail("%s: --dim sets '%s' to %lld, expected at least %lld and no conflict with the model", graph_file(g), b->name,

@@ -247,6 +247,14 @@ static bool is_symbol(struct session *s, const struct graph *g, const char *name
     return false;
 }
 
+static const char *list_symbols(struct arena *a, const struct session *s, int inputs)
+{
+    const struct type **types = NEWN(a, const struct type *, inputs + 1);
+    for (int i = 0; i < inputs; i++)
+        types[i] = session_input_type(s, i);
+    return symbol_list(a, inputs, types);
+}
+
 /* Fails if the sizes contradict an assumption of the plan, or a size that it fixed. */
 static void check_known(struct arena *a, const struct graph *g, const struct bindings *b)
 {
@@ -272,7 +280,7 @@ static struct bindings known_sizes(struct arena *a, struct session *s, const str
     for (int i = 0; i < o->dims.list.n; i++) {
         struct binding given = o->dims.list.at[i];
         if (!is_symbol(s, in->graph, given.name))
-            fail_usage("--dim names '%s', but no input has a dimension of that name", given.name);
+            fail_usage("--dim '%s': the model has no dimension of this name; %s", given.name, list_symbols(a, s, in->n));
         bindings_set(a, &b, given.name, given.value);
     }
     return b;

@@ -98,6 +98,9 @@ void op_note_rows(struct graph *);
 enum { SYMBOL_PARTS = 2 };
 /* The names of the symbols in sizes of inputs. */
 struct name_index symbol_of_inputs(struct arena *, const struct graph *);
+/* The end of a message about a name that is none of the symbols in the types of n inputs: "it has B, S". */
+const char *symbol_list(struct arena *, int n, const struct type *const *types);
+const char *symbol_list_of_inputs(struct arena *, const struct graph *);
 /* How many dimensions have the symbol in their size; the last of them. */
 int symbol_dims(struct graph *, const struct dim *symbol, const struct value *, int *dim);
 bool symbol_in_type(struct graph *, const struct dim *symbol, const struct value *);

@@ -1,9 +1,12 @@
 /* symbol: where a symbol is in types and attributes, and which factor of a node's rule has it. */
 #include "op/analysis/analysis.h"
 
+enum { MOST_LISTED = 16 };
+
 struct noted_symbols {
     struct arena *arena;
     struct name_index names;
+    const char *list; /* NULL: none yet */
 };
 
 static void note_symbol_name(void *noted_symbols, const struct dim *symbol)
@@ -19,6 +22,34 @@ struct name_index symbol_of_inputs(struct arena *arena, const struct graph *g)
         for (int d = 0; d < g->inputs.at[i]->type.rank; d++)
             dim_each_symbol(g->inputs.at[i]->type.dim[d], note_symbol_name, &s);
     return s.names;
+}
+
+static void list_symbol_name(void *noted_symbols, const struct dim *symbol)
+{
+    struct noted_symbols *s = noted_symbols;
+    if (name_index_find(&s->names, symbol->name) >= 0)
+        return;
+    name_index_put(s->arena, &s->names, symbol->name, s->names.n);
+    if (s->names.n <= MOST_LISTED)
+        s->list = arena_printf(s->arena, "%s%s%s", s->list ? s->list : "", s->list ? ", " : "", symbol->name);
+}
+
+const char *symbol_list(struct arena *arena, int n, const struct type *const *types)
+{
+    struct noted_symbols s = {.arena = arena};
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < types[i]->rank; d++)
+            dim_each_symbol(types[i]->dim[d], list_symbol_name, &s);
+    const char *more = s.names.n > MOST_LISTED ? arena_printf(arena, " and %d more", s.names.n - MOST_LISTED) : "";
+    return s.list ? arena_printf(arena, "it has %s%s", s.list, more) : "all sizes of its inputs are fixed";
+}
+
+const char *symbol_list_of_inputs(struct arena *arena, const struct graph *g)
+{
+    const struct type **types = NEWN(arena, const struct type *, g->inputs.n + 1);
+    for (int i = 0; i < g->inputs.n; i++)
+        types[i] = &g->inputs.at[i]->type;
+    return symbol_list(arena, g->inputs.n, types);
 }
 
 int symbol_dims(struct graph *g, const struct dim *symbol, const struct value *v, int *dim)

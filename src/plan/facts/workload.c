@@ -445,7 +445,7 @@ static void bind_one(struct symbol_sizes *all, const char *text, const char *ite
         fail_usage("--workload '%s': expected DIM=INT, found '%s'", text, item);
     const struct symbol *symbol = symbol_find(all, given.name);
     if (!symbol)
-        fail_usage("--workload '%s': the model has no dimension '%s'", text, given.name);
+        fail_usage("--workload '%s': the model has no dimension '%s'; %s", text, given.name, symbol_list_of_inputs(all->g->arena, all->g));
     if (given.value < symbol->lo)
         fail_usage("--workload '%s': '%s' is %lld, expected at least %lld", text, given.name, (long long)given.value,
                    (long long)symbol->lo);
