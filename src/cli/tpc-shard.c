@@ -8,6 +8,7 @@
 #include "job/job.h"
 #include "onnx/onnx.h"
 #include "op/op.h"
+#include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/folder/folder.h"
 #include "plan/plan.h"
@@ -111,6 +112,18 @@ static struct compile compilation(struct arena *a, const struct shard_options *o
                             .external_roots = args_folders(&o->external_root)};
 }
 
+/* Activations that this machine has no room for, where nobody gave their sizes. What weights take does not depend on sizes. */
+static void tell_memory(struct arena *a, const struct plan *plan)
+{
+    int64_t room = available_memory().bytes, peak = plan->use ? memory_most(plan->ranks, plan->use).peak : 0;
+    bool assumed = false;
+    for (int w = 0; w < plan->workloads.n; w++)
+        assumed |= plan->workloads.at[w].assumed != NULL;
+    if (assumed && peak > room)
+        diag_tell("the activations of a rank take %s at the assumed sizes, and this machine has %s available: --workload gives other sizes",
+                  units_bytes(a, (double)peak), units_bytes(a, (double)room));
+}
+
 /* json: for plan.json; NULL: it is not asked for. */
 static void compile_model(struct arena *a, const struct shard_options *o, const char **json)
 {
@@ -130,6 +143,7 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
     plan.compared = c.compared;
     for (int i = 0; !o->explain && i < o->report.text.n; i++)
         shard_report_write(&c, o->report.text.at[i]);
+    tell_memory(a, &plan);
     if (json)
         *json = plan_json(c.source, c.graph, &o->plan, &plan);
 }

@@ -51,7 +51,7 @@ struct machine { /* machine.c: the shipped reference profile, or a file from tpc
 struct workload {
     struct bindings dims;
     double weight;
-    const char *text;
+    const char *text, *assumed;        /* its sizes; those that nobody gave, by name, or "sizes": all. NULL: none */
     double seconds, unsharded_seconds; /* of one step, predicted by the pass choose */
     double overlapped;                 /* of these, what sums save that go on while ranks compute: the pass overlap */
 };

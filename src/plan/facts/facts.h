@@ -93,6 +93,9 @@ void plan_workloads(struct graph *, const struct options *, struct plan *);
 /* The tokens of a step at these sizes; 0: no input of the graph holds tokens. */
 int64_t workload_tokens(const struct graph *, const struct workload *);
 
+/* empty.c: a warning for each workload of assumed sizes at which a node has a result without elements. */
+void plan_note_empty(struct graph *, struct plan *);
+
 /* kv_origin.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
  * is the KV dimension there, -1 where moves hide it. */
 struct origin {

@@ -314,9 +314,28 @@ static const char *bindings_text(struct symbol_sizes *all, const struct bindings
     return named > MOST_NAMED ? arena_printf(all->g->arena, "%s, and %d more", text, named - MOST_NAMED) : text;
 }
 
-static void add_workload(struct symbol_sizes *all, struct plan *plan, struct bindings b, double weight)
+/* Which sizes of inputs nobody gave: "n, rows"; "sizes": none is given; NULL: all are. */
+static const char *assumed_text(const struct symbol_sizes *all, const struct bindings *given)
 {
-    struct workload w = {.dims = b, .weight = weight, .text = bindings_text(all, &b)};
+    enum { MOST_NAMED = 8 };
+    const char *text = NULL;
+    int named = 0, open = 0;
+    for (int i = 0; i < all->list.n; i++) {
+        const struct symbol *s = &all->list.at[i];
+        open += s->of_input && !s->form;
+        if (!s->of_input || s->form || bindings_get(given, s->name))
+            continue;
+        if (++named <= MOST_NAMED)
+            text = arena_printf(all->g->arena, "%s%s%s", text ? text : "", text ? ", " : "", s->name);
+    }
+    return named && named == open ? "sizes"
+        : named > MOST_NAMED      ? arena_printf(all->g->arena, "%s and %d more", text, named - MOST_NAMED)
+                                  : text;
+}
+
+static void add_workload(struct symbol_sizes *all, struct plan *plan, struct bindings b, double weight, const char *assumed)
+{
+    struct workload w = {.dims = b, .weight = weight, .text = bindings_text(all, &b), .assumed = assumed};
     VEC_PUSH(all->g->arena, &plan->workloads, w);
 }
 
@@ -412,13 +431,14 @@ static void plan_default(struct symbol_sizes *all, struct plan *plan)
     struct lengths at;
     int64_t rows = position_rows(all->g);
     bool good = find_prompt(all, rows > 0 && rows < PROMPT ? rows : PROMPT, &at, &b);
+    const char *assumed = assumed_text(all, &(struct bindings){0});
     note_assumed(all, plan);
-    add_workload(all, plan, b, 1);
+    add_workload(all, plan, b, 1, assumed);
     if (any_of_kind(all, true)) {
         int64_t context = rows > 1 && rows < CONTEXT ? rows : CONTEXT;
         at = (struct lengths){.sequence = 1, .past = context - 1, .context = at.context};
         good = longest_length(all, true, &at, &b) && good;
-        add_workload(all, plan, b, STEPS);
+        add_workload(all, plan, b, STEPS, assumed);
     }
     if (!good)
         VEC_PUSH(all->g->arena, &plan->warnings,
@@ -490,7 +510,7 @@ static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *t
         kept = kept && *bindings_get(&b, given.list.at[i].name) == given.list.at[i].value;
     if (!kept)
         fail("--workload '%s' contradicts what the model assumes about its sizes (-v shows the assumptions)", text);
-    add_workload(all, plan, b, weight);
+    add_workload(all, plan, b, weight, assumed_text(&local, &given));
 }
 
 int64_t workload_tokens(const struct graph *g, const struct workload *w)
@@ -510,7 +530,7 @@ void plan_workloads(struct graph *g, const struct options *options, struct plan 
     const struct emitted *emitted = options->plan_file ? options->plan_file->emitted : NULL;
     if (emitted) {
         for (int i = 0; i < emitted->workloads.n; i++)
-            add_workload(&all, plan, emitted->workloads.at[i].dims, emitted->workloads.at[i].weight);
+            add_workload(&all, plan, emitted->workloads.at[i].dims, emitted->workloads.at[i].weight, NULL);
         return;
     }
     for (int i = 0; i < options->workload.n; i++)

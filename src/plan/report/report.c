@@ -63,9 +63,11 @@ static void show_collectives(FILE *f, struct arena *a, const struct graph *g, co
 
 void report_workloads(FILE *f, const struct plan *p)
 {
-    for (int w = 0; w < p->workloads.n; w++)
-        fprintf(f, "workload %d: %s (weight %g)\n", w + 1, *p->workloads.at[w].text ? p->workloads.at[w].text : "static sizes",
-                p->workloads.at[w].weight);
+    for (int w = 0; w < p->workloads.n; w++) {
+        const struct workload *at = &p->workloads.at[w];
+        fprintf(f, "workload %d: %s (weight %g%s%s%s)\n", w + 1, *at->text ? at->text : "static sizes", at->weight, at->assumed ? "; " : "",
+                at->assumed ? at->assumed : "", at->assumed ? " assumed" : "");
+    }
 }
 
 /* The last column, the average over the workloads, where there are several. */
