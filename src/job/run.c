@@ -20,11 +20,16 @@ double job_timed_run(struct comm *all, struct session *s, const struct tensor *i
     return clock_seconds() - start;
 }
 
-/* Runs --repeat times. */
+/* Runs --repeat times. The first run packs weights and finds its memory: it does not count in statistics, and what is told node by node is
+ * never of it. */
 static double *run_repeated(struct arena *a, struct comm *all, struct session *s, const struct job_options *o, bool runs,
                             const struct tensor *in, struct tensor *out)
 {
     double *seconds = NEWN(a, double, o->repeat);
+    if (o->repeat == 1 && (o->profile || o->trace)) {
+        (void)job_timed_run(all, s, in, out, runs);
+        session_reset_stats(s);
+    }
     for (int64_t i = 0; i < o->repeat; i++) {
         if (i == 1)
             session_reset_stats(s);
