@@ -121,6 +121,7 @@ void session_reset_stats(struct session *);
  * of products, two for each multiply-add; moved: bytes of operands and results. in, out: sizes in the last run, of its last part. */
 struct session_timed {
     const struct node *node;
+    const char *module; /* of the network that the node was exported from; NULL: not known */
     bool collective;
     double at, wait, seconds, wait_sum, sum;
     int64_t bytes;

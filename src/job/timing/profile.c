@@ -37,11 +37,12 @@ static void add_share(struct arena *a, struct shares *s, const char *name, struc
 
 static const char waiting[] = "(waiting for other ranks)";
 
-/* The node's path without its last part, with a star for each number: the module that it is of, in whichever layer. */
-static const char *module_of(struct arena *a, const char *name)
+/* The module that a node is of, in whichever layer: the path that the exporter wrote, or else what is before the last slash of the node's
+ * name, with a star for each number. */
+static const char *module_of(struct arena *a, const struct session_timed *t)
 {
-    const char *end = strrchr(name, '/');
-    size_t n = end ? (size_t)(end - name) : 0, to = 0;
+    const char *name = t->module ? t->module : t->node->name ? t->node->name : "", *end = strrchr(name, '/');
+    size_t n = t->module ? strlen(name) : end ? (size_t)(end - name) : 0, to = 0;
     char *path = arena_alloc(a, n + 1);
     for (size_t from = 0; from < n; to++) {
         size_t digits = strspn(name + from, "0123456789");
@@ -90,7 +91,7 @@ void profile_print(struct arena *a, struct session *s, const json_t *plan)
         struct work work = {t[i].sum * each, t[i].operations_sum * each, t[i].moved_sum * each}, wait = {t[i].wait_sum * each, 0, 0};
         add_share(a, &op, t[i].node->optype, work, 1);
         add_share(a, &node, name, work, 1);
-        add_share(a, &module, t[i].collective ? "(collectives)" : module_of(a, name), work, 1);
+        add_share(a, &module, t[i].collective ? "(collectives)" : module_of(a, &t[i]), work, 1);
         if (t[i].collective) {
             add_share(a, &op, waiting, wait, 0);
             add_share(a, &module, waiting, wait, 0);

@@ -16,6 +16,9 @@
 #define FORM_OPSET 23             /* the form that the rows of ops.def describe */
 #define PLACEHOLDER_KEY RANK_META_PLACEHOLDER
 #define PLACEHOLDER_LOCATION "rank-files"
+/* Metadata of a node, as torch's dynamo exporter writes them: a list of the modules around it, which begins with the network itself. */
+#define MODULES_KEY "pkg.torch.onnx.name_scopes"
+#define MODULES_NETWORK "['', "
 
 /* ---- wire.c: the wire format --------------------------------------------------------------------------------------- */
 enum {

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define MODULES_KEY "pkg.torch.onnx.name_scopes"
-
 struct item {
     const char *at;
     size_t length;
@@ -29,7 +27,7 @@ static bool take_item(const char **at, struct item *out)
 /* The innermost module of the list; of no length: the network itself, or no such list. */
 static struct item innermost(const char *list)
 {
-    static const char network[] = "['', ";
+    static const char network[] = MODULES_NETWORK;
     struct item module = {NULL, 0}, last = {NULL, 0};
     if (strncmp(list, network, strlen(network)))
         return module;

@@ -338,32 +338,15 @@ static char **save_names(struct save *s, int n, struct value *const *values, int
     return out;
 }
 
-/* Of values that the plan knows. */
-static const char *placements_text(struct save *s, const char *text, int n, struct value *const *at)
+static void save_metadata(struct save *s, const struct node *node, Onnx__NodeProto *out)
 {
-    for (int i = 0; i < n; i++) {
-        if (!at[i] || at[i]->id >= s->data.options->planned)
-            continue;
-        struct placement p = at[i]->place;
-        text = arena_printf(s->tmp, "%s%s%s", text, *text ? " " : "",
-                            p.kind == PLACE_S ? arena_printf(s->tmp, "S(%d)", p.dim) : placement_str(s->tmp, p));
-    }
-    return text;
-}
-
-/* For viewers. A node with many operands tells of its results alone. */
-static void save_placement(struct save *s, const struct node *node, Onnx__NodeProto *out)
-{
-    enum { MOST_OPERANDS = 16 };
-    bool planned = s->data.options->planned > 0 && node->nout > 0 && node->nout <= MOST_OPERANDS;
-    for (int i = 0; planned && i < node->nout; i++)
-        planned = !node->out[i] || node->out[i]->id < s->data.options->planned;
-    if (!planned)
-        return;
-    const char *text = placements_text(s, "", node->nin <= MOST_OPERANDS ? node->nin : 0, node->in);
-    text = placements_text(s, arena_printf(s->tmp, "%s%s->", text, *text ? " " : ""), node->nout, node->out);
-    out->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, 1);
-    out->metadata_props[out->n_metadata_props++] = save_entry(s, RANK_META_PLACEMENT, text);
+    const char *placements = node_placements_text(s->tmp, node, s->data.options->planned), *module = node_module(s->graph, node);
+    out->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, 2);
+    if (placements)
+        out->metadata_props[out->n_metadata_props++] = save_entry(s, RANK_META_PLACEMENT, placements);
+    if (module)
+        out->metadata_props[out->n_metadata_props++] = save_entry(s, MODULES_KEY,
+                                                                  arena_printf(s->tmp, MODULES_NETWORK "'%s', '']", module));
 }
 
 static Onnx__NodeProto *save_node(struct save *s, const struct node *node)
@@ -377,7 +360,7 @@ static Onnx__NodeProto *save_node(struct save *s, const struct node *node)
     out->input = save_names(s, bodies ? node_captured(node, 0) : node->nin, node->in, bodies ? node->op->nin - 1 : 0, &out->n_input);
     out->output = save_names(s, node->nout, node->out, 0, &out->n_output);
     save_attributes(s, node, out);
-    save_placement(s, node, out);
+    save_metadata(s, node, out);
     return out;
 }
 

@@ -18,6 +18,10 @@ struct value_names {
 struct value_names names_of_graph(struct arena *, const struct graph *);
 struct value_names names_of_body(struct arena *, const struct value_names *around, const struct node *, int body);
 
+/* ---- node_placements.c ------------------------------------------------------------------------------------------------ */
+/* "R S(1)->S(2)"; NULL: the node is not the plan's, whose values are those below `planned`. One with many operands tells of its results. */
+const char *node_placements_text(struct arena *, const struct node *, int planned);
+
 /* ---- stream.c: the weights of a graph, in the order of its data file ---------------------------------------------------- */
 struct saved_weight {
     const struct value *value;

@@ -5,8 +5,11 @@ void profile_begin(struct session *s)
 {
     s->profile = NEWN(s->arena, struct session_timed, s->nstep + 1);
     for (int i = 0; i < s->nstep; i++)
-        s->profile[i] = (struct session_timed){
-            .node = s->step[i].node, .collective = s->step[i].kind == STEP_COLLECTIVE, .in = s->step[i].in, .out = s->step[i].out};
+        s->profile[i] = (struct session_timed){.node = s->step[i].node,
+                                               .module = node_module(s->graph, s->step[i].node),
+                                               .collective = s->step[i].kind == STEP_COLLECTIVE,
+                                               .in = s->step[i].in,
+                                               .out = s->step[i].out};
 }
 
 /* Of a step that ran, or of its first or a further part. */
