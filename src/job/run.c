@@ -74,6 +74,7 @@ static void compare_test_data(struct arena *a, const struct graph *g, const stru
         const char *path = path_join(a, o->test_data, arena_printf(a, "output_%d.pb", k)), *name = NULL;
         if (!path_exists(path))
             break;
+        v->source = path;
         if (compare_list(a, g, out, path, &t, v))
             continue;
         struct tensor want = tensor_read_pb(a, path, &name);
@@ -143,6 +144,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
 {
     const struct whole_run want = run_whole(a, g, in, o, threads);
     struct whole_run other = {0};
+    v->source = arena_printf(a, "the unsharded %s", o->check.text.at[0]);
     struct job_options ordered = *o;
     ordered.deterministic = true;
     ordered.fast = false;

@@ -1,5 +1,5 @@
-/* compare_outputs: compares two tensors within a tolerance. Two NaNs or equal infinities agree; integers and booleans must be equal. The
- * first difference is printed with its index and both values. */
+/* compare_outputs: compares two tensors within a tolerance. Two NaNs or equal infinities agree; integers and booleans must be equal. Of an
+ * output that differs, a line says from what, where first, by which values, and by how much at worst. */
 #include "job/io/io.h"
 #include "op/op.h"
 
@@ -26,15 +26,22 @@ static double difference(double a, double b)
     return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 }
 
+enum { MOST_TOLD = 8 };
+
+/* Another output differs. May it be printed? */
+static bool tells(struct verdict *v)
+{
+    v->failed = true;
+    return v->different++ < MOST_TOLD;
+}
+
 static bool compare_types(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want)
 {
     struct arena *a = arena_new();
     bool same = got->dtype == want->dtype && got->rank == want->rank &&
         memcmp(got->dim, want->dim, (size_t)got->rank * sizeof *got->dim) == 0;
-    if (!same && !v->failed)
-        printf("output '%s' is %s, expected %s\n", name, outputs_shape_text(a, got), outputs_shape_text(a, want));
-    if (!same)
-        v->failed = true;
+    if (!same && tells(v))
+        printf("output '%s' is %s, expected %s as in %s\n", name, outputs_shape_text(a, got), outputs_shape_text(a, want), v->source);
     if (!same)
         v->worst = INFINITY;
     if (!same)
@@ -47,7 +54,7 @@ static bool compare_types(struct verdict *v, const char *name, const struct tens
 static void print_strings(const char *got, const char *want)
 {
     struct arena *a = arena_new();
-    char *text = arena_printf(a, "]: '%s', expected '%s'", got, want);
+    char *text = arena_printf(a, "'%s', expected '%s'", got, want);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
@@ -55,48 +62,53 @@ static void print_strings(const char *got, const char *want)
     arena_free(a);
 }
 
-static void print_first(const char *name, const struct tensor *got, const struct tensor *want, int64_t i, double allowed)
+/* Where an output differs first, what is allowed there, and the worst difference of all elements. */
+struct found {
+    int64_t first; /* -1: nowhere */
+    double allowed, worst;
+};
+
+static void print_found(const char *source, const char *name, const struct tensor *got, const struct tensor *want, const struct found *f)
 {
-    int64_t index[MAX_RANK], rest = i;
+    int64_t index[MAX_RANK], rest = f->first;
     for (int k = got->rank - 1; k >= 0; k--) {
         index[k] = rest % got->dim[k];
         rest /= got->dim[k];
     }
-    printf("output '%s' differs first at [", name);
+    printf("output '%s' differs from %s first at [", name, source);
     for (int k = 0; k < got->rank; k++)
         printf("%s%lld", k ? ", " : "", (long long)index[k]);
+    fputs("]: ", stdout);
     if (got->dtype == DT_STRING)
-        print_strings(string_text(((const int64_t *)got->data)[i]), string_text(((const int64_t *)want->data)[i]));
+        print_strings(string_text(((const int64_t *)got->data)[f->first]), string_text(((const int64_t *)want->data)[f->first]));
     else
-        printf("]: %.9g, expected %.9g, allowed difference %.3g\n", tensor_element(got, i), tensor_element(want, i), allowed);
+        printf("%.9g, expected %.9g, allowed difference %.3g; worst difference %.3g\n", tensor_element(got, f->first),
+               tensor_element(want, f->first), f->allowed, f->worst);
 }
 
 static void compare_tensors(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol,
                             double base, double scale)
 {
-    bool exact = !dtype_is_float(got->dtype), differs = false;
+    bool exact = !dtype_is_float(got->dtype);
     int64_t n = tensor_elements(got);
     double squares = 0, whole = 0;
+    struct found f = {.first = -1};
     for (int64_t i = 0; i < n; i++) {
         double b = tensor_element(want, i), d = difference(tensor_element(got, i), b),
                allowed = exact ? 0 : rtol * (isfinite(b) ? fabs(b) : 0) + base;
         squares += d * d;
         whole += isfinite(b) ? b * b : 0;
-        if (d / scale > v->worst || !v->name) {
-            v->worst = d / scale;
-            v->name = name;
-        }
-        if (d <= allowed || differs)
-            continue;
-        differs = true;
-        if (!v->failed)
-            print_first(name, got, want, i, allowed);
+        f.worst = fmax(f.worst, d / scale);
+        if (d > allowed && f.first < 0)
+            f = (struct found){i, allowed, f.worst};
+    }
+    if (f.worst > v->worst || !v->name) {
+        v->worst = f.worst;
+        v->name = name;
     }
     v->mean = fmax(v->mean, sqrt(whole > 0 ? squares / whole : squares));
-    if (!v->name)
-        v->name = name;
-    if (differs)
-        v->failed = true;
+    if (f.first >= 0 && tells(v))
+        print_found(v->source, name, got, want, &f);
 }
 
 void compare_close(struct verdict *v, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol)
@@ -194,6 +206,8 @@ struct tolerance compare_tolerance(const struct graph *g, const struct job_optio
 
 void compare_print(const struct verdict *v)
 {
+    if (v->different > MOST_TOLD)
+        printf("and %d more outputs differ\n", v->different - MOST_TOLD);
     printf("%s: %d outputs, worst difference %.3g%s%s%s, root mean square %.3g\n", v->failed ? "FAILED" : "PASSED", v->outputs, v->worst,
            v->name ? " in '" : "", v->name ? v->name : "", v->name ? "'" : "", v->mean);
 }

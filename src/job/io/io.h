@@ -49,13 +49,14 @@ struct tolerance {
 };
 struct tolerance compare_tolerance(const struct graph *, const struct job_options *);
 struct verdict {
+    const char *source; /* of what is expected: a file or a model, for messages */
     bool failed;
-    int outputs;
+    int outputs, different;
     double worst; /* the worst difference, and its output */
     const char *name;
     double mean; /* the largest root mean square of an output's differences, relative to the output's own */
 };
-/* Compares |a-b| <= rtol |b| + atol max(1, max|b|); integers exactly. Prints the first difference. */
+/* Compares |a-b| <= rtol |b| + atol max(1, max|b|); integers exactly. Prints what differs. */
 void compare_close(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol);
 /* Compares max|a-b| <= rel max|b|, which counts as at least `least`; integers exactly. */
 void compare_relative(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rel, double least);
