@@ -322,8 +322,6 @@ void shard_options_plan(struct arena *a, struct shard_options *o, const char *mo
     p->plan_file = o->plan_file ? plan_file_read(a, o->plan_file) : NULL;
     if (p->plan_file && p->plan_file->emitted)
         set_emitted(o, p->plan_file);
-    else
-        p->machine = o->machine ? machine_read(a, o->machine) : machine_reference();
     if (o->tp < 0)
         check_what_if(o);
     require(o->tp < 0 || (o->tp >= 1 && o->tp <= PLAN_RANKS));

@@ -11,6 +11,7 @@
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/folder/folder.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/report/report.h"
 
@@ -255,6 +256,7 @@ static void compile_graphs(struct arena *a, const struct shard_options *o, const
 static void compile_given(struct arena *a, struct shard_options *o, const char *given)
 {
     struct text_list graphs = find_graphs(a, given);
+    o->plan.machine = o->machine ? machine_read(a, o->machine) : machine_reference();
     if (graphs.text.n > 1 && o->tp < 0) {
         compare_graphs(a, o, given, &graphs);
         return;

@@ -154,9 +154,16 @@ static void tell_doubts(const char *path, const struct measured *m, double error
                   "again, on machines that do nothing else, and compare with --doctor",
                   path);
     if (m->busy > MACHINE_DISTURBED)
-        diag_tell("%s was written, but its speeds are too low: a rank waited %.0f%% of the time for a core, because other programs ran or "
-                  "there are more ranks than cores: measure again when nothing else runs",
-                  path, 100 * m->busy);
+        diag_tell(
+            "%s was written, but a rank waited %.0f%% of the time for a core: other programs used the cores while it was measured, or "
+            "there are more ranks than cores. Repeat it on a quiet machine",
+            path, 100 * m->busy);
+}
+
+static void tell_next(const struct comm *comm, const char *what)
+{
+    if (comm->rank == 0)
+        diag_tell("measuring %s ..", what);
 }
 
 void job_calibrate(struct arena *a, struct comm *comm, const struct job_options *o, int threads)
@@ -166,12 +173,23 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
     double error;
     if (comm->rank == 0)
         out_open_whole(a, &file, o->calibrate);
+    tell_next(comm, "memory");
     struct measuring *x = measure_begin(a, comm, threads);
+    tell_next(comm, "products");
     measure_work(x, &m);
+    tell_next(comm, "operators");
     measure_nodes(x, &m);
+    tell_next(comm, "convolutions");
+    measure_convs(x, &m);
+    if (comm->size > 1)
+        tell_next(comm, "collectives");
     measure_comm(a, comm, &m);
-    measure_work(x, &m); /* again: other load on the machine may have ended */
+    tell_next(comm, "products again, for other load on the machine may have ended");
+    measure_work(x, &m);
+    tell_next(comm, "operators again");
     measure_nodes(x, &m);
+    tell_next(comm, "convolutions again");
+    measure_convs(x, &m);
     measure_end(x, &m);
     if (comm->rank)
         return;

@@ -119,9 +119,8 @@ static struct machine read_machine(const char *name, json_t *root)
     struct machine m = machine_from(name, root);
     double waited = json_number_value(json_object_get(root, "waited"));
     if (waited > MACHINE_DISTURBED)
-        diag_tell("%s was measured while a rank waited %.0f%% of the time for a core, so its speeds are too low: measure again with "
-                  "tpc-run --calibrate when nothing else runs",
-                  name, 100 * waited);
+        diag_tell("%s was measured while a rank waited %.0f%% of the time for a core: repeat tpc-run --calibrate on a quiet machine", name,
+                  100 * waited);
     json_decref(root);
     return m;
 }

@@ -45,11 +45,12 @@ struct measured {
     int ncollective; /* 0: there is one rank */
     struct measured_collective *collective;
 };
-/* From begin to end, what memory gives is sampled between all that is measured in work (products) and nodes; its medians are known at the
- * end. Better figures replace those of an earlier call. */
+/* From begin to end, what memory gives is sampled between all that is measured in work (products), nodes and convs; its medians are known
+ * at the end. Better figures replace those of an earlier call. */
 struct measuring *measure_begin(struct arena *, struct comm *, int threads);
 void measure_work(struct measuring *, struct measured *);
 void measure_nodes(struct measuring *, struct measured *);
+void measure_convs(struct measuring *, struct measured *); /* after measure_nodes */
 void measure_end(struct measuring *, struct measured *);
 void measure_comm(struct arena *, struct comm *, struct measured *);
 

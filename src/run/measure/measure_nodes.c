@@ -234,21 +234,6 @@ static void measure_integer_convs(struct arena *a, struct measuring *x, struct m
     m->integer_conv = layer_flops(&deep) / (m->deep_layer - m->sum * layer_results(&deep));
 }
 
-static void measure_convs(struct arena *a, struct measuring *x, struct measured *m)
-{
-    const struct layer full = {128, 28, 3, 1, false}, deep = {384, 28, 3, 384, false}, deep_codes = {384, 28, 3, 384, true};
-    measure_keep_shorter(&m->small_convs, measure_graph(x, small_convs_graph(a, ROUNDS), 1).alone / ROUNDS);
-    measure_keep_shorter(&m->no_convs, measure_graph(x, small_convs_graph(a, 0), 1).alone / ROUNDS);
-    measure_keep_faster(&m->conv, layer_flops(&full) / (time_layer(a, x, &full) - pass_seconds(m, &full)));
-    measure_keep_faster(&m->depthwise, layer_flops(&deep) / (time_layer(a, x, &deep) - pass_seconds(m, &deep)));
-    measure_integer_convs(a, x, m);
-    measure_keep_faster(&m->integer_depthwise,
-                        layer_flops(&deep_codes) /
-                            (time_layer(a, x, &deep_codes) - pass_seconds(m, &deep_codes) - code_seconds(m, &deep_codes)));
-    measure_keep_shorter(&m->of_many, measure_graph(x, conv_graph(a, MEASURED_CHANNELS), 1).alone);
-    measure_keep_shorter(&m->of_one, measure_graph(x, conv_graph(a, 1), 1).alone);
-}
-
 void measure_nodes(struct measuring *x, struct measured *m)
 {
     struct arena *a = arena_new();
@@ -264,6 +249,22 @@ void measure_nodes(struct measuring *x, struct measured *m)
     measure_keep_shorter(&m->repeat, measure_graph(x, repeat_graph(a), ROW_COUNT).alone / ROW_COUNT);
     measure_keep_shorter(&m->turn, measure_graph(x, turn_graph(a), 1).alone / (REPEATED * WIDTH));
     measure_keep_shorter(&m->row, measure_graph(x, rows_graph(a), ROW_COUNT).alone / (2.0 * ROW_COUNT));
-    measure_convs(a, x, m);
+    arena_free(a);
+}
+
+void measure_convs(struct measuring *x, struct measured *m)
+{
+    struct arena *a = arena_new();
+    const struct layer full = {128, 28, 3, 1, false}, deep = {384, 28, 3, 384, false}, deep_codes = {384, 28, 3, 384, true};
+    measure_keep_shorter(&m->small_convs, measure_graph(x, small_convs_graph(a, ROUNDS), 1).alone / ROUNDS);
+    measure_keep_shorter(&m->no_convs, measure_graph(x, small_convs_graph(a, 0), 1).alone / ROUNDS);
+    measure_keep_faster(&m->conv, layer_flops(&full) / (time_layer(a, x, &full) - pass_seconds(m, &full)));
+    measure_keep_faster(&m->depthwise, layer_flops(&deep) / (time_layer(a, x, &deep) - pass_seconds(m, &deep)));
+    measure_integer_convs(a, x, m);
+    measure_keep_faster(&m->integer_depthwise,
+                        layer_flops(&deep_codes) /
+                            (time_layer(a, x, &deep_codes) - pass_seconds(m, &deep_codes) - code_seconds(m, &deep_codes)));
+    measure_keep_shorter(&m->of_many, measure_graph(x, conv_graph(a, MEASURED_CHANNELS), 1).alone);
+    measure_keep_shorter(&m->of_one, measure_graph(x, conv_graph(a, 1), 1).alone);
     arena_free(a);
 }
