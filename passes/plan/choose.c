@@ -100,4 +100,6 @@ void pass_choose(struct compile *c)
     plan_note_step(s);
     c->plan->missing = missing_kernels_of(c->arena, g);
     note_replicated(c, s);
+    if (!c->plan->missing.list.n)
+        plan_note_idle(s);
 }

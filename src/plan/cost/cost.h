@@ -67,6 +67,8 @@ enum collective lowering_sends(const struct strategy *);
 void plan_predict(struct space *);
 /* step_parts.c: plan->step, of the chosen plan. */
 void plan_note_step(struct space *);
+/* idle.c: a warning for each workload at which ranks have nothing to do for a part of the step. */
+void plan_note_idle(struct space *);
 
 /* overlap_saving.c: of an explicit graph, fused, with plan->step: plan->overlap_bytes, and what is saved under each workload. */
 void plan_overlap(struct arena *, struct graph *, struct plan *, const struct machine *);
