@@ -55,7 +55,7 @@ void pass_fuse_kernels(struct compile *c)
     if (c->split_outputs)
         keep_outputs_sharded(c->graph);
     complete_sums(c->graph);
-    count(c, &text, fuse_settled(c->graph), "computed at load from constants");
+    count(c, &text, fold_at_load(c->graph), "computed at load from constants");
     count(c, &text, fuse_transposed(c->graph), "products and lookups read a transposed weight as it is stored");
     fuse_weights(c->graph, !c->deterministic);
     fuse_quantized(c->graph);

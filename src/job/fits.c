@@ -28,7 +28,7 @@ static struct room_need need_of(const struct graph *g)
 {
     struct arena *tmp = arena_new();
     const struct uses *uses = graph_uses(g, tmp);
-    const bool *settled = op_settled_values(tmp, g);
+    const bool *constant = op_load_time_constants(tmp, g);
     struct room_need sum = {0};
     for (int i = 0; i < g->values.n; i++) {
         const struct value *v = g->values.at[i];
@@ -38,7 +38,7 @@ static struct room_need need_of(const struct graph *g)
         sum.own += is_packed(&uses[i]) ? bytes : 0;
     }
     for (int i = 0; i < g->nodes.n; i++)
-        for (int k = 1; k < 3 && op_packs_recurrent(g->nodes.at[i], settled); k++) {
+        for (int k = 1; k < 3 && op_packs_recurrent(g->nodes.at[i], constant); k++) {
             int64_t copy = op_recurrent_copy(&g->nodes.at[i]->in[k]->type);
             sum.resident += copy;
             sum.own += copy;

@@ -34,19 +34,19 @@ struct missing_kernels {
 struct missing_kernels missing_kernels_of(struct arena *, const struct graph *);
 const char *missing_kernels_text(struct arena *, const struct missing_kernels *);
 
-/* ---- settled.c ---- */
+/* ---- load_time_constants.c ---- */
 /* By value id: it follows from constants alone, and is the same at every run. */
-bool *op_settled_values(struct arena *, const struct graph *);
+bool *op_load_time_constants(struct arena *, const struct graph *);
 /* A constant, absent, or marked so. */
-bool op_is_settled(const bool *settled, const struct value *);
+bool op_is_load_time_constant(const bool *constant, const struct value *);
 /* By node: tpc-run computes it once, at load. It makes a constant of constants, by more than moving, copying, decoding or converting these,
  * or such a constant is made of it. What other nodes read of it takes no more memory than what it is made of, but for an eighth of all
  * constants. Weights that are trained, and memory that a node makes its result in, are no such constants. */
-bool *op_computed_once(struct arena *, const struct graph *);
+bool *op_folded_at_load(struct arena *, const struct graph *);
 
 /* ---- recurrent_copy.c ---- */
-/* A recurrent net whose weights are settled keeps them packed, in f32, beside what they were made from. */
-bool op_packs_recurrent(const struct node *, const bool *settled);
+/* A recurrent net whose weights are constant keeps them packed, in f32, beside what they were made from. */
+bool op_packs_recurrent(const struct node *, const bool *constant);
 /* Bytes of that copy of a weight of this type, but for the rounding up to whole tiles. */
 int64_t op_recurrent_copy(const struct type *weight);
 

@@ -382,7 +382,7 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
     worst += turned_seconds(s, n, st, w);
     worst += taken >= 0 || inside ? 0 : conv ? m->conv_overhead : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1);
-    return cost_is_once(s, n) ? worst / RUNS_OF_A_LOAD : worst;
+    return cost_is_folded(s, n) ? worst / RUNS_OF_A_LOAD : worst;
 }
 
 int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)

@@ -100,7 +100,7 @@ double cost_rows_seconds(struct space *, const struct node *, const struct rule 
 /* taken_in.c: what convolutions and attention take in. */
 void cost_mark_taken(struct space *);
 bool cost_has_channels_last(const struct space *, const struct value *); /* lies in memory with the channels as last dimension */
-bool cost_is_once(const struct space *, const struct node *);            /* it is computed at load */
+bool cost_is_folded(const struct space *, const struct node *);          /* it is computed at load */
 bool cost_is_merged(const struct space *, const struct node *);    /* a Transpose, Pad or DequantizeLinear that products make needless */
 bool cost_takes_in(const struct space *, const struct node *);     /* its result goes on in registers */
 int cost_taken_operand(const struct space *, const struct node *); /* in which that comes to the node; -1: it does not */

@@ -63,11 +63,11 @@ static bool is_table(const struct uses *uses)
 /* What recurrent nets keep packed beside their weights. */
 static int64_t packed_bytes(const struct holder *h)
 {
-    const bool *settled = op_settled_values(h->tmp, h->g);
+    const bool *constant = op_load_time_constants(h->tmp, h->g);
     int64_t total = 0;
     for (int i = 0; i < h->g->nodes.n; i++) {
         const struct node *n = h->g->nodes.at[i];
-        for (int k = 1; k < 3 && op_packs_recurrent(n, settled); k++) {
+        for (int k = 1; k < 3 && op_packs_recurrent(n, constant); k++) {
             struct type local = held_type(h, n->in[k]);
             total += plan_possible_bytes(op_recurrent_copy(&local));
         }

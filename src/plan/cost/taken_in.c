@@ -4,7 +4,7 @@
  * (run/fuse/fuse_conv.c), and a Pad before it. And it works with the channels last (run/fuse/channels_last.c), so a Transpose of channels
  * around it vanishes. A value that only it has so is turned once. Products of integers read codes (run/fuse/fuse_integer_conv.c,
  * fuse_integers.c), so what decodes these vanishes, too. Attention that is written out runs as one node (op/analysis/attention_written.c),
- * which reads its operands once. Products of constants are computed at load (op/analysis/settled.c). */
+ * which reads its operands once. Products of constants are computed at load (op/analysis/load_time_constants.c). */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "plan/cost/cost.h"
@@ -265,7 +265,7 @@ static void mark_attention(struct space *s)
 static void mark_once(struct space *s)
 {
     struct arena *tmp = arena_new();
-    const bool *once = op_computed_once(tmp, s->g);
+    const bool *once = op_folded_at_load(tmp, s->g);
     for (int i = 0; i < s->g->nodes.n; i++)
         for (int k = 0; once[i] && k < s->g->nodes.at[i]->nout; k++)
             if (s->g->nodes.at[i]->out[k])
@@ -304,7 +304,7 @@ void cost_mark_taken(struct space *s)
     mark_once(s);
 }
 
-bool cost_is_once(const struct space *s, const struct node *n)
+bool cost_is_folded(const struct space *s, const struct node *n)
 {
     return makes_marked(s, n, ONCE);
 }

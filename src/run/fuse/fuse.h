@@ -15,7 +15,7 @@ void fuse_codes(struct graph *);                       /* before channels_last *
 int fuse_group_norms(struct graph *);                  /* before channels_last; the number of norms */
 void fuse_open_norms(struct graph *);                  /* before channels_last */
 void fuse_convs(struct graph *);                       /* behind channels_last */
-int fuse_settled(struct graph *);                      /* the number of nodes that are computed at load */
+int fold_at_load(struct graph *);                      /* the number of nodes that are computed at load */
 int fuse_transposed(struct graph *);                   /* before fuse_weights */
 void fuse_weights(struct graph *, bool integer_convs); /* integer_convs: their filters are not decoded */
 void fuse_quantized(struct graph *);

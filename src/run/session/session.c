@@ -74,12 +74,12 @@ static void read_collective(struct session *s, struct session_step *step, struct
 /* Recurrent nets pack their weights also where these are put together from constants, the same ones at every run, as exporters do. */
 static void settle_weights(struct session *s)
 {
-    const bool *settled = op_settled_values(s->arena, s->graph);
+    const bool *constant = op_load_time_constants(s->arena, s->graph);
     for (int i = 0; i < s->nstep; i++) {
         struct node *n = s->step[i].node;
         for (int k = 0; (n->op->flags & OP_RECURS) && k < n->nin; k++)
-            s->step[i].in_constant[k] = s->step[i].in_constant[k] || (n->in[k] && settled[n->in[k]->id]);
-        if (op_packs_recurrent(n, settled))
+            s->step[i].in_constant[k] = s->step[i].in_constant[k] || (n->in[k] && constant[n->in[k]->id]);
+        if (op_packs_recurrent(n, constant))
             s->stats.weight_bytes += op_recurrent_copy(&n->in[1]->type) + op_recurrent_copy(&n->in[2]->type);
     }
 }

@@ -1,4 +1,5 @@
-/* settled: values that follow from constants alone, and which of them tpc-run computes once, as it loads. */
+/* load_time_constants: constant folding as tpc-run loads a graph: values that follow from constants alone, and which of them are computed
+ * once. The pass fold (passes/import/fold.c) folds small constants only, for a rank's weights must stay ranges of a file. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
@@ -16,28 +17,28 @@ static bool has_sizes(const struct node *n)
     return false;
 }
 
-bool op_is_settled(const bool *settled, const struct value *v)
+bool op_is_load_time_constant(const bool *constant, const struct value *v)
 {
-    return !v || v->constant || settled[v->id];
+    return !v || v->constant || constant[v->id];
 }
 
-static bool makes_settled(const bool *settled, const struct node *n)
+static bool makes_constants(const bool *constant, const struct node *n)
 {
     const unsigned varies = OP_DRAWS | OP_CONTROL;
     bool all = n->nin > 0 && n->op && !(n->op->flags & varies) && !op_communicates(n) && !has_sizes(n);
     for (int k = 0; k < n->nin; k++)
-        all = all && op_is_settled(settled, n->in[k]);
+        all = all && op_is_load_time_constant(constant, n->in[k]);
     return all;
 }
 
-bool *op_settled_values(struct arena *a, const struct graph *g)
+bool *op_load_time_constants(struct arena *a, const struct graph *g)
 {
-    bool *settled = NEWN(a, bool, g->values.n + 1);
+    bool *constant = NEWN(a, bool, g->values.n + 1);
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; k < g->nodes.at[i]->nout; k++)
             if (g->nodes.at[i]->out[k])
-                settled[g->nodes.at[i]->out[k]->id] = makes_settled(settled, g->nodes.at[i]);
-    return settled;
+                constant[g->nodes.at[i]->out[k]->id] = makes_constants(constant, g->nodes.at[i]);
+    return constant;
 }
 
 /* ---- once ---------------------------------------------------------------------------------------------------------------------------- */
@@ -84,9 +85,9 @@ static bool is_computable(const struct graph *g, const struct node *n)
     return all;
 }
 
-struct once {
-    bool *settled, *read; /* by value id: it may be computed at load; what is computed at load reads it */
-    bool *changes;        /* by value id: a weight that is trained, or memory in which a node makes its result */
+struct folding {
+    bool *constant, *read; /* by value id: it may be computed at load; what is computed at load reads it */
+    bool *changes;         /* by value id: a weight that is trained, or memory in which a node makes its result */
     struct beneath *beneath;
     int64_t room; /* bytes that results may take beyond what they are made of */
     bool *node;
@@ -122,19 +123,19 @@ static void mark_changes(const struct graph *g, bool *changes)
     }
 }
 
-static void look_at(const struct graph *g, struct once *o, const struct node *n)
+static void look_at(const struct graph *g, struct folding *o, const struct node *n)
 {
-    if (!is_computable(g, n) || !makes_settled(o->settled, n) || any_operand(o->changes, n) || any_result(o->changes, n))
+    if (!is_computable(g, n) || !makes_constants(o->constant, n) || any_operand(o->changes, n) || any_result(o->changes, n))
         return;
     struct beneath b = beneath_node(o->beneath, n);
     for (int k = 0; k < n->nout; k++) {
-        o->settled[n->out[k]->id] = true;
+        o->constant[n->out[k]->id] = true;
         o->beneath[n->out[k]->id] = b;
     }
 }
 
 /* Nothing that is computed at load reads the node: its results stay in memory. What is decoded or converted is read as it is stored. */
-static bool pays(struct once *o, const struct node *n)
+static bool pays(struct folding *o, const struct node *n)
 {
     struct beneath b = o->beneath[n->out[0]->id];
     int64_t total = 0;
@@ -158,11 +159,11 @@ static int64_t all_constants(const struct graph *g)
     return all;
 }
 
-bool *op_computed_once(struct arena *a, const struct graph *g)
+bool *op_folded_at_load(struct arena *a, const struct graph *g)
 {
     enum { SHARE = 8 };
     int n = g->values.n + 1;
-    struct once o = {.settled = NEWN(a, bool, n), .read = NEWN(a, bool, n), .changes = NEWN(a, bool, n)};
+    struct folding o = {.constant = NEWN(a, bool, n), .read = NEWN(a, bool, n), .changes = NEWN(a, bool, n)};
     o.beneath = NEWN(a, struct beneath, n);
     o.node = NEWN(a, bool, g->nodes.n + 1);
     o.room = all_constants(g) / SHARE;
@@ -171,7 +172,7 @@ bool *op_computed_once(struct arena *a, const struct graph *g)
         look_at(g, &o, g->nodes.at[i]);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const struct node *node = g->nodes.at[i];
-        bool possible = node->nout > 0 && node->out[0] && o.settled[node->out[0]->id];
+        bool possible = node->nout > 0 && node->out[0] && o.constant[node->out[0]->id];
         o.node[i] = possible && (any_result(o.read, node) || pays(&o, node));
         for (int k = 0; o.node[i] && k < node->nin; k++)
             if (node->in[k])

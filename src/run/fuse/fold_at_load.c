@@ -3,10 +3,10 @@
 #include "op/infer/infer.h"
 #include "run/fuse/fuse.h"
 
-int fuse_settled(struct graph *g)
+int fold_at_load(struct graph *g)
 {
     struct arena *tmp = arena_new();
-    const bool *once = op_computed_once(tmp, g);
+    const bool *once = op_folded_at_load(tmp, g);
     int kept = 0, n = g->nodes.n;
     for (int i = 0; i < n; i++)
         if (!once[i] || !op_evaluate_later(g, g->nodes.at[i]))
