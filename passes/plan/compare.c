@@ -10,7 +10,7 @@
 const int compare_tried[COMPARE_TRIED] = {1, 2, 4, 8, 16};
 
 /* The plan of --compare none: every node replicated. */
-static const struct plan_file *whole_plan(struct arena *a)
+static const struct plan_file *replicated_plan(struct arena *a)
 {
     struct plan_file *file = NEW(a, struct plan_file);
     struct constraint *all = NEW(a, struct constraint);
@@ -39,7 +39,7 @@ static struct options options_of(struct arena *a, const struct options *ours, co
         o.plan_file = open_plan(a, ours->plan_file);
         return o;
     }
-    o.plan_file = strcmp(what, "none") == 0 ? whole_plan(a) : plan_file_read(a, what);
+    o.plan_file = strcmp(what, "none") == 0 ? replicated_plan(a) : plan_file_read(a, what);
     const struct emitted *e = o.plan_file->emitted;
     if (!e)
         return o;

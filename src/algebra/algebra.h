@@ -196,7 +196,7 @@ struct split {
 const struct split *split_even(struct alg *, int ranks, const struct dim *n);
 const struct split *split_list(struct alg *, int ranks, int64_t n, const int *count, const struct interval *const *list);
 /* Every rank holds all of n (integer or symbolic: one interval, scaled by inner = n). */
-const struct split *split_whole(struct alg *, int ranks, const struct dim *n);
+const struct split *split_replicated(struct alg *, int ranks, const struct dim *n);
 const struct dim *split_size(struct alg *, const struct split *); /* outer * n * inner */
 /* The split of outer * size * inner whose middle is split by s. NULL when its list would have more than a million intervals. */
 const struct split *split_scale(struct alg *, const struct split *, const struct dim *outer, const struct dim *inner);

@@ -270,7 +270,7 @@ static const struct split *canonical_split(struct alg *alg, const struct dim *ou
     int64_t times, scale;
     const struct dim *reps = take_integer(alg, outer, &times), *unit = take_integer(alg, inner, &scale);
     if (pattern_replicated(p))
-        return split_whole(alg, p->ranks, dim_mul(alg, dim_mul(alg, outer, dim_int(alg, p->n)), inner));
+        return split_replicated(alg, p->ranks, dim_mul(alg, dim_mul(alg, outer, dim_int(alg, p->n)), inner));
     if (!pattern_scale(alg, p, times, scale))
         return NULL;
     return p->n == 0 ? listed_split(alg, dim_int(alg, 1), p, dim_int(alg, 1)) : listed_split(alg, reps, p, unit);
@@ -286,7 +286,7 @@ static const struct split *balanced(struct alg *alg, int ranks, const struct dim
                       .partition = true,
                       .cover = true};
     if (dim_equals(s.outer, 0) || dim_equals(s.inner, 0))
-        return split_whole(alg, ranks, dim_int(alg, 0));
+        return split_replicated(alg, ranks, dim_int(alg, 0));
     key_start(alg, &s);
     struct split_cell *c = split_find(alg);
     return c ? &c->s : &split_new(alg, &s)->s;
@@ -305,7 +305,7 @@ const struct split *split_reading(struct alg *alg, int ranks, const struct dim *
 
 /* ---- making splits ---- */
 
-const struct split *split_whole(struct alg *alg, int ranks, const struct dim *n)
+const struct split *split_replicated(struct alg *alg, int ranks, const struct dim *n)
 {
     n = dim_fresh(alg, n);
     bool known = n->kind == DIM_INT;
@@ -319,7 +319,7 @@ const struct split *split_even(struct alg *alg, int ranks, const struct dim *n)
 {
     n = dim_fresh(alg, n);
     if (n->kind != DIM_INT)
-        return ranks == 1 ? split_whole(alg, 1, n) : balanced(alg, ranks, dim_int(alg, 1), n, dim_int(alg, 1));
+        return ranks == 1 ? split_replicated(alg, 1, n) : balanced(alg, ranks, dim_int(alg, 1), n, dim_int(alg, 1));
     struct pattern p = pattern_new(alg, ranks, n->k);
     int64_t q = n->k / ranks, m = n->k % ranks, at = 0;
     for (int r = 0; r < ranks; r++) {
@@ -407,10 +407,10 @@ static bool pattern_period(struct alg *alg, struct pattern *p, int64_t times)
     return true;
 }
 
-static const struct split *divide_whole(struct alg *alg, const struct split *s, const struct dim *outer, const struct dim *inner)
+static const struct split *divide_replicated(struct alg *alg, const struct split *s, const struct dim *outer, const struct dim *inner)
 {
     const struct dim *size = dim_quotient(alg, split_size(alg, s), dim_mul(alg, outer, inner));
-    return size ? split_whole(alg, s->ranks, size) : NULL;
+    return size ? split_replicated(alg, s->ranks, size) : NULL;
 }
 
 const struct split *split_divide(struct alg *alg, const struct split *s, const struct dim *outer, const struct dim *inner)
@@ -420,7 +420,7 @@ const struct split *split_divide(struct alg *alg, const struct split *s, const s
         return NULL;
     patterns_done(alg);
     if (s->replicated)
-        return divide_whole(alg, s, outer, inner);
+        return divide_replicated(alg, s, outer, inner);
     if (!s->balanced) {
         outer = take_integer(alg, outer, &times);
         inner = take_integer(alg, inner, &scale);
@@ -446,7 +446,7 @@ const struct split *split_restrict(struct alg *alg, const struct split *s, int64
     if (lo < 0 || lo > hi)
         return NULL;
     if (s->replicated && !is_plain_list(s))
-        return dim_ge(alg, split_size(alg, s), dim_int(alg, hi)) ? split_whole(alg, s->ranks, dim_int(alg, hi - lo)) : NULL;
+        return dim_ge(alg, split_size(alg, s), dim_int(alg, hi)) ? split_replicated(alg, s->ranks, dim_int(alg, hi - lo)) : NULL;
     if (!is_plain_list(s) || hi > s->n->k)
         return NULL;
     struct pattern p = pattern_of(alg, s), part = pattern_clip(alg, &p, lo, hi);
@@ -495,7 +495,7 @@ const struct split *split_rescale(struct alg *alg, const struct split *s, int64_
         return NULL;
     patterns_done(alg);
     if (s->replicated && !dim_equals(s->n, 0))
-        return split_whole(alg, s->ranks, dim_int(alg, size));
+        return split_replicated(alg, s->ranks, dim_int(alg, size));
     if (!is_plain_list(s) || s->n->k == 0)
         return s->n->k == 0 && size == 0 && is_plain_list(s) ? s : NULL;
     struct pattern p = pattern_new(alg, s->ranks, size);
@@ -524,7 +524,7 @@ const struct split *split_image(struct alg *alg, const struct split *s, int64_t 
     if (g < 1 || s->balanced)
         return NULL;
     if (s->replicated)
-        return divide_whole(alg, s, dim_int(alg, 1), dim_int(alg, g));
+        return divide_replicated(alg, s, dim_int(alg, 1), dim_int(alg, g));
     if (!dim_equals(s->inner, 1) || s->n->k % g != 0)
         return NULL;
     struct pattern p = pattern_new(alg, s->ranks, s->n->k / g);

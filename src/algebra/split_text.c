@@ -176,12 +176,12 @@ static const struct split *read_list(struct split_reader *r, int ranks)
     return split_scale(r->alg, split_list(r->alg, ranks, n, count, list), outer, inner);
 }
 
-static const struct split *read_whole(struct split_reader *r, int ranks)
+static const struct split *read_replicated(struct split_reader *r, int ranks)
 {
     const struct dim *n = read_size(r);
     if (!n || !take_word(r, ")"))
         return NULL;
-    return split_whole(r->alg, ranks, n);
+    return split_replicated(r->alg, ranks, n);
 }
 
 /* Behind "[". Numbers of 31 bits, so that products with sizes fit. */
@@ -217,7 +217,7 @@ static const struct split *read_pattern(struct split_reader *r)
         (void)split_error(r, "a split does not start with its number of ranks, as t4:");
         return NULL;
     }
-    return take_word(r, "whole(")   ? read_whole(r, (int)ranks)
+    return take_word(r, "whole(")   ? read_replicated(r, (int)ranks)
         : take_word(r, "balanced(") ? read_balanced(r, (int)ranks)
                                     : read_list(r, (int)ranks);
 }

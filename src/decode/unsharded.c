@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* The graphs of the model in one run. */
-struct whole_model {
+struct unsharded_model {
     struct arena *arena;
     struct comm *self;
     int n, ready; /* graphs that have what earlier ones leave */
@@ -36,7 +36,7 @@ struct unsharded {
     const struct stage *ranks; /* their graphs, which know what is given */
     int n, threads;
     struct tensor **given; /* by graph of the ranks and input */
-    struct whole_model *model;
+    struct unsharded_model *model;
     int64_t tokens, others;
     double worst; /* of all steps */
     struct distance all;
@@ -48,11 +48,11 @@ struct unsharded {
 
 /* ---- the model ---- */
 
-static struct whole_model *load_model(const struct unsharded *u, const struct job_options *o)
+static struct unsharded_model *load_model(const struct unsharded *u, const struct job_options *o)
 {
     struct arena *a = arena_new();
-    struct whole_model *m = NEW(a, struct whole_model);
-    *m = (struct whole_model){.arena = a, .self = comm_self(), .n = u->n, .stage = NEWN(a, struct stage, u->n)};
+    struct unsharded_model *m = NEW(a, struct unsharded_model);
+    *m = (struct unsharded_model){.arena = a, .self = comm_self(), .n = u->n, .stage = NEWN(a, struct stage, u->n)};
     struct job_options own = *o;
     own.input.text.n = 0;
     own.profile = false;
@@ -70,7 +70,7 @@ static struct whole_model *load_model(const struct unsharded *u, const struct jo
     return m;
 }
 
-static void free_model(struct whole_model *m)
+static void free_model(struct unsharded_model *m)
 {
     for (int k = 0; k < m->n; k++)
         session_free(m->stage[k].session);
@@ -78,7 +78,7 @@ static void free_model(struct whole_model *m)
     arena_free(m->arena);
 }
 
-static void give_inputs(const struct unsharded *u, const struct whole_model *m)
+static void give_inputs(const struct unsharded *u, const struct unsharded_model *m)
 {
     for (int k = 0; k < m->n; k++)
         for (int i = 0; i < m->stage[k].graph->inputs.n; i++)
@@ -87,7 +87,7 @@ static void give_inputs(const struct unsharded *u, const struct whole_model *m)
                     m->stage[k].given[i] = u->given[k][j];
 }
 
-static struct stage *run_model(struct whole_model *m, int k, const struct history *h, int64_t fed)
+static struct stage *run_model(struct unsharded_model *m, int k, const struct history *h, int64_t fed)
 {
     if (k == m->ready)
         stage_get_ready(m->arena, m->stage, m->ready++, h);
@@ -231,7 +231,7 @@ static double order_noise(const struct unsharded *u, const struct history *all)
     struct job_options ordered = *u->options;
     ordered.deterministic = true;
     ordered.fast = false;
-    struct whole_model *x = load_model(u, u->options), *y = load_model(u, &ordered);
+    struct unsharded_model *x = load_model(u, u->options), *y = load_model(u, &ordered);
     struct history h = *all;
     int64_t fed = u->fed;
     double noise = 0;

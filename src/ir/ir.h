@@ -87,7 +87,7 @@ struct op {
     unsigned flags;                                            /* op/op.h */
     void (*infer)(struct graph *, struct node *);              /* output types from operands; mismatch is a failure */
     void (*value)(struct graph *, struct node *);              /* shape information, where it carries any; or NULL */
-    struct rule *(*rule)(struct graph *, const struct node *); /* NULL: only whole */
+    struct rule *(*rule)(struct graph *, const struct node *); /* NULL: only replicated */
     void (*lower)(struct lowering *);                          /* NULL: its split form is itself */
     /* One rank's node, of whose windows it does some; where rules have windows. */
     void (*slide)(struct graph *, struct node *, const struct slide *);

@@ -108,16 +108,17 @@ static struct tensor *order_inputs(struct arena *a, const struct graph *g, const
 }
 
 /* The model of --check on one rank. */
-struct whole_run {
+struct unsharded_run {
     struct graph *graph;
     struct tensor *out;
 };
 
-static struct whole_run run_whole(struct arena *a, const struct graph *g, const struct tensor *in, const struct job_options *o, int threads)
+static struct unsharded_run run_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct job_options *o,
+                                          int threads)
 {
     const struct bound_inputs fixed = op_bound_inputs(g);
     struct size_source sizes = {.state = job_state_sizes_of, .data = &(struct job_tensors){g, in}};
-    struct whole_run w = {.graph = job_load_model(a, o->check.text.at[0], &fixed, &sizes, o)};
+    struct unsharded_run w = {.graph = job_load_model(a, o->check.text.at[0], &fixed, &sizes, o)};
     struct comm *self = comm_self();
     job_fuse(w.graph, self, o);
     job_check_memory(self, w.graph, o);
@@ -142,8 +143,8 @@ static struct whole_run run_whole(struct arena *a, const struct graph *g, const 
 static void compare_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out,
                               const struct job_options *o, int threads, struct verdict *v)
 {
-    const struct whole_run want = run_whole(a, g, in, o, threads);
-    struct whole_run other = {0};
+    const struct unsharded_run want = run_unsharded(a, g, in, o, threads);
+    struct unsharded_run other = {0};
     v->source = arena_printf(a, "the unsharded %s", o->check.text.at[0]);
     struct job_options ordered = *o;
     ordered.deterministic = true;
@@ -155,7 +156,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
         if (k < 0)
             fail("%s has an output '%s' that %s lacks", o->check.text.at[0], name, o->paths.text.at[0]);
         if (!o->deterministic && o->rel < 0 && compare_difference(&out[k], &want.out[i]) > allowed) {
-            other = other.out ? other : run_whole(a, g, in, &ordered, threads);
+            other = other.out ? other : run_unsharded(a, g, in, &ordered, threads);
             noise = compare_difference(&other.out[i], &want.out[i]);
             allowed = compare_allowance(want.graph, allowed, noise);
             explain("%s: output '%s': another order of sums changes it by %.3g of its largest, so %.3g is allowed", o->check.text.at[0],

@@ -111,7 +111,7 @@ static const struct split *random_split(void)
 {
     int ranks = 1 + pick(RANKS), n = pick(13);
     const struct split *s = pick(3) == 0 ? split_even(alg, ranks, I(n))
-        : pick(8) == 0                   ? split_whole(alg, ranks, I(n))
+        : pick(8) == 0                   ? split_replicated(alg, ranks, I(n))
                                          : random_list(ranks, n);
     return pick(2) ? split_scale(alg, s, I(1 + pick(3)), I(1 + pick(4))) : s;
 }
@@ -130,8 +130,8 @@ START_TEST(even)
     ck_assert_str_eq(split_str(arena, split_even(alg, 2, I(7))), "t2:7:0-4/4-7");
     ck_assert_str_eq(split_str(arena, split_even(alg, 4, I(2))), "t4:2:0-1/1-2/-/-");
     ck_assert(split_even(alg, 1, I(5))->replicated && split_even(alg, 1, dim_sym(alg, "S", 1))->replicated);
-    ck_assert_ptr_eq(split_even(alg, 1, dim_sym(alg, "S", 1)), split_whole(alg, 1, dim_sym(alg, "S", 1)));
-    ck_assert_ptr_eq(split_whole(alg, 3, I(0)), split_even(alg, 3, I(0)));
+    ck_assert_ptr_eq(split_even(alg, 1, dim_sym(alg, "S", 1)), split_replicated(alg, 1, dim_sym(alg, "S", 1)));
+    ck_assert_ptr_eq(split_replicated(alg, 3, I(0)), split_even(alg, 3, I(0)));
 }
 END_TEST
 
@@ -148,7 +148,7 @@ START_TEST(table_of_cases)
     ck_assert(kv->cover && !kv->partition);
     ck_assert(split_fraction_within(split_even(alg, 4, I(12)), kv) && !split_fraction_within(kv, split_even(alg, 4, I(12))));
     ck_assert(!split_fraction_within(split_even(alg, 4, I(3)), split_even(alg, 4, I(4))));
-    const struct split *mqa[2] = {half[0], split_whole(alg, 2, I(4))};
+    const struct split *mqa[2] = {half[0], split_replicated(alg, 2, I(4))};
     ck_assert_str_eq(split_str(arena, split_concat(alg, 2, mqa)), "t2:12:0-4,8-12/4-12");
     const struct split *rows = split_scale(alg, half[1], dim_sym(alg, "B", 1), dim_sym(alg, "S", 1));
     ck_assert_str_eq(split_str(arena, rows), "t2:4;outer=B;inner=S:0-2/2-4");
@@ -447,10 +447,11 @@ START_TEST(symbolic_outer_and_inner)
     ck_assert_ptr_eq(split_divide(alg, big, B, dim_mul(alg, S, I(4))), s);
     ck_assert_ptr_eq(split_divide(alg, big, B, S), split_even(alg, 2, I(24)));
     ck_assert_ptr_null(split_divide(alg, big, S, S));
-    const struct split *whole = split_whole(alg, 2, dim_mul(alg, B, S));
+    const struct split *whole = split_replicated(alg, 2, dim_mul(alg, B, S));
     ck_assert(whole->replicated && dim_equals(whole->outer, 1) && dim_equals(whole->n, 1));
-    ck_assert_ptr_eq(split_scale(alg, split_whole(alg, 2, I(4)), B, S), split_whole(alg, 2, dim_mul(alg, I(4), dim_mul(alg, B, S))));
-    ck_assert_ptr_eq(split_divide(alg, whole, B, I(1)), split_whole(alg, 2, S));
+    ck_assert_ptr_eq(split_scale(alg, split_replicated(alg, 2, I(4)), B, S),
+                     split_replicated(alg, 2, dim_mul(alg, I(4), dim_mul(alg, B, S))));
+    ck_assert_ptr_eq(split_divide(alg, whole, B, I(1)), split_replicated(alg, 2, S));
     ck_assert_ptr_null(split_divide(alg, whole, I(1), I(2)));
     ck_assert_ptr_null(split_scale(alg, split_even(alg, 2, I(4)), I(INT64_MAX / 2), I(1)));
     ck_assert_ptr_eq(parse(split_str(arena, whole)), whole);
@@ -502,7 +503,7 @@ START_TEST(placements)
     ck_assert_str_eq(type_str(arena, &local), "f32[B, 3]");
     local = placement_local(alg, &t, placement_partial(RED_SUM), 1);
     ck_assert(type_eq(&local, &t));
-    ck_assert(placement_eq(placement_split(1, split_whole(alg, 2, I(7))), placement_replicated));
+    ck_assert(placement_eq(placement_split(1, split_replicated(alg, 2, I(7))), placement_replicated));
     ck_assert_str_eq(placement_str(arena, placement_partial(RED_MAX)), "P(max)");
     ck_assert_str_eq(placement_str(arena, placement_replicated), "R");
 }

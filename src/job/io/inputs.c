@@ -100,7 +100,7 @@ static const char *rank_input_file(struct arena *a, const struct graph *g, const
                         rank_input_file(a, g, at + strlen(rank_placeholder)));
 }
 
-/* shards: takes only files of shards, else only files of whole inputs. */
+/* shards: takes only files of shards, else only files of global inputs. */
 static void take_named(struct arena *a, struct session *s, struct inputs *in, const char *text, bool shards)
 {
     const char *equal = strchr(text, '=');
@@ -407,7 +407,7 @@ void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *i
 }
 
 /* All but the inputs that every rank has read its shard of. */
-static void send_whole(struct arena *a, struct comm *all, struct inputs *in)
+static void send_global(struct arena *a, struct comm *all, struct inputs *in)
 {
     struct tensor *global = NEWN(a, struct tensor, in->n);
     for (int i = 0; i < in->n; i++)
@@ -428,8 +428,8 @@ static struct inputs new_inputs(struct arena *a, const struct graph *g)
     return in;
 }
 
-/* Those of files that hold whole inputs. */
-static void take_whole(struct arena *a, struct inputs *in, const struct job_options *o)
+/* Those of files that hold global inputs. */
+static void take_global(struct arena *a, struct inputs *in, const struct job_options *o)
 {
     for (int i = 0; i < o->input.text.n; i++)
         take_named(a, NULL, in, o->input.text.at[i], false);
@@ -443,10 +443,10 @@ struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, 
     for (int i = 0; i < o->input.text.n; i++)
         take_named(a, s, &in, o->input.text.at[i], true);
     if (all->rank == 0) {
-        take_whole(a, &in, o);
+        take_global(a, &in, o);
         make_rest(a, s, &in, o);
     }
-    send_whole(a, all, &in);
+    send_global(a, all, &in);
     return in.at;
 }
 
@@ -466,7 +466,7 @@ void job_state_sizes(const void *options, struct graph *g)
 {
     const struct job_options *o = options;
     struct inputs in = new_inputs(g->arena, g);
-    take_whole(g->arena, &in, o);
+    take_global(g->arena, &in, o);
     VEC(const char *) fixed = {NULL, 0, 0};
     for (int i = 0; i < in.n; i++) {
         if (!in.from[i])

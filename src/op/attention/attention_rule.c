@@ -87,7 +87,7 @@ static void put_past(struct graph *g, struct rule *r, int past, int present, con
     }
 }
 
-static int whole_factor(struct graph *g, struct rule *r, const char *name, const struct dim *size)
+static int replicated_factor(struct graph *g, struct rule *r, const char *name, const struct dim *size)
 {
     return rule_factor(g, r, name, size, FACTOR_REPLICATED);
 }
@@ -107,7 +107,7 @@ static void put_scores(struct graph *g, struct rule *r, struct rule_operand *ope
             if (dim_rewrite(g->alg, t->dim[d]) == dim_rewrite(g->alg, h->total))
                 put_total(g, operand, d, f);
             else
-                rule_put(g, operand, d, 0, whole_factor(g, r, "mask", t->dim[d]));
+                rule_put(g, operand, d, 0, replicated_factor(g, r, "mask", t->dim[d]));
         }
     }
 }
@@ -138,7 +138,7 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
     f.b = rule_factor(g, r, "b", h.batch, 0);
     head_factors(g, r, &h, &f);
     f.s = rule_factor(g, r, "s", h.query, attr_int(node, "is_causal") ? FACTOR_POSITION | FACTOR_LOWERED : 0);
-    f.d = whole_factor(g, r, "d", h.size);
+    f.d = replicated_factor(g, r, "d", h.size);
     f.e = rule_factor(g, r, "e", h.value_size, FACTOR_DROPPED);
     f.n = rule_factor(g, r, "n", h.key, FACTOR_REPLICATED | FACTOR_CONTRACTED);
     if (h.past)
@@ -209,12 +209,12 @@ void lower_attention(struct lowering *l)
 }
 
 /* Everything that every rank needs in full: rotary caches, scales, and lengths and positions but for their batch. */
-static void put_whole(struct graph *g, struct rule *r, const struct node *node, int i, const struct attention_sizes *h, int batch)
+static void put_replicated(struct graph *g, struct rule *r, const struct node *node, int i, const struct attention_sizes *h, int batch)
 {
     const struct type *t = attention_operand(node, i);
     for (int d = 0; t && d < t->rank; d++) {
         bool rows = d == 0 && (i == G_LENGTHS || i == G_POSITIONS) && dim_rewrite(g->alg, t->dim[0]) == dim_rewrite(g->alg, h->batch);
-        rule_put(g, &r->in[i], d, 0, rows ? batch : whole_factor(g, r, "x", t->dim[d]));
+        rule_put(g, &r->in[i], d, 0, rows ? batch : replicated_factor(g, r, "x", t->dim[d]));
     }
 }
 
@@ -239,7 +239,7 @@ static void gqa_factors(struct graph *g, struct rule *r, const struct attention_
     f->n = dim_rewrite(g->alg, h->key) == dim_rewrite(g->alg, h->query)
         ? f->s
         : rule_factor(g, r, "n", h->key, FACTOR_REPLICATED | FACTOR_CONTRACTED);
-    f->d = f->e = whole_factor(g, r, "d", h->size);
+    f->d = f->e = replicated_factor(g, r, "d", h->size);
     f->p = h->past ? rule_factor(g, r, "p", h->past, FACTOR_REPLICATED | FACTOR_CONTRACTED) : -1;
 }
 
@@ -257,7 +257,7 @@ static void put_gqa_operands(struct graph *g, struct rule *r, const struct node 
     put_past(g, r, G_PAST_V, 2, f, f->d);
     for (int i = G_LENGTHS; i < node->nin; i++)
         if (i != G_BIAS && i != G_SINK)
-            put_whole(g, r, node, i, h, f->b);
+            put_replicated(g, r, node, i, h, f->b);
     if (attention_operand(node, G_BIAS))
         put_scores(g, r, &r->in[G_BIAS], attention_operand(node, G_BIAS), h, f);
     if (attention_operand(node, G_SINK))

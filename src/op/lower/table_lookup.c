@@ -33,7 +33,7 @@ struct value *lower_local_index(struct lowering *l, struct value *indices, const
 /* The split with one index more for every rank, the same one. A balanced one of n + ranks indices is just that. */
 static const struct split *with_one_more(struct graph *g, const struct split *split)
 {
-    const struct split *both[2] = {split, split_whole(g->alg, split->ranks, dim_int(g->alg, 1))};
+    const struct split *both[2] = {split, split_replicated(g->alg, split->ranks, dim_int(g->alg, 1))};
     return split->balanced ? split_even(g->alg, split->ranks, dim_add(g->alg, split->n, dim_int(g->alg, split->ranks)))
                            : split_concat(g->alg, 2, both);
 }

@@ -143,7 +143,8 @@ static struct rule_part factors_part(int n, const int *f)
     return p;
 }
 
-static struct columns whole_columns(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b, unsigned flags)
+static struct columns replicated_columns(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b,
+                                         unsigned flags)
 {
     int k = nbits_factor(g, r, "k", b->k, FACTOR_REPLICATED | flags), c = nbits_factor(g, r, "c", b->blocks, FACTOR_REPLICATED);
     int z = packed_zeros(node) ? nbits_factor(g, r, "z", b->zero_bytes, FACTOR_REPLICATED) : c;
@@ -154,7 +155,7 @@ static struct columns column_factors(struct graph *g, struct rule *r, const stru
 {
     int64_t per = packed_zeros(node) ? 8 / b->bits : 1;
     if (nbits_has(node, GROUPS) || b->k % (b->block * per))
-        return whole_columns(g, r, node, b, flags);
+        return replicated_columns(g, r, node, b, flags);
     int f[3], n = 0;
     f[n++] = nbits_factor(g, r, "c", b->blocks / per, flags);
     if (per > 1)

@@ -128,7 +128,7 @@ static bool dim_split(struct projection *p, const struct rule_dim *dim, const st
         return true;
     for (int i = 0; i < dim->n; i++)
         if (!part[i])
-            part[i] = split_whole(p->g->alg, p->ranks, rule_part_size(p->g, p->rule, &dim->part[i]));
+            part[i] = split_replicated(p->g->alg, p->ranks, rule_part_size(p->g, p->rule, &dim->part[i]));
     *out = split_concat(p->g->alg, dim->n, part);
     return *out ? true : refused(p, "parts of dynamic size are concatenated");
 }

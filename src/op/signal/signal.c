@@ -65,7 +65,7 @@ void infer_dft(struct graph *g, struct node *node)
 }
 
 /* A factor that only an operand has, or a result. */
-static void put_whole(struct graph *g, struct rule *r, struct rule_operand *o, const char *stem, int d, const struct dim *size)
+static void put_replicated(struct graph *g, struct rule *r, struct rule_operand *o, const char *stem, int d, const struct dim *size)
 {
     rule_put(g, o, d, 0, rule_numbered(g, r, stem, d, size, FACTOR_REPLICATED));
 }
@@ -79,8 +79,8 @@ struct rule *rule_dft(struct graph *g, const struct node *node)
         if (axis >= 0 && d != axis && d != x->rank - 1) {
             rule_same_dim(g, r, "a", d, x->dim[d], 0);
         } else {
-            put_whole(g, r, &r->in[0], "n", d, x->dim[d]);
-            put_whole(g, r, &r->out[0], "k", d, y->dim[d]);
+            put_replicated(g, r, &r->in[0], "n", d, x->dim[d]);
+            put_replicated(g, r, &r->out[0], "k", d, y->dim[d]);
         }
     rule_linear(r, 1);
     return r;
@@ -127,12 +127,12 @@ struct rule *rule_stft(struct graph *g, const struct node *node)
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     rule_same_dim(g, r, "b", 0, x->dim[0], 0);
     for (int d = 1; d < 3; d++)
-        put_whole(g, r, &r->in[0], "n", d, x->dim[d]);
+        put_replicated(g, r, &r->in[0], "n", d, x->dim[d]);
     for (int d = 1; d < 4; d++)
-        put_whole(g, r, &r->out[0], "k", d, y->dim[d]);
+        put_replicated(g, r, &r->out[0], "k", d, y->dim[d]);
     rule_linear(r, 1);
     if (node->nin > 2 && node->in[2]) {
-        put_whole(g, r, &r->in[2], "w", 0, node->in[2]->type.dim[0]);
+        put_replicated(g, r, &r->in[2], "w", 0, node->in[2]->type.dim[0]);
         rule_linear(r, 4);
     }
     return r;

@@ -117,7 +117,7 @@ static struct rank_pieces pieces_of(const struct locality *l, const struct value
 {
     static const struct bindings none;
     struct rank_pieces p;
-    const struct split *s = is_split_along(v, axis) ? v->place.split : split_whole(l->global->alg, l->ranks, v->type.dim[axis]);
+    const struct split *s = is_split_along(v, axis) ? v->place.split : split_replicated(l->global->alg, l->ranks, v->type.dim[axis]);
     p.n = split_pieces(l->global->arena, s, rank, false, &none, &p.at);
     return p;
 }

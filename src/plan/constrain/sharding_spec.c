@@ -193,7 +193,7 @@ static const struct split *read_split(struct spec *p, const struct device_held *
 /* ---- a spec as a placement --------------------------------------------------------------------------------------------------------- */
 
 /* One entry for all devices; a list of all of them is taken for that, too. */
-static bool is_whole(struct spec *p, const struct device_held *rank)
+static bool is_replicated(struct spec *p, const struct device_held *rank)
 {
     int holders = 0;
     for (int r = 0; r < p->ranks; r++)
@@ -218,7 +218,7 @@ const char *sharding_placement(struct arena *a, struct alg *alg, const struct ty
         return p.fault;
     if (p.axis < 0) {
         *out = placement_replicated;
-        return is_whole(&p, rank) ? NULL : p.fault;
+        return is_replicated(&p, rank) ? NULL : p.fault;
     }
     if (s->ndevice ? p.shards != s->ndevice : p.shards != ranks)
         return arena_printf(a, "axis %d is split into %" PRId64 " shards, the devices are %d", p.axis, p.shards,
