@@ -65,10 +65,10 @@ static const char *idle_text(struct space *s, int w, const struct idle_nodes *al
     int64_t size = 0;
     (void)dim_eval(split, &load->dims, &size);
     const char *what = split->kind == DIM_INT ? "a dimension of " : arena_printf(s->arena, "%s = ", dim_str(s->arena, split));
-    return arena_printf(s->arena,
-                        "workload %d: %d of %d ranks %s nothing to do in %d node%s, %.0f %% of the step: '%s' (%s) splits %s%lld over %d",
-                        w + 1, at->ranks, s->ranks, at->ranks == 1 ? "has" : "have", all->n, all->n == 1 ? "" : "s",
-                        100 * all->seconds / load->seconds, at->node->name, at->node->optype, what, (long long)size, s->ranks - at->ranks);
+    return arena_printf(
+        s->arena, "workload %d: %d of %d ranks %s nothing to do in %d node%s, %.0f %% of the step: '%s' (%s) splits %s%lld over %d rank%s",
+        w + 1, at->ranks, s->ranks, at->ranks == 1 ? "has" : "have", all->n, all->n == 1 ? "" : "s", 100 * all->seconds / load->seconds,
+        at->node->name, at->node->optype, what, (long long)size, s->ranks - at->ranks, s->ranks - at->ranks == 1 ? "" : "s");
 }
 
 void plan_note_idle(struct space *s)
