@@ -10,6 +10,7 @@
 #            `cmake -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -t llama-bench` makes it
 #   GGUF     files of the same model for it, of which the fastest counts
 #   SHARD, FLAGS   options for tpc-shard, as --weights int8, and for tpc-run, as --fast
+#   MACHINE  a profile of tpc-run --local 2 --threads 1 --calibrate: a column has the predicted time of tpc, and its ratio to the measured one
 #   WITH     a command that runs each program, as taskset -c 0,1
 #   ROUNDS (3), REPEAT (6), PROMPTS ("128 512"), PASTS ("128 512"), RANKS ("1 2")
 # What is missing is left out, and a line says why.
@@ -18,6 +19,15 @@ set -u
 build=$1; shift
 python=${PYTHON:-python3} rounds=${ROUNDS:-3} repeat=${REPEAT:-6} llama=${LLAMA:-llama-bench} here=$(dirname "$0")
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+
+# Plans the model $1 for $2 ranks, and all rows in their order.
+plan() {
+    local options=(${SHARD:-})
+    [ -z "${MACHINE:-}" ] || options+=(--machine "$MACHINE")
+    for past in ${PASTS:-128 512}; do options+=(--workload "batch_size=1,sequence_length=1,past_sequence_length=$past"); done
+    for rows in ${PROMPTS:-128 512}; do options+=(--workload "batch_size=1,sequence_length=$rows,past_sequence_length=0"); done
+    "$build/tpc-shard" "$1" --tp "$2" "${options[@]}" -q --force -o "$work/$2"
+}
 
 least() { sort -g | head -n 1; }
 # Each prints milliseconds, or nothing and a reason on stderr:  RUNNER MODEL ROWS PAST THREADS
@@ -62,9 +72,10 @@ for peer in ${runtimes[@]+"${runtimes[@]}"} ${decoders[@]+"${decoders[@]}"}; do
     name=${peer/tpc_bench/tpc --bench} head="$head $name |" line="$line---|"
     [[ $peer = tpc* ]] && head="$head ratio |" line="$line---|"
 done
+[ -z "${MACHINE:-}" ] || head="$head predicted |" line="$line---|"
 printf '%s\n%s\n' "$head" "$line"
-row() { # MODEL ROWS PAST THREADS LABEL
-    local fastest='' line="| $(basename "$(dirname "$1")") | $5 | $4 |"
+row() { # MODEL ROWS PAST THREADS LABEL, as the next row of the plan
+    local fastest='' expected='' line="| $(basename "$(dirname "$1")") | $5 | $4 |"
     for _ in $(seq "$rounds"); do
         for peer in "${runtimes[@]}" "${decoders[@]}"; do "run_$peer" "$1" "$2" "$3" "$4" 2>/dev/null >>"$work/$peer.ms"; done
     done
@@ -77,14 +88,19 @@ row() { # MODEL ROWS PAST THREADS LABEL
         else
             fastest=$(printf '%s\n' $fastest $best | least)
         fi
+        [ "$peer" != tpc ] || [ -z "${MACHINE:-}" ] || expected=$(predicted "$4" "$best")
     done
-    echo "$line"
+    echo "$line$expected"
+}
+predicted() { # RANKS MEASURED
+    jq -r ".cost.workloads[$index].seconds * 1e3" "$work/$1/plan.json" | awk -v m="$2" '{ printf " %.3g (%.2f) |", $1, $1 / m }'
 }
 for model in "$@"; do
     for threads in ${RANKS:-1 2}; do
-        [ "$threads" = 1 ] && [ -z "${SHARD:-}" ] || "$build/tpc-shard" "$model" --tp "$threads" ${SHARD:-} -q --force -o "$work/$threads" || exit 1
-        for past in ${PASTS:-128 512}; do row "$model" 1 "$past" "$threads" "step on $past"; done
-        for rows in ${PROMPTS:-128 512}; do row "$model" "$rows" 0 "$threads" "prompt of $rows"; done
+        plan "$model" "$threads" || exit 1
+        index=0
+        for past in ${PASTS:-128 512}; do row "$model" 1 "$past" "$threads" "step on $past"; index=$((index + 1)); done
+        for rows in ${PROMPTS:-128 512}; do row "$model" "$rows" 0 "$threads" "prompt of $rows"; index=$((index + 1)); done
     done
     rm -rf "$work/1" "$work/2"
 done

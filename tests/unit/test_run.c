@@ -294,6 +294,48 @@ START_TEST(equal_weights_of_two_graphs_become_one)
 }
 END_TEST
 
+static struct value *appended(struct graph *g, const char *op, const char *name, struct value *v)
+{
+    struct node *n = op_node(g, "", op, name, 1, &v);
+    graph_append(g, n);
+    return n->out[0];
+}
+
+/* Coordinates of what is not zero in x, negated again and again; then those of what is not zero in that. */
+static struct graph *with_dynamic_chain(int length)
+{
+    struct graph *g = graph_new(a, alg_new(a), "g");
+    struct type type = {.dtype = DT_F32, .rank = 1, .dim = {dim_int(g->alg, 5000)}};
+    struct value *v = graph_value(g, "x", &type);
+    VEC_PUSH(a, &g->inputs, v);
+    v = appended(g, "NonZero", "at", v);
+    for (int i = 0; i < length; i++)
+        v = appended(g, i == length / 2 ? "NonZero" : "Neg", arena_printf(a, "y%d", i), v);
+    graph_add_output(g, v);
+    return g;
+}
+
+START_TEST(dynamic_results_share_memory)
+{
+    enum { N = 5000, LENGTH = 60 };
+    struct session *s = session_new(with_dynamic_chain(LENGTH), comm_self(), (struct session_options){.threads = 1});
+    float x[N];
+    for (int run = 0; run < 3; run++) {
+        for (int i = 0; i < N; i++)
+            x[i] = (float)(i % (run + 2));
+        struct tensor in = {.dtype = DT_F32, .rank = 1, .dim = {N}, .data = x}, out;
+        session_run(s, &in, &out);
+        int64_t found = N - (N + run + 1) / (run + 2);
+        ck_assert_int_eq(out.dim[0], 2);
+        ck_assert_int_eq(out.dim[1], found);
+        for (int64_t i = 0; i < found; i++)
+            ck_assert_int_eq(llabs(((const int64_t *)out.data)[found + i]), i);
+    }
+    ck_assert_int_lt(session_stats(s)->slab_bytes, 6 * 2 * N * (int64_t)sizeof(int64_t));
+    session_free(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("run");
@@ -309,5 +351,6 @@ int main(void)
     tcase_add_test(t, symbols_from_sizes);
     tcase_add_exit_test(t, wrong_size_fails, 1);
     tcase_add_test(t, equal_weights_of_two_graphs_become_one);
+    tcase_add_test(t, dynamic_results_share_memory);
     return unit_run(suite);
 }

@@ -15,9 +15,43 @@ static struct constant *known_operand(struct graph *g, const struct node *node)
     return constant_present(v->constant) ? v->constant : NULL;
 }
 
+/* Elements of x that have a bit set which the mask has. */
+#define COUNT(T)                                                                   \
+    static int64_t count_##T(const void *x, int64_t n, uint64_t mask)              \
+    {                                                                              \
+        int64_t count = 0;                                                         \
+        for (int64_t i = 0; i < n; i++) {                                          \
+            T bits;                                                                \
+            memcpy(&bits, (const char *)x + (size_t)i * sizeof bits, sizeof bits); \
+            count += (bits & (T)mask) != 0;                                        \
+        }                                                                          \
+        return count;                                                              \
+    }
+COUNT(uint8_t)
+COUNT(uint16_t)
+COUNT(uint32_t)
+COUNT(uint64_t)
+
+/* -0.0 is zero: the mask of numbers with a sign bit lacks it. */
+static int64_t count_elements(struct constant *c, const char *name, int64_t n)
+{
+    bool signs = c->dtype == DT_F16 || c->dtype == DT_BF16 || c->dtype == DT_F32 || c->dtype == DT_F64;
+    size_t size = dtype_size(c->dtype);
+    uint64_t mask = signs ? ~(UINT64_C(1) << (8 * size - 1)) : UINT64_MAX;
+    const void *x = constant_data(c, name);
+    switch (size) {
+    case 1: return count_uint8_t(x, n, mask);
+    case 2: return count_uint16_t(x, n, mask);
+    case 4: return count_uint32_t(x, n, mask);
+    default: return count_uint64_t(x, n, mask);
+    }
+}
+
 static const struct dim *count_nonzero(struct graph *g, const struct value *v, struct constant *c)
 {
     int64_t n = constant_elements(c), count = 0;
+    if (!dtype_is_packed(c->dtype) && !dtype_is_small_float(c->dtype) && c->dtype != DT_STRING)
+        return dim_int(g->alg, count_elements(c, v->name, n));
     for (int64_t i = 0; i < n; i++)
         count += constant_float(c, v->name, i) != 0;
     return dim_int(g->alg, count);

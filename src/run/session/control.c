@@ -62,7 +62,7 @@ static void place_dynamic(struct session *s, const struct value *v, const struct
     dynamic_bind(s, v);
     if (stays)
         return;
-    out->data = arena_alloc(dynamic_arena(s), tensor_bytes(t) + 1);
+    out->data = dynamic_take(s, v, tensor_bytes(t) + 1);
     if (tensor_bytes(t))
         memcpy(out->data, t->data, tensor_bytes(t));
 }

@@ -1,5 +1,5 @@
 /* Dynamic shapes: results whose sizes follow from data (a size operand that no expression describes, NonZero). The node's own inference
- * runs on the real operands: constants of known sizes, small integer ones with shape information. Memory comes from an arena of the run. */
+ * runs on the real operands: constants of known sizes, small integer ones with shape information. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/runtime/runtime.h"
@@ -98,21 +98,14 @@ void dynamic_bind(struct session *s, const struct value *v)
         signature_check_assumptions(dynamic_arena(s), &s->sig, &s->bind);
 }
 
-struct arena *dynamic_arena(struct session *s)
+/* A view, and what is computed in place, has the memory of operand 0. */
+static void alloc_result(struct session *s, const struct session_step *step, const struct value *v)
 {
-    if (!s->dynamic.arena)
-        s->dynamic.arena = arena_new();
-    return s->dynamic.arena;
-}
-
-/* A view has the memory of what it shows. */
-static void alloc_result(struct session *s, const struct session_step *step, struct tensor *t)
-{
-    if (step->kind == STEP_VIEW)
-        return;
-    t->data = arena_alloc(dynamic_arena(s), tensor_bytes(t) + 1);
-    s->dynamic.bytes += (int64_t)tensor_bytes(t);
-    s->dynamic.peak = s->dynamic.bytes > s->dynamic.peak ? s->dynamic.bytes : s->dynamic.peak;
+    struct tensor *t = &s->tensor[v->id];
+    if (step->node->op->flags & OP_IN_PLACE)
+        t->data = step->in[0].data;
+    else if (step->kind != STEP_VIEW)
+        t->data = dynamic_take(s, v, tensor_bytes(t) + 1);
 }
 
 /* Sizes that follow from those of earlier dynamic results. */
@@ -127,7 +120,7 @@ static bool size_follows(struct session *s, const struct session_step *step, con
             fail("%s: '%s' (%s) has size %lld in dimension %d for these inputs", s->sig.path, v->name, type_str(s->arena, &v->type),
                  (long long)t->dim[k], k);
     }
-    alloc_result(s, step, t);
+    alloc_result(s, step, v);
     return true;
 }
 
@@ -165,7 +158,7 @@ static void infer_results(struct session *s, struct session_step *step)
         struct tensor *t = &s->tensor[n->out[k]->id];
         *t = step->out[k];
         dynamic_bind(s, n->out[k]);
-        alloc_result(s, step, t);
+        alloc_result(s, step, n->out[k]);
     }
 }
 

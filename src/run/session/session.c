@@ -320,8 +320,7 @@ void session_free(struct session *s)
     buffer_free(&s->slab.memory);
     buffer_free(&s->scratch);
     arena_free(s->plan);
-    if (s->dynamic.arena)
-        arena_free(s->dynamic.arena);
+    dynamic_free(s);
     arena_free(s->arena);
 }
 
@@ -440,32 +439,35 @@ static void run_step(struct session *s, struct session_step *step)
     }
 }
 
+/* Runs the step, or those of blocks that begin with it; returns how many. */
+static int run_from(struct session *s, int step, double began)
+{
+    int ran = overlap_run(s, step);
+    if (ran == 0)
+        ran = batch_blocks_run(s, step, began);
+    if (ran > 0)
+        return ran;
+    if (s->gradients.go != GRADIENTS_STAY)
+        gradients_need(s, step);
+    if (s->profile)
+        profile_step(s, step, began, run_step);
+    else
+        run_step(s, &s->step[step]);
+    if (s->gradients.go != GRADIENTS_STAY)
+        gradients_take(s, step);
+    return 1;
+}
+
 void session_run(struct session *s, const struct tensor *inputs, struct tensor *outputs)
 {
     double start = clock_seconds();
     bind_inputs(s, inputs);
-    if (s->dynamic.arena)
-        arena_free(s->dynamic.arena);
-    s->dynamic.arena = NULL;
-    s->dynamic.bytes = 0;
+    dynamic_begin(s);
     place_inputs(s, inputs);
     gradients_place(s);
-    for (int i = 0; i < s->nstep; i++) {
-        int ran = overlap_run(s, i);
-        if (ran == 0)
-            ran = batch_blocks_run(s, i, start);
-        if (ran > 0) {
-            i += ran - 1;
-            continue;
-        }
-        if (s->gradients.go != GRADIENTS_STAY)
-            gradients_need(s, i);
-        if (s->profile)
-            profile_step(s, i, start, run_step);
-        else
-            run_step(s, &s->step[i]);
-        if (s->gradients.go != GRADIENTS_STAY)
-            gradients_take(s, i);
+    for (int i = 0; i < s->nstep;) {
+        i += run_from(s, i, start);
+        dynamic_release(s, i - 1);
     }
     gradients_finish(s);
     for (int i = 0; i < s->graph->outputs.n; i++)
@@ -477,7 +479,7 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
 
 int64_t session_slab(const struct session *s)
 {
-    int64_t bytes = s->slab.bytes + s->dynamic.peak;
+    int64_t bytes = s->slab.bytes + dynamic_bytes(s);
     for (int i = 0; i < s->nstep; i++)
         if (s->step[i].control)
             bytes += control_slab(&s->step[i]);

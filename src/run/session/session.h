@@ -72,6 +72,11 @@ struct due {
     void (*tell)(void *, int number);
     void *data;
 };
+struct dynamic_block {
+    struct buffer memory;
+    bool used;
+    int last; /* the step that reads it last */
+};
 struct session {
     struct arena *arena; /* freed with the session */
     struct arena *plan;  /* reset when sizes change */
@@ -106,8 +111,8 @@ struct session {
         int64_t bytes; /* the most that a plan took */
     } slab;
     struct {
-        struct arena *arena; /* results of this run whose size only data decides; NULL: none */
-        int64_t bytes, peak; /* of this run; of any run */
+        struct arena *arena;                /* of this run; NULL: nothing is in it */
+        VEC(struct dynamic_block *) blocks; /* results whose size only data decides */
     } dynamic;
     struct {
         enum gradients_go go;
@@ -178,9 +183,20 @@ void gradients_need(struct session *, int step);
 void gradients_take(struct session *, int step);
 void gradients_finish(struct session *);
 
-/* dynamic_shape.c: results whose sizes follow from data. */
-/* Memory of this run. */
+/* dynamic_memory.c: memory of results whose sizes follow from data. */
+/* Of so many bytes, for a value and its views. */
+void *dynamic_take(struct session *, const struct value *, size_t bytes);
+/* What no step behind this one reads is free for others. */
+void dynamic_release(struct session *, int step);
+/* Before a run: all of it is free. */
+void dynamic_begin(struct session *);
+/* Bytes that it has. */
+int64_t dynamic_bytes(const struct session *);
+void dynamic_free(struct session *);
+/* Freed before the next run. */
 struct arena *dynamic_arena(struct session *);
+
+/* dynamic_shape.c: results whose sizes follow from data. */
 /* Sizes of a node's results from its real operands, memory for them, and the route of a collective. */
 void dynamic_results(struct session *, struct session_step *);
 /* The symbols of a result's type get its sizes: later shapes may use them. */
