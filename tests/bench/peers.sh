@@ -93,7 +93,7 @@ row() { # MODEL ROWS PAST THREADS LABEL, as the next row of the plan
     echo "$line$expected"
 }
 predicted() { # RANKS MEASURED
-    jq -r ".cost.workloads[$index].seconds * 1e3" "$work/$1/plan.json" | awk -v m="$2" '{ printf " %.3g (%.2f) |", $1, $1 / m }'
+    jq -r ".cost.workloads[$index].seconds * 1e3" "$work/$1/plan.json" | awk -v m="$2" '{ printf ($1 < 100 ? " %.1f" : " %.0f") " (%.2f) |", $1, $1 / m }'
 }
 for model in "$@"; do
     for threads in ${RANKS:-1 2}; do
