@@ -167,7 +167,8 @@ void kern_ScatterElements(struct kcall *call)
     enum combine how = combine_of(call);
     int64_t all = tensor_elements(index), place[CHUNK];
     size_t size = dtype_size(data->dtype);
-    copy_dense(call->env, out->data, data->data, tensor_bytes(out));
+    if (out->data != data->data)
+        copy_dense(call->env, out->data, data->data, tensor_bytes(out));
     if (all == 0)
         return;
     struct pointed p = pointed_at(call, data, index);

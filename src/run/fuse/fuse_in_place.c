@@ -1,6 +1,7 @@
-/* Gradients that are made in place, where a few nodes would each write something large:
+/* Results that are made in place, where a few nodes would each write something large:
  *
- *   Add(x, ScatterND(zeros, at, y))                         x, with y added at the places: a table that is also a weight of a product
+ *   ScatterND(x, at, y), ScatterElements(x, at, y)          x, with y at the places
+ *   Add(x, ScatterND(zeros, at, y)), ScatterElements        x, with y added at the places: rows of an expert, the gradient of a table
  *   Mul(Sub(Exp(log_prob), one at the label), share)        log_prob becomes the gradient of the scores
  *
  * One at the label: OneHot, or as its lowering writes it, Where(label = position, 1, 0) with the positions of this rank's classes. Only
@@ -39,12 +40,13 @@ static bool is_number(const struct value *v, double want)
         is_element(split->in[0], i, want);
 }
 
-/* Nothing else will want these bytes: a node makes them, and only one reads them. */
+/* Nothing else will want these bytes: a node makes them, and only one reads them. They may be made in place: then only their node read
+ * what it took. */
 static bool is_free(const struct place_search *s, const struct value *v)
 {
     const struct node *n = v->producer;
     return v->id < s->nvalues && s->uses[v->id].n == 1 && s->uses[v->id].at[0].node && n && n->op && n->op->kernel &&
-        !(n->op->flags & (OP_VIEW | OP_IN_PLACE | OP_CONTROL)) && v->type.dtype == DT_F32;
+        !(n->op->flags & (OP_VIEW | OP_CONTROL)) && v->type.dtype != DT_STRING;
 }
 
 static struct node *in_place(struct graph *g, struct node *old, const char *op, int nin, struct value *const *in)
@@ -54,33 +56,82 @@ static struct node *in_place(struct graph *g, struct node *old, const char *op, 
     return n;
 }
 
-/* ---- Add(x, ScatterND(zeros, at, y)) ----------------------------------------------------------------------------------------------- */
+/* ---- Add(x, scatter(zeros, at, y)) ------------------------------------------------------------------------------------------------- */
 
-static bool is_zeros(const struct value *v)
+static bool all_zero(struct constant *c, const char *name)
 {
-    struct node *expand = op_made_by(v, "Expand");
-    int64_t n = v->constant && v->constant->dtype == DT_F32 ? constant_elements(v->constant) : -1;
-    const float *at = n > 0 ? constant_data(v->constant, v->name) : NULL;
+    int64_t n = c->dtype == DT_F32 ? constant_elements(c) : 0;
+    const float *at = n ? constant_data(c, name) : NULL;
     for (int64_t i = 0; i < n; i++)
         if (fpclassify(at[i]) != FP_ZERO)
             return false;
-    return n >= 0 || (expand && is_number(expand->in[0], 0));
+    return n > 0;
 }
+
+static bool is_zeros(const struct value *v)
+{
+    const struct node *expand = op_made_by(v, "Expand"), *shape = op_made_by(v, "ConstantOfShape");
+    struct attr *value = shape ? node_attr(shape, "value") : NULL;
+    if (value && value->set)
+        return all_zero(value->tensor, shape->name);
+    return value || (v->constant && all_zero(v->constant, v->name)) || (expand && is_number(expand->in[0], 0));
+}
+
+/* Without a reduction no place comes twice, so what is there is zero. */
+static bool adds(const struct node *scatter)
+{
+    const char *how = attr_string(scatter, "reduction");
+    return is_zeros(scatter->in[0]) && (strcmp(how, "add") == 0 || strcmp(how, "none") == 0);
+}
+
+/* The places of whole rows of x, [n, 1], where an exporter repeats them for each column; NULL: they are no rows. */
+static struct value *row_places(const struct node *scatter, const struct value *x)
+{
+    const struct type *index = &scatter->in[1]->type, *places;
+    struct node *expand = op_made_by(scatter->in[1], "Expand");
+    int64_t axis = op_is_onnx(scatter, "ScatterElements") ? attr_int(scatter, "axis") : 1;
+    if (!expand || (axis != 0 && axis != -2) || x->type.rank != 2 || index->rank != 2)
+        return NULL;
+    places = &expand->in[0]->type;
+    bool rows = places->rank == 2 && places->dim[0] == index->dim[0] && dim_equals(places->dim[1], 1) && index->dim[1] == x->type.dim[1];
+    return rows && places->dtype == DT_I64 ? expand->in[0] : NULL;
+}
+
+static struct node *scatter_into(struct graph *g, struct node *n, const struct node *scatter, struct value *x, const char *reduction)
+{
+    struct value *places = row_places(scatter, x), *in[] = {x, places ? places : scatter->in[1], scatter->in[2]};
+    bool elements = op_is_onnx(scatter, "ScatterElements") && !places;
+    struct node *into = in_place(g, n, elements ? "ScatterElementsInto" : "ScatterInto", 3, in);
+    attr_set_string(into, "reduction", reduction);
+    if (elements)
+        attr_set_int(into, "axis", attr_int(scatter, "axis"));
+    return into;
+}
+
+static struct node *made_by_scatter(const struct value *v)
+{
+    struct node *n = op_made_by(v, "ScatterND");
+    return n ? n : op_made_by(v, "ScatterElements");
+}
+
+static struct node *match_sum(const struct place_search *s, struct node *n)
+{
+    for (int side = 0; side < 2 && op_is_onnx(n, "Add"); side++) {
+        struct node *scatter = made_by_scatter(n->in[side]);
+        struct value *x = n->in[1 - side];
+        if (scatter && adds(scatter) && is_free(s, x) && x->type.dtype == DT_F32 && type_eq(&x->type, &n->out[0]->type) &&
+            type_eq(&x->type, &scatter->out[0]->type))
+            return scatter_into(s->g, n, scatter, x, "add");
+    }
+    return NULL;
+}
+
+/* ---- a scatter of x ----------------------------------------------------------------------------------------------------------------- */
 
 static struct node *match_scatter(const struct place_search *s, struct node *n)
 {
-    for (int side = 0; side < 2 && op_is_onnx(n, "Add"); side++) {
-        struct node *scatter = op_made_by(n->in[side], "ScatterND");
-        struct value *x = n->in[1 - side];
-        if (!scatter || !is_zeros(scatter->in[0]) || strcmp(attr_string(scatter, "reduction"), "add") != 0)
-            continue;
-        if (!is_free(s, x) || !type_eq(&x->type, &n->out[0]->type) || !type_eq(&x->type, &scatter->out[0]->type))
-            continue;
-        struct node *into = in_place(s->g, n, "ScatterInto", 3, (struct value *[]){x, scatter->in[1], scatter->in[2]});
-        attr_set_string(into, "reduction", "add");
-        return into;
-    }
-    return NULL;
+    bool scatters = op_is_onnx(n, "ScatterND") || op_is_onnx(n, "ScatterElements");
+    return scatters && is_free(s, n->in[0]) ? scatter_into(s->g, n, n, n->in[0], attr_string(n, "reduction")) : NULL;
 }
 
 /* ---- the gradient of cross entropy --------------------------------------------------------------------------------------------------- */
@@ -123,21 +174,26 @@ static struct node *match_entropy(const struct place_search *s, struct node *n)
     return NULL;
 }
 
-void fuse_in_place(struct graph *g)
+static int replace(struct graph *g, struct node *(*match)(const struct place_search *, struct node *))
 {
     struct arena *tmp = arena_new();
     struct place_search s = {.g = g, .uses = graph_uses(g, tmp), .nvalues = g->values.n};
     int made = 0;
     for (int i = 0; i < g->nodes.n; i++) {
-        struct node *n = g->nodes.at[i], *instead = match_scatter(&s, n);
-        if (!instead)
-            instead = match_entropy(&s, n);
+        struct node *instead = match(&s, g->nodes.at[i]);
         if (instead)
             g->nodes.at[i] = instead;
         made += instead != NULL;
     }
     arena_free(tmp);
     graph_prune(g);
+    return made;
+}
+
+void fuse_in_place(struct graph *g)
+{
+    int made = replace(g, match_sum) + replace(g, match_entropy);
+    made += replace(g, match_scatter); /* what no sum took */
     if (made)
-        explain("%s: %d gradients made in place", graph_file(g), made);
+        explain("%s: %d results made in place", graph_file(g), made);
 }
