@@ -99,6 +99,18 @@ static bool is_flat(const struct conv *c, int d)
     return c->size[d] == 1 && c->kernel[d] == 1 && c->result[d] == 1 && c->before[d] == 0;
 }
 
+/* oneDNN's kernels of depthwise convolutions are made for images: a line is one of a single row. */
+static void line_as_image(struct conv_shape *s)
+{
+    int64_t *const of[] = {s->size, s->kernel, s->result, s->stride, s->dilation, s->before, s->after};
+    enum { LENGTHS = 5 };
+    for (int i = 0; i < (int)(sizeof of / sizeof *of); i++) {
+        of[i][1] = of[i][0];
+        of[i][0] = i < LENGTHS;
+    }
+    s->spatial = 2;
+}
+
 static void conv_shape_of(const struct kcall *call, const struct conv *c, struct conv_shape *s)
 {
     memset(s, 0, sizeof *s);
@@ -119,6 +131,8 @@ static void conv_shape_of(const struct kcall *call, const struct conv *c, struct
         s->after[e] = (c->result[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1 - c->size[d] - c->before[d];
         s->spatial++;
     }
+    if (s->spatial == 1 && s->groups > 1 && s->groups == s->in)
+        line_as_image(s);
     if (c->last)
         conv_results(call, s);
 }
