@@ -13,8 +13,7 @@ struct strided_copy {
     struct copy c;
     char *to;
     const char *from;
-    int64_t rows;
-    int tiled;
+    int tiled, next; /* next: the innermost dimension but the last and the tiled one; -1: none */
 };
 
 static void copy_merge(struct copy *c, const struct copy *in)
@@ -43,10 +42,37 @@ static void copy_merge(struct copy *c, const struct copy *in)
     for (int64_t i = 0; i < n; i++) \
         memcpy(to + i * ts * (int64_t)sizeof(T), from + i * fs * (int64_t)sizeof(T), sizeof(T));
 
+#define FILL(T)                     \
+    T x;                            \
+    memcpy(&x, from, sizeof x);     \
+    for (int64_t i = 0; i < n; i++) \
+        memcpy(to + i * (int64_t)sizeof x, &x, sizeof x);
+
+static void copy_fill(size_t size, int64_t n, char *to, const char *from)
+{
+    switch (size) {
+    case 1: memset(to, *from, (size_t)n); break;
+    case 2: {
+        FILL(uint16_t)
+    } break;
+    case 4: {
+        FILL(uint32_t)
+    } break;
+    case 8: {
+        FILL(uint64_t)
+    } break;
+    default: bug("copy of elements of %zu bytes", size);
+    }
+}
+
 static void copy_strided_row(size_t size, int64_t n, char *to, int64_t ts, const char *from, int64_t fs)
 {
     if (ts == 1 && fs == 1) {
         memcpy(to, from, (size_t)n * size);
+        return;
+    }
+    if (ts == 1 && fs == 0) {
+        copy_fill(size, n, to, from);
         return;
     }
     switch (size) {
@@ -86,10 +112,11 @@ static void copy_plane(const struct copy *c, int d, char *to, const char *from)
         }
 }
 
-/* Position `row` of the outer dimensions (all but the last, and but the tiled one). */
-static void outer_offsets(const struct strided_copy *job, int64_t row, int64_t *to, int64_t *from)
+/* Position `row` of the outer dimensions (all but the last, and but the tiled one); returns how many rows are left of its innermost one. */
+static int64_t outer_offsets(const struct strided_copy *job, int64_t row, int64_t *to, int64_t *from)
 {
     const struct copy *c = &job->c;
+    int64_t left = job->next < 0 ? 1 : c->dim[job->next] - row % c->dim[job->next];
     *to = *from = 0;
     for (int d = c->rank - 2; d >= 0; d--) {
         if (d == job->tiled)
@@ -99,23 +126,67 @@ static void outer_offsets(const struct strided_copy *job, int64_t row, int64_t *
         *to += i * c->to[d];
         *from += i * c->from[d];
     }
+    return left;
+}
+
+/* So few bytes that a call of memcpy takes longer. */
+static void copy_short(char *to, const char *from, size_t n)
+{
+    enum { PIECE = 16 };
+    if (n >= PIECE) {
+        for (size_t i = 0; i + PIECE < n; i += PIECE)
+            memcpy(to + i, from + i, PIECE);
+        memcpy(to + n - PIECE, from + n - PIECE, PIECE);
+        return;
+    }
+    if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+
+/* Rows of n bytes. */
+static void copy_dense_rows(int64_t rows, size_t n, char *to, int64_t to_step, const char *from, int64_t from_step)
+{
+    enum { SHORT = 96 };
+    if (n <= SHORT)
+        for (int64_t r = 0; r < rows; r++)
+            copy_short(to + r * to_step, from + r * from_step, n);
+    else
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(to + r * to_step, from + r * from_step, n);
+}
+
+static void copy_rows(const struct strided_copy *job, int64_t rows, char *to, const char *from)
+{
+    const struct copy *c = &job->c;
+    int last = c->rank - 1;
+    int64_t size = (int64_t)c->size, to_step = job->next < 0 ? 0 : c->to[job->next] * size,
+            from_step = job->next < 0 ? 0 : c->from[job->next] * size;
+    if (job->tiled < 0 && c->to[last] == 1 && c->from[last] == 1) {
+        copy_dense_rows(rows, (size_t)(c->dim[last] * size), to, to_step, from, from_step);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step) {
+        if (job->tiled >= 0)
+            copy_plane(c, job->tiled, to, from);
+        else
+            copy_strided_row(c->size, c->dim[last], to, c->to[last], from, c->from[last]);
+    }
 }
 
 static void copy_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct strided_copy *job = data;
-    const struct copy *c = &job->c;
-    int last = c->rank - 1;
+    int64_t size = (int64_t)job->c.size;
     (void)thread;
-    for (int64_t row = lo; row < hi; row++) {
-        int64_t to, from;
-        outer_offsets(job, row, &to, &from);
-        char *t = job->to + to * (int64_t)c->size;
-        const char *f = job->from + from * (int64_t)c->size;
-        if (job->tiled >= 0)
-            copy_plane(c, job->tiled, t, f);
-        else
-            copy_strided_row(c->size, c->dim[last], t, c->to[last], f, c->from[last]);
+    for (int64_t row = lo; row < hi;) {
+        int64_t to, from, left = outer_offsets(job, row, &to, &from), rows = left < hi - row ? left : hi - row;
+        copy_rows(job, rows, job->to + to * size, job->from + from * size);
+        row += rows;
     }
 }
 
@@ -155,6 +226,9 @@ void copy_strided(struct kenv *env, const struct copy *copy, void *to, const voi
     copy_merge(&job.c, copy);
     copy_cut(&job.c);
     job.tiled = tiled_dimension(&job.c);
+    job.next = job.c.rank - 2;
+    if (job.next == job.tiled)
+        job.next--;
     int64_t each = job.c.dim[job.c.rank - 1] * (job.tiled >= 0 ? job.c.dim[job.tiled] : 1);
     kenv_parallel_for(env, n / each, each, copy_range, &job);
 }

@@ -4,6 +4,7 @@
  * normalised shape; they are expanded to a full row once per call. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
+#include "kern/reduce/reduce.h"
 
 #include <math.h>
 
@@ -174,6 +175,19 @@ static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
+/* float32 throughout and nothing added first. */
+static bool is_plain(const struct norm_call *p)
+{
+    bool moments = (!p->mean || p->mean->dtype == DT_F32) && (!p->invstd || p->invstd->dtype == DT_F32);
+    return p->dtype == DT_F32 && !p->chunks && !p->skip && p->n > 0 && moments;
+}
+
+static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    (void)thread;
+    norm_rows(data, lo, hi);
+}
+
 /* Scale or bias as a full row of the working type: broadcast from its own shape over the normalised one. */
 static void *full_row(struct kcall *call, const struct norm_call *p, const struct tensor *t, int axis, void *row)
 {
@@ -223,7 +237,19 @@ static void norm_kernel(struct kcall *call, struct norm_call *p, int64_t axis_at
     p->scale = full_row(call, p, &call->in[scale], axis, room);
     p->bias = b ? full_row(call, p, b, axis, room + p->scratch_each) : NULL;
     p->scratch = room + 2 * p->scratch_each;
-    kenv_parallel_for(call->env, rows, p->n * 4 + 1, norm_range, p);
+    struct norm_rows plain = {.centre = p->centre,
+                              .n = p->n,
+                              .epsilon = (float)p->epsilon,
+                              .x = p->x,
+                              .scale = p->scale,
+                              .bias = p->bias,
+                              .y = p->y,
+                              .mean = p->mean ? p->mean->data : NULL,
+                              .invstd = p->invstd ? p->invstd->data : NULL};
+    if (is_plain(p))
+        kenv_parallel_for(call->env, rows, p->n * 4 + 1, plain_range, &plain);
+    else
+        kenv_parallel_for(call->env, rows, p->n * 4 + 1, norm_range, p);
 }
 
 void kern_LayerNormalization(struct kcall *call)

@@ -4,6 +4,8 @@
  * contiguous rows; where it is kept, rows are accumulated elementwise. Accumulators are float for f32, f16 and bf16, double for f64,
  * int64 (modulo 2^64) for integers. An empty sum is 0, an empty product 1,
  * an empty mean NaN, an empty maximum the least value of the type, an empty minimum the greatest. */
+#include "kern/reduce/reduce.h"
+
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 
@@ -270,6 +272,24 @@ static void reduce_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
+/* Sums of neighbouring rows of float32, not so long that sums of sums are more accurate. */
+static bool sums_rows(const struct reduce *r)
+{
+    bool dense = r->kept.rank == 0 || (r->kept.rank == 1 && r->kept.stride[0] == r->run);
+    return r->x->dtype == DT_F32 && (r->how == REDUCE_SUM || r->how == REDUCE_MEAN) && r->inner == 1 && r->run <= CHUNK &&
+        r->reduced.rank == 0 && dense;
+}
+
+static void sum_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct reduce *r = data;
+    float *y = r->y->data;
+    (void)thread;
+    sum_rows((const float *)r->x->data + lo * r->run, r->run, hi - lo, y + lo);
+    for (int64_t i = lo; r->how == REDUCE_MEAN && i < hi; i++)
+        y[i] /= (float)r->count;
+}
+
 /* ---- setting up ----------------------------------------------------------------------------------------------------------- */
 static void shape_add(struct shape *s, int64_t dim, int64_t stride)
 {
@@ -352,7 +372,7 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
     }
     r.scratch_each = (kcall_bytes(call, r.inner, 8) + 63) & ~(size_t)63;
     r.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env), r.scratch_each));
-    kenv_parallel_for(call->env, blocks, r.inner * (r.count + 1), reduce_range, &r);
+    kenv_parallel_for(call->env, blocks, r.inner * (r.count + 1), sums_rows(&r) ? sum_range : reduce_range, &r);
 }
 
 void kern_ReduceMax(struct kcall *call)

@@ -12,4 +12,18 @@ void softmax_log_chunks(float *x, int64_t n); /* in one order; room for n more b
 /* softmax_rows.c: Softmax in float32 along a dimension with nothing behind it. False: it is not such a one. */
 bool softmax_by_rows(struct kcall *);
 
+/* ---- sum_rows.c: y[r] is the sum of row r of x, n numbers */
+void sum_rows(const float *x, int64_t n, int64_t rows, float *y);
+
+/* ---- norm_rows.c: rows of n > 0 numbers; bias, mean and invstd may be NULL */
+struct norm_rows {
+    bool centre; /* subtract the mean */
+    int64_t n;
+    float epsilon;
+    const float *x, *scale, *bias; /* scale, bias: of a row */
+    float *y, *mean, *invstd;      /* mean, invstd: one number of each row */
+};
+/* Rows lo to hi. */
+void norm_rows(const struct norm_rows *, int64_t lo, int64_t hi);
+
 #endif

@@ -1,5 +1,6 @@
-/* softmax_rows: Softmax of float32 along the last dimension, all rows in one loop. Exponentials may contract to multiply-adds: what becomes
- * of an element depends on its row and its place in it alone. */
+/* softmax_rows: Softmax of float32 along the last dimension. Short rows are taken in blocks, all maxima of a block before its exponentials:
+ * a row does not wait for the one before it. Exponentials may contract to multiply-adds: what becomes of an element depends on its row and
+ * its place in it alone. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
@@ -15,20 +16,47 @@ struct rows {
     int64_t n;
 };
 
-static SIMD void softmax_of(const float *x, float *y, int64_t n, int64_t rows)
+enum { BLOCK_ROWS = 16, BLOCK = 1024 }; /* BLOCK: elements, of rows that are shorter */
+
+static SIMD void max_rows(const float *x, int64_t n, int64_t rows, float *max)
+{
+    for (int64_t r = 0; r < rows; r++, x += n) {
+        float m = -INFINITY;
+        _Pragma("omp simd reduction(max:m)") for (int64_t i = 0; i < n; i++) m = x[i] > m ? x[i] : m;
+        max[r] = m;
+    }
+}
+
+static SIMD void exponential_rows(const float *x, float *y, int64_t n, int64_t rows, const float *max, float *scale)
 {
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
-        float max = -INFINITY, sum = 0;
-        _Pragma("omp simd reduction(max:max)") for (int64_t i = 0; i < n; i++) max = x[i] > max ? x[i] : max;
+        float m = max[r], sum = 0;
         _Pragma("omp simd reduction(+:sum)") for (int64_t i = 0; i < n; i++)
         {
-            float d = x[i] - max, e = mathf_exp2_near(d * MATHF_LOG2E);
+            float d = x[i] - m, e = mathf_exp2_near(d * MATHF_LOG2E);
             e = d < -87.0f ? 0 : e;
             y[i] = e;
             sum += e;
         }
-        float scale = 1.0f / sum;
-        LOOP for (int64_t i = 0; i < n; i++) y[i] *= scale;
+        scale[r] = 1.0f / sum;
+    }
+}
+
+static SIMD void scale_rows(float *y, int64_t n, int64_t rows, const float *scale)
+{
+    for (int64_t r = 0; r < rows; r++, y += n)
+        LOOP for (int64_t i = 0; i < n; i++) y[i] *= scale[r];
+}
+
+static void softmax_of(const float *x, float *y, int64_t n, int64_t rows)
+{
+    float max[BLOCK_ROWS], scale[BLOCK_ROWS];
+    int64_t most = n >= BLOCK ? 1 : BLOCK / n < BLOCK_ROWS ? BLOCK / n : BLOCK_ROWS;
+    for (int64_t r = 0; r < rows; r += most) {
+        int64_t count = rows - r < most ? rows - r : most;
+        max_rows(x + r * n, n, count, max);
+        exponential_rows(x + r * n, y + r * n, n, count, max, scale);
+        scale_rows(y + r * n, n, count, scale);
     }
 }
 
