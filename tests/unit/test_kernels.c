@@ -123,6 +123,10 @@ START_TEST(functions_at_their_edges)
     EXPECT(y, 0, 0.84270079f, -0.84270079f, 1, -1, NAN);
     run(node_new("", "Sigmoid"), IN(x), &y);
     EXPECT(y, 0.5f, 0.73105858f, 0.26894142f, 1, 0, NAN);
+    run(node_new("", "Softplus"), IN(x), &y);
+    EXPECT(y, 0.69314718f, 1.31326169f, 0.31326169f, INFINITY, 0, NAN);
+    run(node_new("", "Mish"), IN(F32(DIMS(6), 0, 1, -1, 40, -40, NAN)), &y);
+    EXPECT(y, 0, 0.86509839f, -0.30340146f, 40, 0, NAN);
     run(node_new("", "Relu"), IN(x), &y);
     EXPECT(y, 0, 1, 0, INFINITY, 0, NAN);
 }

@@ -1,4 +1,4 @@
-/* mathf: float32 exp, tanh, erf and sigmoid that compilers vectorise: no branches, no calls, NaN and infinities right.
+/* mathf: float32 exp, tanh, erf, sigmoid and softplus that compilers vectorise: no branches, no calls, NaN and infinities right.
  *
  * exp: Cody-Waite reduction by ln 2 and a degree-6 polynomial (Cephes); tanh and erf: minimax polynomials near zero and through exp
  * elsewhere (after N. Juffa). About 1 to 2 ulp. */
@@ -60,6 +60,24 @@ static inline float mathf_sigmoid_near(float x)
     float c = x < -126.0f / MATHF_LOG2E ? 0 : x > 126.0f / MATHF_LOG2E ? 126.0f / MATHF_LOG2E : x;
     float y = 1.0f / (1.0f + mathf_exp2_near(-c * MATHF_LOG2E));
     return x < -126.0f / MATHF_LOG2E ? 0 : y;
+}
+
+/* log(1 + x) where 0 <= x <= 1, by the series of 2 atanh(x / (2 + x)). */
+static inline float mathf_log1p_unit(float x)
+{
+    float s = x / (2.0f + x), q = s * s, p = 1.0f / 15;
+    p = p * q + 1.0f / 13;
+    p = p * q + 1.0f / 11;
+    p = p * q + 1.0f / 9;
+    p = p * q + 1.0f / 7;
+    p = p * q + 1.0f / 5;
+    p = p * q + 1.0f / 3;
+    return 2.0f * (s + p * q * s);
+}
+
+static inline float mathf_softplus(float x)
+{
+    return (x > 0 ? x : 0.0f) + mathf_log1p_unit(mathf_exp(-fabsf(x)));
 }
 
 static inline float mathf_tanh(float x)

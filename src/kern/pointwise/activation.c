@@ -21,7 +21,6 @@ struct activation {
         }                                                                \
     }
 #define CLAMP_01(t) ((t) < 0 ? 0 : (t) > 1 ? 1 : (t))
-#define SOFTPLUS_32(x) (((x) > 0 ? (x) : 0.0f) + log1pf(expf(-fabsf(x))))
 #define SOFTPLUS_64(x) (((x) > 0 ? (x) : 0.0) + log1p(exp(-fabs(x))))
 #define SCALAR
 #define ACTIVATION(name, p, q, set, real32, real64) \

@@ -39,6 +39,8 @@ struct chain_call {
     struct byte_scale scale[CHAIN_SCALES]; /* of operands, of the output, of codes between; .scale 0: none */
     int64_t period;                        /* rows of the walk are several of so many elements; 0: one */
     bool repeats[CHAIN_INPUTS];            /* the operand has the same elements in all of these */
+    int64_t apart[CHAIN_INPUTS];           /* or it has those of each so far behind those before; 0: its elements go on */
+    bool spreads[CHAIN_INPUTS];            /* and it has one element in each */
     bool pairs;                            /* all of it is one operation of two bytes: */
     struct byte_pair pair;
     int first;                /* the operand that is pair.a */
@@ -142,6 +144,33 @@ static void fill_periods(const struct chain_call *c, int k, int64_t offset, floa
         room[i] = room[i - c->period];
 }
 
+/* n elements of a period from `from` on. */
+static void load_piece(const struct chain_call *c, int k, const void *from, int64_t n, float *to)
+{
+    if (c->call->in[k].dtype == DT_F32 && !c->spreads[k]) {
+        const float *x = from;
+        LOOP for (int64_t i = 0; i < n; i++) to[i] = x[i];
+        return;
+    }
+    load(c, k, from, c->spreads[k] ? 1 : n, to);
+    float x = to[0];
+    if (c->spreads[k])
+        LOOP for (int64_t i = 0; i < n; i++) to[i] = x;
+}
+
+/* n elements of an operand whose periods are apart, from element `from` of the row on. */
+static struct slot gather_periods(const struct chain_call *c, int k, int64_t offset, int64_t from, int64_t n, float *room)
+{
+    const struct tensor *t = &c->call->in[k];
+    int64_t start = from % c->period, at = offset + from / c->period * c->apart[k];
+    for (int64_t i = 0; i < n; start = 0, at += c->apart[k]) {
+        int64_t m = c->period - start < n - i ? c->period - start : n - i;
+        load_piece(c, k, element_at_const(t->data, dtype_size(t->dtype), at + (c->spreads[k] ? 0 : start)), m, room + i);
+        i += m;
+    }
+    return (struct slot){room, room, 1};
+}
+
 /* n numbers of the output, where they are not made as they are stored. */
 static void store(const struct chain_call *c, const float *x, int64_t n, void *to)
 {
@@ -168,6 +197,7 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
     const struct tensor *out = &c->call->out[0];
     float room[BUFFERS][STRETCH], in[CHAIN_INPUTS][2 * STRETCH], result[STRETCH];
     struct slot reg[CHAIN_INPUTS + CHAIN_NUMBERS + CHAIN_LENGTH];
+    int last = c->walk.rank - 1;
     for (int k = 0; k < c->nimm; k++)
         reg[c->nin + k] = (struct slot){&c->imm[k], NULL, 0};
     for (int k = 0; k < c->nin; k++)
@@ -179,6 +209,7 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
             continue;
         for (int k = 0; k < c->nin; k++)
             reg[k] = c->repeats[k] ? (struct slot){in[k] + (offset[0] + from) % c->period, NULL, 1}
+                : c->apart[k]      ? gather_periods(c, k, offset[k + 1], (offset[0] + from) % c->walk.dim[last], m, in[k])
                                    : chain_operand(c, k, offset[k + 1], from, m, in[k]);
         void *to = element_at(out->data, dtype_size(out->dtype), offset[0] + from);
         run_code(c, reg, room, out->dtype == DT_F32 ? to : result, m);
@@ -187,27 +218,27 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
     }
 }
 
-/* Rows that are shorter than a stretch become one: of the operands that do not go on there, the same elements are read again. */
+/* Rows that are shorter than a stretch become one. What does not go on there is read again, or piece by piece. */
 static void join_rows(struct chain_call *c)
 {
     struct walk *w = &c->walk;
     int last = w->rank - 1;
     if (last < 1 || w->dim[last] >= STRETCH)
         return;
+    c->period = w->dim[last];
     for (int k = 0; k <= c->nin; k++) {
         int64_t inner = w->stride[k][last], outer = w->stride[k][last - 1];
-        if (outer != inner * w->dim[last] && outer != 0)
-            return;
+        bool goes_on = outer == inner * c->period;
+        require(k > 0 || goes_on);
+        w->stride[k][last - 1] = goes_on ? inner : 0;
+        if (k == 0 || goes_on)
+            continue;
+        c->repeats[k - 1] = outer == 0;
+        c->apart[k - 1] = outer;
+        c->spreads[k - 1] = inner == 0;
     }
-    c->period = w->dim[last];
     w->dim[last - 1] *= c->period;
     w->rank--;
-    for (int k = 0; k <= c->nin; k++) {
-        bool repeats = w->stride[k][last] != 0 && w->stride[k][last - 1] == 0;
-        w->stride[k][last - 1] = repeats ? 0 : w->stride[k][last];
-        if (k > 0)
-            c->repeats[k - 1] = repeats;
-    }
 }
 
 /* ---- two operands -------------------------------------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@
     X(HardSigmoid, true, 0.2f, true, 0.5f, fminf(fmaxf(alpha * v + beta, 0), 1))              \
     X(Elu, true, 1, false, 0, v >= 0 ? v : alpha * (mathf_exp(v) - 1))                        \
     X(Softsign, false, 0, false, 0, v / (1 + fabsf(v)))                                       \
-    X(Softplus, false, 0, false, 0, fmaxf(v, 0) + log1pf(mathf_exp(-fabsf(v))))
+    X(Softplus, false, 0, false, 0, mathf_softplus(v))
 /* clang-format on */
 
 #define GATE(name, alphas, alpha0, betas, beta0, value)                        \
