@@ -144,15 +144,22 @@ static void copy_short(char *to, const char *from, size_t n)
         memcpy(to + n - 8, from + n - 8, 8);
         return;
     }
+    if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+        return;
+    }
     for (size_t i = 0; i < n; i++)
         to[i] = from[i];
 }
 
-/* Rows of n bytes. */
-static void copy_dense_rows(int64_t rows, size_t n, char *to, int64_t to_step, const char *from, int64_t from_step)
+void copy_rows(int64_t rows, size_t n, char *to, int64_t to_step, const char *from, int64_t from_step)
 {
-    enum { SHORT = 96 };
-    if (n <= SHORT)
+    enum { WORD = 4, SHORT = 96 };
+    if (n == WORD)
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(to + r * to_step, from + r * from_step, WORD);
+    else if (n <= SHORT)
         for (int64_t r = 0; r < rows; r++)
             copy_short(to + r * to_step, from + r * from_step, n);
     else
@@ -160,14 +167,14 @@ static void copy_dense_rows(int64_t rows, size_t n, char *to, int64_t to_step, c
             memcpy(to + r * to_step, from + r * from_step, n);
 }
 
-static void copy_rows(const struct strided_copy *job, int64_t rows, char *to, const char *from)
+static void copy_dimension(const struct strided_copy *job, int64_t rows, char *to, const char *from)
 {
     const struct copy *c = &job->c;
     int last = c->rank - 1;
     int64_t size = (int64_t)c->size, to_step = job->next < 0 ? 0 : c->to[job->next] * size,
             from_step = job->next < 0 ? 0 : c->from[job->next] * size;
     if (job->tiled < 0 && c->to[last] == 1 && c->from[last] == 1) {
-        copy_dense_rows(rows, (size_t)(c->dim[last] * size), to, to_step, from, from_step);
+        copy_rows(rows, (size_t)(c->dim[last] * size), to, to_step, from, from_step);
         return;
     }
     for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step) {
@@ -185,7 +192,7 @@ static void copy_range(void *data, int thread, int64_t lo, int64_t hi)
     (void)thread;
     for (int64_t row = lo; row < hi;) {
         int64_t to, from, left = outer_offsets(job, row, &to, &from), rows = left < hi - row ? left : hi - row;
-        copy_rows(job, rows, job->to + to * size, job->from + from * size);
+        copy_dimension(job, rows, job->to + to * size, job->from + from * size);
         row += rows;
     }
 }

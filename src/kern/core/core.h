@@ -229,6 +229,8 @@ struct copy {
 /* Elements that are where they should be already are not touched. */
 void copy_strided(struct kenv *, const struct copy *, void *to, const void *from);
 void copy_dense(struct kenv *, void *to, const void *from, size_t bytes);
+/* Rows of n bytes, so many bytes from one to the next. */
+void copy_rows(int64_t rows, size_t n, char *to, int64_t to_step, const char *from, int64_t from_step);
 /* to[columns][rows] = from[rows][columns], of 4 bytes each; steps from row to row in elements. */
 void transpose_words(int64_t rows, int64_t columns, const void *from, int64_t from_row, void *to, int64_t to_row);
 /* Row-major strides of dim. */

@@ -147,25 +147,28 @@ static void fill_periods(const struct chain_call *c, int k, int64_t offset, floa
 /* n elements of a period from `from` on. */
 static void load_piece(const struct chain_call *c, int k, const void *from, int64_t n, float *to)
 {
-    if (c->call->in[k].dtype == DT_F32 && !c->spreads[k]) {
-        const float *x = from;
-        LOOP for (int64_t i = 0; i < n; i++) to[i] = x[i];
-        return;
+    const float *x = from;
+    if (c->call->in[k].dtype != DT_F32) {
+        load(c, k, from, c->spreads[k] ? 1 : n, to);
+        x = to;
     }
-    load(c, k, from, c->spreads[k] ? 1 : n, to);
-    float x = to[0];
-    if (c->spreads[k])
-        LOOP for (int64_t i = 0; i < n; i++) to[i] = x;
+    if (c->spreads[k]) {
+        float same = x[0];
+        LOOP for (int64_t i = 0; i < n; i++) to[i] = same;
+    } else if (x != to) {
+        LOOP for (int64_t i = 0; i < n; i++) to[i] = x[i];
+    }
 }
 
 /* n elements of an operand whose periods are apart, from element `from` of the row on. */
 static struct slot gather_periods(const struct chain_call *c, int k, int64_t offset, int64_t from, int64_t n, float *room)
 {
     const struct tensor *t = &c->call->in[k];
+    size_t size = dtype_size(t->dtype);
     int64_t start = from % c->period, at = offset + from / c->period * c->apart[k];
     for (int64_t i = 0; i < n; start = 0, at += c->apart[k]) {
         int64_t m = c->period - start < n - i ? c->period - start : n - i;
-        load_piece(c, k, element_at_const(t->data, dtype_size(t->dtype), at + (c->spreads[k] ? 0 : start)), m, room + i);
+        load_piece(c, k, element_at_const(t->data, size, at + (c->spreads[k] ? 0 : start)), m, room + i);
         i += m;
     }
     return (struct slot){room, room, 1};

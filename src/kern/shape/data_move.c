@@ -28,45 +28,6 @@ void kern_Transpose(struct kcall *call)
     copy_strided(call->env, &c, call->out[0].data, in->data);
 }
 
-/* A part of a tensor, along axis from position start, with the strides of the tensor. */
-static void copy_part(struct kcall *call, const struct tensor *part, const struct tensor *whole, int axis, int64_t start, bool out)
-{
-    struct copy c = dense_copy(part);
-    int64_t mine[MAX_RANK], all[MAX_RANK];
-    tensor_strides(part, mine);
-    tensor_strides(whole, all);
-    require(start >= 0 && start + part->dim[axis] <= whole->dim[axis]);
-    memcpy(c.to, out ? all : mine, sizeof mine);
-    memcpy(c.from, out ? mine : all, sizeof mine);
-    void *inside = element_at(whole->data, c.size, start * all[axis]);
-    copy_strided(call->env, &c, out ? inside : part->data, out ? part->data : inside);
-}
-
-void kern_Concat(struct kcall *call)
-{
-    struct tensor *out = &call->out[0];
-    int axis = kcall_axis(call, attr_int(call->node, "axis"), out->rank);
-    int64_t start = 0;
-    for (int i = 0; i < call->nin; i++) {
-        if (call->in[i].rank != out->rank)
-            fail("%s: operand %d has rank %d where the result has %d", kcall_where(call), i, call->in[i].rank, out->rank);
-        copy_part(call, &call->in[i], out, axis, start, true);
-        start += call->in[i].dim[axis];
-    }
-}
-
-void kern_Split(struct kcall *call)
-{
-    const struct tensor *in = &call->in[0];
-    int axis = kcall_axis(call, attr_int(call->node, "axis"), in->rank);
-    int64_t start = 0;
-    for (int i = 0; i < call->nout; i++) {
-        if (call->out[i].data)
-            copy_part(call, &call->out[i], in, axis, start, false);
-        start += call->out[i].dim[axis];
-    }
-}
-
 /* First index of a slice of n indices: negative counted from the end, then clamped. */
 static int64_t slice_start(int64_t start, int64_t n, int64_t step)
 {
