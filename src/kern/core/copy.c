@@ -129,42 +129,15 @@ static int64_t outer_offsets(const struct strided_copy *job, int64_t row, int64_
     return left;
 }
 
-/* So few bytes that a call of memcpy takes longer. */
-static void copy_short(char *to, const char *from, size_t n)
-{
-    enum { PIECE = 16 };
-    if (n >= PIECE) {
-        for (size_t i = 0; i + PIECE < n; i += PIECE)
-            memcpy(to + i, from + i, PIECE);
-        memcpy(to + n - PIECE, from + n - PIECE, PIECE);
-        return;
-    }
-    if (n >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + n - 8, from + n - 8, 8);
-        return;
-    }
-    if (n >= 4) {
-        memcpy(to, from, 4);
-        memcpy(to + n - 4, from + n - 4, 4);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        to[i] = from[i];
-}
-
 void copy_rows(int64_t rows, size_t n, char *to, int64_t to_step, const char *from, int64_t from_step)
 {
-    enum { WORD = 4, SHORT = 96 };
+    enum { WORD = 4 };
     if (n == WORD)
         for (int64_t r = 0; r < rows; r++)
             memcpy(to + r * to_step, from + r * from_step, WORD);
-    else if (n <= SHORT)
-        for (int64_t r = 0; r < rows; r++)
-            copy_short(to + r * to_step, from + r * from_step, n);
     else
         for (int64_t r = 0; r < rows; r++)
-            memcpy(to + r * to_step, from + r * from_step, n);
+            copy_bytes(to + r * to_step, from + r * from_step, n);
 }
 
 static void copy_dimension(const struct strided_copy *job, int64_t rows, char *to, const char *from)

@@ -7,6 +7,8 @@
 #include "kern/kern.h"
 #include "kern/table.h"
 
+#include <string.h>
+
 /* Compiled for several instruction sets, chosen at load by what the processor has. "arch=haswell" would choose by its model: no AMD. gcc
  * tells x86-64-v3 since its version 12. Sanitizers don't survive the resolvers. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -229,6 +231,27 @@ struct copy {
 /* Elements that are where they should be already are not touched. */
 void copy_strided(struct kenv *, const struct copy *, void *to, const void *from);
 void copy_dense(struct kenv *, void *to, const void *from, size_t bytes);
+/* memcpy, which takes longer to call than to copy a few bytes. */
+static inline void copy_bytes(char *to, const char *from, size_t n)
+{
+    enum { PIECE = 16, SHORT = 96 };
+    if (n > SHORT) {
+        memcpy(to, from, n);
+    } else if (n >= PIECE) {
+        for (size_t i = 0; i + PIECE < n; i += PIECE)
+            memcpy(to + i, from + i, PIECE);
+        memcpy(to + n - PIECE, from + n - PIECE, PIECE);
+    } else if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[i];
+    }
+}
 /* Rows of n bytes, so many bytes from one to the next. */
 void copy_rows(int64_t rows, size_t n, char *to, int64_t to_step, const char *from, int64_t from_step);
 /* to[columns][rows] = from[rows][columns], of 4 bytes each; steps from row to row in elements. */

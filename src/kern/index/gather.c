@@ -10,19 +10,46 @@ struct gather {
     int64_t count, n, inner;
 };
 
+/* Rows of n bytes, to one after another. */
+static void gather_rows(const char *from, const int64_t *index, int64_t count, size_t n, char *to)
+{
+    enum { WORD = 4 };
+    if (n == WORD)
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + i * WORD, from + index[i] * WORD, WORD);
+    else
+        for (int64_t i = 0; i < count; i++)
+            copy_bytes(to + (size_t)i * n, from + (size_t)index[i] * n, n);
+}
+
 static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct gather *g = data;
     size_t size = dtype_size(g->data->dtype), wide = dtype_size(g->out->dtype);
     (void)thread;
-    for (int64_t r = lo; r < hi; r++) {
-        const void *from = element_at_const(g->data->data, size, (r / g->count * g->n + g->index[r % g->count]) * g->inner);
+    for (int64_t r = lo, count; r < hi; r += count) {
+        int64_t first = r % g->count, left = g->count - first;
+        count = left < hi - r ? left : hi - r;
+        const void *from = element_at_const(g->data->data, size, r / g->count * g->n * g->inner);
         void *to = element_at(g->out->data, wide, r * g->inner);
         if (size == wide)
-            memcpy(to, from, (size_t)g->inner * size);
-        else
-            convert_to_f32(g->data->dtype, from, g->inner, to);
+            gather_rows(from, g->index + first, count, (size_t)g->inner * size, to);
+        for (int64_t i = 0; size != wide && i < count; i++)
+            convert_to_f32(g->data->dtype, element_at_const(from, size, g->index[first + i] * g->inner), g->inner,
+                           (float *)to + i * g->inner);
     }
+}
+
+/* False: one is out of range, or they are not of i64. */
+static bool read_indices(const struct tensor *indices, int64_t n, int64_t count, int64_t *index)
+{
+    const int64_t *given = indices->data;
+    bool within = indices->dtype == DT_I64;
+    for (int64_t i = 0; within && i < count; i++) {
+        index[i] = given[i] < 0 ? given[i] + n : given[i];
+        within = index[i] >= 0 && index[i] < n;
+    }
+    return within;
 }
 
 /* From an f16 or bf16 table also into f32 (run/fuse/fuse_weights.c). */
@@ -35,17 +62,36 @@ void kern_Gather(struct kcall *call)
     int64_t *index = kenv_scratch(call->env, kcall_bytes(call, count, sizeof *index));
     if (tensor_elements(&call->out[0]) == 0)
         return;
-    for (int64_t i = 0; i < count; i++)
+    bool known = read_indices(indices, data->dim[axis], count, index);
+    for (int64_t i = 0; !known && i < count; i++)
         index[i] = kcall_index(call, kcall_index_at(call, indices, i), data->dim[axis], axis);
     struct gather g = {data, &call->out[0], index, count, data->dim[axis], inner};
     kenv_parallel_for(call->env, outer * count, inner, gather_range, &g);
+}
+
+/* Where a tuple of indices points; -1: outside. */
+static int64_t position_within(const int64_t *tuple, const int64_t *dim, int depth)
+{
+    int64_t position = 0;
+    for (int d = 0; d < depth; d++) {
+        int64_t at = tuple[d] < 0 ? tuple[d] + dim[d] : tuple[d];
+        if (at < 0 || at >= dim[d])
+            return -1;
+        position = position * dim[d] + at;
+    }
+    return position;
 }
 
 /* Where the tuple of indices number i points, in slices of data, within one batch. */
 static int64_t tuple_position(const struct kcall *call, const struct tensor *data, const struct tensor *indices, int64_t i, int depth,
                               int batch)
 {
-    int64_t position = 0;
+    int64_t position = -1;
+    if (indices->dtype == DT_I64)
+        position = position_within((const int64_t *)indices->data + i * depth, data->dim + batch, depth);
+    if (position >= 0)
+        return position;
+    position = 0;
     for (int d = 0; d < depth; d++) {
         int64_t n = data->dim[batch + d];
         position = position * n + kcall_index(call, kcall_index_at(call, indices, i * depth + d), n, batch + d);
@@ -72,7 +118,7 @@ void kern_GatherND(struct kcall *call)
     int64_t slices = tensor_dims_product(data->dim, batch, batch + depth);
     for (int64_t i = 0; bytes && i < tuples * batches; i++) {
         int64_t from = i / tuples * slices + tuple_position(call, data, indices, i, depth, batch);
-        memcpy((char *)call->out[0].data + (size_t)i * bytes, (const char *)data->data + (size_t)from * bytes, bytes);
+        copy_bytes((char *)call->out[0].data + (size_t)i * bytes, (const char *)data->data + (size_t)from * bytes, bytes);
     }
 }
 
@@ -92,6 +138,9 @@ void kern_ScatterND(struct kcall *call)
     for (int64_t i = 0; bytes && i < tuples; i++) {
         char *to = (char *)out->data + (size_t)tuple_position(call, data, indices, i, depth, 0) * bytes;
         const char *from = (const char *)updates->data + (size_t)i * bytes;
-        combine_elements(how, data->dtype, to, from, inner);
+        if (how == COMBINE_SET)
+            copy_bytes(to, from, bytes);
+        else
+            combine_elements(how, data->dtype, to, from, inner);
     }
 }
