@@ -47,8 +47,10 @@ void memory_estimate(const struct compile *c, const struct graph *g, int ranks, 
 {
     struct arena *tmp = arena_new();
     struct compile run = {.arena = tmp, .graph = graph_copy(tmp, g)};
-    if (g->rank >= 0)
+    if (g->rank >= 0) {
         expand_nodes(run.graph, OP_INTERNAL);
+        weight_cut(run.graph);
+    }
     pass_run(&run, "fuse_kernels", "fuse_kernels", NULL);
     plan_memory(run.graph, c->plan, ranks, out);
     for (int r = 0; r < ranks; r++) { /* the fused graph has values that this one has not */

@@ -159,6 +159,7 @@ struct weight_layout {
 };
 struct weight_layout weight_layout(struct arena *, const struct constant *, struct placement, int rank);
 int weight_ranges(struct arena *, const struct constant *, struct placement, int rank, const struct byte_range **out);
+void weight_cut(struct graph *);               /* a rank's: constants become its parts, whose bytes are copied when they are asked for */
 bool weight_converted(const struct options *); /* --weights gives f32 weights another type */
 /* False where a placement takes apart bytes that hold two elements: then it is not offered. Only constants of such types are split. */
 bool weight_divides(const struct value *, struct placement);

@@ -4,6 +4,8 @@
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 
+#include <string.h>
+
 bool weight_converted(const struct options *o)
 {
     return o->weights != DT_NONE && o->weights != DT_F32;
@@ -79,6 +81,56 @@ int weight_ranges(struct arena *arena, const struct constant *c, struct placemen
             add_range(arena, &ranges, (o * w.size + w.interval[i].lo) * w.row, (w.interval[i].hi - w.interval[i].lo) * w.row);
     *out = ranges.list.at;
     return ranges.list.n;
+}
+
+struct part {
+    struct placement place;
+    int rank;
+};
+
+static void make_part(const struct made *m, const void *from, void *to)
+{
+    const struct part *p = m->how;
+    const struct byte_range *range;
+    struct arena *tmp = arena_new();
+    char *end = to;
+    for (int i = 0, n = weight_ranges(tmp, m->from, p->place, p->rank, &range); i < n; i++) {
+        memcpy(end, (const char *)from + range[i].offset, (size_t)range[i].bytes);
+        end += range[i].bytes;
+    }
+    arena_free(tmp);
+}
+
+static struct constant *constant_part(struct arena *arena, const struct value *v, int rank)
+{
+    struct constant *c = NEW(arena, struct constant);
+    struct part *p = NEW(arena, struct part);
+    *p = (struct part){v->place, rank};
+    *c = (struct constant){.dtype = v->constant->dtype, .rank = v->constant->rank, .trained = v->constant->trained};
+    int64_t n = 1;
+    for (int d = 0; d < c->rank; d++)
+        require(dim_is_int(v->type.dim[d], &c->dim[d]) && i64_mul(n, c->dim[d], &n));
+    require(dtype_packed_bytes(c->dtype, n, &c->bytes));
+    c->made = NEW(arena, struct made);
+    *c->made = (struct made){.from = v->constant, .name = v->name, .make = make_part, .how = p, .arena = arena};
+    return c;
+}
+
+static bool is_whole(const struct value *v)
+{
+    for (int d = 0; d < v->type.rank; d++)
+        if (!dim_equals(v->type.dim[d], v->constant->dim[d]))
+            return false;
+    return true;
+}
+
+void weight_cut(struct graph *g)
+{
+    for (int i = 0; i < g->values.n; i++) {
+        struct value *v = g->values.at[i];
+        if (v->constant && v->place.kind == PLACE_S && !is_whole(v))
+            v->constant = constant_part(g->arena, v, g->rank);
+    }
 }
 
 bool weight_divides(const struct value *v, struct placement place)
