@@ -112,6 +112,36 @@ START_TEST(elementwise_broadcasts)
 }
 END_TEST
 
+/* Rows of every length around those that are joined, beside an operand with one row for all of them, on either side. */
+START_TEST(short_rows_that_repeat)
+{
+    enum { ROWS = 301 };
+    static const enum dtype types[] = {DT_F32, DT_F16, DT_I32};
+    static const int lengths[] = {1, 2, 3, 4, 7, 16, 31, 100, 255, 256, 257};
+    int n = lengths[_i];
+    struct tensor x = RESULT(DT_F32, DIMS(2, ROWS, n)), row = RESULT(DT_F32, DIMS(n)), want = RESULT(DT_F32, DIMS(2, ROWS, n));
+    srand((unsigned)_i);
+    for (int i = 0; i < 2 * ROWS * n; i++)
+        ((float *)x.data)[i] = (float)(rand() % 64);
+    for (int i = 0; i < n; i++)
+        ((float *)row.data)[i] = (float)(rand() % 64);
+    for (int k = 0; k < 6; k++) {
+        struct tensor in[2] = {RESULT(types[k / 2], DIMS(2, ROWS, n)), RESULT(types[k / 2], DIMS(n))},
+                      y = RESULT(types[k / 2], DIMS(2, ROWS, n)), got = RESULT(DT_F32, DIMS(2, ROWS, n));
+        struct node *to = node_new("", "Cast"), *back = node_new("", "Cast");
+        attr_set_int(to, "to", (int64_t)types[k / 2]);
+        attr_set_int(back, "to", DT_F32);
+        run(to, IN(x), &in[0]);
+        run(to, IN(row), &in[1]);
+        run(node_new("", "Sub"), IN(in[k % 2], in[!(k % 2)]), &y);
+        run(back, IN(y), &got);
+        for (int i = 0; i < 2 * ROWS * n; i++)
+            ((float *)want.data)[i] = (((float *)x.data)[i] - ((float *)row.data)[i % n]) * (float)(k % 2 ? -1 : 1);
+        expect(&got, want.data, 2 * ROWS * n);
+    }
+}
+END_TEST
+
 START_TEST(functions_at_their_edges)
 {
     struct tensor x = F32(DIMS(6), 0, 1, -1, INFINITY, -INFINITY, NAN), y = RESULT(DT_F32, DIMS(6));
@@ -499,6 +529,7 @@ int main(void)
     tcase_add_test(tests, a_weight_is_packed_once);
     tcase_add_loop_test(tests, indices_of_whole_rows, 0, 20);
     tcase_add_test(tests, elementwise_broadcasts);
+    tcase_add_loop_test(tests, short_rows_that_repeat, 0, 11);
     tcase_add_test(tests, functions_at_their_edges);
     tcase_add_test(tests, integers);
     tcase_add_exit_test(tests, division_by_zero, 1);

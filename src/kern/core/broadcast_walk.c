@@ -59,6 +59,34 @@ void walk_broadcast(const struct kcall *call, struct walk *w, const struct tenso
     walk_merge(w, out->rank, out->dim, (const int64_t(*)[MAX_RANK])stride);
 }
 
+/* Whether each operand goes on from one row to the next, or has the same there. */
+static bool all_join(const struct walk *w, int last)
+{
+    for (int k = 0; k < w->n; k++)
+        if (w->stride[k][last - 1] != w->stride[k][last] * w->dim[last] && w->stride[k][last - 1] != 0)
+            return false;
+    return true;
+}
+
+int64_t walk_join_rows(struct walk *w, int64_t most, bool apart, struct joined *of)
+{
+    int last = w->rank - 1;
+    int64_t period = w->dim[last];
+    if (last < 1 || period >= most || !(apart || all_join(w, last)))
+        return 0;
+    for (int k = 0; k < w->n; k++) {
+        int64_t inner = w->stride[k][last], outer = w->stride[k][last - 1];
+        bool goes_on = outer == inner * period;
+        require(k > 0 || goes_on);
+        w->stride[k][last - 1] = goes_on ? inner : 0;
+        if (k > 0)
+            of[k - 1] = goes_on ? (struct joined){0} : (struct joined){.repeats = outer == 0, .spreads = inner == 0, .apart = outer};
+    }
+    w->dim[last - 1] *= period;
+    w->rank--;
+    return period;
+}
+
 struct walking {
     const struct walk *w;
     int64_t parts;

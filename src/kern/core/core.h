@@ -211,6 +211,16 @@ struct walk {
 };
 /* Operand 0 is the dense result; the others broadcast to it (a mismatch is a failure). Adjoining dimensions are merged. */
 void walk_broadcast(const struct kcall *, struct walk *, const struct tensor *out, int nin, const struct tensor *const *in);
+/* What an operand has in a row that several short ones became, if it does not go on there. It does not step, and its offset is that of the
+ * first. */
+struct joined {
+    bool repeats;  /* the same elements again and again */
+    int64_t apart; /* or those of each short row so far behind those before */
+    bool spreads;  /* and one element in each */
+};
+/* Rows of fewer than `most` elements become one with those that follow, if each operand goes on or repeats, or `apart` is set. Returns how
+ * many elements they had; 0: they stay. */
+int64_t walk_join_rows(struct walk *, int64_t most, bool apart, struct joined *of);
 /* row(data, element offset of each operand, elements): a stretch of the innermost dimension. */
 typedef void row_fn(void *data, const int64_t *offset, int64_t n);
 void walk_run(struct kenv *, const struct walk *, int64_t cost, row_fn *, void *data);

@@ -118,56 +118,83 @@ static uint64_t pow_wrap(uint64_t x, int64_t y)
 #include "kern/pointwise/pointwise.def"
 
 /* ---- running a binary op --------------------------------------------------------------------------------------------- */
+enum { SHORT_ROW = 256 }; /* elements: such rows are joined */
 struct binary_call {
-    const struct walk *walk;
+    struct walk walk;
     binary_row *row;
-    const struct tensor *a, *b;
+    const struct tensor *in[2];
     struct tensor *out;
-    size_t in_size, out_size;
+    size_t wide;             /* bytes of an element as the function reads it */
+    int64_t period;          /* rows of the walk are several of so many elements; 0: one */
+    struct joined joined[2]; /* what operands have in these */
 };
+typedef double binary_room[CHUNK + SHORT_ROW];
 
-static int operand_step(const struct binary_call *c, int k)
+/* n elements from `at`, as the function reads them: themselves, or copies in the room. */
+static const void *binary_read(const struct binary_call *c, int k, int64_t at, int64_t n, void *room)
 {
-    return c->walk->stride[k][c->walk->rank - 1] != 0;
+    const void *from = element_at_const(c->in[k]->data, dtype_size(c->in[k]->dtype), at);
+    if (!dtype_is_half(c->in[k]->dtype))
+        return from;
+    convert_to_f32(c->in[k]->dtype, from, n, room);
+    return room;
 }
 
-static void binary_direct(void *data, const int64_t *offset, int64_t n)
+/* The elements of an operand that repeats, again and again, for stretches that begin anywhere in a period. */
+static void fill_periods(const struct binary_call *c, int k, int64_t at, void *room)
 {
-    const struct binary_call *c = data;
-    c->row(element_at_const(c->a->data, c->in_size, offset[1]), operand_step(c, 1), element_at_const(c->b->data, c->in_size, offset[2]),
-           operand_step(c, 2), element_at(c->out->data, c->out_size, offset[0]), n);
-}
-
-/* f16 and bf16: rows of CHUNK elements through float32. */
-static void binary_small(void *data, const int64_t *offset, int64_t n)
-{
-    const struct binary_call *c = data;
-    float a[CHUNK], b[CHUNK], o[CHUNK];
-    int sa = operand_step(c, 1), sb = operand_step(c, 2);
-    for (int64_t i = 0; i < n; i += CHUNK) {
-        int64_t m = n - i < CHUNK ? n - i : CHUNK;
-        convert_to_f32(c->a->dtype, element_at_const(c->a->data, 2, offset[1] + i * sa), sa ? m : 1, a);
-        convert_to_f32(c->b->dtype, element_at_const(c->b->data, 2, offset[2] + i * sb), sb ? m : 1, b);
-        void *out = element_at(c->out->data, c->out_size, offset[0] + i);
-        c->row(a, sa, b, sb, c->out_size == 2 ? (void *)o : out, m);
-        if (c->out_size == 2)
-            convert_from_f32(c->out->dtype, o, m, out);
+    int64_t all = CHUNK + c->period, n = c->period;
+    const void *from = binary_read(c, k, at, n, room);
+    if (from != room)
+        memcpy(room, from, (size_t)n * c->wide);
+    for (; n < all; n += c->period) {
+        int64_t m = all - n < c->period ? all - n : c->period;
+        memcpy(element_at(room, c->wide, n), room, (size_t)m * c->wide);
     }
+}
+
+static void binary_stretch(const struct binary_call *c, const int64_t *offset, int64_t from, int64_t n, binary_room *room)
+{
+    const void *in[2];
+    int step[2], last = c->walk.rank - 1;
+    for (int k = 0; k < 2; k++) {
+        step[k] = c->joined[k].repeats || c->walk.stride[k + 1][last] != 0;
+        in[k] = c->joined[k].repeats ? element_at_const(room[k], c->wide, (offset[0] + from) % c->period)
+                                     : binary_read(c, k, offset[k + 1] + step[k] * from, step[k] ? n : 1, room[k]);
+    }
+    float result[CHUNK];
+    void *to = element_at(c->out->data, dtype_size(c->out->dtype), offset[0] + from);
+    bool half = dtype_is_half(c->out->dtype);
+    c->row(in[0], step[0], in[1], step[1], half ? (void *)result : to, n);
+    if (half)
+        convert_from_f32(c->out->dtype, result, n, to);
+}
+
+/* At once, or in stretches: f16 and bf16 go through float32. */
+static void binary_rows(void *data, const int64_t *offset, int64_t n)
+{
+    const struct binary_call *c = data;
+    int64_t each = c->period || dtype_is_half(c->in[0]->dtype) ? CHUNK : n;
+    binary_room room[2];
+    for (int k = 0; k < 2; k++)
+        if (c->joined[k].repeats)
+            fill_periods(c, k, offset[k + 1], room[k]);
+    for (int64_t from = 0; from < n; from += each)
+        binary_stretch(c, offset, from, n - from < each ? n - from : each, room);
 }
 
 static void binary_run(struct kcall *call, const struct binary *op, const struct tensor *a, const struct tensor *b, struct tensor *out)
 {
     enum dtype t = a->dtype;
-    struct walk w;
-    struct binary_call c = {&w, NULL, a, b, out, dtype_size(t), dtype_size(out->dtype)};
+    struct binary_call c = {.in = {a, b}, .out = out, .wide = dtype_is_half(t) ? sizeof(float) : dtype_size(t)};
     if (b->dtype != t)
         fail("%s: operands must have one type, found %s and %s", kcall_where(call), dtype_name(t), dtype_name(b->dtype));
     c.row = dtype_fits_f32(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t == DT_BOOL ? DT_U8 : t == DT_STRING ? DT_I64 : (int)t];
     if (!c.row)
         kcall_bad_type(call, t);
-    const struct tensor *in[2] = {a, b};
-    walk_broadcast(call, &w, out, 2, in);
-    walk_run(call->env, &w, dtype_is_half(t) ? 4 : 2, dtype_is_half(t) ? binary_small : binary_direct, &c);
+    walk_broadcast(call, &c.walk, out, 2, c.in);
+    c.period = walk_join_rows(&c.walk, SHORT_ROW, false, c.joined);
+    walk_run(call->env, &c.walk, dtype_is_half(t) ? 4 : 2, binary_rows, &c);
 }
 
 static void binary_kernel(struct kcall *call, const struct binary *op)

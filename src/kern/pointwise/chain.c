@@ -38,9 +38,7 @@ struct chain_call {
     float imm[CHAIN_NUMBERS];
     struct byte_scale scale[CHAIN_SCALES]; /* of operands, of the output, of codes between; .scale 0: none */
     int64_t period;                        /* rows of the walk are several of so many elements; 0: one */
-    bool repeats[CHAIN_INPUTS];            /* the operand has the same elements in all of these */
-    int64_t apart[CHAIN_INPUTS];           /* or it has those of each so far behind those before; 0: its elements go on */
-    bool spreads[CHAIN_INPUTS];            /* and it has one element in each */
+    struct joined joined[CHAIN_INPUTS];    /* what operands have in these */
     bool pairs;                            /* all of it is one operation of two bytes: */
     struct byte_pair pair;
     int first;                /* the operand that is pair.a */
@@ -149,10 +147,10 @@ static void load_piece(const struct chain_call *c, int k, const void *from, int6
 {
     const float *x = from;
     if (c->call->in[k].dtype != DT_F32) {
-        load(c, k, from, c->spreads[k] ? 1 : n, to);
+        load(c, k, from, c->joined[k].spreads ? 1 : n, to);
         x = to;
     }
-    if (c->spreads[k]) {
+    if (c->joined[k].spreads) {
         float same = x[0];
         LOOP for (int64_t i = 0; i < n; i++) to[i] = same;
     } else if (x != to) {
@@ -165,10 +163,10 @@ static struct slot gather_periods(const struct chain_call *c, int k, int64_t off
 {
     const struct tensor *t = &c->call->in[k];
     size_t size = dtype_size(t->dtype);
-    int64_t start = from % c->period, at = offset + from / c->period * c->apart[k];
-    for (int64_t i = 0; i < n; start = 0, at += c->apart[k]) {
+    int64_t start = from % c->period, at = offset + from / c->period * c->joined[k].apart;
+    for (int64_t i = 0; i < n; start = 0, at += c->joined[k].apart) {
         int64_t m = c->period - start < n - i ? c->period - start : n - i;
-        load_piece(c, k, element_at_const(t->data, size, at + (c->spreads[k] ? 0 : start)), m, room + i);
+        load_piece(c, k, element_at_const(t->data, size, at + (c->joined[k].spreads ? 0 : start)), m, room + i);
         i += m;
     }
     return (struct slot){room, room, 1};
@@ -189,7 +187,7 @@ static bool run_pair(const struct chain_call *c, const int64_t *offset, int64_t 
 {
     int a = c->first, b = !a;
     const uint8_t *x = c->call->in[a].data, *y = c->call->in[b].data;
-    const float *other = c->repeats[b] ? real + (offset[0] + from) % c->period : NULL;
+    const float *other = c->joined[b].repeats ? real + (offset[0] + from) % c->period : NULL;
     return byte_codes_combine(&c->pair, x + offset[a + 1] + from, y + offset[b + 1] + from, other, n,
                               (uint8_t *)c->call->out[0].data + offset[0] + from) == n;
 }
@@ -204,44 +202,21 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
     for (int k = 0; k < c->nimm; k++)
         reg[c->nin + k] = (struct slot){&c->imm[k], NULL, 0};
     for (int k = 0; k < c->nin; k++)
-        if (c->repeats[k])
+        if (c->joined[k].repeats)
             fill_periods(c, k, offset[k + 1], in[k]);
     for (int64_t from = 0; from < n; from += STRETCH) {
         int64_t m = n - from < STRETCH ? n - from : STRETCH;
         if (c->pairs && run_pair(c, offset, from, m, in[!c->first]))
             continue;
         for (int k = 0; k < c->nin; k++)
-            reg[k] = c->repeats[k] ? (struct slot){in[k] + (offset[0] + from) % c->period, NULL, 1}
-                : c->apart[k]      ? gather_periods(c, k, offset[k + 1], (offset[0] + from) % c->walk.dim[last], m, in[k])
-                                   : chain_operand(c, k, offset[k + 1], from, m, in[k]);
+            reg[k] = c->joined[k].repeats ? (struct slot){in[k] + (offset[0] + from) % c->period, NULL, 1}
+                : c->joined[k].apart      ? gather_periods(c, k, offset[k + 1], (offset[0] + from) % c->walk.dim[last], m, in[k])
+                                          : chain_operand(c, k, offset[k + 1], from, m, in[k]);
         void *to = element_at(out->data, dtype_size(out->dtype), offset[0] + from);
         run_code(c, reg, room, out->dtype == DT_F32 ? to : result, m);
         if (out->dtype != DT_F32 || c->ncode == 0)
             store(c, c->ncode ? result : reg[0].at, m, to);
     }
-}
-
-/* Rows that are shorter than a stretch become one. What does not go on there is read again, or piece by piece. */
-static void join_rows(struct chain_call *c)
-{
-    struct walk *w = &c->walk;
-    int last = w->rank - 1;
-    if (last < 1 || w->dim[last] >= STRETCH)
-        return;
-    c->period = w->dim[last];
-    for (int k = 0; k <= c->nin; k++) {
-        int64_t inner = w->stride[k][last], outer = w->stride[k][last - 1];
-        bool goes_on = outer == inner * c->period;
-        require(k > 0 || goes_on);
-        w->stride[k][last - 1] = goes_on ? inner : 0;
-        if (k == 0 || goes_on)
-            continue;
-        c->repeats[k - 1] = outer == 0;
-        c->apart[k - 1] = outer;
-        c->spreads[k - 1] = inner == 0;
-    }
-    w->dim[last - 1] *= c->period;
-    w->rank--;
 }
 
 /* ---- two operands -------------------------------------------------------------------------------------------------------------------- */
@@ -259,9 +234,9 @@ static bool is_pair(const struct chain_call *c)
 /* One operand at least is read element by element; it comes first, unless the order matters. */
 static void take_pair(struct chain_call *c)
 {
-    int last = c->walk.rank - 1, a = c->repeats[c->code[1]] && c->code[0] != CHAIN_Sub ? (int)c->code[2] : (int)c->code[1];
-    bool reads = c->walk.stride[a + 1][last] == 1 && (c->walk.stride[!a + 1][last] == 1 || c->repeats[!a]);
-    c->pairs = reads && !c->repeats[a];
+    int last = c->walk.rank - 1, a = c->joined[c->code[1]].repeats && c->code[0] != CHAIN_Sub ? (int)c->code[2] : (int)c->code[1];
+    bool reads = c->walk.stride[a + 1][last] == 1 && (c->walk.stride[!a + 1][last] == 1 || c->joined[!a].repeats);
+    c->pairs = reads && !c->joined[a].repeats;
     c->first = a;
     c->pair = (struct byte_pair){.op = c->code[0] == CHAIN_Add ? BYTE_CODES_ADD
                                      : c->code[0] == CHAIN_Sub ? BYTE_CODES_SUB
@@ -356,7 +331,7 @@ void kern_Chain(struct kcall *call)
         return;
     }
     walk_broadcast(call, &c.walk, &call->out[0], c.nin, in);
-    join_rows(&c);
+    c.period = walk_join_rows(&c.walk, STRETCH, true, c.joined);
     if (is_pair(&c))
         take_pair(&c);
     walk_run(call->env, &c.walk, 4 * c.ncode + 4, chain_row, &c);
