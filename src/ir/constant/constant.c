@@ -78,7 +78,7 @@ void constant_release(struct constant *c)
     if (c->opened)
         return;
     struct source s = constant_source(c);
-    if (c->made && c->made->whole) {
+    if (c->made && c->made->whole && !c->held) {
         arena_free(c->made->whole);
         c->made->whole = NULL;
         c->data = NULL;

@@ -79,7 +79,7 @@ struct constant {
     const struct constant_digest *digest; /* what its bytes must have; NULL: not known */
     bool checked;                         /* all of them have */
     int opened;                           /* so many stream it: it is not released */
-    bool held;                            /* a session reads it: not released as an operand */
+    int held;                             /* so many operands of sessions read it: bytes that were made stay */
     bool trained;                         /* a weight, however small: its gradient is wanted */
 };
 /* The bytes. Maps an external file at first use. */

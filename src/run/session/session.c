@@ -117,6 +117,7 @@ static void collect_collectives(struct session *s)
 static void load_constant(struct session *s, struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
+    v->constant->held++;
     if (t->data)
         return;
     *t = (struct tensor){.dtype = v->constant->dtype, .rank = v->constant->rank, .packed = dtype_is_packed(v->constant->dtype)};
@@ -124,7 +125,6 @@ static void load_constant(struct session *s, struct value *v)
     const void *data = constant_data(v->constant, v->name);
     digest_check(v->constant, v->name, s->verify);
     t->data = tensor_bytes(t) && data ? (void *)(uintptr_t)data : nothing;
-    v->constant->held = true;
     s->stats.weight_bytes += (int64_t)tensor_bytes(t);
 }
 
@@ -179,6 +179,7 @@ static void release_packed(const struct node *n, unsigned packed)
     for (int k = 0; k < n->nin; k++)
         if (packed >> k & 1 && n->in[k]) {
             digest_check(n->in[k]->constant, n->in[k]->name, true); /* its bytes have just been read */
+            n->in[k]->constant->held--;
             constant_release(n->in[k]->constant);
         }
 }
