@@ -67,6 +67,20 @@ class Net:
             for grow in self.rng.sample([self.grow_norm, self.grow_function, self.grow_scale, self.grow_branch], self.rng.randint(0, 3)):
                 grow()
 
+    def grow_transposed(self):
+        r, n, out = self.rng, self.spatial, self.rng.choice([1, 3, 8, 40])
+        group = r.choice([1, 1, 1, self.shape[1]])
+        k, s, d = [r.randint(1, 4) for _ in range(n)], [r.randint(1, 40 if n == 1 else 3) for _ in range(n)], [r.choice([1, 1, 2]) for _ in range(n)]
+        sides = [[r.randint(0, min(2, (kk - 1) * dd)) for kk, dd in zip(k, d)] for _ in range(2)]
+        more = [r.randint(0, max(ss, dd) - 1) for ss, dd in zip(s, d)]
+        sizes = [(h - 1) * ss + m + (kk - 1) * dd + 1 - a - b for h, ss, m, kk, dd, a, b in zip(self.shape[2:], s, more, k, d, *sides)]
+        if min(sizes) < 1 or max(sizes) > (600 if n == 1 else 60):
+            return
+        operands = [self.now, self.constant([self.shape[1], out, *k])] + ([self.constant([out * group])] if r.random() < 0.6 else [])
+        self.now = self.node("ConvTranspose", operands, f"group = {group}, kernel_shape = {k}, strides = {s}, dilations = {d}, "
+                             f"pads = {sides[0] + sides[1]}, output_padding = {more}")
+        self.shape = [self.shape[0], out * group, *sizes]
+
     def grow_norm(self):
         c = self.shape[1]
         self.now = self.node("BatchNormalization", [self.now] + [self.constant([c]) for _ in range(3)] + [self.constant([c], 0.1, 1)])
@@ -141,7 +155,7 @@ class Net:
 
     def text(self, steps):
         grows = [self.grow_conv] * 4 + [self.grow_function, self.grow_scale, self.grow_concat, self.grow_pad, self.grow_split, self.grow_pool,
-                                        self.grow_gate, self.grow_softmax, self.grow_transpose]
+                                        self.grow_transposed, self.grow_gate, self.grow_softmax, self.grow_transpose]
         self.grow_conv()
         outputs = []
         for _ in range(steps):

@@ -1,23 +1,21 @@
 /* conv_transpose: the transpose of a convolution. For every image and group one product computes what each position of X adds to the
  * positions under its window, [output channels x window, positions of X]; these are then added up, channel by channel, in float32. */
+#include "kern/spatial/conv_transpose.h"
+
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
 
-struct conv_transpose {
-    int n;
-    int64_t batch, groups, in, out; /* in, out: channels of a group */
-    int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
-        before[MOST_SPATIAL];
-    int64_t places, taps, results; /* products of size, kernel and result */
-    const float *sent;             /* of one image and group */
-    const float *bias;             /* of the group; NULL: none */
+struct transposing {
+    struct conv_transpose t;
+    const float *sent; /* of one image and group */
+    const float *bias; /* of the group; NULL: none */
     float *y;
 };
 
-/* Where X's place 0 under tap 0 lands before the result's start. A stated or SAME size divides what is too much. */
+/* A stated or SAME size divides what is too much. */
 static void read_before(const struct kcall *call, struct conv_transpose *t)
 {
     const char *mode = attr_string(call->node, "auto_pad");
@@ -34,7 +32,7 @@ static void read_before(const struct kcall *call, struct conv_transpose *t)
     }
 }
 
-static void transposed_begin(const struct kcall *call, struct conv_transpose *t)
+void conv_transpose_read(const struct kcall *call, struct conv_transpose *t, bool last)
 {
     const struct tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0], *bias = kcall_in(call, 2);
     int64_t groups = attr_int(call->node, "group");
@@ -42,14 +40,15 @@ static void transposed_begin(const struct kcall *call, struct conv_transpose *t)
         fail("%s: expected operands of one type and one rank of 3 or more", kcall_where(call));
     if (x->dtype != DT_F32 && !dtype_is_half(x->dtype))
         kcall_bad_type(call, x->dtype);
-    if (groups < 1 || x->dim[1] != w->dim[0] || x->dim[1] % groups || y->dim[1] != w->dim[1] * groups ||
-        (bias && tensor_elements(bias) != y->dim[1]))
-        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", kcall_where(call), (long long)x->dim[1],
-             (long long)groups, (long long)w->dim[0], (long long)w->dim[1]);
-    *t = (struct conv_transpose){.n = x->rank - 2, .batch = x->dim[0], .groups = groups, .in = x->dim[1] / groups, .out = w->dim[1]};
-    memcpy(t->size, x->dim + 2, (size_t)t->n * sizeof *t->size);
-    memcpy(t->kernel, w->dim + 2, (size_t)t->n * sizeof *t->kernel);
-    memcpy(t->result, y->dim + 2, (size_t)t->n * sizeof *t->result);
+    int first = last ? 1 : 2, channel = last ? x->rank - 1 : 1;
+    int64_t in = x->dim[channel], out = w->dim[channel];
+    if (groups < 1 || in != w->dim[0] || in % groups || y->dim[channel] != out * groups || (bias && tensor_elements(bias) != out * groups))
+        fail("%s: %lld channels in %lld groups do not fit a kernel of %lld x %lld", kcall_where(call), (long long)in, (long long)groups,
+             (long long)w->dim[0], (long long)out);
+    *t = (struct conv_transpose){.n = x->rank - 2, .batch = x->dim[0], .groups = groups, .in = in / groups, .out = out};
+    memcpy(t->size, x->dim + first, (size_t)t->n * sizeof *t->size);
+    memcpy(t->kernel, w->dim + first, (size_t)t->n * sizeof *t->kernel);
+    memcpy(t->result, y->dim + first, (size_t)t->n * sizeof *t->result);
     t->places = tensor_dims_product(t->size, 0, t->n);
     t->taps = tensor_dims_product(t->kernel, 0, t->n);
     t->results = tensor_dims_product(t->result, 0, t->n);
@@ -88,18 +87,19 @@ static void add_row(const struct conv_transpose *t, int64_t tap, const float *se
 
 static void gather_columns_range(void *data, int thread, int64_t lo, int64_t hi)
 {
-    const struct conv_transpose *t = data;
+    const struct transposing *c = data;
+    const struct conv_transpose *t = &c->t;
     int64_t width = t->size[t->n - 1], rows = width ? t->places / width : 0;
     (void)thread;
     for (int64_t m = lo; m < hi; m++) {
-        float *y = t->y + m * t->results;
+        float *y = c->y + m * t->results;
         for (int64_t i = 0; i < t->results; i++)
-            y[i] = t->bias ? t->bias[m] : 0;
+            y[i] = c->bias ? c->bias[m] : 0;
         for (int64_t tap = 0; tap < t->taps; tap++)
             for (int64_t row = 0; row < rows; row++) {
                 int64_t to = landing_row(t, row, tap);
                 if (to >= 0)
-                    add_row(t, tap, t->sent + (m * t->taps + tap) * t->places + row * width, y + to);
+                    add_row(t, tap, c->sent + (m * t->taps + tap) * t->places + row * width, y + to);
             }
     }
 }
@@ -123,25 +123,26 @@ static void send(struct kcall *call, const struct conv_transpose *t, int64_t col
 
 void kern_ConvTranspose(struct kcall *call)
 {
-    struct conv_transpose t;
+    struct transposing c;
+    struct conv_transpose *t = &c.t;
     struct tensor *out = &call->out[0];
     const struct tensor *bias = kcall_in(call, 2);
     if (tensor_elements(out) == 0)
         return;
-    transposed_begin(call, &t);
-    int64_t columns = t.out * t.taps, sent;
-    if (!i64_mul(columns, t.places, &sent))
-        fail("%s: a window of %lld over %lld places does not fit in memory", kcall_where(call), (long long)t.taps, (long long)t.places);
+    conv_transpose_read(call, t, false);
+    int64_t columns = t->out * t->taps, sent;
+    if (!i64_mul(columns, t->places, &sent))
+        fail("%s: a window of %lld over %lld places does not fit in memory", kcall_where(call), (long long)t->taps, (long long)t->places);
     const float *x = tensor_f32(call->env, &call->in[0], ROOM_A), *w = tensor_f32(call->env, &call->in[1], ROOM_B);
     const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
     float *y = kcall_result_f32(call, out), *room = kenv_room(call->env, ROOM_KERNEL, kcall_bytes(call, sent, sizeof(float)));
-    for (int64_t i = 0; i < t.batch * t.groups; i++) {
-        int64_t group = i % t.groups;
-        send(call, &t, columns, w + group * t.in * columns, x + i * t.in * t.places, room);
-        t.sent = room;
-        t.bias = b ? b + group * t.out : NULL;
-        t.y = y + i * t.out * t.results;
-        kenv_parallel_for(call->env, t.out, t.taps * t.places * 4 + t.results, gather_columns_range, &t);
+    for (int64_t i = 0; i < t->batch * t->groups; i++) {
+        int64_t group = i % t->groups;
+        send(call, t, columns, w + group * t->in * columns, x + i * t->in * t->places, room);
+        c.sent = room;
+        c.bias = b ? b + group * t->out : NULL;
+        c.y = y + i * t->out * t->results;
+        kenv_parallel_for(call->env, t->out, t->taps * t->places * 4 + t->results, gather_columns_range, &c);
     }
     kcall_result_store(y, out);
 }

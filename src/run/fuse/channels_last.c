@@ -25,8 +25,7 @@ struct twins {
     bool collectives;   /* these move twins */
 };
 
-/* ---- the two forms ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the two forms ------------------------------------------------------------------------------------------------------------------- */
 /* Which dimension of a twin is dimension d of the value, and the reverse. */
 static int dim_in_twin(int d, int rank)
 {
@@ -103,8 +102,7 @@ static struct value *constant_twin(struct twins *t, const struct value *v, int r
     return graph_constant(t->g, arena_printf(t->g->arena, "%s/last", v->name), v->constant->dtype, rank, dim, to);
 }
 
-/* ---- fetching a form -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- fetching a form ----------------------------------------------------------------------------------------------------------------- */
 static struct value *twin_of(const struct twins *t, const struct value *v)
 {
     return v->id < t->nvalues ? t->at[v->id] : NULL;
@@ -161,8 +159,7 @@ static struct value *make_twin(struct twins *t, struct value *v)
     return t->at[v->id];
 }
 
-/* ---- nodes like others
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes like others --------------------------------------------------------------------------------------------------------------- */
 static struct node *like(struct twins *t, const struct node *n, struct value *const *in)
 {
     struct node *made = graph_node(t->g, n->op, n->name, n->nin, in, n->nout);
@@ -190,30 +187,6 @@ static void set_axis(struct node *n, int rank)
     set_dimension(n, "axis", rank);
 }
 
-/* The axes that attribute `axes` names, the first ones if it is not set; -1: they are not known. */
-static int axes_of(struct graph *g, const struct node *n, int rank, int *axes)
-{
-    const struct dim **dims;
-    const int64_t *ints;
-    int64_t axis;
-    bool set = attr_is_set(n, "axes"), dim = node_attr(n, "axes")->kind == ATTR_DIMS;
-    int count = !set ? 0 : dim ? attr_dims(n, "axes", &dims) : attr_ints(g, n, "axes", &ints);
-    if (count > rank || !op_resolved(n))
-        return -1;
-    if (count == 0 && op_is_onnx(n, "Slice"))
-        rank = attr_dims(n, "starts", &dims);
-    for (int i = 0; i < count; i++) {
-        if (!dim)
-            axis = ints[i];
-        else if (!dim_is_int(dims[i], &axis))
-            return -1;
-        axes[i] = (int)(axis < 0 ? axis + rank : axis);
-    }
-    for (int i = 0; count == 0 && i < rank; i++)
-        axes[i] = i;
-    return count ? count : rank;
-}
-
 static void set_axes(struct graph *g, struct node *n, int rank, int count, const int *axes)
 {
     const struct dim *dims[MAX_RANK];
@@ -228,13 +201,15 @@ static void set_axes(struct graph *g, struct node *n, int rank, int count, const
         attr_set_ints(g, n, "axes", count, ints);
 }
 
-/* ---- convolutions
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- convolutions -------------------------------------------------------------------------------------------------------------------- */
 static bool wants_twin(const struct node *n)
 {
-    if (!op_is_onnx(n, "Conv") || n->nin < 2)
+    bool transposed = op_is_onnx(n, "ConvTranspose");
+    if ((!op_is_onnx(n, "Conv") && !transposed) || n->nin < 2)
         return false;
     const struct type *x = &n->in[0]->type, *w = &n->in[1]->type;
+    if (transposed && (w->dtype != x->dtype || attr_int(n, "group") != 1))
+        return false;
     int64_t none;
     for (int d = 0; d < w->rank; d++)
         if (dim_is_int(w->dim[d], &none) && none == 0)
@@ -242,8 +217,35 @@ static bool wants_twin(const struct node *n)
     return x->dtype == DT_F32 && x->rank >= 3 && x->rank <= 5 && n->out[0]->type.rank == x->rank && attr_int(n, "group") >= 1;
 }
 
+/* A weight with the output channels last: computed once if it is a constant. */
+static struct value *weight_twin(struct twins *t, struct value *w)
+{
+    if (!twin_of(t, w)) {
+        int64_t perm[MAX_RANK];
+        for (int d = 0; d < w->type.rank; d++)
+            perm[d] = dim_of_twin(d, w->type.rank);
+        t->at[w->id] = twin_value(t, w);
+        append_transpose(t, w, perm, t->at[w->id], false);
+        if (op_evaluate_later(t->g, t->at[w->id]->producer))
+            t->nodes.list.n--;
+    }
+    return t->at[w->id];
+}
+
+static void put_transposed(struct twins *t, const struct node *n)
+{
+    struct value *in[3] = {need_twin(t, n->in[0]), weight_twin(t, need_value(t, n->in[1])), n->nin > 2 ? need_value(t, n->in[2]) : NULL};
+    struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastConvTranspose"), n->name, in[2] ? 3 : 2, in, 1);
+    take_attributes(made, n);
+    append_node(t, made, make_twin(t, n->out[0]));
+}
+
 static void put_conv(struct twins *t, const struct node *n)
 {
+    if (op_is_onnx(n, "ConvTranspose")) {
+        put_transposed(t, n);
+        return;
+    }
     if (fuse_integer_conv_is(n)) {
         struct value *x = need_twin(t, fuse_integer_conv_codes(n)), *bias = n->nin > 2 ? need_value(t, n->in[2]) : NULL;
         struct node *made = fuse_integer_conv_node(t->g, n, x, bias);
@@ -257,8 +259,7 @@ static void put_conv(struct twins *t, const struct node *n)
     append_node(t, made, make_twin(t, n->out[0]));
 }
 
-/* ---- what follows them
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- what follows them --------------------------------------------------------------------------------------------------------------- */
 /* A node whose operand 0 has a twin, or any operand as large as the result. False: it must read the values. */
 typedef bool follower(struct twins *, const struct node *);
 
@@ -416,7 +417,7 @@ static bool follow_softmax(struct twins *t, const struct node *n)
 static bool follow_axes(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]), *in[8];
-    int axes[MAX_RANK], count = x && n->nin <= 8 ? axes_of(t->g, n, x->type.rank, axes) : -1;
+    int axes[MAX_RANK], count = x && n->nin <= 8 ? fuse_axes(t->g, n, x->type.rank, axes) : -1;
     if (count < 0)
         return false;
     for (int i = 0; i < count; i++)
@@ -434,7 +435,7 @@ static bool follow_axes(struct twins *t, const struct node *n)
 static bool follow_reduce(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]);
-    int axes[MAX_RANK], count = x && n->nin == 1 ? axes_of(t->g, n, x->type.rank, axes) : -1;
+    int axes[MAX_RANK], count = x && n->nin == 1 ? fuse_axes(t->g, n, x->type.rank, axes) : -1;
     bool channels = true, keeps = attr_int(n, "keepdims") != 0;
     if (count < 0 || (!attr_is_set(n, "axes") && attr_int(n, "noop_with_empty_axes")))
         return false;
@@ -532,8 +533,7 @@ static follower *follower_of(const struct node *n)
     return n->op->flags & OP_VIEW ? follow_view : NULL;
 }
 
-/* ---- the graph
- * ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the graph ----------------------------------------------------------------------------------------------------------------------- */
 static void put_node(struct twins *t, struct node *n)
 {
     bool typed = n->op && n->nout > 0 && n->nin > 0 && n->in[0] && n->out[0] && n->out[0]->type.dtype != DT_NONE;

@@ -48,6 +48,10 @@ void complete_sums(struct graph *);
 /* The first operand's dimension over which a node of a rank file sums, and how its factor is split; NULL: the node makes no partial sum. */
 const struct split *complete_sums_split(struct graph *, const struct node *, int *dim);
 
+/* axes.c: the axes that attribute `axes` names, of a tensor of so many dimensions; the first ones if it is not set. Returns their number;
+ * -1: they are not known. */
+int fuse_axes(struct graph *, const struct node *, int rank, int *axes);
+
 /* keep_sharded.c: removes AllGathers that only make an output. */
 void keep_outputs_sharded(struct graph *);
 

@@ -27,7 +27,8 @@ static double attention(const struct session_step *step)
 /* Every place of a kernel meets every element of the result, of a transpose those of the operand. */
 static double convolution(const struct session_step *step)
 {
-    const struct tensor *w = &step->in[1], *at = op_is_onnx(step->node, "ConvTranspose") ? &step->in[0] : &step->out[0];
+    bool transposed = op_is_onnx(step->node, "ConvTranspose") || op_is_tpc(step->node, "ChannelsLastConvTranspose");
+    const struct tensor *w = &step->in[1], *at = &(transposed ? step->in : step->out)[0];
     return w->rank && w->dim[0] ? 2 * elements(at) * elements(w) / (double)w->dim[0] : 0;
 }
 
