@@ -1,6 +1,6 @@
 /* Sums of depthwise convolutions: every kernel's are those of plain loops, for each number of channels, taps and places. */
+#include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
-#include "kern/spatial/integer_conv.h"
 #include "tests/unit/main.h"
 
 enum { LANES = BYTES_WIDTH, PLACES = 5, STEP = 70, TAPS = 27, BYTES = PLACES * STEP };

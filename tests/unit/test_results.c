@@ -1,7 +1,7 @@
 /* Results of exact sums: every kernel computes what one number at a time does, bit by bit, and writes nothing else. Products of sums are
  * exact, so that it is the same whether a product is rounded before a bias is added. */
+#include "kern/conv/conv.h"
 #include "kern/core/core.h"
-#include "kern/spatial/spatial.h"
 #include "tests/unit/main.h"
 
 #include <math.h>

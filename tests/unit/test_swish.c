@@ -1,7 +1,7 @@
-/* Swish behind convolutions (kern/spatial/conv_swish.c), for random sizes and numbers: results as in double, and the same bits wherever a
+/* Swish behind convolutions (kern/conv/conv_swish.c), for random sizes and numbers: results as in double, and the same bits wherever a
  * number lies and on any number of threads. */
+#include "kern/conv/conv.h"
 #include "kern/gemm/gemm.h"
-#include "kern/spatial/spatial.h"
 #include "tests/unit/main.h"
 
 #include <math.h>

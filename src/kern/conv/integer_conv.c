@@ -4,11 +4,11 @@
  *
  * x is taken as unsigned: a signed number, and its zero point, is 128 more. What the places of a block see are runs of bytes in x
  * (integer_windows.c), which meet tiles of the filter (gemm/bytes.c). A channel that is a group of its own is in integer_depthwise.c. */
-#include "kern/spatial/integer_conv.h"
+#include "kern/conv/integer_conv.h"
 
+#include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
-#include "kern/spatial/spatial.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * The places of all images are taken in blocks. A product computes what each place of a block sends, [places, taps, channels], and while
  * that is in the cache it is added to the results: neighbours are added to neighbours, those of all taps of a row at once. A result's
  * addends come in the order of blocks and taps, whatever the threads. */
+#include "kern/conv/conv_transpose.h"
 #include "kern/gemm/gemm.h"
-#include "kern/spatial/conv_transpose.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* integer_depthwise: convolutions of 8-bit integers where each channel has a filter of its own. Lanes are channels. A tap in the padding
  * reads a row of zero points. Places in a row whose windows lie within x share pointers. */
+#include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
-#include "kern/spatial/integer_conv.h"
 
 #include <string.h>
 

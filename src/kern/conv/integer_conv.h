@@ -2,8 +2,8 @@
 #ifndef TPC_KERN_INTEGER_CONV_H
 #define TPC_KERN_INTEGER_CONV_H
 
+#include "kern/conv/conv.h"
 #include "kern/gemm/gemm.h"
-#include "kern/spatial/spatial.h"
 
 enum { X, W, B, Z, FACTOR, X_SCALE, X_ZERO, W_ZERO, Y_SCALE, Y_ZERO }; /* operands */
 

@@ -6,10 +6,10 @@
 #elif defined(__GNUC__)
 #pragma GCC optimize("fp-contract=fast")
 #endif
+#include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/core/mathf.h"
 #include "kern/gemm/gemm.h"
-#include "kern/spatial/spatial.h"
 
 #include <string.h>
 

@@ -3,10 +3,11 @@
  *
  * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c) with the im2col matrix, built a few columns at a
  * time, as right operand. */
+#include "kern/conv/conv.h"
+
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
-#include "kern/spatial/spatial.h"
 
 #include <math.h>
 #include <string.h>

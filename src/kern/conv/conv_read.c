@@ -1,6 +1,6 @@
 /* conv_read: the sizes of a convolution. Padding is computed here, so all that compute one use the same numbers. */
+#include "kern/conv/conv.h"
 #include "kern/core/core.h"
-#include "kern/spatial/spatial.h"
 
 #include <string.h>
 

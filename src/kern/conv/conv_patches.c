@@ -1,8 +1,8 @@
 /* conv_patches: a strided convolution of lines as one of single places, over patches: what each window reads, as channels. oneDNN's kernels
  * read rows that are several channels' length apart, and lines of powers of two meet in few sets of the cache. */
+#include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
-#include "kern/spatial/spatial.h"
 
 struct patches {
     const struct conv_shape *s;

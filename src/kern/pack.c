@@ -1,7 +1,7 @@
 /* pack: constant matrices that products keep packed are packed when a session is made. */
+#include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/product/product.h"
-#include "kern/spatial/spatial.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* result_function: functions of a convolution's results. They are those of the operators (pointwise.def), to the bit, but for Swish, which
  * is that of conv_swish.c, and HardSwish, which multiplies by 1/6. */
+#include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/pointwise/pointwise.h"
-#include "kern/spatial/spatial.h"
 
 #include <string.h>
 

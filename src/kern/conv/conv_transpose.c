@@ -1,6 +1,6 @@
 /* conv_transpose: the transpose of a convolution. For every image and group one product computes what each position of X adds to the
  * positions under its window, [output channels x window, positions of X]; these are then added up, channel by channel, in float32. */
-#include "kern/spatial/conv_transpose.h"
+#include "kern/conv/conv_transpose.h"
 
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"

@@ -1,8 +1,8 @@
 /* integer_depthwise_sums: sums of products of bytes by 16-bit numbers, channel by channel, for each instruction set. Two taps at a time:
  * their bytes are interleaved and widened, and a pair of products is added. Instructions interleave within 16 bytes, so a register holds 4
  * channels of each half of a tile; filters lie in this order. */
+#include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
-#include "kern/spatial/integer_conv.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* integer_results: exact sums of integers become real numbers, or codes. Functions other than bounds are computed between two passes, a few
  * rows at a time. */
+#include "kern/conv/conv.h"
 #include "kern/core/core.h"
-#include "kern/spatial/spatial.h"
 
 #include <math.h>
 #include <string.h>

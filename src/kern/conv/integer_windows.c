@@ -1,6 +1,6 @@
 /* integer_windows: pointers to what places see of x. A run that is partly in the padding, or near the end of x, is a copy. */
+#include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
-#include "kern/spatial/integer_conv.h"
 
 #include <string.h>
 
