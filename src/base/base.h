@@ -190,6 +190,22 @@ struct slab_item {
 /* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab in bytes. */
 int64_t slab_assign(struct arena *, struct slab_item *, int n);
 
+/* ---- memory/block_pool.c: blocks for what lives until a step, its sizes known one after another --------------------------- */
+struct pooled_block {
+    size_t bytes;
+    int last; /* the last step that needs what it holds */
+    bool used;
+};
+struct block_pool {
+    VEC(struct pooled_block) blocks;
+};
+/* The number of the block that so many bytes take. It is new, or free, and grows if it is too small. */
+int block_pool_take(struct arena *, struct block_pool *, size_t bytes, int last);
+/* What no step behind this one needs is free. */
+void block_pool_release(struct block_pool *, int step);
+/* Bytes of all blocks. */
+int64_t block_pool_bytes(const struct block_pool *);
+
 /* ---- memory/huge.c ------------------------------------------------------------------------------------------------ */
 enum { HUGE_PAGE = 1 << 21 };
 /* Asks for huge pages within a block that nobody touched yet. */

@@ -19,8 +19,8 @@ struct holder {
     struct row_segments segments; /* what may run in blocks of rows while collectives go on */
     struct name_index of_inputs;  /* symbols of sizes */
     int rank;
-    int stride;             /* items, and behind them what lies outside of the slab: results whose sizes the data decides */
-    int64_t *size, *before; /* of these, by workload * stride + item: of this rank, and of the one before it */
+    bool *late;             /* by item: its size is what data decides, so it lies outside of the slab */
+    int64_t *size, *before; /* by workload * items + item: of this rank, and of the one before it */
 };
 
 /* What the rank has of v. A rank's own graph has local types. */
@@ -147,7 +147,7 @@ static bool data_decides(const struct holder *h, const struct value *v)
 static void size_items(struct holder *h, struct rank_use *use)
 {
     int64_t most = 0;
-    memset(h->size, 0, (size_t)(h->plan->workloads.n * h->stride) * sizeof *h->size);
+    memset(h->size, 0, (size_t)(h->plan->workloads.n * h->life.nitem) * sizeof *h->size);
     for (int w = 0; w < h->plan->workloads.n; w++)
         for (int i = 0; i < h->g->values.n; i++) {
             const struct value *v = h->g->values.at[i];
@@ -155,8 +155,7 @@ static void size_items(struct holder *h, struct rank_use *use)
             if (h->life.item[i] < 0 || (!v->producer && is_elsewhere(h, v, dims)))
                 continue;
             int64_t bytes = held_bytes(h, v, dims);
-            bool late = data_decides(h, v);
-            h->size[w * h->stride + (late ? h->life.nitem : h->life.item[i])] += bytes;
+            h->size[w * h->life.nitem + h->life.item[i]] = bytes;
             use->value = bytes > most ? i : use->value;
             most = bytes > most ? bytes : most;
         }
@@ -175,21 +174,38 @@ static bool overlaps(const struct holder *h, const struct row_segment *x, const 
     return row_segment_runs(x, size, h->g->ranks, h->plan->overlap_bytes);
 }
 
+/* As the runtime does, step by step. */
+static int64_t late_bytes(const struct holder *h, struct arena *tmp, const struct lifetimes *life, const int64_t *size)
+{
+    struct block_pool pool = {0};
+    for (int i = 0; i < h->g->nodes.n; i++) {
+        const struct node *n = h->g->nodes.at[i];
+        for (int k = 0; k < n->nout; k++) {
+            int item = n->out[k] ? life->item[n->out[k]->id] : -1;
+            if (item >= 0 && h->late[item])
+                block_pool_take(tmp, &pool, (size_t)size[item] + 1, life->items[item].last);
+        }
+        block_pool_release(&pool, i);
+    }
+    return block_pool_bytes(&pool);
+}
+
 static int64_t slab_of(const struct holder *h, int workload)
 {
     struct arena *tmp = arena_new();
+    const int64_t *size = h->size + workload * h->life.nitem;
     struct lifetimes life = h->life;
     life.items = NEWN(tmp, struct slab_item, life.nitem + 1);
     for (int i = 0; i < life.nitem; i++) {
         life.items[i] = h->life.items[i];
-        life.items[i].bytes = h->size[workload * h->stride + i];
+        life.items[i].bytes = h->late[i] ? 0 : size[i];
     }
     for (int i = 0; i < h->segments.list.n; i++)
         if (overlaps(h, &h->segments.list.at[i], &h->plan->workloads.at[workload].dims))
             row_segment_extend(h->g, &h->segments.list.at[i], &life);
-    int64_t bytes = slab_assign(tmp, life.items, life.nitem);
+    int64_t bytes = slab_assign(tmp, life.items, life.nitem) + late_bytes(h, tmp, &life, size);
     arena_free(tmp);
-    return bytes + h->size[workload * h->stride + h->life.nitem];
+    return bytes;
 }
 
 /* Blocks on their way: what goes strip by strip takes a strip to send and one to reduce, the rest is packed and unpacked at once. */
@@ -213,7 +229,7 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
     int n = h->plan->workloads.n;
     size_items(h, use);
     int64_t training = training_bytes(h);
-    bool same = before && memcmp(h->size, h->before, (size_t)(n * h->stride) * sizeof *h->size) == 0;
+    bool same = before && memcmp(h->size, h->before, (size_t)(n * h->life.nitem) * sizeof *h->size) == 0;
     for (int w = 0; w < n; w++) {
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
         int64_t state = state_bytes(h, dims, false), blocks = block_bytes(h, dims);
@@ -235,9 +251,12 @@ void plan_memory(struct graph *g, const struct plan *plan, int ranks, struct ran
     struct uses *uses = graph_uses(g, tmp);
     if (plan->overlap_bytes > 0)
         h.segments = row_segments_find(tmp, g);
-    h.stride = h.life.nitem + 1;
-    h.size = NEWN(tmp, int64_t, plan->workloads.n * h.stride);
-    h.before = NEWN(tmp, int64_t, plan->workloads.n * h.stride);
+    h.late = NEWN(tmp, bool, h.life.nitem);
+    for (int i = 0; i < g->values.n; i++)
+        if (h.life.item[i] >= 0)
+            h.late[h.life.item[i]] = data_decides(&h, g->values.at[i]);
+    h.size = NEWN(tmp, int64_t, plan->workloads.n * h.life.nitem);
+    h.before = NEWN(tmp, int64_t, plan->workloads.n * h.life.nitem);
     for (h.rank = 0; h.rank < ranks; h.rank++) {
         out[h.rank] = (struct rank_use){.weight = -1, .value = -1};
         add_weights(&h, uses, &out[h.rank]);

@@ -72,11 +72,6 @@ struct due {
     void (*tell)(void *, int number);
     void *data;
 };
-struct dynamic_block {
-    struct buffer memory;
-    bool used;
-    int last; /* the step that reads it last */
-};
 struct session {
     struct arena *arena; /* freed with the session */
     struct arena *plan;  /* reset when sizes change */
@@ -111,8 +106,9 @@ struct session {
         int64_t bytes; /* the most that a plan took */
     } slab;
     struct {
-        struct arena *arena;                /* of this run; NULL: nothing is in it */
-        VEC(struct dynamic_block *) blocks; /* results whose size only data decides */
+        struct arena *arena;         /* of this run; NULL: nothing is in it */
+        struct block_pool pool;      /* results whose size only data decides; */
+        VEC(struct buffer *) memory; /* of its blocks */
     } dynamic;
     struct {
         enum gradients_go go;
