@@ -77,6 +77,8 @@ void pass_fuse_kernels(struct compile *c)
         count(c, &text, narrow_caches(c->graph, c->cache), c->cache == DT_I8 ? "caches kept as int8" : "caches kept as f16");
     if (!c->deterministic || !has_halves(c->graph))
         count(c, &text, fuse_chains(c->graph), "nodes saved by chains of elementwise operations");
+    if (!c->deterministic)
+        count(c, &text, grow_concats(c->graph), "Concats that append to another one's result");
     if (c->tells)
         explain("%s: %d operators, %d to run%s", graph_file(c->graph), before, c->graph->nodes.n, text);
 }

@@ -13,7 +13,7 @@ struct tensor {
     void *data;   /* NULL: absent optional operand */
     bool packed;  /* of 2 or 4 bits: elements share bytes, as in constants. Only ops of flag OP_PACKED see such operands */
     int axis;     /* room > 0: memory holds room places along this axis, dim[axis] of which are in use, so that a */
-    int64_t room; /* state grows in place. Only ops of flag OP_CAPACITY see such operands. 0: dense */
+    int64_t room; /* state grows in place. Only ops of flag OP_CAPACITY and Chains see such operands. 0: dense */
 };
 int64_t tensor_elements(const struct tensor *);
 size_t tensor_bytes(const struct tensor *);

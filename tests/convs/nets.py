@@ -4,6 +4,7 @@
     nets.py --large OUT SEED COUNT      of images whose values leave the cache, OUT/large-K.graph; outputs are means
     nets.py --integers OUT SEED COUNT      of quantised convolutions, OUT/integers-K.graph: no number in them is rounded but to codes
     nets.py --norms OUT SEED COUNT      of convolutions and norms of channels and groups, OUT/norms-K.graph; some are of lines, strided and wide
+    nets.py --dense OUT SEED COUNT      of dense blocks, whose layers read all features so far, OUT/dense-K.graph
     nets.py --compare A B       folders of .npy: equal but for rounding?
     nets.py --equal A B         quite equal?
 """
@@ -335,6 +336,53 @@ class NormNet(Net):
         return "graph net {\n  opset 23\n" + self.head + "\n".join(self.lines) + f"\n  output {self.now}\n}}\n"
 
 
+class DenseNet(Net):
+    """Every layer reads all features so far: joined anew, or joined to what the layer before joined. Sometimes something else reads them, too,
+    or another layer does. In half of the nets layers are products."""
+
+    def __init__(self, rng):
+        super().__init__(rng)
+        if rng.random() < 0.5:
+            self.spatial, self.shape = 0, [rng.choice([1, 3]), rng.choice([3, 8])]
+            self.head = f"  input x: f32[{self.shape[0]}, {self.shape[1]}]\n"
+
+    def layer(self, x, channels, out):
+        shape = [self.shape[0], channels, *self.shape[2:]]
+        if not self.spatial:
+            return self.node("MatMul", [x, self.constant([channels, out])])
+        return self.conv(x, shape, out, [self.rng.choice([1, 3])] * self.spatial, [1] * self.spatial)[0]
+
+    def norm(self, x, channels):
+        ones = [channels] + [1] * self.spatial
+        return self.node("Relu", [self.node("Add", [self.node("Mul", [x, self.constant(ones)]), self.constant(ones)])])
+
+    def conv(self, x, shape, out, window=None, stride=None):
+        w = self.constant([out, shape[1], *window])
+        return self.node("Conv", [x, w], f"pads = {[k // 2 for k in window] * 2}"), [shape[0], out, *shape[2:]]
+
+    def text(self, steps):
+        r, outputs = self.rng, []
+        sizes = [r.choice([4, 16])]
+        parts = [self.layer("x", self.shape[1], sizes[0])]
+        joined = parts[0]
+        for _ in range(steps):
+            sizes.append(r.choice([3, 8, 32]))
+            parts.append(self.layer(self.norm(joined, sum(sizes[:-1])), sum(sizes[:-1]), sizes[-1]))
+            operands = parts if r.random() < 0.6 or joined == parts[0] else [joined, parts[-1]]
+            joined = self.node("Concat", operands, f"axis = {r.choice([1, -1 - self.spatial])}")
+            if r.random() < 0.15:
+                outputs.append(self.node("ReduceMax", [joined, self.axis()]) if r.random() < 0.5 else joined)
+            if r.random() < 0.15:
+                outputs.append(self.norm(self.node("Concat", [joined, parts[0]], "axis = 1"), sum(sizes) + sizes[0]))
+        outputs += [self.norm(joined, sum(sizes)), self.node("Neg", [parts[-1]])]
+        return "graph net {\n  opset 23\n" + self.head + "\n".join(self.lines) + "\n" + "".join(f"  output {o}\n" for o in dict.fromkeys(outputs)) + "}\n"
+
+    def axis(self):
+        self.count += 1
+        self.lines.append(f"  const c{self.count}: i64[1] = [1]")
+        return f"c{self.count}"
+
+
 def npy(path):
     data = open(path, "rb").read()
     start = 10 + struct.unpack("<H", data[8:10])[0]
@@ -356,9 +404,9 @@ def compare(a, b, tolerance=2e-4):
 def write(out, seed, count, kind=""):
     for k in range(count):
         rng = random.Random(seed + k)
-        net = NormNet(rng) if kind == "norms-" else Net(rng, kind == "large-") if kind != "integers-" else DynamicNet(rng) if k % 4 == 3 else IntegerNet(rng)
+        net = NormNet(rng) if kind == "norms-" else DenseNet(rng) if kind == "dense-" else Net(rng, kind == "large-") if kind != "integers-" else DynamicNet(rng) if k % 4 == 3 else IntegerNet(rng)
         with open(f"{out}/{kind}{k}.graph", "w") as f:
-            f.write(net.text(7 if not kind else 5 if kind == "large-" else 3))
+            f.write(net.text(7 if not kind else 5 if kind in ("large-", "dense-") else 3))
 
 
 if __name__ == "__main__":
@@ -366,7 +414,7 @@ if __name__ == "__main__":
         compare(*sys.argv[2:])
     elif sys.argv[1] == "--equal":
         compare(*sys.argv[2:], 0)
-    elif sys.argv[1] in ("--large", "--integers", "--norms"):
+    elif sys.argv[1] in ("--large", "--integers", "--norms", "--dense"):
         write(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[1][2:] + "-")
     else:
         write(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

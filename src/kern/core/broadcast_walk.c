@@ -8,7 +8,7 @@
 static void operand_strides(const struct kcall *call, const struct tensor *out, const struct tensor *t, int64_t *stride)
 {
     int64_t own[MAX_RANK];
-    tensor_dense_strides(t->rank, t->dim, own);
+    tensor_strides(t, own);
     for (int d = 0; d < out->rank; d++) {
         int e = d - (out->rank - t->rank);
         stride[d] = e < 0 || t->dim[e] == 1 ? 0 : own[e];

@@ -281,7 +281,7 @@ static void run_table(const struct chain_call *c)
 static bool is_table(const struct chain_call *c)
 {
     const struct tensor *x = &c->call->in[0], *y = &c->call->out[0];
-    return c->nin == 1 && dtype_is_byte(x->dtype) && dtype_is_byte(y->dtype) && tensor_elements(x) == tensor_elements(y) &&
+    return c->nin == 1 && !x->room && dtype_is_byte(x->dtype) && dtype_is_byte(y->dtype) && tensor_elements(x) == tensor_elements(y) &&
         tensor_elements(x) > 2 * CODES;
 }
 

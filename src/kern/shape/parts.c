@@ -95,6 +95,22 @@ void kern_Concat(struct kcall *call)
     copy_parts(&p);
 }
 
+/* Whoever reads the memory finds it as the Appends leave it. */
+void kern_Room(struct kcall *call)
+{
+    (void)call;
+}
+
+void kern_Append(struct kcall *call)
+{
+    struct parts p = {.call = call, .whole = call->out[0], .n = call->nin - 1, .part = call->in + 1, .out = true};
+    int64_t start = attr_int(call->node, "start");
+    p.axis = kcall_axis(call, attr_int(call->node, "axis"), p.whole.rank);
+    for (int i = 0; i < p.n; start += p.part[i].dim[p.axis], i++)
+        copy_part(&p, &p.part[i], start);
+    require(start == p.whole.dim[p.axis]);
+}
+
 void kern_Split(struct kcall *call)
 {
     struct parts p = {.call = call, .whole = call->in[0], .n = call->nout, .part = call->out};

@@ -76,6 +76,23 @@ void infer_quantgather(struct graph *g, struct node *node)
     op_result(g, node, 0, node->in[2]->type.dtype, y.rank, y.dim);
 }
 
+/* The pass that makes the node says how large the memory is. */
+void infer_room(struct graph *g, struct node *node)
+{
+    struct type y = node->out[0]->type;
+    op_result(g, node, 0, y.dtype, y.rank, y.dim);
+}
+
+void infer_append(struct graph *g, struct node *node)
+{
+    struct type y = *op_operand(g, node, 0);
+    int axis = op_axis(g, node, attr_int(node, "axis"), y.rank);
+    y.dim[axis] = dim_int(g->alg, attr_int(node, "start"));
+    for (int i = 1; i < node->nin; i++)
+        y.dim[axis] = dim_add(g->alg, y.dim[axis], op_operand(g, node, i)->dim[axis]);
+    op_result(g, node, 0, y.dtype, y.rank, y.dim);
+}
+
 /* With scales, operands may be bytes, and the pass that makes the node says whether the result is. */
 void infer_chain(struct graph *g, struct node *node)
 {

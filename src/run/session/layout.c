@@ -46,6 +46,18 @@ static void size_input(struct session *s, int i)
     s->slab.elsewhere[v->id] = placement_is_stretch(&s->sig.in[i].type, s->sig.in[i].place, s->comm->rank, &s->bind);
 }
 
+/* A result that is smaller than the memory in which it is made. */
+static void keep_room(const struct tensor *memory, struct tensor *t)
+{
+    for (int d = 0; d < t->rank && t->rank == memory->rank; d++) {
+        int64_t size = memory->room && memory->axis == d ? memory->room : memory->dim[d];
+        if (t->dim[d] == size)
+            continue;
+        t->axis = d;
+        t->room = size;
+    }
+}
+
 static void size_values(struct session *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
@@ -61,6 +73,8 @@ static void size_values(struct session *s)
             if (s->tensor[v->id].dtype == DT_NONE)
                 step->dynamic = true;
         }
+        if (step->node->op->flags & OP_IN_PLACE)
+            keep_room(&s->tensor[step->node->in[0]->id], &s->tensor[step->node->out[0]->id]);
     }
 }
 
