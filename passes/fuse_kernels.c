@@ -75,6 +75,7 @@ void pass_fuse_kernels(struct compile *c)
     }
     if (c->cache)
         count(c, &text, narrow_caches(c->graph, c->cache), c->cache == DT_I8 ? "caches kept as int8" : "caches kept as f16");
+    count(c, &text, fuse_expand(c->graph), "operands repeated by elementwise operators themselves");
     if (!c->deterministic || !has_halves(c->graph))
         count(c, &text, fuse_chains(c->graph), "nodes saved by chains of elementwise operations");
     if (!c->deterministic)

@@ -10,6 +10,7 @@ int fuse_attention(struct graph *);
 void fuse_attention_gradients(struct graph *); /* before fuse_attention */
 int fuse_gelu(struct graph *);                 /* before fuse_convs and fuse_chains */
 void fuse_in_place(struct graph *);            /* before fuse_chains */
+int fuse_expand(struct graph *);               /* before fuse_chains; the number of operands */
 int fuse_chains(struct graph *);
 int grow_concats(struct graph *);                      /* behind fuse_chains; the number of Concats that continue another one */
 void fuse_codes(struct graph *);                       /* before channels_last */

@@ -122,12 +122,21 @@ static void grow(const struct fusion *f, struct chain_group *g)
     }
 }
 
-/* The nodes that it would save: members but one, and decoders. */
+/* Rows so short that a Chain alone takes many at once (kern/pointwise/chain.c), with one number of v for each. */
+static bool spreads(const struct value *v, const struct value *y)
+{
+    enum { SHORT = 64 };
+    int64_t n, rows = y->type.rank - 1;
+    return rows > 0 && v->type.rank == y->type.rank && dim_is_int(y->type.dim[rows], &n) && n > 1 && n < SHORT &&
+        dim_equals(v->type.dim[rows], 1);
+}
+
+/* It saves nodes: members but one, and decoders; or its rows are short. */
 static bool pays(const struct chain_group *g, int nin, struct value *const *in)
 {
     bool some = g->n > 1;
     for (int k = 0; k < nin; k++)
-        some = some || byte_scale_decoder(in[k]);
+        some = some || byte_scale_decoder(in[k]) || spreads(in[k], g->member[0]->out[0]);
     return some;
 }
 
