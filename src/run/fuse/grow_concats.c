@@ -2,7 +2,10 @@
  * buffer instead of copying everything again.
  *
  * The buffer (Room) has the size of the last one. An Append writes what is new, and its result is what the buffer holds up to there. Only
- * Chains may read such a result: they step over the rest. The last one is dense, so anything may read it. */
+ * Chains may read such a result: they step over the rest. The last one is dense, so anything may read it.
+ *
+ * This is for one image. Several would go through the layers in blocks (session/blocks/batch_blocks.c), which saves more and ends at what
+ * is made in place. */
 #include "op/op.h"
 #include "run/fuse/fuse.h"
 
@@ -21,12 +24,12 @@ static int axis_of(const struct node *n)
     return (int)(axis < 0 ? axis + n->out[0]->type.rank : axis);
 }
 
-/* A Concat of sizes that are numbers. */
+/* A Concat for one image, of sizes that are numbers. */
 static bool has_sizes(const struct growth *s, const struct node *n)
 {
     int64_t size;
     bool known = op_is_onnx(n, "Concat") && op_resolved(n) && n->out[0]->id < s->nvalues && n->nin > 0 &&
-        dtype_size(n->out[0]->type.dtype) > 0;
+        dtype_size(n->out[0]->type.dtype) > 0 && axis_of(n) > 0 && dim_equals(n->out[0]->type.dim[0], 1);
     for (int k = 0; known && k < n->nin; k++)
         known = dim_is_int(n->in[k]->type.dim[axis_of(n)], &size);
     return known;
