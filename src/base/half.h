@@ -10,6 +10,11 @@ union float_bits {
     uint32_t u;
 };
 
+union double_bits {
+    double d;
+    uint64_t u;
+};
+
 static inline float f32_from_bits(uint32_t u)
 {
     union float_bits b = {.u = u};
@@ -18,6 +23,11 @@ static inline float f32_from_bits(uint32_t u)
 static inline uint32_t f32_to_bits(float f)
 {
     union float_bits b = {.f = f};
+    return b.u;
+}
+static inline uint64_t f64_to_bits(double d)
+{
+    union double_bits b = {.d = d};
     return b.u;
 }
 

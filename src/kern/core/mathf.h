@@ -1,4 +1,4 @@
-/* mathf: float32 exp, tanh, erf, sigmoid and softplus that compilers vectorise: no branches, no calls, NaN and infinities right.
+/* mathf: float32 exp, tanh, erf, sigmoid, softplus, sin and cos that compilers vectorise: no branches, no calls, NaN and infinities right.
  *
  * exp: Cody-Waite reduction by ln 2 and a degree-6 polynomial (Cephes); tanh and erf: minimax polynomials near zero and through exp
  * elsewhere (after N. Juffa). About 1 to 2 ulp. */
@@ -30,6 +30,19 @@ static inline float mathf_exp(float x)
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
     return p * mathf_pow2(half) * mathf_pow2(k - half);
+}
+
+/* sin(x + quarters * pi / 2) where |x| < 2^20; some number elsewhere. Reduced by pi / 2 in float64, then Cephes' polynomials. */
+static inline float mathf_sin_near(float x, int64_t quarters)
+{
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
+    double shifted = (double)x * 0.63661977236758134308 + magic, n = shifted - magic;
+    float r = (float)((double)x - n * 1.57079632673412561417e+00 - n * 6.07710050650619224932e-11), z = r * r;
+    uint64_t q = (f64_to_bits(shifted) + (uint64_t)quarters) & 3;
+    float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
+    float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
+    float y = q & 1 ? c : z > 0 ? s : r; /* -0 stays */
+    return q & 2 ? -y : y;
 }
 
 #define MATHF_LOG2E 1.44269504088896341f

@@ -33,11 +33,13 @@ typedef void unary_row(const void *x, void *y, int64_t n);
 /* smooth.c: row functions of those whose set is SMOOTH. */
 #define VECTOR_ROW(name)
 #define SCALAR_ROW(name)
+#define NEAR_ROW(name)
 #define SMOOTH_ROW(name) unary_row smooth_##name;
 #define UNARY(name, kernel, chain, cost, set, real32, real64) set##_ROW(name)
 #include "kern/pointwise/pointwise.def"
 #undef VECTOR_ROW
 #undef SCALAR_ROW
+#undef NEAR_ROW
 #undef SMOOTH_ROW
 /* The float32 row functions of binary.c and unary.c; NULL where the operation has the other arity. */
 extern binary_row *const chain_binary[CHAIN_COUNT];

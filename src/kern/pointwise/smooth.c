@@ -15,6 +15,7 @@ enum { LANES = 16 };
 
 #define VECTOR_ROW(name, expr)
 #define SCALAR_ROW(name, expr)
+#define NEAR_ROW(name, expr)
 #define SMOOTH_ROW(name, expr)                                       \
     SIMD void smooth_##name(const void *px, void *py, int64_t n)     \
     {                                                                \

@@ -10,6 +10,13 @@ struct unary {
     unary_row *f32, *f64, *integer[DT_BF16 + 1];
 };
 
+static SIMD bool all_near(const float *x, int64_t n)
+{
+    int far = 0;
+    _Pragma("omp simd reduction(|:far)") for (int64_t i = 0; i < n; i++) far |= !(fabsf(x[i]) < 0x1p20f);
+    return !far;
+}
+
 #define UNARY_ROW(set, name, T, U, expr)                      \
     static set void name(const void *px, void *py, int64_t n) \
     {                                                         \
@@ -25,14 +32,33 @@ struct unary {
 
 #define INT_ROW(dtype, T, t, name, expr) UNARY_ROW(, name##_##t, T, T, expr)
 #define INT_ENTRY(dtype, T, t, name) [dtype] = name##_##t,
-#define VECTOR_ROW(name, real32) UNARY_ROW(SIMD, name##_f32, float, float, real32)
-#define SCALAR_ROW(name, real32) UNARY_ROW(, name##_f32, float, float, real32)
-#define SMOOTH_ROW(name, real32)                              \
+#define VECTOR_ROW(name, real32, real64) UNARY_ROW(SIMD, name##_f32, float, float, real32)
+#define SCALAR_ROW(name, real32, real64) UNARY_ROW(, name##_f32, float, float, real32)
+#define NEAR_ROW(name, real32, real64)                          \
+    UNARY_ROW(SIMD, name##_near, float, float, real32)          \
+    static float name##_far(double x)                           \
+    {                                                           \
+        return (float)(real64);                                 \
+    }                                                           \
+    static void name##_f32(const void *px, void *py, int64_t n) \
+    {                                                           \
+        const float *x = px;                                    \
+        float *y = py;                                          \
+        if (all_near(x, n))                                     \
+            name##_near(px, py, n);                             \
+        else                                                    \
+            for (int64_t i = 0; i < n; i++)                     \
+                if (all_near(x + i, 1))                         \
+                    name##_near(x + i, y + i, 1);               \
+                else                                            \
+                    y[i] = name##_far((double)x[i]);            \
+    }
+#define SMOOTH_ROW(name, real32, real64)                      \
     static void name##_f32(const void *x, void *y, int64_t n) \
     {                                                         \
         smooth_##name(x, y, n);                               \
     }
-#define FLOAT_ROWS(name, set, real32, real64) set##_ROW(name, real32) UNARY_ROW(, name##_f64, double, double, real64)
+#define FLOAT_ROWS(name, set, real32, real64) set##_ROW(name, real32, real64) UNARY_ROW(, name##_f64, double, double, real64)
 #define UNARY(name, kernel, chain, cost, set, real32, real64) \
     FLOAT_ROWS(name, set, real32, real64)                     \
     static const struct unary name##_op = {.f32 = name##_f32, .f64 = name##_f64};

@@ -55,7 +55,7 @@ static void ranking_begin(struct kcall *call, struct ranking *r, int64_t k)
     if (!i64_mul(threads, k, &kept) || !i64_mul(threads, r->floats ? r->l.n : 0, &lines))
         fail("%s: %lld elements do not fit in memory", kcall_where(call), (long long)r->l.n);
     r->kept = kenv_scratch(call->env, kcall_bytes(call, kept, sizeof *r->kept));
-    r->line = kenv_room(call->env, ROOM_KERNEL, kcall_bytes(call, lines, sizeof *r->line));
+    r->line = kenv_room(call->env, ROOM_A, kcall_bytes(call, lines, sizeof *r->line));
 }
 
 static int64_t line_start(const struct ranking *r, int64_t line)
