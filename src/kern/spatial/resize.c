@@ -219,6 +219,27 @@ static void pass_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
+/* Lines of the last dimension, in the order of blend_row. */
+static SIMD void blend_line(const struct axis *a, const float *x, float *to)
+{
+    int64_t n = a->to, taps = a->taps;
+    const int64_t *index = a->index;
+    const float *weight = a->weight;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = 0;
+    for (int64_t k = 0; k < taps; k++)
+        LOOP for (int64_t i = 0; i < n; i++) to[i] += weight[i * taps + k] * x[index[i * taps + k]];
+}
+
+static void line_range(void *data, int thread, int64_t lo, int64_t hi)
+{
+    const struct resize_pass *p = data;
+    const struct axis *a = p->axis;
+    (void)thread;
+    for (int64_t line = lo; line < hi; line++)
+        blend_line(a, (const float *)p->x + line * a->from, (float *)p->y + line * a->to);
+}
+
 /* ---- all of them --------------------------------------------------------------------------------------------------------------------- */
 
 static void resize_begin(struct kcall *call, struct resize_call *r)
@@ -274,25 +295,38 @@ static void make_tables(struct resize_call *r)
     }
 }
 
+/* Dimensions that grow come last, and the last of them first: passes then have less to do, and more neighbours in common. */
+static int pass_order(const struct resize_call *r, int *order)
+{
+    int n = 0;
+    for (int i = 0; i < r->n; i++)
+        if (changes(r, &r->axis[i]) && r->axis[i].scale <= 1)
+            order[n++] = i;
+    for (int i = r->n - 1; i >= 0; i--)
+        if (changes(r, &r->axis[i]) && !(r->axis[i].scale <= 1))
+            order[n++] = i;
+    return n;
+}
+
 /* Through rooms A and B in turn; the last pass writes to y. */
 static void run_passes(const struct resize_call *r, const void *x, size_t size, const void *beyond, void *y)
 {
     int64_t dim[MAX_RANK];
-    int rank = r->call->in[X].rank, left = 0, turn = 0;
+    int order[MAX_RANK], rank = r->call->in[X].rank, passes = pass_order(r, order);
     memcpy(dim, r->call->in[X].dim, sizeof dim);
-    for (int i = 0; i < r->n; i++)
-        left += changes(r, &r->axis[i]);
-    if (left == 0)
+    if (passes == 0)
         copy_dense(r->call->env, y, x, kcall_bytes(r->call, tensor_dims_product(dim, 0, rank), size));
-    for (int i = 0; i < r->n; i++) {
-        const struct axis *a = &r->axis[i];
-        if (!changes(r, a))
-            continue;
+    for (int i = 0; i < passes; i++) {
+        const struct axis *a = &r->axis[order[i]];
         dim[a->d] = a->to;
         struct resize_pass p = {a, r->nearest, tensor_dims_product(dim, a->d + 1, rank), size, x, y, beyond};
-        if (--left > 0)
-            p.y = kenv_room(r->call->env, turn++ % 2 ? ROOM_A : ROOM_B, kcall_bytes(r->call, tensor_dims_product(dim, 0, rank), size));
-        kenv_parallel_for(r->call->env, tensor_dims_product(dim, 0, a->d + 1), p.inner * a->taps + 4, pass_range, &p);
+        if (i + 1 < passes)
+            p.y = kenv_room(r->call->env, i % 2 ? ROOM_A : ROOM_B, kcall_bytes(r->call, tensor_dims_product(dim, 0, rank), size));
+        int64_t lines = tensor_dims_product(dim, 0, a->d);
+        if (p.inner == 1 && !r->nearest && !r->crops)
+            kenv_parallel_for(r->call->env, lines, 2 * a->to * a->taps, line_range, &p);
+        else
+            kenv_parallel_for(r->call->env, lines * a->to, p.inner * a->taps + 4, pass_range, &p);
         x = p.y;
     }
 }
