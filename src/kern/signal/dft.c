@@ -8,6 +8,7 @@ struct transform {
     struct tensor *y;
     struct fourier f;
     bool inverse, onesided;
+    int64_t parts;        /* of a number of the operand: 1 or 2 */
     int64_t below, taken; /* numbers between neighbours of a line; numbers of a line that are there */
     int64_t length, bins; /* of the axis: numbers of the operand, of the result */
     const double *window; /* NULL: none */
@@ -29,7 +30,7 @@ static int64_t line_start(const struct transform *t, int64_t i, int64_t n)
 
 static void load_line(const struct transform *t, int64_t first, double *re, double *im)
 {
-    int64_t parts = last_of(t->x), n = t->f.n;
+    int64_t parts = t->parts, n = t->f.n;
     size_t size = dtype_size(t->x->dtype);
     memset(re, 0, (size_t)n * sizeof *re);
     memset(im, 0, (size_t)n * sizeof *im);
@@ -96,7 +97,7 @@ static int64_t given_size(const struct kcall *call, int operand, const char *att
 
 void kern_DFT(struct kcall *call)
 {
-    struct transform t = {.x = &call->in[0], .y = &call->out[0]};
+    struct transform t = {.x = &call->in[0], .y = &call->out[0], .parts = last_of(&call->in[0])};
     int axis = kcall_axis(call, given_size(call, 2, "axis", -2), t.x->rank);
     t.inverse = attr_int(call->node, "inverse") != 0;
     t.onesided = attr_int(call->node, "onesided") != 0;
@@ -123,6 +124,7 @@ void kern_STFT(struct kcall *call)
 {
     struct transform t = {.x = &call->in[0], .y = &call->out[0], .onesided = true, .below = 1};
     const struct tensor *window = kcall_in(call, 2);
+    t.parts = t.x->rank == 3 ? t.x->dim[2] : 1;
     t.length = t.x->dim[1];
     t.frames = t.y->dim[1];
     t.bins = t.y->dim[2];

@@ -15,11 +15,13 @@ static const struct dim *stated_size(struct graph *g, const struct node *node, i
     return n == 1 ? at[0] : NULL;
 }
 
-static void check_numbers(struct graph *g, const struct node *node, const struct type *x)
+static void check_numbers(struct graph *g, const struct node *node, const struct type *x, bool has_parts)
 {
     int64_t parts;
     if (!dtype_is_float(x->dtype))
         fail("%s: the signal is %s, expected a float", node_where(g, node), dtype_name(x->dtype));
+    if (!has_parts)
+        return;
     if (!dim_is_int(x->dim[x->rank - 1], &parts) || (parts != 1 && parts != 2))
         fail("%s: the last dimension of the signal is %s, expected 1 or 2", node_where(g, node), dim_str(g->arena, x->dim[x->rank - 1]));
 }
@@ -53,7 +55,7 @@ void infer_dft(struct graph *g, struct node *node)
     int axis = dft_axis(g, node, x->rank);
     bool onesided = attr_int(node, "onesided"), inverse = attr_int(node, "inverse"), given;
     const struct dim *n = stated_size(g, node, 1, "length", &given);
-    check_numbers(g, node, x);
+    check_numbers(g, node, x, true);
     for (int d = 0; d < x->rank; d++)
         dim[d] = axis < 0 && (given || onesided) ? op_unknown_dim(g, node, 0, d) : x->dim[d];
     if (!given && axis >= 0)
@@ -86,7 +88,8 @@ struct rule *rule_dft(struct graph *g, const struct node *node)
     return r;
 }
 
-/* ---- STFT: signal [batch, length, parts], window [frame] -> [batch, frames, frequencies, 2] ---- */
+/* ---- STFT: signal [batch, length, parts], or [batch, length] as torch writes it, window [frame] -> [batch, frames, frequencies, 2] ----
+ */
 
 static const struct dim *frame_length(struct graph *g, struct node *node, const struct type *x)
 {
@@ -103,12 +106,12 @@ static const struct dim *frame_length(struct graph *g, struct node *node, const 
 
 void infer_stft(struct graph *g, struct node *node)
 {
-    op_need_rank(g, node, 0, 3, 3);
+    op_need_rank(g, node, 0, 2, 3);
     const struct type *x = op_operand(g, node, 0);
     bool given;
     int64_t step;
     const struct dim *length = frame_length(g, node, x), *hop = stated_size(g, node, 1, "step", &given), *frames = NULL;
-    check_numbers(g, node, x);
+    check_numbers(g, node, x, x->rank == 3);
     if (hop && dim_is_int(hop, &step)) {
         if (step < 1)
             fail("%s: frame_step is %lld, expected 1 or more", node_where(g, node), (long long)step);
@@ -126,7 +129,7 @@ struct rule *rule_stft(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     rule_same_dim(g, r, "b", 0, x->dim[0], 0);
-    for (int d = 1; d < 3; d++)
+    for (int d = 1; d < x->rank; d++)
         put_replicated(g, r, &r->in[0], "n", d, x->dim[d]);
     for (int d = 1; d < 4; d++)
         put_replicated(g, r, &r->out[0], "k", d, y->dim[d]);
