@@ -69,6 +69,7 @@ void pass_fuse_kernels(struct compile *c)
         fuse_in_place(c->graph);
         fuse_codes(c->graph);
         count(c, &text, fuse_group_norms(c->graph), "norms of groups fused");
+        count(c, &text, fuse_conv_sums(c->graph), "sums of convolutions are one");
         fuse_open_norms(c->graph);
         channels_last(c->graph, ranks_agree(c));
         fuse_convs(c->graph);

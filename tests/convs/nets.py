@@ -68,6 +68,32 @@ class Net:
             for grow in self.rng.sample([self.grow_norm, self.grow_function, self.grow_scale, self.grow_branch], self.rng.randint(0, 3)):
                 grow()
 
+    def grow_sum(self):
+        """Branches of one tensor; the windows of the second and third lie within that of the first, or do not quite."""
+        r, n, out = self.rng, self.spatial, self.rng.choice([2, 4, 8])
+        group = r.choice([g for g in (1, 1, 2) if self.shape[1] % g == 0])
+        k, s, d = [r.choice([1, 2, 3]) for _ in range(n)], [r.choice([1, 1, 2]) for _ in range(n)], [r.choice([1, 1, 2]) for _ in range(n)]
+        pads = [[r.randint(0, (kk - 1) * dd) for kk, dd in zip(k, d)] for _ in range(2)]
+        sizes = [(h + a + b - (kk - 1) * dd - 1) // ss + 1 for h, a, b, kk, dd, ss in zip(self.shape[2:], *pads, k, d, s)]
+        if min(sizes) < 1:
+            return
+        branches = []
+        for _ in range(r.randint(2, 3)):
+            own = [r.randint(1, kk) for kk in k] if branches else k
+            at = [r.randint(0, kk - oo) for kk, oo in zip(k, own)]
+            before = [a - i * dd for a, i, dd in zip(pads[0], at, d)]
+            after = [b - (kk - oo - i) * dd for b, kk, oo, i, dd in zip(pads[1], k, own, at, d)]
+            if min(before + after) < 0:
+                continue
+            operands = [self.now, self.constant([out, self.shape[1] // group, *own])] + ([self.constant([out])] if r.random() < 0.6 else [])
+            branches.append(self.node("Conv", operands, f"group = {group}, kernel_shape = {own}, strides = {s}, dilations = {d}, pads = {before + after}"))
+        y = branches[0]
+        for other in branches[1:]:
+            pair = [y, other]
+            r.shuffle(pair)
+            y = self.node("Add", pair)
+        self.now, self.shape = y, [self.shape[0], out, *sizes]
+
     def grow_transposed(self):
         r, n, out = self.rng, self.spatial, self.rng.choice([1, 3, 8, 40])
         group = r.choice([1, 1, 1, self.shape[1]])
@@ -156,7 +182,7 @@ class Net:
 
     def text(self, steps):
         grows = [self.grow_conv] * 4 + [self.grow_function, self.grow_scale, self.grow_concat, self.grow_pad, self.grow_split, self.grow_pool,
-                                        self.grow_transposed, self.grow_gate, self.grow_softmax, self.grow_transpose]
+                                        self.grow_transposed, self.grow_sum, self.grow_gate, self.grow_softmax, self.grow_transpose]
         self.grow_conv()
         outputs = []
         for _ in range(steps):

@@ -3,6 +3,7 @@
  * A rewrite looks at one node and its ancestors. The nodes it makes take the node's place, the last one takes over its result, so that
  * uses and graph outputs stay as they are; ancestors that nobody reads any more are pruned by the pass. */
 #include "ir/rank_meta.h"
+#include "op/analysis/analysis.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -92,6 +93,23 @@ static struct value *viewed(struct value *v)
     return found;
 }
 
+/* The operand that a sum with zeros, or a product with ones, is equal to; NULL: it is no such. */
+static struct value *unchanged(const struct node *node)
+{
+    bool sum = op_is_onnx(node, "Add") || op_is_onnx(node, "Sub"), product = op_is_onnx(node, "Mul") || op_is_onnx(node, "Div");
+    double number;
+    for (int k = 1; k >= 0 && (sum || product) && node->nin == 2; k--) {
+        struct value *x = node->in[1 - k];
+        bool first = op_is_onnx(node, "Sub") || op_is_onnx(node, "Div");
+        const struct constant *c = node->in[k]->constant;
+        if ((k == 0 && first) || !type_eq(&x->type, &node->out[0]->type) || !c || !constant_present(c) || !op_number(node->in[k], &number))
+            continue;
+        if (!(number < product || number > product))
+            return x;
+    }
+    return NULL;
+}
+
 void canon_remove_noops(struct graph *g)
 {
     struct value **to = NEWN(g->arena, struct value *, g->values.n);
@@ -103,6 +121,8 @@ void canon_remove_noops(struct graph *g)
             to[node->out[0]->id] = node->in[0];
         else if (node->op->flags & OP_VIEW)
             to[node->out[0]->id] = viewed(node->out[0]);
+        else
+            to[node->out[0]->id] = unchanged(node);
     }
     graph_rewire(g, to, true);
 }

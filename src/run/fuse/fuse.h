@@ -15,6 +15,7 @@ int fuse_chains(struct graph *);
 int grow_concats(struct graph *);                      /* behind fuse_chains; the number of Concats that continue another one */
 void fuse_codes(struct graph *);                       /* before channels_last */
 int fuse_group_norms(struct graph *);                  /* before channels_last; the number of norms */
+int fuse_conv_sums(struct graph *);                    /* before channels_last; the number of sums */
 void fuse_open_norms(struct graph *);                  /* before channels_last */
 void fuse_convs(struct graph *);                       /* behind channels_last */
 int fold_at_load(struct graph *);                      /* the number of nodes that are computed at load */
