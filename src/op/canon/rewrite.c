@@ -3,11 +3,11 @@
  * A rewrite looks at one node and its ancestors. The nodes it makes take the node's place, the last one takes over its result, so that
  * uses and graph outputs stay as they are; ancestors that nobody reads any more are pruned by the pass. */
 #include "ir/rank_meta.h"
-#include "op/analysis/analysis.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
 
+#include <math.h>
 #include <string.h>
 
 void rewrite_all(struct graph *g, bool (*rewrite)(struct rewrite *, struct node *))
@@ -93,18 +93,23 @@ static struct value *viewed(struct value *v)
     return found;
 }
 
+static bool is_number(const struct value *v, double want)
+{
+    const struct constant *c = v->constant;
+    if (!c || !dtype_is_float(c->dtype) || constant_elements(c) != 1 || !constant_present(c))
+        return false;
+    double x = constant_float(v->constant, v->name, 0);
+    return !(x < want || x > want) && !isnan(x);
+}
+
 /* The operand that a sum with zeros, or a product with ones, is equal to; NULL: it is no such. */
 static struct value *unchanged(const struct node *node)
 {
     bool sum = op_is_onnx(node, "Add") || op_is_onnx(node, "Sub"), product = op_is_onnx(node, "Mul") || op_is_onnx(node, "Div");
-    double number;
     for (int k = 1; k >= 0 && (sum || product) && node->nin == 2; k--) {
         struct value *x = node->in[1 - k];
         bool first = op_is_onnx(node, "Sub") || op_is_onnx(node, "Div");
-        const struct constant *c = node->in[k]->constant;
-        if ((k == 0 && first) || !type_eq(&x->type, &node->out[0]->type) || !c || !constant_present(c) || !op_number(node->in[k], &number))
-            continue;
-        if (!(number < product || number > product))
+        if (!(k == 0 && first) && type_eq(&x->type, &node->out[0]->type) && is_number(node->in[k], product))
             return x;
     }
     return NULL;
