@@ -22,6 +22,7 @@ struct node *rewrite_node(struct rewrite *, const char *domain, const char *op, 
 /* Gives it a result of its own and infers; type: for ops whose result type is given (NULL otherwise). */
 struct value *rewrite_value(struct rewrite *, struct node *, const struct type *);
 void canon_remove_noops(struct graph *);
+struct value *canon_whole_scatter(const struct node *); /* whole_scatter.c: the value that its result is; NULL: none */
 void canon_merge_equal_nodes(struct graph *);
 void canon_slices_to_splits(struct graph *);
 bool canon_merge_reshapes(struct rewrite *, struct node *);

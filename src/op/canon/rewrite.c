@@ -126,8 +126,8 @@ void canon_remove_noops(struct graph *g)
             to[node->out[0]->id] = node->in[0];
         else if (node->op->flags & OP_VIEW)
             to[node->out[0]->id] = viewed(node->out[0]);
-        else
-            to[node->out[0]->id] = unchanged(node);
+        else if (!(to[node->out[0]->id] = unchanged(node)))
+            to[node->out[0]->id] = canon_whole_scatter(node);
     }
     graph_rewire(g, to, true);
 }
