@@ -258,7 +258,7 @@ static void resize_begin(struct kcall *call, struct resize_call *r)
                               .n = resize_axes(call, x->rank, axis)};
     if (!r->nearest && !r->cubic && !is(call, "mode", "linear"))
         fail("%s: attribute mode is '%s', expected nearest, linear or cubic", kcall_where(call), attr_string(call->node, "mode"));
-    bool works = r->nearest ? dtype_size(x->dtype) != 0 : dtype_fits_f32(x->dtype);
+    bool works = r->nearest ? dtype_size(x->dtype) != 0 : dtype_fits_f32(x->dtype) || dtype_is_byte(x->dtype);
     if (!works)
         kcall_bad_type(call, x->dtype);
     for (int i = 0; i < r->n; i++)
@@ -331,6 +331,27 @@ static void run_passes(const struct resize_call *r, const void *x, size_t size, 
     }
 }
 
+/* ---- bytes: interpolated as float32, then cut off towards zero ------------------------------------------------------------------------
+ */
+
+static const float *read_bytes(struct kcall *call, const struct tensor *x)
+{
+    int64_t n = tensor_elements(x);
+    float *to = kenv_room(call->env, ROOM_TURN_Q, kcall_bytes(call, n, sizeof *to));
+    for (int64_t i = 0; i < n; i++)
+        to[i] = x->dtype == DT_U8 ? (float)((const uint8_t *)x->data)[i] : (float)((const int8_t *)x->data)[i];
+    return to;
+}
+
+static void write_bytes(const float *from, struct tensor *y)
+{
+    float least = y->dtype == DT_U8 ? 0 : INT8_MIN, most = y->dtype == DT_U8 ? UINT8_MAX : INT8_MAX;
+    for (int64_t i = 0, n = tensor_elements(y); i < n; i++) {
+        float low = from[i] > least ? from[i] : least, code = low < most ? low : most;
+        ((uint8_t *)y->data)[i] = (uint8_t)(int)code;
+    }
+}
+
 void kern_Resize(struct kcall *call)
 {
     struct resize_call r;
@@ -350,6 +371,10 @@ void kern_Resize(struct kcall *call)
         return;
     }
     float *to = kcall_result_f32(call, y);
-    run_passes(&r, tensor_f32(call->env, &call->in[X], ROOM_TURN_Q), sizeof(float), &single, to);
-    kcall_result_store(to, y);
+    bool bytes = dtype_is_byte(y->dtype);
+    run_passes(&r, bytes ? read_bytes(call, &call->in[X]) : tensor_f32(call->env, &call->in[X], ROOM_TURN_Q), sizeof(float), &single, to);
+    if (bytes)
+        write_bytes(to, y);
+    else
+        kcall_result_store(to, y);
 }
