@@ -15,6 +15,7 @@ struct growth {
     struct graph *g;
     const struct uses *uses;
     struct node **before, **next; /* of each Concat, by value id of its result: the one that it continues, the one that continues it */
+    struct nodes concats;         /* of sizes that are numbers */
     int nvalues;
 };
 
@@ -60,23 +61,26 @@ static bool may_grow(const struct growth *s, const struct node *first, const str
     return true;
 }
 
-static bool is_output(const struct growth *s, const struct value *v)
+/* It is an output, or a node makes its result in this memory, which others of the buffer still want. */
+static bool leaves(const struct growth *s, const struct value *v)
 {
-    for (int i = 0; i < s->uses[v->id].n; i++)
-        if (!s->uses[v->id].at[i].node)
+    for (int i = 0; i < s->uses[v->id].n; i++) {
+        const struct use *u = &s->uses[v->id].at[i];
+        if (!u->node || (u->node->op && (u->node->op->flags & OP_IN_PLACE) && u->index == 0))
             return true;
+    }
     return false;
 }
 
-/* The longest start of node number i. */
+/* The longest start of Concat number i. */
 static void find_start(struct growth *s, int i)
 {
-    struct node *n = s->g->nodes.at[i], *best = NULL;
-    if (!has_sizes(s, n) || is_output(s, n->out[0]))
+    struct node *n = s->concats.list.at[i], *best = NULL;
+    if (leaves(s, n->out[0]))
         return;
     for (int k = 0; k < i; k++) {
-        struct node *first = s->g->nodes.at[k];
-        if (has_sizes(s, first) && !s->next[first->out[0]->id] && operands_of_start(first, n) > 0 && may_grow(s, first, n) &&
+        struct node *first = s->concats.list.at[k];
+        if (!s->next[first->out[0]->id] && operands_of_start(first, n) > 0 && may_grow(s, first, n) &&
             (!best || operands_of_start(first, n) >= operands_of_start(best, n)))
             best = first;
     }
@@ -141,6 +145,9 @@ int grow_concats(struct graph *g)
     s.before = NEWN(tmp, struct node *, s.nvalues + 1);
     s.next = NEWN(tmp, struct node *, s.nvalues + 1);
     for (int i = 0; i < g->nodes.n; i++)
+        if (has_sizes(&s, g->nodes.at[i]))
+            VEC_PUSH(tmp, &s.concats.list, g->nodes.at[i]);
+    for (int i = 0; i < s.concats.list.n; i++)
         find_start(&s, i);
     for (int i = 0; i < s.nvalues; i++)
         grown += s.before[i] != NULL;
