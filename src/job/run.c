@@ -181,7 +181,7 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
     if ((!compares && !diag_is_quiet()) || o->repeat > 1)
         outputs_print_times(seconds, o->repeat);
     if (compares)
-        compare_print(&v);
+        compare_print(g, &v);
     return v.failed;
 }
 

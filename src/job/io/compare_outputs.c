@@ -204,10 +204,12 @@ struct tolerance compare_tolerance(const struct graph *g, const struct job_optio
     return t;
 }
 
-void compare_print(const struct verdict *v)
+void compare_print(const struct graph *g, const struct verdict *v)
 {
     if (v->different > MOST_TOLD)
         printf("and %d more outputs differ\n", v->different - MOST_TOLD);
+    if (v->failed && makes_codes(g))
+        puts("this model rounds what it computes to 8 bits: the order of sums decides where a number lies between two codes");
     printf("%s: %d outputs, worst difference %.3g%s%s%s, root mean square %.3g\n", v->failed ? "FAILED" : "PASSED", v->outputs, v->worst,
            v->name ? " in '" : "", v->name ? v->name : "", v->name ? "'" : "", v->mean);
 }

@@ -64,7 +64,8 @@ void compare_relative(struct verdict *, const char *name, const struct tensor *g
 double compare_difference(const struct tensor *got, const struct tensor *want);
 /* What compare_relative should allow of an output that the order of sums alone changes by `noise`: at least rel. */
 double compare_allowance(const struct graph *, double rel, double noise);
-void compare_print(const struct verdict *);
+/* The verdict. The graph is the one that made the outputs. */
+void compare_print(const struct graph *, const struct verdict *);
 
 /* outputs.c */
 char *outputs_shape_text(struct arena *, const struct tensor *); /* "f32[2, 7]" */

@@ -223,15 +223,21 @@ static double code_seconds(const struct measured *m, const struct layer *l)
     return m->code * layer_results(l);
 }
 
+/* A time without a part that was measured apart. Where other programs run, the part can seem to be all of it. */
+static double without(double seconds, double part)
+{
+    return fmax(seconds - part, seconds / 10);
+}
+
 /* A layer takes its products at one speed, and a time for each result: two unknowns. */
 static void measure_integer_convs(struct arena *a, struct measuring *x, struct measured *m)
 {
     const struct layer deep = {128, 28, 3, 1, true}, thin = {32, 56, 1, 1, true};
     double share = layer_flops(&thin) / layer_flops(&deep);
-    measure_keep_shorter(&m->deep_layer, time_layer(a, x, &deep) - pass_seconds(m, &deep));
-    measure_keep_shorter(&m->thin_layer, time_layer(a, x, &thin) - pass_seconds(m, &thin));
+    measure_keep_shorter(&m->deep_layer, without(time_layer(a, x, &deep), pass_seconds(m, &deep)));
+    measure_keep_shorter(&m->thin_layer, without(time_layer(a, x, &thin), pass_seconds(m, &thin)));
     m->sum = fmax(0, (m->thin_layer - share * m->deep_layer) / (layer_results(&thin) - share * layer_results(&deep)));
-    m->integer_conv = layer_flops(&deep) / (m->deep_layer - m->sum * layer_results(&deep));
+    m->integer_conv = layer_flops(&deep) / without(m->deep_layer, m->sum * layer_results(&deep));
 }
 
 void measure_nodes(struct measuring *x, struct measured *m)
@@ -242,10 +248,10 @@ void measure_nodes(struct measuring *x, struct measured *m)
     measure_passes(a, x, m);
     measure_keep_shorter(&m->node, measure_graph(x, idle_graph(a), 1).alone / NODES);
     const double pass = sizeof(float) / m->pass[0]; /* of a number, beside the work itself */
-    measure_keep_shorter(&m->function, measure_graph(x, function_graph(a, "Sigmoid"), FEW).alone / few - 2 * pass);
-    measure_keep_shorter(&m->erf, measure_graph(x, function_graph(a, "Erf"), FEW).alone / few - 2 * pass);
+    measure_keep_shorter(&m->function, without(measure_graph(x, function_graph(a, "Sigmoid"), FEW).alone / few, 2 * pass));
+    measure_keep_shorter(&m->erf, without(measure_graph(x, function_graph(a, "Erf"), FEW).alone / few, 2 * pass));
     measure_keep_shorter(&m->column, measure_graph(x, columns_graph(a), FEW).alone / few);
-    measure_keep_shorter(&m->code, measure_graph(x, sums_of_codes(a, SUMS), FEW).alone / (few * SUMS * OPERANDS) - 1 / m->pass[0]);
+    measure_keep_shorter(&m->code, without(measure_graph(x, sums_of_codes(a, SUMS), FEW).alone / (few * SUMS * OPERANDS), 1 / m->pass[0]));
     measure_keep_shorter(&m->repeat, measure_graph(x, repeat_graph(a), ROW_COUNT).alone / ROW_COUNT);
     measure_keep_shorter(&m->turn, measure_graph(x, turn_graph(a), 1).alone / (REPEATED * WIDTH));
     measure_keep_shorter(&m->row, measure_graph(x, rows_graph(a), ROW_COUNT).alone / (2.0 * ROW_COUNT));
@@ -258,12 +264,12 @@ void measure_convs(struct measuring *x, struct measured *m)
     const struct layer full = {128, 28, 3, 1, false}, deep = {384, 28, 3, 384, false}, deep_codes = {384, 28, 3, 384, true};
     measure_keep_shorter(&m->small_convs, measure_graph(x, small_convs_graph(a, ROUNDS), 1).alone / ROUNDS);
     measure_keep_shorter(&m->no_convs, measure_graph(x, small_convs_graph(a, 0), 1).alone / ROUNDS);
-    measure_keep_faster(&m->conv, layer_flops(&full) / (time_layer(a, x, &full) - pass_seconds(m, &full)));
-    measure_keep_faster(&m->depthwise, layer_flops(&deep) / (time_layer(a, x, &deep) - pass_seconds(m, &deep)));
+    measure_keep_faster(&m->conv, layer_flops(&full) / without(time_layer(a, x, &full), pass_seconds(m, &full)));
+    measure_keep_faster(&m->depthwise, layer_flops(&deep) / without(time_layer(a, x, &deep), pass_seconds(m, &deep)));
     measure_integer_convs(a, x, m);
     measure_keep_faster(&m->integer_depthwise,
                         layer_flops(&deep_codes) /
-                            (time_layer(a, x, &deep_codes) - pass_seconds(m, &deep_codes) - code_seconds(m, &deep_codes)));
+                            without(time_layer(a, x, &deep_codes), pass_seconds(m, &deep_codes) + code_seconds(m, &deep_codes)));
     measure_keep_shorter(&m->of_many, measure_graph(x, conv_graph(a, MEASURED_CHANNELS), 1).alone);
     measure_keep_shorter(&m->of_one, measure_graph(x, conv_graph(a, 1), 1).alone);
     arena_free(a);
