@@ -60,6 +60,7 @@ static struct cell *symbol_new(struct alg *alg, const char *name, int64_t lo)
     struct cell *c = cell_new(alg, DIM_SYM, 0);
     c->d.name = arena_strdup(alg->arena, name);
     c->d.lo = lo;
+    c->learned = UNBOUNDED_LO;
     c->d.hi = UNBOUNDED_HI;
     c->weight = c->depth = 1;
     HASH_ADD_KEYPTR(hh, alg->symbols, c->d.name, strlen(name), c);
@@ -72,8 +73,8 @@ const struct dim *dim_sym(struct alg *alg, const char *name, int64_t lo)
     HASH_FIND(hh, alg->symbols, name, strlen(name), c);
     if (!c)
         c = symbol_new(alg, name, lo);
-    else if (lo < c->d.lo) {
-        c->d.lo = lo;
+    else if (lo < c->d.lo && c->learned < c->d.lo) {
+        c->d.lo = lo > c->learned ? lo : c->learned;
         alg->bounds_moved = true;
         alg_facts_changed(alg);
     }

@@ -28,7 +28,8 @@ struct dim {
     int id;         /* order of creation: the canonical sort key */
 };
 const struct dim *dim_int(struct alg *, int64_t);
-/* The symbol of that name; lo is its fact (1 for a plain input dimension, 0 for a past length), the lowest one given wins. */
+/* The symbol of that name; lo is its fact (1 for a plain input dimension, 0 for a past length), the lowest one given wins, but is
+ * never below what equations tell. */
 const struct dim *dim_sym(struct alg *, const char *name, int64_t lo);
 /* The symbol of a data-dependent size, which is 0 or more; and whether an expression has such a symbol. */
 const struct dim *dim_data_sym(struct alg *, const char *name);

@@ -25,6 +25,7 @@ struct cell {
     const struct dim *rule; /* an atom that an equation replaces */
     const struct dim *now;  /* d as rewritten in epoch */
     int epoch;
+    int64_t learned; /* of a symbol: the lower bound that equations tell; no declaration lowers it */
     UT_hash_handle hh;
     const struct dim *key[]; /* of composites: the kind, then the children */
 };

@@ -193,7 +193,7 @@ static void raise_lo(struct alg *alg, struct cell *c, int64_t lo)
 {
     if (c->d.kind != DIM_SYM || lo <= c->d.lo)
         return;
-    c->d.lo = lo;
+    c->d.lo = c->learned = lo;
     alg->bounds_moved = true;
 }
 

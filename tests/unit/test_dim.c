@@ -191,6 +191,15 @@ START_TEST(equation_drops_a_clamp)
 }
 END_TEST
 
+START_TEST(equation_raises_a_fact)
+{
+    ck_assert_int_eq(equate("min(S, 64)", "64"), EQ_ADDED);
+    (void)dim_sym(alg, "S", 1);
+    same("max(S - 32, 0)", "S - 32");
+    ck_assert_ptr_ne(D("max(S - 65, 0)"), D("S - 65"));
+}
+END_TEST
+
 START_TEST(equation_replaces_a_product)
 {
     ck_assert_int_eq(equate("1 + (h/8)*(w/8)", "17"), EQ_ADDED);
@@ -432,6 +441,7 @@ int main(void)
     tcase_add_exit_test(t, coefficient_overflow_fails, 1);
     tcase_add_test(t, bindings);
     tcase_add_test(t, equation_drops_a_clamp);
+    tcase_add_test(t, equation_raises_a_fact);
     tcase_add_test(t, equation_replaces_a_product);
     tcase_add_test(t, equation_replaces_the_composite_name);
     tcase_add_test(t, equation_says_nothing_of_inputs_by_data);
