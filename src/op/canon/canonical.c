@@ -216,20 +216,22 @@ static void write_defaults(struct graph *g, struct node *node)
         attr_set_int(node, "allowzero", 0); /* how to read an operand that is gone */
 }
 
-/* A -1 that no expression stands for: only the operand and the data together give the size. */
-static bool reshape_open(struct graph *g, const struct node *node)
+/* Only the operands and the data together give a size of the result: a -1 of Reshape that no expression stands for, or a size of Expand
+ * that gives way to one that data decide unless that is 1. */
+static bool target_open(struct graph *g, const struct node *node)
 {
     const struct type *out = &node->out[0]->type;
+    if (!op_is_onnx(node, "Reshape") && !op_is_onnx(node, "Expand"))
+        return false;
     for (int d = 0; d < out->rank; d++)
-        if (out->dim[d] == op_unknown_dim(g, node, 0, d))
+        if (dim_has_data(out->dim[d]) && out->dim[d] == op_unknown_dim(g, node, 0, d))
             return true;
     return false;
 }
 
 void canon_node(struct graph *g, struct node *node)
 {
-    if (!node->op || !all_known(g, node) || (op_is_onnx(node, "Slice") && !slice_known(g, node)) ||
-        (op_is_onnx(node, "Reshape") && reshape_open(g, node)))
+    if (!node->op || !all_known(g, node) || (op_is_onnx(node, "Slice") && !slice_known(g, node)) || target_open(g, node))
         return;
     fold_operands(g, node);
     write_axes(g, node);
