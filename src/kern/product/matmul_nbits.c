@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
+enum { MOST_SHORT = 256 };                            /* numbers of a weight that is decoded at each product */
 enum { LANES = 8, PANEL = 1 << 17, MOST_WIDTH = 64 }; /* LANES: of AVX2; a panel: numbers that stay in the second-level cache */
 
 struct nbits_panels {
@@ -283,6 +284,21 @@ static void turned_product(struct kcall *call, const struct nbits_panels *w, int
     }
 }
 
+/* ---- a short weight
+ * ----------------------------------------------------------------------------------------------------------------------- */
+
+bool matmul_nbits_is_short(const struct nbits_weight *w, int64_t k)
+{
+    return w->blocks->dim[0] * k <= MOST_SHORT;
+}
+
+static void short_product(struct kcall *call, const struct nbits_panels *w, int64_t m, const float *a, float *c)
+{
+    float panel[MOST_SHORT];
+    plain_unpack(&w->panels, 0, w->panels.n, panel);
+    dnnl_product(call->env, false, true, m, w->panels.n, w->k, 1, a, w->k, panel, w->k, 0, c, w->panels.n);
+}
+
 /* ---- the order of A
  * ----------------------------------------------------------------------------------------------------------------------- */
 
@@ -358,7 +374,10 @@ void matmul_nbits_product(struct kcall *call, const struct nbits_weight *from, i
         return;
     }
     check_group_indices(call, &w);
-    packed_gemm(call, &w.panels, m, ordered(call, &w, m, a), c);
+    if (matmul_nbits_is_short(from, k))
+        short_product(call, &w, m, a, c);
+    else
+        packed_gemm(call, &w.panels, m, ordered(call, &w, m, a), c);
 }
 
 /* ---- MatMulNBits

@@ -80,10 +80,10 @@ bool nbits_codes_allowed(const struct kcall *call)
     return constant && !kenv_deterministic(call->env) && (nbits_codes_digits(call) == 1 || codes_fast());
 }
 
-/* Blocks in order, whose zero points are codes. */
-static bool fits_codes(const struct kcall *call, const struct nbits_weight *w)
+/* Blocks in order, whose zero points are codes. A short weight is multiplied in float32: rounding the activations would take longer. */
+static bool fits_codes(const struct kcall *call, const struct nbits_weight *w, int64_t k)
 {
-    return nbits_codes_allowed(call) && !w->groups && (!w->zeros || w->zeros->dtype == DT_U8);
+    return nbits_codes_allowed(call) && !w->groups && (!w->zeros || w->zeros->dtype == DT_U8) && !matmul_nbits_is_short(w, k);
 }
 
 static void make_codes(struct kcall *call, const struct nbits_weight *w, int64_t k)
@@ -103,7 +103,7 @@ static void make_codes(struct kcall *call, const struct nbits_weight *w, int64_t
 
 const struct codes *nbits_codes(struct kcall *call, const struct nbits_weight *w, int64_t k)
 {
-    if (!fits_codes(call, w) || k == 0)
+    if (!fits_codes(call, w, k) || k == 0)
         return NULL;
     if (!*call->cache)
         make_codes(call, w, k);
@@ -116,7 +116,7 @@ bool nbits_packs(const struct kcall *call, struct packed_key *key)
 {
     const struct node *n = call->node;
     struct nbits_weight w = matmul_nbits_weight(call);
-    if (!fits_codes(call, &w) || attr_int(n, "weight_prepacked"))
+    if (!fits_codes(call, &w, attr_int(n, "K")) || attr_int(n, "weight_prepacked"))
         return false;
     key->weight = n->in[1]->constant;
     key->scales = n->in[2]->constant;

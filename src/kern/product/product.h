@@ -15,6 +15,7 @@ struct nbits_weight {
 /* c[m, n] = a[m, k] w^T. Uses ROOM_B and what packed_gemm does. */
 void matmul_nbits_product(struct kcall *, const struct nbits_weight *, int64_t m, int64_t k, const float *a, float *c);
 struct nbits_weight matmul_nbits_weight(const struct kcall *);
+bool matmul_nbits_is_short(const struct nbits_weight *, int64_t k); /* it is decoded at each product, and never packed */
 
 /* ---- nbits_codes.c: the weight of a MatMulNBits as tiles ---- */
 /* NULL: it is none that tiles hold, or no constant. Packed at the first call, kept in call->cache. */
