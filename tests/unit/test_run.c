@@ -318,7 +318,8 @@ static struct graph *with_dynamic_chain(int length)
 START_TEST(dynamic_results_share_memory)
 {
     enum { N = 5000, LENGTH = 60 };
-    struct session *s = session_new(with_dynamic_chain(LENGTH), comm_self(), (struct session_options){.threads = 1});
+    struct comm *comm = comm_self();
+    struct session *s = session_new(with_dynamic_chain(LENGTH), comm, (struct session_options){.threads = 1});
     float x[N];
     for (int run = 0; run < 3; run++) {
         for (int i = 0; i < N; i++)
@@ -333,6 +334,7 @@ START_TEST(dynamic_results_share_memory)
     }
     ck_assert_int_lt(session_stats(s)->slab_bytes, 6 * 2 * N * (int64_t)sizeof(int64_t));
     session_free(s);
+    comm->free(comm);
 }
 END_TEST
 

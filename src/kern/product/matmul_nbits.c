@@ -284,8 +284,7 @@ static void turned_product(struct kcall *call, const struct nbits_panels *w, int
     }
 }
 
-/* ---- a short weight
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- a short weight ---- */
 
 bool matmul_nbits_is_short(const struct nbits_weight *w, int64_t k)
 {
