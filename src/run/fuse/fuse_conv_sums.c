@@ -3,6 +3,7 @@
  * loaded; they are rounded then, so results may differ in their last bits. */
 #include "op/infer/infer.h"
 #include "op/op.h"
+#include "op/spatial/spatial.h"
 #include "run/fuse/fuse.h"
 
 #include <string.h>
@@ -11,17 +12,8 @@ enum { MOST_AXES = 3 };
 
 struct branch {
     struct node *conv;
-    int spatial;
-    int64_t kernel[MOST_AXES], stride[MOST_AXES], dilation[MOST_AXES], before[MOST_AXES];
+    struct window win;
 };
-
-static void read_axes(struct graph *g, const struct node *n, const char *name, int count, int64_t otherwise, int64_t *to)
-{
-    const int64_t *given;
-    int found = attr_is_set(n, name) ? attr_ints(g, n, name, &given) : 0;
-    for (int d = 0; d < count; d++)
-        to[d] = d < found ? given[d] : otherwise;
-}
 
 /* A convolution by constants that only one node reads. */
 static bool read_branch(struct graph *g, const struct uses *uses, int nuses, struct value *y, struct branch *b)
@@ -34,15 +26,14 @@ static bool read_branch(struct graph *g, const struct uses *uses, int nuses, str
         if (n->in[k] && (!n->in[k]->constant || n->in[k]->type.dtype != DT_F32))
             return false;
     const struct type *w = &n->in[1]->type;
-    *b = (struct branch){.conv = n, .spatial = w->rank - 2};
-    if (n->in[0]->type.dtype != DT_F32 || b->spatial < 1 || b->spatial > MOST_AXES)
+    int spatial = w->rank - 2;
+    int64_t kernel[MOST_AXES];
+    if (n->in[0]->type.dtype != DT_F32 || spatial < 1 || spatial > MOST_AXES)
         return false;
-    for (int d = 0; d < b->spatial; d++)
-        if (!dim_is_int(w->dim[d + 2], &b->kernel[d]))
+    for (int d = 0; d < spatial; d++)
+        if (!dim_is_int(w->dim[d + 2], &kernel[d]))
             return false;
-    read_axes(g, n, "strides", b->spatial, 1, b->stride);
-    read_axes(g, n, "dilations", b->spatial, 1, b->dilation);
-    read_axes(g, n, "pads", b->spatial, 0, b->before);
+    *b = (struct branch){n, window_read(g, n, spatial, kernel)};
     return true;
 }
 
@@ -53,12 +44,13 @@ static bool lies_within(const struct branch *a, const struct branch *b, int64_t 
     if (a->conv->in[0] != b->conv->in[0] || attr_int(a->conv, "group") != attr_int(b->conv, "group") || v->rank != w->rank ||
         v->dim[0] != w->dim[0] || v->dim[1] != w->dim[1])
         return false;
-    for (int d = 0; d < a->spatial; d++) {
-        int64_t shift = a->before[d] - b->before[d];
-        if (a->stride[d] != b->stride[d] || (a->dilation[d] != b->dilation[d] && b->kernel[d] > 1) || shift % a->dilation[d])
+    for (int d = 0; d < a->win.n; d++) {
+        int64_t shift = a->win.pad[d] - b->win.pad[d];
+        if (a->win.stride[d] != b->win.stride[d] || (a->win.dilation[d] != b->win.dilation[d] && b->win.kernel[d] > 1) ||
+            shift % a->win.dilation[d])
             return false;
-        at[d] = shift / a->dilation[d];
-        if (at[d] < 0 || at[d] + b->kernel[d] > a->kernel[d])
+        at[d] = shift / a->win.dilation[d];
+        if (at[d] < 0 || at[d] + b->win.kernel[d] > a->win.kernel[d])
             return false;
     }
     return true;
@@ -76,12 +68,12 @@ static struct value *computed(struct graph *g, struct node *n)
 /* w with zeros around it. */
 static struct value *widened(struct graph *g, struct value *w, const struct branch *a, const struct branch *b, const int64_t *at)
 {
-    int64_t pads[2 * MAX_RANK] = {0}, n = 2 * (a->spatial + 2);
+    int64_t pads[2 * MAX_RANK] = {0}, n = 2 * (a->win.n + 2);
     bool same = true;
-    for (int d = 0; d < a->spatial; d++) {
+    for (int d = 0; d < a->win.n; d++) {
         pads[d + 2] = at[d];
-        pads[n / 2 + d + 2] = a->kernel[d] - b->kernel[d] - at[d];
-        same = same && a->kernel[d] == b->kernel[d];
+        pads[n / 2 + d + 2] = a->win.kernel[d] - b->win.kernel[d] - at[d];
+        same = same && a->win.kernel[d] == b->win.kernel[d];
     }
     if (same)
         return w;
@@ -109,7 +101,7 @@ static struct value *bias_of(const struct node *n)
 static struct node *sum_of(struct graph *g, const struct node *sum, const struct branch *a, const struct branch *b)
 {
     int64_t at[MOST_AXES];
-    if (!lies_within(a, b, at) || sum->out[0]->type.rank != a->spatial + 2)
+    if (!lies_within(a, b, at) || sum->out[0]->type.rank != a->win.n + 2)
         return NULL;
     struct value *w = widened(g, b->conv->in[1], a, b, at);
     w = w ? added(g, arena_printf(g->arena, "%s/weight", sum->name), a->conv->in[1], w) : NULL;
