@@ -42,13 +42,20 @@ static void reduce_log_sum(struct composer *c)
     compose_become(c, "Log", 1, &sum);
 }
 
-/* max + log(sum(exp(x - max))) */
+/* The largest element along the axes, or 0 where it is infinite: exp(x - shift) is 0, 1 .. or inf, and never that of inf - inf. */
+static char *finite_shift(struct composer *c, char *x)
+{
+    char *max = reduced(c, "ReduceMax", x, true);
+    char *choice[3] = {compose_op(c, "IsInf", max, NULL), compose_number_like(c, 0, max), max};
+    return compose_node_of(c, "Where", 3, choice, 0, NULL, 1, NULL);
+}
+
+/* shift + log(sum(exp(x - shift))) */
 static void reduce_log_sum_exp(struct composer *c)
 {
-    char *x = compose_input(c, 0), *axes = compose_optional(c, 1);
-    char *max = reduced(c, "ReduceMax", x, true);
-    char *sum = reduced(c, "ReduceSum", compose_op(c, "Exp", compose_op(c, "Sub", x, max), NULL), true);
-    char *both[2] = {compose_op(c, "Log", sum, NULL), max};
+    char *x = compose_input(c, 0), *axes = compose_optional(c, 1), *shift = finite_shift(c, x);
+    char *sum = reduced(c, "ReduceSum", compose_op(c, "Exp", compose_op(c, "Sub", x, shift), NULL), true);
+    char *both[2] = {compose_op(c, "Log", sum, NULL), shift};
     if (keeps(c)) {
         compose_become(c, "Add", 2, both);
         return;
@@ -172,7 +179,7 @@ const struct composition compose_list_onnx[] = {
     {"", "ReduceL1", 18, "Abs, ReduceSum", reduce_l1},
     {"", "ReduceL2", 18, "Mul, ReduceSum, Sqrt", reduce_l2},
     {"", "ReduceLogSum", 18, "ReduceSum, Log", reduce_log_sum},
-    {"", "ReduceLogSumExp", 18, "ReduceMax, Sub, Exp, ReduceSum, Log, Add, Squeeze", reduce_log_sum_exp},
+    {"", "ReduceLogSumExp", 18, "ReduceMax, IsInf, CastLike, Where, Sub, Exp, ReduceSum, Log, Add, Squeeze", reduce_log_sum_exp},
     {"", "ReduceSumSquare", 18, "Mul, ReduceSum", reduce_sum_square},
     {NULL, NULL, 0, NULL, NULL},
 };
