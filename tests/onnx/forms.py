@@ -82,7 +82,7 @@ def early(op, opset, expected, inputs, outputs=("y",), kind=T.FLOAT, initializer
 
 
 def early_forms():
-    """Before opset 7."""
+    """Before opset 7, and groups of channels with a scale for each."""
     channels = np.float32([1, -2, 3, -4, 5, -6])
     c = [const("c", channels)]
     for opset in (1, 6):
@@ -97,6 +97,11 @@ def early_forms():
     early("Concat", 1, np.concatenate([X, X], 1), ["x", "x"])
     early("Pad", 1, np.pad(X, ((0, 0), (1, 0), (0, 2))), ["x"], paddings=[0, 1, 0, 0, 0, 2])
     early("Tile", 1, np.tile(X, (1, 3, 1)), ["x", "n", "a"], initializers=[const("n", np.float32(3)), const("a", np.float32(1))])
+    for opset, groups in ((18, 3), (20, 1), (18, 6), (20, 2)):
+        scale, rows = np.linspace(-2, 3, groups).astype(np.float32), X.reshape(2, groups, -1).astype(np.float64)
+        normal = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + 1e-3)
+        early("GroupNormalization", opset, (normal * scale[:, None] + scale[::-1, None]).astype(np.float32).reshape(X.shape), ["x", "s", "b"],
+              initializers=[const("s", scale), const("b", scale[::-1])], num_groups=groups, epsilon=1e-3)
     early("Selu", 1, np.where(X > 0, 1.0507 * X, 1.0507 * 1.6732 * (np.exp(X) - 1)), ["x"])
     image = X[None]
     CASES.append(("Upsample at opset 1", *model([node("Upsample", ["x"], ["y"], height_scale=2.0, width_scale=3.0)], 1, ["y"], inputs={"x": image}),

@@ -128,6 +128,10 @@ def cases(good):
     yield "is of opset 99, tpc knows", model(relu, opset=99)
     yield "needs domain 'elsewhere'", model([node("Foo", ["x"], ["y"], domain="elsewhere")])
     yield "export the model with opset 9 or later", model([node("MeanVarianceNormalization", ["x"], ["y"])], opset=8)
+    yield "'s' is f32[6], expected a number for each of 3 groups, as opset 18 has it", model(
+        [node("GroupNormalization", ["x", "s", "s"], ["y"], num_groups=3)], inputs=(("x", T.FLOAT, [2, 6, 4]), ("s", T.FLOAT, [6])))
+    yield "(GroupNormalization) has 3 operands and num_groups = 0, expected 3 and a number from 1", model(
+        [node("GroupNormalization", ["x", "x", "x"], ["y"], num_groups=0)])
     yield "is a sequence: give the number of its elements", sequence_input()
     yield "reads 'nowhere', which nothing produces", branches(body([node("Neg", ["nowhere"], ["r"])]))
     yield "depends on its own output: the graph has a cycle", branches(body([node("Neg", ["y"], ["r"])]))

@@ -155,6 +155,46 @@ static void upgrade_softmax(struct upgrade *s)
     s->node->n_attribute = 0;
 }
 
+static void need_one_per_group(const struct upgrade *s, const char *name, int64_t groups)
+{
+    const struct value *v = name_scope_find(s->scope, name);
+    int64_t n;
+    if (!v || v->type.dtype == DT_NONE || (v->type.rank == 1 && (!dim_is_int(v->type.dim[0], &n) || n == groups)))
+        return;
+    fail("%s: %s: '%s' is %s, expected a number for each of %lld groups, as opset %d has it", s->im->path, s->where, v->name,
+         type_str(s->im->tmp, &v->type), (long long)groups, s->opset);
+}
+
+static char *per_channel(struct upgrade *s, size_t i, int64_t groups, char *sizes, const char *display)
+{
+    need_one_per_group(s, s->node->input[i], groups);
+    int64_t column[2] = {groups, 1}, all = -1;
+    char *in[2] = {s->node->input[i], name_scope_ints(s->im, s->scope, "column", 2, column)};
+    char *repeated[2] = {upgrade_helper(s, "Reshape", display, 2, in, NULL, 0), sizes};
+    char *flat[2] = {upgrade_helper(s, "Expand", "repeated", 2, repeated, NULL, 0), name_scope_ints(s->im, s->scope, "all", 1, &all)};
+    return upgrade_helper(s, "Reshape", "per_channel", 2, flat, NULL, 0);
+}
+
+/* Scale and bias were of groups; each is repeated for the channels of its group. */
+static void upgrade_groupnorm(struct upgrade *s)
+{
+    const Onnx__AttributeProto *given = proto_attribute(s->node, "num_groups");
+    if (s->node->n_input != 3 || !given || given->i < 1)
+        fail("%s: %s has %zu operands and num_groups = %lld, expected 3 and a number from 1", s->im->path, s->where, s->node->n_input,
+             (long long)(given ? given->i : 0));
+    int64_t one = 1, two = 2, groups = given->i;
+    char *shape[3] = {upgrade_helper(s, "Shape", "shape", 1, s->node->input, NULL, 0), name_scope_ints(s->im, s->scope, "start", 1, &one),
+                      name_scope_ints(s->im, s->scope, "end", 1, &two)};
+    char *count = name_scope_ints(s->im, s->scope, "groups", 1, &groups);
+    char *each[2] = {upgrade_helper(s, "Slice", "channels", 3, shape, NULL, 0), count};
+    char *sizes[2] = {count, upgrade_helper(s, "Div", "channels_per_group", 2, each, NULL, 0)};
+    char *both = upgrade_helper(s, "Concat", "groups_and_channels", 2, sizes, "axis", 0), **in = NEWN(s->im->tmp, char *, 3);
+    in[0] = s->node->input[0];
+    in[1] = per_channel(s, 1, groups, both, "scale");
+    in[2] = per_channel(s, 2, groups, both, "bias");
+    s->node->input = in;
+}
+
 /* Operand i is the constant 0, or absent where that is the default. */
 static bool is_zero(const struct upgrade *s, size_t i, bool by_default)
 {
@@ -196,6 +236,7 @@ static const struct {
     {"DFT", 20, "DFT", upgrade_dft},
     {"Dropout", NEWEST_OPSET + 1, "Identity", upgrade_dropout},
     {"GridSample", 20, "GridSample", upgrade_gridsample},
+    {"GroupNormalization", 21, "GroupNormalization", upgrade_groupnorm},
     {"Hardmax", 13, "Hardmax", upgrade_softmax},
     {"LogSoftmax", 13, "LogSoftmax", upgrade_softmax},
     {"Pad", 11, "Pad", upgrade_pad},
@@ -228,7 +269,6 @@ static const struct {
     const char *op;
     int since;
 } changed[] = {
-    {"GroupNormalization", 21},
     {"MeanVarianceNormalization", 9},
 };
 

@@ -27,8 +27,11 @@ void infer_groupnorm(struct graph *g, struct node *node)
 {
     infer_channelnorm(g, node);
     int64_t groups = attr_is_set(node, "num_groups") ? attr_int(node, "num_groups") : -1;
-    const struct dim *channels = node->in[0]->type.dim[1];
-    if (groups < 0 || (groups == 0 && !dim_equals(channels, 0)) || (groups > 0 && !dim_quotient(g->alg, channels, dim_int(g->alg, groups))))
+    const struct dim *channels = node->in[0]->type.dim[1], *count = dim_int(g->alg, groups);
+    bool whole = groups > 0 ? dim_quotient(g->alg, channels, count) != NULL : groups == 0 && dim_equals(channels, 0);
+    if (!whole && groups > 0 && channels->kind != DIM_INT)
+        op_same_dim(g, node, channels, dim_mul(g->alg, count, dim_div(g->alg, channels, count)), "the channels and those of all groups");
+    else if (!whole)
         fail("%s: %s channels do not form %lld groups", node_where(g, node), dim_str(g->arena, channels), (long long)groups);
 }
 
@@ -71,8 +74,8 @@ struct rule *rule_groupnorm(struct graph *g, const struct node *node)
     struct rule *r = rule_new(g, node);
     const struct dim *groups = dim_int(g->alg, attr_int(node, "num_groups"));
     const struct dim *each = dim_equals(groups, 0) ? NULL : dim_quotient(g->alg, node->in[0]->type.dim[1], groups);
-    if (!each)
-        return NULL;
+    if (!each) /* one symbol, of which only a run knows that groups divide it */
+        return channel_rule(g, node, r, 1, (int[]){rule_factor(g, r, "c", node->in[0]->type.dim[1], FACTOR_REPLICATED)}, FACTOR_REPLICATED);
     int part[2] = {rule_factor(g, r, "g", groups, 0), rule_factor(g, r, "c", each, FACTOR_REPLICATED)};
     r->size[r->nsize++] = (struct rule_size){.attr = "num_groups", .part = {.n = 1, .factor = {part[0]}}};
     return channel_rule(g, node, r, 2, part, FACTOR_REPLICATED);
