@@ -1,4 +1,4 @@
-# tpc on Debian: docker build -t tpc . ; docker run --rm --shm-size 1g -v $PWD:/data tpc mpirun -n 2 tpc-run model.tp2
+# tpc on Debian: docker build -t tpc . ; docker run --rm -v $PWD:/data tpc mpirun -n 2 tpc-run model.tp2
 FROM debian:bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \
     gcc make autoconf automake pkg-config binutils libc6-dev protobuf-c-compiler libprotobuf-c-dev libjansson-dev libxxhash-dev \

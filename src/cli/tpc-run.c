@@ -35,6 +35,7 @@ static const struct arg_prose description[] = {
 static const struct arg_prose environment[] = {
     {"OMPI_ALLOW_RUN_AS_ROOT, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "Open MPI runs as root if both are 1"},
     {"OMPI_MCA_rmaps_base_oversubscribe", "Open MPI starts more ranks than there are cores if it is 1"},
+    {"TPC_MESSAGES", "processes of one machine send messages and share no memory if it is 1"},
     {NULL, NULL}};
 static const struct arg_prose examples[] = {
     {"mpirun -n 4 tpc-run model.tp4 --input input_ids=ids.npy --output out", "Run four ranks on given inputs:"},

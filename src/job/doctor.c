@@ -272,6 +272,14 @@ static void advise_links(struct checkup *c)
     }
 }
 
+/* Ranks of one machine that send messages. */
+static void advise_sharing(struct checkup *c)
+{
+    if (c->comm->polls && c->comm->local_size == c->comm->size)
+        advise(c,
+               "ranks of this machine send messages, which is slower: they can't open each other's memory in /proc, or TPC_MESSAGES is 1");
+}
+
 static void advise_balance(struct checkup *c)
 {
     int slow = 0, fast = 0;
@@ -292,6 +300,7 @@ static void print_advice(struct checkup *c)
             advise_memory(c, r);
         }
     advise_links(c);
+    advise_sharing(c);
     advise_balance(c);
     if (!comm_mpi_library())
         advise(c, "several hosts need MPI: build with it (apt-get install libopenmpi-dev, or libmpich-dev)");

@@ -103,7 +103,7 @@ def main():
     steps = [folder, "--random", "--dim", "batch_size=1", "--dim", "sequence_length=16", "--dim", "past_sequence_length=8", "--repeat", "100000000"]
     decode = [folder, "--generate", "100000", "--input", "input_ids=" + prompt]
     train = [trained, "--train", "--data", rows, "--steps", "1000000", "--batch", "7", "--groups", "3"]
-    messages = {"OMPI_MCA_osc": "^sm", "MPIR_CVAR_NOLOCAL": "1"}
+    messages = {"TPC_MESSAGES": "1"}
     cases = [  # name, what is done to which rank, options, what is waited for before, environment
         ("rank 0 stops", stop, 0, steps + ["--timeout", "2"], "packed", {}),
         ("rank 2 stops while it decodes", stop, 2, decode + ["--timeout", "2"], "packed", {}),

@@ -119,11 +119,17 @@ void behind_wait(struct behind *, int64_t number, const char *in);
 bool behind_goes_on(const struct behind *);
 void behind_end(struct behind *);
 
+/* ---- segments.c: memory that the processes of one machine share ------------------------------------------------------------------ */
+/* So many bytes of each rank, by rank, zero and at the begin of a page. NULL, on all ranks: some rank can't take part, or TPC_MESSAGES is 1
+ * on it. All ranks call it; they are on one machine. */
+char **segments_share(struct arena *, struct comm *, size_t bytes);
+void segments_release(char **segment, int ranks, size_t bytes);
+
 /* ---- shared_memory.c: exchanges of processes that share memory ------------------------------------------------------------------ */
 struct shared;
 /* What every rank brings to it. */
 size_t shared_segment_bytes(int size);
-/* segment: of each rank, where this one sees it, at the same address modulo 128. Each rank prepares its own: the others wait, by other
+/* segment: of each rank, where this one sees it, at a multiple of 128. Each rank prepares its own: the others wait, by other
  * means, until it is back. */
 struct shared *shared_new(struct arena *, char **segment, int rank, int size, bool crowded, struct barrier_look);
 void shared_barrier(struct shared *);

@@ -1,5 +1,5 @@
-/* Ranks as MPI processes; the only file that includes mpi.h. Ranks of one machine exchange through memory that MPI lets them share, where
- * it has room for it. Otherwise an exchange is nonblocking point-to-point messages whose tag is the number of the collective. A message
+/* Ranks as MPI processes; the only file that includes mpi.h. Ranks of one machine exchange through memory that they share, where the system
+ * lets them. Otherwise an exchange is nonblocking point-to-point messages whose tag is the number of the collective. A message
  * with another number means that the ranks are out of step, and stops the job with both numbers. Messages over 1 GiB go in parts, since MPI
  * counts are ints. A failure on any rank ends the job by MPI_Abort; ranks wait their turn to report it, so that what all of them find (a
  * missing file) is reported once. */
@@ -34,7 +34,7 @@ struct world {
     struct watch_wait wait; /* of the whole: where it is */
     bool crowded;           /* this machine has more ranks than cores */
     struct shared *shared;  /* NULL: messages only */
-    MPI_Win window;         /* its memory */
+    char **segments;        /* its memory, by rank */
     MPI_Comm alarm;         /* of the whole of a library: where a rank that fails says so; MPI_COMM_NULL: its failure ends the job */
     struct alarm_text *alarm_text;
 };
@@ -307,30 +307,15 @@ static void find_machine(struct world *w, int *machine)
     MPI_Comm_free(&here);
 }
 
-/* A window of memory that all ranks see; false: there is no room for it. */
-static bool allocate_window(struct world *w, void *base)
-{
-    MPI_Info info;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "alloc_shared_noncontig", "true"); /* segments begin on pages */
-    int failed = MPI_Win_allocate_shared((MPI_Aint)shared_segment_bytes(w->comm.size), 1, info, w->mpi, base, &w->window) != MPI_SUCCESS;
-    MPI_Info_free(&info);
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, w->mpi), "MPI_Allreduce");
-    return !failed;
-}
-
 static void share_memory(struct world *w)
 {
-    int size = w->comm.size, unit;
-    char **segment = NEWN(w->arena, char *, size);
-    void *own;
-    if (size == 1 || w->comm.local_size < size || !allocate_window(w, &own))
+    int size = w->comm.size;
+    if (size == 1 || w->comm.local_size < size)
         return;
-    for (int r = 0; r < size; r++) {
-        MPI_Aint bytes;
-        check_mpi(MPI_Win_shared_query(w->window, r, &bytes, &unit, &segment[r]), "MPI_Win_shared_query");
-    }
-    w->shared = shared_new(w->arena, segment, w->comm.rank, size, w->crowded, (struct barrier_look){look_around, w});
+    w->segments = segments_share(w->arena, &w->comm, shared_segment_bytes(size));
+    if (!w->segments)
+        return;
+    w->shared = shared_new(w->arena, w->segments, w->comm.rank, size, w->crowded, (struct barrier_look){look_around, w});
     check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
 }
 
@@ -340,8 +325,8 @@ static void world_free(struct world *w)
     mpi_barrier(&w->comm);
     machines_release(&w->comm);
     comm_release(&w->comm);
-    if (w->shared)
-        MPI_Win_free(&w->window);
+    if (w->segments)
+        segments_release(w->segments, w->comm.size, shared_segment_bytes(w->comm.size));
     MPI_Comm_free(&w->mpi);
     arena_free(w->arena);
 }

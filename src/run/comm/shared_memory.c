@@ -72,7 +72,7 @@ static struct control *control_in(const struct shared *s, int r, unsigned phase)
 
 size_t shared_segment_bytes(int size)
 {
-    return (size_t)(PAIR + ring_start(size) + RING_BYTES);
+    return (size_t)(ring_start(size) + RING_BYTES);
 }
 
 struct shared *shared_new(struct arena *arena, char **segment, int rank, int size, bool crowded, struct barrier_look look)
@@ -83,8 +83,6 @@ struct shared *shared_new(struct arena *arena, char **segment, int rank, int siz
     s->from = NEWN(arena, struct placed, size);
     s->part = NEWN(arena, int64_t, size);
     s->own = arena_alloc(arena, (size_t)control_bytes(size));
-    for (int r = 0; r < size; r++)
-        segment[r] += (PAIR - (uintptr_t)segment[r] % PAIR) % PAIR;
     memset(segment[rank], 0, (size_t)ring_start(size));
     s->barrier = (struct barrier){.rank = rank, .size = size, .crowded = crowded, .processes = true};
     s->barrier.meeting = (struct meeting *)(void *)segment[0];
