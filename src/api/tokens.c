@@ -35,9 +35,9 @@ static void prepare_stage(struct comm *comm, struct tpc_session *s, struct api_r
     *stage = (struct stage){.path = s->path, .number = 1};
     stage_load(r->arena, comm, &s->job, stage);
     roles_find(r->arena, comm, stage, 1, &s->job);
-    const struct value_use *use = job_value_uses(r->arena, stage->graph);
-    r->vocabulary = positions_of_role(stage, use, ROLE_TOKENS);
-    r->context = positions_most(stage, use);
+    positions_find(r->arena, comm, &s->job, stage);
+    r->vocabulary = stage->vocabulary;
+    r->context = stage->positions;
     stage_prepare(r->arena, comm, comm, &s->job, r->threads, stage, 0);
     r->rows = rows_new(r->arena, comm, stage, MOST_ROWS);
     r->stage = stage;
@@ -50,8 +50,8 @@ static bool prompts_fit(struct decoding *d, const struct api_rank *r)
     for (int b = 0; b < d->rows; b++) {
         const tpc_prompt *p = &d->prompt[b];
         if (r->context > 0 && (p->tokens > r->context || d->how->tokens > r->context - p->tokens + 1))
-            (void)snprintf(d->sentence, room, "%s: prompt %d and what follows take %lld tokens, and there are positions for %lld",
-                           d->session->path, b, (long long)p->tokens + (long long)d->how->tokens, (long long)r->context);
+            (void)snprintf(d->sentence, room, "%s: prompt %d and what follows take %lld tokens, and there are positions for %lld%s",
+                           d->session->path, b, (long long)p->tokens + (long long)d->how->tokens, (long long)r->context, r->stage->limit);
         for (int64_t i = 0; i < p->tokens && !*d->sentence; i++)
             if (p->token[i] < 0 || (r->vocabulary > 0 && p->token[i] >= r->vocabulary))
                 (void)snprintf(d->sentence, room, "%s: prompt %d has token %lld, expected 0 to %lld", d->session->path, b,

@@ -281,6 +281,8 @@ char *path_dir(struct arena *, const char *path);
 const char *path_base(const char *path);     /* what follows the last slash */
 const char *path_last_two(const char *path); /* "llama/model.onnx" */
 bool path_ends(const char *path, const char *end);
+/* The file of this name in a folder, or, of a folder "onnx" of an export, in the one above; NULL: there is none. */
+const char *path_beside(struct arena *, const char *folder, const char *name);
 /* Without links; NULL and errno when there is no such file. */
 char *path_real(struct arena *, const char *path);
 

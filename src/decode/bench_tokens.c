@@ -65,14 +65,16 @@ struct sizes {
     int64_t rows, prompt, steps;
 };
 
-static struct sizes find_sizes(const struct stage *s, const struct job_options *o, int64_t positions)
+static struct sizes find_sizes(const struct stage *s, const struct job_options *o)
 {
+    int64_t positions = s->positions;
     const struct type t = roles_type(s->graph, RANK_INPUT, s->graph->inputs.at[decode_find_input(s, ROLE_TOKENS)]);
     int64_t tokens;
     check_names(o, symbol_of(&t, 0), symbol_of(&t, 1));
     struct sizes n = {planned(s, o, &t, 0, 1), planned(s, o, &t, 1, USUAL_PROMPT), o->generate ? o->generate : USUAL_STEPS};
     if (positions > 0 && n.steps >= positions)
-        fail_usage("--generate is %lld, and %s has positions for %lld tokens", (long long)n.steps, s->path, (long long)positions);
+        fail_usage("--generate is %lld, and %s has positions for %lld tokens%s", (long long)n.steps, s->path, (long long)positions,
+                   s->limit);
     if (positions > 0 && n.prompt + n.steps > positions)
         n.prompt = positions - n.steps;
     if (!i64_mul(n.rows, n.prompt, &tokens) || tokens > INT32_MAX)
@@ -148,10 +150,10 @@ bool bench_tokens_run(struct arena *a, const struct replicas *replicas, const st
     roles_find(a, all, &s, 1, &own);
     if (!feeds_itself(&s))
         return false;
-    job_note_workloads(s.graph);
-    const struct value_use *use = job_value_uses(a, s.graph);
-    const struct sizes n = find_sizes(&s, given, positions_most(&s, use));
-    int64_t vocabulary = decode_vocabulary(&s, use);
+    job_note_workloads(s.graph, s.path);
+    positions_find(a, all, &own, &s);
+    const struct sizes n = find_sizes(&s, given);
+    int64_t vocabulary = decode_vocabulary(a, &s);
     stage_prepare(a, all, all, &own, threads, &s, 0);
     struct rows *rows = rows_new(a, all, &s, n.rows);
     if (n.rows > 1 && rows_alone(rows))

@@ -4,6 +4,7 @@
 
 #include "op/canon/canon.h"
 #include "passes/pass.h"
+#include "plan/input/input.h"
 #include "run/run.h"
 
 #include <jansson.h>
@@ -29,7 +30,7 @@ struct job_options {
     const char *save_state, *load_state; /* files of decoding that goes on; NULL: none */
     struct text_list input, role;        /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
-    bool usual_length; /* generate is the default: less where tables of positions end */
+    bool usual_length; /* generate is the default: less where positions end */
     struct end_tokens eos;
     int64_t start;                             /* -1: not given */
     double temperature, top_p, min_p, penalty; /* of sampling; -1: not given */
@@ -57,6 +58,11 @@ struct job_options {
 
 /* defaults.c: of options that are not given. */
 struct job_options job_defaults(void);
+
+/* config_beside.c: the file of this name beside the first of the models that has it; NULL: none has. What the configuration beside the
+ * model of one path says of the length of a text. */
+const char *config_beside(struct arena *, const struct job_options *, const char *name);
+struct config_limit config_beside_limit(struct arena *, const struct job_options *, const char *path, enum config_side);
 
 /* agree.c: fails on a rank whose program or options are not those of rank 0, and names what differs. Every rank calls it. */
 void job_agree(struct comm *, const char *program, const struct text_list *settings);
@@ -90,7 +96,7 @@ void bench_warn(const struct comm *all, const struct job_options *);
 /* run.c: runs one model or folder, without --generate. Every rank calls it. Returns true on rank 0 if a comparison failed. */
 bool job_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
 /* Sizes that made-up inputs of a graph have, if it was not compiled for any. */
-void job_note_workloads(struct graph *);
+void job_note_workloads(struct graph *, const char *path);
 
 /* merge.c: writes the source model of a folder to out, and its external data beside it, with the weights of a checkpoint (NULL: its own). A
  * failure leaves nothing. force: replace files. */

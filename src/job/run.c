@@ -208,9 +208,9 @@ void job_tell_times(struct arena *a, struct comm *all, struct session *s, const 
 }
 
 /* The sizes of made-up inputs of a model that is not compiled: those that a plan would be made for. Rank files state their own. */
-void job_note_workloads(struct graph *g)
+void job_note_workloads(struct graph *g, const char *path)
 {
-    struct options options = {0};
+    struct options options = {.model = path};
     struct plan plan = {0};
     if (g->rank_meta)
         return;
@@ -243,7 +243,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
     const bool alone = given->bench || (job_gives_nothing(given) && g->inputs.n && asks_for_times(given));
     const struct job_options filled = alone ? *given : with_inputs(t, g, given), *o = &filled;
     if (o->random || alone)
-        job_note_workloads(g);
+        job_note_workloads(g, given->paths.text.at[0]);
     job_fuse(g, t->process_group, o);
     job_check_memory(t->all, g, o);
     struct session *s = session_new(g, t->process_group,

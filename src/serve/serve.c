@@ -9,11 +9,11 @@ enum { USUAL_PORT = 8080, USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
 
 /* ---- what the model takes ---- */
 
-static int64_t context_of(const struct stage *s, const struct serve_options *o, const struct value_use *use)
+static int64_t context_of(const struct stage *s, const struct serve_options *o)
 {
-    int64_t most = positions_most(s, use);
+    int64_t most = s->positions;
     if (most > 0 && o->context > most)
-        fail_usage("--context is %lld, and %s has positions for %lld tokens", (long long)o->context, s->path, (long long)most);
+        fail_usage("--context is %lld, and %s has positions for %lld tokens%s", (long long)o->context, s->path, (long long)most, s->limit);
     return o->context ? o->context : most > 0 && most < USUAL_CONTEXT ? most : USUAL_CONTEXT;
 }
 
@@ -103,11 +103,12 @@ static struct limits load_stages(struct arena *a, struct comm *comm, struct stag
     roles_find(a, comm, stage, n, job);
     if (n > 1)
         check_encoder(a, stage);
-    const struct value_use *use = job_value_uses(a, stage->graph);
-    limits.vocabulary = n > 1 ? positions_of_role(stage, use, ROLE_TOKENS) : decode_vocabulary(stage, use);
+    for (int k = 0; k < n; k++)
+        positions_find(a, comm, job, &stage[k]);
+    limits.vocabulary = n > 1 ? stage->vocabulary : decode_vocabulary(a, stage);
     limits.vocabulary = limits.vocabulary < 0 ? INT32_MAX : limits.vocabulary;
-    limits.context = context_of(stage, o, use);
-    limits.longest = n > 1 ? context_of(last, o, job_value_uses(a, last->graph)) : 0;
+    limits.context = context_of(stage, o);
+    limits.longest = n > 1 ? context_of(last, o) : 0;
     for (int k = 0; k < n; k++)
         stage_prepare(a, comm, comm, job, threads, stage, k);
     return limits;

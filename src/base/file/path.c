@@ -68,3 +68,11 @@ char *path_real(struct arena *a, const char *path)
     char buffer[PATH_MAX];
     return realpath(path, buffer) ? arena_strdup(a, buffer) : NULL;
 }
+
+const char *path_beside(struct arena *a, const char *folder, const char *name)
+{
+    const char *path = path_join(a, folder, name), *real = path_exists(path) ? NULL : path_real(a, folder);
+    if (real && strcmp(path_base(real), "onnx") == 0)
+        path = path_join(a, path_dir(a, real), name);
+    return path_exists(path) ? path : NULL;
+}

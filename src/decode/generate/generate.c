@@ -52,7 +52,7 @@ static void check_ends(const struct stage *s, const struct job_options *o)
             fail_usage("--eos is %lld, but %s has tokens 0 to %lld", (long long)o->eos.list.at[i], s->path, (long long)vocabulary - 1);
 }
 
-/* The default number of tokens ends where tables of positions do. */
+/* The default number of tokens ends where positions do. */
 static void limit_length(const struct decoder *d, const struct stage *last, struct job_options *o)
 {
     int i = decode_find_input(last, ROLE_TOKENS);
@@ -120,7 +120,7 @@ static void begin(struct decoder *d, struct arena *a, struct job_options *o, int
     load_stages(d, a, o);
     roles_find(a, all, d->stage, d->nstage, o);
     for (int k = 0; k < d->nstage; k++) {
-        positions_find(a, &d->stage[k]);
+        positions_find(a, all, o, &d->stage[k]);
         stage_prepare(a, all, d->comm, o, threads, d->stage, k);
     }
     check_ends(last_stage(d), o);

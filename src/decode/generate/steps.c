@@ -51,7 +51,7 @@ void generate_forget_loaded(struct decoder *d)
     d->loaded = NULL;
 }
 
-/* The tables of the stage have rows for the tokens so far. */
+/* The stage has positions for the tokens so far. */
 static void check_positions(const struct decoder *d, const struct stage *s, const struct history *h)
 {
     for (int64_t b = 0; s->positions > 0 && b < h->batch; b++) {
@@ -59,10 +59,10 @@ static void check_positions(const struct decoder *d, const struct stage *s, cons
         if (tokens <= s->positions)
             continue;
         if (d->made)
-            fail("%s: has positions for %lld tokens, and the text has them all: --generate is at most %lld here", s->path,
-                 (long long)s->positions, (long long)d->made);
-        fail("%s: has positions for %lld tokens, and the %s has %lld", s->path, (long long)s->positions, d->before ? "text" : "prompt",
-             (long long)tokens);
+            fail("%s: has positions for %lld tokens%s, and the text has them all: --generate is at most %lld here", s->path,
+                 (long long)s->positions, s->limit, (long long)d->made);
+        fail("%s: has positions for %lld tokens%s, and the %s has %lld", s->path, (long long)s->positions, s->limit,
+             d->before ? "text" : "prompt", (long long)tokens);
     }
 }
 

@@ -3,28 +3,6 @@
 
 #include <string.h>
 
-static const char *in_folder(struct arena *a, const char *folder, const char *name)
-{
-    const char *path = path_join(a, folder, name);
-    return path_exists(path) ? path : NULL;
-}
-
-/* The folder of a model's file, and the one above that is called onnx; of ranks, their own; of several graphs' ranks, the one that holds
- * their folders, too. */
-const char *config_beside(struct arena *a, const struct job_options *o, const char *name)
-{
-    const char *found = NULL;
-    for (int i = 0; i < o->paths.text.n && !found; i++) {
-        const char *at = o->paths.text.at[i];
-        bool ranks = path_is_folder(at);
-        const char *named = ranks ? at : path_dir(a, at), *real = path_real(a, named), *folder = real ? real : named;
-        found = in_folder(a, folder, name);
-        if (!found && (ranks ? o->paths.text.n > 1 : strcmp(path_base(folder), "onnx") == 0))
-            found = in_folder(a, path_dir(a, folder), name);
-    }
-    return found;
-}
-
 static json_t *read_json(const char *path)
 {
     json_error_t error;

@@ -7,8 +7,6 @@
 #include <jansson.h>
 
 /* config.c: generation_config.json and genai_config.json beside a model. */
-/* The file of this name beside the first of the models that has it; NULL: none has. */
-const char *config_beside(struct arena *, const struct job_options *, const char *name);
 struct end_tokens config_ends(struct arena *, const struct job_options *);
 bool config_is_end(const struct end_tokens *, int64_t token);
 /* The token that a decoder behind an encoder begins with: by the options, else as the file says; 0 if neither does. Every rank calls it. */

@@ -29,21 +29,19 @@ struct stage {
     bool chosen;                   /* that output holds tokens, not scores */
     bool positions_lead;           /* it puts positions before rows, as [sequence, batch, vocabulary] */
     bool keeps;                    /* some input is state */
-    int64_t vocabulary, positions; /* tokens and positions that its tables have rows for; less than 1: it is not known */
+    int64_t vocabulary, positions; /* tokens that it has; the most that a text may have of them; less than 1: it is not known */
+    const char *limit;             /* what says so: " (config.json: n_ctx is 64)"; "": its own tables */
     struct tensor *given;          /* by input; data NULL: not given */
     struct tensor *in, *out;       /* of the next run; of the last run, shards */
 };
 /* The first input with the role; -1: none. */
 int decode_find_input(const struct stage *, enum role);
 
-/* positions.c: the rows of tables that the input of a role chooses from; the most tokens that a text may have by tables of positions.
- * -1: there are none. use: by input. */
-int64_t positions_of_role(const struct stage *, const struct value_use *use, enum role);
-int64_t positions_most(const struct stage *, const struct value_use *use);
-/* Sets what a stage knows of its tables, while its graph is as it was read. */
-void positions_find(struct arena *, struct stage *);
+/* positions.c: sets vocabulary, positions and limit, while the graph is as it was read. Every rank of all calls it; rank 0 reads the
+ * configuration beside the model. */
+void positions_find(struct arena *, struct comm *all, const struct job_options *, struct stage *);
 /* How many tokens there are; INT32_MAX: it is not known. */
-int64_t decode_vocabulary(const struct stage *, const struct value_use *use);
+int64_t decode_vocabulary(struct arena *, const struct stage *);
 
 /* stage.c: loads the graph of s->path; then, once roles are known, makes stage k ready to run. */
 void stage_load(struct arena *, struct comm *, const struct job_options *, struct stage *s);

@@ -425,11 +425,23 @@ static int64_t position_rows(const struct graph *g)
     return rows;
 }
 
-static void plan_default(struct symbol_sizes *all, struct plan *plan)
+/* The tokens that a text of the model may have: by its tables, and by the configuration beside it. -1: neither tells. */
+static int64_t longest_text(struct symbol_sizes *all, const char *model, struct plan *plan)
+{
+    const enum config_side side = any_of_kind(all, true) ? CONFIG_DECODER : CONFIG_ENCODER;
+    const struct config_limit none = {.tokens = -1},
+                              c = model ? model_config_limit(all->g->arena, path_dir(all->g->arena, model), side) : none;
+    int64_t rows = position_rows(all->g);
+    if (c.note)
+        VEC_PUSH(all->g->arena, &plan->warnings, c.note);
+    return c.tokens > 0 && (rows < 0 || c.tokens < rows) ? c.tokens : rows;
+}
+
+static void plan_default(struct symbol_sizes *all, struct plan *plan, const char *model)
 {
     struct bindings b;
     struct lengths at;
-    int64_t rows = position_rows(all->g);
+    int64_t rows = longest_text(all, model, plan);
     bool good = find_prompt(all, rows > 0 && rows < PROMPT ? rows : PROMPT, &at, &b);
     const char *assumed = assumed_text(all, &(struct bindings){0});
     note_assumed(all, plan);
@@ -538,5 +550,5 @@ void plan_workloads(struct graph *g, const struct options *options, struct plan 
     if (options->workload.n == 0)
         set_training_roles(&all);
     if (options->workload.n == 0)
-        plan_default(&all, plan);
+        plan_default(&all, plan, options->model);
 }

@@ -51,7 +51,7 @@ struct folder_part *folder_begin(struct arena *, const char *out);
 void folder_commit(struct arena *, struct folder_part *);
 
 /* texts.c: tokenizer.json and the like. Copies those that lie beside the model into dir, unless they are there; returns their paths. */
-enum { FOLDER_TEXTS = 5 };
+enum { FOLDER_TEXTS = 7 };
 extern const char *const folder_texts[FOLDER_TEXTS];
 struct text_list folder_copy_texts(struct arena *, const char *model, const char *dir);
 

@@ -27,6 +27,15 @@ bool json_sizes_are(const json_t *, const struct bindings *);
 /* "an object", "a string", ... for messages. */
 const char *json_kind(const json_t *);
 
+/* model_config.c: the most tokens that a text of the model may have, by config.json or genai_config.json in its folder (path_beside). A
+ * limit that is no positive integer: a failure. */
+enum config_side { CONFIG_BOTH, CONFIG_ENCODER, CONFIG_DECODER };
+struct config_limit {
+    int64_t tokens;          /* -1: none is stated */
+    const char *says, *note; /* "DIR/config.json: max_position_embeddings is 512"; why a file says nothing, NULL: none is at fault */
+};
+struct config_limit model_config_limit(struct arena *, const char *folder, enum config_side);
+
 /* machine.c */
 struct machine machine_from(const char *where, const json_t *);
 void machine_put(json_t *to, const struct machine *); /* its constants */

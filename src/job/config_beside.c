@@ -1,0 +1,33 @@
+/* config_beside: the files beside a model: in the folder of its file, and the one above that is called onnx; of ranks, in their own; of
+ * several graphs' ranks, in the one that holds their folders, too. */
+#include "job/job.h"
+
+static const char *folder_of(struct arena *a, const char *path)
+{
+    return path_is_folder(path) ? path : path_dir(a, path);
+}
+
+/* NULL: only folder_of. */
+static const char *folder_above(struct arena *a, const struct job_options *o, const char *path)
+{
+    const char *real = o->paths.text.n > 1 && path_is_folder(path) ? path_real(a, path) : NULL;
+    return real ? path_dir(a, real) : NULL;
+}
+
+const char *config_beside(struct arena *a, const struct job_options *o, const char *name)
+{
+    const char *found = NULL;
+    for (int i = 0; i < o->paths.text.n && !found; i++) {
+        const char *path = o->paths.text.at[i], *above = folder_above(a, o, path);
+        found = path_beside(a, folder_of(a, path), name);
+        found = found || !above ? found : path_beside(a, above, name);
+    }
+    return found;
+}
+
+struct config_limit config_beside_limit(struct arena *a, const struct job_options *o, const char *path, enum config_side side)
+{
+    struct config_limit limit = model_config_limit(a, folder_of(a, path), side);
+    const char *above = folder_above(a, o, path);
+    return limit.tokens < 0 && above ? model_config_limit(a, above, side) : limit;
+}

@@ -1,0 +1,186 @@
+/* model_config: the most tokens of a text that the configuration beside a model states. A model with rotary embeddings has no table that
+ * tells. The names are those of transformers' configuration classes, and genai_config.json's. */
+#include "plan/input/input.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LARGEST_CONFIG = 1 << 26 };
+
+/* The first one that is there counts: model_max_length is stated for the text where the others size a table. */
+static const struct limit_key {
+    const char *name;
+    enum config_side side;
+} limit_keys[] = {
+    {"model_max_length", CONFIG_BOTH},
+    {"max_position_embeddings", CONFIG_BOTH},
+    {"n_positions", CONFIG_BOTH},
+    {"max_target_positions", CONFIG_DECODER},
+    {"max_decoder_position_embeddings", CONFIG_DECODER},
+    {"max_encoder_position_embeddings", CONFIG_ENCODER},
+    {"n_ctx", CONFIG_BOTH},
+    {"max_seq_len", CONFIG_BOTH},
+    {"max_seq_length", CONFIG_BOTH},
+    {"max_sequence_length", CONFIG_BOTH},
+    {"seq_length", CONFIG_BOTH},
+    {"context_length", CONFIG_BOTH},
+};
+/* The parts of a file that describe a model of text, outermost first. */
+static const struct config_part {
+    const char *name;
+    enum config_side side;
+} config_parts[] = {
+    {"text_config", CONFIG_BOTH},  {"model", CONFIG_BOTH},      {"decoder", CONFIG_DECODER},
+    {"generator", CONFIG_DECODER}, {"encoder", CONFIG_ENCODER}, {"text_encoder", CONFIG_ENCODER},
+};
+static const char *const config_files[] = {"config.json", "genai_config.json"};
+enum {
+    LIMIT_KEYS = sizeof limit_keys / sizeof *limit_keys,
+    CONFIG_PARTS = sizeof config_parts / sizeof *config_parts,
+    CONFIG_FILES = sizeof config_files / sizeof *config_files
+};
+
+static bool is_of_side(enum config_side of, enum config_side asked)
+{
+    return of == CONFIG_BOTH || of == asked;
+}
+
+/* ---- the file ------------------------------------------------------------------------------------------------------------------ */
+
+/* Python writes NaN and Infinity, which are no JSON: such a member is of no use here. */
+static void drop_constants(char *text, size_t n)
+{
+    static const char *const constants[] = {"-Infinity", "Infinity", "NaN"};
+    bool quoted = false;
+    for (size_t i = 0; i < n; i++) {
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        for (size_t k = 0; !quoted && i < n && k < sizeof constants / sizeof *constants; k++) {
+            size_t length = strlen(constants[k]);
+            if (n - i < length || memcmp(text + i, constants[k], length) != 0)
+                continue;
+            memset(text + i, ' ', length);
+            memcpy(text + i, "-1", 2);
+        }
+    }
+}
+
+/* An object; NULL: it is none, and *note says why nothing follows from it. Other programs have files of this name, too. */
+static json_t *read_config(struct arena *a, const char *path, const char **note)
+{
+    struct map file = map_file(path);
+    json_error_t error = {.line = 1};
+    json_t *root = NULL;
+    if (file.bytes > LARGEST_CONFIG)
+        (void)snprintf(error.text, sizeof error.text, "it has %zu bytes", file.bytes);
+    else {
+        char *text = arena_strndup(a, file.at ? (const char *)file.at : "", file.bytes);
+        drop_constants(text, file.bytes);
+        root = json_loadb(text, file.bytes, JSON_REJECT_DUPLICATES, &error);
+    }
+    map_close(file);
+    if (!root)
+        *note = arena_printf(a, "%s: line %d: %s: no limit of tokens is taken from it", path, error.line, error.text);
+    return root;
+}
+
+/* ---- rotary embeddings --------------------------------------------------------------------------------------------------------- */
+
+/* Whether a limit is that of the model before it was stretched, as transformers' modeling_rope_utils.py and its models have it. Those of
+ * longrope, su and llama3 are of the stretched one, and others are not known to stretch any. */
+static bool counts_before(const char *type)
+{
+    static const char *const types[] = {"linear", "dynamic", "yarn"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(type, types[i]) == 0)
+            return true;
+    return false;
+}
+
+static int64_t stretched(double tokens, double factor)
+{
+    double product = floor(tokens * factor);
+    return product < (double)((int64_t)1 << 62) ? (int64_t)product : (int64_t)1 << 62;
+}
+
+static double stretch_factor(const char *where, const json_t *scaling)
+{
+    const json_t *factor = json_object_get(scaling, "factor");
+    if (!factor || json_is_null(factor))
+        return 1;
+    if (!json_is_number(factor) || json_number_value(factor) < 1)
+        fail("%s: factor: expected a number of at least 1, found %s", where, json_is_number(factor) ? "a smaller one" : json_kind(factor));
+    return json_number_value(factor);
+}
+
+/* Where the length before is stated, too, the limit may be of either. */
+static void stretch(struct arena *a, const char *path, const json_t *part, struct config_limit *limit)
+{
+    static const char *const names[] = {"rope_scaling", "rope_parameters"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *scaling = json_object_get(part, names[i]), *type = json_object_get(scaling, "rope_type");
+        const json_t *before = json_object_get(scaling, "original_max_position_embeddings");
+        type = type ? type : json_object_get(scaling, "type");
+        if (!json_is_string(type) || !counts_before(json_string_value(type)))
+            continue;
+        double factor = stretch_factor(arena_printf(a, "%s: %s", path, names[i]), scaling);
+        bool known = json_is_integer(before) && json_integer_value(before) > 0;
+        int64_t most = stretched((double)(known ? json_integer_value(before) : limit->tokens), factor);
+        if (most <= limit->tokens)
+            return;
+        limit->says = arena_printf(a, "%s, and by its %s (%s) the text has at most %lld tokens", limit->says, names[i],
+                                   json_string_value(type), (long long)most);
+        limit->tokens = most;
+        return;
+    }
+}
+
+/* ---- the limit ------------------------------------------------------------------------------------------------------------------ */
+
+/* null and -1 say that there is none. */
+static bool take_limit(struct arena *a, const char *path, const json_t *part, const char *key, struct config_limit *limit)
+{
+    const json_t *v = json_object_get(part, key);
+    if (!v || json_is_null(v) || (json_is_integer(v) && json_integer_value(v) == -1))
+        return false;
+    if (!json_is_integer(v) || json_integer_value(v) < 1)
+        fail("%s: %s: expected a number of tokens, found %s", path, key,
+             json_is_integer(v) ? arena_printf(a, "%lld", (long long)json_integer_value(v)) : json_kind(v));
+    limit->tokens = json_integer_value(v);
+    limit->says = arena_printf(a, "%s: %s is %lld", path, key, (long long)limit->tokens);
+    return true;
+}
+
+static bool take_from_part(struct arena *a, const char *path, const json_t *part, enum config_side side, struct config_limit *limit)
+{
+    for (int i = 0; i < LIMIT_KEYS; i++)
+        if (is_of_side(limit_keys[i].side, side) && take_limit(a, path, part, limit_keys[i].name, limit)) {
+            stretch(a, path, part, limit);
+            return true;
+        }
+    return false;
+}
+
+static bool take_from_file(struct arena *a, const char *path, enum config_side side, struct config_limit *limit)
+{
+    json_t *root = read_config(a, path, &limit->note);
+    bool found = take_from_part(a, path, root, side, limit);
+    for (int i = 0; !found && i < CONFIG_PARTS; i++)
+        if (is_of_side(config_parts[i].side, side))
+            found = take_from_part(a, path, json_object_get(root, config_parts[i].name), side, limit);
+    json_decref(root);
+    return found;
+}
+
+struct config_limit model_config_limit(struct arena *a, const char *folder, enum config_side side)
+{
+    struct config_limit limit = {.tokens = -1};
+    for (int i = 0; i < CONFIG_FILES; i++) {
+        const char *path = path_beside(a, folder, config_files[i]);
+        if (path && take_from_file(a, path, side, &limit))
+            break;
+    }
+    return limit;
+}
