@@ -53,7 +53,7 @@ struct run_options {
     struct serve_options serve;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats, bench;
-    const char *start, *check, *groups, *cache, *top_k, *seed, *port, *wire, *timeout;
+    const char *start, *check, *groups, *cache, *top_k, *seed, *port, *slots, *wire, *timeout;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };
@@ -157,7 +157,7 @@ static void check_serving(const struct run_options *o)
     bool other = job->generate || job->train || job->test_data || o->check || job->output || o->random.given || o->dim.text.n ||
         job->repeat > 1 || job->stats || o->stats.given || o->groups || (o->start && job->paths.text.n < 2) || job->prompt.text.n ||
         job->prompt_file || job->trace || job->profile;
-    if (!job->serve && (o->port || o->serve.host || o->serve.slots || o->serve.context))
+    if (!job->serve && (o->port || o->serve.host || o->slots || o->serve.context))
         fail_usage("--host, --port, --slots and --context are for --serve");
     if (job->serve && other)
         fail_usage("--serve takes none of --generate, --prompt, --prompt-file, --load-state, --start, --train, --test-data, "
@@ -324,7 +324,7 @@ static void add_serve_args(struct arena *a, struct arg_table *t, struct run_opti
         {"serve", 0, ARG_FLAG, &o->job.serve, NULL, "keep the model loaded and answer OpenAI's /v1/completions over HTTP"},
         {"host", 0, ARG_TEXT, &o->serve.host, "ADDRESS", "with --serve: where to listen (default: 127.0.0.1)"},
         {"port", 0, ARG_TEXT, &o->port, "P", "with --serve: the port (default: 8080; 0: any that is free)"},
-        {"slots", 0, ARG_INT, &o->serve.slots, "N", "with --serve: texts that are made at the same time (default: 8)"},
+        {"slots", 0, ARG_TEXT, &o->slots, "N", "with --serve: texts that are made at the same time (default: 8)"},
         {"context", 0, ARG_INT, &o->serve.context, "N", "with --serve: tokens of a text with its prompt (default: 4096)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -472,6 +472,7 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
     if (o->cache && !job->cache)
         fail_usage("--cache is '%s', expected f16 or int8", o->cache);
     o->serve.port = o->port ? number_read("--port", o->port, 0, 65535) : -1;
+    o->serve.slots = o->slots ? number_read("--slots", o->slots, 1, SERVE_SLOTS) : 0;
     job->top_k = o->top_k ? number_read("--top-k", o->top_k, 0, INT32_MAX) : -1;
     job->sampling_seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
 }

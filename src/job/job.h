@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+enum { SERVE_SLOTS = 64 }; /* rows of a server at most */
+
 /* Of --serve; NULL, 0 and, of the port, -1: not given. */
 struct serve_options {
     const char *host;

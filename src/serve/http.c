@@ -1,9 +1,7 @@
 /* http: requests and replies, over libmicrohttpd. */
 #include "serve/serve.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -225,25 +223,14 @@ bool http_is_closed(struct MHD_Connection *connection)
 
 /* ---- start ---- */
 
-struct MHD_Daemon *http_start(struct service *s, const char *host, int port)
+struct MHD_Daemon *http_start(struct service *s, int listening)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found;
-    char number[8];
-    snprintf(number, sizeof number, "%d", port);
-    int status = getaddrinfo(host, number, &hints, &found);
-    if (status)
-        fail_usage("--host is '%s': %s", host, gai_strerror(status));
     unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
-    if (found->ai_family == AF_INET6)
-        flags |= MHD_USE_IPv6;
-    struct MHD_Daemon *d = MHD_start_daemon(flags, (uint16_t)port, NULL, NULL, handle, s, MHD_OPTION_SOCK_ADDR, found->ai_addr,
+    struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, handle, s, MHD_OPTION_LISTEN_SOCKET, listening,
                                             MHD_OPTION_NOTIFY_COMPLETED, leave, s, MHD_OPTION_CONNECTION_LIMIT, 2 * (unsigned)SERVE_WAITING,
-                                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_LISTENING_ADDRESS_REUSE,
-                                            1u, MHD_OPTION_LISTEN_BACKLOG_SIZE, 1024u, MHD_OPTION_END);
-    int error = errno;
-    freeaddrinfo(found);
+                                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_END);
     if (!d)
-        fail("%s port %d can't be listened on: %s", host, port, strerror(error));
+        fail("the HTTP server can't start: %s", strerror(errno));
     return d;
 }
 

@@ -3,6 +3,7 @@
 
 #include "job/io/io.h"
 
+#include <string.h>
 #include <time.h>
 
 enum { USUAL_PORT = 8080, USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
@@ -53,13 +54,13 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
         fail("can't create a lock");
 }
 
-static void tell_address(const struct service *s, struct MHD_Daemon *d, const char *host, const struct rows *rows)
+static void tell_address(const struct service *s, const char *host, int port, const struct rows *rows)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT);
+    bool colons = strchr(host, ':') != NULL;
     if (rows_alone(rows))
         diag_tell("one text at a time: %s", rows_alone(rows));
-    diag_tell("serving %s at http://%s:%d/v1, %lld row%s of at most %lld tokens", s->model, host, info ? info->port : 0,
-              (long long)s->slots, s->slots == 1 ? "" : "s", (long long)s->context);
+    diag_tell("serving %s at http://%s%s%s:%d/v1, %lld row%s of at most %lld tokens", s->model, colons ? "[" : "", host, colons ? "]" : "",
+              port, (long long)s->slots, s->slots == 1 ? "" : "s", (long long)s->context);
 }
 
 /* Replies that are under way get two seconds. */
@@ -81,8 +82,9 @@ static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, s
     const char *host = o->host ? o->host : "127.0.0.1";
     prepare_service(a, s, job);
     s->slots = slots_of(rows, o);
-    struct MHD_Daemon *d = http_start(s, host, port);
-    tell_address(s, d, host, rows);
+    int listening = listen_open(host, port, &port);
+    struct MHD_Daemon *d = http_start(s, listening);
+    tell_address(s, host, port, rows);
     engine_run(comm, rows, s);
     (void)MHD_quiesce_daemon(d);
     let_replies_end(s);

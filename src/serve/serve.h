@@ -15,7 +15,6 @@ enum {
     SERVE_BODY = 1 << 20,  /* bytes of a request */
     SERVE_READ = 64 << 20, /* bytes of one that is too long that are read, so that the client sees the refusal */
     SERVE_WAITING = 256,   /* texts that wait for a row */
-    SERVE_SLOTS = 64,      /* rows at most */
     SERVE_PART = 32,       /* tokens of a prompt that run between two steps of other rows */
     SERVE_CHOICES = 128,   /* texts of one request */
     SERVE_STOPS = 16,      /* stop sequences of one */
@@ -125,8 +124,11 @@ const char *reply_metrics(struct arena *, const struct service *);
 void reply_put_event(struct call *, const struct choice *, struct text more, const char *finish);
 void reply_put_end(struct call *);
 
+/* ---- listen.c: a socket that listens. Port 0 takes one that is free; *taken: the port. ---- */
+int listen_open(const char *host, int port, int *taken);
+
 /* ---- http.c ---- */
-struct MHD_Daemon *http_start(struct service *, const char *host, int port);
+struct MHD_Daemon *http_start(struct service *, int listening);
 void http_stop(struct MHD_Daemon *);
 /* The client of a suspended call has closed its end. */
 bool http_is_closed(struct MHD_Connection *);

@@ -1,60 +1,13 @@
 #!/usr/bin/env python3
 """Clients of tpc-run --serve, for tests/serve.tap: client.py PORT CASE [FILE...]. Exit status 1 and a sentence where an answer is not as it must be."""
 import concurrent.futures
-import http.client
 import json
 import select
 import socket
 import sys
 import time
 
-PORT = int(sys.argv[1])
-
-
-def call(method, path, body=None, timeout=120):
-    c = http.client.HTTPConnection("127.0.0.1", PORT, timeout=timeout)
-    c.request(method, path, body if body is None or isinstance(body, bytes) else json.dumps(body).encode())
-    r = c.getresponse()
-    text = r.read()
-    c.close()
-    return r.status, text
-
-
-def ask(**body):
-    status, text = call("POST", "/v1/completions", body)
-    if status != 200:
-        sys.exit(f"{body}: {status} {text}")
-    return json.loads(text)
-
-
-def text_of(**body):
-    return ask(**body)["choices"][0]["text"]
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        sys.exit(f"{what}: {got!r}, expected {wanted!r}")
-
-
-def metric(name):
-    lines = call("GET", "/metrics")[1].decode().split("\n")
-    return float(next(line.split()[1] for line in lines if line.startswith(f"tpc_{name} ")))
-
-
-def until(what, true, seconds=30):
-    end = time.time() + seconds
-    while not true():
-        if time.time() > end:
-            sys.exit(f"{what}: not within {seconds} s")
-        time.sleep(0.02)
-
-
-def events(**body):
-    status, text = call("POST", "/v1/completions", dict(body, stream=True))
-    expect("status", status, 200)
-    lines = text.decode().split("\n\n")
-    expect("the end of a stream", lines[-2:], ["data: [DONE]", ""])
-    return [json.loads(line[6:]) for line in lines[:-2]]
+from calls import PORT, ask, call, events, expect, metric, text_of, until
 
 
 # ---- cases ----
@@ -155,6 +108,14 @@ def crowd(n):
     with concurrent.futures.ThreadPoolExecutor(int(n)) as pool:
         expect("answers", sum(pool.map(one, range(int(n)))), int(n))
     expect("rows that stay in use", metric("rows"), 0)
+
+
+def rows():
+    """More texts than rows, of which all are in use at once."""
+    before = metric("steps_total")
+    several = ask(prompt="Hello", n=int(metric("rows_most")) + 6, max_tokens=20)
+    expect("texts", len(several["choices"]), 70)
+    expect("steps", metric("steps_total") - before < 200, True)
 
 
 def request(body):

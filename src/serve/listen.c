@@ -1,0 +1,54 @@
+/* listen: the socket at which a server takes connections. */
+#include "serve/serve.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024 };
+
+/* The port of connections that have ended is free; one at which another server listens is not. */
+static int listen_at(const struct addrinfo *to)
+{
+    const int yes = 1;
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (to->ai_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+    if (bind(fd, to->ai_addr, to->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int error = errno;
+    (void)close(fd);
+    errno = error;
+    return -1;
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage own;
+    socklen_t bytes = sizeof own;
+    if (getsockname(fd, (struct sockaddr *)&own, &bytes))
+        return 0;
+    return ntohs(own.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&own)->sin6_port : ((struct sockaddr_in *)&own)->sin_port);
+}
+
+int listen_open(const char *host, int port, int *taken)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found;
+    char number[8];
+    snprintf(number, sizeof number, "%d", port);
+    int status = getaddrinfo(host, number, &hints, &found);
+    if (status)
+        fail_usage("--host is '%s': %s", host, gai_strerror(status));
+    int fd = listen_at(found), error = errno;
+    freeaddrinfo(found);
+    if (fd < 0)
+        fail("%s port %d can't be listened on: %s", host, port, strerror(error));
+    *taken = port_of(fd);
+    return fd;
+}

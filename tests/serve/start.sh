@@ -1,0 +1,28 @@
+# Shared by the tests of the server: starts one in the background and ends it. Source it behind lib.sh.
+if ! $run --help | grep -q -e '--serve'; then
+    skip "the server" "built without libmicrohttpd, or without text"
+    plan
+    exit
+fi
+if lacks sys; then skip "the server" "no $python"; plan; exit; fi
+"$python" "$srcdir/tests/tokenizer/bytes.py" >"$work/tokenizer.json"
+server=
+stop() { [ -z "$server" ] || kill "$server" 2>/dev/null || :; }
+trap 'stop; rm -rf "$work"' EXIT INT TERM
+
+starts() { # COMMAND...: in the background, at a free port unless it names one; sets $server and $port
+    case " $* " in *" --port "*) ;; *) set -- "$@" --port 0 ;; esac
+    "$@" --tokenizer "$work/tokenizer.json" --serve --threads 1 2>"$work/served" &
+    server=$!
+    for _ in $(seq 600); do
+        port=$(sed -n 's|.* at http://.*:\([0-9]*\)/v1,.*|\1|p' "$work/served")
+        [ -n "$port" ] && return
+        kill -0 $server 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$work/served"
+    return 1
+}
+ends() { # in order
+    kill $server && wait $server && tail -n 1 "$work/served" | grep 'ended after [0-9]* texts'
+}
