@@ -283,6 +283,9 @@ const char *path_last_two(const char *path); /* "llama/model.onnx" */
 bool path_ends(const char *path, const char *end);
 /* The file of this name in a folder, or, of a folder "onnx" of an export, in the one above; NULL: there is none. */
 const char *path_beside(struct arena *, const char *folder, const char *name);
+bool path_same(const char *path, const char *other); /* both are there and are one file, perhaps by links */
+/* Where a file of this name is written: what a link names, though it need not be there. */
+const char *path_followed(struct arena *, const char *path);
 /* Without links; NULL and errno when there is no such file. */
 char *path_real(struct arena *, const char *path);
 

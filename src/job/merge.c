@@ -1,31 +1,104 @@
 /* merge: restores the source model of an emitted folder (tpc-shard --merge). The model file is made from model.onnx and the weights in
- * the rank files; manifest.json holds its digest. External weights get files of their own again, at the same offsets; bytes that no
- * tensor uses are zero. Weights of a checkpoint of training take the places of the model's. All files are written under temporary names
- * and renamed at the end. */
+ * the rank files; manifest.json holds its digest. What the source has in external files goes to one file beside the model, which is named
+ * after it: an only file keeps its offsets, several lie one after another. Bytes that no tensor uses are zero. Weights of a checkpoint of
+ * training take the places of the model's. All files are written under temporary names and renamed at the end. */
 #include "ir/text/text.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
 #include "plan/folder/folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+enum { TARGET_MODEL, TARGET_DATA, TARGET_RESTORED, TARGETS }; /* restored: the source's model file, where the model names other data */
 struct target_file {
     const char *path;
     char *part;     /* what is written; NULL: nothing yet */
     struct map was; /* that, before weights of a checkpoint replace some of it */
 };
+/* An external file of the source, and where its bytes go in the data file. */
+struct external_part {
+    const char *name;
+    struct relocated at;
+};
 struct merge_job {
     struct arena *arena;
     struct folder *folder;
-    const char *out;
+    const char *out, *weights; /* weights: a checkpoint; NULL: none */
     bool force;
     struct progress progress;
-    VEC(struct target_file) targets; /* the first is the model */
+    VEC(struct external_part) parts; /* none: the model has all */
+    struct target_file target[TARGETS];
 };
+
+/* ---- what goes to the data file ---- */
+
+/* Removes "." and empty components. */
+static const char *plain_location(const struct merge_job *m, const char *location)
+{
+    const char *plain = *location == '/' ? "/" : "";
+    for (const char *at = location; *at; at += strcspn(at, "/"), at += *at == '/') {
+        size_t n = strcspn(at, "/");
+        if (n && !(n == 1 && *at == '.'))
+            plain = arena_printf(m->arena, "%s%s%.*s", plain, *plain && strcmp(plain, "/") != 0 ? "/" : "", (int)n, at);
+    }
+    return plain;
+}
+
+/* NULL: no such file. */
+static struct external_part *part_named(const struct merge_job *m, const char *location)
+{
+    const char *name = plain_location(m, location);
+    for (int i = 0; i < m->parts.n; i++)
+        if (strcmp(m->parts.at[i].name, name) == 0)
+            return &m->parts.at[i];
+    return NULL;
+}
+
+/* The first place from base + bytes on where any system can map a file. */
+static int64_t place_behind(const struct merge_job *m, int64_t base, int64_t bytes)
+{
+    enum { ALIGN = 1 << 16 };
+    if (!i64_add(base, bytes, &base) || base > INT64_MAX - ALIGN)
+        fail("%s: its source has weights beyond what a file can hold", m->folder->dir);
+    return (base + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void find_parts(struct merge_job *m)
+{
+    int64_t base = 0;
+    for (int i = 0; i < m->folder->spans.n; i++) {
+        const struct span *s = &m->folder->spans.at[i];
+        if (!*s->file)
+            continue;
+        if (!part_named(m, s->file))
+            VEC_PUSH(m->arena, &m->parts, ((struct external_part){.name = plain_location(m, s->file)}));
+        struct relocated *old = &part_named(m, s->file)->at;
+        (void)place_behind(m, s->source.offset, s->source.length);
+        old->end = s->source.offset + s->source.length > old->end ? s->source.offset + s->source.length : old->end;
+    }
+    for (int i = 0; i < m->parts.n; i++) {
+        m->parts.at[i].at.base = base;
+        base = place_behind(m, base, m->parts.at[i].at.end);
+    }
+}
+
+/* The model names other data than its source. */
+static bool relocates(const struct merge_job *m)
+{
+    return m->parts.n > 1 || (m->parts.n == 1 && strcmp(m->parts.at[0].name, path_base(m->target[TARGET_DATA].path)) != 0);
+}
+
+static bool find_part(void *merge_job, const char *location, struct relocated *out)
+{
+    const struct external_part *p = part_named(merge_job, location);
+    if (p)
+        *out = p->at;
+    return p != NULL;
+}
 
 /* ---- where to write ---- */
 
@@ -33,73 +106,91 @@ static void remove_parts(void *data, int status)
 {
     (void)status;
     const struct merge_job *m = data;
-    for (int i = 0; i < m->targets.n; i++)
-        if (m->targets.at[i].part)
-            (void)unlink(m->targets.at[i].part);
+    for (int i = 0; i < TARGETS; i++)
+        if (m->target[i].part)
+            (void)unlink(m->target[i].part);
 }
 
-/* Removes "." and empty components. A path that leaves the folder is a failure. */
-static const char *plain_location(const struct merge_job *m, const char *location)
+#define ELSEWHERE "name another file with -o"
+
+/* A model in the folder of the data file. */
+struct neighbour {
+    const struct merge_job *merge;
+    const char *path;
+};
+
+static void check_location(void *neighbour, const char *location)
 {
-    const char *plain = "";
-    if (*location == '/')
-        fail("%s: its source has weights in %s, which --merge does not write: only files beside the model", m->folder->dir, location);
-    for (const char *at = location; *at; at += strcspn(at, "/"), at += *at == '/') {
-        size_t n = strcspn(at, "/");
-        if (n == 2 && strncmp(at, "..", n) == 0)
-            fail("%s: its source has weights in %s, which --merge does not write: only files beside the model", m->folder->dir, location);
-        if (n && !(n == 1 && *at == '.'))
-            plain = arena_printf(m->arena, "%s%s%.*s", plain, *plain ? "/" : "", (int)n, at);
+    const struct neighbour *n = neighbour;
+    const char *data = n->merge->target[TARGET_DATA].path;
+    if (path_same(path_join(n->merge->arena, path_dir(n->merge->arena, n->path), location), data))
+        fail("%s holds weights of %s: " ELSEWHERE, data, n->path);
+}
+
+/* No other model may have its weights in the data file. */
+static void check_neighbours(const struct merge_job *m)
+{
+    const char *folder = path_dir(m->arena, m->out);
+    DIR *d = opendir(folder);
+    if (!d)
+        fail("%s: can't be read: %s", folder, strerror(errno));
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        const struct neighbour n = {m, path_join(m->arena, folder, e->d_name)};
+        if (path_ends(n.path, ".onnx") && path_exists(n.path) && !path_is_folder(n.path) && !path_is_special(n.path) &&
+            !path_same(n.path, m->out))
+            onnx_each_location(n.path, check_location, (void *)(uintptr_t)&n);
     }
-    return plain;
+    (void)closedir(d);
 }
 
-static struct target_file *target_for(struct merge_job *m, const char *path)
+/* The source is replaced at most by itself. */
+static void check_source(const struct merge_job *m)
 {
-    for (int i = 0; i < m->targets.n; i++)
-        if (strcmp(m->targets.at[i].path, path) == 0)
-            return &m->targets.at[i];
-    if (path_is_special(path))
-        fail("%s is a device or a pipe, expected the name of a file", path);
-    if (path_exists(path) && (!m->force || path_is_folder(path)))
-        fail(path_is_folder(path) ? "%s is a folder, expected the name of a file"
-                                  : "%s exists already: name another file with -o, or replace it with --force",
-             path);
-    VEC_PUSH(m->arena, &m->targets, ((struct target_file){.path = path}));
-    return &m->targets.at[m->targets.n - 1];
+    struct written found;
+    bool same = (m->weights || m->parts.n) && digest_file_get(digest_file(m->arena, m->out), &found) && found.bytes == m->folder->bytes &&
+        strcmp(arena_printf(m->arena, "%016" PRIx64, found.digest), m->folder->digest) == 0;
+    if (same)
+        fail("%s is the model that %s was made from: " ELSEWHERE, m->out, m->folder->dir);
 }
 
-static const char *path_of(struct merge_job *m, const struct span *s)
+static void check_file(const struct merge_job *m, const char *path)
 {
-    return *s->file ? path_join(m->arena, path_dir(m->arena, m->out), plain_location(m, s->file)) : m->out;
+    if (path_is_special(path) || path_is_folder(path))
+        fail("%s is a %s, expected the name of a file", path, path_is_folder(path) ? "folder" : "device or a pipe");
+    folder_keep(path);
+    if (m->weights && path_same(path, m->weights))
+        fail("%s is the checkpoint that is merged: " ELSEWHERE, path);
 }
 
 /* Checks all names before anything is written. */
-static void check_targets(struct merge_job *m)
+static void check_targets(const struct merge_job *m)
 {
-    const char *real = path_real(m->arena, path_dir(m->arena, m->out));
-    if (!real)
+    const char *data = m->target[TARGET_DATA].path, *folder = path_dir(m->arena, m->out);
+    bool has_data = m->parts.n && path_exists(data);
+    if (!path_exists(folder))
         fail("%s: can't be written: %s", m->out, strerror(errno));
-    const char *own = path_real(m->arena, m->folder->dir);
-    if (own && strcmp(real, own) == 0)
+    if (path_same(folder, m->folder->dir))
         fail("%s is in the folder that is merged: choose another place with -o", m->out);
-    target_for(m, m->out);
-    for (int i = 0; i < m->folder->spans.n; i++) {
-        const struct span *s = &m->folder->spans.at[i];
-        if (*s->file && target_for(m, path_of(m, s)) == m->targets.at)
-            fail("%s: its source has weights in a file '%s': choose another name with -o", m->folder->dir, s->file);
-    }
+    check_file(m, m->out);
+    if (has_data)
+        check_file(m, data);
+    if (path_exists(m->out))
+        check_source(m);
+    if (has_data)
+        check_neighbours(m);
+    if (!m->force && (has_data || path_exists(m->out)))
+        fail("%s exists already: " ELSEWHERE ", or replace %s with --force", path_exists(m->out) ? m->out : data,
+             m->parts.n ? arena_printf(m->arena, "it and %s", path_exists(m->out) ? data : m->out) : "it");
 }
 
 /* ---- writing ---- */
 
-/* Whatever ends the program, a part is made if and only if it has a name. All lie beside the model: other folders are made at the end. */
+/* Whatever ends the program, a part is made if and only if it has a name. */
 static FILE *create_part(const struct merge_job *m, struct target_file *t)
 {
-    const char *own = arena_printf(m->arena, "%s.%d", m->out, (int)(t - m->targets.at));
     char *name;
     diag_hold();
-    FILE *f = out_create_beside(m->arena, own, &name);
+    FILE *f = out_create_beside(m->arena, t->path, &name);
     t->part = f ? name : NULL;
     int why = errno;
     diag_release();
@@ -120,20 +211,21 @@ static void put(void *data, const void *from, size_t bytes)
     progress_add(&s->merge->progress, (int64_t)bytes);
 }
 
-static void open_target(struct out *out, const char *path, FILE *file)
+static void open_target(struct merge_job *m, int target, struct out *out)
 {
-    out_open_created(out, path, file);
+    struct target_file *t = &m->target[target];
+    out_open_created(out, t->path, create_part(m, t));
     if (beside_cores() > 1)
         out_behind(out);
 }
 
-static void restore_model(struct merge_job *m)
+static void restore_model(struct merge_job *m, int target)
 {
     const struct folder *f = m->folder;
     const struct load_options options = {.find = folder_find, .find_data = m->folder};
     struct out out;
     struct sink sink = {m, &out};
-    open_target(&out, m->out, create_part(m, m->targets.at));
+    open_target(m, target, &out);
     out_reserve(&out, f->bytes);
     onnx_restore(path_join(m->arena, f->dir, "model.onnx"), &options, put, &sink);
     struct written w = out_close(&out);
@@ -144,63 +236,67 @@ static void restore_model(struct merge_job *m)
          f->bytes, f->digest, w.bytes, w.digest);
 }
 
-/* Spans are sorted by file and offset; a second name of the same file opens what the first one wrote. */
-static void write_span(struct sink *to, const struct span *s)
+static void write_model(struct merge_job *m)
+{
+    const struct relocation to = {path_base(m->target[TARGET_DATA].path), find_part, m};
+    struct out out;
+    if (!relocates(m)) {
+        restore_model(m, TARGET_MODEL);
+        return;
+    }
+    restore_model(m, TARGET_RESTORED);
+    open_target(m, TARGET_MODEL, &out);
+    onnx_relocate(m->target[TARGET_RESTORED].part, &to, out_put, &out);
+    (void)out_close(&out);
+}
+
+static void write_span(struct sink *to, const struct span *s, int64_t base)
 {
     enum { LARGE = 1 << 18 };
-    if (s->source.length >= LARGE && !out_reserve_in(to->out->file, s->source.offset, s->source.length))
+    int64_t at = base + s->source.offset;
+    if (s->source.length >= LARGE && !out_reserve_in(to->out->file, at, s->source.length))
         out_fail(to->out);
-    out_seek(to->out, s->source.offset);
+    out_seek(to->out, at);
     source_stream(&s->source, s->file, 1, &(struct byte_range){0, s->source.length}, put, to);
     source_release(&s->source);
 }
 
-static int write_data_file(struct merge_job *m, int from)
+static void write_data(struct merge_job *m)
 {
     const struct folder *f = m->folder;
-    const struct span *first = &f->spans.at[from];
-    struct target_file *t = target_for(m, path_of(m, first));
     struct out out;
     struct sink sink = {m, &out};
-    int to = from;
-    open_target(&out, t->path, t->part ? fopen(t->part, "r+b") : create_part(m, t));
-    for (; to < f->spans.n && strcmp(f->spans.at[to].file, first->file) == 0; to++)
-        write_span(&sink, &f->spans.at[to]);
+    if (!m->parts.n)
+        return;
+    open_target(m, TARGET_DATA, &out);
+    for (int i = 0; i < f->spans.n; i++)
+        if (*f->spans.at[i].file)
+            write_span(&sink, &f->spans.at[i], part_named(m, f->spans.at[i].file)->at.base);
     (void)out_close(&out);
-    return to;
 }
 
-/* ---- renaming ---- */
-
-static void make_folders(const struct merge_job *m, const char *path)
-{
-    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        const char *dir = arena_strndup(m->arena, path, (size_t)(slash - path));
-        if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-            fail("%s: the folder cannot be made: %s", dir, strerror(errno));
-    }
-}
-
-/* Renames the model last: if it exists, all files do. */
+/* Renames the model last: if it exists, its data do. */
 static void rename_all(struct merge_job *m)
 {
-    for (int i = m->targets.n - 1; i >= 0; i--) {
-        const struct target_file *t = &m->targets.at[i];
-        make_folders(m, t->path);
-        if (rename(t->part, t->path) != 0)
+    const struct target_file *restored = &m->target[TARGET_RESTORED];
+    if (restored->part)
+        (void)unlink(restored->part);
+    for (int i = TARGET_DATA; i >= TARGET_MODEL; i--) {
+        const struct target_file *t = &m->target[i];
+        if (t->part && rename(t->part, t->path) != 0)
             fail("%s: cannot be renamed to %s: %s", t->part, t->path, strerror(errno));
     }
 }
 
 /* ---- trained weights --------------------------------------------------------------------------------------------------------------- */
 
+/* file: as the model that is written names it. */
 static struct target_file *made_target(struct merge_job *m, const char *file)
 {
-    const char *path = *file ? path_join(m->arena, path_dir(m->arena, m->out), plain_location(m, file)) : m->out;
-    for (int i = 0; i < m->targets.n; i++)
-        if (m->targets.at[i].part && strcmp(m->targets.at[i].path, path) == 0)
-            return &m->targets.at[i];
-    fail("%s: its source has weights in %s, which is not there", m->folder->dir, file);
+    struct target_file *t = &m->target[*file ? TARGET_DATA : TARGET_MODEL];
+    if (!t->part || (*file && strcmp(plain_location(m, file), path_base(t->path)) != 0))
+        fail("%s: its source has weights in %s, which is not there", m->folder->dir, file);
+    return t;
 }
 
 /* What the bytes of a place become: a tensor of the checkpoint, or its transpose. */
@@ -306,7 +402,7 @@ static void write_replacement(struct merge_job *m, const struct replacement *r)
 
 static void replace_weights(struct merge_job *m, const struct safetensors *from)
 {
-    struct weight_places places = onnx_weight_places(m->arena, m->targets.at->part);
+    struct weight_places places = onnx_weight_places(m->arena, m->target[TARGET_MODEL].part);
     struct replacements all = {{NULL, 0, 0}};
     for (int i = 0; i < from->n; i++) {
         if (strncmp(from->name[i], SAFETENSORS_STATE, strlen(SAFETENSORS_STATE)) == 0)
@@ -334,8 +430,8 @@ static void tell_written(struct merge_job *m)
     if (diag_is_quiet())
         return;
     printf("wrote %s", m->out);
-    for (int i = 1; i < m->targets.n; i++)
-        printf(", %s", m->targets.at[i].path);
+    if (m->parts.n)
+        printf(", %s", m->target[TARGET_DATA].path);
     for (int i = 0; i < texts.text.n; i++)
         printf(", %s", texts.text.at[i]);
     printf("\n");
@@ -343,17 +439,19 @@ static void tell_written(struct merge_job *m)
 
 void job_merge(struct arena *a, const char *dir, const char *weights, const char *out, bool force)
 {
-    struct merge_job m = {.arena = a, .out = out, .force = force};
+    struct merge_job m = {.arena = a, .out = path_followed(a, out), .weights = weights, .force = force};
+    m.target[TARGET_MODEL].path = m.target[TARGET_RESTORED].path = m.out;
+    m.target[TARGET_DATA].path = arena_printf(a, "%s.data", m.out);
     m.folder = folder_read(a, dir, true);
     if (graph_text(a, path_join(a, dir, "model.onnx")))
         fail("%s: was made from a graph in text form: there is no ONNX model to restore", dir);
+    find_parts(&m);
     check_targets(&m);
     const struct safetensors *from = weights ? safetensors_read(a, weights) : NULL;
     diag_on_failure(remove_parts, &m);
     progress_start(&m.progress, "merging", total_bytes(m.folder));
-    restore_model(&m);
-    for (int i = 0; i < m.folder->spans.n;)
-        i = *m.folder->spans.at[i].file ? write_data_file(&m, i) : i + 1;
+    write_model(&m);
+    write_data(&m);
     progress_end(&m.progress);
     map_check_unchanged();
     folder_check_data(m.folder);

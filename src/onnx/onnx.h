@@ -60,6 +60,20 @@ void onnx_restore(const char *path, const struct load_options *options, byte_tak
  * missing. */
 struct spans onnx_spans(struct arena *, const char *path, const struct load_options *);
 
+/* relocate.c: a model whose external data lie in another file. */
+struct relocated {
+    int64_t base, end; /* where the old file begins in the new one; how long it was */
+};
+struct relocation {
+    const char *location;                                              /* of the new file, as the model is to name it */
+    bool (*find)(void *, const char *location, struct relocated *out); /* of an old file; false: it stays */
+    void *data;
+};
+/* Passes on the bytes of the model: all tensors that move, wherever they are, name the new file. */
+void onnx_relocate(const char *path, const struct relocation *, byte_taker *, void *data);
+/* The locations of all external data of the model. */
+void onnx_each_location(const char *path, void (*see)(void *, const char *location), void *data);
+
 /* weight_places.c: where the initializers of a model lie. */
 struct weight_place {
     const char *name;

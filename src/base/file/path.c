@@ -1,10 +1,12 @@
 /* path: names of files and folders. */
 #include "base/base.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool path_exists(const char *path)
 {
@@ -61,6 +63,26 @@ bool path_ends(const char *path, const char *end)
 {
     size_t n = strlen(path), m = strlen(end);
     return n >= m && strcmp(path + n - m, end) == 0;
+}
+
+bool path_same(const char *path, const char *other)
+{
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+const char *path_followed(struct arena *a, const char *path)
+{
+    enum { MOST_LINKS = 40 };
+    char to[PATH_MAX];
+    const char *at = path;
+    for (int i = 0; i < MOST_LINKS; i++) {
+        ssize_t n = readlink(at, to, sizeof to - 1);
+        if (n <= 0)
+            return at;
+        at = path_join(a, path_dir(a, at), arena_strndup(a, to, (size_t)n));
+    }
+    fail("%s: can't be written: %s", path, strerror(ELOOP));
 }
 
 char *path_real(struct arena *a, const char *path)

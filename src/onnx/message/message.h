@@ -63,6 +63,8 @@ struct wire_field {
 };
 /* The field at *at of a message that ends at end; *at moves behind it. The bytes must have passed wire_check. */
 struct wire_field wire_next(struct map, int64_t *at, int64_t end);
+/* True if the tensor's message says that its bytes are in another file. */
+bool wire_is_external(struct map, const struct extent *tensor);
 /* Unpacks into the arena. The bytes must have passed wire_check. */
 void *wire_unpack(struct arena *, const char *path, const char *what, struct map, const ProtobufCMessageDescriptor *);
 

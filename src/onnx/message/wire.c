@@ -187,6 +187,14 @@ struct wire_field wire_next(struct map file, int64_t *at, int64_t end)
     return f;
 }
 
+bool wire_is_external(struct map file, const struct extent *tensor)
+{
+    for (int64_t at = tensor->begin; at < tensor->end;)
+        if (wire_next(file, &at, tensor->end).number == TENSOR_DATA_LOCATION && file.at[at - 1])
+            return true;
+    return false;
+}
+
 /* ---- unpacking ---- */
 
 static void *unpack_alloc(void *arena, size_t bytes)

@@ -226,14 +226,6 @@ static struct segments model_pieces(const struct annotator *w)
 
 /* ---- the file ---- */
 
-static bool is_elsewhere(struct map file, const struct extent *tensor)
-{
-    for (int64_t at = tensor->begin; at < tensor->end;)
-        if (wire_next(file, &at, tensor->end).number == TENSOR_DATA_LOCATION && file.at[at - 1])
-            return true;
-    return false;
-}
-
 /* External data is named from where the model lies. */
 static void check_place(const struct annotator *w, const struct wire_index *index, const char *to)
 {
@@ -241,7 +233,7 @@ static void check_place(const struct annotator *w, const struct wire_index *inde
     if (into && from && strcmp(from, into) == 0)
         return;
     for (int i = 0; i < index->tensors.n; i++)
-        if (is_elsewhere(w->file, &index->tensors.at[i]))
+        if (wire_is_external(w->file, &index->tensors.at[i]))
             fail("%s: has weights in files beside it, expected a place in the same folder for the annotated model, found %s", w->path, to);
 }
 

@@ -66,5 +66,7 @@ struct folder_files {
 struct folder_files folder_list(struct arena *, int folder);
 void folder_remove_written(int folder);
 void folder_drop_abandoned(const char *out);
+/* Fails if the path is a file of an output folder: only the whole folder is replaced. */
+void folder_keep(const char *path);
 
 #endif

@@ -72,3 +72,12 @@ void folder_remove_written(int folder)
     for (int i = 0; i < FIXED; i++)
         (void)unlinkat(folder, fixed_names[i], 0);
 }
+
+void folder_keep(const char *path)
+{
+    struct arena *a = arena_new();
+    bool ours = is_written_name(path_base(path)) && path_exists(path) && path_exists(path_join(a, path_dir(a, path), "manifest.json"));
+    arena_free(a);
+    if (ours)
+        fail("%s is a file of a folder that tpc-shard wrote: name another one", path);
+}
