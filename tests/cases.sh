@@ -7,6 +7,7 @@
 #   holds      a jq filter that is true of plan.json
 #   dims       of one run, as B=2,S=7; one line for each run
 #   rel        how far from the unsharded run it may be, where not as usual
+#   file       'onnx': the graph as ONNX, in which values of outputs come first
 #   refused    a pattern of the sentence by which tpc-shard refuses
 # 'random' for the content of a constant stands for whole numbers from -3 to 3 that depend on its name.
 said() { sed -n "s/^# $2: //p" "$1"; } # GRAPH KEY
@@ -33,8 +34,13 @@ planned() { # GRAPH N OPTION...
     shift 2
     filled "$graph" >"$work/case.graph"
     echo "{\"constraints\": [$(said "$graph" plan)]}" >"$work/case.json"
+    model=$work/case.graph
+    if [ "$(said "$graph" file)" = onnx ]; then
+        $shard "$model" --tp 1 -q --force -o "$work/file" || return 1
+        model=$work/file/rank-0.onnx
+    fi
     # shellcheck disable=SC2046 # options are words
-    $shard "$work/case.graph" --tp "$n" --plan "$work/case.json" -q --force -o "$work/case" $(said "$graph" options) "$@"
+    $shard "$model" --tp "$n" --plan "$work/case.json" -q --force -o "$work/case" $(said "$graph" options) "$@"
 }
 
 whole() { # GRAPH: the file of what is compared with

@@ -359,6 +359,7 @@ struct sort_visit {
 };
 struct sorter {
     struct graph *g;
+    bool read; /* a file has the nodes */
     struct arena *arena;
     uint8_t *mark;
     VEC(struct sort_visit) open;
@@ -372,8 +373,10 @@ static void open_node(struct sorter *s, struct node *n)
         bug("node '%s' has no output", n->name);
     if (s->mark[id] == DONE)
         return;
-    if (s->mark[id] == OPEN)
+    if (s->mark[id] == OPEN && s->read)
         fail("%s depends on its own output: the graph has a cycle", node_where(s->g, n));
+    if (s->mark[id] == OPEN)
+        bug("%s depends on its own output", node_where(s->g, n));
     s->mark[id] = OPEN;
     struct sort_visit v = {n, 0};
     VEC_PUSH(s->arena, &s->open, v);
@@ -397,9 +400,9 @@ static void sort_advance(struct sorter *s)
     s->open.n--;
 }
 
-void graph_sort(struct graph *g)
+static void sort_nodes(struct graph *g, bool read)
 {
-    struct sorter s = {.g = g};
+    struct sorter s = {.g = g, .read = read};
     s.arena = scratch_slots(g, &s.mark);
     int n = g->nodes.n;
     for (int i = 0; i < n; i++) {
@@ -411,6 +414,16 @@ void graph_sort(struct graph *g)
     for (int i = 0; i < s.sorted.n; i++)
         VEC_PUSH(g->arena, &g->nodes, s.sorted.at[i]);
     arena_free(s.arena);
+}
+
+void graph_sort(struct graph *g)
+{
+    sort_nodes(g, false);
+}
+
+void graph_sort_read(struct graph *g)
+{
+    sort_nodes(g, true);
 }
 
 void graph_name_nodes(struct graph *g)

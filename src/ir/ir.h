@@ -204,8 +204,10 @@ void graph_rewire(struct graph *, struct value **to, bool outputs);
 void graph_name_nodes(struct graph *);
 /* Drops nodes none of whose outputs is used; keeps graph inputs. Renumbers nothing. */
 void graph_prune(struct graph *);
-/* Sorts g->nodes topologically, stable; a cycle is a failure naming a node in it. */
+/* Sorts g->nodes topologically, stable; a cycle is a bug. */
 void graph_sort(struct graph *);
+/* The same for nodes as a file has them: a cycle is a failure naming a node in it. */
+void graph_sort_read(struct graph *);
 /* Uses of each value, by value id; a graph output is a use with node NULL. Arena: scratch. */
 struct use {
     struct node *node;

@@ -211,7 +211,7 @@ static void load_graph(struct import *im)
         load_node(im, &scope, im->model->graph->node[i]);
     sequence_leave(im);
     name_scope_close(im, &scope);
-    graph_sort(im->graph);
+    graph_sort_read(im->graph);
 }
 
 /* ---- the file ---- */

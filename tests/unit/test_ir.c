@@ -257,6 +257,15 @@ START_TEST(cycle_is_refused)
 {
     struct graph *g = parsed(chain);
     g->nodes.at[0]->in[0] = graph_find(g, "r");
+    graph_sort_read(g);
+}
+END_TEST
+
+/* No file has it, so no sentence blames one. */
+START_TEST(cycle_that_a_pass_made_is_a_bug)
+{
+    struct graph *g = parsed(chain);
+    g->nodes.at[0]->in[0] = graph_find(g, "r");
     graph_sort(g);
 }
 END_TEST
@@ -559,6 +568,7 @@ int main(void)
     tcase_add_loop_exit_test(tc, cut_text_is_refused, 1, 0, COUNT(everything) / 16);
     tcase_add_test(tc, sort_is_stable_and_finds_the_order);
     tcase_add_exit_test(tc, cycle_is_refused, 1);
+    tcase_add_test_raise_signal(tc, cycle_that_a_pass_made_is_a_bug, SIGABRT);
     tcase_add_test(tc, prune_drops_what_no_output_needs);
     tcase_add_test(tc, replacing_an_output_keeps_its_name);
     tcase_add_test(tc, an_input_never_becomes_an_output_by_replacing);

@@ -88,7 +88,7 @@ static void import_graph(struct import *im, struct name_scope *scope, const Onnx
         im->node(im, scope, g->node[i]);
     read_outputs(im, scope, g, where);
     name_scope_close(im, scope);
-    graph_sort(im->graph);
+    graph_sort_read(im->graph);
 }
 
 static void append_operands(struct import *im, struct node *node, int n, struct value *const *captured)

@@ -2,7 +2,7 @@
  *
  * An expression becomes nodes over Shape of graph inputs, one per distinct expression and graph: an existing value whose shape information
  * is that expression is reused. A symbol is read where it stands alone as a dimension of a graph input, else solved from a dimension in
- * which it is linear, or from the sum of the ranks' parts of one, else (sizes known only from data) read from the first value that has it.
+ * which it is linear, or from the sum of the ranks' parts of one, else (sizes known only from data) read from the first result that has it.
  *
  * Rank graphs keep the same nodes: an entry that is an integer on every rank is a constant; one that is the same expression
  * everywhere is that expression; otherwise every rank computes all ranks' expressions and picks its own by a constant. */
@@ -208,6 +208,18 @@ static void refuse_parts(const struct graph *g, const struct dim *symbol)
     }
 }
 
+/* Nodes are in topological order up to the one that needs the symbol: what the first result with it needs, no result behind that makes. */
+static struct value *first_result(const struct graph *g, const struct dim *symbol, int *d)
+{
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k] && (*d = dim_at(n->out[k], symbol)) >= 0 && !is_part(n->out[k], *d))
+                return n->out[k];
+    }
+    return NULL;
+}
+
 static struct value *symbol_value(struct graph *g, const struct dim *symbol)
 {
     int d;
@@ -220,9 +232,9 @@ static struct value *symbol_value(struct graph *g, const struct dim *symbol)
     if (v)
         return v;
     refuse_parts(g, symbol);
-    for (int i = 0; i < g->values.n; i++)
-        if (g->values.at[i]->producer && (d = dim_at(g->values.at[i], symbol)) >= 0)
-            return shape_entry(g, g->values.at[i], d);
+    v = first_result(g, symbol, &d);
+    if (v)
+        return shape_entry(g, v, d);
     fail("%s: dimension '%s' cannot be computed from the shapes of the graph's inputs", graph_file(g), symbol->name);
 }
 
