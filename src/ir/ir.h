@@ -112,6 +112,7 @@ struct node {
     struct attr *attr;  /* in the order of the op's row (all present), or as found when op is NULL */
     int opset;          /* opset of its domain at load (ops without a row keep it) */
     void *strategy;     /* chosen by choose; struct strategy of op/op.h */
+    bool on_ranks;      /* of a lowering: each rank runs it on its own shards, which no rule of the global graph describes */
 };
 
 struct state {

@@ -241,6 +241,7 @@ void lower_on_ranks(struct lowering *l, struct node *node, const struct placemen
     memcpy(s->in, in, sizeof *in * (size_t)node->nin);
     memcpy(s->out, out, sizeof *out * (size_t)node->nout);
     node->strategy = s;
+    node->on_ranks = true;
     for (int i = 0; i < node->nout; i++)
         if (node->out[i]) {
             node->out[i]->place = out[i];

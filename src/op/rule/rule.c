@@ -324,7 +324,8 @@ bool rule_of_strings(const struct node *n)
 
 struct rule *rule_of(struct graph *g, const struct node *node)
 {
-    if (!node->op || !node->op->rule || !op_resolved(node) || rule_of_strings(node))
+    bool own = node->on_ranks && g->rank < 0; /* of one rank's graph the types say it */
+    if (!node->op || !node->op->rule || !op_resolved(node) || rule_of_strings(node) || own)
         return NULL;
     struct rule *r = node->op->rule(g, node);
     if (!r)

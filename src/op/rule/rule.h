@@ -107,7 +107,7 @@ char *rule_str(struct arena *, const struct rule *);
 /* Sizes and the number of dims behind ".." come from the node's types; a text that does not fit them is a bug(). */
 struct rule *rule_parse(struct graph *, const struct node *, const char *text);
 /* The rule of a node, by its row. NULL if it has none (the node is kept replicated), or if equations do not prove that the products of
- * its sizes are those of the types. */
+ * its sizes are those of the types, or if ranks run it on their shards against it (node.on_ranks). */
 struct rule *rule_of(struct graph *, const struct node *);
 /* The node reads or makes strings. Their numbers are those of one process, so they are on all ranks. */
 bool rule_of_strings(const struct node *);

@@ -28,9 +28,7 @@ static const struct split *summed(struct graph *g, const struct node *n)
 /* The node's sharded dimension becomes a dimension of one sum per rank. Only the lowering of CumSum makes such a node. */
 static bool sums_apart(const struct node *n)
 {
-    const struct value *x = n->nin > 0 ? n->in[0] : NULL, *y = n->nout > 0 ? n->out[0] : NULL;
-    return strcmp(n->optype, "ReduceSum") == 0 && dtype_is_float(x->type.dtype) && x->place.kind == PLACE_S && y->place.kind == PLACE_S &&
-        x->place.dim == y->place.dim && x->type.dim[x->place.dim] != y->type.dim[y->place.dim];
+    return n->on_ranks && op_is_onnx(n, "ReduceSum") && dtype_is_float(n->in[0]->type.dtype);
 }
 
 static struct rank_sum partial_sum_of(struct graph *g, const struct node *n)

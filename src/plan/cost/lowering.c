@@ -122,7 +122,7 @@ static void place_node(struct body *b, struct node *n)
     for (int i = 0; i < n->nout; i++)
         if (n->out[i])
             place_result(b, n, i, st->out[i]);
-    n->strategy = n->strategy ? NULL : st; /* on its ranks' own values it is an ordinary node */
+    n->strategy = st;
 }
 
 void lowering_append(struct graph *g, struct node *node)
@@ -197,25 +197,13 @@ struct space *lowering_space(struct space *s, const struct node *n, const struct
     return alone;
 }
 
-static struct strategy as_it_stands(struct arena *arena, const struct node *n)
-{
-    struct strategy st = {.in = NEWN(arena, struct placement, n->nin + 1), .out = NEWN(arena, struct placement, n->nout + 1)};
-    for (int i = 0; i < n->nin; i++)
-        st.in[i] = n->in[i] ? n->in[i]->place : placement_replicated;
-    for (int i = 0; i < n->nout; i++)
-        st.out[i] = n->out[i] ? n->out[i]->place : placement_replicated;
-    return st;
-}
-
 double lowering_seconds(struct space *alone, int workload, int busy)
 {
     double seconds = 0;
     for (int i = 0; i < alone->g->nodes.n; i++) {
         const struct node *n = alone->g->nodes.at[i];
-        struct strategy st = as_it_stands(alone->arena, n);
-        const struct strategy *own = n->strategy;
         seconds += is_reshard(n) ? cost_reshard_seconds(alone, n->in[0], n->in[0]->place, n->out[0]->place, workload)
-                                 : cost_node_seconds(alone, n, own ? rule_of(alone->g, n) : NULL, own ? own : &st, workload, busy);
+                                 : cost_node_seconds(alone, n, rule_of(alone->g, n), n->strategy, workload, busy);
     }
     return seconds;
 }
