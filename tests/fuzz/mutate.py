@@ -8,21 +8,21 @@ parts removed, doubled, swapped or copied from elsewhere. What it computes does 
 with a result or with one sentence, within an amount of memory, and leave nothing behind; two ranks must compute what one computes.
 Mutants that break this stay in WORK/found with what was said. A mutant depends on SEED and its number alone; FROM-TO says which to try.
 
-BUILD/tests/fuzz/serve runs the commands in children that it forks. All else lies in memory, in /dev/shm where there is one.
+All lies in memory, in /dev/shm where there is one.
 """
 import os
 import random
 import re
 import shutil
-import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+from trial import Trial
+
 SCALARS = {"int32": "int", "int64": "int", "uint64": "int", "float": "f32", "double": "f64", "string": "text", "bytes": "bytes"}
-SECONDS, WALL, ROOM = 10, 120, 2**31
 EDGES = [0, 1, -1, 2, 3, 7, 16, 127, 255, 65536, 2**31 - 1, 2**31, -2**31, 2**40, 2**62, 2**63 - 1, -2**63]
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, 3.4e38, float("inf"), float("-inf"), float("nan")]
 
@@ -225,59 +225,7 @@ def mutate(r, model, ops):
 
 
 # ---- running ----
-class Server:
-    """tests/fuzz/serve, which runs commands and says how they ended."""
-
-    def __init__(self, build, folder):
-        env = dict(os.environ, OMP_NUM_THREADS="1", LD_BIND_NOW="1")
-        self.folder = folder
-        self.process = subprocess.Popen([f"{build}/tests/fuzz/serve", folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
-
-    def run(self, memory, cpu, wall, command):
-        """Status, seconds, bytes of memory, what stdout and stderr hold."""
-        words = [str(memory), str(cpu), str(wall), *command, ""]
-        self.process.stdin.write(b"".join(word.encode() + b"\0" for word in words))
-        self.process.stdin.flush()
-        status, us, kib = self.process.stdout.readline().split()
-        said = []
-        for name in "out", "err":
-            with open(f"{self.folder}/{name}", errors="replace") as f:
-                said.append(f.read())
-        return int(status), int(us) / 1e6, int(kib) * 1024, *said
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
-class Trial:
-    def __init__(self, build, work):
-        self.build, self.work = os.path.abspath(build), work
-        with open(os.path.join(build, "Makefile"), encoding="utf-8") as makefile:
-            self.sanitized = bool(re.search(r"^TPC_SAN = .", makefile.read(), re.M))
-        os.mkdir(f"{work}/said")
-        self.server = Server(self.build, f"{work}/said")
-
-    def run(self, *command):
-        """Status, what stdout and stderr hold, a complaint or None."""
-        most = (20 * self.bytes + 200 * 2**20) * (3 if self.sanitized else 1)
-        slow = SECONDS * (4 if self.sanitized else 1)
-        status, seconds, memory, out, err = self.server.run(most + ROOM, slow, WALL, command)
-        err = re.sub(r"==\d+==WARNING: AddressSanitizer failed to allocate .*\n", "", err)        # which the command tells of itself
-        if "runtime error:" in err or "Sanitizer" in err:
-            wrong = "a sanitizer speaks"
-        elif status == -signal.SIGALRM:
-            wrong = f"hangs: no end in {WALL} s"
-        elif status == -signal.SIGKILL or seconds > slow:
-            wrong = f"takes {seconds:.1f} s"
-        elif status not in (0, 1, 2):
-            wrong = f"ends with status {status}"
-        elif status and not re.match(r"tpc-(shard|run): .{8,}\n\Z", err):
-            wrong = "fails without one sentence"
-        else:
-            wrong = f"takes {memory // 2**20} MiB" if memory > most else None
-        return status, out, err, wrong
-
+class ModelTrial(Trial):
     def left(self, *allowed):
         other = set(os.listdir(self.work)) - {"said", "m", *allowed}
         return f"leaves {sorted(other)[0]}" if other else None
@@ -306,6 +254,7 @@ class Trial:
 
         if step([shard, model, "--tp", "2", "-n", "-q"])[0] == 0:
             stage = 1
+        step([shard, model, "--train", "--tp", "2", "-n", "-q"])
         status, _ = step([shard, model, "--tp", "2", "-q", "-o", out], "o" if stage else "")
         if stage and status == 0:
             stage = 2
@@ -371,7 +320,7 @@ def main():
     first, last = (int(n) for n in numbers.split("-"))
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tpc-mutants-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as work:
-        trial = Trial(build, work)
+        trial = ModelTrial(build, work)
         stages, wrong = try_all(range(first, last), seed, [Model(schema, p) for p in paths], ops, trial, kept)
         trial.server.end()
     n = sum(stages)
