@@ -60,16 +60,16 @@ static bool next_line(int fd, char *line, size_t n)
     return used > 0;
 }
 
-static _Noreturn void tell_cut_file(int number, siginfo_t *info, void *context)
+/* The file that a fault is in the middle of; NULL: its address is no file's, or none that the system told. */
+static const char *faulty_file(const siginfo_t *info)
 {
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    (void)number;
-    (void)context;
-    while (fd >= 0 && !cut_path && next_line(fd, cut_line, sizeof cut_line))
-        cut_path = path_of_line(cut_line, (uintptr_t)info->si_addr);
-    (void)pthread_kill(waiter, CUT);
-    for (;;)
-        (void)pause();
+    const char *path = NULL;
+    int fd = info->si_code == BUS_ADRERR ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC) : -1;
+    while (fd >= 0 && !path && next_line(fd, cut_line, sizeof cut_line))
+        path = path_of_line(cut_line, (uintptr_t)info->si_addr);
+    if (fd >= 0)
+        (void)close(fd);
+    return path;
 }
 
 /* ---- a library that found no memory ------------------------------------------------------------------------------------------------ */
@@ -91,6 +91,24 @@ static void judge_fault(int number)
 }
 
 #endif
+
+static void tell_cut_file(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    const char *path = faulty_file(info);
+    if (!path) {
+#ifndef SANITIZED
+        judge_fault(number);
+#else
+        (void)signal(number, SIG_DFL);
+#endif
+        return;
+    }
+    cut_path = path;
+    (void)pthread_kill(waiter, CUT);
+    for (;;)
+        (void)pause();
+}
 
 /* Returns if memory is not the reason. What failed may hold locks that a failure needs: the time is limited. */
 static void tell_fault(int number)
@@ -129,7 +147,7 @@ static void *wait_for_end(void *unused)
             tell_fault(fault);
     } while (goes_on(number));
     if (number == CUT)
-        fail("%s: was cut short while it was read", cut_path ? cut_path : "a mapped file");
+        fail("%s: was cut short while it was read", cut_path);
     fail("ended by signal %d (%s)", number, strsignal(number));
 }
 
