@@ -65,6 +65,8 @@ struct kcall {
 /* A DIMS attribute evaluated for this call; returns the count. An unbound symbol is a bug(). */
 int kcall_dims(const struct kcall *, const char *attr, int64_t *out, int max);
 
+/* Runs the node's kernel, unless all its results are empty: dimensions beside one of size 0 may be as large as they like. */
+void kern_run(struct kcall *);
 /* Packs the constant operands that this call's kernel would pack at its first run; only constant operands need data. Returns those that the
  * kernel will not read any more, bit i for operand i. */
 unsigned kern_pack(struct kcall *);

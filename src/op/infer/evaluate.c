@@ -134,7 +134,7 @@ static void run_alone(struct graph *g, const struct node *node, struct tensor *i
     struct kenv *env = kenv_new(1, true);
     struct kcall call = {.node = node, .graph = g, .nin = node->nin, .nout = node->nout, .in = in, .out = out, .bind = &none, .env = env};
     require(node->op->kernel);
-    node->op->kernel(&call);
+    kern_run(&call);
     kenv_free(env);
 }
 

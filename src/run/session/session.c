@@ -403,7 +403,7 @@ void session_run_kernel(struct session *s, struct session_step *step)
                          .share = step->sum ? ordered_sum_share(step->sum) : NULL,
                          .units = step->units ? unit_gather_units(step->units) : NULL};
     if (!step->units) {
-        step->node->op->kernel(&call);
+        kern_run(&call);
         return;
     }
     struct traffic_start t = traffic_begin(s, step->collective);
