@@ -161,7 +161,8 @@ bool type_uses(const struct type *, const char *symbol); /* in one of its dimens
 const struct dim *type_elements(struct alg *, const struct type *);
 char *type_str(struct arena *, const struct type *); /* "f32[B, S, 64]" */
 bool type_parse(struct alg *, const char *text, int64_t sym_lo, struct type *out, const char **error);
-/* Product of n sizes, then bytes; false on overflow or a negative size. */
+/* Product of n sizes, then bytes; false for a negative size, and if the sizes other than 0 overflow, so that the product of some of them
+ * never does. */
 bool type_sizes_product(const int64_t *size, int n, int64_t *out);
 bool type_bytes(const struct type *, int64_t *out); /* false, too, where a size is not known */
 

@@ -215,19 +215,15 @@ bool type_parse(struct alg *alg, const char *text, int64_t sym_lo, struct type *
     return false;
 }
 
-/* Zero is only certain when no size is negative, so all are looked at. */
 bool type_sizes_product(const int64_t *size, int n, int64_t *out)
 {
     int64_t product = 1;
-    bool zero = false, fits = true;
+    bool zero = false;
     for (int i = 0; i < n; i++) {
-        if (size[i] < 0)
-            return false;
         zero = zero || size[i] == 0;
-        fits = fits && i64_mul(product, size[i], &product);
+        if (size[i] < 0 || (size[i] > 0 && !i64_mul(product, size[i], &product)))
+            return false;
     }
-    if (!fits && !zero)
-        return false;
     *out = zero ? 0 : product;
     return true;
 }

@@ -419,8 +419,10 @@ END_TEST
 
 START_TEST(products_of_sizes)
 {
-    int64_t out = 7, big[] = {INT64_MAX, 2}, zero[] = {INT64_MAX, 2, 0}, negative[] = {0, -1}, plain[] = {2, 3, 4};
+    int64_t out = 7, big[] = {INT64_MAX, 2}, zero[] = {INT64_MAX, 0, 1}, beside[] = {INT64_MAX, 0, 2}, negative[] = {0, -1},
+            plain[] = {2, 3, 4};
     ck_assert(!type_sizes_product(big, 2, &out) && !type_sizes_product(negative, 2, &out));
+    ck_assert(!type_sizes_product(beside, 3, &out));
     ck_assert_int_eq(out, 7);
     ck_assert(type_sizes_product(zero, 3, &out) && out == 0);
     ck_assert(type_sizes_product(plain, 3, &out) && out == 24);

@@ -26,16 +26,25 @@ static int image_rank(struct graph *g, const struct node *node, int known)
     return (int)n;
 }
 
+static const struct dim *image_channels(struct graph *g, const struct node *node, const struct dim *all)
+{
+    const struct dim *block = block_elements(g, node), *exact = block ? dim_quotient(g->alg, all, block) : NULL;
+    if (exact || !block)
+        return exact ? exact : op_unknown_dim(g, node, 0, 1);
+    if (dim_is_int(block, NULL) && dim_is_int(all, NULL))
+        fail("%s: %s rows are no whole number of blocks of %s elements", node_where(g, node), dim_str(g->arena, all),
+             dim_str(g->arena, block));
+    return dim_equals(block, 0) ? op_unknown_dim(g, node, 0, 1) : dim_div(g->alg, all, block);
+}
+
 void infer_col2im(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 3, 3);
     const struct type *x = op_operand(g, node, 0);
-    const struct dim *const *image = NULL, *dim[MAX_RANK], *block = block_elements(g, node);
+    const struct dim *const *image = NULL, *dim[MAX_RANK];
     int known = op_size_operand(g, node, 1, "image_shape", &image), n = image_rank(g, node, known);
     dim[0] = x->dim[0];
-    dim[1] = block ? dim_quotient(g->alg, x->dim[1], block) : NULL;
-    if (!dim[1])
-        dim[1] = block && !dim_equals(block, 0) ? dim_div(g->alg, x->dim[1], block) : op_unknown_dim(g, node, 0, 1);
+    dim[1] = image_channels(g, node, x->dim[1]);
     for (int d = 0; d < n; d++)
         dim[2 + d] = known >= 0 ? image[d] : op_unknown_dim(g, node, 0, 2 + d);
     op_result(g, node, 0, x->dtype, 2 + n, dim);

@@ -58,6 +58,7 @@ static void place_known(struct session *s, const struct value *v, const struct t
 static void place_dynamic(struct session *s, const struct value *v, const struct tensor *t, bool stays)
 {
     struct tensor *out = &s->tensor[v->id];
+    sizes_check(s, t, v->name);
     *out = *t;
     dynamic_bind(s, v);
     if (stays)

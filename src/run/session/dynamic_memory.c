@@ -13,7 +13,11 @@ void *dynamic_take(struct session *s, const struct value *v, size_t bytes)
         b->huge = true;
         VEC_PUSH(s->arena, &s->dynamic.memory, b);
     }
-    return buffer_reserve(s->dynamic.memory.at[i], s->dynamic.pool.blocks.at[i].bytes);
+    struct buffer *b = s->dynamic.memory.at[i];
+    size_t all = s->dynamic.pool.blocks.at[i].bytes;
+    if (all > b->bytes)
+        sizes_need_room(s, v->name, all - b->bytes);
+    return buffer_reserve(b, all);
 }
 
 void dynamic_release(struct session *s, int step)

@@ -102,6 +102,7 @@ void dynamic_bind(struct session *s, const struct value *v)
 static void alloc_result(struct session *s, const struct session_step *step, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
+    sizes_check(s, t, v->name);
     if (step->node->op->flags & OP_IN_PLACE)
         t->data = step->in[0].data;
     else if (step->kind != STEP_VIEW)
@@ -136,15 +137,14 @@ static bool sizes_follow(struct session *s, const struct session_step *step)
 /* Sizes that were assumed when the graph was compiled. */
 static void check_assumed(const struct session *s, const struct value *v, const struct tensor *t)
 {
-    struct tensor assumed;
     if (t->rank != v->type.rank)
         fail("%s: '%s' has %d dimensions when it is computed, expected %d", s->sig.path, v->name, t->rank, v->type.rank);
-    if (!sizes_of_type(s, &v->type, v->name, &assumed))
-        return;
-    for (int d = 0; d < t->rank; d++)
-        if (t->dim[d] != assumed.dim[d])
+    for (int d = 0; d < t->rank; d++) {
+        int64_t assumed = sizes_of_dim(s, v->type.dim[d]);
+        if (assumed >= 0 && t->dim[d] != assumed)
             fail("%s: '%s' has %lld in dimension %d when it is computed, and what reads it was compiled for %lld", s->sig.path, v->name,
-                 (long long)t->dim[d], d, (long long)assumed.dim[d]);
+                 (long long)t->dim[d], d, (long long)assumed);
+    }
 }
 
 static void infer_results(struct session *s, struct session_step *step)

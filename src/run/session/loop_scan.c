@@ -35,7 +35,10 @@ static void carry_values(struct iteration_state *t, int out)
 {
     for (int i = 0; i < t->n; i++) {
         const struct tensor *from = &t->body->out[out + i];
-        void *to = buffer_reserve(buffer_of(t, 2 * i + (int)(t->done & 1)), tensor_bytes(from) + 1);
+        struct buffer *b = buffer_of(t, 2 * i + (int)(t->done & 1));
+        if (tensor_bytes(from) >= b->bytes)
+            sizes_need_room(t->s, t->step->node->in[t->first + i]->name, tensor_bytes(from) - b->bytes + 1);
+        void *to = buffer_reserve(b, tensor_bytes(from) + 1);
         if (tensor_bytes(from))
             memcpy(to, from->data, tensor_bytes(from));
         t->now[i] = *from;
@@ -93,13 +96,17 @@ static struct stacked_result *stacks_new(const struct iteration_state *t)
     return stack;
 }
 
-static void reserve_stacked(struct buffer *b, size_t bytes, bool keep)
+static void reserve_stacked(const struct iteration_state *t, int result, struct buffer *b, size_t bytes)
 {
+    bool keep = t->done > 0;
     if (b->at && bytes <= b->bytes)
         return;
     struct buffer old = *b;
+    size_t all = keep && old.bytes < SIZE_MAX / 2 && 2 * old.bytes > bytes ? 2 * old.bytes : bytes;
+    const struct value *v = t->step->node->out[result];
+    sizes_need_room(t->s, v ? v->name : t->step->node->name, all);
     *b = (struct buffer){0};
-    buffer_reserve(b, keep && old.bytes < SIZE_MAX / 2 && 2 * old.bytes > bytes ? 2 * old.bytes : bytes);
+    buffer_reserve(b, all);
     if (keep && old.at)
         memcpy(b->at, old.at, old.bytes);
     buffer_free(&old);
@@ -129,7 +136,7 @@ static void stack_value(const struct iteration_state *t, struct stacked_result *
     if (t->done == 0)
         stack->each = *now;
     check_slice_size(t, result, &stack->each, now);
-    reserve_stacked(stack->memory, stacked_bytes(t, now, total < 0 ? t->done + 1 : total), t->done > 0);
+    reserve_stacked(t, result, stack->memory, stacked_bytes(t, now, total < 0 ? t->done + 1 : total));
     struct slice_layout s = slices_of(now, stack->axis, total);
     copy_slice_in(&s, stack->memory->at, at, now->data);
 }

@@ -160,12 +160,16 @@ void traffic_end(struct session *, struct session_collective *, struct traffic_s
 /* sizes.c: sizes under the session's bindings. */
 void sizes_prepare(struct session *);
 void sizes_evaluate(struct session *);
+/* Below 0: not known. */
+int64_t sizes_of_dim(const struct session *, const struct dim *);
 /* Concrete dims of a type; false: a size is not known. */
 bool sizes_of_type(const struct session *, const struct type *, const char *name, struct tensor *out);
 /* Like sizes_of_type, with the symbols that the current run bound. */
 bool sizes_after_run(const struct session *, const struct type *, struct tensor *out);
-/* A tensor whose bytes no i64 counts is a failure. */
+/* A tensor whose bytes no i64 counts is a failure. Every size that a run finds passes here before memory is taken for it. */
 void sizes_check(const struct session *, const struct tensor *, const char *name);
+/* So many more bytes for a value, if there may be as many: a failure that names it, unless --force was given. */
+void sizes_need_room(const struct session *, const char *name, size_t bytes);
 
 /* layout.c: lifetimes once; sizes and addresses whenever bindings change. */
 void layout_prepare(struct session *);

@@ -56,19 +56,39 @@ void sizes_evaluate(struct session *s)
     }
 }
 
+static const char *sizes_text(struct arena *a, const struct tensor *t)
+{
+    const char *text = dtype_name(t->dtype);
+    for (int k = 0; k < t->rank; k++)
+        text = arena_printf(a, "%s%s%lld", text, k ? ", " : "[", (long long)t->dim[k]);
+    return arena_printf(a, "%s%s", text, t->rank ? "]" : "[]");
+}
+
 void sizes_check(const struct session *s, const struct tensor *t, const char *name)
 {
     int64_t n, bytes;
     if (!type_sizes_product(t->dim, t->rank, &n) || (dtype_size(t->dtype) > 0 && !dtype_bytes(t->dtype, n, &bytes)))
-        fail("%s: tensor '%s' is too large for these inputs", s->sig.path, name);
+        fail("%s: tensor '%s' is too large for these inputs: %s", s->sig.path, name, sizes_text(s->plan, t));
+}
+
+void sizes_need_room(const struct session *s, const char *name, size_t bytes)
+{
+    int64_t more = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+    if (!s->force)
+        room_check(s->comm, s->sig.path, arena_printf(s->plan, "elements of '%s'", name),
+                   (struct room_need){.own = more, .resident = more});
+}
+
+int64_t sizes_of_dim(const struct session *s, const struct dim *d)
+{
+    return d->kind == DIM_INT ? d->k : s->sizes.value[d->id];
 }
 
 bool sizes_of_type(const struct session *s, const struct type *t, const char *name, struct tensor *out)
 {
     *out = (struct tensor){.dtype = t->dtype, .rank = t->rank};
     for (int k = 0; k < t->rank; k++) {
-        const struct dim *d = t->dim[k];
-        out->dim[k] = d->kind == DIM_INT ? d->k : s->sizes.value[d->id];
+        out->dim[k] = sizes_of_dim(s, t->dim[k]);
         if (out->dim[k] < 0)
             return false;
     }
