@@ -11,6 +11,7 @@
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "passes/pass.h"
+#include "plan/facts/facts.h"
 
 #include <string.h>
 
@@ -22,10 +23,15 @@ static void append_nodes(struct graph *g, int n, struct node *const *node)
 
 /* ---- copies --------------------------------------------------------------------------------------------------------------------- */
 
-/* A matrix whose bytes are there; in a dry run they may be missing. */
-static bool may_be_tied(const struct value *v, const struct options *o)
+static bool is_trained(const struct value *v)
 {
-    return plan_trains(o, v) && v->constant->rank == 2 && v->constant->bytes >= WEIGHT_BYTES && constant_present(v->constant);
+    return v->constant && v->constant->trained;
+}
+
+/* A matrix whose bytes are there; in a dry run they may be missing. */
+static bool may_be_tied(const struct value *v)
+{
+    return is_trained(v) && v->constant->rank == 2 && v->constant->bytes >= WEIGHT_BYTES && constant_present(v->constant);
 }
 
 /* Every reader of b reads a instead. */
@@ -46,21 +52,23 @@ static void tie(struct graph *g, struct value *a, struct value *b, enum constant
 }
 
 /* Exporters write a weight twice that two nodes read in different forms: an embedding and a head, say. */
-static void tie_copies(struct graph *g, const struct options *o)
+static void tie_copies(struct graph *g, struct plan *p)
 {
     VEC(struct value *) found = {NULL, 0, 0};
     for (int i = 0, n = g->values.n; i < n; i++) {
         struct value *v = g->values.at[i], *of = NULL;
         enum constant_copy kind = CONSTANT_OTHER;
-        for (int k = 0; may_be_tied(v, o) && k < found.n && kind == CONSTANT_OTHER; k++) {
+        for (int k = 0; may_be_tied(v) && k < found.n && kind == CONSTANT_OTHER; k++) {
             of = found.at[k];
             if (of->constant->dtype == v->constant->dtype)
                 kind = constant_copy_kind(constant_data(of->constant, of->name), of->constant->dim, constant_data(v->constant, v->name),
                                           v->constant->dim, dtype_size(v->constant->dtype));
         }
-        if (kind != CONSTANT_OTHER)
+        if (kind != CONSTANT_OTHER) {
             tie(g, of, v, kind);
-        else if (may_be_tied(v, o))
+            p->trainable.weights--;
+            p->trainable.numbers -= (double)constant_elements(v->constant);
+        } else if (may_be_tied(v))
             VEC_PUSH(g->arena, &found, v);
     }
 }
@@ -90,7 +98,7 @@ static struct weights find_trained(struct graph *g, const struct options *o, con
     struct weights found = {{NULL, 0, 0}};
     const bool *reaches = gradients_reach(g, 1, &loss);
     for (int i = 0; i < g->values.n; i++)
-        if (reaches[i] && plan_trains(o, g->values.at[i]))
+        if (reaches[i] && is_trained(g->values.at[i]))
             VEC_PUSH(g->arena, &found.list, g->values.at[i]);
     if (!found.list.n)
         fail("%s: --train: no weight of floats that the loss depends on matches '%s'", graph_file(g), o->train);
@@ -177,7 +185,8 @@ static void add_output(struct graph *g, const char *name, struct value *v)
     graph_add_output(g, node->out[0]);
 }
 
-static void set_outputs(struct graph *g, const struct objective *loss, const struct weights *weights, const struct gradients *all)
+static void set_outputs(struct graph *g, const struct objective *loss, const struct weights *weights, const struct gradients *all,
+                        struct plan *p)
 {
     graph_clear_outputs(g);
     graph_clear_states(g);
@@ -193,6 +202,7 @@ static void set_outputs(struct graph *g, const struct objective *loss, const str
         struct trained pair = {w, g->outputs.n, NULL};
         add_output(g, arena_printf(g->arena, "%s.grad", w->name), all->of[w->id]);
         VEC_PUSH(g->arena, &g->trained, pair);
+        p->trained = trained_plus(p->trained, w);
     }
 }
 
@@ -212,12 +222,14 @@ void pass_gradient(struct compile *c)
     if (!o || !o->train)
         return;
     drop_empty(g);
-    tie_copies(g, o);
+    trained_note_shared(g, c->plan);
+    tie_copies(g, c->plan);
     struct lowering tail = {.g = g, .name = "loss"}, seed = {.g = g, .name = "loss/grad"};
     struct objective loss = objective_append(&tail, o->loss);
     note_mixing(g, &loss);
     append_nodes(g, tail.nodes.n, tail.nodes.at);
     struct weights weights = find_trained(g, o, loss.sum);
+    trained_tell(g, weights.list.n, weights.list.at);
     struct gradients all = gradients_new(g, "grad");
     for (int i = 0; i < weights.list.n; i++)
         all.active[weights.list.at[i]->id] = true;
@@ -226,7 +238,7 @@ void pass_gradient(struct compile *c)
     start(&all, &seed, loss.sum);
     gradients_walk(&all, g->nodes.n, g->nodes.at);
     append_nodes(g, all.made.list.n, all.made.list.at);
-    set_outputs(g, &loss, &weights, &all);
+    set_outputs(g, &loss, &weights, &all, c->plan);
     forget_placements(g);
     canon_remove_noops(g);
     canon_merge_equal_nodes(g);

@@ -69,15 +69,6 @@ static void state_rank_meta(struct graph *g)
         state_assumption(g, &m->assumption[i]);
 }
 
-/* What reads a weight that is trained is computed in each step. */
-static void keep_trained(struct graph *g, const struct options *o)
-{
-    const bool *reaches = gradients_reach(g, g->outputs.n, (const struct value *const *)g->outputs.at);
-    for (int i = 0; i < g->values.n; i++)
-        if (reaches[i] && plan_trains(o, g->values.at[i]))
-            g->values.at[i]->constant->trained = true;
-}
-
 /* No gradient goes into a cache: a step of training has no past. */
 static void forget_past(struct graph *g)
 {
@@ -220,7 +211,7 @@ void pass_shapes(struct compile *c)
     if (options)
         bind_dims(g, &options->dims);
     if (options && options->train) {
-        keep_trained(g, options);
+        trained_mark(g, options, c->plan); /* what reads such a weight is computed in each step */
         forget_past(g);
     }
     op_infer_fixpoint(g);

@@ -163,6 +163,8 @@ void name_index_put(struct arena *, struct name_index *, const char *name, int a
 
 /* ---- text/glob.c: * matches any characters, ? one ----------------------------------------------------------------- */
 bool glob_match(const char *glob, const char *text);
+/* The same of a path or of what is before one of its dots and slashes: what is within a module is meant by the module's path. */
+bool glob_match_path(const char *glob, const char *path);
 int glob_stars(const char *glob);
 /* pattern with its * replaced, in order, by what those of the glob, at least as many, match in text; NULL: it does not match. */
 char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);

@@ -66,8 +66,8 @@ static int training_options(struct shard_options *o, struct arg *to)
 {
     const struct arg table[] = {
         ARG_HEADING("Training"),
-        {"train", 0, ARG_MAYBE, &o->train, "[=GLOB]", "compile a step of training: the loss and the gradients of these weights"},
-        {"freeze", 0, ARG_TEXT, &o->freeze, "GLOB", "with --train: weights that have no gradient"},
+        {"train", 0, ARG_MAYBE, &o->train, "[=GLOB,..]", "compile a step of training: the loss and the gradients of these weights"},
+        {"freeze", 0, ARG_TEXT, &o->freeze, "GLOB,..", "with --train: weights that have no gradient"},
         {"recompute", 0, ARG_TEXT, &o->recompute, "HOW", "with --train: none, full, or auto: full if only then --memory holds (default)"},
         {"loss", 0, ARG_TEXT, &o->loss, "NAME", "with --train: cross-entropy, mse, l1, bce, or an output"},
     };

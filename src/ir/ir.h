@@ -248,8 +248,6 @@ enum { MODULE_PATH = 512 }; /* characters of a path, at most; at least one */
 void graph_set_module(struct graph *, const char *node, const char *path);
 /* NULL: not known. */
 const char *node_module(const struct graph *, const struct node *);
-/* The glob matches the path of the module, or of one around it: what is before a dot. */
-bool module_is_within(const char *path, const char *glob);
 
 /* ---- copy.c: the same nodes, values, names and order; constants, bodies and strategies are shared. Value ids are kept. ------------- */
 struct graph *graph_copy(struct arena *, const struct graph *);

@@ -57,15 +57,3 @@ const char *node_module(const struct graph *g, const struct node *n)
     }
     return NULL;
 }
-
-bool module_is_within(const char *path, const char *glob)
-{
-    char around[MODULE_PATH + 1] = "", *dot = around;
-    strncpy(around, path, MODULE_PATH);
-    while (dot && !glob_match(glob, around)) {
-        dot = strrchr(around, '.');
-        if (dot)
-            *dot = '\0';
-    }
-    return dot;
-}

@@ -97,9 +97,6 @@ struct options {
     bool random_split_only;
 };
 
-/* facts/trained.c: a tensor of the model with more than one float, of a name that --train asks for. */
-bool plan_trains(const struct options *, const struct value *);
-
 /* ---- the plan, as reported and written to plan.json ------------------------------------------------------------------ */
 struct named {
     const char *name, *text;
@@ -176,6 +173,10 @@ struct step_parts {
     VEC(struct step_part) list;
     VEC(int) layer;
 };
+struct weight_count {
+    int weights;
+    double numbers; /* in all of them */
+};
 struct plan {
     int ranks;
     VEC(struct workload) workloads;
@@ -193,6 +194,7 @@ struct plan {
     struct named_list nodes, read_places; /* as chosen: strategies of nodes; placements that values are resharded to before they are read */
     const char **state_placement;         /* by state of the graph, as text: what --state-from requires; NULL: nothing */
     struct alternatives *alternatives;    /* after plan_price */
+    struct weight_count trained, trainable; /* of all weights that --train could have named; copies that are trained as one count once */
     VEC(struct planned_collective) collectives; /* filled by insert, in file order */
     VEC(const char *) warnings;                 /* for people */
     VEC(const char *) replicated;               /* "node (Op) and 3 more: why they are replicated" */

@@ -9,11 +9,11 @@ struct star_span {
 };
 
 /* span: what each * matches; NULL: not needed. */
-static bool match_stars(const char *glob, const char *text, struct star_span *span)
+static bool match_stars(const char *glob, const char *text, const char *end, struct star_span *span)
 {
     const char *star = NULL, *mark = NULL;
     int n = 0;
-    while (*text) {
+    while (text < end) {
         if (*glob == '*') {
             star = ++glob;
             mark = text;
@@ -48,14 +48,28 @@ int glob_stars(const char *glob)
 
 bool glob_match(const char *glob, const char *text)
 {
-    return match_stars(glob, text, NULL);
+    return match_stars(glob, text, text + strlen(text), NULL);
+}
+
+bool glob_match_path(const char *glob, const char *path)
+{
+    enum { NESTED = 64 }; /* names of hostile files are one long row of slashes */
+    const char *end = path + strlen(path);
+    for (int i = 0; i < NESTED && end > path; i++) {
+        if (match_stars(glob, path, end, NULL))
+            return true;
+        while (end > path && end[-1] != '.' && end[-1] != '/')
+            end--;
+        end -= end > path;
+    }
+    return false;
 }
 
 char *glob_rewrite(struct arena *a, const char *glob, const char *text, const char *pattern)
 {
     struct star_span *span = NEWN(a, struct star_span, glob_stars(glob) + 1);
     require(glob_stars(pattern) <= glob_stars(glob));
-    if (!match_stars(glob, text, span))
+    if (!match_stars(glob, text, text + strlen(text), span))
         return NULL;
     char *out = arena_alloc(a, strlen(pattern) + strlen(text) + 1), *to = out; /* each part of text is taken once */
     for (; *pattern; pattern++) {

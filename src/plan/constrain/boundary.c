@@ -74,22 +74,23 @@ static char *names_of(struct arena *a, const struct boundary *b)
     return b->list.n > MOST_LISTED ? arena_printf(a, "%s and %d more", text, b->list.n - MOST_LISTED) : text;
 }
 
-static void check_globs(const struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b)
+static void check_globs(struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b)
 {
-    const char **names = NEWN(s->arena, const char *, b->list.n);
+    bool *among = NEWN(s->arena, bool, s->g->values.n + 1);
     for (int i = 0; i < b->list.n; i++)
-        names[i] = b->list.at[i]->name;
+        among[b->list.at[i]->id] = true;
+    const struct name_search search = {
+        .where = arena_printf(s->arena, "%s: '%s'", c->where, l->key), .what = "value there", .kind = NAMED_TENSORS, .among = among};
     for (int k = 0; k < l->n; k++) {
         bool found = false;
         for (int i = 0; i < b->list.n; i++)
-            found = found || glob_match(l->glob[k], names[i]);
+            found = found || names_value(space_names(s), b->list.at[i], l->glob[k]);
         if (!found)
-            fail("%s: '%s': none of the values is named like '%s'; the nearest is '%s'", c->where, l->key, l->glob[k],
-                 names[did_you_mean(l->glob[k], b->list.n, names)]);
+            names_refuse(space_names(s), &search, NAMED_TENSORS, l->glob[k]);
     }
 }
 
-static void check_layout(const struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b,
+static void check_layout(struct space *s, const struct constraint *c, const struct layout *l, const struct boundary *b,
                          const struct module *m)
 {
     if (!l->form)
@@ -103,10 +104,10 @@ static void check_layout(const struct space *s, const struct constraint *c, cons
 }
 
 /* Of the i-th value; NULL: none. */
-static const char *layout_of(const struct layout *l, int i, const char *name)
+static const char *layout_of(struct space *s, const struct layout *l, int i, const struct value *v)
 {
     int k = l->form == LAYOUT_ORDER ? i : 0;
-    while (l->form == LAYOUT_NAMES && k < l->n && !glob_match(l->glob[k], name))
+    while (l->form == LAYOUT_NAMES && k < l->n && !names_value(space_names(s), v, l->glob[k]))
         k++;
     return k < l->n ? l->text[k] : NULL;
 }
@@ -178,8 +179,8 @@ static void prepare_end(struct space *s, const struct constraint *c, const struc
     check_layout(s, c, placed, &b, m);
     check_layout(s, c, desired, &b, m);
     for (int i = 0; i < b.list.n; i++) {
-        const char *name = b.list.at[i]->name;
-        prepare_value(s, c, m, result, b.list.at[i], layout_of(placed, i, name), layout_of(desired, i, name));
+        const struct value *v = b.list.at[i];
+        prepare_value(s, c, m, result, v, layout_of(s, placed, i, v), layout_of(s, desired, i, v));
     }
 }
 

@@ -1,17 +1,10 @@
 /* requirement: what the constraints of the plan file require, node by node and value by value, in their order. */
 #include "plan/constrain/constrain.h"
+#include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/space/space.h"
 
 enum { PREPARES = 1u << STYLE_PREPARE_INPUT | 1u << STYLE_PREPARE_OUTPUT | 1u << STYLE_PREPARE_INPUT_OUTPUT };
-
-/* Of a name that was left unfinished, as a module's, the nearest is one that it is part of. */
-static _Noreturn void refuse_glob(const struct space *s, const struct constraint *c, const char *what, int n, const char *const *names)
-{
-    int near = did_you_mean(arena_printf(s->arena, "*%s*", c->glob), n, names);
-    fail("%s: no %s is named like '%s'%s%s%s", c->where, what, c->glob, near < 0 ? "" : "; the nearest is '", near < 0 ? "" : names[near],
-         near < 0 ? "" : "'");
-}
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
 
@@ -28,32 +21,12 @@ static bool has_style(const struct match *x, enum style style)
     return x->c->styles >> style & 1;
 }
 
-static _Noreturn void refuse_nodes(const struct space *s, const struct constraint *c)
+static void find_nodes(struct space *s, struct match *x)
 {
-    const char **names = NEWN(s->arena, const char *, 2 * s->g->nodes.n + 1);
-    int n = 0;
-    for (int i = 0; i < s->g->nodes.n; i++) {
-        const char *module = node_module(s->g, s->g->nodes.at[i]);
-        names[n++] = s->g->nodes.at[i]->name;
-        if (module)
-            names[n++] = module;
-    }
-    refuse_glob(s, c, s->g->modules ? "node or module" : "node", n, names);
-}
-
-static bool is_named_node(const struct space *s, const struct constraint *c, const struct node *n)
-{
-    const char *module = node_module(s->g, n);
-    return glob_match(c->glob, n->name) || (module && module_is_within(module, c->glob));
-}
-
-static void find_nodes(const struct space *s, struct match *x)
-{
-    for (int i = 0; i < s->g->nodes.n; i++)
-        if (is_named_node(s, x->c, s->g->nodes.at[i]))
-            VEC_PUSH(s->arena, &x->nodes, i);
-    if (!x->nodes.n)
-        refuse_nodes(s, x->c);
+    const struct name_search search = {.where = x->c->where, .what = s->g->modules ? "node or module" : "node", .kind = NAMED_NODES};
+    struct name_matches found = names_find(space_names(s), &search, x->c->glob);
+    for (int i = 0; i < found.at.n; i++)
+        VEC_PUSH(s->arena, &x->nodes, found.at.at[i]);
 }
 
 /* A style that applies to none of the nodes is a failure. */
@@ -145,37 +118,17 @@ static void require_nodes(struct space *s, const struct constraint *c, bool *ins
 
 /* ---- tensors and weights ------------------------------------------------------------------------------------------------------- */
 
-static bool is_of_kind(const struct space *s, const struct constraint *c, const struct value *v)
-{
-    bool weight = v->constant != NULL;
-    return s->uses[v->id].list.n > 0 && weight == (c->on == ON_WEIGHTS);
-}
-
-static bool is_named(const struct constraint *c, const struct value *v)
-{
-    return glob_match(c->glob, v->name) || (v->constant && v->constant->origin && glob_match(c->glob, v->constant->origin));
-}
-
-static _Noreturn void refuse_values(const struct space *s, const struct constraint *c)
-{
-    const char **names = NEWN(s->arena, const char *, s->g->values.n + 1);
-    int n = 0;
-    for (int i = 0; i < s->g->values.n; i++)
-        if (is_of_kind(s, c, s->g->values.at[i]))
-            names[n++] = s->g->values.at[i]->name;
-    refuse_glob(s, c, c->on == ON_WEIGHTS ? "weight" : "tensor", n, names);
-}
-
 static void require_values(struct space *s, const struct constraint *c)
 {
-    int before = s->limits.requirements.n;
-    for (int i = 0; i < s->g->values.n; i++) {
-        const struct value *v = s->g->values.at[i];
-        if (is_of_kind(s, c, v) && is_named(c, v))
-            boundary_add_requirement(s, (struct requirement){.from = c, .kind = REQUIREMENT_PLACED, .value = v, .text = c->placement});
-    }
-    if (s->limits.requirements.n == before)
-        refuse_values(s, c);
+    bool *used = NEWN(s->arena, bool, s->g->values.n + 1), weights = c->on == ON_WEIGHTS;
+    for (int i = 0; i < s->g->values.n; i++)
+        used[i] = s->uses[i].list.n > 0;
+    const struct name_search search = {
+        .where = c->where, .what = weights ? "weight" : "tensor", .kind = weights ? NAMED_WEIGHTS : NAMED_TENSORS, .among = used};
+    struct name_matches found = names_find(space_names(s), &search, c->glob);
+    for (int i = 0; i < found.at.n; i++)
+        boundary_add_requirement(
+            s, (struct requirement){.from = c, .kind = REQUIREMENT_PLACED, .value = s->g->values.at[found.at.at[i]], .text = c->placement});
 }
 
 /* With one rank everything is replicated whatever is required. */

@@ -165,4 +165,50 @@ bool weight_converted(const struct options *); /* --weights gives f32 weights an
 bool weight_divides(const struct value *, struct placement);
 int64_t weight_bytes(const struct value *); /* of a value's type, which is static, as it is stored */
 
+/* labels.c: the module or path of a node, without op and number: "model/layers.0/self_attn/q_proj"; a weight by its own name, or if that is
+ * a number by its reader's. The last part of a label. With numbers as *: what is alike in several layers. */
+const char *label_node(struct arena *, const struct graph *, const struct node *);
+const char *label_weight(struct arena *, const struct graph *, const struct uses *, const struct value *);
+const char *label_last(const char *label);
+const char *label_pattern(struct arena *, const char *label);
+/* The labels of the nodes that compute with a value, behind those that only move, decode or cast it: each once, in order; of so many nodes.
+ */
+struct label_list {
+    VEC(const char *) list;
+    int nodes;
+};
+struct label_list label_readers(struct arena *, const struct graph *, const struct uses *, const struct value *);
+
+/* names.c: what a glob of the user names in a graph: nodes and values by their own names, weights also by those of the model's file, and
+ * all by the labels that reports show. A node's label is a path: what is within a module has the module's, too. A text that is a thing's
+ * own name means that thing alone. */
+enum named_kind { NAMED_NODES = 1, NAMED_TENSORS = 2, NAMED_WEIGHTS = 4 };
+struct names;
+struct names *names_new(struct arena *, const struct graph *);
+bool names_node(const struct names *, int node, const char *glob);
+bool names_value(const struct names *, const struct value *, const char *glob);
+/* Positions of nodes, or ids of values, in order. */
+struct name_matches {
+    VEC(int) at;
+};
+/* What is looked for. where: for messages; kind: one of enum named_kind, as people call it in `what`; among: by position or id, NULL: all.
+ */
+struct name_search {
+    const char *where, *what;
+    enum named_kind kind;
+    const bool *among;
+};
+/* What one of the globs names that commas separate. One that names nothing is a failure that names what is nearest and a few others. */
+struct name_matches names_find(const struct names *, const struct name_search *, const char *globs);
+/* That failure; kinds: of enum named_kind. */
+_Noreturn void names_refuse(const struct names *, const struct name_search *, unsigned kinds, const char *glob);
+
+/* trained.c. trained_mark sets constant->trained of the weights that an output depends on and that --train names, and --freeze does not,
+ * and counts in plan->trainable what they could name: tensors of the model with more than one float. trained_note_shared makes a warning of
+ * weights that several modules read; trained_tell lists weights, under -v. */
+void trained_mark(struct graph *, const struct options *, struct plan *);
+void trained_note_shared(const struct graph *, struct plan *);
+void trained_tell(const struct graph *, int n, struct value *const *weight);
+struct weight_count trained_plus(struct weight_count, const struct value *);
+
 #endif

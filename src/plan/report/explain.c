@@ -285,18 +285,13 @@ static const struct value *value_named(const struct space *s, const char *name)
     return v && is_used(s, v) ? v : NULL;
 }
 
-static _Noreturn void refuse_name(const struct space *s, const char *name)
+static _Noreturn void refuse_name(struct space *s, const char *name)
 {
-    const char **names = NEWN(s->arena, const char *, s->g->nodes.n + s->g->values.n + 1);
-    int n = 0;
-    for (int i = 0; i < s->g->nodes.n; i++)
-        names[n++] = s->g->nodes.at[i]->name;
+    bool *used = NEWN(s->arena, bool, s->g->values.n + 1);
     for (int i = 0; i < s->g->values.n; i++)
-        if (is_used(s, s->g->values.at[i]))
-            names[n++] = s->g->values.at[i]->name;
-    int near = did_you_mean(arena_printf(s->arena, "*%s*", name), n, names); /* a name may be unfinished */
-    fail("--explain: no node, tensor or weight is called '%s'%s%s%s", name, n ? ", did you mean '" : "", n ? names[near] : "",
-         n ? "'?" : "");
+        used[i] = is_used(s, s->g->values.at[i]);
+    const struct name_search search = {.where = "--explain", .what = "node, tensor or weight", .among = used};
+    names_refuse(space_names(s), &search, NAMED_NODES | NAMED_TENSORS | NAMED_WEIGHTS, name);
 }
 
 void plan_explain(FILE *f, struct space *s, const char *name)

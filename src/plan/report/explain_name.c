@@ -31,7 +31,7 @@ static void add_nodes(struct space *s, const char *glob, struct name_groups *all
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        if (glob_match(glob, n->name) || glob_match(glob, label_node(s->arena, s->g, n)))
+        if (names_node(space_names(s), i, glob))
             add_name(
                 s, all,
                 (struct name_group){label_pattern(s->arena, n->name), n->optype, strategy_outline(s->arena, n, n->strategy), {i, NULL}, 0});
@@ -49,7 +49,7 @@ static void add_values(struct space *s, const char *glob, struct name_groups *al
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         const char *what = kind_of(s, v), *label = v->constant && uses[i].n ? label_weight(s->arena, s->g, uses, v) : v->name;
-        if (what && s->uses[i].list.n > 0 && (glob_match(glob, v->name) || glob_match(glob, label)))
+        if (what && s->uses[i].list.n > 0 && names_value(space_names(s), v, glob))
             add_name(s, all,
                      (struct name_group){label_pattern(s->arena, label),
                                          what,

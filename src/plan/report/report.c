@@ -24,6 +24,22 @@ static void show_memory(FILE *f, struct arena *a, const struct graph *g, const s
         fprintf(f, "  weights of ranks are stored as %s, those of the unsharded model as they are\n", weight_type_name(options->weights));
 }
 
+/* "1.2 of 4.9 M" */
+static const char *count_text(struct arena *a, double part, double all)
+{
+    static const char *const unit[] = {"", " k", " M", " G"};
+    int k = all < 1e4 ? 0 : all < 1e6 ? 1 : all < 1e9 ? 2 : 3;
+    double scale = k == 0 ? 1 : k == 1 ? 1e3 : k == 2 ? 1e6 : 1e9;
+    return k ? arena_printf(a, "%.3g of %.3g%s", part / scale, all / scale, unit[k]) : arena_printf(a, "%.0f of %.0f", part, all);
+}
+
+static void show_trained(FILE *f, struct arena *a, const struct plan *p)
+{
+    if (p->trainable.weights)
+        fprintf(f, "trains %d of %d weights, %s numbers\n", p->trained.weights, p->trainable.weights,
+                count_text(a, p->trained.numbers, p->trainable.numbers));
+}
+
 static void show_limit(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
 {
     int64_t most = 0;
@@ -212,6 +228,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     report_workloads(f, p);
     if (p->sequence)
         fprintf(f, "sequence split: %s\n", p->sequence);
+    show_trained(f, a, p);
     show_memory(f, a, g, options, p);
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);

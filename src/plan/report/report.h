@@ -62,12 +62,6 @@ struct layer {
 };
 struct layer layer_find(struct arena *, const struct graph *, const struct dim_roles *);
 
-/* labels.c: the module or path of a node, without op and number: "model/layers.0/self_attn/q_proj"; a weight by its own name, or if that is
- * a number by its reader's. The last part of a label. With numbers as *: what is alike in several layers. */
-const char *label_node(struct arena *, const struct graph *, const struct node *);
-const char *label_weight(struct arena *, const struct graph *, const struct uses *, const struct value *);
-const char *label_last(const char *label);
-const char *label_pattern(struct arena *, const char *label);
 /* words.c: "columns, 32 of 128", "partial sums", "sequence_length, 1/4 each", under the first workload. unit: of what is counted; NULL:
  * told by the dimension. Of dimension d of a weight that use reads: "columns", "rows", "experts". */
 const char *words_placement(struct arena *, struct graph *, const struct plan *, const struct type *, struct placement, const char *unit);

@@ -39,6 +39,13 @@ int space_placements(struct space *s, const struct value *v, struct placement **
     return n;
 }
 
+struct names *space_names(struct space *s)
+{
+    if (!s->names)
+        s->names = names_new(s->arena, s->g);
+    return s->names;
+}
+
 bool space_state(const struct space *s, const struct value *v)
 {
     return graph_state(s->g, v);

@@ -93,7 +93,11 @@ struct space {
     struct space_limits limits;
     struct space_chosen chosen;
     struct space_sizes sizes;
+    struct names *names; /* when first asked for: space_names */
 };
+
+/* What a glob names in the graph of the space (plan/facts/facts.h). */
+struct names *space_names(struct space *);
 
 /* candidate.c: candidates to a fixpoint, strategies of every node. */
 struct space *space_new(struct arena *, struct graph *, const struct options *, struct plan *);

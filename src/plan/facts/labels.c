@@ -1,6 +1,6 @@
 /* labels: what people call nodes and weights: the module or path that they come from, not the op or the number that an exporter added. */
 #include "op/op.h"
-#include "plan/report/report.h"
+#include "plan/facts/facts.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -38,18 +38,61 @@ static bool is_numbered(const char *name)
     return digits > 0 && !strpbrk(name, "./") && (digits == n || name[n - 1 - digits] == '_');
 }
 
-/* The node that computes with it, behind those that only move, decode or cast it. */
+/* What is there of the value behind a node that only moves, decodes or casts it; NULL: the node computes with it. */
+static const struct value *moved_by(struct use use)
+{
+    bool alone = use.index == 0 && use.node->nout > 0;
+    for (int k = 1; k < use.node->nin; k++)
+        alone = alone && (!use.node->in[k] || use.node->in[k]->constant);
+    return alone ? use.node->out[0] : NULL;
+}
+
+enum { MOVES = 8 }; /* that are looked behind */
+
+/* The node that computes with it, behind those that only move it. */
 static struct use reader_of(const struct uses *uses, const struct value *v)
 {
     struct use use = {NULL, 0};
-    for (int i = 0; i < 8 && v && uses[v->id].n > 0 && uses[v->id].at[0].node; i++) {
+    for (int i = 0; i < MOVES && v && uses[v->id].n > 0 && uses[v->id].at[0].node; i++) {
         use = uses[v->id].at[0];
-        bool alone = use.index == 0;
-        for (int k = 1; k < use.node->nin; k++)
-            alone = alone && (!use.node->in[k] || use.node->in[k]->constant);
-        v = alone && use.node->nout > 0 ? use.node->out[0] : NULL;
+        v = moved_by(use);
     }
     return use;
+}
+
+struct reader_search {
+    struct arena *arena;
+    const struct graph *g;
+    const struct uses *uses;
+    struct name_index known;
+    struct label_list found;
+};
+
+static void add_readers(struct reader_search *s, const struct value *v, int moves)
+{
+    for (int i = 0; i < s->uses[v->id].n; i++) {
+        struct use use = s->uses[v->id].at[i];
+        const struct value *moved = use.node && moves < MOVES ? moved_by(use) : NULL;
+        if (!use.node)
+            continue;
+        if (moved && s->uses[moved->id].n > 0) {
+            add_readers(s, moved, moves + 1);
+            continue;
+        }
+        const char *label = label_node(s->arena, s->g, use.node);
+        s->found.nodes++;
+        if (name_index_find(&s->known, label) >= 0)
+            continue;
+        name_index_put(s->arena, &s->known, label, s->found.list.n);
+        VEC_PUSH(s->arena, &s->found.list, label);
+    }
+}
+
+struct label_list label_readers(struct arena *a, const struct graph *g, const struct uses *uses, const struct value *v)
+{
+    struct reader_search s = {.arena = a, .g = g, .uses = uses};
+    add_readers(&s, v, 0);
+    return s.found;
 }
 
 const char *label_weight(struct arena *a, const struct graph *g, const struct uses *uses, const struct value *v)
