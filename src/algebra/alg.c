@@ -55,29 +55,25 @@ const struct dim *dim_int(struct alg *alg, int64_t k)
     return &alg->small[k]->d;
 }
 
-static struct cell *symbol_new(struct alg *alg, const char *name, int64_t lo)
+static struct cell *symbol_new(struct alg *alg, const char *name, int64_t usual)
 {
     struct cell *c = cell_new(alg, DIM_SYM, 0);
     c->d.name = arena_strdup(alg->arena, name);
-    c->d.lo = lo;
-    c->learned = UNBOUNDED_LO;
+    c->d.usual = usual;
     c->d.hi = UNBOUNDED_HI;
     c->weight = c->depth = 1;
     HASH_ADD_KEYPTR(hh, alg->symbols, c->d.name, strlen(name), c);
     return c;
 }
 
-const struct dim *dim_sym(struct alg *alg, const char *name, int64_t lo)
+const struct dim *dim_sym(struct alg *alg, const char *name, int64_t usual)
 {
     struct cell *c;
     HASH_FIND(hh, alg->symbols, name, strlen(name), c);
     if (!c)
-        c = symbol_new(alg, name, lo);
-    else if (lo < c->d.lo && c->learned < c->d.lo) {
-        c->d.lo = lo > c->learned ? lo : c->learned;
-        alg->bounds_moved = true;
-        alg_facts_changed(alg);
-    }
+        c = symbol_new(alg, name, usual);
+    else if (usual < c->d.usual)
+        c->d.usual = usual;
     return dim_fresh(alg, &c->d);
 }
 

@@ -22,15 +22,17 @@ struct dim {
     int64_t k;        /* INT: the value */
     const char *name; /* SYM */
     bool data;        /* SYM: only data tells the size */
+    int64_t usual;    /* SYM: no smaller size is usual: 1 for a plain dimension, 0 for a past length */
     int n;            /* children: ADD, MUL, MIN, MAX: >= 2; DIV, MOD: 2. An integer child comes last in ADD, first in MUL */
     const struct dim *const *arg;
     int64_t lo, hi; /* inclusive; INT64_MIN / INT64_MAX: unbounded */
     int id;         /* order of creation: the canonical sort key */
 };
 const struct dim *dim_int(struct alg *, int64_t);
-/* The symbol of that name; lo is its fact (1 for a plain input dimension, 0 for a past length), the lowest one given wins, but is
- * never below what equations tell. */
-const struct dim *dim_sym(struct alg *, const char *name, int64_t lo);
+/* The symbol of that name, a size of 0 or more; of what is given as usual the lowest wins. */
+const struct dim *dim_sym(struct alg *, const char *name, int64_t usual);
+/* States that a symbol is at least lo. */
+const struct dim *dim_at_least(struct alg *, const struct dim *symbol, int64_t lo);
 /* The symbol of a data-dependent size, which is 0 or more; and whether an expression has such a symbol. */
 const struct dim *dim_data_sym(struct alg *, const char *name);
 bool dim_has_data(const struct dim *);
@@ -56,12 +58,14 @@ int dim_symbols(const struct dim *, const char **out, int max);
 void dim_each_symbol(const struct dim *, void (*note)(void *data, const struct dim *symbol), void *data);
 /* "2*B*(S + P) + 1", "S/4" (floor), "S%4", "min(S, 64)"; parses back to the same pointer. Symbols may hold any characters but
  * those of the grammar; others are written in backquotes. NULL and *error set when the text is no expression.
- * sym_lo: the fact given to symbols that are new. */
+ * usual: of symbols that are new. */
 char *dim_str(struct arena *, const struct dim *);
 char *dim_str_compact(struct arena *, const struct dim *); /* without blanks */
-const struct dim *dim_parse(struct alg *, const char *text, int64_t sym_lo, const char **error);
-/* An expression of another interner, made again in this one: symbols have their names. */
+const struct dim *dim_parse(struct alg *, const char *text, int64_t usual, const char **error);
+/* An expression of another interner, made again in this one: symbols have their names and lower bounds. */
 const struct dim *dim_copy(struct alg *, const struct dim *);
+/* An expression made again in this interner, with what symbol gives in place of each symbol; NULL where it gives NULL. */
+const struct dim *dim_replace(struct alg *, const struct dim *, const struct dim *(*symbol)(void *data, const struct dim *), void *data);
 
 /* Values for symbols. */
 struct binding {
@@ -94,6 +98,14 @@ enum equate { EQ_KNOWN, EQ_ADDED, EQ_FALSE };
 enum equate alg_equate(struct alg *, const struct dim *a, const struct dim *b, const char *why);
 const struct dim *dim_rewrite(struct alg *, const struct dim *);
 int alg_equations(const struct alg *, const struct equation **out);
+/* Of min(n, 1) = 1, which says that n is not 0: n. NULL: the equation is another. */
+const struct dim *dim_of_not_zero(const struct dim *left, const struct dim *right);
+
+/* ---- usual.c: sizes of inputs are 0 or more, and seldom 0 ----------------------------------------------------------- */
+/* The lower bound of an expression whose symbols have sizes that are usual. */
+int64_t dim_usual_lo(struct alg *, const struct dim *);
+/* Is a >= b? Where it is for usual sizes alone, it becomes an assumption that a symbol is not 0: min(n, 1) = 1. */
+bool alg_assume_ge(struct alg *, const struct dim *a, const struct dim *b, const char *why);
 
 /* ---- type.c ---------------------------------------------------------------------------------------------------- */
 enum dtype { /* ONNX's TensorProto.DataType numbers */
@@ -160,7 +172,7 @@ bool type_eq(const struct type *, const struct type *);
 bool type_uses(const struct type *, const char *symbol); /* in one of its dimensions */
 const struct dim *type_elements(struct alg *, const struct type *);
 char *type_str(struct arena *, const struct type *); /* "f32[B, S, 64]" */
-bool type_parse(struct alg *, const char *text, int64_t sym_lo, struct type *out, const char **error);
+bool type_parse(struct alg *, const char *text, int64_t usual, struct type *out, const char **error);
 /* Product of n sizes, then bytes; false for a negative size, and if the sizes other than 0 overflow, so that the product of some of them
  * never does. */
 bool type_sizes_product(const int64_t *size, int n, int64_t *out);

@@ -25,7 +25,6 @@ struct cell {
     const struct dim *rule; /* an atom that an equation replaces */
     const struct dim *now;  /* d as rewritten in epoch */
     int epoch;
-    int64_t learned; /* of a symbol: the lower bound that equations tell; no declaration lowers it */
     UT_hash_handle hh;
     const struct dim *key[]; /* of composites: the kind, then the children */
 };
@@ -101,6 +100,6 @@ const struct dim *split_window_extent(struct alg *, const struct split *, int ra
 
 /* ---- dim_text.c ---- */
 /* Parses the longest expression at *at and moves *at past it; names hold letters, digits and _ . $ unless in backquotes. */
-const struct dim *dim_parse_at(struct alg *, const char **at, int64_t sym_lo, const char **error);
+const struct dim *dim_parse_at(struct alg *, const char **at, int64_t usual, const char **error);
 
 #endif

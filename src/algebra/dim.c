@@ -439,12 +439,39 @@ static void choices_prune(struct alg *alg, enum dim_kind kind, struct choices *c
             }
 }
 
+/* Term i is 0 wherever another one is. */
+static bool bounded_by_another(struct alg *alg, const struct poly *p, int i)
+{
+    for (int j = 0; j < p->n; j++)
+        if (j != i && dim_ge(alg, p->at[j].mono, p->at[i].mono))
+            return true;
+    return false;
+}
+
+/* min(x, 1), x a sum of terms >= 0, asks whether any of them is not 0: those that are no larger than others don't matter. */
+static const struct dim *any_term(struct alg *alg, const struct dim *x)
+{
+    struct poly p;
+    if (x->kind != DIM_ADD || x->lo != 0)
+        return x;
+    poly_from(&p, x);
+    for (int i = 0; i < p.n; i++)
+        if (!p.at[i].mono || p.at[i].coef < 0 || p.at[i].mono->lo < 0)
+            return x;
+    for (int i = p.n - 1; i >= 0; i--)
+        if (bounded_by_another(alg, &p, i))
+            poly_insert(&p, -p.at[i].coef, p.at[i].mono);
+    return poly_dim(alg, &p);
+}
+
 static const struct dim *choose_extreme(struct alg *alg, enum dim_kind kind, const struct dim *a, const struct dim *b)
 {
     struct choices c = {0};
     choices_add(&c, kind, dim_fresh(alg, a));
     choices_add(&c, kind, dim_fresh(alg, b));
     choices_prune(alg, kind, &c);
+    if (kind == DIM_MIN && c.n == 2 && dim_equals(c.at[1], 1))
+        c.at[0] = any_term(alg, c.at[0]);
     return c.n == 1 ? c.at[0] : atom(alg, kind, c.n, c.at);
 }
 

@@ -199,7 +199,7 @@ char *dim_str_compact(struct arena *arena, const struct dim *d)
 struct dim_reader {
     struct alg *alg;
     const char *at;
-    int64_t sym_lo;
+    int64_t usual;
     const char *error;
     bool lenient;
     int nesting;
@@ -271,7 +271,7 @@ static const struct dim *parse_quoted(struct dim_reader *p)
     if (*p->at != '`')
         return dim_error(p, "a name in backquotes does not end");
     p->at++;
-    return dim_sym(p->alg, name, p->sym_lo);
+    return dim_sym(p->alg, name, p->usual);
 }
 
 static const struct dim *parse_choice(struct dim_reader *p, const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
@@ -307,7 +307,7 @@ static const struct dim *parse_name(struct dim_reader *p)
     }
     if (n >= MAX_NAME)
         return dim_error(p, "a name is too long");
-    return dim_sym(p->alg, arena_strndup(p->alg->arena, start, n), p->sym_lo);
+    return dim_sym(p->alg, arena_strndup(p->alg->arena, start, n), p->usual);
 }
 
 static const struct dim *parse_factor(struct dim_reader *p)
@@ -364,9 +364,9 @@ static const struct dim *parse_sum(struct dim_reader *p)
     return NULL;
 }
 
-const struct dim *dim_parse_at(struct alg *alg, const char **at, int64_t sym_lo, const char **error)
+const struct dim *dim_parse_at(struct alg *alg, const char **at, int64_t usual, const char **error)
 {
-    struct dim_reader p = {.alg = alg, .at = *at, .sym_lo = sym_lo};
+    struct dim_reader p = {.alg = alg, .at = *at, .usual = usual};
     const struct dim *d = parse_sum(&p);
     if (!d)
         *error = p.error;
@@ -374,9 +374,9 @@ const struct dim *dim_parse_at(struct alg *alg, const char **at, int64_t sym_lo,
     return d;
 }
 
-const struct dim *dim_parse(struct alg *alg, const char *text, int64_t sym_lo, const char **error)
+const struct dim *dim_parse(struct alg *alg, const char *text, int64_t usual, const char **error)
 {
-    struct dim_reader p = {.alg = alg, .at = text, .sym_lo = sym_lo, .lenient = true};
+    struct dim_reader p = {.alg = alg, .at = text, .usual = usual, .lenient = true};
     const struct dim *d = parse_sum(&p);
     skip_blanks(&p);
     if (d && *p.at)
@@ -384,17 +384,4 @@ const struct dim *dim_parse(struct alg *alg, const char *text, int64_t sym_lo, c
     if (!d && error)
         *error = p.error;
     return d;
-}
-
-const struct dim *dim_copy(struct alg *alg, const struct dim *d)
-{
-    const char *error = NULL;
-    if (d->kind == DIM_INT)
-        return dim_int(alg, d->k);
-    if (d->kind == DIM_SYM)
-        return dim_sym(alg, d->name, d->lo);
-    const struct dim *copy = dim_parse(alg, dim_str(alg_arena(alg), d), 1, &error);
-    if (!copy)
-        bug("a dimension does not parse back: %s", error);
-    return copy;
 }

@@ -193,8 +193,16 @@ static void raise_lo(struct alg *alg, struct cell *c, int64_t lo)
 {
     if (c->d.kind != DIM_SYM || lo <= c->d.lo)
         return;
-    c->d.lo = c->learned = lo;
+    c->d.lo = lo;
     alg->bounds_moved = true;
+}
+
+const struct dim *dim_at_least(struct alg *alg, const struct dim *symbol, int64_t lo)
+{
+    raise_lo(alg, cell_of(symbol), lo);
+    if (alg->bounds_moved)
+        alg_facts_changed(alg);
+    return symbol;
 }
 
 static void lower_hi(struct alg *alg, struct cell *c, int64_t hi)
@@ -226,8 +234,10 @@ static void learn_order(struct alg *alg, const struct dim *choice, const struct 
 /* What takes a symbol's place is bound as that was. */
 static void merge_facts(struct alg *alg, const struct dim *gone, const struct dim *kept)
 {
-    if (gone->kind != DIM_SYM || gone->lo == UNBOUNDED_LO)
+    if (gone->kind != DIM_SYM)
         return;
+    if (kept->kind == DIM_SYM && kept->usual < gone->usual)
+        cell_of(kept)->d.usual = gone->usual;
     raise_lo(alg, cell_of(kept), gone->lo);
     lower_hi(alg, cell_of(kept), gone->hi);
     if (kept->lo < gone->lo)
@@ -254,8 +264,14 @@ static void add_rule(struct alg *alg, const struct poly *p, int i)
 
 /* ---- stating ---- */
 
-/* p divided by what its terms share; false when no integers can solve p = 0. */
-static bool simplify(struct alg *alg, struct poly *p)
+/* n*a = n*b is taken for a = b unless n is known to be 0 at times. */
+static bool is_divided_out(const struct dim *x)
+{
+    return x->lo > 0 || x->hi < 0 || (!x->data && x->kind == DIM_SYM && x->usual > 0);
+}
+
+/* p divided by what its terms share; false when no integers can solve p = 0. stronger: it was divided by what may be 0. */
+static bool simplify(struct alg *alg, struct poly *p, bool *stronger)
 {
     const struct dim *common = poly_mono_content(alg, p), *const * x;
     int n = poly_mono_atoms(common, &x);
@@ -267,8 +283,10 @@ static bool simplify(struct alg *alg, struct poly *p)
         if (p->at[i].coef % g != 0)
             return false;
         for (int a = 0; a < n; a++)
-            if (x[a]->lo > 0 || x[a]->hi < 0)
+            if (is_divided_out(x[a])) {
                 (void)poly_mono_div(alg, m, x[a], &m);
+                *stronger |= x[a]->lo == 0;
+            }
         poly_insert(&q, p->at[i].coef / g, m);
     }
     *p = q;
@@ -283,12 +301,26 @@ static bool can_vanish(struct alg *alg, const struct poly *p)
     return poly_lower(alg, p) <= 0 && poly_lower(alg, &minus) <= 0;
 }
 
-/* Makes a rule of a = b if it can be put as one. */
-static enum equate learn(struct alg *alg, const struct dim *a, const struct dim *b)
+/* p = 0 with the terms below 0 on the right. */
+static void equation_of(struct alg *alg, const struct poly *p, struct equation *e)
+{
+    struct poly left, below, right;
+    poly_zero(&left);
+    poly_zero(&below);
+    poly_zero(&right);
+    for (int i = 0; i < p->n; i++)
+        poly_insert(p->at[i].coef < 0 ? &below : &left, p->at[i].coef, p->at[i].mono);
+    poly_add_poly(&right, -1, &below);
+    e->left = poly_dim(alg, &left);
+    e->right = poly_dim(alg, &right);
+}
+
+/* Makes a rule of the equation if it can be put as one. Where the rule is stronger, it becomes the equation. */
+static enum equate learn(struct alg *alg, struct equation *e)
 {
     struct poly p;
-    a = dim_fresh(alg, a);
-    b = dim_fresh(alg, b);
+    bool stronger = false;
+    const struct dim *a = dim_fresh(alg, e->left), *b = dim_fresh(alg, e->right);
     if (a == b)
         return EQ_KNOWN;
     const struct dim *d = dim_sub(alg, a, b);
@@ -296,8 +328,10 @@ static enum equate learn(struct alg *alg, const struct dim *a, const struct dim 
         return d->k == 0 ? EQ_KNOWN : EQ_FALSE;
     poly_zero(&p);
     poly_add_dim(&p, 1, d);
-    if (!simplify(alg, &p) || !can_vanish(alg, &p))
+    if (!simplify(alg, &p, &stronger) || !can_vanish(alg, &p))
         return EQ_FALSE;
+    if (stronger)
+        equation_of(alg, &p, e);
     int i = choose_term(alg, &p, a, b);
     if (i >= 0)
         add_rule(alg, &p, i);
@@ -311,9 +345,8 @@ static enum equate complete_rules(struct alg *alg)
     for (int round = 0; changed && round < MAX_ROUNDS; round++) {
         changed = false;
         for (int i = 0; i < alg->unsettled.n; i++) {
-            const struct equation *e = &alg->equations.at[alg->unsettled.at[i]];
             int before = alg->epoch;
-            if (learn(alg, e->left, e->right) == EQ_FALSE)
+            if (learn(alg, &alg->equations.at[alg->unsettled.at[i]]) == EQ_FALSE)
                 return EQ_FALSE;
             changed = changed || alg->epoch != before;
         }
@@ -341,14 +374,15 @@ enum equate alg_equate(struct alg *alg, const struct dim *a, const struct dim *b
 {
     if (is_stated(alg, a, b))
         return EQ_KNOWN;
-    enum equate result = learn(alg, a, b);
+    struct equation e = {a, b, why};
+    enum equate result = learn(alg, &e);
     if (result != EQ_ADDED)
         return result;
     if (alg->equations.n == MAX_EQUATIONS)
         fail("sizes of the model must agree in more than %d ways, which tpc does not handle: %s", MAX_EQUATIONS, why ? why : "");
-    if (!is_settled(a, b))
+    if (!is_settled(e.left, e.right))
         VEC_PUSH(alg->arena, &alg->unsettled, alg->equations.n);
-    VEC_PUSH(alg->arena, &alg->equations, ((struct equation){a, b, arena_strdup(alg->arena, why ? why : "")}));
+    VEC_PUSH(alg->arena, &alg->equations, ((struct equation){e.left, e.right, arena_strdup(alg->arena, why ? why : "")}));
     return complete_rules(alg);
 }
 

@@ -173,14 +173,14 @@ static const char *after_blanks(const char *s)
     return s + strspn(s, " \t");
 }
 
-static bool parse_type_dims(struct alg *alg, const char *at, int64_t sym_lo, struct type *out, const char **error)
+static bool parse_type_dims(struct alg *alg, const char *at, int64_t usual, struct type *out, const char **error)
 {
     for (at = after_blanks(at); *at != ']'; at = after_blanks(at + (*at == ','))) {
         if (out->rank == MAX_RANK) {
             *error = "a type has too many dimensions";
             return false;
         }
-        const struct dim *d = dim_parse_at(alg, &at, sym_lo, error);
+        const struct dim *d = dim_parse_at(alg, &at, usual, error);
         if (!d)
             return false;
         out->dim[out->rank++] = d;
@@ -196,7 +196,7 @@ static bool parse_type_dims(struct alg *alg, const char *at, int64_t sym_lo, str
     return false;
 }
 
-bool type_parse(struct alg *alg, const char *text, int64_t sym_lo, struct type *out, const char **error)
+bool type_parse(struct alg *alg, const char *text, int64_t usual, struct type *out, const char **error)
 {
     const char *why = NULL, *bracket = strchr(text, '[');
     struct type t = {0};
@@ -206,7 +206,7 @@ bool type_parse(struct alg *alg, const char *text, int64_t sym_lo, struct type *
         why = "a type has no [";
     else if (t.dtype == DT_NONE && strncmp(text, "none[", 5) != 0)
         why = "an element type is not known";
-    if (!why && parse_type_dims(alg, bracket + 1, sym_lo, &t, &why)) {
+    if (!why && parse_type_dims(alg, bracket + 1, usual, &t, &why)) {
         *out = t;
         return true;
     }

@@ -12,11 +12,16 @@
 static struct arena *arena;
 static struct alg *alg;
 
+static const char *const positive[] = {"A", "B", "C", "D", "E", "F", "G", "H", "K", "L", "M",
+                                       "N", "R", "S", "T", "U", "V", "W", "X", "Y", "Z"};
+
 static void setup(void)
 {
     arena = arena_new();
     alg = alg_new(arena);
     (void)dim_sym(alg, "P", 0);
+    for (int i = 0; i < (int)(sizeof positive / sizeof positive[0]); i++)
+        (void)dim_at_least(alg, dim_sym(alg, positive[i], 1), 1);
 }
 
 static void teardown(void)
@@ -105,11 +110,47 @@ START_TEST(quotients)
 }
 END_TEST
 
-START_TEST(lowest_fact_wins)
+START_TEST(any_size_may_be_zero)
 {
-    ck_assert_ptr_eq(dim_max(alg, D("Q"), D("1")), D("Q"));
-    (void)dim_sym(alg, "Q", 0);
-    ck_assert_ptr_ne(dim_max(alg, D("Q"), D("1")), D("Q"));
+    ck_assert_ptr_ne(dim_max(alg, D("q"), D("1")), D("q"));
+    (void)dim_at_least(alg, D("q"), 1);
+    ck_assert_ptr_eq(dim_max(alg, D("q"), D("1")), D("q"));
+    same("min(q + r + min(r, 1), 1)", "1");
+    same("min(r + 2*min(r, 1), 1)", "min(r, 1)");
+    same("r + min(r, 1) - min(r + min(r, 1), 1)", "r");
+}
+END_TEST
+
+/* What holds for usual sizes becomes an assumption about as few of them as do. */
+START_TEST(usual_sizes)
+{
+    const struct equation *e;
+    (void)dim_sym(alg, "past", 0);
+    ck_assert_int_eq(dim_usual_lo(alg, D("b*s + past")), 1);
+    ck_assert_int_eq(D("b*s")->lo, 0);
+    ck_assert(!alg_assume_ge(alg, D("s"), D("2"), "two"));
+    ck_assert(!alg_assume_ge(alg, D("past"), D("1"), "a past"));
+    ck_assert(!alg_assume_ge(alg, D("b"), D("s"), "order"));
+    ck_assert_int_eq(alg_equations(alg, &e), 0);
+    ck_assert(alg_assume_ge(alg, D("b + s + t"), D("1"), "any"));
+    ck_assert(alg_assume_ge(alg, D("-1"), D("-b"), "sign"));
+    ck_assert_int_eq(alg_equations(alg, &e), 1);
+    ck_assert_str_eq(e[0].why, "any");
+    ck_assert_ptr_eq(dim_min(alg, D("b"), D("1")), D("1"));
+    ck_assert(alg_assume_ge(alg, D("s*t"), D("1"), "product"));
+    ck_assert_int_eq(alg_equations(alg, &e), 3);
+}
+END_TEST
+
+/* n*a = n*b is taken for a = b, and checked as such. */
+START_TEST(divided_equations)
+{
+    const struct equation *e;
+    ck_assert_int_eq(alg_equate(alg, D("4*n*a"), D("4*n*b"), "rows"), EQ_ADDED);
+    same("a", "b");
+    ck_assert_int_eq(alg_equations(alg, &e), 1);
+    ck_assert_str_eq(dim_str(arena, e[0].left), "a");
+    ck_assert_str_eq(dim_str(arena, e[0].right), "b");
 }
 END_TEST
 
@@ -263,7 +304,7 @@ START_TEST(equation_kinds)
     same("x + y", "4");
     ck_assert_int_eq(equate("m*n", "i*j"), EQ_ADDED);
     same("m*n", "i*j");
-    ck_assert_int_eq(equate("max(z, 1)", "z"), EQ_KNOWN);
+    ck_assert_int_eq(equate("max(Z, 1)", "Z"), EQ_KNOWN);
 }
 END_TEST
 
@@ -437,7 +478,9 @@ int main(void)
     tcase_add_test(t, identities);
     tcase_add_test(t, comparison);
     tcase_add_test(t, quotients);
-    tcase_add_test(t, lowest_fact_wins);
+    tcase_add_test(t, any_size_may_be_zero);
+    tcase_add_test(t, usual_sizes);
+    tcase_add_test(t, divided_equations);
     tcase_add_test(t, text_form);
     tcase_add_test(t, bad_text);
     tcase_add_exit_test(t, coefficient_overflow_fails, 1);

@@ -315,15 +315,18 @@ static void parse_state(struct parser *p)
     graph_add_state(p->g, s);
 }
 
-/* The symbol is made with the fact, so its expression is read as text first. Without a fact: only makes the expression, for the order. */
+/* The symbol is made with the fact, so its expression is read as text first. Without a fact it is a plain size, or an expression that is
+ * only made, for the order. */
 static void parse_fact(struct parser *p)
 {
     const char *error = NULL;
     char *text = lex_raw(&p->lex, ">\n");
-    int64_t lo = lex_accept(&p->lex, ">=") ? lex_int(&p->lex, INT64_MIN, INT64_MAX) : 1;
-    const struct dim *d = dim_parse(p->g->alg, text, lo, &error);
-    if (!d)
+    int64_t lo = lex_accept(&p->lex, ">=") ? lex_int(&p->lex, 0, INT64_MAX) : -1;
+    const struct dim *d = dim_parse(p->g->alg, text, lo == 0 ? 0 : 1, &error);
+    if (!d || (lo >= 0 && d->kind != DIM_SYM))
         lex_fail(&p->lex, "'%s': %s", text, error ? error : "not a symbol");
+    if (lo > 0)
+        dim_at_least(p->g->alg, d, lo);
 }
 
 /* Both sides are read before any equation holds: they are printed as met. */

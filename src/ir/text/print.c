@@ -403,9 +403,9 @@ static int by_id(const struct symbol_order *a, const struct symbol_order *b)
 
 static void put_fact(struct graph_printer *p, const struct symbol_order *s)
 {
-    if (s->dim->kind == DIM_SYM)
+    if (s->dim->kind == DIM_SYM && s->dim->lo >= s->dim->usual)
         fprintf(p->to, "%*sdim %s >= %" PRId64 "\n", p->indent, "", dim_str(p->tmp, s->dim), s->dim->lo);
-    else if (s->ordered)
+    else if (s->dim->kind == DIM_SYM || s->ordered)
         fprintf(p->to, "%*sdim %s\n", p->indent, "", dim_str(p->tmp, s->dim));
 }
 

@@ -255,6 +255,16 @@ static const char *list_symbols(struct arena *a, const struct session *s, int in
     return symbol_list(a, inputs, types);
 }
 
+_Noreturn static void contradiction(struct arena *a, const struct equation *e, int64_t left, int64_t right)
+{
+    const struct dim *zero = dim_of_not_zero(e->left, e->right);
+    const char *why = e->why ? e->why : "assumed";
+    if (zero)
+        fail("size %s is %lld, expected at least 1 for %s", dim_str(a, zero), (long long)left, why);
+    fail("the sizes given contradict %s = %s (%s): %lld and %lld", dim_str(a, e->left), dim_str(a, e->right), why, (long long)left,
+         (long long)right);
+}
+
 /* Fails if the sizes contradict an assumption of the plan, or a size that it fixed. */
 static void check_known(struct arena *a, const struct graph *g, const struct bindings *b)
 {
@@ -263,8 +273,7 @@ static void check_known(struct arena *a, const struct graph *g, const struct bin
     int n = alg_equations(g->alg, &e);
     for (int i = 0; i < n; i++)
         if (dim_eval(e[i].left, b, &left) && dim_eval(e[i].right, b, &right) && left != right)
-            fail("the sizes given contradict %s = %s (%s): %lld and %lld", dim_str(a, e[i].left), dim_str(a, e[i].right),
-                 e[i].why ? e[i].why : "assumed", (long long)left, (long long)right);
+            contradiction(a, &e[i], left, right);
 }
 
 /* The sizes of symbols, from --dim and from the inputs that are given. */

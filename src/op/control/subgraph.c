@@ -28,25 +28,16 @@ static const struct dim *subgraph_enter(struct subgraph *r, const struct dim *ou
     if (outside->kind == DIM_SYM && *outside->name == '(')
         name = outside->name;
     const struct dim *inside = dim_has_data(outside) ? dim_data_sym(r->graph->alg, name)
-                                                     : dim_sym(r->graph->alg, name, outside->lo < 0 ? 0 : outside->lo);
+                                                     : dim_sym(r->graph->alg, name, dim_usual_lo(r->around->alg, outside));
+    dim_at_least(r->graph->alg, inside, outside->lo);
     VEC_PUSH(a, &r->inside, inside);
     VEC_PUSH(a, &r->outside, outside);
     return inside;
 }
 
-static const struct dim *leave_list(const struct subgraph *r, const struct dim *d,
-                                    const struct dim *(*make)(struct alg *, const struct dim *, const struct dim *))
+static const struct dim *leave_symbol(void *subgraph, const struct dim *d)
 {
-    const struct dim *out = subgraph_leave(r, d->arg[0]);
-    for (int i = 1; out && i < d->n; i++) {
-        const struct dim *next = subgraph_leave(r, d->arg[i]);
-        out = next ? make(r->around->alg, out, next) : NULL;
-    }
-    return out;
-}
-
-static const struct dim *leave_symbol(const struct subgraph *r, const struct dim *d)
-{
+    const struct subgraph *r = subgraph;
     for (int i = 0; i < r->inside.n; i++)
         if (r->inside.at[i] == d)
             return r->outside.at[i];
@@ -55,17 +46,7 @@ static const struct dim *leave_symbol(const struct subgraph *r, const struct dim
 
 const struct dim *subgraph_leave(const struct subgraph *r, const struct dim *d)
 {
-    switch (d->kind) {
-    case DIM_INT: return dim_int(r->around->alg, d->k);
-    case DIM_SYM: return leave_symbol(r, d);
-    case DIM_ADD: return leave_list(r, d, dim_add);
-    case DIM_MUL: return leave_list(r, d, dim_mul);
-    case DIM_DIV: return leave_list(r, d, dim_div);
-    case DIM_MOD: return leave_list(r, d, dim_mod);
-    case DIM_MIN: return leave_list(r, d, dim_min);
-    case DIM_MAX: return leave_list(r, d, dim_max);
-    }
-    bug("dimension expression of kind %d", (int)d->kind);
+    return dim_replace(r->around->alg, d, leave_symbol, (void *)(uintptr_t)r);
 }
 
 /* The value around for which an input of the body stands; NULL: another one in each iteration. */

@@ -1,7 +1,7 @@
 /* operands: size operands made again from types and attributes, once the node is final (emit).
  *
  * A Reshape target is a constant wherever its entries are integers, 0 where the operand's dimension is kept, and -1 for one entry that
- * is left when every other one is provably above zero; where one that is left may be zero, all are written out under allowzero. An
+ * is left when every other one is usually above zero; where one that is left may be zero, all are written out under allowzero. An
  * Expand entry is 1 where the operand already has the size. What then is still symbolic is computed from graph inputs. */
 #include "op/emit/emit.h"
 
@@ -66,11 +66,12 @@ static bool entry_kept(const struct peers *p, int d)
     return true;
 }
 
+/* As a rule: where one of them is 0 after all, what is left still follows from the expressions. */
 static bool others_above_zero(const struct peers *p, int entry)
 {
     for (int r = 0; r < p->ranks; r++)
         for (int d = 0; d < out_type(p, r)->rank; d++)
-            if (d != entry && out_type(p, r)->dim[d]->lo < 1)
+            if (d != entry && dim_usual_lo(p->g->alg, out_type(p, r)->dim[d]) < 1)
                 return false;
     return true;
 }

@@ -28,12 +28,24 @@ static void check_indices(const struct graph *g, const struct node *node, int i)
         fail("%s: the indices '%s' are %s, expected i32 or i64", node_where(g, node), node->in[i]->name, dtype_name(dtype));
 }
 
+/* One constant index lies inside, so that it is a slice: the first and the last one of a size that is usually not 0
+ * (canon_gather_to_slice). */
+static void assume_inside(struct graph *g, const struct node *node, const struct dim *n)
+{
+    const struct value *index = node->in[1];
+    if (!index->constant || index->type.rank != 0)
+        return;
+    int64_t k = constant_int(index->constant, index->name, 0);
+    (void)op_assume_ge(g, node, n, dim_int(g->alg, k < 0 ? -k : k + 1), "the index");
+}
+
 void infer_gather(struct graph *g, struct node *node)
 {
     const struct type *data = op_operand(g, node, 0), *index = op_operand(g, node, 1);
     const struct dim *dim[2 * MAX_RANK];
     int axis = gather_axis(g, node), rank = 0;
     check_indices(g, node, 1);
+    assume_inside(g, node, data->dim[axis]);
     for (int d = 0; d < axis; d++)
         dim[rank++] = data->dim[d];
     for (int d = 0; d < index->rank; d++)

@@ -116,6 +116,11 @@ const struct dim *op_same_dim(struct graph *g, const struct node *node, const st
     return dim_rewrite(g->alg, a);
 }
 
+bool op_assume_ge(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b, const char *what)
+{
+    return alg_assume_ge(g->alg, a, b, arena_printf(g->arena, "%s of node '%s' (%s)", what, node->name ? node->name : "", node->optype));
+}
+
 /* A data-dependent size may be 1, and gives way to one that is not data-dependent. NULL: neither clearly gives way. */
 static const struct dim *stronger_size(const struct dim *a, const struct dim *b)
 {
@@ -124,23 +129,39 @@ static const struct dim *stronger_size(const struct dim *a, const struct dim *b)
     return known && (known->lo > 1 || dim_equals(known, 0)) ? known : NULL;
 }
 
+/* The size; 1 where it is at most 1 and usually 1, as min(n, 1), under the assumption that it is. */
+static const struct dim *settled_one(struct graph *g, const struct node *node, const struct dim *size, const char *what)
+{
+    const struct dim *one = dim_int(g->alg, 1);
+    size = dim_rewrite(g->alg, size);
+    return size->hi == 1 && op_assume_ge(g, node, size, one, what) ? one : size;
+}
+
 const struct dim *op_broadcast_dim(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b, const char *what)
 {
     a = dim_rewrite(g->alg, a);
     b = dim_rewrite(g->alg, b);
-    if (dim_equals(a, 1))
-        return b;
-    if (dim_equals(b, 1))
-        return a;
+    for (int settled = 0; settled < 2 && a != b; settled++) {
+        if (dim_equals(a, 1))
+            return b;
+        if (dim_equals(b, 1))
+            return a;
+        a = settled_one(g, node, a, what);
+        b = settled_one(g, node, b, what);
+    }
     const struct dim *stronger = stronger_size(a, b);
     return stronger ? stronger : op_same_dim(g, node, a, b, what);
 }
 
-static bool only_data_tells(struct graph *g, const struct dim *a, const struct dim *b)
+static bool only_data_tells(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b)
 {
     a = dim_rewrite(g->alg, a);
     b = dim_rewrite(g->alg, b);
-    return a != b && !dim_equals(a, 1) && !dim_equals(b, 1) && !stronger_size(a, b) && (dim_has_data(a) || dim_has_data(b));
+    if (a == b || dim_equals(a, 1) || dim_equals(b, 1) || (!dim_has_data(a) && !dim_has_data(b)))
+        return false;
+    a = settled_one(g, node, a, "broadcast dimensions");
+    b = settled_one(g, node, b, "broadcast dimensions");
+    return !dim_equals(a, 1) && !dim_equals(b, 1) && !stronger_size(a, b);
 }
 
 /* Broadcasts type t into out, which has rank >= t's and starts as ones. */
@@ -148,7 +169,7 @@ static void broadcast_into(struct graph *g, const struct node *node, const struc
 {
     for (int d = 0; d < t->rank; d++) {
         int at = out->rank - t->rank + d;
-        if (only_data_tells(g, out->dim[at], t->dim[d]))
+        if (only_data_tells(g, node, out->dim[at], t->dim[d]))
             out->dim[at] = op_unknown_dim(g, node, 0, at);
         else
             out->dim[at] = op_broadcast_dim(g, node, out->dim[at], t->dim[d], "broadcast dimensions");

@@ -260,6 +260,40 @@ static const struct dim *of_greater(struct alg *alg, const struct dim *a, const 
     return of_less(alg, b, a);
 }
 
+/* ---- what a result needs of its operands, which may become an assumption that a size is not 0 --------------------------------- */
+
+static bool is_above(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b, int64_t by)
+{
+    return op_assume_ge(g, node, a, dim_add(g->alg, b, dim_int(g->alg, by)), "the sizes compared");
+}
+
+static bool told_apart(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b)
+{
+    return a == b || is_above(g, node, a, b, 1) || is_above(g, node, b, a, 1);
+}
+
+static bool ordered(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b)
+{
+    bool known = dim_ge(g->alg, a, b) || dim_ge(g->alg, b, a);
+    return known || told_apart(g, node, a, b) || is_above(g, node, a, b, 0) || is_above(g, node, b, a, 0);
+}
+
+static bool by_positive(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b)
+{
+    bool floors = is_nonnegative(g->alg, a) && !dim_equals(b, 0) && !dim_quotient(g->alg, a, b);
+    return floors && op_assume_ge(g, node, b, dim_int(g->alg, 1), "the divisor");
+}
+
+static void value_fold_checked(struct graph *g, struct node *node, binary_value f,
+                               bool (*check)(struct graph *, const struct node *, const struct dim *, const struct dim *))
+{
+    const struct dims_value *x[2] = {known(g, node, 0), known(g, node, 1)};
+    int count = x[0] && x[1] ? broadcast_count(2, x) : 0;
+    for (int i = 0; i < count; i++)
+        (void)check(g, node, value_element(x[0], i), value_element(x[1], i));
+    value_fold(g, node, f);
+}
+
 void value_abs(struct graph *g, struct node *node)
 {
     value_unary(g, node, of_abs);
@@ -286,7 +320,7 @@ void value_mul(struct graph *g, struct node *node)
 }
 void value_div(struct graph *g, struct node *node)
 {
-    value_fold(g, node, of_div);
+    value_fold_checked(g, node, of_div, by_positive);
 }
 void value_max(struct graph *g, struct node *node)
 {
@@ -306,30 +340,30 @@ void value_or(struct graph *g, struct node *node)
 }
 void value_equal(struct graph *g, struct node *node)
 {
-    value_fold(g, node, of_equal);
+    value_fold_checked(g, node, of_equal, told_apart);
 }
 void value_greater(struct graph *g, struct node *node)
 {
-    value_fold(g, node, of_greater);
+    value_fold_checked(g, node, of_greater, ordered);
 }
 void value_greaterorequal(struct graph *g, struct node *node)
 {
-    value_fold(g, node, of_greaterorequal);
+    value_fold_checked(g, node, of_greaterorequal, ordered);
 }
 void value_less(struct graph *g, struct node *node)
 {
-    value_fold(g, node, of_less);
+    value_fold_checked(g, node, of_less, ordered);
 }
 void value_lessorequal(struct graph *g, struct node *node)
 {
-    value_fold(g, node, of_lessorequal);
+    value_fold_checked(g, node, of_lessorequal, ordered);
 }
 
 /* fmod keeps the sign of the dividend; both agree on what is known here only when it is not negative, so it is left alone. */
 void value_mod(struct graph *g, struct node *node)
 {
     if (attr_int(node, "fmod") == 0)
-        value_fold(g, node, of_mod);
+        value_fold_checked(g, node, of_mod, by_positive);
 }
 
 /* Numbers keep their value between integer types; as a truth value only 0 or not 0 remains. */

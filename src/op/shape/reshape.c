@@ -19,12 +19,12 @@ static const struct dim *dims_product_of(struct graph *g, int n, const struct di
     return p;
 }
 
-/* Drops equal dims, known to be at least 1, from both lists (set to NULL). */
-static void cancel_common(int n, const struct dim **a, int m, const struct dim **b)
+/* Drops equal dims, usually not 0, from both lists (set to NULL). */
+static void cancel_common(struct alg *alg, int n, const struct dim **a, int m, const struct dim **b)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < m && a[i]; j++)
-            if (a[i] == b[j] && a[i]->lo >= 1)
+            if (a[i] == b[j] && dim_usual_lo(alg, a[i]) >= 1)
                 a[i] = b[j] = NULL;
 }
 
@@ -47,7 +47,7 @@ static const struct dim *rest(struct graph *g, const struct node *node, const st
     const struct dim *q = dim_equals(others, 0) ? NULL : dim_quotient(g->alg, total, others);
     if (q)
         return q;
-    if (dim_equals(others, 0) || others->lo <= 0)
+    if (!op_assume_ge(g, node, others, dim_int(g->alg, 1), "the sizes beside -1"))
         return op_unknown_dim(g, node, 0, 0);
     q = dim_div(g->alg, total, others);
     if (alg_equate(g->alg, total, dim_mul(g->alg, q, others), why(g, node)) == EQ_FALSE)
@@ -86,7 +86,7 @@ static void resolve_target(struct graph *g, struct node *node, const struct type
         left[i] = dim_rewrite(g->alg, data->dim[i]);
     for (int i = 0; i < n; i++)
         right[i] = i == open ? NULL : dim_rewrite(g->alg, dim[i]);
-    cancel_common(data->rank, left, n, right);
+    cancel_common(g->alg, data->rank, left, n, right);
     const struct dim *a = dims_product_of(g, data->rank, left), *b = dims_product_of(g, n, right);
     if (open >= 0 && !(dim[open] = rest(g, node, a, b)))
         wrong_size(g, node, n, shape);

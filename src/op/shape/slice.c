@@ -11,26 +11,28 @@
 #define FAR (INT64_MAX / 2) /* a bound beyond this is "to the end", whatever the dimension */
 
 /* A bound counted from 0 and clamped to [low, high]; NULL when its sign is open. */
-static const struct dim *clamp(struct graph *g, const struct dim *x, const struct dim *n, const struct dim *low, const struct dim *high)
+static const struct dim *clamp(struct graph *g, const struct node *node, const struct dim *x, const struct dim *n, const struct dim *low,
+                               const struct dim *high)
 {
     int64_t k;
     if (dim_is_int(x, &k) && (k > FAR || k < -FAR))
         return k > 0 ? high : low;
     if (!dim_ge(g->alg, x, dim_int(g->alg, 0))) {
-        if (!dim_ge(g->alg, dim_int(g->alg, -1), x))
+        if (!op_assume_ge(g, node, dim_int(g->alg, -1), x, "a bound below 0"))
             return NULL;
         x = dim_add(g->alg, n, x);
     }
     return dim_max(g->alg, dim_min(g->alg, x, high), low);
 }
 
-static void clamp_bounds(struct graph *g, const struct dim *n, const struct dim *start, const struct dim *stop, struct slice *s)
+static void clamp_bounds(struct graph *g, const struct node *node, const struct dim *n, const struct dim *start, const struct dim *stop,
+                         struct slice *s)
 {
     const struct dim *zero = dim_int(g->alg, 0), *one = dim_int(g->alg, 1), *minus = dim_int(g->alg, -1);
     const struct dim *low = s->step > 0 ? zero : minus, *high = s->step > 0 ? n : dim_sub(g->alg, n, one);
     const struct dim *step = dim_int(g->alg, s->step > 0 ? s->step : -s->step);
-    s->start = clamp(g, start, n, low, high);
-    s->stop = clamp(g, stop, n, low, high);
+    s->start = clamp(g, node, start, n, low, high);
+    s->stop = clamp(g, node, stop, n, low, high);
     if (!s->start || !s->stop) {
         s->start = NULL;
         return;
@@ -75,7 +77,8 @@ int op_slices(struct graph *g, const struct node *node, struct slice out[MAX_RAN
         for (int j = 0; j < i; j++)
             if (out[j].axis == out[i].axis)
                 fail("%s: axis %d is sliced twice", node_where(g, node), out[i].axis);
-        clamp_bounds(g, dim_rewrite(g->alg, data->dim[out[i].axis]), dim_rewrite(g->alg, start[i]), dim_rewrite(g->alg, stop[i]), &out[i]);
+        const struct dim *size = dim_rewrite(g->alg, data->dim[out[i].axis]);
+        clamp_bounds(g, node, size, dim_rewrite(g->alg, start[i]), dim_rewrite(g->alg, stop[i]), &out[i]);
     }
     return n;
 }

@@ -199,7 +199,7 @@ static void add_symbol(void *to, const struct dim *d)
     if (dim_symbol_role(all, d->name))
         return;
     name_index_put(all->arena, &all->symbol_index, d->name, all->symbols.n);
-    VEC_PUSH(all->arena, &all->symbols, ((struct symbol_role){.name = d->name, .lo = d->lo > 0 ? d->lo : 0}));
+    VEC_PUSH(all->arena, &all->symbols, ((struct symbol_role){.name = d->name, .lo = d->lo, .usual = d->usual}));
 }
 
 static void add_sizes(struct dim_roles *all, const struct value *v)

@@ -18,7 +18,7 @@ enum symbol_kind {
 };
 struct symbol_role {
     const char *name;
-    int64_t lo;
+    int64_t lo, usual; /* as struct dim has them */
     enum symbol_kind kind;
     bool of_input;        /* a size of a graph input */
     bool contracted, row; /* between activations; of a product */

@@ -20,7 +20,7 @@ enum { MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 16, ALL_TRIES = 1 << 
 
 struct symbol {
     const char *name;
-    int64_t lo;
+    int64_t least, lo; /* that is planned for, that is a size at all */
     bool of_input, leading, of_output;
     enum symbol_kind kind;
     const struct dim *form, *guess; /* an equation gives it; what it is taken for where data decides it */
@@ -31,7 +31,7 @@ struct symbol_sizes {
     struct name_index index;
     int tries;        /* of all searches for sizes */
     uint64_t *failed; /* by equation: the sizes at which a search for others failed, hashed; 0: none did */
-    bool least;       /* steps and sides are as small as they can be: usual ones contradict the equations */
+    bool smallest;    /* steps and sides are as small as they can be: usual ones contradict the equations */
 };
 
 static struct symbol *symbol_find(const struct symbol_sizes *all, const char *name)
@@ -107,7 +107,7 @@ static void set_training_roles(struct symbol_sizes *all)
         if (!s)
             continue;
         s->kind = d == 0 ? SYMBOL_OTHER : SYMBOL_SEQUENCE;
-        s->lo = d == 0 && s->lo < TRAINING_BATCH ? TRAINING_BATCH : s->lo;
+        s->least = d == 0 && s->least < TRAINING_BATCH ? TRAINING_BATCH : s->least;
     }
 }
 
@@ -117,7 +117,8 @@ static struct symbol_sizes symbol_sizes_of(struct graph *g)
     struct symbol_sizes all = {.g = g};
     for (int i = 0; i < roles->symbols.n; i++) {
         const struct symbol_role *s = &roles->symbols.at[i];
-        symbol_add(&all, (struct symbol){s->name, s->lo, s->of_input, s->leading, s->of_output, s->kind, NULL, NULL});
+        int64_t least = s->usual > s->lo ? s->usual : s->lo;
+        symbol_add(&all, (struct symbol){s->name, least, s->lo, s->of_input, s->leading, s->of_output, s->kind, NULL, NULL});
     }
     symbols_ready(&all);
     find_forms(&all);
@@ -156,10 +157,10 @@ static bool try_from(struct size_search *s, int i, int64_t most, bool reached)
 {
     if (i == s->n)
         return s->tries++ < MOST_TRIES && s->all->tries++ < ALL_TRIES && equation_holds(s->eq, s->b);
-    int64_t lo = symbol_find(s->all, s->free[i])->lo;
-    if (i + 1 == s->n && !reached && lo < most)
-        lo = most;
-    for (int64_t k = lo; k <= most && s->tries < MOST_TRIES && s->all->tries < ALL_TRIES; k++) {
+    int64_t least = symbol_find(s->all, s->free[i])->least;
+    if (i + 1 == s->n && !reached && least < most)
+        least = most;
+    for (int64_t k = least; k <= most && s->tries < MOST_TRIES && s->all->tries < ALL_TRIES; k++) {
         bindings_set(s->all->g->arena, s->b, s->free[i], k);
         if (try_from(s, i + 1, most, reached || k == most))
             return true;
@@ -170,7 +171,7 @@ static bool try_from(struct size_search *s, int i, int64_t most, bool reached)
 /* May a search give it any size? */
 static bool is_free(const struct symbol_sizes *all, const struct symbol *s)
 {
-    return s->kind == SYMBOL_OTHER || (s->kind >= SYMBOL_STEPS && all->least);
+    return s->kind == SYMBOL_OTHER || (s->kind >= SYMBOL_STEPS && all->smallest);
 }
 
 static void add_free(void *size_search, const struct dim *d)
@@ -222,7 +223,7 @@ static bool satisfy(struct symbol_sizes *all, const struct equation *eq, struct 
             return true;
     *failed = given;
     for (int i = 0; i < s.n; i++)
-        bindings_set(all->g->arena, b, s.free[i], symbol_find(all, s.free[i])->lo);
+        bindings_set(all->g->arena, b, s.free[i], symbol_find(all, s.free[i])->least);
     return false;
 }
 
@@ -253,10 +254,10 @@ static int64_t usual_size(const struct symbol_sizes *all, const struct symbol *s
     case SYMBOL_PAST: return at.past;
     case SYMBOL_SEQUENCE: return at.sequence;
     case SYMBOL_CONTEXT: return at.context;
-    case SYMBOL_STEPS: return all->least ? s->lo : PROMPT;
-    case SYMBOL_SAMPLES: return all->least ? s->lo : SECOND;
-    case SYMBOL_SIDE: return all->least ? s->lo : s->of_output ? DETECTED : CLASSIFIED;
-    default: return s->lo;
+    case SYMBOL_STEPS: return all->smallest ? s->least : PROMPT;
+    case SYMBOL_SAMPLES: return all->smallest ? s->least : SECOND;
+    case SYMBOL_SIDE: return all->smallest ? s->least : s->of_output ? DETECTED : CLASSIFIED;
+    default: return s->least;
     }
 }
 
@@ -267,12 +268,12 @@ static struct bindings sizes_at(struct symbol_sizes *all, struct lengths at)
     for (int i = 0; i < all->list.n; i++) {
         const struct symbol *s = &all->list.at[i];
         int64_t k = usual_size(all, s, at);
-        bindings_set(all->g->arena, &b, s->name, k < s->lo ? s->lo : k);
+        bindings_set(all->g->arena, &b, s->name, k < s->least ? s->least : k);
     }
     for (int i = 0; i < all->list.n; i++) {
         const struct symbol *s = &all->list.at[i];
         if (s->guess && s->kind != SYMBOL_SEQUENCE && dim_eval(s->guess, &b, &guess))
-            bindings_set(all->g->arena, &b, s->name, guess < s->lo ? s->lo : guess);
+            bindings_set(all->g->arena, &b, s->name, guess < s->least ? s->least : guess);
     }
     return b;
 }
@@ -365,7 +366,7 @@ static void note_kind(const struct symbol_sizes *all, struct plan *plan, enum sy
 /* Assumptions about sizes whose purpose no attention shows. */
 static void note_assumed(const struct symbol_sizes *all, struct plan *plan)
 {
-    if (!all->least) {
+    if (!all->smallest) {
         note_kind(all, plan, SYMBOL_SIDE, "sides of a picture");
         note_kind(all, plan, SYMBOL_SAMPLES, "samples of sound, a second at 16 kHz");
     }
@@ -392,11 +393,11 @@ static bool find_prompt(struct symbol_sizes *all, int64_t prompt, struct lengths
 {
     bool good = false;
     for (int pass = 0; pass < 2 && !good; pass++) {
-        all->least = pass > 0;
+        all->smallest = pass > 0;
         *at = (struct lengths){.sequence = prompt, .past = 0, .context = prompt};
         good = longest_length(all, false, at, b);
     }
-    if (good && all->least)
+    if (good && all->smallest)
         round_sides(all, b);
     return good;
 }
@@ -490,7 +491,7 @@ static void mark_given(struct symbol_sizes *all, const struct bindings *b)
     for (int i = 0; i < b->list.n; i++) {
         struct symbol *s = symbol_find(all, b->list.at[i].name);
         s->kind = SYMBOL_SEQUENCE;
-        s->lo = b->list.at[i].value;
+        s->least = b->list.at[i].value;
     }
 }
 
@@ -508,7 +509,7 @@ static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *t
     for (int i = 0; i < all->list.n; i++)
         symbol_add(&local,
                    (struct symbol){.name = all->list.at[i].name,
-                                   .lo = all->list.at[i].lo,
+                                   .least = all->list.at[i].least,
                                    .of_input = all->list.at[i].of_input,
                                    .guess = all->list.at[i].guess});
     symbols_ready(&local);

@@ -79,7 +79,7 @@ static void symbol_object(void *to, const struct dim *symbol)
 {
     json_t *o = to;
     if (!json_object_get(o, symbol->name))
-        json_object_set_new(o, symbol->name, json_pack("{s:I}", "at_least", (json_int_t)(symbol->lo > 0 ? symbol->lo : 0)));
+        json_object_set_new(o, symbol->name, json_pack("{s:I}", "at_least", (json_int_t)symbol->lo));
 }
 
 static json_t *dims_object(const struct plan_writer *w)
