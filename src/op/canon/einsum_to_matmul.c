@@ -1,9 +1,10 @@
-/* Writes an Einsum of one or two operands as a product. What only one operand has and the result lacks is summed, then
+/* Writes an Einsum as products of two operands. What only one operand has and the result lacks is summed, then
  *
  *   [batch.., m.., k..] x [batch.., k.., n..] -> [batch.., m.., n..] -> the order of the result
  *
- * by Transpose, Reshape and MatMul, whose rules find every split. A label that an operand has twice is its diagonal there: the sum of its
- * elements, and of zeros beside them. */
+ * by Transpose, Reshape and MatMul, whose rules find every split; where nothing is contracted, by Mul. A label that an operand has twice is
+ * its diagonal there: the sum of its elements, and of zeros beside them. Operands of which there are more than two are multiplied in the
+ * order of product/contraction_order.c. */
 #include "op/canon/canon.h"
 #include "op/op.h"
 #include "op/product/product.h"
@@ -14,6 +15,12 @@ struct einsum_writer {
     struct rewrite *w;
     const struct node *root;
     struct einsum e;
+};
+
+/* A factor, and the label of each of its dimensions; no two are one. */
+struct term {
+    struct value *v;
+    struct labels labels;
 };
 
 /* ---- diagonals -------------------------------------------------------------------------------------------------------------------- */
@@ -66,64 +73,101 @@ static struct value *diagonal_of(struct einsum_writer *x, struct value *v, int p
     return rewrite_value(x->w, sum, NULL);
 }
 
-static struct value *take_diagonals(struct einsum_writer *x, int i)
+static struct term take_diagonals(struct einsum_writer *x, int i)
 {
-    struct value *v = x->root->in[i];
-    struct labels *own = &x->e.in[i];
+    struct term t = {x->root->in[i], x->e.in[i]};
+    struct labels *own = &t.labels;
     for (int p, q; find_pair(own, &p, &q);) {
         int label = own->at[q], n = 0;
-        v = diagonal_of(x, v, p, q);
+        t.v = diagonal_of(x, t.v, p, q);
         for (int d = 0; d < own->n; d++)
             if (d != p && d != q)
                 own->at[n++] = own->at[d];
         own->at[n++] = label;
         own->n = n;
     }
-    return v;
+    return t;
 }
 
-/* Sums over the labels that neither the other operand nor the result has. */
-static struct value *sum_own(struct einsum_writer *x, int i, struct value *v)
+/* ---- one operand ------------------------------------------------------------------------------------------------------------------- */
+
+/* Sums over the labels that are not kept. */
+static struct term sum_others(struct einsum_writer *x, struct term t, uint64_t kept)
 {
     struct graph *g = x->w->g;
-    struct labels *own = &x->e.in[i], kept = {.n = 0};
+    struct labels left = {.n = 0};
     const struct dim *axes[MAX_RANK];
     int n = 0;
-    for (int d = 0; d < own->n; d++) {
-        bool needed = einsum_has(&x->e.out, own->at[d]) || (x->e.nin == 2 && einsum_has(&x->e.in[1 - i], own->at[d]));
-        if (needed)
-            kept.at[kept.n++] = own->at[d];
+    for (int d = 0; d < t.labels.n; d++)
+        if (kept >> t.labels.at[d] & 1)
+            left.at[left.n++] = t.labels.at[d];
         else
             axes[n++] = dim_int(g->alg, d);
-    }
-    *own = kept;
     if (n == 0)
-        return v;
-    struct node *sum = rewrite_node(x->w, "", "ReduceSum", x->root, 1, &v);
+        return t;
+    struct node *sum = rewrite_node(x->w, "", "ReduceSum", x->root, 1, &t.v);
     attr_set_dims(g, sum, "axes", n, axes);
     attr_set_int(sum, "keepdims", 0);
-    return rewrite_value(x->w, sum, NULL);
+    return (struct term){rewrite_value(x->w, sum, NULL), left};
 }
 
-static struct node *transpose_labels(struct einsum_writer *x, struct value *v, const struct labels *from, const struct labels *to)
+/* A dimension of 1 that others extend is one that it does not have. */
+static struct term drop_ones(struct einsum_writer *x, struct term t)
+{
+    uint64_t kept = 0;
+    for (int d = 0; d < t.labels.n; d++)
+        if (!dim_equals(t.v->type.dim[d], 1) || dim_equals(x->e.size[t.labels.at[d]], 1))
+            kept |= (uint64_t)1 << t.labels.at[d];
+    return sum_others(x, t, kept);
+}
+
+static struct node *transpose_labels(struct einsum_writer *x, struct term t, const struct labels *to)
 {
     int64_t perm[MAX_RANK];
     for (int d = 0; d < to->n; d++)
-        for (int k = 0; k < from->n; k++)
-            if (from->at[k] == to->at[d])
+        for (int k = 0; k < t.labels.n; k++)
+            if (t.labels.at[k] == to->at[d])
                 perm[d] = k;
-    struct node *node = rewrite_node(x->w, "", "Transpose", x->root, 1, &v);
+    struct node *node = rewrite_node(x->w, "", "Transpose", x->root, 1, &t.v);
     attr_set_ints(x->w->g, node, "perm", to->n, perm);
     return node;
 }
 
-/* Appends the labels of `of` that are (not) in each of `a` and `b`. */
-static void select_labels(struct labels *to, const struct labels *of, const struct labels *a, bool in_a, const struct labels *b, bool in_b)
+/* ---- two: nothing is contracted --------------------------------------------------------------------------------------------------- */
+
+/* Appends the labels of `of` that the set has. */
+static void append_labels(struct labels *to, const struct labels *of, uint64_t set)
 {
     for (int d = 0; d < of->n; d++)
-        if (einsum_has(a, of->at[d]) == in_a && einsum_has(b, of->at[d]) == in_b)
+        if (set >> of->at[d] & 1)
             to->at[to->n++] = of->at[d];
 }
+
+/* With all these dimensions, in this order, 1 where it has none. */
+static struct value *spread_to(struct einsum_writer *x, struct term t, const struct labels *all)
+{
+    struct labels own = {.n = 0};
+    append_labels(&own, all, einsum_set(&t.labels));
+    struct value *turned = rewrite_value(x->w, transpose_labels(x, t, &own), NULL);
+    struct type type = {.dtype = t.v->type.dtype, .rank = all->n};
+    for (int d = 0, k = 0; d < all->n; d++)
+        type.dim[d] = k < own.n && own.at[k] == all->at[d] ? turned->type.dim[k++] : dim_int(x->w->g->alg, 1);
+    return rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &turned), &type);
+}
+
+static struct term multiply(struct einsum_writer *x, struct term a, struct term b)
+{
+    uint64_t both = einsum_set(&a.labels) | einsum_set(&b.labels), out = einsum_set(&x->e.out);
+    struct term y = {.labels = {.n = 0}};
+    append_labels(&y.labels, &x->e.out, both);
+    append_labels(&y.labels, &a.labels, ~out);
+    append_labels(&y.labels, &b.labels, ~out & ~einsum_set(&a.labels));
+    struct value *in[2] = {spread_to(x, a, &y.labels), spread_to(x, b, &y.labels)};
+    y.v = rewrite_value(x->w, rewrite_node(x->w, "", "Mul", x->root, 2, in), NULL);
+    return y;
+}
+
+/* ---- two: a product of matrices ---------------------------------------------------------------------------------------------------- */
 
 static const struct dim *size_product(struct einsum_writer *x, const struct labels *l, int from, int to)
 {
@@ -133,40 +177,81 @@ static const struct dim *size_product(struct einsum_writer *x, const struct labe
     return size;
 }
 
-/* v, in the order of `to`, as [batch.., rows, columns]: rows are the labels up to `split`. */
-static struct value *as_matrix(struct einsum_writer *x, int i, struct value *v, const struct labels *to, int batch, int split)
+/* The term, in the order of `to`, as [batch.., rows, columns]: rows are the labels up to `split`. Dimensions of the batch that a tensor
+ * has no room for are one. */
+static struct value *as_matrix(struct einsum_writer *x, struct term t, const struct labels *to, int batch, int split)
 {
-    struct value *turned = rewrite_value(x->w, transpose_labels(x, v, &x->e.in[i], to), NULL);
-    struct type type = {.dtype = v->type.dtype, .rank = batch + 2};
-    memcpy(type.dim, turned->type.dim, (size_t)batch * sizeof type.dim[0]);
-    type.dim[batch] = size_product(x, to, batch, split);
-    type.dim[batch + 1] = size_product(x, to, split, to->n);
+    struct value *turned = rewrite_value(x->w, transpose_labels(x, t, to), NULL);
+    int most = MAX_RANK - 2, joined = batch > most ? batch - most + 1 : 1;
+    struct type type = {.dtype = t.v->type.dtype, .rank = batch > most ? MAX_RANK : batch + 2};
+    for (int d = 0; d < type.rank - 2; d++)
+        type.dim[d] = d ? x->e.size[to->at[d + joined - 1]] : size_product(x, to, 0, joined);
+    type.dim[type.rank - 2] = size_product(x, to, batch, split);
+    type.dim[type.rank - 1] = size_product(x, to, split, to->n);
     return rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &turned), &type);
 }
 
-static struct node *write_product(struct einsum_writer *x, struct value *const *in)
+static struct term contract(struct einsum_writer *x, struct term a, struct term b, uint64_t kept)
 {
-    struct einsum *e = &x->e;
-    const struct labels *a = &e->in[0], *b = &e->in[1];
-    struct labels left = {.n = 0}, right, result;
-    select_labels(&left, a, b, true, &e->out, true);
+    uint64_t in_a = einsum_set(&a.labels), in_b = einsum_set(&b.labels), common = in_a & in_b;
+    struct labels left = {.n = 0}, right;
+    struct term y = {.labels = {.n = 0}};
+    append_labels(&left, &a.labels, common & kept);
     int batch = left.n;
-    right = result = left;
-    select_labels(&left, a, b, false, &e->out, true);
+    right = y.labels = left;
+    append_labels(&left, &a.labels, ~common);
+    append_labels(&y.labels, &a.labels, ~common);
+    append_labels(&y.labels, &b.labels, ~common);
     int rows = left.n;
-    result = left;
-    select_labels(&left, a, b, true, &e->out, false);
-    select_labels(&right, a, b, true, &e->out, false);
+    append_labels(&left, &a.labels, common & ~kept);
+    append_labels(&right, &a.labels, common & ~kept);
     int inner = right.n;
-    select_labels(&right, b, a, false, &e->out, true);
-    select_labels(&result, b, a, false, &e->out, true);
-    struct value *matrix[2] = {as_matrix(x, 0, in[0], &left, batch, rows), as_matrix(x, 1, in[1], &right, batch, inner)};
-    struct value *y = rewrite_value(x->w, rewrite_node(x->w, "", "MatMul", x->root, 2, matrix), NULL);
-    struct type type = {.dtype = y->type.dtype, .rank = result.n};
-    for (int d = 0; d < result.n; d++)
-        type.dim[d] = e->size[result.at[d]];
-    y = rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &y), &type);
-    return transpose_labels(x, y, &result, &e->out);
+    append_labels(&right, &b.labels, ~common);
+    struct value *matrix[2] = {as_matrix(x, a, &left, batch, rows), as_matrix(x, b, &right, batch, inner)};
+    y.v = rewrite_value(x->w, rewrite_node(x->w, "", "MatMul", x->root, 2, matrix), NULL);
+    struct type type = {.dtype = y.v->type.dtype, .rank = y.labels.n};
+    for (int d = 0; d < y.labels.n; d++)
+        type.dim[d] = x->e.size[y.labels.at[d]];
+    y.v = rewrite_value(x->w, rewrite_node(x->w, "", "Reshape", x->root, 1, &y.v), &type);
+    return y;
+}
+
+/* ---- all ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* What sizes that are symbols are taken for, to choose an order. */
+static void guess_sizes(const struct einsum *e, double *size)
+{
+    enum { USUAL = 128 };
+    int64_t n;
+    for (int i = 0; i < LABELS; i++)
+        size[i] = e->size[i] && dim_is_int(e->size[i], &n) ? (double)n : USUAL;
+}
+
+/* The terms become one; there is room for one more for each step. */
+static struct term multiply_all(struct einsum_writer *x, struct term *term)
+{
+    struct arena *a = x->w->g->arena;
+    int n = x->e.nin;
+    double size[LABELS];
+    uint64_t *set = NEWN(a, uint64_t, n), out = einsum_set(&x->e.out);
+    struct contraction *step = NEWN(a, struct contraction, n);
+    for (int i = 0; i < n; i++)
+        set[i] = einsum_set(&term[i].labels);
+    guess_sizes(&x->e, size);
+    if (!contraction_order(a, n, set, out, size, step))
+        fail("%s: its %d operands cannot be multiplied two at a time without a result of more than %d dimensions",
+             node_where(x->w->g, x->root), n, MAX_RANK);
+    uint64_t *left = NEWN(a, uint64_t, 2 * n); /* of the terms that are left; 0: used */
+    memcpy(left, set, (size_t)n * sizeof *set);
+    for (int k = 0; k < n - 1; k++) {
+        struct term one = term[step[k].a], other = term[step[k].b];
+        uint64_t kept = contraction_kept(n + k, left, out, step[k].a, step[k].b);
+        bool contracts = einsum_set(&one.labels) & einsum_set(&other.labels) & ~kept;
+        term[n + k] = contracts ? contract(x, one, other, kept) : multiply(x, one, other);
+        left[step[k].a] = left[step[k].b] = 0;
+        left[n + k] = kept;
+    }
+    return term[2 * n - 2];
 }
 
 bool canon_einsum_to_matmul(struct rewrite *w, struct node *node)
@@ -174,10 +259,18 @@ bool canon_einsum_to_matmul(struct rewrite *w, struct node *node)
     if (!op_is_onnx(node, "Einsum"))
         return false;
     struct einsum_writer x = {.w = w, .root = node, .e = einsum_read(w->g, node)};
-    struct value *in[2] = {NULL, NULL};
-    for (int i = 0; i < x.e.nin; i++)
-        in[i] = sum_own(&x, i, take_diagonals(&x, i));
-    struct node *last = x.e.nin == 2 ? write_product(&x, in) : transpose_labels(&x, in[0], &x.e.in[0], &x.e.out);
-    node_output(w->g, last, 0, node->out[0]);
+    int n = x.e.nin;
+    struct term *term = NEWN(w->g->arena, struct term, 2 * n);
+    uint64_t *set = NEWN(w->g->arena, uint64_t, n);
+    for (int i = 0; i < n; i++) {
+        term[i] = drop_ones(&x, take_diagonals(&x, i));
+        set[i] = einsum_set(&term[i].labels);
+    }
+    for (int i = 0; i < n; i++) {
+        uint64_t kept = contraction_kept(n, set, einsum_set(&x.e.out), i, i);
+        term[i] = sum_others(&x, term[i], kept);
+        set[i] &= kept;
+    }
+    node_output(w->g, transpose_labels(&x, multiply_all(&x, term), &x.e.out), 0, node->out[0]);
     return true;
 }

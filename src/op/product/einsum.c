@@ -1,4 +1,4 @@
-/* Einsum of one or two operands: its equation. canon writes the node as a product (canon/einsum_to_matmul.c). */
+/* Einsum: its equation. canon writes the node as products of two operands (canon/einsum_to_matmul.c). */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/table/table.h"
@@ -14,9 +14,10 @@ static void add_label(const struct graph *g, const struct node *node, struct lab
     l->at[l->n++] = label;
 }
 
-static bool is_letter(char c)
+/* The label of a letter; -1: it is none. */
+static int label_of(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return c >= 'a' && c <= 'z' ? c - 'a' : c >= 'A' && c <= 'Z' ? 26 + c - 'A' : -1;
 }
 
 /* One term of n characters; dots: how many dimensions "..." stands for. */
@@ -24,8 +25,8 @@ static struct labels read_term(const struct graph *g, const struct node *node, c
 {
     struct labels l = {.n = 0};
     for (size_t i = 0; i < n; i++) {
-        if (is_letter(text[i])) {
-            add_label(g, node, &l, text[i]);
+        if (label_of(text[i]) >= 0) {
+            add_label(g, node, &l, label_of(text[i]));
         } else if (n - i >= 3 && strncmp(text + i, "...", 3) == 0) {
             for (int k = dots - 1; k >= 0; k--)
                 add_label(g, node, &l, ELLIPSIS + k);
@@ -41,18 +42,18 @@ static int count_letters(const char *text, size_t n, bool *dots)
 {
     int letters = 0;
     for (size_t i = 0; i < n; i++) {
-        letters += is_letter(text[i]);
+        letters += label_of(text[i]) >= 0;
         *dots = *dots || text[i] == '.';
     }
     return letters;
 }
 
-bool einsum_has(const struct labels *l, int label)
+uint64_t einsum_set(const struct labels *l)
 {
+    uint64_t set = 0;
     for (int i = 0; i < l->n; i++)
-        if (l->at[i] == label)
-            return true;
-    return false;
+        set |= (uint64_t)1 << l->at[i];
+    return set;
 }
 
 /* Without "->": the dimensions behind "...", then every letter that occurs once, in order of the alphabet. */
@@ -60,7 +61,8 @@ static void implied_result(const struct graph *g, const struct node *node, struc
 {
     for (int k = dots - 1; k >= 0; k--)
         add_label(g, node, &e->out, ELLIPSIS + k);
-    for (int label = 'A'; label <= 'z'; label++) {
+    for (int k = 0; k < ELLIPSIS; k++) {
+        int label = (k + 26) % ELLIPSIS; /* capitals first, as their codes are */
         int times = 0;
         for (int i = 0; i < e->nin; i++)
             for (int d = 0; d < e->in[i].n; d++)
@@ -103,10 +105,8 @@ static void measure_labels(struct graph *g, const struct node *node, struct eins
 struct einsum einsum_read(struct graph *g, const struct node *node)
 {
     const char *text = attr_string(node, "equation"), *arrow = strstr(text, "->"), *end = arrow ? arrow : text + strlen(text);
-    struct einsum e = {.nin = node->nin};
+    struct einsum e = {.nin = node->nin, .in = NEWN(g->arena, struct labels, node->nin)};
     int dots = 0;
-    if (node->nin > 2)
-        fail("%s: Einsum of %d operands is not handled, at most 2 are", node_where(g, node), node->nin);
     for (int i = 0; i < node->nin; i++) {
         const char *comma = memchr(text, ',', (size_t)(end - text));
         size_t n = (size_t)((comma ? comma : end) - text);
@@ -131,8 +131,8 @@ void infer_einsum(struct graph *g, struct node *node)
 {
     struct einsum e = einsum_read(g, node);
     const struct dim *dim[MAX_RANK];
-    if (e.nin == 2)
-        op_same_dtype(g, node, 0, 1);
+    for (int i = 1; i < e.nin; i++)
+        op_same_dtype(g, node, 0, i);
     for (int d = 0; d < e.out.n; d++)
         dim[d] = e.size[e.out.at[d]];
     op_result(g, node, 0, op_operand(g, node, 0)->dtype, e.out.n, dim);

@@ -5,18 +5,28 @@
 #include "op/rule/rule.h"
 
 /* ---- einsum.c: the equation; dimensions of "..." are labelled from the right ---- */
-enum { ELLIPSIS = 256, LABELS = ELLIPSIS + MAX_RANK };
+enum { ELLIPSIS = 2 * 26, LABELS = ELLIPSIS + MAX_RANK }; /* before it: a to z, A to Z */
 struct labels {
     int n, at[MAX_RANK];
 };
 struct einsum {
     int nin;
-    struct labels in[2], out;
+    struct labels *in, out;
     const struct dim *size[LABELS];
 };
 /* Of a typed node; a malformed equation is a failure. */
 struct einsum einsum_read(struct graph *, const struct node *);
-bool einsum_has(const struct labels *, int label);
+uint64_t einsum_set(const struct labels *); /* a bit for each label */
+
+/* ---- contraction_order.c: operands of many, as sets of labels, multiplied two at a time ---- */
+struct contraction {
+    int a, b; /* operands from 0, or n + k: the result of step k */
+};
+/* n - 1 steps, for the result `out`; size: of each label. False: in every order that was tried some result has more than MAX_RANK labels.
+ */
+bool contraction_order(struct arena *, int n, const uint64_t *labels, uint64_t out, const double *size, struct contraction *);
+/* What a product of operands i and j of these n keeps of their labels: those of the result and of other operands. */
+uint64_t contraction_kept(int n, const uint64_t *labels, uint64_t out, int i, int j);
 
 /* ---- moe.c: operands and sizes of mixtures of experts; split in moe_rule.c ---- */
 enum { INPUT, ROUTER, FIRST_WEIGHT, FC1 = 0, FC2 = 1, FC3 = 2, MATRICES = 3 };
