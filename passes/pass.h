@@ -37,6 +37,8 @@ struct size_source {
     void (*state)(const void *data, struct graph *);
     /* What an input holds, for load_options.bound; NULL: nothing is known. */
     const char *(*held)(const void *data, struct arena *, const char *input, bool tensor);
+    /* For load_options.given; NULL: no input that has an initializer. */
+    bool (*given)(const void *data, struct arena *, const char *input);
     const void *data;
 };
 struct compile {

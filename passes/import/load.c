@@ -9,6 +9,7 @@
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/folder/folder.h"
+#include "plan/input/input.h"
 
 #include <string.h>
 
@@ -35,6 +36,32 @@ static const char *bound_value(void *compile, struct arena *arena, const char *i
         if (strncmp(c->fixed->list.at[i], input, n) == 0 && c->fixed->list.at[i][n] == '=')
             return c->fixed->list.at[i] + n + 1;
     return c->sizes.held ? c->sizes.held(c->sizes.data, arena, input, tensor) : NULL;
+}
+
+/* By --keep-input, by the plan that is replayed, or by the inputs of the run. */
+static bool is_given(void *compile, struct arena *arena, const char *input)
+{
+    const struct compile *c = compile;
+    for (int i = 0; c->options && i < c->options->kept_inputs.text.n; i++)
+        if (strcmp(c->options->kept_inputs.text.at[i], input) == 0)
+            return true;
+    const struct emitted *replayed = c->options && c->options->plan_file ? c->options->plan_file->emitted : NULL;
+    for (int i = 0; replayed && i < replayed->inputs.list.n; i++)
+        if (strcmp(replayed->inputs.list.at[i].name, input) == 0)
+            return true;
+    return c->sizes.given && c->sizes.given(c->sizes.data, arena, input);
+}
+
+static void check_kept(const struct compile *c)
+{
+    for (int i = 0; c->options && i < c->options->kept_inputs.text.n; i++) {
+        const char *name = c->options->kept_inputs.text.at[i];
+        bool found = false;
+        for (int k = 0; k < c->graph->inputs.n; k++)
+            found = found || strcmp(c->graph->inputs.at[k]->name, name) == 0;
+        if (!found)
+            fail("%s: --keep-input '%s': the model lists no such input", c->model_path, name);
+    }
 }
 
 /* Loading has bound some already. */
@@ -73,6 +100,7 @@ void pass_load(struct compile *c)
                                    .find = folder ? folder_find : NULL,
                                    .find_data = folder,
                                    .bound = bound_value,
+                                   .given = is_given,
                                    .bound_data = c};
     require(c->model_path);
     struct alg *alg = alg_new(c->arena);
@@ -87,6 +115,7 @@ void pass_load(struct compile *c)
         c->graph->properties = 0;
         check_external_files(c);
     }
+    check_kept(c);
     if (c->fixed)
         bind_fixed(c);
 }

@@ -1,5 +1,6 @@
 /* run: tpc_run. Inputs are checked before anything runs, by all ranks alike, so that a wrong one costs nothing. */
 #include "api/api.h"
+#include "ir/rank_meta.h"
 #include "job/io/io.h"
 
 #include <string.h>
@@ -117,6 +118,8 @@ static int take_input(const struct tpc_session *s, const tpc_tensor *t, struct t
     int i = t->name ? find_named(s->in, s->nin, t->name) : -1;
     if (!t->name)
         return error_invalid("%s: an input has no name", s->path);
+    if (i < 0 && rank_meta_is_default(s->at[0].graph, t->name))
+        return error_invalid("%s", job_why_default(s->arena, s->at[0].graph, t->name));
     if (i < 0)
         return refuse_unknown(s, "input", t->name, s->in, s->nin);
     if (in[i].data)

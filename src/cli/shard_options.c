@@ -46,6 +46,7 @@ static int plan_options(struct shard_options *o, struct arg *to)
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "bind symbolic dimensions (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of the model to a constant (repeatable)"},
+        {"keep-input", 0, ARG_LIST, &o->plan.kept_inputs, "NAME", "runs give this input, although it has an initializer (repeatable)"},
         {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "sizes to plan for (repeatable)"},
         {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},

@@ -11,6 +11,7 @@
 /* Followed by a name or a number. */
 #define ASSUME "tpc.assume."
 #define BIND "tpc.bind."
+#define DEFAULT "tpc.default."
 #define DIMS "tpc.dims."
 #define INPUT "tpc.input."
 #define MIXES "tpc.mixes"
@@ -509,6 +510,16 @@ bool rank_meta_binds(const struct graph *g, int i, const char **input, const cha
     *input = name_in(m, BIND);
     *values = m->text;
     return true;
+}
+
+void rank_meta_set_default(struct graph *g, const char *input)
+{
+    graph_set_meta(g, key_of(g, DEFAULT, input), "");
+}
+
+bool rank_meta_is_default(const struct graph *g, const char *input)
+{
+    return find_entry(g, DEFAULT, input) != NULL;
 }
 
 void rank_meta_set_unread(struct graph *g, const char *input)

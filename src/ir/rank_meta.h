@@ -105,7 +105,8 @@ void rank_meta_set_workload(struct graph *to, const struct graph *global, int nu
 /* False: there is no workload of that number. */
 bool rank_meta_workload(const struct graph *, int number, struct bindings *);
 
-/* ---- inputs that the graph has no more: fixed by --bind, or read by nothing -----------------------------------------------------------
+/* ---- inputs that the graph has no more: fixed by --bind, read by nothing, or with an initializer that no run was to replace
+ * -----------------------------------------------------------
  */
 void rank_meta_set_bind(struct graph *, const char *input, const char *values);
 const char *rank_meta_bind(const struct graph *, const char *input); /* NULL: not fixed */
@@ -113,5 +114,7 @@ const char *rank_meta_bind(const struct graph *, const char *input); /* NULL: no
 bool rank_meta_binds(const struct graph *, int i, const char **input, const char **values);
 void rank_meta_set_unread(struct graph *, const char *input);
 bool rank_meta_is_unread(const struct graph *, const char *input);
+void rank_meta_set_default(struct graph *, const char *input);
+bool rank_meta_is_default(const struct graph *, const char *input);
 
 #endif

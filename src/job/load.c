@@ -145,7 +145,8 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
                  comm->size, o->groups > 1 ? " in each replica" : "", path, comm->size);
         comm->barrier(comm);
     }
-    struct size_source inputs = {.state = o->generate > 0 || o->groups > 1 ? NULL : job_state_sizes, .held = job_input_held, .data = o};
+    struct size_source inputs = {
+        .state = o->generate > 0 || o->groups > 1 ? NULL : job_state_sizes, .held = job_input_held, .given = job_input_given, .data = o};
     struct graph *g = job_load_model(a, path, &o->fixed, &inputs, o);
     if (g->ranks > 1)
         fail("%s is the file of one rank of %d: run its folder", path, g->ranks);

@@ -113,11 +113,22 @@ struct unsharded_run {
     struct tensor *out;
 };
 
+/* The folder was made for an input that has an initializer. */
+static bool is_given(const void *tensors, struct arena *a, const char *input)
+{
+    const struct graph *g = ((const struct job_tensors *)tensors)->of;
+    (void)a;
+    for (int i = 0; i < g->inputs.n; i++)
+        if (strcmp(g->inputs.at[i]->name, input) == 0)
+            return true;
+    return false;
+}
+
 static struct unsharded_run run_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct job_options *o,
                                           int threads)
 {
     const struct bound_inputs fixed = op_bound_inputs(g);
-    struct size_source sizes = {.state = job_state_sizes_of, .data = &(struct job_tensors){g, in}};
+    struct size_source sizes = {.state = job_state_sizes_of, .given = is_given, .data = &(struct job_tensors){g, in}};
     struct unsharded_run w = {.graph = job_load_model(a, o->check.text.at[0], &fixed, &sizes, o)};
     struct comm *self = comm_self();
     job_fuse(w.graph, self, o);

@@ -2,6 +2,7 @@
  *
  * Declared shapes of outputs and intermediate values are ignored, except for results of ops without a row, which have no other type.
  * Dimensions of inputs are the only source of symbols; a dim_param may be an expression. */
+#include "ir/rank_meta.h"
 #include "onnx/compose/compose.h"
 #include "onnx/upgrade/upgrade.h"
 #include "op/op.h"
@@ -108,13 +109,41 @@ static void load_node(struct import *im, struct name_scope *scope, const Onnx__N
 
 /* ---- the parts of the graph ---- */
 
+/* Since version 4 of the IR an initializer that is listed as an input is its default. Before, all of them had to be listed. */
+enum { IR_OF_DEFAULTS = 4 };
+
+static struct text_table *inputs_with_defaults(const struct import *im)
+{
+    struct text_table *names = NULL;
+    const Onnx__GraphProto *g = im->model->graph;
+    for (size_t i = 0; im->model->ir_version >= IR_OF_DEFAULTS && i < g->n_input; i++)
+        if (g->input[i]->name && !text_table_find(names, g->input[i]->name))
+            text_table_add(im->tmp, &names, g->input[i]->name, g->input[i]);
+    return names;
+}
+
+/* The run gives the input: it stays one. If it does not, the metadata tells that it might have been. */
+static bool is_replaced(struct import *im, const struct text_table *inputs, const char *name)
+{
+    const struct load_options *o = im->external.options;
+    if (!text_table_find(inputs, name))
+        return false;
+    if (o && o->given && o->given(o->bound_data, im->tmp, name))
+        return true;
+    rank_meta_set_default(im->graph, arena_strdup(im->arena, name));
+    return false;
+}
+
 static void load_initializers(struct import *im, struct name_scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
+    struct text_table *inputs = inputs_with_defaults(im);
     for (size_t i = 0; i < g->n_initializer; i++) {
         const Onnx__TensorProto *t = g->initializer[i];
         if (!t->name || !*t->name)
             fail("%s: initializer %zu has no name", im->path, i);
+        if (is_replaced(im, inputs, t->name))
+            continue;
         const char *what = arena_printf(im->tmp, "initializer '%s'", t->name);
         struct value *value = name_scope_define(im, scope, t->name, what);
         import_constant(im, value, tensor_constant(im, t, what));

@@ -18,7 +18,9 @@ struct load_options {
     /* What --bind or the inputs of the run say of an input: values of a tensor, as --bind has them, or what a sequence or an optional holds
      * (compose/sequence_ends.c); NULL: nothing. bound NULL: nothing is known. */
     const char *(*bound)(void *, struct arena *, const char *input, bool tensor);
-    void *bound_data;
+    /* The run gives this input, although it has an initializer; NULL: none is given. */
+    bool (*given)(void *, struct arena *, const char *input);
+    void *bound_data; /* of both */
 };
 struct graph *onnx_load(struct arena *, struct alg *, const char *path, const struct load_options *);
 /* Ops without a row that loading replaces by these ops. */

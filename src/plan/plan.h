@@ -68,10 +68,11 @@ enum recompute { RECOMPUTE_AUTO, RECOMPUTE_NONE, RECOMPUTE_FULL };
 struct options {
     int ranks;
     enum sp_mode sp;
-    const char *sp_symbol;      /* restricts --sp to one dimension; NULL: every one that qualifies */
-    struct bindings dims;       /* --dim */
-    struct bound_inputs fixed;  /* --bind */
-    VEC(const char *) workload; /* --workload texts as given; empty: the default */
+    const char *sp_symbol;        /* restricts --sp to one dimension; NULL: every one that qualifies */
+    struct bindings dims;         /* --dim */
+    struct bound_inputs fixed;    /* --bind */
+    struct text_list kept_inputs; /* --keep-input */
+    VEC(const char *) workload;   /* --workload texts as given; empty: the default */
     struct machine machine;
     const struct plan_file *plan_file;   /* --plan; NULL: none */
     const struct other_plan *state_from; /* --state-from; NULL: none */

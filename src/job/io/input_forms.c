@@ -89,6 +89,25 @@ static const char *tested_values(struct arena *a, const struct job_options *o, c
     return NULL;
 }
 
+static bool is_tested(struct arena *a, const struct job_options *o, const char *input)
+{
+    const char *path, *name;
+    for (int k = 0; (path = tested_file(a, o, k)); k++) {
+        if (sequence_read_pb(a, path).name)
+            continue;
+        (void)tensor_read_pb(a, path, &name);
+        if (name && strcmp(name, input) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool job_input_given(const void *options, struct arena *a, const char *input)
+{
+    const struct job_options *o = options;
+    return named_file(o, input) || is_tested(a, o, input);
+}
+
 const char *job_input_held(const void *options, struct arena *a, const char *input, bool tensor)
 {
     const struct job_options *o = options;

@@ -75,10 +75,18 @@ struct tensor job_read_tensor(struct arena *a, const char *from, const struct va
     return t;
 }
 
+const char *job_why_default(struct arena *a, const struct graph *g, const char *name)
+{
+    return arena_printf(a, "%s: input '%s' has its initializer's value here: 'tpc-shard --keep-input %s' makes a folder whose runs give it",
+                        graph_file(g), name, name);
+}
+
 /* True if --bind fixed the input, or if nothing reads it since. A fixed input may still be given, with the same value. */
 static bool is_bound_or_unread(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
 {
     const char *values = rank_meta_bind(g, name);
+    if (rank_meta_is_default(g, name))
+        fail("%s", job_why_default(a, g, name));
     if (!values)
         return rank_meta_is_unread(g, name);
     int64_t n;

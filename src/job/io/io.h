@@ -26,8 +26,13 @@ struct value_use *job_value_uses(struct arena *, const struct graph *);
 struct tensor job_read_tensor(struct arena *, const char *from, const struct value *input);
 const char *job_input_names(struct arena *, const struct graph *);
 
+/* Why an input that has an initializer can't be given. */
+const char *job_why_default(struct arena *, const struct graph *, const char *input);
+
 /* input_forms.c: as size_source.held (passes/pass.h), of the inputs that the options give. */
 const char *job_input_held(const void *options, struct arena *, const char *input, bool tensor);
+/* As size_source.given. */
+bool job_input_given(const void *options, struct arena *, const char *input);
 /* Integers and booleans that --bind can give, and their text. */
 bool input_is_small_integer(const struct tensor *);
 const char *input_values_text(struct arena *, const struct tensor *);
