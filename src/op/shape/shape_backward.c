@@ -130,6 +130,15 @@ void backward_slice(struct backward *b)
 }
 
 /* Zeros were added: they are cut off. */
+static const char *unpadded(const struct backward *b, int pads)
+{
+    if (strcmp(attr_string(b->l.node, "mode"), "constant") != 0)
+        return "its mode is not constant";
+    if (pads < 1)
+        return "its pads are known only when it runs";
+    return back_wants(b, 2) ? "its constant is trained" : NULL;
+}
+
 void backward_pad(struct backward *b)
 {
     struct alg *alg = b->l.g->alg;
@@ -137,8 +146,9 @@ void backward_pad(struct backward *b)
     int rank = operand_type(b)->rank;
     const struct dim *const *pads, *const *axes = NULL, *before[MAX_RANK], *after[MAX_RANK];
     int n = op_size_operand(b->l.g, node, 1, "pads", &pads) / 2, chosen = op_size_operand(b->l.g, node, 3, "axes", &axes);
-    if (strcmp(attr_string(node, "mode"), "constant") != 0 || n < 1 || back_wants(b, 2))
-        fail("%s: no gradient passes this node: only that of padding with a constant is written", node_where(b->l.g, node));
+    const char *why = unpadded(b, n);
+    if (why)
+        fail("%s: no gradient passes this node: %s", node_where(b->l.g, node), why);
     for (int d = 0; d < rank; d++)
         before[d] = after[d] = dim_int(alg, 0);
     for (int i = 0; i < n; i++) {
