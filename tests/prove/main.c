@@ -85,7 +85,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         {"seed", 0, ARG_TEXT, &seed, "S", "seed of the first plan; addends are dense where S + N is odd; 0: the cheapest plan"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
         {"input", 0, ARG_LIST, &o->input, "FILE", "the inputs of a graph in text form, in its order (repeatable)"},
-        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions, which --train binds (repeatable)"},
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions of random inputs, which --train binds (repeatable)"},
         {"force", 0, ARG_LIST, &o->force, "NODE=STRATEGY", "nodes that do not stay whole, instead of any by the seed (repeatable)"},
         {"exact", 0, ARG_FLAG, &o->exact, NULL, "outputs are equal as numbers"},
         {"integral", 0, ARG_FLAG, &o->integral, NULL, "the same, of models that compute in integers"},

@@ -94,7 +94,8 @@ static void run_sets(struct prove *p, struct comm *self, struct session *s, cons
     const char *beside = path_dir(p->arena, p->path);
     for (int k = 0; k < given->nset; k++)
         run_whole(p, s, g, given->inputs[k]);
-    for (int k = 0; given->nset == 0 && !given->train; k++) {
+    bool sized = given->sizes && given->sizes->list.n > 0;
+    for (int k = 0; given->nset == 0 && !given->train && !sized; k++) {
         struct job_options data = {.test_data = path_join(p->arena, beside, arena_printf(p->arena, "test_data_set_%d", k))};
         if (!path_is_folder(data.test_data))
             break;

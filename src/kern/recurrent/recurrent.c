@@ -394,12 +394,12 @@ static void read_state(const struct lane *l, int i, int64_t units, float *const 
             memset(to[b - l->lo], 0, (size_t)units * sizeof(float));
 }
 
-/* Of a sequence without steps it is zero, as in ONNX Runtime. */
+/* Of a sequence whose length says that it has no steps it is zero, as in ONNX Runtime. */
 static void write_state(const struct lane *l, int i, int64_t units, float *const *from)
 {
     struct tensor *t = kcall_out(l->r->call, i);
     for (int64_t b = l->lo; t && b < l->hi; b++) {
-        if (l->length[b - l->lo] == 0)
+        if (operand(l->r, LENS) && l->length[b - l->lo] == 0)
             memset(from[b - l->lo], 0, (size_t)units * sizeof(float));
         convert_from_f32(t->dtype, from[b - l->lo], units, element_at(t->data, dtype_size(t->dtype), state_at(l->r, l->d, b, units)));
     }
