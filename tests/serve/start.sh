@@ -12,6 +12,7 @@ trap 'stop; rm -rf "$work"' EXIT INT TERM
 
 starts() { # COMMAND...: in the background, at a free port unless it names one; sets $server and $port
     case " $* " in *" --port "*) ;; *) set -- "$@" --port 0 ;; esac
+    : >"$work/served" # what the last server said would be read before the next one says anything
     "$@" --tokenizer "$work/tokenizer.json" --serve --threads 1 2>"$work/served" &
     server=$!
     for _ in $(seq 600); do
