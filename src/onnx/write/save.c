@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_IR 10
-#define ALIGN_SMALL 64
-#define ALIGN_BIG 4096
+enum { MIN_IR = 10, ALIGN_SMALL = 64, ALIGN_BIG = 4096, LONGEST_SIZE = 64 };
 #define BIG_BYTES ((int64_t)1 << 20)
 #define INLINE_INTS 65536 /* int64 constants below stay inline: shape inference reads no external data */
 
@@ -395,15 +393,34 @@ static void save_constants(struct save *s, Onnx__GraphProto *out)
     }
 }
 
-/* Results of ops without a row have no other type than the declared one. */
+/* For who looks at the file: a size in many words says nothing, and makes files larger. */
+static void drop_long_sizes(Onnx__ValueInfoProto *info)
+{
+    Onnx__TensorShapeProto *shape = info->type->tensor_type->shape;
+    for (size_t d = 0; d < shape->n_dim; d++)
+        if (shape->dim[d]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+            strlen(shape->dim[d]->dim_param) > LONGEST_SIZE)
+            shape->dim[d]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE__NOT_SET;
+}
+
+/* Of all results between nodes. Those of ops without a row have no other type than the declared one. */
 static void save_value_info(struct save *s, Onnx__GraphProto *out)
 {
+    bool *told = NEWN(s->tmp, bool, s->graph->values.n + 1);
+    for (int i = 0; i < s->graph->outputs.n; i++)
+        told[s->graph->outputs.at[i]->id] = true;
     out->value_info = NEWN(s->tmp, Onnx__ValueInfoProto *, s->graph->values.n + 1);
     for (int i = 0; i < s->graph->nodes.n; i++) {
-        const struct node *node = s->graph->nodes.at[i];
-        for (int k = 0; !node->op && k < node->nout; k++)
-            if (node->out[k] && node->out[k]->type.dtype != DT_NONE)
-                out->value_info[out->n_value_info++] = save_info(s, node->out[k]);
+        for (int k = 0; k < s->graph->nodes.at[i]->nout; k++) {
+            const struct node *node = s->graph->nodes.at[i];
+            const struct value *v = node->out[k];
+            if (!v || v->type.dtype == DT_NONE || (told[v->id] && node->op))
+                continue;
+            out->value_info[out->n_value_info] = save_info(s, v);
+            if (node->op)
+                drop_long_sizes(out->value_info[out->n_value_info]);
+            out->n_value_info++;
+        }
     }
 }
 
