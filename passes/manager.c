@@ -60,7 +60,9 @@ void pass_run_one(struct compile *c, const struct pass *p)
 
 void pass_run(struct compile *c, const char *first, const char *last, const char *dump_after)
 {
-    int from = pass_index(first), to = pass_index(last), dump = dump_after ? pass_index(dump_after) : -1;
+    bool whole = dump_is_folder(dump_after);
+    int from = pass_index(first), to = pass_index(last), dump = dump_after && !whole ? pass_index(dump_after) : -1;
+    struct pass_dump *folder = whole ? dump_begin(c->arena, dump_after) : NULL;
     for (int i = from; i <= to; i++) {
         double start = clock_seconds();
         pass_run_one(c, &pass_rows[i]);
@@ -68,5 +70,9 @@ void pass_run(struct compile *c, const char *first, const char *last, const char
             pass_record_add(c, i, clock_seconds() - start);
         if (i == dump)
             each_graph(c, dump_graph, &pass_rows[i]);
+        if (folder)
+            dump_pass(folder, c, i);
     }
+    if (folder)
+        dump_end(folder);
 }

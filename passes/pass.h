@@ -80,8 +80,15 @@ unsigned pass_lacks(const struct pass *, unsigned have);
 /* The properties that hold after the pass. */
 unsigned pass_after(const struct pass *, unsigned have);
 /* Runs the passes from first to last (names, both included) and verifies the graph after each. dump_after: the pass after which the text
- * form goes to stdout; NULL: none. An unknown name: wrong usage. A property that a pass lacks: bug. */
+ * form goes to stdout, or all=DIR, for which dump.c writes a folder; NULL: none. An unknown name: wrong usage. A property that a pass
+ * lacks: bug. */
 void pass_run(struct compile *, const char *first, const char *last, const char *dump_after);
+/* dump.c: is it all=DIR? Then begin makes the folder, pass adds the graphs after a pass, and end gives it its name. */
+struct pass_dump;
+bool dump_is_folder(const char *dump_after);
+struct pass_dump *dump_begin(struct arena *, const char *dump_after);
+void dump_pass(struct pass_dump *, const struct compile *, int row);
+void dump_end(struct pass_dump *);
 /* tell.c: for -v, seconds of passes and numbers of operators, as they run; then prints them. */
 struct pass_record *pass_record_new(struct arena *);
 void pass_record_add(struct compile *, int row, double seconds);

@@ -5,6 +5,7 @@
  * changes no node. */
 #include "op/op.h"
 #include "passes/pass.h"
+#include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
@@ -98,6 +99,7 @@ void pass_choose(struct compile *c)
     struct space *s = plan_space(c->arena, g, c->options, c->plan);
     plan_choose(s);
     plan_note_step(s);
+    constrain_note_kept(s);
     c->plan->missing = missing_kernels_of(c->arena, g);
     note_replicated(c, s);
     if (!c->plan->missing.list.n)

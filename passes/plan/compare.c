@@ -61,6 +61,7 @@ static struct compared compare_plan(const struct compile *original, const char *
     pass_run(&c, "weight_dtype", "choose", NULL);
     pass_run(&c, "insert", "memory", NULL);
     struct compared out = plan_compared(a, what, c.graph, &plan);
+    out.choices = differences_choices(a, c.graph, &plan);
     arena_free(tmp);
     return out;
 }

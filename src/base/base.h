@@ -54,6 +54,7 @@ void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Set once in main: the program's name for messages, -1 quiet, 0 normal, 1 verbose. */
 void diag_setup(const char *program, int verbosity);
 bool diag_is_quiet(void);
+bool diag_is_verbose(void);
 /* What the tables of uthash do where memory ends, in every file that includes it after this header. */
 #define uthash_fatal(message) fail("out of memory: %s", message)
 /* Where this process is, for messages ("rank 1 on node2"): one of a job of several. Kept, not copied; NULL: messages do not name it. */

@@ -57,6 +57,11 @@ bool diag_is_quiet(void)
     return voice()->verbosity < 0;
 }
 
+bool diag_is_verbose(void)
+{
+    return voice()->verbosity > 0;
+}
+
 void diag_place(const char *where)
 {
     place = where;

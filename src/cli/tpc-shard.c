@@ -26,7 +26,7 @@
 /* Without --report, the text form is written unless another option rules it out. */
 static void set_reports(struct arena *a, struct shard_options *o)
 {
-    if (!o->report.text.n && !o->quiet && !o->dump_after)
+    if (!o->report.text.n && !o->quiet && (!o->dump_after || dump_is_folder(o->dump_after)))
         VEC_PUSH(a, &o->report.text, "text");
     shard_report_check(&o->report);
 }
@@ -125,8 +125,20 @@ static void tell_memory(struct arena *a, const struct plan *plan)
                   units_bytes(a, (double)peak), units_bytes(a, (double)room));
 }
 
-/* json: for plan.json; NULL: it is not asked for. */
-static void compile_model(struct arena *a, const struct shard_options *o, const char **json)
+/* What a run of the step is fed: tokens, or samples of each input. */
+static const char *training_inputs(struct arena *a, const struct compile *c)
+{
+    const struct graph *g = c->source;
+    const char *all = "";
+    if (workload_tokens(g, &c->plan->workloads.at[0]))
+        return " --data FILE --sequence 64";
+    for (int i = 0; i < g->inputs.n; i++)
+        all = arena_printf(a, "%s --input %s=FILE.npy", all, g->inputs.at[i]->name);
+    return all;
+}
+
+/* json: for plan.json; fed: the options of tpc-run that feed what --train compiles; NULL: not asked for. */
+static void compile_model(struct arena *a, const struct shard_options *o, const char **json, const char **fed)
 {
     struct plan plan = {.ranks = o->plan.ranks};
     struct compile c = compilation(a, o, &plan);
@@ -147,13 +159,17 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
     tell_memory(a, &plan);
     if (json)
         *json = plan_json(c.source, c.graph, &o->plan, &plan);
+    if (fed && o->train.given)
+        *fed = training_inputs(a, &c);
 }
 
-/* ranks: a folder in out with rank files; else: what a run needs without a tokenizer. */
+/* ranks: a folder in out with rank files; otherwise: what a run needs without a tokenizer, or is fed in training. */
 static void print_next(struct arena *a, const struct shard_options *o, const char *out, const char *ranks, const char *otherwise)
 {
     bool text = path_exists(path_join(a, ranks, "tokenizer.json"));
-    const char *how = o->train.given ? " --train --data FILE --sequence 64 --steps 1000 --save FILE" : text ? " --prompt TEXT" : otherwise;
+    const char *how = o->train.given ? arena_printf(a, " --train%s --steps 1000 --save FILE", otherwise)
+        : text                       ? " --prompt TEXT"
+                                     : otherwise;
     const char *start = o->tp > 1 ? arena_printf(a, "mpirun -n %lld ", (long long)o->tp) : "";
     if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
         printf("wrote %s; next: %stpc-run %s%s\n", out, start, out, how);
@@ -245,7 +261,7 @@ static void compile_graphs(struct arena *a, const struct shard_options *o, const
         one.out = path_join(a, made.out, arena_strndup(a, name, shard_name_length(name)));
         shard_options_plan(a, &one, graphs->text.at[i]);
         one.plan.state_from = plan ? state_from_text(a, path_join(a, path_dir(a, one.out), "plan.json"), plan, one.plan.ranks) : NULL;
-        compile_model(a, &one, &plan);
+        compile_model(a, &one, &plan, NULL);
         VEC_PUSH(a, &made.at.text, one.out);
     }
     if (fresh)
@@ -272,8 +288,9 @@ static void compile_given(struct arena *a, struct shard_options *o, const char *
         compare_numbers(a, o, given);
         return;
     }
-    compile_model(a, o, NULL);
-    print_next(a, o, o->plan.out, o->plan.out, "");
+    const char *fed = "";
+    compile_model(a, o, NULL, &fed);
+    print_next(a, o, o->plan.out, o->plan.out, fed);
 }
 
 void shard_command(int argc, char **argv)
@@ -295,7 +312,7 @@ void shard_command(int argc, char **argv)
     if (plain.text.n != 1 && !(asked && plain.text.n == 0))
         fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
     if (plain.text.n) {
-        if (o.tp >= 0)
+        if (o.tp >= 0 || o.plan_file) /* a plan.json has the number of ranks */
             set_reports(a, &o);
         if (o.explain && o.compare.text.n)
             fail_usage("--explain writes no report: --compare does not go with it");

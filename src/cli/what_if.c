@@ -86,7 +86,11 @@ static void print_advice(struct arena *a, const struct tried *t, const char *giv
     for (enough = first; enough + 1 < COMPARE_TRIED && t[enough].seconds > NEARLY * least;)
         enough++;
     int n = compare_tried[enough];
-    printf("%d rank%s enough: more save less than a tenth of the time\n", n, n == 1 ? " is" : "s are");
+    bool slower = true;
+    for (int i = enough + 1; i < COMPARE_TRIED; i++)
+        slower = slower && t[i].seconds > t[enough].seconds;
+    printf("%d rank%s enough: more %s\n", n, n == 1 ? " is" : "s are",
+           slower && enough + 1 < COMPARE_TRIED ? "are slower" : "save less than a tenth of the time");
     printf("next: tpc-shard %s --tp %d%s\n", given, n, t[enough].option);
 }
 

@@ -63,19 +63,23 @@ static bool is_searched(const struct options *o)
     return !(o->plan_file && o->plan_file->emitted) && !o->random_seed;
 }
 
-/* The time per step of the first assignment that fits; 0: the constraints allow none. Does not change the space. */
-static double first_seconds(struct space *s)
+/* The time per step and the bytes of the first assignment that fits; nothing where the constraints allow none. Does not change the space.
+ */
+static void note_first(struct space *s)
 {
     size_t bytes = sizeof *s->strategies * (size_t)s->g->nodes.n;
     struct strategies *kept = arena_alloc(s->arena, bytes + 1);
     memcpy(kept, s->strategies, bytes);
     greedy_assign(s);
-    bool found = solve_space(s) < COST_NEVER;
+    struct choice_problem e = encode_space(s, s->arena);
+    struct solution first = encode_solve(&e);
+    if (first.cost < COST_NEVER) {
+        encode_place_values(&e, first.value);
+        plan_predict(s);
+        s->plan->first_seconds = s->plan->seconds;
+        s->plan->first_resident = encode_resident(&e, first.value).bytes;
+    }
     memcpy(s->strategies, kept, bytes);
-    if (!found)
-        return 0;
-    plan_predict(s);
-    return s->plan->seconds;
 }
 
 /* The first assignment that fits instead of the best. */
@@ -102,7 +106,7 @@ void plan_choose(struct space *s)
     if (searched && s->options->solver_first)
         settle_for_first(s, &e, &best);
     else if (searched)
-        s->plan->first_seconds = first_seconds(s);
+        note_first(s);
     encode_place_values(&e, best.value);
     require(best.cost < COST_NEVER && best.cost >= exact.bound); /* none is below the bound */
     struct resident resident = encode_resident(&e, best.value);

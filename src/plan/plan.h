@@ -126,11 +126,16 @@ struct kind_use {
 struct kind_uses {
     VEC(struct kind_use) list;
 };
+/* What a plan chose, by name: placements of weights, strategies of nodes; values that are resharded, and by which collectives. */
+struct choices {
+    struct named_list weights, nodes, collectives;
+};
 struct compared {          /* what a plan comes to (--compare) */
     const char *name;      /* first, none, or the plan file */
     double seconds, *step; /* of a weighted step; by workload */
     struct kind_uses kinds;
-    int64_t weights, memory; /* bytes on the fullest rank; memory: with state, activations and blocks */
+    int64_t weights, memory;       /* bytes on the fullest rank; memory: with state, activations and blocks */
+    const struct choices *choices; /* NULL: not kept */
 };
 struct compared_list {
     VEC(struct compared) list;
@@ -188,6 +193,7 @@ struct plan {
     int64_t overlap_bytes;                          /* an AllReduce from this size on goes on while ranks compute; 0: none */
     struct step_parts step;                         /* what the seconds are made of */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
+    double first_resident;                          /* and its bytes, as in `resident` */
     bool proven;
     int64_t least;       /* no plan has a lower objective; at a byte_price none that holds as many bytes */
     int64_t objective;   /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */

@@ -18,6 +18,10 @@ void replay_plan(struct space *);
 /* Does the plan cost what the emitted one says? */
 bool replay_holds(const struct space *);
 
+/* kept_weights.c: of a chosen plan, a warning for each constraint on tensors that adds reshards and moves no weight; after
+ * plan_note_step. */
+void constrain_note_kept(struct space *);
+
 /* strict.c: of a chosen plan, unrequested communication: fails naming the first; makes a warning of each. */
 _Noreturn void strict_blame(struct space *);
 void strict_warn(struct space *);

@@ -4,19 +4,25 @@
 
 enum { MOST_RANKS = 16 };
 
-static void memory_part(const struct html_page *p, const char *class, int64_t bytes, double scale)
+/* What training keeps beside the weights is placed like the state of a decoder. */
+static const char *state_word(const struct html_page *p)
+{
+    return p->g->trained.n ? "gradients and moments" : "state";
+}
+
+static void memory_part(const struct html_page *p, const char *class, const char *word, int64_t bytes, double scale)
 {
     if (bytes > 0)
-        fprintf(p->f, "<i class=%s style=width:%.2f%% title=\"%s %s\"></i>", class, 100 * (double)bytes / scale, class,
+        fprintf(p->f, "<i class=%s style=width:%.2f%% title=\"%s %s\"></i>", class, 100 * (double)bytes / scale, word,
                 units_bytes(p->arena, (double)bytes));
 }
 
 static void memory_bar(const struct html_page *p, const char *name, const struct rank_use *use, double scale)
 {
     fprintf(p->f, "<div class=bar><span>%s</span><div class=track>", name);
-    memory_part(p, "weights", use->weights, scale);
-    memory_part(p, "state", use->state, scale);
-    memory_part(p, "activations", use->peak + use->blocks, scale);
+    memory_part(p, "weights", "weights", use->weights, scale);
+    memory_part(p, "state", state_word(p), use->state, scale);
+    memory_part(p, "activations", "activations", use->peak + use->blocks, scale);
     if (p->options->memory)
         fprintf(p->f, "<u style=left:%.2f%% title=\"limit %s\"></u>", 100 * (double)p->options->memory / scale,
                 units_bytes(p->arena, (double)p->options->memory));
@@ -34,7 +40,8 @@ void html_memory(const struct html_page *p)
     scale = (double)p->options->memory > scale ? (double)p->options->memory : scale;
     scale = scale > 0 ? scale : 1;
     html_head(p, "memory", "Memory", "What a rank holds in the workload that needs most.");
-    fputs("<p class=key><i class=weights></i>weights <i class=state></i>state <i class=activations></i>activations and buffers", p->f);
+    fprintf(p->f, "<p class=key><i class=weights></i>weights <i class=state></i>%s <i class=activations></i>activations and buffers",
+            state_word(p));
     fputs(p->options->memory ? " <u></u>limit</p>\n" : "</p>\n", p->f);
     memory_bar(p, p->options->weights ? "unsharded, weights as they are" : "unsharded", &plan->unsharded, scale);
     for (int r = 0; r < p->g->ranks && r < MOST_RANKS; r++)

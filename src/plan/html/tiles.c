@@ -1,6 +1,9 @@
 /* tiles: the four numbers that show whether this number of ranks pays off. */
 #include "plan/cost/cost.h"
 #include "plan/html/html.h"
+#include "plan/report/report.h"
+
+#include <math.h>
 
 static void begin_tile(const struct html_page *p, const char *title)
 {
@@ -88,8 +91,9 @@ static void proof_tile(const struct html_page *p)
         fprintf(p->f, "within %.2g %%</b><p>of the best one, by a lower bound", 100 * (plan->seconds / plan->lower_bound - 1));
     else
         fputs("not proven</b><p>no bound is known", p->f);
-    if (plan->first_seconds > 1.0005 * plan->seconds && html_timed(p))
-        fprintf(p->f, "; the first assignment that fits takes %.3f times as long", plan->first_seconds / plan->seconds);
+    const char *first = report_first(p->arena, plan);
+    if (first && fabs(plan->first_seconds / plan->seconds - 1) > 0.0005 && html_timed(p))
+        fprintf(p->f, "; %s", first);
     fputs("</div>\n", p->f);
 }
 

@@ -118,6 +118,8 @@ void plan_name_states(struct graph *, const struct plan_file *);
 
 /* ---- machines -------------------------------------------------------------------------------------------------------- */
 struct machine machine_reference(void);
+/* A profile of one rank: nothing between ranks was measured, and the reference's numbers stand for it. */
+bool machine_has_reference_link(const struct machine *);
 /* What tpc-run --calibrate writes beside the constants: how and when they were measured. */
 struct machine_origin {
     const char *date, *library, *communicator;

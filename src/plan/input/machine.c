@@ -130,6 +130,12 @@ struct machine machine_reference(void)
     return read_machine("reference", json_parse("reference", machine_reference_text, sizeof machine_reference_text - 1));
 }
 
+bool machine_has_reference_link(const struct machine *m)
+{
+    struct machine r = machine_reference();
+    return m->link_bandwidth == r.link_bandwidth && m->hop_latency == r.hop_latency && m->collective_overhead == r.collective_overhead;
+}
+
 /* A file, else the name of an installed profile. */
 static const char *find(struct arena *a, const char *name)
 {

@@ -81,8 +81,11 @@ void compare_text(FILE *f, const struct graph *g, const struct plan *p)
     show_plan(f, a, &own, p->workloads.n, chosen);
     for (int i = 0; i < p->compared.list.n; i++)
         show_plan(f, a, &p->compared.list.at[i], p->workloads.n, chosen);
+    const struct choices *choices = differences_choices(a, g, p);
     if (chosen > 0 && !p->proven && p->lower_bound > 0)
         fprintf(f, "  %-*s%14s%8.2f\n", 21 + 14 * p->workloads.n, "best plan, at least", units_seconds(a, p->lower_bound),
                 p->lower_bound / own.seconds);
+    for (int i = 0; i < p->compared.list.n; i++)
+        differences_text(f, a, choices, path_base(p->compared.list.at[i].name), p->compared.list.at[i].choices);
     arena_free(a);
 }

@@ -165,7 +165,9 @@ static void show_machines(FILE *f, struct arena *a, const struct machine *m, int
     fprintf(f, "  on %s%s of %.3g GB/s, %.3g GB/s between ranks%s%s%s\n", machines > 1 ? arena_printf(a, "%d ", machines) : "one ",
             machines > 1 ? "machines" : "machine", m->machine_memory_bandwidth * 1e-9, m->link_bandwidth * 1e-9,
             m->wire == WIRE_F32 ? "" : ", sums in ", m->wire == WIRE_F32 ? "" : sum_wire_name(m->wire),
-            strcmp(m->name, "reference") == 0 ? " (tpc-run --calibrate measures yours)" : "");
+            strcmp(m->name, "reference") == 0   ? " (tpc-run --calibrate measures yours)"
+                : machine_has_reference_link(m) ? ", which is the reference's (tpc-run --calibrate on several ranks measures yours)"
+                                                : "");
 }
 
 static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct machine *machine, const struct plan *p)
@@ -209,6 +211,19 @@ static const char *percent(struct arena *a, double part)
     return arena_printf(a, part < 0.1 ? "%.2g" : "%.0f", 100 * part);
 }
 
+/* The plan may be slower, for it pays for bytes that ranks hold. */
+const char *report_first(struct arena *a, const struct plan *p)
+{
+    double times = p->first_seconds / p->seconds, more = (p->first_resident - p->resident) / p->ranks;
+    if (p->first_seconds <= 0 || p->missing.list.n)
+        return NULL;
+    const char *first = arena_printf(a, "the first assignment that fits takes %.3f times as long", times);
+    if (times > 0.9995 || more <= 0)
+        return first;
+    return arena_printf(a, "%s, and holds %s more per rank: the plan is %.2g %% slower to hold less (%s)", first, units_bytes(a, more),
+                        100 * (1 / times - 1), p->byte_price > 0 ? "--memory" : "weight_price of the machine profile");
+}
+
 static void show_proof(FILE *f, struct arena *a, const struct plan *p)
 {
     if (p->proven)
@@ -217,8 +232,9 @@ static void show_proof(FILE *f, struct arena *a, const struct plan *p)
         fprintf(f, "not proven optimal: at most %s %% above the best plan\n", percent(a, p->seconds / p->lower_bound - 1));
     else
         fprintf(f, "not proven optimal, and no bound is known\n");
-    if (p->first_seconds > 0 && !p->missing.list.n)
-        fprintf(f, "the first assignment that fits takes %.3f times as long\n", p->first_seconds / p->seconds);
+    const char *first = report_first(a, p);
+    if (first)
+        fprintf(f, "%s\n", first);
 }
 
 void plan_report(FILE *f, const struct graph *g, const struct options *options, const struct plan *p)

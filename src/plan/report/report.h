@@ -48,6 +48,11 @@ const char *units_seconds(struct arena *, double seconds);
 void report_workloads(FILE *, const struct plan *);
 /* compare.c: "2 AllGather, 4 AllReduce", or none. */
 const char *compare_kinds(struct arena *, const struct kind_uses *, const char *none);
+/* report.c: what the first assignment that fits takes beside the plan, and what the plan buys if that is faster; NULL: not known. */
+const char *report_first(struct arena *, const struct plan *);
+/* differences.c: what the plan chose; copied to the arena. Then a list of what others chose otherwise, alike in layers together. */
+struct choices *differences_choices(struct arena *, const struct graph *, const struct plan *);
+void differences_text(FILE *, struct arena *, const struct choices *own, const char *name, const struct choices *other);
 /* compare.c: a table of the plan and those it is compared with; nothing where there are none. */
 void compare_text(FILE *, const struct graph *, const struct plan *);
 /* layer.c: one layer of the planned graph, in rows from its inputs to its outputs. */

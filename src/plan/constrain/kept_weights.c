@@ -1,0 +1,74 @@
+/* kept_weights: constraints on tensors that move no weight: the values are resharded once they are made. It may be the cheapest way to meet
+ * them, and not what was meant. */
+#include "plan/constrain/constrain.h"
+#include "plan/input/input.h"
+
+#include <string.h>
+
+/* The weight of the product that the value comes from; NULL: none is near. */
+static const struct value *weight_of(const struct space *s, const struct value *v)
+{
+    enum { STEPS = 8 };
+    for (int i = 0; i < STEPS && v && s->producer[v->id] >= 0; i++) {
+        const struct node *n = s->g->nodes.at[s->producer[v->id]];
+        const struct value *next = NULL;
+        for (int k = 0; k < n->nin; k++) {
+            const struct value *in = n->in[k];
+            if (in && s->weight[in->id] && in->type.rank > 1)
+                return in;
+            next = next || !in || s->weight[in->id] ? next : in;
+        }
+        v = next;
+    }
+    return NULL;
+}
+
+/* What brings the value to another placement before anything reads it; NULL: nothing does. */
+static const struct step_part *reshard_of(const struct space *s, const struct value *v)
+{
+    const struct placement *read = s->chosen.read[v->id];
+    const char *to = read && !placement_eq(*read, v->place) ? placement_str(s->arena, *read) : NULL;
+    for (int i = 0; to && i < s->plan->step.list.n; i++) {
+        const struct step_part *p = &s->plan->step.list.at[i];
+        if (p->to && p->by && strcmp(p->name, v->name) == 0 && strcmp(p->to, to) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+struct kept {
+    int count;
+    enum collective by;
+    const struct value *weight; /* the first */
+};
+
+/* What is left whole or split, and resharded. Sums of partial values are what a placement asks for. */
+static struct kept find_kept(const struct space *s, const struct constraint *c)
+{
+    struct kept k = {0, COLL_NONE, NULL};
+    for (int i = 0; i < s->limits.requirements.n; i++) {
+        const struct requirement *d = s->limits.requirements.at[i];
+        if (d->from != c || d->kind != REQUIREMENT_PLACED || d->value->place.kind != PLACE_S)
+            continue;
+        const struct value *weight = weight_of(s, d->value);
+        const struct step_part *part = weight ? reshard_of(s, d->value) : NULL;
+        if (!part)
+            continue;
+        k.weight = k.count++ ? k.weight : weight;
+        k.by = part->by;
+    }
+    return k;
+}
+
+void constrain_note_kept(struct space *s)
+{
+    const struct plan_file *file = s->ranks > 1 ? s->options->plan_file : NULL;
+    for (int i = 0; file && i < file->constraints.n; i++) {
+        const struct constraint *c = file->constraints.at[i];
+        struct kept k = c->on == ON_TENSORS ? find_kept(s, c) : (struct kept){0};
+        if (k.count)
+            VEC_PUSH(s->arena, &s->plan->warnings,
+                     arena_printf(s->arena, "%s adds %d %s and leaves weights as they are ('%s'%s): constrain the weights to split them so",
+                                  c->where, k.count, collective_name(k.by), k.weight->name, k.count > 1 ? ", .." : ""));
+    }
+}
