@@ -176,9 +176,7 @@ static void write_meta(const struct compile *c, struct graph *g)
 {
     rank_meta_write(g, c->graph, c->plan->hash);
     rank_meta_copy_rows(g, c->source);
-    const struct value_use *use = op_value_uses(c->arena, c->source);
-    for (int i = 0; i < c->source->inputs.n; i++)
-        rank_meta_set_values(g, c->source->inputs.at[i]->name, use[i].rows, use[i].mask);
+    op_note_inputs(c->arena, g, c->source);
     for (int i = 0; i < c->plan->workloads.n; i++)
         rank_meta_set_workload(g, c->graph, i + 1, &c->plan->workloads.at[i].dims);
     plan_note_partial_sums(g, c->graph);

@@ -9,7 +9,7 @@
 enum { USUAL_PROMPT = 512, USUAL_STEPS = 32 };
 
 /* Every state is what the run before left, and grows; some input are tokens. */
-static bool decodes(struct arena *a, const struct graph *g)
+static bool decodes(struct arena *a, struct graph *g)
 {
     const struct rank_meta *m = g->rank_meta;
     int n = m ? m->nstate : g->states.n;

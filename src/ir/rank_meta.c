@@ -14,6 +14,7 @@
 #define DEFAULT "tpc.default."
 #define DIMS "tpc.dims."
 #define INPUT "tpc.input."
+#define LIMIT "tpc.limit."
 #define MIXES "tpc.mixes"
 #define OUTPUT "tpc.output."
 #define OVERLAP "tpc.overlap"
@@ -441,6 +442,43 @@ void rank_meta_values(const struct graph *g, const char *input, int64_t *rows, b
     *rows = -1;
     if (m && !*mask && !i64_parse(m->text, 1, INT64_MAX, rows))
         fail("%s: metadata '%s' is '%s', expected a number of rows or mask", graph_file(g), m->key, m->text);
+}
+
+/* ---- limits: "sizes: LAST < ROWS # NODE", or, of a text without padding, "tokens: ..." ---- */
+
+static const char *limit_word(bool of_inputs)
+{
+    return of_inputs ? "tokens: " : "sizes: ";
+}
+
+void rank_meta_set_limit(struct graph *g, int i, const struct index_limit *l)
+{
+    graph_set_meta(g, arena_printf(g->arena, LIMIT "%d", i),
+                   arena_printf(g->arena, "%s%s < %s # %s", limit_word(l->of_inputs), dim_str(g->arena, l->last),
+                                dim_str(g->arena, l->rows), l->node));
+}
+
+bool rank_meta_limit(struct graph *g, int i, struct index_limit *l)
+{
+    const struct meta *m = numbered_entry(g, LIMIT, i);
+    if (!m)
+        return false;
+    l->exact = true;
+    l->of_inputs = strncmp(m->text, limit_word(true), strlen(limit_word(true))) == 0;
+    size_t word = strlen(limit_word(l->of_inputs));
+    bool starts = strncmp(m->text, limit_word(l->of_inputs), word) == 0;
+    char *last = arena_strdup(g->arena, starts ? m->text + word : ""), *rows = strstr(last, " < "),
+         *node = rows ? strstr(rows, " # ") : NULL;
+    const char *error = NULL;
+    if (!node)
+        fail("%s: metadata '%s' is '%s', expected 'sizes: LAST < ROWS # NODE'", graph_file(g), m->key, m->text);
+    *rows = *node = '\0';
+    l->node = node + strlen(" # ");
+    l->last = dim_parse(g->alg, last, 0, &error);
+    l->rows = l->last ? dim_parse(g->alg, rows + strlen(" < "), 0, &error) : NULL;
+    if (!l->rows)
+        fail("%s: metadata '%s' is '%s': %s", graph_file(g), m->key, m->text, error);
+    return true;
 }
 
 /* ---- workloads ---- */

@@ -99,6 +99,18 @@ const char *rank_meta_mixing(const struct graph *);
 void rank_meta_set_values(struct graph *, const char *input, int64_t rows, bool mask);
 void rank_meta_values(const struct graph *, const char *input, int64_t *rows, bool *mask);
 
+/* ---- lookups whose indices follow from sizes (src/op/analysis/index_limits.c): the last index has to be less than the rows of the table
+ * ---- */
+struct index_limit {
+    const struct dim *last, *rows;
+    const char *node;
+    bool exact;     /* that is an index; else none is beyond it. Files have exact ones only */
+    bool of_inputs; /* of a text without padding: it depends on elements of inputs */
+};
+void rank_meta_set_limit(struct graph *, int i, const struct index_limit *);
+/* Limit number i; false: there are no more. */
+bool rank_meta_limit(struct graph *, int i, struct index_limit *);
+
 /* ---- sizes of the symbols of inputs that the plan was made for, by number of the workload ----------------------------------------------
  */
 void rank_meta_set_workload(struct graph *to, const struct graph *global, int number, const struct bindings *);

@@ -226,6 +226,7 @@ void job_note_workloads(struct graph *g, const char *path)
     if (g->rank_meta)
         return;
     plan_workloads(g, &options, &plan);
+    op_note_inputs(g->arena, g, g);
     for (int i = 0; i < plan.workloads.n; i++)
         rank_meta_set_workload(g, g, i + 1, &plan.workloads.at[i].dims);
 }

@@ -16,10 +16,70 @@ static int64_t rows_of_role(const struct stage *s, const struct value_use *use, 
 
 static int64_t rows_of_positions(const struct stage *s, const struct value_use *use)
 {
-    int mask = decode_find_input(s, ROLE_MASK);
     int64_t most = lesser(rows_of_role(s, use, ROLE_POSITIONS), rows_of_role(s, use, ROLE_CACHE_POSITION));
-    most = lesser(lesser(most, rows_of_role(s, use, ROLE_MASK)), op_position_tables(s->graph, NULL).rows);
-    return mask < 0 ? most : lesser(most, op_position_tables(s->graph, s->graph->inputs.at[mask]).rows);
+    return lesser(lesser(most, rows_of_role(s, use, ROLE_MASK)), op_position_tables(s->graph, NULL).rows);
+}
+
+/* ---- tables whose indices follow from the number of tokens ---- */
+
+static void bind_open(struct arena *a, struct bindings *b, const struct dim *d, int64_t size)
+{
+    if (d->kind == DIM_SYM && !bindings_get(b, d->name))
+        bindings_set(a, b, d->name, size);
+}
+
+static void bind_role(struct arena *a, struct bindings *b, const struct stage *s, enum role role, int64_t size)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        for (int d = 0; s->role[i] == role && d < s->graph->inputs.at[i]->type.rank; d++)
+            bind_open(a, b, s->graph->inputs.at[i]->type.dim[d], size);
+}
+
+/* A text of n tokens, as one prompt, or, where a run takes a fixed number of them, behind a past. All else is 1. */
+static struct bindings sizes_of_text(struct arena *a, const struct stage *s, int64_t n)
+{
+    const struct type *t = &s->graph->inputs.at[decode_find_input(s, ROLE_TOKENS)]->type;
+    struct bindings b = {0};
+    int64_t fixed = 0;
+    bool whole = t->rank < 1 || !dim_is_int(t->dim[t->rank - 1], &fixed);
+    for (int d = 0; d < t->rank; d++)
+        bind_open(a, &b, t->dim[d], d + 1 < t->rank ? 1 : n);
+    bind_role(a, &b, s, ROLE_STATE, whole ? 0 : n - fixed);
+    bind_role(a, &b, s, ROLE_MASK, n);
+    for (enum role role = ROLE_UNKNOWN; role <= ROLE_STATE; role++)
+        bind_role(a, &b, s, role, 1);
+    return b;
+}
+
+static bool fits(const struct stage *s, const struct index_limits *limits, int64_t n)
+{
+    struct arena *tmp = arena_new();
+    const struct bindings b = sizes_of_text(tmp, s, n);
+    const struct index_limit *broken;
+    bool holds = index_limits_hold(limits, &b, &broken);
+    arena_free(tmp);
+    return holds;
+}
+
+/* -1: there is no such table, or not even one token fits. */
+static int64_t rows_of_lookups(struct arena *a, const struct stage *s)
+{
+    const struct index_limits all = job_size_limits(a, s->graph);
+    struct index_limits limits = {0};
+    for (int i = 0; i < all.list.n; i++)
+        if (dim_is_int(all.list.at[i].rows, NULL))
+            VEC_PUSH(a, &limits.list, all.list.at[i]);
+    int64_t lo = 1, hi = INT32_MAX;
+    if (decode_find_input(s, ROLE_TOKENS) < 0 || !limits.list.n || !fits(s, &limits, lo) || fits(s, &limits, hi))
+        return -1;
+    while (lo + 1 < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (fits(s, &limits, mid))
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
 }
 
 /* As rank 0 reads it. */
@@ -42,7 +102,7 @@ void positions_find(struct arena *a, struct comm *all, const struct job_options 
     const struct value_use *use = job_value_uses(a, s->graph);
     struct stated_limit stated = {.tokens = -1};
     s->vocabulary = rows_of_role(s, use, ROLE_TOKENS);
-    s->positions = rows_of_positions(s, use);
+    s->positions = lesser(rows_of_positions(s, use), rows_of_lookups(a, s));
     s->limit = "";
     if (all->rank == 0 && decode_find_input(s, ROLE_TOKENS) >= 0)
         read_limit(a, o, s, &stated);

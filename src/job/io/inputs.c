@@ -13,7 +13,7 @@
 
 struct inputs {
     int n;
-    const struct graph *graph;
+    struct graph *graph;
     struct tensor *at;
     const char **from; /* the file; NULL: not given */
     bool *sharded;     /* every rank has read its shard */
@@ -206,14 +206,6 @@ static double normal_random(uint64_t *state)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-struct value_use *job_value_uses(struct arena *a, const struct graph *g)
-{
-    struct value_use *use = op_value_uses(a, g);
-    for (int i = 0; g->rank_meta && i < g->inputs.n; i++)
-        rank_meta_values(g, g->inputs.at[i]->name, &use[i].rows, &use[i].mask);
-    return use;
-}
-
 static double random_integer(const struct tensor *t, const struct value_use *use, uint64_t *state)
 {
     uint64_t bits = next_random(state) >> 32;
@@ -282,6 +274,15 @@ static void check_known(struct arena *a, const struct graph *g, const struct bin
     for (int i = 0; i < n; i++)
         if (dim_eval(e[i].left, b, &left) && dim_eval(e[i].right, b, &right) && left != right)
             contradiction(a, &e[i], left, right);
+}
+
+/* Given integers need not be those of a text without padding. */
+static void check_limits(struct arena *a, const struct inputs *in, const struct bindings *b)
+{
+    bool given = false;
+    for (int i = 0; i < in->n; i++)
+        given = given || (in->from[i] && !dtype_is_float(in->graph->inputs.at[i]->type.dtype));
+    job_check_limits(a, in->graph, b, given);
 }
 
 /* The sizes of symbols, from --dim and from the inputs that are given. */
@@ -358,6 +359,7 @@ static void make_rest(struct arena *a, struct session *s, struct inputs *in, con
     if (o->random) {
         complete_sizes(a, s, in, o, &b);
         check_known(a, in->graph, &b);
+        check_limits(a, in, &b);
     }
     uint64_t state = o->seed;
     in->use = o->random ? job_value_uses(a, in->graph) : NULL;
@@ -371,7 +373,7 @@ static void make_rest(struct arena *a, struct session *s, struct inputs *in, con
     }
 }
 
-int64_t job_count_tokens(struct arena *a, const struct graph *g, const struct tensor *in)
+int64_t job_count_tokens(struct arena *a, struct graph *g, const struct tensor *in)
 {
     int i = op_tokens_input(job_value_uses(a, g), g->inputs.n);
     return i >= 0 ? tensor_elements(&in[i]) : 0;
@@ -436,7 +438,7 @@ static void send_global(struct arena *a, struct comm *all, struct inputs *in)
             in->at[i] = global[i];
 }
 
-static struct inputs new_inputs(struct arena *a, const struct graph *g)
+static struct inputs new_inputs(struct arena *a, struct graph *g)
 {
     struct inputs in = {.n = g->inputs.n, .graph = g};
     in.at = NEWN(a, struct tensor, in.n);
@@ -454,7 +456,7 @@ static void take_global(struct arena *a, struct inputs *in, const struct job_opt
         take_folder(a, in, o->test_data);
 }
 
-struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, const struct graph *g, const struct job_options *o)
+struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, struct graph *g, const struct job_options *o)
 {
     struct inputs in = new_inputs(a, g);
     for (int i = 0; i < o->input.text.n; i++)

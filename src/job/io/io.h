@@ -5,9 +5,9 @@
 #include "job/job.h"
 
 /* inputs.c: the global inputs, from files, from test data or random, on all ranks. An input that is not given: wrong usage. */
-struct tensor *job_inputs(struct arena *, struct comm *all, struct session *, const struct graph *, const struct job_options *);
+struct tensor *job_inputs(struct arena *, struct comm *all, struct session *, struct graph *, const struct job_options *);
 /* The elements of the input that chooses rows of the longest table: tokens, of words; 0: there is none. */
-int64_t job_count_tokens(struct arena *, const struct graph *, const struct tensor *in);
+int64_t job_count_tokens(struct arena *, struct graph *, const struct tensor *in);
 /* True if the options give no input at all. */
 bool job_gives_nothing(const struct job_options *);
 /* Rank 0 sends its tensors to all ranks; data NULL: not given. */
@@ -21,7 +21,10 @@ struct job_tensors {
 };
 void job_state_sizes_of(const void *tensors, struct graph *);
 /* By input; of the whole model, for a rank's tables may be parts. */
-struct value_use *job_value_uses(struct arena *, const struct graph *);
+struct value_use *job_value_uses(struct arena *, struct graph *);
+struct index_limits job_size_limits(struct arena *, struct graph *);
+/* Fails if sizes are beyond a table. given: integers are, so only what follows from sizes alone counts. */
+void job_check_limits(struct arena *, struct graph *, const struct bindings *, bool given);
 /* From a file, or numbers as literal_read takes them. input: the value that it is for; NULL: not known. */
 struct tensor job_read_tensor(struct arena *, const char *from, const struct value *input);
 const char *job_input_names(struct arena *, const struct graph *);

@@ -4,6 +4,7 @@
 #define TPC_OP_ANALYSIS_H
 
 #include "ir/ir.h"
+#include "ir/rank_meta.h"
 #include "op/rule/rule.h"
 
 /* ---- lifetime.c: what shares memory, and from which node to which it is needed ---- */
@@ -165,26 +166,43 @@ enum { ROW_BLOCKS = 2, ROW_BLOCK_LEAST = 32 };
  * class. All other results together have as many elements as operand 0. */
 const struct dim *op_guess_size(struct graph *, const struct node *, int i, int d);
 
+/* ---- index_limits.c: the lookups of a graph whose largest index follows from sizes, masks (by input: all ones) and the integers that
+ * other inputs hold: a symbol of its own stands for the largest one of input i ---- */
+struct index_limits {
+    VEC(struct index_limit) list;
+};
+struct index_limits index_limits_find(struct arena *, struct graph *, const bool *mask);
+const char *index_limits_symbol(struct arena *, int input);
+bool index_limits_is_value(const char *symbol);
+/* False: under these sizes an index is beyond its table, and *broken is the limit. What can't be evaluated holds. */
+bool index_limits_hold(const struct index_limits *, const struct bindings *, const struct index_limit **broken);
+/* Rows among which operand k chooses, 1 if their number is not known; -1: it chooses none. */
+int64_t op_rows_chosen(const struct node *, int k);
+/* The exact limits of sizes alone, masks as op_value_uses finds them. */
+struct index_limits op_size_limits(struct arena *, struct graph *);
+
 /* ---- input_use.c: what a graph does with an input ---- */
 /* How a graph reads a mask of keys: to hide them, wherever they are, or to count those of each row, which then come first. */
 enum mask_use { MASK_UNREAD, MASK_KEYS, MASK_LENGTHS };
 enum mask_use op_mask_use(const struct graph *, const struct value *mask);
-/* The tables that limit the number of tokens of a text: rotary tables, and position embeddings whose indices follow only from this input
- * and sizes. input NULL: their indices follow only from sizes, so they are read by place, whatever the tokens are. rows: those of the
- * shortest table; -1: there is none. by_place: a node that reads rows by place; NULL: none does. */
+/* The tables of positions that no index reads: rotary ones of fused ops, and those that are cut to the length of a text. rows: those of the
+ * shortest one; -1: there is none. by_place: a node that reads a table of positions, by index or cut, by this input and sizes alone (NULL:
+ * by sizes alone, so by place, whatever the tokens are); NULL: none does. */
 struct position_tables {
     int64_t rows;
     const struct node *by_place;
 };
 struct position_tables op_position_tables(const struct graph *, const struct value *input);
 
-/* The integers that an input may hold: less than rows, if indices of a table follow from it alone; nonzero, if it is a mask.
- */
+/* The integers that an input may hold: less than rows, so that the indices that follow from it are within their tables; nonzero, if it is a
+ * mask. */
 struct value_use {
     int64_t rows; /* -1: it indexes no table; 1: the table has an unknown number of rows */
     bool mask;
 };
-struct value_use *op_value_uses(struct arena *, const struct graph *); /* by input */
+struct value_use *op_value_uses(struct arena *, struct graph *); /* by input */
+/* Notes both kinds of limits in the metadata of a graph: what inputs of g hold, and op_size_limits. */
+void op_note_inputs(struct arena *, struct graph *to, struct graph *g);
 /* Of n inputs, the one that chooses rows of the longest table, as tokens of a vocabulary do; -1: none chooses any. */
 int op_tokens_input(const struct value_use *, int n);
 

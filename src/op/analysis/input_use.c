@@ -96,24 +96,6 @@ static int operand_named(const struct node *n, const char *name)
     return -1;
 }
 
-/* Rows among which the operand chooses, 1 if their number is not known; -1: it chooses none. */
-static int64_t rows_chosen(const struct node *n, int k)
-{
-    const char *operand = n->op && k < n->op->nin ? n->op->in[k].name : "";
-    bool gathers = k == 1 && n->op && strcmp(n->op->name, "GatherND") &&
-        (strncmp(n->op->name, "Gather", 6) == 0 || strcmp(n->op->name, "ScatterElements") == 0);
-    const char *attribute = gathers && strcmp(n->op->name, "GatherBlockQuantized") == 0 ? "gather_axis" : "axis";
-    int axis = gathers ? (int)attr_int(n, attribute) : 0;
-    int table = strcmp(operand, "position_ids") == 0 ? operand_named(n, "cos_cache") : gathers ? 0 : -1;
-    int64_t rows;
-    const struct type *t = table >= 0 && n->in[table] ? &n->in[table]->type : NULL;
-    if (t && axis < 0)
-        axis += t->rank;
-    if (!t || axis < 0 || axis >= t->rank)
-        return -1;
-    return dim_is_int(t->dim[axis], &rows) ? rows : 1;
-}
-
 /* Whether the node asks of the operand only if it is zero, or takes it for a length or a weight of scores. */
 static bool reads_as_mask(const struct node *n, int k)
 {
@@ -123,55 +105,163 @@ static bool reads_as_mask(const struct node *n, int k)
 
 enum { OF_NONE = -1, OF_SEVERAL = -2 };
 
-/* By value id: the number of the only input that it follows from. */
-static int *only_inputs(struct arena *a, const struct graph *g)
+/* What follows from one input alone, by value id. */
+struct sole_inputs {
+    int *of;       /* its number */
+    bool *counted; /* by summing or comparing elements, so that it chooses no row */
+};
+
+static bool counts(const struct node *n)
 {
-    int *of = NEWN(a, int, g->values.n);
+    return op_is_onnx(n, "CumSum") || op_is_onnx(n, "ReduceSum") || (n->nout > 0 && n->out[0] && n->out[0]->type.dtype == DT_BOOL);
+}
+
+static struct sole_inputs sole_inputs(struct arena *a, const struct graph *g)
+{
+    struct sole_inputs s = {NEWN(a, int, g->values.n + 1), NEWN(a, bool, g->values.n + 1)};
     for (int i = 0; i < g->values.n; i++)
-        of[i] = OF_NONE;
+        s.of[i] = OF_NONE;
     for (int i = 0; i < g->inputs.n; i++)
-        of[g->inputs.at[i]->id] = i;
+        s.of[g->inputs.at[i]->id] = i;
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
         int all = OF_NONE;
-        for (int k = 0; k < n->nin; k++)
-            if (n->in[k] && of[n->in[k]->id] != OF_NONE)
-                all = all == OF_NONE || all == of[n->in[k]->id] ? of[n->in[k]->id] : OF_SEVERAL;
+        bool counted = counts(n);
+        for (int k = 0; k < n->nin; k++) {
+            const int *of = n->in[k] ? &s.of[n->in[k]->id] : NULL;
+            if (of && *of != OF_NONE)
+                all = all == OF_NONE || all == *of ? *of : OF_SEVERAL;
+            counted = counted || (of && s.counted[n->in[k]->id]);
+        }
         for (int k = 0; k < n->nout; k++)
-            if (n->out[k])
-                of[n->out[k]->id] = all;
+            if (n->out[k]) {
+                s.of[n->out[k]->id] = all;
+                s.counted[n->out[k]->id] = counted;
+            }
     }
-    return of;
+    return s;
 }
 
-static void note_use(const struct graph *g, const struct node *n, int k, int input, struct value_use *use)
+static void take_lesser(int64_t *rows, int64_t n)
 {
-    const struct type *t = &g->inputs.at[input]->type;
-    if (t->dtype != DT_I64 && t->dtype != DT_I32)
+    if (n > 0 && (*rows < 0 || n < *rows))
+        *rows = n;
+}
+
+static void note_use(const struct graph *g, const struct node *n, int k, const struct sole_inputs *s, struct value_use *use)
+{
+    int input = s->of[n->in[k]->id];
+    if (input < 0 || (g->inputs.at[input]->type.dtype != DT_I64 && g->inputs.at[input]->type.dtype != DT_I32))
         return;
-    int64_t rows = rows_chosen(n, k);
-    if (rows > 0 && (use->rows < 0 || rows < use->rows))
-        use->rows = rows;
-    use->mask = use->mask || (t->rank == 2 && reads_as_mask(n, k));
+    if (!s->counted[n->in[k]->id])
+        take_lesser(&use[input].rows, op_rows_chosen(n, k));
+    use[input].mask = use[input].mask || (g->inputs.at[input]->type.rank == 2 && reads_as_mask(n, k));
 }
 
-struct value_use *op_value_uses(struct arena *a, const struct graph *g)
+/* Sizes as small as they can be, and one number for all integers that inputs hold. */
+struct least_case {
+    struct arena *arena;
+    struct bindings b;
+    int64_t held;
+};
+
+static void bind_least(void *least_case, const struct dim *symbol)
 {
-    struct arena *tmp = arena_new();
-    struct value_use *use = NEWN(a, struct value_use, g->inputs.n);
-    const int *of = only_inputs(tmp, g);
+    struct least_case *c = least_case;
+    bindings_set(c->arena, &c->b, symbol->name, index_limits_is_value(symbol->name) ? c->held : symbol->lo > 1 ? symbol->lo : 1);
+}
+
+static bool within_limit(struct arena *a, const struct index_limit *l, int64_t held)
+{
+    struct least_case c = {.arena = a, .held = held};
+    int64_t last, rows;
+    dim_each_symbol(l->last, bind_least, &c);
+    dim_each_symbol(l->rows, bind_least, &c);
+    return dim_eval(l->last, &c.b, &last) && dim_eval(l->rows, &c.b, &rows) && last < rows;
+}
+
+/* How many of the first n integers keep the index within its table. */
+static int64_t rows_within(struct arena *a, const struct index_limit *l, int64_t n)
+{
+    int64_t lo = 0;
+    while (lo < n) {
+        int64_t mid = lo + (n - lo) / 2;
+        if (within_limit(a, l, mid))
+            lo = mid + 1;
+        else
+            n = mid;
+    }
+    return lo;
+}
+
+enum { USUAL_INTEGERS = 8 }; /* of an input that chooses no row */
+
+static void limit_values(struct arena *a, const struct graph *g, const struct index_limits *limits, struct value_use *use)
+{
+    for (int i = 0; i < g->inputs.n; i++)
+        for (int k = 0; k < limits->list.n && !use[i].mask; k++) {
+            if (!dim_uses(limits->list.at[k].last, index_limits_symbol(a, i)))
+                continue;
+            int64_t usual = use[i].rows < 0 ? USUAL_INTEGERS : use[i].rows, rows = rows_within(a, &limits->list.at[k], usual);
+            if (rows > 0 && rows < usual)
+                use[i].rows = rows;
+        }
+}
+
+static bool *masks_of(struct arena *a, const struct graph *g, const struct value_use *use)
+{
+    bool *mask = NEWN(a, bool, g->inputs.n + 1);
+    for (int i = 0; i < g->inputs.n; i++)
+        mask[i] = use[i].mask;
+    return mask;
+}
+
+/* By the tables that inputs choose from as they are. */
+static struct value_use *direct_uses(struct arena *a, const struct graph *g)
+{
+    struct value_use *use = NEWN(a, struct value_use, g->inputs.n + 1);
+    const struct sole_inputs sole = sole_inputs(a, g);
     for (int i = 0; i < g->inputs.n; i++)
         use[i].rows = -1;
     for (int i = 0; i < g->nodes.n; i++)
-        for (int k = 0; k < g->nodes.at[i]->nin; k++) {
-            const struct value *v = g->nodes.at[i]->in[k];
-            if (v && of[v->id] >= 0)
-                note_use(g, g->nodes.at[i], k, of[v->id], &use[of[v->id]]);
-        }
+        for (int k = 0; k < g->nodes.at[i]->nin; k++)
+            if (g->nodes.at[i]->in[k])
+                note_use(g, g->nodes.at[i], k, &sole, use);
     for (int i = 0; i < g->inputs.n; i++)
         use[i].mask = use[i].mask && use[i].rows < 0;
-    arena_free(tmp);
     return use;
+}
+
+struct value_use *op_value_uses(struct arena *a, struct graph *g)
+{
+    struct value_use *use = direct_uses(a, g);
+    const struct index_limits limits = index_limits_find(a, g, masks_of(a, g, use));
+    limit_values(a, g, &limits, use);
+    return use;
+}
+
+struct index_limits op_size_limits(struct arena *a, struct graph *g)
+{
+    const struct index_limits all = index_limits_find(a, g, masks_of(a, g, direct_uses(a, g)));
+    struct index_limits kept = {0};
+    for (int i = 0; i < all.list.n; i++) {
+        const struct index_limit *l = &all.list.at[i];
+        bool same = !l->exact;
+        for (int k = 0; k < kept.list.n && !same; k++)
+            same = kept.list.at[k].last == l->last && dim_ge(g->alg, l->rows, kept.list.at[k].rows);
+        if (!same)
+            VEC_PUSH(a, &kept.list, *l);
+    }
+    return kept;
+}
+void op_note_inputs(struct arena *a, struct graph *to, struct graph *g)
+{
+    const struct value_use *use = op_value_uses(a, g);
+    const struct index_limits limits = op_size_limits(a, g);
+    for (int i = 0; i < g->inputs.n; i++)
+        rank_meta_set_values(to, g->inputs.at[i]->name, use[i].rows, use[i].mask);
+    for (int i = 0; i < limits.list.n; i++)
+        rank_meta_set_limit(to, i, &limits.list.at[i]);
 }
 
 int op_tokens_input(const struct value_use *use, int n)
@@ -204,16 +294,13 @@ static bool takes_rows(const struct node *n)
         dtype_is_float(n->out[0]->type.dtype) && unknown_sizes(&n->out[0]->type) == 1;
 }
 
-/* The dimension of the table that has the rows: of a slice, the one whose result has no fixed size. */
+/* The dimension along which a slice takes rows: the one whose result has no fixed size. */
 static int rows_dim(const struct node *n)
 {
     int d = 0;
-    if (op_is_onnx(n, "Slice"))
-        while (dim_is_int(n->out[0]->type.dim[d], NULL))
-            d++;
-    else if (strcmp(n->op->name, "GatherND") != 0)
-        d = (int)attr_int(n, strcmp(n->op->name, "GatherBlockQuantized") == 0 ? "gather_axis" : "axis");
-    return d < 0 ? d + n->in[0]->type.rank : d;
+    while (dim_is_int(n->out[0]->type.dim[d], NULL))
+        d++;
+    return d;
 }
 
 static void note_rows(struct position_tables *all, const struct type *table, int d)
@@ -235,7 +322,8 @@ struct position_tables op_position_tables(const struct graph *g, const struct va
             note_rows(&all, &n->in[rotations]->type, 0);
         if (!takes_rows(n) || of[n->out[0]->id] != (input ? FROM_INPUT : FROM_SIZES))
             continue;
-        note_rows(&all, &n->in[0]->type, rows_dim(n));
+        if (op_is_onnx(n, "Slice"))
+            note_rows(&all, &n->in[0]->type, rows_dim(n));
         all.by_place = all.by_place ? all.by_place : n;
     }
     arena_free(tmp);

@@ -91,7 +91,7 @@ bool weight_may_be_cast(const struct uses *, const struct value *);
  * symbols have the roles of dim_roles.c. Every symbol of the graph gets a value; the equations hold. */
 void plan_workloads(struct graph *, const struct options *, struct plan *);
 /* The tokens of a step at these sizes; 0: no input of the graph holds tokens. */
-int64_t workload_tokens(const struct graph *, const struct workload *);
+int64_t workload_tokens(struct graph *, const struct workload *);
 
 /* empty.c: a warning for each workload of assumed sizes at which a node has a result without elements. */
 void plan_note_empty(struct graph *, struct plan *);

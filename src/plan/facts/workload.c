@@ -29,9 +29,10 @@ struct symbol_sizes {
     struct graph *g;
     VEC(struct symbol) list;
     struct name_index index;
-    int tries;        /* of all searches for sizes */
-    uint64_t *failed; /* by equation: the sizes at which a search for others failed, hashed; 0: none did */
-    bool smallest;    /* steps and sides are as small as they can be: usual ones contradict the equations */
+    int tries;                  /* of all searches for sizes */
+    uint64_t *failed;           /* by equation: the sizes at which a search for others failed, hashed; 0: none did */
+    bool smallest;              /* steps and sides are as small as they can be: usual ones contradict the equations */
+    struct index_limits limits; /* of the default */
 };
 
 static struct symbol *symbol_find(const struct symbol_sizes *all, const char *name)
@@ -286,6 +287,35 @@ static bool any_of_kind(struct symbol_sizes *all, bool past)
     return false;
 }
 
+/* A size of the table that nothing else tells becomes that of the rows that are read. */
+static bool enlarge_table(struct symbol_sizes *all, const struct index_limit *l, struct bindings *b)
+{
+    const char *name[MOST_SYMBOLS];
+    int n = dim_symbols(l->rows, name, MOST_SYMBOLS);
+    int64_t last;
+    for (int i = 0; i < n && i < MOST_SYMBOLS && dim_eval(l->last, b, &last) && last < INT32_MAX; i++) {
+        const struct symbol *s = symbol_find(all, name[i]);
+        if (!s || s->form || s->leading || s->kind != SYMBOL_OTHER || *bindings_get(b, s->name) > last)
+            continue;
+        bindings_set(all->g->arena, b, s->name, last + 1);
+        return satisfy_all(all, b);
+    }
+    return false;
+}
+
+static bool fit_tables(struct symbol_sizes *all, struct bindings *b)
+{
+    enum { MOST_TABLES = 16 };
+    const struct index_limit *broken;
+    for (int i = 0; i < MOST_TABLES; i++) {
+        if (index_limits_hold(&all->limits, b, &broken))
+            return true;
+        if (!enlarge_table(all, broken, b))
+            return false;
+    }
+    return false;
+}
+
 /* The longest past up to that of at, or else sequence, and context with it, that satisfies the equations; false: none does. */
 static bool longest_length(struct symbol_sizes *all, bool past, struct lengths *at, struct bindings *out)
 {
@@ -293,7 +323,7 @@ static bool longest_length(struct symbol_sizes *all, bool past, struct lengths *
     for (int64_t k = past ? most.past : most.sequence; k >= (past ? 0 : 1); k--) {
         *at = past ? (struct lengths){most.sequence, k, most.context} : (struct lengths){k, most.past, k};
         *out = sizes_at(all, *at);
-        if (satisfy_all(all, out))
+        if (satisfy_all(all, out) && fit_tables(all, out))
             return true;
         if (!any_of_kind(all, past))
             break;
@@ -412,14 +442,14 @@ static bool is_positions(const struct graph *g, const struct value_use *use, int
 }
 
 /* Rows of the shortest table of positions that is read by the places of tokens, or by an input of positions; -1: there is none. */
-static int64_t position_rows(const struct graph *g)
+static int64_t position_rows(struct graph *g)
 {
     struct arena *tmp = arena_new();
     const struct value_use *use = op_value_uses(tmp, g);
     int tokens = op_tokens_input(use, g->inputs.n);
     int64_t rows = op_position_tables(g, NULL).rows;
     for (int i = 0; i < g->inputs.n; i++) {
-        int64_t more = use[i].mask ? op_position_tables(g, g->inputs.at[i]).rows : is_positions(g, use, tokens, i) ? use[i].rows : -1;
+        int64_t more = is_positions(g, use, tokens, i) ? use[i].rows : -1;
         rows = more >= 0 && (rows < 0 || more < rows) ? more : rows;
     }
     arena_free(tmp);
@@ -443,6 +473,7 @@ static void plan_default(struct symbol_sizes *all, struct plan *plan, const char
     struct bindings b;
     struct lengths at;
     int64_t rows = longest_text(all, model, plan);
+    all->limits = op_size_limits(all->g->arena, all->g);
     bool good = find_prompt(all, rows > 0 && rows < PROMPT ? rows : PROMPT, &at, &b);
     const char *assumed = assumed_text(all, &(struct bindings){0});
     note_assumed(all, plan);
@@ -526,7 +557,7 @@ static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *t
     add_workload(all, plan, b, weight, assumed_text(&local, &given));
 }
 
-int64_t workload_tokens(const struct graph *g, const struct workload *w)
+int64_t workload_tokens(struct graph *g, const struct workload *w)
 {
     struct arena *tmp = arena_new();
     int i = op_tokens_input(op_value_uses(tmp, g), g->inputs.n);
