@@ -90,6 +90,8 @@ struct equation {
     const struct dim *left, *right;
     const char *why;
 }; /* as met, before rewriting */
+/* An equation min(x, most) = x says that x is at most that: returns x. NULL: it is another equation. */
+const struct dim *dim_at_most(const struct dim *left, const struct dim *right, int64_t *most);
 enum equate { EQ_KNOWN, EQ_ADDED, EQ_FALSE };
 /* States a = b. From then on every constructor rewrites to the simpler side: solved for a symbol when linear in it, else the
  * hardest term (min, max, quotient, product) is replaced. A composite name (total = past + sequence) is the one replaced.

@@ -391,3 +391,16 @@ int alg_equations(const struct alg *alg, const struct equation **out)
     *out = alg->equations.at;
     return alg->equations.n;
 }
+
+static bool is_least_of(const struct dim *least, const struct dim *x, int64_t *most)
+{
+    for (int i = 0; least->kind == DIM_MIN && least->n == 2 && i < 2; i++)
+        if (least->arg[i] == x && dim_is_int(least->arg[1 - i], most))
+            return true;
+    return false;
+}
+
+const struct dim *dim_at_most(const struct dim *left, const struct dim *right, int64_t *most)
+{
+    return is_least_of(left, right, most) ? right : is_least_of(right, left, most) ? left : NULL;
+}

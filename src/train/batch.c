@@ -94,13 +94,24 @@ static void feed_tokens(struct batches *b, const struct graph *g)
         left->feed = FEED_TOKENS;
 }
 
-static void check_fed(const struct batches *b)
+static void check_length(const struct batches *b, struct graph *g, const struct fed *f)
+{
+    const struct dim *size = f->type->rank == 2 ? f->type->dim[1] : NULL;
+    int64_t most = size && size->kind == DIM_SYM ? job_most_of(b->arena, g, size->name) : -1;
+    if (most > 0 && b->settings->sequence > most)
+        fail_usage("rows of %lld tokens are too long: %s has positions for %lld tokens, so --sequence is at most that",
+                   (long long)b->settings->sequence, b->path, (long long)most);
+}
+
+static void check_fed(const struct batches *b, struct graph *g)
 {
     for (int i = 0; i < b->n; i++) {
         const struct fed *f = &b->fed[i];
         if (f->feed == FEED_POSITIONS && f->rows > 1 && b->settings->sequence > f->rows)
             fail_usage("rows of %lld tokens are too long: input '%s' of %s has positions for %lld, so --sequence is at most that",
                        (long long)b->settings->sequence, f->name, b->path, (long long)f->rows);
+        if (f->feed == FEED_TOKENS)
+            check_length(b, g, f);
         if (b->fed[i].feed == FEED_NONE)
             fail_usage("%s: nothing feeds input '%s', %s: --data FILE gives tokens and labels, --input %s=FILE.npy samples of it", b->path,
                        b->fed[i].name, type_str(b->arena, b->fed[i].type), b->fed[i].name);
@@ -135,7 +146,7 @@ static void take_tokens(struct batches *b, const char *path, const struct job_op
     b->samples = n;
 }
 
-struct batches *batch_new(struct arena *a, const struct graph *g, const struct session *s, const struct job_options *job,
+struct batches *batch_new(struct arena *a, struct graph *g, const struct session *s, const struct job_options *job,
                           const struct batch_source *from, struct settings *settings)
 {
     struct batches *b = NEW(a, struct batches);
@@ -150,7 +161,7 @@ struct batches *batch_new(struct arena *a, const struct graph *g, const struct s
         take_tokens(b, from->data, job, settings);
         feed_tokens(b, g);
     }
-    check_fed(b);
+    check_fed(b, g);
     return b;
 }
 

@@ -129,8 +129,8 @@ struct batch_source {
     bool in_order;          /* rows are not drawn by chance but numbered */
 };
 /* Finds what each input is fed. An input that nothing feeds is wrong usage. Completes settings->sequence. The settings are kept. */
-struct batches *batch_new(struct arena *, const struct graph *, const struct session *, const struct job_options *,
-                          const struct batch_source *, struct settings *);
+struct batches *batch_new(struct arena *, struct graph *, const struct session *, const struct job_options *, const struct batch_source *,
+                          struct settings *);
 /* How many rows there are to draw from. */
 int64_t batch_samples(const struct batches *);
 /* Rows of the step, into the inputs of the graph; they are valid until the next call. */
@@ -147,7 +147,7 @@ struct step_sums train_sums_join(const struct replicas *, struct step_sums own);
 struct validation;
 /* step: the graph that trains, before it is fused, and a session of it, which tells types. */
 struct validation *validate_new(struct arena *, const struct replicas *, const struct job_options *, const struct train_options *,
-                                const struct settings *, const struct graph *step, const struct session *trains, int threads);
+                                const struct settings *, struct graph *step, const struct session *trains, int threads);
 /* The mean over all labels. Every rank calls it. */
 double validate_loss(struct validation *, const struct parameters *);
 void validate_free(struct validation *); /* also NULL */

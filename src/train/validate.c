@@ -27,7 +27,7 @@ static struct graph *before_gradients(struct arena *a, const struct graph *step)
 }
 
 struct validation *validate_new(struct arena *a, const struct replicas *r, const struct job_options *job, const struct train_options *o,
-                                const struct settings *s, const struct graph *step, const struct session *trains, int threads)
+                                const struct settings *s, struct graph *step, const struct session *trains, int threads)
 {
     struct validation *v = NEW(a, struct validation);
     struct batch_source from = {.in_order = true};

@@ -269,11 +269,17 @@ _Noreturn static void contradiction(struct arena *a, const struct equation *e, i
 static void check_known(struct arena *a, const struct graph *g, const struct bindings *b)
 {
     const struct equation *e;
-    int64_t left, right;
+    int64_t left, right, most;
     int n = alg_equations(g->alg, &e);
-    for (int i = 0; i < n; i++)
-        if (dim_eval(e[i].left, b, &left) && dim_eval(e[i].right, b, &right) && left != right)
-            contradiction(a, &e[i], left, right);
+    for (int i = 0; i < n; i++) {
+        if (!dim_eval(e[i].left, b, &left) || !dim_eval(e[i].right, b, &right) || left == right)
+            continue;
+        const struct dim *bounded = dim_at_most(e[i].left, e[i].right, &most);
+        if (bounded)
+            fail("the sizes given are too large: %s is %lld, and is at most %lld for this model, by %s", dim_str(a, bounded),
+                 (long long)(bounded == e[i].left ? left : right), (long long)most, e[i].why ? e[i].why : "its assumptions");
+        contradiction(a, &e[i], left, right);
+    }
 }
 
 /* Given integers need not be those of a text without padding. */

@@ -23,6 +23,8 @@ void job_state_sizes_of(const void *tensors, struct graph *);
 /* By input; of the whole model, for a rank's tables may be parts. */
 struct value_use *job_value_uses(struct arena *, struct graph *);
 struct index_limits job_size_limits(struct arena *, struct graph *);
+/* The largest size of a symbol, of those that bound it alone; -1: none does. */
+int64_t job_most_of(struct arena *, struct graph *, const char *symbol);
 /* Fails if sizes are beyond a table. given: integers are, so only what follows from sizes alone counts. */
 void job_check_limits(struct arena *, struct graph *, const struct bindings *, bool given);
 /* From a file, or numbers as literal_read takes them. input: the value that it is for; NULL: not known. */

@@ -3,6 +3,8 @@
 #include "job/io/io.h"
 #include "op/analysis/analysis.h"
 
+#include <string.h>
+
 static bool states_values(const struct value_use *use, int n)
 {
     for (int i = 0; i < n; i++)
@@ -38,4 +40,46 @@ void job_check_limits(struct arena *a, struct graph *g, const struct bindings *b
             fail("these sizes are too large: node '%s' has a table of %lld rows, and reads row %s = %lld of it, counted from 0", l->node,
                  (long long)rows, dim_str(a, l->last), (long long)last);
     }
+}
+
+static bool size_fits(struct arena *a, const struct index_limit *l, const char *symbol, int64_t size)
+{
+    const struct index_limits one = {.list = {(struct index_limit *)(uintptr_t)l, 1, 1}};
+    const struct index_limit *broken;
+    struct bindings b = {0};
+    bindings_set(a, &b, symbol, size);
+    return index_limits_hold(&one, &b, &broken);
+}
+
+static int64_t most_by_limit(struct arena *a, const struct index_limit *l, const char *symbol)
+{
+    int64_t lo = 1, hi = INT32_MAX;
+    if (!size_fits(a, l, symbol, lo) || size_fits(a, l, symbol, hi))
+        return -1;
+    while (lo + 1 < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (size_fits(a, l, symbol, mid))
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+int64_t job_most_of(struct arena *a, struct graph *g, const char *symbol)
+{
+    const struct index_limits limits = job_size_limits(a, g);
+    const struct equation *e;
+    int64_t most = -1, k;
+    int n = alg_equations(g->alg, &e);
+    for (int i = 0; i < n; i++) {
+        const struct dim *bounded = dim_at_most(e[i].left, e[i].right, &k);
+        if (bounded && bounded->kind == DIM_SYM && strcmp(bounded->name, symbol) == 0)
+            most = most < 0 || k < most ? k : most;
+    }
+    for (int i = 0; i < limits.list.n; i++) {
+        k = most_by_limit(a, &limits.list.at[i], symbol);
+        most = k > 0 && (most < 0 || k < most) ? k : most;
+    }
+    return most;
 }

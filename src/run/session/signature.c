@@ -226,13 +226,16 @@ static void check_input_sizes(struct arena *a, const struct signature *s, const 
 
 static void check_assumption(struct arena *a, const struct signature *s, const struct assumption *e, const struct bindings *b)
 {
-    int64_t x, y;
+    int64_t x, y, most;
     if (!dim_eval(e->left, b, &x) || !dim_eval(e->right, b, &y) || x == y)
         return;
-    const struct dim *zero = dim_of_not_zero(e->left, e->right);
+    const struct dim *zero = dim_of_not_zero(e->left, e->right), *bounded = dim_at_most(e->left, e->right, &most);
     const char *why = strstr(e->text, " # ");
     if (zero && why)
         fail("%s: size %s is %lld, expected at least 1 for %s", s->path, dim_str(a, zero), (long long)x, why + 3);
+    else if (bounded)
+        fail("%s: the inputs are too large: %s is %lld, and is at most %lld for this model%s%s", s->path, dim_str(a, bounded),
+             (long long)(bounded == e->left ? x : y), (long long)most, why ? ", by " : "", why ? why + 3 : "");
     else
         fail("%s: these inputs break an assumption the graph was compiled under, %s: left is %lld%s, right is %lld%s", s->path, e->text,
              (long long)x, values_str(a, e->left, b), (long long)y, values_str(a, e->right, b));
