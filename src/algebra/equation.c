@@ -265,13 +265,14 @@ static void add_rule(struct alg *alg, const struct poly *p, int i)
 /* ---- stating ---- */
 
 /* n*a = n*b is taken for a = b unless n is known to be 0 at times. */
-static bool is_divided_out(const struct dim *x)
+static bool is_divided_out(const struct dim *x, bool usual)
 {
-    return x->lo > 0 || x->hi < 0 || (!x->data && x->kind == DIM_SYM && x->usual > 0);
+    return x->lo > 0 || x->hi < 0 || (usual && !x->data && x->kind == DIM_SYM && x->usual > 0);
 }
 
-/* p divided by what its terms share; false when no integers can solve p = 0. stronger: it was divided by what may be 0. */
-static bool simplify(struct alg *alg, struct poly *p, bool *stronger)
+/* p divided by what its terms share, and where sizes are taken for usual by what may be 0: then it is stronger. False when no integers can
+ * solve p = 0. */
+static bool simplify(struct alg *alg, struct poly *p, bool usual, bool *stronger)
 {
     const struct dim *common = poly_mono_content(alg, p), *const * x;
     int n = poly_mono_atoms(common, &x);
@@ -283,7 +284,7 @@ static bool simplify(struct alg *alg, struct poly *p, bool *stronger)
         if (p->at[i].coef % g != 0)
             return false;
         for (int a = 0; a < n; a++)
-            if (is_divided_out(x[a])) {
+            if (is_divided_out(x[a], usual)) {
                 (void)poly_mono_div(alg, m, x[a], &m);
                 *stronger |= x[a]->lo == 0;
             }
@@ -299,6 +300,19 @@ static bool can_vanish(struct alg *alg, const struct poly *p)
     poly_zero(&minus);
     poly_add_poly(&minus, -1, p);
     return poly_lower(alg, p) <= 0 && poly_lower(alg, &minus) <= 0;
+}
+
+/* Divided by no size that may be 0 where that leaves what can't be: n = 0, n*(a + 1) = 0. */
+static bool solvable(struct alg *alg, struct poly *p, bool *stronger)
+{
+    struct poly q = *p;
+    if (simplify(alg, &q, true, stronger) && can_vanish(alg, &q)) {
+        *p = q;
+        return true;
+    }
+    bool again = *stronger;
+    *stronger = false;
+    return again && simplify(alg, p, false, stronger) && can_vanish(alg, p);
 }
 
 /* p = 0 with the terms below 0 on the right. */
@@ -328,7 +342,7 @@ static enum equate learn(struct alg *alg, struct equation *e)
         return d->k == 0 ? EQ_KNOWN : EQ_FALSE;
     poly_zero(&p);
     poly_add_dim(&p, 1, d);
-    if (!simplify(alg, &p, &stronger) || !can_vanish(alg, &p))
+    if (!solvable(alg, &p, &stronger))
         return EQ_FALSE;
     if (stronger)
         equation_of(alg, &p, e);

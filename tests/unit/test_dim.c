@@ -151,6 +151,12 @@ START_TEST(divided_equations)
     ck_assert_int_eq(alg_equations(alg, &e), 1);
     ck_assert_str_eq(dim_str(arena, e[0].left), "a");
     ck_assert_str_eq(dim_str(arena, e[0].right), "b");
+    ck_assert_int_eq(alg_equate(alg, D("m"), D("0"), ""), EQ_ADDED);
+    same("m", "0");
+    ck_assert_int_eq(alg_equate(alg, D("k*l + k"), D("0"), ""), EQ_ADDED);
+    ck_assert_int_eq(alg_equate(alg, D("k*l"), D("-k"), ""), EQ_KNOWN);
+    ck_assert_int_eq(alg_equate(alg, D("4*h"), D("5*h"), ""), EQ_ADDED);
+    same("h", "0");
 }
 END_TEST
 

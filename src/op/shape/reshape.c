@@ -19,12 +19,12 @@ static const struct dim *dims_product_of(struct graph *g, int n, const struct di
     return p;
 }
 
-/* Drops equal dims, usually not 0, from both lists (set to NULL). */
-static void cancel_common(struct alg *alg, int n, const struct dim **a, int m, const struct dim **b)
+/* Drops equal dims, usually not 0 (or 0 itself, where -1 takes what is left), from both lists (set to NULL). */
+static void cancel_common(struct alg *alg, int n, const struct dim **a, int m, const struct dim **b, bool open)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < m && a[i]; j++)
-            if (a[i] == b[j] && dim_usual_lo(alg, a[i]) >= 1)
+            if (a[i] == b[j] && ((open && dim_equals(a[i], 0)) || dim_usual_lo(alg, a[i]) >= 1))
                 a[i] = b[j] = NULL;
 }
 
@@ -86,7 +86,7 @@ static void resolve_target(struct graph *g, struct node *node, const struct type
         left[i] = dim_rewrite(g->alg, data->dim[i]);
     for (int i = 0; i < n; i++)
         right[i] = i == open ? NULL : dim_rewrite(g->alg, dim[i]);
-    cancel_common(g->alg, data->rank, left, n, right);
+    cancel_common(g->alg, data->rank, left, n, right, open >= 0);
     const struct dim *a = dims_product_of(g, data->rank, left), *b = dims_product_of(g, n, right);
     if (open >= 0 && !(dim[open] = rest(g, node, a, b)))
         wrong_size(g, node, n, shape);
