@@ -342,7 +342,8 @@ FILE *out_create_beside(struct arena *, const char *path, char **name);
 /* A new file: what exists is not opened. Like every function below: a failure that names the file. */
 void out_open(struct out *, const char *path);
 void out_open_created(struct out *, const char *path, FILE *); /* path: for messages */
-/* The file appears under its name, or replaces an existing one, when it is complete: in out_close. */
+/* The file appears under its name, or replaces an existing one, when it is complete: in out_close. Of a link, what it names is written; a
+ * device or a pipe, as it is. */
 void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
@@ -360,11 +361,15 @@ struct written {
     uint64_t digest;
 }; /* XXH3, 64 bits */
 struct written out_close(struct out *);
+/* Of all that was put. It is in the file then, though perhaps not on the disk. */
+uint64_t out_digest(struct out *);
+void out_sync(struct out *);                 /* what was put is on the disk */
 _Noreturn void out_fail(const struct out *); /* a write to its file failed: errno */
 struct written out_write_text(const char *path, const char *text);
-/* Fails if no file or folder of this name can be written. Call it before the content is computed. */
-void out_check(const char *path);
-void out_check_folder(const char *path);
+/* Fails if no file or folder of this name can be written. Call it before the content is computed. A file that is there is replaced only if
+ * it is empty or has the text `kind` near its beginning, as those have that the option writes; NULL: any file is. */
+void out_check(const char *option, const char *path, const char *kind);
+void out_check_folder(const char *option, const char *path);
 
 /* ---- file/write_behind.c: a thread that writes pieces of up to `most` bytes to a file ------------------------------ */
 struct write_behind *write_behind_begin(struct arena *, FILE *, size_t most); /* NULL: no thread can be had */

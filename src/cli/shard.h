@@ -23,8 +23,8 @@ void shard_command(int argc, char **argv);
 struct text_list shard_options_parse(struct arena *, struct shard_options *, int argc, char **argv);
 /* Fills o->plan for this model. Options that contradict each other are wrong usage. */
 void shard_options_plan(struct arena *, struct shard_options *, const char *model);
-/* The output folder of a model, or of a folder, that none was given for. */
-const char *shard_default_out(struct arena *, const char *model, bool folder, int ranks);
+/* The output folder of a model, or of a folder, that none was given for: that of a step of training is another one. */
+const char *shard_default_out(struct arena *, const struct shard_options *, const char *model, bool folder);
 /* The folder's name without slashes at its end. */
 const char *shard_folder_name(struct arena *, const char *dir);
 /* The length of the name without an ending ".onnx". */
@@ -34,7 +34,9 @@ size_t shard_name_length(const char *file);
  * is enough; limit: bytes that a rank may hold, 0: any number. */
 void what_if_print(struct compile *, const char *given, int64_t limit);
 
-/* shard_report.c. The texts of --report KIND[=FILE]. An unknown kind, an empty FILE or two reports for stdout: wrong usage. */
+/* shard_report.c. Fails where a file may not be written; kind: see out_check. */
+void shard_check_file(const char *option, const char *path, const char *kind);
+/* The texts of --report KIND[=FILE]. An unknown kind, an empty FILE or two reports for stdout: wrong usage. */
 void shard_report_check(const struct text_list *);
 bool shard_report_has(const struct text_list *, const char *kind);
 /* True if the text report goes to stdout. */

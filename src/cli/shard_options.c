@@ -43,7 +43,7 @@ static int plan_options(struct shard_options *o, struct arg *to)
         ARG_HEADING("The plan"),
         {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it saves time, images too"},
-        {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN)"},
+        {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN, with --train MODEL.train.tpN)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "bind symbolic dimensions (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of the model to a constant (repeatable)"},
         {"keep-input", 0, ARG_LIST, &o->plan.kept_inputs, "NAME", "runs give this input, although it has an initializer (repeatable)"},
@@ -164,13 +164,18 @@ static void set_wire(struct shard_options *o)
         fail_usage("--wire rounds sums: it does not go with --train");
 }
 
-/* The length of the name without an ending ".tpN". */
+#define TRAINS ".train"
+
+/* The length of the name without an ending ".tpN" or ".train.tpN". */
 static size_t stem_length(const char *dir)
 {
-    size_t all = strlen(dir), n = all;
+    size_t all = strlen(dir), n = all, end = strlen(TRAINS);
     while (n > 0 && strchr("0123456789", dir[n - 1]))
         n--;
-    return n < all && n > 3 && strncmp(dir + n - 3, ".tp", 3) == 0 ? n - 3 : all;
+    if (n == all || n <= 3 || strncmp(dir + n - 3, ".tp", 3) != 0)
+        return all;
+    n -= 3;
+    return n > end && strncmp(dir + n - end, TRAINS, end) == 0 ? n - end : n;
 }
 
 /* The length of the name without an ending ".onnx". */
@@ -180,10 +185,10 @@ size_t shard_name_length(const char *file)
     return n > 5 && path_ends(file, ".onnx") ? n - 5 : n;
 }
 
-const char *shard_default_out(struct arena *a, const char *model, bool folder, int ranks)
+const char *shard_default_out(struct arena *a, const struct shard_options *o, const char *model, bool folder)
 {
     size_t n = folder ? stem_length(model) : shard_name_length(model);
-    return arena_printf(a, "%.*s.tp%d", (int)n, model, ranks);
+    return arena_printf(a, "%.*s%s.tp%d", (int)n, model, o->train.given ? TRAINS : "", o->tp < 0 ? 1 : (int)o->tp);
 }
 
 const char *shard_folder_name(struct arena *a, const char *dir)
@@ -328,7 +333,7 @@ void shard_options_plan(struct arena *a, struct shard_options *o, const char *mo
         check_what_if(o);
     require(o->tp < 0 || (o->tp >= 1 && o->tp <= PLAN_RANKS));
     p->ranks = o->tp < 0 ? 1 : (int)o->tp;
-    p->out = shard_folder_name(a, o->out ? o->out : shard_default_out(a, shard_folder_name(a, model), path_is_folder(model), p->ranks));
+    p->out = shard_folder_name(a, o->out ? o->out : shard_default_out(a, o, shard_folder_name(a, model), path_is_folder(model)));
     if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
         fail_usage("%s is given without --state-from", p->plan_file->state_from.at[0].path);
     p->state_from = o->state_from ? state_from_read(a, o->state_from, p->ranks) : NULL;

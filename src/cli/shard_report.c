@@ -1,5 +1,6 @@
 /* shard_report: writes the reports of --report KIND[=FILE]. */
 #include "cli/shard.h"
+#include "plan/folder/folder.h"
 #include "plan/html/html.h"
 #include "plan/report/report.h"
 
@@ -30,11 +31,16 @@ static void svg_report(FILE *f, const struct compile *c)
     plan_svg(f, c->graph, c->options, c->plan);
 }
 
+/* begins: what a file of the kind has near its beginning, so that no other is replaced. */
 static const struct form {
-    const char *kind;
+    const char *kind, *begins;
     void (*write)(FILE *, const struct compile *);
 } forms[] = {
-    {"text", text_report}, {"json", json_report}, {"html", html_report}, {"dot", dot_report}, {"svg", svg_report},
+    {"text", ", machine ", text_report},
+    {"json", "\"xxh3\": ", json_report},
+    {"html", "{color-scheme:light dark;--paper:", html_report},
+    {"dot", "digraph plan {", dot_report},
+    {"svg", "text { font: 11px sans-serif", svg_report},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -74,15 +80,19 @@ bool shard_report_shows_text(const struct text_list *list)
     return false;
 }
 
+void shard_check_file(const char *option, const char *path, const char *kind)
+{
+    out_check(option, path, kind);
+    folder_keep(path);
+}
+
 void shard_report_check(const struct text_list *list)
 {
     int printed = 0;
     for (int i = 0; i < list->text.n; i++) {
         const char *text = list->text.at[i], *file = form_of(text) ? file_of(text) : NULL;
-        if (file && !*file)
-            fail_usage("--report '%s' names no file", text);
         if (file)
-            out_check(file);
+            shard_check_file("--report", file, form_of(text)->begins);
         printed += !file;
     }
     if (printed > 1)

@@ -8,6 +8,7 @@
 #include "cli/launch.h"
 #include "decode/decode.h"
 #include "job/timing/timing.h"
+#include "plan/folder/folder.h"
 #ifdef HAVE_SERVE
 #include "serve/serve.h"
 #endif
@@ -515,15 +516,22 @@ static void rank_main(struct comm *comm, void *data)
 
 /* ---- start --------------------------------------------------------------------------------------------------------------------- */
 
-/* Before the run whose results they take. */
+/* Before the run whose results they take. kind: what such a file has near its beginning. */
 static void check_files(const struct run_options *o)
 {
-    const char *file[] = {o->job.trace, o->job.stats_path, o->job.save_state, o->job.calibrate, o->train.log};
-    for (int i = 0; i < (int)(sizeof file / sizeof *file); i++)
-        if (file[i])
-            out_check(file[i]);
+    const struct {
+        const char *option, *path, *kind;
+    } file[] = {{"--trace", o->job.trace, "{\"traceEvents\""},   {"--stats", o->job.stats_path, "\"sizes\": "},
+                {"--save-state", o->job.save_state, SAVED_KIND}, {"--calibrate", o->job.calibrate, "\"link_bandwidth\": "},
+                {"--log", o->train.log, "step,loss,"},           {"--save", o->train.save, CHECKPOINT_KIND}};
+    for (int i = 0; i < (int)(sizeof file / sizeof *file); i++) {
+        if (!file[i].path)
+            continue;
+        out_check(file[i].option, file[i].path, file[i].kind);
+        folder_keep(file[i].path);
+    }
     if (o->job.output)
-        out_check_folder(o->job.output);
+        out_check_folder("--output", o->job.output);
 }
 
 /* A folder of several ranks without a launcher: they become threads. */

@@ -83,6 +83,15 @@ static void merge_folder(struct arena *a, const struct shard_options *o)
     job_merge(a, shard_folder_name(a, o->merge), o->weights, o->out, o->force);
 }
 
+static void keep_weights(void *shard_options, const char *location)
+{
+    const struct shard_options *o = shard_options;
+    struct arena *a = arena_new();
+    if (path_same(path_join(a, path_dir(a, o->plan.model), location), o->annotate))
+        fail("%s holds weights of %s: name another file with --annotate", o->annotate, o->plan.model);
+    arena_free(a);
+}
+
 static void check_annotate(const struct shard_options *o)
 {
     if (!o->annotate)
@@ -91,10 +100,11 @@ static void check_annotate(const struct shard_options *o)
         fail_usage("--explain writes nothing: --annotate does not go with it");
     if (o->plan.folder)
         fail_usage("--annotate needs the model's own file: --merge %s gives it", o->plan.folder->dir);
-    if (path_exists(o->annotate) && (!o->force || path_is_folder(o->annotate)))
-        fail(path_is_folder(o->annotate) ? "%s is a folder, expected the name of a file" : "%s exists already: --force replaces it",
-             o->annotate);
-    out_check(o->annotate);
+    shard_check_file("--annotate", o->annotate, NULL);
+    if (path_exists(o->annotate) && !path_is_special(o->annotate))
+        onnx_each_location(o->plan.model, keep_weights, (void *)(uintptr_t)o);
+    if (path_exists(o->annotate) && !o->force)
+        fail("%s exists already: --force replaces it", o->annotate);
 }
 
 /* The last pass to run. */
@@ -247,10 +257,10 @@ static void compile_graphs(struct arena *a, const struct shard_options *o, const
     struct graph_folders made = {.out = NULL};
     const char *plan = NULL;
     check_graphs(o, given);
-    made.out = shard_folder_name(a, o->out ? o->out : shard_default_out(a, shard_folder_name(a, given), true, (int)o->tp));
+    made.out = shard_folder_name(a, o->out ? o->out : shard_default_out(a, o, shard_folder_name(a, given), true));
     bool writes = !o->dry_run, fresh = writes && !path_exists(made.out);
     if (writes && !fresh && !o->force)
-        fail("%s exists already: --force replaces it", made.out);
+        fail("%s exists already: name another folder with -o, or replace what tpc-shard wrote to it with --force", made.out);
     if (fresh && mkdir(made.out, 0777) != 0)
         fail("%s: %s", made.out, strerror(errno));
     if (fresh)
@@ -282,7 +292,7 @@ static void compile_given(struct arena *a, struct shard_options *o, const char *
         return;
     }
     bool folder = path_is_folder(given);
-    o->out = o->out || !folder || o->tp < 0 ? o->out : shard_default_out(a, shard_folder_name(a, given), folder, (int)o->tp);
+    o->out = o->out || !folder || o->tp < 0 ? o->out : shard_default_out(a, o, shard_folder_name(a, given), folder);
     shard_options_plan(a, o, graphs.text.at[0]);
     if (o->tp < 0) {
         compare_numbers(a, o, given);

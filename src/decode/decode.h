@@ -69,6 +69,7 @@ void rows_leave(struct rows *, int64_t row);
 void rows_free(struct rows *);
 
 /* saved.c: decoding that goes on later (--save-state, --load-state). */
+#define SAVED_KIND "\"format\":\"tpc decoding " /* such a file has near its beginning */
 struct saved_run {
     int64_t made, past; /* tokens that were made in all; columns of state before them whose tokens are not known */
     bool text;          /* they are text for the user */

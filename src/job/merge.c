@@ -415,6 +415,18 @@ static void replace_weights(struct merge_job *m, const struct safetensors *from)
         write_replacement(m, &all.list.at[i]);
 }
 
+/* A checkpoint, or any file of weights. */
+static const struct safetensors *read_weights(struct arena *a, const char *path)
+{
+    const struct safetensors *from = safetensors_read(a, path);
+    const char *format = safetensors_text(from, "format");
+    if (format && strncmp(format, "tpc ", 4) == 0)
+        safetensors_check(from, SAFETENSORS_CHECKPOINT);
+    else if (safetensors_text(from, "step"))
+        diag_tell("%s: has no digest, so that its weights can't be checked: an older tpc-run wrote it", path);
+    return from;
+}
+
 static int64_t total_bytes(const struct folder *f)
 {
     int64_t total = f->bytes;
@@ -447,7 +459,7 @@ void job_merge(struct arena *a, const char *dir, const char *weights, const char
         fail("%s: was made from a graph in text form: there is no ONNX model to restore", dir);
     find_parts(&m);
     check_targets(&m);
-    const struct safetensors *from = weights ? safetensors_read(a, weights) : NULL;
+    const struct safetensors *from = weights ? read_weights(a, weights) : NULL;
     diag_on_failure(remove_parts, &m);
     progress_start(&m.progress, "merging", total_bytes(m.folder));
     write_model(&m);

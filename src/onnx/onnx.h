@@ -121,11 +121,13 @@ struct tensor tensor_map_npy(const char *path);
 
 /* safetensors.c: files of named tensors, and of texts. The data are mapped. */
 #define SAFETENSORS_STATE "optimizer/" /* how names begin of what a checkpoint holds beside weights */
+#define SAFETENSORS_CHECKPOINT "tpc checkpoint 2"
 struct named_text {
     const char *key, *text;
 };
 struct safetensors {
     const char *path;
+    struct map file;
     int n;
     const char **name;
     struct tensor *tensor; /* data at any alignment */
@@ -135,7 +137,12 @@ struct safetensors {
 struct safetensors *safetensors_read(struct arena *, const char *path);
 const struct tensor *safetensors_find(const struct safetensors *, const char *name); /* NULL: there is none */
 const char *safetensors_text(const struct safetensors *, const char *key);           /* likewise */
-/* Writes what is before the data; the caller puts the bytes of all tensors behind it, in this order. */
+/* Fails unless tpc-run wrote all bytes of the file, in this format: a text that it has, beside a digest. */
+void safetensors_check(const struct safetensors *, const char *format);
+/* Writes what is before the data; the caller puts the bytes of all tensors behind it, in this order. end: the digest. */
 void safetensors_begin(struct out *, int n, const char *const *name, const struct tensor *, int texts, const struct named_text *);
+void safetensors_end(struct out *);
+/* How the head of a file begins, behind the 8 bytes of its length, as long as it is not complete. */
+#define SAFETENSORS_UNFINISHED(format) "{\"__metadata__\":{\"xxh3\":\"0000000000000000\",\"format\":\"" format "\""
 
 #endif

@@ -5,9 +5,13 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXTS "__metadata__"
-enum { LENGTH = 8 };
+#define DIGEST "xxh3" /* the first of the texts: of the file, where the digits of this text are zeros */
+#define DIGITS "0000000000000000"
+#define HEAD "{\"" TEXTS "\":{\"" DIGEST "\":\""
+enum { LENGTH = 8, DIGEST_AT = LENGTH + sizeof HEAD - 1, DIGEST_END = DIGEST_AT + sizeof DIGITS - 1 };
 
 /* ---- reading ---- */
 
@@ -62,6 +66,7 @@ static void read_header(struct arena *a, struct safetensors *s, const json_t *ro
 {
     const char *key;
     json_t *value;
+    size_t end = 0;
     s->tensor = NEWN(a, struct tensor, json_object_size(root));
     s->name = NEWN(a, const char *, json_object_size(root));
     json_object_foreach((json_t *)(uintptr_t)root, key, value)
@@ -71,11 +76,17 @@ static void read_header(struct arena *a, struct safetensors *s, const json_t *ro
         s->name[s->n] = arena_strdup(a, key);
         s->tensor[s->n] = read_entry(s->path, key, value, data);
         name_index_put(a, &s->index, s->name[s->n], s->n);
+        size_t to = (size_t)((const uint8_t *)s->tensor[s->n].data - data.at) + tensor_bytes(&s->tensor[s->n]);
+        end = to > end ? to : end;
         s->n++;
     }
+    if (end != data.bytes)
+        fail("%s: has %zu bytes of data, and its tensors take %zu", s->path, data.bytes, end);
     json_object_foreach(json_object_get(root, TEXTS), key, value)
     {
-        struct named_text text = {arena_strdup(a, key), arena_strdup(a, json_is_string(value) ? json_string_value(value) : "")};
+        if (!json_is_string(value))
+            fail("%s: its '%s' is not a text", s->path, key);
+        struct named_text text = {arena_strdup(a, key), arena_strdup(a, json_string_value(value))};
         VEC_PUSH(a, &s->texts, text);
     }
 }
@@ -87,6 +98,7 @@ struct safetensors *safetensors_read(struct arena *a, const char *path)
     json_error_t error;
     uint64_t n = 0;
     s->path = path;
+    s->file = m;
     if (m.bytes < LENGTH)
         bad_file(path, "it is too short");
     for (int i = 0; i < LENGTH; i++)
@@ -115,6 +127,25 @@ const char *safetensors_text(const struct safetensors *s, const char *key)
     return NULL;
 }
 
+void safetensors_check(const struct safetensors *s, const char *format)
+{
+    const char *found = safetensors_text(s, "format"), *digest = safetensors_text(s, DIGEST);
+    bool placed = s->file.bytes > DIGEST_END && memcmp(s->file.at + LENGTH, HEAD, sizeof HEAD - 1) == 0;
+    struct arena *tmp = arena_new();
+    struct digest *own = digest_begin(tmp);
+    if (!found || strcmp(found, format) != 0)
+        fail("%s: its format is '%s', expected '%s': not written by this version of tpc-run", s->path, found ? found : "", format);
+    if (!placed || !digest)
+        fail("%s: has no digest of its bytes where tpc-run writes one", s->path);
+    digest_add(own, s->file.at, DIGEST_AT);
+    digest_add(own, DIGITS, sizeof DIGITS - 1);
+    digest_add(own, s->file.at + DIGEST_END, s->file.bytes - DIGEST_END);
+    const char *is = arena_printf(tmp, "%016" PRIx64, digest_value(own));
+    if (strcmp(is, digest) != 0)
+        fail("%s: is not as it was written: expected digest %s, found %s", s->path, digest, is);
+    arena_free(tmp);
+}
+
 /* ---- writing ---- */
 
 static json_t *entry_of(const char *path, const char *name, const struct tensor *t, int64_t *at)
@@ -134,7 +165,7 @@ static json_t *entry_of(const char *path, const char *name, const struct tensor 
 void safetensors_begin(struct out *out, int n, const char *const *name, const struct tensor *tensor, int texts,
                        const struct named_text *text)
 {
-    json_t *root = json_object(), *meta = json_object();
+    json_t *root = json_object(), *meta = json_pack("{s:s}", DIGEST, DIGITS);
     int64_t at = 0;
     for (int i = 0; i < texts; i++)
         json_object_set_new(meta, text[i].key, json_string(text[i].text));
@@ -155,4 +186,12 @@ void safetensors_begin(struct out *out, int n, const char *const *name, const st
     out_put(out, "        ", length - size);
     arena_free(tmp);
     json_decref(root);
+}
+
+void safetensors_end(struct out *out)
+{
+    char digits[sizeof DIGITS];
+    (void)snprintf(digits, sizeof digits, "%016" PRIx64, out_digest(out));
+    if (pwrite(fileno(out->file), digits, sizeof digits - 1, DIGEST_AT) != (ssize_t)sizeof digits - 1)
+        out_fail(out);
 }

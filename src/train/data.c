@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { HEAD = 256 * sizeof(int32_t) };
+enum { HEAD = 256 * sizeof(int32_t), HEAD_TOKENS = 2 * sizeof(int32_t) };    /* llm.c's head; where it has the number of tokens */
 static const int32_t head_u16[] = {20240520, 1}, head_u32[] = {20240801, 7}; /* magic and version of llm.c */
 
 static struct token_file open_npy(const char *path)
@@ -18,6 +18,15 @@ static struct token_file open_npy(const char *path)
     return (struct token_file){path, t.dtype, t.data, t.rank == 2 ? t.dim[0] : 1, t.dim[t.rank - 1]};
 }
 
+/* A file of llm.c says how many tokens it has: all of them, unless it was cut. */
+static void check_head(const struct token_file *f, const uint8_t *head)
+{
+    uint32_t n;
+    memcpy(&n, head + HEAD_TOKENS, sizeof n);
+    if (n != f->row)
+        fail("%s: its head tells of %lu tokens, and it has %lld", f->path, (unsigned long)n, (long long)f->row);
+}
+
 static struct token_file open_raw(const char *path)
 {
     if (!path_ends(path, ".bin") && !path_ends(path, ".u16") && !path_ends(path, ".u32"))
@@ -25,8 +34,10 @@ static struct token_file open_raw(const char *path)
     struct map m = map_file(path);
     struct token_file f = {path, path_ends(path, ".u32") ? DT_U32 : DT_U16, m.at, 1, 0};
     size_t bytes = m.bytes;
-    bool u16 = bytes >= HEAD && memcmp(m.at, head_u16, sizeof head_u16) == 0,
-         u32 = bytes >= HEAD && memcmp(m.at, head_u32, sizeof head_u32) == 0;
+    bool u16 = bytes >= sizeof head_u16 && memcmp(m.at, head_u16, sizeof head_u16) == 0,
+         u32 = bytes >= sizeof head_u32 && memcmp(m.at, head_u32, sizeof head_u32) == 0;
+    if ((u16 || u32) && bytes < HEAD)
+        fail("%s: begins with the head of a file of llm.c, of %d bytes, and has %zu", path, HEAD, bytes);
     if (u16 || u32) {
         f.dtype = u16 ? DT_U16 : DT_U32;
         f.at = m.at + HEAD;
@@ -35,6 +46,8 @@ static struct token_file open_raw(const char *path)
     if (bytes % dtype_size(f.dtype))
         fail("%s: has %zu bytes, which are no tokens of %zu bytes", path, bytes, dtype_size(f.dtype));
     f.row = (int64_t)(bytes / dtype_size(f.dtype));
+    if (u16 || u32)
+        check_head(&f, m.at);
     return f;
 }
 

@@ -33,6 +33,7 @@ static const char *lines_until(struct arena *a, const char *path, int64_t step)
     return text;
 }
 
+/* The file that was there is replaced by one with the lines that stay. */
 struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
 {
     struct train_log *l = NEW(a, struct train_log);
@@ -40,8 +41,11 @@ struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
     if (!path)
         return l;
     const char *kept = goes_on ? lines_until(a, path, goes_on) : "";
-    l->file = fopen(path, "w");
-    if (!l->file || fputs(*kept ? kept : head, l->file) < 0)
+    bool special = path_is_special(path);
+    const char *name = special ? path : path_followed(a, path);
+    char *beside = NULL;
+    l->file = special ? fopen(path, "w") : out_create_beside(a, name, &beside);
+    if (!l->file || fputs(*kept ? kept : head, l->file) < 0 || fflush(l->file) != 0 || (beside && rename(beside, name) != 0))
         cannot(path);
     return l;
 }

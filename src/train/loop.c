@@ -27,6 +27,7 @@ struct training {
     struct tensor *in, *out;
     int loss_sum, loss_count; /* outputs */
     const char *save;         /* NULL: no checkpoints */
+    struct claim *claim;      /* of that, on rank 0 */
 };
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ static void train_steps(struct training *t, int64_t step)
         if (saves)
             join_parts_end(t->joining);
         if (saves)
-            checkpoint_save(t->save, r, t->session, &t->settings, step, &t->parameters, t->joining);
+            checkpoint_save(t->claim, r, t->session, &t->settings, step, &t->parameters, t->joining);
         if (saves && r->all->rank == 0)
             diag_tell("wrote %s, after step %lld", t->save, (long long)step);
         if (ends && r->all->rank == 0)
@@ -188,7 +189,7 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     struct job_options completed = *given, *job = &completed;
     struct training t = {.arena = a, .replicas = r, .env = kenv_new(threads, false), .save = o->save ? o->save : o->resume};
     struct checkpoint *from = checkpoint_open(a, o->resume);
-    t.settings = settings_of(a, o, job, checkpoint_text, from);
+    t.settings = settings_of(a, o, job, from);
     job->fast = t.settings.fast;
     job->tokenizer = t.settings.tokenizer;
     settings_check(a, &t.settings, o, job->input.text.n > 0);
@@ -211,8 +212,8 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
     if (done >= t.settings.steps)
         fail_usage("--steps is %lld, and %s has done %lld", (long long)t.settings.steps, o->resume, (long long)done);
-    if (r->all->rank == 0)
-        checkpoint_try(t.save);
+    if (r->all->rank == 0 && t.save)
+        t.claim = claim_begin(a, t.save);
     if (r->all->rank == 0)
         t.log = log_open(a, o->log, done);
     check_mixing(&t, job->force);

@@ -23,40 +23,41 @@ static const struct key keys[] = {KEY(beta1, 1),    KEY(beta2, 1),       KEY(eps
                                   KEY(momentum, 1), KEY(clip, INFINITY), KEY(warmup, INFINITY), KEY(floor, 1)};
 enum { KEYS = sizeof keys / sizeof *keys };
 
-_Noreturn static void bad_key(const char *part)
+_Noreturn static void bad_key(const char *where, const char *part)
 {
-    fail_usage("--optimizer: '%s' is not KEY=NUMBER, with a key of beta1, beta2, eps, decay, momentum, clip, warmup, floor", part);
+    fail_usage("%s: '%s' is not KEY=NUMBER, with a key of beta1, beta2, eps, decay, momentum, clip, warmup, floor", where, part);
 }
 
-static void take_key(struct settings *s, const char *part)
+static void take_key(struct settings *s, const char *where, const char *part)
 {
     const char *equal = strchr(part, '=');
     const struct key *k = keys;
     while (k < keys + KEYS && equal && !(strlen(k->name) == (size_t)(equal - part) && strncmp(part, k->name, strlen(k->name)) == 0))
         k++;
     if (!equal || k == keys + KEYS)
-        bad_key(part);
+        bad_key(where, part);
     char *end;
     double x = strtod(equal + 1, &end);
     if (*end || end == equal + 1)
-        bad_key(part);
+        bad_key(where, part);
     if (!(x >= 0 && x <= k->most))
-        fail_usage("--optimizer: %s is %s, expected 0 or more%s", k->name, equal + 1, isinf(k->most) ? "" : ", and at most 1");
+        fail_usage("%s: %s is %s, expected 0 or more%s", where, k->name, equal + 1, isinf(k->most) ? "" : ", and at most 1");
     memcpy((char *)s + k->at, &x, sizeof x);
 }
 
-static void take_optimizer(struct arena *a, struct settings *s)
+/* where: names the text in messages. */
+static void take_optimizer(struct arena *a, struct settings *s, const char *where)
 {
     const char *text = s->text;
     for (bool first = true;; first = false) {
         size_t n = strcspn(text, ",");
         const char *part = arena_strndup(a, text, n);
         if (!first)
-            take_key(s, part);
+            take_key(s, where, part);
         else if (strcmp(part, "adamw") == 0 || strcmp(part, "sgd") == 0)
             s->optimizer = *part == 's' ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
         else
-            fail_usage("--optimizer is '%s', expected adamw or sgd, then keys such as adamw,decay=0.01", s->text);
+            fail_usage("%s is '%s', expected adamw or sgd, then keys such as adamw,decay=0.01", where, s->text);
         if (s->optimizer == OPTIMIZER_SGD && first)
             s->decay = 0;
         if (!text[n])
@@ -67,35 +68,38 @@ static void take_optimizer(struct arena *a, struct settings *s)
 
 /* ---- from three places --------------------------------------------------------------------------------------------------------------- */
 
-static int64_t whole_number(int64_t given, const char *saved, int64_t otherwise)
+/* An integer of at least `least`. given below that: the option is not. What a checkpoint says has to be right even if an option wins. */
+static int64_t number_of(const struct checkpoint *c, const char *key, int64_t least, int64_t given, int64_t otherwise)
 {
-    int64_t x;
-    return given >= 0 ? given : saved && i64_parse(saved, 0, INT64_MAX, &x) ? x : otherwise;
+    (void)checkpoint_integer(c, key, least, INT64_MAX, &otherwise);
+    return given >= least ? given : otherwise;
 }
 
-/* 0: not given. */
-static int64_t counting_number(int64_t given, const char *saved, int64_t otherwise)
+static void take_numbers(struct settings *s, const struct train_options *o, const struct checkpoint *c)
 {
-    return whole_number(given ? given : -1, saved, otherwise);
+    s->batch = number_of(c, "batch", 1, o->batch, BATCH);
+    s->sequence = number_of(c, "sequence", 0, o->sequence ? o->sequence : -1, 0);
+    s->steps = number_of(c, "steps", 1, o->steps, 0);
+    s->accumulate = o->accumulate ? o->accumulate : 1;
+    s->save_every = number_of(c, "save-every", 1, o->save_every, SAVE_EVERY);
+    s->validate_every = number_of(c, "validate-every", 1, o->validate_every, VALIDATE_EVERY);
+    s->seed = number_of(c, "seed", 0, o->seed, 0);
+    s->lr = usual_rate;
+    (void)checkpoint_real(c, "lr", &s->lr);
+    s->lr = o->lr >= 0 ? o->lr : s->lr;
 }
 
-struct settings settings_of(struct arena *a, const struct train_options *o, const struct job_options *job,
-                            const char *(*saved)(void *, const char *), void *data)
+struct settings settings_of(struct arena *a, const struct train_options *o, const struct job_options *job, const struct checkpoint *c)
 {
     struct settings s = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1, .momentum = 0.9, .clip = 1, .warmup = -1, .floor = 0.1};
-    const char *lr = saved(data, "lr"), *text = saved(data, "optimizer"), *tokenizer = saved(data, "tokenizer");
-    s.batch = counting_number(o->batch, saved(data, "batch"), BATCH);
-    s.sequence = counting_number(o->sequence, saved(data, "sequence"), 0);
-    s.steps = counting_number(o->steps, saved(data, "steps"), 0);
-    s.accumulate = o->accumulate ? o->accumulate : 1;
-    s.save_every = counting_number(o->save_every, saved(data, "save-every"), SAVE_EVERY);
-    s.validate_every = counting_number(o->validate_every, saved(data, "validate-every"), VALIDATE_EVERY);
-    s.fast = !job->deterministic && whole_number(job->fast ? 1 : -1, saved(data, "fast"), 0) > 0;
+    const char *text = checkpoint_text(c, "optimizer"), *tokenizer = checkpoint_text(c, "tokenizer");
+    int64_t fast = 0;
+    take_numbers(&s, o, c);
+    (void)checkpoint_integer(c, "fast", 0, 1, &fast);
+    s.fast = !job->deterministic && (job->fast || fast);
     s.tokenizer = job->tokenizer ? job->tokenizer : tokenizer && *tokenizer ? tokenizer : NULL;
-    s.seed = whole_number(o->seed, saved(data, "seed"), 0);
-    s.lr = o->lr >= 0 ? o->lr : lr ? strtod(lr, NULL) : usual_rate;
     s.text = o->optimizer ? o->optimizer : text ? text : "adamw";
-    take_optimizer(a, &s);
+    take_optimizer(a, &s, o->optimizer || !c ? "--optimizer" : arena_printf(a, "%s: its optimizer", checkpoint_path(c)));
     if (s.warmup < 0)
         s.warmup = (double)(s.steps / RISE_PART);
     return s;

@@ -28,9 +28,9 @@ struct settings {
     bool fast;
     const char *tokenizer; /* NULL: the one beside the model */
 };
-/* Of the options; then of what a checkpoint says (key and text, NULL: nothing); then defaults. A bad text is wrong usage. */
-struct settings settings_of(struct arena *, const struct train_options *, const struct job_options *,
-                            const char *(*saved)(void *, const char *key), void *data);
+/* Of the options; then of what a checkpoint says (NULL: there is none); then defaults. A bad option is wrong usage. */
+struct checkpoint;
+struct settings settings_of(struct arena *, const struct train_options *, const struct job_options *, const struct checkpoint *);
 /* What must be given and is not is wrong usage, all of it at once. samples: there are some of --input. */
 void settings_check(struct arena *, const struct settings *, const struct train_options *, bool samples);
 enum { SETTINGS_TEXTS = 10 };
@@ -153,19 +153,28 @@ double validate_loss(struct validation *, const struct parameters *);
 void validate_free(struct validation *); /* also NULL */
 
 /* ---- checkpoint.c: weights and moments as full tensors in one file that appears complete or not at all ------------------------- */
-struct checkpoint;
-/* NULL: no path. */
+#define CHECKPOINT_KIND "\"step\":\"" /* such a file has near its beginning */
+/* NULL: no path. A file that is not as tpc-run wrote it is a failure. */
 struct checkpoint *checkpoint_open(struct arena *, const char *path);
-/* As settings_of takes it. */
-const char *checkpoint_text(void *checkpoint, const char *key);
+const char *checkpoint_path(const struct checkpoint *);
+/* What it says of a setting. NULL and false: there is no checkpoint. One that does not say it, or says no such number, is a failure. */
+const char *checkpoint_text(const struct checkpoint *, const char *key);
+bool checkpoint_integer(const struct checkpoint *, const char *key, int64_t least, int64_t most, int64_t *);
+bool checkpoint_real(const struct checkpoint *, const char *key, double *);
 /* Sets weights and moments; returns the number of steps that were done. */
-int64_t checkpoint_load(struct arena *, struct checkpoint *, const struct replicas *, struct session *, const struct settings *,
+int64_t checkpoint_load(struct arena *, const struct checkpoint *, const struct replicas *, struct session *, const struct settings *,
                         struct parameters *);
-/* Fails if nothing can be written there; before the first step. path NULL: nothing. */
-void checkpoint_try(const char *path);
-/* Every rank calls it; the gradients are lost. */
-void checkpoint_save(const char *path, const struct replicas *, struct session *, const struct settings *, int64_t steps,
+/* Every rank calls it; the gradients are lost. to: of rank 0. */
+struct claim;
+void checkpoint_save(struct claim *to, const struct replicas *, struct session *, const struct settings *, int64_t steps,
                      const struct parameters *, struct joining *);
+
+/* ---- claim.c: the one process that writes checkpoints to a file --------------------------------------------------------------- */
+/* Before the first step: fails if nothing can be written there, or another process does. */
+struct claim *claim_begin(struct arena *, const char *path);
+/* A new checkpoint, beside the file. end: it is on the disk and takes the name. */
+struct out *claim_write(struct claim *);
+void claim_end(struct claim *);
 
 /* ---- log.c: a line per step, and a CSV file ------------------------------------------------------------------------------------ */
 struct step_report {

@@ -9,9 +9,12 @@ import struct
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from spoil import join, parts, seal  # noqa: E402, of this folder above
+
 good, work, command = pathlib.Path(sys.argv[1]).read_bytes(), pathlib.Path(sys.argv[2]) / "hostile", sys.argv[3:]
 length = struct.unpack("<Q", good[:8])[0]
-header, data = json.loads(good[8:8 + length]), good[8 + length:]
+header, data = parts(good)
 texts = "__metadata__"
 key = next(k for k in header if k != texts and not k.startswith("tpc."))
 
@@ -19,8 +22,7 @@ key = next(k for k in header if k != texts and not k.startswith("tpc."))
 def head(change):
     h = json.loads(json.dumps(header))
     change(h)
-    text = json.dumps(h).encode()
-    return struct.pack("<Q", len(text)) + text + data
+    return join(h, data)
 
 
 def sets(name, field, value):
@@ -47,14 +49,20 @@ refused += [fills("tpc.tokens", x) for x in (-1, 2 ** 31, 2 ** 62, -2 ** 63)] + 
 rows, columns = header["tpc.tokens"]["shape"]
 tables = ("tpc.tokens", "tpc.mask", "tpc.positions")
 refused += [head(lambda h: [h[t].__setitem__("shape", [1, rows * columns]) for t in tables])]
-refused += [fills("tpc.tokens", 2 ** 31 - 1)]  # beyond the vocabulary: the graph says so
+refused = [seal(r) for r in refused]
+for at in (30, 60, length, 8 + length, len(good) - 1):  # what only the digest tells
+    b = bytearray(good)
+    b[at] ^= 4
+    refused += [bytes(b)]
+refused += [good + b"x", seal(good + bytes(8))]
+refused += [seal(fills("tpc.tokens", 2 ** 31 - 1))]  # beyond the vocabulary: the graph says so
 draw = random.Random(1)
 flipped = []
 for _ in range(12):
     b = bytearray(good)
     for _ in range(draw.choice((1, 3))):
         b[draw.randrange(8 + length)] = draw.randrange(256)
-    flipped.append(bytes(b))
+    flipped.append(seal(bytes(b)))
 for i, content in enumerate(refused + flipped):
     work.write_bytes(content)
     done = subprocess.run(command + ["--load-state", work], capture_output=True, text=True, errors="replace", timeout=60)

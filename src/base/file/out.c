@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* A piece is written from the cache that the digest brought it to. The kernel makes a page of each; larger ones are rarely free where much
@@ -89,14 +88,12 @@ static void create_beside(struct arena *a, struct out *o)
     errno = why;
 }
 
-/* A device or a pipe is written as it is; of a link what it names is replaced. */
 void out_open_whole(struct arena *a, struct out *o, const char *path)
 {
-    const char *real = path_real(a, path);
-    struct stat st;
-    *o = (struct out){.path = real ? real : path};
-    if (real && stat(real, &st) == 0 && !S_ISREG(st.st_mode))
-        o->file = fopen(real, "wb");
+    bool special = path_is_special(path);
+    *o = (struct out){.path = special ? path : path_followed(a, path)};
+    if (special)
+        o->file = fopen(path, "wb");
     else
         create_beside(a, o);
     start(o);
@@ -224,6 +221,23 @@ static void take_name(struct out *o)
     diag_forget(drop_beside, o);
 }
 
+uint64_t out_digest(struct out *o)
+{
+    write_held(o);
+    if (o->behind)
+        check_written(o, write_behind_settle(o->behind));
+    if (fflush(o->file) != 0)
+        out_fail(o);
+    return digest_value(o->digest);
+}
+
+void out_sync(struct out *o)
+{
+    (void)out_digest(o);
+    if (fsync(fileno(o->file)) != 0)
+        out_fail(o);
+}
+
 struct written out_close(struct out *o)
 {
     write_held(o);
@@ -258,23 +272,40 @@ static const char *folder_around(struct arena *a, const char *path)
     return path_dir(a, arena_strndup(a, path, n));
 }
 
-static void check_made(const char *path, bool folder)
+static void check_made(const char *option, const char *path, bool folder)
 {
+    if (!*path)
+        fail_usage("%s is '', expected the name of a %s", option, folder ? "folder" : "file");
     struct arena *a = arena_new();
     bool there = path_exists(path), fits = !there || path_is_folder(path) == folder;
-    bool open = (there && access(path, W_OK) == 0) || access(folder_around(a, path), W_OK) == 0;
+    bool open = (there && access(path, W_OK) == 0) || access(folder_around(a, path_followed(a, path)), W_OK) == 0;
     int why = !fits ? (folder ? ENOTDIR : EISDIR) : open ? 0 : errno;
     arena_free(a);
     if (why)
         fail("%s: can't be written: %s", path, strerror(why));
 }
 
-void out_check(const char *path)
+/* The beginning of a file has the text; so has an empty one, and one that is not there. */
+static bool is_of_kind(const char *path, const char *kind)
 {
-    check_made(path, false);
+    char head[4096];
+    size_t n = 0;
+    FILE *f = path_is_special(path) ? NULL : fopen(path, "rb");
+    if (!f)
+        return !path_exists(path) || path_is_special(path);
+    n = fread(head, 1, sizeof head, f);
+    (void)fclose(f);
+    return n == 0 || memmem(head, n, kind, strlen(kind));
 }
 
-void out_check_folder(const char *path)
+void out_check(const char *option, const char *path, const char *kind)
 {
-    check_made(path, true);
+    check_made(option, path, false);
+    if (kind && !is_of_kind(path, kind))
+        fail("%s exists already and is not what %s writes, so it is not replaced: name another file", path, option);
+}
+
+void out_check_folder(const char *option, const char *path)
+{
+    check_made(option, path, true);
 }

@@ -36,7 +36,7 @@ void folder_check(const char *out, bool force)
 {
     struct stat st;
     if (lstat(out, &st) != 0) {
-        out_check_folder(out);
+        out_check_folder("-o", out);
         return;
     }
     if (!force)
