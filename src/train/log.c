@@ -45,8 +45,13 @@ struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
     const char *name = special ? path : path_followed(a, path);
     char *beside = NULL;
     l->file = special ? fopen(path, "w") : out_create_beside(a, name, &beside);
-    if (!l->file || fputs(*kept ? kept : head, l->file) < 0 || fflush(l->file) != 0 || (beside && rename(beside, name) != 0))
+    if (!l->file || fputs(*kept ? kept : head, l->file) < 0 || fflush(l->file) != 0 || (beside && rename(beside, name) != 0)) {
+        int why = errno;
+        if (l->file && beside)
+            (void)remove(beside);
+        errno = why;
         cannot(path);
+    }
     return l;
 }
 

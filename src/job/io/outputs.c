@@ -91,6 +91,13 @@ void outputs_write_shards(struct arena *a, struct comm *comm, const struct graph
     end_results(&results);
 }
 
+static void print_digest(struct arena *a, const char *name, const struct tensor *t)
+{
+    char *plain = arena_strdup(a, name);
+    diag_make_printable(plain);
+    printf("%s %s xxh3:%016llx\n", plain, outputs_shape_text(a, t), (unsigned long long)tensor_digest(a, t));
+}
+
 void outputs_write(struct arena *a, const struct graph *g, const struct tensor *outputs, const char *folder)
 {
     struct results results = {.arena = a};
@@ -103,7 +110,7 @@ void outputs_write(struct arena *a, const struct graph *g, const struct tensor *
         if (folder)
             write_result(&results, g->outputs.at[i]->name, ".npy", t);
         else
-            printf("%s %s xxh3:%016llx\n", g->outputs.at[i]->name, outputs_shape_text(a, t), (unsigned long long)tensor_digest(a, t));
+            print_digest(a, g->outputs.at[i]->name, t);
     }
     if (folder)
         end_results(&results);

@@ -72,8 +72,10 @@ static void print_shares(struct arena *a, const char *what, struct shares *s, do
     for (int i = 0; i < s->list.n && i < MOST_ROWS; i++) {
         const struct share *row = &s->list.at[i];
         const struct work *w = &row->work;
+        char *name = arena_strdup(a, row->name);
+        diag_make_printable(name);
         printf("%12.3f%8.1f%%%8d%9s%9s  %s\n", 1e3 * w->seconds, all > 0 ? 100 * w->seconds / all : 0, row->nodes,
-               rate_text(a, w->operations, w->seconds), rate_text(a, w->bytes, w->seconds), row->name);
+               rate_text(a, w->operations, w->seconds), rate_text(a, w->bytes, w->seconds), name);
     }
     if (s->list.n > MOST_ROWS)
         printf("%12s and %d more\n", "", s->list.n - MOST_ROWS);
