@@ -138,7 +138,7 @@ static void tell_memory(struct arena *a, const struct plan *plan)
 /* What a run of the step is fed: tokens, or samples of each input. */
 static const char *training_inputs(struct arena *a, const struct compile *c)
 {
-    const struct graph *g = c->source;
+    struct graph *g = c->source;
     const char *all = "";
     if (workload_tokens(g, &c->plan->workloads.at[0]))
         return " --data FILE --sequence 64";
