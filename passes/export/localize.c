@@ -4,6 +4,7 @@
  * SLIDE, index maps local intervals (src/plan/apply/slice_index.c). Then inference runs on every node again: a result that differs from its
  * local type shows a wrong rule or placement and is a bug. */
 #include "op/infer/infer.h"
+#include "op/op.h"
 #include "op/rule/rule.h"
 #include "passes/pass.h"
 #include "plan/apply/apply.h"
@@ -89,13 +90,19 @@ static void slide_windows(struct locality *l, int at, const struct rule *rule)
 
 /* ---- the check ----------------------------------------------------------------------------------------------------------------------- */
 
-static void check_node(struct graph *g, struct node *node, int equations)
+static struct type *types_of_results(struct graph *g, const struct node *node)
 {
-    struct type *local = NEWN(g->arena, struct type, node->nout);
-    const struct equation *eq;
+    struct type *list = NEWN(g->arena, struct type, node->nout + 1);
     for (int i = 0; i < node->nout; i++)
         if (node->out[i])
-            local[i] = node->out[i]->type;
+            list[i] = node->out[i]->type;
+    return list;
+}
+
+static void check_node(struct graph *g, struct node *node, int equations)
+{
+    const struct type *local = types_of_results(g, node);
+    const struct equation *eq;
     op_infer(g, node);
     if (alg_equations(g->alg, &eq) != equations)
         bug("%s on rank %d: types agree only if %s = %s", node_where(g, node), g->rank, dim_str(g->arena, eq[equations].left),
@@ -104,6 +111,42 @@ static void check_node(struct graph *g, struct node *node, int equations)
         if (node->out[i] && !type_eq(&local[i], &node->out[i]->type))
             bug("%s on rank %d: output %d is %s by its placement %s and %s by inference", node_where(g, node), g->rank, i,
                 type_str(g->arena, &local[i]), placement_str(g->arena, node->out[i]->place), type_str(g->arena, &node->out[i]->type));
+}
+
+static bool reads_nothing(const struct node *node)
+{
+    for (int i = 0; i < node->nin; i++)
+        for (int d = 0; node->in[i] && d < node->in[i]->type.rank; d++)
+            if (dim_equals(node->in[i]->type.dim[d], 0))
+                return true;
+    return false;
+}
+
+/* The op's row says that the types of results tell its sizes. */
+static bool typed_by_result(const struct node *node)
+{
+    for (int i = 0; i < node->op->nin; i++)
+        if (node->op->in[i].size && strcmp(node->op->in[i].size, "@type") == 0)
+            return true;
+    return node->op->flags & OP_CONTROL;
+}
+
+/* A rank that holds nothing infers the same when it loads its file, where results have no types yet: else its collectives would be others
+ * than those of the ranks that hold something. */
+static void check_idle(struct graph *g, struct node *node)
+{
+    if (!node->op || typed_by_result(node) || !reads_nothing(node))
+        return;
+    const struct type *local = types_of_results(g, node);
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i])
+            node->out[i]->type = (struct type){.dtype = DT_NONE};
+    op_infer(g, node);
+    for (int i = 0; i < node->nout; i++)
+        if (node->out[i] && !type_eq(&local[i], &node->out[i]->type))
+            fail("%s: rank %d of %d has an operand without elements, and nothing tells it that '%s' is %s (it takes %s); use fewer ranks",
+                 node_where(g, node), g->rank, g->ranks, node->out[i]->name, type_str(g->arena, &local[i]),
+                 type_str(g->arena, &node->out[i]->type));
 }
 
 static void localize_node(struct locality *l, int at)
@@ -130,7 +173,9 @@ void pass_localize(struct compile *c)
     for (int r = 0; r < ranks; r++)
         plan_note_ranks(l.local[r]);
     for (int r = 0; r < ranks; r++)
-        for (int i = 0; i < l.local[r]->nodes.n; i++)
+        for (int i = 0; i < l.local[r]->nodes.n; i++) {
             check_node(l.local[r], l.local[r]->nodes.at[i], equations);
+            check_idle(l.local[r], l.local[r]->nodes.at[i]);
+        }
     c->rank_graphs = l.local;
 }

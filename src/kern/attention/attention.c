@@ -137,8 +137,8 @@ static struct head_view joined_source(struct kcall *call, struct head_view new_r
     int64_t batch = new_rows.t->dim[0], before = past ? past->dim[2] : 0;
     if (past && (past->rank != 4 || past->dim[0] != batch))
         fail("%s: a past tensor does not fit its operand", kcall_where(call));
-    if (new_rows.heads == 0 && past)
-        new_rows.size = head_numbers(past);
+    if (new_rows.heads == 0)
+        new_rows.size = head_numbers(past ? past : present);
     *local = (struct tensor){.dtype = past ? past->dtype : new_rows.t->dtype,
                              .rank = 4,
                              .dim = {batch, new_rows.heads, before + new_rows.rows, past ? past->dim[3] : new_rows.size}};
@@ -236,7 +236,7 @@ struct gqa {
 static int64_t gqa_head_size(const struct kcall *call, int64_t width, int64_t heads)
 {
     const struct tensor *past = kcall_in(call, G_PAST_KEY), *present = call->nout > 1 ? &call->out[1] : NULL;
-    if (attr_int(call->node, "head_size") > 0)
+    if (attr_is_set(call->node, "head_size"))
         return attr_int(call->node, "head_size");
     if (past && past->rank == 4)
         return head_numbers(past);

@@ -1,8 +1,8 @@
 /* Fused attention: sizes and inference. One description serves Attention (3-D and 4-D) and GroupQueryAttention (separate and packed
  * Q, K, V): the sizes of batch, heads, queries, keys and past are found once, then both inference and rule are written in them.
  *
- * Query heads are a product (hk g): group g of query heads shares key head hk. Head size comes from past, the rotary cache or the
- * attribute head_size before it is divided from a width: on a rank without heads the width says nothing. */
+ * Query heads are a product (hk g): group g of query heads shares key head hk. On a rank without heads a width says no head size: past
+ * does, or the attributes head_size and value_size, which are kept where nothing else does. */
 #include "op/attention/attention.h"
 
 #include "op/infer/infer.h"
@@ -31,14 +31,23 @@ static const struct dim *attention_head_size(struct graph *g, const struct node 
     return size;
 }
 
-/* The size recorded in a cache operand or an earlier result, dimension 3. */
-static const struct dim *cached_size(const struct node *node, int past, int present)
+const struct dim *attention_idle_size(struct graph *g, const struct node *node, struct idle_size from)
 {
-    const struct type *t = attention_operand(node, past);
-    if (t && t->rank == 4)
-        return t->dim[3];
-    const struct value *v = attention_output(node, present);
-    return v && v->type.rank == 4 ? v->type.dim[3] : NULL;
+    const struct type *past = attention_operand(node, from.past);
+    const struct value *present = attention_output(node, from.present);
+    if (past)
+        return past->rank == 4 ? past->dim[from.dim] : NULL;
+    if (attr_is_set(node, from.attr))
+        return dim_int(g->alg, attr_int(node, from.attr));
+    return present && present->type.rank == 4 ? present->type.dim[from.dim] : NULL;
+}
+
+void attention_keep_idle_size(struct graph *g, struct node *node, struct idle_size from)
+{
+    const struct dim *size = attention_operand(node, from.past) ? NULL : attention_idle_size(g, node, from);
+    int64_t n;
+    if (size && dim_is_int(size, &n))
+        attr_set_int(node, from.attr, n);
 }
 
 static const struct dim *attr_heads(struct graph *g, const struct node *node, const char *name)
@@ -58,6 +67,8 @@ static void check_head_groups(const struct graph *g, const struct node *node, co
 
 /* ---- Attention: 4-D operands, or 3-D with the number of heads in attributes ------------------------------------------------------- */
 
+static const struct idle_size idle_key = {"head_size", PAST_K, 1, 3}, idle_value = {"value_size", PAST_V, 2, 3};
+
 static void attention_flat(struct graph *g, const struct node *node, struct attention_sizes *h)
 {
     const struct type *q = attention_operand(node, Q), *k = attention_operand(node, K), *v = attention_operand(node, V);
@@ -68,9 +79,11 @@ static void attention_flat(struct graph *g, const struct node *node, struct atte
     h->size = attention_head_size(g, node, q->dim[2], h->q_heads);
     h->value_size = attention_head_size(g, node, v->dim[2], h->kv_heads);
     if (!h->size)
-        h->size = cached_size(node, PAST_K, 1);
+        h->size = attention_head_size(g, node, k->dim[2], h->kv_heads);
+    if (!h->size)
+        h->size = attention_idle_size(g, node, idle_key);
     if (!h->value_size)
-        h->value_size = cached_size(node, PAST_V, 2);
+        h->value_size = attention_idle_size(g, node, idle_value);
 }
 
 static void attention_spread(const struct node *node, struct attention_sizes *h)
@@ -175,6 +188,10 @@ void infer_attention(struct graph *g, struct node *node)
     check_keys(g, node, &h, V, PAST_V, h.value_size);
     h = attention_sizes_of(g, node); /* again: the checks may have added equations */
     check_mask(g, node, &h, MASK, true);
+    if (h.flat && dim_equals(h.kv_heads, 0)) {
+        attention_keep_idle_size(g, node, idle_key);
+        attention_keep_idle_size(g, node, idle_value);
+    }
     if (attention_operand(node, LENGTHS)) {
         op_need_rank(g, node, LENGTHS, 1, 1);
         op_same_dim(g, node, h.batch, attention_operand(node, LENGTHS)->dim[0], "the batch and nonpad_kv_seqlen");
@@ -187,13 +204,15 @@ void infer_attention(struct graph *g, struct node *node)
 
 /* ---- GroupQueryAttention ------------------------------------------------------------------------------------------------------------- */
 
+static const struct idle_size idle_gqa = {"head_size", G_PAST_K, 1, 3};
+
 /* Head size where the operands say it without division; NULL: they don't. */
 static const struct dim *gqa_known_size(struct graph *g, const struct node *node)
 {
     const struct type *past = attention_operand(node, G_PAST_K);
     if (past && past->rank == 4)
         return past->dim[3];
-    if (attr_int(node, "head_size") > 0)
+    if (attr_is_set(node, "head_size"))
         return dim_int(g->alg, attr_int(node, "head_size"));
     return NULL;
 }
@@ -206,7 +225,10 @@ static const struct dim *gqa_size(struct graph *g, const struct node *node, cons
     const struct dim *heads = h->q_heads;
     if (h->packed)
         heads = dim_add(g->alg, heads, dim_mul(g->alg, dim_int(g->alg, 2), h->kv_heads));
-    return attention_head_size(g, node, attention_operand(node, Q)->dim[2], heads);
+    const struct dim *size = attention_head_size(g, node, attention_operand(node, Q)->dim[2], heads);
+    if (!size && !h->packed)
+        size = attention_head_size(g, node, attention_operand(node, K)->dim[2], h->kv_heads);
+    return size ? size : attention_idle_size(g, node, idle_gqa);
 }
 
 struct attention_sizes attention_gqa_sizes(struct graph *g, const struct node *node)
@@ -279,14 +301,6 @@ static void check_gqa_ranks(struct graph *g, const struct node *node)
         fail("%s: key and value, and past key and past value, must be given together", node_where(g, node));
 }
 
-/* Keeps the head size where nothing else on a rank without heads would say it. */
-static void keep_head_size(struct graph *g, struct node *node, const struct attention_sizes *h)
-{
-    int64_t size;
-    if (!gqa_known_size(g, node) && h->size && dim_is_int(h->size, &size))
-        attr_set_int(node, "head_size", size);
-}
-
 void infer_gqa(struct graph *g, struct node *node)
 {
     check_gqa_ranks(g, node);
@@ -296,7 +310,8 @@ void infer_gqa(struct graph *g, struct node *node)
     equate_total(g, node, &h);
     h = attention_gqa_sizes(g, node);
     check_mask(g, node, &h, G_BIAS, false);
-    keep_head_size(g, node, &h);
+    if (dim_equals(h.kv_heads, 0))
+        attention_keep_idle_size(g, node, idle_gqa);
     const struct dim *out[3] = {h.batch, h.query, dim_mul(g->alg, h.q_heads, or_zero(g, h.size))};
     enum dtype dtype = op_operand(g, node, Q)->dtype, k = dtype, v = dtype;
     if (attention_operand(node, G_PAST_K)) {

@@ -1,5 +1,6 @@
 /* LinearAttention: batch b, heads h of keys and values with g query heads each; (b !t (h g !k))(b !t (h !k))(b !t (h !v))(b h !k !v)
  * (b !t (h !k))(b !t h) -> (b !t (h g !v))(b h !k !v). Tokens follow each other, so they are never split. */
+#include "op/attention/attention.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -17,11 +18,13 @@ struct linear_sizes {
     const struct dim *batch, *length, *heads, *group, *keys, *values;
 };
 
-/* Dimension d of the state, of a rank without heads: that of past, or the one that is recorded. */
-static const struct dim *of_state(struct graph *g, const struct node *node, int d)
+static const struct idle_size idle_key = {"head_size", PAST, 1, 2}, idle_value = {"value_size", PAST, 1, 3};
+
+/* Of a rank without heads. */
+static const struct dim *idle_size(struct graph *g, const struct node *node, struct idle_size from)
 {
-    const struct value *v = has(node, PAST) ? node->in[PAST] : node->nout > 1 ? node->out[1] : NULL;
-    return v && v->type.rank == 4 ? v->type.dim[d] : dim_int(g->alg, 0);
+    const struct dim *size = attention_idle_size(g, node, from);
+    return size ? size : dim_int(g->alg, 0);
 }
 
 /* The packed dimension of an operand, without its heads. */
@@ -30,7 +33,7 @@ static const struct dim *of_head(struct graph *g, const struct node *node, int i
     const struct type *t = op_operand(g, node, i);
     op_need_rank(g, node, i, 3, 3);
     if (heads == 0)
-        return of_state(g, node, i == VALUE ? 3 : 2);
+        return idle_size(g, node, i == VALUE ? idle_value : idle_key);
     const struct dim *each = dim_quotient(g->alg, t->dim[2], dim_int(g->alg, heads));
     if (!each)
         fail("%s: the last dimension of '%s' %s is not divided by %lld heads", node_where(g, node), node->in[i]->name,
@@ -96,6 +99,10 @@ void infer_linearattention(struct graph *g, struct node *node)
             op_same_dim(g, node, op_operand(g, node, PAST)->dim[d], state[d], "the dimensions of past_state");
     }
     const struct dim *last = dim_mul(g->alg, dim_mul(g->alg, s.heads, s.group), s.values);
+    if (dim_equals(s.heads, 0)) {
+        attention_keep_idle_size(g, node, idle_key);
+        attention_keep_idle_size(g, node, idle_value);
+    }
     op_result(g, node, 0, q->dtype, 3, (const struct dim *[]){s.batch, s.length, last});
     op_result(g, node, 1, held, 4, state);
 }

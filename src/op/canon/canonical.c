@@ -220,9 +220,9 @@ static void write_defaults(struct graph *g, struct node *node)
  * that gives way to one that data decide unless that is 1. */
 static bool target_open(struct graph *g, const struct node *node)
 {
-    const struct type *out = &node->out[0]->type;
     if (!op_is_onnx(node, "Reshape") && !op_is_onnx(node, "Expand"))
         return false;
+    const struct type *out = &node->out[0]->type;
     for (int d = 0; d < out->rank; d++)
         if (dim_has_data(out->dim[d]) && out->dim[d] == op_unknown_dim(g, node, 0, d))
             return true;
