@@ -59,6 +59,8 @@ struct comm {
     struct comm *(*split)(struct comm *, int color);
     /* For a rank that waits by other means: looks now and then for ranks that do not run. in: a wait for this begins; NULL: it goes on. */
     void (*look)(struct comm *, const char *in);
+    /* Another rank does not run: a sentence says which. Any thread may ask, and only rank 0 knows of all. NULL: none is watched. */
+    bool (*silent)(const struct comm *, char *sentence, size_t room);
     __attribute__((noreturn)) void (*abort)(struct comm *, int status);
     void (*free)(struct comm *);
     /* Of several machines with as many ranks each: those on this one, and those with the same index there. NULL: one machine, or others. */
@@ -203,6 +205,8 @@ struct watch *watch_start(struct arena *, struct comm *, const char *host);
 /* A rank that does not run is told of, and is a failure at the limit. So is at once a connection that has failed. Looks once a second,
  * however often it is called. */
 void watch_look(struct watch *, const struct watch_wait *);
+/* A rank that has been heard of has not run for some seconds, or has ended: a sentence says which. Any thread may ask. */
+bool watch_finds_silent(const struct watch *, char *sentence, size_t room);
 void watch_stop(struct watch *);
 
 #endif

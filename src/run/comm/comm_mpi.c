@@ -144,6 +144,12 @@ static void mpi_look(struct comm *c, const char *in)
     look_around(w->whole);
 }
 
+static bool mpi_silent(const struct comm *c, char *sentence, size_t room)
+{
+    const struct world *w = c->state;
+    return w->whole->watch && watch_finds_silent(w->whole->watch, sentence, room);
+}
+
 static int test_all(int n, MPI_Request *requests, int *done, MPI_Status *statuses)
 {
     pthread_mutex_lock(&turn);
@@ -349,6 +355,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
                             .done = mpi_done,
                             .split = mpi_split,
                             .look = mpi_look,
+                            .silent = mpi_silent,
                             .abort = mpi_abort};
     MPI_Comm_rank(mpi, &w->comm.rank);
     MPI_Comm_size(mpi, &w->comm.size);

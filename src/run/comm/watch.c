@@ -18,6 +18,7 @@
 
 enum { HOST_BYTES = 64, BEAT_STACK = 1 << 18 };
 enum { BEAT_EACH = 250, TRY_EACH = 20, VANISHED_AFTER = 45000 }; /* ms */
+enum { SILENT = 3000 };                                          /* ms: a rank that sends no beats does not run */
 enum { BUSY = 'b', WAITS = 'w' };                                /* what a beat says of its rank */
 static const double look_every = 1, tell_after = 30, explain_after = 20;
 
@@ -25,6 +26,7 @@ struct peer {
     /* of the thread that beats */
     int fd; /* that it knows; -1: none */
     atomic_int error, beats, says;
+    atomic_int unheard; /* ms in which this rank ran, since its last beat */
     int unanswered;
     bool ended;
     /* of the rank that looks */
@@ -72,6 +74,7 @@ static void hear(struct peer *p)
     while ((n = recv(p->fd, beats, sizeof beats, MSG_DONTWAIT)) > 0) {
         atomic_store(&p->says, beats[n - 1]);
         atomic_fetch_add(&p->beats, 1);
+        atomic_store(&p->unheard, 0);
     }
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
         if (has_vanished(p))
@@ -94,11 +97,13 @@ static bool goes_on(struct watch *w, int milliseconds)
     return on;
 }
 
-static void beat_to(struct peer *p, int fd, char say)
+static void beat_to(struct peer *p, int fd, char say, int passed)
 {
     if (fd != p->fd)
         p->ended = false;
     p->fd = fd;
+    if (atomic_load(&p->unheard) <= SILENT)
+        atomic_fetch_add(&p->unheard, passed);
     if (fd < 0 || p->ended)
         return;
     (void)send(fd, &say, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -110,15 +115,15 @@ static void *beat(void *watch)
 {
     enum { LOOKED = 6 }; /* beats in which a rank that waits has looked */
     struct watch *w = watch;
-    int since = LOOKED;
-    bool missing;
+    int since = LOOKED, each = 0;
     do {
         since = atomic_exchange(&w->looks, false) ? 0 : since + (since < LOOKED);
         const char say = since < LOOKED ? WAITS : BUSY;
-        missing = connections_try(w->connections, w->fd);
+        bool missing = connections_try(w->connections, w->fd);
         for (int r = 0; r < w->size; r++)
-            beat_to(&w->peer[r], w->fd[r], say);
-    } while (goes_on(w, missing ? TRY_EACH : BEAT_EACH));
+            beat_to(&w->peer[r], w->fd[r], say, each);
+        each = missing ? TRY_EACH : BEAT_EACH;
+    } while (goes_on(w, each));
     return NULL;
 }
 
@@ -212,6 +217,17 @@ static void look_at(struct watch *w, int r, double passed, const struct watch_wa
         if (w->rank <= 1) /* one of those that wait is enough */
             tell_silent(w, r, wait, false);
     }
+}
+
+bool watch_finds_silent(const struct watch *w, char *sentence, size_t room)
+{
+    char name[128];
+    for (int r = 0; r < w->size; r++)
+        if (atomic_load(&w->peer[r].beats) > 0 && atomic_load(&w->peer[r].unheard) > SILENT) {
+            snprintf(sentence, room, "%s does not run", name_of(w, r, name, sizeof name));
+            return true;
+        }
+    return false;
 }
 
 /* All run, and one is late: only rank 0 knows which. */
