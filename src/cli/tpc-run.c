@@ -158,8 +158,8 @@ static void check_serving(const struct run_options *o)
     bool other = job->generate || job->train || job->test_data || o->check || job->output || o->random.given || o->dim.text.n ||
         job->repeat > 1 || job->stats || o->stats.given || o->groups || (o->start && job->paths.text.n < 2) || job->prompt.text.n ||
         job->prompt_file || job->trace || job->profile;
-    if (!job->serve && (o->port || o->serve.host || o->slots || o->serve.context))
-        fail_usage("--host, --port, --slots and --context are for --serve");
+    if (!job->serve && (o->port || o->serve.host || o->slots || o->serve.context || o->serve.cors.text.n || o->serve.per_address))
+        fail_usage("--host, --port, --slots, --context, --cors and --per-address are for --serve");
     if (job->serve && other)
         fail_usage("--serve takes none of --generate, --prompt, --prompt-file, --load-state, --start, --train, --test-data, "
                    "--check, --output, --random, --dim, --repeat, --stats, --trace, --profile and --groups");
@@ -326,6 +326,10 @@ static void add_serve_args(struct arena *a, struct arg_table *t, struct run_opti
         {"host", 0, ARG_TEXT, &o->serve.host, "ADDRESS", "with --serve: where to listen (default: 127.0.0.1)"},
         {"port", 0, ARG_TEXT, &o->port, "P", "with --serve: the port (default: 8080; 0: any that is free)"},
         {"slots", 0, ARG_TEXT, &o->slots, "N", "with --serve: texts that are made at the same time (default: 8)"},
+        {"cors", 0, ARG_LIST, &o->serve.cors, "ORIGIN",
+         "with --serve: pages of this origin, such as https://example.com, may use the server; repeatable; *: of any"},
+        {"per-address", 0, ARG_INT, &o->serve.per_address, "N",
+         "with --serve: connections from one address at most, but for this machine's own (default: any number)"},
         {"context", 0, ARG_INT, &o->serve.context, "N", "with --serve: tokens of a text with its prompt (default: 4096)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -446,6 +450,17 @@ static void read_eos(struct arena *a, struct job_options *o, const char *text)
     }
 }
 
+static void read_serve_options(struct run_options *o)
+{
+    o->serve.port = o->port ? number_read("--port", o->port, 0, 65535) : -1;
+    o->serve.slots = o->slots ? number_read("--slots", o->slots, 1, SERVE_SLOTS) : 0;
+#ifdef HAVE_SERVE
+    for (int i = 0; i < o->serve.cors.text.n; i++)
+        if (!origin_is_valid(o->serve.cors.text.at[i]))
+            fail_usage("--cors is '%s', expected * or an origin such as https://example.com", o->serve.cors.text.at[i]);
+#endif
+}
+
 /* Parses the command line and the texts of options. */
 static void read_run_options(struct arena *a, struct run_options *o, int argc, char **argv)
 {
@@ -472,8 +487,7 @@ static void read_run_options(struct arena *a, struct run_options *o, int argc, c
         job->cache = strcmp(o->cache, "f16") == 0 ? DT_F16 : strcmp(o->cache, "int8") == 0 ? DT_I8 : DT_NONE;
     if (o->cache && !job->cache)
         fail_usage("--cache is '%s', expected f16 or int8", o->cache);
-    o->serve.port = o->port ? number_read("--port", o->port, 0, 65535) : -1;
-    o->serve.slots = o->slots ? number_read("--slots", o->slots, 1, SERVE_SLOTS) : 0;
+    read_serve_options(o);
     job->top_k = o->top_k ? number_read("--top-k", o->top_k, 0, INT32_MAX) : -1;
     job->sampling_seed = o->seed ? number_read("--seed", o->seed, 0, INT64_MAX) : -1;
 }

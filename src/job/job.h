@@ -14,7 +14,8 @@ enum { SERVE_SLOTS = 64 }; /* rows of a server at most */
 /* Of --serve; NULL, 0 and, of the port, -1: not given. */
 struct serve_options {
     const char *host;
-    int64_t port, slots, context;
+    int64_t port, slots, context, per_address;
+    struct text_list cors; /* origins of pages that may use it */
 };
 
 /* How --bench prints; BENCH_NONE: not given. */

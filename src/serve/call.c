@@ -25,7 +25,7 @@ struct call *call_new(struct service *s, struct MHD_Connection *connection)
 static void free_if_done(struct call *c)
 {
     struct service *s = c->service;
-    if (c->busy || c->open)
+    if (c->busy || c->open || c->unread)
         return;
     if (c->before)
         c->before->after = c->after;
@@ -40,7 +40,7 @@ void call_leave(struct call *c)
 {
     struct service *s = c->service;
     pthread_mutex_lock(&s->lock);
-    if (c->open && !c->gone)
+    if ((c->open || c->unread) && !c->gone)
         s->counts.vanished++;
     c->suspended = false;
     c->gone = true;
@@ -48,6 +48,12 @@ void call_leave(struct call *c)
     c->busy = false;
     free_if_done(c);
     pthread_mutex_unlock(&s->lock);
+}
+
+void call_read(struct call *c)
+{
+    c->unread = false;
+    free_if_done(c);
 }
 
 void call_resume(struct call *c)
@@ -128,9 +134,7 @@ static bool add_text(struct choice *o, int64_t n, bool last)
 {
     struct service *s = o->call->service;
     struct arena *tmp = arena_new();
-    pthread_mutex_lock(&s->tokenizer_lock);
     struct text more = tokenizer_stream(s->tokenizer, tmp, &o->stream, o->made.at, (int)n, last);
-    pthread_mutex_unlock(&s->tokenizer_lock);
     size_t before = (size_t)o->text.to.n;
     text_put(&o->text, more.at, more.n);
     arena_free(tmp);
@@ -185,6 +189,8 @@ void call_finish(struct choice *o, const char *finish)
     if (--c->open == 0) {
         if (c->stream && !c->gone)
             reply_put_end(c);
+        if (c->stream && c->busy)
+            connection_set_deadline(c->from, SERVE_WRITE_SECONDS);
         c->service->counts.texts += c->choices;
     }
     if (c->stream || c->open == 0)
@@ -197,7 +203,7 @@ void call_finish(struct choice *o, const char *finish)
 static void find_gone(struct service *s)
 {
     for (struct call *c = s->call; c; c = c->after)
-        if (c->suspended && !c->gone && http_is_closed(c->connection)) {
+        if (c->suspended && !c->gone && connection_is_gone(c)) {
             c->gone = true;
             s->counts.vanished++;
             call_resume(c);
@@ -216,8 +222,10 @@ void call_drop_waiting(struct service *s, bool all)
         o->next = NULL;
         bool late = now - o->arrived > SERVE_WAIT_SECONDS;
         if (o->call->gone || all || late) {
-            if (!o->call->gone)
+            if (!o->call->gone) {
+                o->call->status = MHD_HTTP_SERVICE_UNAVAILABLE;
                 o->call->refused = all ? "the server ends" : "no row was free for too long";
+            }
             call_finish(o, "length");
             continue;
         }

@@ -25,7 +25,7 @@ struct engine {
     double idle;                        /* since when there is nothing to do; 0: there is */
 };
 
-static const double check_each = 0.05, doze_after = 10; /* seconds */
+static const double check_each = 0.02, doze_after = 10; /* seconds */
 
 static void doze(double seconds)
 {

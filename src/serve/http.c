@@ -10,26 +10,58 @@ static const char chat_refused[] =
     "tpc-run fills in no chat template: the client applies the template of the model, as docs/chat.py does, and "
     "sends the text to /v1/completions";
 
+static const char body_too_long[] = "the body is too long: a request has at most 1 MiB";
+static const char ignored_fields[] = "X-Ignored-Fields";
+
 /* ---- replies ---- */
 
-static enum MHD_Result answer(struct MHD_Connection *to, unsigned status, const char *type, const char *text)
+static const char *header(const struct call *c, const char *name)
 {
-    struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    return MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, name);
+}
+
+/* So that pages of other origins may read it. */
+static void admit_origin(const struct call *c, struct MHD_Response *r)
+{
+    const char *origin = origin_allowed(c->service, header(c, MHD_HTTP_HEADER_ORIGIN));
+    if (c->service->cors.text.n)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ORIGIN);
+    if (!origin)
+        return;
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS, ignored_fields);
+}
+
+/* Takes the response. */
+static enum MHD_Result answer(struct call *c, unsigned status, const char *type, struct MHD_Response *r)
+{
     if (!r)
         return MHD_NO;
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (type)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (status == MHD_HTTP_CONTENT_TOO_LARGE)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
-    enum MHD_Result done = MHD_queue_response(to, status, r);
+    if (c->ignored)
+        (void)MHD_add_response_header(r, ignored_fields, c->ignored);
+    admit_origin(c, r);
+    enum MHD_Result done = MHD_queue_response(c->connection, status, r);
     MHD_destroy_response(r);
     return done;
 }
 
+static enum MHD_Result answer_text(struct call *c, unsigned status, const char *type, const char *text)
+{
+    pthread_mutex_lock(&c->service->lock);
+    connection_set_deadline(c->from, SERVE_WRITE_SECONDS);
+    pthread_mutex_unlock(&c->service->lock);
+    return answer(c, status, type, MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY));
+}
+
 static enum MHD_Result answer_json(struct call *c, unsigned status, const char *text)
 {
-    return answer(c->connection, status, "application/json", text);
+    return answer_text(c, status, "application/json", text);
 }
 
 static enum MHD_Result refuse(struct call *c, unsigned status, const char *message)
@@ -38,7 +70,7 @@ static enum MHD_Result refuse(struct call *c, unsigned status, const char *messa
     pthread_mutex_lock(&c->service->lock);
     c->service->counts.refused++;
     pthread_mutex_unlock(&c->service->lock);
-    return answer_json(c, status, reply_error(c->arena, message, ours ? "server_error" : "invalid_request_error"));
+    return answer_json(c, status, reply_error(c->arena, message, ours ? "server_error" : "invalid_request_error", c->param));
 }
 
 /* ---- streams ---- */
@@ -69,38 +101,32 @@ static ssize_t read_events(void *data, uint64_t at, char *to, size_t most)
 static enum MHD_Result answer_stream(struct call *c)
 {
     struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16 * 1024, read_events, c, NULL);
-    if (!r)
-        return MHD_NO;
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
-    enum MHD_Result done = MHD_queue_response(c->connection, MHD_HTTP_OK, r);
-    MHD_destroy_response(r);
-    return done;
+    if (r)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    return answer(c, MHD_HTTP_OK, "text/event-stream", r);
 }
 
 /* ---- completions ---- */
 
-/* The engine has something for it, or refuses it. */
+/* The engine or the reader has something for it. */
 static enum MHD_Result answer_texts(struct call *c)
 {
     pthread_mutex_lock(&c->service->lock);
     bool gone = c->gone;
+    c->streams = c->stream && !c->refused;
     pthread_mutex_unlock(&c->service->lock);
     if (gone)
         return MHD_NO;
     if (c->refused)
-        return refuse(c, MHD_HTTP_SERVICE_UNAVAILABLE, c->refused);
+        return refuse(c, c->status, c->refused);
     return c->stream ? answer_stream(c) : answer_json(c, MHD_HTTP_OK, reply_completion(c));
 }
 
 static enum MHD_Result ask_texts(struct call *c)
 {
     struct service *s = c->service;
-    const char *wrong = request_read(c);
-    if (wrong)
-        return refuse(c, MHD_HTTP_BAD_REQUEST, wrong);
     pthread_mutex_lock(&s->lock);
-    bool ending = s->ending, put = !ending && call_put(c);
+    bool ending = s->ending, put = !ending && reader_put(c);
     if (put) {
         c->asked = c->suspended = true;
         MHD_suspend_connection(c->connection);
@@ -111,22 +137,28 @@ static enum MHD_Result ask_texts(struct call *c)
     return put ? MHD_YES : refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many texts wait already");
 }
 
-/* ---- routes ---- */
+/* ---- other routes ---- */
 
 static enum MHD_Result answer_metrics(struct call *c)
 {
     pthread_mutex_lock(&c->service->lock);
     const char *text = reply_metrics(c->arena, c->service);
     pthread_mutex_unlock(&c->service->lock);
-    return answer(c->connection, MHD_HTTP_OK, "text/plain; version=0.0.4", text);
+    return answer_text(c, MHD_HTTP_OK, "text/plain; version=0.0.4", text);
 }
 
 static enum MHD_Result answer_health(struct call *c)
 {
+    const struct service *s = c->service;
+    char silent[160] = "";
     pthread_mutex_lock(&c->service->lock);
-    bool ending = c->service->ending;
+    bool ending = s->ending;
     pthread_mutex_unlock(&c->service->lock);
-    return answer_json(c, ending ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, ending ? "{\"status\":\"ends\"}" : "{\"status\":\"ok\"}");
+    if (ending)
+        return answer_json(c, MHD_HTTP_SERVICE_UNAVAILABLE, reply_health(c->arena, "ends", NULL));
+    if (s->comm->silent && s->comm->silent(s->comm, silent, sizeof silent))
+        return answer_json(c, MHD_HTTP_SERVICE_UNAVAILABLE, reply_health(c->arena, "error", silent));
+    return answer_json(c, MHD_HTTP_OK, reply_health(c->arena, "ok", NULL));
 }
 
 static enum MHD_Result answer_models(struct call *c)
@@ -134,32 +166,68 @@ static enum MHD_Result answer_models(struct call *c)
     return answer_json(c, MHD_HTTP_OK, reply_models(c->arena, c->service));
 }
 
+static enum MHD_Result answer_model(struct call *c)
+{
+    if (reply_names_model(c->service, c->rest))
+        return answer_json(c, MHD_HTTP_OK, reply_model(c->arena, c->service));
+    return refuse(c, MHD_HTTP_NOT_FOUND,
+                  arena_printf(c->arena, "there is no model '%.100s': this server has '%s'", c->rest, c->service->model));
+}
+
 static enum MHD_Result answer_chat(struct call *c)
 {
     return refuse(c, MHD_HTTP_BAD_REQUEST, chat_refused);
 }
 
+/* ---- routes ---- */
+
 static const struct {
-    const char *path, *method;
+    const char *path, *method; /* a path that ends in a slash goes on */
     enum MHD_Result (*answer)(struct call *);
-} routes[] = {{"/v1/completions", "POST", ask_texts},
-              {"/v1/chat/completions", "POST", answer_chat},
-              {"/v1/models", "GET", answer_models},
-              {"/health", "GET", answer_health},
-              {"/metrics", "GET", answer_metrics}};
+} routes[] = {{"/v1/completions", "POST", ask_texts}, {"/v1/chat/completions", "POST", answer_chat},
+              {"/v1/models", "GET", answer_models},   {"/v1/models/", "GET", answer_model},
+              {"/health", "GET", answer_health},      {"/metrics", "GET", answer_metrics}};
+
+/* What a browser asks before a page of another origin may send a request. */
+static enum MHD_Result answer_options(struct call *c, const char *method)
+{
+    const char *methods = arena_printf(c->arena, "%s, OPTIONS", method);
+    const char *wanted = header(c, MHD_HTTP_HEADER_ACCESS_CONTROL_REQUEST_HEADERS);
+    struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    if (!r)
+        return MHD_NO;
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, methods);
+    if (origin_allowed(c->service, header(c, MHD_HTTP_HEADER_ORIGIN))) {
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, methods);
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
+        if (wanted)
+            (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS, wanted);
+    }
+    return answer(c, MHD_HTTP_NO_CONTENT, NULL, r);
+}
+
+static bool leads_to(const char *route, const char *path)
+{
+    size_t n = strlen(route);
+    return route[n - 1] == '/' ? strncmp(route, path, n) == 0 && path[n] : strcmp(route, path) == 0;
+}
 
 static enum MHD_Result route(struct call *c, const char *path, const char *method)
 {
-    bool found = false;
+    const char *fault = origin_fault(c->arena, c->service, header(c, MHD_HTTP_HEADER_HOST), header(c, MHD_HTTP_HEADER_ORIGIN));
+    if (fault)
+        return refuse(c, MHD_HTTP_FORBIDDEN, fault);
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-        if (strcmp(routes[i].path, path))
+        const char *own = routes[i].method;
+        if (!leads_to(routes[i].path, path))
             continue;
-        if (strcmp(routes[i].method, method) == 0)
+        c->rest = path + strlen(routes[i].path);
+        if (strcmp(method, own) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(own, "GET") == 0))
             return routes[i].answer(c);
-        found = true;
+        return strcmp(method, "OPTIONS") == 0 ? answer_options(c, own)
+                                              : refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this address takes another method");
     }
-    return found ? refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this address takes another method")
-                 : refuse(c, MHD_HTTP_NOT_FOUND, "there is /v1/completions, /v1/models, /health and /metrics");
+    return refuse(c, MHD_HTTP_NOT_FOUND, "there is /v1/completions, /v1/models, /health and /metrics");
 }
 
 /* ---- what libmicrohttpd calls ---- */
@@ -172,53 +240,82 @@ static bool announces_too_much(struct MHD_Connection *connection)
     return length && (!i64_parse(length, 0, INT64_MAX, &n) || n > SERVE_READ);
 }
 
-static void take_body(struct call *c, const char *data, size_t n)
+/* What is too long is dropped for a while. Then there is no end to it, and libmicrohttpd has no way to answer before it. */
+static enum MHD_Result take_body(struct call *c, const char *data, size_t n)
 {
-    if (!c->too_long && (size_t)c->body.to.n + n <= SERVE_BODY)
+    if (!c->too_long && (size_t)c->body.to.n + n <= SERVE_BODY) {
         text_put(&c->body, data, n);
-    else
-        c->too_long = true;
+        return MHD_YES;
+    }
+    c->too_long = true;
+    c->dropped += n;
+    if (c->dropped <= SERVE_READ)
+        return MHD_YES;
+    const char *message = reply_error(c->arena, body_too_long, "invalid_request_error", NULL);
+    connection_send(c->from,
+                    arena_printf(c->arena,
+                                 "HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                                 "Content-Length: %zu\r\n\r\n%s",
+                                 strlen(message), message));
+    return MHD_NO;
+}
+
+static struct call *new_call(struct service *s, struct MHD_Connection *connection, const char *version)
+{
+    struct call *c = call_new(s, connection);
+    c->from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    c->interim = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
+    return c;
+}
+
+/* The request is there. libmicrohttpd then calls again, for there is no answer yet, and has left off reading: a connection that is
+ * suspended while it reads is closed when it is resumed, if its client has ended its own side by then. */
+static void note_whole(struct call *c, const char *method)
+{
+    pthread_mutex_lock(&c->service->lock);
+    c->service->counts.requests += strcmp(method, "POST") == 0;
+    connection_set_deadline(c->from, 0);
+    pthread_mutex_unlock(&c->service->lock);
+    c->whole = true;
 }
 
 static enum MHD_Result handle(void *service, struct MHD_Connection *connection, const char *path, const char *method, const char *version,
                               const char *data, size_t *bytes, void **own)
 {
     struct call *c = *own;
-    (void)version;
     if (!c) {
-        *own = c = call_new(service, connection);
+        *own = c = new_call(service, connection, version);
         c->too_long = announces_too_much(connection);
-        return c->too_long ? refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too long") : MHD_YES;
+        return c->too_long ? refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, body_too_long) : MHD_YES;
     }
     if (*bytes) {
-        take_body(c, data, *bytes);
+        enum MHD_Result taken = take_body(c, data, *bytes);
         *bytes = 0;
-        return MHD_YES;
+        return taken;
     }
     if (c->too_long)
-        return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too long");
+        return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, body_too_long);
     if (c->asked)
         return answer_texts(c);
-    pthread_mutex_lock(&c->service->lock);
-    c->service->counts.requests += strcmp(method, "POST") == 0;
-    pthread_mutex_unlock(&c->service->lock);
+    if (!c->whole) {
+        note_whole(c, method);
+        return MHD_YES;
+    }
     return route(c, path, method);
 }
 
 static void leave(void *service, struct MHD_Connection *connection, void **own, enum MHD_RequestTerminationCode how)
 {
-    (void)service, (void)connection, (void)how;
-    if (*own)
-        call_leave(*own);
+    struct service *s = service;
+    struct call *c = *own;
+    (void)connection, (void)how;
+    if (!c)
+        return;
+    pthread_mutex_lock(&s->lock);
+    connection_set_deadline(c->from, SERVE_READ_SECONDS);
+    pthread_mutex_unlock(&s->lock);
+    call_leave(c);
     *own = NULL;
-}
-
-bool http_is_closed(struct MHD_Connection *connection)
-{
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    char byte;
-    ssize_t n = info ? recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) : 1;
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 /* ---- start ---- */
@@ -227,8 +324,10 @@ struct MHD_Daemon *http_start(struct service *s, int listening)
 {
     unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
     struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, handle, s, MHD_OPTION_LISTEN_SOCKET, listening,
-                                            MHD_OPTION_NOTIFY_COMPLETED, leave, s, MHD_OPTION_CONNECTION_LIMIT, 2 * (unsigned)SERVE_WAITING,
-                                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SERVE_IDLE_SECONDS, MHD_OPTION_END);
+                                            MHD_OPTION_NOTIFY_COMPLETED, leave, s, MHD_OPTION_NOTIFY_CONNECTION, connections_notify, s,
+                                            MHD_OPTION_CONNECTION_LIMIT,
+                                            2 * (unsigned)SERVE_CONNECTIONS, /* with those that are being closed */
+                                            MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_END);
     if (!d)
         fail("the HTTP server can't start: %s", strerror(errno));
     return d;

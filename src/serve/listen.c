@@ -37,7 +37,16 @@ static int port_of(int fd)
     return ntohs(own.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&own)->sin6_port : ((struct sockaddr_in *)&own)->sin_port);
 }
 
-int listen_open(const char *host, int port, int *taken)
+bool listen_is_local(const struct sockaddr *at)
+{
+    static const unsigned char mapped[13] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127};
+    if (at->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)at)->sin_addr.s_addr) >> 24 == 127;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)at)->sin6_addr;
+    return at->sa_family == AF_INET6 && (IN6_IS_ADDR_LOOPBACK(six) || memcmp(six, mapped, sizeof mapped) == 0);
+}
+
+struct listening listen_open(const char *host, int port)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found;
     char number[8];
@@ -45,10 +54,11 @@ int listen_open(const char *host, int port, int *taken)
     int status = getaddrinfo(host, number, &hints, &found);
     if (status)
         fail_usage("--host is '%s': %s", host, gai_strerror(status));
-    int fd = listen_at(found), error = errno;
+    struct listening l = {.fd = listen_at(found), .local = listen_is_local(found->ai_addr)};
+    int error = errno;
     freeaddrinfo(found);
-    if (fd < 0)
+    if (l.fd < 0)
         fail("%s port %d can't be listened on: %s", host, port, strerror(error));
-    *taken = port_of(fd);
-    return fd;
+    l.port = port_of(l.fd);
+    return l;
 }

@@ -3,9 +3,34 @@
 
 #include <string.h>
 
+/* What is no UTF-8 in it, as names of files need not be, is replaced. */
+static json_t *text_json(const char *at, size_t n)
+{
+    json_t *whole = json_stringn(at, n);
+    if (whole)
+        return whole;
+    struct arena *tmp = arena_new();
+    struct text_builder b = {.arena = tmp};
+    for (size_t bad; n && !text_is_utf8(at, n, &bad); at += bad + 1, n -= bad + 1) {
+        text_put(&b, at, bad);
+        text_put(&b, "\xef\xbf\xbd", 3);
+    }
+    text_put(&b, at, n);
+    json_t *v = json_stringn(text_built(&b).at, text_built(&b).n);
+    arena_free(tmp);
+    return v;
+}
+
+static json_t *name_json(const char *name)
+{
+    return text_json(name, strlen(name));
+}
+
 static const char *dump(struct arena *a, json_t *root)
 {
     size_t n = json_dumpb(root, NULL, 0, JSON_COMPACT);
+    if (n == 0)
+        bug("a reply can't be written as JSON");
     char *text = arena_alloc(a, n + 1);
     (void)json_dumpb(root, text, n, JSON_COMPACT);
     json_decref(root);
@@ -25,15 +50,14 @@ static json_t *usage_of(const struct call *c)
 
 static json_t *choice_of(const struct choice *o, struct text t, const char *finish)
 {
-    json_t *text = json_stringn(t.n ? t.at : "", t.n);
-    return json_pack("{s:I, s:o, s:n, s:s?}", "index", (json_int_t)o->index, "text", text ? text : json_string(""), "logprobs",
+    return json_pack("{s:I, s:o, s:n, s:s?}", "index", (json_int_t)o->index, "text", text_json(t.n ? t.at : "", t.n), "logprobs",
                      "finish_reason", finish);
 }
 
 static json_t *frame(const struct call *c, json_t *choices)
 {
-    return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", arena_printf(c->arena, "cmpl-%lld", (long long)c->number), "object",
-                     "text_completion", "created", (json_int_t)c->created, "model", c->service->model, "choices", choices);
+    return json_pack("{s:s, s:s, s:I, s:o, s:o}", "id", arena_printf(c->arena, "cmpl-%lld", (long long)c->number), "object",
+                     "text_completion", "created", (json_int_t)c->created, "model", name_json(c->service->model), "choices", choices);
 }
 
 const char *reply_completion(struct call *c)
@@ -46,16 +70,38 @@ const char *reply_completion(struct call *c)
     return dump(c->arena, root);
 }
 
-const char *reply_error(struct arena *a, const char *message, const char *type)
+const char *reply_error(struct arena *a, const char *message, const char *type, const char *param)
 {
-    return dump(a, json_pack("{s:{s:s, s:s, s:n, s:n}}", "error", "message", message, "type", type, "param", "code"));
+    return dump(a, json_pack("{s:{s:o, s:s, s:s?, s:n}}", "error", "message", name_json(message), "type", type, "param", param, "code"));
+}
+
+static json_t *model_json(const struct service *s)
+{
+    return json_pack("{s:o, s:s, s:i, s:s, s:I}", "id", name_json(s->model), "object", "model", "created", 0, "owned_by", "tpc",
+                     "context_length", (json_int_t)s->context);
 }
 
 const char *reply_models(struct arena *a, const struct service *s)
 {
-    return dump(a,
-                json_pack("{s:s, s:[{s:s, s:s, s:i, s:s, s:I}]}", "object", "list", "data", "id", s->model, "object", "model", "created", 0,
-                          "owned_by", "tpc", "context_length", (json_int_t)s->context));
+    return dump(a, json_pack("{s:s, s:[o]}", "object", "list", "data", model_json(s)));
+}
+
+bool reply_names_model(const struct service *s, const char *name)
+{
+    json_t *own = name_json(s->model);
+    bool same = strcmp(json_string_value(own), name) == 0;
+    json_decref(own);
+    return same;
+}
+
+const char *reply_model(struct arena *a, const struct service *s)
+{
+    return dump(a, model_json(s));
+}
+
+const char *reply_health(struct arena *a, const char *status, const char *message)
+{
+    return dump(a, json_pack("{s:s, s:s*}", "status", status, "message", message));
 }
 
 /* ---- streams ---- */

@@ -13,10 +13,18 @@ struct reading {
     bool special; /* prompts get the special tokens of the template */
 };
 
+/* key: the field to blame. */
+static void blame(struct reading *r, const char *key, const char *sentence)
+{
+    if (r->wrong)
+        return;
+    r->wrong = sentence;
+    r->call->param = key;
+}
+
 static void refuse(struct reading *r, const char *key, const char *expected)
 {
-    if (!r->wrong)
-        r->wrong = arena_printf(r->call->arena, "%s: expected %s", key, expected);
+    blame(r, key, arena_printf(r->call->arena, "%s: expected %s", key, expected));
 }
 
 static const json_t *given(const struct reading *r, const char *key)
@@ -51,17 +59,60 @@ static bool read_flag(struct reading *r, const char *key)
     return json_is_true(v);
 }
 
-/* What is not there is refused, unless it is asked for in the form that does nothing. */
-static void read_unsupported(struct reading *r)
+static void refuse_unsupported(struct reading *r)
 {
-    static const char *const key[] = {"suffix", "logprobs", "logit_bias", "echo", "best_of", "presence_penalty", "frequency_penalty"};
-    for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
-        const json_t *v = given(r, key[i]);
-        bool nothing = !v || json_is_false(v) || (json_is_object(v) && json_object_size(v) == 0) ||
-            (json_is_number(v) && !(json_number_value(v) < 0 || json_number_value(v) > 0)) ||
-            (strcmp(key[i], "best_of") == 0 && json_is_integer(v) && json_integer_value(v) == r->each);
-        if (!nothing)
-            refuse(r, key[i], "none: this server does not support it");
+    const char *key = fields_unsupported(r->root);
+    if (key)
+        blame(r, key, arena_printf(r->call->arena, "this server does not support '%s': leave it out, or set it to null", key));
+}
+
+/* As many texts are made as are returned. */
+static void read_best_of(struct reading *r)
+{
+    int64_t n = read_integer(r, "best_of", 0, INT32_MAX, 0);
+    if (n && n != r->each)
+        blame(r, "best_of",
+              arena_printf(r->call->arena, "this server does not support 'best_of' other than n, which is %lld", (long long)r->each));
+}
+
+/* The two names of it say the same. */
+static int64_t read_most(struct reading *r)
+{
+    int64_t usual = given(r, "max_completion_tokens") ? read_integer(r, "max_completion_tokens", 1, INT32_MAX, 0) : 16;
+    int64_t most = read_integer(r, "max_tokens", 1, INT32_MAX, usual);
+    if (given(r, "max_completion_tokens") && most != usual)
+        refuse(r, "max_tokens", "the same number as max_completion_tokens");
+    return most;
+}
+
+/* ---- fields without effect ---- */
+
+static bool is_told(struct told *t, const char *name)
+{
+    for (int i = 0; i < t->n; i++)
+        if (strcmp(t->name[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The log names each once, as long as they are not too many. */
+static void tell_ignored(struct told *t, const char *name)
+{
+    const int most = (int)(sizeof t->name / sizeof *t->name);
+    if (t->n == most || strlen(name) >= sizeof *t->name || is_told(t, name))
+        return;
+    memcpy(t->name[t->n++], name, strlen(name) + 1);
+    diag_tell("requests have '%s', a field that is not known and has no effect%s", name,
+              t->n == most ? "; further ones are not named" : "");
+}
+
+static void note_ignored(struct reading *r, json_t *root)
+{
+    struct call *c = r->call;
+    struct text_list names = fields_ignored(c->arena, root);
+    for (int i = 0; i < names.text.n; i++) {
+        tell_ignored(&c->service->told, names.text.at[i]);
+        c->ignored = i ? arena_printf(c->arena, "%s, %s", c->ignored, names.text.at[i]) : names.text.at[i];
     }
 }
 
@@ -73,9 +124,10 @@ static void add_choices(struct reading *r, const int64_t *token, int64_t n)
     const struct service *s = c->service;
     if (n == 0)
         refuse(r, "prompt", "at least one token");
-    if (n >= s->context && !r->wrong)
-        r->wrong = arena_printf(c->arena, "prompt: %lld tokens are too many: a text has at most %lld with what is made", (long long)n,
-                                (long long)s->context);
+    if (n >= s->context)
+        blame(r, "prompt",
+              arena_printf(c->arena, "prompt: %lld tokens are too many: a text has at most %lld with what is made", (long long)n,
+                           (long long)s->context));
     for (int64_t i = 0; i < n; i++)
         if (token[i] < 0 || token[i] >= s->vocabulary)
             refuse(r, "prompt", arena_printf(c->arena, "tokens below %lld, found %lld", (long long)s->vocabulary, (long long)token[i]));
@@ -101,19 +153,16 @@ static void encode(void *data)
 {
     struct encoding *e = data;
     struct call *c = e->reading->call;
-    e->ids = tokenizer_encode(c->service->tokenizer, c->arena, json_string_value(e->text), json_string_length(e->text),
+    e->ids = tokenizer_encode(c->service->prompt_tokenizer, c->arena, json_string_value(e->text), json_string_length(e->text),
                               e->reading->special);
 }
 
 static void add_text_prompt(struct reading *r, const json_t *text)
 {
     struct encoding e = {.reading = r, .text = text};
-    struct service *s = r->call->service;
-    pthread_mutex_lock(&s->tokenizer_lock);
     const char *failure = diag_try(r->call->arena, encode, &e);
-    pthread_mutex_unlock(&s->tokenizer_lock);
     if (failure)
-        r->wrong = failure;
+        blame(r, "prompt", failure);
     else
         add_choices(r, e.ids.list.at, e.ids.list.n);
 }
@@ -188,7 +237,7 @@ static void read_stops(struct reading *r)
     }
     for (size_t i = 0; i < n; i++)
         add_stop(r, json_array_get(v, i));
-    if (v && !json_is_array(v))
+    if (v && !json_is_array(v) && !(json_is_string(v) && json_string_length(v) == 0))
         add_stop(r, v);
 }
 
@@ -216,14 +265,15 @@ static void read_all(struct reading *r)
     const json_t *options = given(r, "stream_options");
     if (given(r, "model") && !json_is_string(given(r, "model")))
         refuse(r, "model", "a name");
-    c->most = read_integer(r, "max_tokens", 1, INT32_MAX, 16);
+    refuse_unsupported(r);
+    c->most = read_most(r);
     r->each = read_integer(r, "n", 1, SERVE_CHOICES, 1);
     c->stream = read_flag(r, "stream");
     c->usage = json_is_true(json_object_get(options, "include_usage"));
     if (options && !json_is_object(options))
         refuse(r, "stream_options", "an object");
     r->special = !given(r, "add_special_tokens") || read_flag(r, "add_special_tokens");
-    read_unsupported(r);
+    read_best_of(r);
     read_sampling(r);
     read_stops(r);
     read_prompts(r);
@@ -237,9 +287,10 @@ const char *request_read(struct call *c)
     struct reading r = {.call = c, .root = root};
     if (!root)
         return arena_printf(c->arena, "the body is not JSON: line %d: %s", error.line, error.text);
-    if (json_is_object(root))
+    if (json_is_object(root)) {
         read_all(&r);
-    else
+        note_ignored(&r, root);
+    } else
         r.wrong = "the body is not an object";
     json_decref(root);
     return r.wrong;

@@ -45,22 +45,23 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
     if (!path)
         fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
     s->tokenizer = tokenizer_read(a, path);
+    s->prompt_tokenizer = tokenizer_read(a, path);
     s->ends = o->eos.list.n ? o->eos : config_ends(a, o);
     s->seeded = o->sampling_seed >= 0;
     const char *at = o->paths.text.at[0], *model = path_real(a, at);
     model = model ? model : at;
     s->model = path_base(o->paths.text.n > 1 ? path_dir(a, model) : model);
-    if (pthread_mutex_init(&s->lock, NULL) || pthread_mutex_init(&s->tokenizer_lock, NULL) || pthread_cond_init(&s->wake, NULL))
+    if (pthread_mutex_init(&s->lock, NULL) || pthread_cond_init(&s->wake, NULL))
         fail("can't create a lock");
 }
 
-static void tell_address(const struct service *s, const char *host, int port, const struct rows *rows)
+static void tell_address(const struct service *s, int port, const struct rows *rows)
 {
-    bool colons = strchr(host, ':') != NULL;
+    bool colons = strchr(s->host, ':') != NULL;
     if (rows_alone(rows))
         diag_tell("one text at a time: %s", rows_alone(rows));
-    diag_tell("serving %s at http://%s%s%s:%d/v1, %lld row%s of at most %lld tokens", s->model, colons ? "[" : "", host, colons ? "]" : "",
-              port, (long long)s->slots, s->slots == 1 ? "" : "s", (long long)s->context);
+    diag_tell("serving %s at http://%s%s%s:%d/v1, %lld row%s of at most %lld tokens", s->model, colons ? "[" : "", s->host,
+              colons ? "]" : "", port, (long long)s->slots, s->slots == 1 ? "" : "s", (long long)s->context);
 }
 
 /* Replies that are under way get two seconds. */
@@ -79,16 +80,24 @@ static void let_replies_end(struct service *s)
 static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, struct service *s, const struct job_options *job,
                         const struct serve_options *o, int port)
 {
-    const char *host = o->host ? o->host : "127.0.0.1";
     prepare_service(a, s, job);
+    s->comm = comm;
     s->slots = slots_of(rows, o);
-    int listening = listen_open(host, port, &port);
-    struct MHD_Daemon *d = http_start(s, listening);
-    tell_address(s, host, port, rows);
+    s->host = o->host ? o->host : "127.0.0.1";
+    s->cors = o->cors;
+    s->per_address = o->per_address;
+    struct listening l = listen_open(s->host, port);
+    s->local = l.local;
+    reader_start(s);
+    connections_start(s);
+    struct MHD_Daemon *d = http_start(s, l.fd);
+    tell_address(s, l.port, rows);
     engine_run(comm, rows, s);
     (void)MHD_quiesce_daemon(d);
+    reader_stop(s);
     let_replies_end(s);
     http_stop(d);
+    connections_stop(s);
     diag_tell("ended after %lld texts", (long long)s->counts.texts);
 }
 

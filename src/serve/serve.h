@@ -10,15 +10,18 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
+#include <sys/socket.h>
 
 enum {
     SERVE_BODY = 1 << 20,  /* bytes of a request */
-    SERVE_READ = 64 << 20, /* bytes of one that is too long that are read, so that the client sees the refusal */
-    SERVE_WAITING = 256,   /* texts that wait for a row */
+    SERVE_READ = 16 << 20, /* bytes of one that is too long that are read, so that the client sees the refusal */
+    SERVE_WAITING = 256,   /* texts that wait for a row, and requests that wait to be read */
     SERVE_PART = 32,       /* tokens of a prompt that run between two steps of other rows */
     SERVE_CHOICES = 128,   /* texts of one request */
     SERVE_STOPS = 16,      /* stop sequences of one */
-    SERVE_IDLE_SECONDS = 30,
+    SERVE_CONNECTIONS = 512,
+    SERVE_READ_SECONDS = 20,  /* for a request to come whole, from the connection or the reply before it on */
+    SERVE_WRITE_SECONDS = 60, /* for a reply to be taken, once it is whole */
     SERVE_WAIT_SECONDS = 600, /* of a text for its row */
     SERVE_END_SECONDS = 10    /* of texts that are made when the server is asked to end */
 };
@@ -50,8 +53,17 @@ struct call {
     struct arena *arena;
     struct service *service;
     struct MHD_Connection *connection;
+    struct connection *from; /* the same, for its deadlines; while `busy` */
     struct text_builder body;
-    bool too_long, asked;
+    size_t dropped; /* bytes of a body that is too long */
+    bool too_long, whole, asked;
+    bool interim; /* the client knows interim replies: HTTP/1.1 */
+    bool probed;  /* one was sent */
+    bool unread;  /* the reader has it */
+    struct call *next_unread;
+    const char *rest;    /* of the path behind its route */
+    const char *ignored; /* the fields that have no effect, for a header; NULL: none */
+    const char *param;   /* the field that is refused; NULL: none */
     int64_t number, created;
     bool stream, usage;
     int64_t most; /* tokens of each text */
@@ -60,11 +72,13 @@ struct call {
     int64_t choices, open; /* open: texts that are not finished */
     struct choice *choice;
     bool suspended; /* MHD leaves it alone until it is resumed */
+    bool streams;   /* its stream has begun */
     bool gone;      /* the client is */
     bool busy;      /* HTTP is not done with it */
     struct text_builder events;
     size_t read;         /* bytes of them that HTTP took */
-    const char *refused; /* instead of texts: the server ends */
+    const char *refused; /* instead of texts: why */
+    unsigned status;     /* of that */
     struct call *before, *after;
 };
 
@@ -74,12 +88,30 @@ struct counts {
     int64_t firsts;
 };
 
+/* Names of fields that the log has named already. */
+struct told {
+    int n;
+    char name[64][64];
+};
+
 struct service {
     pthread_mutex_t lock;
-    pthread_cond_t wake; /* of the engine */
-    struct tokenizer *tokenizer;
-    pthread_mutex_t tokenizer_lock;
+    pthread_cond_t wake;                            /* of the engine */
+    struct tokenizer *tokenizer, *prompt_tokenizer; /* of the engine, and of the reader: each is for one thread */
     const char *model;
+    const struct comm *comm;
+    bool local;              /* it listens on this machine alone */
+    const char *host;        /* --host, or its default */
+    struct text_list cors;   /* origins; "*": any */
+    int64_t per_address;     /* connections of one address at most; 0: any number */
+    struct connection *open; /* connections */
+    int64_t connections;     /* those that are not being closed */
+    struct call *first_unread, *last_unread;
+    int64_t unread;
+    pthread_cond_t wake_reader, wake_guard;
+    pthread_t reader, guard;
+    bool over; /* those threads are to end */
+    struct told told;
     struct sampling usual; /* where a request says nothing */
     bool seeded;           /* its seed was asked for */
     struct end_tokens ends;
@@ -99,6 +131,8 @@ struct call *call_new(struct service *, struct MHD_Connection *);
 /* HTTP is done with it. */
 void call_leave(struct call *);
 /* The following need the lock. */
+/* The reader is done with it. */
+void call_read(struct call *);
 /* True: enough texts wait already. */
 bool call_put(struct call *);
 struct choice *call_next_waiting(struct service *);
@@ -114,24 +148,66 @@ void call_resume(struct call *);
 /* ---- request.c: what is asked, from the body. NULL, or what is wrong with it, in the call's arena. ---- */
 const char *request_read(struct call *);
 
+/* ---- fields.c: the fields of a request ---- */
+/* The first one that would steer the text and is not implemented; NULL: there is none. */
+const char *fields_unsupported(const json_t *root);
+/* Those that have no effect: plain text of limited length. */
+struct text_list fields_ignored(struct arena *, json_t *root);
+
+/* ---- reader.c: a thread reads requests, for a long prompt takes a while to become tokens ---- */
+void reader_start(struct service *);
+/* Hands it one; needs the lock. False: enough of them wait already. */
+bool reader_put(struct call *);
+void reader_stop(struct service *);
+
 /* ---- reply.c ---- */
 /* JSON in the arena. */
 const char *reply_completion(struct call *);
-const char *reply_error(struct arena *, const char *message, const char *type);
+const char *reply_error(struct arena *, const char *message, const char *type, const char *param);
 const char *reply_models(struct arena *, const struct service *);
+/* As replies write it. */
+bool reply_names_model(const struct service *, const char *name);
+const char *reply_model(struct arena *, const struct service *);
+const char *reply_health(struct arena *, const char *status, const char *message);
 const char *reply_metrics(struct arena *, const struct service *);
 /* An event of the stream: what a text grew by. */
 void reply_put_event(struct call *, const struct choice *, struct text more, const char *finish);
 void reply_put_end(struct call *);
 
-/* ---- listen.c: a socket that listens. Port 0 takes one that is free; *taken: the port. ---- */
-int listen_open(const char *host, int port, int *taken);
+/* ---- listen.c: a socket that listens. Port 0 takes one that is free. ---- */
+struct listening {
+    int fd, port;
+    bool local; /* at an address of this machine alone */
+};
+struct listening listen_open(const char *host, int port);
+/* It is a loopback address. */
+bool listen_is_local(const struct sockaddr *);
+
+/* ---- connections.c: who is connected, and until when ---- */
+struct connection;
+/* Starts the thread that closes connections whose time is over. */
+void connections_start(struct service *);
+void connections_stop(struct service *);
+/* As libmicrohttpd wants it; data: the service. */
+void connections_notify(void *data, struct MHD_Connection *, void **own, enum MHD_ConnectionNotificationCode);
+/* It is closed unless it gets on within so many seconds; 0: no deadline. Needs the lock. */
+void connection_set_deadline(struct connection *, double seconds);
+/* Beside libmicrohttpd, which sends nothing at that time. */
+void connection_send(struct connection *, const char *text);
+/* The client of a suspended call will take no answer. One that has only ended its own side takes it: it is probed. Needs the lock. */
+bool connection_is_gone(struct call *);
+
+/* ---- origin.c: which pages of a browser may use the server ---- */
+/* Why a request is refused, in the arena; host, origin: headers; NULL: not given. */
+const char *origin_fault(struct arena *, const struct service *, const char *host, const char *origin);
+/* What it may be told that other pages may read the answer: the origin, "*", or NULL: nothing. */
+const char *origin_allowed(const struct service *, const char *origin);
+/* An origin that --cors names. */
+bool origin_is_valid(const char *);
 
 /* ---- http.c ---- */
 struct MHD_Daemon *http_start(struct service *, int listening);
 void http_stop(struct MHD_Daemon *);
-/* The client of a suspended call has closed its end. */
-bool http_is_closed(struct MHD_Connection *);
 
 /* ---- engine.c ---- */
 /* Decodes until the service ends. Every rank calls it; service NULL but on rank 0. */

@@ -6,6 +6,7 @@ import select
 import socket
 import sys
 import time
+import urllib.parse
 
 from calls import PORT, ask, call, events, expect, metric, text_of, until
 
@@ -67,6 +68,18 @@ def forms():
     expect("models", json.loads(call("GET", "/v1/models")[1])["object"], "list")
 
 
+def named(name):
+    """The model by its name, in lists, completions and streams."""
+    model = json.loads(call("GET", "/v1/models")[1])["data"][0]
+    expect("name", model["id"], name)
+    address = "/v1/models/" + urllib.parse.quote(name)
+    expect("the model", (call("GET", address)[0], json.loads(call("GET", address)[1])), (200, model))
+    status, answer = call("GET", "/v1/models/another%00%ff")
+    expect("another model", (status, name in json.loads(answer)["error"]["message"]), (404, True))
+    expect("a completion", ask(prompt="Hello", max_tokens=2)["model"], name)
+    expect("a stream", {e["model"] for e in events(prompt="Hello", max_tokens=2)}, {name})
+
+
 def hostile():
     """What is no request is refused by a sentence, and the server goes on."""
     text = text_of(prompt="Hello", max_tokens=5, temperature=0)
@@ -91,7 +104,7 @@ def hostile():
     expect("another method", call("GET", "/v1/completions")[0], 405)
     status, answer = call("POST", "/v1/chat/completions", {"messages": []})
     expect("chat", (status, "chat template" in json.loads(answer)["error"]["message"]), (400, True))
-    for raw in [b"\x00" * 100, b"GET\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{"]:
+    for raw in [b"\x00" * 100, b"GET\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"]:
         with socket.create_connection(("127.0.0.1", PORT)) as s:
             s.sendall(raw)
     expect("the same text after all", text_of(prompt="Hello", max_tokens=5, temperature=0), text)
@@ -121,7 +134,7 @@ def rows():
 def request(body):
     s = socket.create_connection(("127.0.0.1", PORT))
     text = json.dumps(body).encode()
-    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
     return s
 
 
@@ -156,6 +169,7 @@ def library():
     import openai
     client = openai.OpenAI(base_url=f"http://127.0.0.1:{PORT}/v1", api_key="none", max_retries=0)
     model = client.models.list().data[0].id
+    expect("one model", client.models.retrieve(model).id, model)
     whole = client.completions.create(model=model, prompt="Hello", max_tokens=9, temperature=0)
     parts = list(client.completions.create(model=model, prompt="Hello", max_tokens=9, temperature=0, stream=True))
     expect("a stream", "".join(p.choices[0].text for p in parts), whole.choices[0].text)

@@ -16,7 +16,7 @@ starts() { # COMMAND...: in the background, at a free port unless it names one; 
     "$@" --tokenizer "$work/tokenizer.json" --serve --threads 1 2>"$work/served" &
     server=$!
     for _ in $(seq 600); do
-        port=$(sed -n 's|.* at http://.*:\([0-9]*\)/v1,.*|\1|p' "$work/served")
+        port=$(LC_ALL=C sed -n 's|.* at http://.*:\([0-9]*\)/v1,.*|\1|p' "$work/served")
         [ -n "$port" ] && return
         kill -0 $server 2>/dev/null || break
         sleep 0.1
