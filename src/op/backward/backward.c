@@ -224,12 +224,27 @@ static struct value *summed(struct backward *b, struct value *g, const struct ty
     return sum_over(b, g, axis, true);
 }
 
+/* Sizes that data decide may be 1 in one run and not in another, and g is then a sum over what was repeated. */
+static void check_repeats(struct backward *b, int i, const struct value *g)
+{
+    struct alg *alg = b->l.g->alg;
+    const struct value *x = b->l.node->in[i];
+    for (int d = 0; d < x->type.rank; d++) {
+        const struct dim *has = dim_rewrite(alg, g->type.dim[d]), *wants = dim_rewrite(alg, x->type.dim[d]);
+        if (has != wants && !dim_equals(has, 1) && (dim_has_data(has) || dim_has_data(wants)))
+            fail("%s: no gradient passes this node: only data tell whether it repeats '%s' %s along dimension %d",
+                 node_where(b->l.g, b->l.node), x->name, type_str(b->l.g->arena, &x->type), d);
+    }
+}
+
 void back_to(struct backward *b, int i, struct value *g)
 {
     if (!back_wants(b, i))
         return;
     const struct type *type = &b->l.node->in[i]->type;
-    g = back_expand(b, summed(b, g, type), type); /* a gradient may be the same all along a dimension */
+    g = summed(b, g, type);
+    check_repeats(b, i, g);
+    g = back_expand(b, g, type); /* a gradient may be the same all along a dimension */
     b->dx[i] = lower_cast(&b->l, "Cast", g, type->dtype);
 }
 

@@ -104,6 +104,40 @@ static struct value *spread(struct backward *b, struct value *g, const struct sl
     return back_transpose(b, lower_node(&b->l, "", "ScatterND", "ScatterND", 3, in)->out[0], back);
 }
 
+/* Bounds that only data tell cut the numbers of all elements as they cut the elements: what is kept goes back to where it was. The kept
+ * sizes are those of the result, so their symbols are, too. */
+static struct value *scattered(struct backward *b, struct value *g)
+{
+    const struct node *node = b->l.node;
+    struct alg *alg = b->l.g->alg;
+    const struct type *x = operand_type(b);
+    const struct dim *all = dim_int(alg, 1), *kept = all;
+    for (int d = 0; d < x->rank; d++) {
+        all = dim_mul(alg, all, x->dim[d]);
+        kept = dim_mul(alg, kept, g->type.dim[d]);
+    }
+    struct value **in = NEWN(b->l.g->arena, struct value *, node->nin);
+    memcpy(in, node->in, sizeof *in * (size_t)node->nin);
+    in[0] = back_reshape(b, lower_count(&b->l, "at", all), x);
+    struct node *cut = lower_copy(&b->l, "kept", node->nin, in);
+    cut->out[0]->first_name = node->out[0]->first_name;
+    struct value *at = back_infer(b, cut);
+    const struct type flat = {.rank = 1, .dim = {all}}, column = {.rank = 2, .dim = {kept, dim_int(alg, 1)}},
+                      row = {.rank = 1, .dim = {kept}};
+    struct type zeros = flat;
+    zeros.dtype = g->type.dtype;
+    struct value *to[3] = {back_zeros(b, &zeros), back_reshape(b, at, &column), back_reshape(b, g, &row)};
+    return back_reshape(b, lower_node(&b->l, "", "ScatterND", "ScatterND", 3, to)->out[0], x);
+}
+
+static bool bounds_known(int n, const struct slice *slice)
+{
+    for (int i = 0; i < n; i++)
+        if (!slice[i].start)
+            return false;
+    return n >= 0;
+}
+
 void backward_slice(struct backward *b)
 {
     struct alg *alg = b->l.g->alg;
@@ -113,11 +147,13 @@ void backward_slice(struct backward *b)
     const struct dim *before[MAX_RANK], *after[MAX_RANK];
     struct value *g = back_dy(b);
     bool pads = false;
+    if (!bounds_known(n, slice)) {
+        back_to(b, 0, scattered(b, g));
+        return;
+    }
     for (int d = 0; d < x->rank; d++)
         before[d] = after[d] = dim_int(alg, 0);
     for (int i = 0; i < n; i++) {
-        if (!slice[i].start)
-            fail("%s: no gradient passes this node: the bounds are computed from data", node_where(b->l.g, b->l.node));
         if (slice[i].step != 1) {
             g = spread(b, g, &slice[i]);
             continue;
