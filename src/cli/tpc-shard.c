@@ -156,6 +156,8 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
     if (!o->plan.folder)
         map_close(map_file(o->plan.model)); /* a model that can't be read is told before a folder that can't be made */
     if (!o->plan.dry_run) {
+        if (o->plan.folder && weight_converted(&o->plan) && path_same(o->plan.folder->dir, o->plan.out))
+            fail("%s: holds the weights that --weights would convert, and is not replaced: name another folder with -o", o->plan.out);
         folder_check(o->plan.out, o->plan.force);
         if (!o->plan.folder)
             digest_files_begin(a, 1, &o->plan.digest);

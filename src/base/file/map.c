@@ -86,6 +86,19 @@ static const struct mapped *find_changed(void)
     return found;
 }
 
+bool map_reads(const char *path)
+{
+    struct stat st;
+    bool found = false;
+    if (stat(path, &st) != 0)
+        return false;
+    pthread_mutex_lock(&lock);
+    for (const struct mapped *m = all; m; m = m->next)
+        found |= m->scope == scope_current() && m->was.st_dev == st.st_dev && m->was.st_ino == st.st_ino;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 void map_check_unchanged(void)
 {
     const struct mapped *m = find_changed();

@@ -69,6 +69,8 @@ static void write_result(struct results *r, const char *name, const char *end, c
     for (int i = 0; i < r->files.n; i++)
         if (strcmp(r->files.at[i], path) == 0)
             fail("%s: is the file of output '%s' and of another one: rename one of them in the model", path, name);
+    if (map_reads(path))
+        fail("%s: is a file that this run reads, so output '%s' does not replace it: name another folder with --output", path, name);
     VEC_PUSH(r->arena, &r->files, path);
     tensor_write_npy(path, t);
 }
