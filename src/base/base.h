@@ -223,10 +223,32 @@ struct available {
 };
 /* What may be taken before the machine swaps, or a control group ends the program. */
 struct available available_memory(void);
+struct control_root;
+struct available available_in(const struct control_root *); /* of control groups alone */
 /* What may be taken before the program's own limits refuse it: the limit on address space, mapped files included (ulimit -v), and the limit
  * on private memory (ulimit -d). */
 struct available available_addresses(void);
 struct available available_data(void);
+
+/* ---- process/control_group.c: what the system says in files of numbers, and control groups ---------------------------- */
+/* The number behind a key at the begin of a line and so many other numbers; key "": in the first line. -1: there is none. */
+int64_t number_in_file(const char *path, const char *key, int before);
+struct control_root {
+    const char *folder, *list; /* where controllers are mounted, and the groups of a process */
+};
+extern const struct control_root control_system; /* of this process */
+/* version: 1 or 2. folder: of a group. */
+typedef void control_look(void *data, int version, const char *folder);
+/* Looks at the group of the process that has this controller, and at all groups around it. */
+void control_groups(const struct control_root *, const char *controller, control_look *, void *data);
+/* As number_in_file, of a file in this folder. */
+int64_t control_number(const char *folder, const char *file, const char *key, int before);
+
+/* ---- process/cores.c: how many cores a program can keep busy ------------------------------------------------------- */
+int cores_online(void);                          /* that the machine has */
+int cores_of_machine(void);                      /* those, or fewer: what the quota of a control group is enough for */
+int cores_of_process(void);                      /* the same of those that this process is bound to */
+double cores_quota(const struct control_root *); /* INFINITY: none */
 
 /* ---- process/stack.c: stacks of the usual size where ulimit -s is less ---------------------------------------------- */
 /* What cannot be had is a failure. Call in main, before other threads. */
@@ -262,7 +284,6 @@ void progress_add(struct progress *, int64_t bytes); /* of NULL: nothing */
 void progress_end(const struct progress *);
 
 /* ---- process/beside.c: jobs that run beside each other ------------------------------------------------------------ */
-int beside_cores(void); /* that this process may use */
 /* Jobs are numbers. take names one that may run now, or none: then the thread that asks leaves. done hears of its end. No two of these run
  * at a time. */
 enum { BESIDE_NONE = -1 };

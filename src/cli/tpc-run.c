@@ -555,7 +555,7 @@ static void start_threads(struct arena *a, const struct comm *comm, struct job_o
     if (comm->size > 1 || o->local || o->calibrate)
         return;
     if (o->doctor)
-        o->local = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
+        o->local = cores_of_machine() > 1 ? 2 : 1;
     for (int i = 0; i < o->paths.text.n; i++) {
         int n = job_rank_files(a, o->paths.text.at[i]);
         ranks = n > ranks ? n : ranks;

@@ -6,7 +6,6 @@
 #include "job/timing/timing.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_RUNS = 10, BENCH_RUNS = 5 };
 
@@ -89,9 +88,9 @@ int64_t bench_runs(const struct job_options *o)
 
 void bench_warn(const struct comm *all, const struct job_options *o)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int cores = cores_of_machine();
     if (all->rank == 0 && all->local_size > cores)
-        fprintf(o->bench ? stderr : stdout, "%d ranks share %ld cores: they take turns\n", all->local_size, cores);
+        fprintf(o->bench ? stderr : stdout, "%d ranks share %d cores: they take turns\n", all->local_size, cores);
 }
 
 void bench_run(struct arena *a, const struct replicas *r, struct session *s, struct graph *g, const struct job_options *o, int threads)

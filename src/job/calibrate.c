@@ -199,7 +199,7 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
                               &(struct machine_origin){.date = today(a),
                                                        .library = library ? library : "",
                                                        .communicator = comm->kind,
-                                                       .cores = sysconf(_SC_NPROCESSORS_ONLN),
+                                                       .cores = cores_of_machine(),
                                                        .ranks = comm->size,
                                                        .threads = threads,
                                                        .fit_error = error,

@@ -22,10 +22,10 @@ static const double mib = 1048576, gib = 1073741824;
 struct rank_facts {
     char host[TEXT], cpus[TEXT], limit[TEXT];
     cpu_set_t set;
-    int online, bound, threads, nodes; /* nodes: of NUMA that its cores are of */
-    int64_t memory, mapped;            /* bytes that are free; that limits of the process leave */
+    int online, cores, bound, threads, nodes; /* cores: what a quota allows of those online; nodes: of NUMA that its cores are of */
+    int64_t memory, mapped;                   /* bytes that are free; that limits of the process leave */
     int64_t stack, locked, files;
-    double load, triad;
+    double load, triad, quota; /* of cores; INFINITY: none */
 };
 struct checkup {
     struct arena *arena;
@@ -79,7 +79,8 @@ static int64_t limit_of(int status, const struct rlimit *r)
 
 static struct rank_facts facts_of(struct comm *comm, int threads)
 {
-    struct rank_facts f = {.online = (int)sysconf(_SC_NPROCESSORS_ONLN), .threads = threads};
+    struct rank_facts f = {
+        .online = cores_online(), .cores = cores_of_machine(), .threads = threads, .quota = cores_quota(&control_system)};
     const struct available memory = available_memory(), addresses = available_addresses(), data = available_data();
     struct rlimit r;
     (void)gethostname(f.host, sizeof f.host - 1);
@@ -138,8 +139,8 @@ static int count_hosts(const struct checkup *c)
 
 /* Of the ranks of r's host. */
 struct host_sums {
-    int ranks, threads, cores; /* cores that some rank may use */
-    bool shares;               /* bound ranks have cores in common */
+    int ranks, threads, bound, cores; /* bound: cores that some rank may use; cores: those, or what a quota allows of them */
+    bool shares;                      /* bound ranks have cores in common */
     double triad;
 };
 
@@ -158,8 +159,9 @@ static struct host_sums sum_host(const struct checkup *c, int r)
         bound += c->of[k].bound;
         CPU_OR(&all, &all, &c->of[k].set);
     }
-    s.cores = CPU_COUNT(&all);
-    s.shares = s.cores < bound && c->of[r].bound < c->of[r].online;
+    s.bound = CPU_COUNT(&all);
+    s.cores = s.bound < c->of[r].cores ? s.bound : c->of[r].cores;
+    s.shares = s.bound < bound && c->of[r].bound < c->of[r].online;
     return s;
 }
 
@@ -184,7 +186,7 @@ static void print_hosts(const struct checkup *c)
         bool alike = f->bound == f->online;
         if (alike && !is_first_of_host(c, r))
             continue;
-        printf("%-20.20s %5d %9d %5d %-12.12s %7d %8.1f GiB %10.1f GB/s\n", f->host, alike ? s.ranks : 1, f->online, f->nodes,
+        printf("%-20.20s %5d %9d %5d %-12.12s %7d %8.1f GiB %10.1f GB/s\n", f->host, alike ? s.ranks : 1, f->cores, f->nodes,
                alike ? "nothing" : f->cpus, alike ? s.threads : f->threads, (double)f->memory / gib, 1e-9 * (alike ? s.triad : f->triad));
     }
 }
@@ -235,9 +237,11 @@ static void advise_cores(struct checkup *c, int r)
         advise(c, "%s: %d ranks share %d cores: use fewer ranks, or do this only to try", f->host, s.ranks, s.cores);
     else if (s.threads > s.cores)
         advise(c, "%s: %d threads compute on %d cores: give --threads %d", f->host, s.threads, s.cores, s.cores / s.ranks);
-    else if (2 * s.cores <= f->online)
+    else if (2 * s.bound <= f->online)
         advise(c, "%s: its ranks are bound to %d of %d cores: mpirun --bind-to none (MPICH: -bind-to none), or name the cores", f->host,
-               s.cores, f->online);
+               s.bound, f->online);
+    if (f->quota < f->online)
+        advise(c, "%s: its control group allows %.4g of %d cores (docker --cpus, limits.cpu of Kubernetes)", f->host, f->quota, f->online);
     if (s.shares && s.ranks <= s.cores)
         advise(c, "%s: ranks are bound to the same cores: start them with one mpirun, or bind each to its own", f->host);
     if (f->nodes > 1 && s.ranks < f->nodes)

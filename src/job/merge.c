@@ -215,7 +215,7 @@ static void open_target(struct merge_job *m, int target, struct out *out)
 {
     struct target_file *t = &m->target[target];
     out_open_created(out, t->path, create_part(m, t));
-    if (beside_cores() > 1)
+    if (cores_of_process() > 1)
         out_behind(out);
 }
 

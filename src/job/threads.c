@@ -1,14 +1,9 @@
 /* threads: the number of threads of a rank. Threads of a step wait for each other, so one without a core delays all. On a busy machine a
  * rank therefore uses fewer threads. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "job/job.h"
 
-#include <sched.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Threads of this machine that run or would, this one among them; 0: it is not known. */
 static long runnable_now(void)
@@ -37,17 +32,17 @@ static long busy_cores(long own)
 
 int job_thread_count(const struct comm *comm, int64_t wanted)
 {
-    cpu_set_t set;
     if (wanted)
         return (int)wanted;
-    long all = sysconf(_SC_NPROCESSORS_ONLN);
-    long mine = sched_getaffinity(0, sizeof set, &set) ? all : CPU_COUNT(&set);
+    long all = cores_of_machine(), mine = cores_of_process();
+    if (cores_quota(&control_system) < cores_online() && comm->rank == 0)
+        explain("a control group allows %.4g of %d cores", cores_quota(&control_system), cores_online());
     if (strcmp(comm->kind, "local") == 0 || mine >= all)
         mine /= comm->local_size;
-    long busy = mine > 1 ? busy_cores(comm->local_size) : 0, left = (all - busy) / comm->local_size;
+    long busy = mine > 1 ? busy_cores(comm->local_size) : 0, left = (cores_online() - busy) / comm->local_size;
     if (left >= mine)
         return mine < 1 ? 1 : (int)mine;
     if (comm->rank == 0)
-        explain("others keep %ld of %ld cores busy: %ld of %ld threads per rank", busy, all, left < 1 ? 1 : left, mine);
+        explain("others keep %ld of %d cores busy: %ld of %ld threads per rank", busy, cores_online(), left < 1 ? 1 : left, mine);
     return left < 1 ? 1 : (int)left;
 }

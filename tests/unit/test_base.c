@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "tests/unit/main.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,6 +360,59 @@ START_TEST(globs_rewrite_names)
 }
 END_TEST
 
+/* ---- control groups ---- */
+
+struct group_case {
+    const char *list;                /* as /proc/self/cgroup */
+    const char *folder[3], *text[3]; /* "FOLDER/FILE" below the root, and what it holds */
+    double cores;                    /* 0: no quota */
+    int64_t memory;                  /* 0: no limit */
+};
+static const struct group_case group_cases[] = {
+    {"0::/\n", {"cpu.max"}, {"max 100000\n"}, 0, 0},
+    {"0::/\n", {"cpu.max"}, {"50000 100000\n"}, 0.5, 0},
+    {"0::/a/b\n", {"a/cpu.max", "a/b/cpu.max"}, {"150000 100000\n", "max 100000\n"}, 1.5, 0},
+    {"0::/a/b\n", {"a/cpu.max", "a/b/cpu.max"}, {"400000 100000\n", "300000 100000\n"}, 3, 0},
+    {"0::/host/only\n", {"cpu.max"}, {"200000 100000\n"}, 2, 0},
+    {"0::/\n", {"cpu.max"}, {"nonsense\n"}, 0, 0},
+    {"0::/\n", {"cpu.max"}, {"100000\n"}, 0, 0},
+    {"0::/\n", {"cpu.max"}, {"100000 0\n"}, 0, 0},
+    {"3:cpuset:/a\n2:cpu,cpuacct:/a\n", {"cpu/a/cpu.cfs_quota_us", "cpu/a/cpu.cfs_period_us"}, {"25000\n", "50000\n"}, 0.5, 0},
+    {"2:cpuacct,cpu:/a\n", {"cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"}, {"100000\n", "50000\n"}, 2, 0},
+    {"2:cpu:/\n", {"cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"}, {"-1\n", "100000\n"}, 0, 0},
+    {"3:cpuset:/\n", {"cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"}, {"1000\n", "100000\n"}, 0, 0},
+    {"0::/a\n", {"a/memory.max", "a/memory.current", "a/memory.stat"}, {"1000\n", "700\n", "anon 1\ninactive_file 200\n"}, 0, 500},
+    {"4:memory:/\n", {"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"}, {"1000\n", "1700\n"}, 0, -1},
+};
+
+static void write_file(struct arena *a, const char *root, const char *name, const char *text)
+{
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/'))
+        (void)mkdir(path_join(a, root, arena_strndup(a, name, (size_t)(slash - name))), 0700);
+    FILE *f = fopen(path_join(a, root, name), "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+START_TEST(control_groups_limit_cores_and_memory)
+{
+    const struct group_case *c = &group_cases[_i];
+    struct arena *a = arena_new();
+    char root[] = "/tmp/tpc-test-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    write_file(a, root, "list", c->list);
+    for (int i = 0; i < 3 && c->folder[i]; i++)
+        write_file(a, root, c->folder[i], c->text[i]);
+    const struct control_root at = {root, path_join(a, root, "list")};
+    const double cores = cores_quota(&at);
+    ck_assert(c->cores > 0 ? fabs(cores - c->cores) < 1e-9 : isinf(cores));
+    ck_assert_int_eq(available_in(&at).bytes, c->memory == 0 ? INT64_MAX : c->memory < 0 ? 0 : c->memory);
+    ck_assert_int_eq(system(arena_printf(a, "rm -r %s", root)), 0);
+    arena_free(a);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -370,6 +424,7 @@ int main(void)
     tcase_add_test(t, strings_are_utf8);
     tcase_add_test(t, vec_grows);
     tcase_add_test(t, globs_rewrite_names);
+    tcase_add_loop_test(t, control_groups_limit_cores_and_memory, 0, COUNT(group_cases));
     tcase_add_exit_test(t, array_overflow_fails, 1);
     tcase_add_test(t, integers_in_texts);
     tcase_add_test(t, checked_arithmetic);

@@ -128,7 +128,7 @@ static void stop_readers(void *readers)
 
 void digest_files_begin(struct arena *a, int n, struct file_digest *const *files)
 {
-    int most = beside_cores() < MOST_READERS ? beside_cores() : MOST_READERS;
+    int most = cores_of_process() < MOST_READERS ? cores_of_process() : MOST_READERS;
     struct file_readers *r = NEW(a, struct file_readers);
     r->n = n;
     r->file = files;

@@ -2,11 +2,7 @@
  * less if a control group (version 1 or 2) of this process or one around it allows less, and the limits of the process itself. */
 #include "base/base.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static void lower_to(struct available *least, int64_t bytes, const char *limit)
 {
@@ -14,87 +10,35 @@ static void lower_to(struct available *least, int64_t bytes, const char *limit)
         *least = (struct available){bytes > 0 ? bytes : 0, limit};
 }
 
-/* Takes no memory: what is short of it asks, too. The number that follows a key at the begin of a line of a file, or, key "", the first
- * number of it; -1: there is none. */
-static int64_t number_in(const char *path, const char *key)
-{
-    char text[8192], name[128];
-    int64_t found;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-    text[n > 0 ? n : 0] = '\0';
-    if (fd >= 0)
-        (void)close(fd);
-    if (!*key)
-        return sscanf(text, "%" SCNd64, &found) == 1 ? found : -1;
-    for (const char *line = text; line; line = (line = strchr(line, '\n')) ? line + 1 : NULL)
-        if (sscanf(line, "%127s %" SCNd64, name, &found) == 2 && strcmp(name, key) == 0)
-            return found;
-    return -1;
-}
-
-/* ---- control groups -------------------------------------------------------------------------------------------------------------- */
-
-struct group_files {
-    const char *folder, *limit, *usage, *inactive, *active;
-};
-static const struct group_files version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                             "total_inactive_file", "total_active_file"};
-static const struct group_files version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "active_file"};
-
-static int64_t number_of(const struct group_files *v, const char *group, const char *file, const char *key)
-{
-    char path[4096];
-    (void)snprintf(path, sizeof path, "%s%s/%s", v->folder, group, file);
-    return number_in(path, key);
-}
-
 /* Pages of files are given back when a group needs room. The kernel counts them at another time than what is used: they may be more. */
-static void lower_to_group(struct available *least, const struct group_files *v, const char *group)
+static void lower_to_group(void *least, int version, const char *folder)
 {
-    int64_t most = number_of(v, group, v->limit, ""), used = number_of(v, group, v->usage, "");
-    int64_t pages[2] = {number_of(v, group, "memory.stat", v->inactive), number_of(v, group, "memory.stat", v->active)};
+    const char *const *name = (const char *const[][4]){
+        {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"},
+        {"memory.max", "memory.current", "inactive_file", "active_file"}}[version - 1];
+    int64_t most = control_number(folder, name[0], "", 0), used = control_number(folder, name[1], "", 0);
+    int64_t pages[2] = {control_number(folder, "memory.stat", name[2], 0), control_number(folder, "memory.stat", name[3], 0)};
     for (int i = 0; i < 2 && used >= 0; i++)
         used -= pages[i] < 0 ? 0 : pages[i] < used ? pages[i] : used;
     if (most >= 0 && used >= 0)
         lower_to(least, most - used, "its control group");
 }
 
-/* The group and all around it. Inside a container the path may be one of the host's, of which only the end is there: then only "". */
-static void lower_to_groups(struct available *least, const struct group_files *v, char *group)
+struct available available_in(const struct control_root *root)
 {
-    for (char *slash; (slash = strrchr(group, '/')); *slash = '\0')
-        lower_to_group(least, v, group);
-    lower_to_group(least, v, "");
-}
-
-/* A line of the list is "0::PATH" or "N:CONTROLLERS:PATH". */
-static void lower_to_control_groups(struct available *least)
-{
-    char line[4096];
-    FILE *f = fopen("/proc/self/cgroup", "r");
-    while (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *group++ = '\0';
-        if (controllers[1] == '\0')
-            lower_to_groups(least, &version_2, group);
-        else if (strcmp(controllers + 1, "memory") == 0)
-            lower_to_groups(least, &version_1, group);
-    }
-    if (f)
-        (void)fclose(f);
+    struct available least = {INT64_MAX, "no limit"};
+    control_groups(root, "memory", lower_to_group, &least);
+    return least;
 }
 
 struct available available_memory(void)
 {
     struct available least = {INT64_MAX, "no limit"};
-    int64_t kib = number_in("/proc/meminfo", "MemAvailable:");
+    const struct available group = available_in(&control_system);
+    int64_t kib = number_in_file("/proc/meminfo", "MemAvailable:", 0);
     if (kib >= 0)
         lower_to(&least, kib * 1024, "the machine");
-    lower_to_control_groups(&least);
+    lower_to(&least, group.bytes, group.limit);
     return least;
 }
 
@@ -103,7 +47,7 @@ struct available available_memory(void)
 static void lower_to_rlimit(struct available *least, int what, const char *used_key, const char *limit)
 {
     struct rlimit r;
-    int64_t kib = number_in("/proc/self/status", used_key);
+    int64_t kib = number_in_file("/proc/self/status", used_key, 0);
     if (getrlimit(what, &r) == 0 && r.rlim_cur != RLIM_INFINITY && r.rlim_cur <= INT64_MAX && kib >= 0)
         lower_to(least, (int64_t)r.rlim_cur - kib * 1024, limit);
 }

@@ -1,12 +1,8 @@
 /* beside: jobs that run beside each other, on threads of this process. The threads live as long as the jobs: waiting ones would take time
  * from others. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "base/base.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 
 enum { MOST_THREADS = 64, SENTENCE = 1024 };
@@ -19,12 +15,6 @@ struct team {
     bool failed;             /* guarded by lock, as the sentence is */
     char sentence[SENTENCE]; /* of the first job that failed */
 };
-
-int beside_cores(void)
-{
-    cpu_set_t mine;
-    return sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-}
 
 /* Ends a job, if it is one, and takes the next. */
 static int next_job(struct team *t, int job)

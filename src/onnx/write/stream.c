@@ -171,10 +171,10 @@ static void write_files(int n, struct data_file *const *files)
         check_sources(files[i], files[i]->options->data_path);
         out_open(&w->out, files[i]->options->data_path);
         out_reserve(&w->out, file_bytes(files[i]));
-        if (n < beside_cores())
+        if (n < cores_of_process())
             out_behind(&w->out);
     }
-    beside(n < beside_cores() ? n : beside_cores(), &work, &all);
+    beside(n < cores_of_process() ? n : cores_of_process(), &work, &all);
     for (int i = 0; i < n; i++)
         close_file(&all.of[i]);
 }

@@ -19,7 +19,7 @@ static const double longest_offer = 1e-3, taken = 20e-6; /* seconds: of offering
 
 bool barrier_crowded(int ranks)
 {
-    return ranks > sysconf(_SC_NPROCESSORS_ONLN);
+    return ranks > cores_of_machine();
 }
 
 /* Phases are counted modulo 2^32. */

@@ -303,14 +303,18 @@ static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
     exit(status);
 }
 
-/* How many ranks this machine has, and the lowest of them. */
+/* How many ranks this machine has, and the lowest of them. One that has fewer cores, as in a container, says what all do. */
 static void find_machine(struct world *w, int *machine)
 {
     MPI_Comm here;
     check_mpi(MPI_Comm_split_type(w->mpi, MPI_COMM_TYPE_SHARED, w->comm.rank, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
     MPI_Comm_size(here, &w->comm.local_size);
-    check_mpi(MPI_Allreduce(&w->comm.rank, machine, 1, MPI_INT, MPI_MIN, here), "MPI_Allreduce");
+    const int own[2] = {w->comm.rank, barrier_crowded(w->comm.local_size) ? 0 : 1};
+    int least[2];
+    check_mpi(MPI_Allreduce(own, least, 2, MPI_INT, MPI_MIN, here), "MPI_Allreduce");
     MPI_Comm_free(&here);
+    *machine = least[0];
+    w->crowded = least[1] == 0;
 }
 
 static void share_memory(struct world *w)
@@ -361,7 +365,8 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
     MPI_Comm_size(mpi, &w->comm.size);
     find_machine(w, &machine);
     w->whole = around ? around->whole : w;
-    w->crowded = around ? around->crowded : barrier_crowded(w->comm.local_size);
+    if (around)
+        w->crowded = around->crowded;
     comm_setup(&w->comm, arena);
     share_memory(w);
     w->comm.step = w->shared ? SHARED_STEP_BYTES : 0;
