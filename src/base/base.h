@@ -216,23 +216,9 @@ void huge_pages(void *at, size_t bytes);
 /* arena_alloc on huge pages, if it is as large. */
 void *huge_alloc(struct arena *, size_t bytes);
 
-/* ---- memory/available.c: how much memory a program may still take, and what limits it ("the machine") ------------- */
-struct available {
-    int64_t bytes; /* INT64_MAX: not known, or no limit */
-    const char *limit;
-};
-/* What may be taken before the machine swaps, or a control group ends the program. */
-struct available available_memory(void);
-struct control_root;
-struct available available_in(const struct control_root *); /* of control groups alone */
-/* What may be taken before the program's own limits refuse it: the limit on address space, mapped files included (ulimit -v), and the limit
- * on private memory (ulimit -d). */
-struct available available_addresses(void);
-struct available available_data(void);
-
-/* ---- process/control_group.c: what the system says in files of numbers, and control groups ---------------------------- */
+/* ---- memory/control_group.c: what the system says in files of numbers, and control groups ---------------------------- */
 /* The number behind a key at the begin of a line and so many other numbers; key "": in the first line. -1: there is none. */
-int64_t number_in_file(const char *path, const char *key, int before);
+int64_t control_read(const char *path, const char *key, int before);
 struct control_root {
     const char *folder, *list; /* where controllers are mounted, and the groups of a process */
 };
@@ -241,8 +227,21 @@ extern const struct control_root control_system; /* of this process */
 typedef void control_look(void *data, int version, const char *folder);
 /* Looks at the group of the process that has this controller, and at all groups around it. */
 void control_groups(const struct control_root *, const char *controller, control_look *, void *data);
-/* As number_in_file, of a file in this folder. */
+/* As control_read, of a file in this folder. */
 int64_t control_number(const char *folder, const char *file, const char *key, int before);
+
+/* ---- memory/available.c: how much memory a program may still take, and what limits it ("the machine") ------------- */
+struct available {
+    int64_t bytes; /* INT64_MAX: not known, or no limit */
+    const char *limit;
+};
+/* What may be taken before the machine swaps, or a control group ends the program. */
+struct available available_memory(void);
+struct available available_in(const struct control_root *); /* of control groups alone */
+/* What may be taken before the program's own limits refuse it: the limit on address space, mapped files included (ulimit -v), and the limit
+ * on private memory (ulimit -d). */
+struct available available_addresses(void);
+struct available available_data(void);
 
 /* ---- process/cores.c: how many cores a program can keep busy ------------------------------------------------------- */
 int cores_online(void);                          /* that the machine has */

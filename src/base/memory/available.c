@@ -35,7 +35,7 @@ struct available available_memory(void)
 {
     struct available least = {INT64_MAX, "no limit"};
     const struct available group = available_in(&control_system);
-    int64_t kib = number_in_file("/proc/meminfo", "MemAvailable:", 0);
+    int64_t kib = control_read("/proc/meminfo", "MemAvailable:", 0);
     if (kib >= 0)
         lower_to(&least, kib * 1024, "the machine");
     lower_to(&least, group.bytes, group.limit);
@@ -47,7 +47,7 @@ struct available available_memory(void)
 static void lower_to_rlimit(struct available *least, int what, const char *used_key, const char *limit)
 {
     struct rlimit r;
-    int64_t kib = number_in_file("/proc/self/status", used_key, 0);
+    int64_t kib = control_read("/proc/self/status", used_key, 0);
     if (getrlimit(what, &r) == 0 && r.rlim_cur != RLIM_INFINITY && r.rlim_cur <= INT64_MAX && kib >= 0)
         lower_to(least, (int64_t)r.rlim_cur - kib * 1024, limit);
 }

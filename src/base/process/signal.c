@@ -7,10 +7,12 @@
  * maps; only calls that POSIX allows in a handler are made until the waiting thread takes over. */
 #include "base/base.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,7 +24,7 @@ enum { CUT = SIGUSR2 }; /* what the handler of SIGBUS wakes the waiting thread w
 static pthread_t waiter;
 static sigset_t waited;
 static char cut_line[4096]; /* of the list of maps: the file that was cut short */
-static const char *cut_path;
+static _Atomic(const char *) cut_path;
 
 /* ---- the file that an address was mapped from, for a signal handler -------------------------------------------------------------- */
 
@@ -76,7 +78,7 @@ static const char *faulty_file(const siginfo_t *info)
 
 /* Libraries that get no memory crash or abort. Where a limit of the process leaves little, that is the likely reason. */
 enum { LITTLE = 128 << 20 };
-static volatile sig_atomic_t fault; /* the signal, while the waiting thread judges it */
+static atomic_int fault; /* the signal, while the waiting thread judges it */
 
 #ifndef SANITIZED
 static void judge_fault(int number)
@@ -126,7 +128,8 @@ static void tell_fault(int number)
 
 /* ---- the waiting thread ---------------------------------------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t soft, asked; /* a request to end is kept for signal_asked; there was one */
+static atomic_bool soft, asked; /* a request to end is kept for signal_asked; there was one */
+static_assert(ATOMIC_BOOL_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "a signal handler sets them");
 
 /* Not yet the end: a fault has another reason and is to happen, or a request is kept. */
 static bool goes_on(int number)
@@ -134,7 +137,7 @@ static bool goes_on(int number)
     bool judged = number == CUT && fault;
     if (judged)
         fault = 0;
-    return judged || (number != CUT && number != SIGHUP && soft && !asked++);
+    return judged || (number != CUT && number != SIGHUP && soft && !atomic_exchange(&asked, true));
 }
 
 static void *wait_for_end(void *unused)
@@ -154,14 +157,14 @@ static void *wait_for_end(void *unused)
 static void note_request(int number)
 {
     (void)number;
-    asked = 1;
+    asked = true;
 }
 
 /* Where no thread waits for requests, a handler of one use does. */
 void signal_soften(void)
 {
     const struct sigaction once = {.sa_handler = note_request, .sa_flags = (int)SA_RESETHAND};
-    soft = 1;
+    soft = true;
     for (int i = 0; i < 2; i++)
         if (sigismember(&waited, (const int[]){SIGINT, SIGTERM}[i]) != 1)
             (void)sigaction((const int[]){SIGINT, SIGTERM}[i], &once, NULL);

@@ -20,7 +20,7 @@ static int64_t number_behind(const char *text, int before)
     return found;
 }
 
-int64_t number_in_file(const char *path, const char *key, int before)
+int64_t control_read(const char *path, const char *key, int before)
 {
     char text[8192];
     size_t length = strlen(key);
@@ -39,7 +39,7 @@ int64_t control_number(const char *folder, const char *file, const char *key, in
 {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/%s", folder, file);
-    return n > 0 && n < (int)sizeof path ? number_in_file(path, key, before) : -1;
+    return n > 0 && n < (int)sizeof path ? control_read(path, key, before) : -1;
 }
 
 /* The group and all around it. Inside a container the path may be one of the host's, of which only the end is there: then only "". */
