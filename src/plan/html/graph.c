@@ -71,8 +71,8 @@ static void add_node_part(struct drawing *d, int part)
 {
     const struct node *n = d->graph->nodes.at[d->p->plan->step.list.at[part].node];
     const struct strategy *st = n->strategy;
-    int from[64], count = 0;
-    for (int i = 0; i < n->nin && count < 64; i++) {
+    int *from = NEWN(d->p->arena, int, n->nin + 1), count = 0;
+    for (int i = 0; i < n->nin; i++) {
         if (!n->in[i] || n->in[i]->constant)
             continue;
         int reshard = reshard_before(d, n->in[i]->name, placement_str(d->p->arena, st->in[i]));

@@ -9,14 +9,15 @@ static int64_t cost_of_readers(struct space *s, const struct value *v, struct pl
 {
     const struct place_uses *uses = &s->uses[v->id];
     const struct placement *read = s->chosen.read[v->id];
-    struct placement to[64];
-    int parent[64], n = 0;
-    for (int i = 0; i < uses->list.n && n < 64; i++) {
+    struct placement to[RESHARD_TARGETS];
+    int parent[RESHARD_TARGETS], n = 0;
+    for (int i = 0; i < uses->list.n; i++) {
         struct place_use u = uses->list.at[i];
         struct placement p = u.node == node ? st->in[u.operand] : space_read_as(s, u);
         bool there = placement_eq(p, read ? *read : from);
         for (int k = 0; k < n; k++)
             there = there || placement_eq(to[k], p);
+        require(there || n < RESHARD_TARGETS);
         if (!there)
             to[n++] = p;
     }
