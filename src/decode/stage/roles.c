@@ -210,6 +210,18 @@ static void find_by_shape(struct stage *s)
         s->role[candidate] = ROLE_TOKENS;
 }
 
+static _Noreturn void refuse_input(struct arena *a, const struct stage *s, int i)
+{
+    const struct type t = input_type(s, i);
+    const char *name = s->graph->inputs.at[i]->name, *type = type_str(a, &t);
+    if (s->keeps)
+        fail_usage("%s: the role of input '%s' (%s) is not clear: give --role %s=ROLE, one of %s", s->path, name, type, name, words);
+    fail_usage(
+        "%s: it looks like no decoder, which is what makes text: it has no KV cache, and the role of input '%s' (%s) is not clear; if it "
+        "is one, give --role %s=ROLE, one of %s",
+        s->path, name, type, name, words);
+}
+
 static void find_inputs(struct arena *a, struct stage *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
@@ -222,11 +234,8 @@ static void find_inputs(struct arena *a, struct stage *s)
     if (index_by_name(s->graph->outputs.at, s->graph->outputs.n, "loss_sum") >= 0)
         fail("%s: computes a loss, for 'tpc-run --train': text comes from what 'tpc-shard' compiles without --train", s->path);
     for (int i = 0; i < s->graph->inputs.n; i++)
-        if (s->role[i] == ROLE_UNKNOWN) {
-            const struct type t = input_type(s, i);
-            fail_usage("%s: the role of input '%s' (%s) is not clear: give --role %s=ROLE, one of %s", s->path,
-                       s->graph->inputs.at[i]->name, type_str(a, &t), s->graph->inputs.at[i]->name, words);
-        }
+        if (s->role[i] == ROLE_UNKNOWN)
+            refuse_input(a, s, i);
 }
 
 /* ---- logits ------------------------------------------------------------------------------------------------------------------------- */
