@@ -44,10 +44,6 @@ static int plan_options(struct shard_options *o, struct arg *to)
         {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it saves time, images too"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN, with --train MODEL.train.tpN)"},
-        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "bind symbolic dimensions (repeatable)"},
-        {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of the model to a constant (repeatable)"},
-        {"keep-input", 0, ARG_LIST, &o->plan.kept_inputs, "NAME", "runs give this input, although it has an initializer (repeatable)"},
-        {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "sizes to plan for (repeatable)"},
         {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16|int8|int4|FILE",
@@ -59,6 +55,11 @@ static int plan_options(struct shard_options *o, struct arg *to)
         {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "refuse communication that --plan does not request; warn: list it"},
         {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from the plan in DIR"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "exact: the cheapest plan; first: the first valid one"},
+        ARG_HEADING("Inputs and sizes"),
+        {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "bind symbolic dimensions (repeatable)"},
+        {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of the model to a constant (repeatable)"},
+        {"keep-input", 0, ARG_LIST, &o->plan.kept_inputs, "NAME", "runs give this input, although it has an initializer (repeatable)"},
+        {"workload", 0, ARG_LIST, &o->workload, "DIM=INT,..[:WEIGHT]", "sizes to plan for (repeatable)"},
     };
     return GIVE(to, table);
 }
