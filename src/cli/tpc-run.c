@@ -579,6 +579,7 @@ int main(int argc, char **argv)
     if (comm->rank)
         comm->barrier(comm);
     read_run_options(a, &o, argc, argv); /* rank 0 first, so that a wrong command line is reported once */
+    find_missing(a, comm->rank, &o.job.paths);
     if (!comm->rank)
         comm->barrier(comm);
     if (o.timeout)
