@@ -22,10 +22,12 @@ FRESH = rng.bit_generator.state
 class Case:
     """A model, its inputs and its expected outputs, each (name, array, shape or None). With a loss: labels among the inputs, sums of the loss and
     gradients among the outputs, of the model compiled by --train. Refused: the model has no right output; part of the sentence that says so.
-    """
+    Kept: inputs with initializers, which are given."""
 
     def __init__(self, model, inputs, outputs, loss=None, refused=None):
         self.model, self.inputs, self.outputs, self.loss, self.refused = model, inputs, outputs, loss, refused
+        values = {i.name for i in model.graph.initializer}
+        self.kept = [name for name, _, _ in inputs if name in values]
 
     def write(self, folder):
         """model.onnx and test_data_set_0 in the folder."""
