@@ -23,7 +23,7 @@ from mutate import other_bytes
 from mutate_files import json_mutant
 
 SECONDS = 60
-STATUSES = {200, 400, 403, 404, 405, 408, 411, 413, 414, 415, 417, 426, 429, 431, 501, 503, 505}
+STATUSES = {200, 204, 400, 403, 404, 405, 408, 411, 413, 414, 415, 417, 426, 429, 431, 501, 503, 505}
 BODIES = [
     {"prompt": "Hello", "max_tokens": 4},
     {"prompt": ["a", "b c"], "max_tokens": 3, "n": 2, "stop": ["x", "yz"], "temperature": 0.9, "top_p": 0.8, "top_k": 5, "min_p": 0.01, "seed": 7},
@@ -80,11 +80,12 @@ def complaint(answer):
     status = re.match(rb"HTTP/1\.[01] (\d{3}) ", head)
     if not status or int(status.group(1)) not in STATUSES:
         return f"an odd status: {head[:60]!r}"
-    if b"application/json" in head and b"chunked" not in head:
+    length = re.search(rb"(?i)\r\nContent-Length: (\d+)", head)
+    if length and b"application/json" in head:
         try:
-            json.loads(body)
+            json.loads(body[:int(length.group(1))])         # what follows answers another request
         except ValueError:
-            return f"no JSON: {body[:60]!r}"
+            return f"no JSON: {body[:300]!r}"
     return None
 
 
