@@ -49,6 +49,8 @@ _Noreturn void bug_at(const char *file, int line, const char *format, ...) __att
 #define require(condition) ((condition) ? (void)0 : bug("broken invariant: %s", #condition))
 /* What the user should know though nothing failed. Not printed when quiet. */
 void diag_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void diag_announce(const char *format, ...) __attribute__((format(printf, 1, 2))); /* also if quiet */
+_Noreturn void diag_leave(int status);                                             /* as a failure that was announced */
 /* Printed under -v only. */
 void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Set once in main: the program's name for messages, -1 quiet, 0 normal, 1 verbose. */
@@ -266,6 +268,9 @@ void signal_watch(bool ending);
 /* From now on the first SIGINT or SIGTERM only asks to end, and the second ends the program. */
 void signal_soften(void);
 bool signal_asked(void);
+/* What is called, perhaps in a signal handler, before a signal ends the program: also under a launcher, and after a crash. Faults are told
+ * of from here on, though other libraries had handlers. say NULL: nothing any more. */
+void signal_farewell(void (*say)(void *), void *data);
 
 /* ---- process/clock.c: a monotonic clock, in seconds --------------------------------------------------------------- */
 double clock_seconds(void);

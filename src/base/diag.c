@@ -327,6 +327,19 @@ void diag_tell(const char *format, ...)
     va_end(args);
 }
 
+void diag_announce(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    print_line("", format, args);
+    va_end(args);
+}
+
+void diag_leave(int status)
+{
+    leave(first_to_fail(), status);
+}
+
 void explain(const char *format, ...)
 {
     if (voice()->verbosity < 1)

@@ -31,6 +31,9 @@ class Job:
         size = os.fstat(self.said.fileno()).st_size
         return os.pread(self.said.fileno(), size, 0).decode(errors="replace")
 
+    def said_by_ranks(self):
+        return self.text().replace(" on " + os.uname().nodename, "")
+
     def until(self, what):
         end = time.monotonic() + LIMIT
         while time.monotonic() < end and self.process.poll() is None and what not in self.text():
@@ -60,7 +63,7 @@ def stop(job, rank):
     time.sleep(1)  # a rank is watched when it has joined
     kill(job.rank(rank), signal.SIGSTOP)
     status, left = job.end()
-    return status not in (None, 0) and not left and "rank %d %s" % (rank, STOPPED) in job.text().replace(" on " + os.uname().nodename, "") and "and the timeout is 2 s" in job.text()
+    return status not in (None, 0) and not left and "rank %d %s" % (rank, STOPPED) in job.said_by_ranks() and "and the timeout is 2 s" in job.text()
 
 
 def pause(job, rank):
@@ -80,7 +83,15 @@ def die(job, rank):
     time.sleep(0.5)
     kill(job.rank(rank), signal.SIGKILL)
     status, left = job.end()
-    return status not in (None, 0) and not left
+    return status not in (None, 0) and not left and job.said_by_ranks().count("rank %d ended without a word: it was killed" % rank) == 1
+
+
+def crash(job, rank):
+    time.sleep(0.5)
+    kill(job.rank(rank), signal.SIGFPE)
+    status, left = job.end()
+    told = "tpc-run: %sended by signal 8 " % ("rank %d: " % rank if rank else "") in job.said_by_ranks() or "Sanitizer" in job.text()
+    return status not in (None, 0) and not left and told and "without a word" not in job.text()
 
 
 def late(job, rank):
@@ -112,6 +123,8 @@ def main():
         ("rank 2 of a training is killed between messages", die, 2, train, "operators", messages),
         ("rank 1 of a training stops between messages", stop, 1, train + ["--timeout", "2"], "operators", messages),
         ("rank 2 is killed while it decodes", die, 2, decode, "packed", {}),
+        ("rank 0 is killed", die, 0, steps, "packed", {}),
+        ("rank 1 crashes", crash, 1, steps, "packed", {}),
     ]
     if tokenizer:
         text = ["--tokenizer", tokenizer, "--timeout", "2"]

@@ -21,6 +21,8 @@
 #endif
 enum { WAITER_STACK = 1 << 18 };
 enum { CUT = SIGUSR2 }; /* what the handler of SIGBUS wakes the waiting thread with */
+enum { ENDING = 3 };
+static const int ending_signal[ENDING] = {SIGINT, SIGTERM, SIGHUP};
 static pthread_t waiter;
 static sigset_t waited;
 static char cut_line[4096]; /* of the list of maps: the file that was cut short */
@@ -112,16 +114,29 @@ static void tell_cut_file(int number, siginfo_t *info, void *context)
         (void)pause();
 }
 
-/* Returns if memory is not the reason. What failed may hold locks that a failure needs: the time is limited. */
+static void (*_Atomic farewell)(void *);
+static void *farewell_data;
+
+static void say_farewell(void)
+{
+    void (*say)(void *) = farewell;
+    if (say)
+        say(farewell_data);
+}
+
+/* Returns if memory is not the reason. What failed may hold locks that a message needs: the time is limited. */
 static void tell_fault(int number)
 {
     struct available room = available_addresses(), data = available_data();
     if (data.bytes < room.bytes)
         room = data;
-    if (room.bytes >= LITTLE)
-        return;
     (void)signal(SIGALRM, SIG_DFL);
     (void)alarm(5);
+    if (room.bytes >= LITTLE) {
+        diag_announce("ended by signal %d (%s)", number, strsignal(number));
+        say_farewell();
+        return;
+    }
     fail("out of memory: a library ended by signal %d (%s) where %s has %.1f MiB left", number, strsignal(number), room.limit,
          (double)room.bytes / 1048576);
 }
@@ -181,9 +196,30 @@ static void watch_faults(void)
     (void)sigaction(SIGBUS, &cut, NULL);
 #ifndef SANITIZED
     const struct sigaction judged = {.sa_handler = judge_fault};
-    (void)sigaction(SIGSEGV, &judged, NULL);
-    (void)sigaction(SIGABRT, &judged, NULL);
+    for (int i = 0; i < 4; i++)
+        (void)sigaction((const int[]){SIGSEGV, SIGABRT, SIGILL, SIGFPE}[i], &judged, NULL);
 #endif
+}
+
+static void end_by(int number)
+{
+    say_farewell();
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+void signal_farewell(void (*say)(void *), void *data)
+{
+    const struct sigaction end = {.sa_handler = end_by};
+    struct sigaction old;
+    farewell = NULL;
+    farewell_data = data;
+    farewell = say;
+    for (int i = 0; say && i < ENDING; i++)
+        if (sigismember(&waited, ending_signal[i]) != 1 && sigaction(ending_signal[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            (void)sigaction(ending_signal[i], &end, NULL);
+    if (say)
+        watch_faults();
 }
 
 /* With a small stack: there may be little memory. */
@@ -198,8 +234,8 @@ void signal_watch(bool ending)
 {
     (void)sigemptyset(&waited);
     (void)sigaddset(&waited, CUT);
-    for (int i = 0; ending && i < 3; i++)
-        (void)sigaddset(&waited, (const int[]){SIGINT, SIGTERM, SIGHUP}[i]);
+    for (int i = 0; ending && i < ENDING; i++)
+        (void)sigaddset(&waited, ending_signal[i]);
     (void)pthread_sigmask(SIG_BLOCK, &waited, NULL);
     if (start_waiter())
         watch_faults();

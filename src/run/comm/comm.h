@@ -200,8 +200,12 @@ struct watch_wait {
     bool step;      /* it belongs to a graph: no rank is expected to be late */
     double limit;   /* seconds for which a rank may not run; 0: it may for ever */
 };
-/* All ranks call it; host: the name of this rank's. */
-struct watch *watch_start(struct arena *, struct comm *, const char *host);
+/* All ranks call it; host: the name of this rank's. speaks: a rank that ended without a word is told of as soon as that is known, and soon
+ * ends the program. Otherwise that is a failure of who looks. */
+struct watch *watch_start(struct arena *, struct comm *, const char *host, bool speaks);
+/* Before this process ends by a failure or a signal: the others need not tell of it. May be called in a signal handler; takes less than a
+ * second. */
+void watch_leave(void *watch);
 /* A rank that does not run is told of, and is a failure at the limit. So is at once a connection that has failed. Looks once a second,
  * however often it is called. */
 void watch_look(struct watch *, const struct watch_wait *);

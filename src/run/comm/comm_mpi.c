@@ -65,6 +65,8 @@ static void abort_job(void *data, int status)
     MPI_Finalized(&done);
     if (done)
         return;
+    if (w->watch)
+        watch_leave(w->watch);
     abort_status = status;
     (void)signal(SIGALRM, leave_now);
     (void)setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {0, ABORT_WITHIN}}, NULL);
@@ -392,12 +394,29 @@ static struct comm *mpi_split(struct comm *c, int color)
     return &w->comm;
 }
 
+static struct watch *leaving; /* of a program that ends in other ways than by its communicator's free */
+
+static void leave_at_exit(void)
+{
+    if (leaving)
+        watch_leave(leaving);
+}
+
+static void leave_with(struct world *w)
+{
+    leaving = w->watch;
+    (void)atexit(leave_at_exit);
+    signal_farewell(watch_leave, w->watch);
+}
+
 static void mpi_free(struct comm *c)
 {
     struct world *w = c->state;
     diag_forget(abort_job, w);
     diag_place(NULL);
     mpi_barrier(c);
+    signal_farewell(NULL, NULL);
+    leaving = NULL;
     end_watch(w);
     world_free(w);
     MPI_Finalize();
@@ -420,12 +439,12 @@ static void name_host(char host[MPI_MAX_PROCESSOR_NAME])
     MPI_Get_processor_name(host, &n);
 }
 
-static void begin_watch(struct world *w)
+static void begin_watch(struct world *w, bool speaks)
 {
     char host[MPI_MAX_PROCESSOR_NAME];
     name_host(host);
     if (w->comm.size > 1)
-        w->watch = watch_start(w->arena, &w->comm, host);
+        w->watch = watch_start(w->arena, &w->comm, host, speaks);
 }
 
 /* Messages of one host name the ranks behind rank 0, those of several also the host. */
@@ -479,7 +498,7 @@ static struct comm *join_library(void)
     MPI_Comm_set_errhandler(w->alarm, MPI_ERRORS_RETURN);
     diag_on_failure(sound_alarm, w);
     scope_listen(hear_alarm, w);
-    begin_watch(w);
+    begin_watch(w, false);
     return &w->comm;
 }
 
@@ -508,7 +527,9 @@ struct comm *comm_mpi(int *argc, char ***argv)
     w->comm.free = mpi_free;
     w->comm.timeout = COMM_TIMEOUT;
     name_place(w);
-    begin_watch(w);
+    begin_watch(w, true);
+    if (w->watch)
+        leave_with(w);
     diag_on_failure(abort_job, w);
     diag_give_way(w->comm.rank < LAST_IN_TURN ? w->comm.rank * TURN : LAST_IN_TURN * TURN);
     return &w->comm;

@@ -5,21 +5,27 @@
  * computes, reads or writes for hours is alive, and so is one that waits for its user. A process that is stopped sends no beats, though its
  * system still answers; of a host that is gone not even that comes. Only time in which this rank waits, and runs itself, counts. A rank
  * without connection is not watched. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "run/comm/comm.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { HOST_BYTES = 64, BEAT_STACK = 1 << 18 };
 enum { BEAT_EACH = 250, TRY_EACH = 20, VANISHED_AFTER = 45000 }; /* ms */
 enum { SILENT = 3000 };                                          /* ms: a rank that sends no beats does not run */
-enum { BUSY = 'b', WAITS = 'w' };                                /* what a beat says of its rank */
+enum { BUSY = 'b', WAITS = 'w', LEAVES = 'l' };                  /* what a beat says of its rank */
+enum { ENDS_AFTER = 2000 };                                      /* ms: a launcher that ends the job has done so */
 static const double look_every = 1, tell_after = 30, explain_after = 20;
 
 struct peer {
@@ -29,6 +35,7 @@ struct peer {
     atomic_int unheard; /* ms in which this rank ran, since its last beat */
     int unanswered;
     bool ended;
+    atomic_bool lost; /* it ended without a word */
     /* of the rank that looks */
     int seen;
     double silent; /* seconds */
@@ -46,11 +53,14 @@ struct watch {
     double started, looked, waited;
     bool explained;
     int64_t number; /* of the wait */
-    atomic_bool looks;
+    atomic_bool looks, leaves, ends;
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool beats, ends;
+    int wake;              /* of the thread, an eventfd */
+    struct pollfd *polled; /* by rank, and the last one for wake */
+    atomic_uint rounds;    /* of the thread */
+    double lost;           /* since when it knows that a rank is; 0: none is */
+    int64_t kills;         /* of processes for want of memory, on this machine, when the watch began */
+    bool speaks, beats;
 };
 
 /* ---- the thread ---- */
@@ -66,7 +76,7 @@ static bool has_vanished(struct peer *p)
     return p->unanswered >= SOME;
 }
 
-/* Those that are done, or are killed, close their side: no failure here. */
+/* Those that are done, or fail, say so before they close their side. */
 static void hear(struct peer *p)
 {
     char beats[64];
@@ -83,18 +93,28 @@ static void hear(struct peer *p)
     }
     if (n < 0 && errno != ECONNRESET && errno != EPIPE)
         atomic_store(&p->error, errno);
+    else if (atomic_load(&p->says) != LEAVES)
+        atomic_store(&p->lost, true);
     p->ended = true;
 }
 
+/* Waits, but not on where a side closes. */
 static bool goes_on(struct watch *w, int milliseconds)
 {
-    const struct timespec until = clock_after(milliseconds);
-    pthread_mutex_lock(&w->lock);
-    if (!w->ends)
-        (void)pthread_cond_timedwait(&w->wake, &w->lock, &until);
-    bool on = !w->ends;
-    pthread_mutex_unlock(&w->lock);
-    return on;
+    uint64_t woken;
+    for (int r = 0; r < w->size; r++)
+        w->polled[r] = (struct pollfd){.fd = w->peer[r].ended ? -1 : w->peer[r].fd, .events = POLLRDHUP};
+    w->polled[w->size] = (struct pollfd){.fd = w->wake, .events = POLLIN};
+    (void)poll(w->polled, (nfds_t)w->size + 1, milliseconds);
+    if (w->polled[w->size].revents)
+        (void)!read(w->wake, &woken, sizeof woken);
+    return !atomic_load(&w->ends);
+}
+
+static void say_leaves(const struct peer *p)
+{
+    if (p->fd >= 0 && !p->ended)
+        (void)send(p->fd, &(const char){LEAVES}, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void beat_to(struct peer *p, int fd, char say, int passed)
@@ -110,6 +130,46 @@ static void beat_to(struct peer *p, int fd, char say, int passed)
     hear(p);
 }
 
+/* "rank 1 on node2" */
+static const char *name_of(const struct watch *w, int r, char *text, size_t room)
+{
+    snprintf(text, room, "rank %d%s%s", r, w->host ? " on " : "", w->host ? w->host[r].text : "");
+    return text;
+}
+
+static int64_t memory_kills(void)
+{
+    return control_read("/proc/vmstat", "oom_kill", 0);
+}
+
+/* By what is known only of this machine, where the kernel counts what it kills itself. */
+static const char *lost_sentence(const struct watch *w, int r, char *text, size_t room)
+{
+    char name[128];
+    bool near = !w->host || strcmp(w->host[r].text, w->host[w->rank].text) == 0;
+    const char *by = near && memory_kills() > w->kills ? "the system killed it for want of memory"
+                                                       : "it was killed (as by kill -9), or crashed";
+    snprintf(text, room, "%s ended without a word: %s", name_of(w, r, name, sizeof name), by);
+    return text;
+}
+
+/* Rank 0 sees all others, which see only rank 0. A launcher may let ranks wait that none will come for. */
+static void look_for_lost(struct watch *w)
+{
+    char sentence[256];
+    if (!w->speaks || atomic_load(&w->leaves))
+        return;
+    if (w->lost > 0 && clock_seconds() - w->lost > 1e-3 * ENDS_AFTER)
+        diag_leave(1);
+    for (int r = 0; r < w->size && !(w->lost > 0); r++) {
+        if (!atomic_load(&w->peer[r].lost))
+            continue;
+        w->lost = clock_seconds();
+        if (w->rank == 0 || w->rank == 1)
+            diag_announce("%s", lost_sentence(w, r, sentence, sizeof sentence));
+    }
+}
+
 /* A rank that waits looks once a second. */
 static void *beat(void *watch)
 {
@@ -122,6 +182,10 @@ static void *beat(void *watch)
         bool missing = connections_try(w->connections, w->fd);
         for (int r = 0; r < w->size; r++)
             beat_to(&w->peer[r], w->fd[r], say, each);
+        look_for_lost(w);
+        for (int r = 0; atomic_load(&w->leaves) && r < w->size; r++)
+            say_leaves(&w->peer[r]);
+        atomic_fetch_add(&w->rounds, 1);
         each = missing ? TRY_EACH : BEAT_EACH;
     } while (goes_on(w, each));
     return NULL;
@@ -133,14 +197,35 @@ static bool start_thread(struct watch *w)
     sigset_t all, before;
     pthread_attr_t small;
     (void)sigfillset(&all);
-    if (pthread_mutex_init(&w->lock, NULL) || pthread_cond_init(&w->wake, NULL) || pthread_attr_init(&small) ||
-        pthread_attr_setstacksize(&small, BEAT_STACK))
+    if (pthread_attr_init(&small) || pthread_attr_setstacksize(&small, BEAT_STACK))
         return false;
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started = pthread_create(&w->thread, &small, beat, w) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&small);
     return started;
+}
+
+static void wake(struct watch *w)
+{
+    (void)!write(w->wake, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+void watch_leave(void *watch)
+{
+    enum { TRIES = 60, MS = 5 };
+    struct watch *w = watch;
+    if (!w->beats || pthread_equal(pthread_self(), w->thread))
+        return;
+    for (unsigned at = atomic_load(&w->rounds), i = 0; i < TRIES && atomic_load(&w->rounds) - at < 2; i++) {
+        wake(w);
+        (void)nanosleep(&(struct timespec){0, MS * 1000000L}, NULL);
+    }
+    for (unsigned at = atomic_load(&w->rounds), i = 0; i < TRIES && atomic_load(&w->rounds) - at < 2; i++) {
+        atomic_store(&w->leaves, true);
+        wake(w);
+        (void)nanosleep(&(struct timespec){0, MS * 1000000L}, NULL);
+    }
 }
 
 /* ---- the rank ---- */
@@ -155,11 +240,14 @@ static struct host_name *name_hosts(struct arena *a, struct comm *comm, const ch
     return all;
 }
 
-struct watch *watch_start(struct arena *a, struct comm *comm, const char *host)
+struct watch *watch_start(struct arena *a, struct comm *comm, const char *host, bool speaks)
 {
     bool near = comm->local_size == comm->size;
     struct watch *w = NEW(a, struct watch);
-    *w = (struct watch){.rank = comm->rank, .size = comm->size, .started = clock_seconds()};
+    *w = (struct watch){.rank = comm->rank, .size = comm->size, .started = clock_seconds(), .speaks = speaks};
+    w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    w->kills = memory_kills();
+    w->polled = NEWN(a, struct pollfd, w->size + 1);
     w->peer = NEWN(a, struct peer, w->size);
     w->fd = NEWN(a, int, w->size);
     for (int r = 0; r < w->size; r++) {
@@ -171,13 +259,6 @@ struct watch *watch_start(struct arena *a, struct comm *comm, const char *host)
         w->host = name_hosts(a, comm, host);
     w->beats = start_thread(w);
     return w;
-}
-
-/* "rank 1 on node2" */
-static const char *name_of(const struct watch *w, int r, char *text, size_t room)
-{
-    snprintf(text, room, "rank %d%s%s", r, w->host ? " on " : "", w->host ? w->host[r].text : "");
-    return text;
 }
 
 /* What a wait is for, as a part of a sentence. */
@@ -205,6 +286,9 @@ static void look_at(struct watch *w, int r, double passed, const struct watch_wa
     struct peer *p = &w->peer[r];
     double tell = wait->limit > 0 && wait->limit / 2 < tell_after ? wait->limit / 2 : tell_after;
     int error = atomic_load(&p->error), beats = atomic_load(&p->beats);
+    char lost[256];
+    if (!w->speaks && atomic_load(&p->lost))
+        fail("%s", lost_sentence(w, r, lost, sizeof lost));
     if (error)
         fail("%s, the host of rank %d, does not answer: %s", w->host ? w->host[r].text : "this machine", r, strerror(error));
     p->silent = beats == 0 || beats != p->seen ? 0 : p->silent + passed;
@@ -269,14 +353,16 @@ void watch_look(struct watch *w, const struct watch_wait *wait)
 
 void watch_stop(struct watch *w)
 {
-    pthread_mutex_lock(&w->lock);
-    w->ends = true;
-    pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
+    atomic_store(&w->ends, true);
+    wake(w);
     if (w->beats)
         (void)pthread_join(w->thread, NULL);
     connections_end(w->connections);
-    for (int r = 0; r < w->size; r++)
+    for (int r = 0; r < w->size; r++) {
+        say_leaves(&w->peer[r]);
         if (w->fd[r] >= 0)
             (void)close(w->fd[r]);
+    }
+    if (w->wake >= 0)
+        (void)close(w->wake);
 }
