@@ -9,6 +9,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/random.h>
@@ -51,6 +52,12 @@ static bool receive(int fd, void *to, size_t bytes, int milliseconds)
 static bool transmit(int fd, const void *from, size_t bytes)
 {
     return send(fd, from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+}
+
+/* What is sent last arrives, though this process ends at once. */
+static void send_at_once(int fd)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 }
 
 /* ---- rank 0 ---- */
@@ -109,6 +116,7 @@ static void accept_ranks(struct connections *c, int *of)
     int fd;
     while (c->missing > 0 && (fd = accept(c->listener, NULL, NULL)) >= 0) {
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+        send_at_once(fd);
         int rank = welcome(c, fd);
         if (rank < 0) {
             (void)close(fd);
@@ -142,6 +150,7 @@ static void connect_to_first(struct connections *c, int *of)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return;
+    send_at_once(fd);
     if ((connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || errno == EINPROGRESS) && answered(fd, &h))
         *of = fd;
     else

@@ -111,12 +111,6 @@ static bool goes_on(struct watch *w, int milliseconds)
     return !atomic_load(&w->ends);
 }
 
-static void say_leaves(const struct peer *p)
-{
-    if (p->fd >= 0 && !p->ended)
-        (void)send(p->fd, &(const char){LEAVES}, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 static void beat_to(struct peer *p, int fd, char say, int passed)
 {
     if (fd != p->fd)
@@ -178,13 +172,11 @@ static void *beat(void *watch)
     int since = LOOKED, each = 0;
     do {
         since = atomic_exchange(&w->looks, false) ? 0 : since + (since < LOOKED);
-        const char say = since < LOOKED ? WAITS : BUSY;
+        const char say = atomic_load(&w->leaves) ? LEAVES : since < LOOKED ? WAITS : BUSY;
         bool missing = connections_try(w->connections, w->fd);
         for (int r = 0; r < w->size; r++)
             beat_to(&w->peer[r], w->fd[r], say, each);
         look_for_lost(w);
-        for (int r = 0; atomic_load(&w->leaves) && r < w->size; r++)
-            say_leaves(&w->peer[r]);
         atomic_fetch_add(&w->rounds, 1);
         each = missing ? TRY_EACH : BEAT_EACH;
     } while (goes_on(w, each));
@@ -351,18 +343,32 @@ void watch_look(struct watch *w, const struct watch_wait *wait)
         tell_late(w, wait);
 }
 
+/* A side that closes with beats unread resets the connection, and the last word with it. */
+static void close_after_last_word(int fd, double until)
+{
+    char beats[64];
+    (void)send(fd, &(const char){LEAVES}, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)shutdown(fd, SHUT_WR);
+    for (double left; (left = until - clock_seconds()) > 0;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (poll(&p, 1, (int)(1e3 * left) + 1) != 1 || recv(fd, beats, sizeof beats, MSG_DONTWAIT) <= 0)
+            break;
+    }
+    (void)close(fd);
+}
+
 void watch_stop(struct watch *w)
 {
+    static const double wait = 0.5; /* seconds */
+    atomic_store(&w->leaves, true);
     atomic_store(&w->ends, true);
     wake(w);
     if (w->beats)
         (void)pthread_join(w->thread, NULL);
     connections_end(w->connections);
-    for (int r = 0; r < w->size; r++) {
-        say_leaves(&w->peer[r]);
+    for (int r = 0; r < w->size; r++)
         if (w->fd[r] >= 0)
-            (void)close(w->fd[r]);
-    }
+            close_after_last_word(w->fd[r], clock_seconds() + wait);
     if (w->wake >= 0)
         (void)close(w->wake);
 }
