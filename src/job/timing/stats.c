@@ -1,5 +1,6 @@
 /* stats: reports times and bytes of every rank, as text (--stats) or JSON (--stats=FILE). */
 #include "job/timing/timing.h"
+#include "plan/report/report.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -84,14 +85,14 @@ static const int64_t *gather_payloads(struct arena *a, struct comm *comm, int n,
 
 /* ---- text --------------------------------------------------------------------------------------------------------------- */
 
-static void print_rank(int rank, const struct figures *f)
+static void print_rank(struct arena *a, int rank, const struct figures *f)
 {
     printf("rank %d: compute %.3f ms, communication %.3f ms, %lld bytes sent per run; "
            "%.1f MiB resident (peak %.1f), weights %.3f MiB, activations %.3f MiB\n",
            rank, 1e3 * f->compute, 1e3 * f->comm, (long long)f->bytes, (double)f->resident / 1048576, (double)f->peak / 1048576,
            (double)f->weights / 1048576, (double)f->slab / 1048576);
     if (f->state)
-        printf("rank %d: state %.1f MiB, %lld bytes of it copied to grow\n", rank, (double)f->state / 1048576, (long long)f->moved);
+        printf("rank %d: state %s, %s of it copied to grow\n", rank, units_bytes(a, (double)f->state), units_bytes(a, (double)f->moved));
 }
 
 /* The sum of the bytes of n ranks, and the times of the slowest. */
@@ -131,11 +132,11 @@ static void print_sizes(const struct bindings *b)
         printf("\n");
 }
 
-static void print_text(const struct statistics *s)
+static void print_text(struct arena *a, const struct statistics *s)
 {
     print_sizes(s->sizes);
     for (int r = 0; r < s->replicas->all->size; r++)
-        print_rank(r, &s->rank[r]);
+        print_rank(a, r, &s->rank[r]);
     for (int i = 0; s->replicas->across && i < s->replicas->count; i++)
         print_replica(s->replicas, s->shard, i, s->rank);
     for (int i = 0; i < s->ncollective; i++) {
@@ -222,5 +223,5 @@ void stats_report(struct arena *a, const struct replicas *replicas, const struct
     if (path)
         write_json(a, &out, path);
     else
-        print_text(&out);
+        print_text(a, &out);
 }
