@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *launch_variable(void)
 {
@@ -14,6 +15,22 @@ const char *launch_variable(void)
             return name[i];
     }
     return NULL;
+}
+
+static bool is_one(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text && strcmp(text, "1") == 0;
+}
+
+/* Open MPI refuses root, and more ranks than cores, until it is told not to. */
+bool launch_starts(int64_t ranks)
+{
+    const char *library = comm_mpi_library();
+    if (!library || !strstr(library, "Open MPI"))
+        return library != NULL;
+    bool root = geteuid() == 0, allowed = is_one("OMPI_ALLOW_RUN_AS_ROOT") && is_one("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
+    return (!root || allowed) && (ranks <= cores_online() || is_one("OMPI_MCA_rmaps_base_oversubscribe"));
 }
 
 /* True for the first of the started processes: it alone prints the error. */

@@ -6,6 +6,8 @@
 
 /* The environment variable that shows a launcher with several processes; NULL: none. */
 const char *launch_variable(void);
+/* Whether mpirun would start so many ranks here, in this environment. */
+bool launch_starts(int64_t ranks);
 /* All ranks of the job, or this one alone. */
 struct comm *launch_comm(int *argc, char ***argv);
 

@@ -4,6 +4,7 @@
 #include "config.h"
 #endif
 #include "cli/args.h"
+#include "cli/launch.h"
 #include "cli/shard.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
@@ -182,9 +183,11 @@ static void print_next(struct arena *a, const struct shard_options *o, const cha
     const char *how = o->train.given ? arena_printf(a, " --train%s --steps 1000 --save FILE", otherwise)
         : text                       ? " --prompt TEXT"
                                      : otherwise;
-    const char *start = o->tp > 1 ? arena_printf(a, "mpirun -n %lld ", (long long)o->tp) : "";
+    bool several = o->tp > 1, starts = launch_starts(o->tp);
+    const char *start = several && starts ? arena_printf(a, "mpirun -n %lld ", (long long)o->tp) : "";
+    const char *local = several && !starts ? arena_printf(a, " --local %lld", (long long)o->tp) : "";
     if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
-        printf("wrote %s; next: %stpc-run %s%s\n", out, start, out, how);
+        printf("wrote %s; next: %stpc-run %s%s%s\n", out, start, out, local, how);
 }
 
 /* given: for the advice, NULL: none is given. */
