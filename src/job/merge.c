@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TARGET_MODEL, TARGET_DATA, TARGET_RESTORED, TARGETS }; /* restored: the source's model file, where the model names other data */
@@ -113,7 +114,7 @@ static void remove_parts(void *data, int status)
 
 #define ELSEWHERE "name another file with -o"
 
-/* A model in the folder of the data file. */
+/* A model in the folder that is written to. */
 struct neighbour {
     const struct merge_job *merge;
     const char *path;
@@ -122,12 +123,14 @@ struct neighbour {
 static void check_location(void *neighbour, const char *location)
 {
     const struct neighbour *n = neighbour;
-    const char *data = n->merge->target[TARGET_DATA].path;
-    if (path_same(path_join(n->merge->arena, path_dir(n->merge->arena, n->path), location), data))
-        fail("%s holds weights of %s: " ELSEWHERE, data, n->path);
+    const char *weights = path_join(n->merge->arena, path_dir(n->merge->arena, n->path), location);
+    const char *const written[] = {n->merge->target[TARGET_DATA].path, n->merge->out};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+        if (path_same(weights, written[i]))
+            fail("%s holds weights of %s: " ELSEWHERE, written[i], n->path);
 }
 
-/* No other model may have its weights in the data file. */
+/* No other model may have its weights in a file that is written. */
 static void check_neighbours(const struct merge_job *m)
 {
     const char *folder = path_dir(m->arena, m->out);
@@ -153,6 +156,14 @@ static void check_source(const struct merge_job *m)
         fail("%s is the model that %s was made from: " ELSEWHERE, m->out, m->folder->dir);
 }
 
+/* What is there is a model by its name, or empty. */
+static void check_kind(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && st.st_size > 0 && !path_ends(path, ".onnx"))
+        fail("%s exists already and is no .onnx file, so it is not replaced: " ELSEWHERE, path);
+}
+
 static void check_file(const struct merge_job *m, const char *path)
 {
     if (path_is_special(path) || path_is_folder(path))
@@ -176,8 +187,9 @@ static void check_targets(const struct merge_job *m)
         check_file(m, data);
     if (path_exists(m->out))
         check_source(m);
-    if (has_data)
+    if (has_data || path_exists(m->out))
         check_neighbours(m);
+    check_kind(m->out);
     if (!m->force && (has_data || path_exists(m->out)))
         fail("%s exists already: " ELSEWHERE ", or replace %s with --force", path_exists(m->out) ? m->out : data,
              m->parts.n ? arena_printf(m->arena, "it and %s", path_exists(m->out) ? data : m->out) : "it");
