@@ -338,8 +338,8 @@ struct map map_file(const char *path);
 bool map_try_file(const char *path, struct map *out);
 void map_close(struct map);
 /* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
-bool map_reads(const char *path); /* whether this is a file that was mapped, by any name */
 void map_check_unchanged(void);
+bool map_reads(const char *path); /* whether this is a file that was mapped, by any name */
 /* These bytes are not needed for now: their pages go back to the system, which reads them from the file again if needed. */
 void map_release(struct map, size_t offset, size_t bytes);
 

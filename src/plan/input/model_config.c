@@ -76,7 +76,9 @@ static json_t *read_config(struct arena *a, const char *path, const char **note)
     if (file.bytes > LARGEST_CONFIG)
         (void)snprintf(error.text, sizeof error.text, "it has %zu bytes", file.bytes);
     else {
-        char *text = arena_strndup(a, file.at ? (const char *)file.at : "", file.bytes);
+        char *text = arena_alloc(a, file.bytes + 1); /* zeros and all */
+        if (file.bytes)
+            memcpy(text, file.at, file.bytes);
         drop_constants(text, file.bytes);
         root = json_loadb(text, file.bytes, JSON_REJECT_DUPLICATES, &error);
     }
