@@ -139,7 +139,8 @@ const struct tensor *safetensors_find(const struct safetensors *, const char *na
 const char *safetensors_text(const struct safetensors *, const char *key);           /* likewise */
 /* Fails unless tpc-run wrote all bytes of the file, in this format: a text that it has, beside a digest. */
 void safetensors_check(const struct safetensors *, const char *format);
-/* Writes what is before the data; the caller puts the bytes of all tensors behind it, in this order. end: the digest. */
+bool safetensors_takes(const char *text); /* UTF-8, as all of a header is */
+/* Writes what is before the data; the caller puts the bytes of all tensors after it, in this order. end: the digest. */
 void safetensors_begin(struct out *, int n, const char *const *name, const struct tensor *, int texts, const struct named_text *);
 void safetensors_end(struct out *);
 /* How the head of a file begins, behind the 8 bytes of its length, as long as it is not complete. */

@@ -162,13 +162,22 @@ static json_t *entry_of(const char *path, const char *name, const struct tensor 
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)from, (json_int_t)*at);
 }
 
+bool safetensors_takes(const char *text)
+{
+    json_t *v = json_string(text);
+    bool takes = v;
+    json_decref(v);
+    return takes;
+}
+
 void safetensors_begin(struct out *out, int n, const char *const *name, const struct tensor *tensor, int texts,
                        const struct named_text *text)
 {
     json_t *root = json_object(), *meta = json_pack("{s:s}", DIGEST, DIGITS);
     int64_t at = 0;
     for (int i = 0; i < texts; i++)
-        json_object_set_new(meta, text[i].key, json_string(text[i].text));
+        if (json_object_set_new(meta, text[i].key, json_string(text[i].text)) != 0)
+            fail("%s: its '%s' is not UTF-8, which the file's header must be", out->path, text[i].key);
     json_object_set_new(root, TEXTS, meta);
     for (int i = 0; i < n; i++)
         if (json_object_set_new(root, name[i], entry_of(out->path, name[i], &tensor[i], &at)) != 0)

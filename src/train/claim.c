@@ -56,9 +56,10 @@ static void look_at(const struct claim *c, int folder, const char *name, const s
     if (fd < 0)
         return;
     bool other = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_dev != own->st_dev || st.st_ino != own->st_ino);
-    if (other && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    bool ours = other && flock(fd, LOCK_SH | LOCK_NB) == 0; /* where files can't be locked, nothing is taken for a killed process's */
+    if (other && !ours && errno == EWOULDBLOCK)
         fail("%s: another run writes its checkpoints there, and has '%s' open: give this one a --save of its own", c->path, name);
-    if (other && strcmp(name, path_base(c->path)) != 0 && begins_as_checkpoint(fd))
+    if (ours && strcmp(name, path_base(c->path)) != 0 && begins_as_checkpoint(fd))
         (void)unlinkat(folder, name, 0);
     (void)close(fd);
 }

@@ -126,6 +126,8 @@ void settings_check(struct arena *a, const struct settings *s, const struct trai
         text = arena_printf(a, "%s; %s", text, lacks[i]);
     if (n)
         fail_usage("--train needs %s", text);
+    if (o->save && s->tokenizer && !safetensors_takes(s->tokenizer))
+        fail("%s: is no UTF-8, as all of a checkpoint's header is: give --tokenizer another name", s->tokenizer);
 }
 
 void settings_texts(struct arena *a, const struct settings *s, struct named_text to[SETTINGS_TEXTS])
