@@ -64,7 +64,7 @@ static void state_rank_meta(struct graph *g)
 {
     const struct rank_meta *m = g->ranks ? g->rank_meta : NULL;
     for (int i = 0; m && i < m->nbound; i++)
-        dim_at_least(g->alg, dim_sym(g->alg, m->bound[i].symbol, 0), m->bound[i].least);
+        dim_at_least(g->alg, dim_sym(g->alg, m->bound[i].symbol, m->bound[i].usual), m->bound[i].least);
     for (int i = 0; m && i < m->nassumption; i++)
         state_assumption(g, &m->assumption[i]);
 }

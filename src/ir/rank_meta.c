@@ -85,6 +85,14 @@ static int int_or(const struct graph *g, const char *key, int absent)
     return text ? (int)int_of(g, key, text) : absent;
 }
 
+/* "LEAST|USUAL"; what is below USUAL is not usual. */
+static struct rank_bound read_bound(const struct graph *g, const struct meta *e, const char *symbol)
+{
+    const char *bar = strchr(e->text, '|');
+    int64_t least = int_of(g, e->key, bar ? arena_strndup(g->arena, e->text, (size_t)(bar - e->text)) : e->text);
+    return (struct rank_bound){symbol, least, bar ? int_of(g, e->key, bar + 1) : least};
+}
+
 /* "LEFT == RIGHT # WHY" */
 static struct rank_assumption read_assumption(const struct graph *g, const char *text)
 {
@@ -121,7 +129,7 @@ static void read_lists(struct graph *g, struct rank_meta *m)
         const struct meta *e = &g->meta.at[i];
         const char *symbol = name_in(e, DIMS);
         if (symbol)
-            m->bound[m->nbound++] = (struct rank_bound){symbol, int_of(g, e->key, e->text)};
+            m->bound[m->nbound++] = read_bound(g, e, symbol);
         if (name_in(e, ASSUME))
             m->assumption[m->nassumption++] = read_assumption(g, e->text);
         if (name_in(e, STATE))
@@ -170,7 +178,7 @@ static void write_value(struct graph *g, enum rank_end end, const struct value *
 static void write_bound(void *graph, const struct dim *symbol)
 {
     struct graph *g = graph;
-    graph_set_meta(g, key_of(g, DIMS, symbol->name), arena_printf(g->arena, "%" PRId64, symbol->lo));
+    graph_set_meta(g, key_of(g, DIMS, symbol->name), arena_printf(g->arena, "%" PRId64 "|%" PRId64, symbol->lo, symbol->usual));
 }
 
 static void write_assumptions(struct graph *g)

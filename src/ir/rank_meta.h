@@ -17,7 +17,7 @@
 /* The smallest value of a symbol. */
 struct rank_bound {
     const char *symbol;
-    int64_t least;
+    int64_t least, usual; /* as struct dim has them: lo, usual */
 };
 /* left == right, which the graph was compiled under; text: with the reason. */
 struct rank_assumption {

@@ -45,10 +45,9 @@ static const struct dim *parse_side(struct alg *raw, const struct graph *g, cons
 static void read_rank_meta(struct arena *a, const struct graph *g, const struct rank_meta *m, struct signature *s)
 {
     struct alg *raw = alg_new(a);
-    s->assume = NEWN(a, struct assumption, m->nassumption);
-    for (; s->nassume < m->nassumption; s->nassume++) {
-        const struct rank_assumption *e = &m->assumption[s->nassume];
-        s->assume[s->nassume] = (struct assumption){parse_side(raw, g, e->left, e->text), parse_side(raw, g, e->right, e->text), e->text};
+    for (int i = 0; i < m->nassumption; i++) {
+        const struct rank_assumption *e = &m->assumption[i];
+        s->assume[s->nassume++] = (struct assumption){parse_side(raw, g, e->left, e->text), parse_side(raw, g, e->right, e->text), e->text};
     }
     for (int i = 0; i < m->nbound; i++)
         VEC_PUSH(a, &s->lower, ((struct binding){m->bound[i].symbol, m->bound[i].least}));
@@ -58,7 +57,6 @@ static void read_equations(struct arena *a, const struct graph *g, struct signat
 {
     const struct equation *e;
     int n = alg_equations(g->alg, &e);
-    s->assume = NEWN(a, struct assumption, n);
     for (int i = 0; i < n; i++)
         s->assume[s->nassume++] = (struct assumption){
             e[i].left, e[i].right,
@@ -91,12 +89,12 @@ void signature_read(struct arena *a, struct graph *g, struct signature *s)
     for (int i = 0; i < s->nin; i++)
         if (s->in[i].place.kind == PLACE_P)
             fail("%s: input '%s' is declared partial", s->path, s->in[i].name);
-    if (g->rank_meta) {
+    const struct equation *equations;
+    s->assume = NEWN(a, struct assumption, alg_equations(g->alg, &equations) + (g->rank_meta ? g->rank_meta->nassumption : 0));
+    if (g->rank_meta)
         read_rank_meta(a, g, g->rank_meta, s);
-        return;
-    }
-    read_equations(a, g, s);
-    for (int i = 0; i < s->nin; i++)
+    read_equations(a, g, s); /* of a rank file those that its own sizes need, too */
+    for (int i = 0; !g->rank_meta && i < s->nin; i++)
         for (int k = 0; k < s->in[i].type.rank; k++)
             dim_each_symbol(s->in[i].type.dim[k], lower_add, &(struct lower_bounds){a, s});
 }
