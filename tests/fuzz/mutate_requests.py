@@ -62,10 +62,10 @@ def exchange(port, data):
             s.shutdown(socket.SHUT_WR)
             while part := s.recv(65536):
                 answer += part
-        except (ConnectionResetError, BrokenPipeError):
-            pass
         except TimeoutError:
             return None
+        except OSError:                                             # the server has closed, with or without an answer
+            pass
     return answer
 
 
