@@ -579,6 +579,8 @@ int main(int argc, char **argv)
     if (comm->rank)
         comm->barrier(comm);
     read_run_options(a, &o, argc, argv); /* rank 0 first, so that a wrong command line is reported once */
+    if (!comm->rank)
+        check_files(&o);
     find_missing(a, comm->rank, &o.job.paths);
     if (!comm->rank)
         comm->barrier(comm);
@@ -586,8 +588,6 @@ int main(int argc, char **argv)
         comm->timeout = (double)number_read("--timeout", o.timeout, 0, INT32_MAX);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
     start_threads(a, comm, &o.job);
-    if (!comm->rank)
-        check_files(&o);
     struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve, .launcher = comm->size > 1 ? launch_variable() : NULL};
     if (o.job.local > 0)
         comm_local_run((int)o.job.local, rank_main, &job);
