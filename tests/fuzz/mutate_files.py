@@ -169,7 +169,7 @@ def make_kinds(trial, source):
         Kind("tokenizer and settings", f"{top}/model", [n for n in os.listdir(f"{top}/model") if n.endswith(".json")], json_mutant,
              [run, model, *quiet, *prompt], [shard, model, "--tp", "2", "-q", "-o", out]),
         Kind("folder of ranks", ranks, ["manifest.json", "plan.json"], json_mutant, *sharded),
-        Kind("weights of ranks", ranks, ["rank-0.data", "rank-1.data", "rank-0.onnx", "model.onnx"], bytes_mutant, *sharded),
+        Kind("weights of ranks", ranks, ["rank-0.data", "rank-1.data"], bytes_mutant, *sharded),
         Kind("checkpoint", saved, ["checkpoint"], safetensors_mutant, [*train, "--data", rows, "--resume", "{}"], merged),
         Kind("state", saved, ["state"], safetensors_mutant, [run, ranks, *two, "--generate", "2", "--load-state", "{}"]),
         Kind("array", f"{top}/tensors", tensors, npy_mutant, [run, model, *quiet, "--random", "--input", "input_ids={}"],

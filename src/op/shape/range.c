@@ -70,6 +70,11 @@ void infer_range(struct graph *g, struct node *node)
     enum dtype dtype = node->nin > 0 && node->in[0] ? op_operand(g, node, 0)->dtype : node->out[0]->type.dtype;
     if (dtype == DT_NONE)
         fail("%s: the type of '%s' is not known", node_where(g, node), node->out[0]->name);
+    if (!dtype_is_float(dtype) && !dtype_is_integer(dtype))
+        fail("%s: counts in %s, expected integers or floats of 16 bits and more", node_where(g, node), dtype_name(dtype));
+    for (int i = 1; i < node->nin; i++)
+        if (node->in[0] && node->in[i])
+            op_same_dtype(g, node, 0, i);
     if (range_bounds(g, node, bound))
         n = range_length(g, node, bound);
     if (!n)
