@@ -41,6 +41,8 @@ void *vec_grow(struct arena *, void *old, int *cap, int n, size_t size);
 /* ---- diag.c: what people read. Two kinds of failure: fail() for what the user can mend, bug() for what we broke. -- */
 /* One sentence that names file, node and tensor, what was expected and what was found. Exit status 1. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same where other ranks are involved: no diag_try goes on after it. */
+_Noreturn void fail_job(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Wrong usage. Exit status 2. */
 _Noreturn void fail_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A broken invariant: prints file and line, aborts. */

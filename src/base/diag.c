@@ -28,6 +28,7 @@ static _Thread_local const char *progress;
 static _Thread_local struct trap {
     jmp_buf at;
     struct scope *leaves; /* what a failure ends; NULL: only this work */
+    struct trap *outer;
     char sentence[MAX_LINE];
     int status;
     pthread_mutex_t *held[MOST_HELD];
@@ -208,14 +209,20 @@ static _Noreturn void leave(bool first, int status)
     _Exit(status);
 }
 
-/* Out of the work that set the trap. A lock that the thread holds is free again. */
+/* Locks that the thread holds are free again. */
+static void free_held(void)
+{
+    while (trap->holds > 0)
+        (void)pthread_mutex_unlock(trap->held[--trap->holds]);
+}
+
+/* Out of the work that set the trap. */
 static _Noreturn void leave_work(int status)
 {
     trap->status = status;
     if (trap->leaves)
         scope_note(trap->leaves, trap->sentence, status);
-    while (trap->holds > 0)
-        (void)pthread_mutex_unlock(trap->held[--trap->holds]);
+    free_held();
     longjmp(trap->at, 1);
 }
 
@@ -235,13 +242,13 @@ static _Noreturn void end_with_message(int status, const char *format, va_list a
 /* 0, or the status of the failure. */
 static int work_in(struct trap *own, void (*work)(void *), void *data)
 {
-    struct trap *volatile outer = trap;
+    own->outer = trap;
     own->status = 0;
     own->holds = 0;
     trap = own;
     if (setjmp(own->at) == 0)
         work(data);
-    trap = outer;
+    trap = own->outer;
     return own->status;
 }
 
@@ -284,6 +291,17 @@ void diag_unlock(pthread_mutex_t *mutex)
 void fail(const char *format, ...)
 {
     va_list args;
+    va_start(args, format);
+    end_with_message(1, format, args);
+}
+
+void fail_job(const char *format, ...)
+{
+    va_list args;
+    while (trap && !trap->leaves) {
+        free_held();
+        trap = trap->outer;
+    }
     va_start(args, format);
     end_with_message(1, format, args);
 }

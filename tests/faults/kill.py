@@ -76,7 +76,7 @@ def main():
     while done < count and stuck <= most:
         delay = random.choice([0, random.uniform(0, 0.3), random.uniform(0.3, 1.0)])
         number = random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
-        took, status, left, said = one(command, "%d-%d-%d" % (os.getpid(), done, stuck), delay, number)
+        took, status, left, said = one(command, "%d-%d-%d." % (os.getpid(), done, stuck), delay, number)
         if launched and took is not None and status is None and not left:
             stuck += 1
             continue

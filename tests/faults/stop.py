@@ -137,7 +137,7 @@ def main():
     bad = []
 
     def one(number, name, act, rank, options, before, environment):
-        job = Job("stop-%d-%d" % (os.getpid(), number), launcher + options + ["--threads", "1", "-v"], before, environment)
+        job = Job("stop-%d-%d." % (os.getpid(), number), launcher + options + ["--threads", "1", "-v"], before, environment)
         try:
             good = job.until(before) and act(job, rank)
         except (IndexError, OSError):

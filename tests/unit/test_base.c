@@ -234,6 +234,22 @@ START_TEST(missing_file_fails)
 }
 END_TEST
 
+static void fail_in_try(void *of_the_job)
+{
+    if (of_the_job)
+        fail_job("all ranks");
+    fail("this work");
+}
+
+START_TEST(a_failure_of_the_job_is_not_caught)
+{
+    struct arena *a = arena_new();
+    ck_assert_str_eq(diag_try(a, fail_in_try, NULL), "this work");
+    (void)diag_try(a, fail_in_try, a);
+    _exit(0);
+}
+END_TEST
+
 START_TEST(usage_fails_with_2)
 {
     fail_usage("wrong");
@@ -433,6 +449,7 @@ int main(void)
     tcase_add_test(t, digests_of_pieces);
     tcase_add_test(t, jobs_beside_each_other);
     tcase_add_exit_test(t, missing_file_fails, 1);
+    tcase_add_exit_test(t, a_failure_of_the_job_is_not_caught, 1);
     tcase_add_exit_test(t, usage_fails_with_2, 2);
     tcase_add_exit_test(t, hooks_run_and_can_be_forgotten, 9);
     tcase_add_exit_test(t, a_mapped_file_cut_short_fails, 1);

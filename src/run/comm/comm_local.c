@@ -65,8 +65,8 @@ static void check_in_step(const struct comm *c, const struct published_blocks *o
     const struct published_blocks *own = &m->group->slot[c->rank];
     if (own->id == other->id)
         return;
-    fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at %lld '%s'", c->rank, (long long)own->id,
-         own->name ? own->name : "?", r, (long long)other->id, other->name ? other->name : "?");
+    fail_job("ranks are out of step: rank %d is at collective %lld '%s', rank %d at %lld '%s'", c->rank, (long long)own->id,
+             own->name ? own->name : "?", r, (long long)other->id, other->name ? other->name : "?");
 }
 
 static void local_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
@@ -80,8 +80,8 @@ static void local_exchange(struct comm *c, const struct block *send, const struc
         check_in_step(c, &slot[r], r);
         struct block from = slot[r].send[c->rank];
         if (from.bytes != recv[r].bytes)
-            fail("collective '%s': rank %d sends %lld bytes where rank %d expects %lld", c->name ? c->name : "?", r, (long long)from.bytes,
-                 c->rank, (long long)recv[r].bytes);
+            fail_job("collective '%s': rank %d sends %lld bytes where rank %d expects %lld", c->name ? c->name : "?", r,
+                     (long long)from.bytes, c->rank, (long long)recv[r].bytes);
         seen[r] = from.at;
         if (r != c->rank)
             c->bytes_sent += send[r].bytes;

@@ -46,7 +46,7 @@ static void check_mpi(int code, const char *call)
     char text[MPI_MAX_ERROR_STRING] = "";
     int n = 0;
     MPI_Error_string(code, text, &n);
-    fail("%s failed: %s", call, text);
+    fail_job("%s failed: %s", call, text);
 }
 
 static volatile sig_atomic_t abort_status;
@@ -111,7 +111,7 @@ static void hear_alarm(void *world)
         return;
     MPI_Recv(sentence, ALARM_BYTES, MPI_CHAR, status.MPI_SOURCE, 0, w->alarm, &status);
     sentence[ALARM_BYTES - 1] = '\0';
-    fail("rank %d failed: %s", status.MPI_SOURCE, sentence);
+    fail_job("rank %d failed: %s", status.MPI_SOURCE, sentence);
 }
 
 /* ---- waiting ---- */
@@ -257,12 +257,12 @@ static void wait_all(struct world *w)
     while (w->statuses.n < w->requests.n)
         VEC_PUSH(w->arena, &w->statuses, (MPI_Status){0});
     if (wait_for(w, w->requests.n, w->requests.at, w->statuses.at) != MPI_SUCCESS)
-        fail("collective %lld '%s' failed on rank %d: a message has another size than expected", (long long)w->comm.id,
-             w->comm.name ? w->comm.name : "?", w->comm.rank);
+        fail_job("collective %lld '%s' failed on rank %d: a message has another size than expected", (long long)w->comm.id,
+                 w->comm.name ? w->comm.name : "?", w->comm.rank);
     for (int i = 0; i < w->peers.n; i++)
         if (w->statuses.at[i].MPI_TAG != tag_of(&w->comm))
-            fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at collective %d", w->comm.rank, (long long)w->comm.id,
-                 w->comm.name ? w->comm.name : "?", w->peers.at[i], w->statuses.at[i].MPI_TAG);
+            fail_job("ranks are out of step: rank %d is at collective %lld '%s', rank %d at collective %d", w->comm.rank,
+                     (long long)w->comm.id, w->comm.name ? w->comm.name : "?", w->peers.at[i], w->statuses.at[i].MPI_TAG);
 }
 
 static void exchange_messages(struct world *w, const struct block *send, const struct block *recv, const void **seen)

@@ -203,9 +203,9 @@ static void read_parts(const struct shared *s, const struct block *recv, int64_t
 
 static __attribute__((noreturn)) void tell_out_of_step(const struct shared *s, unsigned phase, int r)
 {
-    fail("ranks are out of step: rank %d is at collective %lld '%s', rank %d at %lld '%s'", s->rank,
-         (long long)control_in(s, s->rank, phase)->id, s->segment[s->rank] + name_start(s->size, phase), r,
-         (long long)control_in(s, r, phase)->id, s->segment[r] + name_start(s->size, phase));
+    fail_job("ranks are out of step: rank %d is at collective %lld '%s', rank %d at %lld '%s'", s->rank,
+             (long long)control_in(s, s->rank, phase)->id, s->segment[s->rank] + name_start(s->size, phase), r,
+             (long long)control_in(s, r, phase)->id, s->segment[r] + name_start(s->size, phase));
 }
 
 /* Learns where all ranks' blocks are. Returns the steps of all. */
@@ -220,8 +220,8 @@ static int64_t read_controls(struct shared *s, const struct comm *comm, unsigned
         s->record[r] = c->record;
         s->part[r] = c->part;
         if (s->from[r].bytes != recv[r].bytes)
-            fail("collective '%s': rank %d sends %lld bytes where rank %d expects %lld", comm->name ? comm->name : "?", r,
-                 (long long)s->from[r].bytes, s->rank, (long long)recv[r].bytes);
+            fail_job("collective '%s': rank %d sends %lld bytes where rank %d expects %lld", comm->name ? comm->name : "?", r,
+                     (long long)s->from[r].bytes, s->rank, (long long)recv[r].bytes);
         steps = c->steps > steps ? c->steps : steps;
     }
     return steps;

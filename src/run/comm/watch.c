@@ -267,7 +267,7 @@ static void tell_silent(const struct watch *w, int r, const struct watch_wait *w
     (void)name_of(w, r, name, sizeof name);
     (void)in_what(wait, in, sizeof in);
     if (last)
-        fail("%s does not run: this rank has waited %.0f s for it%s, and the timeout is %.0f s", name, waited, in, wait->limit);
+        fail_job("%s does not run: this rank has waited %.0f s for it%s, and the timeout is %.0f s", name, waited, in, wait->limit);
     if (wait->limit > 0)
         snprintf(rest, sizeof rest, ", and ends the job after %.0f s (--timeout)", wait->limit);
     diag_tell("%s does not run: this rank has waited %.0f s for it%s%s", name, waited, in, rest);
@@ -280,9 +280,9 @@ static void look_at(struct watch *w, int r, double passed, const struct watch_wa
     int error = atomic_load(&p->error), beats = atomic_load(&p->beats);
     char lost[256];
     if (!w->speaks && atomic_load(&p->lost))
-        fail("%s", lost_sentence(w, r, lost, sizeof lost));
+        fail_job("%s", lost_sentence(w, r, lost, sizeof lost));
     if (error)
-        fail("%s, the host of rank %d, does not answer: %s", w->host ? w->host[r].text : "this machine", r, strerror(error));
+        fail_job("%s, the host of rank %d, does not answer: %s", w->host ? w->host[r].text : "this machine", r, strerror(error));
     p->silent = beats == 0 || beats != p->seen ? 0 : p->silent + passed;
     p->told &= p->silent > 0;
     p->seen = beats;
