@@ -212,7 +212,8 @@ void signal_farewell(void (*say)(void *), void *data)
 {
     const struct sigaction end = {.sa_handler = end_by};
     struct sigaction old;
-    farewell = NULL;
+    void (*const nothing)(void *) = NULL; /* clang takes no bare NULL for an atomic one */
+    farewell = nothing;
     farewell_data = data;
     farewell = say;
     for (int i = 0; say && i < ENDING; i++)
