@@ -68,11 +68,14 @@ script "mutants of what lies beside models" 120 "$srcdir/tests/fuzz/mutate_files
 
 # ---- jobs
 forever="$work/llama --random $sizes --repeat 1000000 --threads 1 -q"
+# a training that is asked to end ends in order
+export SIGNALS="SIGKILL SIGSEGV"
 # shellcheck disable=SC2086 # commands are words
 for what in "steps $forever" "decoding $work/llama --generate 100000 --input input_ids=$prompt --threads 1 -q" \
     "training $work/trained --train --data $rows --batch 7 --steps 1000000 --threads 1 -q"; do
-    mpi script "kill -9 of a rank: ${what%% *}" 90 "$srcdir/tests/faults/kill.py" 12 "$seed" ${MPIRUN:-mpirun} -n 2 "$run" ${what#* }
+    mpi script "a rank is killed, or crashes: ${what%% *}" 90 "$srcdir/tests/faults/kill.py" 12 "$seed" ${MPIRUN:-mpirun} -n 2 "$run" ${what#* }
 done
+unset SIGNALS
 table "/dev/shm of many sizes" 120 shm
 suite "a control group's quota, and limits" 60 "$builddir" doctor
 suite "signals, stopped ranks, full disks, little memory" 240 "$builddir" faults

@@ -1,6 +1,6 @@
 """Kills one rank of a job at a random moment, again and again, and watches how the job ends.
 
-    [LIMIT=SECONDS] kill.py COUNT SEED COMMAND...      COMMAND: mpirun -n N tpc-run ..., or tpc-run ... --local N (there the whole process is killed)
+    [LIMIT=SECONDS] [SIGNALS="NAME .."] kill.py COUNT SEED COMMAND...      COMMAND: mpirun -n N tpc-run ..., or tpc-run ... --local N (there the whole process is killed)
 
 A job ends well if its launcher ends within LIMIT seconds (20, for a busy machine) with a status that is not 0, no rank is left, and something was said (where a signal ended the
 command itself, the shell that started it says so). A third of the kills come as soon as a rank exists, before it has joined the others. Open MPI's
@@ -10,6 +10,7 @@ status 1 if any was bad. Linux only: ranks are found in /proc."""
 import glob, os, random, signal, subprocess, sys, tempfile, time
 
 LIMIT = float(os.environ.get("LIMIT", "20"))
+SIGNALS = [getattr(signal, name) for name in os.environ.get("SIGNALS", "SIGKILL SIGTERM SIGSEGV").split()]
 
 
 def ranks(mark):
@@ -75,7 +76,7 @@ def main():
     most = max(1, count // 3)
     while done < count and stuck <= most:
         delay = random.choice([0, random.uniform(0, 0.3), random.uniform(0.3, 1.0)])
-        number = random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+        number = random.choice(SIGNALS)
         took, status, left, said = one(command, "%d-%d-%d." % (os.getpid(), done, stuck), delay, number)
         if launched and took is not None and status is None and not left:
             stuck += 1
