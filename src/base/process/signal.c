@@ -105,6 +105,7 @@ static void tell_cut_file(int number, siginfo_t *info, void *context)
         judge_fault(number);
 #else
         (void)signal(number, SIG_DFL);
+        (void)raise(number);
 #endif
         return;
     }
