@@ -67,7 +67,7 @@ static void choose_sizes(struct arena *a, const struct graph *g, const struct bi
         }
 }
 
-static void run_whole(struct prove *p, struct session *s, const struct graph *g, struct tensor *inputs)
+static void run_whole(struct prove *p, struct session *s, struct graph *g, struct tensor *inputs)
 {
     struct arena *a = p->arena;
     struct input_set set = {.in = inputs, .want = NEWN(a, struct tensor, g->outputs.n)};
@@ -89,7 +89,7 @@ struct given {
     struct tensor *const *inputs;
 };
 
-static void run_sets(struct prove *p, struct comm *self, struct session *s, const struct graph *g, const struct given *given)
+static void run_sets(struct prove *p, struct comm *self, struct session *s, struct graph *g, const struct given *given)
 {
     const char *beside = path_dir(p->arena, p->path);
     for (int k = 0; k < given->nset; k++)
