@@ -33,6 +33,8 @@ const struct dim *dim_int(struct alg *, int64_t);
 const struct dim *dim_sym(struct alg *, const char *name, int64_t usual);
 /* States that a symbol is at least lo. */
 const struct dim *dim_at_least(struct alg *, const struct dim *symbol, int64_t lo);
+/* What was stated so, or 0. An equation may raise the symbol's lo further. */
+int64_t dim_stated_lo(const struct dim *symbol);
 /* The symbol of a data-dependent size, which is 0 or more; and whether an expression has such a symbol. */
 const struct dim *dim_data_sym(struct alg *, const char *name);
 bool dim_has_data(const struct dim *);

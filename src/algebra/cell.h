@@ -22,6 +22,7 @@ struct cell {
     int64_t coef;           /* d = coef * mono for one that is no sum */
     const struct dim *mono; /* NULL: 1 */
     int weight, depth;      /* number of atoms in it, nesting of atoms */
+    int64_t stated_lo;      /* of a symbol: d.lo without what the equations tell */
     const struct dim *rule; /* an atom that an equation replaces */
     const struct dim *now;  /* d as rewritten in epoch */
     int epoch;

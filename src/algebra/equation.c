@@ -199,10 +199,18 @@ static void raise_lo(struct alg *alg, struct cell *c, int64_t lo)
 
 const struct dim *dim_at_least(struct alg *alg, const struct dim *symbol, int64_t lo)
 {
-    raise_lo(alg, cell_of(symbol), lo);
+    struct cell *c = cell_of(symbol);
+    if (c->d.kind == DIM_SYM && lo > c->stated_lo)
+        c->stated_lo = lo;
+    raise_lo(alg, c, lo);
     if (alg->bounds_moved)
         alg_facts_changed(alg);
     return symbol;
+}
+
+int64_t dim_stated_lo(const struct dim *symbol)
+{
+    return cell_of(symbol)->stated_lo;
 }
 
 static void lower_hi(struct alg *alg, struct cell *c, int64_t hi)

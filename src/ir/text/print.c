@@ -401,21 +401,11 @@ static int by_id(const struct symbol_order *a, const struct symbol_order *b)
     return (a->dim->id > b->dim->id) - (a->dim->id < b->dim->id);
 }
 
-/* A bound of 1 that an assumption gave: the assumption is printed, and would say nothing of a symbol that is known to be 1 or more. */
-static bool is_assumed(const struct graph_printer *p, const struct dim *symbol)
-{
-    const struct equation *e;
-    int n = alg_equations(p->g->alg, &e);
-    for (int i = 0; i < n; i++)
-        if (symbol->lo == 1 && dim_of_not_zero(e[i].left, e[i].right) == symbol)
-            return true;
-    return false;
-}
-
 static void put_fact(struct graph_printer *p, const struct symbol_order *s)
 {
-    if (s->dim->kind == DIM_SYM && s->dim->lo >= s->dim->usual && !is_assumed(p, s->dim))
-        fprintf(p->to, "%*sdim %s >= %" PRId64 "\n", p->indent, "", dim_str(p->tmp, s->dim), s->dim->lo);
+    int64_t lo = s->dim->kind == DIM_SYM ? dim_stated_lo(s->dim) : 0; /* an equation that tells more is printed itself */
+    if (s->dim->kind == DIM_SYM && lo >= s->dim->usual)
+        fprintf(p->to, "%*sdim %s >= %" PRId64 "\n", p->indent, "", dim_str(p->tmp, s->dim), lo);
     else if (s->dim->kind == DIM_SYM || s->ordered)
         fprintf(p->to, "%*sdim %s\n", p->indent, "", dim_str(p->tmp, s->dim));
 }
