@@ -67,6 +67,7 @@ struct op_attr {
     const char *name;
     enum attr_kind kind;
     bool has_default;
+    bool noted; /* files have it in the node's metadata: there is no such attribute in the standard. Of kind INT or STRING */
     struct attr value;
 };
 struct op_param {

@@ -11,6 +11,9 @@
 #define RANK_META_DIGEST "tpc.digest"
 /* The key, among the metadata of a node of a rank file, of how its operands and results are placed: for people, nothing reads it. */
 #define RANK_META_PLACEMENT "tpc.placement"
+/* What a rank must know of a node and the standard's node can't say (schemas/ops.def, src/onnx/read/decode.c): then the attribute's name.
+ */
+#define RANK_META_NOTE "tpc."
 /* The key of the digest of all ranks' data files. */
 #define RANK_META_WEIGHTS "tpc.weights"
 

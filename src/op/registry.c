@@ -1,5 +1,6 @@
 /* registry: finds the row of an op. The rows lie in op_rows (op/table/table.c); what their texts state (operands, results, attributes) is
  * parsed once, at the first look-up, into an arena that lives as long as the process. After that any thread only reads. */
+#include "ir/rank_meta.h"
 #include "op/op.h"
 
 #include <pthread.h>
@@ -149,10 +150,11 @@ static void parse_default(struct attr *a, const char *text)
         bug("schemas/ops.def: attribute '%s' has default '%s'", a->name, text);
 }
 
-/* "name:kind" or "name:kind=default". */
+/* "name:kind" or "name:kind=default"; "tpc." before it: noted. */
 static struct op_attr parse_attr(char *word)
 {
-    struct op_attr a = {.name = word};
+    bool noted = strncmp(word, RANK_META_NOTE, strlen(RANK_META_NOTE)) == 0;
+    struct op_attr a = {.name = word + (noted ? strlen(RANK_META_NOTE) : 0), .noted = noted};
     char *kind = strchr(word, ':');
     if (!kind)
         bug("schemas/ops.def: attribute '%s' has no kind", word);
@@ -161,6 +163,8 @@ static struct op_attr parse_attr(char *word)
     if (value)
         *value++ = 0;
     a.kind = parse_kind(kind);
+    if (noted && (value || (a.kind != ATTR_INT && a.kind != ATTR_STRING)))
+        bug("schemas/ops.def: attribute '%s' of metadata is a plain integer or string", word);
     a.has_default = value != NULL;
     a.value.name = a.name;
     a.value.kind = a.kind;

@@ -104,6 +104,13 @@ def old_scan():
     return model([node("Scan", ["x", "x"], ["y"], body=body([node("Neg", ["v"], ["r"])], inputs=["v"]), num_scan_inputs=1)], opset=8)
 
 
+def noted(size):
+    heads = node("LinearAttention", ["x", "x", "x"], ["y"], q_num_heads=0, kv_num_heads=0)
+    entry = heads.metadata_props.add()
+    entry.key, entry.value = "tpc.head_size", size
+    return model([heads], opset=27, inputs=(("x", T.FLOAT, ["B", 4, 0]),))
+
+
 def cases(good):
     bytes_of = good.SerializeToString()
     relu = [node("Relu", ["x"], ["y"])]
@@ -119,6 +126,9 @@ def cases(good):
     yield "graph outputs reads 'z', which nothing produces", model(relu, outputs=["y", "z"])
     yield "graph output 'y' is listed twice", model(relu, outputs=["y", "y"])
     yield "attribute 'slope' is not known for Relu", model([node("Relu", ["x"], ["y"], slope=1.0)])
+    yield "attribute 'head_size' is not known for Attention", model([node("Attention", ["x", "x", "x"], ["y"], q_num_heads=0, kv_num_heads=0, head_size=4)], opset=23)
+    for size in ("four", "-4", "4 ", "99999999999999999999"):
+        yield f"metadata 'tpc.head_size' is '{size}', expected an integer of 0 or more", noted(size)
     yield "attribute 'axis' is FLOAT, expected INT", model([node("Softmax", ["x"], ["y"], axis=1.0)])
     yield "lacks its attribute 'to'", model([node("Cast", ["x"], ["y"])])
     yield "has 1 operands, expected 2", model([node("Add", ["x"], ["y"])])

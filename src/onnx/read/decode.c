@@ -2,6 +2,7 @@
  *
  * Every attribute of the row is present in the node, in the row's order, at its default where the file says nothing. A name the
  * row does not have, another type, or a missing required one is a failure. */
+#include "ir/rank_meta.h"
 #include "onnx/read/read.h"
 #include "op/op.h"
 
@@ -144,7 +145,7 @@ static void read_attribute(struct import *im, const char *where, const proto *p,
 {
     for (int i = 0; i < node->op->nattr; i++) {
         const struct op_attr *known = &node->op->attr[i];
-        if (strcmp(known->name, p->name) || known->kind == ATTR_DIMS)
+        if (strcmp(known->name, p->name) || known->kind == ATTR_DIMS || known->noted)
             continue;
         int expected = proto_type(known->kind), found = found_type(p);
         if (found != expected)
@@ -153,6 +154,23 @@ static void read_attribute(struct import *im, const char *where, const proto *p,
         return;
     }
     fail("%s: %s: attribute '%s' is not known for %s", im->path, where, p->name, node->op->name);
+}
+
+/* What the row notes in the node's metadata. */
+static void read_note(const struct import *im, const char *where, const Onnx__StringStringEntryProto *entry, struct node *node)
+{
+    const char *key = proto_text_or(entry->key, ""), *text = proto_text_or(entry->value, "");
+    if (strncmp(key, RANK_META_NOTE, strlen(RANK_META_NOTE)))
+        return;
+    for (int i = 0; i < node->nattr; i++) {
+        struct attr *a = &node->attr[i];
+        if (!node->op->attr[i].noted || strcmp(a->name, key + strlen(RANK_META_NOTE)))
+            continue;
+        if (a->kind == ATTR_INT && !i64_parse(text, 0, INT64_MAX, &a->i))
+            fail("%s: %s: metadata '%s' is '%s', expected an integer of 0 or more", im->path, where, key, text);
+        a->s = a->kind == ATTR_STRING ? arena_strdup(im->arena, text) : NULL;
+        a->set = true;
+    }
 }
 
 static void set_defaults(struct node *node)
@@ -188,6 +206,8 @@ void decode_attributes(struct import *im, const Onnx__NodeProto *from, struct no
     check_names(im, where, from);
     for (size_t i = 0; i < from->n_attribute; i++)
         read_attribute(im, where, from->attribute[i], node);
+    for (size_t i = 0; i < from->n_metadata_props; i++)
+        read_note(im, where, from->metadata_props[i], node);
     for (int i = 0; i < node->nattr; i++)
         if (!node->attr[i].set && is_required(node->op, &node->op->attr[i]))
             fail("%s: %s lacks its attribute '%s'", im->path, where, node->attr[i].name);

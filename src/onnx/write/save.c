@@ -313,7 +313,7 @@ static void save_attributes(struct save *s, const struct node *node, Onnx__NodeP
     out->attribute = NEWN(s->tmp, Onnx__AttributeProto *, node->nattr + 1);
     for (int i = 0, bodies = 0; i < node->nattr; i++) {
         const struct attr *a = &node->attr[i];
-        if (a->kind == ATTR_DIMS || !a->set)
+        if (a->kind == ATTR_DIMS || !a->set || (node->op && node->op->attr[i].noted))
             continue;
         if (a->kind == ATTR_GRAPH)
             out->attribute[out->n_attribute++] = save_body(s, node, bodies++);
@@ -338,13 +338,10 @@ static char **save_names(struct save *s, int n, struct value *const *values, int
 
 static void save_metadata(struct save *s, const struct node *node, Onnx__NodeProto *out)
 {
-    const char *placements = node_placements_text(s->tmp, node, s->data.options->planned), *module = node_module(s->graph, node);
-    out->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, 2);
-    if (placements)
-        out->metadata_props[out->n_metadata_props++] = save_entry(s, RANK_META_PLACEMENT, placements);
-    if (module)
-        out->metadata_props[out->n_metadata_props++] = save_entry(s, MODULES_KEY,
-                                                                  arena_printf(s->tmp, MODULES_NETWORK "'%s', '']", module));
+    struct node_metadata all = node_metadata_of(s->tmp, s->graph, node, s->data.options->planned);
+    out->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, all.list.n + 1);
+    for (int i = 0; i < all.list.n; i++)
+        out->metadata_props[out->n_metadata_props++] = save_entry(s, all.list.at[i].key, all.list.at[i].text);
 }
 
 static Onnx__NodeProto *save_node(struct save *s, const struct node *node)

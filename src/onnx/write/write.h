@@ -18,9 +18,12 @@ struct value_names {
 struct value_names names_of_graph(struct arena *, const struct graph *);
 struct value_names names_of_body(struct arena *, const struct value_names *around, const struct node *, int body);
 
-/* ---- node_placements.c ------------------------------------------------------------------------------------------------ */
-/* "R S(1)->S(2)"; NULL: the node is not the plan's, whose values are those below `planned`. One with many operands tells of its results. */
-const char *node_placements_text(struct arena *, const struct node *, int planned);
+/* ---- node_metadata.c -------------------------------------------------------------------------------------------------- */
+struct node_metadata {
+    VEC(struct meta) list;
+};
+/* planned: the plan's values are those with lower numbers; 0: there is no plan. */
+struct node_metadata node_metadata_of(struct arena *, const struct graph *, const struct node *, int planned);
 
 /* ---- stream.c: the weights of a graph, in the order of its data file ---------------------------------------------------- */
 struct saved_weight {

@@ -2,7 +2,7 @@
  * Q, K, V): the sizes of batch, heads, queries, keys and past are found once, then both inference and rule are written in them.
  *
  * Query heads are a product (hk g): group g of query heads shares key head hk. On a rank without heads a width says no head size: past
- * does, or the attributes head_size and value_size, which are kept where nothing else does. */
+ * does, or the notes head_size and value_size, which are kept where nothing else does. */
 #include "op/attention/attention.h"
 
 #include "op/infer/infer.h"

@@ -19,14 +19,14 @@ enum { G_PAST_K = 3, G_PAST_V = 4, G_LENGTHS = 5, G_TOTAL = 6, G_COS = 7, G_SIN 
 /* Of either op. An operand's type, a result; NULL: it has none. */
 const struct type *attention_operand(const struct node *, int i);
 const struct value *attention_output(const struct node *, int i);
-/* A size of each head on a rank without heads: of dimension dim of past (its operand), else by the attribute, else of present (its result)
- * if that has a type; NULL: nothing says it. */
+/* A size of each head on a rank without heads: of dimension dim of past (its operand), else by the noted attribute, else of present (its
+ * result) if that has a type; NULL: nothing says it. */
 struct idle_size {
     const char *attr;
     int past, present, dim;
 };
 const struct dim *attention_idle_size(struct graph *, const struct node *, struct idle_size);
-/* Where no past says it, the attribute does from now on: a rank's file has no types of results. */
+/* Where no past says it, the attribute does from now on, which files have in the node's metadata: a rank's file has no types of results. */
 void attention_keep_idle_size(struct graph *, struct node *, struct idle_size);
 /* The sizes, all but those of heads that are not there; operands that don't fit together are a failure. */
 struct attention_sizes attention_sizes_of(struct graph *, const struct node *);
