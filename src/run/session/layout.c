@@ -58,13 +58,19 @@ static void keep_room(const struct tensor *memory, struct tensor *t)
     }
 }
 
+/* A collective's route needs its operand's size, also on a rank whose part of the result is empty at every size. */
+static bool reads_unsized(const struct session *s, const struct session_step *step)
+{
+    return step->kind == STEP_COLLECTIVE && s->tensor[step->node->in[0]->id].dtype == DT_NONE;
+}
+
 static void size_values(struct session *s)
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
         size_input(s, i);
     for (int i = 0; i < s->nstep; i++) {
         struct session_step *step = &s->step[i];
-        step->dynamic = !op_resolved(step->node);
+        step->dynamic = !op_resolved(step->node) || reads_unsized(s, step);
         for (int k = 0; k < step->node->nout; k++) {
             const struct value *v = step->node->out[k];
             if (!v)
