@@ -1,0 +1,26 @@
+/* run.h: the parts of tpc-run. */
+#ifndef TPC_CLI_RUN_H
+#define TPC_CLI_RUN_H
+
+#include "cli/args.h"
+#include "decode/decode.h"
+#include "train/train.h"
+
+/* The options as texts. job holds those that need no parsing. */
+struct run_options {
+    struct job_options job;
+    struct train_options train;
+    struct serve_options serve;
+    struct text_list dim, bind, external_root, eos;
+    struct text_maybe random, stats, bench;
+    const char *start, *check, *groups, *cache, *top_k, *seed, *port, *slots, *wire, *timeout;
+    bool verbose;
+    struct text_list settings; /* what all ranks must have alike */
+};
+
+/* run_options.c: reads the command line. */
+void run_options_read(struct arena *, struct run_options *, int argc, char **argv);
+/* run_checks.c: options that contradict each other are wrong usage. Some defaults follow from others. */
+void run_options_check(struct run_options *);
+
+#endif

@@ -1,0 +1,166 @@
+/* run_checks: which options of tpc-run go together. */
+#include "cli/run.h"
+
+#include <string.h>
+
+static bool samples(const struct run_options *o)
+{
+    return o->job.temperature >= 0 || o->job.top_p >= 0 || o->job.min_p >= 0 || o->job.penalty >= 0 || o->top_k;
+}
+
+/* Of options that measure the machine, and no model. */
+static void check_no_model(const struct run_options *o, const char *option)
+{
+    const struct job_options *job = &o->job;
+    bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || o->check || job->output || o->random.given ||
+        o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->bench.given || o->groups ||
+        job->write_shards || o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n ||
+        job->save_state || job->load_state || o->wire || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 ||
+        job->atol >= 0 || job->rel >= 0;
+    if (runs)
+        fail_usage("--%s runs no model: only --local, --threads, --quiet and --verbose go with it", option);
+}
+
+static void check_shards(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    bool shards = job->write_shards, alone = !job->generate && !o->groups;
+    if (job->write_shards && !job->output)
+        fail_usage("--pieces needs --output: where to write the shards");
+    for (int i = 0; i < job->input.text.n; i++)
+        shards = shards || strstr(job->input.text.at[i], "{rank}");
+    if (shards && !alone)
+        fail_usage("shards per rank (--pieces, {rank} in --input) go with neither --groups nor --generate");
+}
+
+static void check_rounding(const struct run_options *o)
+{
+    if (o->job.fast && o->job.deterministic)
+        fail_usage("--fast rounds more: it does not go with --deterministic");
+    if (o->job.wire > WIRE_F32 && (o->job.deterministic || o->job.train))
+        fail_usage("--wire rounds sums: it goes with neither --deterministic nor --train");
+    if (o->cache && !o->job.generate && !o->job.serve && !o->bench.given)
+        fail_usage("--cache is for --generate, --prompt, --serve and --bench");
+}
+
+/* The first option of training that is given; NULL: none is. */
+static const char *training_option(const struct train_options *t)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } option[] = {{"data", t->data},
+                  {"batch", t->batch},
+                  {"sequence", t->sequence},
+                  {"accumulate", t->accumulate},
+                  {"steps", t->steps},
+                  {"lr", t->lr >= 0},
+                  {"optimizer", t->optimizer},
+                  {"save", t->save},
+                  {"save-every", t->save_every},
+                  {"resume", t->resume},
+                  {"validate", t->validate.text.n},
+                  {"validate-every", t->validate_every},
+                  {"log", t->log}};
+    for (size_t i = 0; i < sizeof option / sizeof *option; i++)
+        if (option[i].given)
+            return option[i].name;
+    return NULL;
+}
+
+static void check_training(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    const char *trains = training_option(&o->train);
+    if (!job->train && trains)
+        fail_usage("--%s is for --train", trains);
+    if (o->train.validate_every && !o->train.validate.text.n)
+        fail_usage("--validate-every is given without --validate");
+    if (job->train && o->groups && strchr(o->groups, ':'))
+        fail_usage("--groups is '%s': --train distributes the rows itself, and takes only a number of replicas", o->groups);
+    if (job->train && (job->generate || job->test_data || o->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))
+        fail_usage(
+            "--train takes none of --generate, --prompt, --load-state, --test-data, --check, --output, --random, --dim and --repeat");
+}
+
+/* Its inputs are made up; --dim, --generate and --repeat set sizes. */
+static void check_bench(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    bool other = job->serve || job->train || job->input.text.n || job->test_data || o->check || job->output || o->random.given ||
+        job->prompt.text.n || job->prompt_file || job->save_state || job->load_state || o->groups || o->stats.given || job->profile ||
+        job->trace || job->paths.text.n > 1;
+    if (other)
+        fail_usage("--bench makes up inputs of one graph: it takes none of --serve, --train, --input, --test-data, --check, --output, "
+                   "--random, --prompt, --prompt-file, --save-state, --load-state, --groups, --stats, --profile and --trace");
+}
+
+static void check_serving(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    bool other = job->generate || job->train || job->test_data || o->check || job->output || o->random.given || o->dim.text.n ||
+        job->repeat > 1 || job->stats || o->stats.given || o->groups || (o->start && job->paths.text.n < 2) || job->prompt.text.n ||
+        job->prompt_file || job->trace || job->profile;
+    const struct serve_options *s = &o->serve;
+    if (!job->serve && (o->port || s->host || o->slots || s->context || s->cors.text.n || s->per_address))
+        fail_usage("--host, --port, --slots, --context, --cors and --per-address are for --serve");
+    if (job->serve && other)
+        fail_usage("--serve takes none of --generate, --prompt, --prompt-file, --load-state, --start, --train, --test-data, "
+                   "--check, --output, --random, --dim, --repeat, --stats, --trace, --profile and --groups");
+}
+
+/* Text goes on until its model ends it, or for so many tokens. */
+enum { USUAL_TOKENS = 256 };
+
+static void check_states(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    if (job->load_state && (job->prompt.text.n || job->prompt_file || job->input.text.n || o->start))
+        fail_usage("--load-state goes on where a run stopped: it takes none of --prompt, --prompt-file, --input and --start");
+    if (job->save_state && !job->generate)
+        fail_usage("--save-state is for --generate, --prompt and --load-state");
+    if ((job->save_state || job->load_state) && o->groups)
+        fail_usage("--save-state and --load-state don't go with --groups");
+}
+
+void run_options_check(struct run_options *o)
+{
+    struct job_options *job = &o->job;
+    bool text = job->prompt.text.n || job->prompt_file;
+    int n = job->paths.text.n;
+    if (job->calibrate && job->doctor)
+        fail_usage("--doctor and --calibrate both measure the machine: give only one");
+    if (job->calibrate || job->doctor) {
+        check_no_model(o, job->doctor ? "doctor" : "calibrate");
+        return;
+    }
+    if ((text || job->load_state) && !job->generate)
+        job->usual_length = true, job->generate = USUAL_TOKENS;
+    if (job->tokenizer && !text && !job->train && !job->serve && !job->load_state)
+        fail_usage("--tokenizer is for --prompt, --prompt-file, --load-state, --serve and text for --train");
+    check_serving(o);
+    if (o->bench.given)
+        check_bench(o);
+    bool compares = job->test_data || o->random.given || o->dim.text.n || job->repeat > 1;
+    if (n < 1)
+        fail_usage("expected a model or folder, found none: --help shows the usage");
+    if (n > 1 && !job->generate && !job->serve)
+        fail_usage("expected one graph, found %d: --generate, --prompt and --serve run several", n);
+    check_shards(o);
+    check_training(o);
+    check_rounding(o);
+    check_states(o);
+    bool decodes = (job->generate && !o->bench.given) || job->serve;
+    if (job->generate && compares && !o->bench.given)
+        fail_usage("--generate takes none of --test-data, --random, --dim and --repeat");
+    if (job->generate && o->check && o->groups)
+        fail_usage("--check of decoding doesn't go with --groups");
+    if (!decodes && (o->eos.text.n || o->start || (job->role.text.n && !o->bench.given)))
+        fail_usage("--eos, --start and --role are for --generate");
+    if (!decodes && samples(o))
+        fail_usage("--temperature, --top-k, --top-p, --min-p and --repetition-penalty are for --generate and --prompt");
+    if (!decodes && !job->train && o->seed)
+        fail_usage("--seed is for --generate, --prompt and --train");
+    if (job->repeat < 1)
+        fail_usage("--repeat is 0, expected at least 1");
+}
