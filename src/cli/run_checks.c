@@ -18,7 +18,7 @@ static void check_no_model(const struct run_options *o, const char *option)
         job->save_state || job->load_state || o->wire || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 ||
         job->atol >= 0 || job->rel >= 0;
     if (runs)
-        fail_usage("--%s runs no model: only --local, --threads, --quiet and --verbose go with it", option);
+        fail_usage("--%s runs no model: only --local, --threads, --quiet, --verbose and, of --calibrate, --seconds go with it", option);
 }
 
 static void check_shards(const struct run_options *o)
@@ -102,8 +102,8 @@ static void check_serving(const struct run_options *o)
         job->repeat > 1 || job->stats || o->stats.given || o->groups || (o->start && job->paths.text.n < 2) || job->prompt.text.n ||
         job->prompt_file || job->trace || job->profile;
     const struct serve_options *s = &o->serve;
-    if (!job->serve && (o->port || s->host || o->slots || s->context || s->cors.text.n || s->per_address))
-        fail_usage("--host, --port, --slots, --context, --cors and --per-address are for --serve");
+    if (!job->serve && (o->port || s->host || o->slots || s->context || s->cors.text.n || s->per_address || s->request_seconds))
+        fail_usage("--host, --port, --slots, --context, --cors, --per-address and --request-timeout are for --serve");
     if (job->serve && other)
         fail_usage("--serve takes none of --generate, --prompt, --prompt-file, --load-state, --start, --train, --test-data, "
                    "--check, --output, --random, --dim, --repeat, --stats, --trace, --profile and --groups");
@@ -130,6 +130,8 @@ void run_options_check(struct run_options *o)
     int n = job->paths.text.n;
     if (job->calibrate && job->doctor)
         fail_usage("--doctor and --calibrate both measure the machine: give only one");
+    if (job->seconds && !job->calibrate)
+        fail_usage("--seconds is for --calibrate");
     if (job->calibrate || job->doctor) {
         check_no_model(o, job->doctor ? "doctor" : "calibrate");
         return;

@@ -148,6 +148,7 @@ static void add_serve_args(struct arena *a, struct arg_table *t, struct run_opti
          "with --serve: pages of this origin, such as https://example.com, may use the server; repeatable; *: of any"},
         {"per-address", 0, ARG_INT, &o->serve.per_address, "N",
          "with --serve: connections from one address at most, but for this machine's own (default: any number)"},
+        {"request-timeout", 0, ARG_INT, &o->serve.request_seconds, "S", "with --serve: seconds for a request to come whole (default: 20)"},
         {"context", 0, ARG_INT, &o->serve.context, "N", "with --serve: tokens of a text with its prompt (default: 4096)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -190,6 +191,7 @@ static void add_measure_args(struct arena *a, struct arg_table *t, struct run_op
         {"trace", 0, ARG_TEXT, &o->job.trace, "FILE", "write the times of the last run on all ranks, for Perfetto"},
         {"doctor", 0, ARG_FLAG, &o->job.doctor, NULL, "look at ranks, cores, memory and network, and say what to change"},
         {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
+        {"seconds", 0, ARG_INT, &o->job.seconds, "S", "with --calibrate: after S seconds, measure what is left only once (default: 60)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
 }

@@ -14,7 +14,7 @@ enum { SERVE_SLOTS = 64 }; /* rows of a server at most */
 /* Of --serve; NULL, 0 and, of the port, -1: not given. */
 struct serve_options {
     const char *host;
-    int64_t port, slots, context, per_address;
+    int64_t port, slots, context, per_address, request_seconds;
     struct text_list cors; /* origins of pages that may use it */
 };
 
@@ -49,6 +49,7 @@ struct job_options {
     bool profile;      /* print what takes the time */
     const char *trace; /* file for the last run's times; NULL: none */
     const char *output, *test_data, *calibrate;
+    int64_t seconds;        /* of calibrate; 0: as many as are usual */
     struct text_list check; /* the graphs of a model */
     double rtol, atol, rel; /* -1: by the types of the graph */
     enum wire wire;         /* of sums between machines; WIRE_PLANNED: as their folder says */

@@ -70,7 +70,7 @@ static void add(struct service *s, struct connection *c)
         s->open->before = c;
     s->open = c;
     s->connections++;
-    connection_set_deadline(c, SERVE_READ_SECONDS);
+    connection_set_deadline(c, s->read_seconds);
     if (has_too_many(s, c))
         shut(s, c);
     if (s->connections > SERVE_CONNECTIONS)

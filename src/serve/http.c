@@ -312,7 +312,7 @@ static void leave(void *service, struct MHD_Connection *connection, void **own, 
     if (!c)
         return;
     pthread_mutex_lock(&s->lock);
-    connection_set_deadline(c->from, SERVE_READ_SECONDS);
+    connection_set_deadline(c->from, s->read_seconds);
     pthread_mutex_unlock(&s->lock);
     call_leave(c);
     *own = NULL;

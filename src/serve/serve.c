@@ -86,6 +86,7 @@ static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, s
     s->host = o->host ? o->host : "127.0.0.1";
     s->cors = o->cors;
     s->per_address = o->per_address;
+    s->read_seconds = o->request_seconds ? (double)o->request_seconds : SERVE_READ_SECONDS;
     struct listening l = listen_open(s->host, port);
     s->local = l.local;
     reader_start(s);

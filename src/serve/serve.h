@@ -20,7 +20,7 @@ enum {
     SERVE_CHOICES = 128,   /* texts of one request */
     SERVE_STOPS = 16,      /* stop sequences of one */
     SERVE_CONNECTIONS = 512,
-    SERVE_READ_SECONDS = 20,  /* for a request to come whole, from the connection or the reply before it on */
+    SERVE_READ_SECONDS = 20,  /* for a request to come whole, unless --request-timeout says otherwise */
     SERVE_WRITE_SECONDS = 60, /* for a reply to be taken, once it is whole */
     SERVE_WAIT_SECONDS = 600, /* of a text for its row */
     SERVE_END_SECONDS = 10    /* of texts that are made when the server is asked to end */
@@ -104,6 +104,7 @@ struct service {
     const char *host;        /* --host, or its default */
     struct text_list cors;   /* origins; "*": any */
     int64_t per_address;     /* connections of one address at most; 0: any number */
+    double read_seconds;     /* for a request to come whole, from the connection or the reply before it on */
     struct connection *open; /* connections */
     int64_t connections;     /* those that are not being closed */
     struct call *first_unread, *last_unread;

@@ -47,7 +47,9 @@ struct measured {
 };
 /* From begin to end, what memory gives is sampled between all that is measured in work (products), nodes and convs; its medians are known
  * at the end. Better figures replace those of an earlier call. */
-struct measuring *measure_begin(struct arena *, struct comm *, int threads);
+struct measuring *measure_begin(struct arena *, struct comm *, int threads, double seconds);
+/* They have taken more than the seconds of measure_begin: from then on each measurement is taken once. */
+bool measure_is_late(const struct measuring *);
 void measure_work(struct measuring *, struct measured *);
 void measure_nodes(struct measuring *, struct measured *);
 void measure_convs(struct measuring *, struct measured *); /* after measure_nodes */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LEAST_ROUNDS = 3, MOST_ROUNDS = 24 };
+enum { MOST_ROUNDS = 24 };
 static const double budget = 0.25;       /* seconds for each graph */
 static const float weight = 1.0f / 2048; /* so that no product ends in denormal numbers */
 
@@ -95,12 +95,12 @@ double measure_run(struct comm *comm, struct work_bench *b, bool alone)
     return clock_seconds() - start;
 }
 
-static struct work_times least_times(struct comm *comm, struct work_bench *b, int64_t rows)
+static struct work_times least_times(struct comm *comm, struct work_bench *b, int64_t rows, int rounds)
 {
     struct work_times t = {0, 0};
     double start = clock_seconds(), spent = 0;
     measure_rows(b, rows);
-    for (int i = -1; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) { /* the first is for warmth */
+    for (int i = -1; i < rounds || (rounds > 1 && i < MOST_ROUNDS && spent < budget); i++) { /* the first is for warmth */
         double alone = measure_run(comm, b, true), together = comm->size > 1 ? measure_run(comm, b, false) : alone;
         if (i <= 0 || alone < t.alone)
             t.alone = alone;
@@ -111,10 +111,10 @@ static struct work_times least_times(struct comm *comm, struct work_bench *b, in
     return t;
 }
 
-struct work_times measure_least(struct comm *comm, struct graph *g, int threads, int64_t rows)
+struct work_times measure_least(struct comm *comm, struct graph *g, int threads, int64_t rows, int rounds)
 {
     struct work_bench b = measure_bench(g, threads);
-    struct work_times t = least_times(comm, &b, rows);
+    struct work_times t = least_times(comm, &b, rows, rounds);
     measure_bench_free(&b);
     return t;
 }

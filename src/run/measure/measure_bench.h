@@ -15,8 +15,9 @@ float *measure_numbers(struct arena *, int64_t n, float x); /* n times x */
 struct work_times {
     double alone, together;
 }; /* seconds of rank 0 while the others wait, and of the slowest of all */
-struct work_times measure_least(struct comm *, struct graph *, int threads, int64_t rows);
-/* measure_work.c: the same, and then a sample of each stream. */
+/* rounds: 1, or the least number of several. */
+struct work_times measure_least(struct comm *, struct graph *, int threads, int64_t rows, int rounds);
+/* measure_work.c: the same in several rounds, and then a sample of each stream; in one, and no sample, once it is late. */
 struct work_times measure_graph(struct measuring *, struct graph *, int64_t rows);
 void measure_keep_faster(double *rate, double found);
 void measure_keep_shorter(double *seconds, double found);
