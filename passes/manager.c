@@ -35,6 +35,24 @@ static void dump_graph(struct graph *g, const struct pass *p)
     graph_print(g, stdout);
 }
 
+/* What tpc-run makes of a rank's file, which no pass of tpc-shard does: of copies. */
+static void dump_kernels(const struct compile *c)
+{
+    for (int r = 0; c->rank_graphs && r < c->graph->ranks; r++) {
+        struct arena *tmp = arena_new();
+        graph_print(memory_graph_that_runs(tmp, c->rank_graphs[r]), stdout);
+        arena_free(tmp);
+    }
+}
+
+/* Refuses a pass that does not run between these. */
+static void check_dump(const char *name, int dump, int from, int to)
+{
+    bool kernels = dump == pass_index("fuse_kernels") && to >= pass_index("localize");
+    if (!kernels && (dump < from || dump > to))
+        fail_usage("--dump-after %s: this run ends after %s", name, pass_rows[to].name);
+}
+
 unsigned pass_lacks(const struct pass *p, unsigned have)
 {
     return p->needs & ~have;
@@ -62,6 +80,8 @@ void pass_run(struct compile *c, const char *first, const char *last, const char
 {
     bool whole = dump_is_folder(dump_after);
     int from = pass_index(first), to = pass_index(last), dump = dump_after && !whole ? pass_index(dump_after) : -1;
+    if (dump >= 0)
+        check_dump(dump_after, dump, from, to);
     struct pass_dump *folder = whole ? dump_begin(c->arena, dump_after) : NULL;
     for (int i = from; i <= to; i++) {
         double start = clock_seconds();
@@ -73,6 +93,8 @@ void pass_run(struct compile *c, const char *first, const char *last, const char
         if (folder)
             dump_pass(folder, c, i);
     }
+    if (dump > to)
+        dump_kernels(c);
     if (folder)
         dump_end(folder);
 }

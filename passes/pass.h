@@ -61,6 +61,7 @@ struct compile {
     /* tpc-run: whether all ranks give the same number; NULL: this is the only rank. */
     bool (*agree)(void *ranks, uint64_t);
     void *ranks;
+    bool prints;                   /* --print: the graph is only printed, so it may hold what tpc-run makes */
     const char *text;              /* the file, if it is a graph in text form; NULL: ONNX */
     struct compared_list compared; /* after compare */
     struct pass_record *record;    /* for -v; NULL: nothing is told */
@@ -106,7 +107,10 @@ extern const int compare_tried[];
 enum { COMPARE_TRIED = 5 };
 struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode);
 
-/* memory_limit.c: estimates the bytes that each of `ranks` ranks holds of a graph: the global one, or one rank's with ranks = 1. The global
+/* memory_limit.c: a copy, in the arena, as a rank runs it: without internal ops, and with nodes fused as they are if no option of tpc-run
+ * is given and collectives leave layouts alone. g: the global graph, or one rank's. */
+struct graph *memory_graph_that_runs(struct arena *, const struct graph *g);
+/* Estimates the bytes that each of `ranks` ranks holds of a graph: the global one, or one rank's with ranks = 1. The global
  * graph may fuse what a rank can't. */
 void memory_estimate(const struct compile *, const struct graph *, int ranks, struct rank_use *out);
 

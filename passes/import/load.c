@@ -106,7 +106,8 @@ void pass_load(struct compile *c)
     struct alg *alg = alg_new(c->arena);
     c->text = graph_text(c->arena, c->model_path);
     c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path, op_find) : onnx_load(c->arena, alg, c->model_path, &options);
-    refuse_fused(c->graph);
+    if (!c->prints)
+        refuse_fused(c->graph);
     c->graph->keeps_sums = c->deterministic;
     rank_meta_read(c->graph);
     if (c->text && !c->graph->outputs.n)

@@ -12,6 +12,7 @@
 #include "op/op.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/report/report.h"
@@ -41,18 +42,22 @@ struct fitter {
     struct trial trial[MOST_TRIALS];
 };
 
-/* Works on a copy in the form that tpc-run will have: internal ops are expanded and nodes fused, because fused nodes keep no values
- * between them. */
-void memory_estimate(const struct compile *c, const struct graph *g, int ranks, struct rank_use *out)
+struct graph *memory_graph_that_runs(struct arena *a, const struct graph *g)
 {
-    struct arena *tmp = arena_new();
-    struct compile run = {.arena = tmp, .graph = graph_copy(tmp, g)};
+    struct compile run = {.arena = a, .graph = graph_copy(a, g)};
     if (g->rank >= 0) {
         expand_nodes(run.graph, OP_INTERNAL);
         weight_cut(run.graph);
     }
     pass_run(&run, "fuse_kernels", "fuse_kernels", NULL);
-    plan_memory(run.graph, c->plan, ranks, out);
+    return run.graph;
+}
+
+/* Of the graph as it runs: fused nodes keep no values between them. */
+void memory_estimate(const struct compile *c, const struct graph *g, int ranks, struct rank_use *out)
+{
+    struct arena *tmp = arena_new();
+    plan_memory(memory_graph_that_runs(tmp, g), c->plan, ranks, out);
     for (int r = 0; r < ranks; r++) { /* the fused graph has values that this one has not */
         out[r].weight = out[r].weight < g->values.n ? out[r].weight : -1;
         out[r].value = out[r].value < g->values.n ? out[r].value : -1;

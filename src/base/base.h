@@ -147,6 +147,16 @@ int64_t number_read(const char *what, const char *text, int64_t lo, int64_t hi);
 #define SPLITMIX_STEP 0x9e3779b97f4a7c15u
 uint64_t splitmix(uint64_t state);
 
+/* ---- text/captured.c: what is written to a stream, as one text ---------------------------------------------------------- */
+struct captured {
+    FILE *to;
+    char *text;
+    size_t bytes;
+};
+void captured_begin(struct captured *);
+/* Closes the stream; the text lives in the arena. */
+char *captured_end(struct captured *, struct arena *);
+
 /* ---- text/string.c: texts that tensors hold, by numbers ----------------------------------------------------------- */
 /* A text is UTF-8 without NUL. Number 0 is the empty one. Equal texts have one number. */
 int64_t string_number(const char *text, size_t bytes);

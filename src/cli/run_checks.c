@@ -15,8 +15,8 @@ static void check_no_model(const struct run_options *o, const char *option)
     bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || o->check || job->output || o->random.given ||
         o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->bench.given || o->groups ||
         job->write_shards || o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n ||
-        job->save_state || job->load_state || o->wire || o->external_root.text.n || samples(o) || o->seed || job->rtol >= 0 ||
-        job->atol >= 0 || job->rel >= 0;
+        job->save_state || job->load_state || o->wire || o->external_root.text.n || o->dump_after || samples(o) || o->seed ||
+        job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
     if (runs)
         fail_usage("--%s runs no model: only --local, --threads, --quiet, --verbose and, of --calibrate, --seconds go with it", option);
 }
@@ -95,6 +95,18 @@ static void check_bench(const struct run_options *o)
                    "--random, --prompt, --prompt-file, --save-state, --load-state, --groups, --stats, --profile and --trace");
 }
 
+static void check_dump(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    bool other = job->serve || o->bench.given || job->test_data || o->check || job->output || o->random.given || job->repeat > 1 ||
+        o->stats.given || job->profile || job->trace || job->save_state || job->load_state;
+    if (strcmp(o->dump_after, "fuse_kernels") != 0)
+        fail_usage("--dump-after is '%s', expected fuse_kernels: tpc-shard prints the graph after the other passes", o->dump_after);
+    if (other)
+        fail_usage("--dump-after runs nothing: it takes none of --serve, --bench, --test-data, --check, --output, --random, --repeat, "
+                   "--stats, --profile, --trace, --save-state and --load-state");
+}
+
 static void check_serving(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
@@ -143,6 +155,8 @@ void run_options_check(struct run_options *o)
     check_serving(o);
     if (o->bench.given)
         check_bench(o);
+    if (o->dump_after)
+        check_dump(o);
     bool compares = job->test_data || o->random.given || o->dim.text.n || job->repeat > 1;
     if (n < 1)
         fail_usage("expected a model or folder, found none: --help shows the usage");

@@ -189,6 +189,8 @@ static void add_measure_args(struct arena *a, struct arg_table *t, struct run_op
         {"stats", 0, ARG_MAYBE, &o->stats, "[=FILE]", "print time, communication and memory of every rank; FILE: write JSON"},
         {"profile", 0, ARG_FLAG, &o->job.profile, NULL, "print which operators, modules and nodes take the time"},
         {"trace", 0, ARG_TEXT, &o->job.trace, "FILE", "write the times of the last run on all ranks, for Perfetto"},
+        {"dump-after", 0, ARG_TEXT, &o->dump_after, "fuse_kernels",
+         "print the graph of every rank as it would run with these options, as text, and run nothing"},
         {"doctor", 0, ARG_FLAG, &o->job.doctor, NULL, "look at ranks, cores, memory and network, and say what to change"},
         {"calibrate", 0, ARG_TEXT, &o->job.calibrate, "FILE", "measure this machine and write a profile for tpc-shard --machine"},
         {"seconds", 0, ARG_INT, &o->job.seconds, "S", "with --calibrate: after S seconds, measure what is left only once (default: 60)"},
@@ -296,6 +298,7 @@ void run_options_read(struct arena *a, struct run_options *o, int argc, char **a
     job->random = o->random.given;
     job->seed = o->random.text ? (uint64_t)number_read("--random", o->random.text, 0, INT64_MAX) : 0;
     job->stats = o->stats.given;
+    job->dump = o->dump_after != NULL;
     job->bench = o->bench.given ? bench_form_of(o->bench.text) : BENCH_NONE;
     job->stats_path = o->stats.text;
     for (int i = 0; i < o->eos.text.n; i++)

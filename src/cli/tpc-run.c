@@ -42,6 +42,8 @@ static void rank_main(struct comm *comm, void *data)
     else if (job->options->serve)
         serve_requests(a, &replicas, job->options, job->serve, threads);
 #endif
+    else if (job->options->dump)
+        (job->options->generate ? generate_dump : job_dump)(a, &replicas, job->options);
     else if (job->options->train)
         train_run(a, &replicas, job->options, job->train, threads);
     else if (job->options->bench)

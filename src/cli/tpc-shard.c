@@ -71,7 +71,7 @@ static void list_ops(void)
 
 static void print_file(struct arena *a, const struct shard_options *o)
 {
-    struct compile c = {.arena = a, .model_path = o->print, .external_roots = args_folders(&o->external_root)};
+    struct compile c = {.arena = a, .model_path = o->print, .external_roots = args_folders(&o->external_root), .prints = true};
     pass_run(&c, "load", "load", "load");
 }
 

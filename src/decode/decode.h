@@ -103,5 +103,7 @@ bool bench_tokens_run(struct arena *, const struct replicas *, const struct job_
 
 /* generate/generate.c: decodes. Every rank calls it; rank 0 prints. True: a comparison failed. */
 bool generate_run(struct arena *, const struct replicas *, const struct job_options *, int threads);
+/* Prints the graphs of all ranks as decoding would run them. Every rank calls it. */
+void generate_dump(struct arena *, const struct replicas *, const struct job_options *);
 
 #endif

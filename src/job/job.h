@@ -48,6 +48,7 @@ struct job_options {
     enum bench_form bench;
     bool profile;      /* print what takes the time */
     const char *trace; /* file for the last run's times; NULL: none */
+    bool dump;         /* print the graph as it would run, and run nothing */
     const char *output, *test_data, *calibrate;
     int64_t seconds;        /* of calibrate; 0: as many as are usual */
     struct text_list check; /* the graphs of a model */
@@ -144,6 +145,11 @@ int job_rank_files(struct arena *, const char *path);
 struct graph *job_load_model(struct arena *, const char *path, const struct bound_inputs *fixed, const struct size_source *,
                              const struct job_options *);
 void job_fuse(struct graph *, struct comm *, const struct job_options *);
+
+/* dump.c: prints the graphs of all ranks on rank 0 of all, as they would run: of one model or folder; of a graph that is fused already.
+ * Every rank calls them. */
+void job_dump(struct arena *, const struct replicas *, const struct job_options *);
+void job_dump_graph(struct arena *, const struct replicas *, const struct graph *);
 
 /* weight_inputs.c: of a step of training, which tpc-shard --train made: each weight that has a gradient becomes an input, of this rank's
  * own type, in the order of the gradients; graph->trained lists them. */

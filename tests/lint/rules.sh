@@ -154,7 +154,7 @@ entry() { # a file of passes/ has one pass of the list
 }
 
 # Heap memory outside of arenas: what libraries hand out or call back for, and environments that outlive every arena.
-HEAP="src/plan/input/json.c src/plan/html/write.c src/plan/space/strategy.c src/kern/gemm/dnnl.c src/kern/core/env.c"
+HEAP="src/plan/input/json.c src/plan/space/strategy.c src/kern/gemm/dnnl.c src/kern/core/env.c"
 heap() {
     # shellcheck disable=SC2046 # files are words
     for f in $(grep -lE '(^|[^_a-zA-Z>.])(malloc|calloc|realloc|free|strdup|asprintf|getline)\(' $(sources)); do

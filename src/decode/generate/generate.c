@@ -113,16 +113,23 @@ static void save_state(const struct decoder *d)
         saved_write(d->saving, last_stage(d), &d->history, d->options, &now);
 }
 
-/* Makes all graphs ready to run; finds the prompt or the saved state, and the rows of this replica. */
-static void begin(struct decoder *d, struct arena *a, struct job_options *o, int threads)
+/* The graphs, and what follows from their inputs. */
+static void open_stages(struct decoder *d, struct arena *a, struct job_options *o)
 {
     struct comm *all = d->replicas->all;
     load_stages(d, a, o);
     roles_find(a, all, d->stage, d->nstage, o);
-    for (int k = 0; k < d->nstage; k++) {
+    for (int k = 0; k < d->nstage; k++)
         positions_find(a, all, o, &d->stage[k]);
+}
+
+/* Makes all graphs ready to run; finds the prompt or the saved state, and the rows of this replica. */
+static void begin(struct decoder *d, struct arena *a, struct job_options *o, int threads)
+{
+    struct comm *all = d->replicas->all;
+    open_stages(d, a, o);
+    for (int k = 0; k < d->nstage; k++)
         stage_prepare(a, all, d->comm, o, threads, d->stage, k);
-    }
     check_ends(last_stage(d), o);
     take_beginning(d, a, o);
     d->sampling = sampling_agree(a, all, o);
@@ -174,4 +181,15 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
     session_free(last_stage(&d)->session);
     generate_forget_loaded(&d);
     return failed;
+}
+
+void generate_dump(struct arena *a, const struct replicas *replicas, const struct job_options *given)
+{
+    struct job_options own = *given;
+    struct decoder d = {.replicas = replicas, .comm = replicas->process_group, .options = &own};
+    open_stages(&d, a, &own);
+    for (int k = 0; k < d.nstage; k++) {
+        stage_fuse(a, d.comm, &own, &d.stage[k]);
+        job_dump_graph(a, replicas, d.stage[k].graph);
+    }
 }

@@ -21,7 +21,13 @@ static void share_weights(struct arena *a, const struct stage *stage, int k)
     explain("%s: %d weights are those of graphs before it", stage[k].path, n);
 }
 
-/* Outputs that are written have all positions, and --deterministic says that results do not depend on such changes. */
+void stage_fuse(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)
+{
+    if (!o->output && !o->deterministic)
+        last_position_only(a, s);
+    job_fuse(s->graph, comm, o);
+}
+
 void stage_prepare(struct arena *a, struct comm *all, struct comm *comm, const struct job_options *o, int threads, struct stage *stage,
                    int k)
 {
@@ -36,9 +42,7 @@ void stage_prepare(struct arena *a, struct comm *all, struct comm *comm, const s
                                   .profile = o->profile || o->trace};
     if (k > 0)
         share_weights(a, stage, k);
-    if (!o->output && !o->deterministic)
-        last_position_only(a, s);
-    job_fuse(s->graph, comm, o);
+    stage_fuse(a, comm, o, s);
     job_check_memory(all, s->graph, o);
     s->session = session_new(s->graph, comm, own);
 }

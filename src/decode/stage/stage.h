@@ -45,6 +45,9 @@ int64_t decode_vocabulary(struct arena *, const struct stage *);
 
 /* stage.c: loads the graph of s->path; then, once roles are known, makes stage k ready to run. */
 void stage_load(struct arena *, struct comm *, const struct job_options *, struct stage *s);
+/* A part of stage_prepare: the graph as it runs. Outputs that are written have all positions, and --deterministic says that results do not
+ * depend on such changes; otherwise it may compute only the last one. */
+void stage_fuse(struct arena *, struct comm *, const struct job_options *, struct stage *s);
 void stage_prepare(struct arena *, struct comm *all, struct comm *, const struct job_options *, int threads, struct stage *stage, int k);
 /* Refuses what the state of so many rows and tokens will take, if it is more than what is available; sets need.bytes. */
 void stage_check_cache(struct arena *, struct comm *group, struct comm *all, const struct job_options *, const struct stage *,

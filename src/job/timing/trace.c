@@ -48,21 +48,6 @@ static json_t *own_events(struct arena *a, int rank, const struct session_timed 
     return list;
 }
 
-/* The texts of all ranks, one behind the other; *bytes: their lengths. */
-static char *gather_texts(struct arena *a, struct comm *comm, const char *own, int64_t **bytes)
-{
-    int64_t total = 0, from = 0, length = (int64_t)strlen(own), *of = comm_gather(comm, a, "trace", &length, sizeof length);
-    for (int r = 0; r < comm->size; r++) {
-        from = r == comm->rank ? total : from;
-        total += of[r];
-    }
-    char *all = arena_alloc(a, (size_t)total + 1);
-    memcpy(all + from, own, (size_t)length);
-    comm->allgatherv(comm, all, of);
-    *bytes = of;
-    return all;
-}
-
 /* ---- what the plan predicted --------------------------------------------------------------------------------------------------- */
 
 /* The workload of plan.json that has the sizes of the run; -1: none has. */
@@ -137,7 +122,7 @@ void trace_write(struct arena *a, struct comm *all, const struct session *s, con
     int64_t *bytes, from = 0;
     const struct session_timed *t = session_times(s, &n);
     json_t *own = own_events(a, all->rank, t, n), *events = json_array();
-    const char *texts = gather_texts(a, all, json_dump(a, own, JSON_COMPACT | JSON_REAL_PRECISION(9)), &bytes);
+    const char *texts = comm_gather_texts(all, a, "trace", json_dump(a, own, JSON_COMPACT | JSON_REAL_PRECISION(9)), &bytes);
     json_decref(own);
     for (int r = 0; all->rank == 0 && r < all->size; from += bytes[r++]) {
         json_t *one = json_loadb(texts + from, (size_t)bytes[r], 0, NULL);

@@ -2,8 +2,6 @@
 #include "op/rule/rule.h"
 #include "plan/html/html.h"
 
-#include <stdlib.h>
-
 void html_text(const struct html_page *p, const char *text)
 {
     escape_text(p->f, text);
@@ -12,15 +10,11 @@ void html_text(const struct html_page *p, const char *text)
 const char *html_captured(const struct html_page *p, void (*write)(const struct html_page *, const void *), const void *object)
 {
     struct html_page inner = *p;
-    char *text = NULL;
-    size_t bytes;
-    inner.f = open_memstream(&text, &bytes);
-    require(inner.f);
+    struct captured text;
+    captured_begin(&text);
+    inner.f = text.to;
     write(&inner, object);
-    require(fclose(inner.f) == 0);
-    const char *kept = arena_strndup(p->arena, text, bytes);
-    free(text);
-    return kept;
+    return captured_end(&text, p->arena);
 }
 
 bool html_timed(const struct html_page *p)

@@ -181,6 +181,21 @@ void *comm_gather(struct comm *c, struct arena *a, const char *name, const void 
     return all;
 }
 
+char *comm_gather_texts(struct comm *c, struct arena *a, const char *name, const char *own, int64_t **bytes)
+{
+    int64_t total = 0, from = 0, length = (int64_t)strlen(own), *of = comm_gather(c, a, name, &length, sizeof length);
+    for (int r = 0; r < c->size; r++) {
+        from = r == c->rank ? total : from;
+        total += of[r];
+    }
+    char *all = arena_alloc(a, (size_t)total + 1);
+    memcpy(all + from, own, (size_t)length);
+    all[total] = '\0';
+    c->allgatherv(c, all, of);
+    *bytes = of;
+    return all;
+}
+
 void comm_from_first(struct comm *c, const char *name, void *at, int64_t bytes)
 {
     c->id = 0;

@@ -163,6 +163,8 @@ struct block comm_share(const struct comm *, const void *at, int64_t n, int64_t 
 void comm_gather_shares(struct comm *, void *at, int64_t n, int64_t elem_bytes);
 /* One block of so many bytes of each rank, in their order. name: for messages, as comm->name. */
 void *comm_gather(struct comm *, struct arena *, const char *name, const void *own, size_t bytes);
+/* The texts of all ranks, one after another; *bytes: their lengths. */
+char *comm_gather_texts(struct comm *, struct arena *, const char *name, const char *own, int64_t **bytes);
 /* Rank 0's bytes, for all. */
 void comm_from_first(struct comm *, const char *name, void *at, int64_t bytes);
 /* The longest time of any rank. */
