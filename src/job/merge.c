@@ -287,12 +287,14 @@ static void write_data(struct merge_job *m)
     (void)out_close(&out);
 }
 
-/* Renames the model last: if it exists, its data do. */
+/* The model comes last, and one that is replaced goes first: whatever ends the program, a model that exists has its own data. */
 static void rename_all(struct merge_job *m)
 {
     const struct target_file *restored = &m->target[TARGET_RESTORED];
     if (restored->part)
         (void)unlink(restored->part);
+    if (m->target[TARGET_DATA].part && unlink(m->out) != 0 && errno != ENOENT)
+        fail("%s: can't be replaced: %s", m->out, strerror(errno));
     for (int i = TARGET_DATA; i >= TARGET_MODEL; i--) {
         const struct target_file *t = &m->target[i];
         if (t->part && rename(t->part, t->path) != 0)
