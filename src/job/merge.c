@@ -153,7 +153,7 @@ static void check_source(const struct merge_job *m)
     bool same = (m->weights || m->parts.n) && digest_file_get(digest_file(m->arena, m->out), &found) && found.bytes == m->folder->bytes &&
         strcmp(arena_printf(m->arena, "%016" PRIx64, found.digest), m->folder->digest) == 0;
     if (same)
-        fail("%s is the model that %s was made from: " ELSEWHERE, m->out, m->folder->dir);
+        fail("%s is the source of %s or a copy of it, so it is not replaced: " ELSEWHERE, m->out, m->folder->dir);
 }
 
 /* What is there is a model by its name, or empty. */

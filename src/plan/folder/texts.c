@@ -2,9 +2,21 @@
  * ranks. */
 #include "plan/folder/folder.h"
 
+#include <string.h>
+
 const char *const folder_texts[FOLDER_TEXTS] = {"tokenizer.json",         "tokenizer_config.json", "special_tokens_map.json",
                                                 "generation_config.json", "genai_config.json",     "config.json",
                                                 "chat_template.jinja"};
+
+static bool is_alike(const char *path, struct map as)
+{
+    if (path_is_folder(path) || path_is_special(path))
+        return false;
+    struct map file = map_file(path);
+    bool alike = file.bytes == as.bytes && (!as.bytes || memcmp(file.at, as.at, as.bytes) == 0);
+    map_close(file);
+    return alike;
+}
 
 struct text_list folder_copy_texts(struct arena *a, const char *model, const char *dir)
 {
@@ -13,9 +25,15 @@ struct text_list folder_copy_texts(struct arena *a, const char *model, const cha
         const char *from = path_beside(a, path_dir(a, model), folder_texts[i]);
         const char *to = path_join(a, dir, folder_texts[i]);
         struct out out;
-        if (!from || path_exists(to))
+        if (!from)
             continue;
         struct map file = map_file(from);
+        if (path_exists(to)) {
+            if (!is_alike(to, file))
+                diag_tell("%s stays as it is: it differs from %s", to, from);
+            map_close(file);
+            continue;
+        }
         out_open(&out, to);
         out_put(&out, file.at, file.bytes);
         (void)out_close(&out);
