@@ -71,7 +71,9 @@ static struct sizes find_sizes(const struct stage *s, const struct job_options *
     const struct type t = roles_type(s->graph, RANK_INPUT, s->graph->inputs.at[decode_find_input(s, ROLE_TOKENS)]);
     int64_t tokens;
     check_names(o, symbol_of(&t, 0), symbol_of(&t, 1));
-    struct sizes n = {planned(s, o, &t, 0, 1), planned(s, o, &t, 1, USUAL_PROMPT), o->generate ? o->generate : USUAL_STEPS};
+    struct sizes n = {planned(s, o, &t, 0, 1), planned(s, o, &t, 1, USUAL_PROMPT), o->generate};
+    if (!n.steps)
+        n.steps = positions > 1 && positions / 2 < USUAL_STEPS ? positions / 2 : USUAL_STEPS;
     if (positions > 0 && n.steps >= positions)
         fail_usage("--generate is %lld, and %s has positions for %lld tokens%s", (long long)n.steps, s->path, (long long)positions,
                    s->limit);
@@ -153,6 +155,7 @@ bool bench_tokens_run(struct arena *a, const struct replicas *replicas, const st
     job_note_workloads(s.graph, s.path);
     positions_find(a, all, &own, &s);
     const struct sizes n = find_sizes(&s, given);
+    own.generate = n.steps;
     int64_t vocabulary = decode_vocabulary(a, &s);
     stage_prepare(a, all, all, &own, threads, &s, 0);
     struct rows *rows = rows_new(a, all, &s, n.rows);
