@@ -12,6 +12,8 @@ static int pass_index(const char *name)
     for (int i = 0; pass_rows[i].name; i++)
         if (strcmp(pass_rows[i].name, name) == 0)
             return i;
+    if (strcmp(name, "all") == 0)
+        fail_usage("--dump-after all needs a folder for the graphs of all passes: --dump-after all=DIR");
     fail_usage("there is no pass '%s': --list-passes shows them", name);
 }
 

@@ -100,6 +100,8 @@ static struct weights find_trained(struct graph *g, const struct options *o, con
     for (int i = 0; i < g->values.n; i++)
         if (reaches[i] && is_trained(g->values.at[i]))
             VEC_PUSH(g->arena, &found.list, g->values.at[i]);
+    if (!found.list.n && o->freeze)
+        fail("%s: --train='%s' --freeze='%s' leaves no weight to train", graph_file(g), o->train, o->freeze);
     if (!found.list.n)
         fail("%s: --train: no weight of floats that the loss depends on matches '%s'", graph_file(g), o->train);
     return found;

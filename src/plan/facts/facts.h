@@ -166,9 +166,11 @@ bool weight_divides(const struct value *, struct placement);
 int64_t weight_bytes(const struct value *); /* of a value's type, which is static, as it is stored */
 
 /* labels.c: the module or path of a node, without op and number: "model/layers.0/self_attn/q_proj"; a weight by its own name, or if that is
- * a number by its reader's. The last part of a label. With numbers as *: what is alike in several layers. */
+ * a number by its reader's; by both, "onnx::MatMul_7 of model/layers.0/mlp". The last part of a label. With numbers as *: what is alike in
+ * several layers. */
 const char *label_node(struct arena *, const struct graph *, const struct node *);
 const char *label_weight(struct arena *, const struct graph *, const struct uses *, const struct value *);
+const char *label_both(struct arena *, const struct graph *, const struct uses *, const struct value *);
 const char *label_last(const char *label);
 const char *label_pattern(struct arena *, const char *label);
 /* The labels of the nodes that compute with a value, behind those that only move, decode or cast it: each once, in order; of so many nodes.

@@ -111,6 +111,12 @@ const char *label_weight(struct arena *a, const struct graph *g, const struct us
                                     : arena_printf(a, "%s (operand %d)", label, use.index);
 }
 
+const char *label_both(struct arena *a, const struct graph *g, const struct uses *uses, const struct value *v)
+{
+    const char *label = label_weight(a, g, uses, v);
+    return strcmp(label, v->name) == 0 ? label : arena_printf(a, "%s of %s", v->name, label);
+}
+
 const char *label_pattern(struct arena *a, const char *label)
 {
     char *out = arena_strdup(a, label), *to = out;

@@ -10,6 +10,7 @@ struct names {
     const char **node;               /* by position: label */
     const char **value;              /* by id: label; NULL: nobody uses it */
     const char **reader;             /* by id, of a weight: label of the node that it is for; NULL: none */
+    const char **both;               /* by id: "NAME of LABEL", as lists of weights show it; NULL: nobody uses it */
     struct name_index nodes, values; /* own names */
 };
 
@@ -29,6 +30,7 @@ static void add_value(struct names *n, const struct uses *uses, const struct val
         const struct label_list readers = label_readers(n->arena, n->g, uses, v);
         n->value[v->id] = label_weight(n->arena, n->g, uses, v);
         n->reader[v->id] = readers.list.n ? readers.list.at[0] : NULL;
+        n->both[v->id] = label_both(n->arena, n->g, uses, v);
     }
 }
 
@@ -40,7 +42,8 @@ struct names *names_new(struct arena *a, const struct graph *g)
                         .g = g,
                         .node = NEWN(a, const char *, g->nodes.n + 1),
                         .value = NEWN(a, const char *, g->values.n + 1),
-                        .reader = NEWN(a, const char *, g->values.n + 1)};
+                        .reader = NEWN(a, const char *, g->values.n + 1),
+                        .both = NEWN(a, const char *, g->values.n + 1)};
     for (int i = 0; i < g->nodes.n; i++) {
         name_index_put(a, &n->nodes, g->nodes.at[i]->name, i);
         n->node[i] = label_node(a, g, g->nodes.at[i]);
@@ -60,11 +63,12 @@ bool names_node(const struct names *n, int node, const char *glob)
 
 bool names_value(const struct names *n, const struct value *v, const char *glob)
 {
-    const char *origin = origin_of(v), *label = n->value[v->id], *reader = n->reader[v->id];
+    const char *origin = origin_of(v), *label = n->value[v->id], *reader = n->reader[v->id], *both = n->both[v->id];
     if (name_index_find(&n->values, glob) >= 0)
         return strcmp(v->name, glob) == 0 || (origin && strcmp(origin, glob) == 0);
     return glob_match(glob, v->name) || (origin && glob_match(glob, origin)) ||
-        (label && (v->producer ? glob_match_path(glob, label) : glob_match(glob, label))) || (reader && glob_match_path(glob, reader));
+        (label && (v->producer ? glob_match_path(glob, label) : glob_match(glob, label))) || (reader && glob_match_path(glob, reader)) ||
+        (both && glob_match(glob, both));
 }
 
 /* ---- what is named ------------------------------------------------------------------------------------------------------------ */

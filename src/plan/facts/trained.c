@@ -69,9 +69,6 @@ void trained_note_shared(const struct graph *g, struct plan *p)
 void trained_tell(const struct graph *g, int n, struct value *const *weight)
 {
     const struct uses *uses = graph_uses(g, g->arena);
-    for (int i = 0; i < n; i++) {
-        const char *label = label_weight(g->arena, g, uses, weight[i]), *name = weight[i]->name;
-        bool same = strcmp(label, name) == 0;
-        explain("trains '%s'%s%s, %s", name, same ? "" : " of ", same ? "" : label, type_str(g->arena, &weight[i]->type));
-    }
+    for (int i = 0; i < n; i++)
+        explain("trains '%s', %s", label_both(g->arena, g, uses, weight[i]), type_str(g->arena, &weight[i]->type));
 }
