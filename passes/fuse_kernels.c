@@ -3,6 +3,7 @@
  *
  * Each fusion is a file of src/run/fuse that says what it matches and why the result is the same. Subgraphs of control flow get the
  * types of their operands and go through the passes of a model. */
+#include "lower/pattern.h"
 #include "op/control/control.h"
 #include "passes/pass.h"
 #include "run/fuse/fuse.h"
@@ -65,10 +66,10 @@ void pass_fuse_kernels(struct compile *c)
         fuse_integers(c->graph);
         fuse_attention_gradients(c->graph);
         count(c, &text, fuse_attention(c->graph), "attentions fused");
-        count(c, &text, fuse_gelu(c->graph), "Gelus fused");
+        count(c, &text, pattern_apply(c->graph, PATTERN_GELU), "Gelus fused");
         fuse_in_place(c->graph);
         fuse_codes(c->graph);
-        count(c, &text, fuse_group_norms(c->graph), "norms of groups fused");
+        count(c, &text, pattern_apply(c->graph, PATTERN_GROUP_NORM), "norms of groups fused");
         count(c, &text, fuse_conv_sums(c->graph), "sums of convolutions are one");
         fuse_open_norms(c->graph);
         channels_last(c->graph, ranks_agree(c));

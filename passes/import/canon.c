@@ -8,6 +8,7 @@
  * finds the state that only attention shows (src/plan/facts/state.c). */
 #include "op/canon/canon.h"
 
+#include "lower/pattern.h"
 #include "passes/pass.h"
 #include "plan/facts/facts.h"
 
@@ -20,16 +21,24 @@ static void clean(struct graph *g)
     graph_prune(g);
 }
 
-static void rewrite_round(struct graph *g)
+static void rewrite_with(struct graph *g, int n, bool (*const *rewrite)(struct rewrite *, struct node *))
 {
-    static bool (*const rewrites[])(struct rewrite *, struct node *) = {
-        canon_einsum_to_matmul,  canon_ms_attention_to_onnx, canon_gather_to_slice, canon_tile_to_expand,
-        canon_find_repeat,       canon_find_dequantize,      canon_find_norm,       canon_find_norm_bias,
-        canon_unflatten_product, canon_merge_reshapes,       canon_quantized_scales};
-    for (size_t i = 0; i < sizeof rewrites / sizeof *rewrites; i++) {
-        rewrite_all(g, rewrites[i]);
+    for (int i = 0; i < n; i++) {
+        rewrite_all(g, rewrite[i]);
         clean(g);
     }
+}
+
+static void rewrite_round(struct graph *g)
+{
+    static bool (*const before[])(struct rewrite *, struct node *) = {canon_einsum_to_matmul, canon_ms_attention_to_onnx,
+                                                                      canon_gather_to_slice,  canon_tile_to_expand,
+                                                                      canon_find_repeat,      canon_find_dequantize};
+    static bool (*const after[])(struct rewrite *, struct node *) = {canon_unflatten_product, canon_merge_reshapes, canon_quantized_scales};
+    rewrite_with(g, sizeof before / sizeof *before, before);
+    pattern_apply(g, PATTERN_NORM);
+    clean(g);
+    rewrite_with(g, sizeof after / sizeof *after, after);
     canon_slices_to_splits(g);
     clean(g);
 }

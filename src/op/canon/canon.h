@@ -9,7 +9,7 @@
  * none), axes are made nonnegative, defaults that depend on the rank are written out. */
 void canon_node(struct graph *, struct node *);
 
-/* ---- rewrite.c, equal_nodes.c, norm_pattern.c, dequantize_pattern.c, einsum_to_matmul.c, ms_attention_to_onnx.c, quantized_scales.c ----
+/* ---- rewrite.c, equal_nodes.c, dequantize_pattern.c, einsum_to_matmul.c, ms_attention_to_onnx.c, quantized_scales.c ----
  */
 /* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then replace it, the last one with its result. */
 struct rewrite {
@@ -33,8 +33,6 @@ bool canon_unflatten_product(struct rewrite *, struct node *);
 bool canon_einsum_to_matmul(struct rewrite *, struct node *);
 bool canon_ms_attention_to_onnx(struct rewrite *, struct node *);
 bool canon_find_dequantize(struct rewrite *, struct node *);
-bool canon_find_norm(struct rewrite *, struct node *);
-bool canon_find_norm_bias(struct rewrite *, struct node *);
 bool canon_quantized_scales(struct rewrite *, struct node *);
 
 /* ---- hoist_row_scalar.c: in a graph with placements and explicit reshards ---- */

@@ -5,16 +5,14 @@
 
 #include "ir/ir.h"
 
-/* Those that return a number: of attentions, of Gelus, of nodes saved, of weights. */
+/* Those that return a number: of attentions, of nodes saved, of weights. */
 int fuse_attention(struct graph *);
 void fuse_attention_gradients(struct graph *); /* before fuse_attention */
-int fuse_gelu(struct graph *);                 /* before fuse_convs and fuse_chains */
 void fuse_in_place(struct graph *);            /* before fuse_chains */
 int fuse_expand(struct graph *);               /* before fuse_chains; the number of operands */
 int fuse_chains(struct graph *);
 int grow_concats(struct graph *);                      /* behind fuse_chains; the number of Concats that continue another one */
 void fuse_codes(struct graph *);                       /* before channels_last */
-int fuse_group_norms(struct graph *);                  /* before channels_last; the number of norms */
 int fuse_conv_sums(struct graph *);                    /* before channels_last; the number of sums */
 void fuse_open_norms(struct graph *);                  /* before channels_last */
 void fuse_convs(struct graph *);                       /* behind channels_last */

@@ -1,0 +1,59 @@
+/* lower/matcher: finds one graph in another. */
+#ifndef TPC_LOWER_MATCHER_H
+#define TPC_LOWER_MATCHER_H
+
+#include "lower/pattern.h"
+
+enum { MATCH_VALUES = 32, MATCH_NODES = 48, MATCH_GOALS = 24 };
+
+/* What is bound so far, and what is still to be compared; a copy of it is a place to come back to. */
+struct match_state {
+    int ngoal, nnode;
+    struct {
+        const struct value *want;
+        struct value *have;
+    } goal[MATCH_GOALS];
+    struct value *bound[MATCH_VALUES]; /* by id of the pattern's value */
+    struct node *node[MATCH_NODES];    /* of the graph, that were found */
+};
+struct match {
+    struct graph *g;
+    const struct graph *find, *become;
+    const struct uses *uses, *find_uses;
+    bool shared; /* others may read inner values */
+    int nuses;
+    struct node *root;
+    struct match_state s;
+    int nmore;
+    struct {
+        const char *name;
+        struct value *value; /* NULL: a number */
+        double number;
+    } more[4];
+};
+
+/* Does the node make the pattern's result? Then m->s says where everything is. */
+bool match_node(struct match *, struct node *root);
+/* attribute kind INT or DIMS: negative axes count from the end. */
+int64_t match_axis(const struct node *, const char *attr, int64_t);
+
+/* monomial.c: a product, taken apart: number * value[0]^power[0] * .. Mul in any order, Div, Reciprocal, and Pow by 2 and 3. */
+enum { MOST_FACTORS = 4 };
+struct monomial {
+    double number;
+    int n; /* more than MOST_FACTORS: it has too many */
+    struct {
+        struct value *value;
+        int power;
+    } factor[MOST_FACTORS];
+    int nnode; /* the nodes that were taken apart */
+    struct node *node[2 * MOST_FACTORS + 4];
+};
+bool monomial_node(const struct node *);
+/* A factor that several nodes read is taken apart if shared says so. One of fewer elements than the product is not: it is computed once for
+ * many. */
+struct monomial monomial_of(const struct uses *, int nuses, struct value *, bool shared);
+bool monomial_number(const struct value *, double *);
+bool monomial_near(double x, double want);
+
+#endif

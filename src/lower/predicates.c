@@ -1,0 +1,71 @@
+/* predicates: what rows of patterns.def ask of the values that were found. */
+#include "lower/predicates.h"
+
+#include "lower/matcher.h"
+
+#include <math.h>
+
+bool lower_same_type(struct match *m)
+{
+    return type_eq(&match_value(m, "x")->type, &match_result(m)->type);
+}
+
+/* ---- norms ----------------------------------------------------------------------------------------------------------------- */
+
+/* One number for each element of x's last dimension, of x's type. */
+static bool is_row(const struct value *v, const struct value *x)
+{
+    return x->type.rank > 0 && v->type.rank == 1 && v->type.dim[0] == x->type.dim[x->type.rank - 1] && v->type.dtype == x->type.dtype;
+}
+
+static bool has_eps(struct match *m)
+{
+    double eps;
+    return monomial_number(match_value(m, "eps"), &eps) && isfinite(eps);
+}
+
+bool lower_scales_rows(struct match *m)
+{
+    return has_eps(m) && is_row(match_value(m, "scale"), match_value(m, "x"));
+}
+
+bool lower_scales_casts(struct match *m)
+{
+    const struct value *h = match_value(m, "h");
+    return has_eps(m) && h->type.dtype == match_value(m, "b")->type.dtype && is_row(match_value(m, "scale"), h);
+}
+
+bool lower_biases_rows(struct match *m)
+{
+    return is_row(match_value(m, "bias"), match_value(m, "x"));
+}
+
+/* One number for each group as one for each of its channels; NULL: it is no such constant. */
+static struct value *per_channel(struct graph *g, const struct value *v, int64_t groups, int64_t channels)
+{
+    struct constant *c = v->constant;
+    if (!c || c->rank != 1 || c->dim[0] != groups || !constant_present(c))
+        return NULL;
+    float *to = NEWN(g->arena, float, channels);
+    for (int64_t k = 0; k < channels; k++)
+        to[k] = (float)constant_float(c, v->name, k / (channels / groups));
+    return graph_constant(g, arena_printf(g->arena, "%s/channels", v->name), DT_F32, 1, &channels, to);
+}
+
+bool lower_scales_groups(struct match *m)
+{
+    const struct type *x = &match_value(m, "x")->type, *grouped = &match_value(m, "g")->type;
+    int64_t groups, channels;
+    if (x->rank < 3 || grouped->rank < 3 || !type_eq(x, &match_result(m)->type) || x->dim[0] != grouped->dim[0] ||
+        !dim_is_int(x->dim[1], &channels) || !dim_is_int(grouped->dim[1], &groups) || groups < 1 || channels % groups != 0)
+        return false;
+    struct graph *g = match_graph(m);
+    struct value *scales = per_channel(g, match_value(m, "scale"), groups, channels);
+    struct value *biases = per_channel(g, match_value(m, "bias"), groups, channels);
+    if (!scales || !biases)
+        return false;
+    match_bind(m, "scales", scales);
+    match_bind(m, "biases", biases);
+    match_bind_number(m, "groups", (double)groups);
+    return true;
+}
