@@ -1,6 +1,7 @@
-/* kept_weights: constraints on tensors that move no weight: the values are resharded once they are made. It may be the cheapest way to meet
- * them, and not what was meant. */
+/* kept_weights: constraints on tensors that move no weight: the values are resharded once they are made, or not even that, because nobody
+ * reads them so. It may be the cheapest way to meet them, and not what was meant. */
 #include "plan/constrain/constrain.h"
+#include "plan/cost/cost.h"
 #include "plan/input/input.h"
 
 #include <string.h>
@@ -37,7 +38,8 @@ static const struct step_part *reshard_of(const struct space *s, const struct va
 }
 
 struct kept {
-    int count;
+    int count, unread;         /* unread: values that all readers take as they are left */
+    const struct value *first; /* of these */
     enum collective by;
     const struct value *weight; /* the first */
 };
@@ -45,12 +47,15 @@ struct kept {
 /* What is left whole or split, and resharded. Sums of partial values are what a placement asks for. */
 static struct kept find_kept(const struct space *s, const struct constraint *c)
 {
-    struct kept k = {0, COLL_NONE, NULL};
+    struct kept k = {.by = COLL_NONE};
     for (int i = 0; i < s->limits.requirements.n; i++) {
         const struct requirement *d = s->limits.requirements.at[i];
-        if (d->from != c || d->kind != REQUIREMENT_PLACED || d->value->place.kind != PLACE_S)
+        if (d->from != c || d->kind != REQUIREMENT_PLACED)
             continue;
-        const struct value *weight = weight_of(s, d->value);
+        const struct placement *read = s->chosen.read[d->value->id];
+        if (read && !placement_eq(*read, d->value->place) && !reshard_is_read(s, d->value))
+            k.first = k.unread++ ? k.first : d->value;
+        const struct value *weight = d->value->place.kind == PLACE_S ? weight_of(s, d->value) : NULL;
         const struct step_part *part = weight ? reshard_of(s, d->value) : NULL;
         if (!part)
             continue;
@@ -62,13 +67,18 @@ static struct kept find_kept(const struct space *s, const struct constraint *c)
 
 void constrain_note_kept(struct space *s)
 {
+    struct arena *a = s->arena;
     const struct plan_file *file = s->ranks > 1 ? s->options->plan_file : NULL;
     for (int i = 0; file && i < file->constraints.n; i++) {
         const struct constraint *c = file->constraints.at[i];
         struct kept k = c->on == ON_TENSORS ? find_kept(s, c) : (struct kept){0};
         if (k.count)
-            VEC_PUSH(s->arena, &s->plan->warnings,
-                     arena_printf(s->arena, "%s adds %d %s and leaves weights as they are ('%s'%s): constrain the weights to split them so",
+            VEC_PUSH(a, &s->plan->warnings,
+                     arena_printf(a, "%s adds %d %s and leaves weights as they are ('%s'%s): constrain the weights to split them so",
                                   c->where, k.count, collective_name(k.by), k.weight->name, k.count > 1 ? ", .." : ""));
+        if (k.unread)
+            VEC_PUSH(a, &s->plan->warnings,
+                     arena_printf(a, "%s reshards nothing at '%s'%s, which all readers take as %s: constrain the nodes that read it",
+                                  c->where, k.first->name, k.unread > 1 ? ", .." : "", placement_str(a, k.first->place)));
     }
 }

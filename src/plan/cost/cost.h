@@ -55,6 +55,8 @@ struct reshards {
     VEC(struct reshard) list;
 };
 struct reshards reshard_chosen(struct space *, struct arena *, const struct value *);
+/* Somebody reads the value otherwise than as it is left. If not, no reshard of it is emitted, whatever placement a constraint asks for. */
+bool reshard_is_read(const struct space *, const struct value *);
 int reshard_position(const struct reshards *, struct placement); /* position, -1 none */
 
 /* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */

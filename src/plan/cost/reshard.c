@@ -137,12 +137,21 @@ int reshard_position(const struct reshards *r, struct placement p)
     return -1;
 }
 
+bool reshard_is_read(const struct space *s, const struct value *v)
+{
+    const struct place_uses *uses = &s->uses[v->id];
+    int i = 0;
+    while (i < uses->list.n && placement_eq(space_read_as(s, uses->list.at[i]), v->place))
+        i++;
+    return i < uses->list.n;
+}
+
 struct reshards reshard_chosen(struct space *s, struct arena *a, const struct value *v)
 {
     struct reshards r = {.list = {NULL, 0, 0}};
     const struct place_uses *uses = &s->uses[v->id];
     const struct placement *required = s->chosen.read[v->id];
-    bool moved = required && !placement_eq(*required, v->place);
+    bool moved = required && !placement_eq(*required, v->place) && reshard_is_read(s, v);
     struct placement to[RESHARD_TARGETS];
     int parent[RESHARD_TARGETS];
     if (moved)
