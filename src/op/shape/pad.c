@@ -21,13 +21,14 @@ static bool padding_of(struct graph *g, const struct node *node, int rank, struc
         return false;
     if (n != 2 * expected || naxes > rank)
         fail("%s: there are %d pads for %d dimensions, expected two each", node_where(g, node), n < 0 ? 0 : n, expected);
-    for (int d = 0; d < rank; d++)
-        p->padded[d] = false;
+    memset(p, 0, sizeof *p);
     for (int i = 0; i < expected; i++) {
         int64_t axis = i;
         if (naxes >= 0 && !dim_is_int(axes[i], &axis))
             return false;
         int d = op_axis(g, node, axis, rank);
+        if (p->before[d])
+            fail("%s: axes name dimension %d twice", node_where(g, node), d);
         p->before[d] = pads[i];
         p->after[d] = pads[expected + i];
         p->padded[d] = !dim_equals(pads[i], 0) || !dim_equals(pads[expected + i], 0);
@@ -41,11 +42,15 @@ void infer_pad(struct graph *g, struct node *node)
     const struct dim *dim[MAX_RANK];
     struct padding p;
     bool known = padding_of(g, node, x->rank, &p);
+    const struct value *fill = node->nin > 2 ? node->in[2] : NULL;
+    int64_t size;
+    for (int d = 0; fill && d < fill->type.rank; d++)
+        if (dim_is_int(fill->type.dim[d], &size) && size != 1)
+            fail("%s: '%s' is %s, expected one number to pad with", node_where(g, node), fill->name, type_str(g->arena, &fill->type));
     for (int d = 0; d < x->rank; d++) {
         dim[d] = known ? x->dim[d] : op_unknown_dim(g, node, 0, d);
         if (known && p.padded[d])
             dim[d] = dim_add(g->alg, x->dim[d], dim_add(g->alg, p.before[d], p.after[d]));
-        int64_t size;
         if (dim_is_int(dim[d], &size) && size < 0)
             fail("%s: dimension %d of '%s' %s is cropped below 0", node_where(g, node), d, node->in[0]->name, type_str(g->arena, x));
     }
