@@ -162,8 +162,18 @@ static bool check_types(const struct attention_match *m)
         k->dim[rows] == v->dim[2];
 }
 
+/* One head of queries may be read by all keys, too: that is no shared key. */
+static bool heads_fit(const struct attention_match *m)
+{
+    const struct type *q = &m->in[Q]->type, *k = &m->in[K]->type;
+    int kv_heads = m->rows_first[K] ? 2 : 1;
+    return q->rank == 4 && k->rank == 4 && (q->dim[1] == k->dim[kv_heads] || dim_equals(k->dim[kv_heads], 1));
+}
+
 bool attention_read_heads(const struct graph *g, struct attention_match *m)
 {
+    if (!heads_fit(m))
+        return false;
     share_heads(m);
     if (!check_types(m))
         return false;
