@@ -63,6 +63,8 @@ def test_of(words):
     name = words[0]
     if name == "selfcheck":
         return ["tests/selfcheck"], ["tests/selfcheck"] + words[1:]
+    if name == "variants":
+        return ["tests/variants/variants"], ["tests/variants/variants"] + words[1:]
     if name in ("prove", "graphs"):                   # a sample goes by its name
         models = {m: os.path.join(SRC, "samples", m, "model.onnx") for m in os.listdir(os.path.join(SRC, "samples"))}
         return [f"tests/{name}/{name}"], [f"tests/{name}/{name}"] + [models.get(word, word) for word in words[1:]]
@@ -84,6 +86,7 @@ def table_of(definition):
 def test_exists(words):
     name = words[0]
     files = {"selfcheck": "tests/selfcheck.c", "prove": "tests/prove/main.c", "graphs": "tests/graphs/main.c",
+             "variants": "tests/variants/main.c",
              "collectives": "tests/comm/collectives.c"}
     file = files.get(name, f"tests/{name}" if name.endswith(".tap") else f"tests/unit/{name}.c")
     return os.path.isfile(os.path.join(SRC, file))

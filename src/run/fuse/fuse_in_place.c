@@ -40,13 +40,17 @@ static bool is_number(const struct value *v, double want)
         is_element(split->in[0], i, want);
 }
 
+static bool read_once(const struct place_search *s, const struct value *v)
+{
+    return v->id < s->nvalues && s->uses[v->id].n == 1 && s->uses[v->id].at[0].node;
+}
+
 /* Nothing else will want these bytes: a node makes them, and only one reads them. They may be made in place: then only their node read
  * what it took. */
 static bool is_free(const struct place_search *s, const struct value *v)
 {
     const struct node *n = v->producer;
-    return v->id < s->nvalues && s->uses[v->id].n == 1 && s->uses[v->id].at[0].node && n && n->op && n->op->kernel &&
-        !(n->op->flags & (OP_VIEW | OP_CONTROL)) && v->type.dtype != DT_STRING;
+    return read_once(s, v) && n && n->op && n->op->kernel && !(n->op->flags & (OP_VIEW | OP_CONTROL)) && v->type.dtype != DT_STRING;
 }
 
 static struct node *in_place(struct graph *g, struct node *old, const char *op, int nin, struct value *const *in)
@@ -164,7 +168,8 @@ static struct node *match_entropy(const struct place_search *s, struct node *n)
     for (int side = 0; side < 2 && op_is_onnx(n, "Mul") && n->out[0]->type.rank == 2; side++) {
         struct node *sub = op_made_by(n->in[side], "Sub"), *exp = sub ? op_made_by(sub->in[0], "Exp") : NULL;
         struct value *at, *position, *share = n->in[1 - side];
-        if (!exp || !is_free(s, exp->in[0]) || !type_eq(&exp->in[0]->type, &n->out[0]->type) || !match_hot(sub->in[1], &at, &position))
+        if (!exp || !is_free(s, exp->in[0]) || !read_once(s, n->in[side]) || !read_once(s, sub->in[0]) ||
+            !type_eq(&exp->in[0]->type, &n->out[0]->type) || !match_hot(sub->in[1], &at, &position))
             continue;
         bool row = at->type.rank == 1 && at->type.dtype == DT_I64 && at->type.dim[0] == n->out[0]->type.dim[0];
         bool each = share->type.rank == 2 && dim_equals(share->type.dim[1], 1);
