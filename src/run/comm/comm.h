@@ -183,9 +183,10 @@ void comm_wire_encode(enum wire, const float *x, int64_t n, void *code);
 void comm_wire_decode(enum wire, const void *code, int64_t n, int64_t lo, int m, float *x);
 /* reduce.c: out = in[0] op in[1] op ... in this order, n elements; at least float32 for floats. out may be one of in. */
 void comm_reduce(void *out, const void *const *in, int nin, int64_t n, enum dtype, enum redop);
-/* room.c: fails if the ranks of this machine cannot take so much memory for what is named. */
+/* room.c: fails if the ranks of this machine cannot take this memory for what is named. Less than 1 MiB on a rank is not checked. */
 struct room_need {
     int64_t own, mapped, resident; /* bytes of a process's own memory, of mapped files, and of both that must be in memory */
+    int64_t held;                  /* bytes of its own memory that a rank has now and frees before it takes these */
 };
 void room_check(const struct comm *, const char *path, const char *what, struct room_need);
 /* connections.c: a connection of every rank with rank 0. All ranks offer theirs, which sends messages; a thread then tries now and then.

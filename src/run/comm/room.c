@@ -5,9 +5,9 @@
 
 enum { SMALL = 1 << 20 }; /* not worth a look */
 
-static void check(const char *path, const char *what, int64_t bytes, int ranks, struct available room)
+static void check(const char *path, const char *what, int64_t bytes, int64_t held, int ranks, struct available room)
 {
-    if (bytes <= room.bytes / ranks)
+    if (bytes - held <= room.bytes / ranks)
         return;
     fail("%s: the %s take %.1f MiB of memory%s, and %s has %.1f MiB available: --force runs it all the same", path, what,
          (double)bytes * ranks / 1048576, ranks > 1 ? " on the ranks of this machine" : "", room.limit, (double)room.bytes / 1048576);
@@ -21,7 +21,7 @@ void room_check(const struct comm *comm, const char *path, const char *what, str
         return;
     if (!i64_add(need.own, need.mapped, &addresses))
         addresses = INT64_MAX;
-    check(path, what, addresses, threads, available_addresses());
-    check(path, what, need.own, threads, available_data());
-    check(path, what, need.resident, comm->local_size, available_memory());
+    check(path, what, addresses, need.held, threads, available_addresses());
+    check(path, what, need.own, need.held, threads, available_data());
+    check(path, what, need.resident, need.held, comm->local_size, available_memory());
 }

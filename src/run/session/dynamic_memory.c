@@ -16,7 +16,7 @@ void *dynamic_take(struct session *s, const struct value *v, size_t bytes)
     struct buffer *b = s->dynamic.memory.at[i];
     size_t all = s->dynamic.pool.blocks.at[i].bytes;
     if (all > b->bytes)
-        sizes_need_room(s, v->name, all - b->bytes);
+        sizes_need_room(s, v->name, all, b->bytes);
     return buffer_reserve(b, all);
 }
 

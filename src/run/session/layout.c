@@ -147,7 +147,8 @@ void layout_update(struct session *s)
     if (resize_items(s)) {
         int64_t bytes = slab_assign(s->plan, s->slab.life.items, s->slab.life.nitem);
         if (!s->force && (size_t)bytes > s->slab.memory.bytes)
-            room_check(s->comm, s->sig.path, "activations of inputs of these sizes", (struct room_need){.own = bytes, .resident = bytes});
+            room_check(s->comm, s->sig.path, "activations of inputs of these sizes",
+                       (struct room_need){.own = bytes, .resident = bytes, .held = (int64_t)s->slab.memory.bytes});
         s->slab.memory.huge = true;
         buffer_reserve(&s->slab.memory, (size_t)bytes);
         if (bytes > s->slab.bytes)

@@ -30,15 +30,23 @@ static struct iteration_state iterations_begin(struct session *s, struct session
     return t;
 }
 
-/* From the outputs of the body behind `out` on. */
+/* What grows in one iteration grows in the next ones, too. */
+static void *reserve_carried(const struct iteration_state *t, int i, size_t bytes)
+{
+    struct buffer *b = buffer_of(t, 2 * i + (int)(t->done & 1));
+    if (b->at && bytes <= b->bytes)
+        return b->at;
+    size_t all = b->at && bytes < SIZE_MAX / 2 ? bytes + bytes / 4 : bytes;
+    sizes_need_room(t->s, t->step->node->in[t->first + i]->name, all, b->bytes);
+    return buffer_reserve(b, all);
+}
+
+/* From the body's output number `out` on. */
 static void carry_values(struct iteration_state *t, int out)
 {
     for (int i = 0; i < t->n; i++) {
         const struct tensor *from = &t->body->out[out + i];
-        struct buffer *b = buffer_of(t, 2 * i + (int)(t->done & 1));
-        if (tensor_bytes(from) >= b->bytes)
-            sizes_need_room(t->s, t->step->node->in[t->first + i]->name, tensor_bytes(from) - b->bytes + 1);
-        void *to = buffer_reserve(b, tensor_bytes(from) + 1);
+        void *to = reserve_carried(t, i, tensor_bytes(from) + 1);
         if (tensor_bytes(from))
             memcpy(to, from->data, tensor_bytes(from));
         t->now[i] = *from;
@@ -104,7 +112,7 @@ static void reserve_stacked(const struct iteration_state *t, int result, struct 
     struct buffer old = *b;
     size_t all = keep && old.bytes < SIZE_MAX / 2 && 2 * old.bytes > bytes ? 2 * old.bytes : bytes;
     const struct value *v = t->step->node->out[result];
-    sizes_need_room(t->s, v ? v->name : t->step->node->name, all);
+    sizes_need_room(t->s, v ? v->name : t->step->node->name, all, 0);
     *b = (struct buffer){0};
     buffer_reserve(b, all);
     if (keep && old.at)

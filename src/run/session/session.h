@@ -168,8 +168,8 @@ bool sizes_of_type(const struct session *, const struct type *, const char *name
 bool sizes_after_run(const struct session *, const struct type *, struct tensor *out);
 /* A tensor whose bytes no i64 counts is a failure. Every size that a run finds passes here before memory is taken for it. */
 void sizes_check(const struct session *, const struct tensor *, const char *name);
-/* So many more bytes for a value, if there may be as many: a failure that names it, unless --force was given. */
-void sizes_need_room(const struct session *, const char *name, size_t bytes);
+/* Fails with the value's name if its bytes are more than may be taken, unless --force was given. held: bytes that are freed before. */
+void sizes_need_room(const struct session *, const char *name, size_t bytes, size_t held);
 
 /* layout.c: lifetimes once; sizes and addresses whenever bindings change. */
 void layout_prepare(struct session *);

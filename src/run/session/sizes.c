@@ -71,12 +71,15 @@ void sizes_check(const struct session *s, const struct tensor *t, const char *na
         fail("%s: tensor '%s' is too large for these inputs: %s", s->sig.path, name, sizes_text(s->plan, t));
 }
 
-void sizes_need_room(const struct session *s, const char *name, size_t bytes)
+void sizes_need_room(const struct session *s, const char *name, size_t bytes, size_t held)
 {
-    int64_t more = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
-    if (!s->force)
-        room_check(s->comm, s->sig.path, arena_printf(s->plan, "elements of '%s'", name),
-                   (struct room_need){.own = more, .resident = more});
+    int64_t all = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
+    if (s->force)
+        return;
+    struct arena *tmp = arena_new();
+    room_check(s->comm, s->sig.path, arena_printf(tmp, "elements of '%s'", name),
+               (struct room_need){.own = all, .resident = all, .held = (int64_t)held});
+    arena_free(tmp);
 }
 
 int64_t sizes_of_dim(const struct session *s, const struct dim *d)
