@@ -53,8 +53,8 @@ struct folders args_folders(const struct text_list *);
 /* find_model.c: the graphs of a model: of a file or a folder of rank files, itself; of another folder, the ONNX file in it, or those of an
  * encoder and a decoder, in the order in which they run. None, or several models, are a failure. */
 struct text_list find_graphs(struct arena *, const char *path);
-/* A host that lacks a model or folder which the others have is named as that: a failure. */
-void find_missing(struct arena *, int rank, const struct text_list *paths);
+/* Fails if this host lacks a model or folder that the others have. of_folder: the number of this rank's files. */
+void find_missing(struct arena *, int rank, int of_folder, const struct text_list *paths);
 
 /* manual.c: prints the man page in man(7) macros. */
 void manual_print(const struct args *);

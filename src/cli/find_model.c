@@ -107,12 +107,12 @@ struct text_list find_graphs(struct arena *a, const char *path)
     return out;
 }
 
-void find_missing(struct arena *a, int rank, const struct text_list *paths)
+void find_missing(struct arena *a, int rank, int of_folder, const struct text_list *paths)
 {
     for (int i = 0; i < paths->text.n; i++) {
         const char *path = paths->text.at[i];
         bool folder = rank > 0 && !path_ends(path, ".onnx");
         if (!path_exists(path))
-            fail("%s: no such file or folder%s", path, folder ? arena_printf(a, ": copy rank-%d.* there", rank) : "");
+            fail("%s: no such file or folder%s", path, folder ? arena_printf(a, ": copy rank-%d.* there", of_folder) : "");
     }
 }

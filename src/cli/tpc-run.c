@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     run_options_read(a, &o, argc, argv); /* rank 0 first, so that a wrong command line is reported once */
     if (!comm->rank)
         check_files(&o);
-    find_missing(a, comm->rank, &o.job.paths);
+    find_missing(a, comm->rank, replica_rank(comm, &o.job), &o.job.paths);
     if (!comm->rank)
         comm->barrier(comm);
     if (o.timeout)

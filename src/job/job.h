@@ -116,6 +116,8 @@ struct replicas {
 };
 /* Reads --groups G[:SYMBOL]; text NULL: one replica. */
 void replica_read(struct arena *, const char *text, struct job_options *);
+/* A rank of the job within its process group, before groups are formed. */
+int replica_rank(const struct comm *, const struct job_options *);
 /* Forms the process groups; every rank calls both functions. A number of ranks that G does not divide: wrong usage. */
 struct replicas replica_form(struct comm *, const struct job_options *);
 void replica_leave(struct replicas *);

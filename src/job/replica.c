@@ -19,6 +19,12 @@ void replica_read(struct arena *a, const char *text, struct job_options *o)
     o->batch_symbol = colon ? colon + 1 : NULL;
 }
 
+int replica_rank(const struct comm *comm, const struct job_options *o)
+{
+    int count = (int)o->groups;
+    return comm->size % count ? comm->rank : comm->rank % (comm->size / count);
+}
+
 struct replicas replica_form(struct comm *comm, const struct job_options *o)
 {
     struct replicas t = {.all = comm, .process_group = comm, .count = (int)o->groups, .symbol = o->batch_symbol};
@@ -30,7 +36,7 @@ struct replicas replica_form(struct comm *comm, const struct job_options *o)
     int size = comm->size / t.count;
     t.index = comm->rank / size;
     t.process_group = comm->split(comm, t.index);
-    t.across = comm->split(comm, comm->rank % size);
+    t.across = comm->split(comm, replica_rank(comm, o));
     return t;
 }
 
