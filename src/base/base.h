@@ -405,7 +405,7 @@ void out_sync(struct out *);                 /* what was put is on the disk */
 _Noreturn void out_fail(const struct out *); /* a write to its file failed: errno */
 struct written out_write_text(const char *path, const char *text);
 /* Fails if no file or folder of this name can be written. Call it before the content is computed. A file that is there is replaced only if
- * it is empty or has the text `kind` near its beginning, as those have that the option writes; NULL: any file is. */
+ * it is empty or can be read and has the text `kind` near its beginning, as what the option writes has; NULL: any file is. */
 void out_check(const char *option, const char *path, const char *kind);
 void out_check_folder(const char *option, const char *path);
 

@@ -272,14 +272,22 @@ static const char *folder_around(struct arena *a, const char *path)
     return path_dir(a, arena_strndup(a, path, n));
 }
 
+/* What must be writable: a folder for files in it, a device or pipe, or else the folder in which a name is taken. */
+static bool may_write(struct arena *a, const char *path, bool folder)
+{
+    if (path_is_special(path))
+        return access(path, W_OK) == 0;
+    bool inside = folder && path_exists(path);
+    return access(inside ? path : folder_around(a, path_followed(a, path)), W_OK | X_OK) == 0;
+}
+
 static void check_made(const char *option, const char *path, bool folder)
 {
     if (!*path)
         fail_usage("%s is '', expected the name of a %s", option, folder ? "folder" : "file");
     struct arena *a = arena_new();
-    bool there = path_exists(path), fits = !there || path_is_folder(path) == folder;
-    bool open = (there && access(path, W_OK) == 0) || access(folder_around(a, path_followed(a, path)), W_OK) == 0;
-    int why = !fits ? (folder ? ENOTDIR : EISDIR) : open ? 0 : errno;
+    bool fits = !path_exists(path) || path_is_folder(path) == folder;
+    int why = !fits ? (folder ? ENOTDIR : EISDIR) : may_write(a, path, folder) ? 0 : errno;
     arena_free(a);
     if (why)
         fail("%s: can't be written: %s", path, strerror(why));
@@ -288,14 +296,17 @@ static void check_made(const char *option, const char *path, bool folder)
 /* The beginning of a file has the text; so has an empty one, and one that is not there. */
 static bool is_of_kind(const char *path, const char *kind)
 {
-    char head[4096];
-    size_t n = 0;
-    FILE *f = path_is_special(path) ? NULL : fopen(path, "rb");
-    if (!f)
-        return !path_exists(path) || path_is_special(path);
-    n = fread(head, 1, sizeof head, f);
-    (void)fclose(f);
-    return n == 0 || memmem(head, n, kind, strlen(kind));
+    char start[4096];
+    if (path_is_special(path) || !path_exists(path))
+        return true;
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(start, 1, sizeof start, f) : 0;
+    int why = f && !ferror(f) ? 0 : errno;
+    if (f)
+        (void)fclose(f);
+    if (why)
+        fail("%s exists already and can't be read, so it is not replaced: %s", path, strerror(why));
+    return n == 0 || memmem(start, n, kind, strlen(kind));
 }
 
 void out_check(const char *option, const char *path, const char *kind)
