@@ -279,9 +279,8 @@ static void advise_links(struct checkup *c)
 /* Ranks of one machine that send messages. */
 static void advise_sharing(struct checkup *c)
 {
-    if (c->comm->polls && c->comm->local_size == c->comm->size)
-        advise(c,
-               "ranks of this machine send messages, which is slower: they can't open each other's memory in /proc, or TPC_MESSAGES is 1");
+    if (c->comm->unshared)
+        advise(c, "ranks of this machine send messages, which is slower: %s", c->comm->unshared);
 }
 
 static void advise_balance(struct checkup *c)

@@ -1,12 +1,14 @@
-/* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; copies and barriers; the binding of symbols;
- * weights of two graphs. */
+/* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; copies and barriers; memory that ranks
+ * share; the binding of symbols; weights of two graphs. */
 #include "op/infer/infer.h"
 #include "run/session/session.h"
 #include "tests/unit/main.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static struct arena *a;
 static void setup(void)
@@ -338,6 +340,22 @@ START_TEST(dynamic_results_share_memory)
 }
 END_TEST
 
+START_TEST(what_keeps_ranks_from_sharing_is_told)
+{
+    const struct rlimit small = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+    struct comm *comm = comm_self();
+    const char *why;
+    ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    ck_assert_ptr_null(shared_segments_make(a, comm, 1 << 20, &why));
+    ck_assert_str_eq(why, "memory for them to share can't be taken: File too large");
+    ck_assert_int_eq(setenv("TPC_MESSAGES", "1", 1), 0);
+    ck_assert_ptr_null(shared_segments_make(a, comm, 1 << 20, &why));
+    ck_assert_str_eq(why, "TPC_MESSAGES is 1");
+    comm->free(comm);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("run");
@@ -354,5 +372,6 @@ int main(void)
     tcase_add_exit_test(t, wrong_size_fails, 1);
     tcase_add_test(t, equal_weights_of_two_graphs_become_one);
     tcase_add_test(t, dynamic_results_share_memory);
+    tcase_add_test(t, what_keeps_ranks_from_sharing_is_told);
     return unit_run(suite);
 }

@@ -29,14 +29,15 @@ struct comm {
      * numbers differ fail with both names. */
     int64_t id;
     const char *name;
-    int64_t bytes_sent; /* to other ranks, since the start */
-    const char *kind;   /* "self", "local", "mpi" */
-    bool polls;         /* a rank that waits keeps its core busy */
-    bool overlaps;      /* its exchanges are messages, which go on while a rank computes, and a thread of its own may send them */
-    bool behind;        /* such a thread does so now, and others look for ranks that do not run */
-    atomic_bool naps;   /* it leaves its core between looks, for its rank computes */
-    enum wire wire;     /* what float32 addends of the current collective become on their way: set by the caller, as its number */
-    double timeout;     /* seconds for which a rank that others wait for may not run; 0: for ever. Of all ranks, under MPI */
+    int64_t bytes_sent;   /* to other ranks, since the start */
+    const char *kind;     /* "self", "local", "mpi" */
+    const char *unshared; /* why ranks of one machine share no memory; NULL: they do, or there is no need */
+    bool polls;           /* a rank that waits keeps its core busy */
+    bool overlaps;        /* its exchanges are messages, which go on while a rank computes, and a thread of its own may send them */
+    bool behind;          /* such a thread does so now, and others look for ranks that do not run */
+    atomic_bool naps;     /* it leaves its core between looks, for its rank computes */
+    enum wire wire;       /* what float32 addends of the current collective become on their way: set by the caller, as its number */
+    double timeout;       /* seconds for which a rank that others wait for may not run; 0: for ever. Of all ranks, under MPI */
     void *state;
     /* All of these block until done on this rank. */
     void (*barrier)(struct comm *);
@@ -121,11 +122,11 @@ void behind_wait(struct behind *, int64_t number, const char *in);
 bool behind_goes_on(const struct behind *);
 void behind_end(struct behind *);
 
-/* ---- segments.c: memory that the processes of one machine share ------------------------------------------------------------------ */
-/* So many bytes of each rank, by rank, zero and at the begin of a page. NULL, on all ranks: some rank can't take part, or TPC_MESSAGES is 1
- * on it. All ranks call it; they are on one machine. */
-char **segments_share(struct arena *, struct comm *, size_t bytes);
-void segments_release(char **segment, int ranks, size_t bytes);
+/* ---- shared_segments.c: memory that the processes of one machine share ----------------------------------------------------------- */
+/* A segment of each rank, by rank: `bytes` bytes, zero, at the beginning of a page. NULL, on all ranks: some rank can't take part, or
+ * TPC_MESSAGES is 1 on it; *why says so. All ranks call it; they are on one machine. */
+char **shared_segments_make(struct arena *, struct comm *, size_t bytes, const char **why);
+void shared_segments_free(char **segment, int ranks, size_t bytes);
 
 /* ---- shared_memory.c: exchanges of processes that share memory ------------------------------------------------------------------ */
 struct shared;

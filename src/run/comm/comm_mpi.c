@@ -324,7 +324,7 @@ static void share_memory(struct world *w)
     int size = w->comm.size;
     if (size == 1 || w->comm.local_size < size)
         return;
-    w->segments = segments_share(w->arena, &w->comm, shared_segment_bytes(size));
+    w->segments = shared_segments_make(w->arena, &w->comm, shared_segment_bytes(size), &w->comm.unshared);
     if (!w->segments)
         return;
     w->shared = shared_new(w->arena, w->segments, w->comm.rank, size, w->crowded, (struct barrier_look){look_around, w});
@@ -338,7 +338,7 @@ static void world_free(struct world *w)
     machines_release(&w->comm);
     comm_release(&w->comm);
     if (w->segments)
-        segments_release(w->segments, w->comm.size, shared_segment_bytes(w->comm.size));
+        shared_segments_free(w->segments, w->comm.size, shared_segment_bytes(w->comm.size));
     MPI_Comm_free(&w->mpi);
     arena_free(w->arena);
 }
