@@ -27,12 +27,12 @@ bool json_sizes_are(const json_t *, const struct bindings *);
 /* "an object", "a string", ... for messages. */
 const char *json_kind(const json_t *);
 
-/* model_config.c: the most tokens that a text of the model may have, by config.json or genai_config.json in its folder (path_beside). A
- * limit that is no positive integer: a failure. */
+/* model_config.c: the most tokens that a text of the model may have, by config.json or genai_config.json in its folder (path_beside). What
+ * is no limit there is a note: such a file may be another program's. */
 enum config_side { CONFIG_BOTH, CONFIG_ENCODER, CONFIG_DECODER };
 struct config_limit {
     int64_t tokens;          /* -1: none is stated */
-    const char *says, *note; /* "DIR/config.json: max_position_embeddings is 512"; why a file says nothing, NULL: none is at fault */
+    const char *says, *note; /* "DIR/config.json: max_position_embeddings is 512"; why a file or a value of it states none, or NULL */
 };
 struct config_limit model_config_limit(struct arena *, const char *folder, enum config_side);
 

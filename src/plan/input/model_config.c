@@ -7,12 +7,13 @@
 
 enum { LARGEST_CONFIG = 1 << 26 };
 
-/* The first one that is there counts: model_max_length is stated for the text where the others size a table. */
+/* It is stated for the text. */
+static const char text_key[] = "model_max_length";
+/* These may size a table. The first one that is there counts. */
 static const struct limit_key {
     const char *name;
     enum config_side side;
 } limit_keys[] = {
-    {"model_max_length", CONFIG_BOTH},
     {"max_position_embeddings", CONFIG_BOTH},
     {"n_positions", CONFIG_BOTH},
     {"max_target_positions", CONFIG_DECODER},
@@ -47,7 +48,7 @@ static bool is_of_side(enum config_side of, enum config_side asked)
 
 /* ---- the file ------------------------------------------------------------------------------------------------------------------ */
 
-/* Python writes NaN and Infinity, which are no JSON: such a member is of no use here. */
+/* Python writes NaN and Infinity, which are no JSON: no number that counts here is one. */
 static void drop_constants(char *text, size_t n)
 {
     static const char *const constants[] = {"-Infinity", "Infinity", "NaN"};
@@ -67,7 +68,7 @@ static void drop_constants(char *text, size_t n)
     }
 }
 
-/* An object; NULL: it is none, and *note says why nothing follows from it. Other programs have files of this name, too. */
+/* NULL: the file holds no JSON object, and *note says so. Other programs have files of this name, too. */
 static json_t *read_config(struct arena *a, const char *path, const char **note)
 {
     struct map file = map_file(path);
@@ -83,15 +84,39 @@ static json_t *read_config(struct arena *a, const char *path, const char **note)
         root = json_loadb(text, file.bytes, JSON_REJECT_DUPLICATES, &error);
     }
     map_close(file);
-    if (!root)
-        *note = arena_printf(a, "%s: line %d: %s: no limit of tokens is taken from it", path, error.line, error.text);
-    return root;
+    if (root && !json_is_object(root))
+        (void)snprintf(error.text, sizeof error.text, "expected an object, found %s", json_kind(root));
+    if (json_is_object(root))
+        return root;
+    *note = arena_printf(a, "%s: line %d: %s: no limit of tokens is taken from it", path, error.line < 1 ? 1 : error.line, error.text);
+    json_decref(root);
+    return NULL;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------------------------- */
+
+static const double most_tokens = (double)((int64_t)1 << 62);
+
+/* False, and *count stays: it is no number of tokens. 2048.0 is one. */
+static bool take_count(const json_t *v, int64_t *count)
+{
+    double x = json_number_value(v);
+    if (!json_is_number(v) || !(x >= 1) || x != floor(x))
+        return false;
+    *count = json_is_integer(v) ? json_integer_value(v) : (int64_t)fmin(x, most_tokens);
+    return true;
+}
+
+/* What a note calls a value. */
+static const char *value_text(struct arena *a, const json_t *v)
+{
+    return json_is_number(v) ? arena_printf(a, "%.15g", json_number_value(v)) : json_kind(v);
 }
 
 /* ---- rotary embeddings --------------------------------------------------------------------------------------------------------- */
 
-/* Whether a limit is that of the model before it was stretched, as transformers' modeling_rope_utils.py and its models have it. Those of
- * longrope, su and llama3 are of the stretched one, and others are not known to stretch any. */
+/* Whether the stated limit is the one before the model was stretched, as in transformers' modeling_rope_utils.py. For longrope, su and
+ * llama3 it is the one after, and other types are not known to stretch a model. */
 static bool counts_before(const char *type)
 {
     static const char *const types[] = {"linear", "dynamic", "yarn"};
@@ -103,66 +128,86 @@ static bool counts_before(const char *type)
 
 static int64_t stretched(double tokens, double factor)
 {
-    double product = floor(tokens * factor);
-    return product < (double)((int64_t)1 << 62) ? (int64_t)product : (int64_t)1 << 62;
+    return (int64_t)fmin(floor(tokens * factor), most_tokens);
 }
 
-static double stretch_factor(const char *where, const json_t *scaling)
+/* Where the length before is stated, too, the limit may be of either. A factor that is none: the limit is not known. */
+static void stretch_by(struct arena *a, const char *path, const char *name, const json_t *scaling, struct config_limit *limit)
 {
     const json_t *factor = json_object_get(scaling, "factor");
+    int64_t before, most;
     if (!factor || json_is_null(factor))
-        return 1;
-    if (!json_is_number(factor) || json_number_value(factor) < 1)
-        fail("%s: factor: expected a number of at least 1, found %s", where, json_is_number(factor) ? "a smaller one" : json_kind(factor));
-    return json_number_value(factor);
+        return;
+    if (!(json_number_value(factor) >= 1)) {
+        limit->note = arena_printf(a, "%s: %s: factor is %s, expected a number of at least 1: no limit of tokens is taken from it", path,
+                                   name, value_text(a, factor));
+        limit->tokens = -1;
+        return;
+    }
+    if (!take_count(json_object_get(scaling, "original_max_position_embeddings"), &before))
+        before = limit->tokens;
+    most = stretched((double)before, json_number_value(factor));
+    if (most <= limit->tokens)
+        return;
+    limit->says = arena_printf(a, "%s, and by its %s the text has at most %lld tokens", limit->says, name, (long long)most);
+    limit->tokens = most;
 }
 
-/* Where the length before is stated, too, the limit may be of either. */
 static void stretch(struct arena *a, const char *path, const json_t *part, struct config_limit *limit)
 {
     static const char *const names[] = {"rope_scaling", "rope_parameters"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_t *scaling = json_object_get(part, names[i]), *type = json_object_get(scaling, "rope_type");
-        const json_t *before = json_object_get(scaling, "original_max_position_embeddings");
         type = type ? type : json_object_get(scaling, "type");
         if (!json_is_string(type) || !counts_before(json_string_value(type)))
             continue;
-        double factor = stretch_factor(arena_printf(a, "%s: %s", path, names[i]), scaling);
-        bool known = json_is_integer(before) && json_integer_value(before) > 0;
-        int64_t most = stretched((double)(known ? json_integer_value(before) : limit->tokens), factor);
-        if (most <= limit->tokens)
-            return;
-        limit->says = arena_printf(a, "%s, and by its %s (%s) the text has at most %lld tokens", limit->says, names[i],
-                                   json_string_value(type), (long long)most);
-        limit->tokens = most;
+        stretch_by(a, path, arena_printf(a, "%s (%s)", names[i], json_string_value(type)), scaling, limit);
         return;
     }
 }
 
 /* ---- the limit ------------------------------------------------------------------------------------------------------------------ */
 
+/* Attention by the distance between tokens has no last position (T5, DeBERTa). Such a model may have a table of positions, too: that is in
+ * its graph, where its rows count. */
+static bool has_distances(const json_t *part)
+{
+    int64_t buckets;
+    return take_count(json_object_get(part, "relative_attention_num_buckets"), &buckets) ||
+        json_is_true(json_object_get(part, "relative_attention"));
+}
+
 /* null and -1 say that there is none. */
 static bool take_limit(struct arena *a, const char *path, const json_t *part, const char *key, struct config_limit *limit)
 {
     const json_t *v = json_object_get(part, key);
-    if (!v || json_is_null(v) || (json_is_integer(v) && json_integer_value(v) == -1))
+    if (!v || json_is_null(v) || json_number_value(v) == -1)
         return false;
-    if (!json_is_integer(v) || json_integer_value(v) < 1)
-        fail("%s: %s: expected a number of tokens, found %s", path, key,
-             json_is_integer(v) ? arena_printf(a, "%lld", (long long)json_integer_value(v)) : json_kind(v));
-    limit->tokens = json_integer_value(v);
+    if (!take_count(v, &limit->tokens)) {
+        limit->note = arena_printf(a, "%s: %s is %s, expected a number of tokens: no limit of tokens is taken from it", path, key,
+                                   value_text(a, v));
+        return false;
+    }
     limit->says = arena_printf(a, "%s: %s is %lld", path, key, (long long)limit->tokens);
     return true;
 }
 
+static bool take_stated(struct arena *a, const char *path, const json_t *part, enum config_side side, struct config_limit *limit)
+{
+    if (take_limit(a, path, part, text_key, limit))
+        return true;
+    for (int i = 0; i < LIMIT_KEYS && !has_distances(part); i++)
+        if (is_of_side(limit_keys[i].side, side) && take_limit(a, path, part, limit_keys[i].name, limit))
+            return true;
+    return false;
+}
+
 static bool take_from_part(struct arena *a, const char *path, const json_t *part, enum config_side side, struct config_limit *limit)
 {
-    for (int i = 0; i < LIMIT_KEYS; i++)
-        if (is_of_side(limit_keys[i].side, side) && take_limit(a, path, part, limit_keys[i].name, limit)) {
-            stretch(a, path, part, limit);
-            return true;
-        }
-    return false;
+    bool found = take_stated(a, path, part, side, limit);
+    if (found)
+        stretch(a, path, part, limit);
+    return found;
 }
 
 static bool take_from_file(struct arena *a, const char *path, enum config_side side, struct config_limit *limit)
