@@ -28,7 +28,7 @@ static void get_ready(struct tpc_session *s)
     if (t->tokenizer)
         return;
     struct arena *a = arena_new();
-    const char *path = config_beside(a, &s->job, "tokenizer.json");
+    const char *path = config_beside(a, &s->job, TEXT_TOKENIZER);
     if (!path)
         fail("%s: no tokenizer.json lies beside it", s->path);
     t->ids = arena_new();

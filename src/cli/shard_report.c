@@ -36,11 +36,8 @@ static const struct form {
     const char *kind, *begins;
     void (*write)(FILE *, const struct compile *);
 } forms[] = {
-    {"text", ", machine ", text_report},
-    {"json", "\"xxh3\": ", json_report},
-    {"html", "{color-scheme:light dark;--paper:", html_report},
-    {"dot", "digraph plan {", dot_report},
-    {"svg", "text { font: 11px sans-serif", svg_report},
+    {"text", REPORT_KIND, text_report}, {"json", PLAN_KIND, json_report}, {"html", HTML_KIND, html_report},
+    {"dot", DOT_KIND, dot_report},      {"svg", SVG_KIND, svg_report},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 

@@ -56,20 +56,20 @@ static void rank_main(struct comm *comm, void *data)
 
 /* ---- start --------------------------------------------------------------------------------------------------------------------- */
 
-/* Before the run whose results they take. kind: what such a file has near its beginning. */
+/* Before the run whose results they take. Each is an option, its file, and what such a file has near its beginning. */
 static void check_files(const struct run_options *o)
 {
-    const struct {
-        const char *option, *path, *kind;
-    } file[] = {{"--trace", o->job.trace, "{\"traceEvents\""},   {"--stats", o->job.stats_path, "\"sizes\": "},
-                {"--save-state", o->job.save_state, SAVED_KIND}, {"--calibrate", o->job.calibrate, "\"link_bandwidth\": "},
-                {"--log", o->train.log, "step,loss,"},           {"--save", o->train.save, CHECKPOINT_KIND}};
-    for (int i = 0; i < (int)(sizeof file / sizeof *file); i++) {
-        if (!file[i].path)
-            continue;
-        out_check(file[i].option, file[i].path, file[i].kind);
-        folder_keep(file[i].path);
-    }
+    const char *const file[][3] = {{"--trace", o->job.trace, TRACE_KIND},
+                                   {"--stats", o->job.stats_path, STATS_KIND},
+                                   {"--save-state", o->job.save_state, SAVED_KIND},
+                                   {"--calibrate", o->job.calibrate, MACHINE_KIND},
+                                   {"--log", o->train.log, LOG_KIND},
+                                   {"--save", o->train.save, CHECKPOINT_KIND}};
+    for (int i = 0; i < (int)(sizeof file / sizeof *file); i++)
+        if (file[i][1]) {
+            out_check(file[i][0], file[i][1], file[i][2]);
+            folder_keep(file[i][1]);
+        }
     if (o->job.output)
         out_check_folder("--output", o->job.output);
 }

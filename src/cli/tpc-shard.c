@@ -179,7 +179,7 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
 /* ranks: a folder in out with rank files; otherwise: what a run needs without a tokenizer, or is fed in training. */
 static void print_next(struct arena *a, const struct shard_options *o, const char *out, const char *ranks, const char *otherwise)
 {
-    bool text = path_exists(path_join(a, ranks, "tokenizer.json"));
+    bool text = path_exists(path_join(a, ranks, model_texts[TEXT_TOKENIZER]));
     const char *how = o->train.given ? arena_printf(a, " --train%s --steps 1000 --save FILE", otherwise)
         : text                       ? " --prompt TEXT"
                                      : otherwise;

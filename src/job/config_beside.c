@@ -14,13 +14,13 @@ static const char *folder_above(struct arena *a, const struct job_options *o, co
     return real ? path_dir(a, real) : NULL;
 }
 
-const char *config_beside(struct arena *a, const struct job_options *o, const char *name)
+const char *config_beside(struct arena *a, const struct job_options *o, enum model_text which)
 {
     const char *found = NULL;
     for (int i = 0; i < o->paths.text.n && !found; i++) {
         const char *path = o->paths.text.at[i], *above = folder_above(a, o, path);
-        found = path_beside(a, folder_of(a, path), name);
-        found = found || !above ? found : path_beside(a, above, name);
+        found = path_beside(a, folder_of(a, path), model_texts[which]);
+        found = found || !above ? found : path_beside(a, above, model_texts[which]);
     }
     return found;
 }

@@ -64,9 +64,9 @@ struct job_options {
 /* defaults.c: of options that are not given. */
 struct job_options job_defaults(void);
 
-/* config_beside.c: the file of this name beside the first of the models that has it; NULL: none has. What the configuration beside the
+/* config_beside.c: such a file beside the first of the models that has it; NULL: none has. What the configuration beside the
  * model of one path says of the length of a text. */
-const char *config_beside(struct arena *, const struct job_options *, const char *name);
+const char *config_beside(struct arena *, const struct job_options *, enum model_text);
 struct config_limit config_beside_limit(struct arena *, const struct job_options *, const char *path, enum config_side);
 
 /* agree.c: fails on a rank whose program or options are not those of rank 0, and names what differs. Every rank calls it. */

@@ -143,7 +143,9 @@ bool safetensors_takes(const char *text); /* UTF-8, as all of a header is */
 /* Writes what is before the data; the caller puts the bytes of all tensors after it, in this order. end: the digest. */
 void safetensors_begin(struct out *, int n, const char *const *name, const struct tensor *, int texts, const struct named_text *);
 void safetensors_end(struct out *);
-/* How the head of a file begins, behind the 8 bytes of its length, as long as it is not complete. */
-#define SAFETENSORS_UNFINISHED(format) "{\"__metadata__\":{\"xxh3\":\"0000000000000000\",\"format\":\"" format "\""
+/* Marks an empty file as one of the format that is not complete; safetensors_begin writes over the mark. False: errno. */
+bool safetensors_mark(FILE *, const char *format);
+/* The file begins as one of the format, complete or not. */
+bool safetensors_is_begun(int file, const char *format);
 
 #endif

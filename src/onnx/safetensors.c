@@ -204,3 +204,32 @@ void safetensors_end(struct out *out)
     if (pwrite(fileno(out->file), digits, sizeof digits - 1, DIGEST_AT) != (ssize_t)sizeof digits - 1)
         out_fail(out);
 }
+
+/* ---- a file that is not complete ---- */
+
+enum { MOST_MARK = 256 };
+
+/* As a header begins, without its length. The bytes that are written: all but the closing zero. */
+static size_t write_mark(char *to, const char *format)
+{
+    int n = snprintf(to, MOST_MARK, "%*s" HEAD DIGITS "\",\"format\":\"%s\"", LENGTH, "", format);
+    require(n > 0 && n < MOST_MARK);
+    return (size_t)n;
+}
+
+bool safetensors_mark(FILE *file, const char *format)
+{
+    char mark[MOST_MARK];
+    size_t n = write_mark(mark, format);
+    return fwrite(mark, 1, n, file) == n && fflush(file) == 0 && fseeko(file, 0, SEEK_SET) == 0;
+}
+
+bool safetensors_is_begun(int file, const char *format)
+{
+    char mark[MOST_MARK], found[MOST_MARK];
+    size_t n = write_mark(mark, format);
+    if (pread(file, found, n, 0) != (ssize_t)n)
+        return false;
+    memcpy(found + DIGEST_AT, DIGITS, sizeof DIGITS - 1);
+    return memcmp(found + LENGTH, mark + LENGTH, n - LENGTH) == 0;
+}

@@ -1,10 +1,10 @@
-/* fields: what a request may hold: what is read, what would steer the text and is not implemented, and the rest, which has no effect. */
+/* fields: what a request may hold besides what request.c reads: what would steer the text and is not implemented, and the rest, which has
+ * no effect. */
 #include "serve/serve.h"
 
 #include <string.h>
 
 enum field_use {
-    READ,      /* request.c reads it */
     STEERS,    /* not implemented; null, false, 0 and what is empty ask for nothing, and so do the values that follow */
     STEERS_BUT /* not implemented; only null and the values that follow ask for nothing */
 };
@@ -16,22 +16,6 @@ struct field {
 
 /* Of OpenAI's API, and of the servers of vLLM, llama.cpp and TGI. docs/serving.md lists them. */
 static const struct field fields[] = {
-    {"prompt", READ, NULL},
-    {"model", READ, NULL},
-    {"max_tokens", READ, NULL},
-    {"max_completion_tokens", READ, NULL},
-    {"n", READ, NULL},
-    {"best_of", READ, NULL},
-    {"stop", READ, NULL},
-    {"stream", READ, NULL},
-    {"stream_options", READ, NULL},
-    {"seed", READ, NULL},
-    {"temperature", READ, NULL},
-    {"top_p", READ, NULL},
-    {"top_k", READ, NULL},
-    {"min_p", READ, NULL},
-    {"repetition_penalty", READ, NULL},
-    {"add_special_tokens", READ, NULL},
     /* what is returned beside the text */
     {"logprobs", STEERS, NULL},
     {"top_logprobs", STEERS, NULL},
@@ -104,12 +88,15 @@ static const struct field fields[] = {
     {"function_call", STEERS, "[\"none\", \"auto\"]"},
 };
 
-static const struct field *find_field(const char *name)
+static bool is_known(const char *name, const struct text_list *read)
 {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (strcmp(fields[i].name, name) == 0)
-            return &fields[i];
-    return NULL;
+            return true;
+    for (int i = 0; i < read->text.n; i++)
+        if (strcmp(read->text.at[i], name) == 0)
+            return true;
+    return false;
 }
 
 /* ---- values that ask for nothing ---- */
@@ -141,8 +128,7 @@ static bool is_listed(const char *list, const json_t *v)
 
 static bool asks_for_something(const struct field *f, const json_t *v)
 {
-    bool nothing = json_is_null(v) || (f->use == STEERS && is_nothing(v)) || is_listed(f->neutral, v);
-    return f->use != READ && !nothing;
+    return !json_is_null(v) && !(f->use == STEERS && is_nothing(v)) && !is_listed(f->neutral, v);
 }
 
 const char *fields_unsupported(const json_t *root)
@@ -174,14 +160,14 @@ static const char *plain_name(struct arena *a, const char *name)
     return text_built(&b).at;
 }
 
-struct text_list fields_ignored(struct arena *a, json_t *root)
+struct text_list fields_ignored(struct arena *a, json_t *root, const struct text_list *read)
 {
     struct text_list names = {0};
     const char *name;
     json_t *v;
     json_object_foreach(root, name, v)
     {
-        if (find_field(name) || json_is_null(v))
+        if (is_known(name, read) || json_is_null(v))
             continue;
         if (names.text.n == NAMES) {
             VEC_PUSH(a, &names.text, "...");

@@ -7,7 +7,8 @@
 struct reading {
     struct call *call;
     const json_t *root;
-    const char *wrong; /* the first that was found */
+    struct text_list read; /* the names that were looked for */
+    const char *wrong;     /* the first that was found */
     struct sampling sampling;
     int64_t each; /* choices of a prompt */
     bool special; /* prompts get the special tokens of the template */
@@ -27,8 +28,10 @@ static void refuse(struct reading *r, const char *key, const char *expected)
     blame(r, key, arena_printf(r->call->arena, "%s: expected %s", key, expected));
 }
 
-static const json_t *given(const struct reading *r, const char *key)
+/* All fields are read by it. */
+static const json_t *given(struct reading *r, const char *key)
 {
+    VEC_PUSH(r->call->arena, &r->read.text, key);
     const json_t *v = json_object_get(r->root, key);
     return json_is_null(v) ? NULL : v;
 }
@@ -109,7 +112,7 @@ static void tell_ignored(struct told *t, const char *name)
 static void note_ignored(struct reading *r, json_t *root)
 {
     struct call *c = r->call;
-    struct text_list names = fields_ignored(c->arena, root);
+    struct text_list names = fields_ignored(c->arena, root, &r->read);
     for (int i = 0; i < names.text.n; i++) {
         tell_ignored(&c->service->told, names.text.at[i]);
         c->ignored = i ? arena_printf(c->arena, "%s, %s", c->ignored, names.text.at[i]) : names.text.at[i];

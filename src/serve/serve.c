@@ -41,7 +41,7 @@ static int64_t slots_of(const struct rows *rows, const struct serve_options *o)
 
 static void prepare_service(struct arena *a, struct service *s, const struct job_options *o)
 {
-    const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, "tokenizer.json");
+    const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
     if (!path)
         fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
     s->tokenizer = tokenizer_read(a, path);

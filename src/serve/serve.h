@@ -152,8 +152,8 @@ const char *request_read(struct call *);
 /* ---- fields.c: the fields of a request ---- */
 /* The first one that would steer the text and is not implemented; NULL: there is none. */
 const char *fields_unsupported(const json_t *root);
-/* Those that have no effect: plain text of limited length. */
-struct text_list fields_ignored(struct arena *, json_t *root);
+/* Those that have no effect: plain text of limited length. read: the names of those that were read. */
+struct text_list fields_ignored(struct arena *, json_t *root, const struct text_list *read);
 
 /* ---- reader.c: a thread reads requests, for a long prompt takes a while to become tokens ---- */
 void reader_start(struct service *);

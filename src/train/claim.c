@@ -1,6 +1,7 @@
 /* claim: one process at a time writes checkpoints to a file. It holds a lock on the next checkpoint, a file beside that takes the name when
  * it is complete and on the disk, and then on that until the next one. So the lock ends with the process, and whoever comes finds it at the
  * name or beside it. What a killed process left beside is removed if it is the beginning of a checkpoint. */
+#include "onnx/onnx.h"
 #include "train/train.h"
 
 #include <dirent.h>
@@ -10,9 +11,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define UNFINISHED SAFETENSORS_UNFINISHED(SAFETENSORS_CHECKPOINT)
-enum { LENGTH = 8 }; /* before it */
 
 struct part {
     struct arena *arena;
@@ -37,18 +35,6 @@ static bool is_beside(const char *name, const char *of)
     return end > digits && (!*end || (*end == '-' && end[1] && !end[1 + strspn(end + 1, "0123456789")]));
 }
 
-/* It may have its digest. */
-static bool begins_as_checkpoint(int fd)
-{
-    static const char expected[] = UNFINISHED;
-    char head[LENGTH + sizeof expected - 1];
-    size_t digits = (size_t)(strchr(expected, '0') - expected), n = strspn(expected + digits, "0");
-    if (pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head)
-        return false;
-    memset(head + LENGTH + digits, '0', n);
-    return memcmp(head + LENGTH, expected, sizeof expected - 1) == 0;
-}
-
 static void look_at(const struct claim *c, int folder, const char *name, const struct stat *own)
 {
     struct stat st;
@@ -59,7 +45,7 @@ static void look_at(const struct claim *c, int folder, const char *name, const s
     bool ours = other && flock(fd, LOCK_SH | LOCK_NB) == 0; /* where files can't be locked, nothing is taken for a killed process's */
     if (other && !ours && errno == EWOULDBLOCK)
         fail("%s: another run writes its checkpoints there, and has '%s' open: give this one a --save of its own", c->path, name);
-    if (ours && strcmp(name, path_base(c->path)) != 0 && begins_as_checkpoint(fd))
+    if (ours && strcmp(name, path_base(c->path)) != 0 && safetensors_is_begun(fd, SAFETENSORS_CHECKPOINT))
         (void)unlinkat(folder, name, 0);
     (void)close(fd);
 }
@@ -87,7 +73,7 @@ static void begin_part(struct claim *c)
     out_open_whole(a, &c->next->out, c->path);
     FILE *f = c->next->out.file;
     (void)flock(fileno(f), LOCK_EX);
-    if (fprintf(f, "%*s%s", LENGTH, "", UNFINISHED) < 0 || fflush(f) != 0 || fseeko(f, 0, SEEK_SET) != 0)
+    if (!safetensors_mark(f, SAFETENSORS_CHECKPOINT))
         out_fail(&c->next->out);
 }
 

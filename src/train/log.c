@@ -8,7 +8,7 @@ struct train_log {
     const char *path;
     FILE *file;
 };
-static const char head[] = "step,loss,lr,grad_norm,tokens,seconds,validation\n";
+static const char head[] = LOG_KIND "lr,grad_norm,tokens,seconds,validation\n";
 
 static _Noreturn void cannot(const char *path)
 {

@@ -10,7 +10,7 @@
 struct token_file text_tokens(struct arena *a, const char *path, const char *folder, const char *tokenizer)
 {
     struct map m = map_file(path);
-    const char *beside = path_join(a, folder, "tokenizer.json");
+    const char *beside = path_join(a, folder, model_texts[TEXT_TOKENIZER]);
     if (!tokenizer && !path_exists(beside))
         fail("%s: has no tokenizer.json, which turns text into tokens: name one with --tokenizer FILE, or give tokens (.npy, .bin)",
              folder);

@@ -177,6 +177,7 @@ struct out *claim_write(struct claim *);
 void claim_end(struct claim *);
 
 /* ---- log.c: a line per step, and a CSV file ------------------------------------------------------------------------------------ */
+#define LOG_KIND "step,loss," /* such a file begins so */
 struct step_report {
     int64_t step, steps; /* from 1 */
     double loss, rate, norm, labels, seconds;

@@ -13,9 +13,9 @@ static json_t *read_json(const char *path)
 }
 
 /* Of genai_config.json, the part that has what generation_config.json has on top. */
-static const char *const name[] = {"generation_config.json", "genai_config.json"}, *const end_part[] = {NULL, "model"},
-                         *const sampling_part[] = {NULL, "search"};
-enum { NAMES = sizeof name / sizeof *name };
+static const enum model_text file[] = {TEXT_GENERATION_CONFIG, TEXT_GENAI_CONFIG};
+static const char *const end_part[] = {NULL, "model"}, *const sampling_part[] = {NULL, "search"};
+enum { FILES = sizeof file / sizeof *file };
 
 static const json_t *part_of(const json_t *root, const char *part)
 {
@@ -36,8 +36,8 @@ static void add_ends(struct arena *a, const char *path, const json_t *v, struct 
 struct end_tokens config_ends(struct arena *a, const struct job_options *o)
 {
     struct end_tokens ends = {0};
-    for (int i = 0; i < NAMES && !ends.list.n; i++) {
-        const char *path = config_beside(a, o, name[i]);
+    for (int i = 0; i < FILES && !ends.list.n; i++) {
+        const char *path = config_beside(a, o, file[i]);
         if (!path)
             continue;
         json_t *root = read_json(path);
@@ -57,7 +57,7 @@ bool config_is_end(const struct end_tokens *ends, int64_t token)
 
 static int64_t read_start(struct arena *a, const struct job_options *o)
 {
-    const char *path = config_beside(a, o, name[0]);
+    const char *path = config_beside(a, o, TEXT_GENERATION_CONFIG);
     json_t *root = path ? read_json(path) : NULL;
     const json_t *id = json_object_get(root, "decoder_start_token_id");
     bool given = id && !json_is_null(id);
@@ -79,8 +79,8 @@ int64_t config_start(struct arena *a, struct comm *all, const struct job_options
 
 json_t *config_sampling(struct arena *a, const struct job_options *o, const char **path)
 {
-    for (int i = 0; i < NAMES; i++) {
-        *path = config_beside(a, o, name[i]);
+    for (int i = 0; i < FILES; i++) {
+        *path = config_beside(a, o, file[i]);
         if (!*path)
             continue;
         json_t *root = read_json(*path), *part = json_incref((json_t *)(uintptr_t)part_of(root, sampling_part[i]));

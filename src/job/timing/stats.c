@@ -189,7 +189,7 @@ static void write_json(struct arena *a, const struct statistics *s, const char *
         json_array_append_new(ranks, rank_object(&s->rank[r]));
     for (int i = 0; i < s->ncollective; i++)
         json_array_append_new(collectives, collective_object(&s->collective[i], s->payload[i]));
-    json_object_set_new(root, "sizes", sizes_object(s->sizes));
+    json_object_set_new(root, STATS_FIRST, sizes_object(s->sizes));
     json_object_set_new(root, "groups", json_integer(s->replicas->count));
     json_object_set_new(root, "ranks", ranks);
     json_object_set_new(root, "collectives", collectives);

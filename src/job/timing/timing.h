@@ -20,6 +20,12 @@ void bench_table_end(struct bench_table *);
 
 /* profile.c: prints what takes the time of the runs, by operator, module and node. */
 void profile_print(struct arena *, struct session *, const json_t *plan);
+/* How the files of --trace and --stats begin: with their first key. */
+#define TRACE_FIRST "traceEvents"
+#define TRACE_KIND "{\"" TRACE_FIRST "\""
+#define STATS_FIRST "sizes"
+#define STATS_KIND "{\n \"" STATS_FIRST "\": "
+
 /* trace.c: plan.json in the folder; NULL: there is none, as beside a model. */
 json_t *trace_plan(struct arena *, const char *folder);
 /* Seconds that the plan predicts for a step of these sizes; 0: nothing. */

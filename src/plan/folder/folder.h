@@ -2,6 +2,7 @@
 #ifndef TPC_FOLDER_H
 #define TPC_FOLDER_H
 
+#include "plan/input/input.h"
 #include "plan/plan.h"
 
 /* manifest.c: what a folder holds of its source. Ranks come in descending order; rank 0 ends its data with what no rank keeps. */
@@ -50,9 +51,7 @@ void folder_check(const char *out, bool force);
 struct folder_part *folder_begin(struct arena *, const char *out);
 void folder_commit(struct arena *, struct folder_part *);
 
-/* texts.c: tokenizer.json and the like. Copies those that lie beside the model into dir, unless they are there; returns their paths. */
-enum { FOLDER_TEXTS = 7 };
-extern const char *const folder_texts[FOLDER_TEXTS];
+/* texts.c: copies model_texts from beside the model into dir, unless they are there; returns their paths. */
 struct text_list folder_copy_texts(struct arena *, const char *model, const char *dir);
 
 /* written.c, abandoned.c: what may be removed, and what killed writers left. Folders are descriptors. */

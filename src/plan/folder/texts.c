@@ -1,12 +1,7 @@
-/* texts: the files beside a model that say how text becomes token ids, where a text ends and how long it may be. They travel with the
- * ranks. */
+/* texts: the files beside a model that go with the ranks. */
 #include "plan/folder/folder.h"
 
 #include <string.h>
-
-const char *const folder_texts[FOLDER_TEXTS] = {"tokenizer.json",         "tokenizer_config.json", "special_tokens_map.json",
-                                                "generation_config.json", "genai_config.json",     "config.json",
-                                                "chat_template.jinja"};
 
 static bool is_alike(const char *path, struct map as)
 {
@@ -21,9 +16,9 @@ static bool is_alike(const char *path, struct map as)
 struct text_list folder_copy_texts(struct arena *a, const char *model, const char *dir)
 {
     struct text_list made = {{NULL, 0, 0}};
-    for (int i = 0; i < FOLDER_TEXTS; i++) {
-        const char *from = path_beside(a, path_dir(a, model), folder_texts[i]);
-        const char *to = path_join(a, dir, folder_texts[i]);
+    for (int i = 0; i < MODEL_TEXTS; i++) {
+        const char *from = path_beside(a, path_dir(a, model), model_texts[i]);
+        const char *to = path_join(a, dir, model_texts[i]);
         struct out out;
         if (!from)
             continue;

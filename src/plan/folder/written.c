@@ -24,8 +24,8 @@ static bool is_written_name(const char *name)
     for (int i = 0; i < FIXED; i++)
         if (strcmp(name, fixed_names[i]) == 0)
             return true;
-    for (int i = 0; i < FOLDER_TEXTS; i++)
-        if (strcmp(name, folder_texts[i]) == 0)
+    for (int i = 0; i < MODEL_TEXTS; i++)
+        if (strcmp(name, model_texts[i]) == 0)
             return true;
     for (int i = 0; i < ENDINGS * PLAN_RANKS; i++) {
         rank_name(same, i / ENDINGS, i % ENDINGS);
@@ -67,8 +67,8 @@ void folder_remove_written(int folder)
         rank_name(name, i / ENDINGS, i % ENDINGS);
         (void)unlinkat(folder, name, 0);
     }
-    for (int i = 0; i < FOLDER_TEXTS; i++)
-        (void)unlinkat(folder, folder_texts[i], 0);
+    for (int i = 0; i < MODEL_TEXTS; i++)
+        (void)unlinkat(folder, model_texts[i], 0);
     for (int i = 0; i < FIXED; i++)
         (void)unlinkat(folder, fixed_names[i], 0);
 }

@@ -7,6 +7,7 @@
 #include "plan/report/report.h"
 
 /* page.c: writes the page, after the pass memory and with plan->alternatives. */
+#define HTML_KIND "{color-scheme:light dark;--paper:" /* near its beginning: of page.css */
 void plan_html(FILE *, struct graph *global, const struct options *, const struct plan *);
 
 /* groups.c: the parts of the step, folded: layers that are alike are one group, and so is what lies before, between and behind layers. */

@@ -27,6 +27,19 @@ bool json_sizes_are(const json_t *, const struct bindings *);
 /* "an object", "a string", ... for messages. */
 const char *json_kind(const json_t *);
 
+/* model_texts.c: tokenizer.json and the like, which programs read beside a model and which travel with the ranks. */
+enum model_text {
+    TEXT_TOKENIZER,
+    TEXT_TOKENIZER_CONFIG,
+    TEXT_SPECIAL_TOKENS,
+    TEXT_GENERATION_CONFIG,
+    TEXT_GENAI_CONFIG,
+    TEXT_CONFIG,
+    TEXT_CHAT_TEMPLATE,
+    MODEL_TEXTS
+};
+extern const char *const model_texts[MODEL_TEXTS];
+
 /* model_config.c: the most tokens that a text of the model may have, by config.json or genai_config.json in its folder (path_beside). What
  * is no limit there is a note: such a file may be another program's. */
 enum config_side { CONFIG_BOTH, CONFIG_ENCODER, CONFIG_DECODER };
@@ -37,6 +50,8 @@ struct config_limit {
 struct config_limit model_config_limit(struct arena *, const char *folder, enum config_side);
 
 /* machine.c */
+#define MACHINE_KEY "link_bandwidth"
+#define MACHINE_KIND "\"" MACHINE_KEY "\": " /* a profile has it near its beginning */
 struct machine machine_from(const char *where, const json_t *);
 void machine_put(json_t *to, const struct machine *); /* its constants */
 /* plan_parse.c: {"constraints": [...], "state": {...}} */

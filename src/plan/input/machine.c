@@ -21,7 +21,7 @@ static const struct machine_key keys[] = {
     {"machine_ranks", offsetof(struct machine, machine_ranks), false, -1, NULL},
     {"machine_flops", offsetof(struct machine, machine_flops), false, -1, NULL},
     {"machine_memory_bandwidth", offsetof(struct machine, machine_memory_bandwidth), false, -1, NULL},
-    {"link_bandwidth", offsetof(struct machine, link_bandwidth), false, -1, NULL},
+    {MACHINE_KEY, offsetof(struct machine, link_bandwidth), false, -1, NULL},
     {"link_slowdown_1k", offsetof(struct machine, link_slowdown[0]), true, 1, NULL},
     {"link_slowdown_4k", offsetof(struct machine, link_slowdown[1]), true, 1, NULL},
     {"link_slowdown_16k", offsetof(struct machine, link_slowdown[2]), true, 1, NULL},

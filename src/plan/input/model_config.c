@@ -34,7 +34,7 @@ static const struct config_part {
     {"text_config", CONFIG_BOTH},  {"model", CONFIG_BOTH},      {"decoder", CONFIG_DECODER},
     {"generator", CONFIG_DECODER}, {"encoder", CONFIG_ENCODER}, {"text_encoder", CONFIG_ENCODER},
 };
-static const char *const config_files[] = {"config.json", "genai_config.json"};
+static const enum model_text config_files[] = {TEXT_CONFIG, TEXT_GENAI_CONFIG};
 enum {
     LIMIT_KEYS = sizeof limit_keys / sizeof *limit_keys,
     CONFIG_PARTS = sizeof config_parts / sizeof *config_parts,
@@ -225,7 +225,7 @@ struct config_limit model_config_limit(struct arena *a, const char *folder, enum
 {
     struct config_limit limit = {.tokens = -1};
     for (int i = 0; i < CONFIG_FILES; i++) {
-        const char *path = path_beside(a, folder, config_files[i]);
+        const char *path = path_beside(a, folder, model_texts[config_files[i]]);
         if (path && take_from_file(a, path, side, &limit))
             break;
     }

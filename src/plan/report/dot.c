@@ -193,7 +193,7 @@ void plan_dot(FILE *f, struct graph *g)
     d.made = NEWN(a, int, g->values.n + 1);
     fold_layers(&d);
     const bool *hidden = hidden_ends(&d);
-    fputs("digraph plan {\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n  edge [fontname=\"sans-serif\", fontsize=9];\n", f);
+    fputs(DOT_KIND "\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n  edge [fontname=\"sans-serif\", fontsize=9];\n", f);
     fputs("  graph [fontname=\"sans-serif\", fontsize=11];\n", f);
     for (int i = 0; i < g->inputs.n; i++) {
         d.made[g->inputs.at[i]->id] = -1 - i;

@@ -240,7 +240,7 @@ static void show_proof(FILE *f, struct arena *a, const struct plan *p)
 void plan_report(FILE *f, const struct graph *g, const struct options *options, const struct plan *p)
 {
     struct arena *a = arena_new();
-    fprintf(f, "%s on %d rank%s, machine %s\n", options->model, g->ranks, g->ranks == 1 ? "" : "s", options->machine.name);
+    fprintf(f, "%s on %d rank%s" REPORT_KIND "%s\n", options->model, g->ranks, g->ranks == 1 ? "" : "s", options->machine.name);
     report_workloads(f, p);
     if (p->sequence)
         fprintf(f, "sequence split: %s\n", p->sequence);

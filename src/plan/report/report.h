@@ -8,7 +8,9 @@
 /* The digest of the model file, as plan.json has it; NULL: there is none, as of a text form. */
 const char *plan_source_digest(struct arena *, const struct options *);
 /* plan_write.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
+#define PLAN_KIND "\"xxh3\": " /* near its beginning */
 char *plan_json(const struct graph *source, const struct graph *global, const struct options *, const struct plan *);
+#define REPORT_KIND ", machine " /* near its beginning */
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
 /* alternatives.c: what strategies of a node cost around it, while all else stays; may it be chosen? plan_price, between the passes choose
  * and insert, notes it for the page (plan/html). */
@@ -16,9 +18,11 @@ int64_t alternative_around(struct space *, int node, const struct strategy *);
 bool alternative_allowed(const struct space *, int node, const struct strategy *);
 void plan_price(struct space *);
 /* dot.c: the graph for graphviz. */
+#define DOT_KIND "digraph plan {" /* near its beginning */
 void plan_dot(FILE *, struct graph *global);
 
 /* svg.c: a picture of one layer over the ranks. */
+#define SVG_KIND "text { font: 11px sans-serif" /* near its beginning */
 void plan_svg(FILE *, struct graph *global, const struct options *, const struct plan *);
 
 /* explain.c: why the node, value or weight called name has its placement, after the pass choose. Solves again for every alternative: the

@@ -318,8 +318,7 @@ static void draw_row(const struct picture *p, const struct layer_row *r)
 /* ---- the picture ------------------------------------------------------------------------------------------------------------------ */
 
 static const char style[] =
-    "<style>\n"
-    "text { font: 11px sans-serif; fill: #57606a; } .label { font-size: 12px; font-weight: bold; fill: #24292f; }\n"
+    "<style>\n" SVG_KIND "; fill: #57606a; } .label { font-size: 12px; font-weight: bold; fill: #24292f; }\n"
     ".title { font-size: 16px; font-weight: bold; fill: #24292f; } .name, .share, .rank { text-anchor: middle; }\n"
     ".name, .rank { font-size: 12px; font-weight: bold; fill: #24292f; } .share { fill: #24292f; }\n"
     ".band, .bytes { fill: #1f2328; } .band { font-size: 12px; font-weight: bold; } .bytes { text-anchor: end; } .paper { fill: "

@@ -1,0 +1,10 @@
+/* model_texts: the files beside a model that say how text becomes token ids, where a text ends and how long it may be. */
+#include "plan/input/input.h"
+
+const char *const model_texts[MODEL_TEXTS] = {[TEXT_TOKENIZER] = "tokenizer.json",
+                                              [TEXT_TOKENIZER_CONFIG] = "tokenizer_config.json",
+                                              [TEXT_SPECIAL_TOKENS] = "special_tokens_map.json",
+                                              [TEXT_GENERATION_CONFIG] = "generation_config.json",
+                                              [TEXT_GENAI_CONFIG] = "genai_config.json",
+                                              [TEXT_CONFIG] = "config.json",
+                                              [TEXT_CHAT_TEMPLATE] = "chat_template.jinja"};
