@@ -57,7 +57,10 @@ static struct prompt read_given(const struct stage *s)
     p.positions = given_with(s, ROLE_POSITIONS);
     if (!p.tokens)
         fail_usage("%s: input '%s' holds the prompt: give it with --input %s=FILE", s->path, name, name);
-    if (p.tokens->rank < 1 || p.tokens->rank > 2 || tensor_elements(p.tokens) == 0)
+    if (p.tokens->rank >= 1 && p.tokens->rank <= 2 && tensor_elements(p.tokens) == 0)
+        fail("%s: input '%s': expected at least one token in a row and one row, found none: %s", s->path, name,
+             outputs_shape_text(s->graph->arena, p.tokens));
+    if (p.tokens->rank < 1 || p.tokens->rank > 2)
         fail("%s: input '%s': expected tokens [batch, sequence], found %s", s->path, name, outputs_shape_text(s->graph->arena, p.tokens));
     p.n = p.tokens->dim[p.tokens->rank - 1];
     p.batch = p.tokens->rank == 2 ? p.tokens->dim[0] : 1;
