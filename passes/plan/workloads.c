@@ -19,4 +19,5 @@ void pass_workloads(struct compile *c)
         explain("assumed: the usual sizes of these inputs (--workload takes others)");
     plan_workloads(c->graph, c->options, c->plan);
     plan_note_empty(c->graph, c->plan);
+    plan_note_long(c->graph, c->options, c->plan);
 }

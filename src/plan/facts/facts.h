@@ -95,6 +95,8 @@ int64_t workload_tokens(struct graph *, const struct workload *);
 
 /* empty.c: a warning for each workload of assumed sizes at which a node has a result without elements. */
 void plan_note_empty(struct graph *, struct plan *);
+/* long_text.c: a warning for each workload of --workload with a longer text than the configuration beside the model allows. */
+void plan_note_long(struct graph *, const struct options *, struct plan *);
 
 /* kv_origin.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
  * is the KV dimension there, -1 where moves hide it. */
