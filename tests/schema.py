@@ -2,6 +2,7 @@
 """Validates JSON files against a JSON schema, by the keywords that schemas/plan.schema.json uses: schema.py SCHEMA FILE...
 An unknown keyword is an error, so that the schema cannot say what is not checked."""
 import json
+import os
 import re
 import sys
 
@@ -44,7 +45,10 @@ STRUCTURE = {"required", "properties", "additionalProperties", "items", "minItem
 
 
 def check(root, schema, value, path):
-    if "$ref" in schema:
+    if schema.get("$ref", "#")[0] != "#":  # a file beside the schema
+        other = read(os.path.join(os.path.dirname(sys.argv[1]), schema["$ref"]))
+        check(other, other, value, path)
+    elif "$ref" in schema:
         check(root, root["$defs"][schema["$ref"].removeprefix("#/$defs/")], value, path)
     for key, limit in schema.items():
         if key in LIMITS and not LIMITS[key](value, limit):
@@ -57,15 +61,18 @@ def check(root, schema, value, path):
         check_array(root, schema, value, path)
 
 
+def read(path):
+    with open(path) as f:
+        return json.load(f)
+
+
 def main():
     _, first, *names = sys.argv
     if not names:
         sys.exit("no plan.json to check")
-    with open(first) as f:
-        schema = json.load(f)
+    schema = read(first)
     for name in names:
-        with open(name) as f:
-            plan = json.load(f)
+        plan = read(name)
         try:
             check(schema, schema, plan, name)
         except ValueError as found:

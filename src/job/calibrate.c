@@ -28,19 +28,6 @@ static const char *profile_name(struct arena *a, const char *path)
     return dot && dot > base ? arena_strndup(a, base, (size_t)(dot - base)) : base;
 }
 
-/* A vector has a power of two of numbers: so many channels take no longer than one. */
-static double lanes_of(const struct measured *m)
-{
-    double lanes = 1;
-    while (lanes < MEASURED_CHANNELS && lanes * M_SQRT2 < MEASURED_CHANNELS * m->of_one / m->of_many)
-        lanes *= 2;
-    return lanes;
-}
-
-static_assert((int)PASS_SIZES == (int)MEASURED_PASSES && (int)PASS_LEAST == (int)MEASURED_PASS &&
-                  (int)PASS_GROWTH == (int)MEASURED_PASS_GROWTH,
-              "sizes that are measured");
-
 static void fit_overlap(struct machine *to, const struct measured *m)
 {
     struct timed_overlap timed[MEASURED_BEHIND];
@@ -59,37 +46,12 @@ static struct machine machine_of(struct arena *a, const char *path, const struct
     struct machine to = machine_reference();
     struct timed_transfer *timed = NEWN(a, struct timed_transfer, m->ncollective);
     to.name = profile_name(a, path);
-    to.flops = m->flops;
-    to.memory_bandwidth = m->memory;
     to.machine_ranks = comm->local_size;
-    to.machine_flops = comm->local_size * m->flops_together;
-    to.machine_memory_bandwidth = comm->local_size * m->memory_together;
-    to.half_bandwidth = m->halves;
-    to.machine_half_bandwidth = comm->local_size * m->halves_together;
-    to.code_bandwidth = m->codes;
-    to.machine_code_bandwidth = comm->local_size * m->codes_together;
-    to.byte_bandwidth = m->bytes;
-    to.machine_byte_bandwidth = comm->local_size * m->bytes_together;
-    to.node_overhead = m->node;
-    to.elementwise_share = m->chain * m->pass[1];
-    memcpy(to.pass_bandwidth, m->pass, sizeof to.pass_bandwidth);
-    to.function_seconds = m->function;
-    to.erf_seconds = m->erf;
-    to.column_seconds = m->column;
-    to.code_seconds = m->code;
-    to.sum_seconds = m->sum;
-    to.conv_speed = m->conv / m->flops;
-    to.depthwise_speed = m->depthwise / m->flops;
-    to.integer_conv_speed = m->integer_conv / m->flops;
-    to.integer_depthwise_speed = m->integer_depthwise / m->flops;
-    to.conv_overhead = fmax(m->small_convs - m->no_convs, m->node);
-    to.row_seconds = m->row;
-    to.repeat_seconds = m->repeat;
-    to.turn_seconds = m->turn;
-    to.vector_lanes = lanes_of(m);
+#define PRICE(key, ...) to.key = m->price[PRICE_OF_##key].alone;
+#define SHARED(key, ...) PRICE(key, ) to.machine_##key = comm->local_size * m->price[PRICE_OF_##key].together;
+#include "schemas/prices.def"
     to.bf16_seconds = m->bf16;
     to.q8_seconds = m->q8;
-    to.integer_speed = m->integers / m->flops;
     for (int i = 0; i < m->ncollective; i++)
         timed[i] = (struct timed_transfer){m->collective[i].kind, (double)m->collective[i].bytes, m->collective[i].seconds};
     *error = calibrate_fit(&to, comm->size, m->ncollective, timed);
@@ -110,32 +72,38 @@ static void explain_collectives(const struct machine *to, const struct comm *com
     }
 }
 
-/* Prints "226.1 GF/s on one rank, 431.0 on 2". */
-static void print_rate_on_ranks(const char *what, const char *unit, double alone, double machine, int ranks)
+/* What a number is multiplied by to be printed, and what stands behind it. */
+static const struct {
+    double scale;
+    const char *words;
+} shown[] = {
+    [PRICE_OPERATIONS] = {1e-9, " GF/s"},
+    [PRICE_BYTES] = {1e-9, " GB/s"},
+    [PRICE_SECONDS] = {1e9, " ns"},
+    [PRICE_SPEED] = {1, " times flops"},
+    [PRICE_SHARE] = {1, " of pass_bandwidth_4m"},
+    [PRICE_LANES] = {1, ""},
+};
+
+static void print_price(const char *key, enum price_unit unit, double alone)
 {
-    printf("%s: %.1f %s on one rank", what, 1e-9 * alone, unit);
-    if (ranks > 1)
-        printf(", %.1f on %d", 1e-9 * machine, ranks);
+    printf("%-18s %.3g%s", key, shown[unit].scale * alone, shown[unit].words);
+}
+
+static void print_prices(const struct machine *to, int ranks)
+{
+#define PRICE(key, unit, ...)         \
+    print_price(#key, unit, to->key); \
     putchar('\n');
+#define SHARED(key, unit, ...)        \
+    print_price(#key, unit, to->key); \
+    printf(ranks > 1 ? " on one rank, %.3g on %d\n" : "\n", shown[unit].scale * to->machine_##key, ranks);
+#include "schemas/prices.def"
 }
 
 static void print_summary(const struct machine *to, const struct comm *comm, const struct measured *m, double error)
 {
-    print_rate_on_ranks("products", "GF/s", to->flops, to->machine_flops, comm->local_size);
-    print_rate_on_ranks("weights from memory", "GB/s", to->memory_bandwidth, to->machine_memory_bandwidth, comm->local_size);
-    print_rate_on_ranks("weights of bf16 from memory", "GB/s", to->half_bandwidth, to->machine_half_bandwidth, comm->local_size);
-    print_rate_on_ranks("weights of 8 bits from memory", "GB/s", to->byte_bandwidth, to->machine_byte_bandwidth, comm->local_size);
-    print_rate_on_ranks("weights of 4 bits from memory", "GB/s", to->code_bandwidth, to->machine_code_bandwidth, comm->local_size);
-    printf("elementwise: %.1f GB/s of 1 MiB, %.1f of 64, %.2f of it in chains; a node: %.2f us, a convolution: %.2f\n",
-           1e-9 * to->pass_bandwidth[0], 1e-9 * to->pass_bandwidth[PASS_SIZES - 1], to->elementwise_share, 1e6 * to->node_overhead,
-           1e6 * to->conv_overhead);
-    printf("functions: %.2f ns, Erf: %.2f, Softmax of columns: %.1f; 8-bit codes: %.2f ns, sums of their products %.2f; vectors of %.0f\n",
-           1e9 * to->function_seconds, 1e9 * to->erf_seconds, 1e9 * to->column_seconds, 1e9 * to->code_seconds, 1e9 * to->sum_seconds,
-           to->vector_lanes);
-    printf("rows: copied %.2f ns, repeated %.2f; a number turned: %.2f\n", 1e9 * to->row_seconds, 1e9 * to->repeat_seconds,
-           1e9 * to->turn_seconds);
-    printf("times as fast as products: weights of 4 bits %.2f; convolutions %.2f, depthwise %.2f; of integers %.2f, depthwise %.2f\n",
-           to->integer_speed, to->conv_speed, to->depthwise_speed, to->integer_conv_speed, to->integer_depthwise_speed);
+    print_prices(to, comm->local_size);
     printf("sums rounded for messages: %.3f ns for each byte in bf16, %.3f in q8\n", 1e9 * to->bf16_seconds, 1e9 * to->q8_seconds);
     if (!m->ncollective)
         return;
@@ -166,14 +134,15 @@ static void tell_next(const struct comm *comm, const char *what)
         diag_tell("measuring %s ..", what);
 }
 
-static void measure_again(struct measuring *x, const struct comm *comm, struct measured *m)
+struct fusing {
+    struct comm *comm;
+    const struct job_options *options;
+};
+
+static void fuse_measured(void *of, struct graph *g)
 {
-    tell_next(comm, "products again, for other load on the machine may have ended");
-    measure_work(x, m);
-    tell_next(comm, "operators again");
-    measure_nodes(x, m);
-    tell_next(comm, "convolutions again");
-    measure_convs(x, m);
+    const struct fusing *f = of;
+    job_fuse(g, f->comm, f->options);
 }
 
 /* Of --seconds. A machine that does nothing else needs a third. */
@@ -182,23 +151,23 @@ enum { USUAL_SECONDS = 60 };
 void job_calibrate(struct arena *a, struct comm *comm, const struct job_options *o, int threads)
 {
     struct out file;
-    struct measured m = {0};
+    struct measured m = {.busy = 0};
+    struct fusing fusing = {comm, o};
+    const double seconds = (double)(o->seconds ? o->seconds : USUAL_SECONDS);
     double error;
     if (comm->rank == 0)
         out_open_whole(a, &file, o->calibrate);
     tell_next(comm, "memory");
-    struct measuring *x = measure_begin(a, comm, threads, (double)(o->seconds ? o->seconds : USUAL_SECONDS));
-    tell_next(comm, "products");
-    measure_work(x, &m);
-    tell_next(comm, "operators");
-    measure_nodes(x, &m);
-    tell_next(comm, "convolutions");
-    measure_convs(x, &m);
+    struct measuring *x = measure_begin(a, comm, threads, seconds, fuse_measured, &fusing);
+    tell_next(comm, "kernels");
+    measure_prices(x);
     if (comm->size > 1)
         tell_next(comm, "collectives");
     measure_comm(a, comm, &m);
-    if (!measure_is_late(x))
-        measure_again(x, comm, &m);
+    if (!measure_is_late(x)) {
+        tell_next(comm, "kernels again, for other load on the machine may have ended");
+        measure_prices(x);
+    }
     measure_end(x, &m);
     if (comm->rank)
         return;

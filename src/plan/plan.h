@@ -15,38 +15,14 @@ enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
 enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN };          /* of unrequested communication */
 enum { LINK_SIZES = 5, LINK_LEAST = 1024, LINK_GROWTH = 4 }; /* messages of 1, 4, 16, 64 and 256 KiB; from 1 MiB on link_bandwidth holds */
-enum { PASS_SIZES = 4, PASS_LEAST = 1 << 20, PASS_GROWTH = 4 }; /* 1, 4, 16 and 64 MiB */
-struct machine { /* machine.c: the shipped reference profile, or a file from tpc-run --calibrate */
+struct machine { /* machine.c: schemas/prices.def; the reference profile, or a file from tpc-run --calibrate */
     const char *name;
-    double flops, memory_bandwidth;                                /* of one rank while the others are idle; per second, bytes per second */
-    double machine_ranks, machine_flops, machine_memory_bandwidth; /* ranks that share one machine, and what they do in all together */
-    double half_bandwidth, machine_half_bandwidth;                 /* as memory_bandwidth, of weights in half precision */
-    double code_bandwidth, machine_code_bandwidth;                 /* as memory_bandwidth, of weights in codes */
-    double byte_bandwidth, machine_byte_bandwidth;                 /* the same, of codes of 8 bits */
-    double link_bandwidth;                                         /* bytes per second that leave a rank */
-    double link_slowdown[LINK_SIZES];                              /* times as long as by link_bandwidth, by the size of a message */
-    double hop_latency, collective_overhead, node_overhead;        /* seconds */
-    double reduce_seconds;                                         /* of summing one byte of an addend */
-    double overlap_overhead;              /* seconds that a sum takes from a rank that computes meanwhile; 0: none goes on meanwhile */
-    double overlap_share;                 /* and so much of its own time */
-    double overlap_slowdown;              /* times as long as alone takes a sum that goes on meanwhile */
-    double elementwise_share;             /* part of its bytes that a fused elementwise op costs */
-    double pass_bandwidth[PASS_SIZES];    /* bytes per second that an elementwise op reads and writes in all, alone, of so many */
-    double function_seconds, erf_seconds; /* of one element of an exponential function, in a rank's cache; of Erf or Gelu */
-    double column_seconds;                /* of one element of a Softmax over a dimension that is not the last */
-    double code_seconds;                  /* of one element that is rounded to 8 bits or read from them */
-    double sum_seconds;                   /* of one result of a convolution of integers, beside its products */
-    /* Products by other kernels than those of matrices: times `flops`. */
-    double conv_speed, depthwise_speed, integer_conv_speed, integer_depthwise_speed;
-    double conv_overhead;            /* node_overhead of a convolution whose weight is not in the nearest cache */
-    double row_seconds;              /* of a row of neighbours that is copied, beside its bytes */
-    double repeat_seconds;           /* of a row of an elementwise op that reads an operand again for every row */
-    double turn_seconds;             /* of an element that a Transpose moves away from all its neighbours */
-    double vector_lanes;             /* numbers of a vector, which channels of a convolution fill */
-    double integer_speed;            /* products with weights in codes, by 8-bit integers: times `flops` */
-    double weight_price;             /* a resident weight byte costs as much as reading it so many times per step */
-    double bf16_seconds, q8_seconds; /* of rounding a byte of a float32 addend for its message, or of reading it from there */
-    enum wire wire;                  /* --wire: what float32 addends become between machines */
+#define PRICE(key, ...) double key;
+#define SHARED(key, ...) double key, machine_##key; /* of one rank while the others are idle; of all ranks of a machine at once */
+#define CONSTANT(key, ...) double key;
+#define ARRAY(key, size) double key[size];
+#include "schemas/prices.def"
+    enum wire wire; /* --wire: what float32 addends become between machines */
 };
 struct workload {
     struct bindings dims;

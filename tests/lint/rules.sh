@@ -2,7 +2,7 @@
 # $objects is the build folder. Source it.
 
 # generated headers are not ours to format
-sources() { find src passes -name '*.[ch]' ! -name '*.pb-c.*' ! -path src/plan/reference.h ! -path src/plan/html/page.h ! -path src/cli/build.h | sort; }
+sources() { find src passes -name '*.[ch]' ! -name '*.pb-c.*' ! -path src/plan/html/page.h ! -path src/cli/build.h | sort; }
 all_sources() { sources; find tests -name '*.[ch]' | sort; }
 
 # Of each path: its layer, its level, its place among the layer's folders (-1: not in the list); of a header of a whole layer: before all.

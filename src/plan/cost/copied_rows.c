@@ -77,7 +77,7 @@ static double repeated_seconds(struct space *s, const struct node *n, const stru
         double run = common_run(s, (struct held){v, st->in[i]}, y, w, r);
         rows = fmax(rows, run > 1 && run < all ? all / run : 0);
     }
-    return rows * s->options->machine.repeat_seconds;
+    return rows * s->options->machine.row_seconds;
 }
 
 double cost_rows_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)

@@ -297,13 +297,12 @@ static int taken_operand(const struct space *s, const struct node *n, const stru
     return taken >= 0 && busy > 1 && st->in[taken].kind == PLACE_R ? -1 : taken;
 }
 
-/* Bytes per second of an elementwise op that reads and writes so many: between two sizes it follows the logarithm of the size. */
+/* Bytes per second of an elementwise op that reads and writes so many. */
 static double pass_rate(const struct machine *m, double bytes)
 {
-    double at = log2(fmax(bytes, 1) / PASS_LEAST) / log2(PASS_GROWTH);
-    int below = at < 0 ? 0 : at >= PASS_SIZES - 1 ? PASS_SIZES - 2 : (int)at;
-    double share = fmin(fmax(at - below, 0), 1);
-    return (1 - share) * m->pass_bandwidth[below] + share * m->pass_bandwidth[below + 1];
+    const double mib = 1 << 20;
+    double share = fmin(fmax(log2(fmax(bytes, 1) / mib) / 2, 0), 1);
+    return (1 - share) * m->pass_bandwidth_1m + share * m->pass_bandwidth_4m;
 }
 
 /* What a convolution leaves partial goes to other ranks before the ops that it would have taken in: they need a pass of their own. */
@@ -353,7 +352,7 @@ static bool ranks_are_alike(struct space *s, const struct node *n, const struct 
 
 double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
 {
-    enum { CHAIN = 3 }; /* elementwise ops that run as one */
+    enum { CHAIN = 3, CONV_NODES = 5 }; /* elementwise ops that run as one; nodes whose overhead a convolution has */
     const struct machine *m = &s->options->machine;
     double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = streaming_rate(s, n, busy),
            carrying = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
@@ -381,7 +380,7 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     }
     worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
     worst += turned_seconds(s, n, st, w);
-    worst += taken >= 0 || inside ? 0 : conv ? m->conv_overhead : m->node_overhead / (flags & OP_ELEMENTWISE ? CHAIN : 1);
+    worst += taken >= 0 || inside ? 0 : m->node_overhead * (conv ? CONV_NODES : flags & OP_ELEMENTWISE ? 1.0 / CHAIN : 1);
     return cost_is_folded(s, n) ? worst / RUNS_OF_A_LOAD : worst;
 }
 

@@ -2,6 +2,7 @@
  * products that have kernels of their own. */
 #include "kern/product/product.h"
 #include "op/op.h"
+#include "op/prices.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
@@ -124,10 +125,8 @@ static double product_speed(const struct space *s, const struct node *n, int w)
 {
     const struct machine *m = &s->options->machine;
     bool integers = cost_multiplies_integers(s, n);
-    if (op_is_onnx(n, "Conv") && is_depthwise(s, n, w))
-        return integers ? m->integer_depthwise_speed : m->depthwise_speed;
     if (op_is_onnx(n, "Conv"))
-        return integers ? m->integer_conv_speed / word_filling(s, n, w) : m->conv_speed;
+        return integers ? m->integer_conv_speed / word_filling(s, n, w) : is_depthwise(s, n, w) ? m->depthwise_speed : m->conv_speed;
     if (!integers)
         return 1;
     int digits = dtype_is_integer(n->in[1]->type.dtype) && !dtype_is_integer(n->in[0]->type.dtype)
@@ -149,37 +148,23 @@ static double operations(struct space *s, const struct node *n, const struct rul
     return each * cost_local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
 }
 
-/* Over a dimension that is not the last one in memory: column by column. */
-static bool is_by_columns(const struct space *s, const struct node *n)
-{
-    if (!op_is_onnx(n, "Softmax") && !op_is_onnx(n, "LogSoftmax"))
-        return false;
-    int64_t axis = attr_int(n, "axis"), rank = n->out[0]->type.rank;
-    axis += axis < 0 ? rank : 0;
-    return axis != (cost_has_channels_last(s, n->out[0]) ? 1 : rank - 1);
-}
-
 /* Exponential functions of the result's elements. */
 static double function_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
-    const struct machine *m = &s->options->machine;
-    bool erf = op_is_onnx(n, "Erf") || op_is_onnx(n, "Gelu");
     if (!n->op || !(n->op->flags & OP_FUNCTION))
         return 0;
-    double each = erf ? m->erf_seconds : is_by_columns(s, n) ? m->column_seconds : m->function_seconds;
-    return each * cost_local_elements(s, n->out[0], st->out[0], w, r);
+    return s->options->machine.function_seconds * cost_local_elements(s, n->out[0], st->out[0], w, r);
 }
 
 /* Elements that are rounded to codes, or read from them. Where their range is found first, that takes as long again. */
 static double code_seconds(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
 {
-    const struct machine *m = &s->options->machine;
-    bool sums = op_is_onnx(n, "Conv") && cost_multiplies_integers(s, n), ranged = op_is_onnx(n, "DynamicQuantizeLinear");
     bool codes = op_is_onnx(n, "QuantizeLinear") || op_is_onnx(n, "DequantizeLinear");
-    double each = sums       ? (is_depthwise(s, n, w) ? m->code_seconds : m->sum_seconds)
-        : codes && taken < 0 ? m->code_seconds
-        : ranged             ? 2 * m->code_seconds
-                             : 0;
+    double each = op_is_onnx(n, "Conv") && cost_multiplies_integers(s, n) ? PRICE_CONV_CODES
+        : codes && taken < 0                                              ? 1
+        : op_is_onnx(n, "DynamicQuantizeLinear")                          ? 2
+                                                                          : 0;
+    each *= s->options->machine.code_seconds;
     return each > 0 ? each * vector_filling(s, n, st, w, r) * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
 }
 

@@ -50,8 +50,7 @@ struct config_limit {
 struct config_limit model_config_limit(struct arena *, const char *folder, enum config_side);
 
 /* machine.c */
-#define MACHINE_KEY "link_bandwidth"
-#define MACHINE_KIND "\"" MACHINE_KEY "\": " /* a profile has it near its beginning */
+#define MACHINE_KIND "\"machine_ranks\": " /* a profile has it near its beginning */
 struct machine machine_from(const char *where, const json_t *);
 void machine_put(json_t *to, const struct machine *); /* its constants */
 /* plan_parse.c: {"constraints": [...], "state": {...}} */

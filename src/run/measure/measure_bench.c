@@ -14,7 +14,9 @@ static const float weight = 1.0f / 2048; /* so that no product ends in denormal 
 
 struct graph *measure_parse(struct arena *a, const char *text)
 {
-    return graph_parse(a, alg_new(a), text, "calibration", op_find);
+    const char *whole = arena_printf(a, "graph g { opset 23 properties %d dim S >= 1 %s }", PROP_LOADED | PROP_TYPED | PROP_CANONICAL,
+                                     text);
+    return graph_parse(a, alg_new(a), whole, "calibration", op_find);
 }
 
 float *measure_numbers(struct arena *a, int64_t n, float x)
@@ -39,11 +41,10 @@ static const void *weight_data(struct arena *a, enum dtype dtype, int64_t n)
     return memset(arena_alloc(a, bytes), dtype == DT_BF16 ? 0x3a : 0x77, bytes); /* 0.0007; codes just below zero */
 }
 
-/* Inputs from the second on become weights; those of one size are read from one block, for a session packs its own. */
-void measure_weights(struct graph *g)
+void measure_weights(struct graph *g, int operands)
 {
     struct constant last = {.dtype = DT_NONE};
-    for (int i = 1; i < g->inputs.n; i++) {
+    for (int i = operands; i < g->inputs.n; i++) {
         const struct type *t = &g->inputs.at[i]->type;
         struct constant *own = g->inputs.at[i]->constant = NEW(g->arena, struct constant);
         *own = (struct constant){.dtype = t->dtype, .rank = t->rank};
@@ -54,7 +55,7 @@ void measure_weights(struct graph *g)
         own->data = last.dtype == own->dtype && last.bytes == own->bytes ? last.data : weight_data(g->arena, own->dtype, n);
         last = *own;
     }
-    g->inputs.n = 1;
+    g->inputs.n = operands;
 }
 
 struct work_bench measure_bench(struct graph *g, int threads)
@@ -95,33 +96,28 @@ double measure_run(struct comm *comm, struct work_bench *b, bool alone)
     return clock_seconds() - start;
 }
 
-static struct work_times least_times(struct comm *comm, struct work_bench *b, int64_t rows, int rounds)
+static struct measured_price least_times(struct comm *comm, struct work_bench *b, int rounds, bool together)
 {
-    struct work_times t = {0, 0};
+    struct measured_price t = {0, 0};
     double start = clock_seconds(), spent = 0;
-    measure_rows(b, rows);
     for (int i = -1; i < rounds || (rounds > 1 && i < MOST_ROUNDS && spent < budget); i++) { /* the first is for warmth */
-        double alone = measure_run(comm, b, true), together = comm->size > 1 ? measure_run(comm, b, false) : alone;
+        double alone = measure_run(comm, b, true), all = together && comm->size > 1 ? measure_run(comm, b, false) : alone;
         if (i <= 0 || alone < t.alone)
             t.alone = alone;
-        if (i <= 0 || together < t.together)
-            t.together = together;
+        if (i <= 0 || all < t.together)
+            t.together = all;
         spent = comm_slowest(comm, clock_seconds() - start);
     }
     return t;
 }
 
-struct work_times measure_least(struct comm *comm, struct graph *g, int threads, int64_t rows, int rounds)
+struct measured_price measure_least(struct comm *comm, struct graph *g, int threads, int64_t rows, int rounds, bool together)
 {
     struct work_bench b = measure_bench(g, threads);
-    struct work_times t = least_times(comm, &b, rows, rounds);
+    measure_rows(&b, rows);
+    struct measured_price t = least_times(comm, &b, rounds, together);
     measure_bench_free(&b);
     return t;
-}
-
-void measure_keep_faster(double *rate, double found)
-{
-    *rate = found > *rate ? found : *rate;
 }
 
 void measure_keep_shorter(double *seconds, double found)

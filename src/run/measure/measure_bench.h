@@ -6,20 +6,15 @@
 #include "run/comm/comm.h"
 #include "run/measure/measure.h"
 
-/* From the text form of a graph. Then inputs from the second on become weights; those of one size are read from one block, for a session
- * packs its own. */
+/* From the text form of a graph without its head. S: rows. */
 struct graph *measure_parse(struct arena *, const char *text);
-void measure_weights(struct graph *);
+/* Inputs after the first so many become weights; those of one size are read from one block, for a session packs its own. */
+void measure_weights(struct graph *, int operands);
 float *measure_numbers(struct arena *, int64_t n, float x); /* n times x */
 
-struct work_times {
-    double alone, together;
-}; /* seconds of rank 0 while the others wait, and of the slowest of all */
-/* rounds: 1, or the least number of several. */
-struct work_times measure_least(struct comm *, struct graph *, int threads, int64_t rows, int rounds);
-/* measure_work.c: the same in several rounds, and then a sample of each stream; in one, and no sample, once it is late. */
-struct work_times measure_graph(struct measuring *, struct graph *, int64_t rows);
-void measure_keep_faster(double *rate, double found);
+/* Seconds of rank 0 while the others wait; where `together`, of the slowest of all, else the same. rounds: 1, or the least
+ * number of several. */
+struct measured_price measure_least(struct comm *, struct graph *, int threads, int64_t rows, int rounds, bool together);
 void measure_keep_shorter(double *seconds, double found);
 double measure_waited(void); /* seconds that this thread was ready and had no core; 0 where the system does not say */
 

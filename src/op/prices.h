@@ -1,0 +1,27 @@
+/* prices: the numbers of a machine profile. schemas/prices.def has a row for each. */
+#ifndef TPC_BASE_PRICES_H
+#define TPC_BASE_PRICES_H
+
+enum price_unit {
+    PRICE_OPERATIONS, /* per second */
+    PRICE_BYTES,      /* per second */
+    PRICE_SECONDS,    /* of one */
+    PRICE_SPEED,      /* of products by another kernel: times `flops` */
+    PRICE_SHARE,      /* of the time that elementwise ops take for as many bytes */
+    PRICE_LANES,      /* numbers of a vector */
+    PRICE_COUNT,      /* a number above 0 */
+    PRICE_TIMES       /* a number that may be 0 */
+};
+
+/* Numbers that are rounded for a result of a convolution of integers: a sum of products is more work than a number. */
+#define PRICE_CONV_CODES 1.4
+
+/* The prices of kernels, which tpc-run --calibrate measures in this order. */
+enum price {
+#define PRICE(key, ...) PRICE_OF_##key,
+#define SHARED(key, ...) PRICE_OF_##key,
+#include "schemas/prices.def"
+    PRICES
+};
+
+#endif
