@@ -28,7 +28,7 @@ static bool padding_of(struct graph *g, const struct node *node, int rank, struc
             return false;
         int d = op_axis(g, node, axis, rank);
         if (p->before[d])
-            fail("%s: axes name dimension %d twice", node_where(g, node), d);
+            fail("%s: axis %d is padded twice", node_where(g, node), d);
         p->before[d] = pads[i];
         p->after[d] = pads[expected + i];
         p->padded[d] = !dim_equals(pads[i], 0) || !dim_equals(pads[expected + i], 0);
