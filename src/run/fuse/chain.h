@@ -14,8 +14,8 @@ struct chain_group {
 /* Whether a Chain can compute the node, and in how many instructions. */
 bool chain_computes(const struct node *);
 int chain_instructions(const struct node *);
-/* Whether v only says a number to the node that makes y. */
-bool chain_is_number(const struct value *v, const struct value *y);
+/* Whether v only says a number. */
+bool chain_is_number(const struct value *v);
 /* The operands of a member that are no parameters: the first ones of its node, or what is rounded; their number. */
 int chain_operands(const struct node *member, struct value *const **in);
 /* The QuantizeLinear that a member DequantizeLinear stands for; NULL: the node is another one. */

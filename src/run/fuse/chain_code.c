@@ -16,7 +16,7 @@ struct code {
     double imm[CHAIN_NUMBERS];
     int64_t at[3 * CHAIN_LENGTH];
     struct byte_codes recode[CHAIN_LENGTH];
-    int reg[CHAIN_LENGTH]; /* of each member's result; -1: not yet */
+    int reg[CHAIN_LENGTH]; /* of each member's result */
     bool full;
 };
 
@@ -115,7 +115,7 @@ bool chain_computes(const struct node *n)
 /* The exponent when it is the number 2 or 3, else 0. */
 static int small_power(const struct node *n)
 {
-    if (operation(n) != CHAIN_Pow || !chain_is_number(n->in[1], n->out[0]))
+    if (operation(n) != CHAIN_Pow || !chain_is_number(n->in[1]))
         return 0;
     double x = constant_float(n->in[1]->constant, n->in[1]->name, 0);
     return x >= 2 && x <= 2 ? 2 : x >= 3 && x <= 3 ? 3 : 0;
@@ -126,10 +126,9 @@ int chain_instructions(const struct node *n)
     return composed_of(n) ? composed_of(n)->instructions : operation(n) == CHAIN_Pow ? 2 : 1;
 }
 
-bool chain_is_number(const struct value *v, const struct value *y)
+bool chain_is_number(const struct value *v)
 {
-    return v->constant && constant_elements(v->constant) == 1 && v->constant->rank <= y->type.rank && v->constant->dtype != DT_STRING &&
-        v->constant->dtype != DT_F64;
+    return v->constant && constant_elements(v->constant) == 1 && v->constant->dtype != DT_STRING && v->constant->dtype != DT_F64;
 }
 
 struct node *chain_encoder(const struct node *n)
@@ -146,12 +145,12 @@ int chain_operands(const struct node *n, struct value *const **in)
 
 /* ---- code ---------------------------------------------------------------------------------------------------------------------------- */
 
-static int register_of(struct code *c, const struct value *v, const struct value *y)
+static int register_of(struct code *c, const struct value *v)
 {
     for (int i = 0; i < c->group->n; i++)
         if (c->group->member[i]->out[0] == v)
             return c->reg[i];
-    if (chain_is_number(v, y))
+    if (chain_is_number(v))
         return number(c, constant_float(v->constant, v->name, 0));
     for (int i = 0; i < c->nin; i++)
         if (c->in[i] == v)
@@ -162,7 +161,7 @@ static int register_of(struct code *c, const struct value *v, const struct value
 static int put_node(struct code *c, const struct node *n)
 {
     struct value *const *in;
-    int nin = chain_operands(n, &in), a = register_of(c, in[0], n->out[0]);
+    int nin = chain_operands(n, &in), a = register_of(c, in[0]);
     if (byte_scale_encodes(n))
         return a;
     if (chain_encoder(n)) {
@@ -172,34 +171,16 @@ static int put_node(struct code *c, const struct node *n)
     if (composed_of(n))
         return composed_of(n)->put(c, n, a);
     if (!small_power(n))
-        return put(c, operation(n), a, nin > 1 ? register_of(c, in[1], n->out[0]) : a);
+        return put(c, operation(n), a, nin > 1 ? register_of(c, in[1]) : a);
     int square = put(c, CHAIN_Mul, a, a);
     return small_power(n) == 2 ? square : put(c, CHAIN_Mul, a, square);
 }
 
-static bool is_ready(const struct code *c, const struct node *n)
-{
-    struct value *const *in;
-    int nin = chain_operands(n, &in);
-    for (int k = 0; k < nin; k++)
-        for (int i = 0; i < c->group->n; i++)
-            if (c->group->member[i]->out[0] == in[k] && c->reg[i] < 0)
-                return false;
-    return true;
-}
-
-/* Operands first; the root, which uses all the others, comes last. */
+/* Operands first: a node joined behind all that read it. */
 static void put_nodes(struct code *c)
 {
-    for (int i = 0; i < c->group->n; i++)
-        c->reg[i] = -1;
-    for (int done = 0; done < c->group->n;)
-        for (int i = c->group->n - 1; i >= 0; i--) {
-            if (c->reg[i] >= 0 || !is_ready(c, c->group->member[i]))
-                continue;
-            c->reg[i] = put_node(c, c->group->member[i]);
-            done++;
-        }
+    for (int i = c->group->n - 1; i >= 0; i--)
+        c->reg[i] = put_node(c, c->group->member[i]);
 }
 
 /* Operands, then numbers, then results. */

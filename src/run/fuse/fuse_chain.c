@@ -31,7 +31,7 @@ static bool fusable(const struct node *n)
     if (y->type.dtype != DT_F32 && y->type.dtype != DT_F16 && y->type.dtype != DT_BF16)
         return false;
     for (int k = 0; k < n->nin; k++)
-        if (n->in[k]->type.dtype != y->type.dtype && !chain_is_number(n->in[k], y))
+        if (n->in[k]->type.dtype != y->type.dtype && !chain_is_number(n->in[k]))
             return false;
     return true;
 }
@@ -62,7 +62,7 @@ static int outside(const struct chain_group *g, struct value **out)
         struct value *const *in;
         for (int k = 0, nin = chain_operands(g->member[i], &in); k < nin; k++) {
             int at = 0;
-            if (chain_is_number(in[k], g->member[i]->out[0]) || (in[k]->producer && in_group(g, in[k]->producer)))
+            if (chain_is_number(in[k]) || (in[k]->producer && in_group(g, in[k]->producer)))
                 continue;
             while (at < n && out[at] != in[k])
                 at++;
