@@ -8,6 +8,7 @@ and bytes. Each gets one of the expected statuses with a body of JSON, or a clos
 each the server answers /health; at the end no row is taken, and it leaves with status 0 and without a word of a sanitizer.
 What breaks this stays in WORK. A request depends on SEED and its number alone.
 """
+import contextlib
 import json
 import os
 import random
@@ -89,14 +90,15 @@ def complaint(answer):
     return None
 
 
-def start(source, build, work):
-    """The server, and its port, which it tells on stderr."""
+def start(source, build, work, servers):
+    """The server, which servers gets at once, and its port, which it tells on stderr."""
     ranks, err = f"{work}/ranks", f"{work}/err"
     subprocess.run([f"{build}/tpc-shard", f"{source}/samples/llama/model.onnx", "--tp", "2", "-q", "-o", ranks], check=True)
     env = dict(os.environ, OMP_NUM_THREADS="1", ASAN_OPTIONS="abort_on_error=1", UBSAN_OPTIONS="abort_on_error=1:print_stacktrace=1")
     with open(err, "w", encoding="utf-8") as log:
         server = subprocess.Popen([f"{build}/tpc-run", ranks, "--local", "2", "--threads", "1", "--tokenizer", f"{source}/tests/train/bytes.json",
                                    "--serve", "--port", "0", "--context", "64"], stdout=log, stderr=log, env=env)
+    servers.append(server)
     while server.poll() is None:
         with open(err, encoding="utf-8") as f:
             found = re.search(r":(\d+)/v1", f.read())
@@ -143,9 +145,13 @@ def try_all(numbers, seed, port, kept):
 def main():
     source, build, kept, numbers, seed = sys.argv[1:]
     first, last = (int(n) for n in numbers.split("-"))
-    with tempfile.TemporaryDirectory(prefix="tpc-requests-") as work:
+    for which in (signal.SIGTERM, signal.SIGHUP):                   # ends as an exception does
+        signal.signal(which, lambda number, _: sys.exit(128 + number))
+    with tempfile.TemporaryDirectory(prefix="tpc-requests-") as work, contextlib.ExitStack() as ends:
         begin = time.monotonic()
-        server, port = start(source, build, work)
+        servers = []
+        ends.callback(lambda: [s.kill() or s.wait() for s in servers if s.poll() is None])
+        server, port = start(source, build, work, servers)
         counts, wrong = try_all(range(first, last), seed, port, kept)
         if not settled(port):
             print("rows stay taken")
