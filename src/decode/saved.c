@@ -49,6 +49,8 @@ struct saved_file *saved_begin(struct arena *a, const struct comm *all, const st
     struct saved_file *w = NEW(a, struct saved_file);
     if (!o->save_state || all->rank)
         return w;
+    if (!safetensors_takes(last->path))
+        fail("%s: --save-state: the path of the model is not UTF-8, which the file's header must be", last->path);
     w->digest = source_digest(a, last->path);
     out_open_whole(a, &w->out, o->save_state);
     return w;
