@@ -105,7 +105,7 @@ int alg_equations(const struct alg *, const struct equation **out);
 /* Of min(n, 1) = 1, which says that n is not 0: n. NULL: the equation is another. */
 const struct dim *dim_of_not_zero(const struct dim *left, const struct dim *right);
 
-/* ---- usual.c: sizes of inputs are 0 or more, and seldom 0 ----------------------------------------------------------- */
+/* ---- not_zero.c: sizes of inputs are 0 or more, and seldom 0 ----------------------------------------------------------- */
 /* The lower bound of an expression whose symbols have sizes that are usual. */
 int64_t dim_usual_lo(struct alg *, const struct dim *);
 /* Is a >= b? Where it is for usual sizes alone, it becomes an assumption that a symbol is not 0: min(n, 1) = 1. */

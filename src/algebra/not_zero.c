@@ -1,5 +1,5 @@
-/* usual: what holds for usual sizes. Every size of an input may be 0, but most are 0 only where there is nothing to compute. Where a size
- * of 0 would give another graph (x[-n:] is all of x), the graph is made for 1 and more, under an assumption that names the reason.
+/* not_zero: what holds for usual sizes. Every size of an input may be 0, but most are 0 only where there is nothing to compute. Where a
+ * size of 0 would give another graph (x[-n:] is all of x), the graph is made for 1 and more, under an assumption that names the reason.
  *
  * What holds for usual sizes is found with each symbol n whose usual size is 1 written as n + 1. */
 #include "algebra/cell.h"

@@ -1,5 +1,6 @@
-/* In which order the operands of an Einsum are multiplied, two at a time. A product costs as many steps as its two operands have labels
- * together: the product of their sizes. Every order of a few operands is tried; of many, the cheapest product is taken again and again. */
+/* contraction_order: in which order the operands of an Einsum are multiplied, two at a time. A product costs as many steps as its two
+ * operands have labels together: the product of their sizes. Every order of a few operands is tried; of many, the cheapest product is taken
+ * again and again. */
 #include "op/product/product.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 
 enum {
     MOST_TRIED = 6, /* operands: 2700 orders */
-    WINDOW = 32     /* of the operands that are left, so many are compared at a time */
+    WINDOW = 32     /* operands that are left and compared at a time */
 };
 
 struct order {
