@@ -186,7 +186,7 @@ char *glob_rewrite(struct arena *, const char *glob, const char *text, const cha
 
 /* ---- text/did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 --- */
 int did_you_mean(const char *text, int n, const char *const *names);
-/* The same of names that lie so many bytes apart; *edits is the number of characters to change, add or remove. */
+/* The same of names that lie a number of bytes apart; *edits is the number of characters to change, add or remove. */
 int did_you_mean_at(const char *text, int n, const void *first, size_t stride, int *edits);
 
 /* ---- lists of a command line -------------------------------------------------------------------------------------- */
@@ -216,7 +216,7 @@ struct pooled_block {
 struct block_pool {
     VEC(struct pooled_block) blocks;
 };
-/* The number of the block that so many bytes take. It is new, or free, and grows if it is too small. */
+/* The number of the block that these bytes take. It is new, or free, and grows if it is too small. */
 int block_pool_take(struct arena *, struct block_pool *, size_t bytes, int last);
 /* What no step behind this one needs is free. */
 void block_pool_release(struct block_pool *, int step);
@@ -230,8 +230,8 @@ void huge_pages(void *at, size_t bytes);
 /* arena_alloc on huge pages, if it is as large. */
 void *huge_alloc(struct arena *, size_t bytes);
 
-/* ---- memory/control_group.c: what the system says in files of numbers, and control groups ---------------------------- */
-/* The number behind a key at the begin of a line and so many other numbers; key "": in the first line. -1: there is none. */
+/* ---- memory/control_group.c: what the system says in files of numbers, and control groups ----------------------------- */
+/* The number after a key at the beginning of a line and `before` other numbers; key "": in the first line. -1: there is none. */
 int64_t control_read(const char *path, const char *key, int before);
 struct control_root {
     const char *folder, *list; /* where controllers are mounted, and the groups of a process */
@@ -308,7 +308,7 @@ struct beside {
     void (*run)(void *data, int job);
     void (*done)(void *data, int job); /* may be NULL */
 };
-/* Runs jobs on up to so many threads, this one among them, all in its scope, until none is left. If one fails no other begins, and this
+/* Runs jobs on up to `threads` threads, this one among them, all in its scope, until none is left. If one fails no other begins, and this
  * thread fails when all have ended. */
 void beside(int threads, const struct beside *, void *data);
 
@@ -385,7 +385,7 @@ void out_open_created(struct out *, const char *path, FILE *); /* path: for mess
 void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
-void out_pad(struct out *, int64_t to);  /* zeros up to so many bytes in all */
+void out_pad(struct out *, int64_t to);  /* zeros, until there are `to` bytes in all */
 void out_seek(struct out *, int64_t to); /* what is put next begins there; the digest is of what is put, in this order */
 /* So many bytes will be put, or about. A failure if the disk has no room for them. */
 void out_reserve(struct out *, int64_t bytes);

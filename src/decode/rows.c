@@ -277,7 +277,7 @@ void rows_leave(struct rows *r, int64_t row)
     arena_free(a);
 }
 
-/* Padding in front of the longest row is of use to nobody. */
+/* Padding in front of the longest row is dropped. */
 static bool has_much_padding(const struct rows *r)
 {
     int64_t most = longest(r);

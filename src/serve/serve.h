@@ -61,7 +61,7 @@ struct call {
     bool probed;  /* one was sent */
     bool unread;  /* the reader has it */
     struct call *next_unread;
-    const char *rest;    /* of the path behind its route */
+    const char *rest;    /* of the path after its route */
     const char *ignored; /* the fields that have no effect, for a header; NULL: none */
     const char *param;   /* the field that is refused; NULL: none */
     int64_t number, created;
@@ -191,7 +191,7 @@ void connections_start(struct service *);
 void connections_stop(struct service *);
 /* As libmicrohttpd wants it; data: the service. */
 void connections_notify(void *data, struct MHD_Connection *, void **own, enum MHD_ConnectionNotificationCode);
-/* It is closed unless it gets on within so many seconds; 0: no deadline. Needs the lock. */
+/* It is closed unless it gets on within these seconds; 0: no deadline. Needs the lock. */
 void connection_set_deadline(struct connection *, double seconds);
 /* Beside libmicrohttpd, which sends nothing at that time. */
 void connection_send(struct connection *, const char *text);

@@ -1,6 +1,6 @@
-/* claim: one process at a time writes checkpoints to a file. It holds a lock on the next checkpoint, a file beside that takes the name when
- * it is complete and on the disk, and then on that until the next one. So the lock ends with the process, and whoever comes finds it at the
- * name or beside it. What a killed process left beside is removed if it is the beginning of a checkpoint. */
+/* claim: one process at a time writes checkpoints to a file. It locks the next checkpoint, a file beside it that takes the name once it is
+ * complete and on the disk, and keeps this lock until the next one has the name. The lock ends with the process, and another process finds
+ * it at the name or beside it. A file that a killed process left beside is removed if it is the beginning of a checkpoint. */
 #include "onnx/onnx.h"
 #include "train/train.h"
 

@@ -24,7 +24,7 @@ static void check_head(const struct token_file *f, const uint8_t *head)
     uint32_t n;
     memcpy(&n, head + HEAD_TOKENS, sizeof n);
     if (n != f->row)
-        fail("%s: its head tells of %lu tokens, and it has %lld", f->path, (unsigned long)n, (long long)f->row);
+        fail("%s: its header says %lu tokens, but it has %lld", f->path, (unsigned long)n, (long long)f->row);
 }
 
 static struct token_file open_raw(const char *path)

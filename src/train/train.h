@@ -110,7 +110,7 @@ struct token_file {
     const char *path;
     enum dtype dtype;
     const void *at;
-    int64_t samples, row; /* rows of so many tokens; samples 1: one stream */
+    int64_t samples, row; /* tokens of a row; samples 1: one stream */
 };
 struct token_file data_open(const char *path);
 bool data_is_text(const char *path); /* by its name */

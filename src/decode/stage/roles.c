@@ -217,8 +217,8 @@ static _Noreturn void refuse_input(struct arena *a, const struct stage *s, int i
     if (s->keeps)
         fail_usage("%s: the role of input '%s' (%s) is not clear: give --role %s=ROLE, one of %s", s->path, name, type, name, words);
     fail_usage(
-        "%s: it looks like no decoder, which is what makes text: it has no KV cache, and the role of input '%s' (%s) is not clear; if it "
-        "is one, give --role %s=ROLE, one of %s",
+        "%s: it does not look like a decoder, so it can't generate text: it has no KV cache, and the role of input '%s' (%s) is not clear; "
+        "if it is one, give --role %s=ROLE, one of %s",
         s->path, name, type, name, words);
 }
 

@@ -26,8 +26,8 @@ void plan_dot(FILE *, struct graph *global);
 void plan_svg(FILE *, struct graph *global, const struct options *, const struct plan *);
 
 /* explain.c: why the node, value or weight called name has its placement, after the pass choose. Solves again for every alternative: the
- * graph and the space are of no use afterwards. A part of a name, or a kind of collective, will do. An unknown name is a failure that names
- * the nearest one. */
+ * graph and the space must not be used afterwards. name may be part of a name, or a kind of collective. An unknown name is a failure that
+ * names the nearest one. */
 void plan_explain(FILE *, struct space *, const char *name);
 
 /* explain_name.c: what has this as part of its name, or of its label, where it may have * and ?. True if something does: *out is what, if

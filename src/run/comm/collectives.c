@@ -39,7 +39,7 @@ static void reduce_blocks(struct comm *c, void *out, int64_t n, enum dtype dtype
     c->done(c);
 }
 
-/* The first bytes of every block, at most so many. The rest remains. */
+/* The first bytes of every block, at most `most`. The rest remains. */
 static void reduce_parts(struct comm *c, void *out, int64_t n, int64_t most, enum dtype dtype, enum redop op)
 {
     for (int r = 0; r < c->size; r++) {

@@ -162,7 +162,7 @@ int64_t comm_share_start(int64_t n, int size, int r);
 struct block comm_share(const struct comm *, const void *at, int64_t n, int64_t elem_bytes, int r);
 /* Every rank has its own share in place; afterwards it has all shares. */
 void comm_gather_shares(struct comm *, void *at, int64_t n, int64_t elem_bytes);
-/* One block of so many bytes of each rank, in their order. name: for messages, as comm->name. */
+/* One block of `bytes` bytes of each rank, in their order. name: for messages, as comm->name. */
 void *comm_gather(struct comm *, struct arena *, const char *name, const void *own, size_t bytes);
 /* The texts of all ranks, one after another; *bytes: their lengths. */
 char *comm_gather_texts(struct comm *, struct arena *, const char *name, const char *own, int64_t **bytes);

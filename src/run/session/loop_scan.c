@@ -87,8 +87,7 @@ static void copy_slice_in(const struct slice_layout *s, char *whole, int64_t at,
         memcpy(whole + (o * s->total + at) * s->inner, slice + o * s->inner, (size_t)s->inner);
 }
 
-/* ---- what is stacked
- * --------------------------------------------------------------------------------------------------------------------- */
+/* ---- what is stacked ---- */
 
 struct stacked_result {
     struct tensor each;
@@ -120,7 +119,7 @@ static void reserve_stacked(const struct iteration_state *t, int result, struct 
     buffer_free(&old);
 }
 
-/* The bytes of so many. */
+/* The bytes of `total` slices. */
 static size_t stacked_bytes(const struct iteration_state *t, const struct tensor *each, int64_t total)
 {
     int64_t bytes;
