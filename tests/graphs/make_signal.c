@@ -29,13 +29,13 @@ void make_stft(struct sketch *s, const struct op *op)
     sketch_add(s, n, NULL);
 }
 
-/* No row is longer than the one step that there is at least. */
+/* No row is longer than one step, or none where there is none. */
 void make_reverse(struct sketch *s, const struct op *op)
 {
     struct value *x = sketch_pick(s, SORT_FLOAT, 2, 4);
     if (!x)
         return;
     struct type t = {.dtype = DT_I64, .rank = 1, .dim = {x->type.dim[1]}};
-    struct value *in[2] = {x, sketch_input(s, &t, (struct fill){INTEGERS, 0, 1})};
+    struct value *in[2] = {x, sketch_input(s, &t, (struct fill){INTEGERS, 0, sketch_size(s, x->type.dim[0]) > 0 ? 1 : 0})};
     sketch_add(s, sketch_node(s, op, 2, in, 1), NULL);
 }

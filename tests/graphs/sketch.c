@@ -57,10 +57,10 @@ const struct dim *sketch_static(struct sketch *s)
     return dim_int(s->g->alg, sizes[draw(s->draws, sizeof sizes / sizeof *sizes)]);
 }
 
-/* Sizes of symbols: 1 and those smaller than the number of ranks are as likely as others. */
+/* Sizes of symbols: 0, 1 and those smaller than the number of ranks are as likely as others. */
 static const struct dim *symbol(struct sketch *s, const char *name)
 {
-    static const int64_t sizes[] = {2, 1, 3, 4, 5, 7, 9, 6, 8};
+    static const int64_t sizes[] = {2, 1, 3, 4, 5, 7, 9, 6, 8, 0};
     bindings_set(s->arena, &s->bind, name, sizes[draw(s->draws, sizeof sizes / sizeof *sizes)]);
     return dim_sym(s->g->alg, name, 1);
 }
