@@ -504,10 +504,20 @@ const char *graph_file(const struct graph *g)
     return g->path ? g->path : g->name;
 }
 
+const char *node_label(const struct graph *g, const struct node *n)
+{
+    return arena_printf(g->arena, "node '%s' (%s)", n->name ? n->name : "", n->optype ? n->optype : "?");
+}
+
+const char *node_lookup(const struct graph *g, const struct node *n, int indices)
+{
+    for (int i = 0; i < n->nattr; i++)
+        if (strcmp(n->attr[i].name, "lookup") == 0 && n->attr[i].set)
+            return n->attr[i].s;
+    return arena_printf(g->arena, "%s: '%s'", node_label(g, n), n->in[indices]->name);
+}
+
 const char *node_where(const struct graph *g, const struct node *n)
 {
-    const char *name = n->name ? n->name : "", *optype = n->optype ? n->optype : "?";
-    if (!g->path)
-        return arena_printf(g->arena, "node '%s' (%s)", name, optype);
-    return arena_printf(g->arena, "%s: node '%s' (%s)", g->path, name, optype);
+    return g->path ? arena_printf(g->arena, "%s: %s", g->path, node_label(g, n)) : node_label(g, n);
 }

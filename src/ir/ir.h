@@ -224,7 +224,11 @@ struct uses *graph_uses(const struct graph *, struct arena *);
 const char *graph_file(const struct graph *);
 const char *graph_meta(const struct graph *, const char *key);
 void graph_set_meta(struct graph *, const char *key, const char *text);
-/* "model.onnx: node 'x' (MatMul)" for messages. */
+/* "node 'x' (MatMul)" and "model.onnx: node 'x' (MatMul)" for messages. */
+const char *node_label(const struct graph *, const struct node *);
+/* "node 'x' (Gather): 'ids'" of a node that looks indices up, one of its operands: those of the model where its attribute lookup says so.
+ */
+const char *node_lookup(const struct graph *, const struct node *, int indices);
 const char *node_where(const struct graph *, const struct node *);
 
 /* ---- ends.c: the lists of outputs and states, and which of them a value is. Only these functions change which values are in the lists. */

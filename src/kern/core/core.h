@@ -94,8 +94,10 @@ void kcall_result_store(const float *from, struct tensor *);
 /* An INTS attribute of n entries, one per spatial dimension (or two for pads), none below `otherwise`, the value if it is not given.
  */
 void kcall_spatial(const struct kcall *, const char *attr, int n, int64_t otherwise, int64_t *out);
-/* An index into dimension `axis` of size n, negative counted from the end; out of range is a failure. */
-int64_t kcall_index(const struct kcall *, int64_t index, int64_t n, int axis);
+/* Index number i of an operand into dimension `axis` of size n, negative counted from the end; a label, which is not. Out of range is a
+ * failure, which is told of the node and the indices of the model (attribute lookup) where this node is of the model's split form. */
+int64_t kcall_index(const struct kcall *, int operand, int64_t i, int64_t n, int axis);
+int64_t kcall_label(const struct kcall *, int operand, int64_t i, int64_t n, int axis);
 /* Element i of an int32 or int64 tensor. */
 int64_t kcall_index_at(const struct kcall *, const struct tensor *, int64_t i);
 int64_t tensor_dims_product(const int64_t *dim, int from, int to);

@@ -2,6 +2,15 @@
  * from the attribute it was folded into, evaluated for this call's symbols. */
 #include "kern/core/core.h"
 
+/* Of a lookup that only checks the model's indices: the dimension that they point into. */
+static const struct attr *checked_dimension(const struct node *node)
+{
+    for (int i = 0; i < node->nattr; i++)
+        if (strcmp(node->attr[i].name, "dimension") == 0 && node->attr[i].set)
+            return &node->attr[i];
+    return NULL;
+}
+
 static bool makes_nothing(const struct kcall *call)
 {
     int made = 0;
@@ -10,7 +19,7 @@ static bool makes_nothing(const struct kcall *call)
         if (call->node->out[k] && tensor_elements(&call->out[k]))
             return false;
     }
-    return made > 0 && !call->share;
+    return made > 0 && !call->share && !checked_dimension(call->node);
 }
 
 void kern_run(struct kcall *call)
@@ -58,11 +67,27 @@ void kcall_result_store(const float *from, struct tensor *t)
         convert_from_f32(t->dtype, from, tensor_elements(t), t->data);
 }
 
-int64_t kcall_index(const struct kcall *call, int64_t index, int64_t n, int axis)
+static _Noreturn void out_of_range(const struct kcall *call, int operand, int64_t index, int64_t n, int axis)
 {
+    const struct attr *dimension = checked_dimension(call->node);
+    fail("%s: %s has index %lld, which is out of range for dimension %lld of size %lld", graph_file(call->graph),
+         node_lookup(call->graph, call->node, operand), (long long)index, (long long)(dimension ? dimension->i : axis), (long long)n);
+}
+
+int64_t kcall_index(const struct kcall *call, int operand, int64_t i, int64_t n, int axis)
+{
+    int64_t index = kcall_index_at(call, &call->in[operand], i);
     if (index < -n || index >= n)
-        fail("%s: index %lld is out of range for dimension %d of size %lld", kcall_where(call), (long long)index, axis, (long long)n);
+        out_of_range(call, operand, index, n, axis);
     return index < 0 ? index + n : index;
+}
+
+int64_t kcall_label(const struct kcall *call, int operand, int64_t i, int64_t n, int axis)
+{
+    int64_t label = kcall_index_at(call, &call->in[operand], i);
+    if (label < 0 || label >= n)
+        out_of_range(call, operand, label, n, axis);
+    return label;
 }
 
 int64_t kcall_index_at(const struct kcall *call, const struct tensor *t, int64_t i)

@@ -60,11 +60,11 @@ void kern_Gather(struct kcall *call)
     int64_t count = tensor_elements(indices), outer = tensor_dims_product(data->dim, 0, axis);
     int64_t inner = tensor_dims_product(data->dim, axis + 1, data->rank);
     int64_t *index = kenv_scratch(call->env, kcall_bytes(call, count, sizeof *index));
+    bool labels = attr_is_set(call->node, "labels"), known = !labels && read_indices(indices, data->dim[axis], count, index);
+    for (int64_t i = 0; !known && i < count; i++)
+        index[i] = (labels ? kcall_label : kcall_index)(call, 1, i, data->dim[axis], axis);
     if (tensor_elements(&call->out[0]) == 0)
         return;
-    bool known = read_indices(indices, data->dim[axis], count, index);
-    for (int64_t i = 0; !known && i < count; i++)
-        index[i] = kcall_index(call, kcall_index_at(call, indices, i), data->dim[axis], axis);
     struct gather g = {data, &call->out[0], index, count, data->dim[axis], inner};
     kenv_parallel_for(call->env, outer * count, inner, gather_range, &g);
 }
@@ -94,7 +94,7 @@ static int64_t tuple_position(const struct kcall *call, const struct tensor *dat
     position = 0;
     for (int d = 0; d < depth; d++) {
         int64_t n = data->dim[batch + d];
-        position = position * n + kcall_index(call, kcall_index_at(call, indices, i * depth + d), n, batch + d);
+        position = position * n + kcall_index(call, 1, i * depth + d, n, batch + d);
     }
     return position;
 }

@@ -136,7 +136,7 @@ void kern_QuantGather(struct kcall *call)
     struct scaled s = scaled_of(call, 1);
     float part[CHUNK];
     for (int64_t i = 0; i < tensor_elements(index) && s.inner > 0; i++) {
-        int64_t row = kcall_index(call, kcall_index_at(call, index, i), x->dim[0], 0);
+        int64_t row = kcall_index(call, 0, i, x->dim[0], 0);
         for (int64_t j = 0; j < s.inner; j += CHUNK) {
             int64_t n = s.inner - j < CHUNK ? s.inner - j : CHUNK;
             scaled_decode(&s, x, row, j, n, part);

@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int64_t in_range(const struct kcall *call, int64_t index, int64_t n)
-{
-    if (index < -n || index >= n)
-        fail("%s: index %lld is out of range for size %lld", kcall_where(call), (long long)index, (long long)n);
-    return index < 0 ? index + n : index;
-}
-
 static int kernel_axis(const struct kcall *call, int rank)
 {
     return kcall_axis(call, attr_int(call->node, "axis"), rank);
@@ -76,7 +69,7 @@ static void pointed_places(const struct pointed *p, int64_t from, int64_t n, int
         return;
     }
     for (int64_t j = 0; j < n; j++)
-        place[j] = base + j * next + p->step * in_range(p->call, kcall_index_at(p->call, p->index, from + j), p->n);
+        place[j] = base + j * next + p->step * kcall_index(p->call, 1, from + j, p->n, p->axis);
 }
 
 /* So many indices from number i on lie in one row, at most CHUNK. */

@@ -37,10 +37,7 @@ static int64_t label_class(const struct loss *loss, int64_t i)
     int64_t label = kcall_index_at(loss->call, loss->labels, i);
     if (loss->ignores && label == loss->ignored)
         return -1;
-    if (label < 0 || label >= loss->classes)
-        fail("%s: label %lld is %lld, there are %lld classes", kcall_where(loss->call), (long long)i, (long long)label,
-             (long long)loss->classes);
-    return label;
+    return kcall_label(loss->call, 1, i, loss->classes, 1);
 }
 
 static double label_weight(const struct loss *loss, int64_t label)

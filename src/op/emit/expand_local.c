@@ -135,12 +135,6 @@ static const struct dim *pattern_last(struct graph *g, const struct split *s, in
     return dim_max(g->alg, dim_sub(g->alg, pattern_count(g, s, rank), one), dim_int(g->alg, 0));
 }
 
-/* Behind the spare element. */
-static const struct dim *pattern_behind(struct graph *g, const struct split *s, int rank)
-{
-    return dim_add(g->alg, pattern_count(g, s, rank), dim_int(g->alg, 1));
-}
-
 static struct value *whole_size(struct graph *g, const struct node *node, enum dtype dtype)
 {
     const struct dim **extent;
@@ -148,44 +142,71 @@ static struct value *whole_size(struct graph *g, const struct node *node, enum d
     return shape_tensor_as(g, shape_tensor(g, 1, extent), dtype, true);
 }
 
-/* Indices below zero count from the end. */
-static struct value *counted_from_zero(struct graph *g, const struct node *node, enum dtype dtype)
+/* Zeros of the type of x, which are looked up in nothing: a table of as many rows as the dimension has, without a column. The lookup
+ * refuses an index that is out of range, as the unsplit node would. */
+static struct value *looked_up(struct graph *g, const struct node *node, struct value *x)
 {
-    struct value *n = whole_size(g, node, dtype), *x = node->in[0];
+    const struct dim **extent, *last = dim_int(g->alg, x->type.rank);
+    require(attr_dims(node, "extent", &extent) == 1);
+    struct type empty = {.dtype = x->type.dtype, .rank = 2, .dim = {extent[0], dim_int(g->alg, 0)}};
+    struct value *table = expand_shaped(g, "Expand", expand_name(g, node, "nothing"), expand_zero(g, empty.dtype), NULL, &empty);
+    struct value *found = expand_gather(g, expand_name(g, node, "check"), table, x, 0, NULL);
+    attr_set_string(found->producer, "lookup", attr_string(node, "lookup"));
+    attr_set_int(found->producer, "dimension", attr_int(node, "dimension"));
+    if (attr_is_set(node, "labels"))
+        attr_set_int(found->producer, "labels", 1);
+    struct node *sum = expand_append(g, "ReduceSum", expand_name(g, node, "zeros"), 1, &found, NULL, NULL);
+    attr_set_int(sum, "keepdims", 0);
+    attr_set_dims(g, sum, "axes", 1, &last);
+    op_infer(g, sum);
+    return sum->out[0];
+}
+
+/* x, where every index that is out of range is refused. */
+static struct value *checked(struct graph *g, const struct node *node, struct value *x)
+{
+    struct value *flat = x;
+    if (!attr_is_set(node, "lookup"))
+        return x;
+    if (x->type.rank == MAX_RANK) { /* the lookup adds a dimension */
+        struct type line = {.dtype = x->type.dtype, .rank = 1, .dim = {type_elements(g->alg, &x->type)}};
+        flat = expand_shaped(g, "Reshape", expand_name(g, node, "flat"), x, NULL, &line);
+    }
+    struct value *zeros = looked_up(g, node, flat);
+    if (flat != x)
+        zeros = expand_shaped(g, "Reshape", expand_name(g, node, "spread"), zeros, NULL, &x->type);
+    return expand_binary(g, "Add", expand_name(g, node, "checked"), x, zeros, NULL);
+}
+
+/* Indices below zero count from the end. */
+static struct value *counted_from_zero(struct graph *g, const struct node *node, struct value *x)
+{
+    enum dtype dtype = x->type.dtype;
+    struct value *n = whole_size(g, node, dtype);
     struct value *below = expand_binary(g, "Less", expand_name(g, node, "below"), x, expand_zero(g, dtype), NULL);
     struct value *wrapped = expand_binary(g, "Add", expand_name(g, node, "wrapped"), x, n, NULL);
     return expand_where(g, expand_name(g, node, "index"), below, wrapped, x, NULL);
 }
 
-static bool has_spare(const struct node *node)
-{
-    return attr_int(node, "spare") != 0;
-}
-
 /* What the rank does not hold: any element it holds, or the spare one behind. */
-static struct value *where_held(struct graph *g, const struct node *node, const struct split *s, struct value *at, struct value *inside)
+static struct value *where_held(struct graph *g, const struct node *node, const struct split *s, const char *name, struct value *at,
+                                struct value *inside, struct value *out)
 {
     enum dtype dtype = at->type.dtype;
-    if (has_spare(node))
-        return expand_where(g, expand_name(g, node, "held"), inside, at, rank_scalar(g, s, dtype, pattern_count), NULL);
+    if (attr_int(node, "spare"))
+        return expand_where(g, name, inside, at, rank_scalar(g, s, dtype, pattern_count), out);
     struct value *capped = expand_binary(g, "Min", expand_name(g, node, "capped"), at, rank_scalar(g, s, dtype, pattern_last), NULL);
-    return expand_binary(g, "Max", expand_name(g, node, "clamped"), capped, expand_zero(g, dtype), NULL);
+    return expand_binary(g, "Max", name, capped, expand_zero(g, dtype), out);
 }
 
-/* An index that no rank holds stays out of range on every rank, so that the lookup refuses it as the unsplit one would. */
 static void index_in_range(struct graph *g, const struct node *node, const struct split *s, struct value *x)
 {
     enum dtype dtype = x->type.dtype;
-    struct value *zero = expand_zero(g, dtype);
     struct value *at = expand_binary(g, "Sub", expand_name(g, node, "offset"), x, rank_scalar(g, s, dtype, pattern_start), NULL);
-    struct value *low = expand_binary(g, "GreaterOrEqual", expand_name(g, node, "low"), at, zero, NULL);
+    struct value *low = expand_binary(g, "GreaterOrEqual", expand_name(g, node, "low"), at, expand_zero(g, dtype), NULL);
     struct value *high = expand_binary(g, "Less", expand_name(g, node, "high"), at, rank_scalar(g, s, dtype, pattern_count), NULL);
     struct value *inside = expand_binary(g, "And", expand_name(g, node, "inside"), low, high, node->nout > 1 ? node->out[1] : NULL);
-    struct value *held = where_held(g, node, s, at, inside);
-    struct value *from = expand_binary(g, "GreaterOrEqual", expand_name(g, node, "from"), x, zero, NULL);
-    struct value *to = expand_binary(g, "Less", expand_name(g, node, "to"), x, whole_size(g, node, dtype), NULL);
-    struct value *known = expand_binary(g, "And", expand_name(g, node, "known"), from, to, NULL);
-    expand_where(g, node->name, known, held, rank_scalar(g, s, dtype, has_spare(node) ? pattern_behind : pattern_count), node->out[0]);
+    where_held(g, node, s, node->name, at, inside, node->out[0]);
 }
 
 /* The local position of every global index, -1 where the rank does not hold it. */
@@ -210,7 +231,7 @@ static void index_by_table(struct graph *g, const struct node *node, const struc
     struct value *at = expand_gather(g, expand_name(g, node, "position"), position_table(g, node, s), x, 0, NULL);
     struct value *inside = expand_binary(g, "GreaterOrEqual", expand_name(g, node, "inside"), at, expand_zero(g, DT_I64),
                                          node->nout > 1 ? node->out[1] : NULL);
-    struct value *local = where_held(g, node, s, at, inside);
+    struct value *local = where_held(g, node, s, expand_name(g, node, "held"), at, inside, NULL);
     struct node *cast = expand_append(g, "Cast", node->name, 1, &local, node->out[0], NULL);
     attr_set_int(cast, "to", (int)dtype);
 }
@@ -219,7 +240,7 @@ void expand_localindex(struct graph *g, struct node *node)
 {
     const struct split *s = target_split(g, node);
     require(g->rank >= 0 && dim_equals(s->outer, 1) && dim_equals(s->inner, 1));
-    struct value *x = counted_from_zero(g, node, node->in[0]->type.dtype);
+    struct value *x = counted_from_zero(g, node, checked(g, node, node->in[0]));
     if (contiguous(s))
         index_in_range(g, node, s, x);
     else

@@ -114,10 +114,9 @@ void lower_gather(struct lowering *l)
 {
     const struct node *node = l->node;
     int axis = gather_axis(l->g, node);
-    const struct split *split = node->in[0]->place.split;
     struct value *inside, **in = NEWN(l->g->arena, struct value *, node->nin + 1);
     for (int i = 0; i < node->nin; i++)
-        in[i] = i == 1    ? lower_local_index(l, node->in[1], split, false, &inside)
+        in[i] = i == 1    ? lower_local_index(l, INDICES_GIVEN, node->in[1], false, &inside)
             : node->in[i] ? lower_with_spare(l, node->in[i], axis, false)
                           : NULL;
     struct value *found = lower_again(l, "found", in);
@@ -232,7 +231,7 @@ static struct value *local_tuples(struct lowering *l, int entry, bool always, st
     struct node *columns = lower_apart(l, "entries", node->in[1], last, (int)n);
     struct value **column = NEWN(l->g->arena, struct value *, n);
     memcpy(column, columns->out, (size_t)n * sizeof *column);
-    column[entry] = lower_local_index(l, column[entry], node->in[0]->place.split, always, inside);
+    column[entry] = lower_local_index(l, INDICES_GIVEN, column[entry], always, inside);
     struct value *tuples = lower_concat(l, "tuples", (int)n, column, last);
     *inside = lower_squeeze(l, "held", *inside, last);
     return tuples;

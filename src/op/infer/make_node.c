@@ -11,7 +11,7 @@
 static bool ready_to_infer(const struct node *node)
 {
     for (int i = 0; i < node->nattr; i++)
-        if (!node->attr[i].set && node->attr[i].kind != ATTR_FLOAT)
+        if (!node->attr[i].set && node->attr[i].kind != ATTR_FLOAT && !node->op->attr[i].noted)
             return false;
     return op_resolved(node) && node->nin >= node->op->min_in;
 }

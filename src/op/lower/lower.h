@@ -58,8 +58,11 @@ void lower_on_own(struct lowering *, struct node *, struct placement out);
 /* A value that is split along axis, with a spare element of zeros after the shard of every rank: always, or if some rank may hold nothing.
  */
 struct value *lower_with_spare(struct lowering *, struct value *, int axis, bool always);
+/* Indices of operand 1 into the split dimension of operand 0: known to be in range; to be checked; labels, which don't count from the end.
+ */
+enum indices { INDICES_KNOWN, INDICES_GIVEN, INDICES_LABELS };
 /* Indices within the shard of each rank, and whether they are inside it. Those outside point at the spare element, or else at any. */
-struct value *lower_local_index(struct lowering *, struct value *indices, const struct split *, bool always, struct value **inside);
+struct value *lower_local_index(struct lowering *, enum indices, struct value *, bool always, struct value **inside);
 /* Result 0 of the lowered node run again, by each rank on other operands: its shards of those that are split. */
 struct value *lower_again(struct lowering *, const char *part, struct value *const *in);
 /* Result 0 of the lowered node is a sum. Each rank adds what it has found if that is inside, else zero. */

@@ -11,9 +11,11 @@ static bool may_hold_nothing(struct graph *g, const struct split *split)
     return false;
 }
 
-struct value *lower_local_index(struct lowering *l, struct value *indices, const struct split *split, bool always, struct value **inside)
+struct value *lower_local_index(struct lowering *l, enum indices kind, struct value *indices, bool always, struct value **inside)
 {
     struct graph *g = l->g;
+    const struct placement *table = &l->node->in[0]->place;
+    const struct split *split = table->split;
     const char *name = arena_printf(g->arena, "%s/local", l->name);
     struct type untyped = {.dtype = DT_NONE};
     struct node *node = graph_node(g, op_find("tpc", "LocalIndex"), name, 1, &indices, 2);
@@ -23,6 +25,12 @@ struct value *lower_local_index(struct lowering *l, struct value *indices, const
     attr_set_string(node, "to", split_str(g->arena, split));
     attr_set_dims(g, node, "extent", 1, &extent);
     attr_set_int(node, "spare", always || may_hold_nothing(g, split));
+    if (kind != INDICES_KNOWN) {
+        attr_set_string(node, "lookup", node_lookup(g, l->node, 1));
+        attr_set_int(node, "dimension", table->dim);
+    }
+    if (kind == INDICES_LABELS)
+        attr_set_int(node, "labels", 1);
     op_infer(g, node);
     VEC_PUSH(g->arena, &l->nodes, node);
     lower_on_own(l, node, placement_replicated);
@@ -76,6 +84,8 @@ static struct value *without_spare(struct lowering *l, struct value *x, int axis
 struct value *lower_again(struct lowering *l, const char *part, struct value *const *in)
 {
     struct node *node = lower_copy(l, part, l->node->nin, in);
+    if (op_is_onnx(node, "GatherND") || op_is_onnx(node, "ScatterND"))
+        attr_set_string(node, "lookup", node_lookup(l->g, l->node, 1)); /* other entries of the tuples are checked there */
     lower_on_own(l, node, placement_replicated);
     return node->out[0];
 }

@@ -157,12 +157,12 @@ void lower_onehot(struct lowering *l)
 void lower_gatherelements(struct lowering *l)
 {
     struct value *x = l->node->in[0], *inside, *in[2] = {lower_with_spare(l, x, x->place.dim, false), NULL};
-    in[1] = lower_local_index(l, l->node->in[1], x->place.split, false, &inside);
+    in[1] = lower_local_index(l, INDICES_GIVEN, l->node->in[1], false, &inside);
     lower_addends(l, inside, lower_again(l, "found", in));
 }
 
 void lower_scatterelements(struct lowering *l)
 {
     struct value *inside;
-    lower_scattered(l, lower_local_index(l, l->node->in[1], l->node->in[0]->place.split, true, &inside));
+    lower_scattered(l, lower_local_index(l, INDICES_GIVEN, l->node->in[1], true, &inside));
 }

@@ -102,7 +102,7 @@ static struct value *find_valid(struct lowering *l, struct value *label)
     return lower_unary(l, "Not", "valid", lower_binary(l, "Equal", "is_ignored", label, ignored));
 }
 
-/* A label that is ignored may be any number; one below zero is not counted from the end but refused, as by the unsplit op. */
+/* A label that is ignored may be any number. */
 static struct labelled find_labels(struct lowering *l)
 {
     const struct node *node = l->node;
@@ -110,9 +110,7 @@ static struct labelled find_labels(struct lowering *l)
     struct labelled found = {.valid = find_valid(l, label)};
     if (found.valid)
         label = lower_where(l, "kept", found.valid, label, zero);
-    struct value *classes = lower_extent(l, "classes", &node->in[0]->type, CLASSES, CLASSES + 1, DT_I64);
-    label = lower_where(l, "at", lower_binary(l, "Less", "below", label, zero), classes, label);
-    struct value *local = lower_local_index(l, label, node->in[0]->place.split, false, &inside);
+    struct value *local = lower_local_index(l, INDICES_LABELS, label, false, &inside);
     found.local = lower_unsqueeze(l, "row", local, CLASSES, 1);
     found.inside = lower_unsqueeze(l, "mask", inside, CLASSES, 1);
     return found;

@@ -243,7 +243,7 @@ void lower_slice(struct lowering *l)
     struct slice slice[MAX_RANK];
     require(op_slices(l->g, l->node, slice) == 1 && slice->axis == axis);
     struct value *at = lower_progression(l, lower_count(l, "kept", slice->size), slice->start, dim_int(l->g->alg, slice->step));
-    struct value *local = lower_local_index(l, at, x->place.split, false, &inside);
+    struct value *local = lower_local_index(l, INDICES_KNOWN, at, false, &inside);
     struct node *found = lower_node(l, "", "Gather", "found", 2, (struct value *[]){lower_with_spare(l, x, axis, false), local});
     attr_set_int(found, "axis", axis);
     op_infer(l->g, found);

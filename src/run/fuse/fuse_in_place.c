@@ -107,6 +107,7 @@ static struct node *scatter_into(struct graph *g, struct node *n, const struct n
     bool elements = op_is_onnx(scatter, "ScatterElements") && !places;
     struct node *into = in_place(g, n, elements ? "ScatterElementsInto" : "ScatterInto", 3, in);
     attr_set_string(into, "reduction", reduction);
+    attr_set_string(into, "lookup", node_lookup(g, scatter, 1));
     if (elements)
         attr_set_int(into, "axis", attr_int(scatter, "axis"));
     return into;

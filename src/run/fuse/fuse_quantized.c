@@ -59,8 +59,10 @@ void fuse_quantized(struct graph *g)
 {
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i], *product = product_decoder(n), *lookup = lookup_decoder(n);
-        if (lookup)
+        if (lookup) {
             g->nodes.at[i] = with_codes(g, "QuantGather", n, n->in[1], lookup);
+            attr_set_string(g->nodes.at[i], "lookup", node_lookup(g, n, 1));
+        }
         if (!product)
             continue;
         g->nodes.at[i] = with_codes(g, "QuantMatMul", n, n->in[0], product);
