@@ -28,19 +28,20 @@ static uint32_t all_operands(const struct node *node)
     return node->nin < 32 ? (UINT32_C(1) << node->nin) - 1 : 0;
 }
 
-static bool negative(const struct node *node, const char *name)
+/* Of a slope of 0 the infinity of a rank that has nothing becomes NaN. */
+static bool slopes_down(const struct node *node, const char *name)
 {
     for (int i = 0; i < node->nattr; i++)
         if (strcmp(node->attr[i].name, name) == 0)
-            return node->attr[i].f < 0;
+            return node->attr[i].f <= 0;
     return false;
 }
 
-/* Greater where an operand is: with slopes that are attributes, where none of them is negative. */
+/* Greater where an operand is: with slopes that are attributes, where all of them are positive. */
 struct rule *rule_increasing(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_pointwise(g, node);
-    r->increasing = negative(node, "alpha") || negative(node, "gamma") ? 0 : all_operands(node);
+    r->increasing = slopes_down(node, "alpha") || slopes_down(node, "gamma") ? 0 : all_operands(node);
     return r;
 }
 
@@ -109,12 +110,12 @@ struct rule *rule_neg(struct graph *g, const struct node *node)
     return r;
 }
 
-/* Numbers keep their order; integers that are cut off, and truth values, do not. */
+/* Numbers keep their order; integers that are cut off, and truth values, do not. No rank reduces small types. */
 struct rule *rule_cast(struct graph *g, const struct node *node)
 {
     bool from = dtype_is_float(node->in[0]->type.dtype), to = dtype_is_float(node->out[0]->type.dtype);
     struct rule *r = pointwise_linear(g, node, from && to, (const uint32_t[]){1});
-    r->increasing = to || (from && node->out[0]->type.dtype != DT_BOOL);
+    r->increasing = to || (from && node->out[0]->type.dtype != DT_BOOL && !dtype_is_small(node->out[0]->type.dtype));
     return r;
 }
 
