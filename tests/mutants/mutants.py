@@ -65,6 +65,9 @@ def test_of(words):
         return ["tests/selfcheck"], ["tests/selfcheck"] + words[1:]
     if name == "variants":
         return ["tests/variants/variants"], ["tests/variants/variants"] + words[1:]
+    if name == "sample":                              # its outputs are those that it comes with
+        at = os.path.join(SRC, "samples", words[1])
+        return ["tpc-run"], ["tpc-run", os.path.join(at, "model.onnx"), "--threads", "1", "--test-data", os.path.join(at, "test_data_set_0")]
     if name in ("prove", "graphs"):                   # a sample goes by its name
         models = {m: os.path.join(SRC, "samples", m, "model.onnx") for m in os.listdir(os.path.join(SRC, "samples"))}
         return [f"tests/{name}/{name}"], [f"tests/{name}/{name}"] + [models.get(word, word) for word in words[1:]]
@@ -73,7 +76,8 @@ def test_of(words):
     if name.startswith("test_"):
         return [f"tests/unit/{name}"], [f"tests/unit/{name}"]
     if name.endswith(".tap"):
-        return ["tpc-shard", "tpc-run"], ["sh", os.path.join(SRC, "tests", name)] + words[1:]
+        more = {"tokenizer.tap": ["tests/tokenizer/tokenize"], "onnx.tap": ["tests/onnx/roundtrip"]}
+        return more.get(name, []) + ["tpc-shard", "tpc-run"], ["sh", os.path.join(SRC, "tests", name)] + words[1:]
     sys.exit(f"{LIST}: no test is called {name}")
 
 
@@ -85,6 +89,8 @@ def table_of(definition):
 
 def test_exists(words):
     name = words[0]
+    if name == "sample":
+        return os.path.isdir(os.path.join(SRC, "samples", words[1]))
     files = {"selfcheck": "tests/selfcheck.c", "prove": "tests/prove/main.c", "graphs": "tests/graphs/main.c",
              "variants": "tests/variants/main.c",
              "collectives": "tests/comm/collectives.c"}

@@ -153,13 +153,9 @@ static bool check_types(const struct attention_match *m)
     for (int i = Q; i <= V; i++)
         if (!known_type(m->in[i]) || m->in[i]->type.dtype != m->in[Q]->type.dtype)
             return false;
-    const struct value *mask = m->in[MASK];
-    if (mask && (mask->type.dtype != m->in[Q]->type.dtype || mask->type.rank > 4))
-        return false;
     const struct type *q = &m->in[Q]->type, *k = &m->in[K]->type, *v = &m->in[V]->type;
     int kv_heads = m->rows_first[K] ? 2 : 1, rows = m->rows_first[K] ? 1 : 2;
-    return q->dim[0] == k->dim[0] && k->dim[0] == v->dim[0] && q->dim[3] == k->dim[3] && k->dim[kv_heads] == v->dim[1] &&
-        k->dim[rows] == v->dim[2];
+    return q->dim[0] == k->dim[0] && k->dim[0] == v->dim[0] && k->dim[kv_heads] == v->dim[1] && k->dim[rows] == v->dim[2];
 }
 
 /* One head of queries may be read by all keys, too: that is no shared key. */
@@ -188,7 +184,7 @@ static bool match_products(const struct attention_search *s, struct node *n, str
     if (!is_op(n, "MatMul") || !known_type(n->out[0]) || !is_single(s, n->in[0]))
         return false;
     struct node *softmax = producer_of(unguard(s, n->in[0], m), "Softmax");
-    if (!softmax || (!m->guarded && !is_single(s, softmax->out[0])) || !is_single(s, softmax->in[0]))
+    if (!softmax || !is_single(s, softmax->in[0]))
         return false;
     int64_t axis = attr_int(softmax, "axis");
     m->in[V] = n->in[1];

@@ -324,7 +324,7 @@ static bool follow_elementwise(struct twins *t, const struct node *n)
     const struct value *y = n->out[0];
     struct value *in[8];
     bool some = false;
-    if (n->nout != 1 || n->nin > 8 || has_attribute(n, "axis"))
+    if (n->nout != 1 || n->nin > 8)
         return false;
     for (int k = 0; k < n->nin; k++) {
         if (!operand_follows(n->in[k], y->type.rank))
@@ -349,7 +349,7 @@ static bool follow_coded(struct twins *t, const struct node *n)
     for (int d = 0; d < n->in[1]->type.rank; d++)
         if (!dim_is_int(n->in[1]->type.dim[d], &one) || one != 1)
             return false;
-    if (!x || !t->missing[n->in[0]->id] || n->nin > 3 || attr_int(n, "block_size"))
+    if (!x || !t->missing[n->in[0]->id] || n->nin > 3)
         return false;
     for (int k = 1; k < n->nin; k++)
         in[k] = need_value(t, n->in[k]);

@@ -187,7 +187,7 @@ static bool take_sum(struct absorb *a, struct node *n)
     if (!op_is_onnx(n, "Add") || (a->conv->nin > Z && a->conv->in[Z]))
         return false;
     struct value *other = n->in[n->in[0] == a->y];
-    if (other == a->y || other->constant || !type_eq(&other->type, &a->y->type))
+    if (other->constant || !type_eq(&other->type, &a->y->type))
         return false;
     set_operand(a, Z, other);
     return true;
@@ -348,7 +348,7 @@ static bool take_scale(struct absorb *a, const struct node *n)
     if (!op_is_onnx(n, "Mul") || !is_linear(a) || operand(a->conv, X_SCALE))
         return false;
     struct value *by = n->in[n->in[0] == a->y];
-    if (by == a->y || by->constant || by->type.rank != 0)
+    if (by->constant || by->type.rank != 0)
         return false;
     set_operand(a, X_SCALE, by);
     return true;
@@ -387,7 +387,7 @@ static struct node *take_residual(struct absorb *a, const struct node *n)
     const struct node *z = byte_scale_decoder(other);
     struct node *next = single_user(a, add->out[0]), *relu = next && op_is_onnx(next, "Relu") ? next : NULL;
     struct node *last = relu ? single_user(a, relu->out[0]) : next;
-    if (!z || z == n || !type_eq(&other->type, &add->out[0]->type) || !type_eq(&n->out[0]->type, &add->out[0]->type) || !last ||
+    if (!z || !type_eq(&other->type, &add->out[0]->type) || !type_eq(&n->out[0]->type, &add->out[0]->type) || !last ||
         !byte_scale_encodes(last))
         return NULL;
     struct byte_codes coding = byte_scale_of(z), between = byte_scale_of(n);

@@ -23,7 +23,7 @@ static bool read_branch(struct graph *g, const struct uses *uses, int nuses, str
     if (!conv || fuse_integer_conv_is(n))
         return false;
     for (int k = 1; k < n->nin; k++)
-        if (n->in[k] && (!n->in[k]->constant || n->in[k]->type.dtype != DT_F32))
+        if (n->in[k] && n->in[k]->type.dtype != DT_F32)
             return false;
     const struct type *w = &n->in[1]->type;
     int spatial = w->rank - 2;
@@ -41,8 +41,7 @@ static bool read_branch(struct graph *g, const struct uses *uses, int nuses, str
 static bool lies_within(const struct branch *a, const struct branch *b, int64_t *at)
 {
     const struct type *v = &a->conv->in[1]->type, *w = &b->conv->in[1]->type;
-    if (a->conv->in[0] != b->conv->in[0] || attr_int(a->conv, "group") != attr_int(b->conv, "group") || v->rank != w->rank ||
-        v->dim[0] != w->dim[0] || v->dim[1] != w->dim[1])
+    if (a->conv->in[0] != b->conv->in[0] || v->rank != w->rank || v->dim[0] != w->dim[0] || v->dim[1] != w->dim[1])
         return false;
     for (int d = 0; d < a->win.n; d++) {
         int64_t shift = a->win.pad[d] - b->win.pad[d];

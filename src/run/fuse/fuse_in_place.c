@@ -124,8 +124,7 @@ static struct node *match_sum(const struct place_search *s, struct node *n)
     for (int side = 0; side < 2 && op_is_onnx(n, "Add"); side++) {
         struct node *scatter = made_by_scatter(n->in[side]);
         struct value *x = n->in[1 - side];
-        if (scatter && adds(scatter) && is_free(s, x) && x->type.dtype == DT_F32 && type_eq(&x->type, &n->out[0]->type) &&
-            type_eq(&x->type, &scatter->out[0]->type))
+        if (scatter && adds(scatter) && is_free(s, x) && x->type.dtype == DT_F32 && type_eq(&x->type, &scatter->out[0]->type))
             return scatter_into(s->g, n, scatter, x, "add");
     }
     return NULL;
@@ -170,7 +169,8 @@ static struct node *match_entropy(const struct place_search *s, struct node *n)
         struct node *sub = op_made_by(n->in[side], "Sub"), *exp = sub ? op_made_by(sub->in[0], "Exp") : NULL;
         struct value *at, *position, *share = n->in[1 - side];
         if (!exp || !is_free(s, exp->in[0]) || !read_once(s, n->in[side]) || !read_once(s, sub->in[0]) ||
-            !type_eq(&exp->in[0]->type, &n->out[0]->type) || !match_hot(sub->in[1], &at, &position))
+            !type_eq(&exp->in[0]->type, &n->out[0]->type) || !type_eq(&sub->in[1]->type, &n->out[0]->type) ||
+            !match_hot(sub->in[1], &at, &position))
             continue;
         bool row = at->type.rank == 1 && at->type.dtype == DT_I64 && at->type.dim[0] == n->out[0]->type.dim[0];
         bool each = share->type.rank == 2 && dim_equals(share->type.dim[1], 1);

@@ -52,7 +52,7 @@ static struct node *scaled_integers(const struct integer_search *s, const struct
     for (int side = 0; side < 2 && op_is_onnx(n, "Mul"); side++) {
         struct node *cast = op_made_by(n->in[side], "Cast"), *product = cast ? op_made_by(cast->in[0], "MatMulInteger") : NULL;
         struct value *scale = n->in[1 - side], *in[OPERANDS] = {0};
-        if (!product || !is_f32(cast->out[0]) || !read_once(s, cast->out[0]) || !read_once(s, product->out[0]))
+        if (!product || !read_once(s, cast->out[0]) || !read_once(s, product->out[0]))
             continue;
         const struct type *y = &product->out[0]->type;
         if (!scales_columns(scale, y->dim[y->rank - 1], y->rank))
@@ -98,7 +98,7 @@ static bool has_column_scales(const struct node *n)
     enum dtype t = x->dtype;
     bool small = dtype_is_byte(t) || t == DT_U4 || t == DT_I4 || t == DT_U2 || t == DT_I2;
     bool one = scale->rank == 0 || (scale->rank == 1 && dim_equals(scale->dim[0], 1));
-    return small && !attr_int(n, "block_size") && is_f32(n->in[2]) && scale->rank < 2 && (one || along_n);
+    return small && is_f32(n->in[2]) && scale->rank < 2 && (one || along_n);
 }
 
 /* Two nodes: the product of the scales, at *scales. */
