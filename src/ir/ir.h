@@ -85,9 +85,10 @@ struct op {
     const struct op_param *in, *out;
     const char *takes; /* the column of that name; NULL: none */
     const struct op_attr *attr;
-    unsigned flags;                                            /* op/op.h */
-    void (*infer)(struct graph *, struct node *);              /* output types from operands; mismatch is a failure */
-    void (*value)(struct graph *, struct node *);              /* shape information, where it carries any; or NULL */
+    unsigned flags;                               /* op/op.h */
+    int codes;                                    /* numbers that are rounded to 8 bits, or read from them, for each of the result */
+    void (*infer)(struct graph *, struct node *); /* output types from operands; mismatch is a failure */
+    void (*value)(struct graph *, struct node *); /* shape information, where it carries any; or NULL */
     struct rule *(*rule)(struct graph *, const struct node *); /* NULL: only replicated */
     void (*lower)(struct lowering *);                          /* NULL: its split form is itself */
     /* One rank's node, of whose windows it does some; where rules have windows. */

@@ -16,6 +16,7 @@
 #define KERNEL(f) void kern_##f(struct kcall *);
 #define TAKES(types)
 #define FLAGS(flags)
+#define CODES(n)
 #include "schemas/ops.def"
 
 #endif

@@ -22,6 +22,7 @@
 #define KERNEL(f) .kernel = kern_##f, .kernel_name = #f,
 #define TAKES(types) .takes = types,
 #define FLAGS(op_flags) .flags = op_flags,
+#define CODES(n) .codes = n,
 
 const struct op_row op_rows[] = {
 #include "schemas/ops.def"

@@ -18,6 +18,7 @@
 #define KERNEL(f)
 #define TAKES(types)
 #define FLAGS(flags)
+#define CODES(n)
 #include "schemas/ops.def"
 
 #endif

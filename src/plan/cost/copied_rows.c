@@ -1,7 +1,8 @@
-/* copied_rows: how long a node takes for rows of neighbours that it goes through one by one, beside their bytes: one that only moves
- * elements copies them; an elementwise op reads an operand again for each. */
+/* copied_rows: rows of neighbours that a node goes through one by one: one that only moves elements copies them; an elementwise op reads an
+ * operand again for each. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
+#include "plan/cost/work.h"
 #include "plan/space/space.h"
 
 #include <math.h>
@@ -55,18 +56,20 @@ static double elements(struct space *s, struct held x, int w, int r)
 }
 
 /* Of an operand and a result: of the one that is copied whole. */
-static double pair_seconds(struct space *s, const struct node *n, struct held x, struct held y, int w, int r)
+static void add_pair(struct space *s, const struct node *n, struct held x, struct held y, int w, int r, struct work *k)
 {
-    const struct machine *m = &s->options->machine;
     if (x.v->type.rank != y.v->type.rank || x.v->type.rank == 0)
-        return 0;
-    double run = op_is_onnx(n, "Transpose") ? turned_run(s, n, y, w, r) : common_run(s, x, y, w, r);
+        return;
+    double run = n->op->flags & OP_PERMUTES ? turned_run(s, n, y, w, r) : common_run(s, x, y, w, r);
     double all = elements(s, n->nin > 1 ? x : y, w, r);
-    return run > 1 ? all / run * m->row_seconds : run > 0 ? all * m->turn_seconds : 0;
+    if (run > 1)
+        k->rows += all / run;
+    else if (run > 0)
+        k->turned += all;
 }
 
 /* An elementwise op goes row by row through an operand that is repeated between rows. */
-static double repeated_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+static double repeated_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     struct held y = {n->out[0], st->out[0]};
     double rows = 0, all = elements(s, y, w, r);
@@ -77,19 +80,21 @@ static double repeated_seconds(struct space *s, const struct node *n, const stru
         double run = common_run(s, (struct held){v, st->in[i]}, y, w, r);
         rows = fmax(rows, run > 1 && run < all ? all / run : 0);
     }
-    return rows * s->options->machine.row_seconds;
+    return rows;
 }
 
-double cost_rows_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+void copied_rows_add(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, struct work_place at,
+                     struct work *k)
 {
-    double seconds = 0;
-    if (rule && n->op->flags & OP_ELEMENTWISE && n->nin > 1 && n->out[0])
-        return repeated_seconds(s, n, st, w, r);
+    int w = at.workload, r = at.rank;
+    if (rule && n->op->flags & OP_ELEMENTWISE && n->nin > 1 && n->out[0]) {
+        k->rows = repeated_rows(s, n, st, w, r);
+        return;
+    }
     if (!rule || !rule->moves || (n->op->flags & (OP_SEEDS | OP_ELEMENTWISE)))
-        return 0;
+        return;
     for (int i = 0; i < n->nin; i++)
-        for (int k = 0; k < n->nout; k++)
-            if (n->in[i] && n->out[k])
-                seconds += pair_seconds(s, n, (struct held){n->in[i], st->in[i]}, (struct held){n->out[k], st->out[k]}, w, r);
-    return seconds;
+        for (int o = 0; o < n->nout; o++)
+            if (n->in[i] && n->out[o])
+                add_pair(s, n, (struct held){n->in[i], st->in[i]}, (struct held){n->out[o], st->out[o]}, w, r, k);
 }

@@ -1,7 +1,6 @@
 /* cost: predicted time of the slowest rank, in picoseconds, summed over the weighted workloads.
  *
- *     node             o + max(flops / F, bytes / M); a share of the bytes for elementwise ops (they will be fused), nothing for views;
- *                      of a convolution the sum of both, with kernels' own F
+ *     node             its work (work.c) at the prices of the machine (price.c)
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
  *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B, of ranges (a halo) what they lack
  *     recurrent net    an AllGather of its hidden units at each step, where they are split
@@ -14,10 +13,10 @@
  * the same plan on every machine. */
 #include "plan/cost/cost.h"
 
-#include "kern/product/product.h"
 #include "op/op.h"
 #include "op/recurrent/recurrent.h"
 #include "op/rule/rule.h"
+#include "plan/cost/work.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
@@ -222,106 +221,7 @@ int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement
     return picoseconds(seconds) + 1;
 }
 
-/* ---- work ------------------------------------------------------------------------------------------------------------------ */
-
-/* A product reads a weight as it is stored, and one of integers its other operand, too. */
-static const struct value *stored_value(const struct space *s, const struct value *v)
-{
-    const struct node *p = v->producer;
-    bool decoded = p && p->op && (p->op->flags & OP_DECODES) && (s->weight[v->id] || cost_is_merged(s, p));
-    return decoded ? p->in[0] : v;
-}
-
-struct traffic {
-    double streamed, carried, passed;
-}; /* bytes of weights; of state, which lies in memory from step to step; of all else */
-
-static double *bytes_of(const struct space *s, const struct value *v, struct traffic *t)
-{
-    return s->weight[v->id] ? &t->streamed : v->state ? &t->carried : &t->passed;
-}
-
-static double moved_width(const struct space *s, const struct value *v)
-{
-    return cost_is_coded(s, v) ? 1 : value_width(stored_value(s, v));
-}
-
-/* taken: the operand that is in registers, as the result then is; -1: none. */
-static struct traffic node_bytes(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
-{
-    struct traffic bytes = {0, 0, 0};
-    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
-    for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && !(lookup && i != 1) && i != taken && !cost_is_inside(s, n->in[i]))
-            *bytes_of(s, n->in[i], &bytes) += cost_local_elements(s, n->in[i], st->in[i], w, r) * moved_width(s, n->in[i]);
-    for (int i = 0; i < n->nout && taken < 0; i++)
-        if (n->out[i] && !cost_is_inside(s, n->out[i]))
-            *bytes_of(s, n->out[i], &bytes) += cost_local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) *
-                (lookup ? 2 : 1);
-    if (n->op && (n->op->flags & OP_ROUTES))
-        bytes.streamed *= cost_share_met(s, n, st, w, r);
-    return bytes;
-}
-
-/* What one of so many busy ranks gets of what it would have alone. */
-static double rate(const struct machine *m, double alone, double machine, int busy)
-{
-    return fmin(alone, machine / fmin(busy, m->machine_ranks));
-}
-
-/* Bits of a number of the weight, where it is of integers: several may lie in a byte. */
-static int code_bits(const struct node *n, enum dtype stored)
-{
-    return strcmp(n->optype, "MatMulNBits") == 0 ? (int)attr_int(n, "bits") : dtype_bits(stored);
-}
-
-/* Bytes per second that a product streams of its weight: narrow ones are widened on the way. */
-static double streaming_rate(const struct space *s, const struct node *n, int busy)
-{
-    const struct machine *m = &s->options->machine;
-    bool product = n->op && n->op->flags & OP_PRODUCT && n->nin > 1 && n->in[1] && s->weight[n->in[1]->id];
-    enum dtype dtype = product ? value_storage(stored_value(s, n->in[1])) : DT_F32;
-    if (dtype == DT_F16 || dtype == DT_BF16)
-        return rate(m, m->half_bandwidth, m->machine_half_bandwidth, busy);
-    if (dtype_is_integer(dtype) && code_bits(n, dtype) == 8)
-        return rate(m, m->byte_bandwidth, m->machine_byte_bandwidth, busy);
-    if (dtype_is_integer(dtype))
-        return rate(m, m->code_bandwidth, m->machine_code_bandwidth, busy);
-    return rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
-}
-
-/* The operand in which a convolution takes the node in; -1: none. What several ranks have in full they had to gather or to sum first. */
-static int taken_operand(const struct space *s, const struct node *n, const struct strategy *st, int busy)
-{
-    int taken = cost_taken_operand(s, n);
-    return taken >= 0 && busy > 1 && st->in[taken].kind == PLACE_R ? -1 : taken;
-}
-
-/* Bytes per second of an elementwise op that reads and writes so many. */
-static double pass_rate(const struct machine *m, double bytes)
-{
-    const double mib = 1 << 20;
-    double share = fmin(fmax(log2(fmax(bytes, 1) / mib) / 2, 0), 1);
-    return (1 - share) * m->pass_bandwidth_1m + share * m->pass_bandwidth_4m;
-}
-
-/* What a convolution leaves partial goes to other ranks before the ops that it would have taken in: they need a pass of their own. */
-static double left_partial_seconds(struct space *s, const struct node *n, const struct strategy *st, int w)
-{
-    const struct machine *m = &s->options->machine;
-    bool passes = cost_takes_in(s, n) && st->out[0].kind == PLACE_P;
-    return passes ? 2 * most_bytes(s, n->out[0], st->out[0], w) / s->ranks * m->elementwise_share / m->memory_bandwidth + m->node_overhead
-                  : 0;
-}
-
-/* A value that convolutions read, and that nothing with the channels last makes, is turned for the first of them. */
-static double turned_seconds(struct space *s, const struct node *n, const struct strategy *st, int w)
-{
-    double most = 0;
-    for (int r = 0; r < s->ranks && cost_turns_operand(s, n); r++)
-        most = fmax(most, cost_local_elements(s, n->in[0], st->in[0], w, r));
-    return most * s->options->machine.turn_seconds;
-}
+/* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
 
 static bool is_even(struct space *s, const struct split *q, int w)
 {
@@ -352,35 +252,21 @@ static bool ranks_are_alike(struct space *s, const struct node *n, const struct 
 
 double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
 {
-    enum { CHAIN = 3, CONV_NODES = 5 }; /* elementwise ops that run as one; nodes whose overhead a convolution has */
     const struct machine *m = &s->options->machine;
-    double worst = 0, flops = rate(m, m->flops, m->machine_flops, busy), streaming = streaming_rate(s, n, busy),
-           carrying = rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
-    unsigned flags = n->op ? n->op->flags : 0;
+    double worst = 0;
     require(busy >= 1); /* in a subgraph, that of the whole job: s->ranks may be fewer */
     if (st->body)
         return lowering_seconds(st->body, w, busy);
-    if (flags & OP_CONTROL)
+    if (n->op && n->op->flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
-    enum coding coding = cost_coding(s, n);
-    if ((flags & (OP_VIEW | OP_IN_PLACE)) || coding == CODING_FREE || cost_is_merged(s, n) ||
-        ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]))
+    if (work_is_none(s, n))
         return 0;
-    bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), conv = op_is_onnx(n, "Conv");
-    bool passes = flags & OP_ELEMENTWISE && !inside, moves = rule && rule->moves && !passes;
-    int taken = taken_operand(s, n, st, busy), ranks = ranks_are_alike(s, n, rule, st, w) ? 1 : s->ranks;
+    int ranks = ranks_are_alike(s, n, rule, st, w) ? 1 : s->ranks;
     for (int r = 0; r < ranks; r++) {
-        struct traffic bytes = coding == CODING_NONE ? node_bytes(s, n, st, taken, w, r) : (struct traffic){0, 0, 0};
-        double work = cost_work_seconds(s, n, rule, st, taken, w, r, flops);
-        double rows = inside || taken >= 0 ? 0 : cost_rows_seconds(s, n, rule, st, w, r);
-        double weights = bytes.streamed / streaming + bytes.carried / carrying;
-        double passing = bytes.passed / (conv || passes || moves ? pass_rate(m, bytes.passed) : m->memory_bandwidth);
-        double moving = (passes ? m->elementwise_share : 1) * (weights + passing);
-        worst = fmax(worst, conv || passes || moves ? work + rows + moving : fmax(fmax(work, rows), moving));
+        struct work k = work_of(s, n, rule, st, (struct work_place){w, r, busy > 1});
+        worst = fmax(worst, price_seconds(m, &k, busy));
     }
-    worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks) + left_partial_seconds(s, n, st, w);
-    worst += turned_seconds(s, n, st, w);
-    worst += taken >= 0 || inside ? 0 : m->node_overhead * (conv ? CONV_NODES : flags & OP_ELEMENTWISE ? 1.0 / CHAIN : 1);
+    worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks);
     return cost_is_folded(s, n) ? worst / RUNS_OF_A_LOAD : worst;
 }
 

@@ -92,13 +92,6 @@ double cost_node_seconds(struct space *, const struct node *, const struct rule 
 double cost_local_size(struct space *, const struct value *, struct placement, int dim, int workload, int rank);
 double cost_fraction(struct space *, const struct split *, int workload, int rank); /* of a dimension: what a rank holds by a split */
 double cost_local_elements(struct space *, const struct value *, struct placement, int workload, int rank);
-/* work.c: seconds of what one rank computes, at so many operations per second; taken: as cost_taken_operand. The share of experts that some
- * row meets. */
-double cost_work_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int taken, int workload,
-                         int rank, double flops);
-double cost_share_met(struct space *, const struct node *, const struct strategy *, int workload, int rank);
-/* copied_rows.c */
-double cost_rows_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int rank);
 /* taken_in.c: what convolutions and attention take in. */
 void cost_mark_taken(struct space *);
 bool cost_has_channels_last(const struct space *, const struct value *); /* lies in memory with the channels as last dimension */

@@ -1,5 +1,7 @@
-/* work: the operations of a node on one rank, and how long they take there. Rates are measured by tpc-run --calibrate, for kinds of
- * products that have kernels of their own. */
+/* work: what a node does on one rank, as counts: operations, numbers, rows and bytes, each of a kind that has a price of its own. What is
+ * special about an op is a flag or a column of its row. */
+#include "plan/cost/work.h"
+
 #include "kern/product/product.h"
 #include "op/op.h"
 #include "op/prices.h"
@@ -67,7 +69,8 @@ static struct routing routed_rows(struct space *s, const struct node *n, const s
                             fmin((double)attr_int(n, "k"), experts), experts};
 }
 
-double cost_share_met(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+/* The share of experts that some row meets. */
+static double share_met(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     struct routing t = routed_rows(s, n, st, w, r);
     return 1 - pow(1 - t.k / t.experts, t.rows);
@@ -93,11 +96,16 @@ static double recurrent_flops(struct space *s, const struct node *n, const struc
     return 2 * rows * numbers;
 }
 
+static bool is_convolution(const struct node *n)
+{
+    return n->op && n->op->flags & OP_CONVOLVES;
+}
+
 /* Channels of a convolution's result are computed a vector at a time: the work is that of whole vectors, as a multiple. */
 static double vector_filling(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     struct placement p = st->out[0];
-    if (!op_is_onnx(n, "Conv"))
+    if (!is_convolution(n))
         return 1;
     double lanes = s->options->machine.vector_lanes, channels = (double)s->sizes.extent[n->out[0]->id * s->plan->workloads.n + w][1];
     channels *= p.kind == PLACE_S && p.dim == 1 ? cost_fraction(s, p.split, w, r) : 1;
@@ -119,67 +127,158 @@ static double word_filling(const struct space *s, const struct node *n, int w)
     return run > 0 ? ceil(run / WORD) * WORD / run : 1;
 }
 
-/* How many times as fast as `flops` the kernel of the product is. One with a weight in codes is of 8-bit integers, for each 8 bits that the
- * other operand is rounded to. */
-static double product_speed(const struct space *s, const struct node *n, int w)
+static enum product_kernel kernel_of(const struct space *s, const struct node *n, int w)
 {
-    const struct machine *m = &s->options->machine;
     bool integers = cost_multiplies_integers(s, n);
-    if (op_is_onnx(n, "Conv"))
-        return integers ? m->integer_conv_speed / word_filling(s, n, w) : is_depthwise(s, n, w) ? m->depthwise_speed : m->conv_speed;
-    if (!integers)
-        return 1;
-    int digits = dtype_is_integer(n->in[1]->type.dtype) && !dtype_is_integer(n->in[0]->type.dtype)
-        ? nbits_level_digits(attr_int(n, "accuracy_level"))
-        : 1;
-    return m->integer_speed / digits;
+    if (is_convolution(n))
+        return integers ? KERNEL_INTEGER_CONV : is_depthwise(s, n, w) ? KERNEL_DEPTHWISE : KERNEL_CONV;
+    return integers ? KERNEL_INTEGERS : KERNEL_MATRIX;
 }
 
-static double operations(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+/* How often the kernel makes each product: one with a weight in codes is of 8-bit integers, once for each 8 bits that the other operand is
+ * rounded to. */
+static double repeats(struct space *s, const struct node *n, const struct strategy *st, enum product_kernel kernel, struct work_place at)
 {
-    if (n->op && (n->op->flags & OP_RECURS))
-        return recurrent_flops(s, n, st, w, r);
-    if (!rule || !(n->op->flags & OP_PRODUCT) || !n->out[0])
-        return 0;
-    if (n->op->flags & OP_ROUTES)
-        return routed_flops(s, n, st, w, r);
-    double each = n->op->flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
-    each *= vector_filling(s, n, st, w, r) / product_speed(s, n, w);
-    return each * cost_local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
+    bool rounds = kernel == KERNEL_INTEGERS && dtype_is_integer(n->in[1]->type.dtype) && !dtype_is_integer(n->in[0]->type.dtype);
+    if (kernel == KERNEL_INTEGER_CONV)
+        return vector_filling(s, n, st, at.workload, at.rank) * word_filling(s, n, at.workload);
+    return rounds ? nbits_level_digits(attr_int(n, "accuracy_level")) : vector_filling(s, n, st, at.workload, at.rank);
 }
 
-/* Exponential functions of the result's elements. */
-static double function_seconds(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+static void add_operations(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, struct work_place at,
+                           struct work *k)
 {
-    if (!n->op || !(n->op->flags & OP_FUNCTION))
-        return 0;
-    return s->options->machine.function_seconds * cost_local_elements(s, n->out[0], st->out[0], w, r);
+    int w = at.workload, r = at.rank;
+    unsigned flags = n->op ? n->op->flags : 0;
+    double channels = 1, each = flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
+    if (flags & OP_RECURS)
+        k->operations = recurrent_flops(s, n, st, w, r);
+    if ((flags & OP_RECURS) || !rule || !(flags & OP_PRODUCT) || !n->out[0])
+        return;
+    if (flags & OP_ROUTES) {
+        k->operations = routed_flops(s, n, st, w, r);
+        return;
+    }
+    k->kernel = kernel_of(s, n, w);
+    each *= repeats(s, n, st, k->kernel, at);
+    k->operations = each * cost_local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
+    if (flags & OP_SPREADS) /* the products of every place with all filters */
+        channels = (double)s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w][1] / fmax((double)attr_int(n, "group"), 1);
+    k->spread = flags & OP_SPREADS ? k->operations / fmax(channels, 1) : 0;
 }
 
-/* Elements that are rounded to codes, or read from them. Where their range is found first, that takes as long again. */
-static double code_seconds(struct space *s, const struct node *n, const struct strategy *st, int taken, int w, int r)
+/* Exponential functions of the result's elements, and those that are rounded to codes, or read from them. */
+static void add_numbers(struct space *s, const struct node *n, const struct strategy *st, bool taken, struct work_place at, struct work *k)
 {
-    bool codes = op_is_onnx(n, "QuantizeLinear") || op_is_onnx(n, "DequantizeLinear");
-    double each = op_is_onnx(n, "Conv") && cost_multiplies_integers(s, n) ? PRICE_CONV_CODES
-        : codes && taken < 0                                              ? 1
-        : op_is_onnx(n, "DynamicQuantizeLinear")                          ? 2
-                                                                          : 0;
-    each *= s->options->machine.code_seconds;
-    return each > 0 ? each * vector_filling(s, n, st, w, r) * cost_local_elements(s, n->out[0], st->out[0], w, r) : 0;
+    if (!n->op || n->nout == 0 || !n->out[0])
+        return;
+    double all = cost_local_elements(s, n->out[0], st->out[0], at.workload, at.rank), codes = n->op->codes;
+    if (taken && n->op->flags & OP_ELEMENTWISE)
+        codes = 0;
+    if (k->kernel == KERNEL_INTEGER_CONV)
+        codes = PRICE_CONV_CODES * vector_filling(s, n, st, at.workload, at.rank);
+    k->functions = n->op->flags & OP_FUNCTION ? all : 0;
+    k->codes = codes * all;
 }
 
-/* A transpose of a convolution makes the products of every place with all filters, and adds them up one by one where they belong. */
-static double spread_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+/* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
+
+/* A product reads a weight as it is stored, and one of integers its other operand, too. */
+static const struct value *stored_value(const struct space *s, const struct value *v)
 {
-    if (!op_is_onnx(n, "ConvTranspose"))
-        return 0;
-    double channels = (double)s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w][1] / fmax((double)attr_int(n, "group"), 1);
-    return operations(s, n, rule, st, w, r) / 2 / fmax(channels, 1) * 2 * s->options->machine.turn_seconds;
+    const struct node *p = v->producer;
+    bool decoded = p && p->op && (p->op->flags & OP_DECODES) && (s->weight[v->id] || cost_is_merged(s, p));
+    return decoded ? p->in[0] : v;
 }
 
-double cost_work_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int taken, int w, int r,
-                         double flops)
+static double *bytes_of(const struct space *s, const struct value *v, struct work *k)
 {
-    return operations(s, n, rule, st, w, r) / flops + function_seconds(s, n, st, w, r) + code_seconds(s, n, st, taken, w, r) +
-        spread_seconds(s, n, rule, st, w, r);
+    return s->weight[v->id] ? &k->streamed : v->state ? &k->carried : &k->passed;
+}
+
+static double moved_width(const struct space *s, const struct value *v)
+{
+    return cost_is_coded(s, v) ? 1 : value_width(stored_value(s, v));
+}
+
+/* taken: the operand that is in registers, as the result then is; -1: none. */
+static void add_bytes(struct space *s, const struct node *n, const struct strategy *st, int taken, struct work_place at, struct work *k)
+{
+    int w = at.workload, r = at.rank;
+    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !(lookup && i != 1) && i != taken && !cost_is_inside(s, n->in[i]))
+            *bytes_of(s, n->in[i], k) += cost_local_elements(s, n->in[i], st->in[i], w, r) * moved_width(s, n->in[i]);
+    for (int i = 0; i < n->nout && taken < 0; i++)
+        if (n->out[i] && !cost_is_inside(s, n->out[i]))
+            *bytes_of(s, n->out[i], k) += cost_local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) * (lookup ? 2 : 1);
+    if (n->op && (n->op->flags & OP_ROUTES))
+        k->streamed *= share_met(s, n, st, w, r);
+}
+
+/* Bits of a number of the weight, where it is of integers: several may lie in a byte. */
+static int code_bits(const struct node *n, enum dtype stored)
+{
+    return n->op->flags & OP_NARROW ? (int)attr_int(n, "bits") : dtype_bits(stored);
+}
+
+static enum stored weight_stored(const struct space *s, const struct node *n)
+{
+    bool product = n->op && n->op->flags & OP_PRODUCT && n->nin > 1 && n->in[1] && s->weight[n->in[1]->id];
+    enum dtype dtype = product ? value_storage(stored_value(s, n->in[1])) : DT_F32;
+    if (dtype == DT_F16 || dtype == DT_BF16)
+        return STORED_HALF;
+    return !dtype_is_integer(dtype) ? STORED_FULL : code_bits(n, dtype) == 8 ? STORED_BYTE : STORED_CODE;
+}
+
+/* What a convolution leaves partial goes to other ranks before the ops that it would have taken in: they need a pass of their own. A value
+ * that convolutions read, and that nothing with the channels last makes, is turned for the first of them. */
+static void add_beside(struct space *s, const struct node *n, const struct strategy *st, struct work_place at, struct work *k)
+{
+    if (cost_takes_in(s, n) && st->out[0].kind == PLACE_P) {
+        k->left = 2 * cost_local_elements(s, n->out[0], st->out[0], at.workload, at.rank) * value_width(n->out[0]) / s->ranks;
+        k->nodes++;
+    }
+    if (cost_turns_operand(s, n))
+        k->relaid = cost_local_elements(s, n->in[0], st->in[0], at.workload, at.rank);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+
+bool work_is_none(const struct space *s, const struct node *n)
+{
+    unsigned flags = n->op ? n->op->flags : 0;
+    return (flags & (OP_VIEW | OP_IN_PLACE)) || cost_coding(s, n) == CODING_FREE || cost_is_merged(s, n) ||
+        ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]);
+}
+
+/* The operand in which a convolution takes the node in; -1: none. What several ranks have in full they had to gather or to sum first. */
+static int taken_operand(const struct space *s, const struct node *n, const struct strategy *st, bool among)
+{
+    int taken = cost_taken_operand(s, n);
+    return taken >= 0 && among && st->in[taken].kind == PLACE_R ? -1 : taken;
+}
+
+static double node_overheads(const struct node *n)
+{
+    const double chain = 3, conv = 5; /* elementwise ops that run as one; the weights of a convolution are in no near cache */
+    return is_convolution(n) ? conv : n->op && n->op->flags & OP_ELEMENTWISE ? 1 / chain : 1;
+}
+
+struct work work_of(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, struct work_place at)
+{
+    bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), elementwise = n->op && n->op->flags & OP_ELEMENTWISE;
+    int taken = taken_operand(s, n, st, at.among);
+    struct work k = {.chained = elementwise && !inside, .stored = weight_stored(s, n)};
+    k.in_turn = is_convolution(n) || k.chained || (rule && rule->moves);
+    add_operations(s, n, rule, st, at, &k);
+    add_numbers(s, n, st, taken >= 0, at, &k);
+    if (cost_coding(s, n) == CODING_NONE)
+        add_bytes(s, n, st, taken, at, &k);
+    if (!inside && taken < 0) {
+        copied_rows_add(s, n, rule, st, at, &k);
+        k.nodes = node_overheads(n);
+    }
+    add_beside(s, n, st, at, &k);
+    return k;
 }
