@@ -84,7 +84,7 @@ static const struct dim *atom(struct alg *alg, enum dim_kind kind, int n, const 
 
 static _Noreturn void overflow(void)
 {
-    fail("a dimension expression is too large: expected numbers of 64 bits, found more");
+    fail_here("a dimension expression is too large: expected numbers of 64 bits, found more");
 }
 
 /* k = q*c + r with r in (-c/2, c/2]. */
@@ -407,7 +407,7 @@ static void choices_insert(struct choices *c, const struct dim *d)
     if (i < c->n && c->at[i] == d)
         return;
     if (c->n == MAX_CHOICES)
-        fail("a dimension expression is too large: expected a min or max of at most %d members, found more", MAX_CHOICES);
+        fail_here("a dimension expression is too large: expected a min or max of at most %d members, found more", MAX_CHOICES);
     memmove(&c->at[i + 1], &c->at[i], (size_t)(c->n - i) * sizeof c->at[0]);
     c->at[i] = d;
     c->n++;

@@ -110,7 +110,7 @@ const struct dim *poly_mono_mul(struct alg *alg, const struct dim *a, const stru
     const struct dim *atom[MAX_DEGREE], *const *x, *const *y;
     int nx = poly_mono_atoms(a, &x), ny = poly_mono_atoms(b, &y), i = 0, j = 0;
     if (nx + ny > MAX_DEGREE)
-        fail("a dimension expression is too large: expected a product of at most %d factors, found %d", MAX_DEGREE, nx + ny);
+        fail_here("a dimension expression is too large: expected a product of at most %d factors, found %d", MAX_DEGREE, nx + ny);
     while (i + j < nx + ny) {
         bool left = j == ny || (i < nx && x[i]->id <= y[j]->id);
         atom[i + j] = left ? x[i] : y[j];
@@ -379,7 +379,7 @@ const struct dim *poly_dim(struct alg *alg, const struct poly *given)
     hermite(alg, &p);
     poly_reduce(alg, &p);
     if (!p.ok)
-        fail("a dimension expression is too large: expected coefficients of 64 bits and at most %d terms", MAX_TERMS);
+        fail_here("a dimension expression is too large: expected coefficients of 64 bits and at most %d terms", MAX_TERMS);
     const struct dim *d = sum_dim(alg, &p);
     return d->lo == d->hi ? dim_int(alg, d->lo) : d;
 }

@@ -41,7 +41,15 @@ void *vec_grow(struct arena *, void *old, int *cap, int n, size_t size);
 /* ---- diag.c: what people read. Two kinds of failure: fail() for what the user can mend, bug() for what we broke. -- */
 /* One sentence that names file, node and tensor, what was expected and what was found. Exit status 1. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same where other ranks are involved: no diag_try goes on after it. */
+/* The same where only callers know what it is about: "SUBJECT: ", then the sentence. */
+_Noreturn void fail_here(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What this thread works on from now on, such as a node of a graph. Returns what it was, which is to be set again. */
+struct diag_subject {
+    const char *(*say)(const void *whole, const void *part); /* NULL: nothing */
+    const void *whole, *part;
+};
+struct diag_subject diag_work_on(struct diag_subject);
+/* As fail, where other ranks are involved: no diag_try goes on after it. */
 _Noreturn void fail_job(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Wrong usage. Exit status 2. */
 _Noreturn void fail_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -239,9 +239,19 @@ static _Noreturn void end_with_message(int status, const char *format, va_list a
     leave(first, status);
 }
 
+static _Thread_local struct diag_subject subject;
+
+struct diag_subject diag_work_on(struct diag_subject now)
+{
+    struct diag_subject before = subject;
+    subject = now;
+    return before;
+}
+
 /* 0, or the status of the failure. */
 static int work_in(struct trap *own, void (*work)(void *), void *data)
 {
+    const struct diag_subject before = subject;
     own->outer = trap;
     own->status = 0;
     own->holds = 0;
@@ -249,6 +259,7 @@ static int work_in(struct trap *own, void (*work)(void *), void *data)
     if (setjmp(own->at) == 0)
         work(data);
     trap = own->outer;
+    subject = before;
     return own->status;
 }
 
@@ -293,6 +304,16 @@ void fail(const char *format, ...)
     va_list args;
     va_start(args, format);
     end_with_message(1, format, args);
+}
+
+void fail_here(const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fail("%s%s%s", subject.say ? subject.say(subject.whole, subject.part) : "", subject.say ? ": " : "", text);
 }
 
 void fail_job(const char *format, ...)

@@ -521,3 +521,13 @@ const char *node_where(const struct graph *g, const struct node *n)
 {
     return g->path ? arena_printf(g->arena, "%s: %s", g->path, node_label(g, n)) : node_label(g, n);
 }
+
+static const char *say_node(const void *g, const void *n)
+{
+    return node_where(g, n);
+}
+
+struct diag_subject node_work_on(const struct graph *g, const struct node *n)
+{
+    return diag_work_on((struct diag_subject){say_node, g, n});
+}

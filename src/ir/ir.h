@@ -231,6 +231,8 @@ const char *node_label(const struct graph *, const struct node *);
  */
 const char *node_lookup(const struct graph *, const struct node *, int indices);
 const char *node_where(const struct graph *, const struct node *);
+/* The thread works on the node (diag_work_on). */
+struct diag_subject node_work_on(const struct graph *, const struct node *);
 
 /* ---- ends.c: the lists of outputs and states, and which of them a value is. Only these functions change which values are in the lists. */
 void graph_add_output(struct graph *, struct value *); /* it is none yet */

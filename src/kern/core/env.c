@@ -51,7 +51,7 @@ static void *aligned_block(size_t bytes)
     size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64, rounded = bytes <= SIZE_MAX - align ? (bytes + align - 1) / align * align : 0;
     void *at = rounded >= bytes ? aligned_alloc(align, rounded ? rounded : align) : NULL;
     if (!at)
-        fail("out of memory: a kernel asked for %zu bytes", bytes);
+        fail_here("out of memory: a kernel asked for %zu bytes", bytes);
     huge_pages(at, rounded);
     return at;
 }

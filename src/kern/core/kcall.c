@@ -24,8 +24,10 @@ static bool makes_nothing(const struct kcall *call)
 
 void kern_run(struct kcall *call)
 {
+    const struct diag_subject before = node_work_on(call->graph, call->node);
     if (!makes_nothing(call))
         call->node->op->kernel(call);
+    (void)diag_work_on(before);
 }
 
 const struct tensor *kcall_in(const struct kcall *call, int i)

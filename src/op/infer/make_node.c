@@ -99,6 +99,7 @@ void op_try_infer(struct graph *g, struct node *node)
         rewrite_declared(g, node);
         return;
     }
+    const struct diag_subject before = node_work_on(g, node);
     check_sizes_said(g, node);
     check_types(g, node);
     for (int i = 0; i < node->nout; i++)
@@ -107,6 +108,7 @@ void op_try_infer(struct graph *g, struct node *node)
     node->op->infer(g, node);
     if (!g->undecided.what && node->op->value && node->nout > 0 && node->out[0])
         node->op->value(g, node);
+    (void)diag_work_on(before);
 }
 
 const struct dim *op_unknown_dim(struct graph *g, const struct node *node, int i, int d)

@@ -327,7 +327,9 @@ struct rule *rule_of(struct graph *g, const struct node *node)
     bool own = node->on_ranks && g->rank < 0; /* of one rank's graph the types say it */
     if (!node->op || !node->op->rule || !op_resolved(node) || rule_of_strings(node) || own)
         return NULL;
+    const struct diag_subject before = node_work_on(g, node);
     struct rule *r = node->op->rule(g, node);
+    (void)diag_work_on(before);
     if (!r)
         return NULL;
     require(r->nin == node->nin && r->nout == node->nout);
