@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Mutation check: every mutation of tests/mutants/list is made, one at a time, and the test it names must fail.
 
-usage: mutants.py [--check] [--every N] [--jobs N] [--trust] [WORD...]     run in the build folder; srcdir as in the tests
+usage: mutants.py [--check] [--fast] [--every N] [--jobs N] [--trust] [WORD...]     run in the build folder; srcdir as in the tests
 
 A mutation replaces one piece of text, which its file has once; blanks and line breaks do not count, so that a formatter may move them. The
 mutated file is compiled alone and linked in front of the library into the programs that the test runs; nothing else is built and no file of
-the source or build folder changes. --every N: each Nth mutation; WORD: only those whose title, file or test has it. Prints TAP. A test that
+the source or build folder changes. --every N: each Nth mutation; --fast: of those whose test takes a
+few seconds at most; WORD: only those whose title, file or test has it. Prints TAP. A test that
 fails on the sources as they are, a text that is not found, and a mutation that does not compile are failures, too. --trust: the tests are
 not run on the sources as they are, for the suite around does that. --check builds and runs nothing: one line for each text that its file
 does not have exactly once and for each test that does not exist; needs no build folder.
@@ -79,6 +80,12 @@ def test_of(words):
         more = {"tokenizer.tap": ["tests/tokenizer/tokenize"], "onnx.tap": ["tests/onnx/roundtrip"]}
         return more.get(name, []) + ["tpc-shard", "tpc-run"], ["sh", os.path.join(SRC, "tests", name)] + words[1:]
     sys.exit(f"{LIST}: no test is called {name}")
+
+
+def is_fast(mutant):
+    words = mutant["test"].split()
+    return words[0] in ("variants", "sample", "collectives", "modules.tap") or words[0].startswith("test_") or \
+        (words[0] in ("selfcheck", "pass.tap") and len(words) > 1)
 
 
 def table_of(definition):
@@ -177,6 +184,7 @@ def main():
     ask.add_argument("--jobs", type=int, default=os.cpu_count())
     ask.add_argument("--check", action="store_true")
     ask.add_argument("--trust", action="store_true")
+    ask.add_argument("--fast", action="store_true")
     ask.add_argument("word", nargs="*")
     options = ask.parse_args()
     every = list(read_list())
@@ -184,7 +192,7 @@ def main():
     if options.check:
         print("".join(error + "\n" for error in errors), end="")
         return len(errors) > 0
-    chosen = every[::options.every]
+    chosen = [m for m in every if is_fast(m) or not options.fast][::options.every]
     chosen = [m for m in chosen if all(w in m["title"] + m["file"] + m["test"] for w in options.word)]
     sound = [] if options.trust else [dict(title="sound", file="", test=t) for t in sorted({m["test"] for m in chosen})]
     build = Build(chosen)

@@ -92,7 +92,7 @@ static double allowed(const struct trial *t, const struct tensor *want)
         double x = fabs(tensor_element(want, i));
         most = isfinite(x) && x > most ? x : most;
     }
-    return (t->fast ? 0.1 : 4 * rel) * most;
+    return (t->fast ? 0.1 : 4 * rel) * most + 1e-30; /* of what cancels to almost nothing */
 }
 
 static bool same_sizes(const struct tensor *a, const struct tensor *b)
