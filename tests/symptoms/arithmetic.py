@@ -355,3 +355,24 @@ def cast_strings_f8_int():
         [],
         opset=21,
     )
+
+
+def norm_of_mixed_precision():
+    """a model with another precision than its weights: a norm has the type of its scale; of f32 by a scale in f16 it wrote behind its result, of f16 by f32 half"""
+    x = r(3, 8)
+    small = x.astype(np.float16)
+    g = 1 + 0.1 * r(8)
+    half, wide = g.astype(np.float16), g.astype(np.float64)
+
+    def rms(x, g):
+        x = x.astype(np.float64)
+        return (x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * g.astype(np.float64)).astype(g.dtype)
+
+    scales = {"a": (x, half), "b": (small, g), "c": (x, wide), "d": (small, wide)}
+    return case(
+        [N("RMSNormalization", ["s" if y in "bd" else "x", f"g.{y}"], [y]) for y in scales],
+        [("x", x, None), ("s", small, None)],
+        [(y, rms(*of), None) for y, of in scales.items()],
+        [w(f"g.{y}", of[1]) for y, of in scales.items()],
+        opset=23,
+    )

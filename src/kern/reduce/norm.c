@@ -13,7 +13,7 @@ struct norm_call {
     bool chunks; /* deterministic: moments as op/reduce/norm.c lowers them */
     int rank;    /* of a row, and its sizes */
     const int64_t *dim;
-    enum dtype dtype;
+    enum dtype dtype, to; /* of x and of y: with mixed precision those of the operand and of the scale */
     int64_t n;
     double epsilon;
     const void *x, *skip, *skip_bias; /* skip: added first */
@@ -133,6 +133,17 @@ static void add_skip(const struct norm_call *p, float *x, int64_t row)
         convert_from_f32(p->dtype, x, p->n, element_at(p->sum, size, row * p->n));
 }
 
+/* As y's type says. */
+static void put_row(const struct norm_call *p, const float *x, int64_t row)
+{
+    if (p->to != DT_F64) {
+        convert_from_f32(p->to, x, p->n, element_at(p->y, dtype_size(p->to), row * p->n));
+        return;
+    }
+    for (int64_t i = 0; i < p->n; i++)
+        ((double *)p->y)[row * p->n + i] = (double)x[i];
+}
+
 static void norm_one_f32(const struct norm_call *p, float *x, int64_t row)
 {
     size_t size = dtype_size(p->dtype);
@@ -144,7 +155,7 @@ static void norm_one_f32(const struct norm_call *p, float *x, int64_t row)
         row_chunks(p, x, (double *)(void *)((char *)x + p->scratch_each / 2), &mean, &inv);
     else
         row_f32(p, x, &mean, &inv);
-    convert_from_f32(p->dtype, x, p->n, element_at(p->y, size, row * p->n));
+    put_row(p, x, row);
     if (p->mean)
         convert_from_f32(p->mean->dtype, &mean, 1, element_at(p->mean->data, dtype_size(p->mean->dtype), row));
     if (p->invstd)
@@ -156,7 +167,7 @@ static void norm_one_f64(const struct norm_call *p, double *x, int64_t row)
     double mean, inv;
     convert_to_f64(p->dtype, element_at_const(p->x, 8, row * p->n), p->n, x);
     row_f64(p, x, &mean, &inv);
-    convert_from_f64(p->dtype, x, p->n, element_at(p->y, 8, row * p->n));
+    convert_from_f64(p->to, x, p->n, element_at(p->y, dtype_size(p->to), row * p->n));
     if (p->mean)
         convert_from_f64(p->mean->dtype, &mean, 1, element_at(p->mean->data, dtype_size(p->mean->dtype), row));
     if (p->invstd)
@@ -179,7 +190,7 @@ static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
 static bool is_plain(const struct norm_call *p)
 {
     bool moments = (!p->mean || p->mean->dtype == DT_F32) && (!p->invstd || p->invstd->dtype == DT_F32);
-    return p->dtype == DT_F32 && !p->chunks && !p->skip && p->n > 0 && moments;
+    return p->dtype == DT_F32 && p->to == DT_F32 && !p->chunks && !p->skip && p->n > 0 && moments;
 }
 
 static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -224,6 +235,7 @@ static void norm_kernel(struct kcall *call, struct norm_call *p, int64_t axis_at
     if (!dtype_is_float(x->dtype) || !dtype_size(x->dtype))
         kcall_bad_type(call, x->dtype);
     p->dtype = x->dtype;
+    p->to = call->out[0].dtype;
     p->n = tensor_dims_product(x->dim, axis, x->rank);
     p->x = x->data;
     p->y = call->out[0].data;
