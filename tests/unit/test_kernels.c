@@ -357,7 +357,9 @@ END_TEST
 START_TEST(gather_out_of_range)
 {
     struct tensor y = RESULT(DT_F32, DIMS(1, 2));
-    run(node_new("", "Gather"), IN(F32(DIMS(3, 2), 1, 2, 3, 4, 5, 6), I64(DIMS(1), 3)), &y);
+    const struct type untyped = {.dtype = DT_NONE};
+    struct value *in[2] = {graph_value(graph, "data", &untyped), graph_value(graph, "indices", &untyped)}; /* the message names one */
+    run(graph_node(graph, op_find("", "Gather"), "Gather", 2, in, 1), IN(F32(DIMS(3, 2), 1, 2, 3, 4, 5, 6), I64(DIMS(1), 3)), &y);
 }
 END_TEST
 
