@@ -59,8 +59,9 @@ void backward_matmul(struct backward *b)
     }
     if (!back_wants(b, 1))
         return;
-    if (yt.rank == 2) { /* rows of all batches are contracted at once */
-        back_to(b, 1, back_reshape(b, gemm(b, rows(b, x), true, rows(b, g), false, 1), &node->in[1]->type));
+    if (yt.rank == 2) {                                    /* rows of all batches are contracted at once */
+        struct value *dy = rows(b, g), *flat = rows(b, x); /* in this order, whatever the compiler's is */
+        back_to(b, 1, back_reshape(b, gemm(b, flat, true, dy, false, 1), &node->in[1]->type));
         return;
     }
     back_to(b, 1, back_binary(b, "MatMul", back_turn(b, x), g));
