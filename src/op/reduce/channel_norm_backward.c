@@ -25,13 +25,15 @@ static void normalise(struct lowering *l, struct value *x, struct value *mean, s
     if (y->type.rank != type->rank || y->type.dim[1] != type->dim[1]) {
         y = lower_reshape(l, "whole", y, type->rank, type->dim);
     }
-    y = lower_binary(l, "Add", "shifted", lower_binary(l, "Mul", "scaled", y, by_channel(l, "scale", 1)), by_channel(l, "bias", 2));
+    struct value *bias = by_channel(l, "bias", 2), *scale = by_channel(l, "scale", 1);
+    y = lower_binary(l, "Add", "shifted", lower_binary(l, "Mul", "scaled", y, scale), bias);
     lower_result(l, 0, lower_cast(l, "narrow", y, type->dtype));
 }
 
 static void of_statistics(struct lowering *l)
 {
-    normalise(l, lower_float(l, "wide", l->node->in[0]), by_channel(l, "mean", 3), by_channel(l, "variance", 4));
+    struct value *variance = by_channel(l, "variance", 4), *mean = by_channel(l, "mean", 3); /* in this order with every compiler */
+    normalise(l, lower_float(l, "wide", l->node->in[0]), mean, variance);
 }
 
 void backward_batchnorm(struct backward *b)

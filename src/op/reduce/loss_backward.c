@@ -90,5 +90,6 @@ void backward_entropyloss(struct backward *b)
     check_loss(b);
     struct labels found = read_labels(b);
     struct value *p = back_unary(b, "Exp", back_result(b, 1));
-    back_to(b, 0, back_binary(b, "Mul", back_binary(b, "Sub", p, one_hot(b, found.at)), share(b, &found)));
+    struct value *of = share(b, &found); /* before what it multiplies, whatever the compiler's order is */
+    back_to(b, 0, back_binary(b, "Mul", back_binary(b, "Sub", p, one_hot(b, found.at)), of));
 }
