@@ -479,6 +479,11 @@ struct uses *graph_uses(const struct graph *g, struct arena *arena)
     return uses;
 }
 
+bool graph_reads_once(const struct uses *uses, int n, const struct value *v)
+{
+    return v->id < n && uses[v->id].n == 1;
+}
+
 /* ---- the rest ---------------------------------------------------------------------------------------------------------- */
 
 const char *graph_meta(const struct graph *g, const char *key)

@@ -221,6 +221,8 @@ struct uses {
     struct use *at;
 };
 struct uses *graph_uses(const struct graph *, struct arena *);
+/* Of the first n values: one node reads it, or it is an output that none reads. */
+bool graph_reads_once(const struct uses *, int n, const struct value *);
 /* For messages: the file it came from, or its name. */
 const char *graph_file(const struct graph *);
 const char *graph_meta(const struct graph *, const char *key);

@@ -108,8 +108,10 @@ static bool solve_product(struct match *m, struct match_state s, const struct va
     require(p.n <= MOST_FACTORS);
     if (solve_factors(m, s, &p, &x))
         return true;
+    if (!m->shared)
+        return false;
     x = monomial_of(m->uses, m->nuses, have, true);
-    return m->shared && solve_factors(m, s, &p, &x);
+    return solve_factors(m, s, &p, &x);
 }
 
 /* ---- other nodes --------------------------------------------------------------------------------------------------------------- */
@@ -186,8 +188,8 @@ static bool solve(struct match *m, struct match_state s)
     const struct value *want = s.goal[--s.ngoal].want;
     struct value *have = s.goal[s.ngoal].have;
     double x, y;
-    if (monomial_number(want, &x))
-        return monomial_number(have, &y) && monomial_near(y, x) && solve(m, s);
+    if (op_constant_real(want, &x))
+        return op_constant_real(have, &y) && monomial_near(y, x) && solve(m, s);
     if (s.bound[want->id])
         return s.bound[want->id] == have && solve(m, s);
     s.bound[want->id] = have;
@@ -233,7 +235,7 @@ double match_number(struct match *m, const char *name)
     for (int i = 0; i < m->nmore; i++)
         if (strcmp(m->more[i].name, name) == 0)
             return m->more[i].number;
-    require(monomial_number(match_value(m, name), &x));
+    require(op_constant_real(match_value(m, name), &x));
     return x;
 }
 

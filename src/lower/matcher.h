@@ -3,6 +3,7 @@
 #define TPC_LOWER_MATCHER_H
 
 #include "lower/pattern.h"
+#include "op/infer/infer.h"
 
 enum { MATCH_VALUES = 32, MATCH_NODES = 48, MATCH_GOALS = 24 };
 
@@ -53,7 +54,6 @@ bool monomial_node(const struct node *);
 /* A factor that several nodes read is taken apart if shared says so. One of fewer elements than the product is not: it is computed once for
  * many. */
 struct monomial monomial_of(const struct uses *, int nuses, struct value *, bool shared);
-bool monomial_number(const struct value *, double *);
 bool monomial_near(double x, double want);
 
 #endif

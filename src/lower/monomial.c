@@ -9,15 +9,6 @@ bool monomial_near(double x, double want)
     return fabs(x - want) <= 1e-6 * fmax(1, fabs(want));
 }
 
-bool monomial_number(const struct value *v, double *x)
-{
-    struct constant *c = v->constant;
-    if (!c || !dtype_is_float(c->dtype) || constant_elements(c) != 1 || !constant_present(c))
-        return false;
-    *x = constant_float(c, v->name, 0);
-    return true;
-}
-
 static bool is_op(const struct node *n, const char *op)
 {
     return n && !*n->domain && strcmp(n->optype, op) == 0;
@@ -27,7 +18,7 @@ static bool is_op(const struct node *n, const char *op)
 static int whole_power(const struct node *n)
 {
     double x;
-    if (!is_op(n, "Pow") || !monomial_number(n->in[1], &x))
+    if (!is_op(n, "Pow") || !op_constant_real(n->in[1], &x))
         return 0;
     return monomial_near(x, 2) ? 2 : monomial_near(x, 3) ? 3 : 0;
 }
@@ -65,9 +56,9 @@ static bool may_open(const struct products *p, const struct value *v)
     double x;
     if (v == p->all)
         return true;
-    if (!p->shared && (v->id >= p->nuses || p->uses[v->id].n > 1))
+    if (!p->shared && !graph_reads_once(p->uses, p->nuses, v))
         return false;
-    return is_op(n, "Reciprocal") || (is_op(n, "Div") && monomial_number(n->in[0], &x)) || type_eq(&v->type, &p->all->type);
+    return is_op(n, "Reciprocal") || (is_op(n, "Div") && op_constant_real(n->in[0], &x)) || type_eq(&v->type, &p->all->type);
 }
 
 static void multiply(const struct products *p, struct value *v, int power)
@@ -75,7 +66,7 @@ static void multiply(const struct products *p, struct value *v, int power)
     struct monomial *m = p->m;
     struct node *n = v->producer;
     double x;
-    if (monomial_number(v, &x)) {
+    if (op_constant_real(v, &x)) {
         m->number *= pow(x, power);
         return;
     }

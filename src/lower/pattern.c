@@ -4,12 +4,16 @@
 #include "ir/text/text.h"
 #include "lower/matcher.h"
 #include "lower/predicates.h"
-#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <string.h>
 
-static const struct pattern rows[] = {
+static const struct pattern {
+    const char *name;
+    enum pattern_group group;
+    bool (*holds)(struct match *); /* of predicates.c */
+    const char *find, *become;
+} rows[] = {
 #define TEXT(...) #__VA_ARGS__
 #define PATTERN(name, group, holds, find, become) {#name, PATTERN_##group, lower_##holds, find, become},
 #include "lower/patterns.def"
@@ -65,7 +69,7 @@ static struct node *make_node(struct match *m, const struct node *like, struct v
     return n;
 }
 
-/* Nodes of `become` before position *at; the last one takes the place of the node there. */
+/* Nodes of `become` before position at; the last one takes the place of the node there. */
 static void replace(struct match *m, int at)
 {
     struct value *made[MATCH_VALUES] = {NULL};

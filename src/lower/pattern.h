@@ -12,12 +12,6 @@ enum pattern_group {
 };
 
 struct match;
-struct pattern {
-    const char *name;
-    enum pattern_group group;
-    bool (*holds)(struct match *); /* of predicates.c */
-    const char *find, *become;
-};
 /* Rewrites all that the rows of a group find, first rows first. The last new node takes over the result; what nobody reads any more is
  * pruned. Returns how many were found. */
 int pattern_apply(struct graph *, enum pattern_group);

@@ -21,7 +21,7 @@ static bool is_row(const struct value *v, const struct value *x)
 static bool has_eps(struct match *m)
 {
     double eps;
-    return monomial_number(match_value(m, "eps"), &eps) && isfinite(eps);
+    return op_constant_real(match_value(m, "eps"), &eps) && isfinite(eps);
 }
 
 bool lower_scales_rows(struct match *m)

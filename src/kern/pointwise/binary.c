@@ -45,7 +45,7 @@
     }
 
 struct binary {
-    binary_row *f32, *f64, *integer[DT_BF16 + 1];
+    binary_row *f32, *f64, *integer[DT_I2 + 1]; /* by type, whatever it is */
 };
 
 #define SCALAR
@@ -189,8 +189,7 @@ static void binary_run(struct kcall *call, const struct binary *op, const struct
     struct binary_call c = {.in = {a, b}, .out = out, .wide = dtype_is_half(t) ? sizeof(float) : dtype_size(t)};
     if (b->dtype != t)
         fail("%s: operands must have one type, found %s and %s", kcall_where(call), dtype_name(t), dtype_name(b->dtype));
-    size_t integer = t == DT_BOOL ? DT_U8 : t == DT_STRING ? DT_I64 : (size_t)t, integers = sizeof op->integer / sizeof *op->integer;
-    c.row = dtype_fits_f32(t) ? op->f32 : t == DT_F64 ? op->f64 : integer < integers ? op->integer[integer] : NULL;
+    c.row = dtype_fits_f32(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t == DT_BOOL ? DT_U8 : t == DT_STRING ? DT_I64 : (int)t];
     if (!c.row)
         kcall_bad_type(call, t);
     walk_broadcast(call, &c.walk, out, 2, c.in);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct unary {
-    unary_row *f32, *f64, *integer[DT_BF16 + 1];
+    unary_row *f32, *f64, *integer[DT_I2 + 1]; /* by type, whatever it is */
 };
 
 static SIMD bool all_near(const float *x, int64_t n)
@@ -106,10 +106,7 @@ static void unary_kernel(struct kcall *call, const struct unary *op, int64_t cos
     const struct tensor *x = &call->in[0];
     enum dtype t = x->dtype;
     struct unary_call c = {NULL, x, &call->out[0], dtype_size(t), dtype_size(call->out[0].dtype)};
-    c.row = dtype_fits_f32(t)                                  ? op->f32
-        : t == DT_F64                                          ? op->f64
-        : (size_t)t < sizeof op->integer / sizeof *op->integer ? op->integer[t]
-                                                               : NULL;
+    c.row = dtype_fits_f32(t) ? op->f32 : t == DT_F64 ? op->f64 : op->integer[t];
     if (!c.row)
         kcall_bad_type(call, t);
     kenv_parallel_for(call->env, tensor_elements(x), cost, dtype_is_half(t) ? unary_small : unary_direct, &c);

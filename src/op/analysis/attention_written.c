@@ -7,6 +7,7 @@
  * the written form. K^T: a Transpose of the last two axes, of [batch, rows, heads, size], or of a [batch * heads, rows, size] view.
  * Repeated heads (Repeat) are read in place, and so are transposes from and to [batch, rows, heads, size]. */
 #include "op/analysis/analysis.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <string.h>
@@ -25,15 +26,12 @@ static struct node *producer_of(const struct value *v, const char *op)
 
 static bool is_single(const struct attention_search *s, const struct value *v)
 {
-    return v->id < s->nvalues && s->uses[v->id].n == 1;
+    return graph_reads_once(s->uses, s->nvalues, v);
 }
 
 bool op_number(const struct value *v, double *x)
 {
-    if (!v->constant || constant_elements(v->constant) != 1 || !dtype_is_float(v->constant->dtype) || v->constant->rank > 4)
-        return false;
-    *x = constant_float(v->constant, v->name, 0);
-    return true;
+    return v->constant && v->constant->rank <= 4 && op_constant_real(v, x);
 }
 
 bool op_transposes(const struct graph *g, const struct node *n, int a, int b, int c, int d)

@@ -95,11 +95,8 @@ static struct value *viewed(struct value *v)
 
 static bool is_number(const struct value *v, double want)
 {
-    const struct constant *c = v->constant;
-    if (!c || !dtype_is_float(c->dtype) || constant_elements(c) != 1 || !constant_present(c))
-        return false;
-    double x = constant_float(v->constant, v->name, 0);
-    return !(x < want || x > want) && !isnan(x);
+    double x;
+    return op_constant_real(v, &x) && !(x < want || x > want) && !isnan(x);
 }
 
 /* The operand that a sum with zeros, or a product with ones, is equal to; NULL: it is no such. */

@@ -196,6 +196,14 @@ int op_axis(const struct graph *g, const struct node *node, int64_t axis, int ra
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
+void op_distinct_axes(const struct graph *g, const struct node *node, int n, const int *axis, const char *done)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i; k++)
+            if (axis[k] == axis[i])
+                fail("%s: axis %d is %s twice", node_where(g, node), axis[i], done);
+}
+
 /* ---- shape information ------------------------------------------------------------------------------------------------ */
 
 static bool carries_dims(enum dtype dtype)
@@ -228,6 +236,11 @@ bool op_constant_number(const struct value *v, double *out)
         return false;
     *out = constant_float(v->constant, v->name, 0);
     return true;
+}
+
+bool op_constant_real(const struct value *v, double *out)
+{
+    return v && v->constant && dtype_is_float(v->constant->dtype) && op_constant_number(v, out);
 }
 
 bool op_whole_constant(const struct value *v, int64_t *out)

@@ -32,6 +32,8 @@ void op_need_rank(const struct graph *, const struct node *, int i, int least, i
 void op_index_type(const struct graph *, const struct node *, int i);
 /* An axis in [-rank, rank) as [0, rank); anything else is a failure. */
 int op_axis(const struct graph *, const struct node *, int64_t axis, int rank);
+/* Fails if one of n axes is named twice; done: what happens to an axis, as a participle. */
+void op_distinct_axes(const struct graph *, const struct node *, int n, const int *axis, const char *done);
 /* Entries of a vector of shape information; longer ones are data. */
 enum { MOST_ENTRIES = 4096 };
 /* Shape information of a value: its dims, or those of a small integer or boolean constant (remembered); NULL when there is none. */
@@ -47,6 +49,7 @@ int op_size_operand(struct graph *, const struct node *, int i, const char *attr
 /* The number in a constant of one element; a whole number in one, which no rounding of floats has made so. False: there is none. */
 #define OP_LARGEST_WHOLE 1e15
 bool op_constant_number(const struct value *, double *out);
+bool op_constant_real(const struct value *, double *out); /* the same of floats */
 bool op_whole_constant(const struct value *, int64_t *out);
 /* Every element of a float constant has a magnitude between lo and hi; `absent` where its file is missing (a dry run needs no weights). */
 bool op_constant_within(struct constant *, const char *name, double lo, double hi, bool absent);

@@ -17,10 +17,7 @@ static int crop_axes(const struct graph *g, const struct node *node, int rank, i
         fail("%s: attribute 'axes' has %d entries for %d dimensions", node_where(g, node), n, rank);
     for (int i = 0; i < n; i++)
         axis[i] = at ? op_axis(g, node, at[i], rank) : i;
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < i; k++)
-            if (axis[k] == axis[i])
-                fail("%s: axis %d is cropped or padded twice", node_where(g, node), axis[i]);
+    op_distinct_axes(g, node, n, axis, "cropped or padded");
     return n;
 }
 

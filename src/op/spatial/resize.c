@@ -32,10 +32,7 @@ static int resized_axes(const struct graph *g, const struct node *node, int rank
         fail("%s: %d axes are given for %d dimensions", node_where(g, node), n, rank);
     for (int i = 0; i < rank; i++)
         axis[i] = i < n ? op_axis(g, node, at[i], rank) : i;
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < i; k++)
-            if (axis[k] == axis[i])
-                fail("%s: axis %d is resized twice", node_where(g, node), axis[i]);
+    op_distinct_axes(g, node, n, axis, "resized");
     return n ? n : rank;
 }
 

@@ -41,7 +41,7 @@ static int moved_operands(const struct node *n)
 /* The node that alone reads v, if it rounds v to bytes. */
 static struct node *rounded_by(const struct code_search *s, const struct value *v)
 {
-    struct node *q = v && v->id < s->nvalues && s->uses[v->id].n == 1 ? s->uses[v->id].at[0].node : NULL;
+    struct node *q = v && graph_reads_once(s->uses, s->nvalues, v) ? s->uses[v->id].at[0].node : NULL;
     return q && byte_scale_encodes(q) ? q : NULL;
 }
 

@@ -107,7 +107,7 @@ static bool is_free(const struct absorb *a, const struct node *n)
 
 static struct node *single_user(const struct absorb *a, const struct value *v)
 {
-    struct node *n = v->id < a->nuses && a->uses[v->id].n == 1 ? a->uses[v->id].at[0].node : NULL;
+    struct node *n = graph_reads_once(a->uses, a->nuses, v) ? a->uses[v->id].at[0].node : NULL;
     return is_free(a, n) ? n : NULL;
 }
 

@@ -19,7 +19,7 @@ struct branch {
 static bool read_branch(struct graph *g, const struct uses *uses, int nuses, struct value *y, struct branch *b)
 {
     struct node *n = y->producer;
-    bool conv = op_is_onnx(n, "Conv") && y->id < nuses && uses[y->id].n == 1 && strcmp(attr_string(n, "auto_pad"), "NOTSET") == 0;
+    bool conv = op_is_onnx(n, "Conv") && graph_reads_once(uses, nuses, y) && strcmp(attr_string(n, "auto_pad"), "NOTSET") == 0;
     if (!conv || fuse_integer_conv_is(n))
         return false;
     for (int k = 1; k < n->nin; k++)

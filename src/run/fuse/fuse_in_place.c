@@ -42,7 +42,7 @@ static bool is_number(const struct value *v, double want)
 
 static bool read_once(const struct place_search *s, const struct value *v)
 {
-    return v->id < s->nvalues && s->uses[v->id].n == 1 && s->uses[v->id].at[0].node;
+    return graph_reads_once(s->uses, s->nvalues, v) && s->uses[v->id].at[0].node;
 }
 
 /* Nothing else will want these bytes: a node makes them, and only one reads them. They may be made in place: then only their node read

@@ -21,7 +21,7 @@ struct integer_search {
 /* The one node that reads v is before us. */
 static bool read_once(const struct integer_search *s, const struct value *v)
 {
-    return v->id < s->nvalues && s->uses[v->id].n == 1;
+    return graph_reads_once(s->uses, s->nvalues, v);
 }
 
 static bool is_f32(const struct value *v)
