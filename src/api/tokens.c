@@ -166,9 +166,9 @@ static struct sampling sampling_of(const tpc_decoding *how)
 
 static int check_decoding(const struct decoding *d)
 {
-    const char *fault = sampling_fault(&d->sampling);
-    if (fault)
-        return error_invalid("tpc_generate: %s", fault);
+    const struct sampling_fault f = sampling_fault(&d->sampling);
+    if (f.key)
+        return error_invalid("tpc_generate: %s: expected %s", f.key, f.expected);
     if (d->how->tokens < 1 || d->how->tokens > INT32_MAX || d->how->ends < 0 || (d->how->end == NULL && d->how->ends))
         return error_invalid("tpc_generate: expected tokens of at least 1, and a list of tokens that end a row");
     for (int b = 0; b < d->rows; b++)

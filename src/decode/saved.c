@@ -186,8 +186,9 @@ static struct saved_run read_texts(const struct reading *r)
                                    .min_p = real_of(r, "min_p"),
                                    .penalty = real_of(r, "repetition_penalty"),
                                    .seed = (uint64_t)integer_of(r, "seed", INT64_MAX)};
-    if (sampling_fault(&s.sampling))
-        fail("%s: %s", r->file->path, sampling_fault(&s.sampling));
+    const struct sampling_fault f = sampling_fault(&s.sampling);
+    if (f.key)
+        fail("%s: %s: expected %s", r->file->path, f.key, f.expected);
     return s;
 }
 

@@ -79,13 +79,17 @@ bool call_put(struct call *c)
     struct service *s = c->service;
     if (s->waiting + c->choices > SERVE_WAITING)
         return false;
+    c->open = c->choices;
     for (int64_t i = 0; i < c->choices; i++) {
         struct choice *o = &c->choice[i];
+        if (c->most == 0) {
+            call_finish(o, "length");
+            continue;
+        }
         o->arrived = clock_seconds();
         wait_in_line(s, o);
         s->counts.prompt_tokens += o->prompts;
     }
-    c->open = c->choices;
     pthread_cond_signal(&s->wake);
     return true;
 }

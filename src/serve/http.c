@@ -70,7 +70,7 @@ static enum MHD_Result refuse(struct call *c, unsigned status, const char *messa
     pthread_mutex_lock(&c->service->lock);
     c->service->counts.refused++;
     pthread_mutex_unlock(&c->service->lock);
-    return answer_json(c, status, reply_error(c->arena, message, ours ? "server_error" : "invalid_request_error", c->param));
+    return answer_json(c, status, reply_error(c->arena, message, ours ? "server_error" : "invalid_request_error", c->param, c->code));
 }
 
 /* ---- streams ---- */
@@ -170,6 +170,8 @@ static enum MHD_Result answer_model(struct call *c)
 {
     if (reply_names_model(c->service, c->rest))
         return answer_json(c, MHD_HTTP_OK, reply_model(c->arena, c->service));
+    c->param = "model";
+    c->code = "model_not_found";
     return refuse(c, MHD_HTTP_NOT_FOUND,
                   arena_printf(c->arena, "there is no model '%.100s': this server has '%s'", c->rest, c->service->model));
 }
@@ -251,7 +253,7 @@ static enum MHD_Result take_body(struct call *c, const char *data, size_t n)
     c->dropped += n;
     if (c->dropped <= SERVE_READ)
         return MHD_YES;
-    const char *message = reply_error(c->arena, body_too_long, "invalid_request_error", NULL);
+    const char *message = reply_error(c->arena, body_too_long, "invalid_request_error", NULL, NULL);
     connection_send(c->from,
                     arena_printf(c->arena,
                                  "HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"

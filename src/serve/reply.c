@@ -70,9 +70,10 @@ const char *reply_completion(struct call *c)
     return dump(c->arena, root);
 }
 
-const char *reply_error(struct arena *a, const char *message, const char *type, const char *param)
+const char *reply_error(struct arena *a, const char *message, const char *type, const char *param, const char *code)
 {
-    return dump(a, json_pack("{s:{s:o, s:s, s:s?, s:n}}", "error", "message", name_json(message), "type", type, "param", param, "code"));
+    return dump(
+        a, json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", name_json(message), "type", type, "param", param, "code", code));
 }
 
 static json_t *model_json(const struct service *s)

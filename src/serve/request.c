@@ -81,8 +81,8 @@ static void read_best_of(struct reading *r)
 /* The two names of it say the same. */
 static int64_t read_most(struct reading *r)
 {
-    int64_t usual = given(r, "max_completion_tokens") ? read_integer(r, "max_completion_tokens", 1, INT32_MAX, 0) : 16;
-    int64_t most = read_integer(r, "max_tokens", 1, INT32_MAX, usual);
+    int64_t usual = given(r, "max_completion_tokens") ? read_integer(r, "max_completion_tokens", 0, INT32_MAX, 0) : 16;
+    int64_t most = read_integer(r, "max_tokens", 0, INT32_MAX, usual);
     if (given(r, "max_completion_tokens") && most != usual)
         refuse(r, "max_tokens", "the same number as max_completion_tokens");
     return most;
@@ -121,6 +121,20 @@ static void note_ignored(struct reading *r, json_t *root)
 
 /* ---- prompts ---- */
 
+/* Clients know OpenAI's code, and the first words. */
+static void refuse_long_prompt(struct reading *r, int64_t tokens)
+{
+    struct call *c = r->call;
+    if (!r->wrong)
+        c->code = "context_length_exceeded";
+    blame(r, "prompt",
+          arena_printf(
+              c->arena,
+              "This model's maximum context length is %lld tokens, and the prompt has %lld: it may have %lld, for at least one token "
+              "is made",
+              (long long)c->service->context, (long long)tokens, (long long)c->service->context - 1));
+}
+
 static void add_choices(struct reading *r, const int64_t *token, int64_t n)
 {
     struct call *c = r->call;
@@ -128,9 +142,7 @@ static void add_choices(struct reading *r, const int64_t *token, int64_t n)
     if (n == 0)
         refuse(r, "prompt", "at least one token");
     if (n >= s->context)
-        blame(r, "prompt",
-              arena_printf(c->arena, "prompt: %lld tokens are too many: a text has at most %lld with what is made", (long long)n,
-                           (long long)s->context));
+        refuse_long_prompt(r, n);
     for (int64_t i = 0; i < n; i++)
         if (token[i] < 0 || token[i] >= s->vocabulary)
             refuse(r, "prompt", arena_printf(c->arena, "tokens below %lld, found %lld", (long long)s->vocabulary, (long long)token[i]));
@@ -254,27 +266,35 @@ static void read_sampling(struct reading *r)
     read_real(r, "repetition_penalty", &s->penalty);
     s->top_k = read_integer(r, "top_k", -1, INT32_MAX, s->top_k);
     s->top_k = s->top_k < 0 ? 0 : s->top_k;
-    if (!r->wrong)
-        r->wrong = sampling_fault(s);
+    const struct sampling_fault f = sampling_fault(s);
+    if (f.key)
+        refuse(r, f.key, f.expected);
     if (given(r, "seed"))
         s->seed = (uint64_t)read_integer(r, "seed", INT64_MIN, INT64_MAX, 0);
     else if (!r->call->service->seeded && getrandom(&s->seed, sizeof s->seed, 0) < 0)
-        r->wrong = "the system gave no random number: give a seed";
+        blame(r, "seed", "the system gave no random number: give a seed");
+}
+
+static void read_stream_options(struct reading *r)
+{
+    const json_t *options = given(r, "stream_options"), *usage = json_object_get(options, "include_usage");
+    if (options && !json_is_object(options))
+        refuse(r, "stream_options", "an object");
+    else if (usage && !json_is_boolean(usage) && !json_is_null(usage))
+        refuse(r, "stream_options.include_usage", "true or false");
+    r->call->usage = json_is_true(usage);
 }
 
 static void read_all(struct reading *r)
 {
     struct call *c = r->call;
-    const json_t *options = given(r, "stream_options");
     if (given(r, "model") && !json_is_string(given(r, "model")))
         refuse(r, "model", "a name");
     refuse_unsupported(r);
     c->most = read_most(r);
     r->each = read_integer(r, "n", 1, SERVE_CHOICES, 1);
     c->stream = read_flag(r, "stream");
-    c->usage = json_is_true(json_object_get(options, "include_usage"));
-    if (options && !json_is_object(options))
-        refuse(r, "stream_options", "an object");
+    read_stream_options(r);
     r->special = !given(r, "add_special_tokens") || read_flag(r, "add_special_tokens");
     read_best_of(r);
     read_sampling(r);

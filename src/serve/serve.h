@@ -64,9 +64,10 @@ struct call {
     const char *rest;    /* of the path after its route */
     const char *ignored; /* the fields that have no effect, for a header; NULL: none */
     const char *param;   /* the field that is refused; NULL: none */
+    const char *code;    /* of an error, for programs; NULL: none */
     int64_t number, created;
     bool stream, usage;
-    int64_t most; /* tokens of each text */
+    int64_t most; /* tokens of each text; 0: it is empty */
     int stops;
     struct text stop[SERVE_STOPS];
     int64_t choices, open; /* open: texts that are not finished */
@@ -164,7 +165,8 @@ void reader_stop(struct service *);
 /* ---- reply.c ---- */
 /* JSON in the arena. */
 const char *reply_completion(struct call *);
-const char *reply_error(struct arena *, const char *message, const char *type, const char *param);
+/* param, code: the field that is refused, and a word for programs; NULL: none. */
+const char *reply_error(struct arena *, const char *message, const char *type, const char *param, const char *code);
 const char *reply_models(struct arena *, const struct service *);
 /* As replies write it. */
 bool reply_names_model(const struct service *, const char *name);

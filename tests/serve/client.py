@@ -64,6 +64,11 @@ def forms():
         expect("a text that stops", (stopped["text"], stopped["finish_reason"]), (cut, "stop"))
         found = events(prompt="Hello", max_tokens=12, temperature=0, stop=stop)
         expect("a stream that stops", "".join(e["choices"][0]["text"] for e in found), cut)
+    empty = {"choices": [("", "length")] * 2, "usage": {"prompt_tokens": 5, "completion_tokens": 0, "total_tokens": 5}}
+    nothing = ask(prompt="Hello", max_tokens=0, n=2)
+    expect("no token", {"choices": [(c["text"], c["finish_reason"]) for c in nothing["choices"]], "usage": nothing["usage"]}, empty)
+    found = events(prompt="Hello", max_completion_tokens=0, n=2, stream_options={"include_usage": True})
+    expect("a stream of no token", {"choices": [(c["text"], c["finish_reason"]) for e in found for c in e["choices"]], "usage": found[-1]["usage"]}, empty)
     expect("health", call("GET", "/health"), (200, b'{"status":"ok"}'))
     expect("models", json.loads(call("GET", "/v1/models")[1])["object"], "list")
 
@@ -75,7 +80,8 @@ def named(name):
     address = "/v1/models/" + urllib.parse.quote(name)
     expect("the model", (call("GET", address)[0], json.loads(call("GET", address)[1])), (200, model))
     status, answer = call("GET", "/v1/models/another%00%ff")
-    expect("another model", (status, name in json.loads(answer)["error"]["message"]), (404, True))
+    error = json.loads(answer)["error"]
+    expect("another model", (status, name in error["message"], error["param"], error["code"]), (404, True, "model", "model_not_found"))
     expect("a completion", ask(prompt="Hello", max_tokens=2)["model"], name)
     expect("a stream", {e["model"] for e in events(prompt="Hello", max_tokens=2)}, {name})
 
@@ -86,19 +92,25 @@ def hostile():
     bodies = [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"prompt": "\xff"}', b'{"prompt": "x"}}', b'{"prompt": "\\ud800"}', b"[" * 100000, b'{"a":' * 5000]
     objects = [{}, {"prompt": None}, {"prompt": ""}, {"prompt": []}, {"prompt": [[]]}, {"prompt": {}}, {"prompt": 5}, {"prompt": [1, "x"]}, {"prompt": [-1]}, {"prompt": [256]},
                {"prompt": [2**62]}, {"prompt": "x" * 5000}, {"prompt": ["x"] * 1000}, {"prompt": "x", "n": 0}, {"prompt": "x", "n": 10**6},
-               {"prompt": "x", "n": 1.5}, {"prompt": "x", "max_tokens": 0}, {"prompt": "x", "max_tokens": "9"}, {"prompt": "x", "temperature": -1},
+               {"prompt": "x", "n": 1.5}, {"prompt": "x", "max_tokens": -1}, {"prompt": "x", "max_completion_tokens": -1}, {"prompt": "x", "max_tokens": "9"}, {"prompt": "x", "temperature": -1},
                {"prompt": "x", "temperature": "hot"}, {"prompt": "x", "top_p": 0}, {"prompt": "x", "top_p": 1.1}, {"prompt": "x", "min_p": 2},
                {"prompt": "x", "repetition_penalty": 0}, {"prompt": "x", "stop": 5}, {"prompt": "x", "stop": [""]}, {"prompt": "x", "stop": ["a"] * 99},
                {"prompt": "x", "stream": 1}, {"prompt": "x", "add_special_tokens": 1}, {"prompt": "x", "logprobs": 3}, {"prompt": "x", "echo": True}, {"prompt": "x", "suffix": "y"},
                {"prompt": "x", "logit_bias": {"1": 5}}, {"prompt": "x", "presence_penalty": 1}, {"prompt": "x", "seed": "s"}, {"prompt": "x", "model": 5},
-               {"prompt": "x", "stream_options": 3}, {"prompt": "x", "top_k": 1e300}, {"prompt": "x", "temperature": 1e300}]
+               {"prompt": "x", "stream_options": 3}, {"prompt": "x", "best_of": 2}, {"prompt": "x", "top_k": -2}, {"prompt": "x", "top_k": 1e300}, {"prompt": "x", "temperature": 1e300}]
     for body in bodies + objects:
         status, answer = call("POST", "/v1/completions", body)
         expect(f"{body!r:.60}", status, 400)
         error = json.loads(answer)["error"]
         expect("type", error["type"], "invalid_request_error")
+        expect(f"{body!r:.60}: param", error["param"], None if isinstance(body, bytes) else (list(body) or ["prompt"])[-1])
         if len(error["message"]) < 10:
             sys.exit(f"{body!r:.60}: {error['message']}")
+    expect("a field of a field", json.loads(call("POST", "/v1/completions", {"prompt": "x", "stream_options": {"include_usage": 1}})[1])["error"]["param"],
+           "stream_options.include_usage")
+    expect("a long prompt", json.loads(call("POST", "/v1/completions", {"prompt": "x" * 5000})[1])["error"],
+           {"message": "This model's maximum context length is 4096 tokens, and the prompt has 5000: it may have 4095, for at least one token is made",
+            "type": "invalid_request_error", "param": "prompt", "code": "context_length_exceeded"})
     expect("a long body", call("POST", "/v1/completions", b'{"prompt": "' + b"x" * 2**21 + b'"}')[0], 413)
     expect("another address", call("POST", "/v2", {})[0], 404)
     expect("another method", call("GET", "/v1/completions")[0], 405)

@@ -47,19 +47,19 @@ int64_t sampling_weight(const struct sampling *s, double score, double best)
 
 /* ---- what is asked for ---- */
 
-const char *sampling_fault(const struct sampling *s)
+struct sampling_fault sampling_fault(const struct sampling *s)
 {
     if (!(s->temperature >= 0 && s->temperature <= 1e6))
-        return "temperature: expected a number of 0 or more";
+        return (struct sampling_fault){"temperature", "a number of 0 to 1000000"};
     if (s->top_k < 0)
-        return "top_k: expected a whole number of 0 or more";
+        return (struct sampling_fault){"top_k", "a whole number of 0 or more"};
     if (!(s->top_p > 0 && s->top_p <= 1))
-        return "top_p: expected a number above 0, at most 1";
+        return (struct sampling_fault){"top_p", "a number above 0, at most 1"};
     if (!(s->min_p >= 0 && s->min_p <= 1))
-        return "min_p: expected a number of 0 to 1";
+        return (struct sampling_fault){"min_p", "a number of 0 to 1"};
     if (!(s->penalty > 0 && s->penalty <= 1e6))
-        return "repetition_penalty: expected a number above 0";
-    return NULL;
+        return (struct sampling_fault){"repetition_penalty", "a number above 0, at most 1000000"};
+    return (struct sampling_fault){0};
 }
 
 static void take_number(const json_t *root, const char *path, const char *key, double *to)
@@ -88,8 +88,9 @@ static void take_configuration(struct arena *a, const struct job_options *o, str
     take_number(root, path, "repetition_penalty", &s->penalty);
     s->top_k = top_k >= 0 && top_k < INT32_MAX ? (int64_t)top_k : -1;
     json_decref(root);
-    if (sampling_fault(s))
-        fail("%s: %s", path, sampling_fault(s));
+    const struct sampling_fault f = sampling_fault(s);
+    if (f.key)
+        fail("%s: %s: expected %s", path, f.key, f.expected);
     diag_tell("%s asks for sampling; --temperature 0 decodes greedily", path);
 }
 
@@ -131,8 +132,9 @@ static struct sampling resolve(struct arena *a, const struct job_options *o)
     s.top_p = o->top_p >= 0 ? o->top_p : s.top_p;
     s.min_p = o->min_p >= 0 ? o->min_p : s.min_p;
     s.penalty = o->penalty >= 0 ? o->penalty : s.penalty;
-    if (sampling_fault(&s))
-        fail_usage("--%s", sampling_fault(&s));
+    const struct sampling_fault f = sampling_fault(&s);
+    if (f.key)
+        fail_usage("--%s: expected %s", f.key, f.expected);
     s.seed = o->sampling_seed >= 0 ? (uint64_t)o->sampling_seed : s.temperature > 0 ? new_seed() : 0;
     if (s.temperature > 0 && !o->serve)
         tell(a, &s, o->sampling_seed < 0);

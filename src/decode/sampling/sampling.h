@@ -27,8 +27,11 @@ struct sampling {
 /* The settings of the options; for text, the configuration gives those that the options leave open. Every rank calls it, rank 0 decides and
  * prints it. */
 struct sampling sampling_agree(struct arena *, struct comm *, const struct job_options *);
-/* NULL: all is as it should be, else what is wrong with a value. */
-const char *sampling_fault(const struct sampling *);
+/* The first setting that is out of range, and what it should be. key NULL: none is. */
+struct sampling_fault {
+    const char *key, *expected;
+};
+struct sampling_fault sampling_fault(const struct sampling *);
 /* Some of the scores do not count, so the best ones must be known. */
 bool sampling_filters(const struct sampling *);
 /* The weight of a score, best being the largest: whole numbers, whose sum does not depend on their order. */
