@@ -13,8 +13,9 @@
 
 struct connection {
     struct arena *arena;
+    struct MHD_Connection *mhd;
     int fd;
-    bool closing;
+    bool closing, handled;
     double until; /* 0: no deadline */
     struct sockaddr_storage address;
     struct connection *before, *after;
@@ -97,7 +98,7 @@ void connections_notify(void *data, struct MHD_Connection *mhd, void **own, enum
         struct arena *a = arena_new();
         const struct sockaddr *from = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
         *own = c = NEW(a, struct connection);
-        *c = (struct connection){.arena = a, .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
+        *c = (struct connection){.arena = a, .mhd = mhd, .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
         memcpy(&c->address, from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
     }
     pthread_mutex_lock(&s->lock);
@@ -156,12 +157,40 @@ void connections_stop(struct service *s)
     (void)pthread_join(s->guard, NULL);
 }
 
-/* ---- clients that have gone ---- */
+/* ---- replies that libmicrohttpd can't send ---- */
 
-void connection_send(struct connection *c, const char *text)
+static void send_text(const struct connection *c, const char *text)
 {
     (void)send(c->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
+
+void connection_set_handled(struct connection *c, bool handled)
+{
+    c->handled = handled;
+}
+
+void connection_refuse(struct connection *c, struct refusal why)
+{
+    const char *error = reply_error(c->arena, why.message, "invalid_request_error", NULL, NULL);
+    send_text(c,
+              arena_printf(c->arena,
+                           "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                           why.status, MHD_get_reason_phrase_for(why.status), strlen(error), error));
+}
+
+void connections_refuse_lengths(struct service *s)
+{
+    for (struct connection *c = s->open; c; c = c->after) {
+        struct refusal why = c->closing || c->handled ? (struct refusal){0} : head_length_fault(c->mhd);
+        if (!why.status)
+            continue;
+        s->counts.refused++;
+        connection_refuse(c, why);
+        shut(s, c);
+    }
+}
+
+/* ---- clients that have gone ---- */
 
 /* A client that closes its connection and one that ends its own side alone look the same, until something is sent: the system of the first
  * one refuses it. An interim reply may come before any other; the events of a stream do as well. */
@@ -174,7 +203,7 @@ bool connection_is_gone(struct call *c)
         return true;
     if ((p.revents & POLLRDHUP) && c->interim && !c->streams && !c->probed) {
         c->probed = true;
-        connection_send(c->from, "HTTP/1.1 100 Continue\r\n\r\n");
+        send_text(c->from, "HTTP/1.1 100 Continue\r\n\r\n");
     }
     return false;
 }

@@ -10,7 +10,6 @@ static const char chat_refused[] =
     "tpc-run fills in no chat template: the client applies the template of the model, as docs/chat.py does, and "
     "sends the text to /v1/completions";
 
-static const char body_too_long[] = "the body is too long: a request has at most 1 MiB";
 static const char ignored_fields[] = "X-Ignored-Fields";
 
 /* ---- replies ---- */
@@ -41,8 +40,6 @@ static enum MHD_Result answer(struct call *c, unsigned status, const char *type,
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    if (status == MHD_HTTP_CONTENT_TOO_LARGE)
-        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
     if (c->ignored)
         (void)MHD_add_response_header(r, ignored_fields, c->ignored);
     admit_origin(c, r);
@@ -234,14 +231,6 @@ static enum MHD_Result route(struct call *c, const char *path, const char *metho
 
 /* ---- what libmicrohttpd calls ---- */
 
-/* So much is not even read to be dropped. */
-static bool announces_too_much(struct MHD_Connection *connection)
-{
-    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    int64_t n;
-    return length && (!i64_parse(length, 0, INT64_MAX, &n) || n > SERVE_READ);
-}
-
 /* What is too long is dropped for a while. Then there is no end to it, and libmicrohttpd has no way to answer before it. */
 static enum MHD_Result take_body(struct call *c, const char *data, size_t n)
 {
@@ -253,12 +242,7 @@ static enum MHD_Result take_body(struct call *c, const char *data, size_t n)
     c->dropped += n;
     if (c->dropped <= SERVE_READ)
         return MHD_YES;
-    const char *message = reply_error(c->arena, body_too_long, "invalid_request_error", NULL, NULL);
-    connection_send(c->from,
-                    arena_printf(c->arena,
-                                 "HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\n"
-                                 "Content-Length: %zu\r\n\r\n%s",
-                                 strlen(message), message));
+    connection_refuse(c->from, (struct refusal){MHD_HTTP_CONTENT_TOO_LARGE, head_body_too_long});
     return MHD_NO;
 }
 
@@ -267,6 +251,7 @@ static struct call *new_call(struct service *s, struct MHD_Connection *connectio
     struct call *c = call_new(s, connection);
     c->from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     c->interim = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
+    connection_set_handled(c->from, true);
     return c;
 }
 
@@ -286,9 +271,9 @@ static enum MHD_Result handle(void *service, struct MHD_Connection *connection, 
 {
     struct call *c = *own;
     if (!c) {
+        struct refusal why = head_fault(connection, version);
         *own = c = new_call(service, connection, version);
-        c->too_long = announces_too_much(connection);
-        return c->too_long ? refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, body_too_long) : MHD_YES;
+        return why.status ? refuse(c, why.status, why.message) : MHD_YES; /* the connection is closed: it is too early for a reply */
     }
     if (*bytes) {
         enum MHD_Result taken = take_body(c, data, *bytes);
@@ -296,7 +281,7 @@ static enum MHD_Result handle(void *service, struct MHD_Connection *connection, 
         return taken;
     }
     if (c->too_long)
-        return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, body_too_long);
+        return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, head_body_too_long);
     if (c->asked)
         return answer_texts(c);
     if (!c->whole) {
@@ -316,18 +301,33 @@ static void leave(void *service, struct MHD_Connection *connection, void **own, 
     pthread_mutex_lock(&s->lock);
     connection_set_deadline(c->from, s->read_seconds);
     pthread_mutex_unlock(&s->lock);
+    connection_set_handled(c->from, false);
     call_leave(c);
     *own = NULL;
+}
+
+/* libmicrohttpd up to 0.9.75 answers a Content-Length that it can't read with the head of a reply twice. Before that it logs a line, in its
+ * own thread; then the server answers instead. */
+static void look_at_lengths(void *service, const char *format, va_list values)
+{
+    enum { LONGEST = 100 }; /* ms */
+    struct service *s = service;
+    struct timespec until = clock_after(LONGEST);
+    (void)format, (void)values;
+    if (pthread_mutex_timedlock(&s->lock, &until)) /* the thread that logs may have the lock */
+        return;
+    connections_refuse_lengths(s);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- start ---- */
 
 struct MHD_Daemon *http_start(struct service *s, int listening)
 {
-    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
-    struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, handle, s, MHD_OPTION_LISTEN_SOCKET, listening,
-                                            MHD_OPTION_NOTIFY_COMPLETED, leave, s, MHD_OPTION_NOTIFY_CONNECTION, connections_notify, s,
-                                            MHD_OPTION_CONNECTION_LIMIT,
+    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, handle, s, MHD_OPTION_EXTERNAL_LOGGER, look_at_lengths, s,
+                                            MHD_OPTION_LISTEN_SOCKET, listening, MHD_OPTION_NOTIFY_COMPLETED, leave, s,
+                                            MHD_OPTION_NOTIFY_CONNECTION, connections_notify, s, MHD_OPTION_CONNECTION_LIMIT,
                                             2 * (unsigned)SERVE_CONNECTIONS, /* with those that are being closed */
                                             MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_END);
     if (!d)
