@@ -126,6 +126,8 @@ const char *digest_text(struct arena *, struct constant_digest);
 bool digest_parse(const char *text, struct constant_digest *);
 /* Of a sample of the bytes: equal ones have the same. */
 uint64_t digest_sample(struct constant *, const char *name);
+/* Another digest than that which a file states is a failure. what: "initializer 'w'". */
+void digest_compare(const char *path, const char *what, uint64_t expected, uint64_t found);
 /* Bytes that are not those of the digest are a failure that names file and tensor. whole: all of them, not a sample. */
 void digest_check(struct constant *, const char *name, bool whole);
 

@@ -90,6 +90,19 @@ uint64_t digest_sample(struct constant *c, const char *name)
     return is_own_sample(c->bytes) ? digest_bytes(at, (size_t)c->bytes) : sample_of(at, c->bytes);
 }
 
+_Noreturn static void refuse(const char *path, const char *what, const char *which, uint64_t found, uint64_t expected)
+{
+    fail("%s: %s is not what was written for this rank: its %s digest %016" PRIx64 ", expected %016" PRIx64
+         "; the file is of another rank or model, or damaged",
+         path, what, which, found, expected);
+}
+
+void digest_compare(const char *path, const char *what, uint64_t expected, uint64_t found)
+{
+    if (found != expected)
+        refuse(path, what, "bytes have", found, expected);
+}
+
 void digest_check(struct constant *c, const char *name, bool whole)
 {
     if (!c->digest || !c->bytes || c->checked)
@@ -99,8 +112,7 @@ void digest_check(struct constant *c, const char *name, bool whole)
     uint64_t found = all ? digest_bytes(at, (size_t)c->bytes) : sample_of(at, c->bytes),
              expected = all ? c->digest->whole : c->digest->sample;
     if (found != expected)
-        fail("%s: tensor '%s' is not what was written for this rank: its %s digest %016" PRIx64 ", expected %016" PRIx64
-             "; the file is of another rank or model, or damaged",
-             c->source.path ? c->source.path : "the graph", name, all ? "bytes have" : "sampled pages have", found, expected);
+        refuse(c->source.path ? c->source.path : "the graph", arena_printf(arena_new(), "tensor '%s'", name),
+               all ? "bytes have" : "sampled pages have", found, expected);
     c->checked = all;
 }

@@ -93,6 +93,12 @@ struct text_table {
 const void *text_table_find(const struct text_table *, const char *text);
 void text_table_add(struct arena *, struct text_table **, const char *text, const void *item);
 
+/* ---- tensor_digest.c: the digest of a tensor's content, in its metadata ------------------------------------------------ */
+/* Of strings: those of the message; else the bytes, as raw_data has them. */
+struct constant_digest tensor_digest_of(const Onnx__TensorProto *, const void *at, int64_t bytes);
+/* The only entry of its metadata. */
+void tensor_digest_put(struct arena *, Onnx__TensorProto *, struct constant_digest);
+
 /* ---- external.c: where the bytes of a tensor lie that is not in the message ------------------------------------------- */
 struct external_files {
     struct arena *arena, *tmp; /* of what is returned; of the load */

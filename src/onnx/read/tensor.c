@@ -147,6 +147,14 @@ static const struct constant_digest *stated_digest(struct import *im, const Onnx
     return NULL;
 }
 
+/* What is in the message has been read anyway. */
+static void check_digest(struct import *im, const Onnx__TensorProto *t, const struct constant *c, const char *what)
+{
+    const struct constant_digest *stated = stated_digest(im, t, what);
+    if (stated)
+        digest_compare(im->path, what, stated->whole, tensor_digest_of(t, c->data, c->bytes).whole);
+}
+
 struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, const char *what)
 {
     struct constant *c = NEW(im->arena, struct constant);
@@ -154,6 +162,7 @@ struct constant *tensor_constant(struct import *im, const Onnx__TensorProto *t, 
     c->rank = (int)t->n_dims;
     if (!proto_is_external(t)) {
         c->data = inline_data(im, t, c, what);
+        check_digest(im, t, c, what);
         return c;
     }
     if (c->dtype == DT_STRING)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MIN_IR = 10, ALIGN_SMALL = 64, ALIGN_BIG = 4096, LONGEST_SIZE = 64 };
@@ -196,6 +195,14 @@ static bool stays_inline(const struct save *s, const struct value *value, int64_
     return s->size[value->id] || (value->constant->dtype == DT_I64 && bytes < INLINE_INTS);
 }
 
+/* Of a tensor that is whole in the message. */
+static Onnx__TensorProto *with_digest(struct save *s, Onnx__TensorProto *t)
+{
+    if (s->data.options->digests)
+        tensor_digest_put(s->tmp, t, tensor_digest_of(t, t->raw_data.data, (int64_t)t->raw_data.len));
+    return t;
+}
+
 static Onnx__TensorProto *save_constant(struct save *s, const struct value *value)
 {
     Onnx__TensorProto *t = PROTO(s, TensorProto, tensor_proto);
@@ -206,9 +213,11 @@ static Onnx__TensorProto *save_constant(struct save *s, const struct value *valu
         put_strings(s, t, value->constant, value->name);
     else if (stays_inline(s, value, w.bytes))
         put_raw(s, t, &w);
-    else
+    else {
         put_external(s, t, &w);
-    return t;
+        return t; /* its digest is known once it is written */
+    }
+    return with_digest(s, t);
 }
 
 static Onnx__TensorProto *save_attribute_tensor(struct save *s, struct constant *c, const char *name)
@@ -217,14 +226,14 @@ static Onnx__TensorProto *save_attribute_tensor(struct save *s, struct constant 
     save_dims(s, t, NULL, c);
     if (c->dtype == DT_STRING) {
         put_strings(s, t, c, name);
-        return t;
+        return with_digest(s, t);
     }
     uint8_t *out = arena_alloc(s->tmp, c->bytes ? (size_t)c->bytes : 1);
     if (c->bytes)
         memcpy(out, constant_data(c, name), (size_t)c->bytes);
     t->has_raw_data = 1;
     t->raw_data = (ProtobufCBinaryData){(size_t)c->bytes, out};
-    return t;
+    return with_digest(s, t);
 }
 
 /* ---- attributes and nodes ---- */
@@ -444,14 +453,14 @@ static Onnx__GraphProto *save_graph(struct save *s)
 /* Its constants are small, and stay in it. */
 static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, int k)
 {
-    static const struct save_options none;
+    const struct save_options inline_only = {.digests = s->data.options->digests};
     Onnx__AttributeProto *out = PROTO(s, AttributeProto, attribute_proto);
     const struct attr *a = node_body(node, k);
     struct save body = {.tmp = s->tmp,
                         .graph = a->graph,
                         .path = s->path,
                         .names = names_of_body(s->tmp, &s->names, node, k),
-                        .data = {.options = &none, .model = s->data.model}};
+                        .data = {.options = &inline_only, .model = s->data.model}};
     out->name = save_text(s, a->name);
     out->has_type = 1;
     out->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
@@ -461,29 +470,6 @@ static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, 
 
 /* ---- the model ---- */
 
-/* Compositions may be of ops that are newer than the file. */
-static int64_t standard_version(const struct graph *g, int64_t version)
-{
-    for (int i = 0; i < g->nodes.n; i++) {
-        const struct node *n = g->nodes.at[i];
-        if (!*n->domain && n->op && n->op->since > version)
-            version = n->op->since;
-        for (int k = 0; k < node_bodies(n); k++)
-            version = standard_version(node_body(n, k)->graph, version);
-    }
-    return version;
-}
-
-static int64_t domain_version(const struct graph *g, const char *domain)
-{
-    if (!*domain)
-        return standard_version(g, g->opset ? g->opset : FORM_OPSET);
-    for (int i = 0; i < g->opsets.n; i++)
-        if (strcmp(g->opsets.at[i].key, domain) == 0)
-            return strtoll(g->opsets.at[i].text, NULL, 10);
-    return 1;
-}
-
 static void add_opset_import(struct save *s, Onnx__ModelProto *model, const char *domain)
 {
     for (size_t i = 0; i < model->n_opset_import; i++)
@@ -492,7 +478,7 @@ static void add_opset_import(struct save *s, Onnx__ModelProto *model, const char
     Onnx__OperatorSetIdProto *o = PROTO(s, OperatorSetIdProto, operator_set_id_proto);
     o->domain = save_text(s, domain);
     o->has_version = 1;
-    o->version = domain_version(s->graph, domain);
+    o->version = opset_version(s->graph, domain);
     Onnx__OperatorSetIdProto **list = NEWN(s->tmp, Onnx__OperatorSetIdProto *, model->n_opset_import + 1);
     for (size_t i = 0; i < model->n_opset_import; i++)
         list[i] = model->opset_import[i];
@@ -551,8 +537,7 @@ static void save_digests(struct save *s, Onnx__ModelProto *model, uint64_t all)
 {
     for (int i = 0; i < s->data.weights.n; i++) {
         const struct saved_weight *w = &s->data.weights.at[i];
-        w->tensor->metadata_props = NEWN(s->tmp, Onnx__StringStringEntryProto *, 1);
-        w->tensor->metadata_props[w->tensor->n_metadata_props++] = save_entry(s, RANK_META_DIGEST, digest_text(s->tmp, w->digest));
+        tensor_digest_put(s->tmp, w->tensor, w->digest);
     }
     model->metadata_props[model->n_metadata_props++] = save_entry(s, RANK_META_WEIGHTS, arena_printf(s->tmp, "%016" PRIx64, all));
 }

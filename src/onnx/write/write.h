@@ -25,6 +25,9 @@ struct node_metadata {
 /* planned: the plan's values are those with lower numbers; 0: there is no plan. */
 struct node_metadata node_metadata_of(struct arena *, const struct graph *, const struct node *, int planned);
 
+/* opset.c: the version of a domain that the nodes of a graph and of its bodies need. */
+int64_t opset_version(const struct graph *, const char *domain);
+
 /* ---- stream.c: the weights of a graph, in the order of its data file ---------------------------------------------------- */
 struct saved_weight {
     const struct value *value;
