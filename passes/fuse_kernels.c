@@ -11,8 +11,10 @@
 static void prepare_bodies(struct compile *c, struct node *n)
 {
     for (int k = 0; n->op && k < node_bodies(n); k++) {
-        struct compile body = {
-            .arena = c->arena, .graph = control_typed_body(c->arena, c->graph, n, k), .deterministic = c->deterministic, .fast = c->fast};
+        struct compile body = {.arena = c->arena,
+                               .graph = control_typed_body(c->arena, c->graph, n, k).graph,
+                               .deterministic = c->deterministic,
+                               .fast = c->fast};
         pass_run(&body, "shapes", "canon", NULL);
         pass_run(&body, "fuse_kernels", "fuse_kernels", NULL);
         node_body(n, k)->graph = body.graph;

@@ -16,7 +16,8 @@ enum { MIN_IR = 10, ALIGN_SMALL = 64, ALIGN_BIG = 4096, LONGEST_SIZE = 64 };
 
 struct save {
     struct arena *tmp;
-    const struct graph *graph;
+    struct graph *graph;
+    const struct body_types *types; /* of a body; NULL: the graph has them itself */
     const char *path;
     int64_t offset;    /* where the next external weight may begin */
     bool *used, *size; /* by value id: read by a node or output; read as a size */
@@ -77,6 +78,8 @@ static Onnx__TensorShapeProto__Dimension *save_dim(struct save *s, const struct 
 {
     Onnx__TensorShapeProto__Dimension *out = PROTO(s, TensorShapeProto__Dimension, tensor_shape_proto__dimension);
     int64_t n;
+    if (!d)
+        return out;
     if (dim_is_int(d, &n)) {
         out->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
         out->dim_value = n;
@@ -103,12 +106,18 @@ static Onnx__TypeProto *save_type(struct save *s, const struct type *type)
     return out;
 }
 
+static struct type type_of(const struct save *s, const struct value *value)
+{
+    return s->types && value->type.dtype == DT_NONE ? body_type(s->types, value) : value->type;
+}
+
 static Onnx__ValueInfoProto *save_info(struct save *s, const struct value *value)
 {
+    const struct type type = type_of(s, value);
     Onnx__ValueInfoProto *out = PROTO(s, ValueInfoProto, value_info_proto);
     out->name = save_text(s, name_of(s, value));
-    if (value->type.dtype != DT_NONE)
-        out->type = save_type(s, &value->type);
+    if (type.dtype != DT_NONE)
+        out->type = save_type(s, &type);
     return out;
 }
 
@@ -420,7 +429,7 @@ static void save_value_info(struct save *s, Onnx__GraphProto *out)
         for (int k = 0; k < s->graph->nodes.at[i]->nout; k++) {
             const struct node *node = s->graph->nodes.at[i];
             const struct value *v = node->out[k];
-            if (!v || v->type.dtype == DT_NONE || (told[v->id] && node->op))
+            if (!v || type_of(s, v).dtype == DT_NONE || (told[v->id] && node->op))
                 continue;
             out->value_info[out->n_value_info] = save_info(s, v);
             if (node->op)
@@ -458,6 +467,7 @@ static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, 
     const struct attr *a = node_body(node, k);
     struct save body = {.tmp = s->tmp,
                         .graph = a->graph,
+                        .types = body_types_of(s->tmp, s->graph, s->types, node, k),
                         .path = s->path,
                         .names = names_of_body(s->tmp, &s->names, node, k),
                         .data = {.options = &inline_only, .model = s->data.model}};

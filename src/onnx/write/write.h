@@ -3,6 +3,7 @@
 #define TPC_ONNX_WRITE_H
 
 #include "onnx/message/message.h"
+#include "op/control/control.h"
 
 /* ---- to_half.c -------------------------------------------------------------------------------------------------------- */
 enum { TO_HALF_PIECE = 4096 }; /* elements */
@@ -17,6 +18,13 @@ struct value_names {
 };
 struct value_names names_of_graph(struct arena *, const struct graph *);
 struct value_names names_of_body(struct arena *, const struct value_names *around, const struct node *, int body);
+
+/* ---- body_types.c: the types of values in the bodies of control flow ----------------------------------------------------- */
+struct body_types;
+/* Of body k of a node of graph g, or of a body of it, whose types are `around`. NULL: they are not known. */
+const struct body_types *body_types_of(struct arena *, struct graph *g, const struct body_types *around, const struct node *, int k);
+/* Sizes are those of the main graph; NULL: not known there. */
+struct type body_type(const struct body_types *, const struct value *);
 
 /* ---- node_metadata.c -------------------------------------------------------------------------------------------------- */
 struct node_metadata {

@@ -390,12 +390,12 @@ void infer_scan(struct graph *g, struct node *node)
 /* ---- any of them
  * ------------------------------------------------------------------------------------------------------------------------- */
 
-struct graph *control_typed_body(struct arena *arena, struct graph *g, const struct node *node, int body)
+struct subgraph control_typed_body(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
     bool loop = op_is_onnx(node, "Loop"), branch = op_is_onnx(node, "If");
-    struct graph *typed = (branch ? ready_branch : loop ? ready_loop : ready_scan)(arena, g, node, body).graph;
-    if (typed->undecided.what)
-        op_fail_undecided(typed);
+    struct subgraph typed = (branch ? ready_branch : loop ? ready_loop : ready_scan)(arena, g, node, body);
+    if (typed.graph->undecided.what)
+        op_fail_undecided(typed.graph);
     return typed;
 }
 

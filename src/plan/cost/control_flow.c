@@ -13,7 +13,7 @@
 /* The body as a space of its own, under the sizes of one workload. */
 static struct space body_space(struct arena *tmp, struct space *s, const struct node *n, int k, int w)
 {
-    struct graph *body = control_typed_body(tmp, s->g, n, k);
+    struct graph *body = control_typed_body(tmp, s->g, n, k).graph;
     struct plan *plan = NEW(tmp, struct plan);
     struct workload load = {.dims = plan_sizes_inside(tmp, n, k, body, &s->plan->workloads.at[w].dims), .weight = 1};
     struct space in = {
