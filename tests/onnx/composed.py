@@ -75,11 +75,15 @@ def cases():
     yield MS + ".QLinearSigmoid", [u8(4, 6), *SCALES, f(0.004), np.uint8(0)], 1, {}
     yield MS + ".QLinearConcat", [f(0.04), np.uint8(110), u8(4, 2), *SCALES, u8(4, 3), f(0.05), np.uint8(130)], 1, dict(axis=1)
     yield MS + ".QLinearGlobalAveragePool", [u8(1, 4, 3, 3), *SCALES, f(0.01), np.uint8(128)], 1, {}
+    yield MS + ".QLinearAveragePool", [u8(1, 4, 6, 6), *SCALES, f(0.013), np.uint8(128)], 1, dict(kernel_shape=[3, 3])
+    yield MS + ".QLinearSoftmax", [u8(4, 6), *SCALES, f(1 / 256), np.uint8(0)], 1, dict(axis=-1, opset=17)
     yield MS + ".BiasGelu", [x, real(16)], 1, {}
     yield MS + ".FastGelu", [x, real(16)], 1, {}
     yield MS + ".FusedMatMul", [real(2, 8, 5), real(2, 8, 6)], 1, dict(transA=1, alpha=0.5)
     yield MS + ".FusedGemm", [real(4, 8), real(6, 8), real(6)], 1, dict(transB=1, activation="LeakyRelu", activation_alpha=0.2)
     yield MS + ".FusedConv", [real(1, 4, 6, 6), real(6, 4, 3, 3), real(6)], 1, dict(activation="HardSigmoid", activation_params=[0.3, 0.4])
+    yield MS + ".FusedConv", [real(1, 4, 6, 6), real(6, 4, 3, 3), None, real(1, 6, 4, 4)], 1, dict(activation="Clip", activation_params=[-1.0, 1.0])
+    yield MS + ".TransposeMatMul", [real(2, 5, 8), real(2, 6, 8)], 1, dict(transB=1)
     yield MS + ".SkipLayerNormalization", [x, real(2, 5, 16), real(16), real(16), real(16)], (0, 3), {}
     yield MS + ".EmbedLayerNormalization", [ids, whole(0, 2, 2, 5, dtype=np.int32), real(9, 16), real(12, 16), real(2, 16), real(16), real(16)], 2, {}
     yield MS + ".EmbedLayerNormalization", [ids, None, real(9, 16), real(12, 16), None, real(16), real(16), whole(0, 2, 2, 5, dtype=np.int32)], 2, {}

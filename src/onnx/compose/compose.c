@@ -38,24 +38,24 @@ int64_t compose_int_of(const proto *node, const char *name, int64_t otherwise)
     return a ? a->i : otherwise;
 }
 
-float compose_float_of(const proto *node, const char *name, float otherwise)
-{
-    const Onnx__AttributeProto *a = proto_attribute(node, name);
-    return a ? a->f : otherwise;
-}
-
 /* ---- making nodes ---- */
+
+bool compose_lists(const char *ops, const char *op)
+{
+    size_t n = strlen(op);
+    for (const char *at = ops; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncmp(at, op, n) == 0 && (at[n] == ',' || !at[n]))
+            return true;
+    }
+    return false;
+}
 
 /* --list-ops tells the user which ops a composition has, so each is in the table. */
 static void check_listed(const struct composer *c, const char *op)
 {
-    size_t n = strlen(op);
-    for (const char *at = c->row->of; at; at = strchr(at, ' ')) {
-        at += *at == ' ';
-        if (strncmp(at, op, n) == 0 && (at[n] == ',' || !at[n]))
-            return;
-    }
-    bug("%s is composed of %s, and not of %s", c->row->op, c->row->of, op);
+    if (!c->row->text && !compose_lists(c->row->of, op))
+        bug("%s is composed of %s, and not of %s", c->row->op, c->row->of, op);
 }
 
 Onnx__AttributeProto *compose_int(struct composer *c, const char *name, int64_t i)
@@ -151,16 +151,11 @@ char *compose_op(struct composer *c, const char *op, char *a, char *b)
     return compose_node_of(c, op, b ? 2 : 1, (char *[]){a, b}, 0, NULL, 1, NULL);
 }
 
-void compose_rename(struct composer *c, const char *op)
+void compose_become(struct composer *c, const char *op, size_t nin, char *const *in)
 {
     check_listed(c, op);
     c->node->op_type = arena_strdup(c->im->tmp, op);
     c->node->domain = NULL;
-}
-
-void compose_become(struct composer *c, const char *op, size_t nin, char *const *in)
-{
-    compose_rename(c, op);
     set_inputs(c, c->node, nin, in);
     c->node->n_attribute = 0;
 }
@@ -169,17 +164,6 @@ void compose_become_with(struct composer *c, const char *op, size_t nin, char *c
 {
     compose_become(c, op, nin, in);
     set_proto_attributes(c, c->node, nattr, attr);
-}
-
-char *compose_number_like(struct composer *c, double number, char *x)
-{
-    return compose_op(c, "CastLike", name_scope_scalar(c->im, c->scope, "number", number), x);
-}
-
-char *compose_cast(struct composer *c, char *x, int64_t dtype)
-{
-    Onnx__AttributeProto *to = compose_int(c, "to", dtype);
-    return compose_node_of(c, "Cast", 1, &x, 1, &to, 1, NULL);
 }
 
 void compose_also(struct composer *c, size_t result, const char *op, size_t nin, char *const *in)

@@ -5,24 +5,36 @@
 #include "onnx/read/read.h"
 
 /* ---- compose.c, table.c: ops that are compositions of others --------------------------------------------------- */
+struct composition;
+/* What a text calls by a name: a value, or data, which become a constant where an operand is due. Neither: it is absent. */
+struct compose_term {
+    char *value;
+    const Onnx__AttributeProto *data;
+};
+struct compose_let {
+    const char *name;
+    struct compose_term is;
+    int operand; /* the required operand that is absent; else -1 */
+};
 struct composer {
     struct import *im;
     struct name_scope *scope;
     Onnx__NodeProto *node;
     const struct composition *row;
     const char *where;
+    VEC(struct compose_let) lets;
 };
-/* run rewrites its node to the last op of the composition and imports the others; if it returns without doing so, the node has no row
- * and is replicated. */
+/* A row has a text, before which prepare may run (false: the node stays as it is), or run. The node becomes the last op of the composition;
+ * the others are imported. If it does not, it has no row and is replicated. */
 struct composition {
     const char *domain, *op;
     int since;
-    const char *of; /* all ops that it may consist of; no other can be made */
+    const char *of; /* all ops that run may make */
     void (*run)(struct composer *);
+    bool (*prepare)(struct composer *);
+    const char *text;
 };
-/* Each ends with a row without op. */
-extern const struct composition compose_list_onnx[], compose_list_microsoft[], compose_list_integers[], compose_list_training[],
-    compose_list_flex[], compose_list_linear_attention[], compose_list_ml[], compose_list_sequence[], compose_list_optimizer[];
+extern const struct composition compose_list_sequence[]; /* ends with a row without op */
 void compose_node(struct import *, struct name_scope *, Onnx__NodeProto *);
 bool compose_has(const Onnx__NodeProto *, size_t operand);
 bool compose_gives(const Onnx__NodeProto *, size_t result);
@@ -31,7 +43,6 @@ char *compose_input(struct composer *, size_t);
 /* The name of an operand, or NULL. */
 char *compose_optional(struct composer *, size_t);
 int64_t compose_int_of(const Onnx__NodeProto *, const char *name, int64_t otherwise);
-float compose_float_of(const Onnx__NodeProto *, const char *name, float otherwise);
 Onnx__AttributeProto *compose_int(struct composer *, const char *name, int64_t);
 Onnx__AttributeProto *compose_truth(struct composer *, const char *name, bool);
 Onnx__AttributeProto *compose_ints(struct composer *, const char *name, size_t n, const int64_t *);
@@ -43,16 +54,24 @@ char *compose_node_of(struct composer *, const char *op, size_t nin, char *const
                       size_t nout, char **more);
 /* A helper with one or two operands, without attributes. */
 char *compose_op(struct composer *, const char *op, char *a, char *b);
-char *compose_cast(struct composer *, char *x, int64_t data_type);
-/* A number of x's type. */
-char *compose_number_like(struct composer *, double, char *x);
-/* The node itself becomes op, with the operands and attributes that it has. */
-void compose_rename(struct composer *, const char *op);
 /* The node itself becomes op: its attributes are dropped, its results kept. */
 void compose_become(struct composer *, const char *op, size_t nin, char *const *in);
 void compose_become_with(struct composer *, const char *op, size_t nin, char *const *in, size_t nattr, Onnx__AttributeProto *const *attr);
 /* Another result, if the node has it, is made by op and removed from the node. Call it for later results first. */
 void compose_also(struct composer *, size_t result, const char *op, size_t nin, char *const *in);
+/* text.c: the composition that the text of the row says. */
+void compose_let(struct composer *, const char *name, struct compose_term);
+void compose_text(struct composer *);
+/* All ops that it may consist of, as struct composition has them. */
+const char *compose_text_ops(struct arena *, const struct composition *);
+bool compose_lists(const char *ops, const char *op);
+/* counted.c: what compositions.def names. */
+bool compose_head_counts(struct composer *);
+bool compose_streams(struct composer *);
+bool compose_known_rank(struct composer *);
+bool compose_heads(struct composer *);
+void compose_mean(struct composer *);
+void compose_quantized_concat(struct composer *);
 /* sequence.c: what a value that is a sequence or an optional holds. */
 struct sequence {
     enum { SEQUENCE_LIST, SEQUENCE_STACK, SEQUENCE_PARTS, SEQUENCE_ABSENT } kind;

@@ -118,7 +118,7 @@ static void read_value(struct import *im, const char *where, const proto *p, str
 }
 
 /* Old writers leave the type out; then the field that is set decides. */
-static int found_type(const proto *p)
+int decode_found_type(const proto *p)
 {
     if (p->has_type && p->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
         return (int)p->type;
@@ -147,7 +147,7 @@ static void read_attribute(struct import *im, const char *where, const proto *p,
         const struct op_attr *known = &node->op->attr[i];
         if (strcmp(known->name, p->name) || known->kind == ATTR_DIMS || known->noted)
             continue;
-        int expected = proto_type(known->kind), found = found_type(p);
+        int expected = proto_type(known->kind), found = decode_found_type(p);
         if (found != expected)
             fail("%s: %s: attribute '%s' is %s, expected %s", im->path, where, p->name, kind_text(found), kind_text(expected));
         read_value(im, where, p, &node->attr[i]);

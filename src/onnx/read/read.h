@@ -113,6 +113,8 @@ void read_shardings(struct import *, const Onnx__NodeProto *);
 void inline_collect(struct import *);
 const Onnx__FunctionProto *inline_find(const struct import *, const Onnx__NodeProto *);
 void inline_call(struct import *, struct name_scope *, const Onnx__NodeProto *, const Onnx__FunctionProto *);
+/* The type of a node's attribute, which old writers leave out. */
+int decode_found_type(const Onnx__AttributeProto *);
 void decode_attributes(struct import *, const Onnx__NodeProto *, struct node *);
 void decode_raw(struct import *, const struct name_scope *, const Onnx__NodeProto *, struct node *);
 

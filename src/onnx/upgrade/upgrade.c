@@ -204,7 +204,7 @@ static bool is_zero(const struct upgrade *s, size_t i, bool by_default)
     return v && v->constant && constant_elements(v->constant) == 1 && constant_float(v->constant, v->name, 0) == 0;
 }
 
-/* Without training, or if nothing is dropped: the identity, if no mask is asked for (onnx/compose/training.c). */
+/* Without training, or if nothing is dropped: the identity, if no mask is asked for (onnx/compose/compositions.def). */
 static void upgrade_dropout(struct upgrade *s)
 {
     bool mask = s->node->n_output > 1 && *s->node->output[1];
