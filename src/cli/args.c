@@ -137,24 +137,41 @@ static bool is_option(const struct args *args, const char *text)
     return text[0] == '-' && text[1] && !text[2] && find_letter(args, text[1]);
 }
 
-/* The value of the option at argv[*i], from the same or the next argument. */
-static const char *value_of(const struct args *args, const struct arg *arg, const char *given, const char *inlined, int argc, char **argv,
-                            int *i)
+/* A command line that is read, up to the word `at`. */
+struct words {
+    const struct args *args;
+    int n, at;
+    char **word;
+};
+
+/* The value of the option at this word, from the same or the next word. */
+static const char *value_of(struct words *w, const struct arg *arg, const char *inlined)
 {
+    const char *given = w->word[w->at], *next = w->at + 1 < w->n ? w->word[w->at + 1] : NULL;
     if (inlined && arg->kind == ARG_FLAG)
         fail_usage("%s takes no value", given);
     if (inlined)
         return inlined;
-    const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
     if (arg->kind == ARG_MAYBE_INT && all_digits(next))
-        return argv[++*i];
+        return w->word[++w->at];
     if (!takes_value(arg))
         return NULL;
     if (!next)
         fail_usage("%s needs a value: %s", given, arg->value);
-    if (is_option(args, next))
+    if (is_option(w->args, next))
         fail_usage("%s needs a value: %s, and found the option '%s'", given, arg->value, next);
-    return argv[++*i];
+    return w->word[++w->at];
+}
+
+/* Only a list has room for two values; a flag says the same again. */
+static void take(struct arena *a, struct words *w, const struct arg *arg, const char *inlined)
+{
+    bool *given = &w->args->given[arg - w->args->table];
+    const char *text = value_of(w, arg, inlined);
+    if (*given && arg->kind != ARG_LIST && arg->kind != ARG_FLAG)
+        fail_usage("--%s is given twice, the second time as '%s': it takes one value", arg->name, text ? text : "");
+    *given = true;
+    store(a, arg, text);
 }
 
 /* Returns "-o, --out DIR" or, without a letter, " --tp N". */
@@ -245,43 +262,45 @@ static _Noreturn void fail_unknown(struct arena *a, const struct args *args, con
     fail_usage("unknown option '%s': --help lists them", given);
 }
 
-static void parse_long(struct arena *a, const struct args *args, int argc, char **argv, int *i)
+static void parse_long(struct arena *a, struct words *w)
 {
-    const char *given = argv[*i], *name = given + 2, *equal = strchr(name, '=');
+    const char *given = w->word[w->at], *name = given + 2, *equal = strchr(name, '=');
     size_t n = equal ? (size_t)(equal - name) : strlen(name);
     if (n == 4 && strncmp(name, "help", n) == 0)
-        show_help(a, args, equal ? equal + 1 : NULL);
+        show_help(a, w->args, equal ? equal + 1 : NULL);
     if (strcmp(name, "version") == 0)
-        version(args);
-    const struct arg *arg = find_long(args, name, n);
+        version(w->args);
+    const struct arg *arg = find_long(w->args, name, n);
     if (!arg)
-        fail_unknown(a, args, given, arena_strndup(a, name, n));
-    store(a, arg, value_of(args, arg, given, equal ? equal + 1 : NULL, argc, argv, i));
+        fail_unknown(a, w->args, given, arena_strndup(a, name, n));
+    take(a, w, arg, equal ? equal + 1 : NULL);
 }
 
-static void parse_letter(struct arena *a, const struct args *args, int argc, char **argv, int *i)
+static void parse_letter(struct arena *a, struct words *w)
 {
-    const char *given = argv[*i];
+    const char *given = w->word[w->at];
     if (strcmp(given, "-h") == 0)
-        show_help(a, args, NULL);
-    const struct arg *arg = find_letter(args, given[1]);
+        show_help(a, w->args, NULL);
+    const struct arg *arg = find_letter(w->args, given[1]);
     if (!arg)
         fail_usage("unknown option '%s': --help lists them", given);
-    store(a, arg, value_of(args, arg, given, given[2] ? given + 2 : NULL, argc, argv, i));
+    take(a, w, arg, given[2] ? given + 2 : NULL);
 }
 
-struct text_list args_parse(struct arena *a, const struct args *args, int argc, char **argv)
+struct text_list args_parse(struct arena *a, struct args *args, int argc, char **argv)
 {
     struct text_list plain = {0};
+    struct words w = {.args = args, .n = argc, .word = argv};
     bool options = true;
-    for (int i = 1; i < argc; i++) {
-        const char *given = argv[i];
+    args->given = NEWN(a, bool, args->n);
+    for (w.at = 1; w.at < argc; w.at++) {
+        const char *given = argv[w.at];
         if (options && strcmp(given, "--") == 0)
             options = false;
         else if (options && strncmp(given, "--", 2) == 0)
-            parse_long(a, args, argc, argv, &i);
+            parse_long(a, &w);
         else if (options && given[0] == '-' && given[1])
-            parse_letter(a, args, argc, argv, &i);
+            parse_letter(a, &w);
         else
             VEC_PUSH(a, &plain.text, given);
     }
@@ -299,39 +318,56 @@ static const char *list_given(struct arena *a, const struct arg *arg)
     return all;
 }
 
-static const char *text_given(struct arena *a, const struct arg *arg, bool given, const char *text)
+static const char *value_given(struct arena *a, const struct arg *arg)
 {
-    return given ? arena_printf(a, "--%s%s%s", arg->name, text ? " " : "", text ? text : "") : NULL;
+    switch (arg->kind) {
+    case ARG_TEXT: return *(const char *const *)arg->to;
+    case ARG_INT:
+    case ARG_RANKS: return arena_printf(a, "%lld", (long long)*(const int64_t *)arg->to);
+    case ARG_REAL: return arena_printf(a, "%.17g", *(const double *)arg->to);
+    case ARG_MAYBE:
+    case ARG_MAYBE_INT: return ((const struct text_maybe *)arg->to)->text;
+    case ARG_FLAG:
+    case ARG_LIST:
+    case ARG_GROUP: break;
+    }
+    return NULL;
 }
 
-/* NULL: not given. */
 static const char *option_given(struct arena *a, const struct arg *arg)
 {
-    const struct text_maybe *maybe = arg->to;
-    switch (arg->kind) {
-    case ARG_FLAG: return text_given(a, arg, *(const bool *)arg->to, NULL);
-    case ARG_TEXT: return text_given(a, arg, *(const char *const *)arg->to, *(const char *const *)arg->to);
-    case ARG_INT:
-    case ARG_RANKS: return text_given(a, arg, *(const int64_t *)arg->to > 0, arena_printf(a, "%lld", (long long)*(const int64_t *)arg->to));
-    case ARG_REAL: return text_given(a, arg, *(const double *)arg->to >= 0, arena_printf(a, "%.17g", *(const double *)arg->to));
-    case ARG_LIST: return list_given(a, arg);
-    case ARG_MAYBE:
-    case ARG_MAYBE_INT: return text_given(a, arg, maybe->given, maybe->text);
-    case ARG_GROUP: return NULL;
-    }
-    bug("no such kind of option");
+    const char *value = value_given(a, arg);
+    if (arg->kind == ARG_LIST)
+        return list_given(a, arg);
+    return arena_printf(a, "--%s%s%s", arg->name, value ? " " : "", value ? value : "");
+}
+
+static bool is_in(const char *name, const char *const *list)
+{
+    while (*list && strcmp(*list, name))
+        list++;
+    return *list != NULL;
 }
 
 struct text_list args_given(struct arena *a, const struct args *args, const char *const *left_out)
 {
     struct text_list all = {0};
     for (int i = 0; i < args->n; i++) {
-        const char *const *out = left_out;
-        while (*out && strcmp(*out, args->table[i].name))
-            out++;
-        const char *text = *out ? NULL : option_given(a, &args->table[i]);
-        if (text)
-            VEC_PUSH(a, &all.text, text);
+        if (args->given[i] && !is_in(args->table[i].name, left_out))
+            VEC_PUSH(a, &all.text, option_given(a, &args->table[i]));
     }
     return all;
+}
+
+bool args_has(const struct args *args, const char *name)
+{
+    return args->given[find_long(args, name, strlen(name)) - args->table];
+}
+
+const char *args_other(const struct args *args, const char *const *taken)
+{
+    for (int i = 0; i < args->n; i++)
+        if (args->given[i] && !is_in(args->table[i].name, taken))
+            return args->table[i].name;
+    return NULL;
 }

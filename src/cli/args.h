@@ -10,7 +10,7 @@ enum arg_kind {
     ARG_INT,       /* int64_t, 1 to 2^31 - 1 */
     ARG_RANKS,     /* int64_t, 1 to PLAN_RANKS */
     ARG_REAL,      /* double */
-    ARG_LIST,      /* struct text_list: repeatable */
+    ARG_LIST,      /* struct text_list: the only kind with values that repeats */
     ARG_MAYBE,     /* struct text_maybe: --name or --name=VALUE */
     ARG_MAYBE_INT, /* struct text_maybe: also --name 7 */
     ARG_GROUP      /* no option: a heading of --help, in `value` */
@@ -35,13 +35,18 @@ struct args {
     const struct arg *table;
     int n;
     const struct arg_prose *description, *environment, *examples; /* texts of the man page; the heads of a description are empty */
+    bool *given;                                                  /* of each row of the table; args_parse makes it */
 };
 /* Parses the command line and returns the positional arguments. --help[=FORM] and --version print and end the program. A wrong command
- * line: wrong usage (exit 2). */
-struct text_list args_parse(struct arena *, const struct args *, int argc, char **argv);
+ * line, such as a second value for an option of one: wrong usage (exit 2). */
+struct text_list args_parse(struct arena *, struct args *, int argc, char **argv);
 /* What the command line says, as "--NAME VALUE" for each option given, in the order of the table. Options of the list are left out; it ends
  * with NULL. */
 struct text_list args_given(struct arena *, const struct args *, const char *const *left_out);
+/* Is the option of this name given? */
+bool args_has(const struct args *, const char *name);
+/* The name of the first option given that is not among those taken; NULL: there is none. The list ends with NULL. */
+const char *args_other(const struct args *, const char *const *taken);
 /* Adds the sizes of --dim NAME=INT,.. */
 void args_bindings(struct arena *, const char *text, struct bindings *);
 /* Parses a size in bytes, such as 800M, 1.5GiB or 4096. K, M, G and T are powers of 1000; KiB, MiB, GiB and TiB of 1024. Less than 1:

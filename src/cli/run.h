@@ -21,6 +21,6 @@ struct run_options {
 /* run_options.c: reads the command line. */
 void run_options_read(struct arena *, struct run_options *, int argc, char **argv);
 /* run_checks.c: options that contradict each other are wrong usage. Some defaults follow from others. */
-void run_options_check(struct run_options *);
+void run_options_check(const struct args *, struct run_options *);
 
 #endif

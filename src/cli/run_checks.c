@@ -9,16 +9,12 @@ static bool samples(const struct run_options *o)
 }
 
 /* Of options that measure the machine, and no model. */
-static void check_no_model(const struct run_options *o, const char *option)
+static void check_no_model(const struct args *args, const char *option, const struct text_list *paths)
 {
-    const struct job_options *job = &o->job;
-    bool runs = job->serve || job->paths.text.n || job->generate || job->test_data || o->check || job->output || o->random.given ||
-        o->dim.text.n || o->bind.text.n || job->input.text.n || job->repeat > 1 || o->stats.given || o->bench.given || o->groups ||
-        job->write_shards || o->eos.text.n || o->start || job->prompt.text.n || job->prompt_file || job->tokenizer || job->role.text.n ||
-        job->save_state || job->load_state || o->wire || o->external_root.text.n || o->dump_after || samples(o) || o->seed ||
-        job->rtol >= 0 || job->atol >= 0 || job->rel >= 0;
-    if (runs)
-        fail_usage("--%s runs no model: only --local, --threads, --quiet, --verbose and, of --calibrate, --seconds go with it", option);
+    static const char *const taken[] = {"doctor", "calibrate", "seconds", "local", "threads", "timeout", "quiet", "verbose", NULL};
+    const char *other = args_other(args, taken);
+    if (other || paths->text.n)
+        fail_usage("--%s runs no model: %s%s does not go with it", option, other ? "--" : "", other ? other : paths->text.at[0]);
 }
 
 static void check_shards(const struct run_options *o)
@@ -135,7 +131,7 @@ static void check_states(const struct run_options *o)
         fail_usage("--save-state and --load-state don't go with --groups");
 }
 
-void run_options_check(struct run_options *o)
+void run_options_check(const struct args *args, struct run_options *o)
 {
     struct job_options *job = &o->job;
     bool text = job->prompt.text.n || job->prompt_file;
@@ -145,7 +141,7 @@ void run_options_check(struct run_options *o)
     if (job->seconds && !job->calibrate)
         fail_usage("--seconds is for --calibrate");
     if (job->calibrate || job->doctor) {
-        check_no_model(o, job->doctor ? "doctor" : "calibrate");
+        check_no_model(args, job->doctor ? "doctor" : "calibrate", &job->paths);
         return;
     }
     if ((text || job->load_state) && !job->generate)

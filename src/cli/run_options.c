@@ -245,15 +245,16 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
     add_train_args(a, &t, o);
     add_measure_args(a, &t, o);
     add_message_args(a, &t, o);
-    const struct args args = {
-        "tpc-run", "execute an ONNX model, or the ranks of a sharded one", usage, t.rows.at, t.rows.n, description, environment, examples};
+    struct args args = {
+        "tpc-run", "execute an ONNX model, or the ranks of a sharded one", usage, t.rows.at, t.rows.n, description, environment, examples,
+        NULL};
     static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* of each rank */
     o->job.paths = all_graphs(a, args_parse(a, &args, argc, argv));
     o->settings = args_given(a, &args, own);
     VEC_PUSH(a, &o->settings.text, paths_given(a, &o->job.paths));
     if (o->wire && !sum_wire_parse(o->wire, &o->job.wire))
         fail_usage("--wire is '%s', expected f32, bf16 or q8", o->wire);
-    run_options_check(o);
+    run_options_check(&args, o);
     o->job.check = graphs_to_check(a, o);
 }
 

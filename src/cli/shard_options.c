@@ -80,7 +80,7 @@ static int report_options(struct shard_options *o, struct arg *to)
 {
     const struct arg table[] = {
         ARG_HEADING("Reports"),
-        {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report only; needs no weight data"},
+        {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report only, and write no folder; needs no weight data"},
         {"report", 0, ARG_LIST, &o->report, "text|json|html|dot|svg[=FILE]", "write a report to stdout or FILE (repeatable)"},
         {"trace", 0, ARG_TEXT, &o->trace, "FILE", "with --report html: show the run that tpc-run --trace recorded beside the plan"},
         {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "report what another plan costs, too (repeatable)"},
@@ -111,6 +111,37 @@ static int file_options(struct shard_options *o, struct arg *to)
     return GIVE(to, table);
 }
 
+/* What does not compile takes a few options, and no model. */
+static const struct mode {
+    const char *name, *expected, *takes[7]; /* expected: what it works on; takes: the options, with its own */
+    int given;                              /* how many of those the option itself names */
+} modes[] = {
+    {"merge", "one folder", {"merge", "out", "weights", "force", "quiet", "verbose"}, 1},
+    {"print", "one file", {"print", "external-root", "quiet", "verbose"}, 1},
+    {"list-passes", "no model", {"list-passes", "quiet", "verbose"}, 0},
+    {"list-ops", "no model", {"list-ops", "quiet", "verbose"}, 0},
+};
+
+static void check_mode(const struct args *args, const struct mode *m, const struct text_list *plain)
+{
+    const char *other = args_other(args, m->takes);
+    if (other)
+        fail_usage("--%s does not go with --%s", other, m->name);
+    if (plain->text.n)
+        fail_usage("--%s: expected %s, found %d, with '%s'", m->name, m->expected, m->given + plain->text.n, plain->text.at[0]);
+}
+
+static void check_modes(const struct args *args, const struct text_list *plain)
+{
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (args_has(args, modes[i].name)) {
+            check_mode(args, &modes[i], plain);
+            return;
+        }
+    if (plain->text.n != 1)
+        fail_usage("expected one model, found %d: --help shows the usage", plain->text.n);
+}
+
 struct text_list shard_options_parse(struct arena *a, struct shard_options *o, int argc, char **argv)
 {
     struct arg table[64];
@@ -119,8 +150,10 @@ struct text_list shard_options_parse(struct arena *a, struct shard_options *o, i
     n += report_options(o, table + n);
     n += file_options(o, table + n);
     require(n <= (int)(sizeof table / sizeof *table));
-    const struct args args = {"tpc-shard", "compile an ONNX model for several ranks", usage, table, n, description, environment, examples};
-    return args_parse(a, &args, argc, argv);
+    struct args args = {"tpc-shard", "compile an ONNX model for several ranks", usage, table, n, description, environment, examples, NULL};
+    struct text_list plain = args_parse(a, &args, argc, argv);
+    check_modes(&args, &plain);
+    return plain;
 }
 
 static void set_sequence(struct shard_options *o)

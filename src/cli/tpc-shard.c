@@ -79,8 +79,6 @@ static void merge_folder(struct arena *a, const struct shard_options *o)
 {
     if (!o->out)
         fail_usage("--merge needs -o MODEL.onnx: where to write the model");
-    if (o->tp >= 0)
-        fail_usage("--merge gives one model: --tp does not go with it");
     job_merge(a, shard_folder_name(a, o->merge), o->weights, o->out, o->force);
 }
 
@@ -308,6 +306,15 @@ static void compile_given(struct arena *a, struct shard_options *o, const char *
     print_next(a, o, o->plan.out, o->plan.out, fed);
 }
 
+static void compile_asked(struct arena *a, struct shard_options *o, const char *given)
+{
+    if (o->explain && (o->compare.text.n || o->report.text.n))
+        fail_usage("--explain writes no report: --%s does not go with it", o->report.text.n ? "report" : "compare");
+    if (o->tp >= 0 || o->plan_file) /* a plan.json has the number of ranks */
+        set_reports(a, o);
+    compile_given(a, o, given);
+}
+
 void shard_command(int argc, char **argv)
 {
     struct arena *a = arena_new();
@@ -317,21 +324,13 @@ void shard_command(int argc, char **argv)
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
     if (o.list_passes)
         list_passes();
-    if (o.list_ops)
+    else if (o.list_ops)
         list_ops();
-    if (o.print)
+    else if (o.print)
         print_file(a, &o);
-    if (o.merge)
+    else if (o.merge)
         merge_folder(a, &o);
-    bool asked = o.list_passes || o.list_ops || o.print || o.merge;
-    if (plain.text.n != 1 && !(asked && plain.text.n == 0))
-        fail_usage("expected one model, found %d: --help shows the usage", plain.text.n);
-    if (plain.text.n) {
-        if (o.tp >= 0 || o.plan_file) /* a plan.json has the number of ranks */
-            set_reports(a, &o);
-        if (o.explain && o.compare.text.n)
-            fail_usage("--explain writes no report: --compare does not go with it");
-        compile_given(a, &o, plain.text.at[0]);
-    }
+    else
+        compile_asked(a, &o, plain.text.at[0]);
     arena_free(a);
 }
