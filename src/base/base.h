@@ -417,6 +417,18 @@ struct written out_write_text(const char *path, const char *text);
 void out_check(const char *option, const char *path, const char *kind);
 void out_check_folder(const char *option, const char *path);
 
+/* ---- file/one_writer.c: one process at a time writes to a file for long -------------------------------------------- */
+struct one_writer {
+    const char *path;           /* links followed */
+    const char *what, *option;  /* for the message: what is written, and which option names the file */
+    bool (*is_begun)(int file); /* is this the beginning of such a file? */
+};
+/* A file of this process, beside the path: others find it from here on. A file system without locks has none. Who looks at a file holds
+ * it for a moment. */
+void one_writer_hold(FILE *);
+/* Fails if another process holds one. The file: what this process holds. */
+void one_writer_check(const struct one_writer *, FILE *);
+
 /* ---- file/write_behind.c: a thread that writes pieces of up to `most` bytes to a file ------------------------------ */
 struct write_behind *write_behind_begin(struct arena *, FILE *, size_t most); /* NULL: no thread can be had */
 /* The next piece, which must stay as it is. Like settle and end, returns the errno of a write that failed; 0: none did. */

@@ -1,12 +1,15 @@
-/* log: a line for each step on stdout, and one in a CSV file. A run that goes on from a checkpoint keeps the lines up to there. */
+/* log: a line for each step on stdout, and one in a CSV file, which no other run writes meanwhile. A run that goes on from a checkpoint
+ * keeps the lines up to there. */
 #include "train/train.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 struct train_log {
     const char *path;
     FILE *file;
+    char *beside; /* what takes the name of the file; NULL: it has */
 };
 static const char head[] = LOG_KIND "lr,grad_norm,tokens,seconds,validation\n";
 
@@ -33,7 +36,56 @@ static const char *lines_until(struct arena *a, const char *path, int64_t step)
     return text;
 }
 
-/* The file that was there is replaced by one with the lines that stay. */
+static bool is_begun(int file)
+{
+    char found[sizeof LOG_KIND];
+    size_t n = sizeof LOG_KIND - 1;
+    return pread(file, found, n, 0) == (ssize_t)n && memcmp(found, LOG_KIND, n) == 0;
+}
+
+static void drop_beside(void *log, int status)
+{
+    const struct train_log *l = log;
+    (void)status;
+    if (l->beside)
+        (void)remove(l->beside);
+}
+
+/* Whatever ends the program, the file beside exists if and only if its name is set. */
+static void create_beside(struct arena *a, struct train_log *l, const char *path)
+{
+    char *name;
+    diag_on_failure(drop_beside, l);
+    diag_hold();
+    l->file = out_create_beside(a, path, &name);
+    l->beside = l->file ? name : NULL;
+    int why = errno;
+    diag_release();
+    errno = why;
+}
+
+static void put_text(struct train_log *l, const char *text)
+{
+    if (fputs(text, l->file) < 0 || fflush(l->file) != 0)
+        cannot(l->path);
+}
+
+/* A file with the lines that stay takes the place of the one that was there. */
+static void open_file(struct arena *a, struct train_log *l, const char *kept)
+{
+    const char *name = path_followed(a, l->path);
+    create_beside(a, l, name);
+    if (!l->file)
+        cannot(l->path);
+    one_writer_hold(l->file);
+    put_text(l, kept);
+    one_writer_check(&(struct one_writer){name, "log", "--log", is_begun}, l->file);
+    if (rename(l->beside, name) != 0)
+        cannot(l->path);
+    l->beside = NULL;
+    diag_forget(drop_beside, l);
+}
+
 struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
 {
     struct train_log *l = NEW(a, struct train_log);
@@ -41,17 +93,15 @@ struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
     if (!path)
         return l;
     const char *kept = goes_on ? lines_until(a, path, goes_on) : "";
-    bool special = path_is_special(path);
-    const char *name = special ? path : path_followed(a, path);
-    char *beside = NULL;
-    l->file = special ? fopen(path, "w") : out_create_beside(a, name, &beside);
-    if (!l->file || fputs(*kept ? kept : head, l->file) < 0 || fflush(l->file) != 0 || (beside && rename(beside, name) != 0)) {
-        int why = errno;
-        if (l->file && beside)
-            (void)remove(beside);
-        errno = why;
-        cannot(path);
+    kept = *kept ? kept : head;
+    if (!path_is_special(path)) {
+        open_file(a, l, kept);
+        return l;
     }
+    l->file = fopen(path, "w");
+    if (!l->file)
+        cannot(path);
+    put_text(l, kept);
     return l;
 }
 

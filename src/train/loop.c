@@ -28,6 +28,9 @@ struct training {
     int loss_sum, loss_count; /* outputs */
     const char *save;         /* NULL: no checkpoints */
     struct claim *claim;      /* of that, on rank 0 */
+    const char *kept;         /* the last checkpoint; NULL: there is none */
+    int64_t kept_step;        /* that it was written after */
+    double labels;            /* of all steps of this run */
 };
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------------------
@@ -67,6 +70,14 @@ static const char *number_text(struct arena *a, double x)
     return isnan(x) ? "not a number" : isinf(x) ? "infinite" : arena_printf(a, "%g", x);
 }
 
+static _Noreturn void fail_diverged(const struct training *t, int64_t step, double loss, double norm)
+{
+    const char *kept = t->kept ? arena_printf(t->arena, "%s has the weights after step %lld", t->kept, (long long)t->kept_step)
+                               : "no checkpoint has been written";
+    fail("step %lld: the loss is %s and the norm of its gradient %s: %s; a lower --lr may help", (long long)step + 1,
+         number_text(t->arena, loss), number_text(t->arena, norm), kept);
+}
+
 static void update(struct training *t, int64_t step, const struct step_sums *sums, struct step_report *report)
 {
     const struct settings *s = &t->settings;
@@ -74,8 +85,7 @@ static void update(struct training *t, int64_t step, const struct step_sums *sum
     report->norm = norm;
     report->rate = schedule_rate(s, step);
     if (!isfinite(norm) || !isfinite(report->loss))
-        fail("step %lld: the loss is %s and the norm of its gradient %s: weights stay as in the last checkpoint; a lower --lr may help",
-             (long long)step + 1, number_text(t->arena, report->loss), number_text(t->arena, norm));
+        fail_diverged(t, step, report->loss, norm);
     if (s->clip > 0 && norm > s->clip)
         scale *= s->clip / (norm + 1e-6);
     for (int k = 0; k < t->parameters.buckets; k++) {
@@ -105,6 +115,7 @@ static bool train_step(struct training *t, int64_t step)
     join_gradients_end(t->joining);
     sums.square = clip_square(&t->parameters, t->env);
     sums = train_sums_join(t->replicas, sums);
+    t->labels += sums.count;
     struct step_report r = {.step = step + 1, .steps = t->settings.steps, .labels = sums.count, .validation = -1};
     r.loss = sums.count > 0 ? sums.loss / sums.count : 0;
     update(t, step, &sums, &r);
@@ -113,6 +124,10 @@ static bool train_step(struct training *t, int64_t step)
         join_parts_end(t->joining);
         r.validation = validate_loss(t->validation, &t->parameters);
     }
+    if (!(sums.count > 0))
+        r.loss = NAN;
+    if (t->replicas->all->rank == 0 && isnan(r.loss))
+        diag_tell("step %lld: no row has a label, only padding: there is no loss", (long long)r.step);
     if (t->replicas->all->rank == 0)
         log_step(t->log, &r);
     return sums.ends > 0;
@@ -157,6 +172,13 @@ static bool saves_after(const struct training *t, int64_t steps, bool ends)
     return t->save && (steps % t->settings.save_every == 0 || steps == t->settings.steps || ends);
 }
 
+/* Weights that learned nothing are not a result. */
+static void check_labels(const struct training *t, int64_t steps)
+{
+    if (!(t->labels > 0))
+        fail("no row of the steps up to %lld has a label, only padding: there is nothing to learn from", (long long)steps);
+}
+
 /* From a step on, to the last or to a request to end. */
 static void train_steps(struct training *t, int64_t step)
 {
@@ -164,10 +186,13 @@ static void train_steps(struct training *t, int64_t step)
     for (bool ends = false; step < t->settings.steps && !ends;) {
         ends = train_step(t, step++);
         bool saves = saves_after(t, step, ends);
-        if (saves)
+        if (ends || step == t->settings.steps)
+            check_labels(t, step);
+        if (saves) {
             join_parts_end(t->joining);
-        if (saves)
             checkpoint_save(t->claim, r, t->session, &t->settings, step, &t->parameters, t->joining);
+            t->kept = t->save, t->kept_step = step;
+        }
         if (saves && r->all->rank == 0)
             diag_tell("wrote %s, after step %lld", t->save, (long long)step);
         if (ends && r->all->rank == 0)
@@ -210,6 +235,7 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     if (unfused)
         t.validation = validate_new(a, r, job, o, &t.settings, unfused, t.session, threads);
     int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
+    t.kept = o->resume, t.kept_step = done;
     if (done >= t.settings.steps)
         fail_usage("--steps is %lld, and %s has done %lld", (long long)t.settings.steps, o->resume, (long long)done);
     if (r->all->rank == 0 && t.save)

@@ -148,7 +148,7 @@ struct validation;
 /* step: the graph that trains, before it is fused, and a session of it, which tells types. */
 struct validation *validate_new(struct arena *, const struct replicas *, const struct job_options *, const struct train_options *,
                                 const struct settings *, struct graph *step, const struct session *trains, int threads);
-/* The mean over all labels. Every rank calls it. */
+/* The mean over all labels; -1: there is none. Every rank calls it. */
 double validate_loss(struct validation *, const struct parameters *);
 void validate_free(struct validation *); /* also NULL */
 
@@ -184,7 +184,7 @@ struct step_report {
     double validation; /* a loss; below 0: there is none after this step */
 };
 struct train_log;
-/* path NULL: no file. goes_on: lines up to that step stay. */
+/* path NULL: no file. goes_on: lines up to that step stay. Fails if another process writes a log there. */
 struct train_log *log_open(struct arena *, const char *path, int64_t goes_on);
 void log_step(struct train_log *, const struct step_report *);
 void log_close(struct train_log *);

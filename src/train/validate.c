@@ -69,7 +69,11 @@ double validate_loss(struct validation *v, const struct parameters *p)
         sums.count += tensor_element(&v->out[1], 0);
     }
     sums = train_sums_join(r, sums);
-    return sums.count > 0 ? sums.loss / sums.count : 0;
+    if (sums.count > 0)
+        return sums.loss / sums.count;
+    if (r->all->rank == 0)
+        diag_tell("--validate: no row has a label, only padding: there is no loss");
+    return -1;
 }
 
 void validate_free(struct validation *v)
