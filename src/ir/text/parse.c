@@ -361,7 +361,7 @@ static struct meta parse_meta(struct parser *p)
 static void parse_meta_statement(struct parser *p)
 {
     struct meta m = parse_meta(p);
-    VEC_PUSH(p->g->arena, &p->g->meta, m);
+    graph_set_meta(p->g, m.key, m.text);
 }
 
 static void parse_import(struct parser *p)
