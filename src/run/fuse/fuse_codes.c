@@ -31,7 +31,7 @@ static int moved_operands(const struct node *n)
         return 0;
     if (op_is_onnx(n, "Concat"))
         return n->nin;
-    bool pool = (op_is_onnx(n, "MaxPool") && n->nout == 1) || op_is_onnx(n, "GlobalMaxPool");
+    bool pool = op_is_onnx(n, "MaxPool") || op_is_onnx(n, "GlobalMaxPool");
     bool moves = n->op->flags & OP_MOVES || is_nearest(n) || (pool && byte_scale_decoder(n->in[0]));
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         moves = moves || op_is_onnx(n, one[i]);
@@ -51,7 +51,7 @@ static struct node *rounding_of(const struct code_search *s, const struct node *
     struct node *first = n->nout > 0 ? rounded_by(s, n->out[0]) : NULL;
     for (int k = 1; first && k < n->nout; k++) {
         const struct node *q = rounded_by(s, n->out[k]);
-        if (!q || !byte_scale_same(q, first) || q->out[0]->type.dtype != first->out[0]->type.dtype)
+        if (!q || !byte_scale_same(q, first))
             return NULL;
     }
     return first;
@@ -61,7 +61,7 @@ static struct node *rounding_of(const struct code_search *s, const struct node *
 static struct value *rounded(struct code_search *s, struct value *x, const struct node *q, int *at)
 {
     const struct node *d = byte_scale_decoder(x);
-    if (d && d->in[0]->type.dtype == q->out[0]->type.dtype && byte_scale_same(d, q))
+    if (d && byte_scale_same(d, q))
         return d->in[0];
     struct value **in = NEWN(s->g->arena, struct value *, q->nin);
     memcpy(in, q->in, (size_t)q->nin * sizeof(struct value *));
