@@ -11,7 +11,7 @@ fails on the sources as they are, a text that is not found, and a mutation that 
 not run on the sources as they are, for the suite around does that. --check builds and runs nothing: one line for each text that its file
 does not have exactly once and for each test that does not exist; needs no build folder.
 """
-import argparse, concurrent.futures, os, re, shlex, subprocess, sys, tempfile
+import argparse, concurrent.futures, os, re, shlex, signal, subprocess, sys, tempfile, threading
 
 SRC = os.path.abspath(os.environ.get("srcdir", "."))
 BUILD = os.path.abspath(os.environ.get("builddir", "."))
@@ -88,10 +88,10 @@ def is_fast(mutant):
         (words[0] in ("selfcheck", "pass.tap") and len(words) > 1)
 
 
-def table_of(definition):
-    """The source file of the library that is made of a .def file: the one that includes it most."""
+def includer(included):
+    """The source file of the library that includes a table or a template most."""
     paths = [os.path.join(top, f) for root in ("src", "passes") for top, _, files in os.walk(os.path.join(SRC, root)) for f in files]
-    return max((p for p in paths if p.endswith(".c")), key=lambda p: open(p).read().count(f'#include "{definition}"'))
+    return max((p for p in paths if p.endswith(".c")), key=lambda p: open(p).read().count(f'#include "{included}"'))
 
 
 def test_exists(words):
@@ -130,12 +130,13 @@ class Build:
         path = os.path.join(SRC, mutant["file"])
         source = os.path.join(folder, os.path.basename(path))
         own = ["-iquote", os.path.dirname(path)]
-        if mutant["file"].endswith(".def"):                      # the table is what is made of it
-            os.makedirs(os.path.join(folder, "schemas"))
-            open(os.path.join(folder, "schemas", os.path.basename(path)), "w").write(text)
-            source, own = table_of(mutant["file"]), ["-I" + folder]
+        if path.endswith((".def", ".h")):                        # what is made of it
+            included = re.sub("^src/", "", mutant["file"])
+            source, own, path = includer(included), ["-I" + folder], os.path.join(folder, included)
+            os.makedirs(os.path.dirname(path))
         else:
-            open(source, "w").write(text)
+            path = source
+        open(path, "w").write(text)
         out = os.path.join(folder, "mutant.o")
         at = next(i for i, word in enumerate(self.compile) if word.startswith(("-I", "-D")))
         done = subprocess.run(self.compile[:at] + own + self.compile[at:] + ["-Wno-error", "-w", "-c", "-o", out, source], cwd=BUILD,
@@ -150,15 +151,53 @@ class Build:
         return "" if done.returncode == 0 else "does not link: " + done.stdout[-500:]
 
 
+def kill_group(started):
+    try:
+        os.killpg(started.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+class Running:
+    """The commands that run now. None outlives this program: each has a group of processes, which ends with it."""
+    def __init__(self):
+        self.lock, self.all, self.over = threading.Lock(), set(), False
+
+    def start(self, command, folder, env):
+        with self.lock:                                # no command begins behind the last kill. If nobody kills it, it runs out of seconds
+            command = ["false"] if self.over else ["sh", "-c", f'ulimit -t {LIMIT}; exec "$@"', "sh"] + command
+            started = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                       errors="replace", start_new_session=True)
+            self.all.add(started)
+            return started
+
+    def end_all(self, number, _):
+        self.over = True
+        for started in list(self.all):
+            kill_group(started)
+        sys.exit(128 + number)
+
+    def ended(self, command, folder, env, limit):
+        """What a command prints, and its status; None if it takes more seconds than the limit."""
+        started = self.start(command, folder, env)
+        try:
+            return started.communicate(timeout=limit)[0], started.returncode
+        except subprocess.TimeoutExpired:
+            return "", None
+        finally:
+            kill_group(started)
+            started.wait()
+            self.all.discard(started)
+
+
+running = Running()
+
+
 def passes(test, folder):
     command = test_of(test.split())[1]
     env = dict(os.environ, srcdir=os.path.abspath(SRC), builddir=folder, OMP_NUM_THREADS="1")
-    try:
-        done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT,
-                              errors="replace")
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0 and not re.search(r"^not ok", done.stdout, re.M)
+    output, status = running.ended(command, folder, env, LIMIT)
+    return status == 0 and not re.search(r"^not ok", output, re.M)
 
 
 def run(build, mutant):
@@ -187,6 +226,8 @@ def main():
     ask.add_argument("--fast", action="store_true")
     ask.add_argument("word", nargs="*")
     options = ask.parse_args()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, running.end_all)
     every = list(read_list())
     errors = unsound(every)
     if options.check:
@@ -208,4 +249,5 @@ def main():
     return failed > 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,7 +3,7 @@
 #include "tests/unit/main.h"
 #include "tests/unit/space.h"
 
-enum { CASES = 2500, MOST = 4 };
+enum { CASES = 2500, MOST = 4, MANY = 12 };
 
 /* What a step costs, by the table of transitions. */
 static int64_t step_cost(struct space *s, const struct value *v, struct placement from, struct placement to)
@@ -171,11 +171,33 @@ START_TEST(trees_cost_what_they_must)
 }
 END_TEST
 
+/* More targets than are searched through: what the tree says it costs is what its steps cost. */
+START_TEST(trees_of_many_targets_add_up)
+{
+    struct options o = space_options(2);
+    struct space *s = space_of(a, "input x: f32[8192, 24] node n: y: ? = Relu(x) output y", &o);
+    const struct value *v = graph_find(s->g, "y");
+    const struct placement from = placement_partial(RED_SUM);
+    struct placement to[MANY] = {placement_replicated};
+    int parent[MANY], below = 0;
+    cost_prepare(s);
+    for (int i = 1; i < MANY; i++)
+        to[i] = placement_split(0,
+                                split_scale(s->g->alg, split_even(s->g->alg, 2, dim_int(s->g->alg, 2)), dim_int(s->g->alg, 1 << i),
+                                            dim_int(s->g->alg, 4096 >> i)));
+    ck_assert_int_eq(reshard_tree(s, v, from, MANY, to, parent), cost_of_parents(s, v, from, MANY, to, parent));
+    for (int i = 0; i < MANY; i++)
+        below += parent[i] >= 0;
+    ck_assert_int_gt(below, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reshard");
     TCase *t = unit_case(suite, "reshard", setup, teardown);
     tcase_set_timeout(t, 120);
     tcase_add_test(t, trees_cost_what_they_must);
+    tcase_add_test(t, trees_of_many_targets_add_up);
     return unit_run(suite);
 }
