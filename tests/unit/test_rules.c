@@ -96,6 +96,40 @@ START_TEST(dotted_dimensions_follow_the_types)
 }
 END_TEST
 
+START_TEST(templates_follow_the_node)
+{
+    const struct {
+        const char *op;
+        int nin;
+        const char *type[3];
+        uint32_t set;
+        const char *text, *expected;
+    } row[] = {
+        {"Max", 3, {"f32[4]", "f32[2, 1]", "f32[1]"}, 0, "(a..)* -> (a..)  max-linear *", "(a1)(a0 1)(1) -> (a0 a1)  max-linear 0+1+2"},
+        {"Clip",
+         3,
+         {"f32[4]", "f32[]", "f32[]"},
+         0,
+         "(a..)(x..)* -> (a..)  linear 0+2 if 2  linear 1 if not 2",
+         "(a0)()() -> (a0)  linear 0+2"},
+        {"Clip", 2, {"f32[4]", "f32[]"}, 0, "(a..)(x..)(y..) -> (a..)  linear 0+2 if 2  linear 1 if not 2", "(a0)() -> (a0)  linear 1"},
+        {"Neg",
+         1,
+         {"f32[3, 4]"},
+         2,
+         "([n a]...) -> ([n a]...)  n*: lowered  linear 0 if float",
+         "(a0 n1) -> (a0 n1)  n1: lowered  linear 0"},
+        {"Neg", 1, {"i32[3, 4]"}, 0, "(b [@n a]...) -> (b [@n a]...)  n*: lowered  linear 0 if float", "(b a1) -> (b a1)"},
+        {"ReduceSum", 1, {"f32[3, 4]"}, 3, "([n a]...) -> ([~ a]...)  n*: sum", "(n0 n1) -> (1 1)  n0: sum  n1: sum"},
+        {"LayerNormalization", 2, {"f32[2, 3, 4]", "f32[1, 4]"}, 6, "([h a]...)([h a]..)* -> ([h a]..)*", "(a0 h1 h2)(1 h2) -> (a0 h1 h2)"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const struct node *node = inferred(row[i].op, row[i].nin, row[i].type);
+        ck_assert_str_eq(rule_str(arena, rule_template(graph, node, row[i].set, row[i].text)), row[i].expected);
+    }
+}
+END_TEST
+
 /* ---- splitting one factor ------------------------------------------------------------------------------------------------------- */
 
 static int factor_named(const struct rule *r, const char *name)
@@ -348,6 +382,7 @@ int main(void)
     TCase *c = unit_case(suite, "rules", setup, teardown);
     tcase_add_test(c, rules_print_and_parse);
     tcase_add_test(c, dotted_dimensions_follow_the_types);
+    tcase_add_test(c, templates_follow_the_node);
     tcase_add_test(c, a_contraction_leaves_partial_sums);
     tcase_add_test(c, a_sum_needs_a_partition_and_a_maximum_a_cover);
     tcase_add_test(c, whole_and_position_factors_stay);

@@ -25,23 +25,10 @@ void infer_compress(struct graph *g, struct node *node)
 
 struct rule *rule_compress(struct graph *g, const struct node *node)
 {
-    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     if (!attr_is_set(node, "axis"))
         return NULL;
-    struct rule *r = rule_new(g, node);
-    int axis = op_axis(g, node, attr_int(node, "axis"), x->rank);
-    for (int d = 0; d < x->rank; d++) {
-        if (d != axis) {
-            rule_same_dim(g, r, "a", d, x->dim[d], 0);
-            continue;
-        }
-        rule_put(g, &r->in[0], d, 0, rule_factor(g, r, "n", x->dim[d], FACTOR_REPLICATED | FACTOR_DROPPED));
-        rule_put(g, &r->out[0], d, 0, rule_factor(g, r, "m", y->dim[d], FACTOR_REPLICATED));
-    }
-    rule_put(g, &r->in[1], 0, 0, rule_factor(g, r, "k", node->in[1]->type.dim[0], FACTOR_REPLICATED | FACTOR_DROPPED));
-    rule_linear(r, 1);
-    r->moves = true;
-    return r;
+    int axis = op_axis(g, node, attr_int(node, "axis"), node->in[0]->type.rank);
+    return rule_template(g, node, UINT32_C(1) << axis, "([!n a]...)(!k) -> ([!m a]...)  n*: dropped  k: dropped  linear 0  moves");
 }
 
 /* ---- Unique ----------------------------------------------------------------------------------------------------------------------- */

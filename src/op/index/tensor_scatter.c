@@ -34,18 +34,4 @@ void infer_tensorscatter(struct graph *g, struct node *node)
     op_result(g, node, 0, past->dtype, past->rank, past->dim);
 }
 
-struct rule *rule_tensorscatter(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_new(g, node);
-    const struct type *past = &node->in[0]->type, *update = &node->in[1]->type;
-    int axis = scatter_axis(g, node);
-    for (int d = 0; d < past->rank; d++) {
-        int f = rule_same_dim(g, r, d == axis ? "n" : "a", d, past->dim[d], d == axis ? FACTOR_REPLICATED : 0);
-        rule_put(g, &r->in[1], d, 0, d == axis ? rule_factor(g, r, "m", update->dim[d], FACTOR_REPLICATED | FACTOR_DROPPED) : f);
-        if (d == 0 && node->nin > 2 && node->in[2])
-            rule_put(g, &r->in[2], 0, 0, f);
-    }
-    rule_linear(r, 3);
-    r->moves = true;
-    return r;
-}
+RULE_TEXT(tensorscatter, UINT32_C(1) << scatter_axis(g, node), "([!n a]...)([!m a]...)(a0)* -> ([!n a]...)  m*: dropped  linear 0+1  moves")

@@ -30,7 +30,4 @@ void infer_tfidf(struct graph *g, struct node *node)
     op_result(g, node, 0, DT_F32, x->rank, dim);
 }
 
-struct rule *rule_tfidf(struct graph *g, const struct node *node)
-{
-    return rule_parse(g, node, node->in[0]->type.rank == 2 ? "(b !n) -> (b !o)" : "(!n) -> (!o)");
-}
+RULE_TEXT(tfidf, 0, node->in[0]->type.rank == 2 ? "(b !n) -> (b !o)" : "(!n) -> (!o)")

@@ -7,26 +7,22 @@
 #include <math.h>
 #include <string.h>
 
-struct rule *rule_pointwise(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_new(g, node);
-    const struct type *out = &node->out[0]->type;
-    int factor[MAX_RANK];
-    for (int d = 0; d < out->rank; d++) {
-        factor[d] = dim_equals(out->dim[d], 1) ? -1 : rule_numbered(g, r, "a", d, out->dim[d], 0);
-    }
-    for (int i = 0; i < node->nin; i++)
-        if (node->in[i])
-            rule_broadcast(g, r, &r->in[i], &node->in[i]->type, out->rank, factor);
-    rule_broadcast(g, r, &r->out[0], out, out->rank, factor);
-    return r;
-}
-
-/* Every operand, of those that a mask can name. */
-static uint32_t all_operands(const struct node *node)
-{
-    return node->nin < 32 ? (UINT32_C(1) << node->nin) - 1 : 0;
-}
+RULE_TEXT(pointwise, 0, "(a..)* -> (a..)")
+RULE_TEXT(decreasing, 0, "(a..)* -> (a..)  decreasing 0")
+RULE_TEXT(max, 0, "(a..)* -> (a..)  increasing *  max-linear *")
+RULE_TEXT(min, 0, "(a..)* -> (a..)  increasing *  min-linear *")
+RULE_TEXT(neg, 0, "(a..) -> (a..)  linear 0 if float  decreasing 0 if float")
+/* Linear in all operands together; increasing in each, except that integers wrap. */
+RULE_TEXT(sum, 0, "(a..)* -> (a..)  linear * if float  increasing * if float")
+RULE_TEXT(sub, 0, "(a..)(a..) -> (a..)  linear 0+1 if float  increasing 0 if float  decreasing 1 if float")
+/* min(x, 0) times the slope is what depends on it. */
+RULE_TEXT(prelu, 0, "(a..)(a..) -> (a..)  decreasing 1")
+/* The upper bound wins where the bounds cross. */
+RULE_TEXT(clip, 0, "(a..)* -> (a..)  increasing *  min-linear 0+2 if 2  max-linear * if not 2")
+/* Selects elements: partial values of any reduction pass if both sides are partial. */
+RULE_TEXT(where, 0, "(a..)(a..)(a..) -> (a..)  linear 1+2  moves")
+/* Free along every dimension; what it makes of partial values has no meaning. */
+RULE_TEXT(bitcast, 0, "(d..) -> (d..)")
 
 /* Of a slope of 0 the infinity of a rank that has nothing becomes NaN. */
 static bool slopes_down(const struct node *node, const char *name)
@@ -40,26 +36,8 @@ static bool slopes_down(const struct node *node, const char *name)
 /* Greater where an operand is: with slopes that are attributes, where all of them are positive. */
 struct rule *rule_increasing(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_pointwise(g, node);
-    r->increasing = slopes_down(node, "alpha") || slopes_down(node, "gamma") ? 0 : all_operands(node);
-    return r;
-}
-
-struct rule *rule_decreasing(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_pointwise(g, node);
-    r->decreasing = 1;
-    return r;
-}
-
-/* The upper bound wins where the bounds cross. */
-struct rule *rule_clip(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_increasing(g, node);
-    bool upper = node->nin > 2 && node->in[2];
-    r->extremal = upper ? 1 | 4 : 3 & all_operands(node);
-    r->extremum = upper ? RED_MIN : RED_MAX;
-    return r;
+    bool down = slopes_down(node, "alpha") || slopes_down(node, "gamma");
+    return rule_template(g, node, 0, down ? "(a..)* -> (a..)" : "(a..)* -> (a..)  increasing *");
 }
 
 /* What is taken off beyond the threshold must not take a result past those before it. */
@@ -70,70 +48,12 @@ struct rule *rule_shrink(struct graph *g, const struct node *node)
     return r;
 }
 
-struct rule *rule_max(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_increasing(g, node);
-    r->extremal = r->increasing;
-    r->extremum = RED_MAX;
-    return r;
-}
-
-struct rule *rule_min(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_increasing(g, node);
-    r->extremal = r->increasing;
-    r->extremum = RED_MIN;
-    return r;
-}
-
-/* min(x, 0) times the slope is what depends on it. */
-struct rule *rule_prelu(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_pointwise(g, node);
-    r->decreasing = 2;
-    return r;
-}
-
-static struct rule *pointwise_linear(struct graph *g, const struct node *node, int n, const uint32_t *set)
-{
-    struct rule *r = rule_pointwise(g, node);
-    if (dtype_is_float(node->out[0]->type.dtype))
-        for (int i = 0; i < n; i++)
-            rule_linear(r, set[i]);
-    return r;
-}
-
-struct rule *rule_neg(struct graph *g, const struct node *node)
-{
-    struct rule *r = pointwise_linear(g, node, 1, (const uint32_t[]){1});
-    r->decreasing = dtype_is_float(node->out[0]->type.dtype);
-    return r;
-}
-
 /* Numbers keep their order; integers that are cut off, and truth values, do not. No rank reduces small types. */
 struct rule *rule_cast(struct graph *g, const struct node *node)
 {
     bool from = dtype_is_float(node->in[0]->type.dtype), to = dtype_is_float(node->out[0]->type.dtype);
-    struct rule *r = pointwise_linear(g, node, from && to, (const uint32_t[]){1});
+    struct rule *r = rule_template(g, node, 0, from && to ? "(a..) -> (a..)  linear 0" : "(a..) -> (a..)");
     r->increasing = to || (from && node->out[0]->type.dtype != DT_BOOL && !dtype_is_small(node->out[0]->type.dtype));
-    return r;
-}
-
-/* Linear in all operands together; increasing in each, except that integers wrap. */
-struct rule *rule_sum(struct graph *g, const struct node *node)
-{
-    uint32_t all = all_operands(node);
-    struct rule *r = pointwise_linear(g, node, all != 0, &all);
-    r->increasing = dtype_is_float(node->out[0]->type.dtype) ? all : 0;
-    return r;
-}
-
-struct rule *rule_sub(struct graph *g, const struct node *node)
-{
-    struct rule *r = pointwise_linear(g, node, 1, (const uint32_t[]){3});
-    bool floats = dtype_is_float(node->out[0]->type.dtype);
-    r->increasing = floats ? 1 : 0;
-    r->decreasing = floats ? 2 : 0;
     return r;
 }
 
@@ -155,7 +75,7 @@ static void pass_factor(struct rule *r, uint32_t operand, int sign)
 
 struct rule *rule_mul(struct graph *g, const struct node *node)
 {
-    struct rule *r = pointwise_linear(g, node, 2, (const uint32_t[]){1, 2});
+    struct rule *r = rule_template(g, node, 0, "(a..)(a..) -> (a..)  linear 0, 1 if float");
     pass_factor(r, 1, sign_of(node->in[1]));
     pass_factor(r, 2, sign_of(node->in[0]));
     return r;
@@ -166,22 +86,7 @@ struct rule *rule_div(struct graph *g, const struct node *node)
 {
     struct constant *by = node->in[1]->constant;
     bool known = by && dtype_is_float(by->dtype) && op_constant_within(by, node->in[1]->name, 1e-30, INFINITY, false);
-    struct rule *r = pointwise_linear(g, node, known, (const uint32_t[]){1});
+    struct rule *r = rule_template(g, node, 0, known ? "(a..)(a..) -> (a..)  linear 0 if float" : "(a..)(a..) -> (a..)");
     pass_factor(r, 1, sign_of(node->in[1]));
     return r;
-}
-
-/* Selects elements: partial values of any reduction pass if both sides are partial. */
-struct rule *rule_where(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_pointwise(g, node);
-    rule_linear(r, 6);
-    r->moves = true;
-    return r;
-}
-
-/* Free along every dimension; what it makes of partial values has no meaning. */
-struct rule *rule_bitcast(struct graph *g, const struct node *node)
-{
-    return rule_parse(g, node, "(d..) -> (d..)");
 }

@@ -11,7 +11,4 @@ void infer_det(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank - 2, x->dim);
 }
 
-struct rule *rule_det(struct graph *g, const struct node *node)
-{
-    return rule_parse(g, node, "(b.. !n !m) -> (b..)");
-}
+RULE_TEXT(det, 0, "(b.. !n !m) -> (b..)")

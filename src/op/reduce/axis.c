@@ -124,22 +124,8 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
 }
 
 /* A rank that has no part of the extreme elements leaves a position beyond all: the first or last position is the least or largest. */
-struct rule *rule_arg(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type;
-    int axis = the_axis(g, node, x->rank), at = 0;
-    for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, d == axis ? "n" : "a", d, x->dim[d], d == axis ? POINTED : 0);
-        rule_put(g, &r->in[0], d, 0, f);
-        if (d == axis)
-            r->factor[f].red = attr_int(node, "select_last_index") ? RED_MAX : RED_MIN;
-        else
-            rule_put(g, &r->out[0], at, 0, f);
-        at += d != axis || attr_int(node, "keepdims");
-    }
-    return r;
-}
+RULE_TEXT(arg, UINT32_C(1) << the_axis(g, node, node->in[0]->type.rank),
+          attr_int(node, "select_last_index") ? "([@n a]...) -> ([~ a]...)  n*: lowered max" : "([@n a]...) -> ([~ a]...)  n*: lowered min")
 
 /* How many candidates each rank has must be known; they are carried with one dimension more. */
 static unsigned topk_axis(const struct node *node, int axis)

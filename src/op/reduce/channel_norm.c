@@ -35,48 +35,16 @@ void infer_groupnorm(struct graph *g, struct node *node)
         fail("%s: %s channels do not form %lld groups", node_where(g, node), dim_str(g->arena, channels), (long long)groups);
 }
 
-/* The channels of every operand are the factors of part (outer first). Linear in scale and bias together. */
-static struct rule *channel_rule(struct graph *g, const struct node *node, struct rule *r, int n, const int *part, unsigned spatial)
-{
-    const struct type *x = &node->in[0]->type;
-    int batch = rule_factor(g, r, "b", x->dim[0], 0);
-    rule_put(g, &r->in[0], 0, 0, batch);
-    rule_put(g, &r->out[0], 0, 0, batch);
-    for (int k = 0; k < n; k++) {
-        rule_put(g, &r->in[0], 1, 0, part[k]);
-        rule_put(g, &r->out[0], 1, 0, part[k]);
-        for (int i = 1; i < node->nin; i++)
-            rule_put(g, &r->in[i], 0, 0, part[k]);
-    }
-    for (int d = 2; d < x->rank; d++)
-        rule_same_dim(g, r, "h", d, x->dim[d], spatial);
-    rule_linear(r, 2 | 4);
-    r->increasing = 4;
-    return r;
-}
-
-/* Here also linear in X, bias and mean together. */
-struct rule *rule_batchnorm(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_new(g, node);
-    rule_linear(r, 1 | 4 | 8);
-    return channel_rule(g, node, r, 1, (int[]){rule_factor(g, r, "c", node->in[0]->type.dim[1], 0)}, 0);
-}
-
-struct rule *rule_instancenorm(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_new(g, node);
-    return channel_rule(g, node, r, 1, (int[]){rule_factor(g, r, "c", node->in[0]->type.dim[1], 0)}, FACTOR_REPLICATED);
-}
+/* Linear in scale and bias together; here also in X, bias and mean. */
+RULE_TEXT(batchnorm, 0, "(b c h...)(c)* -> (b c h...)  linear 0+2+3, 1+2  increasing 2")
+RULE_TEXT(instancenorm, 0, "(b c !h...)(c)* -> (b c !h...)  linear 1+2  increasing 2")
 
 struct rule *rule_groupnorm(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
     const struct dim *groups = dim_int(g->alg, attr_int(node, "num_groups"));
-    const struct dim *each = dim_equals(groups, 0) ? NULL : dim_quotient(g->alg, node->in[0]->type.dim[1], groups);
-    if (!each) /* one symbol, of which only a run knows that groups divide it */
-        return channel_rule(g, node, r, 1, (int[]){rule_factor(g, r, "c", node->in[0]->type.dim[1], FACTOR_REPLICATED)}, FACTOR_REPLICATED);
-    int part[2] = {rule_factor(g, r, "g", groups, 0), rule_factor(g, r, "c", each, FACTOR_REPLICATED)};
-    r->size[r->nsize++] = (struct rule_size){.attr = "num_groups", .part = {.n = 1, .factor = {part[0]}}};
-    return channel_rule(g, node, r, 2, part, FACTOR_REPLICATED);
+    if (dim_equals(groups, 0) || !dim_quotient(g->alg, node->in[0]->type.dim[1], groups))
+        /* one symbol, of which only a run knows that groups divide it */
+        return rule_template(g, node, 0, "(b !c !h...)(!c)* -> (b !c !h...)  linear 1+2  increasing 2");
+    const char *text = "(b (g !c) !h...)((g !c))* -> (b (g !c) !h...)  num_groups = g  linear 1+2  increasing 2  g: size ";
+    return rule_template(g, node, 0, arena_printf(g->arena, "%s%s", text, dim_str(g->arena, groups)));
 }

@@ -83,51 +83,30 @@ void infer_normgrad(struct graph *g, struct node *node)
 
 /* ---- rules --------------------------------------------------------------------------------------------------------------------------- */
 
-/* normalised: flags of the dimensions from the axis on. */
-static struct rule *norm_rule(struct graph *g, const struct node *node, int axis, unsigned normalised, int *factor)
+/* The dimensions from the axis on are normalised. */
+static uint32_t normalised(const struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type;
-    for (int d = 0; d < x->rank; d++) {
-        factor[d] = rule_numbered(g, r, d < axis ? "a" : "h", d, x->dim[d], d < axis ? 0 : normalised);
-        rule_put(g, &r->in[0], d, 0, factor[d]);
-    }
-    for (int i = 1; i < node->nin; i++)
-        if (node->in[i])
-            rule_broadcast(g, r, &r->in[i], &node->in[i]->type, x->rank, factor);
-    for (int i = 0; i < node->nout; i++)
-        if (node->out[i])
-            rule_broadcast(g, r, &r->out[i], &node->out[i]->type, x->rank, factor);
-    return r;
+    return ~UINT32_C(0) << norm_axis(g, node, node->in[0]->type.rank);
 }
 
 /* Linear in scale and bias together, which the other results do not depend on. */
 struct rule *rule_layernorm(struct graph *g, const struct node *node)
 {
-    int factor[MAX_RANK], results = 0;
-    struct rule *r = norm_rule(g, node, norm_axis(g, node, node->in[0]->type.rank), FACTOR_LOWERED | FACTOR_DROPPED, factor);
-    bool bias = node->nin > 2 && node->in[2];
+    int results = 0;
     for (int i = 0; i < node->nout; i++)
         results += node->out[i] != NULL;
-    if (results == 1) {
-        rule_linear(r, bias ? 2 | 4 : 2);
-        r->increasing = bias ? 4 : 0;
-    }
-    return r;
+    return rule_template(g, node, normalised(g, node),
+                         results > 1 ? "([h a]...)([h a]..)* -> ([h a]..)*  h*: lowered dropped"
+                                     : "([h a]...)([h a]..)* -> ([h a]..)*  h*: lowered dropped  linear 1+2 if 2  linear 1 if not 2  "
+                                       "increasing 2 if 2");
 }
 
-struct rule *rule_skiprmsnorm(struct graph *g, const struct node *node)
-{
-    int factor[MAX_RANK];
-    return norm_rule(g, node, node->in[0]->type.rank - 1, FACTOR_LOWERED | FACTOR_DROPPED, factor);
-}
+RULE_TEXT(skiprmsnorm, UINT32_C(1) << (node->in[0]->type.rank - 1), "([h a]...)([h a]..)* -> ([h a]..)*  h*: lowered dropped")
 
 /* Rows split. Linear in the gradient, and dX in the scale. */
 struct rule *rule_normgrad(struct graph *g, const struct node *node)
 {
-    int factor[MAX_RANK];
-    struct rule *r = norm_rule(g, node, norm_axis(g, node, node->in[0]->type.rank), FACTOR_REPLICATED, factor);
-    rule_linear(r, 4);
+    struct rule *r = rule_template(g, node, normalised(g, node), "([!h a]...)([!h a]..)* -> ([!h a]..)*  linear 2");
     if (node->nout < 2 || !node->out[1])
         rule_linear(r, 2);
     return r;

@@ -84,66 +84,23 @@ void value_reducemax(struct graph *g, struct node *node)
 
 /* ---- rules ------------------------------------------------------------------------------------------------------------------------ */
 
-static struct rule *rule_reduce(struct graph *g, const struct node *node, unsigned flags, enum redop red)
+static uint32_t reduced_axes(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type;
-    bool reduced[MAX_RANK], keep = attr_int(node, "keepdims") != 0;
-    int at = 0;
-    axes_to_reduce(g, node, x->rank, reduced);
-    for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, reduced[d] ? "n" : "a", d, x->dim[d], reduced[d] ? flags : 0);
-        rule_put(g, &r->in[0], d, 0, f);
-        if (reduced[d])
-            r->factor[f].red = red;
-        else
-            rule_put(g, &r->out[0], at, 0, f);
-        at += !reduced[d] || keep;
-    }
-    return r;
+    bool reduced[MAX_RANK];
+    uint32_t set = 0;
+    axes_to_reduce(g, node, node->in[0]->type.rank, reduced);
+    for (int d = 0; d < node->in[0]->type.rank; d++)
+        set |= (uint32_t)reduced[d] << d;
+    return set;
 }
 
-struct rule *rule_reducesum(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_reduce(g, node, 0, RED_SUM);
-    if (dtype_is_float(node->in[0]->type.dtype))
-        rule_linear(r, 1);
-    return r;
-}
-
-/* The greatest or the least: max-linear or min-linear. */
-static struct rule *rule_extreme(struct graph *g, const struct node *node, enum redop op)
-{
-    struct rule *r = rule_reduce(g, node, 0, op);
-    r->extremal = 1;
-    r->extremum = op;
-    return r;
-}
-
-struct rule *rule_reducemax(struct graph *g, const struct node *node)
-{
-    return rule_extreme(g, node, RED_MAX);
-}
-
-struct rule *rule_reducemin(struct graph *g, const struct node *node)
-{
-    return rule_extreme(g, node, RED_MIN);
-}
-
-struct rule *rule_reduceprod(struct graph *g, const struct node *node)
-{
-    return rule_reduce(g, node, 0, RED_PROD);
-}
-
+RULE_TEXT(reducesum, reduced_axes(g, node), "([n a]...) -> ([~ a]...)  n*: sum  linear 0 if float")
+RULE_TEXT(reducemax, reduced_axes(g, node), "([n a]...) -> ([~ a]...)  n*: max  max-linear 0")
+RULE_TEXT(reducemin, reduced_axes(g, node), "([n a]...) -> ([~ a]...)  n*: min  min-linear 0")
+RULE_TEXT(reduceprod, reduced_axes(g, node), "([n a]...) -> ([~ a]...)  n*: prod")
 /* Integer means are rounded: those of parts say nothing. */
-struct rule *rule_reducemean(struct graph *g, const struct node *node)
-{
-    bool sums = dtype_is_float(node->in[0]->type.dtype);
-    struct rule *r = rule_reduce(g, node, sums ? FACTOR_LOWERED : FACTOR_REPLICATED, sums ? RED_SUM : RED_NONE);
-    if (sums)
-        rule_linear(r, 1);
-    return r;
-}
+RULE_TEXT(reducemean, reduced_axes(g, node),
+          dtype_is_float(node->in[0]->type.dtype) ? "([n a]...) -> ([~ a]...)  n*: lowered sum  linear 0" : "([!n a]...) -> ([~ a]...)")
 
 /* The sum over the ranks of each rank's sum divided by the global count. */
 void lower_reducemean(struct lowering *l)
@@ -174,36 +131,23 @@ static int running_axis(struct graph *g, const struct node *node, int rank)
     return op_axis(g, node, at, rank);
 }
 
-/* along: what the axis is; one that only the run knows may be any. */
-static struct rule *running_rule(struct graph *g, const struct node *node, unsigned along)
+/* An axis that only the run knows may be any. */
+static struct rule *running_rule(struct graph *g, const struct node *node, const char *known, const char *unknown)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type;
-    int axis = running_axis(g, node, x->rank);
-    for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, "a", d, x->dim[d], d == axis ? along : axis < 0 ? FACTOR_POSITION : 0);
-        rule_put(g, &r->in[0], d, 0, f);
-        rule_put(g, &r->out[0], d, 0, f);
-    }
-    for (int i = 1; i < node->nin; i++)
-        if (node->in[i])
-            for (int d = 0; d < node->in[i]->type.rank; d++)
-                rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "axis", node->in[i]->type.dim[d], FACTOR_REPLICATED));
-    return r;
+    int axis = running_axis(g, node, node->in[0]->type.rank);
+    return axis < 0 ? rule_template(g, node, 0, unknown) : rule_template(g, node, UINT32_C(1) << axis, known);
 }
 
 /* The axis is lowered. */
 struct rule *rule_cumsum(struct graph *g, const struct node *node)
 {
-    struct rule *r = running_rule(g, node, FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_POSITION);
-    if (dtype_is_float(node->in[0]->type.dtype))
-        rule_linear(r, 1);
-    return r;
+    return running_rule(g, node, "([@a a]...)(!axis..)* -> ([@a a]...)  a*: lowered ordered  linear 0 if float",
+                        "(@a...)(!axis..)* -> (@a...)  linear 0 if float");
 }
 
 struct rule *rule_cumprod(struct graph *g, const struct node *node)
 {
-    return running_rule(g, node, FACTOR_REPLICATED);
+    return running_rule(g, node, "([!a a]...)(!axis..)* -> ([!a a]...)", "(@a...)(!axis..)* -> (@a...)");
 }
 
 static struct value *running(struct lowering *l, const char *part, struct value *x, int64_t axis, bool exclusive)

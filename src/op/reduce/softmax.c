@@ -6,18 +6,9 @@
 
 struct rule *rule_softmax(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type;
-    int axis = x->rank > 0 ? op_axis(g, node, attr_int(node, "axis"), x->rank) : 0;
-    for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, d == axis ? "n" : "a", d, x->dim[d],
-                              d != axis             ? 0
-                                  : node->op->lower ? FACTOR_LOWERED
-                                                    : FACTOR_REPLICATED);
-        rule_put(g, &r->in[0], d, 0, f);
-        rule_put(g, &r->out[0], d, 0, f);
-    }
-    return r;
+    int rank = node->in[0]->type.rank;
+    uint32_t axis = rank > 0 ? UINT32_C(1) << op_axis(g, node, attr_int(node, "axis"), rank) : 0;
+    return rule_template(g, node, axis, node->op->lower ? "([n a]...) -> ([n a]...)  n*: lowered" : "([!n a]...) -> ([!n a]...)");
 }
 
 /* ---- over a split axis: the largest element and the sum of exponentials are reduced over the ranks ---------------------------- */

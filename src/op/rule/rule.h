@@ -106,6 +106,18 @@ int rule_passes(const struct rule *, struct rule_pass *);
 char *rule_str(struct arena *, const struct rule *);
 /* Sizes and the number of dims behind ".." come from the node's types; a text that does not fit them is a bug(). */
 struct rule *rule_parse(struct graph *, const struct node *, const char *text);
+/* The same, for texts of any rank and number of operands, which are left out where the node lacks them. "(a..)*" is every operand that
+ * follows. "a..." is a factor for each dimension, a0 and on; "[n a]...": n for those in the set of dimensions, 1 there, - or ~ for none or,
+ * if they are kept, 1. "[n a]..": the same of an operand that is broadcast. The first operand with ... says which dimensions these are.
+ * Notes may end in " if float", which operand 0 is, or " if 2", an operand that the node has, or " if not 2"; "n*: sum" is a note for each
+ * n, and * all operands. */
+struct rule *rule_template(struct graph *, const struct node *, uint32_t set, const char *text);
+/* rule_NAME, for ops.def. set may read g and node. */
+#define RULE_TEXT(name, set, text)                                     \
+    struct rule *rule_##name(struct graph *g, const struct node *node) \
+    {                                                                  \
+        return rule_template(g, node, set, text);                      \
+    }
 /* The rule of a node, by its row. NULL if it has none (the node is kept replicated), or if equations do not prove that the products of
  * its sizes are those of the types, or if ranks run it on their shards against it (node.on_ranks). */
 struct rule *rule_of(struct graph *, const struct node *);

@@ -1,4 +1,4 @@
-/* Factor rules from text (op/rule/rule_text.h). Where ".." stands for dimensions, factors are made for them; sizes come from the types. */
+/* Factor rules from text (op/rule/rule.h). Where ".." stands for dimensions, factors are made for them; sizes come from the types. */
 #include "op/rule/rule.h"
 
 #include <ctype.h>
@@ -8,6 +8,7 @@
 /* ---- reading: tokens ---------------------------------------------------------------------------------------------------------------- */
 
 struct rule_reader {
+    struct arena *tmp;
     struct graph *g;
     const struct node *node;
     struct rule *rule;
@@ -46,7 +47,7 @@ static const char *take_name(struct rule_reader *in)
         in->at++;
     if (in->at == start)
         misread(in, "expected a name");
-    return arena_strndup(in->g->arena, start, (size_t)(in->at - start));
+    return arena_strndup(in->tmp, start, (size_t)(in->at - start));
 }
 
 /* One dimension up to a space outside parentheses, or the operand's end. */
@@ -59,7 +60,7 @@ static const char *take_dim(struct rule_reader *in)
             break;
         depth -= *in->at == ')';
     }
-    return arena_strndup(in->g->arena, start, (size_t)(in->at - start));
+    return arena_strndup(in->tmp, start, (size_t)(in->at - start));
 }
 
 static struct tokens take_operand(struct rule_reader *in)
@@ -142,7 +143,7 @@ static struct rule_part take_part(struct rule_reader *in)
 /* The same reader on another piece of text; factors are shared. */
 static struct rule_reader inner_reader(const struct rule_reader *in, const char *text)
 {
-    return (struct rule_reader){in->g, in->node, in->rule, in->text, text};
+    return (struct rule_reader){in->tmp, in->g, in->node, in->rule, in->text, text};
 }
 
 static int64_t take_number(struct rule_reader *in, const char *before)
@@ -205,13 +206,24 @@ static int dotted_at(const struct tokens *t)
     return -1;
 }
 
+/* Operand i, or a result behind them. */
+static struct rule_operand *operand_at(const struct rule *r, int i)
+{
+    return i < r->nin ? &r->in[i] : &r->out[i - r->nin];
+}
+
+static const struct value *value_at(const struct node *node, int i)
+{
+    return i < node->nin ? node->in[i] : node->out[i - node->nin];
+}
+
 /* The most dimensions that a dotted name stands for in any operand. */
-static int most_dotted(const char *name, int n, const struct tokens *t, const struct rule_operand *operand)
+static int most_dotted(const char *name, const struct rule *r, const struct tokens *t)
 {
     int most = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < r->nin + r->nout; i++) {
         int at = dotted_at(&t[i]);
-        int count = operand[i].rank - (t[i].n - 1);
+        int count = operand_at(r, i)->rank - (t[i].n - 1);
         if (at >= 0 && strcmp(t[i].dim[at], name) == 0 && count > most)
             most = count;
     }
@@ -227,7 +239,7 @@ static struct rule_dim dotted_dim(struct rule_reader *in, const char *name, int 
         flags = *stem++ == '!' ? FACTOR_REPLICATED : FACTOR_POSITION;
     if (dim_equals(size, 1))
         return dim;
-    const char *full = arena_printf(in->g->arena, "%.*s%d", (int)strlen(stem) - 2, stem, index);
+    const char *full = arena_printf(in->tmp, "%.*s%d", (int)strlen(stem) - 2, stem, index);
     dim.part->factor[dim.part->n++] = named_factor_of(in, full, flags);
     return dim;
 }
@@ -253,15 +265,16 @@ static void place_operand(struct rule_reader *in, const struct tokens *t, struct
     }
 }
 
-static void place_operands(struct rule_reader *in, int ntokens, const struct tokens *t, const struct rule_operand *all)
+static void place_operands(struct rule_reader *in, const struct tokens *t)
 {
-    struct rule *r = in->rule;
-    for (int i = 0; i < r->nin + r->nout; i++) {
-        struct rule_operand *operand = i < r->nin ? &r->in[i] : &r->out[i - r->nin];
-        const struct value *value = i < r->nin ? in->node->in[i] : in->node->out[i - r->nin];
+    const char *name = NULL; /* of the last dotted dimensions; there may be many operands with the same */
+    for (int i = 0, most = 0; i < in->rule->nin + in->rule->nout; i++) {
         int dotted = dotted_at(&t[i]);
-        int most = dotted < 0 ? 0 : most_dotted(t[i].dim[dotted], ntokens, t, all);
-        place_operand(in, &t[i], operand, value, most);
+        if (dotted >= 0 && (!name || strcmp(name, t[i].dim[dotted]))) {
+            name = t[i].dim[dotted];
+            most = most_dotted(name, in->rule, t);
+        }
+        place_operand(in, &t[i], operand_at(in->rule, i), value_at(in->node, i), most);
     }
 }
 
@@ -314,8 +327,8 @@ static bool sizes_once(struct rule_reader *in)
     struct rule *r = in->rule;
     bool changed = false;
     for (int i = 0; i < r->nin + r->nout; i++) {
-        const struct rule_operand *o = i < r->nin ? &r->in[i] : &r->out[i - r->nin];
-        const struct value *value = i < r->nin ? in->node->in[i] : in->node->out[i - r->nin];
+        const struct rule_operand *o = operand_at(r, i);
+        const struct value *value = value_at(in->node, i);
         for (int d = 0; o->present && d < o->rank; d++)
             changed |= !o->dim[d].window && size_from(in, &o->dim[d], value->type.dim[d]);
     }
@@ -346,7 +359,7 @@ static void note_size(struct rule_reader *in, struct factor *factor)
 {
     const char *error, *end = strstr(in->at, "  ");
     size_t n = end ? (size_t)(end - in->at) : strlen(in->at);
-    factor->size = dim_parse(in->g->alg, arena_strndup(in->g->arena, in->at, n), 0, &error);
+    factor->size = dim_parse(in->g->alg, arena_strndup(in->tmp, in->at, n), 0, &error);
     if (!factor->size)
         misread(in, error);
     in->at += n;
@@ -423,7 +436,7 @@ static void size_note(struct rule_reader *in, const char *attr)
 {
     if (in->rule->nsize == (int)(sizeof in->rule->size / sizeof *in->rule->size))
         misread(in, "too many size attributes");
-    in->rule->size[in->rule->nsize++] = (struct rule_size){.attr = attr, .part = take_part(in)};
+    in->rule->size[in->rule->nsize++] = (struct rule_size){.attr = arena_strdup(in->g->arena, attr), .part = take_part(in)};
 }
 
 static void query_note(struct rule_reader *in)
@@ -474,22 +487,17 @@ static void take_note(struct rule_reader *in)
 
 struct rule *rule_parse(struct graph *g, const struct node *node, const char *text)
 {
-    struct rule_reader in = {g, node, rule_new(g, node), text, text};
+    struct rule_reader in = {arena_new(), g, node, rule_new(g, node), text, text};
     struct rule *r = in.rule;
-    int n = r->nin + r->nout;
-    struct tokens *t = NEWN(g->arena, struct tokens, n + 1);
-    struct rule_operand *all = NEWN(g->arena, struct rule_operand, n + 1);
-    if (r->nin > 0)
-        memcpy(all, r->in, (size_t)r->nin * sizeof *all);
-    if (r->nout > 0)
-        memcpy(all + r->nin, r->out, (size_t)r->nout * sizeof *all);
+    struct tokens *t = NEWN(in.tmp, struct tokens, r->nin + r->nout + 1);
     take_operands(&in, r->nin, t);
     if (!take_text(&in, "->"))
         misread(&in, "expected ->");
     take_operands(&in, r->nout, t + r->nin);
-    place_operands(&in, n, t, all);
+    place_operands(&in, t);
     while (*in.at)
         take_note(&in);
     find_sizes(&in);
+    arena_free(in.tmp);
     return r;
 }

@@ -34,27 +34,17 @@ void infer_centercroppad(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-struct rule *rule_centercroppad(struct graph *g, const struct node *node)
+static uint32_t cropped(const struct graph *g, const struct node *node)
 {
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
-    int axis[MAX_RANK];
-    bool cut[MAX_RANK] = {false};
-    for (int i = 0, n = crop_axes(g, node, x->rank, axis); i < n; i++)
-        cut[axis[i]] = true;
-    struct rule *r = rule_new(g, node);
-    for (int d = 0; d < x->rank; d++) {
-        if (!cut[d] || x->dim[d] == y->dim[d]) {
-            rule_same_dim(g, r, "a", d, x->dim[d], 0);
-            continue;
-        }
-        rule_put(g, &r->in[0], d, 0, rule_numbered(g, r, "n", d, x->dim[d], FACTOR_REPLICATED | FACTOR_DROPPED));
-        rule_put(g, &r->out[0], d, 0, rule_numbered(g, r, "p", d, y->dim[d], FACTOR_REPLICATED));
-    }
-    if (dtype_is_float(x->dtype))
-        rule_linear(r, 1);
-    r->increasing = 1;
-    return r;
+    int axis[MAX_RANK], n = crop_axes(g, node, x->rank, axis);
+    uint32_t set = 0;
+    for (int i = 0; i < n; i++)
+        set |= (uint32_t)(x->dim[axis[i]] != y->dim[axis[i]]) << axis[i];
+    return set;
 }
+
+RULE_TEXT(centercroppad, cropped(g, node), "([!n a]...) -> ([!p a]...)  n*: dropped  linear 0 if float  increasing 0")
 
 /* ---- AffineGrid ------------------------------------------------------------------------------------------------------------------- */
 
@@ -80,9 +70,4 @@ void infer_affinegrid(struct graph *g, struct node *node)
     op_result(g, node, 0, theta->dtype, (int)n + 2, dim);
 }
 
-struct rule *rule_affinegrid(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_parse(g, node, "(b !i !j) -> (b !y.. !k)");
-    rule_linear(r, 1);
-    return r;
-}
+RULE_TEXT(affinegrid, 0, "(b !i !j) -> (b !y.. !k)  linear 0")

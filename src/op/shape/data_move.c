@@ -310,15 +310,7 @@ struct rule *rule_tile(struct graph *g, const struct node *node)
 /* ---- Trilu ------------------------------------------------------------------------------------------------------------------- */
 
 /* The last two indices are compared with each other: positions. */
-struct rule *rule_trilu(struct graph *g, const struct node *node)
-{
-    struct rule *rule = rule_new(g, node);
-    int rank = rule->out[0].rank;
-    for (int d = 0; d < rank; d++)
-        rule_same_dim(g, rule, "d", d, node->out[0]->type.dim[d], d >= rank - 2 ? FACTOR_LOWERED | FACTOR_POSITION : 0);
-    mark_moves(rule, 1);
-    return rule;
-}
+RULE_TEXT(trilu, UINT32_C(3) << (node->in[0]->type.rank - 2), "([@d d]...) -> ([@d d]...)  d*: lowered  linear 0  moves")
 
 /* Positions of rows, or of columns (of the last two dimensions). */
 static struct value *line_positions(struct lowering *l, const char *part, int d)

@@ -98,12 +98,7 @@ void value_range(struct graph *g, struct node *node)
 
 /* ---- the rule, and a part of it --------------------------------------------------------------------------------------------- */
 
-struct rule *rule_range(struct graph *g, const struct node *node)
-{
-    struct rule *rule = rule_new(g, node);
-    rule_put(g, &rule->out[0], 0, 0, rule_factor(g, rule, "n", node->out[0]->type.dim[0], FACTOR_LOWERED | FACTOR_POSITION));
-    return rule;
-}
+RULE_TEXT(range, 0, "(x..)* -> (@n)  n: lowered")
 
 void lower_range(struct lowering *l)
 {

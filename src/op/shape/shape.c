@@ -303,15 +303,7 @@ struct rule *rule_replicated(struct graph *g, const struct node *node)
 }
 
 /* One operand, elements unchanged. */
-struct rule *rule_identity(struct graph *g, const struct node *node)
-{
-    struct rule *rule = rule_new(g, node);
-    for (int d = 0; d < rule->out[0].rank; d++)
-        rule_same_dim(g, rule, "d", d, node->out[0]->type.dim[d], 0);
-    rule_linear(rule, 1);
-    rule->moves = true;
-    return rule;
-}
+RULE_TEXT(identity, 0, "(d...) -> (d...)  linear 0  moves")
 
 /* Aligned right; a dimension of size 1 that grows is absent from the operand. */
 struct rule *rule_expand(struct graph *g, const struct node *node)
@@ -330,10 +322,4 @@ struct rule *rule_expand(struct graph *g, const struct node *node)
     return rule;
 }
 
-struct rule *rule_fill(struct graph *g, const struct node *node)
-{
-    struct rule *rule = rule_new(g, node);
-    for (int d = 0; d < rule->out[0].rank; d++)
-        rule_put(g, &rule->out[0], d, 0, rule_numbered(g, rule, "d", d, node->out[0]->type.dim[d], 0));
-    return rule;
-}
+RULE_TEXT(fill, 0, "(x..)* -> (d...)")

@@ -72,21 +72,14 @@ static void put_replicated(struct graph *g, struct rule *r, struct rule_operand 
     rule_put(g, o, d, 0, rule_numbered(g, r, stem, d, size, FACTOR_REPLICATED));
 }
 
-struct rule *rule_dft(struct graph *g, const struct node *node)
+/* All dimensions but the axis and the last one are free; none where only the run knows the axis. */
+static uint32_t transformed(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
-    int axis = dft_axis(g, node, x->rank);
-    for (int d = 0; d < x->rank; d++)
-        if (axis >= 0 && d != axis && d != x->rank - 1) {
-            rule_same_dim(g, r, "a", d, x->dim[d], 0);
-        } else {
-            put_replicated(g, r, &r->in[0], "n", d, x->dim[d]);
-            put_replicated(g, r, &r->out[0], "k", d, y->dim[d]);
-        }
-    rule_linear(r, 1);
-    return r;
+    int rank = node->in[0]->type.rank, axis = dft_axis(g, node, rank);
+    return axis < 0 ? UINT32_MAX : UINT32_C(1) << axis | UINT32_C(1) << (rank - 1);
 }
+
+RULE_TEXT(dft, transformed(g, node), "([!n a]...)(x..)* -> ([!k a]...)  linear 0")
 
 /* ---- STFT: signal [batch, length, parts], or [batch, length] as torch writes it, window [frame] -> [batch, frames, frequencies, 2] ----
  */

@@ -76,59 +76,29 @@ void slide_pool(struct graph *g, struct node *node, const struct slide *s)
     window_slide(g, node, &win, s);
 }
 
-/* Each channel on its own; places are reduced by red, with these flags. */
-static struct rule *rule_places(struct graph *g, const struct node *node, unsigned flags, enum redop red)
-{
-    struct rule *r = rule_new(g, node);
-    for (int d = 0; d < 2; d++)
-        rule_same_dim(g, r, "a", d, node->in[0]->type.dim[d], 0);
-    for (int d = 2; d < r->in[0].rank; d++) {
-        int f = rule_numbered(g, r, "h", d, node->in[0]->type.dim[d], flags);
-        r->factor[f].red = red;
-        rule_put(g, &r->in[0], d, 0, f);
-    }
-    return r;
-}
-
-struct rule *rule_globalpool(struct graph *g, const struct node *node)
-{
-    return rule_places(g, node, FACTOR_REPLICATED, RED_NONE);
-}
-
-static struct rule *taking_max(struct rule *r)
-{
-    r->extremal = 1;
-    r->extremum = RED_MAX;
-    return r;
-}
-
-static struct rule *averaging(struct rule *r)
-{
-    rule_linear(r, 1);
-    return r;
-}
+/* Each channel on its own; places are reduced. */
+RULE_TEXT(globalpool, 0, "(a b !h...) -> (a b 1...)")
+RULE_TEXT(globalmaxpool, UINT32_MAX, "(a b h...) -> (a b 1...)  h*: max  max-linear 0")
+RULE_TEXT(globalaveragepool, UINT32_MAX, "(a b h...) -> (a b 1...)  h*: lowered sum  linear 0")
+RULE_TEXT(lrn, 0, "(b !c h..) -> (b !c h..)")
+RULE_TEXT(maxpoolgrad, 0, "(b c !h..)(b c !y..) -> (b c !h..)  linear 1")
 
 /* Places count the elements of the whole tensor: who asks for them gets them replicated. */
 struct rule *rule_maxpool(struct graph *g, const struct node *node)
 {
     if (node->nout > 1 && node->out[1])
         return NULL;
-    return taking_max(rule_pool(g, node));
+    struct rule *r = rule_pool(g, node);
+    r->extremal = 1;
+    r->extremum = RED_MAX;
+    return r;
 }
 
 struct rule *rule_averagepool(struct graph *g, const struct node *node)
 {
-    return averaging(rule_pool(g, node));
-}
-
-struct rule *rule_globalmaxpool(struct graph *g, const struct node *node)
-{
-    return taking_max(rule_places(g, node, 0, RED_MAX));
-}
-
-struct rule *rule_globalaveragepool(struct graph *g, const struct node *node)
-{
-    return averaging(rule_places(g, node, FACTOR_LOWERED, RED_SUM));
+    struct rule *r = rule_pool(g, node);
+    rule_linear(r, 1);
+    return r;
 }
 
 /* The sum over the ranks of each rank's sum, divided by the global count. */
@@ -148,11 +118,6 @@ void infer_lrn(struct graph *g, struct node *node)
     infer_same(g, node);
 }
 
-struct rule *rule_lrn(struct graph *g, const struct node *node)
-{
-    return rule_parse(g, node, "(b !c h..) -> (b !c h..)");
-}
-
 /* MaxPoolGrad: what comes back is as large as the operand of the pool. */
 void infer_maxpoolgrad(struct graph *g, struct node *node)
 {
@@ -165,9 +130,4 @@ void infer_maxpoolgrad(struct graph *g, struct node *node)
         op_same_dim(g, node, d < 2 ? x->dim[d] : window_result(g, node, &win, d - 2, x->dim[d]), dy->dim[d],
                     "the places of the windows and of their gradient");
     infer_same(g, node);
-}
-
-struct rule *rule_maxpoolgrad(struct graph *g, const struct node *node)
-{
-    return rule_parse(g, node, "(b c !h..)(b c !y..) -> (b c !h..)  linear 1");
 }

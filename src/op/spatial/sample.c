@@ -25,20 +25,8 @@ void infer_gridsample(struct graph *g, struct node *node)
 
 struct rule *rule_gridsample(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
-    int last = x->rank - 1;
-    for (int d = 0; d < x->rank; d++) {
-        int place = rule_numbered(g, r, d == 0 ? "b" : d == 1 ? "c" : "o", d, y->dim[d], 0);
-        rule_put(g, &r->out[0], d, 0, place);
-        rule_put(g, &r->in[0], d, 0, d < 2 ? place : rule_numbered(g, r, "h", d, x->dim[d], FACTOR_REPLICATED));
-        if (d != 1)
-            rule_put(g, &r->in[1], d == 0 ? 0 : d - 1, 0, place);
-    }
-    rule_put(g, &r->in[1], last, 0, rule_factor(g, r, "k", node->in[1]->type.dim[last], FACTOR_REPLICATED));
+    struct rule *r = rule_template(g, node, 0, "(b c !h...)(b o... !k) -> (b c o...)  linear 0 if float");
     r->moves = strcmp(attr_string(node, "mode"), "nearest") == 0 && strcmp(attr_string(node, "padding_mode"), "zeros") != 0;
-    if (dtype_is_float(x->dtype))
-        rule_linear(r, 1);
     return r;
 }
 
@@ -59,17 +47,9 @@ void infer_roialign(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, 4, (const struct dim *[]){n, x->dim[1], dim_int(g->alg, rows), dim_int(g->alg, columns)});
 }
 
-struct rule *rule_roialign(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_parse(g, node, "(!b c !h !w)(r !k)(r) -> (r c !p !q)");
-    if (strcmp(attr_string(node, "mode"), "avg") == 0) {
-        rule_linear(r, 1);
-    } else {
-        r->extremal = 1;
-        r->extremum = RED_MAX;
-    }
-    return r;
-}
+RULE_TEXT(roialign, 0,
+          strcmp(attr_string(node, "mode"), "avg") == 0 ? "(!b c !h !w)(r !k)(r) -> (r c !p !q)  linear 0"
+                                                        : "(!b c !h !w)(r !k)(r) -> (r c !p !q)  max-linear 0")
 
 /* ---- DeformConv ------------------------------------------------------------------------------------------------------------------- */
 

@@ -143,7 +143,4 @@ void infer_onehotencoder(struct graph *g, struct node *node)
     op_result(g, node, 0, DT_F32, x->rank + 1, dim);
 }
 
-struct rule *rule_onehotencoder(struct graph *g, const struct node *node)
-{
-    return rule_parse(g, node, "(b..) -> (b.. !c)");
-}
+RULE_TEXT(onehotencoder, 0, "(b..) -> (b.. !c)")
