@@ -1,12 +1,12 @@
 /* fuse_kernels: fuses nodes for speed, in tpc-run only. The fused ops have no rules and are never written to files, so this breaks the
  * canonical form.
  *
- * Each fusion is a file of src/run/fuse that says what it matches and why the result is the same. Subgraphs of control flow get the
- * types of their operands and go through the passes of a model. */
+ * Each fusion is a row of src/lower/patterns.def, or a file below src/lower that says what it matches and why the result is the same.
+ * Subgraphs of control flow get the types of their operands and go through the passes of a model. */
+#include "lower/lower.h"
 #include "lower/pattern.h"
 #include "op/control/control.h"
 #include "passes/pass.h"
-#include "run/fuse/fuse.h"
 
 static void prepare_bodies(struct compile *c, struct node *n)
 {

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A kernel may be stored narrower: run/fuse/fuse_weights.c. */
+/* A kernel may be stored narrower: lower/quantized/fuse_weights.c. */
 static void check_types(const struct kcall *call, const struct conv *c)
 {
     const struct tensor *bias = kcall_in(call, 2);

@@ -52,7 +52,7 @@ static bool read_indices(const struct tensor *indices, int64_t n, int64_t count,
     return within;
 }
 
-/* From an f16 or bf16 table also into f32 (run/fuse/fuse_weights.c). */
+/* From an f16 or bf16 table also into f32 (lower/quantized/fuse_weights.c). */
 void kern_Gather(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *indices = &call->in[1];

@@ -89,7 +89,7 @@ static void product_batch(struct matmul_call *p, const struct tensor *a, const s
     }
 }
 
-/* An f32 product may read a weight in the type that it is stored in (run/fuse/fuse_weights.c). */
+/* An f32 product may read a weight in the type that it is stored in (lower/quantized/fuse_weights.c). */
 static bool types_fit(const struct tensor *a, const struct tensor *b)
 {
     return a->dtype == b->dtype || (a->dtype == DT_F32 && dtype_is_half(b->dtype));

@@ -131,7 +131,7 @@ static bool is_rounded_sum(const struct space *s, const struct value *v)
         only_reader(s, decodes->in[0]) && only_reader(s, v) && op_is_onnx(only_reader(s, v), "Add");
 }
 
-/* The operand of a sum of codes, rounded again, that a convolution takes in (run/fuse/fuse_conv.c); -1: none does. */
+/* The operand of a sum of codes, rounded again, that a convolution takes in (lower/fuse/fuse_conv.c); -1: none does. */
 static int residual_operand(const struct space *s, const struct node *n)
 {
     const struct node *next = op_is_onnx(n, "Add") ? only_reader(s, n->out[0]) : NULL;

@@ -1,10 +1,11 @@
 /* taken_in: what a run does not do node by node, and so costs next to nothing.
  *
  * A convolution takes in the elementwise ops after it, whose other operands are constants or a value of its result's type
- * (run/fuse/fuse_conv.c), and a Pad before it. And it works with the channels last (run/fuse/channels_last.c), so a Transpose of channels
- * around it vanishes. A value that only it has so is turned once. Products of integers read codes (run/fuse/fuse_integer_conv.c,
- * fuse_integers.c), so what decodes these vanishes, too. Attention that is written out runs as one node (op/analysis/attention_written.c),
- * which reads its operands once. Products of constants are computed at load (op/analysis/load_time_constants.c). */
+ * (lower/fuse/fuse_conv.c), and a Pad before it. And it works with the channels last (lower/layout/channels_last.c), so a Transpose of
+ * channels around it vanishes. A value that only it has so is turned once. Products of integers read codes
+ * (lower/quantized/fuse_integer_conv.c, fuse_integers.c), so what decodes these vanishes, too. Attention that is written out runs as one
+ * node (op/analysis/attention_written.c), which reads its operands once. Products of constants are computed at load
+ * (op/analysis/load_time_constants.c). */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "plan/cost/cost.h"

@@ -5,8 +5,8 @@
  * If splits lie on whole subtrees, as 2, 4 or 8 equal shards of a power of two do, a rank has one addend and sends what AllReduce would
  * send; other splits of n chunks have up to 2 log2(n) addends. */
 #include "kern/chunk/chunk.h"
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 #include "run/session/session.h"
 
 #include <string.h>

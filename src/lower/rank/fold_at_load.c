@@ -1,7 +1,7 @@
 /* What follows from constants, as a bias from a table of positions, is computed as the model is loaded, and not at every run. */
+#include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
-#include "run/fuse/fuse.h"
 
 int fold_at_load(struct graph *g)
 {

@@ -1,8 +1,8 @@
 /* Attention that an exporter wrote out (op/analysis/attention_written.c) becomes one FusedAttention node, which never holds the scores in
  * memory. */
+#include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 static struct node *fused(struct graph *g, struct attention_match *m)
 {

@@ -3,8 +3,8 @@
  * DequantizeLinear(x) of a matrix x, a constant or a part of one: MatMul and Gemm that multiply by it, and Gather of its rows, take x with
  * its scales. Numbers are decoded as DequantizeLinear does it, so only the order of sums may differ. Gemm's C is added behind; other
  * factors than 1 are left alone. DequantizeLinear goes where nothing else reads it. */
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

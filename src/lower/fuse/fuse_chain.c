@@ -7,9 +7,9 @@
  *
  * A root may be a QuantizeLinear. Operands that are decoded bytes are read as bytes, whatever else reads them decoded. A QuantizeLinear and
  * the DequantizeLinear behind it join together. */
+#include "lower/fuse/chain.h"
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/chain.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

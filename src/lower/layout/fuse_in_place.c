@@ -6,9 +6,9 @@
  *
  * One at the label: OneHot, or as its lowering writes it, Where(label = position, 1, 0) with the positions of this rank's classes. Only
  * what nothing else reads is changed. */
+#include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <math.h>
 #include <string.h>

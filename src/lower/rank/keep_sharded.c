@@ -1,8 +1,8 @@
 /* Outputs stay sharded: an AllGather that only makes an output is removed, and the metadata states the output's placement from then on, as
  * it does if a plan leaves an output sharded. session_gather returns the global tensor on demand. */
 #include "ir/rank_meta.h"
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
  *
  * A BatchNormalization of constants is such a product and sum. Products of weight and factor are rounded, so results may differ in their
  * last bits. */
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <math.h>
 #include <string.h>

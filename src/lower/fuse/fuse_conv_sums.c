@@ -1,10 +1,10 @@
 /* Sums of convolutions that read the same tensor in the same way are one, whose weight is the sum of theirs: nets that are trained with
  * several branches, as MobileOne and RepVGG. A smaller window counts as one with zeros around it. Weights are added once, as the model is
  * loaded; they are rounded then, so results may differ in their last bits. */
+#include "lower/lower.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/spatial/spatial.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

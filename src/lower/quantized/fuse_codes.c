@@ -4,8 +4,8 @@
  *     QuantizeLinear(move(DequantizeLinear(x)))   move(x), if both have one scale and zero point
  *
  * if nothing else reads what is moved. MaxPool of decoded bytes is such a move: rounding is monotone. */
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

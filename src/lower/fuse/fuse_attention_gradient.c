@@ -7,9 +7,9 @@
  *   dq' = scale ds k'^T    dk' = scale q'^T ds
  *
  * guard: Where(IsNaN(p), 0, .). mask: an added float tensor, or Where(seen, ., -inf), whose gradient is Where(seen, ., 0). */
+#include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Elementwise nodes repeat short operands themselves: they read what an Expand would repeat for them. */
 #include "kern/pointwise/pointwise.h"
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 /* The size that v has where y has dimension d; NULL: it has no such dimension. */
 static const struct dim *size_at(const struct value *v, const struct value *y, int d)

@@ -10,10 +10,10 @@
  * The metadata names these nodes (src/plan/apply/partial_sums.c). */
 #include "ir/rank_meta.h"
 #include "kern/chunk/chunk.h"
+#include "lower/lower.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* axes: the dimensions that a node names. */
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
-int fuse_axes(struct graph *g, const struct node *n, int rank, int *axes)
+int axes_named(struct graph *g, const struct node *n, int rank, int *axes)
 {
     const struct dim **dims;
     const int64_t *ints;

@@ -1,7 +1,7 @@
 /* QuantizeLinear and DequantizeLinear between f32 and bytes with one constant scale, and a constant zero point or none. */
+#include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  *   Gather(Transpose(w), ids)     Transpose(Gather(w, ids) of columns)
  *
  * A Cast may stand before or behind the Transpose. The sums are the same. */
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

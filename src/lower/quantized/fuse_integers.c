@@ -5,8 +5,8 @@
  *     QuantMatMul(DequantizeLinear(a), b), one scale      the scales are multiplied first; the sum is exact, not one of real numbers
  *     for all of a, one for all or each column of b
  */
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

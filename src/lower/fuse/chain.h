@@ -1,6 +1,6 @@
 /* chain: what fuse_chain.c and chain_code.c share: groups of elementwise nodes that become one Chain. */
-#ifndef TPC_RUN_FUSE_CHAIN_H
-#define TPC_RUN_FUSE_CHAIN_H
+#ifndef TPC_LOWER_CHAIN_H
+#define TPC_LOWER_CHAIN_H
 
 #include "ir/ir.h"
 #include "kern/pointwise/pointwise.h"

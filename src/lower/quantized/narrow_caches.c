@@ -5,9 +5,9 @@
  * it where it lies. Every other reader gets a node that widens it, and an end that no op appends to gets one that narrows it. */
 #include "ir/rank_meta.h"
 #include "kern/core/core.h"
+#include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

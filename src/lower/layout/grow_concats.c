@@ -6,8 +6,8 @@
  *
  * This is for one image. Several would go through the layers in blocks (session/blocks/batch_blocks.c), which saves more and ends at what
  * is made in place. */
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

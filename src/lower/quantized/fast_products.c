@@ -1,6 +1,6 @@
 /* For --fast: products with quantised weights may round activations to 8 bits, as accuracy_level 4 of MatMulNBits says. */
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

@@ -5,9 +5,9 @@
  *
  * So a result differs by rounding from the sum of real numbers. A filter whose sums might not fit 32 bits is left alone. */
 #include "kern/gemm/gemm.h"
+#include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

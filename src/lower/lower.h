@@ -1,7 +1,7 @@
-/* fuse: what a rank's graph becomes at load before it runs: fused operators, completed sums for --deterministic, outputs left sharded. The
- * pass fuse_kernels calls these. */
-#ifndef TPC_RUN_FUSE_H
-#define TPC_RUN_FUSE_H
+/* lower: what a graph becomes before it runs: fused operators, completed sums for --deterministic, outputs left sharded. The pass
+ * fuse_kernels calls these. Rewrites by example are in pattern.h. */
+#ifndef TPC_LOWER_H
+#define TPC_LOWER_H
 
 #include "ir/ir.h"
 
@@ -51,7 +51,7 @@ const struct split *complete_sums_split(struct graph *, const struct node *, int
 
 /* axes.c: the axes that attribute `axes` names, of a tensor of so many dimensions; the first ones if it is not set. Returns their number;
  * -1: they are not known. */
-int fuse_axes(struct graph *, const struct node *, int rank, int *axes);
+int axes_named(struct graph *, const struct node *, int rank, int *axes);
 
 /* keep_sharded.c: removes AllGathers that only make an output. */
 void keep_outputs_sharded(struct graph *);

@@ -1,8 +1,8 @@
 /* The code of a Chain (kern/pointwise/pointwise.h) that computes a group of nodes. Single numbers become immediates; functions with
  * parameters become a few operations each, which compute the same bits. */
+#include "lower/fuse/chain.h"
+#include "lower/lower.h"
 #include "op/op.h"
-#include "run/fuse/chain.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 

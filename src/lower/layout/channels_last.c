@@ -7,9 +7,9 @@
  *
  * Collectives move twins if all ranks do so alike. They may not: what follows depends on sizes, and ranks may hold different ones. So the
  * ranks compare channels_last_digest. */
+#include "lower/lower.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -417,7 +417,7 @@ static bool follow_softmax(struct twins *t, const struct node *n)
 static bool follow_axes(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]), *in[8];
-    int axes[MAX_RANK], count = x && n->nin <= 8 ? fuse_axes(t->g, n, x->type.rank, axes) : -1;
+    int axes[MAX_RANK], count = x && n->nin <= 8 ? axes_named(t->g, n, x->type.rank, axes) : -1;
     if (count < 0)
         return false;
     for (int i = 0; i < count; i++)
@@ -435,7 +435,7 @@ static bool follow_axes(struct twins *t, const struct node *n)
 static bool follow_reduce(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]);
-    int axes[MAX_RANK], count = x && n->nin == 1 ? fuse_axes(t->g, n, x->type.rank, axes) : -1;
+    int axes[MAX_RANK], count = x && n->nin == 1 ? axes_named(t->g, n, x->type.rank, axes) : -1;
     bool channels = true, keeps = attr_int(n, "keepdims") != 0;
     if (count < 0 || (!attr_is_set(n, "axes") && attr_int(n, "noop_with_empty_axes")))
         return false;

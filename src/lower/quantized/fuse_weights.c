@@ -6,9 +6,9 @@
  *
  * DequantizeLinear of constants that only convolutions read, as weights or biases, is a constant: it is decoded when it is packed. A filter
  * that meets integers stays one of integers. */
+#include "lower/lower.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
-#include "run/fuse/fuse.h"
 
 #include <string.h>
 
