@@ -19,15 +19,6 @@ void infer_reversesequence(struct graph *g, struct node *node)
 
 struct rule *rule_reversesequence(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type;
-    for (int d = 0; d < x->rank; d++) {
-        unsigned flags = d == attr_int(node, "time_axis") ? FACTOR_REPLICATED : 0;
-        int f = rule_same_dim(g, r, "a", d, x->dim[d], flags);
-        if (d == attr_int(node, "batch_axis"))
-            rule_put(g, &r->in[1], 0, 0, f);
-    }
-    rule_linear(r, 1);
-    r->moves = true;
-    return r;
+    const char *text = arena_printf(g->arena, "([!a a]...)(a%d) -> ([!a a]...)  linear 0  moves", (int)attr_int(node, "batch_axis"));
+    return rule_template(g, node, UINT32_C(1) << attr_int(node, "time_axis"), text);
 }

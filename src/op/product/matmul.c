@@ -81,34 +81,10 @@ struct rule *rule_rows_product(struct graph *g, const struct node *node)
 
 struct rule *rule_matmul(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *a = &node->in[0]->type, *b = &node->in[1]->type, *y = &node->out[0]->type;
-    bool rows = a->rank > 1, columns = b->rank > 1;
-    int batch = y->rank - rows - columns, factor[MAX_RANK];
-    for (int d = 0; d < batch; d++) {
-        factor[d] = dim_equals(y->dim[d], 1) ? -1 : rule_numbered(g, r, "b", d, y->dim[d], 0);
-        if (factor[d] >= 0)
-            rule_put(g, &r->out[0], d, 0, factor[d]);
-    }
-    struct type a_batch = batch_dims(a), b_batch = batch_dims(b);
-    rule_broadcast(g, r, &r->in[0], &a_batch, batch, factor);
-    rule_broadcast(g, r, &r->in[1], &b_batch, batch, factor);
-    int k = contracted(g, r, a->dim[a->rank - 1]);
-    rule_put(g, &r->in[0], a->rank - 1, 0, k);
-    rule_put(g, &r->in[1], columns ? b->rank - 2 : 0, 0, k);
-    if (rows) {
-        int m = rule_factor(g, r, "m", a->dim[a->rank - 2], 0);
-        rule_put(g, &r->in[0], a->rank - 2, 0, m);
-        rule_put(g, &r->out[0], batch, 0, m);
-    }
-    if (columns) {
-        int n = rule_factor(g, r, "n", b->dim[b->rank - 1], 0);
-        rule_put(g, &r->in[1], b->rank - 1, 0, n);
-        rule_put(g, &r->out[0], batch + rows, 0, n);
-    }
-    rule_linear(r, 1);
-    rule_linear(r, 2);
-    return r;
+    static const char *const text[2][2] = {{"(k)(k) -> ()", "(k)(b.. k n) -> (b.. n)"},
+                                           {"(b.. m k)(k) -> (b.. m)", "(b.. m k)(b.. k n) -> (b.. m n)"}};
+    const char *shape = text[node->in[0]->type.rank > 1][node->in[1]->type.rank > 1];
+    return rule_parse(g, node, arena_printf(g->arena, "%s  k: sum contracted  linear 0, 1", shape));
 }
 
 struct rule *rule_gemm(struct graph *g, const struct node *node)

@@ -128,31 +128,16 @@ RULE_TEXT(arg, UINT32_C(1) << the_axis(g, node, node->in[0]->type.rank),
           attr_int(node, "select_last_index") ? "([@n a]...) -> ([~ a]...)  n*: lowered max" : "([@n a]...) -> ([~ a]...)  n*: lowered min")
 
 /* How many candidates each rank has must be known; they are carried with one dimension more. */
-static unsigned topk_axis(const struct node *node, int axis)
+struct rule *rule_topk(struct graph *g, const struct node *node)
 {
     const struct type *x = &node->in[0]->type;
+    int axis = the_axis(g, node, x->rank);
     const struct dim **k;
     int64_t n;
     bool counted = attr_dims(node, "k", &k) == 1 && dim_is_int(k[0], &n) && n > 0 && dim_is_int(x->dim[axis], NULL);
-    return counted && x->rank < MAX_RANK && node->in[0]->type.dtype != DT_U64 ? FACTOR_LOWERED | FACTOR_ORDERED | FACTOR_DROPPED
-                                                                              : FACTOR_REPLICATED;
-}
-
-struct rule *rule_topk(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type;
-    int axis = the_axis(g, node, x->rank);
-    for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, d == axis ? "n" : "a", d, x->dim[d], d == axis ? topk_axis(node, axis) : 0), k = f;
-        rule_put(g, &r->in[0], d, 0, f);
-        for (int i = 0; i < node->nout; i++)
-            if (node->out[i]) {
-                k = d != axis ? f : k == f ? rule_numbered(g, r, "k", d, node->out[i]->type.dim[d], FACTOR_REPLICATED) : k;
-                rule_put(g, &r->out[i], d, 0, k);
-            }
-    }
-    return r;
+    bool lowers = counted && x->rank < MAX_RANK && x->dtype != DT_U64;
+    return rule_template(g, node, UINT32_C(1) << axis,
+                         lowers ? "([n a]...) -> ([!k a]...)*  n*: lowered ordered dropped" : "([!n a]...) -> ([!k a]...)*");
 }
 
 struct rule *rule_onehot(struct graph *g, const struct node *node)

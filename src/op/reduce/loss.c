@@ -40,27 +40,10 @@ void infer_loss(struct graph *g, struct node *node)
 
 static struct rule *loss_rule(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type;
-    bool reduced = reduces(g, node), mean = is_mean(node);
-    for (int d = 0; d < x->rank; d++) {
-        unsigned lowered = FACTOR_LOWERED | FACTOR_DROPPED, flags = d == 1 ? lowered | FACTOR_POSITION : mean ? lowered : 0;
-        int f = rule_numbered(g, r, d == 0 ? "b" : d == 1 ? "c" : "d", d, x->dim[d], flags), label = d ? d - 1 : 0;
-        rule_put(g, &r->in[0], d, 0, f);
-        if (node->nout > 1 && node->out[1])
-            rule_put(g, &r->out[1], d, 0, f);
-        if (d == 1) {
-            if (node->nin > 2 && node->in[2])
-                rule_put(g, &r->in[2], 0, 0, f);
-            continue;
-        }
-        rule_put(g, &r->in[1], label, 0, f);
-        if (reduced)
-            r->factor[f].red = mean ? RED_NONE : RED_SUM;
-        else if (node->out[0])
-            rule_put(g, &r->out[0], label, 0, f);
-    }
-    return r;
+    const char *none = "(b @c d...)(b d...)(c) -> (b d...)(b @c d...)  c: lowered dropped";
+    const char *sum = "(b @c d...)(b d...)(c) -> ()(b @c d...)  b: sum  c: lowered dropped  d*: sum";
+    const char *mean = "(b @c d...)(b d...)(c) -> ()(b @c d...)  b: lowered dropped  c: lowered dropped  d*: lowered dropped";
+    return rule_template(g, node, UINT32_MAX, !reduces(g, node) ? none : is_mean(node) ? mean : sum);
 }
 
 /* Linear in the scores; without the mean also in the weights. */

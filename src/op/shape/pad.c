@@ -72,18 +72,13 @@ struct rule *rule_pad(struct graph *g, const struct node *node)
 {
     const struct type *x = &node->in[0]->type;
     struct padding p;
+    uint32_t padded = 0;
     if (!padding_of(g, node, x->rank, &p))
         return NULL;
-    struct rule *r = rule_new(g, node);
-    for (int d = 0; d < x->rank; d++) {
-        int f = rule_numbered(g, r, "a", d, x->dim[d], p.padded[d] ? FACTOR_REPLICATED | FACTOR_DROPPED : 0), to = f;
-        if (p.padded[d]) {
-            to = rule_numbered(g, r, "p", d, node->out[0]->type.dim[d], FACTOR_REPLICATED);
-        }
-        rule_put(g, &r->in[0], d, 0, f);
-        rule_put(g, &r->out[0], d, 0, to);
-    }
-    r->increasing = 1 | (node->nin > 2 && node->in[2] ? 4 : 0);
+    for (int d = 0; d < x->rank; d++)
+        padded |= (uint32_t)p.padded[d] << d;
+    struct rule *r = rule_template(g, node, padded,
+                                   "([!a a]...)(x..)* -> ([!p a]...)  a*: dropped  increasing 0, 2 if 2  increasing 0 if not 2");
     r->moves = strcmp(attr_string(node, "mode"), "constant") != 0;
     if (dtype_is_float(x->dtype) && (r->moves || pads_with_zero(node)))
         rule_linear(r, 1);

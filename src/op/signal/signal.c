@@ -66,11 +66,7 @@ void infer_dft(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-/* A factor that only an operand has, or a result. */
-static void put_replicated(struct graph *g, struct rule *r, struct rule_operand *o, const char *stem, int d, const struct dim *size)
-{
-    rule_put(g, o, d, 0, rule_numbered(g, r, stem, d, size, FACTOR_REPLICATED));
-}
+RULE_TEXT(stft, 0, "(b !n...)(x..)(!w)(x..) -> (b !k !l !m)  linear 0  linear 2 if 2")
 
 /* All dimensions but the axis and the last one are free; none where only the run knows the axis. */
 static uint32_t transformed(struct graph *g, const struct node *node)
@@ -115,23 +111,6 @@ void infer_stft(struct graph *g, struct node *node)
     const struct dim *bins = !length ? op_unknown_dim(g, node, 0, 2) : attr_int(node, "onesided") ? half(g, length) : length;
     frames = frames ? frames : op_unknown_dim(g, node, 0, 1);
     op_result(g, node, 0, x->dtype, 4, (const struct dim *[]){x->dim[0], frames, bins, dim_int(g->alg, 2)});
-}
-
-struct rule *rule_stft(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
-    rule_same_dim(g, r, "b", 0, x->dim[0], 0);
-    for (int d = 1; d < x->rank; d++)
-        put_replicated(g, r, &r->in[0], "n", d, x->dim[d]);
-    for (int d = 1; d < 4; d++)
-        put_replicated(g, r, &r->out[0], "k", d, y->dim[d]);
-    rule_linear(r, 1);
-    if (node->nin > 2 && node->in[2]) {
-        put_replicated(g, r, &r->in[2], "w", 0, node->in[2]->type.dim[0]);
-        rule_linear(r, 4);
-    }
-    return r;
 }
 
 /* ---- MelWeightMatrix ---- */

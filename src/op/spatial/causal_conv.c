@@ -45,13 +45,8 @@ void infer_causalconv(struct graph *g, struct node *node)
 
 struct rule *rule_causalconv(struct graph *g, const struct node *node)
 {
-    struct rule *r = rule_parse(g, node,
-                                arena_printf(g->arena, "(b c !t)(c !o !k)%s%s -> (b c !t)%s",
-                                             has(node, 2)       ? "(c)"
-                                                 : has(node, 3) ? "-"
-                                                                : "",
-                                             has(node, 3) ? "(b c !p)" : "", node->nout > 1 ? node->out[1] ? "(b c !p)" : "-" : ""));
-    if (!has(node, 2) && strcmp(attr_string(node, "activation"), "none") == 0)
-        rule_linear(r, has(node, 3) ? 9 : 1);
-    return r;
+    bool linear = !has(node, 2) && strcmp(attr_string(node, "activation"), "none") == 0;
+    return rule_template(g, node, 0,
+                         linear ? "(b c !t)(c !o !k)(c)(b c !p) -> (b c !t)(b c !p)  linear 0+3 if 3  linear 0 if not 3"
+                                : "(b c !t)(c !o !k)(c)(b c !p) -> (b c !t)(b c !p)");
 }

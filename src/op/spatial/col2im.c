@@ -52,20 +52,8 @@ void infer_col2im(struct graph *g, struct node *node)
 
 struct rule *rule_col2im(struct graph *g, const struct node *node)
 {
-    const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     const struct dim *block = block_elements(g, node);
-    if (!block || dim_mul(g->alg, y->dim[1], block) != x->dim[1])
+    if (!block || dim_mul(g->alg, node->out[0]->type.dim[1], block) != node->in[0]->type.dim[1])
         return NULL;
-    struct rule *r = rule_new(g, node);
-    rule_same_dim(g, r, "b", 0, x->dim[0], 0);
-    int c = rule_factor(g, r, "c", y->dim[1], 0);
-    rule_put(g, &r->in[0], 1, 0, c);
-    rule_put(g, &r->in[0], 1, 0, rule_factor(g, r, "k", block, FACTOR_REPLICATED | FACTOR_DROPPED));
-    rule_put(g, &r->in[0], 2, 0, rule_factor(g, r, "l", x->dim[2], FACTOR_REPLICATED | FACTOR_DROPPED));
-    rule_put(g, &r->out[0], 1, 0, c);
-    for (int d = 2; d < y->rank; d++)
-        rule_put(g, &r->out[0], d, 0, rule_numbered(g, r, "h", d, y->dim[d], FACTOR_REPLICATED));
-    if (dtype_is_float(x->dtype))
-        rule_linear(r, 1);
-    return r;
+    return rule_template(g, node, 0, "(b (c !k) !l)(x..)* -> (b c !h..)  k: dropped  l: dropped  linear 0 if float");
 }

@@ -104,17 +104,12 @@ void infer_deformconv(struct graph *g, struct node *node)
 /* Output channels of one group are columns. Channels belong to groups of offsets, so they stay together; places read by their index. */
 struct rule *rule_deformconv(struct graph *g, const struct node *node)
 {
-    bool grouped = attr_int(node, "group") > 1, bias = node->nin > 3 && node->in[3], mask = node->nin > 4 && node->in[4];
-    const char *m = grouped ? "!m" : "m";
-    struct rule *r = rule_parse(g, node,
-                                arena_printf(g->arena, "(b !c !h !w)(%s !d !k !l)(b !o !y !x)%s%s -> (b %s !y !x)", m,
-                                             bias       ? arena_printf(g->arena, "(%s)", m)
-                                                 : mask ? "-"
-                                                        : "",
-                                             mask ? "(b !u !y !x)" : "", m));
+    bool bias = node->nin > 3 && node->in[3], mask = node->nin > 4 && node->in[4];
+    struct rule *r = rule_template(g, node, 0,
+                                   attr_int(node, "group") > 1
+                                       ? "(b !c !h !w)(!m !d !k !l)(b !o !y !x)+(!m)(b !u !y !x) -> (b !m !y !x)  increasing 3 if 3"
+                                       : "(b !c !h !w)(m !d !k !l)(b !o !y !x)+(m)(b !u !y !x) -> (b m !y !x)  increasing 3 if 3");
     static const uint32_t factors[3] = {1, 2, 16}; /* X, W and the mask, each with the bias */
-    if (bias)
-        rule_addend(r, 3);
     for (int i = 0; i < (mask ? 3 : 2); i++)
         rule_linear(r, factors[i] | (bias ? 8u : 0));
     return r;
