@@ -45,6 +45,16 @@ struct value *back_unit(struct backward *, const struct dim *n, enum dtype);
 /* What dimension d contributes to the elements that the matrix m, [elements, places], takes its places from. */
 struct value *back_along(struct backward *, struct value *, int d, struct value *m);
 
+/* formula.c: the gradient of operand 0, of x (operand 0), y (result 0) and dy: "s = Sigmoid(x); dy * (s * (1 - s))". Calls are ops;
+ * @alpha is an attribute; x > 0 ? 1 : y chooses by element. */
+void back_formula(struct backward *, const char *text);
+/* backward_NAME, for ops.def. */
+#define BACK_TEXT(name, text)                \
+    void backward_##name(struct backward *b) \
+    {                                        \
+        back_formula(b, text);               \
+    }
+
 /* The node again, with results of its own. */
 struct node *back_copy(struct graph *, const struct node *, const char *name);
 /* The gradient of a body of ordinary ops that makes the node's results, as a lowering does; the body is computed again. */

@@ -1,252 +1,55 @@
-/* Gradients of functions of one operand: the result's times the slope, which is written with the result where that is simpler. */
+/* Gradients of functions of one operand, with the result where that is simpler. */
 #include "op/backward/backward.h"
 #include "op/table/table.h"
 
-#include <math.h>
 #include <string.h>
-
-static void slope(struct backward *b, struct value *by)
-{
-    back_to(b, 0, back_binary(b, "Mul", back_dy(b), by));
-}
-
-static struct value *operand(const struct backward *b)
-{
-    return back_operand(b, 0);
-}
-
-static struct value *result(const struct backward *b)
-{
-    return b->l.node->out[0];
-}
-
-static struct value *square(struct backward *b, struct value *x)
-{
-    return back_binary(b, "Mul", x, x);
-}
-
-static struct value *one_less(struct backward *b, struct value *x)
-{
-    return back_binary(b, "Sub", back_number(b, x, 1), x);
-}
-
-static struct value *one_more(struct backward *b, struct value *x)
-{
-    return back_with(b, "Add", x, 1);
-}
-
-static double parameter(const struct backward *b, const char *name)
-{
-    return attr_float(b->l.node, name);
-}
-
-/* The slope where x > at, and below: a number, or a value. */
-static void pieces(struct backward *b, double at, double above, struct value *below)
-{
-    struct value *x = operand(b);
-    slope(b, lower_where(&b->l, "Where", back_with(b, "Greater", x, at), back_number(b, x, above), below));
-}
 
 /* ---- powers, exponentials, circles -------------------------------------------------------------------------------------------- */
 
-void backward_abs(struct backward *b)
-{
-    slope(b, back_unary(b, "Sign", operand(b)));
-}
-
-void backward_exp(struct backward *b)
-{
-    slope(b, result(b));
-}
-
-void backward_log(struct backward *b)
-{
-    back_to(b, 0, back_binary(b, "Div", back_dy(b), operand(b)));
-}
-
-void backward_sqrt(struct backward *b)
-{
-    back_to(b, 0, back_binary(b, "Div", back_with(b, "Mul", back_dy(b), 0.5), result(b)));
-}
-
-void backward_reciprocal(struct backward *b)
-{
-    slope(b, back_unary(b, "Neg", square(b, result(b))));
-}
-
-void backward_sin(struct backward *b)
-{
-    slope(b, back_unary(b, "Cos", operand(b)));
-}
-
-void backward_cos(struct backward *b)
-{
-    slope(b, back_unary(b, "Neg", back_unary(b, "Sin", operand(b))));
-}
-
-void backward_tan(struct backward *b)
-{
-    slope(b, one_more(b, square(b, result(b))));
-}
-
-void backward_sinh(struct backward *b)
-{
-    slope(b, back_unary(b, "Cosh", operand(b)));
-}
-
-void backward_cosh(struct backward *b)
-{
-    slope(b, back_unary(b, "Sinh", operand(b)));
-}
-
-/* 1 / sqrt(1 - x x), or of the other signs. */
-static struct value *inverse_root(struct backward *b, struct value *x)
-{
-    return back_unary(b, "Reciprocal", back_unary(b, "Sqrt", x));
-}
-
-void backward_asin(struct backward *b)
-{
-    slope(b, inverse_root(b, one_less(b, square(b, operand(b)))));
-}
-
-void backward_acos(struct backward *b)
-{
-    slope(b, back_unary(b, "Neg", inverse_root(b, one_less(b, square(b, operand(b))))));
-}
-
-void backward_atan(struct backward *b)
-{
-    slope(b, back_unary(b, "Reciprocal", one_more(b, square(b, operand(b)))));
-}
-
-void backward_asinh(struct backward *b)
-{
-    slope(b, inverse_root(b, one_more(b, square(b, operand(b)))));
-}
-
-void backward_acosh(struct backward *b)
-{
-    slope(b, inverse_root(b, back_with(b, "Sub", square(b, operand(b)), 1)));
-}
-
-void backward_atanh(struct backward *b)
-{
-    slope(b, back_unary(b, "Reciprocal", one_less(b, square(b, operand(b)))));
-}
+BACK_TEXT(abs, "dy * Sign(x)")
+BACK_TEXT(exp, "dy * y")
+BACK_TEXT(log, "dy / x")
+BACK_TEXT(sqrt, "dy * 0.5 / y")
+BACK_TEXT(reciprocal, "dy * -(y * y)")
+BACK_TEXT(sin, "dy * Cos(x)")
+BACK_TEXT(cos, "dy * -Sin(x)")
+BACK_TEXT(tan, "dy * (y * y + 1)")
+BACK_TEXT(sinh, "dy * Cosh(x)")
+BACK_TEXT(cosh, "dy * Sinh(x)")
+BACK_TEXT(asin, "dy * Reciprocal(Sqrt(1 - x * x))")
+BACK_TEXT(acos, "dy * -Reciprocal(Sqrt(1 - x * x))")
+BACK_TEXT(atan, "dy * Reciprocal(x * x + 1)")
+BACK_TEXT(asinh, "dy * Reciprocal(Sqrt(x * x + 1))")
+BACK_TEXT(acosh, "dy * Reciprocal(Sqrt(x * x - 1))")
+BACK_TEXT(atanh, "dy * Reciprocal(1 - x * x)")
 
 /* ---- activations ----------------------------------------------------------------------------------------------------------------- */
 
-void backward_relu(struct backward *b)
-{
-    back_to(b, 0, back_chosen(b, back_with(b, "Greater", result(b), 0), back_dy(b)));
-}
+BACK_TEXT(relu, "y > 0 ? dy : 0")
+BACK_TEXT(tanh, "dy * (1 - y * y)")
+BACK_TEXT(sigmoid, "dy * (y * (1 - y))")
+BACK_TEXT(softplus, "dy * Sigmoid(x)")
+/* 2 / sqrt(pi) */
+BACK_TEXT(erf, "dy * (Exp(-(x * x)) * 1.1283791670955126)")
+BACK_TEXT(swish, "z = x * @alpha; s = Sigmoid(z); dy * (s * (z * (1 - s) + 1))")
+BACK_TEXT(mish, "t = Tanh(Softplus(x)); slope = Sigmoid(x) * (1 - t * t); dy * (t + x * slope)")
+BACK_TEXT(hardsigmoid, "And(y > 0, y < 1) ? dy * @alpha : 0")
+BACK_TEXT(hardswish, "dy * (x > 3 ? 1 : x > -3 ? x * 0.33333333333333333 + 0.5 : 0)")
+BACK_TEXT(elu, "dy * (x > 0 ? 1 : y + @alpha)")
+BACK_TEXT(celu, "dy * (x > 0 ? 1 : Exp(x * (1 / @alpha)))")
+BACK_TEXT(selu, "dy * (x > 0 ? @gamma : y + @gamma * @alpha)")
+BACK_TEXT(leakyrelu, "dy * (x > 0 ? 1 : @alpha)")
+BACK_TEXT(thresholdedrelu, "dy * (x > @alpha ? 1 : 0)")
+BACK_TEXT(softsign, "s = Abs(x) + 1; dy * Reciprocal(s * s)")
+BACK_TEXT(shrink, "Abs(x) > @lambd ? dy : 0")
 
-void backward_tanh(struct backward *b)
-{
-    slope(b, one_less(b, square(b, result(b))));
-}
-
-void backward_sigmoid(struct backward *b)
-{
-    slope(b, back_binary(b, "Mul", result(b), one_less(b, result(b))));
-}
-
-void backward_softplus(struct backward *b)
-{
-    slope(b, back_unary(b, "Sigmoid", operand(b)));
-}
-
-void backward_erf(struct backward *b)
-{
-    struct value *bell = back_unary(b, "Exp", back_unary(b, "Neg", square(b, operand(b))));
-    slope(b, back_with(b, "Mul", bell, 2 / sqrt(M_PI)));
-}
-
-/* P(x) + x p(x), of the normal distribution. */
-static struct value *slope_of_gelu(struct backward *b, struct value *x)
-{
-    struct value *share = back_with(b, "Mul", one_more(b, back_unary(b, "Erf", back_with(b, "Mul", x, sqrt(0.5)))), 0.5);
-    struct value *bell = back_unary(b, "Exp", back_with(b, "Mul", square(b, x), -0.5));
-    return back_binary(b, "Add", share, back_with(b, "Mul", back_binary(b, "Mul", x, bell), 1 / sqrt(2 * M_PI)));
-}
-
-/* (1 + t)/2 + x/2 (1 - t t) u', of t = tanh(u) and u = k (x + c x x x). */
-static struct value *slope_of_gelu_tanh(struct backward *b, struct value *x)
-{
-    const double k = sqrt(2 / M_PI), c = 0.044715;
-    struct value *xx = square(b, x), *u = back_binary(b, "Mul", x, one_more(b, back_with(b, "Mul", xx, c)));
-    struct value *t = back_unary(b, "Tanh", back_with(b, "Mul", u, k));
-    struct value *inner = back_with(b, "Mul", one_more(b, back_with(b, "Mul", xx, 3 * c)), k);
-    struct value *tail = back_binary(b, "Mul", back_binary(b, "Mul", x, one_less(b, square(b, t))), inner);
-    return back_with(b, "Mul", back_binary(b, "Add", one_more(b, t), tail), 0.5);
-}
-
+/* P(x) + x p(x), of the normal distribution; or (1 + t)/2 + x/2 (1 - t t) u', of t = tanh(u) and u = k (x + c x x x), k = sqrt(2/pi). */
 void backward_gelu(struct backward *b)
 {
     bool tanh_form = strcmp(attr_string(b->l.node, "approximate"), "tanh") == 0;
-    slope(b, tanh_form ? slope_of_gelu_tanh(b, operand(b)) : slope_of_gelu(b, operand(b)));
-}
-
-/* s (1 + a x (1 - s)), of s = sigmoid(a x). */
-void backward_swish(struct backward *b)
-{
-    struct value *x = back_with(b, "Mul", operand(b), parameter(b, "alpha")), *s = back_unary(b, "Sigmoid", x);
-    slope(b, back_binary(b, "Mul", s, one_more(b, back_binary(b, "Mul", x, one_less(b, s)))));
-}
-
-/* t + x s (1 - t t), of t = tanh(softplus(x)) and s = sigmoid(x). */
-void backward_mish(struct backward *b)
-{
-    struct value *x = operand(b), *t = back_unary(b, "Tanh", back_unary(b, "Softplus", x));
-    struct value *tail = back_binary(b, "Mul", back_unary(b, "Sigmoid", x), one_less(b, square(b, t)));
-    slope(b, back_binary(b, "Add", t, back_binary(b, "Mul", x, tail)));
-}
-
-void backward_hardsigmoid(struct backward *b)
-{
-    struct value *y = result(b), *inside = back_binary(b, "And", back_with(b, "Greater", y, 0), back_with(b, "Less", y, 1));
-    back_to(b, 0, back_chosen(b, inside, back_with(b, "Mul", back_dy(b), parameter(b, "alpha"))));
-}
-
-void backward_hardswish(struct backward *b)
-{
-    struct value *x = operand(b), *ramp = back_with(b, "Add", back_with(b, "Mul", x, 1.0 / 3), 0.5);
-    pieces(b, 3, 1, back_chosen(b, back_with(b, "Greater", x, -3), ramp));
-}
-
-void backward_elu(struct backward *b)
-{
-    pieces(b, 0, 1, back_with(b, "Add", result(b), parameter(b, "alpha")));
-}
-
-void backward_celu(struct backward *b)
-{
-    pieces(b, 0, 1, back_unary(b, "Exp", back_with(b, "Mul", operand(b), 1 / parameter(b, "alpha"))));
-}
-
-void backward_selu(struct backward *b)
-{
-    double gamma = parameter(b, "gamma");
-    pieces(b, 0, gamma, back_with(b, "Add", result(b), gamma * parameter(b, "alpha")));
-}
-
-void backward_leakyrelu(struct backward *b)
-{
-    pieces(b, 0, 1, back_number(b, operand(b), parameter(b, "alpha")));
-}
-
-void backward_thresholdedrelu(struct backward *b)
-{
-    pieces(b, parameter(b, "alpha"), 1, back_number(b, operand(b), 0));
-}
-
-void backward_softsign(struct backward *b)
-{
-    slope(b, back_unary(b, "Reciprocal", square(b, one_more(b, back_unary(b, "Abs", operand(b))))));
-}
-
-void backward_shrink(struct backward *b)
-{
-    back_to(b, 0, back_chosen(b, back_with(b, "Greater", back_unary(b, "Abs", operand(b)), parameter(b, "lambd")), back_dy(b)));
+    back_formula(b,
+                 tanh_form ? "xx = x * x; t = Tanh(x * (xx * 0.044715 + 1) * 0.79788456080286536);"
+                             "du = (xx * 0.134145 + 1) * 0.79788456080286536; tail = x * (1 - t * t) * du; dy * ((t + 1 + tail) * 0.5)"
+                           : "share = (Erf(x * 0.70710678118654752) + 1) * 0.5; bell = Exp(x * x * -0.5);"
+                             "dy * (share + x * bell * 0.39894228040143268)");
 }
