@@ -4,20 +4,13 @@
 #include "base/half.h"
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 
 #include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
 enum { PIECE = 8 * CODED_BLOCK };
-
-static bool runs_everywhere(void)
-{
-    return true;
-}
 
 /* Up to PIECE numbers of row j from i on, as f32. */
 static const float *piece_of(const struct few_rows *rows, int64_t j, int64_t i, int64_t count, float *room)
@@ -72,8 +65,7 @@ static void plain_values(const struct few_rows *v, int queries, const float *con
         }
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
+#if X86
 /* A case for each type and number of queries. */
 /* clang-format off */
 #define CASES(BODY, TYPE, QUERIES, ...)                          \
@@ -112,11 +104,6 @@ INLINE int16_t scale_at(enum dtype type, const char *row, int64_t n, int64_t b)
 #define LANES 16
 #define DOTS 16
 #define vec __m512
-
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}
 
 INLINE TARGET vec FEW(load)(enum dtype type, const char *at, int16_t scale)
 {
@@ -186,11 +173,6 @@ INLINE TARGET vec FEW(sum_each)(const vec *x)
 #define DOTS 8
 #define vec __m256
 
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
 INLINE TARGET vec FEW(load)(enum dtype type, const char *at, int16_t scale)
 {
     if (type == DT_F16)
@@ -235,17 +217,11 @@ INLINE TARGET vec FEW(sum_each)(const vec *x)
 #endif
 
 const struct few_kernel few_kernels[] = {
-#if defined(__x86_64__) && defined(__GNUC__)
-    {"avx512", has_avx512, avx512_scores, avx512_values},
-    {"avx2", has_avx2, avx2_scores, avx2_values},
+#if X86
+    {"avx512", isa_avx512, avx512_scores, avx512_values},
+    {"avx2", isa_avx2, avx2_scores, avx2_values},
 #endif
-    {"plain", runs_everywhere, plain_scores, plain_values},
+    {"plain", isa_any, plain_scores, plain_values},
 };
 
-const struct few_kernel *few_best(void)
-{
-    const struct few_kernel *k = few_kernels;
-    while (!k->runs())
-        k++;
-    return k;
-}
+ISA_BEST(few_best, few_kernel, few_kernels)

@@ -3,19 +3,11 @@
  * channels of each half of a tile; filters lie in this order. */
 #include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define X86 1
-#else
-#define X86 0
-#endif
-
 enum { LANES = BYTES_WIDTH, HALF = LANES / 2, FOUR = 4, PAIR = 2 * LANES /* numbers of a filter */ };
-#define UNROLL _Pragma("GCC unroll 16")
-#define INLINE static inline __attribute__((always_inline))
 
 int integer_depthwise_lane(int channel)
 {
@@ -23,11 +15,6 @@ int integer_depthwise_lane(int channel)
 }
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
-
-static bool runs_everywhere(void)
-{
-    return true;
-}
 
 static void plain_place(const struct depthwise_tile *d, int64_t at, int32_t *sums)
 {
@@ -51,16 +38,6 @@ static void plain_sums(const struct depthwise_tile *d, int32_t *sums)
 /* ---- what AVX2 and AVX-512 share: 256 bits ------------------------------------------------------------------------------------------- */
 #define AVX2 __attribute__((target("avx2")))
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
-
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2");
-}
-
-static bool has_vnni(void)
-{
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-}
 
 /* Less than LANES channels. */
 static AVX2 __m256i avx2_part(const uint8_t *x, int64_t n)
@@ -148,17 +125,11 @@ KERNEL(avx2, AVX2, 1)
 
 const struct depthwise_kernel integer_depthwise_kernels[] = {
 #if X86
-    {"avx512_vnni", has_vnni, vnni_sums},
-    {"avx2", has_avx2, avx2_sums},
+    {"avx512_vnni", isa_avx512_vnni, vnni_sums},
+    {"avx2", isa_avx2, avx2_sums},
 #endif
-    {"plain", runs_everywhere, plain_sums},
+    {"plain", isa_any, plain_sums},
     {NULL, NULL, NULL},
 };
 
-const struct depthwise_kernel *integer_depthwise_best(void)
-{
-    const struct depthwise_kernel *k = integer_depthwise_kernels;
-    while (!k->runs())
-        k++;
-    return k;
-}
+ISA_BEST(integer_depthwise_best, depthwise_kernel, integer_depthwise_kernels)

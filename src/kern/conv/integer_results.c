@@ -2,18 +2,11 @@
  * rows at a time. */
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 
 #include <math.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define X86 1
-#else
-#define X86 0
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
 #if defined(__GNUC__) && !defined(__clang__)
 #define NEAREST(x) __builtin_irintf(x) /* one instruction, in vectors, too */
 #else
@@ -64,11 +57,6 @@ static int kind_of(const struct integer_results *r, const struct result_rows *ro
 /* clang-format on */
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
-
-static bool runs_everywhere(void)
-{
-    return true;
-}
 
 /* NaN stays one. */
 INLINE float clamp(struct scalars s, float x)
@@ -175,11 +163,6 @@ static void plain_pass(const struct integer_results *r, const struct integer_col
 #if X86
 /* ---- AVX-512 ------------------------------------------------------------------------------------------------------------------------- */
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl")))
-
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}
 
 INLINE AVX512 __m512 avx512_within(__m512 x, float lo, float hi)
 {
@@ -308,9 +291,9 @@ static AVX512 void avx512_pass(const struct integer_results *r, const struct int
 
 const struct results_kernel integer_results_kernels[] = {
 #if X86
-    {"avx512", has_avx512, avx512_pass},
+    {"avx512", isa_avx512, avx512_pass},
 #endif
-    {"plain", runs_everywhere, plain_pass},
+    {"plain", isa_any, plain_pass},
     {NULL, NULL, NULL},
 };
 
@@ -366,10 +349,4 @@ void integer_results_store(const struct results_kernel *k, const struct integer_
                    rows_of(r, c, place + i, rows - i < ROWS ? rows - i : ROWS, sums + i * RESULT_COLUMNS, c->zeros ? seen + i : NULL));
 }
 
-const struct results_kernel *integer_results_best(void)
-{
-    const struct results_kernel *k = integer_results_kernels;
-    while (!k->runs())
-        k++;
-    return k;
-}
+ISA_BEST(integer_results_best, results_kernel, integer_results_kernels)

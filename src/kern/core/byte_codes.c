@@ -1,11 +1,11 @@
 /* byte_codes: real numbers as bytes with one scale and one zero point, as QuantizeLinear and DequantizeLinear have them, to the bit. Whole
  * vectors of AVX-512 first, where the processor has them, then the rest in plain C. */
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 
 #include <math.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
+#if X86
 #define AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi")))
 #endif
 
@@ -22,7 +22,7 @@ struct rounding {
 #ifdef AVX512
 static bool has_vectors(void)
 {
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
+    return isa_avx512() && __builtin_cpu_supports("avx512vbmi");
 }
 
 static AVX512 int64_t decode_vectors(const struct byte_scale *s, const uint8_t *code, int64_t n, float *to)

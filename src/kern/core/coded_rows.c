@@ -3,11 +3,11 @@
  * written again stay as they are. */
 #include "base/half.h"
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 
 #include <math.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline)) /* into functions of several instruction sets */
 int64_t coded_rows_bytes(int64_t n)
 {
     return n + (n + CODED_BLOCK - 1) / CODED_BLOCK * CODED_SCALE;

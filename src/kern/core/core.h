@@ -180,6 +180,7 @@ struct tile_kernel {
     void (*pair)(const struct tile *, int64_t apart);
 };
 extern const struct tile_kernel tile_kernels[]; /* the fastest first; then one without a name */
+const struct tile_kernel *tile_best(void);
 
 /* ---- coded_rows.c: rows of n numbers as codes of 8 bits with scales: bytes, elements of an i8 tensor ------------------------------- */
 #define CODED_BLOCK 32

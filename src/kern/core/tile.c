@@ -9,16 +9,10 @@
 #pragma GCC optimize("fp-contract=fast")
 #endif
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define X86 1
-#else
-#define X86 0
-#endif
-#define UNROLL _Pragma("GCC unroll 16")
-#define INLINE static inline __attribute__((always_inline))
 #define ALL(ROWS, VECTORS) UNROLL for (int r = 0; r < (ROWS); r++) UNROLL for (int v = 0; v < (VECTORS); v++)
 
 /* NAME_product, of vectors of LANES numbers: one row or two meet FEW of them at a time, more rows two, so that all sums have registers. */
@@ -80,10 +74,6 @@
         }                                                                                           \
     }
 
-static bool runs_everywhere(void)
-{
-    return true;
-}
 TILE_PRODUCT(plain, , 4, 4)
 
 #if X86
@@ -93,36 +83,26 @@ static bool has_avx512(void)
 }
 TILE_PRODUCT(avx512, __attribute__((target("avx512f"))), 16, 2)
 
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 TILE_PRODUCT(avx2, __attribute__((target("avx2,fma"))), 8, 4)
 #endif
 
 const struct tile_kernel tile_kernels[] = {
 #if X86
     {"avx512", has_avx512, avx512_product, avx512_pair},
-    {"avx2", has_avx2, avx2_product, avx2_pair},
+    {"avx2", isa_avx2, avx2_product, avx2_pair},
 #endif
-    {"plain", runs_everywhere, plain_product, plain_pair},
+    {"plain", isa_any, plain_product, plain_pair},
     {NULL, NULL, NULL, NULL},
 };
 
-static const struct tile_kernel *best(void)
-{
-    const struct tile_kernel *k = tile_kernels;
-    while (!k->runs())
-        k++;
-    return k;
-}
+ISA_BEST(tile_best, tile_kernel, tile_kernels)
 
 void tile_product(int rows, const struct tile *t)
 {
-    best()->product(rows, t);
+    tile_best()->product(rows, t);
 }
 
 void tile_pair(const struct tile *t, int64_t apart)
 {
-    best()->pair(t, apart);
+    tile_best()->pair(t, apart);
 }

@@ -1,27 +1,14 @@
 /* bytes_dot: dots of unsigned with signed bytes, for a tile of a filter and a few rows, and sums of rows. Lanes are columns: a word of 4
  * bytes of a column meets the same word of a row in every lane, so nothing is added across lanes. */
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define X86 1
-#else
-#define X86 0
-#endif
-
 enum { WORD = 4, LANES = 16, UNIT = 4 }; /* UNIT: words at a time */
-#define UNROLL _Pragma("GCC unroll 16")
-#define INLINE static inline __attribute__((always_inline))
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
-
-static bool runs_everywhere(void)
-{
-    return true;
-}
 
 static SIMD void plain_row(const int8_t *tile, const struct bytes_rows *b, const uint8_t *const *at, int width, int32_t *sums)
 {
@@ -77,11 +64,6 @@ INLINE int32_t word_at(const uint8_t *at)
 
 /* ---- AVX-512 with VNNI --------------------------------------------------------------------------------------------------------------- */
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
-
-static bool has_vnni(void)
-{
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-}
 
 INLINE VNNI void vnni_word(int rows, int halves, bool flips, const int8_t *tile, const uint8_t *const *a, int64_t at, __m512i (*sum)[2])
 {
@@ -154,11 +136,6 @@ static VNNI void vnni_add(const struct bytes_rows *b, int64_t run, int rows, int
 /* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
 #define AVX2 __attribute__((target("avx2,fma")))
 enum { PART = 8 }; /* columns of a register */
-
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 
 /* Columns j..j + 2 * PART of up to ROWS / 2 rows from row `first` on. */
 INLINE AVX2 void avx2_part(int first, int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int j,
@@ -250,17 +227,11 @@ static AVX2 void avx2_add(const struct bytes_rows *b, int64_t run, int rows, int
 
 const struct bytes_kernel bytes_kernels[] = {
 #if X86
-    {"avx512_vnni", has_vnni, vnni_dot, vnni_add},
-    {"avx2", has_avx2, avx2_dot, avx2_add},
+    {"avx512_vnni", isa_avx512_vnni, vnni_dot, vnni_add},
+    {"avx2", isa_avx2, avx2_dot, avx2_add},
 #endif
-    {"plain", runs_everywhere, plain_dot, plain_add},
+    {"plain", isa_any, plain_dot, plain_add},
     {NULL, NULL, NULL, NULL},
 };
 
-const struct bytes_kernel *bytes_best(void)
-{
-    const struct bytes_kernel *k = bytes_kernels;
-    while (!k->runs())
-        k++;
-    return k;
-}
+ISA_BEST(bytes_best, bytes_kernel, bytes_kernels)

@@ -2,16 +2,10 @@
  * meets the same 4 digits of a row in every lane, so nothing is added across lanes. The weight's codes are unsigned, digits are signed, as
  * the instructions want it; zero points come in by what a sum starts with. */
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define X86 1
-#else
-#define X86 0
-#endif
 
 enum {
     WORD = 4,
@@ -22,8 +16,6 @@ enum {
     UNIT = 16,
     FEW_ROWS = 3
 };
-#define UNROLL _Pragma("GCC unroll 16")
-#define INLINE static inline __attribute__((always_inline))
 
 INLINE int32_t word_at(const int8_t *digit)
 {
@@ -33,11 +25,6 @@ INLINE int32_t word_at(const int8_t *digit)
 }
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
-
-static bool runs_everywhere(void)
-{
-    return true;
-}
 
 /* sum[column] += the dots of n numbers of one row, whose words of digits lie `each` apart, modulo 2^32. */
 static SIMD void plain_numbers(const struct codes *w, int64_t n, const uint8_t *codes, const int8_t *digit, int64_t each, uint32_t *sum)
@@ -103,11 +90,6 @@ static void plain_whole(const struct codes *w, int64_t tile, const int8_t *digit
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 #define HALVES 2 /* registers for the columns of a tile */
 typedef uint32_t shifted __attribute__((vector_size(WORDS)));
-
-static bool has_vnni(void)
-{
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-}
 
 /* What the dots of a step begin with. */
 INLINE VNNI void vnni_start(int rows, const uint8_t *zeros, const int32_t *start, __m512i (*sum)[HALVES])
@@ -228,11 +210,6 @@ static VNNI void vnni_dot(const struct codes *w, int64_t tile, const struct code
     case BITS * 4 + 2: BODY(BITS, 2, __VA_ARGS__); break; \
     case BITS * 4 + 3: BODY(BITS, 3, __VA_ARGS__); break;
 enum { PARTS = 4, MOST_ROWS = 3 }; /* registers for the columns of a tile; rows at a time, whose sums are in registers */
-
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 
 INLINE AVX2 __m256i avx2_load(const void *at)
 {
@@ -372,19 +349,13 @@ static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct code
 
 const struct codes_kernel codes_kernels[] = {
 #if X86
-    {"avx512_vnni", has_vnni, vnni_dot, vnni_whole},
-    {"avx2", has_avx2, avx2_dot, avx2_whole},
+    {"avx512_vnni", isa_avx512_vnni, vnni_dot, vnni_whole},
+    {"avx2", isa_avx2, avx2_dot, avx2_whole},
 #endif
-    {"plain", runs_everywhere, plain_dot, plain_whole},
+    {"plain", isa_any, plain_dot, plain_whole},
 };
 
-const struct codes_kernel *codes_best(void)
-{
-    const struct codes_kernel *k = codes_kernels;
-    while (!k->runs())
-        k++;
-    return k;
-}
+ISA_BEST(codes_best, codes_kernel, codes_kernels)
 
 bool codes_fast(void)
 {

@@ -4,14 +4,13 @@
  *
  * Steps go in batches, each phase for all of them: no step waits for its own greatest number, its divisions or its sum. */
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
 
 enum { BATCH = 16, MOST = BATCH * CODES_STEP };
 enum { INFINITE = 0x7f800000 }; /* bits of a float; those of greater numbers are NaN */
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
 #define NEXT_DIGIT 128.0f
 #define ROUNDER 12582912.0f /* 1.5 * 2^23: added to a small number, it leaves the nearest integer in the low bits */
 #define ROUNDER_BITS 0x4b400000u

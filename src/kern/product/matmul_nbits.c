@@ -5,6 +5,7 @@
  * zeros to full groups of LANES words. In deterministic mode the order of additions matters, so the numbers of B are put back in theirs. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
+#include "kern/core/isa.h"
 #include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
 
@@ -44,7 +45,6 @@ static inline int64_t at_most(int64_t n, int64_t most)
 #define READ_WORDS(w, from, n) ((n) < LANES ? memcpy(&(w), from, 4 * (size_t)(n)) : memcpy(&(w), from, sizeof(w)))
 
 /* Shifts by constants. */
-#define UNROLL _Pragma("GCC unroll 16")
 
 #define GROUPS_OF(BITS)                                                                               \
     static SIMD void unpack_##BITS(const uint8_t *q, int64_t n, const struct coding *s, float *out)   \
