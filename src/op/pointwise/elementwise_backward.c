@@ -18,10 +18,7 @@ void backward_sub(struct backward *b)
         back_to(b, 1, back_unary(b, "Neg", back_dy(b)));
 }
 
-void backward_neg(struct backward *b)
-{
-    back_to(b, 0, back_unary(b, "Neg", back_dy(b)));
-}
+BACK_TEXT(neg, "-dy")
 
 void backward_mul(struct backward *b)
 {
@@ -133,7 +130,4 @@ void backward_prelu(struct backward *b)
 }
 
 /* Other floats are rounded, which is near enough to no change. */
-void backward_cast(struct backward *b)
-{
-    back_to(b, 0, back_dy(b));
-}
+BACK_TEXT(cast, "dy")

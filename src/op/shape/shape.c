@@ -306,20 +306,6 @@ struct rule *rule_replicated(struct graph *g, const struct node *node)
 RULE_TEXT(identity, 0, "(d...) -> (d...)  linear 0  moves")
 
 /* Aligned right; a dimension of size 1 that grows is absent from the operand. */
-struct rule *rule_expand(struct graph *g, const struct node *node)
-{
-    struct rule *rule = rule_new(g, node);
-    const struct type *in = &node->in[0]->type, *out = &node->out[0]->type;
-    for (int d = 0; d < out->rank; d++) {
-        int from = d - (out->rank - in->rank);
-        int f = rule_numbered(g, rule, "d", d, out->dim[d], 0);
-        rule_put(g, &rule->out[0], d, 0, f);
-        if (from >= 0 && in->dim[from] == out->dim[d])
-            rule_put(g, &rule->in[0], from, 0, f);
-    }
-    rule_linear(rule, 1);
-    rule->moves = true;
-    return rule;
-}
+RULE_TEXT(expand, 0, "(d..)(x..)* -> (d..)  linear 0  moves")
 
 RULE_TEXT(fill, 0, "(x..)* -> (d...)")
