@@ -10,7 +10,7 @@ FROM_ZERO = {"minimum": 0}
 UNITS = {
     "PRICE_OPERATIONS": ("operations per second", ABOVE_ZERO), "PRICE_BYTES": ("bytes per second", ABOVE_ZERO),
     "PRICE_SECONDS": ("seconds", FROM_ZERO), "PRICE_SPEED": ("times `flops`", ABOVE_ZERO),
-    "PRICE_SHARE": ("share", FROM_ZERO), "PRICE_LANES": ("numbers", ABOVE_ZERO), "PRICE_COUNT": ("", ABOVE_ZERO), "PRICE_TIMES": ("", FROM_ZERO),
+    "PRICE_LANES": ("numbers", ABOVE_ZERO), "PRICE_COUNT": ("", ABOVE_ZERO), "PRICE_TIMES": ("", FROM_ZERO),
 }
 BEGIN, END = "<!-- numbers: tests/prices.py -->\n", "<!-- end -->\n"
 MOST_PRICES = 18

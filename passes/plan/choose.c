@@ -97,6 +97,7 @@ void pass_choose(struct compile *c)
     if (c->options->state_from)
         plan_match_states(g, c->options, c->plan);
     struct space *s = plan_space(c->arena, g, c->options, c->plan);
+    s->runs = memory_graph_that_runs(c->arena, g);
     plan_choose(s);
     plan_note_step(s);
     constrain_note_kept(s);

@@ -96,6 +96,13 @@ struct value *graph_value(struct graph *g, const char *name, const struct type *
     return v;
 }
 
+struct value *graph_form(struct graph *g, const struct value *of, const char *name, const struct type *type)
+{
+    struct value *v = graph_value(g, name, type);
+    v->form_of = of->form_of ? of->form_of : of;
+    return v;
+}
+
 struct value *graph_twin(struct graph *g, const struct value *of)
 {
     struct value *v = value_new(g, of->name);

@@ -32,6 +32,7 @@ struct value {
     int output, state;         /* of the graph's outputs and states, which one this is, plus 1; 0: none (ends.c) */
     struct placement place;    /* where its producer leaves it (after choose) */
     bool placed;
+    const struct value *form_of; /* of a graph that runs: the value that this one stands for: in another order, as codes, with more in it */
 };
 /* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
 enum dtype value_storage(const struct value *);
@@ -178,6 +179,8 @@ enum property {
 struct graph *graph_new(struct arena *, struct alg *, const char *name);
 /* A new value; a name already in use gets a suffix. */
 struct value *graph_value(struct graph *, const char *name, const struct type *);
+/* A value of the same elements in another order, or as codes of them. */
+struct value *graph_form(struct graph *, const struct value *of, const char *name, const struct type *);
 /* The next value of a copy: name, type and id are those of the source's. */
 struct value *graph_twin(struct graph *, const struct value *of);
 struct value *graph_constant(struct graph *, const char *name, enum dtype, int rank, const int64_t *dim, const void *data);

@@ -81,7 +81,6 @@ static const struct {
     [PRICE_BYTES] = {1e-9, " GB/s"},
     [PRICE_SECONDS] = {1e9, " ns"},
     [PRICE_SPEED] = {1, " times flops"},
-    [PRICE_SHARE] = {1, " of pass_bandwidth_4m"},
     [PRICE_LANES] = {1, ""},
 };
 

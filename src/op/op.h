@@ -26,7 +26,7 @@ enum op_flag {
     OP_DRAWS = 1 << 19, /* draws random numbers: two nodes, and two runs, draw others */
 
     /* Cost. */
-    OP_ELEMENTWISE = 1 << 10, /* fusable: costs a third of its bytes */
+    OP_ELEMENTWISE = 1 << 10, /* of an element of each operand, alike for all: fusable */
     OP_VIEW = 1 << 11,        /* the result has the bytes of operand 0 (Reshape, Squeeze, Identity): no cost, no memory */
     OP_FUNCTION = 1 << 22,    /* evaluates an exponential function, or its like, for each element of the result */
     OP_RECURS = 1 << 20,      /* every row of operand 0 goes through operands 1 and 2, one direction each */
@@ -34,6 +34,7 @@ enum op_flag {
     OP_SPREADS = 1 << 26,     /* adds up products one by one where they belong (ConvTranspose) */
     OP_PERMUTES = 1 << 27,    /* exchanges dimensions, by attribute perm */
     OP_NARROW = 1 << 28,      /* operand 1 holds numbers of attribute bits each, several in a byte */
+    OP_INTEGERS = 1 << 29,    /* multiplies integers, or numbers that it rounds to these */
     OP_ROUTES = 1 << 12,      /* a row passes attribute k of the experts that dimension 0 of its weights counts */
 
     /* Running. */

@@ -7,7 +7,6 @@ enum price_unit {
     PRICE_BYTES,      /* per second */
     PRICE_SECONDS,    /* of one */
     PRICE_SPEED,      /* of products by another kernel: times `flops` */
-    PRICE_SHARE,      /* of the time that elementwise ops take for as many bytes */
     PRICE_LANES,      /* numbers of a vector */
     PRICE_COUNT,      /* a number above 0 */
     PRICE_TIMES       /* a number that may be 0 */
@@ -15,6 +14,8 @@ enum price_unit {
 
 /* Numbers that are rounded for a result of a convolution of integers: a sum of products is more work than a number. */
 #define PRICE_CONV_CODES 1.4
+/* The overhead of a convolution, in those of other kernels: its weights are in no near cache. */
+#define PRICE_CONV_OVERHEADS 5
 
 /* The prices of kernels, which tpc-run --calibrate measures in this order. */
 enum price {

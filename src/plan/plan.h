@@ -144,6 +144,7 @@ struct alternatives {
 /* A part of the predicted step, in the order in which a rank comes to it: a node of the canonical graph, or a reshard of a value. */
 struct step_part {
     const char *name;   /* of the node, or of the value */
+    const char *into;   /* a node that runs inside a kernel: that whose result the kernel leaves; NULL: it has one, or needs none */
     const char *to;     /* a reshard: the placement that it leads to; NULL: a node */
     enum collective by; /* a reshard: the collective; COLL_NONE: a slice */
     int node;           /* position of the node, or of the first that reads the reshard; as many as there are: an output takes it */

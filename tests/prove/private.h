@@ -36,6 +36,10 @@ struct prove {
     VEC(struct prepared *) prepared;
 };
 
+/* priced.c: fails if the seconds that the plan predicts are off by more than this share from those of its explicit graph, after the pass
+ * insert. nvalues: of the model's graph. Weights and states cost what all else costs (trial.c): the explicit graph does not tell all of
+ * them. */
+void prove_price(struct compile *, int nvalues, double most);
 /* trial.c: a set of inputs in the order of a graph of the model; its outputs, compared with those of the whole run. */
 struct tensor *prove_inputs(struct arena *, const struct prove *, int set, const struct graph *);
 void prove_compare(const struct prove *, int set, bool exact, const struct graph *, const struct tensor *got, struct proof *out);

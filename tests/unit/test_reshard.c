@@ -158,11 +158,14 @@ START_TEST(trees_cost_what_they_must)
         if (chance(3) == 0)
             s->sequence.place[v->id] = placement_split(0, split_even(s->g->alg, s->ranks, v->type.dim[0]));
         o.sp = s->sequence.place[v->id].kind == PLACE_S && chance(2) ? SP_ON : SP_OFF;
+        s->fused.inner[v->id] = chance(2);
         struct placement from = draw_placement(s, v, true), to[MOST];
         int parent[MOST], n = draw_targets(s, v, from, to);
-        int64_t least = brute(s, v, from, n, to), found = reshard_tree(s, v, from, n, to, parent);
+        int64_t cuts = reshard_cuts(s, v, from, n, to), least = cost_plus(brute(s, v, from, n, to), cuts);
+        int64_t found = reshard_tree(s, v, from, n, to, parent);
+        ck_assert_int_eq(cuts > 0, s->fused.inner[v->id] && n > 0);
         ck_assert_msg(found == least, "seed %d: %lld, but the least is %lld", (int)seed, (long long)found, (long long)least);
-        ck_assert_int_eq(cost_of_parents(s, v, from, n, to, parent), found);
+        ck_assert_int_eq(cost_plus(cost_of_parents(s, v, from, n, to, parent), cuts), found);
         reached += n > 1 && least < COST_NEVER;
         arena_free(a);
         a = arena_new();

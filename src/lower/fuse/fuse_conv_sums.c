@@ -88,7 +88,10 @@ static struct value *added(struct graph *g, const char *name, struct value *a, s
 {
     if (!a || !b)
         return a ? a : b;
-    return computed(g, graph_node(g, op_find("", "Add"), name, 2, (struct value *[]){a, b}, 1));
+    struct value *sum = computed(g, graph_node(g, op_find("", "Add"), name, 2, (struct value *[]){a, b}, 1));
+    if (sum)
+        sum->form_of = a->form_of ? a->form_of : a;
+    return sum;
 }
 
 static struct value *bias_of(const struct node *n)

@@ -48,7 +48,7 @@ static struct type twin_type(const struct type *t)
 static struct value *twin_value(struct twins *t, const struct value *v)
 {
     struct type type = twin_type(&v->type);
-    return graph_value(t->g, arena_printf(t->g->arena, "%s/last", v->name), &type);
+    return graph_form(t->g, v, arena_printf(t->g->arena, "%s/last", v->name), &type);
 }
 
 /* One channel or one place: both forms are the same bytes. */

@@ -37,7 +37,7 @@ static struct value *stored_weight(struct graph *g, const struct value *v, int *
     struct type type = t->in[0]->type;
     type.dtype = v->type.dtype;
     memcpy(cast->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
-    node_output(g, cast, 0, graph_value(g, arena_printf(g->arena, "%s/stored", v->name), &type));
+    node_output(g, cast, 0, graph_form(g, v, arena_printf(g->arena, "%s/stored", v->name), &type));
     graph_insert(g, (*at)++, cast);
     return cast->out[0];
 }
@@ -51,7 +51,7 @@ static struct value *as_matrix(struct graph *g, struct value *v, int *at)
     for (int d = 0; d < v->type.rank - 1; d++)
         type.dim[0] = dim_mul(g->alg, type.dim[0], v->type.dim[d]);
     struct node *n = graph_node(g, op_find("", "Reshape"), arena_printf(g->arena, "%s/rows", v->name), 1, &v, 1);
-    node_output(g, n, 0, graph_value(g, arena_printf(g->arena, "%s/rows", v->name), &type));
+    node_output(g, n, 0, graph_form(g, v, arena_printf(g->arena, "%s/rows", v->name), &type));
     graph_insert(g, (*at)++, n);
     return n->out[0];
 }
@@ -69,7 +69,7 @@ static void product_as_stored(struct graph *g, int *at, struct value *w)
         return;
     }
     struct type type = {.dtype = y->type.dtype, .rank = 2, .dim = {in[0]->type.dim[0], y->type.dim[y->type.rank - 1]}};
-    struct value *rows = graph_value(g, arena_printf(g->arena, "%s/rows", y->name), &type);
+    struct value *rows = graph_form(g, y, arena_printf(g->arena, "%s/rows", y->name), &type);
     struct node *back = graph_node(g, op_find("", "Reshape"), arena_printf(g->arena, "%s/back", n->name), 1, &rows, 1);
     node_output(g, gemm, 0, rows);
     node_output(g, back, 0, y);
@@ -92,7 +92,7 @@ static void lookup_as_stored(struct graph *g, int *at, struct value *w)
     perm[last] = 0;
     struct node *gather = graph_node(g, n->op, n->name, 2, in, 1);
     attr_set_int(gather, "axis", 1);
-    node_output(g, gather, 0, graph_value(g, arena_printf(g->arena, "%s/columns", y->name), &type));
+    node_output(g, gather, 0, graph_form(g, y, arena_printf(g->arena, "%s/columns", y->name), &type));
     struct node *back = graph_node(g, op_find("", "Transpose"), arena_printf(g->arena, "%s/back", n->name), 1, gather->out, 1);
     attr_set_ints(g, back, "perm", last + 1, perm);
     node_output(g, back, 0, y);

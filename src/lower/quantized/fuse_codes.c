@@ -68,7 +68,7 @@ static struct value *rounded(struct code_search *s, struct value *x, const struc
     in[0] = x;
     struct type type = x->type;
     type.dtype = q->out[0]->type.dtype;
-    struct value *codes = graph_value(s->g, arena_printf(s->g->arena, "%s/%s", x->name, q->name), &type);
+    struct value *codes = graph_form(s->g, x, arena_printf(s->g->arena, "%s/%s", x->name, q->name), &type);
     struct node *made = graph_node(s->g, q->op, codes->name, q->nin, in, 1);
     memcpy(made->attr, q->attr, (size_t)q->nattr * sizeof *q->attr);
     node_output(s->g, made, 0, codes);

@@ -24,6 +24,7 @@ static struct space body_space(struct arena *tmp, struct space *s, const struct 
     for (int i = 0; i < body->values.n; i++)
         in.weight[i] = body->values.at[i]->constant != NULL;
     cost_evaluate_types(&in);
+    fused_find(&in, body);
     return in;
 }
 

@@ -16,7 +16,7 @@ struct held {
 /* The dimension that is k-th in memory. */
 static int dim_at(const struct space *s, const struct value *v, int k)
 {
-    if (!cost_has_channels_last(s, v) || k == 0)
+    if (!s->fused.last[v->id] || k == 0)
         return k;
     return k == v->type.rank - 1 ? 1 : k + 1;
 }

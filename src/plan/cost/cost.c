@@ -9,7 +9,7 @@
  * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
  * n: bytes of the global value. transition_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its
  * F, and its M for weights and state, which come from memory; activations mostly lie in a rank's own cache. What several nodes of a graph
- * run as one is in taken_in.c, the price of collectives in collective_cost.c. Costs are integers so that sums do not depend on their order:
+ * run as one is in fused.c, the price of collectives in collective_cost.c. Costs are integers so that sums do not depend on their order:
  * the same plan on every machine. */
 #include "plan/cost/cost.h"
 
@@ -61,15 +61,13 @@ void cost_evaluate_types(struct space *s)
 void cost_prepare(struct space *s)
 {
     cost_evaluate_types(s);
-    cost_mark_taken(s);
-    cost_mark_coded(s);
+    fused_find(s, s->runs ? s->runs : s->g);
+    fused_find_alone(s);
     for (int i = 0; i < s->g->nodes.n; i++)
         for (int k = 0; k < s->offered[i].list.n; k++) {
             struct strategy *st = s->offered[i].list.at[k];
-            if (!st->lowered)
-                continue;
-            st->body = lowering_space(s, s->g->nodes.at[i], st);
-            cost_evaluate_types(st->body);
+            if (st->lowered)
+                st->body = lowering_space(s, s->g->nodes.at[i], st);
         }
 }
 
@@ -153,15 +151,14 @@ static double transition_seconds(const struct machine *m, const struct bindings 
     if (part >= 0)
         sent.bytes = part * x.bytes;
     bool packs = x.outer > 1 && (by == COLL_ALLGATHER || by == COLL_REDUCESCATTER);
-    return collective_seconds(m, sent) +
-        (packs ? 2 * x.bytes * m->elementwise_share / m->memory_bandwidth + ranks * x.outer * m->row_seconds : 0);
+    return collective_seconds(m, sent) + (packs ? price_of_pass(m, 2 * x.bytes) + ranks * x.outer * m->row_seconds : 0);
 }
 
 /* Indices of the dimensions that lie before this one in memory. */
 static double outer_indices(const struct space *s, const struct value *v, int dim, int w)
 {
     const int64_t *size = s->sizes.extent[v->id * s->plan->workloads.n + w];
-    bool last = cost_has_channels_last(s, v);
+    bool last = s->fused.last[v->id];
     double outer = 1;
     for (int d = 0; d < v->type.rank; d++)
         if (last && d * dim > 0 ? dim == 1 ? d != 1 : d != 1 && d < dim : d < dim)
@@ -175,7 +172,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     struct placement parted = from.kind == PLACE_S ? from : to;
     require(placement_transition(from, to).possible && !placement_eq(from, to));
     if (!placement_transition(from, to).by)
-        return to.kind == PLACE_P ? 0 : 2 * most_bytes(s, v, to, w) * m->elementwise_share / m->memory_bandwidth;
+        return to.kind == PLACE_P ? 0 : price_of_pass(m, 2 * most_bytes(s, v, to, w));
     struct moved x = {global_elements(s, v, w) * (double)dtype_size(v->type.dtype),
                       parted.kind == PLACE_S ? outer_indices(s, v, parted.dim, w) : 1, v->type.dtype};
     return transition_seconds(m, &s->plan->workloads.at[w].dims, s->ranks, from, to, x);
@@ -210,6 +207,27 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
     }
     return placement_transition(from, to).by ? transition_seconds(m, dims, ranks, from, to, x)
                                              : collective_seconds(m, collective_transfer(m, COLL_BROADCAST, WIRE_F32, ranks, x.bytes));
+}
+
+/* Of a kernel that is apart, the parts have all of their price. */
+static bool cost_is_cut(const struct space *s, const struct value *v)
+{
+    return s->fused.inner[v->id] && !s->fused.whole[v->id];
+}
+
+/* Where an inner value is resharded, its kernel ends: the value is stored, and another kernel reads it. */
+double cost_cut_seconds(struct space *s, const struct value *v, struct placement place, bool reads, int w)
+{
+    const struct machine *m = &s->options->machine;
+    return cost_is_cut(s, v) ? price_of_pass(m, most_bytes(s, v, place, w)) + reads * m->node_overhead : 0;
+}
+
+int64_t cost_of_cut(struct space *s, const struct value *v, struct placement place, bool reads)
+{
+    double seconds = 0;
+    for (int w = 0; cost_is_cut(s, v) && w < s->plan->workloads.n; w++)
+        seconds += s->plan->workloads.at[w].weight * cost_cut_seconds(s, v, place, reads, w);
+    return picoseconds(seconds);
 }
 
 /* One picosecond more for every step, so that equal costs are broken towards fewer. */
@@ -256,18 +274,17 @@ double cost_node_seconds(struct space *s, const struct node *n, const struct rul
     double worst = 0;
     require(busy >= 1); /* in a subgraph, that of the whole job: s->ranks may be fewer */
     if (st->body)
-        return lowering_seconds(st->body, w, busy);
+        return explicit_seconds(st->body, w, busy);
     if (n->op && n->op->flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
-    if (work_is_none(s, n))
-        return 0;
     int ranks = ranks_are_alike(s, n, rule, st, w) ? 1 : s->ranks;
     for (int r = 0; r < ranks; r++) {
-        struct work k = work_of(s, n, rule, st, (struct work_place){w, r, busy > 1});
-        worst = fmax(worst, price_seconds(m, &k, busy));
+        struct work_place at = {w, r};
+        struct work k = work_of(s, n, rule, st, at), change = work_of_change(s, n, st, at);
+        worst = fmax(worst, price_seconds(m, &k, busy) + price_seconds(m, &change, busy));
     }
     worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks);
-    return cost_is_folded(s, n) ? worst / RUNS_OF_A_LOAD : worst;
+    return fused_part(s, n) && fused_part(s, n)->folded ? worst / RUNS_OF_A_LOAD : worst;
 }
 
 int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)

@@ -44,6 +44,9 @@ enum { RESHARD_TARGETS = 1024 }; /* the most that a tree has */
 /* The cheapest way to make all of to[] available from one placement: parent[i] is -1 (from itself) or an earlier-made j. */
 int64_t reshard_tree(struct space *, const struct value *, struct placement from, int n, const struct placement *to, int *parent);
 
+/* What these reshards cost besides, if a kernel would make and read the value otherwise. */
+int64_t reshard_cuts(struct space *, const struct value *, struct placement from, int n, const struct placement *to);
+
 /* The reshards of a value of a chosen plan, from where its producer leaves it: to its required placement first, if it has one; from there
  * to what its readers want. parent: position in the list, -1 where it is left. value: for the pass insert. */
 struct reshard {
@@ -59,9 +62,12 @@ struct reshards reshard_chosen(struct space *, struct arena *, const struct valu
 bool reshard_is_read(const struct space *, const struct value *);
 int reshard_position(const struct reshards *, struct placement); /* position, -1 none */
 
-/* lowering.c: the lowering of a node in a graph of its own, for its price; evaluated by cost_prepare. */
+/* lowering.c: a graph with reshards as nodes, whose nodes and values are placed, as a space: for its price, and nothing to choose. The
+ * caller marks its weights, and calls fused_find. */
+struct space *explicit_space(struct space *model, struct graph *);
+double explicit_seconds(struct space *, int workload, int busy);
+/* The lowering of a node in a graph of its own. */
 struct space *lowering_space(struct space *, const struct node *, const struct strategy *);
-double lowering_seconds(struct space *, int workload, int busy);
 /* The first collective of the strategy's lowering; COLL_NONE: it has none, or the strategy no lowering. After cost_prepare. */
 enum collective lowering_sends(const struct strategy *);
 
@@ -79,12 +85,15 @@ int64_t overlap_rows(const struct row_segments *, const struct value *, const st
 
 /* cost.c, in picoseconds over the weighted workloads. */
 int64_t cost_of_reshard(struct space *, const struct value *, struct placement from, struct placement to);
+/* What a value that a kernel never stores costs more if it is resharded: where it is made, or where it is read. Others: nothing. */
+int64_t cost_of_cut(struct space *, const struct value *, struct placement, bool reads);
 int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
 int64_t cost_of_weight(struct space *, const struct value *, struct placement);     /* of a weight, by the machine's price */
 int64_t cost_of_memory(struct space *, const struct value *, struct placement);     /* of a weight or a state, by the plan's */
 double cost_resident_bytes(struct space *, const struct value *, struct placement); /* bytes on the fullest rank in the largest workload */
 /* The same in seconds under one workload; busy: ranks that work at the same time. */
 double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
+double cost_cut_seconds(struct space *, const struct value *, struct placement, bool reads, int workload);
 /* Of a node that communicates. */
 double cost_collective_seconds(const struct machine *, const struct graph *, const struct node *, const struct bindings *, int ranks);
 double cost_node_seconds(struct space *, const struct node *, const struct rule *, const struct strategy *, int workload, int busy);
@@ -92,24 +101,31 @@ double cost_node_seconds(struct space *, const struct node *, const struct rule 
 double cost_local_size(struct space *, const struct value *, struct placement, int dim, int workload, int rank);
 double cost_fraction(struct space *, const struct split *, int workload, int rank); /* of a dimension: what a rank holds by a split */
 double cost_local_elements(struct space *, const struct value *, struct placement, int workload, int rank);
-/* taken_in.c: what convolutions and attention take in. */
-void cost_mark_taken(struct space *);
-bool cost_has_channels_last(const struct space *, const struct value *); /* lies in memory with the channels as last dimension */
-bool cost_is_folded(const struct space *, const struct node *);          /* it is computed at load */
-bool cost_is_merged(const struct space *, const struct node *);    /* a Transpose, Pad or DequantizeLinear that products make needless */
-bool cost_takes_in(const struct space *, const struct node *);     /* its result goes on in registers */
-int cost_taken_operand(const struct space *, const struct node *); /* in which that comes to the node; -1: it does not */
-bool cost_multiplies_integers(const struct space *, const struct node *); /* a product of codes: of 8 bits each, or of rounded numbers */
-bool cost_turns_operand(const struct space *, const struct node *);       /* of channels-first to channels-last */
-bool cost_is_inside(const struct space *, const struct value *);          /* one attention makes and reads it, and never stores it */
-bool cost_is_elementwise(const struct node *);
-bool cost_has_codes(const struct value *); /* real numbers that a DequantizeLinear makes of 8-bit integers with one scale */
-/* coded.c, behind cost_mark_taken: a value that moves as 8-bit codes, though the model has real numbers; what a node between such values
- * takes: what others take; nothing, for it is part of another; the work of a code for each element. */
-enum coding { CODING_NONE, CODING_FREE, CODING_EACH };
-void cost_mark_coded(struct space *);
-bool cost_is_coded(const struct space *, const struct value *);
-enum coding cost_coding(const struct space *, const struct node *);
+/* fused.c: what the run does of each node. runs: the graph after the pass fuse_kernels, a copy of the space's; or that itself, where each
+ * node runs alone. After cost_evaluate_types. */
+void fused_find(struct space *, const struct graph *runs);
+/* The same of each node for where its kernel is apart, which fused_settle finds by a chosen plan: it reshards an inner value. */
+void fused_find_alone(struct space *);
+void fused_settle(struct space *);
+struct fused_part {
+    const struct node *into;     /* the node whose result its kernel leaves, maybe itself; NULL: nothing runs for it */
+    int whole;                   /* its kernel, if that runs as a whole or not at all; 0 */
+    int kernels;                 /* that compute it */
+                                 /* that compute it */
+    int overheads;               /* of those that leave its result */
+    bool folded;                 /* it is computed at load instead */
+    bool in_turn;                /* its kernel moves bytes before or after it computes, not meanwhile */
+    bool integers;               /* its kernel multiplies integers */
+    bool codes, functions;       /* it rounds or decodes each number; it evaluates its function for each */
+    bool rows;                   /* it goes through rows of neighbours */
+    bool recoded;                /* changed: to or from codes, not only to another order */
+    enum dtype weight;           /* of a product: how the weight is stored that it reads; DT_NONE: it reads none */
+    const struct value *changed; /* its operand or result, which is brought to another form; NULL: none */
+    double *read, *write;        /* bytes of an element of each operand that are read from memory, and of each result that are written */
+};
+const struct fused_part *fused_part(const struct space *, const struct node *); /* NULL: it has no result */
+/* The name of the node whose kernel the node runs inside; NULL: it has a kernel of its own, or needs none. */
+const char *fused_into(const struct space *, const struct node *);
 /* control_flow.c: the same of a node of control flow. */
 double control_flow_seconds(struct space *, const struct node *, int workload, int busy);
 void cost_evaluate_types(struct space *); /* every type under every workload */

@@ -181,29 +181,40 @@ static struct node *node_alone(struct graph *g, const struct node *n, const stru
     return copy;
 }
 
+struct space *explicit_space(struct space *model, struct graph *g)
+{
+    struct space *s = NEW(model->arena, struct space);
+    *s = (struct space){.arena = model->arena, .g = g, .options = model->options, .plan = model->plan, .ranks = model->ranks};
+    s->weight = NEWN(s->arena, bool, g->values.n + 1);
+    s->rule = NEWN(s->arena, struct rule *, g->nodes.n + 1);
+    for (int i = 0; i < g->nodes.n; i++)
+        s->rule[i] = is_reshard(g->nodes.at[i]) || !g->nodes.at[i]->op ? NULL : rule_of(g, g->nodes.at[i]);
+    cost_evaluate_types(s);
+    return s;
+}
+
 struct space *lowering_space(struct space *s, const struct node *n, const struct strategy *st)
 {
     struct graph *g = graph_new(s->arena, s->g->alg, s->g->name);
-    struct space *alone = NEW(s->arena, struct space);
     g->opset = s->g->opset;
     g->ranks = s->ranks;
     struct node *node = node_alone(g, n, st);
     lowering_append(g, node);
-    *alone = (struct space){.arena = s->arena, .g = g, .options = s->options, .plan = s->plan, .ranks = s->ranks};
-    alone->weight = NEWN(s->arena, bool, g->values.n + 1);
+    struct space *alone = explicit_space(s, g);
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
             alone->weight[node->in[i]->id] = s->weight[n->in[i]->id];
+    fused_find(alone, g);
     return alone;
 }
 
-double lowering_seconds(struct space *alone, int workload, int busy)
+double explicit_seconds(struct space *s, int workload, int busy)
 {
     double seconds = 0;
-    for (int i = 0; i < alone->g->nodes.n; i++) {
-        const struct node *n = alone->g->nodes.at[i];
-        seconds += is_reshard(n) ? cost_reshard_seconds(alone, n->in[0], n->in[0]->place, n->out[0]->place, workload)
-                                 : cost_node_seconds(alone, n, rule_of(alone->g, n), n->strategy, workload, busy);
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        seconds += is_reshard(n) ? cost_reshard_seconds(s, n->in[0], n->in[0]->place, n->out[0]->place, workload)
+                                 : cost_node_seconds(s, n, s->rule[i], n->strategy, workload, busy);
     }
     return seconds;
 }

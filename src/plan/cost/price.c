@@ -41,6 +41,11 @@ static double pass_rate(const struct machine *m, double bytes)
     return (1 - share) * m->pass_bandwidth_1m + share * m->pass_bandwidth_4m;
 }
 
+double price_of_pass(const struct machine *m, double bytes)
+{
+    return price_seconds(m, &(struct work){.passed = bytes, .in_turn = true}, 1);
+}
+
 double price_seconds(const struct machine *m, const struct work *k, int busy)
 {
     double computing = k->operations / (rate(m, m->flops, m->machine_flops, busy) * kernel_speed(m, k->kernel)) +
@@ -48,7 +53,7 @@ double price_seconds(const struct machine *m, const struct work *k, int busy)
     double rows = k->rows * m->row_seconds + k->turned * m->turn_seconds;
     double weights = k->streamed / streaming_rate(m, k->stored, busy) + k->carried / streaming_rate(m, STORED_FULL, busy);
     double passing = k->passed / (k->in_turn ? pass_rate(m, k->passed) : m->memory_bandwidth);
-    double moving = (k->chained ? m->elementwise_share : 1) * (weights + passing);
+    double moving = weights + passing;
     double own = k->in_turn ? computing + rows + moving : fmax(fmax(computing, rows), moving);
-    return own + k->left * m->elementwise_share / m->memory_bandwidth + k->relaid * m->turn_seconds + k->nodes * m->node_overhead;
+    return own + k->nodes * m->node_overhead;
 }

@@ -114,7 +114,15 @@ static int64_t exact_tree(struct space *s, const struct value *v, struct placeme
     return best[(1 << n) - 1];
 }
 
-int64_t reshard_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
+int64_t reshard_cuts(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to)
+{
+    int64_t sum = n > 0 ? cost_of_cut(s, v, from, false) : 0;
+    for (int i = 0; i < n; i++)
+        sum = cost_plus(sum, cost_of_cut(s, v, to[i], true));
+    return sum;
+}
+
+static int64_t cheapest_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
 {
     int exact_parent[EXACT_TARGETS];
     int64_t greedy = greedy_tree(s, v, from, n, to, parent);
@@ -125,6 +133,11 @@ int64_t reshard_tree(struct space *s, const struct value *v, struct placement fr
     if (exact < greedy)
         memcpy(parent, exact_parent, (size_t)n * sizeof *parent);
     return exact;
+}
+
+int64_t reshard_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
+{
+    return cost_plus(cheapest_tree(s, v, from, n, to, parent), reshard_cuts(s, v, from, n, to));
 }
 
 /* ---- of a chosen plan --------------------------------------------------------------------------------------------------------- */

@@ -21,19 +21,22 @@ static void add_node(struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
     const struct strategies *all = &s->offered[i];
-    struct step_part *part = add_part(s, (struct step_part){.name = n->name, .node = i});
+    struct step_part *part = add_part(s, (struct step_part){.name = n->name, .into = fused_into(s, n), .node = i});
     for (int w = 0; w < s->plan->workloads.n; w++) {
         part->seconds[w] = cost_node_seconds(s, n, s->rule[i], n->strategy, w, s->ranks);
         part->unsharded[w] = cost_node_seconds(s, n, s->rule[i], all->list.at[all->list.n - 1], w, 1);
     }
 }
 
-static void add_transition(struct space *s, const struct value *v, struct placement from, struct placement to, int reader)
+/* ends: the first of a value, where its kernel may end; begins: to where a kernel reads it. */
+static void add_transition(struct space *s, const struct value *v, struct placement from, struct placement to, int reader, bool ends,
+                           bool begins)
 {
     struct step_part part = {.name = v->name, .to = placement_str(s->arena, to), .by = placement_transition(from, to).by, .node = reader};
     struct step_part *added = add_part(s, part);
     for (int w = 0; w < s->plan->workloads.n; w++)
-        added->seconds[w] = cost_reshard_seconds(s, v, from, to, w);
+        added->seconds[w] = cost_reshard_seconds(s, v, from, to, w) + (ends ? cost_cut_seconds(s, v, from, false, w) : 0) +
+            (begins ? cost_cut_seconds(s, v, to, true, w) : 0);
 }
 
 /* The first node that reads the value there, or what is made from there. */
@@ -63,8 +66,8 @@ static void add_reshards(struct space *s, const struct value *v)
         struct reshard_path path = reshard_find(s, v, from, m->place);
         int reader = first_reader(s, v, &r, i);
         if (path.has_via)
-            add_transition(s, v, from, path.via, reader);
-        add_transition(s, v, path.has_via ? path.via : from, m->place, reader);
+            add_transition(s, v, from, path.via, reader, i == 0, false);
+        add_transition(s, v, path.has_via ? path.via : from, m->place, reader, i == 0 && !path.has_via, true);
     }
     arena_free(tmp);
 }

@@ -15,10 +15,14 @@ static void add_moves(struct space *s, const struct value *v)
 {
     struct arena *tmp = arena_new();
     struct reshards r = reshard_chosen(s, tmp, v);
-    for (int i = 0; i < r.list.n; i++) {
-        const struct reshard *m = &r.list.at[i];
-        for (int w = 0; w < s->plan->workloads.n; w++)
-            s->plan->workloads.at[w].seconds += move_seconds(s, v, m->parent < 0 ? v->place : r.list.at[m->parent].place, m->place, w);
+    for (int w = 0; w < s->plan->workloads.n; w++) {
+        double *seconds = &s->plan->workloads.at[w].seconds;
+        *seconds += r.list.n > 0 ? cost_cut_seconds(s, v, v->place, false, w) : 0;
+        for (int i = 0; i < r.list.n; i++) {
+            const struct reshard *m = &r.list.at[i];
+            *seconds += move_seconds(s, v, m->parent < 0 ? v->place : r.list.at[m->parent].place, m->place, w);
+            *seconds += cost_cut_seconds(s, v, m->place, true, w);
+        }
     }
     arena_free(tmp);
 }

@@ -129,7 +129,7 @@ static double word_filling(const struct space *s, const struct node *n, int w)
 
 static enum product_kernel kernel_of(const struct space *s, const struct node *n, int w)
 {
-    bool integers = cost_multiplies_integers(s, n);
+    bool integers = fused_part(s, n)->integers;
     if (is_convolution(n))
         return integers ? KERNEL_INTEGER_CONV : is_depthwise(s, n, w) ? KERNEL_DEPTHWISE : KERNEL_CONV;
     return integers ? KERNEL_INTEGERS : KERNEL_MATRIX;
@@ -168,50 +168,35 @@ static void add_operations(struct space *s, const struct node *n, const struct r
 }
 
 /* Exponential functions of the result's elements, and those that are rounded to codes, or read from them. */
-static void add_numbers(struct space *s, const struct node *n, const struct strategy *st, bool taken, struct work_place at, struct work *k)
+static void add_numbers(struct space *s, const struct node *n, const struct strategy *st, struct work_place at, struct work *k)
 {
-    if (!n->op || n->nout == 0 || !n->out[0])
-        return;
-    double all = cost_local_elements(s, n->out[0], st->out[0], at.workload, at.rank), codes = n->op->codes;
-    if (taken && n->op->flags & OP_ELEMENTWISE)
-        codes = 0;
+    const struct fused_part *part = fused_part(s, n);
+    double all = n->out[0] ? cost_local_elements(s, n->out[0], st->out[0], at.workload, at.rank) : 0;
+    double codes = !n->op || !part->codes ? 0 : n->op->codes;
     if (k->kernel == KERNEL_INTEGER_CONV)
         codes = PRICE_CONV_CODES * vector_filling(s, n, st, at.workload, at.rank);
-    k->functions = n->op->flags & OP_FUNCTION ? all : 0;
+    k->functions = n->op && n->op->flags & OP_FUNCTION && part->functions ? all : 0;
     k->codes = codes * all;
 }
 
 /* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
-
-/* A product reads a weight as it is stored, and one of integers its other operand, too. */
-static const struct value *stored_value(const struct space *s, const struct value *v)
-{
-    const struct node *p = v->producer;
-    bool decoded = p && p->op && (p->op->flags & OP_DECODES) && (s->weight[v->id] || cost_is_merged(s, p));
-    return decoded ? p->in[0] : v;
-}
 
 static double *bytes_of(const struct space *s, const struct value *v, struct work *k)
 {
     return s->weight[v->id] ? &k->streamed : v->state ? &k->carried : &k->passed;
 }
 
-static double moved_width(const struct space *s, const struct value *v)
-{
-    return cost_is_coded(s, v) ? 1 : value_width(stored_value(s, v));
-}
-
-/* taken: the operand that is in registers, as the result then is; -1: none. */
-static void add_bytes(struct space *s, const struct node *n, const struct strategy *st, int taken, struct work_place at, struct work *k)
+static void add_bytes(struct space *s, const struct node *n, const struct strategy *st, struct work_place at, struct work *k)
 {
     int w = at.workload, r = at.rank;
+    const struct fused_part *part = fused_part(s, n);
     bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && !(lookup && i != 1) && i != taken && !cost_is_inside(s, n->in[i]))
-            *bytes_of(s, n->in[i], k) += cost_local_elements(s, n->in[i], st->in[i], w, r) * moved_width(s, n->in[i]);
-    for (int i = 0; i < n->nout && taken < 0; i++)
-        if (n->out[i] && !cost_is_inside(s, n->out[i]))
-            *bytes_of(s, n->out[i], k) += cost_local_elements(s, n->out[i], st->out[i], w, r) * value_width(n->out[i]) * (lookup ? 2 : 1);
+        if (n->in[i] && part->read[i] > 0 && !(lookup && i != 1))
+            *bytes_of(s, n->in[i], k) += cost_local_elements(s, n->in[i], st->in[i], w, r) * part->read[i];
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i] && part->write[i] > 0)
+            *(n->out[i]->state ? &k->carried : &k->passed) += cost_local_elements(s, n->out[i], st->out[i], w, r) * part->write[i] * (lookup ? 2 : 1);
     if (n->op && (n->op->flags & OP_ROUTES))
         k->streamed *= share_met(s, n, st, w, r);
 }
@@ -222,63 +207,46 @@ static int code_bits(const struct node *n, enum dtype stored)
     return n->op->flags & OP_NARROW ? (int)attr_int(n, "bits") : dtype_bits(stored);
 }
 
-static enum stored weight_stored(const struct space *s, const struct node *n)
+static enum stored weight_stored(const struct node *n, enum dtype dtype)
 {
-    bool product = n->op && n->op->flags & OP_PRODUCT && n->nin > 1 && n->in[1] && s->weight[n->in[1]->id];
-    enum dtype dtype = product ? value_storage(stored_value(s, n->in[1])) : DT_F32;
-    if (dtype == DT_F16 || dtype == DT_BF16)
-        return STORED_HALF;
+    bool product = n->op && n->op->flags & OP_PRODUCT && dtype != DT_NONE;
+    if (!product || dtype == DT_F16 || dtype == DT_BF16)
+        return product ? STORED_HALF : STORED_FULL;
     return !dtype_is_integer(dtype) ? STORED_FULL : code_bits(n, dtype) == 8 ? STORED_BYTE : STORED_CODE;
-}
-
-/* What a convolution leaves partial goes to other ranks before the ops that it would have taken in: they need a pass of their own. A value
- * that convolutions read, and that nothing with the channels last makes, is turned for the first of them. */
-static void add_beside(struct space *s, const struct node *n, const struct strategy *st, struct work_place at, struct work *k)
-{
-    if (cost_takes_in(s, n) && st->out[0].kind == PLACE_P) {
-        k->left = 2 * cost_local_elements(s, n->out[0], st->out[0], at.workload, at.rank) * value_width(n->out[0]) / s->ranks;
-        k->nodes++;
-    }
-    if (cost_turns_operand(s, n))
-        k->relaid = cost_local_elements(s, n->in[0], st->in[0], at.workload, at.rank);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------ */
 
-bool work_is_none(const struct space *s, const struct node *n)
-{
-    unsigned flags = n->op ? n->op->flags : 0;
-    return (flags & (OP_VIEW | OP_IN_PLACE)) || cost_coding(s, n) == CODING_FREE || cost_is_merged(s, n) ||
-        ((flags & (OP_DECODES | OP_MOVES)) && s->weight[n->out[0]->id]);
-}
-
-/* The operand in which a convolution takes the node in; -1: none. What several ranks have in full they had to gather or to sum first. */
-static int taken_operand(const struct space *s, const struct node *n, const struct strategy *st, bool among)
-{
-    int taken = cost_taken_operand(s, n);
-    return taken >= 0 && among && st->in[taken].kind == PLACE_R ? -1 : taken;
-}
-
-static double node_overheads(const struct node *n)
-{
-    const double chain = 3, conv = 5; /* elementwise ops that run as one; the weights of a convolution are in no near cache */
-    return is_convolution(n) ? conv : n->op && n->op->flags & OP_ELEMENTWISE ? 1 / chain : 1;
-}
-
 struct work work_of(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, struct work_place at)
 {
-    bool inside = n->nout > 0 && cost_is_inside(s, n->out[0]), elementwise = n->op && n->op->flags & OP_ELEMENTWISE;
-    int taken = taken_operand(s, n, st, at.among);
-    struct work k = {.chained = elementwise && !inside, .stored = weight_stored(s, n)};
-    k.in_turn = is_convolution(n) || k.chained || (rule && rule->moves);
-    add_operations(s, n, rule, st, at, &k);
-    add_numbers(s, n, st, taken >= 0, at, &k);
-    if (cost_coding(s, n) == CODING_NONE)
-        add_bytes(s, n, st, taken, at, &k);
-    if (!inside && taken < 0) {
+    const struct fused_part *part = fused_part(s, n);
+    struct work k = {.nodes = part ? part->overheads : 0};
+    if (!part || !part->into)
+        return k;
+    k.stored = weight_stored(n, part->weight);
+    k.in_turn = part->in_turn;
+    if (part->kernels > 0)
+        add_operations(s, n, rule, st, at, &k);
+    add_numbers(s, n, st, at, &k);
+    add_bytes(s, n, st, at, &k);
+    if (part->rows)
         copied_rows_add(s, n, rule, st, at, &k);
-        k.nodes = node_overheads(n);
-    }
-    add_beside(s, n, st, at, &k);
     return k;
+}
+
+struct work work_of_change(struct space *s, const struct node *n, const struct strategy *st, struct work_place at)
+{
+    const struct fused_part *part = fused_part(s, n);
+    for (int i = 0; part && part->changed && i < n->nin + n->nout; i++) {
+        const struct value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+        if (v != part->changed)
+            continue;
+        double all = cost_local_elements(s, v, i < n->nin ? st->in[i] : st->out[i - n->nin], at.workload, at.rank);
+        return (struct work){.codes = part->recoded ? all : 0,
+                             .turned = part->recoded ? 0 : all,
+                             .passed = all * (value_width(v) + (part->recoded ? 1 : value_width(v))),
+                             .in_turn = true,
+                             .nodes = 1};
+    }
+    return (struct work){.in_turn = true};
 }

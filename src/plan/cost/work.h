@@ -18,21 +18,19 @@ struct work {
     double streamed, carried, passed; /* bytes of weights; of state, which lies in memory from step to step; of all else */
     enum stored stored;               /* the weights */
     bool in_turn;                     /* it moves its bytes before or after it computes, not meanwhile */
-    bool chained;                     /* its bytes are a part of those of a chain of elementwise ops */
-    double relaid;                    /* numbers of an operand that are brought into its order first */
-    double left;                      /* bytes of a partial result that need a pass of their own */
     double nodes;                     /* nodes whose overhead it has */
 };
 struct work_place {
     int workload, rank;
-    bool among; /* other ranks work on the graph, too */
 };
 /* work.c */
-bool work_is_none(const struct space *, const struct node *); /* a view, a part of another node, or of a weight */
 struct work work_of(struct space *, const struct node *, const struct rule *, const struct strategy *, struct work_place);
+/* Of the kernel that brings an operand or the result of the node into another form. */
+struct work work_of_change(struct space *, const struct node *, const struct strategy *, struct work_place);
 /* copied_rows.c: adds rows and turned. */
 void copied_rows_add(struct space *, const struct node *, const struct rule *, const struct strategy *, struct work_place, struct work *);
 /* price.c: seconds; busy: ranks that work at the same time. */
 double price_seconds(const struct machine *, const struct work *, int busy);
+double price_of_pass(const struct machine *, double bytes); /* bytes are moved, and nothing else */
 
 #endif

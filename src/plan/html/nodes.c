@@ -143,6 +143,10 @@ static void show_node(const struct html_page *p, const struct step_part *part)
     html_seconds_by(p, part->seconds);
     fputs("</span></summary><p class=name>", p->f);
     html_text(p, n->name);
+    if (part->into) {
+        fputs(", runs inside ", p->f);
+        html_text(p, part->into);
+    }
     show_body(p, part);
     fputs("</details>\n", p->f);
 }

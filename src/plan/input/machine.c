@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MACHINE_VERSION = 2 }; /* of the list of numbers */
+enum { MACHINE_VERSION = 3 }; /* of the list of numbers */
 
 struct machine_key {
     const char *name;
@@ -39,7 +39,7 @@ static double *number_at(struct machine *m, const struct machine_key *key)
 
 static bool may_be_zero(enum price_unit unit)
 {
-    return unit == PRICE_SECONDS || unit == PRICE_SHARE || unit == PRICE_TIMES;
+    return unit == PRICE_SECONDS || unit == PRICE_TIMES;
 }
 
 static double machine_number(const char *path, const json_t *root, const struct machine_key *key)

@@ -193,6 +193,8 @@ static void explain_node(const struct explainer *x, int node)
     if (s->rule[node])
         fprintf(x->f, "  rule: %s\n", rule_str(s->arena, s->rule[node]));
     fprintf(x->f, "  chosen: %s\n  because: %s\n", strategy_str(s->arena, n, n->strategy), reason_of(x, node));
+    if (fused_into(s, n))
+        fprintf(x->f, "  runs inside %s\n", fused_into(s, n));
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
             show_value(x, s->weight[n->in[i]->id] ? "weight" : "operand", n->in[i]);

@@ -303,6 +303,8 @@ static json_t *steps_array(const struct plan *p)
         const struct step_part *part = &p->step.list.at[i];
         json_t *o = json_object();
         json_object_set_new(o, part->to ? "reshard" : "node", json_text_of(part->name));
+        if (part->into)
+            json_object_set_new(o, "inside", json_text_of(part->into));
         if (part->to)
             json_object_set_new(o, "to", json_text_of(part->to));
         if (part->by)

@@ -77,7 +77,7 @@ static void link_directly(struct choice_problem *e, const struct value *v, const
     int64_t *cost = pair_table(e, from, to);
     for (int i = 0; cost && i < from->n; i++)
         for (int j = 0; j < to->n; j++)
-            cost[i * to->n + j] = reshard_find(e->s, v, from->at[i], to->at[j]).cost;
+            cost[i * to->n + j] = reshard_tree(e->s, v, from->at[i], !placement_eq(from->at[i], to->at[j]), &to->at[j], &(int){0});
 }
 
 static struct endpoint distinct(struct choice_problem *e, const struct endpoint *from)

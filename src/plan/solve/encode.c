@@ -150,6 +150,7 @@ static void end_variables(struct choice_problem *e)
 struct choice_problem encode_space(struct space *s, struct arena *a)
 {
     struct choice_problem e = {.s = s, .arena = a, .p = problem_new(a), .complete = true};
+    memset(s->fused.apart, 0, sizeof *s->fused.apart * (size_t)(s->fused.wholes + 1));
     e.node_var = NEWN(a, int, s->g->nodes.n + 1);
     e.source = NEWN(a, struct endpoint, s->g->values.n + 1);
     e.sink = NEWN(a, struct endpoint, s->g->outputs.n + 1);
@@ -157,6 +158,8 @@ struct choice_problem encode_space(struct space *s, struct arena *a)
     for (int i = 0; i < s->g->nodes.n; i++)
         node_variable(&e, i);
     end_variables(&e);
+    if (!s->options->random_seed)
+        whole_kernels_make(&e);
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         if (s->uses[i].list.n && (s->producer[i] >= 0 || e.source[i].at))
@@ -192,6 +195,7 @@ void encode_place_values(struct choice_problem *e, const int *value)
     }
     for (int i = 0; i < s->g->outputs.n; i++)
         s->chosen.output[i] = e->sink[i].at[value[e->sink[i].var]];
+    fused_settle(s);
 }
 
 static void hold(struct resident *h, struct space *s, const struct value *v, const struct endpoint *end, const int *value)

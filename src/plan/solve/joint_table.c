@@ -22,6 +22,7 @@ struct joint {
     int var[MOST_ENDS];
     VEC(struct placement) places; /* of all ends */
     int64_t *reshard;             /* places * places: from one to another */
+    int64_t *cut[2];              /* by place: what it costs that a kernel ends there, or begins (reshard_cuts) */
 };
 
 static int joint_place(struct joint *j, struct placement p)
@@ -52,6 +53,11 @@ static void find_reshards(struct joint *j)
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++)
             j->reshard[a * n + b] = reshard_find(j->e->s, j->v, j->places.at[a], j->places.at[b]).cost;
+    for (int reads = 0; reads < 2; reads++) {
+        j->cut[reads] = NEWN(j->e->arena, int64_t, n);
+        for (int a = 0; a < n; a++)
+            j->cut[reads][a] = cost_of_cut(j->e->s, j->v, j->places.at[a], reads);
+    }
 }
 
 /* The cheapest tree from one placement to others: every set of them keeps the least, over the one that is made last. */
@@ -84,7 +90,10 @@ static int64_t joint_entry(const struct joint *j, const int *value)
         if (k == n && p != from)
             to[n++] = p;
     }
-    return tree_cost(j, from, n, to);
+    int64_t cost = cost_plus(tree_cost(j, from, n, to), n > 0 ? j->cut[false][from] : 0);
+    for (int i = 0; i < n; i++)
+        cost = cost_plus(cost, j->cut[true][to[i]]);
+    return cost;
 }
 
 static void fill_joint(const struct joint *j, int64_t *cost)

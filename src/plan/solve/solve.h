@@ -127,6 +127,9 @@ int64_t edge_reshards(struct choice_problem *, const struct value *, const int *
 bool joint_table_make(struct choice_problem *, const struct value *, const struct endpoint *from, const struct endpoint *reader, int n,
                       int64_t most);
 
+/* whole_kernels.c: a variable of each kernel that runs as a whole or not at all, and its tables. After the variables of nodes. */
+void whole_kernels_make(struct choice_problem *);
+
 struct choice_problem encode_space(struct space *, struct arena *);
 /* If the problem underestimated some reshards, the solution has their real cost. */
 struct solution encode_solve(struct choice_problem *);

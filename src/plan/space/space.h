@@ -65,13 +65,23 @@ struct space_sizes {
     int64_t (*extent)[MAX_RANK]; /* by value id * workloads + workload */
     double **fraction;           /* by split id: [workload * ranks + rank], made when asked for */
     int nfraction;
-    unsigned char *marks; /* by value id, of src/plan/cost/taken_in.c; NULL: none, in a lowering alone */
-    int *origin;          /* likewise, of src/plan/cost/coded.c */
+};
+/* What the run makes of the graph; written by src/plan/cost/fused.c. By value id. */
+struct fused_part;
+struct space_fused {
+    struct fused_part *part;  /* of the node whose first result it is */
+    struct fused_part *alone; /* what it is where its kernel is apart */
+    bool *inner;              /* a kernel makes and reads it, and never stores it */
+    bool *last;               /* it lies in memory with the channels as last dimension */
+    int *whole;               /* inner: in which kernel that runs as a whole or not at all, from 1 on; 0: in none */
+    int wholes;
+    bool *apart; /* by such a kernel: it does not run, each of its parts does */
 };
 struct space {
     struct arena *arena;
     struct arena *tmp; /* of what is tried at one node: assignments, strategies; the same as arena but in space_spread */
     struct graph *g;
+    const struct graph *runs; /* what tpc-run makes of g: a copy after the pass fuse_kernels; NULL: each node runs alone */
     const struct options *options;
     struct plan *plan;
     int ranks;
@@ -93,6 +103,7 @@ struct space {
     struct space_limits limits;
     struct space_chosen chosen;
     struct space_sizes sizes;
+    struct space_fused fused;
     struct names *names; /* when first asked for: space_names */
 };
 

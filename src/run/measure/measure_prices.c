@@ -154,7 +154,6 @@ static double price_of(const struct measured *m, const struct price_row *row, do
     double seconds = own_seconds(m, by, by->many ? (many > few ? many - few : many) / times : few);
     switch (row->unit) {
     case PRICE_SECONDS: return seconds / by->work;
-    case PRICE_SHARE: return seconds / by->work * m->price[PRICE_OF_pass_bandwidth_4m].alone;
     case PRICE_SPEED: return by->work / seconds / m->price[PRICE_OF_flops].alone;
     default: return by->work / seconds;
     }

@@ -1,0 +1,35 @@
+/* priced: what the planner predicts of a plan, and what the graph costs that runs by it. The planner prices the model's graph, fused, and
+ * adds what each reshard costs that ends a kernel. Here reshards are nodes, what they leave is fused, and the price is the sum over the
+ * kernels. */
+#include "op/op.h"
+#include "plan/cost/cost.h"
+#include "plan/plan.h"
+#include "plan/space/space.h"
+#include "tests/prove/private.h"
+
+#include <math.h>
+
+static bool is_reshard(const struct node *n)
+{
+    return n && n->op && (n->op->flags & OP_COLLECTIVE || op_is_tpc(n, "Shard") || op_is_tpc(n, "Term"));
+}
+
+static bool is_weight(const struct space *model, int nvalues, const struct value *v)
+{
+    while (is_reshard(v->producer))
+        v = v->producer->in[0];
+    return v->id < nvalues && model->weight[v->id];
+}
+
+void prove_price(struct compile *c, int nvalues, double most)
+{
+    struct space *model = c->plan->space, *s = explicit_space(model, c->graph);
+    for (int i = 0; i < c->graph->values.n; i++)
+        s->weight[i] = is_weight(model, nvalues, c->graph->values.at[i]);
+    fused_find(s, memory_graph_that_runs(c->arena, c->graph));
+    for (int w = 0; w < c->plan->workloads.n; w++) {
+        double predicted = c->plan->workloads.at[w].seconds, runs = explicit_seconds(s, w, c->graph->ranks);
+        if (fabs(predicted - runs) > most * runs)
+            fail("workload %d is predicted to take %.3f us, the kernels that run add up to %.3f", w, 1e6 * predicted, 1e6 * runs);
+    }
+}
