@@ -91,9 +91,9 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         {"integral", 0, ARG_FLAG, &o->integral, NULL, "the same, of models that compute in integers"},
         {"train", 0, ARG_FLAG, &o->train, NULL, "of steps of training: the loss and all gradients"},
     };
-    const struct args args = {
-        "prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table), none, none,
-        none};
+    struct args args = {
+        "prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table), none, none, none,
+        NULL};
     *o = (struct prove_options){.plans = from_environment("PLANS", 1), .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     o->models = args_parse(a, &args, argc, argv);
     if (seed)
