@@ -108,7 +108,7 @@ enum { COMPARE_TRIED = 5 };
 struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode);
 
 /* memory_limit.c: a copy, in the arena, as a rank runs it: without internal ops, and with nodes fused as they are if no option of tpc-run
- * is given and collectives leave layouts alone. g: the global graph, or one rank's. */
+ * is given. g: the global graph, or one rank's. */
 struct graph *memory_graph_that_runs(struct arena *, const struct graph *g);
 /* Estimates the bytes that each of `ranks` ranks holds of a graph: the global one, or one rank's with ranks = 1. The global
  * graph may fuse what a rank can't. */

@@ -1,11 +1,9 @@
-/* memory_limit: finds a plan that keeps the limit of --memory. The limit holds for weights, state, peak activations and blocks of
- * collectives.
+/* memory_limit: finds a plan that keeps the limit of --memory, of weights, state, peak activations and blocks of collectives.
  *
  * Each resident byte of weights or state gets a price, a Lagrange multiplier. The pass raises it until the plan fits, then bisects. A
  * plan that is optimal at a price is the best of all plans that hold no more bytes (Everett, "Generalized Lagrange Multiplier Method",
  * 1963). So a trial at a lower price bounds the gap to the best plan within the limit. For this bound, activations and blocks are those
  * of the plan found; they have no price and are measured for every trial.
- *
  * If no price helps, the pass tries more ranks, for the error message: it doubles their number, then bisects. */
 #include "op/backward/backward.h"
 #include "op/emit/emit.h"
@@ -45,8 +43,7 @@ struct fitter {
 /* Ranks hold shards of one size, or nearly. */
 static bool alike(void *ranks, uint64_t digest)
 {
-    (void)ranks, (void)digest;
-    return true;
+    return (void)ranks, (void)digest, true;
 }
 
 struct graph *memory_graph_that_runs(struct arena *a, const struct graph *g)

@@ -77,11 +77,8 @@ static const struct {
     double scale;
     const char *words;
 } shown[] = {
-    [PRICE_OPERATIONS] = {1e-9, " GF/s"},
-    [PRICE_BYTES] = {1e-9, " GB/s"},
-    [PRICE_SECONDS] = {1e9, " ns"},
-    [PRICE_SPEED] = {1, " times flops"},
-    [PRICE_LANES] = {1, ""},
+    [PRICE_OPERATIONS] = {1e-9, " GF/s"}, [PRICE_BYTES] = {1e-9, " GB/s"}, [PRICE_SECONDS] = {1e9, " ns"},
+    [PRICE_SPEED] = {1, " times flops"},  [PRICE_LANES] = {1, ""},
 };
 
 static void print_price(const char *key, enum price_unit unit, double alone)

@@ -1,7 +1,6 @@
 /* priced: what the planner predicts of a plan, and what the graph costs that runs by it. The planner prices the model's graph, fused, and
  * adds what each reshard costs that ends a kernel. Here reshards are nodes, what they leave is fused, and the price is the sum over the
  * kernels. */
-#include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
@@ -9,14 +8,9 @@
 
 #include <math.h>
 
-static bool is_reshard(const struct node *n)
-{
-    return n && n->op && (n->op->flags & OP_COLLECTIVE || op_is_tpc(n, "Shard") || op_is_tpc(n, "Term"));
-}
-
 static bool is_weight(const struct space *model, int nvalues, const struct value *v)
 {
-    while (is_reshard(v->producer))
+    while (v->producer && explicit_is_reshard(v->producer))
         v = v->producer->in[0];
     return v->id < nvalues && model->weight[v->id];
 }

@@ -62,11 +62,11 @@ struct reshards reshard_chosen(struct space *, struct arena *, const struct valu
 bool reshard_is_read(const struct space *, const struct value *);
 int reshard_position(const struct reshards *, struct placement); /* position, -1 none */
 
-/* lowering.c: a graph with reshards as nodes, whose nodes and values are placed, as a space: for its price, and nothing to choose. The
- * caller marks its weights, and calls fused_find. */
+/* explicit.c: the space of a graph with reshards as nodes, for its price. The caller marks its weights, and calls fused_find. */
+bool explicit_is_reshard(const struct node *);
 struct space *explicit_space(struct space *model, struct graph *);
 double explicit_seconds(struct space *, int workload, int busy);
-/* The lowering of a node in a graph of its own. */
+/* lowering.c: the lowering of a node in a graph of its own. */
 struct space *lowering_space(struct space *, const struct node *, const struct strategy *);
 /* The first collective of the strategy's lowering; COLL_NONE: it has none, or the strategy no lowering. After cost_prepare. */
 enum collective lowering_sends(const struct strategy *);

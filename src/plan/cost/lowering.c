@@ -19,18 +19,13 @@ struct body {
 
 /* ---- steps ---------------------------------------------------------------------------------------------------------------- */
 
-static bool is_reshard(const struct node *n)
-{
-    return (n->op && (n->op->flags & OP_COLLECTIVE)) || op_is_tpc(n, "Shard") || op_is_tpc(n, "Term");
-}
-
 /* In one step, or two by way of R. */
 static struct value *resharded(struct body *b, struct value *v, struct placement to)
 {
     if (placement_eq(v->place, to))
         return v;
     for (int i = 0; i < b->nodes.n; i++)
-        if (is_reshard(b->nodes.at[i]) && b->nodes.at[i]->in[0] == v && placement_eq(b->nodes.at[i]->out[0]->place, to))
+        if (explicit_is_reshard(b->nodes.at[i]) && b->nodes.at[i]->in[0] == v && placement_eq(b->nodes.at[i]->out[0]->place, to))
             return b->nodes.at[i]->out[0];
     bool direct = reshard_transition(v, v->constant, v->place, to).possible;
     require(direct || (v->place.kind != PLACE_R && to.kind != PLACE_R));
@@ -181,18 +176,6 @@ static struct node *node_alone(struct graph *g, const struct node *n, const stru
     return copy;
 }
 
-struct space *explicit_space(struct space *model, struct graph *g)
-{
-    struct space *s = NEW(model->arena, struct space);
-    *s = (struct space){.arena = model->arena, .g = g, .options = model->options, .plan = model->plan, .ranks = model->ranks};
-    s->weight = NEWN(s->arena, bool, g->values.n + 1);
-    s->rule = NEWN(s->arena, struct rule *, g->nodes.n + 1);
-    for (int i = 0; i < g->nodes.n; i++)
-        s->rule[i] = is_reshard(g->nodes.at[i]) || !g->nodes.at[i]->op ? NULL : rule_of(g, g->nodes.at[i]);
-    cost_evaluate_types(s);
-    return s;
-}
-
 struct space *lowering_space(struct space *s, const struct node *n, const struct strategy *st)
 {
     struct graph *g = graph_new(s->arena, s->g->alg, s->g->name);
@@ -206,15 +189,4 @@ struct space *lowering_space(struct space *s, const struct node *n, const struct
             alone->weight[node->in[i]->id] = s->weight[n->in[i]->id];
     fused_find(alone, g);
     return alone;
-}
-
-double explicit_seconds(struct space *s, int workload, int busy)
-{
-    double seconds = 0;
-    for (int i = 0; i < s->g->nodes.n; i++) {
-        const struct node *n = s->g->nodes.at[i];
-        seconds += is_reshard(n) ? cost_reshard_seconds(s, n->in[0], n->in[0]->place, n->out[0]->place, workload)
-                                 : cost_node_seconds(s, n, s->rule[i], n->strategy, workload, busy);
-    }
-    return seconds;
 }

@@ -196,7 +196,8 @@ static void add_bytes(struct space *s, const struct node *n, const struct strate
             *bytes_of(s, n->in[i], k) += cost_local_elements(s, n->in[i], st->in[i], w, r) * part->read[i];
     for (int i = 0; i < n->nout; i++)
         if (n->out[i] && part->write[i] > 0)
-            *(n->out[i]->state ? &k->carried : &k->passed) += cost_local_elements(s, n->out[i], st->out[i], w, r) * part->write[i] * (lookup ? 2 : 1);
+            *(n->out[i]->state ? &k->carried : &k->passed) += cost_local_elements(s, n->out[i], st->out[i], w, r) * part->write[i] *
+                (lookup ? 2 : 1);
     if (n->op && (n->op->flags & OP_ROUTES))
         k->streamed *= share_met(s, n, st, w, r);
 }

@@ -150,7 +150,7 @@ static void end_variables(struct choice_problem *e)
 struct choice_problem encode_space(struct space *s, struct arena *a)
 {
     struct choice_problem e = {.s = s, .arena = a, .p = problem_new(a), .complete = true};
-    memset(s->fused.apart, 0, sizeof *s->fused.apart * (size_t)(s->fused.wholes + 1));
+    const bool *open = whole_kernels_open(s, a);
     e.node_var = NEWN(a, int, s->g->nodes.n + 1);
     e.source = NEWN(a, struct endpoint, s->g->values.n + 1);
     e.sink = NEWN(a, struct endpoint, s->g->outputs.n + 1);
@@ -159,7 +159,7 @@ struct choice_problem encode_space(struct space *s, struct arena *a)
         node_variable(&e, i);
     end_variables(&e);
     if (!s->options->random_seed)
-        whole_kernels_make(&e);
+        whole_kernels_make(&e, open);
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         if (s->uses[i].list.n && (s->producer[i] >= 0 || e.source[i].at))

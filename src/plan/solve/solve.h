@@ -127,8 +127,11 @@ int64_t edge_reshards(struct choice_problem *, const struct value *, const int *
 bool joint_table_make(struct choice_problem *, const struct value *, const struct endpoint *from, const struct endpoint *reader, int n,
                       int64_t most);
 
-/* whole_kernels.c: a variable of each kernel that runs as a whole or not at all, and its tables. After the variables of nodes. */
-void whole_kernels_make(struct choice_problem *);
+/* whole_kernels.c: by kernel that runs as a whole or not at all, whether strategies leave both; where all of them reshard inside, it is
+ * apart. Before the variables of nodes. */
+bool *whole_kernels_open(struct space *, struct arena *);
+/* A variable of each that is open, and its tables. After the variables of nodes. */
+void whole_kernels_make(struct choice_problem *, const bool *open);
 
 struct choice_problem encode_space(struct space *, struct arena *);
 /* If the problem underestimated some reshards, the solution has their real cost. */

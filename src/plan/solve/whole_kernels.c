@@ -1,11 +1,46 @@
 /* whole_kernels: a kernel that is found as a pattern (attention that is written out) runs as a whole, or its parts run alone, if one of its
- * inner values is resharded. A variable for each tells which. */
+ * inner values is resharded. Where strategies leave both, a variable for each kernel tells which. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 #include "plan/space/space.h"
 
+#include <string.h>
+
 enum { WHOLE, APART, CHOICES };
+
+static bool reshards(const struct space *s, const struct value *v, struct place_use use, int from, int to)
+{
+    return !placement_eq(s->strategies[s->producer[v->id]].list.at[from]->out[v->index],
+                         s->strategies[use.node].list.at[to]->in[use.operand]);
+}
+
+/* Whether some strategies of the two ends reshard the value, and whether all do. */
+static void judge_edge(const struct space *s, const struct value *v, struct place_use use, bool *some, bool *all)
+{
+    *all = true;
+    for (int i = 0; i < s->strategies[s->producer[v->id]].list.n; i++)
+        for (int k = 0; k < s->strategies[use.node].list.n; k++) {
+            *some |= reshards(s, v, use, i, k);
+            *all &= reshards(s, v, use, i, k);
+        }
+}
+
+bool *whole_kernels_open(struct space *s, struct arena *a)
+{
+    bool *open = NEWN(a, bool, s->fused.wholes + 1);
+    memset(s->fused.apart, 0, sizeof *s->fused.apart * (size_t)(s->fused.wholes + 1));
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int k = 0; s->fused.whole[i] && k < s->uses[i].list.n; k++) {
+            bool all = false;
+            if (s->uses[i].list.at[k].node >= 0)
+                judge_edge(s, s->g->values.at[i], s->uses[i].list.at[k], &open[s->fused.whole[i]], &all);
+            s->fused.apart[s->fused.whole[i]] |= all;
+        }
+    for (int k = 1; k <= s->fused.wholes; k++)
+        open[k] = open[k] && !s->fused.apart[k];
+    return open;
+}
 
 /* What the strategies of a part cost more where the kernel is apart. */
 static void price_part(struct choice_problem *e, int var, int whole, int i)
@@ -26,33 +61,28 @@ static void price_part(struct choice_problem *e, int var, int whole, int i)
 /* No kernel is whole that has a reshard inside. */
 static void forbid_reshard(struct choice_problem *e, int var, const struct value *v, struct place_use use)
 {
-    int from = e->s->producer[v->id];
-    const struct strategies *made = &e->s->strategies[from], *read = &e->s->strategies[use.node];
+    const struct space *s = e->s;
+    int from = s->producer[v->id], n = s->strategies[use.node].list.n;
     int64_t *cost = problem_table(e->p, 3, (int[]){var, e->node_var[from], e->node_var[use.node]});
-    for (int i = 0; i < made->list.n; i++)
-        for (int k = 0; k < read->list.n; k++)
-            if (!placement_eq(made->list.at[i]->out[v->index], read->list.at[k]->in[use.operand]))
-                cost[(WHOLE * made->list.n + i) * read->list.n + k] = COST_NEVER;
+    for (int i = 0; i < s->strategies[from].list.n; i++)
+        for (int k = 0; k < n; k++)
+            if (reshards(s, v, use, i, k))
+                cost[(WHOLE * s->strategies[from].list.n + i) * n + k] = COST_NEVER;
 }
 
-void whole_kernels_make(struct choice_problem *e)
+void whole_kernels_make(struct choice_problem *e, const bool *open)
 {
     struct space *s = e->s;
     int *var = NEWN(e->arena, int, s->fused.wholes + 1);
-    for (int i = 0; i < s->g->values.n; i++) {
-        int whole = s->fused.whole[i];
-        const struct place_uses *uses = &s->uses[i];
-        if (!whole)
-            continue;
-        if (!var[whole])
-            var[whole] = solve_variable(e, CHOICES, WHOLE) + 1;
-        for (int k = 0; k < uses->list.n; k++)
-            if (uses->list.at[k].node >= 0)
-                forbid_reshard(e, var[whole] - 1, s->g->values.at[i], uses->list.at[k]);
-    }
+    for (int i = 1; i <= s->fused.wholes; i++)
+        var[i] = open[i] ? solve_variable(e, CHOICES, WHOLE) : -1;
+    for (int i = 0; i < s->g->values.n; i++)
+        for (int k = 0; open[s->fused.whole[i]] && k < s->uses[i].list.n; k++)
+            if (s->uses[i].list.at[k].node >= 0)
+                forbid_reshard(e, var[s->fused.whole[i]], s->g->values.at[i], s->uses[i].list.at[k]);
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct fused_part *part = fused_part(s, s->g->nodes.at[i]);
-        if (part && part->whole && var[part->whole])
-            price_part(e, var[part->whole] - 1, part->whole, i);
+        if (part && open[part->whole])
+            price_part(e, var[part->whole], part->whole, i);
     }
 }

@@ -1,0 +1,34 @@
+/* explicit: a graph with reshards as nodes, whose nodes and values are placed: the lowering of a node, or a whole model after the pass
+ * insert. Nothing is chosen in its space: it is for the price alone. */
+#include "op/op.h"
+#include "op/rule/rule.h"
+#include "plan/cost/cost.h"
+#include "plan/space/space.h"
+
+bool explicit_is_reshard(const struct node *n)
+{
+    return (n->op && (n->op->flags & OP_COLLECTIVE)) || op_is_tpc(n, "Shard") || op_is_tpc(n, "Term");
+}
+
+struct space *explicit_space(struct space *model, struct graph *g)
+{
+    struct space *s = NEW(model->arena, struct space);
+    *s = (struct space){.arena = model->arena, .g = g, .options = model->options, .plan = model->plan, .ranks = model->ranks};
+    s->weight = NEWN(s->arena, bool, g->values.n + 1);
+    s->rule = NEWN(s->arena, struct rule *, g->nodes.n + 1);
+    for (int i = 0; i < g->nodes.n; i++)
+        s->rule[i] = explicit_is_reshard(g->nodes.at[i]) || !g->nodes.at[i]->op ? NULL : rule_of(g, g->nodes.at[i]);
+    cost_evaluate_types(s);
+    return s;
+}
+
+double explicit_seconds(struct space *s, int workload, int busy)
+{
+    double seconds = 0;
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        seconds += explicit_is_reshard(n) ? cost_reshard_seconds(s, n->in[0], n->in[0]->place, n->out[0]->place, workload)
+                                          : cost_node_seconds(s, n, s->rule[i], n->strategy, workload, busy);
+    }
+    return seconds;
+}
