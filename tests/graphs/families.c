@@ -7,7 +7,7 @@
 #define WORD(name) " " #name
 #define UNARY(name, kernel, chain, cost, set, real32, real64) WORD(name)
 #define ACTIVATION(name, a, b, set, real32, real64) WORD(name)
-#define TEST(name, kernel, real) WORD(name)
+#define TEST(name, real) WORD(name)
 static const char unary_names[] =
 #include "kern/pointwise/pointwise.def"
     " ";

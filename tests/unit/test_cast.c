@@ -1,4 +1,4 @@
-/* Cast between f32 and integers (kern/pointwise/cast.c): what casts through f64 give. */
+/* Cast between f32 and integers (kern/pointwise/cast.c): what casts through f64 give. IsNaN and IsInf of floats of 8 bits: each code. */
 #include "kern/core/core.h"
 #include "tests/unit/kernel.h"
 
@@ -44,9 +44,54 @@ START_TEST(casts_saturate)
 }
 END_TEST
 
+/* Codes that are NaN, infinity and minus infinity, by the tables of the standard; -1: no code is. */
+static const struct {
+    enum dtype type;
+    int nans, nan[2]; /* how many are NaN; two of them */
+    int infinity[2];
+} tiny[] = {{DT_F8E4M3FN, 2, {0x7f, 0xff}, {-1, -1}},
+            {DT_F8E4M3FNUZ, 1, {0x80, 0x80}, {-1, -1}},
+            {DT_F8E5M2, 6, {0x7d, 0xfd}, {0x7c, 0xfc}},
+            {DT_F8E5M2FNUZ, 1, {0x80, 0x80}, {-1, -1}}};
+
+static const uint8_t *tested(const char *op, bool negative, bool positive, const struct tensor *x)
+{
+    struct node *n = node_new("", op);
+    struct tensor y = numbers(DT_BOOL, 256);
+    if (strcmp(op, "IsInf") == 0) {
+        attr_set_int(n, "detect_negative", negative);
+        attr_set_int(n, "detect_positive", positive);
+    }
+    run(n, 1, x, &y);
+    return y.data;
+}
+
+START_TEST(tests_of_8_bit_floats)
+{
+    struct tensor x = numbers(tiny[_i].type, 256);
+    for (int k = 0; k < 256; k++)
+        ((uint8_t *)x.data)[k] = (uint8_t)k;
+    const uint8_t *nan = tested("IsNaN", false, false, &x), *any = tested("IsInf", true, true, &x),
+                  *positive = tested("IsInf", false, true, &x), *negative = tested("IsInf", true, false, &x),
+                  *nothing = tested("IsInf", false, false, &x);
+    int nans = 0;
+    for (int k = 0; k < 256; k++) {
+        nans += nan[k];
+        ck_assert_int_eq(any[k], k == tiny[_i].infinity[0] || k == tiny[_i].infinity[1]);
+        ck_assert_int_eq(positive[k], k == tiny[_i].infinity[0]);
+        ck_assert_int_eq(negative[k], k == tiny[_i].infinity[1]);
+        ck_assert_int_eq(nothing[k], 0);
+    }
+    ck_assert_int_eq(nans, tiny[_i].nans);
+    ck_assert(nan[tiny[_i].nan[0]] && nan[tiny[_i].nan[1]]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cast");
-    tcase_add_test(unit_case(suite, "cast", setup, teardown), casts_saturate);
+    TCase *c = unit_case(suite, "cast", setup, teardown);
+    tcase_add_test(c, casts_saturate);
+    tcase_add_loop_test(c, tests_of_8_bit_floats, 0, COUNT(tiny));
     return unit_run(suite);
 }

@@ -66,7 +66,7 @@ static SIMD bool all_near(const float *x, int64_t n)
     FLOAT_ROWS(name, set, real32, real64)                                  \
     INT_TYPES(INT_ROW, name, integer)                                      \
     static const struct unary name##_op = {name##_f32, name##_f64, {INT_TYPES(INT_ENTRY, name)}};
-#define TEST(name, kernel, real)                      \
+#define TEST(name, real)                              \
     UNARY_ROW(SIMD, name##_f32, float, uint8_t, real) \
     UNARY_ROW(, name##_f64, double, uint8_t, real)    \
     static const struct unary name##_op = {.f32 = name##_f32, .f64 = name##_f64};
@@ -94,7 +94,7 @@ static void unary_small(void *data, int thread, int64_t lo, int64_t hi)
     for (int64_t i = lo; i < hi; i += CHUNK) {
         int64_t m = hi - i < CHUNK ? hi - i : CHUNK;
         void *out = element_at(c->y->data, c->out_size, i);
-        convert_to_f32(c->x->dtype, element_at_const(c->x->data, 2, i), m, x);
+        convert_to_f32(c->x->dtype, element_at_const(c->x->data, c->in_size, i), m, x);
         c->row(x, c->out_size == 2 ? (void *)y : out, m);
         if (c->out_size == 2)
             convert_from_f32(c->y->dtype, y, m, out);
@@ -120,14 +120,29 @@ static void unary_kernel(struct kcall *call, const struct unary *op, int64_t cos
     }
 #define OWN(name, cost)
 #define UNARY(name, kernel, chain, cost, set, real32, real64) kernel(name, cost)
-#define TEST(name, kernel, real) kernel(name, 1)
 #include "kern/pointwise/pointwise.def"
+
+/* Floats of 8 bits have NaN or infinities, too: of E4M3 and E5M2 in both forms. */
+static void test_kernel(struct kcall *call, const struct unary *op)
+{
+    const struct tensor *x = &call->in[0];
+    struct unary_call c = {op->f32, x, &call->out[0], dtype_size(x->dtype), dtype_size(DT_BOOL)};
+    if (x->dtype >= DT_F8E4M3FN && x->dtype <= DT_F8E5M2FNUZ)
+        kenv_parallel_for(call->env, tensor_elements(x), 1, unary_small, &c);
+    else
+        unary_kernel(call, op, 1);
+}
+
+void kern_IsNaN(struct kcall *call)
+{
+    test_kernel(call, &IsNaN_op);
+}
 
 void kern_IsInf(struct kcall *call)
 {
     bool negative = attr_int(call->node, "detect_negative") != 0, positive = attr_int(call->node, "detect_positive") != 0;
     const struct unary *of[] = {&IsNothing_op, &IsNegativeInf_op, &IsPositiveInf_op, &IsInf_op};
-    unary_kernel(call, of[negative + 2 * positive], 1);
+    test_kernel(call, of[negative + 2 * positive]);
 }
 
 void kern_Gelu(struct kcall *call)
