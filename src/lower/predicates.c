@@ -31,8 +31,7 @@ bool lower_scales_rows(struct match *m)
 
 bool lower_scales_casts(struct match *m)
 {
-    const struct value *h = match_value(m, "h");
-    return has_eps(m) && h->type.dtype == match_value(m, "b")->type.dtype && is_row(match_value(m, "scale"), h);
+    return has_eps(m) && is_row(match_value(m, "scale"), match_value(m, "h"));
 }
 
 bool lower_biases_rows(struct match *m)
