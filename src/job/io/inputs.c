@@ -112,7 +112,7 @@ static const char *rank_input_file(struct arena *a, const struct graph *g, const
 static void take_named(struct arena *a, struct session *s, struct inputs *in, const char *text, bool shards)
 {
     const char *equal = strchr(text, '=');
-    if (!equal)
+    if (!equal || equal == text || !equal[1])
         fail_usage("--input '%s': expected NAME=FILE or NAME=NUMBERS", text);
     const char *file = rank_input_file(a, in->graph, equal + 1);
     if ((file != equal + 1) != shards)
