@@ -1,8 +1,9 @@
 /* shapes: gives every value a type of dimension expressions and removes shape arithmetic.
  *
  * First it finds state pairs, because a past length may be 0. It states --dim and the assumptions of a rank file as equations. Then
- * inference runs to its fixpoint (src/op/control/infer_fixpoint.c). At the end size operands become attributes of their nodes. Shape
- * arithmetic that is used as data becomes a constant, or one Dims node per vector. */
+ * inference runs to its fixpoint (src/op/control/infer_fixpoint.c). At the end size operands become attributes of their nodes. A size of
+ * 0 that --dim gives is stated only then, for to a Reshape a 0 among its operand's sizes means another one. Shape arithmetic that is used
+ * as data becomes a constant, or one Dims node per vector. */
 #include "ir/rank_meta.h"
 #include "op/backward/backward.h"
 #include "op/canon/canon.h"
@@ -28,17 +29,32 @@ static bool input_uses(const struct graph *g, const char *symbol)
     return false;
 }
 
-static void bind_dims(struct graph *g, const struct bindings *dims)
+static void check_dims(const struct graph *g, const struct bindings *dims)
 {
-    for (int i = 0; i < dims->list.n; i++) {
-        const struct binding *b = &dims->list.at[i];
-        if (!input_uses(g, b->name))
-            fail("%s: --dim '%s': the model has no dimension of this name; %s", graph_file(g), b->name, symbol_list_of_inputs(g->arena, g));
-        const struct dim *symbol = dim_sym(g->alg, b->name, INT64_MAX), *size = dim_int(g->alg, b->value);
-        if (b->value < symbol->lo || alg_equate(g->alg, symbol, size, "--dim") == EQ_FALSE)
-            fail("%s: --dim sets '%s' to %lld, expected at least %lld and no conflict with the model", graph_file(g), b->name,
-                 (long long)b->value, (long long)symbol->lo);
-    }
+    for (int i = 0; i < dims->list.n; i++)
+        if (!input_uses(g, dims->list.at[i].name))
+            fail("%s: --dim '%s': the model has no dimension of this name; %s", graph_file(g), dims->list.at[i].name,
+                 symbol_list_of_inputs(g->arena, g));
+}
+
+static void bind_dim(struct graph *g, const struct binding *b)
+{
+    const struct dim *symbol = dim_sym(g->alg, b->name, INT64_MAX), *size = dim_int(g->alg, b->value);
+    if (b->value < symbol->lo || alg_equate(g->alg, symbol, size, "--dim") == EQ_FALSE)
+        fail("%s: --dim sets '%s' to %lld, expected at least %lld and no conflict with the model", graph_file(g), b->name,
+             (long long)b->value, (long long)symbol->lo);
+}
+
+/* Those of size 0, or the others. Returns whether there were any. */
+static bool bind_dims(struct graph *g, const struct bindings *dims, bool zeros)
+{
+    bool any = false;
+    for (int i = 0; i < dims->list.n; i++)
+        if ((dims->list.at[i].value == 0) == zeros) {
+            bind_dim(g, &dims->list.at[i]);
+            any = true;
+        }
+    return any;
 }
 
 /* No input tells a symbol that none has. */
@@ -208,8 +224,10 @@ void pass_shapes(struct compile *c)
     if (options && options->plan_file)
         plan_name_states(g, options->plan_file);
     state_rank_meta(g);
-    if (options)
-        bind_dims(g, &options->dims);
+    if (options) {
+        check_dims(g, &options->dims);
+        (void)bind_dims(g, &options->dims, false);
+    }
     if (options && options->train) {
         trained_mark(g, options, c->plan); /* what reads such a weight is computed in each step */
         forget_past(g);
@@ -223,6 +241,11 @@ void pass_shapes(struct compile *c)
         op_fail_undecided(g);
     for (int i = 0; i < g->nodes.n; i++)
         canon_node(g, g->nodes.at[i]);
+    if (options && bind_dims(g, &options->dims, true)) {
+        for (int i = 0; i < g->nodes.n; i++)
+            attr_rewrite_dims(g, g->nodes.at[i]);
+        op_infer_fixpoint(g);
+    }
     shape_data(g);
     graph_prune(g);
 }

@@ -163,3 +163,10 @@ void attr_set_ints(struct graph *g, struct node *n, const char *name, int count,
         dims[i] = dim_int(g->alg, at[i]);
     attr_set_dims(g, n, name, count, dims);
 }
+
+void attr_rewrite_dims(struct graph *g, struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++)
+        for (int k = 0; n->attr[i].dims && k < n->attr[i].n; k++)
+            n->attr[i].dims[k] = dim_rewrite(g->alg, n->attr[i].dims[k]);
+}

@@ -307,6 +307,7 @@ void attr_set_int(struct node *, const char *name, int64_t);
 void attr_set_float(struct node *, const char *name, double);
 void attr_set_string(struct node *, const char *name, const char *);
 void attr_set_dims(struct graph *, struct node *, const char *name, int n, const struct dim *const *);
+void attr_rewrite_dims(struct graph *, struct node *); /* of all attributes of kind DIMS, by the equations of now */
 void attr_set_ints(struct graph *, struct node *, const char *name, int n, const int64_t *);
 
 /* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ------------------------
