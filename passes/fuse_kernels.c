@@ -61,11 +61,12 @@ void pass_fuse_kernels(struct compile *c)
     count(c, &text, fold_at_load(c->graph), "computed at load from constants");
     count(c, &text, fuse_transposed(c->graph), "products and lookups read a transposed weight as it is stored");
     fuse_weights(c->graph, !c->deterministic);
-    fuse_quantized(c->graph);
+    pattern_apply(c->graph, PATTERN_QUANTIZED);
     if (c->fast)
         fast_products(c->graph);
     if (!c->deterministic) {
-        fuse_integers(c->graph);
+        pattern_apply(c->graph, PATTERN_DECODED);
+        pattern_apply(c->graph, PATTERN_INTEGERS);
         fuse_attention_gradients(c->graph);
         count(c, &text, fuse_attention(c->graph), "attentions fused");
         count(c, &text, pattern_apply(c->graph, PATTERN_GELU), "Gelus fused");

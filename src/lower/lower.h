@@ -19,10 +19,8 @@ void fuse_convs(struct graph *);                       /* behind channels_last *
 int fold_at_load(struct graph *);                      /* the number of nodes that are computed at load */
 int fuse_transposed(struct graph *);                   /* before fuse_weights */
 void fuse_weights(struct graph *, bool integer_convs); /* integer_convs: their filters are not decoded */
-void fuse_quantized(struct graph *);
-void fuse_integers(struct graph *);            /* behind fuse_quantized */
-int narrow_caches(struct graph *, enum dtype); /* behind fuse_attention; the number of states */
-void fast_products(struct graph *);            /* behind fuse_quantized */
+int narrow_caches(struct graph *, enum dtype);         /* behind fuse_attention; the number of states */
+void fast_products(struct graph *);                    /* behind PATTERN_QUANTIZED */
 
 /* channels_last.c. collectives: they move channels last, too. Then all ranks must have the same digest of the result. */
 void channels_last(struct graph *, bool collectives);

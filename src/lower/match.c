@@ -63,7 +63,7 @@ static bool same_attr(const struct node *n, const struct attr *want)
 
 static bool same_op(const struct node *want, const struct node *n)
 {
-    if (!n || !n->op || strcmp(want->optype, n->optype) || strcmp(want->domain, n->domain) || want->nin != n->nin)
+    if (!n || !n->op || strcmp(want->optype, n->optype) || strcmp(want->domain, n->domain))
         return false;
     for (int i = 0; i < want->nattr; i++)
         if (!same_attr(n, &want->attr[i]))
@@ -116,14 +116,19 @@ static bool solve_product(struct match *m, struct match_state s, const struct va
 
 /* ---- other nodes --------------------------------------------------------------------------------------------------------------- */
 
+static struct value *operand(const struct node *n, int i)
+{
+    return i < n->nin ? n->in[i] : NULL;
+}
+
 static bool solve_operands(struct match *m, struct match_state s, const struct node *want, const struct node *n, bool swapped)
 {
-    for (int i = want->nin - 1; i >= 0; i--) {
-        struct value *have = n->in[swapped && i < 2 ? 1 - i : i];
-        if (!want->in[i] != !have)
+    for (int i = (want->nin > n->nin ? want->nin : n->nin) - 1; i >= 0; i--) {
+        struct value *have = operand(n, swapped && i < 2 ? 1 - i : i), *named = operand(want, i);
+        if (have ? !named : named && strncmp(named->name, "maybe_", 6))
             return false;
         if (have)
-            push_goal(&s, want->in[i], have);
+            push_goal(&s, named, have);
     }
     return solve(m, s);
 }
@@ -192,10 +197,14 @@ static bool solve(struct match *m, struct match_state s)
         return op_constant_real(have, &y) && monomial_near(y, x) && solve(m, s);
     if (s.bound[want->id])
         return s.bound[want->id] == have && solve(m, s);
+    if (!is_dtype(want, have))
+        return false;
     s.bound[want->id] = have;
     if (!want->producer)
-        return is_dtype(want, have) && solve(m, s);
-    return monomial_node(want->producer) ? monomial_node(have->producer) && solve_product(m, s, want, have) : solve_node(m, s, want, have);
+        return solve(m, s);
+    if (monomial_node(want->producer) && monomial_node(have->producer) && solve_product(m, s, want, have))
+        return true;
+    return solve_node(m, s, want, have);
 }
 
 bool match_node(struct match *m, struct node *root)
@@ -229,6 +238,14 @@ struct value *match_value(struct match *m, const char *name)
     return m->s.bound[v->id];
 }
 
+const char *match_text(const struct match *m, const char *name)
+{
+    for (int i = 0; i < m->nmore; i++)
+        if (strcmp(m->more[i].name, name) == 0)
+            return m->more[i].text;
+    bug("a pattern has no text '%s'", name);
+}
+
 double match_number(struct match *m, const char *name)
 {
     double x = 0;
@@ -239,20 +256,23 @@ double match_number(struct match *m, const char *name)
     return x;
 }
 
-static void bind(struct match *m, const char *name, struct value *v, double number)
+static void bind(struct match *m, struct match_more more)
 {
     require(m->nmore < (int)(sizeof m->more / sizeof *m->more));
-    m->more[m->nmore].name = name;
-    m->more[m->nmore].value = v;
-    m->more[m->nmore++].number = number;
+    m->more[m->nmore++] = more;
 }
 
 void match_bind(struct match *m, const char *name, struct value *v)
 {
-    bind(m, name, v, 0);
+    bind(m, (struct match_more){.name = name, .value = v});
 }
 
 void match_bind_number(struct match *m, const char *name, double number)
 {
-    bind(m, name, NULL, number);
+    bind(m, (struct match_more){.name = name, .number = number});
+}
+
+void match_bind_text(struct match *m, const char *name, const char *text)
+{
+    bind(m, (struct match_more){.name = name, .text = text});
 }

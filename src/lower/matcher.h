@@ -17,6 +17,11 @@ struct match_state {
     struct value *bound[MATCH_VALUES]; /* by id of the pattern's value */
     struct node *node[MATCH_NODES];    /* of the graph, that were found */
 };
+struct match_more {
+    const char *name, *text;
+    struct value *value;
+    double number;
+};
 struct match {
     struct graph *g;
     const struct graph *find, *become;
@@ -26,15 +31,12 @@ struct match {
     struct node *root;
     struct match_state s;
     int nmore;
-    struct {
-        const char *name;
-        struct value *value; /* NULL: a number */
-        double number;
-    } more[4];
+    struct match_more more[4];
 };
 
 /* Does the node make the pattern's result? Then m->s says where everything is. */
 bool match_node(struct match *, struct node *root);
+const char *match_text(const struct match *, const char *name);
 /* attribute kind INT or DIMS: negative axes count from the end. */
 int64_t match_axis(const struct node *, const char *attr, int64_t);
 

@@ -39,14 +39,25 @@ static void copy_attrs(struct node *to, const struct node *from)
                 to->attr[i] = from->attr[k];
 }
 
-/* "$x" is the number that the pattern calls x. */
+/* "$x": the number or text that the pattern calls x, or the integer x = node.attribute. */
+static void set_bound(struct match *m, struct node *n, const char *attr, const char *x)
+{
+    const char *dot = strchr(x, '.');
+    enum attr_kind kind = node_attr(n, attr)->kind;
+    if (dot)
+        attr_set_int(n, attr, attr_int(found_node(m, arena_strndup(m->g->arena, x, (size_t)(dot - x))), dot + 1));
+    else if (kind == ATTR_STRING)
+        attr_set_string(n, attr, match_text(m, x));
+    else if (kind == ATTR_INT)
+        attr_set_int(n, attr, (int64_t)match_number(m, x));
+    else
+        attr_set_float(n, attr, match_number(m, x));
+}
+
 static void set_attr(struct match *m, struct node *n, const struct attr *a)
 {
-    bool number = a->kind == ATTR_STRING && *a->s == '$';
-    if (number && node_attr(n, a->name)->kind == ATTR_INT)
-        attr_set_int(n, a->name, (int64_t)match_number(m, a->s + 1));
-    else if (number)
-        attr_set_float(n, a->name, match_number(m, a->s + 1));
+    if (a->kind == ATTR_STRING && *a->s == '$')
+        set_bound(m, n, a->name, a->s + 1);
     else if (a->kind == ATTR_INT)
         attr_set_int(n, a->name, match_axis(n, a->name, a->i));
     else if (a->kind == ATTR_STRING)
@@ -60,8 +71,11 @@ static struct node *make_node(struct match *m, const struct node *like, struct v
     const struct op *op = op_find(like->domain, like->optype);
     const struct node *from = found_node(m, like->name);
     require(op && like->nout == 1);
-    const char *name = from ? from->name : arena_printf(m->g->arena, "%s/%s", m->root->name, op->name);
-    struct node *n = graph_node(m->g, op, name, like->nin, in, 1);
+    const char *name = from ? from->name : arena_printf(m->g->arena, "%s/%s", m->root->name, like->name);
+    int nin = like->nin;
+    while (nin > 0 && !in[nin - 1])
+        nin--;
+    struct node *n = graph_node(m->g, op, name, nin, in, 1);
     if (from)
         copy_attrs(n, from);
     for (int i = 0; i < like->nattr; i++)
@@ -88,7 +102,9 @@ static void replace(struct match *m, int at)
             m->g->nodes.at[at] = n;
             return;
         }
-        node_output(m->g, n, 0, graph_value(m->g, n->name, &(struct type){.dtype = DT_NONE}));
+        const char *name = found_node(m, like->name) ? arena_printf(m->g->arena, "%s/%s", m->root->out[0]->name, like->out[0]->name)
+                                                     : n->name;
+        node_output(m->g, n, 0, graph_value(m->g, name, &(struct type){.dtype = DT_NONE}));
         op_infer(m->g, n);
         made[like->out[0]->id] = n->out[0];
         graph_insert(m->g, at++, n);
@@ -111,14 +127,20 @@ static struct graph *parse(struct arena *a, const struct pattern *row, const cha
     return graph_parse(a, alg_new(a), arena_printf(a, "graph %s { %s }", row->name, text), row->name, no_rows);
 }
 
+/* What takes the place has the inputs and the output of what is found. */
+static struct graph *parse_become(struct arena *a, const struct pattern *row, const struct graph *find)
+{
+    const char *text = row->become;
+    for (int i = 0; i < find->inputs.n; i++)
+        text = arena_printf(a, "input %s: ? %s", find->inputs.at[i]->name, text);
+    return parse(a, row, arena_printf(a, "%s output %s", text, find->outputs.at[0]->name));
+}
+
 static int apply_row(struct graph *g, const struct pattern *row)
 {
     struct arena *tmp = arena_new();
-    struct match m = {.g = g,
-                      .find = parse(tmp, row, row->find),
-                      .become = parse(tmp, row, row->become),
-                      .nuses = g->values.n,
-                      .shared = row->group == PATTERN_NORM};
+    struct match m = {.g = g, .find = parse(tmp, row, row->find), .nuses = g->values.n, .shared = row->group <= PATTERN_DECODED};
+    m.become = parse_become(tmp, row, m.find);
     const char *last = m.find->outputs.at[0]->producer->optype;
     int found = 0;
     for (int i = 0; i < g->nodes.n; i++) {

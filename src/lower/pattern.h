@@ -6,8 +6,11 @@
 #include "ir/ir.h"
 
 enum pattern_group {
-    PATTERN_NORM,      /* of canon. Others may read inner values: they stay */
-    PATTERN_GELU,      /* of fuse_kernels, as those that follow: only what was found reads inner values */
+    PATTERN_NORM,      /* of canon. Others may read inner values: they stay, up to DECODED */
+    PATTERN_QUANTIZED, /* of fuse_kernels, as those that follow: products and lookups read a quantised weight as it is stored */
+    PATTERN_DECODED,   /* behind QUANTIZED: products of such a weight with integers */
+    PATTERN_INTEGERS,  /* behind DECODED. Only what was found reads inner values, from here on */
+    PATTERN_GELU,
     PATTERN_GROUP_NORM /* before channels_last */
 };
 
@@ -24,5 +27,6 @@ const struct value *match_result(struct match *);
 /* What the graph in its place reads, or has as an attribute, besides what was found. */
 void match_bind(struct match *, const char *name, struct value *);
 void match_bind_number(struct match *, const char *name, double);
+void match_bind_text(struct match *, const char *name, const char *);
 
 #endif

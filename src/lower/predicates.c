@@ -68,3 +68,51 @@ bool lower_scales_groups(struct match *m)
     match_bind_number(m, "groups", (double)groups);
     return true;
 }
+
+/* ---- quantised products -------------------------------------------------------------------------------------------------- */
+
+static bool is_decoded_matrix(struct match *m)
+{
+    const struct type *d = &match_value(m, "d")->type;
+    return d->rank == 2 && d->dtype == match_value(m, "scale")->type.dtype;
+}
+
+bool lower_decodes_matrix(struct match *m)
+{
+    return is_decoded_matrix(m) && match_value(m, "a")->type.rank >= 2;
+}
+
+bool lower_decodes_table(struct match *m)
+{
+    match_bind_text(m, "lookup", node_lookup(match_graph(m), match_result(m)->producer, 1));
+    return is_decoded_matrix(m);
+}
+
+/* One number, or one for each of n columns. */
+static bool scales_columns(const struct value *v, const struct dim *n, int rank)
+{
+    const struct type *t = &v->type;
+    for (int d = 0; d + 1 < t->rank; d++)
+        if (!dim_equals(t->dim[d], 1))
+            return false;
+    return t->rank <= rank && (t->rank == 0 || dim_equals(t->dim[t->rank - 1], 1) || t->dim[t->rank - 1] == n);
+}
+
+bool lower_scales_columns(struct match *m)
+{
+    const struct type *p = &match_value(m, "p")->type;
+    return scales_columns(match_value(m, "scale"), p->dim[p->rank - 1], p->rank);
+}
+
+bool lower_scales_rows_and_columns(struct match *m)
+{
+    const struct node *product = match_result(m)->producer;
+    int64_t axis = attr_int(product, "axis");
+    bool along_n = (axis < 0 ? axis + 2 : axis) != attr_int(product, "transposed");
+    const struct type *scale = &match_value(m, "b_scale")->type;
+    enum dtype b = match_value(m, "b")->type.dtype;
+    bool small = dtype_is_byte(b) || b == DT_U4 || b == DT_I4 || b == DT_U2 || b == DT_I2;
+    bool one = scale->rank == 0 || (scale->rank == 1 && dim_equals(scale->dim[0], 1));
+    return small && scale->rank < 2 && (one || along_n) && dtype_is_byte(match_value(m, "a")->type.dtype) &&
+        scales_columns(match_value(m, "a_scale"), NULL, 1);
+}

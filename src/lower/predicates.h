@@ -10,4 +10,10 @@ bool lower_scales_casts(struct match *);  /* the same, of half-precision x, whos
 bool lower_biases_rows(struct match *);   /* bias: an addend for each element of x's last dimension */
 bool lower_scales_groups(struct match *); /* scale and bias of groups, which it makes those of channels */
 
+bool lower_decodes_matrix(struct match *); /* d: a matrix of the type of its scales, by which rows are multiplied */
+bool lower_decodes_table(struct match *);  /* the same, whose rows are looked up; it makes `lookup` */
+bool lower_scales_columns(struct match *); /* scale: one number, or one for each column of the product p */
+/* a: bytes with one scale; b: integers of at most 8 bits with one, or one for each column */
+bool lower_scales_rows_and_columns(struct match *);
+
 #endif
