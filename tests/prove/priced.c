@@ -27,3 +27,16 @@ void prove_price(struct compile *c, int nvalues, double most)
             fail("workload %d is predicted to take %.3f us, the kernels that run add up to %.3f", w, 1e6 * predicted, 1e6 * runs);
     }
 }
+
+void prove_objective(const struct plan *plan)
+{
+    struct space *s = plan->space;
+    double predicted = 0;
+    for (int w = 0; w < plan->workloads.n; w++)
+        predicted += plan->workloads.at[w].weight * plan->workloads.at[w].seconds;
+    for (int i = 0; i < s->g->values.n; i++)
+        if (s->g->values.at[i]->constant && s->uses[i].list.n)
+            predicted += 1e-12 * (double)cost_of_weight(s, s->g->values.at[i], s->g->values.at[i]->place);
+    if (fabs(plan_objective(plan) - predicted) > 1e-6 * predicted)
+        fail("the solver's plan costs %.3f us, predicted are %.3f", 1e6 * plan_objective(plan), 1e6 * predicted);
+}

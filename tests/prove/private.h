@@ -40,6 +40,8 @@ struct prove {
  * insert. nvalues: of the model's graph. Weights and states cost what all else costs (trial.c): the explicit graph does not tell all of
  * them. */
 void prove_price(struct compile *, int nvalues, double most);
+/* Fails if the cheapest plan does not cost the solver what it is predicted to take, and its weights. */
+void prove_objective(const struct plan *);
 /* trial.c: a set of inputs in the order of a graph of the model; its outputs, compared with those of the whole run. */
 struct tensor *prove_inputs(struct arena *, const struct prove *, int set, const struct graph *);
 void prove_compare(const struct prove *, int set, bool exact, const struct graph *, const struct tensor *got, struct proof *out);

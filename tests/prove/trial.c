@@ -236,6 +236,8 @@ static void try_plan(void *data, struct proof *out)
     struct compile *c = &t->prepared->compile;
     count_split(choose(t), out);
     int nvalues = c->graph->values.n;
+    if (!t->plan->seed && !t->plan->forced)
+        prove_objective(c->plan);
     pass_run(c, "insert", "insert", NULL);
     prove_price(c, nvalues, t->plan->seed ? RANDOM_APART : CHEAPEST_APART);
     pass_run(c, "fuse", "cut_weights", NULL);

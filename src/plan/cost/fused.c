@@ -399,8 +399,20 @@ void fused_settle(struct space *s)
     }
 }
 
+/* The part that leaves the result of n's kernel in the chosen plan, which may end the kernel early. */
+static const struct node *last_of(const struct space *s, const struct node *n)
+{
+    const struct value *v = first_result(n);
+    while (v && s->fused.inner[v->id] && !(v->placed && reshard_is_read(s, v)) && s->uses[v->id].list.at[0].node >= 0) {
+        n = s->g->nodes.at[s->uses[v->id].list.at[0].node];
+        v = first_result(n);
+    }
+    return n;
+}
+
 const char *fused_into(const struct space *s, const struct node *n)
 {
     const struct fused_part *part = fused_part(s, n);
-    return part && part->into && part->into != n ? part->into->name : NULL;
+    const struct node *last = part && part->into && part->into != n ? last_of(s, n) : n;
+    return last == n ? NULL : last->name;
 }
