@@ -148,7 +148,7 @@ static bool read_intervals(struct split_reader *r, int64_t n, struct interval_li
         if (!read_i64(r, &v.lo) || !(take_word(r, "-") || split_error(r, "an interval lacks -")) || !read_i64(r, &v.hi))
             return false;
         if (v.lo >= v.hi || v.hi > n)
-            return split_error(r, "an interval is empty or ends behind the pattern");
+            return split_error(r, "an interval is empty or ends after the pattern");
         VEC_PUSH(r->alg->arena, &held->list, v);
     } while (take_word(r, ","));
     return true;

@@ -30,7 +30,7 @@ static void get_ready(struct tpc_session *s)
     struct arena *a = arena_new();
     const char *path = config_beside(a, &s->job, TEXT_TOKENIZER);
     if (!path)
-        fail("%s: no tokenizer.json lies beside it", s->path);
+        fail("%s: there is no tokenizer.json next to it", s->path);
     t->ids = arena_new();
     t->words = arena_new();
     t->tokenizer = tokenizer_read(a, path);

@@ -26,7 +26,7 @@ static void check_shards(const struct run_options *o)
     for (int i = 0; i < job->input.text.n; i++)
         shards = shards || strstr(job->input.text.at[i], "{rank}");
     if (shards && !alone)
-        fail_usage("shards per rank (--pieces, {rank} in --input) go with neither --groups nor --generate");
+        fail_usage("shards per rank (--pieces, {rank} in --input) cannot be combined with --groups or --generate");
 }
 
 static void check_rounding(const struct run_options *o)
@@ -34,7 +34,7 @@ static void check_rounding(const struct run_options *o)
     if (o->job.fast && o->job.deterministic)
         fail_usage("--fast rounds more: it does not go with --deterministic");
     if (o->job.wire > WIRE_F32 && (o->job.deterministic || o->job.train))
-        fail_usage("--wire rounds sums: it goes with neither --deterministic nor --train");
+        fail_usage("--wire rounds sums: it cannot be combined with --deterministic or --train");
     if (o->cache && !o->job.generate && !o->job.serve && !o->bench.given)
         fail_usage("--cache is for --generate, --prompt, --serve and --bench");
 }
@@ -124,7 +124,7 @@ static void check_states(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
     if (job->load_state && (job->prompt.text.n || job->prompt_file || job->input.text.n || o->start))
-        fail_usage("--load-state goes on where a run stopped: it takes none of --prompt, --prompt-file, --input and --start");
+        fail_usage("--load-state continues a stopped run: it cannot be combined with --prompt, --prompt-file, --input or --start");
     if (job->save_state && !job->generate)
         fail_usage("--save-state is for --generate, --prompt and --load-state");
     if ((job->save_state || job->load_state) && o->groups)

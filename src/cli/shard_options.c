@@ -82,7 +82,7 @@ static int report_options(struct shard_options *o, struct arg *to)
         ARG_HEADING("Reports"),
         {"dry-run", 'n', ARG_FLAG, &o->dry_run, NULL, "plan and report only, and write no folder; needs no weight data"},
         {"report", 0, ARG_LIST, &o->report, "text|json|html|dot|svg[=FILE]", "write a report to stdout or FILE (repeatable)"},
-        {"trace", 0, ARG_TEXT, &o->trace, "FILE", "with --report html: show the run that tpc-run --trace recorded beside the plan"},
+        {"trace", 0, ARG_TEXT, &o->trace, "FILE", "with --report html: compare the plan with the run that tpc-run --trace recorded"},
         {"compare", 0, ARG_LIST, &o->compare, "first|none|FILE", "report what another plan costs, too (repeatable)"},
         {"explain", 0, ARG_TEXT, &o->explain, "NAME", "print why a node, weight or collective is placed so; write nothing"},
         {"annotate", 0, ARG_TEXT, &o->annotate, "FILE", "also write the model with the plan as device annotations"},
@@ -231,7 +231,7 @@ const char *shard_folder_name(struct arena *a, const char *dir)
     while (n > 1 && dir[n - 1] == '/')
         n--;
     if (n == 0)
-        fail_usage("an empty name, expected that of a folder");
+        fail_usage("an empty name, expected the name of a folder");
     return arena_strndup(a, dir, n);
 }
 

@@ -133,8 +133,8 @@ static void find_shown(struct arena *a, struct prompt *p)
 _Noreturn static void refuse_rows(const struct prompt *p, const struct stage *s, const char *kind, const char *name, const char *why)
 {
     fail("%s: rows of %lld to %lld tokens can't run together%s: %s%s%s%s%s; run rows of one length at a time", s->path,
-         (long long)p->shortest, (long long)p->longest, p->past ? " behind this past" : "", kind, *kind ? " '" : "", name,
-         *kind ? "' " : "", why);
+         (long long)p->shortest, (long long)p->longest, p->past ? " after this past" : "", kind, *kind ? " '" : "", name, *kind ? "' " : "",
+         why);
 }
 
 /* The node that takes rows of a table by the places of tokens, which count padding; NULL: there is none. */

@@ -93,7 +93,7 @@ struct prompt_text *prompt_text_again(struct arena *a, const struct comm *all, c
         return NULL;
     const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
     if (!path)
-        fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
+        fail("%s: there is no tokenizer.json next to it: name one with --tokenizer FILE", o->paths.text.at[0]);
     *t = (struct prompt_text){.arena = a, .tokenizer = tokenizer_read(a, path)};
     return t;
 }

@@ -229,7 +229,7 @@ static void read_tables(const struct reading *r, const struct saved_run *s, stru
             fail("%s: '%s' is %" PRId64 " by %" PRId64 ", and the tokens are %" PRId64 " by %" PRId64, r->file->path, own_name[i],
                  to[i].dim[0], to[i].dim[1], rows, columns);
     if (rows < 1 || columns < 2 || s->made < 1 || s->past + s->made > columns)
-        fail("%s: says %" PRId64 " tokens were made behind a past of %" PRId64 ", and has %" PRId64 " rows of %" PRId64, r->file->path,
+        fail("%s: says %" PRId64 " tokens were made after a past of %" PRId64 ", and has %" PRId64 " rows of %" PRId64, r->file->path,
              s->made, s->past, rows, columns);
 }
 

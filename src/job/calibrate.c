@@ -106,7 +106,7 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
     printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n",
            1e6 * to->collective_overhead, 1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
     if (to->overlap_overhead > 0)
-        printf("a sum behind work takes %.2f times as long as alone, and delays the work by %.0f us and %.0f%% of its time alone\n",
+        printf("an overlapped sum takes %.2f times as long as alone, and delays the work by %.0f us and %.0f%% of its time alone\n",
                to->overlap_slowdown, 1e6 * to->overlap_overhead, 100 * to->overlap_share);
 }
 

@@ -245,7 +245,7 @@ static void advise_cores(struct checkup *c, int r)
     if (s.shares && s.ranks <= s.cores)
         advise(c, "%s: ranks are bound to the same cores: start them with one mpirun, or bind each to its own", f->host);
     if (f->nodes > 1 && s.ranks < f->nodes)
-        advise(c, "%s: a rank spans %d NUMA nodes: one rank per node keeps weights beside their cores (--map-by ppr:1:numa --bind-to numa)",
+        advise(c, "%s: a rank spans %d NUMA nodes: one rank per node keeps weights in local memory (--map-by ppr:1:numa --bind-to numa)",
                f->host, f->nodes);
     if (f->load > s.ranks + 0.25 * f->online)
         advise(c, "%s: its load is %.1f on %d cores: other work makes ranks wait for each other", f->host, f->load, f->online);

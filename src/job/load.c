@@ -109,10 +109,9 @@ static void check_plan(struct comm *comm, const struct graph *g, int rank)
     comm_from_first(comm, "comparison of plans", first, sizeof first);
     first[0][31] = first[1][31] = '\0';
     if (strcmp(own[0], first[0]))
-        fail("%s belongs to plan %s, rank-0.onnx beside it to plan %s: the folder mixes two plans", g->path, own[0], first[0]);
+        fail("%s belongs to plan %s, but rank-0.onnx to plan %s: the folder mixes two plans", g->path, own[0], first[0]);
     if (strcmp(own[1], first[1]))
-        fail("%s belongs to weights %s, rank-0.onnx beside it to weights %s: the folder mixes two models of one plan", g->path, own[1],
-             first[1]);
+        fail("%s belongs to weights %s, but rank-0.onnx to weights %s: the folder mixes two models of one plan", g->path, own[1], first[1]);
     if (g->rank != rank)
         fail("%s: metadata says rank %d, expected %d", g->path, g->rank, rank);
     comm->barrier(comm);

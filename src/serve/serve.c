@@ -43,7 +43,7 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
 {
     const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
     if (!path)
-        fail("%s: no tokenizer.json lies beside it: name one with --tokenizer FILE", o->paths.text.at[0]);
+        fail("%s: there is no tokenizer.json next to it: name one with --tokenizer FILE", o->paths.text.at[0]);
     s->tokenizer = tokenizer_read(a, path);
     s->prompt_tokenizer = tokenizer_read(a, path);
     s->ends = o->eos.list.n ? o->eos : config_ends(a, o);

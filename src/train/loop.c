@@ -197,7 +197,7 @@ static void train_steps(struct training *t, int64_t step)
             diag_tell("wrote %s, after step %lld", t->save, (long long)step);
         if (ends && r->all->rank == 0)
             diag_tell("ended after step %lld of %lld%s%s", (long long)step, (long long)t->settings.steps,
-                      t->save ? ": --resume goes on from " : ", and without --save nothing is kept", t->save ? t->save : "");
+                      t->save ? ": --resume continues from " : ", and without --save nothing is kept", t->save ? t->save : "");
     }
 }
 

@@ -123,8 +123,8 @@ static void start_history(struct decoder *d, struct arena *a, int k)
     if (decode_find_input(s, ROLE_TOKENS) < 0)
         fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
     if (s->vocabulary > 0 && start >= s->vocabulary)
-        fail_usage("the start token, of --start or of a configuration beside the model, is %lld, but %s has tokens 0 to %lld",
-                   (long long)start, s->path, (long long)s->vocabulary - 1);
+        fail_usage("the start token, from --start or the model's configuration, is %lld, but %s has tokens 0 to %lld", (long long)start,
+                   s->path, (long long)s->vocabulary - 1);
     if (has_prompt(s) || (k == 0 && start < 0))
         d->history = prompt_rows(a, s, d->nstage - k, d->options->generate);
     else

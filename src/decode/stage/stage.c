@@ -18,7 +18,7 @@ static void share_weights(struct arena *a, const struct stage *stage, int k)
     for (int i = 0; i < k; i++)
         earlier[i] = stage[i].graph;
     int n = constant_share_weights(stage[k].graph, k, earlier);
-    explain("%s: %d weights are those of graphs before it", stage[k].path, n);
+    explain("%s: shares %d weights with earlier graphs", stage[k].path, n);
 }
 
 void stage_fuse(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)

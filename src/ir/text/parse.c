@@ -452,7 +452,7 @@ struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text
     p.g->path = file ? arena_strdup(arena, file) : NULL;
     parse_graph(&p);
     if (!lex_end(&p.lex))
-        lex_fail(&p.lex, "text behind the graph");
+        lex_fail(&p.lex, "text after the graph");
     return p.g;
 }
 

@@ -144,7 +144,7 @@ static void print_text(struct arena *a, const struct statistics *s)
         printf("collective %d %s '%s': %lld bytes, %.3f ms", i + 1, c->op, c->name, (long long)(c->bytes / calls_of(c)),
                1e3 * c->seconds / (double)calls_of(c));
         if (c->behind > 0)
-            printf(", and %.3f ms behind what the rank computed", 1e3 * c->behind / (double)calls_of(c));
+            printf(", and %.3f ms overlapped with compute", 1e3 * c->behind / (double)calls_of(c));
         printf("\n");
     }
 }

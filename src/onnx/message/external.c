@@ -160,7 +160,7 @@ struct source external_source(struct external_files *files, const Onnx__TensorPr
         return own;
     }
     if (e.placeholder && files->options->need_data)
-        fail("%s: %s is in the rank files beside it: name the folder, not its model.onnx", files->path, what);
+        fail("%s: %s is in the rank files next to it: name the folder, not its model.onnx", files->path, what);
     if (!e.location || !*e.location)
         fail("%s: %s has external data without a location", files->path, what);
     const struct external_file *file = locate_file(files, what, e.location);

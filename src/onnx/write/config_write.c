@@ -234,7 +234,7 @@ static void check_place(const struct annotator *w, const struct wire_index *inde
         return;
     for (int i = 0; i < index->tensors.n; i++)
         if (wire_is_external(w->file, &index->tensors.at[i]))
-            fail("%s: has weights in files beside it, expected a place in the same folder for the annotated model, found %s", w->path, to);
+            fail("%s: has weights in other files of its folder, expected the annotated model in the same folder, found %s", w->path, to);
 }
 
 void onnx_annotate(const char *path, const char *to, const struct annotation *what)

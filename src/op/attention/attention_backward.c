@@ -83,7 +83,7 @@ static struct value *written_out(struct lowering *l, const struct attention_size
 static void refuse(const struct backward *b, bool wrong, const char *what)
 {
     if (wrong)
-        fail("%s: no gradient passes this node: that of %s is not written", node_where(b->l.g, b->l.node), what);
+        fail("%s: no gradient passes this node: the gradient of %s is not supported", node_where(b->l.g, b->l.node), what);
 }
 
 static void refuse_states(const struct backward *b, const struct attention_sizes *h)

@@ -117,7 +117,7 @@ static void bind_sizes(struct graph *g, struct value *v, int64_t n, int64_t *siz
     for (int d = 0; fits && d < v->type.rank; d++)
         size[d] = size[d] < 0 ? n / known : size[d];
     if (!fits || (open && alg_equate(g->alg, open, dim_int(g->alg, n / known), "--bind") == EQ_FALSE))
-        fail("--bind gives input '%s' of %s %lld values, expected those of %s", v->name, graph_file(g), (long long)n,
+        fail("--bind gives input '%s' of %s %lld values, expected as many as %s has", v->name, graph_file(g), (long long)n,
              type_str(g->arena, &v->type));
 }
 

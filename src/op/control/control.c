@@ -19,7 +19,7 @@ static void check_control_operands(const struct graph *g, const struct node *nod
 {
     int n = node_captured(node, 0);
     if (n < least || (op_is_onnx(node, "If") && n > 1))
-        fail("%s: has %d operands beside those that its bodies capture, expected %d", node_where(g, node), n, least);
+        fail("%s: has %d operands in addition to the ones that its bodies capture, expected %d", node_where(g, node), n, least);
 }
 
 static void check_body_inputs(const struct graph *g, const struct node *node, int body, int expected)

@@ -53,7 +53,7 @@ void backward_gathernd(struct backward *b)
 {
     const struct node *node = b->l.node;
     if (attr_int(node, "batch_dims") != 0)
-        fail("%s: no gradient passes this node: that of batched tuples is not written", node_where(b->l.g, node));
+        fail("%s: no gradient passes this node: the gradient of batched tuples is not supported", node_where(b->l.g, node));
     back_to(b, 0, scatter(b, "ScatterND", back_zeros(b, &node->in[0]->type), node->in[1], back_dy(b), -1, "add"));
 }
 
@@ -70,7 +70,7 @@ static void scattered(struct backward *b, const char *scatters, const char *look
     const struct node *node = b->l.node;
     bool adds = strcmp(attr_string(node, "reduction"), "add") == 0;
     if (!adds && strcmp(attr_string(node, "reduction"), "none") != 0)
-        fail("%s: no gradient passes this node: only those of reduction 'none' and 'add' are written", node_where(b->l.g, node));
+        fail("%s: no gradient passes this node: the gradient is supported only for reduction 'none' and 'add'", node_where(b->l.g, node));
     if (back_wants(b, 0))
         back_to(b, 0, adds ? back_dy(b) : scatter(b, scatters, back_dy(b), node->in[1], back_zeros(b, &node->in[2]->type), axis, "none"));
     if (back_wants(b, 2))

@@ -53,7 +53,7 @@ static struct value *decoded(struct lowering *l, const struct moe_sizes *m, int 
     const struct dim *rows = q->type.dim[1], *block = dim_int(alg, m->block), *blocks = m->block ? dim_quotient(alg, columns, block) : NULL;
     const struct dim *apart[4] = {m->experts, rows, blocks, block}, *joined[3] = {m->experts, rows, columns};
     if (m->block && !blocks)
-        fail("%s: no gradient passes this node: that of blocks that rows do not fill is not written", node_where(l->g, node));
+        fail("%s: no gradient passes this node: the gradient of blocks that rows do not fill is not supported", node_where(l->g, node));
     q = m->block ? lower_reshape(l, "blocks", q, 4, apart) : q;
     scale = lower_unsqueeze(l, "scale", lower_cast(l, "scale.wide", scale, DT_F32), scale->type.rank, 1);
     if (moe_has(node, moe_zeros_at(j))) {

@@ -71,9 +71,9 @@ static void check_loss(const struct backward *b)
 {
     const struct node *node = b->l.node;
     if (!b->dy[0] || (node->nout > 1 && node->out[1] && b->dy[1]))
-        fail("%s: no gradient passes this node: only that of its first result is written", node_where(b->l.g, node));
+        fail("%s: no gradient passes this node: the gradient is supported only for the first result", node_where(b->l.g, node));
     if (back_wants(b, 2))
-        fail("%s: no gradient passes this node: that of the weights of classes is not written", node_where(b->l.g, node));
+        fail("%s: no gradient passes this node: the gradient of the class weights is not supported", node_where(b->l.g, node));
 }
 
 void backward_likelihoodloss(struct backward *b)

@@ -84,7 +84,7 @@ static void join_dims(struct graph *g, struct node *node, int axis, const struct
         fail("%s: cannot join %s with %s", node_where(g, node), type_str(g->arena, out), type_str(g->arena, t));
     for (int d = 0; d < t->rank; d++)
         out->dim[d] = d == axis ? dim_add(g->alg, out->dim[d], t->dim[d])
-                                : op_same_dim(g, node, out->dim[d], t->dim[d], "dimensions beside the axis");
+                                : op_same_dim(g, node, out->dim[d], t->dim[d], "dimensions other than the axis");
 }
 
 void infer_concat(struct graph *g, struct node *node)

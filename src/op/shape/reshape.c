@@ -47,7 +47,7 @@ static const struct dim *rest(struct graph *g, const struct node *node, const st
     const struct dim *q = dim_equals(others, 0) ? NULL : dim_quotient(g->alg, total, others);
     if (q)
         return q;
-    if (!op_assume_ge(g, node, others, dim_int(g->alg, 1), "the sizes beside -1"))
+    if (!op_assume_ge(g, node, others, dim_int(g->alg, 1), "the sizes other than -1"))
         return op_unknown_dim(g, node, 0, 0);
     q = dim_div(g->alg, total, others);
     if (alg_equate(g->alg, total, dim_mul(g->alg, q, others), why(g, node)) == EQ_FALSE)

@@ -144,7 +144,7 @@ void backward_convtranspose(struct backward *b)
     const struct node *node = b->l.node;
     const char *mode = attr_string(node, "auto_pad");
     if (attr_is_set(node, "output_shape") || strncmp(mode, "SAME", 4) == 0)
-        fail("%s: no gradient passes this node: that of auto_pad and output_shape is not written", node_where(b->l.g, node));
+        fail("%s: no gradient passes this node: the gradient of auto_pad and output_shape is not supported", node_where(b->l.g, node));
     struct window win = window_of(b);
     if (back_wants(b, 0)) {
         struct node *conv = back_node(b, "Conv", 2, (struct value *[]){back_dy(b), node->in[1]});

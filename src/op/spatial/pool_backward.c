@@ -125,6 +125,6 @@ static void window_norm(struct lowering *l)
 void backward_lppool(struct backward *b)
 {
     if (attr_int(b->l.node, "ceil_mode"))
-        fail("%s: no gradient passes this node: that of ceil_mode is not written", node_where(b->l.g, b->l.node));
+        fail("%s: no gradient passes this node: the gradient of ceil_mode is not supported", node_where(b->l.g, b->l.node));
     back_through(b, window_norm);
 }

@@ -9,7 +9,7 @@
 
 static _Noreturn void fail_mode(const struct backward *b, const char *what)
 {
-    fail("%s: no gradient passes this node: that of %s is not written", node_where(b->l.g, b->l.node), what);
+    fail("%s: no gradient passes this node: the gradient of %s is not supported", node_where(b->l.g, b->l.node), what);
 }
 
 static struct value *one_scale(struct backward *b, double scale)

@@ -29,7 +29,7 @@ void plan_note_long(struct graph *g, const struct options *o, struct plan *plan)
             tokens = context;
         if (c.tokens > 0 && tokens > c.tokens)
             VEC_PUSH(a, &plan->warnings,
-                     arena_printf(a, "workload %d: a text of %lld tokens is longer than those of the model (%s)", w + 1, (long long)tokens,
+                     arena_printf(a, "workload %d: a text of %lld tokens is longer than the model allows (%s)", w + 1, (long long)tokens,
                                   c.says));
     }
 }

@@ -87,7 +87,7 @@ void html_collectives(const struct html_page *p)
     struct collective_rows all = find_rows(p);
     struct kind_uses kinds = plan_kinds(p->arena, p->g, p->plan);
     html_head(p, "collectives", "Collectives",
-              "Behind which node they stand, what one rank puts in during a step, and the predicted time.");
+              "The node that each one follows, the bytes that one rank puts in per step, and the predicted time.");
     fputs("<table class=wide><tr><th>where<th class=n>bytes<th class=n>time\n", p->f);
     for (int i = 0; i < kinds.list.n; i++)
         show_kind(p, &all, &kinds.list.at[i]);

@@ -74,7 +74,7 @@ static const char *layers_title(struct arena *a, const struct plan *p, const str
 static const char *outside_title(const struct plan *p, int first, int end)
 {
     bool any = p->step.layer.n > 0;
-    return !any ? "the whole graph" : first == 0 ? "before the layers" : end == p->step.list.n ? "behind the layers" : "between layers";
+    return !any ? "the whole graph" : first == 0 ? "before the layers" : end == p->step.list.n ? "after the layers" : "between layers";
 }
 
 struct html_groups html_groups_of(struct arena *a, const struct plan *p)

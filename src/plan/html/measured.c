@@ -36,7 +36,7 @@ static int load_of(const struct reader *r, const json_t *sizes)
         if (json_sizes_are(sizes, &plan->workloads.at[w].dims))
             return w;
     }
-    fail("%s: its sizes, %s, are those of no workload of this plan (--workload takes them)", r->path, json_dump(r->a, sizes, JSON_COMPACT));
+    fail("%s: its sizes, %s, match no workload of this plan (give them with --workload)", r->path, json_dump(r->a, sizes, JSON_COMPACT));
 }
 
 static void read_head(struct reader *r, const json_t *root)

@@ -71,8 +71,7 @@ void explain_collectives(FILE *f, struct space *s, enum collective kind)
             add_move(s, &all, &step->list.at[i]);
             count++;
         }
-    fprintf(f, "%d %s a step, before small ones are merged and beside those within a node's own computation\n", count,
-            collective_name(kind));
+    fprintf(f, "%d %s a step, before small ones are merged, without the ones inside a node's computation\n", count, collective_name(kind));
     for (int i = 0; i < all.list.n; i++) {
         const struct move *m = &all.list.at[i];
         fprintf(f, "  %dx %s\n      %s\n      %s\n      each takes", m->count, m->value, m->made, m->read);

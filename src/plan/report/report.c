@@ -21,7 +21,7 @@ static void show_memory(FILE *f, struct arena *a, const struct graph *g, const s
     fprintf(f, "  %-26s %12s %12s\n", "activations, peak", units_bytes(a, (double)(most.peak + most.blocks)),
             units_bytes(a, (double)p->unsharded.peak));
     if (options->weights)
-        fprintf(f, "  weights of ranks are stored as %s, those of the unsharded model as they are\n", weight_type_name(options->weights));
+        fprintf(f, "  weights of ranks are stored as %s, the unsharded model's as they are\n", weight_type_name(options->weights));
 }
 
 /* "1.2 of 4.9 M" */
@@ -201,7 +201,7 @@ static void show_replicated(FILE *f, const struct plan *p)
     for (int i = 0; i < p->replicated.n && i < MOST_REPLICATED; i++)
         fprintf(f, "  %s\n", p->replicated.at[i]);
     if (p->replicated.n > MOST_REPLICATED)
-        fprintf(f, "  and those of %d more ops\n", p->replicated.n - MOST_REPLICATED);
+        fprintf(f, "  and nodes of %d more ops\n", p->replicated.n - MOST_REPLICATED);
     if (p->repeated_seconds > p->seconds / 2 && !p->missing.list.n)
         fprintf(f, "%.0f%% of the predicted step is work that every rank repeats.\n", 100 * p->repeated_seconds / p->seconds);
 }
