@@ -111,7 +111,6 @@ struct fused_part {
     const struct node *into;     /* the node whose result its kernel leaves, maybe itself; NULL: nothing runs for it */
     int whole;                   /* its kernel, if that runs as a whole or not at all; 0 */
     int kernels;                 /* that compute it */
-                                 /* that compute it */
     int overheads;               /* of those that leave its result */
     bool folded;                 /* it is computed at load instead */
     bool in_turn;                /* its kernel moves bytes before or after it computes, not meanwhile */

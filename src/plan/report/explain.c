@@ -185,6 +185,34 @@ static void show_rejected(const struct explainer *x, int node)
         fprintf(x->f, "  and %d more splits were rejected\n", all.list.n - MOST_SHOWN);
 }
 
+static double weighted_seconds(struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    return 1e-12 * (double)cost_of_strategy(s, n, s->rule[node], n->strategy) / cost_steps(s->plan);
+}
+
+/* In which kernel the node runs; of its last node, all that run in it. */
+static void explain_kernel(const struct explainer *x, const struct node *n)
+{
+    struct space *s = x->s;
+    double seconds = 0;
+    int parts = 0;
+    const char *names = "";
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *part = s->g->nodes.at[i];
+        const char *into = fused_into(s, part);
+        if (part != n && !(into && strcmp(into, n->name) == 0))
+            continue;
+        seconds += weighted_seconds(s, i);
+        if (part != n)
+            names = arena_printf(s->arena, "%s%s%s", names, parts++ ? ", " : "", part->name);
+    }
+    if (fused_into(s, n))
+        fprintf(x->f, "  runs inside %s\n", fused_into(s, n));
+    else if (parts > 0)
+        fprintf(x->f, "  its kernel takes %s a step and has %d more nodes: %s\n", units_seconds(s->arena, seconds), parts, names);
+}
+
 static void explain_node(const struct explainer *x, int node)
 {
     struct space *s = x->s;
@@ -193,8 +221,7 @@ static void explain_node(const struct explainer *x, int node)
     if (s->rule[node])
         fprintf(x->f, "  rule: %s\n", rule_str(s->arena, s->rule[node]));
     fprintf(x->f, "  chosen: %s\n  because: %s\n", strategy_str(s->arena, n, n->strategy), reason_of(x, node));
-    if (fused_into(s, n))
-        fprintf(x->f, "  runs inside %s\n", fused_into(s, n));
+    explain_kernel(x, n);
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
             show_value(x, s->weight[n->in[i]->id] ? "weight" : "operand", n->in[i]);
