@@ -86,8 +86,8 @@ const struct dim *dim_data_sym(struct alg *alg, const char *name)
     return d;
 }
 
-/* Bounds follow from those of symbols, of children first, in order of creation. What they let fold is folded when an expression is made or
- * rewritten. */
+/* Bounds follow from the bounds of symbols, of children first, in order of creation. What they let fold is folded when an expression is
+ * made or rewritten. */
 void alg_facts_changed(struct alg *alg)
 {
     alg->epoch++;

@@ -195,7 +195,7 @@ struct interval {
 };
 /* Windows that slide over a dimension of `size` elements, in steps of which `per` make one element. Window o reads the elements from
  * (o*stride - pad) / per to (o*stride - pad + reach) / per, both rounded up, as far as there are any. Where per is 1, fewer than a stride
- * are left behind the last window. */
+ * are left after the last window. */
 struct sliding {
     int64_t stride, reach, pad, per;
     const struct dim *size;
@@ -274,8 +274,8 @@ char *placement_str(struct arena *, struct placement); /* "R", "S(1; split)", "P
 bool placement_parse(struct alg *, const char *text, struct placement *out, const char **error);
 /* The type rank r holds of a value of global type t. */
 struct type placement_local(struct alg *, const struct type *, struct placement, int rank);
-/* Under these sizes, what rank r holds is one stretch of the value's memory: no more than one range, and the dimensions before it have no
- * more than one index. Sizes that are not known: false. */
+/* Under these sizes, what rank r holds is one contiguous range of the value's memory: no more than one range, and the dimensions before it
+ * have no more than one index. Sizes that are not known: false. */
 bool placement_is_stretch(const struct type *, struct placement, int rank, const struct bindings *);
 const char *redop_name(enum redop);
 enum redop redop_parse(const char *);
@@ -284,7 +284,7 @@ enum redop redop_parse(const char *);
 enum wire { WIRE_PLANNED = -1, WIRE_F32, WIRE_BF16, WIRE_Q8, WIRES }; /* PLANNED: as the rank files say */
 enum { SUM_WIRE_BLOCK = 32 };                                         /* floats of q8 that share a scale */
 const char *sum_wire_name(enum wire);
-bool sum_wire_parse(const char *name, enum wire *); /* false: there is none of that name */
+bool sum_wire_parse(const char *name, enum wire *); /* false: no such name */
 int64_t sum_wire_bytes(enum wire, int64_t floats);
 
 /* ---- collective.c ----------------------------------------------------------------------------------------------- */

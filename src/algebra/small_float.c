@@ -11,7 +11,7 @@ struct small_float {
     int mantissa, bias; /* bits; of the exponent */
     uint8_t max, nan;   /* codes of the largest number and of a NaN */
     uint8_t sign;       /* its bit */
-    bool infinite;      /* the code behind max is infinity */
+    bool infinite;      /* the code after max is infinity */
     bool unsigned_zero;
 };
 
@@ -48,7 +48,7 @@ float small_float_decode(enum dtype t, uint8_t code)
     return code & f->sign ? -x : x;
 }
 
-/* The code of a magnitude, which may lie behind max. */
+/* The code of a magnitude, which may lie after max. */
 static int magnitude_code(const struct small_float *f, float x)
 {
     int exponent;

@@ -67,7 +67,7 @@ const struct split *split_windows(struct alg *alg, const struct split *s, const 
 
 /* ---- of a symbolic size -------------------------------------------------------------------------------------------------------
  *
- * Windows [first, last) stand over the elements from `lo` to `hi`, which may be negative or behind the end: hi - lo is a stride for each
+ * Windows [first, last) stand over the elements from `lo` to `hi`, which may be negative or after the end: hi - lo is a stride for each
  * window and what the reach exceeds a stride. Where it does not, a window takes a whole stride, so that this holds of no windows, too. */
 
 static int64_t over_stride(const struct sliding *w)
@@ -111,7 +111,7 @@ const struct dim *split_window_start(struct alg *alg, const struct split *s, int
     return clipped(alg, s, over_from(alg, s, rank));
 }
 
-/* What is left behind the last window belongs to the last rank. */
+/* What is left after the last window belongs to the last rank. */
 const struct dim *split_window_extent(struct alg *alg, const struct split *s, int rank)
 {
     const struct dim *end = dim_add(alg, over_from(alg, s, rank), over_length(alg, s, rank)), *size = dim_fresh(alg, s->reads->size);

@@ -49,7 +49,7 @@ struct diag_subject {
     const void *whole, *part;
 };
 struct diag_subject diag_work_on(struct diag_subject);
-/* As fail, where other ranks are involved: no diag_try goes on after it. */
+/* As fail, where other ranks are involved: no diag_try continues after it. */
 _Noreturn void fail_job(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Wrong usage. Exit status 2. */
 _Noreturn void fail_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -79,19 +79,19 @@ void diag_give_way(int milliseconds);
 void diag_on_failure(void (*hook)(void *, int status), void *data);
 void diag_before_message(void (*hook)(void *, int status), void *data); /* the same, for what ends a line of stdout */
 void diag_forget(void (*hook)(void *, int status), void *data);
-/* Does work(data). If it fails on this thread, the program goes on: returns the sentence, in the arena; NULL: it did not fail. For work
+/* Does work(data). If it fails on this thread, the program continues: returns the sentence, in the arena; NULL: it did not fail. For work
  * that takes nothing but memory of arenas. */
 const char *diag_try(struct arena *, void (*work)(void *), void *data);
 /* The same for a share of the work of another thread, which is to fail in its place: 0, or the status. */
 int diag_try_share(char *sentence, size_t room, void (*work)(void *), void *data);
-/* A lock that a failure unlocks where the program goes on; the last one is unlocked first. */
+/* A lock that a failure unlocks where the program continues; the last one is unlocked first. */
 void diag_lock(pthread_mutex_t *);
 void diag_unlock(pthread_mutex_t *);
 /* Between these no other thread's failure begins (a request to end is one): hooks find what is done here either done or not begun. */
 void diag_hold(void);
 void diag_release(void);
 
-/* ---- scope.c: work in a program that goes on when it fails, as that of a library ---------------------------------------------------
+/* ---- scope.c: work in a program that continues when it fails, as in a library ---------------------------------------------------
  * What the threads of a scope keep is given back when the scope is freed: arenas, mapped files, what calls scope_keep. */
 struct scope;
 struct scope *scope_new(void); /* NULL: out of memory. Its messages are quiet until diag_setup. */
@@ -180,7 +180,7 @@ struct name_index {
     const char **name;
     int *at;
 };
-int name_index_find(const struct name_index *, const char *name); /* -1: there is none */
+int name_index_find(const struct name_index *, const char *name); /* -1: none */
 void name_index_clear(struct name_index *);
 void name_index_put(struct arena *, struct name_index *, const char *name, int at);
 
@@ -226,7 +226,7 @@ struct block_pool {
 };
 /* The number of the block that these bytes take. It is new, or free, and grows if it is too small. */
 int block_pool_take(struct arena *, struct block_pool *, size_t bytes, int last);
-/* What no step behind this one needs is free. */
+/* What no step after this one needs is free. */
 void block_pool_release(struct block_pool *, int step);
 /* Bytes of all blocks. */
 int64_t block_pool_bytes(const struct block_pool *);
@@ -239,7 +239,7 @@ void huge_pages(void *at, size_t bytes);
 void *huge_alloc(struct arena *, size_t bytes);
 
 /* ---- memory/control_group.c: what the system says in files of numbers, and control groups ----------------------------- */
-/* The number after a key at the beginning of a line and `before` other numbers; key "": in the first line. -1: there is none. */
+/* The number after a key at the beginning of a line and `before` other numbers; key "": in the first line. -1: none. */
 int64_t control_read(const char *path, const char *key, int before);
 struct control_root {
     const char *folder, *list; /* where controllers are mounted, and the groups of a process */
@@ -307,7 +307,7 @@ void progress_start(struct progress *, const char *what, int64_t total_bytes);
 void progress_add(struct progress *, int64_t bytes); /* of NULL: nothing */
 void progress_end(const struct progress *);
 
-/* ---- process/beside.c: jobs that run beside each other ------------------------------------------------------------ */
+/* ---- process/beside.c: jobs that run in parallel ------------------------------------------------------------ */
 /* Jobs are numbers. take names one that may run now, or none: then the thread that asks leaves. done hears of its end. No two of these run
  * at a time. */
 enum { BESIDE_NONE = -1 };
@@ -329,7 +329,7 @@ char *path_dir(struct arena *, const char *path);
 const char *path_base(const char *path);     /* what follows the last slash */
 const char *path_last_two(const char *path); /* "llama/model.onnx" */
 bool path_ends(const char *path, const char *end);
-/* The file of this name in a folder, or, of a folder "onnx" of an export, in the one above; NULL: there is none. */
+/* The file of this name in a folder, or, of a folder "onnx" of an export, in the one above; NULL: none. */
 const char *path_beside(struct arena *, const char *folder, const char *name);
 bool path_same(const char *path, const char *other); /* both are there and are one file, perhaps by links */
 /* Where a file of this name is written: what a link names, though it need not be there. */
@@ -364,7 +364,7 @@ bool map_reads(const char *path); /* whether this is a file that was mapped, by 
 void map_release(struct map, size_t offset, size_t bytes);
 
 /* ---- file/datafile.c ---------------------------------------------------------------------------------------------- */
-/* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc beside the folder of this program, or of the
+/* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc next to the folder of this program, or of the
  * configured data folder, the first that exists; NULL: none. */
 char *datafile_path(struct arena *, const char *name);
 
@@ -383,7 +383,7 @@ struct out {
     void (*also)(void *with, const void *, size_t); /* out_also */
     void *with;
 };
-/* A new file beside path, under a name that nobody has; NULL and errno: none can be made. Nothing that exists is opened. */
+/* A new file next to path, under a name that nobody has; NULL and errno: none can be made. Nothing that exists is opened. */
 FILE *out_create_beside(struct arena *, const char *path, char **name);
 /* A new file: what exists is not opened. Like every function below: a failure that names the file. */
 void out_open(struct out *, const char *path);
@@ -423,7 +423,7 @@ struct one_writer {
     const char *what, *option;  /* for the message: what is written, and which option names the file */
     bool (*is_begun)(int file); /* is this the beginning of such a file? */
 };
-/* A file of this process, beside the path: others find it from here on. A file system without locks has none. Who looks at a file holds
+/* A file of this process, next to the path: others find it from here on. A file system without locks has none. Who looks at a file holds
  * it for a moment. */
 void one_writer_hold(FILE *);
 /* Fails if another process holds one. The file: what this process holds. */

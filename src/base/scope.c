@@ -1,4 +1,4 @@
-/* scope: work of a library, in a program that goes on when it fails.
+/* scope: work of a library, in a program that continues when it fails.
  *
  * A failure inside leaves the work by longjmp, so nothing that it took is given back on the way. Therefore what takes memory, files or
  * threads says so with scope_keep, and the scope gives back what is left at its end, the newest first. Several threads may be in one

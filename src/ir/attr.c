@@ -67,7 +67,7 @@ const char *attr_string(const struct node *n, const char *name)
     return attr_present(n, name, ATTR_STRING)->s;
 }
 
-/* The integers of a DIMS attribute, made at first use and kept beside the expressions. */
+/* The integers of a DIMS attribute, made at first use and kept in addition to the expressions. */
 static void fill_ints(struct arena *arena, const struct node *n, struct attr *a)
 {
     int64_t *ints = NEWN(arena, int64_t, a->n + 1);

@@ -33,7 +33,7 @@ int node_captured(const struct node *n, int k)
     return at;
 }
 
-/* By value id: so many outputs are this value. */
+/* By value id: the number of outputs that are this value. */
 static bool outputs_are_results(const struct graph *body)
 {
     struct arena *tmp = arena_new();

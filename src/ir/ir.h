@@ -13,7 +13,7 @@ struct value;
 struct configuration; /* ir/configuration.h */
 
 /* ---- values ---------------------------------------------------------------------------------------------------------- */
-/* Shape information: the value of a small integer or boolean tensor as a vector of expressions, beside its type. */
+/* Shape information: the value of a small integer or boolean tensor as a vector of expressions, in addition to its type. */
 struct dims_value {
     int n;
     const struct dim **at;
@@ -34,7 +34,7 @@ struct value {
     bool placed;
     const struct value *form_of; /* of a graph that runs: the value that this one stands for: in another order, as codes, with more in it */
 };
-/* The type that a value has in memory and in files: that of its elements, or the one that a constant is stored in. */
+/* The type that a value has in memory and in files: its element type, or the one that a constant is stored in. */
 enum dtype value_storage(const struct value *);
 double value_width(const struct value *); /* bytes of an element; less than 1 in constants of few bits */
 
@@ -94,7 +94,7 @@ struct op {
     void (*lower)(struct lowering *);                          /* NULL: its split form is itself */
     /* One rank's node, of whose windows it does some; where rules have windows. */
     void (*slide)(struct graph *, struct node *, const struct slide *);
-    void (*backward)(struct backward *);           /* gradients of operands from those of results; NULL: none */
+    void (*backward)(struct backward *);           /* gradients of operands from gradients of results; NULL: none */
     const char *no_backward;                       /* why there are none; NULL: there are */
     void (*expand)(struct graph *, struct node *); /* IR-only ops: standard ops at emit; NULL: none */
     void (*kernel)(struct kcall *);                /* NULL: none (collectives) */
@@ -135,7 +135,7 @@ struct meta {
 
 /* A form that depends on unknown sizes or values of inputs, such as that of an If whose branches differ in their number of dimensions. */
 struct undecided {
-    const char *what; /* NULL: there is none */
+    const char *what; /* NULL: none */
     VEC(const struct dim *) by;
     VEC(struct value *) inputs; /* of the graph, whose values decide */
 };
@@ -148,7 +148,7 @@ struct graph {
     VEC(struct node *) nodes;   /* topologically sorted */
     VEC(struct value *) values; /* every value ever made; dead ones have no producer and no users */
     VEC(struct value *) inputs, outputs;
-    int captures; /* of a body: so many of its inputs, the last ones, are values from around its node */
+    int captures; /* of a body: the number of its inputs, the last ones, that are values from around its node */
     VEC(struct state) states;
     VEC(struct trained) trained; /* with --train */
     VEC(struct meta) meta;
@@ -161,7 +161,7 @@ struct graph {
     struct rank_meta *rank_meta; /* of a rank file (ir/rank_meta.h); NULL: it is none */
     bool keeps_sums;             /* nodes that make partial sums stay as they are (tpc-run --deterministic) */
     unsigned properties;         /* enum property, kept by the pass manager */
-    struct undecided undecided;  /* the first that inference met; types behind it are not known */
+    struct undecided undecided;  /* the first that inference met; types after it are not known */
     struct names *names;         /* graph.c: value by name */
     struct modules *modules;     /* module.c: NULL: no node has one */
 };
@@ -181,7 +181,7 @@ struct graph *graph_new(struct arena *, struct alg *, const char *name);
 struct value *graph_value(struct graph *, const char *name, const struct type *);
 /* A value of the same elements in another order, or as codes of them. */
 struct value *graph_form(struct graph *, const struct value *of, const char *name, const struct type *);
-/* The next value of a copy: name, type and id are those of the source's. */
+/* The next value of a copy: name, type and id equal the source's. */
 struct value *graph_twin(struct graph *, const struct value *of);
 struct value *graph_constant(struct graph *, const char *name, enum dtype, int rank, const int64_t *dim, const void *data);
 struct value *graph_ints(struct graph *, const char *name, int n, const int64_t *at); /* i64[n] */

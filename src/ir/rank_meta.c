@@ -242,7 +242,7 @@ static const char *end_name(enum rank_end end)
     return end == RANK_INPUT ? "input" : "output";
 }
 
-/* Cuts the text of an entry in two; NULL: there is none. */
+/* Cuts the text of an entry in two; NULL: none. */
 static char *split_entry(const struct graph *g, enum rank_end end, const char *name, const char **place)
 {
     const struct meta *m = find_entry(g, end_prefix(end), name);
@@ -373,7 +373,7 @@ void rank_meta_set_sum_count(struct graph *g, int64_t n)
     set_number(g, SUMS, n);
 }
 
-/* ---- sums behind what a rank computes ---- */
+/* ---- sums that overlap with compute ---- */
 
 int64_t rank_meta_overlap(const struct graph *g)
 {

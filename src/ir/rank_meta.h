@@ -77,8 +77,7 @@ void rank_meta_set_sum(struct graph *, const char *node, const struct rank_sum *
 int64_t rank_meta_sum_count(const struct graph *);
 void rank_meta_set_sum_count(struct graph *, int64_t);
 
-/* ---- sums of all ranks that go on while a rank computes (src/run/session/blocks/overlap_blocks.c)
- * -------------------------------------------------- */
+/* ---- collectives that overlap with compute (src/run/session/blocks/overlap_blocks.c) ---- */
 /* Bytes from which on that saves time; -1: never, or not stated. */
 int64_t rank_meta_overlap(const struct graph *);
 void rank_meta_set_overlap(struct graph *, int64_t bytes);

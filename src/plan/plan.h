@@ -29,7 +29,7 @@ struct workload {
     double weight;
     const char *text, *assumed;        /* its sizes; those that nobody gave, by name, or "sizes": all. NULL: none */
     double seconds, unsharded_seconds; /* of one step, predicted by the pass choose */
-    double overlapped;                 /* of these, what sums save that go on while ranks compute: the pass overlap */
+    double overlapped;                 /* of these, what overlapping sums save: the pass overlap */
 };
 
 /* One step on all ranks. */
@@ -61,7 +61,7 @@ struct options {
     VEC(const char *) compare;  /* --compare: "first", "none" or a plan file */
     const char *explain;        /* --explain: a name; NULL: not asked */
     const char *annotate;       /* --annotate: the file to write; NULL: none */
-    const char *trace;          /* --trace: a run that --report html shows beside the plan; NULL: none */
+    const char *trace;          /* --trace: a run that --report html compares with the plan; NULL: none */
     bool price;                 /* the report lists what every strategy costs */
     bool solver_first, dry_run, force;
     enum strict strict;
@@ -167,7 +167,7 @@ struct plan {
     const char *sequence;                           /* symbol(s) split by --sp, and where under --sp=auto, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound; /* per weighted step, predicted */
     double overlapped;                              /* of the seconds, as in struct workload */
-    int64_t overlap_bytes;                          /* an AllReduce from this size on goes on while ranks compute; 0: none */
+    int64_t overlap_bytes;                          /* an AllReduce from this size on overlaps with compute; 0: none */
     struct step_parts step;                         /* what the seconds are made of */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
     double first_resident;                          /* and its bytes, as in `resident` */
@@ -186,7 +186,7 @@ struct plan {
     double repeated_seconds;                    /* of a step, in nodes that no rank has a part of */
     struct missing_kernels missing;             /* where there are some, tpc-run refuses the plan, and no speed is claimed */
     struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
-    double byte_price;              /* of --memory: holding a byte of weights or state costs reading it so many more times per step */
+    double byte_price;              /* of --memory: holding a byte of weights or state costs reading it this many more times per step */
     double resident;                /* bytes of weights and state that this price is paid for */
     double memory_gap;              /* seconds per step that another plan within the limit may be better */
     struct other_ranks_list others; /* for the page; the first is one rank */

@@ -84,7 +84,7 @@ static int open_plain(const char *path)
     return -1;
 }
 
-/* Read, not mapped: beside threads that work, pages that come and go cost more than a copy to the cache. */
+/* Read, not mapped: while other threads work, pages that come and go cost more than a copy to the cache. */
 static void read_file(struct file_digest *d)
 {
     struct digest all;

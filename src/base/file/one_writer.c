@@ -1,5 +1,5 @@
-/* one_writer: one process at a time writes to a file for long. It locks the file that it writes, which has the name or lies beside it
- * until it takes the name, and so another process finds it. The lock ends with the process. A file that a killed process left beside is
+/* one_writer: one process at a time writes to a file for long. It locks the file that it writes, which has the name or lies next to it
+ * until it takes the name, and so another process finds it. The lock ends with the process. A file that a killed process left there is
  * removed if it is the beginning of such a file. */
 #include "base/base.h"
 

@@ -1,5 +1,5 @@
 /* out: files that are written front to back. A failed write names the file; the digest is computed on the way. A file that must appear
- * complete is written beside its name and renamed at the end. */
+ * complete is written next to its name and renamed at the end. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -67,7 +67,7 @@ void out_open_created(struct out *o, const char *path, FILE *file)
     start(o);
 }
 
-/* Whatever ends the program, the file beside exists if and only if its name is set. */
+/* Whatever ends the program, the temporary file exists if and only if its name is set. */
 static void drop_beside(void *data, int status)
 {
     const struct out *o = data;

@@ -64,7 +64,7 @@ static void stop(void *write_behind)
     require(pthread_join(w->thread, NULL) == 0);
 }
 
-/* Waits until at most so many pieces are to be written. */
+/* Waits until at most this many pieces are to be written. */
 static int wait_until(struct write_behind *w, unsigned left)
 {
     pthread_mutex_lock(&w->lock);

@@ -1,4 +1,4 @@
-/* block_pool: which block each of many things takes whose sizes are known one after another. A block is free again behind the last step
+/* block_pool: which block each of many things takes whose sizes are known one after another. A block is free again after the last step
  * that needs what it holds. Here is no memory: what is taken can be counted before there is any. */
 #include "base/base.h"
 

@@ -45,7 +45,7 @@ struct tree {
     int first, last; /* steps */
 };
 
-/* The first span that ends behind `at`. */
+/* The first span that ends after `at`. */
 static int span_behind(const struct spans *s, int64_t at)
 {
     int lo = 0, hi = s->list.n;

@@ -1,4 +1,4 @@
-/* beside: jobs that run beside each other, on threads of this process. The threads live as long as the jobs: waiting ones would take time
+/* beside: jobs that run in parallel, on threads of this process. The threads live as long as the jobs: waiting ones would take time
  * from others. */
 #include "base/base.h"
 

@@ -20,7 +20,8 @@ struct source_files {
     struct map *map; /* n of them, filled at first use */
 };
 /* A tensor sharded along one dimension: outer times size times row bytes, row-major. A strip is the indices lo to hi of the dimension,
- * which one file holds: (hi - lo) * row bytes at offset, the next outer ones stride behind. Strips are sorted and cover 0 to size. */
+ * which one file holds: (hi - lo) * row bytes at offset, the next outer ones at a distance of stride. Strips are sorted and cover 0 to
+ * size. */
 struct strip {
     int64_t lo, hi;
     int file;
@@ -78,8 +79,8 @@ struct constant {
     const char *origin;                   /* name of the initializer in the source model whose bytes these are; NULL: computed by us */
     const struct constant_digest *digest; /* what its bytes must have; NULL: not known */
     bool checked;                         /* all of them have */
-    int opened;                           /* so many stream it: it is not released */
-    int held;                             /* so many operands of sessions read it: bytes that were made stay */
+    int opened;                           /* number of readers that stream it; it is released only at 0 */
+    int held;                             /* number of operands of sessions that read it: bytes that were made stay */
     bool trained;                         /* a weight, however small: its gradient is wanted */
 };
 /* The bytes. Maps an external file at first use. */
@@ -101,7 +102,7 @@ void constant_release_operands(struct constant *);
 /* Whether its bytes can be read: in a dry run the files may be missing. */
 bool constant_present(const struct constant *);
 int64_t constant_elements(const struct constant *);
-/* Constants of so many bytes and more count as weights: what a rank holds of them are ranges of the model's own bytes, never copies. */
+/* Constants of this many bytes or more count as weights: what a rank holds of them are ranges of the model's own bytes, never copies. */
 enum { WEIGHT_BYTES = 1024 };
 /* Is it so large or trained, and a tensor of the model? Then it is not folded away. */
 bool constant_is_weight(const struct constant *);
@@ -128,7 +129,7 @@ bool digest_parse(const char *text, struct constant_digest *);
 uint64_t digest_sample(struct constant *, const char *name);
 /* Another digest than that which a file states is a failure. what: "initializer 'w'". */
 void digest_compare(const char *path, const char *what, uint64_t expected, uint64_t found);
-/* Bytes that are not those of the digest are a failure that names file and tensor. whole: all of them, not a sample. */
+/* Fails if the bytes differ from the digest; names file and tensor. whole: all of them, not a sample. */
 void digest_check(struct constant *, const char *name, bool whole);
 
 #endif

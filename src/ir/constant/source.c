@@ -28,7 +28,7 @@ static void drop_file(void *mapped_file)
     pthread_mutex_unlock(&lock);
 }
 
-/* The mapping of a file; at NULL when there is none, or nothing in it. Called with the lock held. */
+/* The mapping of a file; at NULL if none, or nothing in it. Called with the lock held. */
 static struct map mapping(const char *path)
 {
     char key[PATH_MAX + 32];

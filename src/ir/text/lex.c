@@ -112,7 +112,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* The character behind a backslash; l->at is on it. */
+/* The character after a backslash; l->at is on it. */
 static char escaped(struct lexer *l)
 {
     char c = *l->at++;
@@ -131,7 +131,7 @@ static char escaped(struct lexer *l)
     return (char)(high * 16 + low);
 }
 
-/* Length of the quoted text behind l->at, escapes counted as written; an upper bound of its meaning. */
+/* Length of the quoted text after l->at, escapes counted as written; an upper bound of its meaning. */
 static size_t quoted_length(struct lexer *l)
 {
     size_t n = 0;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { INLINE_ELEMENTS = 16 }; /* constants up to so many elements are printed as a list */
+enum { INLINE_ELEMENTS = 16 }; /* constants of up to this many elements are printed as a list */
 
 struct symbol_order {
     const struct dim *dim;

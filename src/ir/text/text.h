@@ -18,7 +18,7 @@
  *       stage NODE 1
  *     }
  *
- * A body is an attribute in the same form: {then_branch = graph then { ir 0  opset 23  captures 1 ... }}. captures: so many of its inputs,
+ * A body is an attribute in the same form: {then_branch = graph then { ir 0  opset 23  captures 1 ... }}. captures: how many of its inputs,
  * the last ones, are operands of the node.
  *
  * A name is bare when it is plain (lex_is_plain), else quoted. `_` is an absent value, `?` a type that is not known. White space separates;

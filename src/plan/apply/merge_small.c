@@ -28,7 +28,7 @@ static bool is_sum_reduction(const struct value *v)
     return v && v->placed && v->place.kind == PLACE_P && v->place.op == RED_SUM;
 }
 
-/* The fixed price of a collective is more than that of copying its bytes four times. */
+/* The fixed price of a collective is more than the price of copying its bytes four times. */
 static bool is_small(const struct merger *m, const struct node *reduction)
 {
     for (int w = 0; w < m->plan->workloads.n; w++)
@@ -73,7 +73,7 @@ static bool can_join(const struct merger *m, const struct node *a, const struct 
     return !m->after[b->in[0]->id] && alike(m, a, b);
 }
 
-/* ---- a sum behind linear nodes ---------------------------------------------------------------------------------------------------- */
+/* ---- a sum after linear nodes ---------------------------------------------------------------------------------------------------- */
 
 /* The linear nodes, and the partial values before them. */
 struct linear {

@@ -10,7 +10,8 @@
 bool constrain_seed(struct space *);
 void constrain_all(struct space *);
 void constrain_user(struct space *); /* but not an emitted plan */
-/* After no plan was found: fails naming the first constraint that cannot be met beside those before it. Returns where none is to blame. */
+/* After no plan was found: fails naming the first constraint that cannot be met together with the ones before it. Returns where none is to
+ * blame. */
 void constrain_blame(struct space *);
 
 /* replay.c: leaves what an emitted plan chose; a plan of another graph is a failure that names the first difference. */
@@ -30,7 +31,7 @@ void strict_warn(struct space *);
  * do. */
 const char *sharding_placement(struct arena *, struct alg *, const struct type *, const struct sharding *, int ranks,
                                struct placement *out);
-/* The spec of a placement, but for node and tensor; false: there is none (partial values, blocks of unequal sizes). */
+/* The spec of a placement, but for node and tensor; false: none (partial values, blocks of unequal sizes). */
 bool sharding_of_placement(struct arena *, struct alg *, const struct type *, struct placement, int ranks, struct sharding *out);
 
 /* onnx_config.c: plan_configuration chooses the device configuration of a model (options->configuration). annotation_of: after the pass
@@ -42,7 +43,7 @@ bool onnx_annotation_of(void *space, struct arena *, const char *node, const cha
 /* ---- style.c: styles of nodes ------------------------------------------------------------------------------------------------- */
 
 enum { REQUESTS_OPERANDS = 1, REQUESTS_RESULTS = 2 };
-/* Does the style apply to the node itself? The constraint is that of styles sequence and loss-parallel. */
+/* Does the style apply to the node itself? The constraint comes from styles sequence and loss-parallel. */
 bool style_applies(const struct space *, enum style, const struct constraint *, int node);
 /* What nodes a style applies to, as "multiplies a weight". */
 const char *style_subject(enum style);

@@ -8,7 +8,7 @@ enum { PREPARES = 1u << STYLE_PREPARE_INPUT | 1u << STYLE_PREPARE_OUTPUT | 1u <<
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
 
-/* The nodes that a constraint names. inside, by node: those of the module that is prepared. */
+/* The nodes that a constraint names. inside, by node: the nodes of the module that is prepared. */
 struct match {
     const struct constraint *c;
     VEC(int) nodes;

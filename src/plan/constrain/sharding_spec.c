@@ -1,6 +1,6 @@
 /* sharding_spec: the sharding specs of ONNX's multi-device annotations as placements, and back.
  *
- * One part of the sharded axis is split evenly (the first shards hold one index more). Parts before it repeat that, parts behind it stay
+ * One part of the sharded axis is split evenly (the first shards hold one index more). Parts before it repeat that, parts after it stay
  * together: [3:1, 64:2] is three blocks of 64, each in halves, as a fused Q, K, V is split by heads. Device i is rank i. Entry i of the
  * device list holds shard i; an entry that is a key of the group map names several devices, which all hold it. No sharded axis, and one
  * entry for all devices: replicated. (onnx.proto; the proposals on multi-device execution and on its sharding formalism define what shapes
@@ -279,7 +279,7 @@ static bool device_holds(const struct split *s, int rank, int64_t index)
     return false;
 }
 
-/* n shards of so many indices. The rank that holds the first index of a shard holds all of it. */
+/* n shards of this many indices. The rank that holds the first index of a shard holds all of it. */
 static int shards_by_index(struct arena *a, const struct split *s, int n, int64_t size, struct shard *at)
 {
     for (int i = 0; i < n; i++) {

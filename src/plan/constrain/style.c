@@ -1,4 +1,4 @@
-/* style: what the styles of a plan file, named as those of torch.distributed.tensor.parallel, require of a node, and whose communication
+/* style: what the styles of a plan file, named as in torch.distributed.tensor.parallel, require of a node, and whose communication
  * they request under --strict.
  *
  *     style          applies to                          the node's strategy                                     requests

@@ -1,6 +1,6 @@
 /* calibrate: the constants of the model of collectives, and of their overlap with computation, from measured times.
  *
- * A time is a sum of constants, none below zero, each so many times: overhead, latency, time per byte sent in messages of each size, and
+ * A time is a sum of constants, none below zero, each with a count: overhead, latency, time per byte sent in messages of each size, and
  * per byte summed. Every difference is divided by the measured time, so that short messages count as much as long ones. Non-negative least
  * squares by cyclic coordinate descent (Franc, Hlavac, Navara 2005). Which form an AllReduce takes depends on the constants: hence the
  * repetition. */

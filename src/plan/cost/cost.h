@@ -5,12 +5,12 @@
 #include "op/rule/rule.h"
 #include "plan/space/space.h"
 
-enum { COST_TRAINED = 3 }; /* training keeps so many arrays of a weight's size beside it: its gradient and two moments */
+enum { COST_TRAINED = 3 }; /* training keeps so many arrays of a weight's size in addition to it: its gradient and two moments */
 /* cost.c: sum of the workload weights. */
 double cost_steps(const struct plan *);
 double plan_objective(const struct plan *); /* as written: seconds over all workloads */
 
-/* The model of a collective (collective_cost.c): hops one after another and bytes on a rank's link, for a global value of so many bytes. */
+/* The model of a collective (collective_cost.c): hops one after another and bytes on a rank's link, for a global value of `bytes`. */
 struct transfer {
     double hops, bytes, summed, coding;
 }; /* summed: bytes of partial values that a rank adds up; coding: seconds that it encodes and decodes */
@@ -27,7 +27,7 @@ struct timed_transfer {
     double bytes, seconds;
 };
 double calibrate_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
-/* The constants of overlap, from seconds of sums. n = 0: none goes on while ranks compute. */
+/* The constants of overlap, from seconds of sums. n = 0: none overlaps with compute. */
 struct timed_overlap {
     double sum, meanwhile, taken; /* alone; while ranks compute; what is taken from these */
 };

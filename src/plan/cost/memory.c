@@ -16,7 +16,7 @@ struct holder {
     const struct graph *g;
     const struct plan *plan;
     struct lifetimes life;
-    struct row_segments segments; /* what may run in blocks of rows while collectives go on */
+    struct row_segments segments; /* what may run in blocks of rows while collectives overlap with compute */
     struct name_index of_inputs;  /* symbols of sizes */
     int rank;
     bool *late;             /* by item: its size is what data decides, so it lies outside of the slab */
@@ -60,7 +60,7 @@ static bool is_table(const struct uses *uses)
     return true;
 }
 
-/* What recurrent nets keep packed beside their weights. */
+/* What recurrent nets keep packed in addition to their weights. */
 static int64_t packed_bytes(const struct holder *h)
 {
     const bool *constant = op_load_time_constants(h->tmp, h->g);
@@ -108,7 +108,7 @@ static int64_t state_bytes(const struct holder *h, const struct bindings *dims, 
     return total;
 }
 
-/* What training keeps beside a weight: its gradient, and two moments. */
+/* What training keeps in addition to a weight: its gradient, and two moments. */
 static int64_t training_bytes(const struct holder *h)
 {
     int64_t total = 0;

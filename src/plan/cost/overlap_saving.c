@@ -1,4 +1,4 @@
-/* overlap_saving: which collectives go on while ranks compute (run/session/blocks/overlap_blocks.c), and what that saves. The solver does
+/* overlap_saving: which collectives overlap with compute (run/session/blocks/overlap_blocks.c), and what that saves. The solver does
  * not know of it: it is found for the chosen plan. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
@@ -15,7 +15,7 @@ static double sum_seconds(const struct machine *m, int ranks, double bytes)
     return collective_seconds(m, collective_transfer(m, COLL_ALLREDUCE, m->wire, ranks, bytes));
 }
 
-/* Half of a sum, which surely goes on meanwhile, must take as long as its blocks take from the rank. 0: none does; between
+/* Half of a sum, which surely overlaps with compute, must take as long as its blocks take from the rank. 0: none does; between
  * machines only. */
 static int64_t least_bytes(const struct machine *m, int ranks)
 {
@@ -76,12 +76,12 @@ static double sent_seconds(const struct overlapped *o, const struct node *n, dou
     return collective_seconds(o->machine, collective_transfer(o->machine, collective_parse(n->op->name), wire, o->g->ranks, bytes));
 }
 
-/* A rank and what goes on behind it, from the begin of the segment. */
+/* A rank and the sums that overlap with it, from the start of the segment. */
 struct lanes {
     double rank, behind;
 };
 
-/* What goes on behind takes its share of the rank's time, spread over all that it takes. */
+/* An overlapping sum takes its share of the rank's time, spread over all that it takes. */
 static void compute(const struct machine *m, struct lanes *at, double seconds)
 {
     double left = 1 - fmin(m->overlap_share / m->overlap_slowdown, 0.9), meanwhile = fmax(at->behind - at->rank, 0);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* What one of so many busy ranks gets of what it would have alone. */
+/* What one of this many busy ranks gets of what it would have alone. */
 static double rate(const struct machine *m, double alone, double machine, int busy)
 {
     return fmin(alone, machine / fmin(busy, m->machine_ranks));
@@ -33,7 +33,7 @@ static double streaming_rate(const struct machine *m, enum stored stored, int bu
     return m->memory_bandwidth;
 }
 
-/* Bytes per second of an elementwise op that reads and writes so many. */
+/* Bytes per second of an elementwise op that reads and writes this many. */
 static double pass_rate(const struct machine *m, double bytes)
 {
     const double mib = 1 << 20;

@@ -20,7 +20,7 @@ static bool has_windows(const struct rule *rule)
     return false;
 }
 
-/* Places of a kernel that meet an element of the result: those of the weight that are no channels. Where windows slide by parts of an
+/* Filter taps per output element: the weight's dimensions without the channels. Where windows slide by parts of an
  * element, as in a transpose, each element meets one place of so many. */
 static double kernel_places(struct space *s, const struct rule *rule, int w)
 {
@@ -55,7 +55,7 @@ static double contracted_products(struct space *s, const struct node *n, const s
     return products;
 }
 
-/* Rows that meet k of so many experts, each as likely as the others. */
+/* Rows that meet k of this many experts, each as likely as the others. */
 struct routing {
     double rows, k, experts;
 };
@@ -101,7 +101,7 @@ static bool is_convolution(const struct node *n)
     return n->op && n->op->flags & OP_CONVOLVES;
 }
 
-/* Channels of a convolution's result are computed a vector at a time: the work is that of whole vectors, as a multiple. */
+/* Channels of a convolution's result are computed a vector at a time: the work counts whole vectors, as a multiple. */
 static double vector_filling(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     struct placement p = st->out[0];

@@ -175,7 +175,7 @@ static bool is_sequence(const struct dim_roles *all, const struct value *v, int 
     return !(size->kind == DIM_INT && size->k <= 1) && contracted[dim_class_of(all->class, v->id * MAX_RANK + d)];
 }
 
-/* By the classes of the new keys behind the past ones, too. */
+/* By the classes of the new keys after the past ones, too. */
 static void mark_sequences(struct dim_roles *all, bool *contracted)
 {
     dim_class_spread(all, contracted);

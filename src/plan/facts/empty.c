@@ -31,7 +31,7 @@ static bool is_empty(const struct type *t, const struct name_index *of_inputs, c
     return false;
 }
 
-/* The first of the results of a graph; NULL: there is none. */
+/* The first of the results of a graph; NULL: none. */
 static const struct node *first_empty(const struct graph *g, const struct name_index *of_inputs, const struct bindings *dims)
 {
     for (int i = 0; i < g->nodes.n; i++)

@@ -55,7 +55,7 @@ bool dim_node_sums_nothing(const struct dim_roles *, int node);
 /* dim_class.c: dimensions that are the same one. An int per value id * MAX_RANK + dimension; class_of gives the representative. */
 int dim_class_of(int *up, int at);
 void dim_class_find_all(struct dim_roles *);
-/* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: there is none. */
+/* The class of factor f of the node's rule: of a dimension that is the factor alone; -1: none. */
 int dim_class_of_factor(const struct dim_roles *, int node, int f);
 /* Marks the class of factor f wherever it stands alone at the node; true when a mark is new. mark: by class. */
 bool dim_class_mark_factor(const struct dim_roles *, int node, int f, bool *mark);
@@ -95,7 +95,7 @@ int64_t workload_tokens(struct graph *, const struct workload *);
 
 /* empty.c: a warning for each workload of assumed sizes at which a node has a result without elements. */
 void plan_note_empty(struct graph *, struct plan *);
-/* long_text.c: a warning for each workload of --workload with a longer text than the configuration beside the model allows. */
+/* long_text.c: a warning for each workload of --workload with a longer text than the configuration next to the model allows. */
 void plan_note_long(struct graph *, const struct options *, struct plan *);
 
 /* kv_origin.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
@@ -175,7 +175,7 @@ const char *label_weight(struct arena *, const struct graph *, const struct uses
 const char *label_both(struct arena *, const struct graph *, const struct uses *, const struct value *);
 const char *label_last(const char *label);
 const char *label_pattern(struct arena *, const char *label);
-/* The labels of the nodes that compute with a value, behind those that only move, decode or cast it: each once, in order; of so many nodes.
+/* The labels of the nodes that compute with a value, after those that only move, decode or cast it: each once, in order; of so many nodes.
  */
 struct label_list {
     VEC(const char *) list;

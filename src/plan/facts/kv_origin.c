@@ -14,7 +14,7 @@ struct kv_step {
     const struct value *value;
     int dim;
     bool weighed;
-}; /* weighed: a softmax lies behind */
+}; /* weighed: a softmax lies after */
 struct kv_search {
     struct graph *g;
     struct arena *tmp, *arena;

@@ -38,7 +38,7 @@ static bool is_numbered(const char *name)
     return digits > 0 && !strpbrk(name, "./") && (digits == n || name[n - 1 - digits] == '_');
 }
 
-/* What is there of the value behind a node that only moves, decodes or casts it; NULL: the node computes with it. */
+/* What is there of the value after a node that only moves, decodes or casts it; NULL: the node computes with it. */
 static const struct value *moved_by(struct use use)
 {
     bool alone = use.index == 0 && use.node->nout > 0;
@@ -47,9 +47,9 @@ static const struct value *moved_by(struct use use)
     return alone ? use.node->out[0] : NULL;
 }
 
-enum { MOVES = 8 }; /* that are looked behind */
+enum { MOVES = 8 }; /* that are looked through */
 
-/* The node that computes with it, behind those that only move it. */
+/* The node that computes with it, after those that only move it. */
 static struct use reader_of(const struct uses *uses, const struct value *v)
 {
     struct use use = {NULL, 0};

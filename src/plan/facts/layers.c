@@ -1,5 +1,5 @@
 /* layers: the blocks of products with weights that repeat in a graph, found by ops and sizes of weights and never by names. The block that
- * covers most products comes first; what lies before and behind it may have blocks of its own: a decoder behind an encoder. */
+ * covers most products comes first; what lies before and after it may have blocks of its own: a decoder after an encoder. */
 #include "op/op.h"
 #include "plan/facts/facts.h"
 
@@ -111,7 +111,7 @@ static bool joins(const struct finder *f, const struct node *n)
     return n->op && (n->op->flags & OP_ELEMENTWISE) && activations > 1 && dtype_is_float(n->out[0]->type.dtype);
 }
 
-/* Between the last product of a layer and the next one: behind the last residual connection there, and what communicates its result. */
+/* Between the last product of a layer and the next one: after the last residual connection there, and what communicates its result. */
 static int layer_end(const struct finder *f, int from, int to)
 {
     struct node *const *at = f->g->nodes.at;

@@ -1,4 +1,4 @@
-/* long_text: workloads that are given, and longer than the configuration beside the model says that a text of it may be. */
+/* long_text: workloads that are given, and longer than the configuration next to the model says that a text of it may be. */
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"

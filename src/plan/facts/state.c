@@ -57,7 +57,7 @@ static int known_rank(const struct value *v)
     return v->producer || v->constant ? -1 : v->type.rank;
 }
 
-/* Follows moves back from dimension d of v to a graph input; NULL when there is none. */
+/* Follows moves back from dimension d of v to a graph input; NULL if none. */
 static struct value *input_behind(const struct graph *g, struct value *v, int *d)
 {
     int rank = known_rank(v);

@@ -1,5 +1,5 @@
 /* weight: which bytes of a source tensor a rank holds. A split dimension seen in row-major order is: for every index of the dimensions
- * before it, the rank's intervals, each times the bytes of the dimensions behind it. Ranges that adjoin are merged, so a split of the
+ * before it, the rank's intervals, each times the bytes of the dimensions after it. Ranges that adjoin are merged, so a split of the
  * first dimension is one range and a column split is one range per row. Owned or not makes no difference: every holder gets a copy. */
 #include "plan/facts/facts.h"
 #include "plan/plan.h"

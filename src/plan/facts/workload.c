@@ -1,10 +1,10 @@
 /* workload: the sizes that a plan is made for. One plan serves prefill and decode, whose sizes differ, so tpc plans for both.
  *
- * Roles of symbols are those of dim_roles.c. What data decides is guessed (op_guess_size). All others are as small as their facts
+ * Roles of symbols come from dim_roles.c. What data decides is guessed (op_guess_size). All others are as small as their facts
  * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold, and that tables of positions
  * have rows for; a graph without state has no decode steps. What a recurrent net walks along is as long as a prompt, sound lasts a second
- * at 16 kHz. A picture has the size that classifiers are trained for; where outputs grow with it, that of detectors. Both are multiples of
- * all usual strides, as is the least size where equations allow neither. */
+ * at 16 kHz. A picture has the size that classifiers are trained for; where outputs grow with it, the size that detectors use. Both are
+ * multiples of all usual strides, as is the least size where equations allow neither. */
 #include "op/analysis/analysis.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -441,7 +441,7 @@ static bool is_positions(const struct graph *g, const struct value_use *use, int
     return tokens >= 0 && i != tokens && use[i].rows >= LEAST_POSITIONS && type_eq(&g->inputs.at[i]->type, &g->inputs.at[tokens]->type);
 }
 
-/* Rows of the shortest table of positions that is read by the places of tokens, or by an input of positions; -1: there is none. */
+/* Rows of the shortest table of positions that is read by the places of tokens, or by an input of positions; -1: none. */
 static int64_t position_rows(struct graph *g)
 {
     struct arena *tmp = arena_new();
@@ -456,7 +456,7 @@ static int64_t position_rows(struct graph *g)
     return rows;
 }
 
-/* The tokens that a text of the model may have: by its tables, and by the configuration beside it. -1: neither tells. */
+/* The tokens that a text of the model may have: by its tables, and by the configuration next to it. -1: neither tells. */
 static int64_t longest_text(struct symbol_sizes *all, const char *model, struct plan *plan)
 {
     const enum config_side side = any_of_kind(all, true) ? CONFIG_DECODER : CONFIG_ENCODER;

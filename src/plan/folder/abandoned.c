@@ -1,4 +1,4 @@
-/* abandoned: folders that a killed tpc-shard left beside an output. One is removed only if everything says so: its name ends in digits, it
+/* abandoned: folders that a killed tpc-shard left next to an output. One is removed only if everything says so: its name ends in digits, it
  * is a folder of this user and no link, its mark names this host and that process, the lock of its writer is free, and it holds nothing
  * but files that tpc-shard writes. All else stays as it is. */
 #include "plan/folder/folder.h"
@@ -18,7 +18,7 @@ char *folder_mark_text(struct arena *a, int64_t process)
     return arena_printf(a, "process %lld of tpc-shard on %s writes this folder\n", (long long)process, host);
 }
 
-/* The process whose folder beside out would have this name; -1: none. */
+/* The process whose folder next to out would have this name; -1: none. */
 static int64_t writer_of(const char *name, const char *out)
 {
     size_t n = strlen(out);

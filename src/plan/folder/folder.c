@@ -1,4 +1,4 @@
-/* folder: the output appears complete or not at all. Everything is written to a folder beside it, which takes the name at the end and is
+/* folder: the output appears complete or not at all. Everything is written to a folder next to it, which takes the name at the end and is
  * removed on failure; what a killed writer left is removed by the next. An existing folder is replaced only when asked for, only if
  * tpc-shard wrote it all (or it is empty), and only after the new one is complete. */
 #include "plan/folder/folder.h"
@@ -52,7 +52,7 @@ void folder_check(const char *out, bool force)
     arena_free(tmp);
 }
 
-/* ---- the folder beside ------------------------------------------------------------------------------------------------------------- */
+/* ---- the folder next to the output ------------------------------------------------------------------------------------------ */
 
 /* Removes what is open under the name path. Again where another thread still made a file in it. */
 static bool drop_part(const struct folder_part *p)

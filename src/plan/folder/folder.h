@@ -12,7 +12,7 @@ struct manifest;
 struct manifest *manifest_new(struct arena *, struct spans);
 /* The rank has its part of the constant, by this placement, at offset of its data. */
 void manifest_stored(struct manifest *, const struct value *, struct placement, int rank, int64_t offset);
-/* place: where bytes may begin behind an end. */
+/* place: where bytes may begin after an end. */
 void manifest_append_rest(struct manifest *, struct out *data, int64_t (*place)(int64_t end, int64_t bytes));
 void manifest_wrote(struct manifest *, const char *file, struct written);
 char *manifest_json(struct manifest *, const char *plan_digest);
@@ -51,7 +51,7 @@ void folder_check(const char *out, bool force);
 struct folder_part *folder_begin(struct arena *, const char *out);
 void folder_commit(struct arena *, struct folder_part *);
 
-/* texts.c: copies model_texts from beside the model into dir, unless they are there; returns their paths. */
+/* texts.c: copies model_texts from the model's folder into dir, unless they are there; returns their paths. */
 struct text_list folder_copy_texts(struct arena *, const char *model, const char *dir);
 
 /* written.c, abandoned.c: what may be removed, and what killed writers left. Folders are descriptors. */

@@ -209,7 +209,7 @@ void manifest_wrote(struct manifest *m, const char *file, struct written w)
     VEC_PUSH(m->arena, &m->files, ((struct listed_span){file, w}));
 }
 
-/* ---- the text: first the digest of all behind it ---- */
+/* ---- the text: first the digest of all after it ---- */
 
 static json_t *files_array(const struct manifest *m)
 {
@@ -253,7 +253,7 @@ char *manifest_json(struct manifest *m, const char *plan_digest)
 {
     json_t *root = json_pack("{s:i,s:s,s:o,s:o}", "version", MANIFEST_VERSION, "plan", plan_digest, "files", files_array(m), "source",
                              source_array(m));
-    const char *rest = json_dump(m->arena, root, JSON_COMPACT) + 1; /* behind the brace */
+    const char *rest = json_dump(m->arena, root, JSON_COMPACT) + 1; /* after the brace */
     json_decref(root);
     return arena_printf(m->arena, MANIFEST_HEAD "%016" PRIx64 "\",%s\n", digest_bytes(rest, strlen(rest)), rest);
 }

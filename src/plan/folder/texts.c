@@ -1,4 +1,4 @@
-/* texts: the files beside a model that go with the ranks. */
+/* texts: the files next to a model that go with the ranks. */
 #include "plan/folder/folder.h"
 
 #include <string.h>

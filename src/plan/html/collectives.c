@@ -1,4 +1,4 @@
-/* collectives: those of the rank files, by kind and by where they stand, layers folded, with what they cost. */
+/* collectives: the rank files' collectives, by kind and by where they stand, layers folded, with what they cost. */
 #include "plan/cost/cost.h"
 #include "plan/html/html.h"
 

@@ -49,7 +49,7 @@ static void add_edge(struct drawing *d, int from, int to)
     d->at.at[to].reads++;
 }
 
-/* The last reshard of a value so far, to this placement or, if to is NULL, to any; -1: there is none. */
+/* The last reshard of a value so far, to this placement or, if to is NULL, to any; -1: none. */
 static int reshard_before(const struct drawing *d, const char *name, const char *to)
 {
     for (int i = d->at.n - 1; i >= 0; i--) {

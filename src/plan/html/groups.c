@@ -16,7 +16,7 @@ static int run_end(const struct plan *p, int from)
     return end;
 }
 
-/* The group of layers like this one; -1: there is none yet. Numbers of groups by first layer. */
+/* The group of layers like this one; -1: none yet. Numbers of groups by first layer. */
 static int group_like(const struct html_groups *all, const int *first_layer, int layer)
 {
     for (int i = 0; layer >= 0 && i < all->list.n; i++)

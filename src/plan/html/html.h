@@ -10,7 +10,7 @@
 #define HTML_KIND "{color-scheme:light dark;--paper:" /* near its beginning: of page.css */
 void plan_html(FILE *, struct graph *global, const struct options *, const struct plan *);
 
-/* groups.c: the parts of the step, folded: layers that are alike are one group, and so is what lies before, between and behind layers. */
+/* groups.c: the parts of the step, folded: layers that are alike are one group, and so is what lies before, between and after layers. */
 struct html_group {
     const char *title, *path; /* "layers 2 to 32", what the labels of its nodes begin with */
     int first, end, times;    /* parts of one repetition; repetitions */

@@ -1,10 +1,10 @@
-/* memory: what every rank holds, as bars beside the unsharded one and the limit. */
+/* memory: what every rank holds, as bars, with the unsharded model and the limit. */
 #include "plan/cost/cost.h"
 #include "plan/html/html.h"
 
 enum { MOST_RANKS = 16 };
 
-/* What training keeps beside the weights is placed like the state of a decoder. */
+/* What training keeps in addition to the weights is placed like the state of a decoder. */
 static const char *state_word(const struct html_page *p)
 {
     return p->g->trained.n ? "gradients and moments" : "state";

@@ -11,7 +11,7 @@ static const struct alternatives *known(const struct html_page *p)
     return p->plan->alternatives;
 }
 
-/* "heads" where the dimension counts those of attention. */
+/* "heads" where the dimension counts attention heads. */
 static const char *unit_of(const struct html_page *p, const struct value *v, struct placement place)
 {
     const struct alternatives *all = known(p);

@@ -27,7 +27,7 @@ bool json_sizes_are(const json_t *, const struct bindings *);
 /* "an object", "a string", ... for messages. */
 const char *json_kind(const json_t *);
 
-/* model_texts.c: tokenizer.json and the like, which programs read beside a model and which travel with the ranks. */
+/* model_texts.c: tokenizer.json and the like, which programs read next to a model and which travel with the ranks. */
 enum model_text {
     TEXT_TOKENIZER,
     TEXT_TOKENIZER_CONFIG,
@@ -134,7 +134,7 @@ void plan_name_states(struct graph *, const struct plan_file *);
 struct machine machine_reference(void);
 /* A profile of one rank: nothing between ranks was measured, and the reference's numbers stand for it. */
 bool machine_has_reference_link(const struct machine *);
-/* What tpc-run --calibrate writes beside the constants: how and when they were measured. */
+/* What tpc-run --calibrate writes in addition to the constants: how and when they were measured. */
 struct machine_origin {
     const char *date, *library, *communicator;
     int64_t cores, ranks, threads;

@@ -1,5 +1,5 @@
-/* model_config: the most tokens of a text that the configuration beside a model states. A model with rotary embeddings has no table that
- * tells. The names are those of transformers' configuration classes, and genai_config.json's. */
+/* model_config: the most tokens of a text that the configuration next to a model states. A model with rotary embeddings has no table that
+ * tells. The names come from transformers' configuration classes, and genai_config.json's. */
 #include "plan/input/input.h"
 
 #include <math.h>
@@ -177,7 +177,7 @@ static bool has_distances(const json_t *part)
         json_is_true(json_object_get(part, "relative_attention"));
 }
 
-/* null and -1 say that there is none. */
+/* null and -1 mean no limit. */
 static bool take_limit(struct arena *a, const char *path, const json_t *part, const char *key, struct config_limit *limit)
 {
     const json_t *v = json_object_get(part, key);

@@ -1,4 +1,4 @@
-/* model_texts: the files beside a model that say how text becomes token ids, where a text ends and how long it may be. */
+/* model_texts: the files next to a model that say how text becomes token ids, where a text ends and how long it may be. */
 #include "plan/input/input.h"
 
 const char *const model_texts[MODEL_TEXTS] = {[TEXT_TOKENIZER] = "tokenizer.json",

@@ -1,4 +1,4 @@
-/* compare: what a plan comes to, beside others of the same graph: predicted times, collectives by kind, weights of the fullest rank. */
+/* compare: what a plan costs, compared with others of the same graph: predicted times, collectives by kind, weights of the fullest rank. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/report/report.h"

@@ -123,7 +123,7 @@ static const struct split *telling_split(const struct space *s, int node, const 
     return NULL;
 }
 
-/* Costs around the node are those of the plan: all are taken before the first alternative is solved for. */
+/* Costs around the node are the plan's: all are taken before the first alternative is solved for. */
 static void show_strategies(const struct explainer *x, int node)
 {
     const struct node *n = x->s->g->nodes.at[node];

@@ -5,7 +5,7 @@
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 
-/* The digest of the model file, as plan.json has it; NULL: there is none, as of a text form. */
+/* The digest of the model file, as plan.json has it; NULL: none, as of a text form. */
 const char *plan_source_digest(struct arena *, const struct options *);
 /* plan_write.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
 #define PLAN_KIND "\"xxh3\": " /* near its beginning */
@@ -52,7 +52,7 @@ const char *units_seconds(struct arena *, double seconds);
 void report_workloads(FILE *, const struct plan *);
 /* compare.c: "2 AllGather, 4 AllReduce", or none. */
 const char *compare_kinds(struct arena *, const struct kind_uses *, const char *none);
-/* report.c: what the first assignment that fits takes beside the plan, and what the plan buys if that is faster; NULL: not known. */
+/* report.c: what the first assignment that fits takes compared with the plan, and what the plan buys if that is faster; NULL: not known. */
 const char *report_first(struct arena *, const struct plan *);
 /* differences.c: what the plan chose; copied to the arena. Then a list of what others chose otherwise, alike in layers together. */
 struct choices *differences_choices(struct arena *, const struct graph *, const struct plan *);
@@ -67,7 +67,7 @@ struct layer_row {
 };
 struct layer {
     VEC(struct layer_row) rows;
-    int number, repeat, alike; /* layer `number` of so many, from 1; so many are split like it */
+    int number, repeat, alike; /* layer `number` of `repeat`, from 1; `alike` layers are split like it */
 };
 struct layer layer_find(struct arena *, const struct graph *, const struct dim_roles *);
 

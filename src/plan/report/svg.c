@@ -33,7 +33,7 @@ struct picture {
 
 /* ---- texts --------------------------------------------------------------------------------------------------------------------- */
 
-/* The first characters that fit into so many pixels at this size of type, by a wide estimate. */
+/* The first characters that fit into this many pixels at this size of type, by a wide estimate. */
 static const char *fitting_text(const struct picture *p, const char *text, double wide, int size)
 {
     size_t most = wide > 0 ? (size_t)(wide / (0.62 * size)) : 0, n = most;

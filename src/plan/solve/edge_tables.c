@@ -182,7 +182,7 @@ static void subsets_from(struct choice_problem *e, const struct value *v, struct
         VEC_PUSH(e->arena, &out->list, ((struct availability){made, t, 0, most + 1}));
 }
 
-/* The sum of so many of the least costs by which a wanted placement can be reached from any other. */
+/* The sum of this many of the least costs by which a wanted placement can be reached from any other. */
 static int64_t least_reshards(struct choice_problem *e, const struct value *v, struct placement made, const struct endpoint *wanted, int n)
 {
     int64_t *least = NEWN(e->arena, int64_t, wanted->n + 1), sum = 0;

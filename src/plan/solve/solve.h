@@ -31,7 +31,7 @@ struct table_layout {
 };
 struct table_layout problem_layout(const struct problem *, const struct cost_table *, int position);
 void problem_least(const struct problem *, const struct cost_table *, int position, int64_t *least);
-/* The same problem with so many values of each variable, those that are kept. */
+/* The same problem with only the kept values of each variable. */
 struct problem *problem_restrict(const struct problem *, struct arena *, const int *count, int *const *kept);
 
 /* ---- solve.c --------------------------------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ struct solution solve_brute(const struct problem *);
 
 /* ---- elimination.c: one variable after another, each by the minimum over its values ------------------------------------- */
 struct elimination *elimination_new(const struct problem *, struct arena *);
-/* Eliminates while the next table has no more than so many entries, and all together take no more than so many sums; true: nothing is left.
+/* Eliminates while the next table has at most this many entries, and all together take at most this many sums; true: nothing is left.
  */
 bool elimination_run(struct elimination *, int64_t most_entries, double effort);
 /* The sums that the rest would take; more than most, or than most_entries in a table: some number above most. */
@@ -72,7 +72,7 @@ void elimination_fix(struct elimination *, int var, int value);
 void elimination_forbid_early(struct elimination *);
 /* What is left, of the same variables: those that are eliminated have one value. */
 struct problem *elimination_rest(struct elimination *, struct arena *);
-/* From values of the variables that are left to those of all. */
+/* Extends the values of the variables that are left to all variables. */
 void elimination_read_back(const struct elimination *, int *value);
 
 /* ---- bound.c ------------------------------------------------------------------------------------------------------------ */
@@ -123,7 +123,7 @@ struct endpoint edge_source(struct choice_problem *, const struct value *);
 void edge_tables_make(struct choice_problem *, const struct value *);
 /* What the reshards of a value cost under an assignment. */
 int64_t edge_reshards(struct choice_problem *, const struct value *, const int *value);
-/* The same as one table over the producer and all readers; false: they are too many, or it would have more than so many entries. */
+/* The same as one table over the producer and all readers; false: they are too many, or it would have more than this many entries. */
 bool joint_table_make(struct choice_problem *, const struct value *, const struct endpoint *from, const struct endpoint *reader, int n,
                       int64_t most);
 
@@ -147,7 +147,7 @@ struct resident encode_resident(const struct choice_problem *, const int *value)
 /* The cost of the best plan under what may be chosen now, and its placements; COST_NEVER and no placements where there is none. */
 int64_t solve_space(struct space *);
 
-/* greedy.c: leaves every node one strategy, that of the first assignment that fits: a baseline. */
+/* greedy.c: leaves every node one strategy, the one of the first assignment that fits: a baseline. */
 void greedy_assign(struct space *);
 
 #endif

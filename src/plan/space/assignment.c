@@ -128,7 +128,7 @@ static void factor_candidates(struct space *s, int node, int f, struct candidate
             VEC_PUSH(s->tmp, &out->list, s->candidates[w.value->id][w.d].list.at[k]);
 }
 
-/* What factor f of the group may take beside split, best first: the same fractions, covers of them, replicated (NULL). */
+/* What factor f of the group may take in addition to split, best first: the same fractions, covers of them, replicated (NULL). */
 static struct candidates group_options(struct space *s, int node, int f, const struct split *split)
 {
     struct candidates all = {0}, out = {0};

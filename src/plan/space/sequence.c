@@ -144,7 +144,7 @@ static void mark_values(struct space *s, int *up, const struct sequence_rows *ro
         }
 }
 
-/* For the report: each size once, behind the axis of a picture that it is of; NULL: of none. */
+/* For the report: each size once, after the axis of a picture that it is of; NULL: of none. */
 struct sequence_size {
     const char *axis;
     const struct dim *size;
@@ -238,7 +238,7 @@ void sequence_seed(struct space *s)
 
 /* ---- what was chosen -------------------------------------------------------------------------------------------------------- */
 
-/* An operand or result of the node that has a sequence: with a strategy, one that it splits. NULL: there is none. */
+/* An operand or result of the node that has a sequence: with a strategy, one that it splits. NULL: none. */
 static const struct value *with_sequence(const struct space *s, const struct node *n, const struct strategy *st)
 {
     for (int side = 0; side < 2; side++)

@@ -5,7 +5,7 @@
 #include "plan/facts/facts.h"
 #include "plan/space/space.h"
 
-/* The longest dimension that windows slide over, in the result; -1: there is none. */
+/* The longest dimension that windows slide over, in the result; -1: none. */
 static int longest_slide(const struct space *s, int node)
 {
     const struct rule *r = s->rule[node];

@@ -55,7 +55,7 @@ struct space_limits {
     bool *requested_within;                       /* by node position: a constraint requests that of its lowering */
     int64_t unrequested;                          /* what other communication costs more: COST_NEVER under --strict */
 };
-/* Of the plan found last, beside node->strategy and value->place; written by src/plan/solve/encode.c. */
+/* Of the plan found last, in addition to node->strategy and value->place; written by src/plan/solve/encode.c. */
 struct space_chosen {
     struct placement *output;      /* by output number: how the graph output is taken */
     const struct placement **read; /* by value id: what it is resharded to before any read; NULL: it is read as it is left */
