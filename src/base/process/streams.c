@@ -25,11 +25,8 @@ void streams_start(void)
 
 void streams_flush(void)
 {
-    bool failed = ferror(stdout); /* of an earlier write: errno has another's reason by now */
-    if (fflush(stdout) != 0)
+    if (ferror(stdout) || fflush(stdout) != 0)
         fail("stdout: can't be written: %s", strerror(errno));
-    if (failed)
-        fail("stdout: can't be written");
 }
 
 /* Some file systems tell of a full disk when a file is closed. */
