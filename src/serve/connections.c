@@ -13,9 +13,8 @@
 
 struct connection {
     struct arena *arena;
-    struct MHD_Connection *mhd;
     int fd;
-    bool closing, handled;
+    bool closing;
     double until; /* 0: no deadline */
     struct sockaddr_storage address;
     struct connection *before, *after;
@@ -98,7 +97,7 @@ void connections_notify(void *data, struct MHD_Connection *mhd, void **own, enum
         struct arena *a = arena_new();
         const struct sockaddr *from = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
         *own = c = NEW(a, struct connection);
-        *c = (struct connection){.arena = a, .mhd = mhd, .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
+        *c = (struct connection){.arena = a, .fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
         memcpy(&c->address, from, from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
     }
     pthread_mutex_lock(&s->lock);
@@ -164,11 +163,6 @@ static void send_text(const struct connection *c, const char *text)
     (void)send(c->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void connection_set_handled(struct connection *c, bool handled)
-{
-    c->handled = handled;
-}
-
 void connection_refuse(struct connection *c, struct refusal why)
 {
     const char *error = reply_error(c->arena, why.message, "invalid_request_error", NULL, NULL);
@@ -176,18 +170,6 @@ void connection_refuse(struct connection *c, struct refusal why)
               arena_printf(c->arena,
                            "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
                            why.status, MHD_get_reason_phrase_for(why.status), strlen(error), error));
-}
-
-void connections_refuse_lengths(struct service *s)
-{
-    for (struct connection *c = s->open; c; c = c->after) {
-        struct refusal why = c->closing || c->handled ? (struct refusal){0} : head_length_fault(c->mhd);
-        if (!why.status)
-            continue;
-        s->counts.refused++;
-        connection_refuse(c, why);
-        shut(s, c);
-    }
 }
 
 /* ---- clients that have gone ---- */

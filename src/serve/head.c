@@ -73,9 +73,3 @@ struct refusal head_fault(struct MHD_Connection *connection, const char *version
         return (struct refusal){MHD_HTTP_NOT_IMPLEMENTED, "Transfer-Encoding is not chunked"};
     return h.lengths ? fault_of_length(h.length) : (struct refusal){0};
 }
-
-struct refusal head_length_fault(struct MHD_Connection *connection)
-{
-    const struct headers h = headers_of(connection);
-    return h.lengths ? fault_of_length(h.length) : (struct refusal){0};
-}

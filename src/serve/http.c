@@ -251,7 +251,6 @@ static struct call *new_call(struct service *s, struct MHD_Connection *connectio
     struct call *c = call_new(s, connection);
     c->from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     c->interim = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
-    connection_set_handled(c->from, true);
     return c;
 }
 
@@ -301,33 +300,18 @@ static void leave(void *service, struct MHD_Connection *connection, void **own, 
     pthread_mutex_lock(&s->lock);
     connection_set_deadline(c->from, s->read_seconds);
     pthread_mutex_unlock(&s->lock);
-    connection_set_handled(c->from, false);
     call_leave(c);
     *own = NULL;
-}
-
-/* libmicrohttpd up to 0.9.75 answers a Content-Length that it can't read with the head of a reply twice. Before that it logs a line, in its
- * own thread; then the server answers instead. */
-static void look_at_lengths(void *service, const char *format, va_list values)
-{
-    enum { LONGEST = 100 }; /* ms */
-    struct service *s = service;
-    struct timespec until = clock_after(LONGEST);
-    (void)format, (void)values;
-    if (pthread_mutex_timedlock(&s->lock, &until)) /* the thread that logs may have the lock */
-        return;
-    connections_refuse_lengths(s);
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- start ---- */
 
 struct MHD_Daemon *http_start(struct service *s, int listening)
 {
-    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, handle, s, MHD_OPTION_EXTERNAL_LOGGER, look_at_lengths, s,
-                                            MHD_OPTION_LISTEN_SOCKET, listening, MHD_OPTION_NOTIFY_COMPLETED, leave, s,
-                                            MHD_OPTION_NOTIFY_CONNECTION, connections_notify, s, MHD_OPTION_CONNECTION_LIMIT,
+    unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, handle, s, MHD_OPTION_LISTEN_SOCKET, listening,
+                                            MHD_OPTION_NOTIFY_COMPLETED, leave, s, MHD_OPTION_NOTIFY_CONNECTION, connections_notify, s,
+                                            MHD_OPTION_CONNECTION_LIMIT,
                                             2 * (unsigned)SERVE_CONNECTIONS, /* with those that are being closed */
                                             MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_END);
     if (!d)

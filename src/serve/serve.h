@@ -163,8 +163,6 @@ struct refusal {
 };
 extern const char head_body_too_long[];
 struct refusal head_fault(struct MHD_Connection *, const char *version);
-/* With its Content-Length alone. */
-struct refusal head_length_fault(struct MHD_Connection *);
 
 /* ---- reader.c: a thread reads requests, for a long prompt takes a while to become tokens ---- */
 void reader_start(struct service *);
@@ -205,12 +203,8 @@ void connections_stop(struct service *);
 void connections_notify(void *data, struct MHD_Connection *, void **own, enum MHD_ConnectionNotificationCode);
 /* It is closed unless it gets on within these seconds; 0: no deadline. Needs the lock. */
 void connection_set_deadline(struct connection *, double seconds);
-/* Its request is handled from its head to its reply. */
-void connection_set_handled(struct connection *, bool);
 /* Sends a whole reply directly, while libmicrohttpd sends nothing. The caller closes the connection. */
 void connection_refuse(struct connection *, struct refusal);
-/* Refuses those whose Content-Length libmicrohttpd can't read. */
-void connections_refuse_lengths(struct service *);
 /* The client of a suspended call will take no answer. One that has only ended its own side takes it: it is probed. Needs the lock. */
 bool connection_is_gone(struct call *);
 
