@@ -139,7 +139,7 @@ only_in() {
 }
 
 automake() {
-    for f in $(sources); do
+    for f in $(sources) tests/*.tap; do
         grep -q -- "$f" Makefile.am || echo "$f is not in Makefile.am"
     done
 }

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 
+from bodies import graphs
+
 try:
     import numpy as np
     import onnx
@@ -29,14 +31,6 @@ STRINGS = """graph words {
   output t
 }
 """
-
-
-def graphs(graph):
-    yield graph
-    for node in graph.node:
-        for a in node.attribute:
-            if a.HasField("g"):
-                yield from graphs(a.g)
 
 
 def tensors(proto):

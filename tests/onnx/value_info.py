@@ -4,14 +4,7 @@ import subprocess
 import sys
 
 import onnx
-
-
-def graphs(graph):
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from graphs(attribute.g)
+from bodies import graphs
 
 
 def faults(path):
