@@ -3,13 +3,13 @@
 #include "train/train.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 struct train_log {
     const char *path;
     FILE *file;
-    char *beside; /* what takes the name of the file; NULL: it has */
 };
 static const char head[] = LOG_KIND "lr,grad_norm,tokens,seconds,validation\n";
 
@@ -43,47 +43,28 @@ static bool is_begun(int file)
     return pread(file, found, n, 0) == (ssize_t)n && memcmp(found, LOG_KIND, n) == 0;
 }
 
-static void drop_beside(void *log, int status)
+static void put_text(const char *path, FILE *file, const char *text)
 {
-    const struct train_log *l = log;
-    (void)status;
-    if (l->beside)
-        (void)remove(l->beside);
+    if (fputs(text, file) < 0 || fflush(file) != 0)
+        cannot(path);
 }
 
-/* Whatever ends the program, the file beside exists if and only if its name is set. */
-static void create_beside(struct arena *a, struct train_log *l, const char *path)
+/* A file with the lines that stay takes the place of the one that was there; it stays open, and locked. */
+static FILE *open_file(struct arena *a, const char *path, const char *kept)
 {
-    char *name;
-    diag_on_failure(drop_beside, l);
-    diag_hold();
-    l->file = out_create_beside(a, path, &name);
-    l->beside = l->file ? name : NULL;
-    int why = errno;
-    diag_release();
-    errno = why;
-}
-
-static void put_text(struct train_log *l, const char *text)
-{
-    if (fputs(text, l->file) < 0 || fflush(l->file) != 0)
-        cannot(l->path);
-}
-
-/* A file with the lines that stay takes the place of the one that was there. */
-static void open_file(struct arena *a, struct train_log *l, const char *kept)
-{
-    const char *name = path_followed(a, l->path);
-    create_beside(a, l, name);
-    if (!l->file)
-        cannot(l->path);
-    one_writer_hold(l->file);
-    put_text(l, kept);
-    one_writer_check(&(struct one_writer){name, "log", "--log", is_begun}, l->file);
-    if (rename(l->beside, name) != 0)
-        cannot(l->path);
-    l->beside = NULL;
-    diag_forget(drop_beside, l);
+    struct out o;
+    out_open_whole(a, &o, path);
+    if (o.beside)
+        one_writer_hold(o.file);
+    put_text(path, o.file, kept);
+    if (o.beside)
+        one_writer_check(&(struct one_writer){o.path, "log", "--log", is_begun}, o.file);
+    int held = fcntl(fileno(o.file), F_DUPFD_CLOEXEC, 0);
+    FILE *file = held >= 0 ? fdopen(held, "w") : NULL;
+    if (!file)
+        cannot(path);
+    (void)out_close(&o);
+    return file;
 }
 
 struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
@@ -93,15 +74,7 @@ struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
     if (!path)
         return l;
     const char *kept = goes_on ? lines_until(a, path, goes_on) : "";
-    kept = *kept ? kept : head;
-    if (!path_is_special(path)) {
-        open_file(a, l, kept);
-        return l;
-    }
-    l->file = fopen(path, "w");
-    if (!l->file)
-        cannot(path);
-    put_text(l, kept);
+    l->file = open_file(a, path, *kept ? kept : head);
     return l;
 }
 
