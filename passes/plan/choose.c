@@ -14,13 +14,6 @@
 
 #include <string.h>
 
-/* What the node takes per weighted step. */
-static double node_seconds(struct space *s, int i)
-{
-    const struct node *n = s->g->nodes.at[i];
-    return (double)cost_of_strategy(s, n, s->rule[i], n->strategy) * 1e-12 / cost_steps(s->plan);
-}
-
 /* Does every rank multiply all of a weight here, for a good part of the step? */
 static bool repeats_product(struct space *s, int i, double seconds)
 {
@@ -78,7 +71,7 @@ static void note_replicated(struct compile *c, struct space *s)
     struct all_replicated all = {0};
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        double seconds = strategy_splits(n, n->strategy) ? 0 : node_seconds(s, i);
+        double seconds = strategy_splits(n, n->strategy) ? 0 : cost_step_seconds(s, i);
         const char *why = why_replicated(s, i, seconds);
         if (why && !(n->op && (n->op->flags & OP_INTERNAL)))
             add_replicated(c, &all, n, why, seconds);

@@ -209,8 +209,8 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
                                              : collective_seconds(m, collective_transfer(m, COLL_BROADCAST, WIRE_F32, ranks, x.bytes));
 }
 
-/* Of a kernel that is apart, the parts have all of their price. */
-static bool cost_is_cut(const struct space *s, const struct value *v)
+/* Not of a kernel that runs as a whole: where that is apart, its parts have their own price. */
+static bool ends_kernel(const struct space *s, const struct value *v)
 {
     return s->fused.inner[v->id] && !s->fused.whole[v->id];
 }
@@ -219,13 +219,13 @@ static bool cost_is_cut(const struct space *s, const struct value *v)
 double cost_cut_seconds(struct space *s, const struct value *v, struct placement place, bool reads, int w)
 {
     const struct machine *m = &s->options->machine;
-    return cost_is_cut(s, v) ? price_of_pass(m, most_bytes(s, v, place, w)) + reads * m->node_overhead : 0;
+    return ends_kernel(s, v) ? price_of_pass(m, most_bytes(s, v, place, w)) + reads * m->node_overhead : 0;
 }
 
 int64_t cost_of_cut(struct space *s, const struct value *v, struct placement place, bool reads)
 {
     double seconds = 0;
-    for (int w = 0; cost_is_cut(s, v) && w < s->plan->workloads.n; w++)
+    for (int w = 0; ends_kernel(s, v) && w < s->plan->workloads.n; w++)
         seconds += s->plan->workloads.at[w].weight * cost_cut_seconds(s, v, place, reads, w);
     return picoseconds(seconds);
 }

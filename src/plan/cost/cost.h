@@ -71,7 +71,9 @@ struct space *lowering_space(struct space *, const struct node *, const struct s
 /* The first collective of the strategy's lowering; COLL_NONE: it has none, or the strategy no lowering. After cost_prepare. */
 enum collective lowering_sends(const struct strategy *);
 
-/* step_time.c: what a step of the chosen plan takes, unsharded and on all ranks, under each workload and on average. */
+/* step_time.c: what a node of the chosen plan takes, per weighted step. */
+double cost_step_seconds(struct space *, int node);
+/* What a step of the chosen plan takes, unsharded and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);
 /* step_parts.c: plan->step, of the chosen plan. */
 void plan_note_step(struct space *);
@@ -107,11 +109,12 @@ void fused_find(struct space *, const struct graph *runs);
 /* The same of each node for where its kernel is apart, which fused_settle finds by a chosen plan: it reshards an inner value. */
 void fused_find_alone(struct space *);
 void fused_settle(struct space *);
+void fused_join(struct space *); /* no kernel is apart */
 struct fused_part {
     const struct node *into;     /* the node whose result its kernel leaves, maybe itself; NULL: nothing runs for it */
     int whole;                   /* its kernel, if that runs as a whole or not at all; 0 */
-    int kernels;                 /* that compute it */
-    int overheads;               /* of those that leave its result */
+    bool computed;               /* a kernel computes it; one of a sum of convolutions may be part of another */
+    int overheads;               /* of the kernels that leave its result */
     bool folded;                 /* it is computed at load instead */
     bool in_turn;                /* its kernel moves bytes before or after it computes, not meanwhile */
     bool integers;               /* its kernel multiplies integers */

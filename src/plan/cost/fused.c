@@ -9,6 +9,7 @@
 #include "op/prices.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
+#include "plan/cost/work.h"
 #include "plan/space/space.h"
 
 #include <string.h>
@@ -16,15 +17,16 @@
 struct fused_search {
     struct space *s;
     struct arena *tmp;
-    int nvalues;             /* of the model's graph: what has another id, or no form of these, is a step within a kernel */
-    const struct value **in; /* by value id: the form in which the kernel reads it; NULL: it does not */
-    bool *stored, *read;     /* by value id: it is in memory, in some form; some part of the kernel reads it already */
-    int *position;           /* by value id: that of the node that makes it */
-    int *kernel;             /* by node position: the last kernel that it is a part of, from 1 on */
-    int at, steps;           /* this kernel; the nodes that it takes to run */
-    int whole;               /* its number, if it runs as a whole or not at all; 0 */
-    bool in_place;           /* it writes what it reads into operand 0 */
-    VEC(int) ids, parts;     /* what it reads; its parts */
+    int nvalues;                /* of the model's graph: what has another id, or no form of these, is a step within a kernel */
+    const struct value **in;    /* by value id: the form in which the kernel reads it; NULL: it does not */
+    bool *stored, *read;        /* by value id: it is in memory, in some form; some part of the kernel reads it already */
+    int *position;              /* by value id: that of the node that makes it */
+    const struct node **reader; /* by value id: the first that reads it */
+    int *kernel;                /* by node position: the last kernel that it is a part of, from 1 on */
+    int at, steps;              /* this kernel; the nodes that it takes to run */
+    int whole;                  /* its number, if it runs as a whole or not at all; 0 */
+    bool in_place;              /* it writes what it reads into operand 0 */
+    VEC(int) ids, parts;        /* what it reads; its parts */
 };
 
 /* ---- values of both graphs -------------------------------------------------------------------------------------------------------- */
@@ -161,11 +163,6 @@ static const struct node *node_at(const struct fused_search *x, int i)
     return x->s->g->nodes.at[x->parts.at[i]];
 }
 
-static bool is_convolution(const struct node *n)
-{
-    return n->op && n->op->flags & OP_CONVOLVES;
-}
-
 /* A kernel that computes meanwhile, as a product does, is as slow as the slower of both. */
 static bool works_in_turn(const struct fused_search *x)
 {
@@ -173,7 +170,7 @@ static bool works_in_turn(const struct fused_search *x)
     for (int i = 0; i < x->parts.n; i++) {
         const struct node *n = node_at(x, i);
         const struct rule *rule = x->s->rule ? x->s->rule[x->parts.at[i]] : NULL;
-        if (is_convolution(n))
+        if (work_is_convolution(n))
             return true;
         turns = turns && n->op && (n->op->flags & (OP_ELEMENTWISE | OP_VIEW | OP_DECODES) || (rule && rule->moves));
     }
@@ -194,7 +191,7 @@ static const struct node *largest_convolution(const struct fused_search *x)
     const struct node *largest = NULL;
     for (int i = 0; i < x->parts.n; i++) {
         const struct node *n = node_at(x, i);
-        if (is_convolution(n) && (!largest || elements_of(x->s, n->in[1]) > elements_of(x->s, largest->in[1])))
+        if (work_is_convolution(n) && (!largest || elements_of(x->s, n->in[1]) > elements_of(x->s, largest->in[1])))
             largest = n;
     }
     return largest;
@@ -219,7 +216,7 @@ static void note_parts(struct fused_search *x, const struct node *kernel, const 
         struct fused_part *part = part_of(x->s, n);
         note_part(kernel, part, n, last);
         part->whole = x->whole;
-        part->kernels += !is_convolution(n) || n == largest;
+        part->computed |= !work_is_convolution(n) || n == largest;
         part->in_turn = turns;
     }
     part_of(x->s, last)->overheads += largest ? PRICE_CONV_OVERHEADS : x->steps;
@@ -276,13 +273,10 @@ static void add_change(struct fused_search *x, const struct node *kernel)
 {
     const struct space *s = x->s;
     const struct value *v = s->g->values.at[model_id(x, kernel->out[0])];
-    const struct node *reader = NULL;
-    for (int i = 0; i < s->g->nodes.n && !v->producer && !reader; i++)
-        for (int k = 0; k < s->g->nodes.at[i]->nin; k++)
-            reader = s->g->nodes.at[i]->in[k] == v ? s->g->nodes.at[i] : reader;
-    if (!v->producer && (!reader || !first_result(reader)))
+    const struct node *n = v->producer ? v->producer : x->reader[v->id];
+    if (!n || !first_result(n))
         return;
-    struct fused_part *part = part_of(s, v->producer ? v->producer : reader);
+    struct fused_part *part = part_of(s, n);
     part->changed = v;
     part->recoded = kernel->op->codes > 0;
 }
@@ -320,6 +314,9 @@ static void make_parts(struct fused_search *x)
         for (int k = 0; k < n->nout; k++)
             if (n->out[k])
                 x->position[n->out[k]->id] = i;
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k] && !x->reader[n->in[k]->id])
+                x->reader[n->in[k]->id] = n;
         if (!first_result(n))
             continue;
         part_of(s, n)->read = NEWN(s->arena, double, n->nin + 1);
@@ -358,6 +355,7 @@ void fused_find(struct space *s, const struct graph *runs)
     x.stored = NEWN(tmp, bool, x.nvalues + 1);
     x.read = NEWN(tmp, bool, x.nvalues + 1);
     x.position = NEWN(tmp, int, x.nvalues + 1);
+    x.reader = NEWN(tmp, const struct node *, x.nvalues + 1);
     x.kernel = NEWN(tmp, int, s->g->nodes.n + 1);
     make_parts(&x);
     find_stored(&x, runs);
@@ -389,12 +387,23 @@ const struct fused_part *fused_part(const struct space *s, const struct node *n)
     return part && s->fused.apart[part->whole] ? &s->fused.alone[first_result(n)->id] : part;
 }
 
-void fused_settle(struct space *s)
+void fused_join(struct space *s)
 {
     memset(s->fused.apart, 0, sizeof *s->fused.apart * (size_t)(s->fused.wholes + 1));
+}
+
+/* By the chosen plan, if there is one yet. */
+static bool is_resharded(const struct space *s, const struct value *v)
+{
+    return v->placed && reshard_is_read(s, v);
+}
+
+void fused_settle(struct space *s)
+{
+    fused_join(s);
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
-        if (s->fused.whole[i] && v->placed && reshard_is_read(s, v))
+        if (s->fused.whole[i] && is_resharded(s, v))
             s->fused.apart[s->fused.whole[i]] = true;
     }
 }
@@ -403,7 +412,7 @@ void fused_settle(struct space *s)
 static const struct node *last_of(const struct space *s, const struct node *n)
 {
     const struct value *v = first_result(n);
-    while (v && s->fused.inner[v->id] && !(v->placed && reshard_is_read(s, v)) && s->uses[v->id].list.at[0].node >= 0) {
+    while (v && s->fused.inner[v->id] && !is_resharded(s, v) && s->uses[v->id].list.at[0].node >= 0) {
         n = s->g->nodes.at[s->uses[v->id].list.at[0].node];
         v = first_result(n);
     }

@@ -3,6 +3,12 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
+double cost_step_seconds(struct space *s, int node)
+{
+    const struct node *n = s->g->nodes.at[node];
+    return (double)cost_of_strategy(s, n, s->rule[node], n->strategy) * 1e-12 / cost_steps(s->plan);
+}
+
 static double move_seconds(struct space *s, const struct value *v, struct placement from, struct placement to, int w)
 {
     struct reshard_path path = reshard_find(s, v, from, to);

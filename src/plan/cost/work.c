@@ -96,7 +96,7 @@ static double recurrent_flops(struct space *s, const struct node *n, const struc
     return 2 * rows * numbers;
 }
 
-static bool is_convolution(const struct node *n)
+bool work_is_convolution(const struct node *n)
 {
     return n->op && n->op->flags & OP_CONVOLVES;
 }
@@ -105,7 +105,7 @@ static bool is_convolution(const struct node *n)
 static double vector_filling(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
 {
     struct placement p = st->out[0];
-    if (!is_convolution(n))
+    if (!work_is_convolution(n))
         return 1;
     double lanes = s->options->machine.vector_lanes, channels = (double)s->sizes.extent[n->out[0]->id * s->plan->workloads.n + w][1];
     channels *= p.kind == PLACE_S && p.dim == 1 ? cost_fraction(s, p.split, w, r) : 1;
@@ -130,7 +130,7 @@ static double word_filling(const struct space *s, const struct node *n, int w)
 static enum product_kernel kernel_of(const struct space *s, const struct node *n, int w)
 {
     bool integers = fused_part(s, n)->integers;
-    if (is_convolution(n))
+    if (work_is_convolution(n))
         return integers ? KERNEL_INTEGER_CONV : is_depthwise(s, n, w) ? KERNEL_DEPTHWISE : KERNEL_CONV;
     return integers ? KERNEL_INTEGERS : KERNEL_MATRIX;
 }
@@ -226,7 +226,7 @@ struct work work_of(struct space *s, const struct node *n, const struct rule *ru
         return k;
     k.stored = weight_stored(n, part->weight);
     k.in_turn = part->in_turn;
-    if (part->kernels > 0)
+    if (part->computed)
         add_operations(s, n, rule, st, at, &k);
     add_numbers(s, n, st, at, &k);
     add_bytes(s, n, st, at, &k);

@@ -24,6 +24,7 @@ struct work_place {
     int workload, rank;
 };
 /* work.c */
+bool work_is_convolution(const struct node *);
 struct work work_of(struct space *, const struct node *, const struct rule *, const struct strategy *, struct work_place);
 /* Of the kernel that brings an operand or the result of the node into another form. */
 struct work work_of_change(struct space *, const struct node *, const struct strategy *, struct work_place);

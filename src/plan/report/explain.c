@@ -185,12 +185,6 @@ static void show_rejected(const struct explainer *x, int node)
         fprintf(x->f, "  and %d more splits were rejected\n", all.list.n - MOST_SHOWN);
 }
 
-static double weighted_seconds(struct space *s, int node)
-{
-    const struct node *n = s->g->nodes.at[node];
-    return 1e-12 * (double)cost_of_strategy(s, n, s->rule[node], n->strategy) / cost_steps(s->plan);
-}
-
 /* In which kernel the node runs; of its last node, all that run in it. */
 static void explain_kernel(const struct explainer *x, const struct node *n)
 {
@@ -203,7 +197,7 @@ static void explain_kernel(const struct explainer *x, const struct node *n)
         const char *into = fused_into(s, part);
         if (part != n && !(into && strcmp(into, n->name) == 0))
             continue;
-        seconds += weighted_seconds(s, i);
+        seconds += cost_step_seconds(s, i);
         if (part != n)
             names = arena_printf(s->arena, "%s%s%s", names, parts++ ? ", " : "", part->name);
     }

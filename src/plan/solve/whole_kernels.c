@@ -5,8 +5,6 @@
 #include "plan/solve/solve.h"
 #include "plan/space/space.h"
 
-#include <string.h>
-
 enum { WHOLE, APART, CHOICES };
 
 static bool reshards(const struct space *s, const struct value *v, struct place_use use, int from, int to)
@@ -29,7 +27,7 @@ static void judge_edge(const struct space *s, const struct value *v, struct plac
 bool *whole_kernels_open(struct space *s, struct arena *a)
 {
     bool *open = NEWN(a, bool, s->fused.wholes + 1);
-    memset(s->fused.apart, 0, sizeof *s->fused.apart * (size_t)(s->fused.wholes + 1));
+    fused_join(s);
     for (int i = 0; i < s->g->values.n; i++)
         for (int k = 0; s->fused.whole[i] && k < s->uses[i].list.n; k++) {
             bool all = false;
