@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 
 PACKAGES="gcc make autoconf automake pkg-config protobuf-c-compiler libprotobuf-c-dev check libjansson-dev uthash-dev libxxhash-dev
 libdnnl-dev libpcre2-dev libutf8proc-dev libmicrohttpd-dev libopenmpi-dev openmpi-bin mpich libmpich-dev jq python3"
-CI_PACKAGES="clang libomp-dev libclang-rt-dev clang-format python3-venv ccache groff-base chromium"
+CI_PACKAGES="clang libomp-dev libclang-rt-dev clang-format python3-venv ccache groff-base chromium qemu-user-static"
 
 packages() { # NAME...
     missing=

@@ -4,6 +4,7 @@
  * names, and the verifier runs on the global graph and on every rank's graph. --dump-after prints the same graphs. */
 #include "ir/text/text.h"
 #include "passes/pass.h"
+#include "plan/cost/cost.h"
 
 #include <string.h>
 
@@ -21,7 +22,8 @@ static void each_graph(struct compile *c, void (*visit)(struct graph *, const st
 {
     visit(c->graph, p);
     for (int r = 0; c->rank_graphs && r < c->graph->ranks; r++)
-        visit(c->rank_graphs[r], p);
+        if (c->rank_graphs[r])
+            visit(c->rank_graphs[r], p);
 }
 
 static void check_graph(struct graph *g, const struct pass *p)
@@ -42,7 +44,7 @@ static void dump_kernels(const struct compile *c)
 {
     for (int r = 0; c->rank_graphs && r < c->graph->ranks; r++) {
         struct arena *tmp = arena_new();
-        graph_print(memory_graph_that_runs(tmp, c->rank_graphs[r]), stdout);
+        graph_print(cost_graph_that_runs(tmp, c->rank_graphs[r]), stdout);
         arena_free(tmp);
     }
 }

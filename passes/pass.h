@@ -2,6 +2,7 @@
 #ifndef TPC_PASS_H
 #define TPC_PASS_H
 
+#include "lower/lower.h"
 #include "op/canon/canon.h"
 #include "plan/plan.h"
 
@@ -47,24 +48,19 @@ struct compile {
     const struct options *options; /* options of tpc-shard; NULL in tpc-run */
     struct plan *plan;             /* NULL in tpc-run */
     unsigned properties;           /* enum compile_property; set by the pass manager */
-    struct graph **rank_graphs;    /* after localize: one per rank */
-    struct graph *source;          /* after keep_source */
+    bool plans_only;               /* no rank's graph is written or printed */
+    struct graph **rank_graphs; /* after localize: one per rank; plans_only: of ranks that are alike, the first has one, the others NULL */
+    const int *alike;           /* after localize: by rank, the first one whose graph is the same but for the rank's number */
+    struct graph *source;       /* after keep_source */
     const char *model_path;
     struct folders external_roots;    /* --external-root */
     const struct bound_inputs *fixed; /* --bind; NULL: nothing */
     struct size_source sizes;         /* tpc-run: of the inputs, if sizes decide a form */
-    bool deterministic;               /* tpc-run: fuse only what changes no bit, and complete sums where they are made */
-    bool fast;                        /* tpc-run: products with quantised weights round activations to 8 bits */
-    enum dtype cache;                 /* tpc-run: in which KV caches of f32 are kept: f16, i8; DT_NONE: as they are */
-    bool tells;                       /* tpc-run: says what is fused (-v) */
-    bool split_outputs;               /* tpc-run: return outputs sharded, as the ranks hold them */
-    /* tpc-run: whether all ranks give the same number; NULL: this is the only rank. */
-    bool (*agree)(void *ranks, uint64_t);
-    void *ranks;
-    bool prints;                   /* --print: the graph is only printed, so it may hold what tpc-run makes */
-    const char *text;              /* the file, if it is a graph in text form; NULL: ONNX */
-    struct compared_list compared; /* after compare */
-    struct pass_record *record;    /* for -v; NULL: nothing is told */
+    struct lower_options lower;       /* tpc-run: its options that change what runs */
+    bool prints;                      /* --print: the graph is only printed, so it may hold what tpc-run makes */
+    const char *text;                 /* the file, if it is a graph in text form; NULL: ONNX */
+    struct compared_list compared;    /* after compare */
+    struct pass_record *record;       /* for -v; NULL: nothing is told */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
 #include "passes/passes.def"
@@ -101,17 +97,17 @@ void pass_run_one(struct compile *, const struct pass *);
  * lives in the arena. */
 struct compile keep_source_copy(const struct compile *first, struct arena *, const struct options *, struct plan *);
 
-/* compare.c: what the plan for so many ranks comes to, without a limit on memory or constraints; after memory_limit. compare_tried: numbers
- * of ranks that are worth a try. */
+/* compare.c: what the plan for so many ranks comes to, without constraints; where none keeps the limit on memory, that which holds the
+ * least. compare_tried: numbers of ranks that are worth a try. */
 extern const int compare_tried[];
 enum { COMPARE_TRIED = 5 };
 struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode);
 
-/* memory_limit.c: a copy, in the arena, as a rank runs it: without internal ops, and with nodes fused as they are if no option of tpc-run
- * is given. g: the global graph, or one rank's. */
-struct graph *memory_graph_that_runs(struct arena *, const struct graph *g);
-/* Estimates the bytes that each of `ranks` ranks holds of a graph: the global one, or one rank's with ranks = 1. The global
- * graph may fuse what a rank can't. */
-void memory_estimate(const struct compile *, const struct graph *, int ranks, struct rank_use *out);
+/* compare.c. After choose: what the ranks hold, of their own graphs, or as the global one tells, which may fuse what a rank can't. */
+enum { EXACT_RANKS = 16 }; /* for more, unless they are to be emitted, it tells */
+void compare_memory(struct compile *, bool exact);
+/* memory_limit.c. Before choose: sets the byte price at which a plan of c->options->ranks ranks keeps the limit of c->options; false: none
+ * does, and the price is that of the plan that holds the least. */
+bool memory_price(struct compile *);
 
 #endif

@@ -26,25 +26,20 @@ struct pass_record *pass_record_new(struct arena *a)
 
 static struct kind *kind_of(struct pass_record *r, const char *name)
 {
-    for (int i = 0; i < r->kinds.n; i++)
-        if (strcmp(r->kinds.at[i].name, name) == 0)
-            return &r->kinds.at[i];
+    int at = NAMED_AT(r->kinds.at, r->kinds.n, name);
+    if (at >= 0)
+        return &r->kinds.at[at];
     VEC_PUSH(r->arena, &r->kinds, ((struct kind){.name = name}));
     return &r->kinds.at[r->kinds.n - 1];
 }
 
-static void count_before(struct pass_record *r, const struct graph *g)
+static int count_kinds(struct pass_record *r, const struct graph *g, bool after)
 {
-    r->before = g->nodes.n;
-    for (int i = 0; i < g->nodes.n; i++)
-        kind_of(r, g->nodes.at[i]->optype)->before++;
-}
-
-static void count_after(struct pass_record *r, const struct graph *g)
-{
-    r->after = g->nodes.n;
-    for (int i = 0; i < g->nodes.n; i++)
-        kind_of(r, g->nodes.at[i]->optype)->after++;
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct kind *k = kind_of(r, g->nodes.at[i]->optype);
+        ++*(after ? &k->after : &k->before);
+    }
+    return g->nodes.n;
 }
 
 void pass_record_add(struct compile *c, int row, double seconds)
@@ -55,9 +50,9 @@ void pass_record_add(struct compile *c, int row, double seconds)
     r->seconds[row] += seconds;
     r->all += seconds;
     if (strcmp(pass, "load") == 0)
-        count_before(r, c->graph);
+        r->before = count_kinds(r, c->graph, false);
     else if (strcmp(pass, "canon") == 0)
-        count_after(r, c->graph);
+        r->after = count_kinds(r, c->graph, true);
     for (int i = 0; c->rank_graphs && i < c->rank_graphs[0]->nodes.n && strcmp(pass, "localize") == 0; i++)
         r->collectives += collective_parse(c->rank_graphs[0]->nodes.at[i]->optype) != COLL_NONE;
     r->emitted = c->rank_graphs ? c->rank_graphs[0]->nodes.n : 0;

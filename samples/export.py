@@ -43,7 +43,9 @@ ARCHS = {
     "qwen3-moe": (hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, "text-generation-with-past", "num_hidden_layers", {
         "tiny": dict(vocab_size=128, hidden_size=48, intermediate_size=70, moe_intermediate_size=36, num_experts=4, num_experts_per_tok=2,
                      decoder_sparse_step=2, norm_topk_prob=True, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=12,
-                     max_position_embeddings=64)}),
+                     max_position_embeddings=64),
+        "bench": dict(vocab_size=8192, hidden_size=768, moe_intermediate_size=768, num_experts=16, num_experts_per_tok=2, norm_topk_prob=True,
+                      num_hidden_layers=4, num_attention_heads=12, num_key_value_heads=4, head_dim=64, max_position_embeddings=1024)}),
     "bert": (hf.BertForMaskedLM, hf.BertConfig, "fill-mask", "num_hidden_layers", {
         "tiny": dict(vocab_size=256, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
                      max_position_embeddings=64),

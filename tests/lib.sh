@@ -25,6 +25,14 @@ ok() {
 
 plan() { echo "1..$count"; }
 
+# slow_machine FILE [TIMES]: the reference profile with products so many times (30) as slow, so that splitting pays in models as small as
+# samples.
+slow_machine() {
+    jq --argjson times "${2:-30}" \
+        'with_entries(if (.key | test("flops|memory_bandwidth|half_bandwidth|byte_bandwidth|code_bandwidth|pass_bandwidth")) then .value /= $times else . end)' \
+        "$srcdir/schemas/machines/reference.json" >"$1"
+}
+
 # The folders that must work: every one with a model.
 models() {
     for d in "$samples"/*/model.onnx; do
@@ -46,8 +54,8 @@ refused() {
     cat "$work/err.txt"
     [ "$got" = 9 ] && [ -n "$hydra" ] && got=$status    # of a rank that MPICH's launcher killed for the one that failed
     [ "$got" = "$status" ] || { echo "exit status $got, expected $status"; return 1; }
-    [ "$(grep -c "${ours:-.}" "$work/err.txt")" = 1 ] || { echo "expected one line"; return 1; }
-    grep "${ours:-.}" "$work/err.txt" | grep -Eq -- "$pattern" || { echo "expected: $pattern"; return 1; }
+    [ "$(grep -ac "${ours:-.}" "$work/err.txt")" = 1 ] || { echo "expected one line"; return 1; }
+    grep -a "${ours:-.}" "$work/err.txt" | grep -aEq -- "$pattern" || { echo "expected: $pattern"; return 1; }
     [ -z "$(left_over)" ] || { echo "left: $(left_over)"; return 1; }
 }
 

@@ -14,6 +14,7 @@ class Page(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.open, self.data, self.ids, self.links, self.section = [], {}, set(), set(), ''
+        self.folds = []  # of each, how many nodes and reshards it shows
         self.feed(text)
         assert not self.open, f'not closed: {self.open}'
 
@@ -29,6 +30,10 @@ class Page(html.parser.HTMLParser):
         if tag == 'data':
             classes = ' '.join(c for _, c in self.open).split()
             self.data.setdefault(self.section, []).append((float(attrs['value']), classes))
+        shown = (attrs.get('class') or '').split()
+        self.folds += [0] if 'fold' in shown else []
+        if 'node' in shown and any('fold' in c for _, c in self.open):
+            self.folds[-1] += 1
         if tag not in VOID:
             self.open.append((tag, attrs.get('class') or ''))
 
@@ -64,6 +69,18 @@ def check_trace(plan, page, text, trace):
             assert abs(wide - want) < 0.1, (r, kind, wide, want)
 
 
+def check_nodes(page, text, w, shown):
+    """Those of a fold are shown once, and its head tells what all of them take."""
+    times = [int(t) for t in re.findall('<div class=fold><p><b>×([0-9]+)', text)]
+    nodes = [(v, 'fold' in c) for v, c in page.data['layers'] if 'node' in c and (f'w{w}' in c or 'w' not in c)]
+    heads = [v for v, c in page.data['layers'] if 'fold' in c and 'node' not in c and (f'w{w}' in c or 'w' not in c)]
+    assert len(nodes) + sum(n * (t - 1) for n, t in zip(page.folds, times)) == len(shown), (len(nodes), page.folds, times, len(shown))
+    assert len(heads) == len(times) == len(page.folds)
+    if not times:
+        assert all(near(v, s['seconds'][w]) for (v, _), s in zip(nodes, shown))
+    assert near(sum(v for v, folded in nodes if not folded) + sum(heads), sum(s['seconds'][w] for s in shown)), heads
+
+
 def check(plan, text, most, trace=None):
     page = Page(text)
     if trace:
@@ -71,6 +88,9 @@ def check(plan, text, most, trace=None):
     assert len(text.encode()) < most, f'{len(text.encode())} bytes'
     assert not re.search(r'(src|href)=.?https?:|@import|url\(', text), 'needs a network'
     assert all(link[1:] in page.ids for link in page.links), 'a link leads nowhere'
+    shown = [s for s in plan['steps'] if 'layer' not in s or plan['layers'][s['layer']] == s['layer']]
+    inside = sum('inside' in s for s in shown)
+    assert text.count(', runs inside <a href=#p') == inside or page.folds and inside, 'the kernel of a node is no link'
     ranks = [sum(r[k + '_bytes'] for k in ('weight', 'state', 'peak', 'block')) for r in plan['ranks']]
     memory = [v for v, _ in page.data['memory']]
     assert memory[1:] == ranks[:16], (memory, ranks)
@@ -83,12 +103,9 @@ def check(plan, text, most, trace=None):
         assert near(others[0], cost['unsharded_seconds']), others
         free = plan['options']['sp'] == 'off' and 'limit' not in plan['memory'] and not set(plan['options']) & {'plan', 'weights'}
         assert not free or any(near(t, cost['seconds']) for t in others), (others, cost)
-        groups = [v for v, c in page.data['layers'] if 'group' in c and 'node' not in c and (f'w{w}' in c or 'w' not in c)]
+        groups = [v for v, c in page.data['layers'] if 'group' in c and not {'node', 'fold'} & set(c) and (f'w{w}' in c or 'w' not in c)]
         assert near(sum(groups), cost['seconds']), (sum(groups), cost)
-        nodes = page.numbers('layers', w, 'node')
-        layers = plan['layers']
-        shown = [s['seconds'][w] for s in plan['steps'] if 'layer' not in s or layers[s['layer']] == s['layer']]
-        assert len(nodes) == len(shown) and all(map(near, nodes, shown)), (len(nodes), len(shown))
+        check_nodes(page, text, w, shown)
         rows = page.numbers('collectives', w)
         bytes_and_seconds = sum(c['bytes'][w] for c in plan['collectives']), sum(c['seconds'][w] for c in plan['collectives'])
         for kind, total in enumerate(bytes_and_seconds):  # each is told of a row, and of its kind

@@ -54,5 +54,6 @@ static void rank_weights(struct graph *g)
 void pass_cut_weights(struct compile *c)
 {
     for (int r = 0; r < c->graph->ranks; r++)
-        rank_weights(c->rank_graphs[r]);
+        if (c->rank_graphs[r])
+            rank_weights(c->rank_graphs[r]);
 }

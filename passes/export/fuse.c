@@ -63,14 +63,6 @@ static void undo_gather(struct graph *g, const struct node *slice)
         graph_replace(g, slice->out[0], gather->in[0], false);
 }
 
-static int collective_axis(const struct node *n)
-{
-    for (int i = 0; i < n->op->nattr; i++)
-        if (strcmp(n->op->attr[i].name, "axis") == 0)
-            return (int)attr_int(n, "axis");
-    return -1;
-}
-
 static void list_exchange(struct compile *c, const struct node *n)
 {
     struct recurrent_exchange x;
@@ -92,7 +84,10 @@ static void list_collectives(struct compile *c)
         list_exchange(c, n);
         if (!n->op || !(n->op->flags & OP_COLLECTIVE))
             continue;
-        struct planned_collective k = {.kind = collective_parse(n->optype), .value = n->in[0], .axis = collective_axis(n), .node = n};
+        struct planned_collective k = {.kind = collective_parse(n->optype),
+                                       .value = n->in[0],
+                                       .axis = attr_find(n, "axis") ? (int)attr_int(n, "axis") : -1,
+                                       .node = n};
         k.reason = arena_printf(c->arena, "%s to %s", placement_str(c->arena, n->in[0]->place), placement_str(c->arena, n->out[0]->place));
         VEC_PUSH(c->arena, &c->plan->collectives, k);
     }

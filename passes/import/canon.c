@@ -1,58 +1,12 @@
-/* canon: gives the same computation the same form, whichever exporter wrote it. Planning then sees few forms.
- *
- * No-op nodes go. A Gather with one constant index becomes a Slice, repeated KV heads become Repeat, and written-out norms and
- * quantised weights become one node. A product on a flattened operand keeps its dimensions. Equal nodes are merged; slices that tile an
- * axis become a Split.
- *
- * One rewrite enables others, so all are repeated until the number of nodes no longer changes. No weight is changed. At the end the pass
- * finds the state that only attention shows (src/plan/facts/state.c). */
-#include "op/canon/canon.h"
-
-#include "lower/pattern.h"
+/* canon: gives the same computation the same form (src/lower/graph/canonical.c), and finds the state that only attention shows
+ * (src/plan/facts/state.c). */
 #include "passes/pass.h"
 #include "plan/facts/facts.h"
 
-enum { CANON_ROUNDS = 8 };
-
-static void clean(struct graph *g)
-{
-    canon_remove_noops(g);
-    canon_merge_equal_nodes(g);
-    graph_prune(g);
-}
-
-static void rewrite_with(struct graph *g, int n, bool (*const *rewrite)(struct rewrite *, struct node *))
-{
-    for (int i = 0; i < n; i++) {
-        rewrite_all(g, rewrite[i]);
-        clean(g);
-    }
-}
-
-static void rewrite_round(struct graph *g)
-{
-    static bool (*const before[])(struct rewrite *, struct node *) = {canon_einsum_to_matmul, canon_ms_attention_to_onnx,
-                                                                      canon_gather_to_slice,  canon_tile_to_expand,
-                                                                      canon_find_repeat,      canon_find_dequantize};
-    static bool (*const after[])(struct rewrite *, struct node *) = {canon_unflatten_product, canon_merge_reshapes, canon_quantized_scales};
-    rewrite_with(g, sizeof before / sizeof *before, before);
-    pattern_apply(g, PATTERN_NORM);
-    clean(g);
-    rewrite_with(g, sizeof after / sizeof *after, after);
-    canon_slices_to_splits(g);
-    clean(g);
-}
-
 void pass_canon(struct compile *c)
 {
-    struct graph *g = c->graph;
-    int before, rounds = 0;
-    clean(g);
-    do {
-        before = g->values.n;
-        rewrite_round(g);
-    } while (g->values.n != before && ++rounds < CANON_ROUNDS);
-    plan_find_unpaired_states(g);
+    lower_canonical(c->graph);
+    plan_find_unpaired_states(c->graph);
     if (c->fixed && c->fixed->list.n)
-        op_drop_unread(g);
+        op_drop_unread(c->graph);
 }

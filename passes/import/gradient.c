@@ -28,10 +28,12 @@ static bool is_trained(const struct value *v)
     return v->constant && v->constant->trained;
 }
 
-/* A matrix whose bytes are there; in a dry run they may be missing. */
+/* A matrix whose bytes are there; in a dry run they may be missing. Other types are not trained. */
 static bool may_be_tied(const struct value *v)
 {
-    return is_trained(v) && v->constant->rank == 2 && v->constant->bytes >= WEIGHT_BYTES && constant_present(v->constant);
+    struct constant *c = v->constant;
+    return is_trained(v) && c->dtype == DT_F32 && c->rank == 2 && c->bytes >= WEIGHT_BYTES && constant_present(c) && !constant_is_hole(c) &&
+        !constant_is_uniform(constant_data(c, v->name), c->dim, sizeof(float));
 }
 
 /* Every reader of b reads a instead. */
@@ -58,17 +60,18 @@ static void tie_copies(struct graph *g, struct plan *p)
     for (int i = 0, n = g->values.n; i < n; i++) {
         struct value *v = g->values.at[i], *of = NULL;
         enum constant_copy kind = CONSTANT_OTHER;
-        for (int k = 0; may_be_tied(v) && k < found.n && kind == CONSTANT_OTHER; k++) {
+        if (!may_be_tied(v))
+            continue;
+        for (int k = 0; k < found.n && kind == CONSTANT_OTHER; k++) {
             of = found.at[k];
-            if (of->constant->dtype == v->constant->dtype)
-                kind = constant_copy_kind(constant_data(of->constant, of->name), of->constant->dim, constant_data(v->constant, v->name),
-                                          v->constant->dim, dtype_size(v->constant->dtype));
+            kind = constant_copy_kind(constant_data(of->constant, of->name), of->constant->dim, constant_data(v->constant, v->name),
+                                      v->constant->dim, sizeof(float));
         }
         if (kind != CONSTANT_OTHER) {
             tie(g, of, v, kind);
             p->trainable.weights--;
             p->trainable.numbers -= (double)constant_elements(v->constant);
-        } else if (may_be_tied(v))
+        } else
             VEC_PUSH(g->arena, &found, v);
     }
 }
@@ -123,7 +126,7 @@ static void drop_empty_past(struct node *n)
 {
     for (int i = 0; i < n->nout; i++) {
         int past = op_past_operand(n, i);
-        struct value *v = past >= 0 && past < n->nin ? n->in[past] : NULL;
+        struct value *v = past >= 0 ? node_operand(n, past) : NULL;
         if (v && v->type.rank > 1 && dim_equals(v->type.dim[v->type.rank - 2], 0))
             n->in[past] = NULL;
     }

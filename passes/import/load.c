@@ -42,13 +42,11 @@ static const char *bound_value(void *compile, struct arena *arena, const char *i
 static bool is_given(void *compile, struct arena *arena, const char *input)
 {
     const struct compile *c = compile;
-    for (int i = 0; c->options && i < c->options->kept_inputs.text.n; i++)
-        if (strcmp(c->options->kept_inputs.text.at[i], input) == 0)
-            return true;
-    const struct emitted *replayed = c->options && c->options->plan_file ? c->options->plan_file->emitted : NULL;
-    for (int i = 0; replayed && i < replayed->inputs.list.n; i++)
-        if (strcmp(replayed->inputs.list.at[i].name, input) == 0)
-            return true;
+    const struct options *o = c->options;
+    const struct emitted *replayed = o && o->plan_file ? o->plan_file->emitted : NULL;
+    if ((o && NAMED_AT(o->kept_inputs.text.at, o->kept_inputs.text.n, input) >= 0) ||
+        (replayed && NAMED_AT(replayed->inputs.list.at, replayed->inputs.list.n, input) >= 0))
+        return true;
     return c->sizes.given && c->sizes.given(c->sizes.data, arena, input);
 }
 
@@ -108,7 +106,7 @@ void pass_load(struct compile *c)
     c->graph = c->text ? graph_parse(c->arena, alg, c->text, c->model_path, op_find) : onnx_load(c->arena, alg, c->model_path, &options);
     if (!c->prints)
         refuse_fused(c->graph);
-    c->graph->keeps_sums = c->deterministic;
+    c->graph->keeps_sums = c->lower.deterministic;
     rank_meta_read(c->graph);
     if (c->text && !c->graph->outputs.n)
         fail("%s: the graph has no outputs", c->model_path);

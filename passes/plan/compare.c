@@ -1,6 +1,7 @@
 /* compare: plans the same graph otherwise (--compare), for the same workloads, machine and byte price. Each plan goes as far as the
  * memory of its ranks. Names of states in a plan file are ignored, because the graph's states are known. */
 #include "passes/pass.h"
+#include "plan/cost/cost.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/report/report.h"
@@ -66,25 +67,45 @@ static struct compared compare_plan(const struct compile *original, const char *
     return out;
 }
 
-struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode sp)
+void compare_memory(struct compile *c, bool exact)
+{
+    if (exact) {
+        pass_run(c, "insert", "memory", NULL);
+        return;
+    }
+    pass_run(c, "insert", "overlap", NULL);
+    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);
+    plan_memory_that_runs(c->graph, c->plan, c->graph->ranks, c->plan->use);
+}
+
+/* limited: at the price at which it keeps --memory. */
+static struct compared plan_for_ranks(const struct compile *first, const struct options *options, bool limited)
 {
     struct arena *tmp = arena_new();
+    struct plan plan = {.ranks = options->ranks};
+    struct compile c = keep_source_copy(first, tmp, options, &plan);
+    c.properties |= PROP_LIMITED; /* by the price that is found here */
+    if (limited)
+        (void)memory_price(&c);
+    pass_run(&c, "weight_dtype", "choose", NULL);
+    compare_memory(&c, options->ranks <= EXACT_RANKS);
+    struct compared out = plan_compared(first->arena, options->sp == SP_AUTO ? "--sp=auto" : "", c.graph, &plan);
+    arena_free(tmp);
+    return out;
+}
+
+struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode sp)
+{
     struct options options = *first->options;
-    struct plan plan = {.ranks = ranks};
     options.ranks = ranks;
     options.sp = sp;
     options.sp_symbol = NULL;
-    options.memory = 0;
     options.strict = STRICT_OFF;
     options.solver_first = false;
     options.plan_file = NULL;
     options.state_from = NULL;
-    struct compile c = keep_source_copy(first, tmp, &options, &plan);
-    pass_run(&c, "weight_dtype", "choose", NULL);
-    pass_run(&c, "insert", "memory", NULL);
-    struct compared out = plan_compared(first->arena, sp == SP_AUTO ? "--sp=auto" : "", c.graph, &plan);
-    arena_free(tmp);
-    return out;
+    struct compared fastest = plan_for_ranks(first, &options, false);
+    return options.memory && fastest.memory > options.memory ? plan_for_ranks(first, &options, true) : fastest;
 }
 
 static void fill_ranks(const struct compile *c, int ranks)
@@ -98,11 +119,14 @@ static void fill_ranks(const struct compile *c, int ranks)
         VEC_PUSH(c->arena, &c->plan->others.list, ((struct other_ranks){ranks, other}));
 }
 
-/* For the page. */
+/* For the page; each is as much work as the plan itself. */
 static void fill_others(const struct compile *c)
 {
-    int own = c->options->ranks;
-    for (int i = 0; i < COMPARE_TRIED; i++) {
+    enum { MOST_NODES = 16384 };
+    int own = c->options->ranks, most = machine_most_ranks(&c->options->machine);
+    if (c->graph->nodes.n > MOST_NODES)
+        return;
+    for (int i = 0; i < COMPARE_TRIED && compare_tried[i] <= most; i++) {
         if (own < compare_tried[i] && (i == 0 || own > compare_tried[i - 1]))
             fill_ranks(c, own);
         fill_ranks(c, compare_tried[i]);
@@ -111,8 +135,27 @@ static void fill_others(const struct compile *c)
         fill_ranks(c, own);
 }
 
+/* Seconds per step of the best plan that takes ranks of unequal speed for equal. */
+static double equal_seconds(const struct compile *original)
+{
+    struct arena *tmp = arena_new();
+    struct options options = *original->options;
+    struct plan plan = {.ranks = options.ranks, .byte_price = original->plan->byte_price};
+    options.strict = STRICT_OFF;
+    options.equal_shares = true;
+    options.plan_file = open_plan(tmp, options.plan_file);
+    struct compile c = keep_source_copy(original, tmp, &options, &plan);
+    pass_run(&c, "weight_dtype", "choose", NULL);
+    pass_run(&c, "insert", "overlap", NULL);
+    double seconds = plan_seconds(&plan);
+    arena_free(tmp);
+    return seconds;
+}
+
 void pass_compare(struct compile *c)
 {
+    if (c->options->compare_equal)
+        c->plan->equal_seconds = equal_seconds(c);
     if (c->options->price)
         fill_others(c);
     for (int i = 0; i < c->options->compare.n; i++)

@@ -11,6 +11,7 @@ struct compile keep_source_copy(const struct compile *first, struct arena *arena
     c.options = options;
     c.plan = plan;
     c.graph = graph_copy(arena, first->source);
+    c.plans_only = true;
     return c;
 }
 

@@ -2,26 +2,22 @@
  *
  * Each resident byte of weights or state gets a price, a Lagrange multiplier. The pass raises it until the plan fits, then bisects. A
  * plan that is optimal at a price is the best of all plans that hold no more bytes (Everett, "Generalized Lagrange Multiplier Method",
- * 1963). So a trial at a lower price bounds the gap to the best plan within the limit. For this bound, activations and blocks are those
- * of the plan found; they have no price and are measured for every trial.
+ * 1963). So a trial at a lower price bounds the gap to the best plan within the limit. Activations and blocks have no price and are
+ * measured for every trial. For the bound they count nothing: another plan may have next to none.
+ * From the plan at the best price on, limits over time lead to better ones (src/plan/solve/within.c).
  * If no price helps, the pass tries more ranks, for the error message: it doubles their number, then bisects. */
+
 #include "op/backward/backward.h"
-#include "op/emit/emit.h"
-#include "op/op.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/report/report.h"
+#include "plan/solve/solve.h"
 
 #include <math.h>
-
-enum {
-    EXACT_RANKS = 16, /* above it, the global graph gives the estimate */
-    BISECTIONS = 5,
-    MOST_TRIALS = 16
-};
+enum { BISECTIONS = 5, MOST_TRIALS = 16 };
 #define PRICE_STEP 16.0
 #define COARSE_FIRST 256.0 /* for many ranks, because each plan takes long */
 #define COARSE_STEP 4096.0
@@ -29,86 +25,51 @@ enum {
 #define MOST_SECONDS 1e5     /* the most that all bytes may cost: sums of costs must not overflow */
 
 struct trial {
-    double price, held, objective, least;
-    int64_t total;
+    double price, held, objective, least, seconds;
+    int64_t total; /* of the fullest rank, as its use */
     struct rank_use use;
     const char *weight, *value;
+    struct attempt as; /* for limits over time */
 };
 struct fitter {
     const struct compile *compile;
     int ranks, trials;
+    bool tells; /* for many ranks the global graph tells what they hold */
     struct trial trial[MOST_TRIALS];
 };
-
-/* Ranks hold shards of one size, or nearly. */
-static bool alike(void *ranks, uint64_t digest)
-{
-    return (void)ranks, (void)digest, true;
-}
-
-struct graph *memory_graph_that_runs(struct arena *a, const struct graph *g)
-{
-    struct compile run = {.arena = a, .graph = graph_copy(a, g), .agree = alike};
-    if (g->rank >= 0) {
-        expand_nodes(run.graph, OP_INTERNAL);
-        weight_cut(run.graph);
-    }
-    pass_run(&run, "fuse_kernels", "fuse_kernels", NULL);
-    return run.graph;
-}
-
-/* Of the graph as it runs: fused nodes keep no values between them. */
-void memory_estimate(const struct compile *c, const struct graph *g, int ranks, struct rank_use *out)
-{
-    struct arena *tmp = arena_new();
-    plan_memory(memory_graph_that_runs(tmp, g), c->plan, ranks, out);
-    for (int r = 0; r < ranks; r++) { /* the fused graph has values that this one has not */
-        out[r].weight = out[r].weight < g->values.n ? out[r].weight : -1;
-        out[r].value = out[r].value < g->values.n ? out[r].value : -1;
-    }
-    arena_free(tmp);
-}
 
 static struct trial outcome(const struct compile *c, struct arena *keep)
 {
     const struct plan *p = c->plan;
-    struct trial t = {.price = p->byte_price, .held = p->resident, .objective = (double)p->objective, .least = (double)p->least};
+    struct trial t = {p->byte_price, p->resident, (double)p->objective, (double)p->least, plan_seconds(p), .total = 0};
     for (int r = 0; r < c->graph->ranks; r++)
         if (memory_total(&p->use[r]) > t.total) {
             t.total = memory_total(&p->use[r]);
             t.use = p->use[r];
         }
+    t.as = within_attempt(keep, p, t.total);
     t.weight = t.use.weight >= 0 ? arena_strdup(keep, c->graph->values.at[t.use.weight]->name) : "";
     t.value = t.use.value >= 0 ? arena_strdup(keep, c->graph->values.at[t.use.value]->name) : "";
     return t;
 }
 
-static void measure_ranks(struct compile *c, bool exact)
-{
-    if (exact) {
-        pass_run(c, "insert", "memory", NULL);
-        return;
-    }
-    pass_run(c, "insert", "overlap", NULL);
-    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);
-    memory_estimate(c, c->graph, c->graph->ranks, c->plan->use);
-}
-
 /* Plans a copy for `ranks` ranks at a price and returns what the fullest rank holds. */
-static struct trial try_plan(const struct compile *original, int ranks, double price, bool exact)
+static struct trial try_plan(const struct compile *original, int ranks, double price, struct plan_room room, bool exact)
 {
     struct arena *tmp = arena_new();
     struct options options = *original->options;
-    struct plan plan = {.ranks = ranks, .byte_price = price};
+    struct plan plan = {.ranks = ranks, .byte_price = price, .room = room};
     if (ranks == options.ranks)
         plan.configuration = original->plan->configuration;
     options.ranks = ranks;
     struct compile c = keep_source_copy(original, tmp, &options, &plan);
     c.properties |= PROP_LIMITED; /* the trial's price is the limit */
     pass_run(&c, "weight_dtype", "choose", NULL);
-    measure_ranks(&c, exact);
+    compare_memory(&c, exact);
     struct trial t = outcome(&c, original->arena);
-    explain("%d ranks at %g reads per byte and step: %lld bytes on the fullest, %.6g s", ranks, price, (long long)t.total, plan.seconds);
+    t.as.room = room.bytes ? room : t.as.room;
+    explain("%d ranks, %g reads per byte and step, room for %lld: %lld bytes on the fullest, %lld counted, %.6g s", ranks, price,
+            (long long)room.bytes, (long long)t.total, (long long)plan.counted, t.seconds);
     arena_free(tmp);
     return t;
 }
@@ -123,13 +84,13 @@ static bool fits(const struct fitter *f, const struct trial *t)
 /* Trials for few ranks, or for the number of --tp, are measured exactly. */
 static bool is_exact(const struct fitter *f)
 {
-    return f->ranks <= EXACT_RANKS || f->ranks == f->compile->options->ranks;
+    return f->ranks <= EXACT_RANKS || (!f->tells && f->ranks == f->compile->options->ranks);
 }
 
 static const struct trial *add_trial(struct fitter *f, double price)
 {
     require(f->trials < MOST_TRIALS);
-    f->trial[f->trials] = try_plan(f->compile, f->ranks, price, is_exact(f));
+    f->trial[f->trials] = try_plan(f->compile, f->ranks, price, (struct plan_room){0}, is_exact(f));
     return &f->trial[f->trials++];
 }
 
@@ -148,12 +109,17 @@ static bool is_emitted(const struct options *o)
 /* Raises the price until the plan fits; NULL if it never does. *below: the last price at which it did not fit. */
 static const struct trial *raise_price(struct fitter *f, double *below)
 {
+    const struct compile *c = f->compile;
     const struct trial *t = add_trial(f, 0);
     double most = most_price(f, t);
     *below = 0;
     bool fine = is_exact(f);
+    if (!fits(f, t) && !is_emitted(c->options) && memory_least(c->graph, c->plan, c->options, f->ranks) > c->options->memory) {
+        (void)add_trial(f, most); /* the least, for who asks */
+        return NULL;
+    }
     for (double price = fine ? 1 : COARSE_FIRST; !fits(f, t); price *= fine ? PRICE_STEP : COARSE_STEP) {
-        if (t->price >= most || is_emitted(f->compile->options))
+        if (t->price >= most || is_emitted(c->options))
             return NULL;
         *below = t->price;
         t = add_trial(f, price < most ? price : most);
@@ -167,30 +133,29 @@ static const struct trial *bisect_price(struct fitter *f, const struct trial *be
     for (int i = 0; i < BISECTIONS && above > 0; i++) {
         double middle = below > 0 ? sqrt(below * above) : above / PRICE_STEP;
         const struct trial *t = add_trial(f, middle);
-        if (fits(f, t))
-            above = middle;
-        else
-            below = middle;
+        *(fits(f, t) ? &above : &below) = middle;
         if (fits(f, t) && t->objective < best->objective)
             best = t;
     }
     return best;
 }
 
-/* Seconds per step by which another plan within the limit may be faster than `best`. It is what the trials prove of plans that hold no
- * more weights and state than the limit leaves beside best's activations. */
-static double gap_of(const struct fitter *f, const struct trial *best)
+/* Picoseconds that no plan whose weights and state alone are within the limit is below, by what the trials prove. */
+static double bound_by_prices(const struct fitter *f)
 {
     const struct compile *c = f->compile;
-    double steps = cost_steps(c->plan), room = best->held + (double)(c->options->memory - best->total), bound = 0;
+    double steps = cost_steps(c->plan), room = (double)c->options->memory, bound = 0;
     for (int i = 0; i < f->trials; i++) {
         const struct trial *t = &f->trial[i];
         double saved = steps * t->price * (t->held - room) / c->options->machine.memory_bandwidth;
-        if (t->least * 1e-12 + saved > bound)
-            bound = t->least * 1e-12 + saved;
+        bound = fmax(bound, t->least + 1e12 * saved);
     }
-    double gap = (best->objective * 1e-12 - bound) / steps;
-    return gap > 1e-12 ? gap : 0;
+    return bound;
+}
+
+static struct attempt try_within(void *data, const struct plan_room *room)
+{
+    return try_plan(((const struct fitter *)data)->compile, ((const struct fitter *)data)->ranks, 1, *room, true).as;
 }
 
 static struct trial least_of(const struct fitter *f)
@@ -214,12 +179,12 @@ static bool ranks_fit(const struct compile *c, int ranks, struct trial *least)
     return fit;
 }
 
-/* The smallest number of ranks that fits; 0 if none does up to PLAN_RANKS. *least: the last trial. */
+/* The smallest number of ranks that fits; 0 if none does up to the most that may be. *least: the last trial. */
 static int smallest_ranks(const struct compile *c, struct trial *least)
 {
-    int below = c->options->ranks, fit = 0;
-    while (!fit && below < PLAN_RANKS) {
-        int n = 2 * below < PLAN_RANKS ? 2 * below : PLAN_RANKS;
+    int below = c->options->ranks, fit = 0, most = machine_most_ranks(&c->options->machine);
+    while (!fit && below < most) {
+        int n = 2 * below < most ? 2 * below : most;
         if (ranks_fit(c, n, least))
             fit = n;
         else
@@ -228,73 +193,108 @@ static int smallest_ranks(const struct compile *c, struct trial *least)
     while (fit && fit - below > 1) {
         int n = below + (fit - below) / 2;
         struct trial t;
-        if (ranks_fit(c, n, &t))
-            fit = n;
-        else
-            below = n;
+        *(ranks_fit(c, n, &t) ? &fit : &below) = n;
     }
     return fit;
-}
-
-static const char *largest_part(struct arena *a, const struct trial *t)
-{
-    if (t->use.weights >= t->use.state && t->use.weights >= t->use.peak)
-        return arena_printf(a, "weights of %s, the largest of them '%s'", units_bytes(a, (double)t->use.weights), t->weight);
-    if (t->use.state >= t->use.peak)
-        return arena_printf(a, "state of %s", units_bytes(a, (double)t->use.state));
-    const char *peak = units_bytes(a, (double)t->use.peak);
-    return *t->value ? arena_printf(a, "activations of %s, the largest of them '%s'", peak, t->value)
-                     : arena_printf(a, "activations of %s", peak);
 }
 
 /* The end of the error message. A plan file, or --state-from, may be for one number of ranks only. */
 static const char *what_fits(const struct compile *c)
 {
     struct trial last;
-    if (c->options->plan_file || c->options->state_from)
+    int most = machine_most_ranks(&c->options->machine), fit = 0;
+    if (c->options->plan_file || c->options->state_from || c->options->ranks >= most)
         return "";
-    int fit = smallest_ranks(c, &last);
-    if (fit)
+    if ((fit = smallest_ranks(c, &last)) > 0)
         return arena_printf(c->arena, "; %d ranks fit", fit);
-    return arena_printf(c->arena, "; no number of ranks up to %d fits: with %d, one still needs %s, most of it %s", PLAN_RANKS, PLAN_RANKS,
-                        units_bytes(c->arena, (double)last.total), largest_part(c->arena, &last));
+    return arena_printf(c->arena, "; no number of ranks up to %d fits: with %d, one still needs %s, most of it %s", most, most,
+                        units_bytes(c->arena, (double)last.total), units_largest(c->arena, &last.use, last.weight, last.value));
 }
 
-static _Noreturn void fail_limit(const struct compile *c, const struct trial *t)
+static _Noreturn void fail_limit(const struct compile *c, struct trial t)
 {
     struct arena *a = c->arena;
     int ranks = c->options->ranks;
     fail("%s: a limit of %s is %s too little for %d rank%s, where the fullest needs %s (weights %s, state %s, activations and blocks %s)%s",
-         c->options->model, units_bytes(a, (double)c->options->memory), units_bytes(a, (double)(t->total - c->options->memory)), ranks,
-         ranks == 1 ? "" : "s", units_bytes(a, (double)t->total), units_bytes(a, (double)t->use.weights),
-         units_bytes(a, (double)t->use.state), units_bytes(a, (double)(t->use.peak + t->use.blocks)), what_fits(c));
+         c->options->model, units_bytes(a, (double)c->options->memory), units_bytes(a, (double)(t.total - c->options->memory)), ranks,
+         ranks == 1 ? "" : "s", units_bytes(a, (double)t.total), units_bytes(a, (double)t.use.weights), units_bytes(a, (double)t.use.state),
+         units_bytes(a, (double)(t.use.peak + t.use.blocks)), what_fits(c));
 }
 
-static void recompute_both(struct compile *c)
+/* Of training, if need be with the forward half computed again, as other compilations of the same source are not. */
+static const struct trial *find_price(struct fitter *f, struct compile *c, double *below)
 {
+    const struct trial *best = raise_price(f, below);
+    if (best || !c->options->train || c->options->recompute != RECOMPUTE_AUTO)
+        return best;
+    c->source = graph_copy(c->arena, c->source);
     recompute_forward(c->graph);
     recompute_forward(c->source);
-    diag_tell("%s: within %s the backward half computes the forward half again (--recompute full)", c->options->model,
-              units_bytes(c->arena, (double)c->options->memory));
+    f->trials = 0;
+    if (!f->tells)
+        diag_tell("%s: within %s the backward half computes the forward half again (--recompute full)", c->options->model,
+                  units_bytes(c->arena, (double)c->options->memory));
+    return raise_price(f, below);
+}
+
+/* Of --sp=auto without a limit, to activations of one rank: they have no price, and a reshard inside a kernel stores what it never did. */
+#define MOST_GROWTH 2
+static void keep_sequences_whole(struct compile *c, const char *why)
+{
+    struct options *whole = NEW(c->arena, struct options);
+    *whole = *c->options;
+    whole->sp = SP_OFF;
+    c->options = whole;
+    VEC_PUSH(c->arena, &c->plan->warnings, arena_printf(c->arena, "--sp=auto splits no sequence: %s", why));
+}
+
+static void check_sequences(struct compile *c)
+{
+    struct rank_use alone = {0};
+    if (c->options->sp != SP_AUTO || c->options->ranks == 1 || c->options->memory || is_emitted(c->options))
+        return;
+    plan_memory_that_runs(c->graph, c->plan, 1, &alone);
+    struct trial t = try_plan(c, c->options->ranks, 0, (struct plan_room){0}, c->options->ranks <= EXACT_RANKS);
+    if (t.use.peak > MOST_GROWTH * alone.peak)
+        keep_sequences_whole(c,
+                             arena_printf(c->arena, "a rank would hold %s of activations, and one alone has %s (--memory allows more)",
+                                          units_bytes(c->arena, (double)t.use.peak), units_bytes(c->arena, (double)alone.peak)));
+}
+
+bool memory_price(struct compile *c)
+{
+    struct fitter f = {.compile = c, .ranks = c->options->ranks, .tells = true};
+    double below;
+    const struct trial *best = find_price(&f, c, &below);
+    c->plan->byte_price = best ? bisect_price(&f, best, below)->price : least_of(&f).price;
+    return best != NULL;
 }
 
 void pass_memory_limit(struct compile *c)
 {
+    check_sequences(c);
     if (!c->options->memory)
         return;
     struct fitter f = {.compile = c, .ranks = c->options->ranks};
     double below;
-    const struct trial *best = raise_price(&f, &below);
-    if (!best && c->options->train && c->options->recompute == RECOMPUTE_AUTO) {
-        recompute_both(c);
+    const struct trial *best = find_price(&f, c, &below);
+    if (!best && c->options->sp == SP_AUTO && !is_emitted(c->options)) {
+        keep_sequences_whole(c, "no such plan fits into --memory");
         f.trials = 0;
         best = raise_price(&f, &below);
     }
-    if (!best) {
-        struct trial least = least_of(&f);
-        fail_limit(c, &least);
-    }
+    if (!best)
+        fail_limit(c, least_of(&f));
     best = bisect_price(&f, best, below);
     c->plan->byte_price = best->price;
-    c->plan->memory_gap = gap_of(&f, best);
+    if (best->price > 0) { /* the plan without a limit is proven by itself */
+        double bound = bound_by_prices(&f);
+        struct attempt within = within_limit(&(struct within_search){c->arena, c->options->memory, try_within, &f}, &best->as, &bound);
+        c->plan->room = within.within ? within.room : (struct plan_room){0};
+        c->plan->fitting = (int64_t)fmin(bound, within.objective);
+    }
+    if (!fits(&f, &f.trial[0])) {
+        c->plan->fastest_seconds = f.trial[0].seconds;
+        c->plan->fastest_total = f.trial[0].total;
+    }
 }

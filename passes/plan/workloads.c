@@ -20,4 +20,5 @@ void pass_workloads(struct compile *c)
     plan_workloads(c->graph, c->options, c->plan);
     plan_note_empty(c->graph, c->plan);
     plan_note_long(c->graph, c->options, c->plan);
+    plan_note_machine(c->graph, c->options, c->plan);
 }

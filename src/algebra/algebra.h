@@ -7,7 +7,8 @@
 
 #include "base/base.h"
 
-#define MAX_RANK 8 /* of a tensor; more is refused at load */
+#define MAX_RANK 8          /* of a tensor; more is refused at load */
+enum { PLAN_RANKS = 4096 }; /* the most ranks of a plan */
 
 struct alg;
 struct alg *alg_new(struct arena *);
@@ -152,6 +153,7 @@ enum dtype dtype_parse(const char *name);
 bool dtype_is_float(enum dtype);       /* of 16 bits or more: ops compute with them */
 bool dtype_is_small_float(enum dtype); /* of 4 and 8 bits: small_float.c */
 bool dtype_is_byte(enum dtype);        /* u8 or i8 */
+bool dtype_is_half(enum dtype);        /* f16, bf16: work in float32 */
 bool dtype_is_small(enum dtype);       /* packed or a small float: moved, cast and scaled, never summed */
 bool dtype_is_integer(enum dtype);
 void dtype_range(enum dtype, int64_t *lo, int64_t *hi); /* of an integer type; hi of u64: the largest int64 */
@@ -200,18 +202,39 @@ struct sliding {
     int64_t stride, reach, pad, per;
     const struct dim *size;
 };
+/* A part of a dimension: what each rank touches of groups of `group` indices, where n indices are split as evenly as possible; every index
+ * stands for inner elements. whole: every rank holds all n. */
+struct split_part {
+    int64_t n, group, inner;
+    bool whole;
+};
+/* What each rank gets of a whole, as a share of the sum of all. */
+struct shares {
+    int ranks;
+    int64_t sum;         /* of all; at most SHARES_SUM */
+    const int64_t *from; /* [ranks + 1]: the sum of those before a rank */
+};
+enum { SHARES_SUM = 1 << 20 };
 struct split {
     int ranks;
     bool balanced;
+    const struct shares *shares;         /* balanced only; NULL: all get the same */
     const struct dim *outer, *n, *inner; /* n: length of the pattern, an integer unless balanced */
     const struct sliding *reads;         /* balanced only; NULL: n are elements */
     const int *count;                    /* listed: intervals of each rank */
     const struct interval *const *list;  /* listed: [rank][count[rank]] */
-    bool partition, cover, replicated;   /* each index held exactly once / at least once / by every rank, in order */
+    int parts;                           /* listed: formulas that make the list, one part of the pattern after the other; 0: none do */
+    int64_t times;                       /* repetitions of the parts */
+    const struct split_part *part;
+    bool partition, cover, replicated; /* each index held exactly once / at least once / by every rank, in order */
     int id;
 };
 /* n indices as even as possible: a list for an integer n, balanced for a symbolic one. */
 const struct split *split_even(struct alg *, int ranks, const struct dim *n);
+/* shares.c: interned. NULL where all are equal, and split_shared is split_even. No share is negative, one is not 0. */
+const struct shares *alg_shares(struct alg *, int ranks, const int64_t *share);
+/* n indices, as near as possible to the shares: rank r begins at n * from[r] / sum, rounded to the nearest. */
+const struct split *split_shared(struct alg *, int ranks, const struct shares *, const struct dim *n);
 const struct split *split_list(struct alg *, int ranks, int64_t n, const int *count, const struct interval *const *list);
 /* Every rank holds all of n (integer or symbolic: one interval, scaled by inner = n). */
 const struct split *split_replicated(struct alg *, int ranks, const struct dim *n);
@@ -252,9 +275,10 @@ int split_pieces(struct arena *, const struct split *, int rank, bool owned, con
 /* split_open.c: how many of its sizes are no integers; the symbols of all sizes of n splits, by name, each once. */
 int split_open_sizes(const struct split *);
 int split_symbols(struct arena *, int n, const struct split *const *, const struct dim *const **out);
-/* "t4:64:0-16/16-32/32-48/48-64", "t4:balanced(S);inner=64", "t4:balanced(S/2)[3/2-1](S)", "t4:whole(S)" (grammar in split_text.c): one
- * token without spaces; parses back to the same pointer. */
+/* "t4:balanced(64)", "t2:64:0-16/16-64", "t4:balanced(S);inner=64", "t4:balanced(S/2)[3/2-1](S)", "t4:whole(S)" (grammar in split_text.c):
+ * one token without spaces; parses back to the same pointer. */
 char *split_str(struct arena *, const struct split *);
+/* A text is read once: the interner keeps what it found. */
 const struct split *split_parse(struct alg *, const char *text, const char **error);
 
 /* ---- placement.c ------------------------------------------------------------------------------------------------ */
@@ -272,6 +296,10 @@ struct placement placement_partial(enum redop);
 bool placement_eq(struct placement, struct placement);
 char *placement_str(struct arena *, struct placement); /* "R", "S(1; split)", "P(sum)" */
 bool placement_parse(struct alg *, const char *text, struct placement *out, const char **error);
+/* A text that holds placements, with each split as split_str writes it: files of older versions list the intervals of even ones. What is no
+ * split, as a pattern, stays. In the interner's arena. */
+char *placement_texts(struct alg *, const char *text);
+char *placement_outlines(struct arena *, const char *text); /* without the splits: "S(1; split)" becomes "S(1)" */
 /* The type rank r holds of a value of global type t. */
 struct type placement_local(struct alg *, const struct type *, struct placement, int rank);
 /* Under these sizes, what rank r holds is one contiguous range of the value's memory: no more than one range, and the dimensions before it

@@ -51,6 +51,8 @@ struct alg {
     VEC(int64_t) split_key;           /* of the split that is looked up */
     VEC(struct pattern_room *) rooms; /* split.c: patterns under construction, the first rooms_used */
     int rooms_used;
+    struct split_text *texts; /* split_text.c: those that were read */
+    VEC(const struct shares *) shares;
 };
 
 /* ---- alg.c ---- */
@@ -95,9 +97,20 @@ const struct dim *dim_fresh(struct alg *, const struct dim *);
 void poly_reduce(struct alg *, struct poly *);
 
 /* ---- split.c, split_window.c: splits that have `reads` ---- */
-const struct split *split_reading(struct alg *, int ranks, const struct dim *n, const struct sliding *);
+const struct split *split_reading(struct alg *, const struct split *windows, const struct sliding *);
 const struct dim *split_window_start(struct alg *, const struct split *, int rank);
 const struct dim *split_window_extent(struct alg *, const struct split *, int rank);
+
+/* ---- shares.c ---- */
+/* Where rank r begins if n indices are shared, or, without shares, are split as evenly as possible: as a number, and as an expression. */
+int64_t share_start(const struct shares *, int ranks, int64_t n, int rank);
+const struct dim *share_start_dim(struct alg *, const struct shares *, int ranks, const struct dim *n, int rank);
+const struct dim *share_extent_dim(struct alg *, const struct shares *, int ranks, const struct dim *n, int rank);
+
+/* ---- split_formula.c ---- */
+enum { SPLIT_PARTS = 16 };
+/* Notes the parts of a listed split, if it has some, and how often they are repeated. */
+void split_find_parts(struct arena *, struct split *);
 
 /* ---- dim_text.c ---- */
 /* Parses the longest expression at *at and moves *at past it; names hold letters, digits and _ . $ unless in backquotes. */

@@ -97,6 +97,37 @@ bool placement_parse(struct alg *alg, const char *text, struct placement *out, c
     return ok;
 }
 
+/* The end of what the bracket before it opens. */
+static const char *bracket_end(const char *at)
+{
+    for (int open = 1; *at; at++)
+        if ((open += (*at == '(') - (*at == ')')) == 0)
+            break;
+    return at;
+}
+
+char *placement_texts(struct alg *alg, const char *text)
+{
+    struct arena *a = alg_arena(alg);
+    const char *out = "", *from = text, *split;
+    while ((split = strchr(from, ';'))) {
+        const char *at = split + 1 + strspn(split + 1, " "), *end = bracket_end(at);
+        const struct split *s = split_parse(alg, arena_strndup(a, at, (size_t)(end - at)), NULL);
+        out = arena_printf(a, "%s%.*s", out, (int)(at - from), from);
+        out = s ? arena_printf(a, "%s%s", out, split_str(a, s)) : arena_printf(a, "%s%.*s", out, (int)(end - at), at);
+        from = end;
+    }
+    return arena_printf(a, "%s%s", out, from);
+}
+
+char *placement_outlines(struct arena *a, const char *text)
+{
+    const char *out = "", *from = text, *split;
+    for (; (split = strchr(from, ';')); from = bracket_end(split))
+        out = arena_printf(a, "%s%.*s", out, (int)(split - from), from);
+    return arena_printf(a, "%s%s", out, from);
+}
+
 struct type placement_local(struct alg *alg, const struct type *t, struct placement p, int rank)
 {
     struct type local = *t;

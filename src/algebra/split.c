@@ -3,14 +3,13 @@
  * The invariants of a listed split: intervals are not empty, adjoining ones of a rank are joined; outer and inner have no integer
  * factor left but 1, for it was multiplied into the pattern; a split that gives every rank everything is one interval (of the
  * integer size, or of 1 with the symbolic size as inner). A balanced split has a symbolic n and at least two ranks.
- * Nothing is approximated: an operation whose result is no split of this form returns NULL.
- */
+ * Nothing is approximated: an operation whose result is no split of this form returns NULL. */
 #include "algebra/cell.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RANKS = 1 << 16, MAX_INTERVALS = 1 << 20 };
+enum { MAX_INTERVALS = 1 << 20 };
 
 struct split_cell {
     struct split s;
@@ -50,7 +49,7 @@ static struct pattern_room *room_take(struct alg *alg)
 
 static struct pattern pattern_new(struct alg *alg, int ranks, int64_t n)
 {
-    require(ranks >= 1 && ranks <= MAX_RANKS && n >= 0);
+    require(ranks >= 1 && ranks <= PLAN_RANKS && n >= 0);
     struct pattern_room *room = room_take(alg);
     if (room->ranks < ranks)
         *room = (struct pattern_room){ranks, NEWN(alg->arena, struct rank_intervals, ranks)};
@@ -176,6 +175,8 @@ static void key_start(struct alg *alg, const struct split *s)
     alg->split_key.n = 0;
     key_put(alg, s->ranks);
     key_put(alg, s->balanced);
+    for (int r = 0; s->shares && r < s->ranks; r++)
+        key_put(alg, s->shares->from[r + 1]);
     key_put(alg, s->outer->id);
     key_put(alg, s->n->id);
     key_put(alg, s->inner->id);
@@ -231,6 +232,7 @@ static const struct split *listed_new(struct alg *alg, const struct pattern *p, 
     s->count = count;
     s->list = list;
     find_coverage(alg, p, s);
+    split_find_parts(alg->arena, s);
     return &split_new(alg, s)->s;
 }
 
@@ -276,10 +278,12 @@ static const struct split *canonical_split(struct alg *alg, const struct dim *ou
     return p->n == 0 ? listed_split(alg, dim_int(alg, 1), p, dim_int(alg, 1)) : listed_split(alg, reps, p, unit);
 }
 
-static const struct split *balanced(struct alg *alg, int ranks, const struct dim *outer, const struct dim *n, const struct dim *inner)
+static const struct split *balanced(struct alg *alg, int ranks, const struct shares *shares, const struct dim *outer, const struct dim *n,
+                                    const struct dim *inner)
 {
     struct split s = {.ranks = ranks,
                       .balanced = true,
+                      .shares = shares,
                       .outer = dim_fresh(alg, outer),
                       .n = n,
                       .inner = dim_fresh(alg, inner),
@@ -292,15 +296,17 @@ static const struct split *balanced(struct alg *alg, int ranks, const struct dim
     return c ? &c->s : &split_new(alg, &s)->s;
 }
 
-const struct split *split_reading(struct alg *alg, int ranks, const struct dim *n, const struct sliding *reads)
+const struct split *split_reading(struct alg *alg, const struct split *windows, const struct sliding *reads)
 {
     struct sliding *own = NEW(alg->arena, struct sliding);
     *own = *reads;
-    const struct dim *one = dim_int(alg, 1);
-    struct split s = {.ranks = ranks, .balanced = true, .outer = one, .n = n, .inner = one, .reads = own, .cover = true};
+    struct split s = *windows;
+    s.outer = s.inner = dim_int(alg, 1);
+    s.reads = own;
+    s.partition = false;
     key_start(alg, &s);
     struct split_cell *c = split_find(alg);
-    return c ? &c->s : &split_new(alg, &s)->s;
+    return &(c ? c : split_new(alg, &s))->s;
 }
 
 /* ---- making splits ---- */
@@ -315,19 +321,21 @@ const struct split *split_replicated(struct alg *alg, int ranks, const struct di
     return listed_split(alg, dim_int(alg, 1), &p, known ? dim_int(alg, 1) : n);
 }
 
-const struct split *split_even(struct alg *alg, int ranks, const struct dim *n)
+const struct split *split_shared(struct alg *alg, int ranks, const struct shares *shares, const struct dim *n)
 {
     n = dim_fresh(alg, n);
+    require(!shares || shares->ranks == ranks);
     if (n->kind != DIM_INT)
-        return ranks == 1 ? split_replicated(alg, 1, n) : balanced(alg, ranks, dim_int(alg, 1), n, dim_int(alg, 1));
+        return ranks == 1 ? split_replicated(alg, 1, n) : balanced(alg, ranks, shares, dim_int(alg, 1), n, dim_int(alg, 1));
     struct pattern p = pattern_new(alg, ranks, n->k);
-    int64_t q = n->k / ranks, m = n->k % ranks, at = 0;
-    for (int r = 0; r < ranks; r++) {
-        int64_t extent = q + (r < m);
-        pattern_put(&p, r, at, at + extent);
-        at += extent;
-    }
+    for (int r = 0; r < ranks; r++)
+        pattern_put(&p, r, share_start(shares, ranks, n->k, r), share_start(shares, ranks, n->k, r + 1));
     return listed_split(alg, dim_int(alg, 1), &p, dim_int(alg, 1));
+}
+
+const struct split *split_even(struct alg *alg, int ranks, const struct dim *n)
+{
+    return split_shared(alg, ranks, NULL, n);
 }
 
 const struct split *split_list(struct alg *alg, int ranks, int64_t n, const int *count, const struct interval *const *list)
@@ -357,9 +365,9 @@ const struct split *split_scale(struct alg *alg, const struct split *s, const st
     if (s->reads)
         return dim_equals(reps, 1) && dim_equals(unit, 1) ? s : NULL;
     if (s->balanced && n->kind != DIM_INT)
-        return balanced(alg, s->ranks, reps, n, unit);
+        return balanced(alg, s->ranks, s->shares, reps, n, unit);
     patterns_done(alg);
-    struct pattern p = pattern_of(alg, s->balanced ? split_even(alg, s->ranks, n) : s);
+    struct pattern p = pattern_of(alg, s->balanced ? split_shared(alg, s->ranks, s->shares, n) : s);
     return canonical_split(alg, reps, &p, unit);
 }
 
@@ -429,7 +437,7 @@ const struct split *split_divide(struct alg *alg, const struct split *s, const s
     if (!reps || !unit)
         return NULL;
     if (s->balanced)
-        return balanced(alg, s->ranks, reps, s->n, unit);
+        return balanced(alg, s->ranks, s->shares, reps, s->n, unit);
     struct pattern p = pattern_of(alg, s);
     return pattern_period(alg, &p, times) && pattern_shrink(alg, &p, scale) ? canonical_split(alg, reps, &p, unit) : NULL;
 }
@@ -559,7 +567,7 @@ bool split_fraction_within(const struct split *a, const struct split *b)
     if (a->reads || b->reads)
         return false;
     if (a->outer != b->outer || a->balanced || b->balanced)
-        return a->balanced && b->balanced && a->outer == b->outer && a->n == b->n;
+        return a->balanced && b->balanced && a->outer == b->outer && a->n == b->n && a->shares == b->shares;
     for (int r = 0; r < a->ranks; r++)
         for (int i = 0; i < a->count[r]; i++)
             if (!interval_within(a->list[r][i], a->n->k, b, r))
@@ -569,11 +577,6 @@ bool split_fraction_within(const struct split *a, const struct split *b)
 
 /* ---- what a rank holds ---- */
 
-static const struct dim *balanced_extent(struct alg *alg, const struct split *s, int rank)
-{
-    return dim_div(alg, dim_add(alg, s->n, dim_int(alg, s->ranks - 1 - rank)), dim_int(alg, s->ranks));
-}
-
 const struct dim *split_extent(struct alg *alg, const struct split *s, int rank)
 {
     int64_t held = 0;
@@ -582,7 +585,7 @@ const struct dim *split_extent(struct alg *alg, const struct split *s, int rank)
         return split_window_extent(alg, s, rank);
     for (int i = 0; !s->balanced && i < s->count[rank]; i++)
         held += s->list[rank][i].hi - s->list[rank][i].lo;
-    const struct dim *middle = s->balanced ? balanced_extent(alg, s, rank) : dim_int(alg, held);
+    const struct dim *middle = s->balanced ? share_extent_dim(alg, s->shares, s->ranks, s->n, rank) : dim_int(alg, held);
     return dim_mul(alg, dim_mul(alg, s->outer, middle), s->inner);
 }
 
@@ -593,8 +596,5 @@ const struct dim *split_start(struct alg *alg, const struct split *s, int rank)
         return split_window_start(alg, s, rank);
     if (!s->balanced)
         return dim_int(alg, s->count[rank] ? s->list[rank][0].lo : 0);
-    const struct dim *start = dim_int(alg, 0);
-    for (int r = 0; r < rank; r++)
-        start = dim_add(alg, start, balanced_extent(alg, s, r));
-    return start;
+    return share_start_dim(alg, s->shares, s->ranks, s->n, rank);
 }

@@ -37,8 +37,7 @@ static struct piece_list pattern_pieces(struct arena *arena, const struct split 
 {
     struct piece_list p = {.arena = arena};
     if (s->balanced) {
-        int64_t q = n / s->ranks, m = n % s->ranks, before = rank < m ? rank : m;
-        add_piece(&p, rank * q + before, rank * q + before + q + (rank < m));
+        add_piece(&p, share_start(s->shares, s->ranks, n, rank), share_start(s->shares, s->ranks, n, rank + 1));
         return p;
     }
     for (int i = 0; i < s->count[rank]; i++)

@@ -62,7 +62,7 @@ const struct split *split_windows(struct alg *alg, const struct split *s, const 
     if (dim_is_int(now.size, &size))
         return is_ascending(s) ? listed_windows(alg, s, w, size) : NULL;
     bool even = s->balanced && !s->reads && dim_equals(s->outer, 1) && dim_equals(s->inner, 1);
-    return even && w->per == 1 ? split_reading(alg, s->ranks, s->n, &now) : NULL;
+    return even && w->per == 1 ? split_reading(alg, s, &now) : NULL;
 }
 
 /* ---- of a symbolic size -------------------------------------------------------------------------------------------------------
@@ -80,13 +80,15 @@ static int64_t over_stride(const struct sliding *w)
 static const struct dim *first_window(struct alg *alg, const struct split *s, int rank)
 {
     const struct dim *n = dim_fresh(alg, s->n), *q = dim_div(alg, n, dim_int(alg, s->ranks)), *at = dim_int(alg, rank);
+    if (s->shares)
+        return share_start_dim(alg, s->shares, s->ranks, n, rank);
     const struct dim *fuller = dim_mul(alg, at, dim_add(alg, q, dim_int(alg, 1)));
     return dim_min(alg, fuller, dim_sub(alg, n, dim_mul(alg, dim_int(alg, s->ranks - rank), q)));
 }
 
 static const struct dim *window_count(struct alg *alg, const struct split *s, int rank)
 {
-    return dim_div(alg, dim_add(alg, dim_fresh(alg, s->n), dim_int(alg, s->ranks - 1 - rank)), dim_int(alg, s->ranks));
+    return share_extent_dim(alg, s->shares, s->ranks, dim_fresh(alg, s->n), rank);
 }
 
 static const struct dim *over_from(struct alg *alg, const struct split *s, int rank)
@@ -134,8 +136,9 @@ static int64_t clip(int64_t at, int64_t size)
 struct interval split_window_piece(const struct split *s, int rank, int64_t windows, int64_t size)
 {
     const struct sliding *w = s->reads;
-    int64_t q = windows / s->ranks, m = windows % s->ranks, first = rank * q + (rank < m ? rank : m), over, length, end;
-    if (!i64_mul(first, w->stride, &over) || !i64_sub(over, w->pad, &over) || !i64_mul(q + (rank < m), w->stride, &length) ||
+    int64_t first = share_start(s->shares, s->ranks, windows, rank), count = share_start(s->shares, s->ranks, windows, rank + 1) - first;
+    int64_t over, length, end;
+    if (!i64_mul(first, w->stride, &over) || !i64_sub(over, w->pad, &over) || !i64_mul(count, w->stride, &length) ||
         !i64_add(length, over_stride(w), &length) || !i64_add(over, length, &end))
         return (struct interval){size, size};
     return (struct interval){clip(over, size), rank + 1 < s->ranks ? clip(end, size) : size};

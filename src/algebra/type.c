@@ -88,6 +88,11 @@ bool dtype_is_small(enum dtype t)
     return dtype_is_packed(t) || dtype_is_small_float(t);
 }
 
+bool dtype_is_half(enum dtype t)
+{
+    return t == DT_F16 || t == DT_BF16;
+}
+
 bool dtype_is_byte(enum dtype t)
 {
     return t == DT_U8 || t == DT_I8;

@@ -98,14 +98,6 @@ static void run_rank(struct comm *comm, void *running)
 
 /* ---- the caller ---- */
 
-static int find_named(const struct tpc_info *of, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(of[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
 static int refuse_unknown(const struct tpc_session *s, const char *kind, const char *name, const struct tpc_info *of, int n)
 {
     int edits, near = did_you_mean_at(name, n, n ? &of->name : NULL, sizeof *of, &edits);
@@ -115,7 +107,7 @@ static int refuse_unknown(const struct tpc_session *s, const char *kind, const c
 
 static int take_input(const struct tpc_session *s, const tpc_tensor *t, struct tensor *in)
 {
-    int i = t->name ? find_named(s->in, s->nin, t->name) : -1;
+    int i = t->name ? NAMED_AT(s->in, s->nin, t->name) : -1;
     if (!t->name)
         return error_invalid("%s: an input has no name", s->path);
     if (i < 0 && rank_meta_is_default(s->at[0].graph, t->name))
@@ -157,7 +149,7 @@ static int take_inputs(const struct tpc_session *s, const tpc_tensor *in, int n,
 static int find_outputs(const struct tpc_session *s, const tpc_tensor *out, int n, int *index)
 {
     for (int k = 0; k < n; k++) {
-        index[k] = out[k].name ? find_named(s->out, s->nout, out[k].name) : -1;
+        index[k] = out[k].name ? NAMED_AT(s->out, s->nout, out[k].name) : -1;
         if (!out[k].name)
             return error_invalid("%s: an output has no name", s->path);
         if (index[k] < 0)

@@ -98,12 +98,12 @@ static void let_leave(struct wave *w)
 static void join_row(struct wave *w, int row)
 {
     const tpc_prompt *p = &w->d->prompt[row];
-    const struct row_sampling how = {w->d->sampling, (uint64_t)row};
+    const struct row_sampling how = {.of = w->d->sampling, .number = (uint64_t)row};
     int b = w->n++;
     w->row[b] = row;
     w->made[b] = 0;
-    rows_join(w->rank->rows, p->token, p->tokens, &how);
-    (void)rows_go_on(w->rank->rows, p->tokens, &w->next[b]); /* all of it: parts are not allowed */
+    rows_join(w->rank->rows, p->token, p->tokens, 0, &how);
+    (void)rows_go_on(w->rank->rows, &w->next[b]); /* all of it: parts are not allowed */
     take_token(w, b);
 }
 

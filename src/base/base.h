@@ -36,6 +36,8 @@ char *arena_printf(struct arena *, const char *format, ...) __attribute__((forma
 #define VEC_PUSH(arena, v, item)                                                                                      \
     ((v)->n == (v)->cap ? (void)((v)->at = vec_grow((arena), (v)->at, &(v)->cap, (v)->n, sizeof *(v)->at)) : (void)0, \
      (void)((v)->at[(v)->n++] = (item)))
+/* The items of a list, which must not grow meanwhile: EACH (const struct state, s, g->states) { ... } */
+#define EACH(type, item, v) for (type *item = (v).at, *item##_end = item + (v).n; item < item##_end; item++)
 void *vec_grow(struct arena *, void *old, int *cap, int n, size_t size);
 
 /* ---- diag.c: what people read. Two kinds of failure: fail() for what the user can mend, bug() for what we broke. -- */
@@ -184,8 +186,18 @@ int name_index_find(const struct name_index *, const char *name); /* -1: none */
 void name_index_clear(struct name_index *);
 void name_index_put(struct arena *, struct name_index *, const char *name, int at);
 
+/* ---- text/named.c: the place of a name among n names that lie a number of bytes apart; -1: none -------------------- */
+int named_find(const char *name, int n, const void *first, size_t stride);
+/* Of rows that begin with their name, or of names: in a table; in a list. */
+#define NAMED_ROW(table, name) named_find(name, (int)(sizeof table / sizeof *table), table, sizeof *table)
+#define NAMED_AT(at, n, name) named_find(name, (int)(n), at, sizeof *(at))
+
+/* ---- text/shell_word.c: a text as one word of a POSIX shell, in quotes where it needs them ------------------------- */
+const char *shell_word(struct arena *, const char *text);
+
 /* ---- text/glob.c: * matches any characters, ? one ----------------------------------------------------------------- */
 bool glob_match(const char *glob, const char *text);
+bool glob_match_any_case(const char *glob, const char *text);
 /* The same of a path or of what is before one of its dots and slashes: what is within a module is meant by the module's path. */
 bool glob_match_path(const char *glob, const char *path);
 int glob_stars(const char *glob);
@@ -288,6 +300,10 @@ void signal_watch(bool ending);
 /* From now on the first SIGINT or SIGTERM only asks to end, and the second ends the program. */
 void signal_soften(void);
 bool signal_asked(void);
+/* From now on SIGINT only interrupts: signal_interrupted returns true once. A second one before that ends the program. Where a launcher
+ * reports the end of its processes, it ends the program as before. */
+void signal_catch_interrupts(void);
+bool signal_interrupted(void);
 /* What is called, perhaps in a signal handler, before a signal ends the program: also under a launcher, and after a crash. Faults are told
  * of from here on, though other libraries had handlers. say NULL: nothing any more. */
 void signal_farewell(void (*say)(void *), void *data);
@@ -326,8 +342,9 @@ bool path_is_folder(const char *path);
 bool path_is_special(const char *path); /* a device or a pipe: no file may take its place */
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
-const char *path_base(const char *path);     /* what follows the last slash */
-const char *path_last_two(const char *path); /* "llama/model.onnx" */
+const char *path_trimmed(struct arena *, const char *path); /* without slashes at its end, but a first one */
+const char *path_base(const char *path);                    /* what follows the last slash */
+const char *path_last_two(const char *path);                /* "llama/model.onnx" */
 bool path_ends(const char *path, const char *end);
 /* The file of this name in a folder, or, of a folder "onnx" of an export, in the one above; NULL: none. */
 const char *path_beside(struct arena *, const char *folder, const char *name);
@@ -360,6 +377,8 @@ void map_close(struct map);
 /* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
 void map_check_unchanged(void);
 bool map_reads(const char *path); /* whether this is a file that was mapped, by any name */
+/* These bytes of a file are a hole: zeros that take no room on the disk. False where that is not known. */
+bool file_is_hole(const char *path, int64_t offset, int64_t bytes);
 /* These bytes are not needed for now: their pages go back to the system, which reads them from the file again if needed. */
 void map_release(struct map, size_t offset, size_t bytes);
 
@@ -378,6 +397,7 @@ struct out {
     struct arena *arena; /* of digest and piece */
     struct digest *digest;
     struct write_behind *behind; /* NULL: who puts writes */
+    bool ends_in_hole;
     uint8_t *piece;
     size_t held, shown;                             /* bytes of piece, not written yet; that `also` has seen, or is not to see */
     void (*also)(void *with, const void *, size_t); /* out_also */
@@ -393,10 +413,11 @@ void out_open_created(struct out *, const char *path, FILE *); /* path: for mess
 void out_open_whole(struct arena *, struct out *, const char *path);
 /* The first argument is a struct out, to be handed to what gives bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
-void out_pad(struct out *, int64_t to);  /* zeros, until there are `to` bytes in all */
-void out_seek(struct out *, int64_t to); /* what is put next begins there; the digest is of what is put, in this order */
-/* So many bytes will be put, or about. A failure if the disk has no room for them. */
-void out_reserve(struct out *, int64_t bytes);
+void out_pad(struct out *, int64_t to);     /* zeros, until there are `to` bytes in all */
+void out_hole(struct out *, int64_t bytes); /* zeros that take no room on the disk */
+void out_seek(struct out *, int64_t to);    /* what is put next begins there; the digest is of what is put, in this order */
+/* So many bytes will be put from an offset on, or about. A failure if the disk has no room for them. */
+void out_reserve(struct out *, int64_t offset, int64_t bytes);
 bool out_reserve_in(FILE *, int64_t offset, int64_t bytes); /* false and errno: no room */
 /* What is put from here on goes to take, too, while it is in the cache; NULL: no more. */
 void out_also(struct out *, void (*take)(void *data, const void *from, size_t bytes), void *data);
@@ -416,6 +437,8 @@ struct written out_write_text(const char *path, const char *text);
  * it is empty or can be read and has the text `kind` near its beginning, as what the option writes has; NULL: any file is. */
 void out_check(const char *option, const char *path, const char *kind);
 void out_check_folder(const char *option, const char *path);
+/* out_claim.c, for these: wrong usage if another option named the same file or folder. Devices and pipes take several outputs. */
+void out_claim(struct arena *, const char *option, const char *path);
 
 /* ---- file/one_writer.c: one process at a time writes to a file for long -------------------------------------------- */
 struct one_writer {
@@ -443,6 +466,7 @@ uint64_t digest_bytes(const void *, size_t bytes);
 struct digest;
 struct digest *digest_begin(struct arena *);
 void digest_add(struct digest *, const void *from, size_t bytes);
+void digest_zeros(struct digest *, int64_t bytes);
 uint64_t digest_value(const struct digest *);
 /* Of a file, which need not fit in memory. */
 struct file_digest;

@@ -9,6 +9,7 @@
 #include "run/run.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -60,12 +61,12 @@ struct folders args_folders(const struct text_list *list)
     return (struct folders){list->text.at, list->text.n};
 }
 
-static double args_real(const char *what, const char *text)
+static double args_real(const char *what, const char *text, bool is_signed)
 {
     char *end;
     double x = strtod(text, &end);
-    if (*end || end == text || !(x >= 0))
-        fail_usage("%s is '%s', expected a number >= 0", what, text);
+    if (*end || end == text || !(is_signed ? isfinite(x) : x >= 0))
+        fail_usage("%s is '%s', expected a number%s", what, text, is_signed ? "" : " >= 0");
     return x;
 }
 
@@ -84,15 +85,26 @@ int64_t args_bytes(const char *what, const char *text)
     return (int64_t)x;
 }
 
+/* Of a value's form in --help. */
+static const char *form_words(const char *form)
+{
+    return strcmp(form, "FILE") == 0 ? "the name of a file" : strcmp(form, "DIR") == 0 ? "the name of a folder" : form;
+}
+
 static void store(struct arena *a, const struct arg *arg, const char *text)
 {
     const char *what = arena_printf(a, "--%s", arg->name);
     switch (arg->kind) {
     case ARG_FLAG: *(bool *)arg->to = true; return;
-    case ARG_TEXT: *(const char **)arg->to = text; return;
+    case ARG_TEXT:
+        if (!*text)
+            fail_usage("%s is '', expected %s", what, form_words(arg->value));
+        /* fall through */
+    case ARG_ANY: *(const char **)arg->to = text; return;
     case ARG_INT: *(int64_t *)arg->to = number_read(what, text, 1, INT32_MAX); return; /* all count something */
     case ARG_RANKS: *(int64_t *)arg->to = number_read(what, text, 1, PLAN_RANKS); return;
-    case ARG_REAL: *(double *)arg->to = args_real(what, text); return;
+    case ARG_REAL: *(double *)arg->to = args_real(what, text, false); return;
+    case ARG_SIGNED: *(double *)arg->to = args_real(what, text, true); return;
     case ARG_LIST: VEC_PUSH(a, &((struct text_list *)arg->to)->text, text); return;
     case ARG_MAYBE_INT:
         if (text)
@@ -106,7 +118,8 @@ static void store(struct arena *a, const struct arg *arg, const char *text)
 
 static bool takes_value(const struct arg *arg)
 {
-    return arg->kind == ARG_TEXT || arg->kind == ARG_INT || arg->kind == ARG_RANKS || arg->kind == ARG_REAL || arg->kind == ARG_LIST;
+    return arg->kind == ARG_TEXT || arg->kind == ARG_ANY || arg->kind == ARG_INT || arg->kind == ARG_RANKS || arg->kind == ARG_REAL ||
+        arg->kind == ARG_SIGNED || arg->kind == ARG_LIST;
 }
 
 static bool all_digits(const char *text)
@@ -241,14 +254,14 @@ static _Noreturn void version(const struct args *args)
 {
     refuse_in_library("version");
     unsigned x = XXH_versionNumber();
-    const char *mpi = comm_mpi_library();
     printf("%s %s\n", args->program, PACKAGE_VERSION);
     printf("protobuf-c %s\n", onnx_library());
     printf("oneDNN %s\n", kern_library());
     printf("OpenMP %s\n", kern_openmp());
     printf("jansson %s\n", jansson_version_str());
     printf("xxhash %u.%u.%u\n", x / 10000, x / 100 % 100, x % 100);
-    printf("MPI: %s\n", mpi ? mpi : "none (built without: --local only)");
+    if (args->mpi)
+        printf("MPI: %s\n", args->mpi() ? args->mpi() : "none (built without: --local only)");
     optional_versions();
     streams_end();
     exit(0);
@@ -284,6 +297,8 @@ static void parse_letter(struct arena *a, struct words *w)
     const struct arg *arg = find_letter(w->args, given[1]);
     if (!arg)
         fail_usage("unknown option '%s': --help lists them", given);
+    if (given[2] == '=')
+        fail_usage("%s: expected -%c %s or --%s=%s", given, given[1], given + 3, arg->name, given + 3);
     take(a, w, arg, given[2] ? given + 2 : NULL);
 }
 
@@ -314,17 +329,19 @@ static const char *list_given(struct arena *a, const struct arg *arg)
     const struct text_list *list = arg->to;
     const char *all = NULL;
     for (int i = 0; i < list->text.n; i++)
-        all = arena_printf(a, "%s%s--%s %s", all ? all : "", all ? " " : "", arg->name, list->text.at[i]);
+        all = arena_printf(a, "%s%s--%s %s", all ? all : "", all ? " " : "", arg->name, shell_word(a, list->text.at[i]));
     return all;
 }
 
 static const char *value_given(struct arena *a, const struct arg *arg)
 {
     switch (arg->kind) {
-    case ARG_TEXT: return *(const char *const *)arg->to;
+    case ARG_TEXT:
+    case ARG_ANY: return *(const char *const *)arg->to;
     case ARG_INT:
     case ARG_RANKS: return arena_printf(a, "%lld", (long long)*(const int64_t *)arg->to);
-    case ARG_REAL: return arena_printf(a, "%.17g", *(const double *)arg->to);
+    case ARG_REAL:
+    case ARG_SIGNED: return arena_printf(a, "%.17g", *(const double *)arg->to);
     case ARG_MAYBE:
     case ARG_MAYBE_INT: return ((const struct text_maybe *)arg->to)->text;
     case ARG_FLAG:
@@ -339,7 +356,8 @@ static const char *option_given(struct arena *a, const struct arg *arg)
     const char *value = value_given(a, arg);
     if (arg->kind == ARG_LIST)
         return list_given(a, arg);
-    return arena_printf(a, "--%s%s%s", arg->name, value ? " " : "", value ? value : "");
+    const char *before = !value ? "" : arg->kind == ARG_MAYBE ? "=" : " ";
+    return arena_printf(a, "--%s%s%s", arg->name, before, value ? shell_word(a, value) : "");
 }
 
 static bool is_in(const char *name, const char *const *list)

@@ -6,10 +6,12 @@
 
 enum arg_kind {
     ARG_FLAG,      /* bool */
-    ARG_TEXT,      /* const char *: --name VALUE or --name=VALUE */
+    ARG_TEXT,      /* const char *: --name VALUE or --name=VALUE; not empty */
+    ARG_ANY,       /* const char *: the same, which may be empty */
     ARG_INT,       /* int64_t, 1 to 2^31 - 1 */
     ARG_RANKS,     /* int64_t, 1 to PLAN_RANKS */
     ARG_REAL,      /* double */
+    ARG_SIGNED,    /* the same, also below 0 */
     ARG_LIST,      /* struct text_list: the only kind with values that repeats */
     ARG_MAYBE,     /* struct text_maybe: --name or --name=VALUE */
     ARG_MAYBE_INT, /* struct text_maybe: also --name 7 */
@@ -36,12 +38,13 @@ struct args {
     int n;
     const struct arg_prose *description, *environment, *examples; /* texts of the man page; the heads of a description are empty */
     bool *given;                                                  /* of each row of the table; args_parse makes it */
+    const char *(*mpi)(void);                                     /* names the MPI library; NULL: the program is not linked with one */
 };
 /* Parses the command line and returns the positional arguments. --help[=FORM] and --version print and end the program. A wrong command
  * line, such as a second value for an option of one: wrong usage (exit 2). */
 struct text_list args_parse(struct arena *, struct args *, int argc, char **argv);
-/* What the command line says, as "--NAME VALUE" for each option given, in the order of the table. Options of the list are left out; it ends
- * with NULL. */
+/* What the command line says, as words of a shell, "--NAME VALUE" for each option given, in the order of the table. Options of the list are
+ * left out; it ends with NULL. */
 struct text_list args_given(struct arena *, const struct args *, const char *const *left_out);
 /* Is the option of this name given? */
 bool args_has(const struct args *, const char *name);

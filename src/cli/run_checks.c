@@ -1,11 +1,13 @@
 /* run_checks: which options of tpc-run go together. */
 #include "cli/run.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool samples(const struct run_options *o)
 {
-    return o->job.temperature >= 0 || o->job.top_p >= 0 || o->job.min_p >= 0 || o->job.penalty >= 0 || o->top_k;
+    return o->job.temperature >= 0 || o->job.top_p >= 0 || o->job.min_p >= 0 || o->job.penalty >= 0 || o->top_k ||
+        !isnan(o->job.presence) || !isnan(o->job.frequency);
 }
 
 /* Of options that measure the machine, and no model. */
@@ -110,11 +112,31 @@ static void check_serving(const struct run_options *o)
         job->repeat > 1 || job->stats || o->stats.given || o->groups || (o->start && job->paths.text.n < 2) || job->prompt.text.n ||
         job->prompt_file || job->trace || job->profile;
     const struct serve_options *s = &o->serve;
-    if (!job->serve && (o->port || s->host || o->slots || s->context || s->cors.text.n || s->per_address || s->request_seconds))
-        fail_usage("--host, --port, --slots, --context, --cors, --per-address and --request-timeout are for --serve");
+    bool own = o->port || s->host || o->slots || s->context || s->cors.text.n || s->api_key_file || s->per_address || s->request_seconds ||
+        o->prefix_cache;
+    if (!job->serve && own)
+        fail_usage(
+            "--host, --port, --slots, --context, --prefix-cache, --cors, --api-key-file, --per-address and --request-timeout are for "
+            "--serve");
     if (job->serve && other)
-        fail_usage("--serve takes none of --generate, --prompt, --prompt-file, --load-state, --start, --train, --test-data, "
-                   "--check, --output, --random, --dim, --repeat, --stats, --trace, --profile and --groups");
+        fail_usage("--%s takes none of --generate, --prompt, --prompt-file, --load-state, --start, --train, --test-data, "
+                   "--check, --output, --random, --dim, --repeat, --stats, --trace, --profile and --groups",
+                   job->chat ? "chat" : "serve");
+    if (job->chat && (o->port || s->host || o->slots || s->cors.text.n || s->api_key_file || s->per_address || s->request_seconds))
+        fail_usage(
+            "--chat has no address: it takes none of --host, --port, --slots, --cors, --api-key-file, --per-address and --request-timeout");
+}
+
+/* A chat is served, to one user. */
+static void check_chat(struct job_options *job)
+{
+    if (job->chat && job->serve)
+        fail_usage("--chat and --serve are given: give only one");
+    if (job->system && !job->chat)
+        fail_usage("--system is for --chat");
+    if (job->chat_template && !job->chat && !job->serve)
+        fail_usage("--chat-template is for --serve and --chat");
+    job->serve = job->serve || job->chat;
 }
 
 /* Text goes on until its model ends it, or for so many tokens. */
@@ -144,6 +166,7 @@ void run_options_check(const struct args *args, struct run_options *o)
         check_no_model(args, job->doctor ? "doctor" : "calibrate", &job->paths);
         return;
     }
+    check_chat(job);
     if ((text || job->load_state) && !job->generate)
         job->usual_length = true, job->generate = USUAL_TOKENS;
     if (job->tokenizer && !text && !job->train && !job->serve && !job->load_state)
@@ -157,7 +180,7 @@ void run_options_check(const struct args *args, struct run_options *o)
     if (n < 1)
         fail_usage("expected a model or folder, found none: --help shows the usage");
     if (n > 1 && !job->generate && !job->serve)
-        fail_usage("expected one graph, found %d: --generate, --prompt and --serve run several", n);
+        fail_usage("expected one graph, found %d: --generate, --prompt, --chat and --serve run several", n);
     check_shards(o);
     check_training(o);
     check_rounding(o);
@@ -170,7 +193,7 @@ void run_options_check(const struct args *args, struct run_options *o)
     if (!decodes && (o->eos.text.n || o->start || (job->role.text.n && !o->bench.given)))
         fail_usage("--eos, --start and --role are for --generate");
     if (!decodes && samples(o))
-        fail_usage("--temperature, --top-k, --top-p, --min-p and --repetition-penalty are for --generate and --prompt");
+        fail_usage("--temperature, --top-k, --top-p, --min-p and penalties are for --generate and --prompt");
     if (!decodes && !job->train && o->seed)
         fail_usage("--seed is for --generate, --prompt and --train");
     if (job->repeat < 1)

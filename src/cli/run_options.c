@@ -13,7 +13,7 @@
 static const struct arg_prose usage[] = {{"mpirun -n N tpc-run DIR [options]", "run each rank as a process"},
                                          {"tpc-run DIR [options]", "run each rank as a thread of one process"},
                                          {"tpc-run MODEL.onnx [options]", "run a model unsharded on one rank"},
-                                         {"tpc-run DIR --prompt TEXT", "write text; --serve: for clients"},
+                                         {"tpc-run DIR --prompt TEXT", "write text; --chat: in a conversation; --serve: for clients"},
                                          {"tpc-run DIR --train --data FILE", "train what tpc-shard --train compiled"},
                                          {"mpirun -n N tpc-run --calibrate FILE", "measure this machine for tpc-shard --machine"},
                                          {NULL, NULL}};
@@ -125,11 +125,14 @@ static void add_sampling_args(struct arena *a, struct arg_table *t, struct run_o
 {
     const struct arg row[] = {
         ARG_HEADING("Sampling"),
-        {"temperature", 0, ARG_REAL, &o->job.temperature, "X", "sample: scores are divided by X; 0: take the best token (default)"},
+        {"temperature", 0, ARG_REAL, &o->job.temperature, "X",
+         "sample: scores are divided by X; 0: take the best token (default, but for --serve and --chat)"},
         {"top-k", 0, ARG_TEXT, &o->top_k, "K", "sample from the K best tokens; 0: from all"},
         {"top-p", 0, ARG_REAL, &o->job.top_p, "X", "sample from the fewest best tokens that together have probability X"},
         {"min-p", 0, ARG_REAL, &o->job.min_p, "X", "sample from tokens with at least X times the best one's probability"},
         {"repetition-penalty", 0, ARG_REAL, &o->job.penalty, "X", "divide positive scores of a row's tokens by X, multiply negative ones"},
+        {"presence-penalty", 0, ARG_SIGNED, &o->job.presence, "X", "subtract X from scores of tokens that a row has made (-2 to 2)"},
+        {"frequency-penalty", 0, ARG_SIGNED, &o->job.frequency, "X", "subtract X for each time that a row has made the token (-2 to 2)"},
         {"seed", 0, ARG_TEXT, &o->seed, "N", "draw what N draws, on any number of ranks: tokens; with --train: rows (default: 0)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -140,16 +143,24 @@ static void add_serve_args(struct arena *a, struct arg_table *t, struct run_opti
 #ifdef HAVE_SERVE
     const struct arg row[] = {
         ARG_HEADING("Serving"),
-        {"serve", 0, ARG_FLAG, &o->job.serve, NULL, "keep the model loaded and answer OpenAI's /v1/completions over HTTP"},
+        {"serve", 0, ARG_FLAG, &o->job.serve, NULL, "keep the model loaded and answer OpenAI's API over HTTP"},
+        {"chat", 0, ARG_FLAG, &o->job.chat, NULL, "talk with the model on the terminal, by its chat template"},
+        {"system", 0, ARG_TEXT, &o->job.system, "TEXT", "with --chat: what the model is told before the conversation"},
+        {"chat-template", 0, ARG_TEXT, &o->job.chat_template, "FILE",
+         "with --serve and --chat: a chat template in Jinja (default: the one beside the model)"},
         {"host", 0, ARG_TEXT, &o->serve.host, "ADDRESS", "with --serve: where to listen (default: 127.0.0.1)"},
         {"port", 0, ARG_TEXT, &o->port, "P", "with --serve: the port (default: 8080; 0: any that is free)"},
         {"slots", 0, ARG_TEXT, &o->slots, "N", "with --serve: texts that are made at the same time (default: 8)"},
         {"cors", 0, ARG_LIST, &o->serve.cors, "ORIGIN",
          "with --serve: pages of this origin, such as https://example.com, may use the server; repeatable; *: of any"},
+        {"api-key-file", 0, ARG_TEXT, &o->serve.api_key_file, "FILE", "with --serve: clients send one of its keys, one on each line"},
         {"per-address", 0, ARG_INT, &o->serve.per_address, "N",
          "with --serve: connections from one address at most, but for this machine's own (default: any number)"},
         {"request-timeout", 0, ARG_INT, &o->serve.request_seconds, "S", "with --serve: seconds for a request to come whole (default: 20)"},
-        {"context", 0, ARG_INT, &o->serve.context, "N", "with --serve: tokens of a text with its prompt (default: 4096)"},
+        {"prefix-cache", 0, ARG_TEXT, &o->prefix_cache, "SIZE",
+         "with --serve: memory per rank for the beginnings of texts, such as 2GiB; 0: none (default: a quarter of what is left, or less)"},
+        {"context", 0, ARG_INT, &o->serve.context, "N",
+         "with --serve and --chat: tokens of a text with its prompt (default: 4096, or what the model has)"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
 #else
@@ -245,9 +256,11 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
     add_train_args(a, &t, o);
     add_measure_args(a, &t, o);
     add_message_args(a, &t, o);
-    struct args args = {
-        "tpc-run", "execute an ONNX model, or the ranks of a sharded one", usage, t.rows.at, t.rows.n, description, environment, examples,
-        NULL};
+    struct args args = {"tpc-run",   "execute an ONNX model, or the ranks of a sharded one",
+                        usage,       t.rows.at,
+                        t.rows.n,    description,
+                        environment, examples,
+                        NULL,        comm_mpi_library};
     static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* of each rank */
     o->job.paths = all_graphs(a, args_parse(a, &args, argc, argv));
     o->settings = args_given(a, &args, own);
@@ -276,6 +289,7 @@ static void read_eos(struct arena *a, struct job_options *o, const char *text)
 static void read_serve_options(struct run_options *o)
 {
     o->serve.port = o->port ? number_read("--port", o->port, 0, 65535) : -1;
+    o->serve.prefix_cache = !o->prefix_cache ? -1 : strcmp(o->prefix_cache, "0") == 0 ? 0 : args_bytes("--prefix-cache", o->prefix_cache);
     o->serve.slots = o->slots ? number_read("--slots", o->slots, 1, SERVE_SLOTS) : 0;
 #ifdef HAVE_SERVE
     for (int i = 0; i < o->serve.cors.text.n; i++)

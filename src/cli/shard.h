@@ -11,8 +11,10 @@ struct shard_options {
     int64_t tp, random_seed;
     struct text_maybe sp, strict, train;
     struct text_list dim, bind, workload, external_root, compare, report;
+    const char *speed; /* of the ranks */
     const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *merge, *plan_file, *explain, *configuration,
         *annotate, *loss, *freeze, *trace, *recompute, *wire;
+    struct text_list repeated; /* what of the command line another command for the same plan repeats, as args_given has it */
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };
 
@@ -30,9 +32,9 @@ const char *shard_folder_name(struct arena *, const char *dir);
 /* The length of the name without an ending ".onnx". */
 size_t shard_name_length(const char *file);
 
-/* what_if.c: prints what numbers of ranks come to, and which is enough. given: the model as the command line has it, NULL: no word on which
- * is enough; limit: bytes that a rank may hold, 0: any number. */
-void what_if_print(struct compile *, const char *given, int64_t limit);
+/* what_if.c: prints what numbers of ranks come to, and which is enough. given: the model and options of the command line, NULL: no word on
+ * which is enough. */
+void what_if_print(struct compile *, const char *given);
 
 /* shard_report.c. Fails where a file may not be written; kind: see out_check. */
 void shard_check_file(const char *option, const char *path, const char *kind);

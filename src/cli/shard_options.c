@@ -46,12 +46,13 @@ static int plan_options(struct shard_options *o, struct arg *to)
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN, with --train MODEL.train.tpN)"},
         {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},
+        {"speed", 0, ARG_TEXT, &o->speed, "X,Y,..", "speeds of the ranks, relative to the profile's numbers: 1,1,0.5"},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16|int8|int4|FILE",
          "store large f32 weights in this type; with --merge: a checkpoint's weights"},
         {"wire", 0, ARG_TEXT, &o->wire, "f32|bf16|q8",
          "between machines, tpc-run sends addends of f32 sums in 4 bytes, in 2, or in 1 (default: f32)"},
         {"plan", 0, ARG_TEXT, &o->plan_file, "FILE", "placement constraints, or a plan.json to replay"},
-        {"configuration", 0, ARG_TEXT, &o->configuration, "NAME", "follow these device annotations of the model ('': none)"},
+        {"configuration", 0, ARG_ANY, &o->configuration, "NAME", "follow these device annotations of the model ('': none)"},
         {"strict", 0, ARG_MAYBE, &o->strict, "[=warn]", "refuse communication that --plan does not request; warn: list it"},
         {"state-from", 0, ARG_TEXT, &o->state_from, "DIR", "take the placements of shared state from the plan in DIR"},
         {"solver", 0, ARG_TEXT, &o->solver, "exact|first", "exact: the cheapest plan; first: the first valid one"},
@@ -150,9 +151,11 @@ struct text_list shard_options_parse(struct arena *a, struct shard_options *o, i
     n += report_options(o, table + n);
     n += file_options(o, table + n);
     require(n <= (int)(sizeof table / sizeof *table));
-    struct args args = {"tpc-shard", "compile an ONNX model for several ranks", usage, table, n, description, environment, examples, NULL};
+    struct args args = {"tpc-shard", "compile an ONNX model for several ranks", usage, table, n, description, environment, examples, NULL,
+                        NULL};
     struct text_list plain = args_parse(a, &args, argc, argv);
     check_modes(&args, &plain);
+    o->repeated = args_given(a, &args, (const char *const[]){"tp", NULL});
     return plain;
 }
 
@@ -227,12 +230,9 @@ const char *shard_default_out(struct arena *a, const struct shard_options *o, co
 
 const char *shard_folder_name(struct arena *a, const char *dir)
 {
-    size_t n = strlen(dir);
-    while (n > 1 && dir[n - 1] == '/')
-        n--;
-    if (n == 0)
+    if (!*dir)
         fail_usage("an empty name, expected the name of a folder");
-    return arena_strndup(a, dir, n);
+    return path_trimmed(a, dir);
 }
 
 /* Takes the options that a replayed plan.json holds. They may not be given again. */
@@ -241,6 +241,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     const struct emitted *e = file->emitted;
     struct options *p = &o->plan;
     const char *given = o->machine ? "--machine"
+        : o->speed                 ? "--speed"
         : o->solver                ? "--solver"
         : o->weights               ? "--weights"
         : o->wire                  ? "--wire"
@@ -337,8 +338,13 @@ static void set_shown(struct arena *a, struct shard_options *o)
     p->trace = o->trace;
     if (p->trace && !p->price)
         fail_usage("--trace is shown by --report html, which is not given");
-    for (int i = 0; o->report.text.n && i < o->compare.text.n; i++)
-        VEC_PUSH(a, &p->compare, o->compare.text.at[i]);
+    p->compare_equal = o->report.text.n && machine_speeds_differ(&p->machine, p->ranks);
+    for (int i = 0; i < o->compare.text.n; i++) {
+        if (!*o->compare.text.at[i])
+            fail_usage("--compare is '', expected first, none or the name of a plan");
+        if (o->report.text.n)
+            VEC_PUSH(a, &p->compare, o->compare.text.at[i]);
+    }
 }
 
 static void set_sizes(struct arena *a, struct shard_options *o)
@@ -367,6 +373,9 @@ void shard_options_plan(struct arena *a, struct shard_options *o, const char *mo
         check_what_if(o);
     require(o->tp < 0 || (o->tp >= 1 && o->tp <= PLAN_RANKS));
     p->ranks = o->tp < 0 ? 1 : (int)o->tp;
+    if (p->machine.speeds && p->ranks > p->machine.speeds)
+        fail_usage("%s has %d speed%s, and --tp asks for %d ranks", o->speed ? "--speed" : p->machine.name, p->machine.speeds,
+                   p->machine.speeds == 1 ? "" : "s", p->ranks);
     p->out = shard_folder_name(a, o->out ? o->out : shard_default_out(a, o, shard_folder_name(a, model), path_is_folder(model)));
     if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
         fail_usage("%s is given without --state-from", p->plan_file->state_from.at[0].path);

@@ -6,38 +6,25 @@
 
 #include <string.h>
 
-static void text_report(FILE *f, const struct compile *c)
-{
-    plan_report(f, c->graph, c->options, c->plan);
-}
-
-static void json_report(FILE *f, const struct compile *c)
-{
-    fputs(plan_json(c->source, c->graph, c->options, c->plan), f);
-}
-
-static void html_report(FILE *f, const struct compile *c)
-{
-    plan_html(f, c->graph, c->options, c->plan);
-}
-
-static void dot_report(FILE *f, const struct compile *c)
-{
-    plan_dot(f, c->graph);
-}
-
-static void svg_report(FILE *f, const struct compile *c)
-{
-    plan_svg(f, c->graph, c->options, c->plan);
-}
+#define REPORT(kind, is)                                        \
+    static void kind##_report(FILE *f, const struct compile *c) \
+    {                                                           \
+        is;                                                     \
+    }
+REPORT(text, plan_report(f, c->graph, c->options, c->plan))
+REPORT(json, fputs(plan_json(c->source, c->graph, c->options, c->plan), f))
+REPORT(html, plan_html(f, c->graph, c->options, c->plan))
+REPORT(dot, plan_dot(f, c->graph))
+REPORT(svg, plan_svg(f, c->graph, c->options, c->plan))
 
 /* begins: what a file of the kind has near its beginning, so that no other is replaced. */
 static const struct form {
-    const char *kind, *begins;
+    const char *kind, *option, *begins;
     void (*write)(FILE *, const struct compile *);
 } forms[] = {
-    {"text", REPORT_KIND, text_report}, {"json", PLAN_KIND, json_report}, {"html", HTML_KIND, html_report},
-    {"dot", DOT_KIND, dot_report},      {"svg", SVG_KIND, svg_report},
+    {"text", "--report text", REPORT_KIND, text_report}, {"json", "--report json", PLAN_KIND, json_report},
+    {"html", "--report html", HTML_KIND, html_report},   {"dot", "--report dot", DOT_KIND, dot_report},
+    {"svg", "--report svg", SVG_KIND, svg_report},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -71,10 +58,7 @@ bool shard_report_has(const struct text_list *list, const char *kind)
 
 bool shard_report_shows_text(const struct text_list *list)
 {
-    for (int i = 0; i < list->text.n; i++)
-        if (strcmp(list->text.at[i], "text") == 0)
-            return true;
-    return false;
+    return NAMED_AT(list->text.at, list->text.n, "text") >= 0;
 }
 
 void shard_check_file(const char *option, const char *path, const char *kind)
@@ -89,7 +73,7 @@ void shard_report_check(const struct text_list *list)
     for (int i = 0; i < list->text.n; i++) {
         const char *text = list->text.at[i], *file = form_of(text) ? file_of(text) : NULL;
         if (file)
-            shard_check_file("--report", file, form_of(text)->begins);
+            shard_check_file(form_of(text)->option, file, form_of(text)->begins);
         printed += !file;
     }
     if (printed > 1)

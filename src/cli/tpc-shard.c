@@ -106,12 +106,6 @@ static void check_annotate(const struct shard_options *o)
         fail("%s exists already: --force replaces it", o->annotate);
 }
 
-/* The last pass to run. */
-static const char *last_pass(const struct shard_options *o)
-{
-    return o->explain ? "explain" : o->dry_run ? "memory" : "emit";
-}
-
 static struct compile compilation(struct arena *a, const struct shard_options *o, struct plan *plan)
 {
     return (struct compile){.arena = a,
@@ -162,7 +156,8 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
             digest_files_begin(a, 1, &o->plan.digest);
     }
     c.record = o->verbose ? pass_record_new(a) : NULL;
-    pass_run(&c, "load", last_pass(o), o->dump_after);
+    c.plans_only = o->plan.dry_run && !o->dump_after;
+    pass_run(&c, "load", o->explain ? "explain" : o->dry_run ? "memory" : "emit", o->dump_after);
     pass_tell(&c);
     plan.compared = c.compared;
     for (int i = 0; !o->explain && i < o->report.text.n; i++)
@@ -178,14 +173,16 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
 static void print_next(struct arena *a, const struct shard_options *o, const char *out, const char *ranks, const char *otherwise)
 {
     bool text = path_exists(path_join(a, ranks, model_texts[TEXT_TOKENIZER]));
+    bool chat = text && path_exists(path_join(a, ranks, model_texts[TEXT_CHAT_TEMPLATE]));
     const char *how = o->train.given ? arena_printf(a, " --train%s --steps 1000 --save FILE", otherwise)
+        : chat                       ? " --chat"
         : text                       ? " --prompt TEXT"
                                      : otherwise;
     bool several = o->tp > 1, starts = launch_starts(o->tp);
     const char *start = several && starts ? arena_printf(a, "mpirun -n %lld ", (long long)o->tp) : "";
     const char *local = several && !starts ? arena_printf(a, " --local %lld", (long long)o->tp) : "";
     if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
-        printf("wrote %s; next: %stpc-run %s%s%s\n", out, start, out, local, how);
+        printf("wrote %s; next: %stpc-run %s%s%s\n", out, start, shell_word(a, out), local, how);
 }
 
 /* given: for the advice, NULL: none is given. */
@@ -194,10 +191,11 @@ static void compare_numbers(struct arena *a, const struct shard_options *o, cons
     struct shard_options own = *o;
     struct plan plan = {.ranks = 1};
     struct compile c = compilation(a, &own, &plan);
-    int64_t limit = own.plan.memory;
     own.plan.dry_run = true;
-    own.plan.memory = 0;
-    what_if_print(&c, given, limit);
+    given = given ? shell_word(a, given) : NULL;
+    for (int i = 0; given && i < o->repeated.text.n; i++)
+        given = arena_printf(a, "%s %s", given, o->repeated.text.at[i]);
+    what_if_print(&c, given);
 }
 
 /* ---- several graphs of one model -------------------------------------------------------------------------------------------------- */
@@ -286,6 +284,8 @@ static void compile_given(struct arena *a, struct shard_options *o, const char *
 {
     struct text_list graphs = find_graphs(a, given);
     o->plan.machine = o->machine ? machine_read(a, o->machine) : machine_reference();
+    if (o->speed)
+        machine_set_speeds(a, &o->plan.machine, o->speed);
     if (graphs.text.n > 1 && o->tp < 0) {
         compare_graphs(a, o, given, &graphs);
         return;

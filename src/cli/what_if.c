@@ -1,17 +1,26 @@
 /* what_if: tpc-shard without --tp: a table of numbers of ranks, and the smallest that is enough. */
 #include "cli/shard.h"
 #include "plan/facts/facts.h"
+#include "plan/input/input.h"
 #include "plan/report/report.h"
 
+#include <math.h>
 #include <string.h>
 
 #define NEARLY 1.1 /* more ranks are not worth it where they save less */
+#define LITTLE 1.3 /* times as fast, with twice as many: each rank does less than two thirds of what it did */
 
 /* The compilation of one rank, and the tokens of its last workload: of a model with a past, one step. 0: it reads none. */
 struct table {
     const struct compile *of;
     int64_t tokens;
 };
+
+static bool fits(const struct table *t, int64_t memory)
+{
+    int64_t limit = t->of->options->memory;
+    return !limit || memory <= limit;
+}
 
 static void print_head(struct arena *a, const struct table *t)
 {
@@ -20,16 +29,18 @@ static void print_head(struct arena *a, const struct table *t)
     bool assumed = strcmp(c->options->machine.name, "reference") == 0;
     printf("%s, machine %s%s\n", c->options->model, c->options->machine.name,
            assumed ? ", which is no real one (tpc-run --calibrate measures yours)" : "");
-    if (c->options->machine.machine_ranks < compare_tried[COMPARE_TRIED - 1])
-        printf("%g rank%s on each machine: ranks that share one are slower\n", c->options->machine.machine_ranks,
+    if (c->options->machine.machine_ranks < PLAN_RANKS)
+        printf("%g rank%s on each machine: more that share one are slower than this table says\n", c->options->machine.machine_ranks,
                c->options->machine.machine_ranks > 1 ? "s" : "");
     report_workloads(stdout, p);
+    if (p->workloads.n > 1)
+        printf("speed-up: of the weighted step, to one rank; efficiency: per rank\n");
     printf("%-16s%14s", "ranks", "memory each");
     for (int w = 0; w < p->workloads.n; w++)
         printf("%14s", arena_printf(a, "workload %d", w + 1));
     if (t->tokens)
         printf("%12s", "tokens/s");
-    printf("%10s  %s\n", "speed-up", "collectives per step");
+    printf("%10s%12s  %s\n", "speed-up", "efficiency", "collectives per step");
 }
 
 static void print_row(struct arena *a, const struct table *t, const struct compared *row, int ranks, double one)
@@ -40,69 +51,124 @@ static void print_row(struct arena *a, const struct table *t, const struct compa
         printf("%14s", units_seconds(a, row->step[w]));
     if (t->tokens)
         printf("%12s", row->step[n - 1] > 0 ? arena_printf(a, "%.4g", (double)t->tokens / row->step[n - 1]) : "");
-    printf("%10.2f  %s\n", one / row->seconds, compare_kinds(a, &row->kinds, "none"));
+    printf("%10.2f%10.0f %%  %s%s\n", one / row->seconds, 100 * one / row->seconds / ranks, compare_kinds(a, &row->kinds, "none"),
+           fits(t, row->memory) ? "" : "; over --memory");
     streams_flush();
 }
 
 /* The best of a number of ranks. */
 struct tried {
+    int ranks;
     double seconds;
     int64_t memory;
     const char *option; /* " --sp=auto" or "" */
+};
+struct all_tried {
+    VEC(struct tried) list;
+    int fits;   /* the first that fits; as many as there are: none */
+    int enough; /* of those that fit, the first that takes at most NEARLY what the fastest of them does */
 };
 
 static struct tried try_ranks(struct arena *a, const struct table *t, int ranks, double one)
 {
     struct compared plain = compare_ranks(t->of, ranks, SP_OFF);
-    struct tried best = {plain.seconds, plain.memory, ""};
+    struct tried best = {ranks, plain.seconds, plain.memory, ""};
     print_row(a, t, &plain, ranks, one > 0 ? one : plain.seconds);
-    if (ranks == 1)
+    if (ranks == 1 || ranks > EXACT_RANKS) /* one plan of as many ranks takes long enough */
         return best;
     struct compared other = compare_ranks(t->of, ranks, SP_AUTO);
     if (other.seconds >= plain.seconds && other.memory >= plain.memory)
         return best;
     print_row(a, t, &other, ranks, one);
-    return other.seconds < plain.seconds ? (struct tried){other.seconds, other.memory, " --sp=auto"} : best;
+    bool better = fits(t, other.memory) != fits(t, plain.memory) ? fits(t, other.memory) : other.seconds * (1 + PLAN_NEAR) < plain.seconds;
+    return better ? (struct tried){ranks, other.seconds, other.memory, " --sp=auto"} : best;
 }
 
-static bool fits(int64_t limit, const struct tried *t)
+static void judge(const struct table *t, struct all_tried *all)
 {
-    return !limit || t->memory <= limit;
+    int n = all->list.n;
+    const struct tried *at = all->list.at;
+    double least = INFINITY;
+    all->fits = 0;
+    while (all->fits < n && !fits(t, at[all->fits].memory))
+        all->fits++;
+    for (int i = all->fits; i < n; i++)
+        if (fits(t, at[i].memory))
+            least = fmin(least, at[i].seconds);
+    all->enough = all->fits;
+    while (all->enough < n && (at[all->enough].seconds > NEARLY * least || !fits(t, at[all->enough].memory)))
+        all->enough++;
 }
 
-static void print_advice(struct arena *a, const struct tried *t, const char *given, int64_t limit)
+/* Numbers that double, until the last ones don't help, or there are no more. */
+static void try_all(struct arena *a, const struct table *t, struct all_tried *all)
 {
-    double least = t[0].seconds;
-    int enough = 0, first = 0;
-    for (int i = 1; i < COMPARE_TRIED; i++)
-        least = t[i].seconds < least ? t[i].seconds : least;
-    while (first < COMPARE_TRIED && !fits(limit, &t[first]))
-        first++;
-    if (first == COMPARE_TRIED)
-        fail("a rank of %d still needs %s by its fastest plan, and --memory allows %s", compare_tried[COMPARE_TRIED - 1],
-             units_bytes(a, (double)t[COMPARE_TRIED - 1].memory), units_bytes(a, (double)limit));
-    if (first)
-        printf("--memory needs %d ranks by these plans\n", compare_tried[first]);
-    for (enough = first; enough + 1 < COMPARE_TRIED && t[enough].seconds > NEARLY * least;)
-        enough++;
-    int n = compare_tried[enough];
+    enum { LEAST_TRIED = 5, WITHOUT_GAIN = 2 };
+    int most = machine_most_ranks(&t->of->options->machine);
+    bool done = false;
+    for (int ranks = 1; ranks <= most && !done; ranks = ranks < most && 2 * ranks > most ? most : 2 * ranks) {
+        struct tried one = try_ranks(a, t, ranks, all->list.n ? all->list.at[0].seconds : 0);
+        VEC_PUSH(a, &all->list, one);
+        judge(t, all);
+        done = all->list.n >= LEAST_TRIED && all->enough + WITHOUT_GAIN < all->list.n;
+    }
+}
+
+/* What more ranks than `enough` were seen to do. */
+static const char *what_more_do(struct arena *a, const struct all_tried *all)
+{
+    const struct tried *t = &all->list.at[all->enough], *last = &all->list.at[all->list.n - 1];
     bool slower = true;
-    for (int i = enough + 1; i < COMPARE_TRIED; i++)
-        slower = slower && t[i].seconds > t[enough].seconds;
-    printf("%d rank%s enough: more %s\n", n, n == 1 ? " is" : "s are",
-           slower && enough + 1 < COMPARE_TRIED ? "are slower" : "save less than a tenth of the time");
-    printf("next: tpc-shard %s --tp %d%s\n", given, n, t[enough].option);
+    for (const struct tried *more = t + 1; more <= last; more++)
+        slower = slower && more->seconds > t->seconds;
+    if (all->list.n == 1)
+        return "no other number was tried: there is the speed of one rank";
+    if (t == last && all->fits == all->enough)
+        return arena_printf(a, "%d ranks are the most that were tried", t->ranks);
+    if (t == last)
+        return arena_printf(a, "%d ranks are the most that were tried, and faster than all others by a tenth", t->ranks);
+    return arena_printf(a, "%d rank%s enough: up to %d, more %s", t->ranks, t->ranks == 1 ? " is" : "s are", last->ranks,
+                        slower ? "are slower" : "save less than a tenth of the time");
 }
 
-void what_if_print(struct compile *c, const char *given, int64_t limit)
+/* Before a long tail of doublings that each bring little, where that begins. */
+static void print_tail(const struct all_tried *all, double one)
+{
+    const struct tried *at = all->list.at;
+    int from = all->enough;
+    double most = 1;
+    while (from > all->fits && at[from - 1].seconds < LITTLE * at[from].seconds) {
+        most = fmax(most, at[from - 1].seconds / at[from].seconds);
+        from--;
+    }
+    if (from + 1 < all->enough)
+        printf("from %d rank%s on, each doubling makes a step at most %.2f times as fast: efficiency falls from %.0f %% to %.0f %%\n",
+               at[from].ranks, at[from].ranks == 1 ? "" : "s", most, 100 * one / at[from].seconds / at[from].ranks,
+               100 * one / at[all->enough].seconds / at[all->enough].ranks);
+}
+
+static void print_advice(struct arena *a, const struct all_tried *all, const char *given, int64_t limit)
+{
+    if (all->fits == all->list.n) {
+        const struct tried *last = &all->list.at[all->list.n - 1];
+        fail("none of these numbers of ranks fits: a rank of %d still needs %s, and --memory allows %s", last->ranks,
+             units_bytes(a, (double)last->memory), units_bytes(a, (double)limit));
+    }
+    if (all->fits)
+        printf("%d ranks are the fewest of these numbers that fit into --memory\n", all->list.at[all->fits].ranks);
+    printf("%s\n", what_more_do(a, all));
+    print_tail(all, all->list.at[0].seconds);
+    printf("next: tpc-shard %s --tp %d%s\n", given, all->list.at[all->enough].ranks, all->list.at[all->enough].option);
+}
+
+void what_if_print(struct compile *c, const char *given)
 {
     struct arena *a = c->arena;
-    struct tried tried[COMPARE_TRIED];
-    pass_run(c, "load", "memory_limit", NULL);
+    struct all_tried all = {.fits = 0};
+    pass_run(c, "load", "keep_source", NULL); /* each row finds a plan within the limit for itself */
     const struct table t = {c, workload_tokens(c->source, &c->plan->workloads.at[c->plan->workloads.n - 1])};
     print_head(a, &t);
-    for (int i = 0; i < COMPARE_TRIED; i++)
-        tried[i] = try_ranks(a, &t, compare_tried[i], i ? tried[0].seconds : 0);
+    try_all(a, &t, &all);
     if (given)
-        print_advice(a, tried, given, limit);
+        print_advice(a, &all, given, c->options->memory);
 }

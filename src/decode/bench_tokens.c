@@ -99,8 +99,8 @@ static void run_once(struct comm *all, struct rows *rows, const struct sizes *n,
     double at = 0;
     (void)since(all, &at);
     for (int64_t b = 0; b < n->rows; b++) {
-        rows_join(rows, prompt + b * n->prompt, n->prompt, &best);
-        (void)rows_go_on(rows, n->prompt, next);
+        rows_join(rows, prompt + b * n->prompt, n->prompt, 0, &best);
+        (void)rows_go_on(rows, next);
     }
     seconds[0] = since(all, &at);
     for (int64_t i = 0; i < n->steps; i++)

@@ -52,7 +52,8 @@ void chained_begin(struct chained *c, const int64_t *prompt, int64_t n, const st
 {
     forget_text(c);
     c->arena = arena_new();
-    c->how = *how;
+    c->how = sampling_copy(c->arena, how);
+    c->how.prompts = 1; /* the start token */
     c->prompt = history_empty(c->arena, 1, n);
     for (; c->prompt.length < n; c->prompt.length++)
         history_put(&c->prompt, 0, prompt[c->prompt.length], true);
@@ -72,7 +73,7 @@ static void run_encoder(struct chained *c)
     stage_run(get_ready(c, h), h, 0);
 }
 
-int64_t chained_next(struct chained *c)
+int64_t chained_next(struct chained *c, struct logprobs *scored)
 {
     int64_t next;
     while (c->stage[c->ready < c->n ? c->ready : c->n - 1].logits < 0)
@@ -81,6 +82,7 @@ int64_t chained_next(struct chained *c)
     stage_run(s, &c->history, c->fed);
     c->fed = c->history.length;
     pick_next(c->comm, s, &c->history, &c->how, &next, &c->chosen);
+    logprobs_next(c->comm, s, &c->history, &c->how, &next, &c->chosen, scored);
     history_add(&c->history, &next);
     return next;
 }

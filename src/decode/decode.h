@@ -3,6 +3,7 @@
 #ifndef TPC_DECODE_H
 #define TPC_DECODE_H
 
+#include "decode/prefix/prefix.h"
 #include "decode/sampling/sampling.h"
 
 /* prompt.c: starts from the tokens given to a stage, [batch, n] or [n], and the mask and positions given with them. */
@@ -32,11 +33,18 @@ void prompt_text_print_row(struct prompt_text *, const int64_t *id, int64_t firs
 /* The id and, where there is a tokenizer, its text, quoted. */
 const char *prompt_text_token(const struct prompt_text *, struct arena *, int64_t id);
 
-/* parts.c: runs tokens [from, to) of a row behind the others, which ran before; the tokens up to `to`. */
-struct history parts_run(struct arena *, struct stage *, const int64_t *token, int64_t from, int64_t to);
-/* True if a prompt has the same scores in several parts as in one, tried with made-up tokens. Afterwards states are as before the first
- * run. Every rank calls it. */
-bool parts_agree(struct comm *, struct stage *, const struct job_options *, int64_t vocabulary, int64_t context);
+/* parts.c: runs tokens [from, to) of a row behind the others, which ran before; the tokens up to `to`. all_scores: of each of these
+ * positions, else at least of the last one. */
+struct history parts_run(struct arena *, struct stage *, const int64_t *token, int64_t from, int64_t to, bool all_scores);
+/* Tried with made-up tokens: whether a prompt has the same scores in several parts as in one, and whether columns can be taken out of the
+ * states and put back. Afterwards states are as before the first run. symbol: that counts rows. Every rank calls it. */
+struct parts_found {
+    bool agree, all_scores;                /* all_scores: the graph returns those of each position where they are wanted */
+    const struct session_columns *columns; /* of the states; NULL: they can't be taken out */
+    const char *why;                       /* that is so */
+};
+struct parts_found parts_try(struct arena *, struct comm *, struct stage *, const char *symbol, const struct job_options *,
+                             int64_t vocabulary, int64_t context);
 
 /* chained.c: texts of several graphs, one at a time. start: the token that the decoder begins with; most: tokens behind it. Every rank
  * calls all of these alike. */
@@ -44,7 +52,8 @@ struct chained;
 struct chained *chained_new(struct arena *, struct comm *, struct stage *, int n, int64_t start, int64_t most);
 /* Forgets the text before, if there is one. */
 void chained_begin(struct chained *, const int64_t *prompt, int64_t n, const struct row_sampling *);
-int64_t chained_next(struct chained *);
+/* *scored: its log-probability, if they are asked for. */
+int64_t chained_next(struct chained *, struct logprobs *scored);
 void chained_free(struct chained *);
 
 /* rows.c: rows of one graph that join and leave between steps. Every rank calls all of these alike. */
@@ -54,12 +63,27 @@ struct rows *rows_of_chain(struct arena *, struct chained *);
 /* Why only one row can run at a time; NULL: several can. */
 const char *rows_alone(const struct rows *);
 int64_t rows_count(const struct rows *);
-/* From now on prompts may run in parts. */
-void rows_allow_parts(struct rows *);
-/* A further row joins behind all others, once its prompt has run: one row at a time. */
-void rows_join(struct rows *, const int64_t *prompt, int64_t n, const struct row_sampling *);
-/* Runs so many more tokens of that prompt, or all where it must run whole. True: the row has joined, with its first token. */
-bool rows_go_on(struct rows *, int64_t tokens, int64_t *next);
+/* Tries whether prompts may run in parts; from now on they do, if so. Before the first row joins. True: rows may ask for scores of all
+ * of their prompt. */
+bool rows_try_parts(struct rows *, const struct job_options *, int64_t vocabulary, int64_t context);
+/* Why the beginnings of texts can't be stored; NULL: they can. */
+const char *rows_unstored(const struct rows *);
+/* Bytes that a token of them takes on this rank. */
+int64_t rows_column_bytes(const struct rows *);
+/* From now on they are, in at most so many bytes on this rank. steps: so are tokens that steps make, which round in another way than
+ * prompts. False: that is too little for any. */
+bool rows_store(struct rows *, int64_t bytes, bool steps);
+struct prefix_counts rows_stored(const struct rows *);
+/* How many tokens of a prompt need not run, because they are stored. */
+int64_t rows_find_stored(struct rows *, const int64_t *prompt, int64_t n);
+/* A further row joins behind all others, once its prompt has run: one row at a time. stored: tokens that need not run, as rank 0 found. */
+void rows_join(struct rows *, const int64_t *prompt, int64_t n, int64_t stored, const struct row_sampling *);
+/* Runs the next part of that prompt, or all where it must run whole. True: the row has joined, with its first token. */
+bool rows_go_on(struct rows *, int64_t *next);
+/* The log-probability of the token that a row got last, if the row asks for it. */
+const struct logprobs *rows_logprobs(const struct rows *, int64_t row);
+/* Those of tokens of its prompt that the last rows_go_on found, if the row asks for them: of n tokens that follow those before. */
+const struct logprobs *rows_prompt_logprobs(const struct rows *, int64_t *n);
 /* The row does not join. */
 void rows_drop(struct rows *);
 /* Decodes a token of every row. */

@@ -1,16 +1,19 @@
 /* parts: runs a prompt in several parts, so that other rows decode between them. Some graphs compute something else in parts: tokens may
  * attend to all of their prompt, a scale may be taken over it, or sizes may not fit. No rule rules this out, so both ways are run and
- * compared. */
+ * compared. A third way takes the columns of the first part out of the states and puts them back: then texts that begin alike can share
+ * them. */
 #include "decode/decode.h"
 #include "job/io/io.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { TRIED = 24 }; /* tokens */
 
-struct history parts_run(struct arena *a, struct stage *s, const int64_t *token, int64_t from, int64_t to)
+struct history parts_run(struct arena *a, struct stage *s, const int64_t *token, int64_t from, int64_t to, bool all_scores)
 {
     struct history h = history_empty(a, 1, to);
+    h.scored = all_scores ? to - from : 1;
     for (; h.length < to; h.length++)
         history_put(&h, 0, token[h.length], true);
     history_reserve(a, &h, s);
@@ -25,9 +28,15 @@ struct trial {
     struct arena *arena;
     struct comm *comm;
     struct stage *stage;
-    int64_t n, token[TRIED];
+    int64_t n, half, token[TRIED];
     double limit;
-    bool same;
+    bool same, scored, kept; /* both ways have the same scores; a run has those of all positions; columns hold all of the states */
+    const struct session_columns *columns;
+    const char *symbol;
+    struct arena *keeper;              /* of the columns; NULL: they can't be taken out */
+    void *first;                       /* those of the first part */
+    const struct scored_token *scores; /* behind the second part, of this rank */
+    int64_t nscores;
 };
 
 static void forget_states(const struct trial *t)
@@ -35,8 +44,8 @@ static void forget_states(const struct trial *t)
     session_states_compose(t->stage->session, NULL, 0, 0, NULL);
 }
 
-/* The scores behind the last token, as far as this rank has them; where the graph chooses, its choice. */
-static struct scored_token *scores_behind(const struct trial *t, const struct history *h, int64_t *n)
+/* The scores behind the last token, or one so many before it, as far as this rank has them; where the graph chooses, its choice. */
+static struct scored_token *scores_behind(const struct trial *t, const struct history *h, int64_t back, int64_t *n)
 {
     struct row_scores scores = row_scores_of(t->arena, t->comm, t->stage, h);
     struct scored_token *all = NEWN(t->arena, struct scored_token, scores.columns + 1);
@@ -44,7 +53,7 @@ static struct scored_token *scores_behind(const struct trial *t, const struct hi
     if (t->stage->chosen)
         all[0] = row_scores_best(&scores, 0);
     else
-        row_scores_read(&scores, 0, all);
+        row_scores_read(&scores, 0, back, all);
     return all;
 }
 
@@ -61,38 +70,95 @@ static bool are_close(const struct trial *t, const struct scored_token *x, const
     return worst <= t->limit * most;
 }
 
+static bool has_all_positions(const struct trial *t)
+{
+    const struct tensor *out = &t->stage->out[t->stage->logits];
+    return !t->stage->chosen && out->rank == 3 && out->dim[t->stage->positions_lead ? 0 : 1] == t->n;
+}
+
+static void take_columns(struct trial *t)
+{
+    if (!t->keeper)
+        return;
+    t->columns = session_columns_new(t->keeper, t->stage->session, t->symbol);
+    t->first = arena_alloc(t->arena, (size_t)(t->half * session_columns_bytes(t->columns)));
+    session_columns_read(t->columns, t->stage->session, 0, 0, t->half, t->first);
+}
+
+static const struct scored_token *run_second_part(struct trial *t, int64_t *n)
+{
+    const struct history h = parts_run(t->arena, t->stage, t->token, t->half, t->n, false);
+    return scores_behind(t, &h, 0, n);
+}
+
 static void try_both(void *trial)
 {
     struct trial *t = trial;
-    int64_t n, m, half = t->n / 2 + 1;
+    int64_t n, m;
+    const struct scored_token *within = NULL;
     forget_states(t);
-    struct history h = parts_run(t->arena, t->stage, t->token, 0, t->n);
-    const struct scored_token *whole = scores_behind(t, &h, &n);
+    struct history h = parts_run(t->arena, t->stage, t->token, 0, t->n, true);
+    const struct scored_token *whole = scores_behind(t, &h, 0, &n);
+    if (has_all_positions(t))
+        within = scores_behind(t, &h, t->n - t->half, &n);
     forget_states(t);
-    (void)parts_run(t->arena, t->stage, t->token, 0, half);
-    h = parts_run(t->arena, t->stage, t->token, half, t->n);
-    const struct scored_token *parts = scores_behind(t, &h, &m);
-    t->same = n == m && are_close(t, whole, parts, n);
+    h = parts_run(t->arena, t->stage, t->token, 0, t->half, false);
+    t->scored = within && are_close(t, within, scores_behind(t, &h, 0, &m), n);
+    take_columns(t);
+    t->scores = run_second_part(t, &t->nscores);
+    t->same = n == t->nscores && are_close(t, whole, t->scores, n);
 }
 
-bool parts_agree(struct comm *comm, struct stage *s, const struct job_options *o, int64_t vocabulary, int64_t context)
+/* The same run on the same columns: not a bit may differ. */
+static void try_columns(void *trial)
+{
+    struct trial *t = trial;
+    int64_t n;
+    session_columns_begin(t->columns, t->stage->session, t->half);
+    session_columns_write(t->columns, t->stage->session, 0, t->half, t->first);
+    const struct scored_token *again = run_second_part(t, &n);
+    t->kept = n == t->nscores;
+    for (int64_t i = 0; i < n && t->kept; i++)
+        t->kept = again[i].token == t->scores[i].token && memcmp(&again[i].score, &t->scores[i].score, sizeof again[i].score) == 0;
+}
+
+/* What one rank finds holds for all. */
+static bool on_all(struct comm *comm, bool own)
+{
+    int64_t lacks = !own, all = lacks;
+    comm->id = 0;
+    comm->name = "prompts in parts";
+    if (comm->size > 1)
+        comm->allreduce(comm, &lacks, &all, 1, DT_I64, RED_MAX);
+    return !all;
+}
+
+struct parts_found parts_try(struct arena *a, struct comm *comm, struct stage *s, const char *symbol, const struct job_options *o,
+                             int64_t vocabulary, int64_t context)
 {
     double rel = compare_tolerance(s->graph, o).rel;
-    struct trial t = {.arena = arena_new(), .comm = comm, .stage = s, .n = context - 1 < TRIED ? context - 1 : TRIED};
-    const char *failure = NULL;
-    int64_t differ, all;
+    const char *failure = NULL, *fixed = session_states_without_columns(s->session, a, symbol);
+    struct trial t = {.arena = arena_new(), .comm = comm, .stage = s, .n = context - 1 < TRIED ? context - 1 : TRIED, .symbol = symbol};
+    struct parts_found found = {0};
+    t.half = t.n / 2 + 1;
+    t.keeper = fixed ? NULL : a;
     t.limit = fmax(rel, 1e-4);
     for (int64_t i = 0; i < t.n; i++)
         t.token[i] = (13 + 7919 * i) % vocabulary;
     if (t.n > 3)
         failure = diag_try(t.arena, try_both, &t);
-    differ = all = !t.same;
-    comm->id = 0;
-    comm->name = "prompts in parts";
-    if (comm->size > 1)
-        comm->allreduce(comm, &differ, &all, 1, DT_I64, RED_MAX);
-    explain("%s: prompts run %s%s%s", s->path, all ? "whole" : "in parts", failure ? ": " : "", failure ? failure : "");
+    found.agree = on_all(comm, t.same);
+    found.all_scores = on_all(comm, t.scored) && found.agree;
+    explain("%s: prompts run %s%s%s", s->path, found.agree ? "in parts" : "whole", failure ? ": " : "", failure ? failure : "");
+    if (found.agree && !fixed)
+        failure = diag_try(t.arena, try_columns, &t);
+    found.columns = on_all(comm, t.kept) ? t.columns : NULL;
+    if (!found.columns)
+        found.why = !found.agree ? "prompts run whole"
+            : fixed              ? fixed
+            : failure            ? arena_strdup(a, failure)
+                                 : "its states are more than their columns";
     forget_states(&t);
     arena_free(t.arena);
-    return !all;
+    return found;
 }

@@ -41,8 +41,7 @@ static void check_beside_tokens(const struct prompt *p, enum role role, const st
 
 static int64_t given_past(const struct stage *s)
 {
-    for (int k = 0; k < s->graph->states.n; k++) {
-        const struct state *state = &s->graph->states.at[k];
+    EACH (const struct state, state, s->graph->states) {
         for (int i = 0; state->past && state->dim >= 0 && i < s->graph->inputs.n; i++)
             if (s->graph->inputs.at[i] == state->past && s->given[i].data && state->dim < s->given[i].rank)
                 return s->given[i].dim[state->dim];

@@ -2,7 +2,10 @@
  *
  * The KV caches of all rows have the same number of columns. A row that is shorter is padded on the side that the graph can read: in front
  * where its mask hides keys, behind where it counts them. A prompt runs alone, in one or several runs between steps of the others, in
- * states of its own, which then become a row of the batch. Rows are moved when one joins or leaves, and when padding takes up much room. */
+ * states of its own, which then become a row of the batch. Rows are moved when one joins or leaves, and when padding takes up much room.
+ *
+ * A prompt is cut at the same places whether other rows decode or not, and whether its first tokens are stored or not: rounding depends on
+ * the parts. */
 #include "decode/decode.h"
 #include "ir/rank_meta.h"
 
@@ -26,15 +29,22 @@ struct rows {
     int64_t n, most;
     struct row **row;
     struct row_sampling *how; /* by row */
+    struct logprobs *scored;  /* by row: of its last token */
     int64_t columns;          /* of the states in use */
     bool moved;               /* the states in use are not those of these rows */
     struct arena *feed;       /* of the history and of inputs; NULL: to be made anew */
     struct history history;
-    bool parts; /* prompts may run in parts */
+    bool parts;                               /* prompts may run in parts */
+    const struct session_columns *columns_of; /* a row; NULL: they can't be stored: */
+    const char *unstored;                     /* why */
+    struct prefix *prefix;                    /* NULL: none are */
+    bool steps;                               /* the columns that steps make are stored, too */
     struct {
         struct row *row;               /* NULL: none joins */
         int64_t ran;                   /* tokens of its prompt */
         struct session_states *beside; /* its states between runs; NULL: they are in use, for there is no other row */
+        struct logprobs *scored;       /* of tokens of its prompt that the last run found */
+        int64_t found;
     } joins;
     struct session_collective chosen;
 };
@@ -83,6 +93,8 @@ struct rows *rows_new(struct arena *a, struct comm *comm, struct stage *s, int64
     r->most = r->alone ? 1 : most;
     r->row = NEWN(a, struct row *, r->most);
     r->how = NEWN(a, struct row_sampling, r->most);
+    r->scored = NEWN(a, struct logprobs, r->most);
+    r->joins.scored = NEWN(a, struct logprobs, PREFIX_BLOCK);
     stage_place_given(a, s);
     return r;
 }
@@ -91,6 +103,7 @@ struct rows *rows_of_chain(struct arena *a, struct chained *c)
 {
     struct rows *r = NEW(a, struct rows);
     *r = (struct rows){.arena = a, .chain = c, .alone = "an encoder runs for each", .most = 1};
+    r->scored = NEW(a, struct logprobs);
     return r;
 }
 
@@ -102,6 +115,46 @@ const char *rows_alone(const struct rows *r)
 int64_t rows_count(const struct rows *r)
 {
     return r->n;
+}
+
+/* ---- what is stored of texts ---- */
+
+bool rows_try_parts(struct rows *r, const struct job_options *o, int64_t vocabulary, int64_t context)
+{
+    if (r->alone)
+        return false;
+    const struct parts_found found = parts_try(r->arena, r->comm, r->stage, r->symbol, o, vocabulary, context);
+    r->parts = found.agree;
+    r->columns_of = found.columns;
+    r->unstored = found.why;
+    return found.all_scores;
+}
+
+const char *rows_unstored(const struct rows *r)
+{
+    return r->alone ? r->alone : r->unstored;
+}
+
+int64_t rows_column_bytes(const struct rows *r)
+{
+    return session_columns_bytes(r->columns_of);
+}
+
+bool rows_store(struct rows *r, int64_t bytes, bool steps)
+{
+    r->prefix = prefix_new(r->arena, r->comm, r->stage->session, r->columns_of, bytes);
+    r->steps = steps;
+    return r->prefix;
+}
+
+struct prefix_counts rows_stored(const struct rows *r)
+{
+    return r->prefix ? prefix_counts(r->prefix) : (struct prefix_counts){0};
+}
+
+int64_t rows_find_stored(struct rows *r, const int64_t *prompt, int64_t n)
+{
+    return r->prefix ? prefix_find(r->prefix, prompt, n) : 0;
 }
 
 /* ---- the history of the rows ---- */
@@ -181,12 +234,25 @@ static void put_token(struct row *row, int64_t token)
 
 /* ---- a row that joins ---- */
 
-void rows_allow_parts(struct rows *r)
+static void swap_beside(struct rows *r)
 {
-    r->parts = true;
+    if (r->joins.beside)
+        session_states_swap(r->stage->session, r->joins.beside);
 }
 
-void rows_join(struct rows *r, const int64_t *prompt, int64_t n, const struct row_sampling *how)
+static void begin_states(struct rows *r, int64_t stored)
+{
+    r->joins.beside = r->n ? session_states_new(r->stage->session) : NULL;
+    r->joins.ran = stored;
+    swap_beside(r);
+    if (stored)
+        prefix_take(r->prefix, r->joins.row->token.at, stored);
+    else
+        session_states_compose(r->stage->session, NULL, 0, 0, NULL);
+    swap_beside(r);
+}
+
+void rows_join(struct rows *r, const int64_t *prompt, int64_t n, int64_t stored, const struct row_sampling *how)
 {
     if (r->chain) {
         chained_begin(r->chain, prompt, n, how);
@@ -195,20 +261,12 @@ void rows_join(struct rows *r, const int64_t *prompt, int64_t n, const struct ro
     struct arena *a = arena_new();
     struct row *row = NEW(a, struct row);
     require(r->n < r->most && !r->joins.row);
-    *row = (struct row){.arena = a, .how = *how};
+    *row = (struct row){.arena = a, .how = sampling_copy(a, how)};
+    row->how.prompts = n;
     for (int64_t i = 0; i < n; i++)
         put_token(row, prompt[i]);
     r->joins.row = row;
-    r->joins.ran = 0;
-    r->joins.beside = r->n ? session_states_new(r->stage->session) : NULL;
-    if (r->n == 0)
-        session_states_compose(r->stage->session, NULL, 0, 0, NULL);
-}
-
-static void swap_beside(struct rows *r)
-{
-    if (r->joins.beside)
-        session_states_swap(r->stage->session, r->joins.beside);
+    begin_states(r, stored);
 }
 
 /* All of its prompt has run, in the states in use. */
@@ -229,21 +287,46 @@ static void add_joined(struct rows *r, struct row *row, int64_t next)
     r->joins.beside = NULL;
 }
 
-bool rows_go_on(struct rows *r, int64_t tokens, int64_t *next)
+/* Of each token of the prompt that follows one of [from, to). */
+static void score_prompt(struct rows *r, const struct row *row, const struct history *h, int64_t from, int64_t to)
+{
+    struct arena *tmp = arena_new();
+    struct logprobs_place place[PREFIX_BLOCK];
+    int64_t n = 0;
+    require(to - from <= PREFIX_BLOCK);
+    for (int64_t i = from; i < to && i + 1 < row->token.n; i++)
+        place[n++] = (struct logprobs_place){.back = to - 1 - i, .token = row->token.at[i + 1], .alternatives = row->how.alternatives};
+    if (n) {
+        const struct row_scores scores = row_scores_of(tmp, r->comm, r->stage, h);
+        logprobs_find(r->comm, &scores, n, place, &r->chosen, r->joins.scored);
+    }
+    r->joins.found = n;
+    arena_free(tmp);
+}
+
+bool rows_go_on(struct rows *r, int64_t *next)
 {
     if (r->chain) {
-        *next = chained_next(r->chain);
+        *next = chained_next(r->chain, r->scored);
         r->n = 1;
         return true;
     }
     struct arena *tmp = arena_new();
     struct row *row = r->joins.row;
-    int64_t n = row->token.n, from = r->joins.ran, to = r->parts && tokens < n - from ? from + tokens : n;
+    bool scores = row->how.prompt_logprobs;
+    int64_t n = row->token.n, from = r->joins.ran, to = r->parts && from + PREFIX_BLOCK < n ? from + PREFIX_BLOCK : n;
     forget_history(r);
     swap_beside(r);
-    struct history h = parts_run(tmp, r->stage, row->token.at, from, to);
-    if (to == n)
+    struct history h = parts_run(tmp, r->stage, row->token.at, from, to, scores);
+    if (r->prefix)
+        prefix_keep(r->prefix, row->token.at, to, 0, 0);
+    r->joins.found = 0;
+    if (scores)
+        score_prompt(r, row, &h, from, to);
+    if (to == n) {
         pick_next(r->comm, r->stage, &h, &row->how, next, &r->chosen);
+        logprobs_next(r->comm, r->stage, &h, &row->how, next, &r->chosen, &r->scored[r->n]);
+    }
     arena_free(tmp);
     r->joins.ran = to;
     if (to == n)
@@ -251,6 +334,17 @@ bool rows_go_on(struct rows *r, int64_t tokens, int64_t *next)
     else
         swap_beside(r);
     return to == n;
+}
+
+const struct logprobs *rows_logprobs(const struct rows *r, int64_t row)
+{
+    return &r->scored[row];
+}
+
+const struct logprobs *rows_prompt_logprobs(const struct rows *r, int64_t *n)
+{
+    *n = r->joins.found;
+    return r->joins.scored;
 }
 
 void rows_drop(struct rows *r)
@@ -284,10 +378,17 @@ static bool has_much_padding(const struct rows *r)
     return r->columns > most + most / 4 + SPARE;
 }
 
+static void keep_step(struct rows *r, const struct row *row)
+{
+    int64_t n = in_cache(row);
+    if (r->prefix && r->steps)
+        prefix_keep(r->prefix, row->token.at, n, row->place, r->behind ? 0 : r->columns - n);
+}
+
 void rows_step(struct rows *r, int64_t *next)
 {
     if (r->chain) {
-        *next = chained_next(r->chain);
+        *next = chained_next(r->chain, r->scored);
         return;
     }
     struct stage *s = r->stage;
@@ -298,10 +399,13 @@ void rows_step(struct rows *r, int64_t *next)
     history_feed(&r->history, s->keeps ? r->columns : 0, s);
     session_run(s->session, s->in, s->out);
     pick_next(r->comm, s, &r->history, r->how, next, &r->chosen);
+    logprobs_next(r->comm, s, &r->history, r->how, next, &r->chosen, r->scored);
     r->columns++;
     history_add(&r->history, next);
-    for (int64_t b = 0; b < r->n; b++)
+    for (int64_t b = 0; b < r->n; b++) {
         put_token(r->row[b], next[b]);
+        keep_step(r, r->row[b]);
+    }
 }
 
 void rows_free(struct rows *r)
@@ -312,5 +416,7 @@ void rows_free(struct rows *r)
         rows_drop(r);
     if (r->chain)
         chained_free(r->chain);
+    if (r->prefix)
+        prefix_free(r->prefix);
     forget_history(r);
 }

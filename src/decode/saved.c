@@ -90,6 +90,8 @@ static void write_head(struct arena *a, struct saved_file *w, const struct stage
                                       {"top_p", real_text(a, r->top_p)},
                                       {"min_p", real_text(a, r->min_p)},
                                       {"repetition_penalty", real_text(a, r->penalty)},
+                                      {"presence_penalty", real_text(a, r->presence)},
+                                      {"frequency_penalty", real_text(a, r->frequency)},
                                       {"seed", arena_printf(a, "%" PRIu64, r->seed)}};
     safetensors_begin(&w->out, n, name, tensor, sizeof text / sizeof *text, text);
 }
@@ -185,6 +187,8 @@ static struct saved_run read_texts(const struct reading *r)
                                    .top_p = real_of(r, "top_p"),
                                    .min_p = real_of(r, "min_p"),
                                    .penalty = real_of(r, "repetition_penalty"),
+                                   .presence = real_of(r, "presence_penalty"),
+                                   .frequency = real_of(r, "frequency_penalty"),
                                    .seed = (uint64_t)integer_of(r, "seed", INT64_MAX)};
     const struct sampling_fault f = sampling_fault(&s.sampling);
     if (f.key)
@@ -285,6 +289,8 @@ static struct saved_run read_file(const struct reading *r, struct tensor *own, s
 static void take_sampling(const struct sampling *s, struct job_options *o)
 {
     o->penalty = o->penalty >= 0 ? o->penalty : s->penalty;
+    o->presence = isnan(o->presence) ? s->presence : o->presence;
+    o->frequency = isnan(o->frequency) ? s->frequency : o->frequency;
     if (s->temperature <= 0)
         return;
     o->temperature = o->temperature >= 0 ? o->temperature : s->temperature;

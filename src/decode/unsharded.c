@@ -100,7 +100,7 @@ static struct stage *run_model(struct unsharded_model *m, int k, const struct hi
 static const struct scored_token *read_scores(struct arena *a, const struct row_scores *r, int64_t row)
 {
     struct scored_token *all = NEWN(a, struct scored_token, r->columns + 1);
-    row_scores_read(r, row, all);
+    row_scores_read(r, row, 0, all);
     return all;
 }
 

@@ -15,19 +15,23 @@ const char *attr_kind_name(enum attr_kind kind)
 
 bool attr_kind_parse(const char *name, enum attr_kind *out)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i], name) == 0) {
-            *out = (enum attr_kind)i;
-            return true;
-        }
-    return false;
+    int at = NAMED_ROW(kinds, name);
+    if (at >= 0)
+        *out = (enum attr_kind)at;
+    return at >= 0;
+}
+
+struct attr *attr_find(const struct node *n, const char *name)
+{
+    int at = NAMED_AT(n->attr, n->nattr, name);
+    return at < 0 ? NULL : &n->attr[at];
 }
 
 struct attr *node_attr(const struct node *n, const char *name)
 {
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, name) == 0)
-            return &n->attr[i];
+    struct attr *a = attr_find(n, name);
+    if (a)
+        return a;
     bug("node '%s' (%s): the op has no attribute '%s'", n->name, n->optype, name);
 }
 
@@ -162,6 +166,15 @@ void attr_set_ints(struct graph *g, struct node *n, const char *name, int count,
     for (int i = 0; i < count; i++)
         dims[i] = dim_int(g->alg, at[i]);
     attr_set_dims(g, n, name, count, dims);
+}
+
+void attr_copy(struct node *to, const struct node *from)
+{
+    for (int i = 0; i < to->nattr; i++) {
+        const struct attr *a = attr_find(from, to->attr[i].name);
+        if (a && a->kind == to->attr[i].kind)
+            to->attr[i] = *a;
+    }
 }
 
 void attr_rewrite_dims(struct graph *g, struct node *n)

@@ -51,8 +51,7 @@ static void copy_ends(struct graph *to, const struct graph *from)
         VEC_PUSH(to->arena, &to->inputs, twin(to, from->inputs.at[i]));
     for (int i = 0; i < from->outputs.n; i++)
         graph_add_output(to, twin(to, from->outputs.at[i]));
-    for (int i = 0; i < from->states.n; i++) {
-        const struct state *s = &from->states.at[i];
+    EACH (const struct state, s, from->states) {
         struct state copy = {twin(to, s->past), twin(to, s->present), s->dim, s->from};
         graph_add_state(to, copy);
     }

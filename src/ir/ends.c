@@ -1,6 +1,8 @@
 /* ends: the outputs and states of a graph. Each value knows which output or state end it is, so that nothing searches the lists. */
 #include "ir/ir.h"
 
+#include <string.h>
+
 /* ---- outputs --------------------------------------------------------------------------------------------------------------- */
 
 void graph_add_output(struct graph *g, struct value *v)
@@ -71,4 +73,22 @@ struct state *graph_state(const struct graph *g, const struct value *end)
 bool graph_is_present(const struct graph *g, const struct value *v)
 {
     return v->state && g->states.at[v->state - 1].present == v;
+}
+
+static int number_of(int n, struct value *const *at, const char *name)
+{
+    int i = 0;
+    while (i < n && strcmp(at[i]->name, name) != 0)
+        i++;
+    return i < n ? i : -1;
+}
+
+int graph_input_named(const struct graph *g, const char *name)
+{
+    return number_of(g->inputs.n, g->inputs.at, name);
+}
+
+int graph_output_named(const struct graph *g, const char *name)
+{
+    return number_of(g->outputs.n, g->outputs.at, name);
 }

@@ -183,11 +183,6 @@ struct value *graph_ints(struct graph *g, const char *name, int n, const int64_t
     return graph_constant(g, name, DT_I64, 1, &dim, at);
 }
 
-static int default_opset(const struct graph *g, const struct op *op)
-{
-    return *op->domain ? op->since : g->opset;
-}
-
 bool value_any_untyped(int nin, struct value *const *in)
 {
     for (int i = 0; i < nin; i++)
@@ -214,7 +209,14 @@ struct node *graph_node(struct graph *g, const struct op *op, const char *name, 
     n->attr = NEWN(g->arena, struct attr, op->nattr);
     for (int i = 0; i < op->nattr; i++)
         n->attr[i] = op->attr[i].value;
-    n->opset = default_opset(g, op);
+    n->opset = *op->domain ? op->since : g->opset;
+    return n;
+}
+
+struct node *graph_node_like(struct graph *g, const struct node *like, const char *name, int nin, struct value *const *in)
+{
+    struct node *n = graph_node(g, like->op, name, nin, in, like->nout);
+    attr_copy(n, like);
     return n;
 }
 
@@ -523,10 +525,8 @@ const char *node_label(const struct graph *g, const struct node *n)
 
 const char *node_lookup(const struct graph *g, const struct node *n, int indices)
 {
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, "lookup") == 0 && n->attr[i].set)
-            return n->attr[i].s;
-    return arena_printf(g->arena, "%s: '%s'", node_label(g, n), n->in[indices]->name);
+    const struct attr *lookup = attr_find(n, "lookup");
+    return lookup && lookup->set ? lookup->s : arena_printf(g->arena, "%s: '%s'", node_label(g, n), n->in[indices]->name);
 }
 
 const char *node_where(const struct graph *g, const struct node *n)

@@ -177,7 +177,7 @@ enum property {
 
 /* ---- graph.c ------------------------------------------------------------------------------------------------------------ */
 struct graph *graph_new(struct arena *, struct alg *, const char *name);
-/* A new value; a name already in use gets a suffix. */
+/* A new value; a name already in use gets a suffix. type NULL: not known yet. */
 struct value *graph_value(struct graph *, const char *name, const struct type *);
 /* A value of the same elements in another order, or as codes of them. */
 struct value *graph_form(struct graph *, const struct value *of, const char *name, const struct type *);
@@ -190,6 +190,17 @@ bool value_any_untyped(int nin, struct value *const *in);
 /* A node with attributes at their defaults, inserted nowhere. Outputs are to be set by the caller (node_output). */
 struct node *graph_node(struct graph *, const struct op *, const char *name, int nin, struct value *const *in, int nout);
 void node_output(struct graph *, struct node *, int index, struct value *);
+/* The op of a node, with its attributes, on other operands; its results are to be set. */
+struct node *graph_node_like(struct graph *, const struct node *, const char *name, int nin, struct value *const *in);
+/* Operand or result i; NULL: the node has none there. */
+static inline struct value *node_operand(const struct node *n, int i)
+{
+    return i < n->nin ? n->in[i] : NULL;
+}
+static inline struct value *node_result(const struct node *n, int i)
+{
+    return i < n->nout ? n->out[i] : NULL;
+}
 void graph_append(struct graph *, struct node *);
 /* Insert before position at in g->nodes. */
 void graph_insert(struct graph *, int at, struct node *);
@@ -242,6 +253,8 @@ struct diag_subject node_work_on(const struct graph *, const struct node *);
 /* ---- ends.c: the lists of outputs and states, and which of them a value is. Only these functions change which values are in the lists. */
 void graph_add_output(struct graph *, struct value *); /* it is none yet */
 void graph_clear_outputs(struct graph *);
+int graph_input_named(const struct graph *, const char *name); /* its number; -1: none */
+int graph_output_named(const struct graph *, const char *name);
 /* The output, and the state that it is an end of, becomes another value. */
 void graph_set_output(struct graph *, int output, struct value *to);
 /* Which output the value is, -1: none. */
@@ -292,6 +305,7 @@ void state_match(const struct handover *to, const struct handover *from, int *ma
 /* "i", "f", ...: what the text form calls it. */
 const char *attr_kind_name(enum attr_kind);
 bool attr_kind_parse(const char *name, enum attr_kind *out);
+struct attr *attr_find(const struct node *, const char *name); /* NULL: the op has none of that name */
 /* By name of the op's row; a name that is not in the row is a bug() ----------------------------------------- */
 struct attr *node_attr(const struct node *, const char *name);
 bool attr_is_set(const struct node *, const char *name);
@@ -307,12 +321,13 @@ void attr_set_int(struct node *, const char *name, int64_t);
 void attr_set_float(struct node *, const char *name, double);
 void attr_set_string(struct node *, const char *name, const char *);
 void attr_set_dims(struct graph *, struct node *, const char *name, int n, const struct dim *const *);
-void attr_rewrite_dims(struct graph *, struct node *); /* of all attributes of kind DIMS, by the equations of now */
+void attr_copy(struct node *to, const struct node *from); /* all that both have, of one kind */
+void attr_rewrite_dims(struct graph *, struct node *);    /* of all attributes of kind DIMS, by the equations of now */
 void attr_set_ints(struct graph *, struct node *, const char *name, int n, const int64_t *);
 
 /* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ------------------------
  * A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,
- * until it is made ready for the operands of its node (op/control/subgraph.c, the pass kernels). Its captures stand for the last operands
+ * until it is made ready for the operands of its node (op/control/subgraph.c, lower/graph/body.c). Its captures stand for the last operands
  * of the node: those of the first body, then those of the second. Every output is the result of a node of its own. Weights are captured: a
  * body holds small constants. */
 enum { DEEPEST_BODY = 16 }; /* bodies in bodies */

@@ -125,8 +125,7 @@ static void read_lists(struct graph *g, struct rank_meta *m)
     m->bound = NEWN(g->arena, struct rank_bound, count_entries(g, DIMS));
     m->assumption = NEWN(g->arena, struct rank_assumption, count_entries(g, ASSUME));
     m->state = NEWN(g->arena, struct rank_state, count_entries(g, STATE));
-    for (int i = 0; i < g->meta.n; i++) {
-        const struct meta *e = &g->meta.at[i];
+    EACH (const struct meta, e, g->meta) {
         const char *symbol = name_in(e, DIMS);
         if (symbol)
             m->bound[m->nbound++] = read_bound(g, e, symbol);
@@ -248,7 +247,7 @@ static char *split_entry(const struct graph *g, enum rank_end end, const char *n
     const struct meta *m = find_entry(g, end_prefix(end), name);
     if (!m)
         return NULL;
-    char *type = arena_strdup(g->arena, m->text), *bar = strrchr(type, '|');
+    char *type = arena_strdup(g->arena, m->text), *bar = strchr(type, '|');
     if (!bar)
         fail("%s: metadata of %s '%s' is '%s', expected a type and a placement separated by '|'", graph_file(g), end_name(end), name,
              m->text);
@@ -522,8 +521,7 @@ bool rank_meta_workload(const struct graph *g, int number, struct bindings *size
 {
     const char *prefix = workload_prefix(g, number);
     *sizes = (struct bindings){0};
-    for (int i = 0; i < g->meta.n; i++) {
-        const struct meta *m = &g->meta.at[i];
+    EACH (const struct meta, m, g->meta) {
         const char *symbol = name_in(m, prefix);
         int64_t size;
         if (!symbol)

@@ -37,9 +37,9 @@ static struct text_list split_texts(struct arena *a, const char *all, int64_t by
 /* The text that sets the same as this one; NULL: none does. */
 static const char *same_setting(const struct text_list *list, const char *text)
 {
-    size_t n = strcspn(text, " ");
+    size_t n = strcspn(text, " =");
     for (int i = 0; i < list->text.n; i++)
-        if (strcspn(list->text.at[i], " ") == n && strncmp(list->text.at[i], text, n) == 0)
+        if (strcspn(list->text.at[i], " =") == n && strncmp(list->text.at[i], text, n) == 0)
             return list->text.at[i];
     return NULL;
 }
@@ -51,7 +51,7 @@ static void compare_settings(struct arena *a, const struct text_list *list, cons
         const char *text = list->text.at[i], *found = same_setting(other, text);
         if (found && strcmp(found, text) == 0)
             continue;
-        const char *none = arena_printf(a, "no %.*s", (int)strcspn(text, " "), text);
+        const char *none = arena_printf(a, "no %.*s", (int)strcspn(text, " ="), text);
         found = found ? found : none;
         fail_usage("this rank was given %s, rank 0 %s: all ranks of a job take the same options", own ? text : found, own ? found : text);
     }

@@ -40,35 +40,102 @@ static void fit_overlap(struct machine *to, const struct measured *m)
     calibrate_overlap(to, m->nbehind, timed);
 }
 
-/* Values that are not measured come from the reference: the price of a resident byte and, on one rank, the collectives. */
+/* Over the links of one level. Returns the error of the fit. */
+static double fit_link(struct arena *a, struct link *to, const struct measured_link *m)
+{
+    struct timed_transfer *timed = NEWN(a, struct timed_transfer, m->n);
+    for (int i = 0; i < m->n; i++)
+        timed[i] = (struct timed_transfer){m->collective[i].kind, (double)m->collective[i].bytes, m->collective[i].seconds};
+    return calibrate_fit(to, m->units, m->n, timed);
+}
+
+/* What ranks of a machine send at once is what its network card lets through. */
+static void fit_links(struct arena *a, struct machine *to, const struct comm *comm, const struct measured *m)
+{
+    for (int i = 0; i < m->links; i++)
+        explain("links of level %d: off by %.0f%% (root mean square)", i, 100 * fit_link(a, &to->level[i], &m->link[i]));
+    to->levels = m->links > 1 ? m->links : 1;
+    if (m->links <= LINK_BETWEEN)
+        return;
+    struct link *between = &to->level[LINK_BETWEEN];
+    between->ranks = comm->local_size;
+    between->unit_bandwidth = between->bandwidth * between->ranks;
+    between->bandwidth = fmax(between->bandwidth, m->alone);
+}
+
+static double model_of(const struct machine *to, const struct comm *comm, const struct measured_collective *c)
+{
+    return collective_seconds(to, &(struct sent){.kind = c->kind, .ranks = comm->size, .bytes = (double)c->bytes});
+}
+
+/* Root mean square of the relative errors of the profile, over the collectives of all ranks. */
+static double error_of(const struct machine *to, const struct comm *comm, const struct measured_link *m)
+{
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < m->n; i++)
+        if (m->collective[i].kind) {
+            double off = model_of(to, comm, &m->collective[i]) / m->collective[i].seconds - 1;
+            sum += off * off;
+            n++;
+        }
+    return n ? sqrt(sum / n) : 0;
+}
+
+/* What was measured; on one rank, nothing between ranks. */
+static void note_measured(struct machine *to, const struct measured *m)
+{
+    static const char *const kernels[] = {
+        "machine_ranks",
+        "bf16_seconds",
+        "q8_seconds",
+#define PRICE(key, ...) #key,
+#define SHARED(key, ...) #key, "machine_" #key,
+#include "schemas/prices.def"
+    };
+    static const char *const links[] = {
+        "overlap_overhead",
+        "overlap_share",
+        "overlap_slowdown",
+#define LINK(key, ...) #key,
+#include "schemas/prices.def"
+    };
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        machine_note_measured(to, kernels[i]);
+    for (size_t i = 0; m->links && i < sizeof links / sizeof *links; i++)
+        machine_note_measured(to, links[i]);
+}
+
+/* Values that are not measured come from the reference: on one rank, those of collectives. A machine is as fast as one of its ranks alone,
+ * even where several are in each other's way. */
 static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
 {
     struct machine to = machine_reference();
-    struct timed_transfer *timed = NEWN(a, struct timed_transfer, m->ncollective);
     to.name = profile_name(a, path);
+    to.waited = m->busy;
     to.machine_ranks = comm->local_size;
 #define PRICE(key, ...) to.key = m->price[PRICE_OF_##key].alone;
-#define SHARED(key, ...) PRICE(key, ) to.machine_##key = comm->local_size * m->price[PRICE_OF_##key].together;
+#define SHARED(key, ...) PRICE(key, ) to.machine_##key = fmax(to.key, comm->local_size * m->price[PRICE_OF_##key].together);
 #include "schemas/prices.def"
     to.bf16_seconds = m->bf16;
     to.q8_seconds = m->q8;
-    for (int i = 0; i < m->ncollective; i++)
-        timed[i] = (struct timed_transfer){m->collective[i].kind, (double)m->collective[i].bytes, m->collective[i].seconds};
-    *error = calibrate_fit(&to, comm->size, m->ncollective, timed);
-    if (m->ncollective)
+    to.speeds = m->speed ? comm->size : 0;
+    to.speed = m->speed;
+    fit_links(a, &to, comm, m);
+    *error = m->links ? error_of(&to, comm, &m->whole) : 0;
+    if (m->links)
         fit_overlap(&to, m);
+    note_measured(&to, m);
     return to;
 }
 
 static void explain_collectives(const struct machine *to, const struct comm *comm, const struct measured *m)
 {
-    for (int i = 0; i < m->ncollective; i++) {
-        const struct measured_collective *c = &m->collective[i];
-        if (c->kind == COLL_NONE)
-            continue;
-        double model = collective_seconds(to, collective_transfer(to, c->kind, WIRE_F32, comm->size, (double)c->bytes));
-        explain("%s of %lld bytes: %.2f us, the profile says %.2f", collective_name(c->kind), (long long)c->bytes, 1e6 * c->seconds,
-                1e6 * model);
+    for (int i = 0; m->links && i < m->whole.n; i++) {
+        const struct measured_collective *c = &m->whole.collective[i];
+        if (c->kind)
+            explain("%s of %lld bytes: %.2f us, the profile says %.2f", collective_name(c->kind), (long long)c->bytes, 1e6 * c->seconds,
+                    1e6 * model_of(to, comm, c));
     }
 }
 
@@ -97,23 +164,54 @@ static void print_prices(const struct machine *to, int ranks)
 #include "schemas/prices.def"
 }
 
+static void print_link(const struct link *link, bool outer)
+{
+    printf(outer ? "collectives between machines: " : "collectives: ");
+    printf("%.2f us each, %.2f us a hop, %.2f GB/s sent, ", 1e6 * link->overhead, 1e6 * link->latency, 1e-9 * link->bandwidth);
+    if (outer)
+        printf("%.2f GB/s by the %g ranks of a machine, ", 1e-9 * link->unit_bandwidth, link->ranks);
+    printf("%.3f ns for each byte summed\n", 1e9 * link->reduce_seconds);
+}
+
 static void print_summary(const struct machine *to, const struct comm *comm, const struct measured *m, double error)
 {
     print_prices(to, comm->local_size);
+    for (int r = 0; r < to->speeds; r++)
+        printf("%s%.3g%s", r ? ", " : "speeds of the ranks: ", to->speed[r], r + 1 < to->speeds ? "" : " times these\n");
     printf("sums rounded for messages: %.3f ns for each byte in bf16, %.3f in q8\n", 1e9 * to->bf16_seconds, 1e9 * to->q8_seconds);
-    if (!m->ncollective)
+    if (!m->links)
         return;
-    printf("collectives: %.2f us each, %.2f us a hop, %.2f GB/s sent, %.3f ns for each byte summed; off by %.0f%% (root mean square)\n",
-           1e6 * to->collective_overhead, 1e6 * to->hop_latency, 1e-9 * to->link_bandwidth, 1e9 * to->reduce_seconds, 100 * error);
+    for (int i = 0; i < to->levels; i++)
+        print_link(&to->level[i], i > 0);
+    printf("collectives of all ranks: off by %.0f%% (root mean square)\n", 100 * error);
     if (to->overlap_overhead > 0)
         printf("an overlapped sum takes %.2f times as long as alone, and delays the work by %.0f us and %.0f%% of its time alone\n",
                to->overlap_slowdown, 1e6 * to->overlap_overhead, 100 * to->overlap_share);
 }
 
-static void tell_doubts(const char *path, const struct measured *m, double error)
+/* The keys of prices that are clamped; "": none is. */
+static const char *clamped_keys(struct arena *a, const struct measured *m)
+{
+    static const char *const key[PRICES] = {
+#define PRICE(key, ...) [PRICE_OF_##key] = #key,
+#define SHARED(key, ...) PRICE(key, )
+#include "schemas/prices.def"
+    };
+    const char *list = "";
+    for (int k = 0; k < PRICES; k++)
+        if (m->price[k].clamped)
+            list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", key[k]);
+    return list;
+}
+
+static void tell_doubts(struct arena *a, const char *path, const struct measured *m, double error)
 {
     const double poor = 0.4;
-    if (m->ncollective && error > poor)
+    const char *clamped = clamped_keys(a, m);
+    if (*clamped)
+        diag_tell("%s: %s could not be told apart from what else was measured with it, and is a guess: repeat it on a quiet machine", path,
+                  clamped);
+    if (m->links && error > poor)
         diag_tell("%s: messages of these sizes do not take what a latency and a bandwidth say, so plans may not be the best ones: measure "
                   "again, on machines that do nothing else, and compare with --doctor",
                   path);
@@ -164,7 +262,7 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
         tell_next(comm, "kernels again, for other load on the machine may have ended");
         measure_prices(x);
     }
-    measure_end(x, &m);
+    measure_end(a, x, &m);
     if (comm->rank)
         return;
     struct machine to = machine_of(a, o->calibrate, comm, &m, &error);
@@ -176,12 +274,11 @@ void job_calibrate(struct arena *a, struct comm *comm, const struct job_options 
                                                        .cores = cores_of_machine(),
                                                        .ranks = comm->size,
                                                        .threads = threads,
-                                                       .fit_error = error,
-                                                       .waited = m.busy});
+                                                       .fit_error = error});
     out_put(&file, text, strlen(text));
     (void)out_close(&file);
     explain_collectives(&to, comm, &m);
     if (!o->quiet)
         print_summary(&to, comm, &m, error);
-    tell_doubts(o->calibrate, &m, error);
+    tell_doubts(a, o->calibrate, &m, error);
 }

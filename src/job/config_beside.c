@@ -19,8 +19,8 @@ const char *config_beside(struct arena *a, const struct job_options *o, enum mod
     const char *found = NULL;
     for (int i = 0; i < o->paths.text.n && !found; i++) {
         const char *path = o->paths.text.at[i], *above = folder_above(a, o, path);
-        found = path_beside(a, folder_of(a, path), model_texts[which]);
-        found = found || !above ? found : path_beside(a, above, model_texts[which]);
+        found = model_text_beside(a, folder_of(a, path), which);
+        found = found || !above ? found : model_text_beside(a, above, which);
     }
     return found;
 }

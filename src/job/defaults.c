@@ -1,6 +1,8 @@
 /* defaults: the options of a job where none is given. */
 #include "job/job.h"
 
+#include <math.h>
+
 struct job_options job_defaults(void)
 {
     return (struct job_options){.rtol = -1,
@@ -14,6 +16,8 @@ struct job_options job_defaults(void)
                                 .top_p = -1,
                                 .min_p = -1,
                                 .penalty = -1,
+                                .presence = NAN,
+                                .frequency = NAN,
                                 .top_k = -1,
                                 .sampling_seed = -1};
 }

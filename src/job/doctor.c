@@ -276,13 +276,6 @@ static void advise_links(struct checkup *c)
     }
 }
 
-/* Ranks of one machine that send messages. */
-static void advise_sharing(struct checkup *c)
-{
-    if (c->comm->unshared)
-        advise(c, "ranks of this machine send messages, which is slower: %s", c->comm->unshared);
-}
-
 static void advise_balance(struct checkup *c)
 {
     int slow = 0, fast = 0;
@@ -303,7 +296,8 @@ static void print_advice(struct checkup *c)
             advise_memory(c, r);
         }
     advise_links(c);
-    advise_sharing(c);
+    if (c->comm->unshared)
+        advise(c, "ranks of this machine send messages, which is slower: %s", c->comm->unshared);
     advise_balance(c);
     if (!comm_mpi_library())
         advise(c, "several hosts need MPI: build with it (apt-get install libopenmpi-dev, or libmpich-dev)");

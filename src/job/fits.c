@@ -68,11 +68,14 @@ void job_check_cache(struct comm *group, struct comm *all, const struct graph *g
 {
     struct arena *tmp = arena_new();
     struct room_need need = cache->weights ? need_of(g) : (struct room_need){0};
-    bool possible = i64_add(need.resident, cache->bytes, &need.resident) && i64_add(need.own, cache->bytes, &need.own);
+    int64_t bytes = 0;
+    bool possible = i64_add(cache->bytes, cache->prefixes, &bytes) && i64_add(need.resident, bytes, &need.resident) &&
+        i64_add(need.own, bytes, &need.own);
     if (!possible)
         need.resident = need.own = INT64_MAX;
-    const char *what = arena_printf(tmp, "%scaches of %lld row%s of %lld tokens", cache->weights ? "weights and " : "",
-                                    (long long)cache->rows, cache->rows == 1 ? "" : "s", (long long)cache->tokens);
+    const char *what = arena_printf(tmp, "%scaches of %lld row%s of %lld tokens%s", cache->weights ? "weights and " : "",
+                                    (long long)cache->rows, cache->rows == 1 ? "" : "s", (long long)cache->tokens,
+                                    cache->prefixes ? " and of prefixes" : "");
     if (!o->force)
         check_in_turn(group, all, g->path, what, need);
     arena_free(tmp);

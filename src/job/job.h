@@ -11,11 +11,13 @@
 
 enum { SERVE_SLOTS = 64 }; /* rows of a server at most */
 
-/* Of --serve; NULL, 0 and, of the port, -1: not given. */
+/* Of --serve; NULL, 0 and, where it may be 0, -1: not given. */
 struct serve_options {
     const char *host;
     int64_t port, slots, context, per_address, request_seconds;
+    int64_t prefix_cache;  /* bytes on each rank; -1: not given */
     struct text_list cors; /* origins of pages that may use it */
+    const char *api_key_file;
 };
 
 /* How --bench prints; BENCH_NONE: not given. */
@@ -30,6 +32,7 @@ struct job_options {
     struct text_list paths;  /* models or folders of rank files; one, except with --generate */
     struct text_list prompt; /* texts to decode after, a row each; from a file: a line each; "-": stdin */
     const char *prompt_file, *tokenizer;
+    const char *chat_template, *system;  /* a file in place of the model's own; NULL: not given */
     const char *save_state, *load_state; /* files of decoding that goes on; NULL: none */
     struct text_list input, role;        /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
@@ -37,6 +40,7 @@ struct job_options {
     struct end_tokens eos;
     int64_t start;                             /* -1: not given */
     double temperature, top_p, min_p, penalty; /* of sampling; -1: not given */
+    double presence, frequency;                /* penalties; NaN: not given */
     int64_t top_k, sampling_seed;              /* -1: not given */
     struct bindings dims;
     struct bound_inputs fixed; /* --bind */
@@ -56,6 +60,7 @@ struct job_options {
     enum wire wire;         /* of sums between machines; WIRE_PLANNED: as their folder says */
     enum dtype cache;       /* in which caches of f32 are kept: f16 or i8; DT_NONE: as they are */
     bool deterministic, fast, verify, write_shards, quiet, serve, doctor;
+    bool chat;                /* serves a conversation on the terminal, and nobody else */
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */
     const char *batch_symbol; /* the symbol of --groups; NULL: none */
@@ -78,7 +83,8 @@ void job_check_memory(struct comm *all, const struct graph *, const struct job_o
 /* The same for what decoding will hold in the end. Every rank of the group calls it. */
 struct cache_need {
     int64_t bytes, rows, tokens;
-    bool weights; /* they are not loaded yet */
+    int64_t prefixes; /* bytes for beginnings of texts (decode/prefix) */
+    bool weights;     /* they are not loaded yet */
 };
 void job_check_cache(struct comm *group, struct comm *all, const struct graph *, const struct job_options *, const struct cache_need *);
 

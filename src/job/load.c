@@ -18,7 +18,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
                         .fixed = fixed,
                         .sizes = sizes ? *sizes : (struct size_source){0},
                         .external_roots = o->external_roots,
-                        .deterministic = o->deterministic};
+                        .lower.deterministic = o->deterministic};
     diag_lock(&loading);
     double start = clock_seconds();
     pass_run(&c, "load", "load", NULL);
@@ -48,17 +48,13 @@ static bool ranks_agree(void *ranks, uint64_t own)
 
 void job_fuse(struct graph *g, struct comm *comm, const struct job_options *o)
 {
-    struct compile c = {.arena = g->arena,
-                        .graph = g,
-                        .deterministic = o->deterministic,
-                        .fast = o->fast,
-                        .cache = o->cache,
-                        .split_outputs = o->generate > 0,
-                        .tells = comm->rank == 0};
+    struct lower_options lower = {
+        .deterministic = o->deterministic, .fast = o->fast, .cache = o->cache, .split_outputs = o->generate > 0, .tells = comm->rank == 0};
     if (g->ranks > 1 && comm->size > 1) {
-        c.agree = ranks_agree;
-        c.ranks = comm;
+        lower.agree = ranks_agree;
+        lower.ranks = comm;
     }
+    struct compile c = {.arena = g->arena, .graph = g, .lower = lower};
     diag_lock(&loading);
     pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
     diag_unlock(&loading);
@@ -79,7 +75,7 @@ int job_rank_files(struct arena *a, const char *path)
 
 static void check_size(const struct graph *g, const struct comm *comm, const char *path, const struct job_options *o)
 {
-    const char *mpi = comm_mpi_library();
+    const char *mpi = comm_mpi_kind();
     int ranks = g->ranks;
     if (!ranks)
         fail("%s: its metadata names no rank: not a rank file of tpc-shard", g->path);

@@ -53,10 +53,8 @@ static const char *plain_location(const struct merge_job *m, const char *locatio
 static struct external_part *part_named(const struct merge_job *m, const char *location)
 {
     const char *name = plain_location(m, location);
-    for (int i = 0; i < m->parts.n; i++)
-        if (strcmp(m->parts.at[i].name, name) == 0)
-            return &m->parts.at[i];
-    return NULL;
+    int at = NAMED_AT(m->parts.at, m->parts.n, name);
+    return at < 0 ? NULL : &m->parts.at[at];
 }
 
 /* The first place from base + bytes on where any system can map a file. */
@@ -71,8 +69,7 @@ static int64_t place_behind(const struct merge_job *m, int64_t base, int64_t byt
 static void find_parts(struct merge_job *m)
 {
     int64_t base = 0;
-    for (int i = 0; i < m->folder->spans.n; i++) {
-        const struct span *s = &m->folder->spans.at[i];
+    EACH (const struct span, s, m->folder->spans) {
         if (!*s->file)
             continue;
         if (!part_named(m, s->file))
@@ -238,7 +235,7 @@ static void restore_model(struct merge_job *m, int target)
     struct out out;
     struct sink sink = {m, &out};
     open_target(m, target, &out);
-    out_reserve(&out, f->bytes);
+    out_reserve(&out, 0, f->bytes);
     onnx_restore(path_join(m->arena, f->dir, "model.onnx"), &options, put, &sink);
     struct written w = out_close(&out);
     if (w.bytes == f->bytes && strcmp(arena_printf(m->arena, "%016" PRIx64, w.digest), f->digest) == 0)
@@ -355,8 +352,7 @@ static void add_copies(struct merge_job *m, const struct weight_places *places, 
 {
     if (r->by->rank != 2 || r->at->bytes < WEIGHT_BYTES)
         return;
-    for (int i = 0; i < places->n; i++) {
-        const struct weight_place *w = &places->at[i];
+    EACH (const struct weight_place, w, *places) {
         if (!w->file || w->bytes != r->at->bytes || w->tensor.dtype != r->by->dtype || w->tensor.rank != 2 ||
             safetensors_find(from, w->name))
             continue;

@@ -38,14 +38,6 @@ static double *run_repeated(struct arena *a, struct comm *all, struct session *s
     return seconds;
 }
 
-static int find_output(const struct graph *g, const char *name)
-{
-    for (int i = 0; i < g->outputs.n; i++)
-        if (strcmp(g->outputs.at[i]->name, name) == 0)
-            return i;
-    return -1;
-}
-
 /* The elements of a sequence, or what an optional holds. False: the file is a tensor's. */
 static bool compare_list(struct arena *a, const struct graph *g, const struct tensor *out, const char *path, const struct tolerance *t,
                          struct verdict *v)
@@ -53,15 +45,15 @@ static bool compare_list(struct arena *a, const struct graph *g, const struct te
     struct tensor_list want = sequence_read_pb(a, path);
     if (!want.name)
         return false;
-    bool whole = want.n == 1 && find_output(g, want.name) >= 0;
+    bool whole = want.n == 1 && graph_output_named(g, want.name) >= 0;
     for (int k = 0; k < want.n; k++) {
         const char *name = whole ? want.name : arena_printf(a, "%s.%d", want.name, k);
-        int i = find_output(g, name);
+        int i = graph_output_named(g, name);
         if (i < 0)
             fail("%s: '%s' has %d elements, and the run made %d", path, want.name, want.n, k);
         compare_close(v, name, &out[i], &want.at[k], t->rtol, t->atol);
     }
-    if (find_output(g, arena_printf(a, "%s.%d", want.name, want.n)) >= 0)
+    if (graph_output_named(g, arena_printf(a, "%s.%d", want.name, want.n)) >= 0)
         fail("%s: '%s' has %d elements, and the run made more", path, want.name, want.n);
     return true;
 }
@@ -78,7 +70,7 @@ static void compare_test_data(struct arena *a, const struct graph *g, const stru
         if (compare_list(a, g, out, path, &t, v))
             continue;
         struct tensor want = tensor_read_pb(a, path, &name);
-        int i = name && *name ? find_output(g, name) : -1;
+        int i = name && *name ? graph_output_named(g, name) : -1;
         if (i < 0)
             i = k;
         if (i >= g->outputs.n)
@@ -118,10 +110,7 @@ static bool is_given(const void *tensors, struct arena *a, const char *input)
 {
     const struct graph *g = ((const struct job_tensors *)tensors)->of;
     (void)a;
-    for (int i = 0; i < g->inputs.n; i++)
-        if (strcmp(g->inputs.at[i]->name, input) == 0)
-            return true;
-    return false;
+    return graph_input_named(g, input) >= 0;
 }
 
 static struct unsharded_run run_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct job_options *o,
@@ -162,7 +151,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
     ordered.fast = false;
     for (int i = 0; i < want.graph->outputs.n; i++) {
         const char *name = want.graph->outputs.at[i]->name;
-        int k = find_output(g, name);
+        int k = graph_output_named(g, name);
         double allowed = compare_tolerance(g, o).rel, noise;
         if (k < 0)
             fail("%s has an output '%s' that %s lacks", o->check.text.at[0], name, o->paths.text.at[0]);

@@ -75,6 +75,12 @@ unsigned kern_pack(struct kcall *);
 const char *kern_library(void);
 const char *kern_openmp(void);
 
-/* Each kernel is void kern_NAME(struct kcall *); schemas/ops.def declares them all (kern/table.h is made from it by macro). */
+/* Each kernel is void kern_NAME(struct kcall *); schemas/ops.def declares them all (kern/table.h is made from it by macro). One that is a
+ * call of a function for several ops: */
+#define KERNEL_IS(name, is)              \
+    void kern_##name(struct kcall *call) \
+    {                                    \
+        is;                              \
+    }
 
 #endif

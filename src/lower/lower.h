@@ -1,11 +1,29 @@
-/* lower: what a graph becomes before it runs: fused operators, completed sums for --deterministic, outputs left sharded. The pass
- * fuse_kernels calls these. Rewrites by example are in pattern.h. */
+/* lower: what a graph becomes before it runs: fused operators, completed sums for --deterministic, outputs left sharded. Rewrites by
+ * example are in pattern.h. */
 #ifndef TPC_LOWER_H
 #define TPC_LOWER_H
 
 #include "ir/ir.h"
 
-/* Those that return a number: of attentions, of nodes saved, of weights. */
+/* ---- graph: the list of all steps, for tpc-run, and for tpc-shard, which prices what runs ------------------------------------------ */
+struct lower_options {
+    bool deterministic;                   /* fuse only what changes no bit */
+    bool fast;                            /* products with quantised weights round activations to 8 bits */
+    enum dtype cache;                     /* in which KV caches of f32 are kept: f16, i8; DT_NONE: as they are */
+    bool split_outputs;                   /* outputs are left sharded, as the ranks hold them */
+    bool tells;                           /* -v: says what is fused */
+    bool (*agree)(void *ranks, uint64_t); /* whether all ranks give the same number; NULL: this is the only rank */
+    void *ranks;
+};
+/* A canonical graph of standard ops becomes the one that runs. Values keep their ids. graph->keeps_sums says whether sums are completed. */
+void lower_graph(struct graph *, const struct lower_options *);
+/* Body k of a node of control flow, typed for its operands, in canonical form, with an interner of its own. */
+struct graph *lower_body(struct arena *, struct graph *around, const struct node *, int k);
+void lower_bodies(struct graph *, const struct lower_options *); /* all bodies of its nodes become what lower_graph makes of them */
+/* One form for equal computations, of ops that have rules. */
+void lower_canonical(struct graph *);
+
+/* ---- its steps. Those that return a number: of attentions, of nodes saved, of weights ------------------------------------------------ */
 int fuse_attention(struct graph *);
 void fuse_attention_gradients(struct graph *); /* before fuse_attention */
 void fuse_in_place(struct graph *);            /* before fuse_chains */

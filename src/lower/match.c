@@ -26,7 +26,7 @@ static bool push_node(struct match_state *s, struct node *n)
 
 int64_t match_axis(const struct node *n, const char *attr, int64_t k)
 {
-    return k < 0 && (strcmp(attr, "axis") == 0 || strcmp(attr, "axes") == 0) && n->nin > 0 && n->in[0] ? k + n->in[0]->type.rank : k;
+    return k < 0 && (strcmp(attr, "axis") == 0 || strcmp(attr, "axes") == 0) && node_operand(n, 0) ? k + n->in[0]->type.rank : k;
 }
 
 static bool same_list(const struct node *n, const struct attr *want, const struct attr *have)
@@ -46,10 +46,7 @@ static bool same_list(const struct node *n, const struct attr *want, const struc
 
 static bool same_attr(const struct node *n, const struct attr *want)
 {
-    const struct attr *have = NULL;
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, want->name) == 0)
-            have = &n->attr[i];
+    const struct attr *have = attr_find(n, want->name);
     if (!have || !have->set)
         return false;
     switch (want->kind) {
@@ -116,15 +113,10 @@ static bool solve_product(struct match *m, struct match_state s, const struct va
 
 /* ---- other nodes --------------------------------------------------------------------------------------------------------------- */
 
-static struct value *operand(const struct node *n, int i)
-{
-    return i < n->nin ? n->in[i] : NULL;
-}
-
 static bool solve_operands(struct match *m, struct match_state s, const struct node *want, const struct node *n, bool swapped)
 {
     for (int i = (want->nin > n->nin ? want->nin : n->nin) - 1; i >= 0; i--) {
-        struct value *have = operand(n, swapped && i < 2 ? 1 - i : i), *named = operand(want, i);
+        struct value *have = node_operand(n, swapped && i < 2 ? 1 - i : i), *named = node_operand(want, i);
         if (have ? !named : named && strncmp(named->name, "maybe_", 6))
             return false;
         if (have)
@@ -177,11 +169,6 @@ static bool read_only_here(const struct match *m, const struct match_state *s)
     return true;
 }
 
-static bool is_dtype(const struct value *want, const struct value *have)
-{
-    return want->type.dtype == DT_NONE || want->type.dtype == have->type.dtype;
-}
-
 static bool solve(struct match *m, struct match_state s)
 {
     if (s.ngoal == 0) {
@@ -197,7 +184,7 @@ static bool solve(struct match *m, struct match_state s)
         return op_constant_real(have, &y) && monomial_near(y, x) && solve(m, s);
     if (s.bound[want->id])
         return s.bound[want->id] == have && solve(m, s);
-    if (!is_dtype(want, have))
+    if (want->type.dtype != DT_NONE && want->type.dtype != have->type.dtype)
         return false;
     s.bound[want->id] = have;
     if (!want->producer)

@@ -31,14 +31,6 @@ static const struct node *found_node(const struct match *m, const char *name)
     return NULL;
 }
 
-static void copy_attrs(struct node *to, const struct node *from)
-{
-    for (int i = 0; i < to->nattr; i++)
-        for (int k = 0; k < from->nattr; k++)
-            if (strcmp(to->attr[i].name, from->attr[k].name) == 0 && to->attr[i].kind == from->attr[k].kind)
-                to->attr[i] = from->attr[k];
-}
-
 /* "$x": the number or text that the pattern calls x, or the integer x = node.attribute. */
 static void set_bound(struct match *m, struct node *n, const char *attr, const char *x)
 {
@@ -77,7 +69,7 @@ static struct node *make_node(struct match *m, const struct node *like, struct v
         nin--;
     struct node *n = graph_node(m->g, op, name, nin, in, 1);
     if (from)
-        copy_attrs(n, from);
+        attr_copy(n, from);
     for (int i = 0; i < like->nattr; i++)
         set_attr(m, n, &like->attr[i]);
     return n;
@@ -104,7 +96,7 @@ static void replace(struct match *m, int at)
         }
         const char *name = found_node(m, like->name) ? arena_printf(m->g->arena, "%s/%s", m->root->out[0]->name, like->out[0]->name)
                                                      : n->name;
-        node_output(m->g, n, 0, graph_value(m->g, name, &(struct type){.dtype = DT_NONE}));
+        node_output(m->g, n, 0, graph_value(m->g, name, NULL));
         op_infer(m->g, n);
         made[like->out[0]->id] = n->out[0];
         graph_insert(m->g, at++, n);

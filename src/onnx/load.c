@@ -21,9 +21,8 @@ static Onnx__AttributeProto *argument(const struct name_scope *scope, const char
 
 static bool is_parameter(const Onnx__FunctionProto *f, const char *name)
 {
-    for (size_t i = 0; i < f->n_attribute; i++)
-        if (strcmp(f->attribute[i], name) == 0)
-            return true;
+    if (NAMED_AT(f->attribute, f->n_attribute, name) >= 0)
+        return true;
     for (size_t i = 0; i < f->n_attribute_proto; i++)
         if (strcmp(proto_text_or(f->attribute_proto[i]->name, ""), name) == 0)
             return true;
@@ -245,21 +244,11 @@ static void load_graph(struct import *im)
 
 /* ---- the file ---- */
 
-/* Its head: 8 bytes with the length of the JSON that follows. */
-static void refuse_safetensors(const char *path, struct map file)
-{
-    uint64_t length = 0;
-    for (size_t i = 0; file.bytes > 8 && i < 8; i++)
-        length |= (uint64_t)file.at[i] << 8 * i;
-    if (length > 0 && length <= file.bytes - 8 && file.at[8] == '{')
-        fail("%s: holds weights in safetensors, no graph: 'optimum-cli export onnx --model FOLDER OUT' makes an ONNX model of both", path);
-}
-
 static const Onnx__ModelProto *read_model(struct arena *tmp, const char *path, bool *stripped)
 {
     struct wire_index index = {.stripped = false};
     struct map file = map_file(path);
-    refuse_safetensors(path, file);
+    other_format_refuse(path, file);
     wire_check(tmp, path, MODEL_FILE, file, &onnx__model_proto__descriptor, &index);
     const Onnx__ModelProto *model = wire_unpack(tmp, path, MODEL_FILE, strip_weights(tmp, file, &index), &onnx__model_proto__descriptor);
     map_close(file);

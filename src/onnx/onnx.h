@@ -119,6 +119,9 @@ void tensor_write_npy(const char *path, const struct tensor *);
 /* As tensor_read_npy, but the data stay in the mapped file, at any alignment; not in Fortran order. */
 struct tensor tensor_map_npy(const char *path);
 
+/* other_format.c: a file of another known format is a failure; it is told by its first bytes. */
+void other_format_refuse(const char *path, struct map file);
+
 /* safetensors.c: files of named tensors, and of texts. The data are mapped. */
 #define SAFETENSORS_STATE "optimizer/" /* how names begin of what a checkpoint holds beside weights */
 #define SAFETENSORS_CHECKPOINT "tpc checkpoint 2"

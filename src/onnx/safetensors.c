@@ -23,10 +23,8 @@ static const struct {
 
 static enum dtype type_named(const char *name)
 {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (name && strcmp(types[i].name, name) == 0)
-            return types[i].dtype;
-    return DT_NONE;
+    int i = name ? NAMED_ROW(types, name) : -1;
+    return i < 0 ? DT_NONE : types[i].dtype;
 }
 
 /* NULL: the format has no such type. */
@@ -121,10 +119,8 @@ const struct tensor *safetensors_find(const struct safetensors *s, const char *n
 
 const char *safetensors_text(const struct safetensors *s, const char *key)
 {
-    for (int i = 0; i < s->texts.n; i++)
-        if (strcmp(s->texts.at[i].key, key) == 0)
-            return s->texts.at[i].text;
-    return NULL;
+    int i = NAMED_AT(s->texts.at, s->texts.n, key);
+    return i < 0 ? NULL : s->texts.at[i].text;
 }
 
 void safetensors_check(const struct safetensors *s, const char *format)

@@ -86,9 +86,9 @@ static const struct {
 /* The name of a class or of a type. */
 static uint32_t parse_types(const char *word)
 {
-    for (size_t i = 0; i < sizeof type_classes / sizeof *type_classes; i++)
-        if (strcmp(word, type_classes[i].name) == 0)
-            return type_classes[i].types;
+    int i = NAMED_ROW(type_classes, word);
+    if (i >= 0)
+        return type_classes[i].types;
     enum dtype one = dtype_parse(word);
     if (one == DT_NONE)
         bug("schemas/ops.def: TAKES names '%s', which is no type", word);
@@ -130,9 +130,9 @@ static enum attr_kind parse_kind(const char *kind)
         enum attr_kind kind;
     } kinds[] = {{"i", ATTR_INT},      {"f", ATTR_FLOAT}, {"s", ATTR_STRING}, {"is", ATTR_INTS}, {"fs", ATTR_FLOATS},
                  {"ss", ATTR_STRINGS}, {"ds", ATTR_DIMS}, {"t", ATTR_TENSOR}, {"g", ATTR_GRAPH}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].text, kind) == 0)
-            return kinds[i].kind;
+    int i = NAMED_ROW(kinds, kind);
+    if (i >= 0)
+        return kinds[i].kind;
     bug("schemas/ops.def: no attribute kind '%s'", kind);
 }
 

@@ -44,7 +44,7 @@ const struct split *sizes_split(struct alg *alg, const struct split *s, const st
         return NULL;
     if (open >= 0)
         size[open] = known ? total / known : 0;
-    const struct split *pattern = s->balanced ? split_even(alg, s->ranks, dim_int(alg, size[1]))
+    const struct split *pattern = s->balanced ? split_shared(alg, s->ranks, s->shares, dim_int(alg, size[1]))
                                               : split_list(alg, s->ranks, size[1], s->count, s->list);
     *why = "it has too many intervals";
     return split_scale(alg, pattern, dim_int(alg, size[0]), dim_int(alg, size[2]));

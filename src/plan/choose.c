@@ -6,6 +6,7 @@
 #include "plan/solve/solve.h"
 #include "plan/space/space.h"
 
+#include <math.h>
 #include <string.h>
 
 static _Noreturn void refuse_constraints(struct space *s)
@@ -28,16 +29,21 @@ static int variables(const struct problem *p)
     return n;
 }
 
-/* What is known of the optimum: no plan costs less than `least`. An emitted plan is not searched: its own record counts, as long as it
- * costs what that says. */
+/* What is known of the optimum: no plan costs less than `least`; under --memory, none that fits is below plan->fitting. An emitted plan is
+ * not searched: its own record counts, as long as it costs what that says. */
 static void judge(struct space *s, int64_t least)
 {
     const struct emitted *e = s->options->plan_file ? s->options->plan_file->emitted : NULL;
     struct plan *p = s->plan;
-    double bound = p->objective > 0 && least > 0 ? (double)least / (double)p->objective * p->seconds - p->memory_gap : 0;
-    p->least = least;
-    p->proven = e ? e->proven && replay_holds(s) : least >= p->objective && p->memory_gap <= 0;
+    bool limited = p->byte_price > 0;
+    int64_t bound_on_all = limited ? p->fitting : least;
+    double bound = p->objective > 0 && bound_on_all > 0 ? (double)bound_on_all / (double)p->objective * p->seconds : 0;
+    p->least = limited && p->fitting > 0 ? p->fitting : least;
+    p->proven = e ? e->proven && replay_holds(s) : (double)p->objective <= (1 + PLAN_NEAR) * (double)bound_on_all;
+    p->memory_gap = limited && p->objective > p->fitting ? (double)(p->objective - p->fitting) * 1e-12 / cost_steps(p) : 0;
     p->lower_bound = e ? replay_holds(s) * e->lower_bound : bound > 0 ? bound : 0;
+    if (p->room.bytes && p->room.bytes < s->options->memory) /* less room than there is: others that fit are not compared */
+        p->near.more = fmax(p->near.more, 1);
     if (e && e->memory) {
         p->byte_price = e->byte_price;
         p->memory_gap = e->memory_gap;
@@ -69,7 +75,9 @@ static void note_first(struct space *s)
 {
     size_t bytes = sizeof *s->strategies * (size_t)s->g->nodes.n;
     struct strategies *kept = arena_alloc(s->arena, bytes + 1);
+    struct plan_room room = s->plan->room;
     memcpy(kept, s->strategies, bytes);
+    s->plan->room.bytes = 0;
     greedy_assign(s);
     struct choice_problem e = encode_space(s, s->arena);
     struct solution first = encode_solve(&e);
@@ -80,6 +88,7 @@ static void note_first(struct space *s)
         s->plan->first_resident = encode_resident(&e, first.value).bytes;
     }
     memcpy(s->strategies, kept, bytes);
+    s->plan->room = room;
 }
 
 /* The first assignment that fits instead of the best. */
@@ -92,28 +101,49 @@ static void settle_for_first(struct space *s, struct choice_problem *e, struct s
         fail("%s: --solver first finds no plan, --solver exact does", graph_file(s->g));
 }
 
+/* Where no plan is found within limits over time, the price of a byte alone counts. */
+static struct choice_problem solve_plan(struct space *s, struct solution *best)
+{
+    struct choice_problem e = encode_space(s, s->arena);
+    *best = encode_solve(&e);
+    if (best->cost < COST_NEVER || !s->plan->room.bytes)
+        return e;
+    s->plan->room.bytes = 0;
+    e = encode_space(s, s->arena);
+    *best = encode_solve(&e);
+    return e;
+}
+
 void plan_choose(struct space *s)
 {
     require(s->ranks == s->g->ranks && s->plan->workloads.n > 0);
+    if (s->options->plan_file && s->options->plan_file->emitted)
+        s->plan->near.collective_price = s->options->plan_file->emitted->collective_price;
     cost_prepare(s);
     constrain_all(s);
-    struct choice_problem e = encode_space(s, s->arena);
-    struct solution exact = encode_solve(&e), best = exact;
+    struct solution exact, best;
+    struct choice_problem e = solve_plan(s, &exact);
     bool searched = is_searched(s->options) && s->ranks > 1;
+    best = exact;
     if (exact.cost >= COST_NEVER)
         refuse_constraints(s);
     explain("solver: %d variables, %d tables, largest %lld entries", variables(e.p), e.p->tables.n, (long long)exact.largest_table);
     if (searched && s->options->solver_first)
         settle_for_first(s, &e, &best);
-    else if (searched)
+    else if (searched) {
         note_first(s);
+        choose_near(&e, &best);
+    }
     encode_place_values(&e, best.value);
-    require(best.cost < COST_NEVER && best.cost >= exact.bound); /* none is below the bound */
+    room_note(&e, best.value);
     struct resident resident = encode_resident(&e, best.value);
-    s->plan->objective = best.cost - resident.memory;
+    int64_t cost = best.cost - resident.nearness - s->plan->near.collective_price * encode_collectives(s);
+    require(best.cost < COST_NEVER && (s->plan->near.searched ? cost : best.cost) >= exact.bound); /* none is below the bound */
+    s->plan->objective = cost - resident.memory;
     require(s->plan->objective >= 0 && resident.bytes >= 0);
     s->plan->resident = resident.bytes;
     plan_predict(s);
+    plan_note_rank_times(s);
     judge(s, exact.bound - resident.memory);
     note_choice(s);
     if (s->options->strict == STRICT_WARN)

@@ -11,18 +11,30 @@ static inline int64_t cost_plus(int64_t a, int64_t b)
 {
     return a >= COST_NEVER - b ? COST_NEVER : a + b;
 }
-enum { PLAN_VERSION = 1, PLAN_RANKS = 1024 };
+enum { PLAN_VERSION = 1 };
 enum sp_mode { SP_OFF, SP_ON, SP_AUTO };
 enum strict { STRICT_OFF, STRICT_ON, STRICT_WARN };          /* of unrequested communication */
-enum { LINK_SIZES = 5, LINK_LEAST = 1024, LINK_GROWTH = 4 }; /* messages of 1, 4, 16, 64 and 256 KiB; from 1 MiB on link_bandwidth holds */
+enum { LINK_SIZES = 5, LINK_LEAST = 1024, LINK_GROWTH = 4 }; /* messages of 1, 4, 16, 64 and 256 KiB; from 1 MiB on the bandwidth holds */
+enum { LINK_LEVELS = 8 };
+/* What connects units of so many ranks: ranks of a socket, sockets of a machine, machines of a rack. Of a level, all units are alike. */
+struct link {
+    double ranks, unit_bandwidth; /* of a unit; out of it. Level 0 connects ranks: 1, and no limit */
+    double bandwidth, slowdown[LINK_SIZES], latency, overhead, reduce_seconds;
+};
 struct machine { /* machine.c: schemas/prices.def; the reference profile, or a file from tpc-run --calibrate */
     const char *name;
 #define PRICE(key, ...) double key;
 #define SHARED(key, ...) double key, machine_##key; /* of one rank while the others are idle; of all ranks of a machine at once */
 #define CONSTANT(key, ...) double key;
-#define ARRAY(key, size) double key[size];
 #include "schemas/prices.def"
-    enum wire wire; /* --wire: what float32 addends become between machines */
+    struct link level[LINK_LEVELS]; /* from the inside out; the last one connects as many units as there are */
+    int levels;
+    int speeds;          /* ranks whose speed is known, relative to the numbers of the profile; 0: all are alike */
+    const double *speed; /* by rank */
+    uint64_t assumed;    /* by number (schemas/prices.def): the reference's, and not measured */
+    bool tells;          /* the profile says which are */
+    double waited;       /* the share of the time that ranks waited for a core while it was measured */
+    enum wire wire;      /* --wire: what float32 addends become between machines */
 };
 struct workload {
     struct bindings dims;
@@ -63,6 +75,8 @@ struct options {
     const char *annotate;       /* --annotate: the file to write; NULL: none */
     const char *trace;          /* --trace: a run that --report html compares with the plan; NULL: none */
     bool price;                 /* the report lists what every strategy costs */
+    bool equal_shares;          /* splits are as for ranks of equal speed, whatever these are */
+    bool compare_equal;         /* the report says what such splits take */
     bool solver_first, dry_run, force;
     enum strict strict;
     int64_t memory;             /* --memory: most bytes that a rank may hold; 0: no limit */
@@ -105,6 +119,11 @@ struct kind_uses {
 /* What a plan chose, by name: placements of weights, strategies of nodes; values that are resharded, and by which collectives. */
 struct choices {
     struct named_list weights, nodes, collectives;
+};
+/* Of a rank, where speeds differ: relative to the profile's numbers; its part of all that is computed, at one speed; and what that takes it
+ * per weighted step. */
+struct rank_time {
+    double speed, share, seconds;
 };
 struct compared {          /* what a plan comes to (--compare) */
     const char *name;      /* first, none, or the plan file */
@@ -149,6 +168,7 @@ struct step_part {
     enum collective by; /* a reshard: the collective; COLL_NONE: a slice */
     int node;           /* position of the node, or of the first that reads the reshard; as many as there are: an output takes it */
     int layer;          /* number in step_parts.layer; -1: in none */
+    uint64_t digest;    /* of what it is, names aside: the same node or reshard, placed alike */
     double *seconds, *unsharded; /* by workload; of all ranks, and of one alone */
 };
 /* layer[i]: the first layer whose parts are like those of layer i, one by one: names aside, the same nodes placed alike. */
@@ -156,9 +176,25 @@ struct step_parts {
     VEC(struct step_part) list;
     VEC(int) layer;
 };
+/* Of plans whose time is within PLAN_NEAR of the least, the one that was chosen has the fewest collectives and bytes (choose_near.c). */
+#define PLAN_NEAR 0.001
+struct near_choice {
+    int64_t collective_price; /* picoseconds over all workloads that a collective costs beside its time, which led to the plan */
+    double byte_price;        /* and reads of a resident byte per step */
+    bool searched;
+    double more; /* collectives, or bytes that count as these, by which the plan may have more than another of these */
+};
 struct weight_count {
     int weights;
     double numbers; /* in all of them */
+};
+/* Limits over time instead of the price of a byte (room.c). Values of the problem's variables: one that is known to fit, those that are
+ * known not to. */
+struct plan_room {
+    int64_t bytes; /* that a rank may hold at any time as they are counted; 0: no such limits */
+    int n, sizes;  /* variables, and values of all together: of other problems nothing is known */
+    const int *known;
+    VEC(const int *) barred;
 };
 struct plan {
     int ranks;
@@ -168,13 +204,16 @@ struct plan {
     double seconds, unsharded_seconds, lower_bound; /* per weighted step, predicted */
     double overlapped;                              /* of the seconds, as in struct workload */
     int64_t overlap_bytes;                          /* an AllReduce from this size on overlaps with compute; 0: none */
+    struct rank_time *rank_time;                    /* by rank; NULL: all have one speed */
+    double equal_seconds;                           /* per step, of the best plan of equal shares; 0: not looked for */
     struct step_parts step;                         /* what the seconds are made of */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
     double first_resident;                          /* and its bytes, as in `resident` */
-    bool proven;
-    int64_t least;       /* no plan has a lower objective; at a byte_price none that holds as many bytes */
-    int64_t objective;   /* what the solver minimised, picoseconds over all workloads, weight price included, byte_price not */
-    struct space *space; /* what could have been chosen (space.h) */
+    bool proven;                                    /* no plan takes less by more than PLAN_NEAR */
+    int64_t least;                                  /* no plan has a lower objective; at a byte_price none that holds as many bytes */
+    int64_t objective;                              /* picoseconds over all workloads */
+    struct near_choice near;                        /* how it was chosen of those that take nearly as long */
+    struct space *space;                            /* what could have been chosen (space.h) */
     struct named_list nodes, read_places; /* as chosen: strategies of nodes; placements that values are resharded to before they are read */
     const char **state_placement;         /* by state of the graph, as text: what --state-from requires; NULL: nothing */
     struct alternatives *alternatives;    /* after plan_price */
@@ -186,13 +225,26 @@ struct plan {
     double repeated_seconds;                    /* of a step, in nodes that no rank has a part of */
     struct missing_kernels missing;             /* where there are some, tpc-run refuses the plan, and no speed is claimed */
     struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
-    double byte_price;              /* of --memory: holding a byte of weights or state costs reading it this many more times per step */
+    double byte_price; /* of --memory: holding a byte of weights or state costs reading it this many more times per step */
+    struct plan_room room;
+    int64_t counted;                /* that the fullest rank holds, as room.c counts */
+    double combinations;            /* of strategies of nodes, that could have been chosen */
+    const int *values;              /* what was chosen, of the problem's variables; as many as room.n says */
+    int64_t fitting;                /* of --memory: no plan that fits has a lower objective */
     double resident;                /* bytes of weights and state that this price is paid for */
+    double fastest_seconds;         /* per step, overlap counted, of the plan without the limit, where that does not fit; 0 */
+    int64_t fastest_total;          /* and what its fullest rank holds */
     double memory_gap;              /* seconds per step that another plan within the limit may be better */
-    struct other_ranks_list others; /* for the page; the first is one rank */
+    struct other_ranks_list others; /* for the page; the first is one rank; none of a large graph */
     struct compared_list compared;  /* other plans of the graph, for the report; plan.json is written before there are any */
     const char *hash;               /* hex digest of plan.json, after the pass emit */
 };
+
+/* A weighted step on all ranks. */
+static inline double plan_seconds(const struct plan *p)
+{
+    return p->seconds - p->overlapped;
+}
 
 /* choose.c: the space of plans of a graph, with what the constraints add to it, as plan->space; then the best of them, in the graph and the
  * plan. */

@@ -81,6 +81,17 @@ struct session_state_row {
 };
 /* The states in use become these rows, of so many columns; what no row fills is zero. No rows: as before the first run. */
 void session_states_compose(struct session *, const char *symbol, int64_t rows, int64_t columns, const struct session_state_row *);
+/* Columns of a row, of all states. Why they can't be copied out of states and into them, in the arena; NULL: they can. */
+const char *session_states_without_columns(const struct session *, struct arena *, const char *symbol);
+/* How they lie in the states in use, which a run left; and the bytes of one column on this rank. */
+struct session_columns;
+struct session_columns *session_columns_new(struct arena *, const struct session *, const char *symbol);
+int64_t session_columns_bytes(const struct session_columns *);
+/* Copies columns of a row of the states in use. */
+void session_columns_read(const struct session_columns *, const struct session *, int64_t row, int64_t column, int64_t columns, void *to);
+/* The states in use become one row of so many columns, each of which is to be written before the next run. */
+void session_columns_begin(const struct session_columns *, struct session *, int64_t columns);
+void session_columns_write(const struct session_columns *, struct session *, int64_t column, int64_t columns, void *from);
 
 /* Shards of inputs and outputs. */
 /* Each rank passes its own shard of an input, which it read from a file (for messages). Returns a tensor with the global sizes to pass to

@@ -1,7 +1,7 @@
 /* call: requests between the thread that speaks HTTP and the engine. */
 #include "config.h"
 
-#include "serve/serve.h"
+#include "serve/request/request.h"
 
 #include <string.h>
 #include <time.h>
@@ -58,6 +58,8 @@ void call_read(struct call *c)
 
 void call_resume(struct call *c)
 {
+    if (!c->connection)
+        pthread_cond_signal(&c->service->wake_terminal);
     if (!c->suspended)
         return;
     c->suspended = false;
@@ -82,7 +84,7 @@ bool call_put(struct call *c)
     c->open = c->choices;
     for (int64_t i = 0; i < c->choices; i++) {
         struct choice *o = &c->choice[i];
-        if (c->most == 0) {
+        if (c->most == 0 && !o->how.prompt_logprobs) {
             call_finish(o, "length");
             continue;
         }
@@ -109,6 +111,13 @@ struct choice *call_next_waiting(struct service *s)
 
 /* ---- text ---- */
 
+/* What was made of it: stop sequences are looked for there. */
+static struct text made_text(const struct choice *o)
+{
+    struct text t = text_built(&o->text);
+    return o->echoed ? (struct text){t.at + o->echoed, t.n - o->echoed} : t;
+}
+
 /* Where the first stop sequence begins, at or behind `from`; SIZE_MAX: there is none. */
 static size_t find_stop(const struct call *c, struct text t, size_t from)
 {
@@ -133,38 +142,79 @@ static size_t held_back(const struct call *c, struct text t)
     return most;
 }
 
+/* A tag of thoughts may be a special token, which has no text. */
+static void put_tag(struct choice *o, int64_t n)
+{
+    if (!o->call->chat || n != o->made.n)
+        return;
+    const struct text tag = chat_tag_of(&o->call->chat->tags, o->made.at[n - 1]);
+    text_put(&o->text, tag.at, tag.n);
+}
+
 /* Adds what the tokens so far say beyond the text; true: a stop sequence ended it. */
 static bool add_text(struct choice *o, int64_t n, bool last)
 {
     struct service *s = o->call->service;
     struct arena *tmp = arena_new();
-    struct text more = tokenizer_stream(s->tokenizer, tmp, &o->stream, o->made.at, (int)n, last);
-    size_t before = (size_t)o->text.to.n;
+    struct text more = tokenizer_stream(s->tokenizer, tmp, &o->stream, o->decoded.at, o->context + (int)n, last);
+    size_t before = (size_t)o->text.to.n - o->echoed;
     text_put(&o->text, more.at, more.n);
+    put_tag(o, n);
     arena_free(tmp);
-    size_t stop = find_stop(o->call, text_built(&o->text), before);
+    size_t stop = find_stop(o->call, made_text(o), before);
     if (stop == SIZE_MAX)
         return false;
-    o->text.to.n = (int)stop;
+    o->text.to.n = (int)(o->echoed + stop);
     return true;
+}
+
+/* Of tokens with log-probabilities: those whose text begins before byte n, or all. */
+static bool take_shown(struct choice *o, size_t n, bool all)
+{
+    o->shown_from = o->shown_to;
+    while (o->shown_to < o->shown.n && (all || o->shown.at[o->shown_to].at < n))
+        o->shown_to++;
+    return o->shown_to > o->shown_from;
 }
 
 static void send_text(struct choice *o, const char *finish)
 {
     struct text all = text_built(&o->text);
-    size_t n = finish ? all.n : all.n - held_back(o->call, all);
-    if (!o->call->stream || (n <= o->sent && !finish))
+    size_t n = finish ? all.n : all.n - held_back(o->call, made_text(o));
+    if (!o->call->stream)
         return;
-    reply_put_event(o->call, o, (struct text){all.at + o->sent, n > o->sent ? n - o->sent : 0}, finish);
+    if (!take_shown(o, n, finish) && n <= o->sent && !finish)
+        return;
+    o->call->endpoint->put_event(o->call, o, (struct text){all.at + o->sent, n > o->sent ? n - o->sent : 0}, finish);
     o->sent = n;
 }
 
-bool call_add_token(struct choice *o, int64_t token)
+/* ---- tokens with log-probabilities ---- */
+
+void call_add_prompt_scores(struct choice *o, const struct logprobs *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        shown_score(o, &o->shown.at[++o->scored], &p[i]);
+}
+
+/* Behind a stop sequence. */
+static void drop_shown(struct choice *o)
+{
+    while (o->shown.n > o->shown_to && o->shown.at[o->shown.n - 1].at >= (size_t)o->text.to.n)
+        o->shown.n--;
+}
+
+bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scores)
 {
     struct call *c = o->call;
     struct service *s = c->service;
-    bool end = config_is_end(&s->ends, token);
+    bool end = config_is_end(&s->ends, token) || (c->chat && config_is_end(&c->chat->ends, token));
+    if (c->most == 0) {
+        call_finish(o, "length");
+        return false;
+    }
     VEC_PUSH(c->arena, &o->made, token);
+    VEC_PUSH(c->arena, &o->decoded, token);
     s->counts.made_tokens++;
     if (o->made.n == 1) {
         s->counts.first_seconds += clock_seconds() - o->arrived;
@@ -173,7 +223,13 @@ bool call_add_token(struct choice *o, int64_t token)
     if (c->gone)
         return true;
     bool full = o->made.n >= c->most || (s->longest ? o->made.n >= s->longest : o->prompts + o->made.n >= s->context);
+    if (o->how.logprobs && !end) {
+        shown_add(o, s->tokenizer, token, (size_t)o->text.to.n);
+        shown_score(o, &o->shown.at[o->shown.n - 1], scores);
+    }
     bool stopped = add_text(o, end ? o->made.n - 1 : o->made.n, end || full);
+    if (stopped)
+        drop_shown(o);
     if (stopped || end || full) {
         call_finish(o, stopped || end ? "stop" : "length");
         return false;
@@ -192,8 +248,8 @@ void call_finish(struct choice *o, const char *finish)
         send_text(o, finish);
     if (--c->open == 0) {
         if (c->stream && !c->gone)
-            reply_put_end(c);
-        if (c->stream && c->busy)
+            c->endpoint->put_end(c);
+        if (c->stream && c->busy && c->from)
             connection_set_deadline(c->from, SERVE_WRITE_SECONDS);
         c->service->counts.texts += c->choices;
     }

@@ -10,8 +10,7 @@ struct order {
     int64_t leaves, leave[SERVE_SLOTS]; /* rows, the last one first */
     bool drops, joins;                  /* the row that was to join does not; another is to join */
     int64_t prompts;                    /* tokens of the row that joins */
-    int64_t part;                       /* tokens of its prompt to run */
-    struct row_sampling how;
+    struct row_sampling how;            /* without biases, which follow */
 };
 
 struct engine {
@@ -45,7 +44,7 @@ static void wait_for_work(struct engine *e)
 {
     struct service *s = e->service;
     bool naps = e->comm->size > 1 && e->comm->polls;
-    while (!naps && !s->first && !signal_asked()) {
+    while (!naps && !s->first && !s->ending && !signal_asked()) {
         struct timespec until = clock_after(100);
         (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
     }
@@ -121,6 +120,7 @@ static void let_join(struct engine *e, struct order *o, const int64_t **prompt)
     o->joins = true;
     o->prompts = e->joins->prompts;
     o->how = e->joins->how;
+    o->how.bias = NULL;
     *prompt = e->joins->prompt;
 }
 
@@ -138,10 +138,9 @@ static struct order next_order(struct engine *e, const int64_t **prompt)
     let_leave(e, &o);
     let_drop(e, &o);
     let_join(e, &o, prompt);
-    if (e->joins && (e->stepped || o.joins || s->active == 1)) {
+    if (e->joins && (e->stepped || o.joins || s->active == 1))
         o.kind = ORDER_PROMPT;
-        o.part = s->active == 1 ? INT64_MAX : SERVE_PART;
-    } else if (s->active == 0)
+    else if (s->active == 0)
         o.kind = s->ending ? ORDER_END : ORDER_IDLE;
     e->stepped = o.kind == ORDER_STEP;
     pthread_mutex_unlock(&s->lock);
@@ -156,30 +155,54 @@ static void leave_rows(struct engine *e, const struct order *o)
         rows_leave(e->rows, o->leave[i]);
 }
 
+/* What rank 0 has, of all ranks; from NULL but there. */
+static void *sent(struct engine *e, struct arena *a, const void *from, int64_t bytes)
+{
+    void *to = arena_alloc(a, (size_t)bytes + 1);
+    if (from)
+        memcpy(to, from, (size_t)bytes);
+    if (bytes)
+        comm_from_first(e->comm, "orders", to, bytes);
+    return to;
+}
+
+/* How many tokens of a prompt need not run, as rank 0 finds. Those whose scores are asked for must. */
+static int64_t stored_tokens(struct engine *e, const int64_t *prompt, int64_t n)
+{
+    int64_t stored = 0;
+    if (e->joins && !e->joins->how.prompt_logprobs)
+        stored = e->joins->stored = rows_find_stored(e->rows, prompt, n);
+    comm_from_first(e->comm, "orders", &stored, sizeof stored);
+    return stored;
+}
+
 /* The call of rank 0's prompt may end while the row joins, so that all ranks have a copy. */
 static void join_row(struct engine *e, const struct order *o, const int64_t *prompt)
 {
     struct arena *tmp = arena_new();
-    int64_t *token = NEWN(tmp, int64_t, o->prompts + 1);
-    if (prompt)
-        memcpy(token, prompt, (size_t)o->prompts * sizeof *token);
-    comm_from_first(e->comm, "orders", token, o->prompts * (int64_t)sizeof *token);
-    rows_join(e->rows, token, o->prompts, &o->how);
+    struct row_sampling how = o->how;
+    const int64_t *token = sent(e, tmp, prompt, o->prompts * (int64_t)sizeof *token);
+    how.bias = sent(e, tmp, e->joins ? e->joins->how.bias : NULL, how.biases * (int64_t)sizeof *how.bias);
+    int64_t stored = stored_tokens(e, token, o->prompts);
+    rows_join(e->rows, token, o->prompts, stored, &how);
     arena_free(tmp);
 }
 
-static void run_prompt(struct engine *e, const struct order *o)
+static void run_prompt(struct engine *e)
 {
-    int64_t next, row = rows_count(e->rows);
+    int64_t next, scored, row = rows_count(e->rows);
     double start = clock_seconds();
-    bool joined = rows_go_on(e->rows, o->part, &next);
+    bool joined = rows_go_on(e->rows, &next);
     if (!e->service)
         return;
     pthread_mutex_lock(&e->service->lock);
     e->service->counts.prompt_runs++;
+    e->service->stored = rows_stored(e->rows);
     e->service->counts.prompt_seconds += clock_seconds() - start;
+    const struct logprobs *scores = rows_prompt_logprobs(e->rows, &scored);
+    call_add_prompt_scores(e->joins, scores, scored);
     if (joined) {
-        e->choice[row] = call_add_token(e->joins, next) ? e->joins : NULL;
+        e->choice[row] = call_add_token(e->joins, next, rows_logprobs(e->rows, row)) ? e->joins : NULL;
         e->joins = NULL;
     }
     pthread_mutex_unlock(&e->service->lock);
@@ -196,7 +219,7 @@ static void step_rows(struct engine *e)
     e->service->counts.steps++;
     e->service->counts.step_seconds += clock_seconds() - start;
     for (int64_t b = 0; b < n; b++)
-        if (e->choice[b] && !call_add_token(e->choice[b], next[b]))
+        if (e->choice[b] && !call_add_token(e->choice[b], next[b], rows_logprobs(e->rows, b)))
             e->choice[b] = NULL;
     pthread_mutex_unlock(&e->service->lock);
 }
@@ -218,7 +241,7 @@ void engine_run(struct comm *comm, struct rows *rows, struct service *service)
         if (o.joins)
             join_row(&e, &o, prompt);
         if (o.kind == ORDER_PROMPT)
-            run_prompt(&e, &o);
+            run_prompt(&e);
         else if (o.kind == ORDER_STEP)
             step_rows(&e);
         if (o.kind == ORDER_IDLE)

@@ -1,14 +1,10 @@
 /* http: requests and replies, over libmicrohttpd. */
-#include "serve/serve.h"
+#include "serve/request/request.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-static const char chat_refused[] =
-    "tpc-run fills in no chat template: the client applies the template of the model, as docs/chat.py does, and "
-    "sends the text to /v1/completions";
 
 static const char ignored_fields[] = "X-Ignored-Fields";
 
@@ -42,6 +38,9 @@ static enum MHD_Result answer(struct call *c, unsigned status, const char *type,
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     if (c->ignored)
         (void)MHD_add_response_header(r, ignored_fields, c->ignored);
+    if (status == MHD_HTTP_UNAUTHORIZED)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    c->answered = status;
     admit_origin(c, r);
     enum MHD_Result done = MHD_queue_response(c->connection, status, r);
     MHD_destroy_response(r);
@@ -53,6 +52,7 @@ static enum MHD_Result answer_text(struct call *c, unsigned status, const char *
     pthread_mutex_lock(&c->service->lock);
     connection_set_deadline(c->from, SERVE_WRITE_SECONDS);
     pthread_mutex_unlock(&c->service->lock);
+    c->bytes = (int64_t)strlen(text);
     return answer(c, status, type, MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY));
 }
 
@@ -88,6 +88,7 @@ static ssize_t read_events(void *data, uint64_t at, char *to, size_t most)
     } else {
         memcpy(to, c->events.to.at + c->read, (size_t)given);
         c->read += (size_t)given;
+        c->bytes += given;
         if (c->read == (size_t)c->events.to.n)
             c->events.to.n = (int)(c->read = 0);
     }
@@ -103,7 +104,7 @@ static enum MHD_Result answer_stream(struct call *c)
     return answer(c, MHD_HTTP_OK, "text/event-stream", r);
 }
 
-/* ---- completions ---- */
+/* ---- texts ---- */
 
 /* The engine or the reader has something for it. */
 static enum MHD_Result answer_texts(struct call *c)
@@ -116,12 +117,13 @@ static enum MHD_Result answer_texts(struct call *c)
         return MHD_NO;
     if (c->refused)
         return refuse(c, c->status, c->refused);
-    return c->stream ? answer_stream(c) : answer_json(c, MHD_HTTP_OK, reply_completion(c));
+    return c->stream ? answer_stream(c) : answer_json(c, MHD_HTTP_OK, c->endpoint->whole ? c->endpoint->whole(c) : reply_whole(c));
 }
 
-static enum MHD_Result ask_texts(struct call *c)
+static enum MHD_Result ask_texts(struct call *c, const struct endpoint *endpoint)
 {
     struct service *s = c->service;
+    c->endpoint = endpoint;
     pthread_mutex_lock(&s->lock);
     bool ending = s->ending, put = !ending && reader_put(c);
     if (put) {
@@ -134,7 +136,45 @@ static enum MHD_Result ask_texts(struct call *c)
     return put ? MHD_YES : refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many texts wait already");
 }
 
+static const struct endpoint completions = {request_completion, "cmpl",          "text_completion", "text_completion",
+                                            reply_completion,   reply_put_event, reply_put_end,     NULL};
+static const struct endpoint chats = {request_chat, "chatcmpl",     "chat.completion", "chat.completion.chunk",
+                                      chat_reply,   chat_put_event, reply_put_end,     NULL};
+static const struct endpoint tokenizing = {.read = request_tokenize, .whole = reply_tokens};
+static const struct endpoint detokenizing = {.read = request_detokenize, .whole = reply_detokenized};
+
+static enum MHD_Result ask_completion(struct call *c)
+{
+    return ask_texts(c, &completions);
+}
+
+static enum MHD_Result ask_chat(struct call *c)
+{
+    return ask_texts(c, &chats);
+}
+
+static enum MHD_Result ask_tokens(struct call *c)
+{
+    return ask_texts(c, &tokenizing);
+}
+
+static enum MHD_Result ask_detokenized(struct call *c)
+{
+    return ask_texts(c, &detokenizing);
+}
+
 /* ---- other routes ---- */
+
+static enum MHD_Result refuse_responses(struct call *c)
+{
+    return refuse(c, MHD_HTTP_NOT_FOUND, "this server has no /v1/responses: send the conversation to /v1/chat/completions");
+}
+
+static enum MHD_Result refuse_embeddings(struct call *c)
+{
+    return refuse(c, MHD_HTTP_NOT_FOUND,
+                  "this server has no /v1/embeddings: tpc-run MODEL --input writes the outputs of a model that computes embeddings");
+}
 
 static enum MHD_Result answer_metrics(struct call *c)
 {
@@ -173,19 +213,16 @@ static enum MHD_Result answer_model(struct call *c)
                   arena_printf(c->arena, "there is no model '%.100s': this server has '%s'", c->rest, c->service->model));
 }
 
-static enum MHD_Result answer_chat(struct call *c)
-{
-    return refuse(c, MHD_HTTP_BAD_REQUEST, chat_refused);
-}
-
 /* ---- routes ---- */
 
 static const struct {
     const char *path, *method; /* a path that ends in a slash goes on */
     enum MHD_Result (*answer)(struct call *);
-} routes[] = {{"/v1/completions", "POST", ask_texts}, {"/v1/chat/completions", "POST", answer_chat},
-              {"/v1/models", "GET", answer_models},   {"/v1/models/", "GET", answer_model},
-              {"/health", "GET", answer_health},      {"/metrics", "GET", answer_metrics}};
+} routes[] = {{"/v1/completions", "POST", ask_completion}, {"/v1/chat/completions", "POST", ask_chat},
+              {"/v1/models", "GET", answer_models},        {"/v1/models/", "GET", answer_model},
+              {"/tokenize", "POST", ask_tokens},           {"/detokenize", "POST", ask_detokenized},
+              {"/health", "GET", answer_health},           {"/metrics", "GET", answer_metrics},
+              {"/v1/responses", "POST", refuse_responses}, {"/v1/embeddings", "POST", refuse_embeddings}};
 
 /* What a browser asks before a page of another origin may send a request. */
 static enum MHD_Result answer_options(struct call *c, const char *method)
@@ -216,6 +253,10 @@ static enum MHD_Result route(struct call *c, const char *path, const char *metho
     const char *fault = origin_fault(c->arena, c->service, header(c, MHD_HTTP_HEADER_HOST), header(c, MHD_HTTP_HEADER_ORIGIN));
     if (fault)
         return refuse(c, MHD_HTTP_FORBIDDEN, fault);
+    if (c->denied && strcmp(path, "/health") != 0 && strcmp(method, "OPTIONS") != 0) {
+        c->code = "invalid_api_key";
+        return refuse(c, MHD_HTTP_UNAUTHORIZED, "a key is needed, and this is none: send 'Authorization: Bearer KEY'");
+    }
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         const char *own = routes[i].method;
         if (!leads_to(routes[i].path, path))
@@ -226,7 +267,8 @@ static enum MHD_Result route(struct call *c, const char *path, const char *metho
         return strcmp(method, "OPTIONS") == 0 ? answer_options(c, own)
                                               : refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this address takes another method");
     }
-    return refuse(c, MHD_HTTP_NOT_FOUND, "there is /v1/completions, /v1/models, /health and /metrics");
+    return refuse(c, MHD_HTTP_NOT_FOUND,
+                  "there is /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /detokenize, /health and /metrics");
 }
 
 /* ---- what libmicrohttpd calls ---- */
@@ -234,11 +276,11 @@ static enum MHD_Result route(struct call *c, const char *path, const char *metho
 /* What is too long is dropped for a while. Then there is no end to it, and libmicrohttpd has no way to answer before it. */
 static enum MHD_Result take_body(struct call *c, const char *data, size_t n)
 {
-    if (!c->too_long && (size_t)c->body.to.n + n <= SERVE_BODY) {
+    if (!c->denied && !c->too_long && (size_t)c->body.to.n + n <= SERVE_BODY) {
         text_put(&c->body, data, n);
         return MHD_YES;
     }
-    c->too_long = true;
+    c->too_long = !c->denied;
     c->dropped += n;
     if (c->dropped <= SERVE_READ)
         return MHD_YES;
@@ -251,6 +293,7 @@ static struct call *new_call(struct service *s, struct MHD_Connection *connectio
     struct call *c = call_new(s, connection);
     c->from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     c->interim = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
+    c->denied = s->keys && !keys_admit(s->keys, header(c, MHD_HTTP_HEADER_AUTHORIZATION));
     return c;
 }
 
@@ -272,6 +315,7 @@ static enum MHD_Result handle(void *service, struct MHD_Connection *connection, 
     if (!c) {
         struct refusal why = head_fault(connection, version);
         *own = c = new_call(service, connection, version);
+        access_begin(c, method, path);
         return why.status ? refuse(c, why.status, why.message) : MHD_YES; /* the connection is closed: it is too early for a reply */
     }
     if (*bytes) {
@@ -298,6 +342,7 @@ static void leave(void *service, struct MHD_Connection *connection, void **own, 
     if (!c)
         return;
     pthread_mutex_lock(&s->lock);
+    access_tell(c);
     connection_set_deadline(c->from, s->read_seconds);
     pthread_mutex_unlock(&s->lock);
     call_leave(c);

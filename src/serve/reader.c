@@ -1,5 +1,5 @@
 /* reader: reads the bodies of requests in a thread of its own, one after another. */
-#include "serve/serve.h"
+#include "serve/request/request.h"
 
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void hand_on(struct call *c, const char *wrong)
         c->refused = "too many texts wait already";
         c->status = MHD_HTTP_TOO_MANY_REQUESTS;
     }
-    if (c->refused)
+    if (c->refused || c->open == 0)
         call_resume(c);
     call_read(c);
 }
@@ -61,7 +61,7 @@ static void *read_requests(void *service)
         const char *wrong = NULL;
         if (!c->gone && !s->ending) {
             pthread_mutex_unlock(&s->lock);
-            wrong = request_read(c);
+            wrong = request_body(c, c->endpoint->read);
             pthread_mutex_lock(&s->lock);
         }
         hand_on(c, wrong);

@@ -3,27 +3,9 @@
 
 #include <string.h>
 
-/* What is no UTF-8 in it, as names of files need not be, is replaced. */
-static json_t *text_json(const char *at, size_t n)
-{
-    json_t *whole = json_stringn(at, n);
-    if (whole)
-        return whole;
-    struct arena *tmp = arena_new();
-    struct text_builder b = {.arena = tmp};
-    for (size_t bad; n && !text_is_utf8(at, n, &bad); at += bad + 1, n -= bad + 1) {
-        text_put(&b, at, bad);
-        text_put(&b, "\xef\xbf\xbd", 3);
-    }
-    text_put(&b, at, n);
-    json_t *v = json_stringn(text_built(&b).at, text_built(&b).n);
-    arena_free(tmp);
-    return v;
-}
-
 static json_t *name_json(const char *name)
 {
-    return text_json(name, strlen(name));
+    return reply_text(text_of(name));
 }
 
 static const char *dump(struct arena *a, json_t *root)
@@ -39,33 +21,43 @@ static const char *dump(struct arena *a, json_t *root)
 
 static json_t *usage_of(const struct call *c)
 {
-    int64_t prompts = 0, made = 0;
+    int64_t prompts = 0, stored = 0, made = 0;
     for (int64_t i = 0; i < c->choices; i++) {
         made += c->choice[i].made.n;
-        prompts += i == 0 || c->choice[i].prompt != c->choice[i - 1].prompt ? c->choice[i].prompts : 0;
+        if (i > 0 && c->choice[i].prompt == c->choice[i - 1].prompt)
+            continue;
+        prompts += c->choice[i].prompts;
+        stored += c->choice[i].stored;
     }
-    return json_pack("{s:I, s:I, s:I}", "prompt_tokens", (json_int_t)prompts, "completion_tokens", (json_int_t)made, "total_tokens",
-                     (json_int_t)(prompts + made));
+    return json_pack("{s:I, s:I, s:I, s:{s:I}}", "prompt_tokens", (json_int_t)prompts, "completion_tokens", (json_int_t)made,
+                     "total_tokens", (json_int_t)(prompts + made), "prompt_tokens_details", "cached_tokens", (json_int_t)stored);
 }
 
 static json_t *choice_of(const struct choice *o, struct text t, const char *finish)
 {
-    return json_pack("{s:I, s:o, s:n, s:s?}", "index", (json_int_t)o->index, "text", text_json(t.n ? t.at : "", t.n), "logprobs",
+    return json_pack("{s:I, s:o, s:o, s:s?}", "index", (json_int_t)o->index, "text", reply_text(t), "logprobs", reply_logprobs(o),
                      "finish_reason", finish);
 }
 
-static json_t *frame(const struct call *c, json_t *choices)
+json_t *reply_completion(const struct choice *o)
 {
-    return json_pack("{s:s, s:s, s:I, s:o, s:o}", "id", arena_printf(c->arena, "cmpl-%lld", (long long)c->number), "object",
-                     "text_completion", "created", (json_int_t)c->created, "model", name_json(c->service->model), "choices", choices);
+    return choice_of(o, text_built(&o->text), o->finish);
 }
 
-const char *reply_completion(struct call *c)
+static json_t *frame(const struct call *c, const char *object, json_t *choices)
+{
+    return json_pack("{s:s, s:s, s:I, s:o, s:o}", "id", arena_printf(c->arena, "%s-%lld", c->endpoint->id, (long long)c->number), "object",
+                     object, "created", (json_int_t)c->created, "model", name_json(c->service->model), "choices", choices);
+}
+
+const char *reply_whole(struct call *c)
 {
     json_t *choices = json_array();
-    for (int64_t i = 0; i < c->choices; i++)
-        (void)json_array_append_new(choices, choice_of(&c->choice[i], text_built(&c->choice[i].text), c->choice[i].finish));
-    json_t *root = frame(c, choices);
+    for (int64_t i = 0; i < c->choices; i++) {
+        c->choice[i].shown_to = c->choice[i].shown.n;
+        (void)json_array_append_new(choices, c->endpoint->choice(&c->choice[i]));
+    }
+    json_t *root = frame(c, c->endpoint->object, choices);
     (void)json_object_set_new(root, "usage", usage_of(c));
     return dump(c->arena, root);
 }
@@ -100,6 +92,20 @@ const char *reply_model(struct arena *a, const struct service *s)
     return dump(a, model_json(s));
 }
 
+const char *reply_tokens(struct call *c)
+{
+    json_t *ids = json_array();
+    for (int i = 0; i < c->ids.list.n; i++)
+        (void)json_array_append_new(ids, json_integer(c->ids.list.at[i]));
+    return dump(c->arena,
+                json_pack("{s:i, s:I, s:o}", "count", c->ids.list.n, "max_model_len", (json_int_t)c->service->context, "tokens", ids));
+}
+
+const char *reply_detokenized(struct call *c)
+{
+    return dump(c->arena, json_pack("{s:o}", "prompt", reply_text(c->decoded)));
+}
+
 const char *reply_health(struct arena *a, const char *status, const char *message)
 {
     return dump(a, json_pack("{s:s, s:s*}", "status", status, "message", message));
@@ -114,20 +120,23 @@ static void put_event(struct call *c, const char *data)
     text_put(&c->events, "\n\n", 2);
 }
 
-void reply_put_event(struct call *c, const struct choice *o, struct text more, const char *finish)
+void reply_put_choice(struct call *c, json_t *choice)
 {
     struct arena *tmp = arena_new();
-    json_t *choices = json_array();
-    (void)json_array_append_new(choices, choice_of(o, more, finish));
-    put_event(c, dump(tmp, frame(c, choices)));
+    put_event(c, dump(tmp, frame(c, c->endpoint->event, json_pack("[o]", choice))));
     arena_free(tmp);
+}
+
+void reply_put_event(struct call *c, struct choice *o, struct text more, const char *finish)
+{
+    reply_put_choice(c, choice_of(o, more, finish));
 }
 
 void reply_put_end(struct call *c)
 {
     struct arena *tmp = arena_new();
     if (c->usage) {
-        json_t *root = frame(c, json_array());
+        json_t *root = frame(c, c->endpoint->event, json_array());
         (void)json_object_set_new(root, "usage", usage_of(c));
         put_event(c, dump(tmp, root));
     }
@@ -157,6 +166,13 @@ const char *reply_metrics(struct arena *a, const struct service *s)
     t = put_metric(a, t, "step_seconds_total", "counter", "Time spent on steps.", n->step_seconds);
     t = put_metric(a, t, "first_token_seconds_sum", "counter", "From request to first token.", n->first_seconds);
     t = put_metric(a, t, "first_token_seconds_count", "counter", "Texts with a first token.", (double)n->firsts);
+    t = put_metric(a, t, "prefix_cache_hits_total", "counter", "Texts that began behind stored tokens.", (double)s->stored.hits);
+    t = put_metric(a, t, "prefix_cache_tokens_total", "counter", "Tokens of prompts that were stored and did not run.",
+                   (double)s->stored.tokens);
+    t = put_metric(a, t, "prefix_cache_dropped_total", "counter", "Stored blocks that gave way to others.", (double)s->stored.dropped);
+    t = put_metric(a, t, "prefix_cache_blocks", "gauge", "Blocks that are stored.", (double)s->stored.blocks);
+    t = put_metric(a, t, "prefix_cache_blocks_most", "gauge", "Blocks that may be; 0: no prefix cache.", (double)s->stored.most);
+    t = put_metric(a, t, "prefix_cache_bytes", "gauge", "Bytes of stored blocks on rank 0.", (double)s->stored.bytes);
     t = put_metric(a, t, "rows", "gauge", "Rows in use.", (double)s->active);
     t = put_metric(a, t, "rows_most", "gauge", "Rows there are.", (double)s->slots);
     return put_metric(a, t, "waiting", "gauge", "Texts that wait for a row.", (double)s->waiting);

@@ -1,10 +1,11 @@
 /* serve: what a server needs before its first request, and after its last. */
-#include "serve/serve.h"
-
 #include "job/io/io.h"
+#include "serve/terminal.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { USUAL_PORT = 8080, USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
 
@@ -34,9 +35,9 @@ struct limits {
 
 /* ---- rank 0 ---- */
 
-static int64_t slots_of(const struct rows *rows, const struct serve_options *o)
+static int64_t slots_of(const struct rows *rows, const struct job_options *job, const struct serve_options *o)
 {
-    return rows_alone(rows) ? 1 : o->slots ? o->slots : USUAL_SLOTS;
+    return rows_alone(rows) || job->chat ? 1 : o->slots ? o->slots : USUAL_SLOTS;
 }
 
 static void prepare_service(struct arena *a, struct service *s, const struct job_options *o)
@@ -46,6 +47,11 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
         fail("%s: there is no tokenizer.json next to it: name one with --tokenizer FILE", o->paths.text.at[0]);
     s->tokenizer = tokenizer_read(a, path);
     s->prompt_tokenizer = tokenizer_read(a, path);
+    s->chat = chat_read(a, o, s->tokenizer, &s->no_chat);
+    if (s->no_chat && (o->chat || o->chat_template))
+        fail("%s", s->no_chat);
+    if (s->no_chat)
+        diag_tell("no chats: %s", s->no_chat);
     s->ends = o->eos.list.n ? o->eos : config_ends(a, o);
     s->seeded = o->sampling_seed >= 0;
     const char *at = o->paths.text.at[0], *model = path_real(a, at);
@@ -64,6 +70,13 @@ static void tell_address(const struct service *s, int port, const struct rows *r
               colons ? "]" : "", port, (long long)s->slots, s->slots == 1 ? "" : "s", (long long)s->context);
 }
 
+static void tell_stored(const struct prefix_counts *n)
+{
+    explain("prefix cache: %lld texts began behind %lld stored tokens; %.1f MiB in %lld blocks, of at most %lld; %lld blocks gave way",
+            (long long)n->hits, (long long)n->tokens, (double)n->bytes / 1048576, (long long)n->blocks, (long long)n->most,
+            (long long)n->dropped);
+}
+
 /* Replies that are under way get two seconds. */
 static void let_replies_end(struct service *s)
 {
@@ -77,12 +90,29 @@ static void let_replies_end(struct service *s)
     }
 }
 
-static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, struct service *s, const struct job_options *job,
+/* At a terminal, or behind a launcher, which may pass on what is typed. */
+static bool asks_user(const struct comm *comm, const struct job_options *o)
+{
+    return !o->quiet && (isatty(STDIN_FILENO) || (comm->size > 1 && comm->silent));
+}
+
+static void converse_first(struct arena *a, struct comm *comm, struct rows *rows, struct service *s, const struct job_options *job)
+{
+    s->comm = comm;
+    s->slots = 1;
+    diag_tell("a chat with %s, of at most %lld tokens: /help lists commands, ^D ends it", s->model, (long long)s->context);
+    struct terminal *t = terminal_start(a, s, job->system, asks_user(comm, job));
+    engine_run(comm, rows, s);
+    terminal_stop(t);
+    chat_free(s->chat);
+}
+
+static void serve_first(struct comm *comm, struct rows *rows, struct service *s, const struct job_options *job,
                         const struct serve_options *o, int port)
 {
-    prepare_service(a, s, job);
     s->comm = comm;
-    s->slots = slots_of(rows, o);
+    s->stored = rows_stored(rows);
+    s->slots = slots_of(rows, job, o);
     s->host = o->host ? o->host : "127.0.0.1";
     s->cors = o->cors;
     s->per_address = o->per_address;
@@ -99,6 +129,9 @@ static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, s
     let_replies_end(s);
     http_stop(d);
     connections_stop(s);
+    chat_free(s->chat);
+    if (s->stored.most)
+        tell_stored(&s->stored);
     diag_tell("ended after %lld texts", (long long)s->counts.texts);
 }
 
@@ -131,10 +164,54 @@ static struct rows *make_rows(struct arena *a, struct comm *comm, struct stage *
 {
     if (n > 1)
         return rows_of_chain(a, chained_new(a, comm, stage, n, config_start(a, comm, job), limits->longest));
-    struct rows *rows = rows_new(a, comm, stage, o->slots ? o->slots : USUAL_SLOTS);
-    if (!rows_alone(rows) && parts_agree(comm, stage, job, limits->vocabulary, limits->context))
-        rows_allow_parts(rows);
-    return rows;
+    return rows_new(a, comm, stage, o->slots ? o->slots : USUAL_SLOTS);
+}
+
+/* ---- beginnings of texts that are stored ---- */
+
+/* Of the memory that caches leave, a quarter; but no more than for as many tokens as the rows may have. */
+static int64_t usual_store(struct arena *a, const struct comm *comm, const struct stage *last, const struct rows *rows, int64_t slots,
+                           int64_t context)
+{
+    int64_t left = stage_room_left(a, comm, last, slots, context) / 4, all;
+    bool small = i64_mul(slots * context, rows_column_bytes(rows), &all) && all < left;
+    return small ? all : left;
+}
+
+static void tell_unstored(const struct comm *comm, const struct serve_options *o, const char *why)
+{
+    if (comm->rank == 0 && o->prefix_cache > 0)
+        diag_tell("no prefix cache: %s", why);
+    else if (comm->rank == 0)
+        explain("no prefix cache: %s", why);
+}
+
+static void store_prefixes(struct arena *a, const struct comm *comm, struct rows *rows, const struct stage *last, int64_t context,
+                           const struct job_options *job, const struct serve_options *o)
+{
+    const char *why = o->prefix_cache == 0 ? "it is turned off" : rows_unstored(rows);
+    if (why) {
+        tell_unstored(comm, o, why);
+        return;
+    }
+    bool given = o->prefix_cache > 0;
+    int64_t bytes = given ? o->prefix_cache : usual_store(a, comm, last, rows, slots_of(rows, job, o), context);
+    bool fits = rows_store(rows, bytes, !job->deterministic);
+    if (!fits && given)
+        fail_usage("--prefix-cache is %lld bytes, too few for %d tokens, which take %lld on a rank and some more", (long long)bytes,
+                   PREFIX_BLOCK, (long long)(PREFIX_BLOCK * rows_column_bytes(rows)));
+    if (!fits)
+        tell_unstored(comm, o, "too little memory is left for one");
+}
+
+/* A graph that chooses tokens takes the best ones. */
+static struct sampling usual_sampling(struct arena *a, struct comm *comm, const struct stage *last, const struct job_options *o)
+{
+    bool asked = o->temperature > 0 || o->top_k > 0 || o->top_p >= 0 || o->min_p > 0 || o->penalty >= 0 || !isnan(o->presence) ||
+        !isnan(o->frequency);
+    if (last->chosen && asked)
+        fail_usage("%s: its graph chooses tokens itself: there is no --temperature, --top-k, --top-p, --min-p and penalties", last->path);
+    return last->chosen ? (struct sampling){.top_p = 1, .penalty = 1} : sampling_agree(a, comm, o);
 }
 
 void serve_requests(struct arena *a, const struct replicas *replicas, const struct job_options *job, const struct serve_options *o,
@@ -143,18 +220,33 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     struct comm *comm = replicas->all;
     int n = job->paths.text.n;
     struct stage *stage = NEWN(a, struct stage, n);
+    struct service s = {0};
+    if (comm->rank == 0)
+        prepare_service(a, &s, job);
+    if (comm->rank == 0 && o->api_key_file)
+        s.keys = keys_read(a, o->api_key_file);
     const struct limits limits = load_stages(a, comm, stage, n, job, o, threads);
     struct rows *rows = make_rows(a, comm, stage, n, &limits, job, o);
-    stage_check_cache(a, comm, comm, job, &stage[n - 1],
-                      (struct cache_need){.rows = slots_of(rows, o), .tokens = limits.context, .weights = true});
-    struct service s = {.usual = sampling_agree(a, comm, job)};
+    struct cache_need need = {.rows = slots_of(rows, job, o), .tokens = limits.context, .weights = true};
+    need.prefixes = o->prefix_cache > 0 && !rows_alone(rows) ? o->prefix_cache : 0;
+    stage_check_cache(a, comm, comm, job, &stage[n - 1], need);
+    bool prompt_scores = rows_try_parts(rows, job, limits.vocabulary, limits.context);
+    store_prefixes(a, comm, rows, &stage[n - 1], limits.context, job, o);
+    s.usual = usual_sampling(a, comm, &stage[n - 1], job);
     s.vocabulary = limits.vocabulary;
     s.context = limits.context;
     s.longest = limits.longest;
+    s.chooses = stage[n - 1].chosen;
+    s.prompt_scores = prompt_scores;
     comm->barrier(comm);
-    signal_soften();
-    if (comm->rank == 0)
-        serve_first(a, comm, rows, &s, job, o, o->port < 0 ? USUAL_PORT : (int)o->port);
+    if (job->chat)
+        signal_catch_interrupts();
+    else
+        signal_soften();
+    if (comm->rank == 0 && job->chat)
+        converse_first(a, comm, rows, &s, job);
+    else if (comm->rank == 0)
+        serve_first(comm, rows, &s, job, o, o->port < 0 ? USUAL_PORT : (int)o->port);
     else
         engine_run(comm, rows, NULL);
     rows_free(rows);

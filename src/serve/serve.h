@@ -5,20 +5,21 @@
 #ifndef TPC_SERVE_H
 #define TPC_SERVE_H
 
+#include "chat/chat.h"
 #include "decode/decode.h"
-#include "tokenizer/tokenizer.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
 enum {
-    SERVE_BODY = 1 << 20,  /* bytes of a request */
-    SERVE_READ = 16 << 20, /* bytes of one that is too long that are read, so that the client sees the refusal */
-    SERVE_WAITING = 256,   /* texts that wait for a row, and requests that wait to be read */
-    SERVE_PART = 32,       /* tokens of a prompt that run between two steps of other rows */
-    SERVE_CHOICES = 128,   /* texts of one request */
-    SERVE_STOPS = 16,      /* stop sequences of one */
+    SERVE_BODY = 1 << 20,     /* bytes of a request */
+    SERVE_READ = 16 << 20,    /* bytes of one that is too long that are read, so that the client sees the refusal */
+    SERVE_WAITING = 256,      /* texts that wait for a row, and requests that wait to be read */
+    SERVE_CHOICES = 128,      /* texts of one request */
+    SERVE_STOPS = 16,         /* stop sequences of one */
+    SERVE_BIASES = 1024,      /* tokens of a logit_bias */
+    SERVE_LOGPROBS = 1 << 22, /* log-probabilities of a reply */
     SERVE_CONNECTIONS = 512,
     SERVE_READ_SECONDS = 20,  /* for a request to come whole, unless --request-timeout says otherwise */
     SERVE_WRITE_SECONDS = 60, /* for a reply to be taken, once it is whole */
@@ -31,6 +32,21 @@ void serve_requests(struct arena *, const struct replicas *, const struct job_op
 
 /* ---- what threads share ---- */
 
+/* A token in its place: the bytes that it stands for. */
+struct token_place {
+    struct text bytes;
+    double logprob;
+};
+/* A token of a text that is returned with its log-probability. */
+struct shown_token {
+    struct token_place own;
+    size_t at;       /* where it begins in the text: bytes, */
+    int64_t at_char; /* and characters */
+    bool scored;     /* false: the first of a prompt */
+    int64_t n;       /* the best tokens in its place */
+    const struct token_place *best;
+};
+
 /* One text of a request. */
 struct choice {
     struct call *call;
@@ -39,19 +55,45 @@ struct choice {
     int64_t prompts;
     struct row_sampling how;
     VEC(int64_t) made;
+    VEC(int64_t) decoded; /* the same behind a few tokens of the prompt, for a text may begin with a blank that no text alone has */
+    int context;          /* so many */
     struct text_stream stream;
     struct text_builder text;
-    size_t sent;        /* bytes of it that were streamed */
+    size_t echoed;                   /* bytes of it that are the prompt */
+    size_t sent;                     /* bytes of it that were streamed */
+    struct chat_thoughts thoughts;   /* of a chat */
+    size_t sent_thoughts, sent_said; /* bytes of its parts that were streamed */
+    bool begun;                      /* its stream has told of the role */
+    VEC(struct shown_token) shown;
+    int shown_from, shown_to; /* those that the next event has; of a whole reply: all */
+    int scored;               /* of its prompt's tokens */
+    size_t counted;           /* bytes of it, and their characters */
+    int64_t chars;
     const char *finish; /* "stop", "length"; NULL: it goes on */
     bool started;       /* has a row */
+    int64_t stored;     /* tokens of the prompt that did not run, because they were stored */
     double arrived;
     struct choice *next; /* that waits */
+};
+
+/* An address for texts: how its requests are read and answered. */
+struct reading;
+struct endpoint {
+    void (*read)(struct reading *);
+    const char *id, *object, *event;          /* what ids begin with; the kinds of its replies and events */
+    json_t *(*choice)(const struct choice *); /* of a reply */
+    /* Events of a stream: what a text grew by; the end of all texts. */
+    void (*put_event)(struct call *, struct choice *, struct text more, const char *finish);
+    void (*put_end)(struct call *);
+    const char *(*whole)(struct call *); /* instead of all that: a reply without texts, JSON in the arena; NULL: it has texts */
 };
 
 /* One request. It ends when HTTP is done with it and no text of it is made. */
 struct call {
     struct arena *arena;
     struct service *service;
+    const struct endpoint *endpoint; /* of texts; NULL: another address, or not known yet */
+    const struct chat *chat;         /* of a conversation; NULL: it is none */
     struct MHD_Connection *connection;
     struct connection *from; /* the same, for its deadlines; while `busy` */
     struct text_builder body;
@@ -61,7 +103,14 @@ struct call {
     bool probed;  /* one was sent */
     bool unread;  /* the reader has it */
     struct call *next_unread;
-    const char *rest;    /* of the path after its route */
+    const char *rest;          /* of the path after its route */
+    const char *method, *path; /* for the log */
+    double began;
+    unsigned answered;    /* the status; 0: not yet */
+    int64_t bytes;        /* of the body of the answer */
+    bool denied;          /* it has no key: its body is dropped */
+    struct token_ids ids; /* of a text that is only to become tokens, or the other way round */
+    struct text decoded;
     const char *ignored; /* the fields that have no effect, for a header; NULL: none */
     const char *param;   /* the field that is refused; NULL: none */
     const char *code;    /* of an error, for programs; NULL: none */
@@ -103,6 +152,7 @@ struct service {
     const struct comm *comm;
     bool local;              /* it listens on this machine alone */
     const char *host;        /* --host, or its default */
+    const struct keys *keys; /* of --api-key-file; NULL: none is asked for */
     struct text_list cors;   /* origins; "*": any */
     int64_t per_address;     /* connections of one address at most; 0: any number */
     double read_seconds;     /* for a request to come whole, from the connection or the reply before it on */
@@ -110,13 +160,17 @@ struct service {
     int64_t connections;     /* those that are not being closed */
     struct call *first_unread, *last_unread;
     int64_t unread;
-    pthread_cond_t wake_reader, wake_guard;
+    pthread_cond_t wake_reader, wake_guard, wake_terminal;
     pthread_t reader, guard;
     bool over; /* those threads are to end */
     struct told told;
     struct sampling usual; /* where a request says nothing */
     bool seeded;           /* its seed was asked for */
     struct end_tokens ends;
+    struct chat *chat; /* NULL: there is none, `no_chat` says why */
+    const char *no_chat;
+    bool chooses;                /* the graph returns tokens, not scores */
+    bool prompt_scores;          /* it returns the scores of all positions of a prompt */
     int64_t vocabulary, context; /* of prompts: tokens below it; tokens of a row, with those that are made */
     int64_t longest;             /* text that a decoder makes behind an encoder, whose prompts have the context; 0: there is no encoder */
     int64_t slots, active;
@@ -126,6 +180,7 @@ struct service {
     bool ending;
     double end;
     struct counts counts;
+    struct prefix_counts stored; /* beginnings of texts */
 };
 
 /* ---- call.c ---- */
@@ -139,22 +194,15 @@ void call_read(struct call *);
 bool call_put(struct call *);
 struct choice *call_next_waiting(struct service *);
 /* A token was made for it. False: that was the last one, and the choice is no more. */
-bool call_add_token(struct choice *, int64_t token);
+bool call_add_token(struct choice *, int64_t token, const struct logprobs *);
+/* Of further tokens of its prompt, all of which are shown. */
+void call_add_prompt_scores(struct choice *, const struct logprobs *, int64_t n);
 /* The text ends; a call that nobody waits for is freed with its last one. */
 void call_finish(struct choice *, const char *finish);
 /* Finds clients that have gone, and drops their waiting texts and those that waited too long; all: everyone's. */
 void call_drop_waiting(struct service *, bool all);
 /* Lets HTTP go on. */
 void call_resume(struct call *);
-
-/* ---- request.c: what is asked, from the body. NULL, or what is wrong with it, in the call's arena. ---- */
-const char *request_read(struct call *);
-
-/* ---- fields.c: the fields of a request ---- */
-/* The first one that would steer the text and is not implemented; NULL: there is none. */
-const char *fields_unsupported(const json_t *root);
-/* Those that have no effect: plain text of limited length. read: the names of those that were read. */
-struct text_list fields_ignored(struct arena *, json_t *root, const struct text_list *read);
 
 /* ---- head.c: what is wrong with the head of a request. Status 0: nothing. ---- */
 struct refusal {
@@ -171,19 +219,38 @@ bool reader_put(struct call *);
 void reader_stop(struct service *);
 
 /* ---- reply.c ---- */
-/* JSON in the arena. */
-const char *reply_completion(struct call *);
+/* All texts, as JSON in the arena. */
+const char *reply_whole(struct call *);
+json_t *reply_completion(const struct choice *);
 /* param, code: the field that is refused, and a word for programs; NULL: none. */
 const char *reply_error(struct arena *, const char *message, const char *type, const char *param, const char *code);
 const char *reply_models(struct arena *, const struct service *);
 /* As replies write it. */
 bool reply_names_model(const struct service *, const char *name);
 const char *reply_model(struct arena *, const struct service *);
+const char *reply_tokens(struct call *);
+const char *reply_detokenized(struct call *);
 const char *reply_health(struct arena *, const char *status, const char *message);
 const char *reply_metrics(struct arena *, const struct service *);
-/* An event of the stream: what a text grew by. */
-void reply_put_event(struct call *, const struct choice *, struct text more, const char *finish);
+/* An event of the stream: of a choice, which is taken; what a text grew by; the end of all. */
+void reply_put_choice(struct call *, json_t *choice);
+void reply_put_event(struct call *, struct choice *, struct text more, const char *finish);
 void reply_put_end(struct call *);
+
+/* ---- chat_reply.c: the same of chats ---- */
+json_t *chat_reply(const struct choice *);
+void chat_put_event(struct call *, struct choice *, struct text more, const char *finish);
+
+/* ---- reply_tokens.c ---- */
+/* A string. What is no UTF-8 in it, as names of files need not be, is replaced. */
+json_t *reply_text(struct text);
+/* The text of a token; what is no text alone is written as OpenAI does: "bytes:\\xe2\\x80". */
+const char *reply_token(struct arena *, struct text bytes);
+/* What JSON can hold. */
+double reply_logprob(double);
+/* Tokens of a choice, from shown_from to shown_to, as completions have them; null: they are not asked for. */
+json_t *reply_logprobs(const struct choice *);
+json_t *reply_chat_logprobs(const struct choice *); /* as chats have them */
 
 /* ---- listen.c: a socket that listens. Port 0 takes one that is free. ---- */
 struct listening {
@@ -215,6 +282,18 @@ const char *origin_fault(struct arena *, const struct service *, const char *hos
 const char *origin_allowed(const struct service *, const char *origin);
 /* An origin that --cors names. */
 bool origin_is_valid(const char *);
+
+/* ---- keys.c: who may use the server ---- */
+struct keys;
+/* Of a file with a key on each line, which only its owner may use. */
+struct keys *keys_read(struct arena *, const char *path);
+/* authorization: the header; NULL: not given. */
+bool keys_admit(const struct keys *, const char *authorization);
+
+/* ---- access.c: a line for each request, with -v ---- */
+void access_begin(struct call *, const char *method, const char *path);
+/* Once it is answered, or its client has gone. Needs the lock. */
+void access_tell(const struct call *);
 
 /* ---- http.c ---- */
 struct MHD_Daemon *http_start(struct service *, int listening);

@@ -99,11 +99,15 @@ static bool word_behind(struct text t, size_t at)
 }
 
 /* The longest token that begins at a place. */
-static const struct added_token_row *token_at(const struct added_tokens *t, struct text in, size_t at, bool normalized)
+static const struct added_token_row *token_at(const struct added_tokens *t, struct text in, size_t at, bool normalized,
+                                              struct text_spans untrusted)
 {
-    for (const int *i = t->starting[normalized][(uint8_t)in.at[at]]; *i >= 0; i++)
-        if (text_starts((struct text){in.at + at, in.n - at}, t->list.at[*i].sought))
-            return &t->list.at[*i];
+    for (const int *i = t->starting[normalized][(uint8_t)in.at[at]]; *i >= 0; i++) {
+        const struct added_token_row *row = &t->list.at[*i];
+        bool begins = text_starts((struct text){in.at + at, in.n - at}, row->sought);
+        if (begins && !(row->special && spans_touch(untrusted, at, at + row->sought.n)))
+            return row;
+    }
     return NULL;
 }
 
@@ -127,11 +131,11 @@ static void give_between(const struct added_use *use, struct piece in, size_t fr
         use->between(use->data, text_piece(in, from, to));
 }
 
-void added_split(const struct added_tokens *t, struct piece in, bool normalized, const struct added_use *use)
+void added_split(const struct added_tokens *t, struct piece in, bool normalized, struct text_spans untrusted, const struct added_use *use)
 {
     size_t given = 0;
     for (size_t at = 0; at < in.text.n;) {
-        const struct added_token_row *row = token_at(t, in.text, at, normalized);
+        const struct added_token_row *row = token_at(t, in.text, at, normalized, untrusted);
         size_t end = row ? at + row->sought.n : 0;
         if (row && row->single_word && (word_before(in.text, at) || word_behind(in.text, end))) {
             at = end;
@@ -148,6 +152,26 @@ void added_split(const struct added_tokens *t, struct piece in, bool normalized,
         at = given = end;
     }
     give_between(use, in, given, in.text.n);
+}
+
+bool added_has_normalized_special(const struct added_tokens *t)
+{
+    bool has = false;
+    for (int i = 0; i < t->list.n; i++)
+        has |= t->list.at[i].special && t->list.at[i].normalized;
+    return has;
+}
+
+int64_t added_special_at(const struct added_tokens *t, struct text in)
+{
+    int64_t id = -1;
+    size_t longest = 0;
+    for (int i = 0; i < t->list.n; i++)
+        if (t->list.at[i].special && t->list.at[i].content.n > longest && text_starts(in, t->list.at[i].content)) {
+            longest = t->list.at[i].content.n;
+            id = t->list.at[i].id;
+        }
+    return id;
 }
 
 bool added_token(const struct added_tokens *t, int64_t id, struct text *out)

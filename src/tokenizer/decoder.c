@@ -265,15 +265,11 @@ struct decoder *decoder_read(struct arena *a, const char *where, const json_t *v
 {
     if (!v || json_is_null(v))
         return NULL;
-    const char *type = member_type(where, "decoder", v);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].type, type) == 0) {
-            struct decoder *d = NEW(a, struct decoder);
-            d->apply = kinds[i].apply;
-            kinds[i].read(d, a, where, v);
-            return d;
-        }
-    member_unsupported(where, "decoder", type);
+    const struct decoder_kind *kind = &kinds[MEMBER_KIND(where, "decoder", member_type(where, "decoder", v), kinds)];
+    struct decoder *d = NEW(a, struct decoder);
+    d->apply = kind->apply;
+    kind->read(d, a, where, v);
+    return d;
 }
 
 struct text decoder_apply(const struct decoder *d, struct arena *a, int n, const struct text *token)
@@ -287,4 +283,32 @@ struct text decoder_apply(const struct decoder *d, struct arena *a, int n, const
     if (d)
         d->apply(d, a, &t);
     return joined(a, &t);
+}
+
+/* ---- one token ---- */
+
+static bool has_step(const struct decoder *d, void (*apply)(const struct decoder *, struct arena *, struct tokens *))
+{
+    for (int i = 0; d && i < d->steps.n; i++)
+        if (has_step(d->steps.at[i], apply))
+            return true;
+    return d && d->apply == apply;
+}
+
+struct text decoder_token(const struct decoder *d, struct arena *a, struct text token)
+{
+    const struct text pair[] = {text_of("a"), token}; /* tokens at the beginning of a text may lose a blank */
+    struct text_builder b = {.arena = a};
+    int byte = has_step(d, join_byte_fallback) ? byte_of_token(token) : -1;
+    char c = (char)byte;
+    if (byte >= 0)
+        text_put(&b, &c, 1);
+    else if (has_step(d, join_byte_level))
+        put_bytes(&b, token);
+    else {
+        struct text both = decoder_apply(d, a, 2, pair);
+        size_t skip = text_starts(both, pair[0]) ? pair[0].n : 0;
+        return (struct text){both.at + skip, both.n - skip};
+    }
+    return text_built(&b);
 }

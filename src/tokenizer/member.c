@@ -40,6 +40,14 @@ struct text member_text(struct arena *a, const json_t *string)
     return member_text_of(a, json_string_value(string), json_string_length(string));
 }
 
+int member_kind(const char *where, const char *part, const char *type, int n, const void *kinds, size_t stride)
+{
+    int kind = named_find(type, n, kinds, stride);
+    if (kind < 0)
+        member_unsupported(where, part, type);
+    return kind;
+}
+
 const char *member_type(const char *where, const char *part, const json_t *v)
 {
     const json_t *type = json_object_get(v, "type");

@@ -52,13 +52,9 @@ struct token_model *model_read(struct arena *a, const char *where, const json_t 
 {
     if (!json_is_object(v))
         fail("%s: has no model", where);
-    const char *type = model_type(where, v);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].type, type) == 0) {
-            struct token_model *m = NEW(a, struct token_model);
-            *m = (struct token_model){.vocab = vocab_new(a), .unknown = -1};
-            kinds[i].read(m, a, where, v);
-            return m;
-        }
-    member_unsupported(where, "model", type);
+    const struct model_kind *kind = &kinds[MEMBER_KIND(where, "model", model_type(where, v), kinds)];
+    struct token_model *m = NEW(a, struct token_model);
+    *m = (struct token_model){.vocab = vocab_new(a), .unknown = -1};
+    kind->read(m, a, where, v);
+    return m;
 }

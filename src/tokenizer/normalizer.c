@@ -241,17 +241,13 @@ struct normalizer *normalizer_read(struct arena *a, const char *where, const jso
 {
     if (!v || json_is_null(v))
         return NULL;
-    const char *type = member_type(where, "normalizer", v);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].type, type) == 0) {
-            struct normalizer *n = NEW(a, struct normalizer);
-            n->apply = kinds[i].apply;
-            n->form = (utf8proc_option_t)kinds[i].form;
-            if (kinds[i].read)
-                kinds[i].read(n, a, where, v);
-            return n;
-        }
-    member_unsupported(where, "normalizer", type);
+    const struct normalizer_kind *kind = &kinds[MEMBER_KIND(where, "normalizer", member_type(where, "normalizer", v), kinds)];
+    struct normalizer *n = NEW(a, struct normalizer);
+    n->apply = kind->apply;
+    n->form = (utf8proc_option_t)kind->form;
+    if (kind->read)
+        kind->read(n, a, where, v);
+    return n;
 }
 
 struct text normalizer_apply(const struct normalizer *n, struct arena *a, struct text t)

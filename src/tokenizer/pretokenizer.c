@@ -138,23 +138,14 @@ static void put_sequence(const struct pretokenizer *p, struct arena *a, struct p
 
 /* ---- reading ---- */
 
-static bool is_space(int32_t c, int32_t of)
-{
-    (void)of;
-    return char_is_space(c);
-}
-
-static bool is_punctuation(int32_t c, int32_t of)
-{
-    (void)of;
-    return char_is_punctuation(c);
-}
-
-static bool is_number(int32_t c, int32_t of)
-{
-    (void)of;
-    return char_is_number(c);
-}
+#define IS(kind)                                 \
+    static bool is_##kind(int32_t c, int32_t of) \
+    {                                            \
+        return (void)of, char_is_##kind(c);      \
+    }
+IS(space)
+IS(punctuation)
+IS(number)
 
 static bool is_char(int32_t c, int32_t of)
 {
@@ -165,9 +156,9 @@ static enum behaviour read_behaviour(const char *where, const json_t *v, const c
 {
     static const char *const name[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
     const char *text = member_string(where, v, "behavior", otherwise);
-    for (int i = 0; i < 5; i++)
-        if (strcmp(name[i], text) == 0)
-            return (enum behaviour)i;
+    int i = NAMED_ROW(name, text);
+    if (i >= 0)
+        return (enum behaviour)i;
     member_unsupported(where, "behavior", text);
 }
 
@@ -273,15 +264,11 @@ struct pretokenizer *pretokenizer_read(struct arena *a, const char *where, const
 {
     if (!v || json_is_null(v))
         return NULL;
-    const char *type = member_type(where, "pre-tokenizer", v);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].type, type) == 0) {
-            struct pretokenizer *p = NEW(a, struct pretokenizer);
-            p->apply = kinds[i].apply;
-            kinds[i].read(p, a, where, v);
-            return p;
-        }
-    member_unsupported(where, "pre-tokenizer", type);
+    const struct pretokenizer_kind *kind = &kinds[MEMBER_KIND(where, "pre-tokenizer", member_type(where, "pre-tokenizer", v), kinds)];
+    struct pretokenizer *p = NEW(a, struct pretokenizer);
+    p->apply = kind->apply;
+    kind->read(p, a, where, v);
+    return p;
 }
 
 struct pieces pretokenizer_apply(const struct pretokenizer *p, struct arena *a, struct piece in)

@@ -28,6 +28,15 @@ static struct text zeros_replaced(struct arena *a, struct map file)
     return (struct text){at, file.bytes};
 }
 
+/* transformers writes 10^30 for a length without limit; nobody reads it. Other numbers of such a file become reals, too: no ids. */
+static json_t *load_json(struct text t, json_error_t *error)
+{
+    json_t *root = json_loadb(t.at, t.n, 0, error);
+    if (!root && json_error_code(error) == json_error_numeric_overflow)
+        root = json_loadb(t.at, t.n, JSON_DECODE_INT_AS_REAL, error);
+    return root;
+}
+
 json_t *tokenizer_json(const char *path)
 {
     json_error_t error;
@@ -36,7 +45,7 @@ json_t *tokenizer_json(const char *path)
     if (file.bytes > LARGEST_FILE)
         fail("%s: has %zu bytes, expected at most %d", path, file.bytes, LARGEST_FILE);
     struct text t = zeros_replaced(tmp, file);
-    json_t *root = json_loadb(t.at, t.n, 0, &error);
+    json_t *root = load_json(t, &error);
     arena_free(tmp);
     if (!root)
         fail("%s:%d:%d: expected JSON, found: %s", path, error.line, error.column, error.text);
@@ -66,6 +75,8 @@ struct tokenizer *tokenizer_read(struct arena *a, const char *path)
 struct encoding {
     const struct tokenizer *t;
     struct arena *arena;
+    struct text text;
+    struct text_spans untrusted;
     struct token_ids ids;
 };
 
@@ -75,34 +86,73 @@ static void put_id(void *data, int64_t id)
     VEC_PUSH(e->arena, &e->ids.list, id);
 }
 
+static bool is_special(const struct tokenizer *t, int64_t id)
+{
+    struct text token;
+    return id != t->model->unknown && added_token(t->added, id, &token) && added_is_special(t->added, token);
+}
+
+/* A vocabulary may have special tokens, too, and a model may find one in what is not to be one: it then gets the characters one by one. */
+static void encode_piece(struct encoding *e, struct text t)
+{
+    bool special = false;
+    int before = e->ids.list.n;
+    e->t->model->apply(e->t->model, e->arena, t, &e->ids);
+    for (int i = before; e->untrusted.n && i < e->ids.list.n; i++)
+        special |= is_special(e->t, e->ids.list.at[i]);
+    if (!special)
+        return;
+    e->ids.list.n = before;
+    for (size_t at = 0, next = 0; at < t.n; at = next) {
+        (void)text_next(t, &next);
+        e->t->model->apply(e->t->model, e->arena, (struct text){t.at + at, next - at}, &e->ids);
+    }
+}
+
 static void encode_plain(void *data, struct piece in)
 {
     struct encoding *e = data;
     struct pieces pieces = pretokenizer_apply(e->t->pretokenizer, e->arena, in);
     for (int i = 0; i < pieces.list.n; i++)
         if (pieces.list.at[i].text.n)
-            e->t->model->apply(e->t->model, e->arena, pieces.list.at[i].text, &e->ids);
+            encode_piece(e, pieces.list.at[i].text);
+}
+
+/* Those of a piece, once it is normalized. */
+static struct text_spans normalized_spans(const struct encoding *e, struct text raw, struct text normalized)
+{
+    size_t from = (size_t)(raw.at - e->text.at);
+    if (!e->untrusted.n || !added_has_normalized_special(e->t->added))
+        return (struct text_spans){0};
+    return spans_normalized(e->arena, e->t->normalizer, raw, normalized, spans_within(e->arena, e->untrusted, from, from + raw.n));
 }
 
 static void encode_normalized(void *data, struct piece in)
 {
     struct encoding *e = data;
+    const struct text raw = in.text;
     size_t end = 0;
     (void)text_next(in.text, &end);
     if (in.head)
         in.head = normalizer_apply(e->t->normalizer, e->arena, (struct text){in.text.at, end}).n;
     in.text = normalizer_apply(e->t->normalizer, e->arena, in.text);
-    added_split(e->t->added, in, true, &(struct added_use){e, encode_plain, put_id});
+    added_split(e->t->added, in, true, normalized_spans(e, raw, in.text), &(struct added_use){e, encode_plain, put_id});
+}
+
+struct token_ids tokenizer_encode_mixed(const struct tokenizer *t, struct arena *a, struct text text, struct text_spans untrusted)
+{
+    struct encoding e = {.t = t, .arena = a, .text = text, .untrusted = untrusted};
+    size_t bad;
+    if (!text_is_utf8(text.at, text.n, &bad))
+        fail("the text is not UTF-8 at byte %zu", bad);
+    added_split(t->added, (struct piece){text, 1}, false, untrusted, &(struct added_use){&e, encode_normalized, put_id});
+    return e.ids;
 }
 
 struct token_ids tokenizer_encode(const struct tokenizer *t, struct arena *a, const char *text, size_t bytes, bool special)
 {
-    struct encoding e = {.t = t, .arena = a};
-    size_t bad;
-    if (!text_is_utf8(text, bytes, &bad))
-        fail("the text is not UTF-8 at byte %zu", bad);
-    added_split(t->added, (struct piece){{text, bytes}, 1}, false, &(struct added_use){&e, encode_normalized, put_id});
-    return special ? template_apply(t->around, a, &e.ids) : e.ids;
+    struct token_ids ids = tokenizer_encode_mixed(t, a, (struct text){text, bytes}, (struct text_spans){0});
+    return special ? template_apply(t->around, a, &ids) : ids;
 }
 
 /* ---- ids to text ---- */
@@ -118,8 +168,21 @@ struct text tokenizer_decode(const struct tokenizer *t, struct arena *a, const i
     return decoder_apply(t->decoder, a, count, token);
 }
 
+struct text tokenizer_token(const struct tokenizer *t, struct arena *a, int64_t id)
+{
+    struct text token = text_of("");
+    if (!added_token(t->added, id, &token) && !vocab_token(t->model->vocab, id, &token))
+        return token;
+    return decoder_token(t->decoder, a, token);
+}
+
 int64_t tokenizer_id(const struct tokenizer *t, const char *token)
 {
     int64_t id = added_id(t->added, text_of(token));
     return id >= 0 ? id : vocab_id(t->model->vocab, text_of(token));
+}
+
+int64_t tokenizer_special_at(const struct tokenizer *t, struct text text)
+{
+    return added_special_at(t->added, text);
 }

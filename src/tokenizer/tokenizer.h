@@ -26,10 +26,25 @@ struct token_ids {
 };
 /* The ids of a text (UTF-8; other bytes are a failure), with the special tokens of the template or without. */
 struct token_ids tokenizer_encode(const struct tokenizer *, struct arena *, const char *text, size_t bytes, bool special);
+/* Bytes from to to of a text. */
+struct text_span {
+    size_t from, to;
+};
+struct text_spans {
+    const struct text_span *at; /* in order, apart from each other */
+    int n;
+};
+/* The same without the template, of a text that others had a part in: where a byte of it is untrusted, no special token is cut out of the
+ * text. */
+struct token_ids tokenizer_encode_mixed(const struct tokenizer *, struct arena *, struct text, struct text_spans untrusted);
 /* The text of ids, which may be any numbers: unknown ones are nothing. special: those tokens are written, too. */
 struct text tokenizer_decode(const struct tokenizer *, struct arena *, const int64_t *id, int n, bool special);
+/* The bytes that a token, also a special one, stands for within a text: maybe a part of a character. An unknown one: none. */
+struct text tokenizer_token(const struct tokenizer *, struct arena *, int64_t id);
 /* The id of a token by its text; -1: there is none. */
 int64_t tokenizer_id(const struct tokenizer *, const char *token);
+/* The special token that a text begins with; -1: it begins with none. */
+int64_t tokenizer_special_at(const struct tokenizer *, struct text);
 
 /* ---- stream.c: text that grows with its ids ---- */
 struct text_stream {
@@ -39,6 +54,15 @@ struct text_stream {
 struct text tokenizer_stream(const struct tokenizer *, struct arena *, struct text_stream *, const int64_t *id, int n, bool last);
 
 /* ==== inside ==== */
+
+/* ---- spans.c: bytes of a text that others wrote ---- */
+/* Some of the bytes from to to are in a span. */
+bool spans_touch(struct text_spans, size_t from, size_t to);
+/* Of the bytes from to to, counted from there. */
+struct text_spans spans_within(struct arena *, struct text_spans, size_t from, size_t to);
+struct normalizer;
+/* In the normalized text, at least. */
+struct text_spans spans_normalized(struct arena *, const struct normalizer *, struct text raw, struct text normalized, struct text_spans);
 
 struct piece {
     struct text text;
@@ -100,6 +124,9 @@ struct text member_text_of(struct arena *, const char *, size_t n);
 struct text member_text(struct arena *, const json_t *string);
 /* The member "type" of a part of the pipeline; a failure if there is none. */
 const char *member_type(const char *where, const char *part, const json_t *);
+/* Which of n kinds, rows that begin with their type, a part is; another type is a failure. */
+int member_kind(const char *where, const char *part, const char *type, int n, const void *kinds, size_t stride);
+#define MEMBER_KIND(where, part, type, kinds) member_kind(where, part, type, (int)(sizeof kinds / sizeof *kinds), kinds, sizeof *kinds)
 _Noreturn void member_unsupported(const char *where, const char *part, const char *type);
 
 /* ---- pattern.c: a string or a regular expression ---- */
@@ -115,17 +142,20 @@ struct text pattern_replace(const struct pattern *, struct arena *, struct text,
 struct added_tokens;
 struct added_tokens *added_read(struct arena *, const char *where, const json_t *list);
 /* Calls between(data, piece) and token(data, id) for what is between tokens of the text and for those, in order. normalized: those tokens
- * that are looked for in normalized text, else the others. */
+ * that are looked for in normalized text, else the others. No special one has an untrusted byte. */
 struct added_use {
     void *data;
     void (*between)(void *data, struct piece);
     void (*token)(void *data, int64_t id);
 };
-void added_split(const struct added_tokens *, struct piece, bool normalized, const struct added_use *);
+void added_split(const struct added_tokens *, struct piece, bool normalized, struct text_spans untrusted, const struct added_use *);
+/* True: special tokens are looked for in normalized text. */
+bool added_has_normalized_special(const struct added_tokens *);
+/* The special token that a text begins with; -1: it begins with none. */
+int64_t added_special_at(const struct added_tokens *, struct text);
 bool added_token(const struct added_tokens *, int64_t id, struct text *);
 bool added_is_special(const struct added_tokens *, struct text);
 int64_t added_id(const struct added_tokens *, struct text);
-struct normalizer;
 /* Tokens of the second kind are themselves normalized. */
 void added_normalize(struct added_tokens *, const struct normalizer *);
 
@@ -170,5 +200,7 @@ struct decoder;
 struct decoder *decoder_read(struct arena *, const char *where, const json_t *);
 /* Joins n tokens. */
 struct text decoder_apply(const struct decoder *, struct arena *, int n, const struct text *token);
+/* The bytes of one that stands behind others. */
+struct text decoder_token(const struct decoder *, struct arena *, struct text token);
 
 #endif

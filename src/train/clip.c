@@ -20,10 +20,9 @@ SIMD static double square_sum(const float *g, int64_t n)
     return sum;
 }
 
-static void sum_pieces(void *data, int thread, int64_t lo, int64_t hi)
+static void sum_pieces(void *data, int64_t lo, int64_t hi)
 {
     const struct parameters *p = data;
-    (void)thread;
     for (int64_t k = lo; k < hi; k++)
         p->partial[k] = square_sum(p->gradient + p->piece[k].from, p->piece[k].to - p->piece[k].from);
 }

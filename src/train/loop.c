@@ -138,9 +138,9 @@ static bool train_step(struct training *t, int64_t step)
 
 static int output_named(const struct graph *g, const char *name)
 {
-    for (int i = 0; i < g->outputs.n; i++)
-        if (strcmp(g->outputs.at[i]->name, name) == 0)
-            return i;
+    int i = graph_output_named(g, name);
+    if (i >= 0)
+        return i;
     fail("%s: has no output '%s': not a folder that tpc-shard --train made", graph_file(g), name);
 }
 
@@ -167,27 +167,15 @@ static void start(struct training *t, const struct job_options *job, const struc
         t->in[t->parameters.at[i].input] = t->parameters.at[i].local;
 }
 
-static bool saves_after(const struct training *t, int64_t steps, bool ends)
-{
-    return t->save && (steps % t->settings.save_every == 0 || steps == t->settings.steps || ends);
-}
-
-/* Weights that learned nothing are not a result. */
-static void check_labels(const struct training *t, int64_t steps)
-{
-    if (!(t->labels > 0))
-        fail("no row of the steps up to %lld has a label, only padding: there is nothing to learn from", (long long)steps);
-}
-
 /* From a step on, to the last or to a request to end. */
 static void train_steps(struct training *t, int64_t step)
 {
     const struct replicas *r = t->replicas;
     for (bool ends = false; step < t->settings.steps && !ends;) {
         ends = train_step(t, step++);
-        bool saves = saves_after(t, step, ends);
-        if (ends || step == t->settings.steps)
-            check_labels(t, step);
+        bool saves = t->save && (step % t->settings.save_every == 0 || step == t->settings.steps || ends);
+        if ((ends || step == t->settings.steps) && !(t->labels > 0)) /* weights that learned nothing are not a result */
+            fail("no row of the steps up to %lld has a label, only padding: there is nothing to learn from", (long long)step);
         if (saves) {
             join_parts_end(t->joining);
             checkpoint_save(t->claim, r, t->session, &t->settings, step, &t->parameters, t->joining);

@@ -29,10 +29,9 @@ SIMD static void adamw_range(float *restrict w, float *restrict m, float *restri
     }
 }
 
-static void adamw_part(void *data, int thread, int64_t lo, int64_t hi)
+static void adamw_part(void *data, int64_t lo, int64_t hi)
 {
     const struct adamw *c = data;
-    (void)thread;
     adamw_range(c->weight + lo, c->first + lo, c->second + lo, c->gradient + lo, hi - lo, c);
 }
 
@@ -52,10 +51,9 @@ SIMD static void descent_range(float *restrict w, float *restrict m, const float
     }
 }
 
-static void descent_part(void *data, int thread, int64_t lo, int64_t hi)
+static void descent_part(void *data, int64_t lo, int64_t hi)
 {
     const struct descent *c = data;
-    (void)thread;
     descent_range(c->weight + lo, c->moment + lo, c->gradient + lo, hi - lo, c);
 }
 
@@ -87,8 +85,7 @@ static void step_range(const struct parameters *p, const struct settings *s, dou
 void optimizer_step(const struct parameters *p, const struct bucket *b, const struct settings *s, double rate, double scale, int64_t step,
                     struct kenv *env)
 {
-    for (int i = 0; i < p->n; i++) {
-        const struct parameter *x = &p->at[i];
+    EACH (const struct parameter, x, *p) {
         struct range r = parameters_meet(b->own, (struct range){x->from, x->from + x->count});
         if (r.from < r.to)
             step_range(p, s, x->decays ? s->decay : 0, rate, scale, step, r, b->moment + r.from - b->own.from, env);

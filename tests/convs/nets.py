@@ -427,6 +427,16 @@ def compare(a, b, tolerance=2e-4):
             assert abs(p - q) <= tolerance * most, f"{name}: element {i} is {p} and {q}"
 
 
+def compare_all(folders, *tolerance):
+    """Folders with results of one net in two ways each, fast and plain."""
+    assert folders, "nothing to compare"
+    for folder in folders:
+        try:
+            compare(f"{folder}/fast", f"{folder}/plain", *tolerance)
+        except AssertionError as error:
+            sys.exit(f"net {folder}: {error}")
+
+
 def write(out, seed, count, kind=""):
     for k in range(count):
         rng = random.Random(seed + k)
@@ -436,10 +446,8 @@ def write(out, seed, count, kind=""):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--compare":
-        compare(*sys.argv[2:])
-    elif sys.argv[1] == "--equal":
-        compare(*sys.argv[2:], 0)
+    if sys.argv[1] in ("--compare", "--equal"):
+        compare_all(sys.argv[2:], *[0] if sys.argv[1] == "--equal" else [])
     elif sys.argv[1] in ("--large", "--integers", "--norms", "--dense"):
         write(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[1][2:] + "-")
     else:

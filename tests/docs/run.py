@@ -17,6 +17,7 @@ import itertools, os, pathlib, re, subprocess, sys, tempfile
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MEASURED = re.compile(r"(  first run|time|token|rank|collective|group|PASSED|FAILED)\b|.* xxh3:|\| .*/s \|$")
 VARIES = [(r"\d+(\.\d+)?e[+-]\d+|\d+\.\d+", "#.#"), (r"([\d#.]+ ± )?[\d#.]+ (tokens|runs)/s", "# /s"), (r"  +\| ", " | "), (r"\|  +", "| "), (r"xxh3:\w+", "xxh3:#"), (r"(worst difference \S+ in) '.*'", r"\1 '#'")]
+PRECISE = re.compile(r"\b\d+\.\d{14,}")  # the last digits are as the version of jq rounds
 MESSAGE = ("tpc-shard: ", "tpc-run: ")
 
 
@@ -50,7 +51,7 @@ def commands(page):
 
 
 def alike(line):
-    line = line.rstrip()
+    line = PRECISE.sub(lambda number: f"{float(number.group()):.14g}", line.rstrip())
     if MEASURED.match(line):
         for pattern, mark in VARIES:
             line = re.sub(pattern, mark, line)

@@ -3,11 +3,14 @@
 
     sampling.py make DIR                   writes scores.graph, whose logits are rows of a table, and ids.npy, ROWS equal prompts
     sampling.py check TOKENS [NAME=X ...]  reads a token per line: are they distributed so, by chi-square, and is none drawn that may not be?
+    sampling.py made TOKENS NAME=X ...     reads a row of tokens after token 1, with seed 3, of the table by token modulo 8: are they those?
 """
 import math
 import random
 import struct
 import sys
+
+import sampler
 
 ROWS, TOKENS = 1500, 300
 PROMPT = (1, 7, 7)
@@ -67,8 +70,25 @@ def check(tokens, settings):
         sys.exit(1)
 
 
+def made(tokens, temperature, top_k=0.0, **penalties):
+    rows, wanted = table(), []
+    for position in range(1, len(tokens) + 1):
+        last = wanted[-1] if wanted else 1
+        scores = sampler.adjusted(rows[last % 8], [1], wanted, **{k.split("_")[0]: x for k, x in penalties.items()})
+        wanted.append(sampler.pick(scores, position, temperature, 3, top_k=int(top_k)))
+    if tokens != wanted or len(tokens) != 20:
+        sys.exit(f"{tokens}, expected {wanted}")
+
+
+def settings():
+    return {k.replace("-", "_"): float(v) for k, v in (x.split("=") for x in sys.argv[3:])}
+
+
 if sys.argv[1] == "make":
     make(sys.argv[2])
+elif sys.argv[1] == "made":
+    with open(sys.argv[2]) as f:
+        made([int(t) for t in f.read().split()], **settings())
 else:
     with open(sys.argv[2]) as f:
-        check([int(line) for line in f], {k: float(v) for k, v in (x.split("=") for x in sys.argv[3:])})
+        check([int(line) for line in f], settings())

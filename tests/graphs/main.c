@@ -53,8 +53,8 @@ static void read_options(struct arena *a, struct graphs_options *o, int argc, ch
         {"exact", 0, ARG_FLAG, &o->exact, NULL, "exact graphs only"},
         {"print", 0, ARG_FLAG, &o->print, NULL, "only print the graphs"},
     };
-    struct args args = {"graphs", "random graphs under random plans", usage, table, (int)(sizeof table / sizeof *table), none, none, none,
-                        NULL};
+    struct args args = {
+        "graphs", "random graphs under random plans", usage, table, (int)(sizeof table / sizeof *table), none, none, none, NULL, NULL};
     *o = (struct graphs_options){.graphs = from_environment("GRAPHS", 300), .seed = 1, .plans = 2, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     if (args_parse(a, &args, argc, argv).text.n)
         fail_usage("graphs takes options only");

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """What every rank of a folder holds of each weight is its part of the whole, byte for byte: shards.py TPC-SHARD DIR WHOLE
 
-WHOLE is a folder of one rank of the same model. plan.json says which intervals of which dimension a rank holds; its file, as tpc-shard --print
-shows it, what lies there. Prints how many weights were cut.
+WHOLE is a folder of one rank of the same model. plan.json says how which dimension is split; a rank's file, as tpc-shard --print shows it,
+what lies there. Prints how many weights were cut.
 """
 import json
 import re
 import struct
 import subprocess
 import sys
+
+sys.path.insert(0, __file__.rsplit("/", 2)[0])
+import splits
 
 CONST = re.compile(r'^  const (\S+|"[^"]*"): (\w+)\[([\d, ]*)\].* = (.*?)(?: origin .*)?$')
 SIZE = {"f32": 4, "i64": 8}
@@ -50,10 +53,11 @@ def main():
     for name, w in plan["weights"].items():
         if not w["placement"].startswith("S(") or name not in whole:
             continue
-        dim = int(w["placement"][2:].split(";")[0])
-        for r, intervals in enumerate(w["intervals"]):
-            mine = held[r][name][2]
-            assert mine == cut(*whole[name], dim, intervals), f"rank {r} does not hold its part of {name}"
+        dim, split = w["placement"][2:-1].split("; ")
+        sizes = whole[name][0]
+        for r, weights_of in enumerate(held):
+            part = cut(*whole[name], int(dim), splits.intervals(split, r, sizes[int(dim)]))
+            assert weights_of[name][2] == part, f"rank {r} does not hold its part of {name}"
         number += 1
     print(number)
 

@@ -77,7 +77,7 @@ def test_of(words):
     if name.startswith("test_"):
         return [f"tests/unit/{name}"], [f"tests/unit/{name}"]
     if name.endswith(".tap"):
-        more = {"tokenizer.tap": ["tests/tokenizer/tokenize"], "prices.tap": ["tests/prices"], "prove.tap": ["tests/prove/prove"], "onnx.tap": ["tests/onnx/roundtrip"]}
+        more = {"tokenizer.tap": ["tests/tokenizer/tokenize"], "jinja.tap": ["tests/jinja/render"], "prices.tap": ["tests/prices"], "prove.tap": ["tests/prove/prove"], "onnx.tap": ["tests/onnx/roundtrip"]}
         return more.get(name, []) + ["tpc-shard", "tpc-run"], ["sh", os.path.join(SRC, "tests", name)] + words[1:]
     sys.exit(f"{LIST}: no test is called {name}")
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 try:
+    import joined
     import ml_dtypes
     import numpy as np
     import onnx
@@ -91,6 +92,11 @@ def check(folder, made, inputs):
     return why
 
 
+def tried(made, inputs):
+    with tempfile.TemporaryDirectory() as folder:
+        return check(folder, made, inputs)
+
+
 def npy(folder, kind):
     """What is read from a .npy file, as numbers or as ml_dtypes writes it, is what is written."""
     run, _ = TOOLS
@@ -115,15 +121,12 @@ def npy(folder, kind):
 def main():
     global TOOLS
     TOOLS = [os.path.join(sys.argv[1], n) for n in ("tpc-run", "tpc-shard")]
-    bad = count = 0
+    made = [(f"{kind}, {name}", model, inputs) for kind in TYPES for name, model, inputs in cases(kind)]
+    wrong = joined.faults([case[1:] for case in made], tried)
+    for i, why in wrong.items():
+        print(f"FAILED {made[i][0]}: {why}")
+    bad, count = len(wrong), len(made)
     for kind in TYPES:
-        for name, made, inputs in cases(kind):
-            count += 1
-            with tempfile.TemporaryDirectory() as folder:
-                why = check(folder, made, inputs)
-            if why:
-                bad += 1
-                print(f"FAILED {kind}, {name}: {why}")
         count += 1
         with tempfile.TemporaryDirectory() as folder:
             why = npy(folder, kind)

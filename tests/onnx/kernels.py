@@ -43,6 +43,6 @@ def cases():
 
 
 RNG = composed.RNG
-composed.cases, composed.written_out = cases, tuple
+composed.cases, composed.written_out, composed.small_floats = cases, tuple, tuple
 if __name__ == "__main__":
     sys.exit(composed.main())

@@ -10,19 +10,16 @@ import onnx
 import onnx.numpy_helper
 import onnxruntime
 
+sys.path.insert(0, __file__.rsplit("/", 2)[0])
+import splits
+
 RANK = int(next(os.environ[k] for k in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK") if k in os.environ))
 TOLERANCE = {np.dtype(np.float32): 2e-4, np.dtype(np.float16): 2e-2}
 
 
 def held(split, size):
-    """The indices of a dimension that this rank holds: "t2:64:0-32/32-64", "t2:balanced(S)"."""
-    ranks, rest = split[1:].split(":", 1)
-    if rest.startswith("balanced("):
-        return np.array_split(np.arange(size), int(ranks))[RANK]
-    length, lists = rest.split(":")
-    assert int(length) == size, split
-    mine = lists.split("/")[RANK]
-    return np.concatenate([np.arange(0)] + [np.arange(*map(int, p.split("-"))) for p in mine.split(",") if p != "-"]).astype(int)
+    """The indices of a dimension that this rank holds."""
+    return np.concatenate([np.arange(0)] + [np.arange(*at) for at in splits.intervals(split, RANK, size)]).astype(int)
 
 
 def shard(meta, end, name, value):

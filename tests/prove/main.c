@@ -19,8 +19,8 @@
 /* A model that makes nothing but zeros proves nothing. Of gradients, many are zero. */
 static const double LEAST_NONZERO = 0.25, LEAST_NONZERO_GRADIENTS = 0.05;
 
-enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODE_AUTO, MODES };
-static const char *const mode_name[] = {"plain", "split", "sp", "auto"};
+enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODE_UNEQUAL, MODE_AUTO, MODES };
+static const char *const mode_name[] = {"plain", "split", "sp", "unequal", "auto"};
 
 struct prove_options {
     struct text_list models, tp, mode, input, force, dim;
@@ -80,7 +80,7 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
     const char *seed = NULL;
     const struct arg table[] = {
         {"tp", 0, ARG_LIST, &o->tp, "N", "number of ranks (repeatable; default: 2 to 5)"},
-        {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp|auto", "which plans (repeatable; default: the first three)"},
+        {"mode", 0, ARG_LIST, &o->mode, "plain|split|sp|unequal|auto", "which plans (repeatable; default: all but the last)"},
         {"plans", 0, ARG_INT, &o->plans, "K", "plans of each model, N and mode (default: $PLANS, or 1)"},
         {"seed", 0, ARG_TEXT, &seed, "S", "seed of the first plan; addends are dense where S + N is odd; 0: the cheapest plan"},
         {"jobs", 'j', ARG_INT, &o->jobs, "J", "processes at a time (default: cores)"},
@@ -91,9 +91,16 @@ static void read_options(struct arena *a, struct prove_options *o, int argc, cha
         {"integral", 0, ARG_FLAG, &o->integral, NULL, "the same, of models that compute in integers"},
         {"train", 0, ARG_FLAG, &o->train, NULL, "of steps of training: the loss and all gradients"},
     };
-    struct args args = {
-        "prove", "random plans of models, compared with the whole run", usage, table, (int)(sizeof table / sizeof *table), none, none, none,
-        NULL};
+    struct args args = {"prove",
+                        "random plans of models, compared with the whole run",
+                        usage,
+                        table,
+                        (int)(sizeof table / sizeof *table),
+                        none,
+                        none,
+                        none,
+                        NULL,
+                        NULL};
     *o = (struct prove_options){.plans = from_environment("PLANS", 1), .seed = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     o->models = args_parse(a, &args, argc, argv);
     if (seed)
@@ -128,6 +135,7 @@ static struct prove_plan plan_of(const struct work *w, int mode, int64_t seed)
                                .sp = mode == MODE_SP   ? SP_ON
                                    : mode == MODE_AUTO ? SP_AUTO
                                                        : SP_OFF,
+                               .unequal = mode == MODE_UNEQUAL && w->ranks > 1,
                                .dense = (seed + w->ranks) % 2,
                                .exact = w->options->exact || w->options->integral,
                                .set = (int)((seed + w->ranks) / 2 % prove_sets(w->model)),

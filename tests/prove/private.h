@@ -12,11 +12,11 @@ struct input_set {
     struct tensor *in, *want;
     struct bindings sizes;
 };
-/* For so many ranks, by --sp or not, of wide choice or not: everything up to the choice. Copies of it choose and go on. */
+/* For so many ranks, equal or not, by --sp or not, of wide choice or not: everything up to the choice. Copies of it choose and go on. */
 struct prepared {
     int ranks;
     enum sp_mode sp;
-    bool wide;
+    bool unequal, wide;
     struct proof state; /* not equal: it could not be prepared */
     struct options options;
     struct plan plan;

@@ -61,6 +61,7 @@ struct prove_plan {
     uint64_t seed;   /* of a random legal plan: every node takes any of its strategies; 0: the cheapest plan */
     bool split_only; /* with a seed: a node stays whole only where it must */
     enum sp_mode sp; /* as --sp, or --sp=auto */
+    bool unequal;    /* ranks have speeds of their own, from 0.1 to 1 */
     bool wide;       /* any dimension may be split in any way (wide.c), not only as the planner would */
     bool dense;      /* where a whole value becomes a partial sum, every rank takes a share that is not zero (terms.c) */
     bool exact;      /* outputs must be equal as numbers, NaN equal to NaN; else by max|a-b| <= rel max|b|, as tpc-run --check */

@@ -17,6 +17,16 @@ struct trial {
 
 /* ---- what plans for so many ranks share ------------------------------------------------------------------------------------------ */
 
+/* One of the ranks has the speed of the profile, the others from a tenth of it. */
+static void set_speeds(struct arena *a, struct machine *m, int ranks)
+{
+    double *speed = NEWN(a, double, ranks);
+    for (int r = 0; r < ranks; r++)
+        speed[r] = r == ranks / 2 ? 1 : 0.1 * (1 + (7 * r + 3 * ranks) % 10);
+    m->speeds = ranks;
+    m->speed = speed;
+}
+
 /* What the pass choose does before it chooses. */
 static void make_space(struct prove *p, struct prepared *q)
 {
@@ -26,6 +36,8 @@ static void make_space(struct prove *p, struct prepared *q)
     q->options.force = true;
     q->options.digest = p->digest;
     q->options.machine.pass_bandwidth_1m = q->options.machine.pass_bandwidth_4m = q->options.machine.memory_bandwidth; /* priced.c */
+    if (q->unequal)
+        set_speeds(p->arena, &q->options.machine, q->ranks);
     q->options.out = path_join(p->arena, p->folder, "out");
     q->plan = (struct plan){.ranks = q->ranks, .workloads = p->plan.workloads};
     q->compile = p->compile;
@@ -34,8 +46,7 @@ static void make_space(struct prove *p, struct prepared *q)
     q->compile.source = p->compile.graph;
     q->compile.graph = graph_copy(p->arena, p->compile.graph);
     q->compile.graph->ranks = q->ranks;
-    struct space *s = plan_space(p->arena, q->compile.graph, &q->options, &q->plan);
-    s->runs = memory_graph_that_runs(p->arena, q->compile.graph);
+    plan_space(p->arena, q->compile.graph, &q->options, &q->plan);
     if (q->wide)
         wide_seed(q->plan.space, (uint64_t)q->ranks);
 }
@@ -48,14 +59,20 @@ static void make_space_apart(void *data, struct proof *out)
 }
 
 /* First in a process of its own, which may not survive it. */
+static bool is_prepared(const struct prepared *q, const struct prove_plan *plan)
+{
+    return q->ranks == plan->ranks && q->sp == plan->sp && q->unequal == plan->unequal && q->wide == plan->wide;
+}
+
 static struct prepared *prepare(struct prove *p, const struct prove_plan *plan)
 {
     for (int i = 0; i < p->prepared.n; i++)
-        if (p->prepared.at[i]->ranks == plan->ranks && p->prepared.at[i]->sp == plan->sp && p->prepared.at[i]->wide == plan->wide)
+        if (is_prepared(p->prepared.at[i], plan))
             return p->prepared.at[i];
     struct prepared *q = NEW(p->arena, struct prepared);
     q->ranks = plan->ranks;
     q->sp = plan->sp;
+    q->unequal = plan->unequal;
     q->wide = plan->wide;
     prove_apart(p->arena, make_space_apart, &(struct trial){.prove = p, .prepared = q}, &q->state);
     if (q->state.kind == PROOF_EQUAL)

@@ -47,7 +47,7 @@ def forms():
     """Prompts as text, ids and lists; streams; stops; usage."""
     whole = ask(prompt="Hello", max_tokens=12, temperature=0)
     text = whole["choices"][0]["text"]
-    expect("usage", whole["usage"], {"prompt_tokens": 5, "completion_tokens": 12, "total_tokens": 17})
+    expect("usage", whole["usage"], {"prompt_tokens": 5, "completion_tokens": 12, "total_tokens": 17, "prompt_tokens_details": {"cached_tokens": 0}})
     expect("finish", whole["choices"][0]["finish_reason"], "length")
     expect("ids", text_of(prompt=list(b"Hello"), max_tokens=12, temperature=0), text)
     both = ask(prompt=["Hello", list(b"Hi")], max_tokens=12, temperature=0)["choices"]
@@ -64,7 +64,7 @@ def forms():
         expect("a text that stops", (stopped["text"], stopped["finish_reason"]), (cut, "stop"))
         found = events(prompt="Hello", max_tokens=12, temperature=0, stop=stop)
         expect("a stream that stops", "".join(e["choices"][0]["text"] for e in found), cut)
-    empty = {"choices": [("", "length")] * 2, "usage": {"prompt_tokens": 5, "completion_tokens": 0, "total_tokens": 5}}
+    empty = {"choices": [("", "length")] * 2, "usage": {"prompt_tokens": 5, "completion_tokens": 0, "total_tokens": 5, "prompt_tokens_details": {"cached_tokens": 0}}}
     nothing = ask(prompt="Hello", max_tokens=0, n=2)
     expect("no token", {"choices": [(c["text"], c["finish_reason"]) for c in nothing["choices"]], "usage": nothing["usage"]}, empty)
     found = events(prompt="Hello", max_completion_tokens=0, n=2, stream_options={"include_usage": True})
@@ -94,9 +94,12 @@ def hostile():
                {"prompt": [2**62]}, {"prompt": "x" * 5000}, {"prompt": ["x"] * 1000}, {"prompt": "x", "n": 0}, {"prompt": "x", "n": 10**6},
                {"prompt": "x", "n": 1.5}, {"prompt": "x", "max_tokens": -1}, {"prompt": "x", "max_completion_tokens": -1}, {"prompt": "x", "max_tokens": "9"}, {"prompt": "x", "temperature": -1},
                {"prompt": "x", "temperature": "hot"}, {"prompt": "x", "top_p": 0}, {"prompt": "x", "top_p": 1.1}, {"prompt": "x", "min_p": 2},
-               {"prompt": "x", "repetition_penalty": 0}, {"prompt": "x", "stop": 5}, {"prompt": "x", "stop": [""]}, {"prompt": "x", "stop": ["a"] * 99},
-               {"prompt": "x", "stream": 1}, {"prompt": "x", "add_special_tokens": 1}, {"prompt": "x", "logprobs": 3}, {"prompt": "x", "echo": True}, {"prompt": "x", "suffix": "y"},
-               {"prompt": "x", "logit_bias": {"1": 5}}, {"prompt": "x", "presence_penalty": 1}, {"prompt": "x", "seed": "s"}, {"prompt": "x", "model": 5},
+               {"prompt": "x", "repetition_penalty": 0}, {"prompt": "x", "stop": 5}, {"prompt": "x", "stop": ""}, {"prompt": "x", "stop": ["a", ""]}, {"prompt": "x", "stop": ["a", None]}, {"prompt": "x", "stop": ["a"] * 99},
+               {"prompt": "x", "stream": 1}, {"prompt": "x", "add_special_tokens": 1}, {"prompt": "x", "logprobs": 21}, {"prompt": "x", "logprobs": True}, {"prompt": "x", "top_logprobs": 1}, {"prompt": "x", "echo": 1}, {"prompt": "x", "suffix": "y"},
+               {"prompt": "x", "logit_bias": {"256": 5}}, {"prompt": "x", "logit_bias": {"01": 5}}, {"prompt": "x", "logit_bias": {"-1": 5}}, {"prompt": "x", "logit_bias": {"1": 101}},
+               {"prompt": "x", "logit_bias": {"1": "5"}}, {"prompt": "x", "logit_bias": [[1, 5]]}, {"prompt": "x", "logit_bias": 5},
+               {"prompt": "x", "logit_bias": {str(i): 1 for i in range(1025)}}, {"prompt": "x", "presence_penalty": 2.1}, {"prompt": "x", "presence_penalty": "1"},
+               {"prompt": "x", "frequency_penalty": -2.1}, {"prompt": "x", "seed": "s"}, {"prompt": "x", "model": 5},
                {"prompt": "x", "stream_options": 3}, {"prompt": "x", "best_of": 2}, {"prompt": "x", "top_k": -2}, {"prompt": "x", "top_k": 1e300}, {"prompt": "x", "temperature": 1e300}]
     for body in bodies + objects:
         status, answer = call("POST", "/v1/completions", body)

@@ -174,14 +174,44 @@ def first_difference(name, what, lines, expected, found):
     return 0
 
 
+def special_tokens(path):
+    """The contents of those that are sought; one that stands for what is unknown may come from any text."""
+    with open(path, encoding="utf-8") as f:
+        tokenizer = json.load(f)
+    unknown = tokenizer["model"].get("unk_token")
+    if isinstance(tokenizer["model"].get("unk_id"), int):
+        unknown = tokenizer["model"]["vocab"][tokenizer["model"]["unk_id"]][0]
+    return {t["content"]: t["id"] for t in tokenizer["added_tokens"] if t["special"] and t["content"] != unknown}
+
+
+def mixed(tool, name, path, t, lines):
+    """Texts by others between special tokens: the ids of the whole, unless they write such tokens, too, which then are text."""
+    special = special_tokens(path)
+    if not special:
+        return 0
+    names = sorted(special)
+    clean = [line.replace("<", "").replace("[", "") for line in lines]
+    parts = [[names[0], a, names[-1] + "\n", b, names[0]] for a, b in zip(clean, clean[1:])]
+    whole = ["".join(p) for p in parts]
+    wrong = first_difference(name, "the ids of texts by others", whole, [e.ids for e in t.encode_batch(whole, add_special_tokens=False)], ours(tool, path, "mixed", parts))
+    forged = [["", f"{a}{x}b {y}"] for a in ["", "a", " "] for x in names for y in names + [n.upper() for n in names]]
+    forged += [[x[:k], x[k:]] for x in names for k in range(1, len(x))]
+    for line, ids in zip(forged, ours(tool, path, "mixed", forged)):
+        if set(ids) & set(special.values()):
+            print(f"{name}: {line} has a special token: {ids}")
+            wrong += 1
+    return wrong
+
+
 def compare(tool, name, path, lines):
     t = Tokenizer.from_file(path)
     t.no_truncation()
     t.no_padding()
+    wrong = mixed(tool, name, path, t, lines)
     ids = [e.ids for e in t.encode_batch(lines)]
     plain = [e.ids for e in t.encode_batch(lines, add_special_tokens=False)]
     text, stream = t.decode_batch(ids, skip_special_tokens=False), t.decode_batch(ids, skip_special_tokens=True)
-    wrong = first_difference(name, "the ids", lines, ids, ours(tool, path, "encode", lines))
+    wrong += first_difference(name, "the ids", lines, ids, ours(tool, path, "encode", lines))
     wrong += first_difference(name, "the ids without special tokens", lines, plain, ours(tool, path, "plain", lines))
     wrong += first_difference(name, "the text", lines, text, ours(tool, path, "decode", ids))
     wrong += first_difference(name, "the streamed text", lines, stream, ours(tool, path, "stream", ids))

@@ -1,8 +1,12 @@
 /* test_base.c: arena, checked arithmetic, files and the ways to fail. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "base/base.h"
 #include "tests/unit/main.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -429,6 +433,33 @@ START_TEST(control_groups_limit_cores_and_memory)
 }
 END_TEST
 
+/* What a C library gives a thread by itself: little (musl), or what the limit was when the program began (glibc). */
+static const size_t stack_given[] = {128 << 10, 2 << 20, 64 << 20};
+
+static void *stack_of_thread(void *bytes)
+{
+    pthread_attr_t own;
+    ck_assert_int_eq(pthread_getattr_np(pthread_self(), &own), 0);
+    ck_assert_int_eq(pthread_attr_getstacksize(&own, bytes), 0);
+    (void)pthread_attr_destroy(&own);
+    return NULL;
+}
+
+START_TEST(threads_have_stacks_of_8_mib)
+{
+    pthread_attr_t given;
+    pthread_t thread;
+    size_t bytes = 0;
+    ck_assert_int_eq(pthread_attr_init(&given), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&given, stack_given[_i]), 0);
+    ck_assert_int_eq(pthread_setattr_default_np(&given), 0);
+    stack_start();
+    ck_assert_int_eq(pthread_create(&thread, NULL, stack_of_thread, &bytes), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_uint_eq(bytes, stack_given[_i] > 8 << 20 ? stack_given[_i] : 8 << 20);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -448,6 +479,7 @@ int main(void)
     tcase_add_test(t, files_are_written_anywhere);
     tcase_add_test(t, digests_of_pieces);
     tcase_add_test(t, jobs_beside_each_other);
+    tcase_add_loop_test(t, threads_have_stacks_of_8_mib, 0, COUNT(stack_given));
     tcase_add_exit_test(t, missing_file_fails, 1);
     tcase_add_exit_test(t, a_failure_of_the_job_is_not_caught, 1);
     tcase_add_exit_test(t, usage_fails_with_2, 2);

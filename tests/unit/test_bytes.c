@@ -99,9 +99,9 @@ START_TEST(every_kernel_sums_bytes)
         fill(zero, sizeof zero);
         struct bytes b = bytes_pack(&(struct kcall){.env = env}, &s, draw(2));
         make_rows(&x, &b);
-        for (const struct bytes_kernel *kernel = bytes_kernels; kernel->name; kernel++)
-            for (int64_t t = 0; t < s.groups * b.tiles && kernel->runs(); t++)
-                check_tile(kernel, &s, &b, t / b.tiles, t % b.tiles, &x, 1 + (int)draw(ROWS));
+        ISA_EACH(bytes_kernel, kernel, bytes_kernels)
+        for (int64_t t = 0; t < s.groups * b.tiles; t++)
+            check_tile(kernel, &s, &b, t / b.tiles, t % b.tiles, &x, 1 + (int)draw(ROWS));
         free_rows(&x);
     }
     kenv_free(env);

@@ -155,11 +155,11 @@ START_TEST(every_kernel_is_within_the_digits)
         float *c = arena_alloc(a, (size_t)(s.m * s.n) * sizeof *c);
         codes_product(&(struct kcall){.env = env}, w, s.m, s.digits, s.a, c);
         check_product(&s, c, "product");
-        for (const struct codes_kernel *kernel = codes_kernels; kernel == codes_kernels || strcmp(kernel[-1].name, "plain") != 0; kernel++)
-            if (kernel->runs()) {
-                product_by(kernel, &s, w, &rows, c);
-                check_product(&s, c, kernel->name);
-            }
+        ISA_EACH(codes_kernel, kernel, codes_kernels)
+        {
+            product_by(kernel, &s, w, &rows, c);
+            check_product(&s, c, isa_name(kernel->isa));
+        }
     }
     kenv_free(env);
     arena_free(a);
@@ -461,10 +461,9 @@ START_TEST(every_kernel_sums_integers)
     int8_t *digit = arena_alloc(a, (size_t)padded * CODES_ROWS);
     for (int i = 0; i < CODES_ROWS; i++)
         memset(digit + i * padded, 127 - i, (size_t)padded);
-    for (const struct codes_kernel *kernel = codes_kernels; kernel == codes_kernels || strcmp(kernel[-1].name, "plain") != 0; kernel++) {
+    ISA_EACH(codes_kernel, kernel, codes_kernels)
+    {
         int32_t sums[CODES_ROWS * CODES_WIDTH];
-        if (!kernel->runs())
-            continue;
         kernel->whole(w, 0, digit, CODES_ROWS, sums, CODES_WIDTH);
         for (int i = 0; i < CODES_ROWS; i++)
             for (int j = 0; j < CODES_WIDTH; j++)

@@ -56,8 +56,8 @@ static void sample_make(struct sample *s, enum dtype type, int count, int n)
 static void near(const struct few_kernel *kernel, const struct sample *s, const char *what, int q, int i, float found, double want)
 {
     ck_assert_msg(fabs((double)found - want) <= 2e-6 * (double)(s->rows.n + s->rows.count),
-                  "%s: %s of %lld rows of %lld %s: %g at %d %d, not %g", kernel->name, what, (long long)s->rows.count, (long long)s->rows.n,
-                  dtype_name(s->rows.dtype), (double)found, q, i, want);
+                  "%s: %s of %lld rows of %lld %s: %g at %d %d, not %g", isa_name(kernel->isa), what, (long long)s->rows.count,
+                  (long long)s->rows.n, dtype_name(s->rows.dtype), (double)found, q, i, want);
 }
 
 static void check_scores(const struct few_kernel *kernel, const struct sample *s)
@@ -110,9 +110,8 @@ static void check_values(const struct few_kernel *kernel, const struct sample *s
 
 static void each_kernel(void (*check)(const struct few_kernel *, const struct sample *), const struct sample *s)
 {
-    for (const struct few_kernel *kernel = few_kernels; kernel == few_kernels || strcmp(kernel[-1].name, "plain") != 0; kernel++)
-        if (kernel->runs())
-            check(kernel, s);
+    ISA_EACH(few_kernel, kernel, few_kernels)
+    check(kernel, s);
 }
 
 START_TEST(every_kernel_adds_up)

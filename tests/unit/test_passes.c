@@ -207,6 +207,7 @@ int main(void)
 {
     Suite *suite = suite_create("passes");
     TCase *t = unit_case(suite, "passes", NULL, NULL);
+    tcase_set_timeout(t, 60);
     setup();
     tcase_add_test(t, order_of_every_pair);
     tcase_add_test(t, every_row_needs_and_gives);

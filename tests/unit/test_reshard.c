@@ -136,10 +136,10 @@ static int64_t cost_of_parents(struct space *s, const struct value *v, struct pl
 static void vary(struct options *o)
 {
     struct machine *m = &o->machine;
-    m->link_bandwidth *= 1 << chance(12);
-    m->hop_latency /= 1 << chance(12);
-    m->collective_overhead *= chance(3);
-    m->reduce_seconds *= chance(4);
+    m->level[0].bandwidth *= 1 << chance(12);
+    m->level[0].latency /= 1 << chance(12);
+    m->level[0].overhead *= chance(3);
+    m->level[0].reduce_seconds *= chance(4);
     o->strict = chance(4) ? STRICT_OFF : STRICT_ON;
 }
 

@@ -183,8 +183,9 @@ static const char *at(int d, const char *text)
 START_TEST(a_contraction_leaves_partial_sums)
 {
     struct rule *r = rule_of(graph, inferred("Gemm", 3, TYPES("f32[S, 8]", "f32[8, 6]", "f32[6]")));
-    ck_assert_projects(split_evenly(r, 2, "k"), "%s, %s, P(sum) -> P(sum)", at(1, "t2:8:0-4/4-8"), at(0, "t2:8:0-4/4-8"));
-    ck_assert_projects(split_evenly(r, 2, "n"), "R, %s, %s -> %s", at(1, "t2:6:0-3/3-6"), at(0, "t2:6:0-3/3-6"), at(1, "t2:6:0-3/3-6"));
+    ck_assert_projects(split_evenly(r, 2, "k"), "%s, %s, P(sum) -> P(sum)", at(1, "t2:balanced(8)"), at(0, "t2:balanced(8)"));
+    ck_assert_projects(split_evenly(r, 2, "n"), "R, %s, %s -> %s", at(1, "t2:balanced(6)"), at(0, "t2:balanced(6)"),
+                       at(1, "t2:balanced(6)"));
 }
 END_TEST
 
@@ -197,7 +198,7 @@ START_TEST(a_sum_needs_a_partition_and_a_maximum_a_cover)
     struct rule *max = rule_of(graph, inferred("ReduceMax", 1, TYPES("f32[2]")));
     struct assignment c = choose(sum, "n0", cover);
     ck_assert_str_eq(projected(sum, 4, &c), "illegal");
-    ck_assert_projects(projected(max, 4, &c), "%s -> P(max)", at(0, "t4:2:0-1/0-1/1-2/1-2"));
+    ck_assert_projects(projected(max, 4, &c), "%s -> P(max)", at(0, "t4:balanced(4)/2"));
     c.factor[0] = s;
     ck_assert_projects(projected(sum, 4, &c), "%s -> P(sum)", placement_str(arena, placement_split(0, s)));
 }
@@ -235,8 +236,8 @@ START_TEST(packed_heads_reach_columns_and_cache)
     struct node *node = packed_attention(4, 64);
     ck_assert_str_eq(result_type(node, 0), "f32[B, S, 32]");
     struct rule *r = rule_of(graph, node);
-    const char *cache = at(1, "t2:4:0-2/2-4"), *width = at(2, "t2:32:0-16/16-32");
-    ck_assert_projects(split_heads(r, 2), "%s, R, R, %s, %s, R, R -> %s, %s, %s", at(2, "t2:64:0-16,32-40,48-56/16-32,40-48,56-64"), cache,
+    const char *cache = at(1, "t2:balanced(4)"), *width = at(2, "t2:balanced(32)");
+    ck_assert_projects(split_heads(r, 2), "%s, R, R, %s, %s, R, R -> %s, %s, %s", at(2, "t2:balanced(32)|balanced(16)|balanced(16)"), cache,
                        cache, width, cache, cache);
     ck_assert_str_eq(split_heads(r, 2), split_evenly(r, 2, "hk"));
 }
@@ -245,8 +246,8 @@ END_TEST
 START_TEST(key_heads_are_repeated_on_more_ranks)
 {
     struct rule *r = rule_of(graph, packed_attention(2, 48));
-    const char *cache = at(1, "t4:2:0-1/0-1/1-2/1-2"), *width = at(2, "t4:32:0-8/8-16/16-24/24-32");
-    const char *packed = at(2, "t4:48:0-8,32-36,40-44/8-16,32-36,40-44/16-24,36-40,44-48/24-32,36-40,44-48");
+    const char *cache = at(1, "t4:balanced(4)/2"), *width = at(2, "t4:balanced(32)");
+    const char *packed = at(2, "t4:balanced(32)|balanced(4)/2;inner=4|balanced(4)/2;inner=4");
     ck_assert_projects(split_heads(r, 4), "%s, R, R, %s, %s, R, R -> %s, %s, %s", packed, cache, cache, width, cache, cache);
     struct assignment c = {.nproduct = 2, .product = {r->query_outer, r->query_inner}};
     c.product_split = split_even(graph->alg, 4, dim_int(graph->alg, 8));
@@ -267,8 +268,8 @@ START_TEST(one_key_head_is_whole_everywhere)
 {
     struct rule *r = rule_of(graph, packed_attention(1, 40));
     ck_assert_int_eq(r->query_outer, -1);
-    ck_assert_projects(split_evenly(r, 2, "g"), "%s, R, R, R, R, R, R -> %s, R, R", at(2, "t2:40:0-16,32-40/16-32,32-40"),
-                       at(2, "t2:32:0-16/16-32"));
+    ck_assert_projects(split_evenly(r, 2, "g"), "%s, R, R, R, R, R, R -> %s, R, R", at(2, "t2:balanced(32)|whole(8)"),
+                       at(2, "t2:balanced(32)"));
 }
 END_TEST
 
@@ -280,7 +281,7 @@ START_TEST(attention_in_four_dimensions)
     struct rule *r = rule_of(graph, node);
     struct assignment c = {.nproduct = 2, .product = {r->query_outer, r->query_inner}};
     c.product_split = split_even(graph->alg, 4, dim_int(graph->alg, 8));
-    const char *q = at(1, "t4:8:0-2/2-4/4-6/6-8"), *kv = at(1, "t4:2:0-1/0-1/1-2/1-2");
+    const char *q = at(1, "t4:balanced(8)"), *kv = at(1, "t4:balanced(4)/2");
     ck_assert_projects(projected(r, 4, &c), "%s, %s, %s, R -> %s", q, kv, kv, q);
     ck_assert_str_eq(rule_str(arena, rule_parse(graph, node, rule_str(arena, r))), rule_str(arena, r));
 }
@@ -295,10 +296,9 @@ START_TEST(groups_of_a_convolution)
     op_infer(graph, node);
     ck_assert_str_eq(result_type(node, 0), "f32[B, 12, 7, 7]");
     struct rule *r = rule_of(graph, node);
-    ck_assert_projects(split_evenly(r, 2, "g"), "%s, %s, %s -> %s", at(1, "t2:8:0-4/4-8"), at(0, "t2:12:0-6/6-12"), at(0, "t2:12:0-6/6-12"),
-                       at(1, "t2:12:0-6/6-12"));
-    ck_assert_projects(split_evenly(r, 2, "c"), "%s, %s, P(sum) -> P(sum)", at(1, "t2:8:0-1,2-3,4-5,6-7/1-2,3-4,5-6,7-8"),
-                       at(1, "t2:2:0-1/1-2"));
+    ck_assert_projects(split_evenly(r, 2, "g"), "%s, %s, %s -> %s", at(1, "t2:balanced(8)"), at(0, "t2:balanced(12)"),
+                       at(0, "t2:balanced(12)"), at(1, "t2:balanced(12)"));
+    ck_assert_projects(split_evenly(r, 2, "c"), "%s, %s, P(sum) -> P(sum)", at(1, "t2:balanced(2);outer=4"), at(1, "t2:balanced(2)"));
 }
 END_TEST
 

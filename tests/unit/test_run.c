@@ -1,6 +1,7 @@
 /* The slab against an overlap checker on random lifetimes; interval lists; sums in rank order; copies and barriers; memory that ranks
- * share; the binding of symbols; weights of two graphs. */
+ * share; the binding of symbols; weights of two graphs; prices that can't be what was measured. */
 #include "op/infer/infer.h"
+#include "run/measure/measure.h"
 #include "run/session/session.h"
 #include "tests/unit/main.h"
 
@@ -356,6 +357,26 @@ START_TEST(what_keeps_ranks_from_sharing_is_told)
 }
 END_TEST
 
+/* Of a graph that also moves bytes, and of one with few and with many nodes. */
+START_TEST(a_price_that_cannot_be_is_a_guess)
+{
+    struct measured m = {.price[PRICE_OF_pass_bandwidth_1m].alone = 1e12};
+    bool clamped = false;
+    double own = measure_price(&m, PRICE_OF_function_seconds, 1, 0, &clamped);
+    ck_assert_msg(!clamped && own > 0, "%g", own);
+    m.price[PRICE_OF_pass_bandwidth_1m].alone = 1;
+    ck_assert_double_eq_tol(measure_price(&m, PRICE_OF_function_seconds, 1, 0, &clamped), own / 10, own / 1000);
+    ck_assert(clamped);
+    clamped = false;
+    m.price[PRICE_OF_pass_bandwidth_1m].alone = 1e12;
+    m.price[PRICE_OF_flops].alone = 1;
+    measure_price(&m, PRICE_OF_conv_speed, 1, 2, &clamped);
+    ck_assert(!clamped);
+    measure_price(&m, PRICE_OF_conv_speed, 1, 0.9, &clamped);
+    ck_assert(clamped);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("run");
@@ -373,5 +394,6 @@ int main(void)
     tcase_add_test(t, equal_weights_of_two_graphs_become_one);
     tcase_add_test(t, dynamic_results_share_memory);
     tcase_add_test(t, what_keeps_ranks_from_sharing_is_told);
+    tcase_add_test(t, a_price_that_cannot_be_is_a_guess);
     return unit_run(suite);
 }

@@ -126,9 +126,9 @@ static struct table before, after;
 
 START_TEST(even)
 {
-    ck_assert_str_eq(split_str(arena, split_even(alg, 2, I(8))), "t2:8:0-4/4-8");
-    ck_assert_str_eq(split_str(arena, split_even(alg, 2, I(7))), "t2:7:0-4/4-7");
-    ck_assert_str_eq(split_str(arena, split_even(alg, 4, I(2))), "t4:2:0-1/1-2/-/-");
+    ck_assert_str_eq(split_str(arena, split_even(alg, 2, I(8))), "t2:balanced(8)");
+    ck_assert_ptr_eq(split_even(alg, 2, I(7)), parse("t2:7:0-4/4-7"));
+    ck_assert_ptr_eq(split_even(alg, 4, I(2)), parse("t4:2:0-1/1-2/-/-"));
     ck_assert(split_even(alg, 1, I(5))->replicated && split_even(alg, 1, dim_sym(alg, "S", 1))->replicated);
     ck_assert_ptr_eq(split_even(alg, 1, dim_sym(alg, "S", 1)), split_replicated(alg, 1, dim_sym(alg, "S", 1)));
     ck_assert_ptr_eq(split_replicated(alg, 3, I(0)), split_even(alg, 3, I(0)));
@@ -140,18 +140,18 @@ START_TEST(table_of_cases)
     const struct split *half[2] = {split_even(alg, 2, I(8)), split_even(alg, 2, I(4))};
     const struct split *qkv[3] = {half[0], half[1], half[1]};
     const struct split *fused = split_concat(alg, 3, qkv);
-    ck_assert_str_eq(split_str(arena, fused), "t2:16:0-4,8-10,12-14/4-8,10-12,14-16");
+    ck_assert_ptr_eq(fused, parse("t2:16:0-4,8-10,12-14/4-8,10-12,14-16"));
     ck_assert(fused->partition && fused->cover && !fused->replicated);
     ck_assert_ptr_eq(split_restrict(alg, fused, 8, 12), half[1]);
     const struct split *kv = split_scale(alg, split_image(alg, split_even(alg, 4, I(4)), 2), I(1), I(4));
-    ck_assert_str_eq(split_str(arena, kv), "t4:8:0-4/0-4/4-8/4-8");
+    ck_assert_ptr_eq(kv, parse("t4:8:0-4/0-4/4-8/4-8"));
     ck_assert(kv->cover && !kv->partition);
     ck_assert(split_fraction_within(split_even(alg, 4, I(12)), kv) && !split_fraction_within(kv, split_even(alg, 4, I(12))));
     ck_assert(!split_fraction_within(split_even(alg, 4, I(3)), split_even(alg, 4, I(4))));
     const struct split *mqa[2] = {half[0], split_replicated(alg, 2, I(4))};
-    ck_assert_str_eq(split_str(arena, split_concat(alg, 2, mqa)), "t2:12:0-4,8-12/4-12");
+    ck_assert_ptr_eq(split_concat(alg, 2, mqa), parse("t2:12:0-4,8-12/4-12"));
     const struct split *rows = split_scale(alg, half[1], dim_sym(alg, "B", 1), dim_sym(alg, "S", 1));
-    ck_assert_str_eq(split_str(arena, rows), "t2:4;outer=B;inner=S:0-2/2-4");
+    ck_assert_str_eq(split_str(arena, rows), "t2:balanced(4);outer=B;inner=S");
     ck_assert_ptr_eq(split_extent(alg, rows, 1), dim_parse(alg, "2*B*S", 1, NULL));
     ck_assert_ptr_null(split_concat(alg, 1, &rows));
 }
@@ -439,11 +439,77 @@ START_TEST(balanced_extents_sum_to_the_size)
 }
 END_TEST
 
+static const struct shares *random_shares(int ranks)
+{
+    int64_t share[RANKS] = {0};
+    for (int r = 0; r < ranks; r++)
+        share[r] = pick(4) ? pick(1000) : 0;
+    share[pick(ranks)] += 1;
+    return alg_shares(alg, ranks, share);
+}
+
+/* Each index once, in order; each rank within one index of its share; a number and an expression are the same. */
+static void check_shared(const struct shares *s, int ranks, int64_t n)
+{
+    const struct split *known = split_shared(alg, ranks, s, I(n)), *open = split_shared(alg, ranks, s, dim_sym(alg, "S", 0));
+    struct bindings b = {0};
+    bindings_set(arena, &b, "S", n);
+    fill(&before, known, false, NULL);
+    fill(&after, open, false, &b);
+    ck_assert_mem_eq(&before, &after, sizeof before);
+    for (int k = 0; k < n; k++)
+        ck_assert_int_eq(holders(&after, k), 1);
+    for (int r = 0; r < ranks; r++) {
+        int64_t size = -1, start = -1;
+        double want = (double)n * (s ? (double)(s->from[r + 1] - s->from[r]) / (double)s->sum : 1.0 / ranks);
+        ck_assert(dim_eval(split_extent(alg, open, r), &b, &size) && dim_eval(split_start(alg, open, r), &b, &start));
+        ck_assert_int_eq(size, extent(&after, r));
+        ck_assert(size == 0 || after.held[r][start]);
+        ck_assert((double)size <= want + 1 && (double)size >= want - 1);
+    }
+}
+
+START_TEST(shares)
+{
+    ck_assert_ptr_null(alg_shares(alg, 3, (int64_t[]){7, 7, 7}));
+    ck_assert_ptr_eq(alg_shares(alg, 2, (int64_t[]){6, 4}), alg_shares(alg, 2, (int64_t[]){3, 2}));
+    ck_assert_ptr_eq(split_shared(alg, 3, alg_shares(alg, 3, (int64_t[]){5, 3, 2}), I(100)), parse("t3:100:0-50/50-80/80-100"));
+    ck_assert_ptr_eq(parse("t3:balanced(100:5,3,2)"), parse("t3:100:0-50/50-80/80-100"));
+    ck_assert_ptr_eq(parse("t2:balanced(S:4,4)"), parse("t2:balanced(S)"));
+    ck_assert_str_eq(split_str(arena, parse("t2:balanced(S:6,4);inner=8")), "t2:balanced(S:3,2);inner=8");
+    for (seed = 1; seed < 60; seed++) {
+        int ranks = 2 + pick(RANKS - 1);
+        const struct shares *s = random_shares(ranks);
+        const struct dim *n = dim_parse(alg, "2*P + S", 0, NULL), *sum = I(0);
+        const struct split *open = split_scale(alg, split_shared(alg, ranks, s, n), dim_sym(alg, "B", 1), I(3));
+        ck_assert_ptr_eq(parse(split_str(arena, open)), open);
+        ck_assert_ptr_eq(split_divide(alg, open, dim_sym(alg, "B", 1), I(3)), split_shared(alg, ranks, s, n));
+        for (int r = 0; r < ranks; r++)
+            sum = dim_add(alg, sum, split_extent(alg, open, r));
+        ck_assert_ptr_eq(sum, split_size(alg, open));
+        for (int64_t size = 0; size < 40; size += 1 + pick(5))
+            check_shared(s, ranks, size);
+    }
+}
+END_TEST
+
+START_TEST(bad_shares)
+{
+    static const char *const text[] = {
+        "t2:balanced(S:1)",    "t2:balanced(S:1,2,3)",     "t2:balanced(S:0,0)",       "t2:balanced(S:1,)",
+        "t2:balanced(S:-1,2)", "t2:balanced(S:1048577,1)", "t2:balanced(S:1048576,1)", "t2:balanced(S:99999999999999999999,1)"};
+    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
+        const char *error = NULL;
+        ck_assert_msg(!split_parse(alg, text[i], &error) && error, "%s", text[i]);
+    }
+}
+END_TEST
+
 START_TEST(symbolic_outer_and_inner)
 {
     const struct dim *B = dim_sym(alg, "B", 1), *S = dim_sym(alg, "S", 1);
     const struct split *s = split_even(alg, 2, I(6)), *big = split_scale(alg, s, B, dim_mul(alg, S, I(4)));
-    ck_assert_str_eq(split_str(arena, big), "t2:24;outer=B;inner=S:0-12/12-24");
+    ck_assert_str_eq(split_str(arena, big), "t2:balanced(24);outer=B;inner=S");
     ck_assert_ptr_eq(split_divide(alg, big, B, dim_mul(alg, S, I(4))), s);
     ck_assert_ptr_eq(split_divide(alg, big, B, S), split_even(alg, 2, I(24)));
     ck_assert_ptr_null(split_divide(alg, big, S, S));
@@ -455,42 +521,6 @@ START_TEST(symbolic_outer_and_inner)
     ck_assert_ptr_null(split_divide(alg, whole, I(1), I(2)));
     ck_assert_ptr_null(split_scale(alg, split_even(alg, 2, I(4)), I(INT64_MAX / 2), I(1)));
     ck_assert_ptr_eq(parse(split_str(arena, whole)), whole);
-}
-END_TEST
-
-START_TEST(bad_text)
-{
-    static const char *const text[] = {
-        "",
-        "t",
-        "t0:4:",
-        "t2:4:0-2",
-        "t2:4:0-2/2-5",
-        "t2:4:2-2/0-4",
-        "t2:4:3-1/-",
-        "x2:4:-/-",
-        "t2:whole(4",
-        "t2:whole(-4)",
-        "t2:4:0-2/2-4/",
-        "t99999999999:4:0-4",
-        "t2:4;outer=:0-2/2-4",
-        "t2:balanced()",
-        "t2:4:0-2/2-4 ",
-        "t2:99999999999999999999:-/-",
-        "t2:4;outer=4611686018427387904:0-1/1-4",
-    };
-    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
-        const char *error = NULL;
-        ck_assert_msg(split_parse(alg, text[i], &error) == NULL && error != NULL, "%s", text[i]);
-    }
-    static const char *const placement[] = {
-        "", "Q", "R(", "S()", "S(1)", "S(9; t2:4:0-2/2-4)", "P(avg)", "P(none)", "S(1; t2:4:0-2/2-4",
-    };
-    for (size_t i = 0; i < sizeof placement / sizeof placement[0]; i++) {
-        struct placement p;
-        const char *error = NULL;
-        ck_assert_msg(!placement_parse(alg, placement[i], &p, &error) && error != NULL, "%s", placement[i]);
-    }
 }
 END_TEST
 
@@ -537,8 +567,9 @@ int main(void)
     tcase_add_test(t, table_of_cases);
     tcase_add_test(t, balanced_at_run_time);
     tcase_add_test(t, balanced_extents_sum_to_the_size);
+    tcase_add_test(t, shares);
+    tcase_add_test(t, bad_shares);
     tcase_add_test(t, symbolic_outer_and_inner);
-    tcase_add_test(t, bad_text);
     tcase_add_test(t, placements);
     tcase_add_test(t, a_shard_that_is_one_stretch);
     TCase *random = unit_case(suite, "random", NULL, NULL);

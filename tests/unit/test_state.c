@@ -163,6 +163,84 @@ START_TEST(other_shape_fails)
 }
 END_TEST
 
+/* ---- columns of a row ---- */
+
+/* Two rows of a batch, whose head h of column c is element(h, c, i), and 5000 more in the second row. */
+static struct tensor batch(int64_t first, int64_t n)
+{
+    struct tensor one = rows(first, n), two = one;
+    two.dim[0] = 2;
+    float *x = two.data = arena_alloc(a, tensor_bytes(&two));
+    for (int64_t k = 0; k < tensor_elements(&two); k++)
+        x[k] = ((const float *)one.data)[k % tensor_elements(&one)] + (k < tensor_elements(&one) ? 0 : 5000);
+    return two;
+}
+
+static struct session *session_of_rows(const char *nodes)
+{
+    const char *text = arena_printf(
+        a, "graph g { opset 23 dim B >= 1 dim S >= 1 dim P >= 0 input new: f32[B, 2, S, 3] input past: f32[B, 2, P, 3] %s }", nodes);
+    return session_new(graph_parse(a, alg_new(a), text, "test", op_find), comm, (struct session_options){.threads = 1, .keep_state = true});
+}
+
+static const char row_pair[] =
+    "node c: present: f32[B, 2, P + S, 3] = Concat(past, new) {axis = 2} output present state past -> present dim 2";
+
+/* Columns of the second row become the first ones of a row of their own, which goes on. */
+START_TEST(columns_go_on)
+{
+    struct session *s = session_of_rows(row_pair);
+    struct tensor in[2] = {batch(0, 9), {.dtype = DT_F32}}, out[1];
+    session_run(s, in, out);
+    ck_assert(!session_states_without_columns(s, a, "B"));
+    const struct session_columns *c = session_columns_new(a, s, "B");
+    ck_assert_int_eq(session_columns_bytes(c), HEADS * SIZE * (int64_t)sizeof(float));
+    float kept[2][3 * HEADS * SIZE], guard = -1;
+    kept[1][2 * HEADS * SIZE] = guard;
+    session_columns_read(c, s, 1, 2, 3, kept[0]);
+    session_columns_read(c, s, 1, 5, 2, kept[1]);
+    ck_assert_mem_eq(&kept[1][2 * HEADS * SIZE], &guard, sizeof guard);
+    session_columns_begin(c, s, 5);
+    session_columns_write(c, s, 0, 3, kept[0]);
+    session_columns_write(c, s, 3, 2, kept[1]);
+    in[0] = rows(7, 1);
+    for (int k = 0; k < HEADS * SIZE; k++)
+        ((float *)in[0].data)[k] += 5000;
+    session_run(s, in, out);
+    struct tensor got = session_gather(s, a, 0, out), want = rows(2, 6);
+    ck_assert_int_eq(got.dim[0], 1);
+    ck_assert_int_eq(got.dim[2], 6);
+    for (int64_t k = 0; k < tensor_elements(&want); k++)
+        ((float *)want.data)[k] += 5000;
+    ck_assert_mem_eq(got.data, want.data, tensor_bytes(&want));
+    session_free(s);
+}
+END_TEST
+
+/* A state that is changed, that keeps only its last columns, or that does not grow has no columns of its tokens. */
+static const struct {
+    const char *nodes, *why;
+} without_columns[] = {
+    {"node n: m: f32[B, 2, P, 3] = Relu(past) node c: present: f32[B, 2, P + S, 3] = Concat(m, new) {axis = 2} output present "
+     "state past -> present dim 2",
+     "its state 'past' is more than what is appended to it"},
+    {"node c: all: f32[B, 2, P + S, 3] = Concat(past, new) {axis = 2} "
+     "node l: present: f32[B, 2, P + S - max(-4 + P + S, 0), 3] = Slice(all) {starts = [-4], ends = [9223372036854775807], axes = [2], "
+     "steps = [1]} "
+     "output present state past -> present dim 2",
+     "its state 'past' is more than what is appended to it"},
+    {"node s: present: f32[B, 2, P, 3] = Relu(past) node y: y: f32[B, 2, S, 3] = Neg(new) output present output y "
+     "state past -> present dim -1",
+     "its state 'past' does not grow"}};
+
+START_TEST(has_no_columns)
+{
+    struct session *s = session_of_rows(without_columns[_i].nodes);
+    ck_assert_str_eq(session_states_without_columns(s, a, "B"), without_columns[_i].why);
+    session_free(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("state");
@@ -173,5 +251,7 @@ int main(void)
     tcase_add_test(t, taken_from_another);
     tcase_add_test(t, given);
     tcase_add_exit_test(t, other_shape_fails, 1);
+    tcase_add_test(t, columns_go_on);
+    tcase_add_loop_test(t, has_no_columns, 0, 3);
     return unit_run(suite);
 }

@@ -3,6 +3,7 @@
 #include "kern/gemm/gemm.h"
 #include "tests/unit/main.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST_ROWS = 40, MOST_K = 300, MOST_N = 100 };
@@ -40,8 +41,8 @@ static void check_tile(const struct tile_kernel *kernel, int rows, struct tile t
         float want = inside ? dot(t.a[row], t.panel + column, TILE, t.k) : before[i];
         if (inside && t.more)
             want += before[i];
-        ck_assert_msg(c[i] >= want && c[i] <= want, "%s, %d rows, k %d: element %d is %g, not %g", kernel->name, rows, (int)t.k, (int)i,
-                      (double)c[i], (double)want);
+        ck_assert_msg(c[i] >= want && c[i] <= want, "%s, %d rows, k %d: element %d is %g, not %g", isa_name(kernel->isa), rows, (int)t.k,
+                      (int)i, (double)c[i], (double)want);
     }
 }
 
@@ -49,17 +50,17 @@ START_TEST(every_kernel_multiplies_tiles)
 {
     static float a[TILE_ROWS * 60], panel[50 * TILE], c[TILE_ROWS * 2 * TILE];
     state = (uint32_t)_i;
-    for (const struct tile_kernel *kernel = tile_kernels; kernel->name; kernel++)
-        for (int rows = 1; rows <= TILE_ROWS && kernel->runs(); rows++)
-            for (int round = 0; round < 20; round++) {
-                fill(a, COUNT(a));
-                fill(panel, COUNT(panel));
-                fill(c, COUNT(c));
-                struct tile t = {.panel = panel, .k = draw(50), .more = draw(2) == 1};
-                int64_t c_row = TILE + draw(TILE);
-                tile_at_rows(&t, rows, a, 50 + draw(10), c, c_row);
-                check_tile(kernel, rows, t, c_row);
-            }
+    ISA_EACH(tile_kernel, kernel, tile_kernels)
+    for (int rows = 1; rows <= TILE_ROWS; rows++)
+        for (int round = 0; round < 20; round++) {
+            fill(a, COUNT(a));
+            fill(panel, COUNT(panel));
+            fill(c, COUNT(c));
+            struct tile t = {.panel = panel, .k = draw(50), .more = draw(2) == 1};
+            int64_t c_row = TILE + draw(TILE);
+            tile_at_rows(&t, rows, a, 50 + draw(10), c, c_row);
+            check_tile(kernel, rows, t, c_row);
+        }
 }
 END_TEST
 
@@ -67,22 +68,99 @@ START_TEST(every_kernel_multiplies_pairs)
 {
     static float a[50], panel[2 * 50 * TILE + 100], c[2 * TILE];
     state = (uint32_t)_i;
-    for (const struct tile_kernel *kernel = tile_kernels; kernel->name; kernel++)
-        for (int round = 0; round < 20 && kernel->runs(); round++) {
-            float before[2 * TILE];
-            struct tile t = {.panel = panel, .k = draw(50), .more = draw(2) == 1, .a = {a}, .c = {c}};
-            int64_t apart = t.k * TILE + draw(100);
-            fill(a, COUNT(a));
-            fill(panel, COUNT(panel));
-            fill(c, COUNT(c));
-            memcpy(before, c, sizeof before);
-            kernel->pair(&t, apart);
-            for (int64_t i = 0; i < 2 * TILE; i++) {
-                float want = dot(a, panel + i / TILE * apart + i % TILE, TILE, t.k) + (t.more ? before[i] : 0);
-                ck_assert_msg(c[i] >= want && c[i] <= want, "%s, k %d: element %d is %g, not %g", kernel->name, (int)t.k, (int)i,
-                              (double)c[i], (double)want);
+    ISA_EACH(tile_kernel, kernel, tile_kernels)
+    for (int round = 0; round < 20; round++) {
+        float before[2 * TILE];
+        struct tile t = {.panel = panel, .k = draw(50), .more = draw(2) == 1, .a = {a}, .c = {c}};
+        int64_t apart = t.k * TILE + draw(100);
+        fill(a, COUNT(a));
+        fill(panel, COUNT(panel));
+        fill(c, COUNT(c));
+        memcpy(before, c, sizeof before);
+        kernel->pair(&t, apart);
+        for (int64_t i = 0; i < 2 * TILE; i++) {
+            float want = dot(a, panel + i / TILE * apart + i % TILE, TILE, t.k) + (t.more ? before[i] : 0);
+            ck_assert_msg(c[i] >= want && c[i] <= want, "%s, k %d: element %d is %g, not %g", isa_name(kernel->isa), (int)t.k, (int)i,
+                          (double)c[i], (double)want);
+        }
+    }
+}
+END_TEST
+
+/* Of any size: its bits. */
+static float any_float(void)
+{
+    float x;
+    uint32_t bits = (uint32_t)(draw(1 << 24) << 8 ^ draw(1 << 24));
+    if (draw(4)) /* sums that cancel, and halves between two floats */
+        bits = (bits & 0x80f00003) | (uint32_t)(120 + draw(14)) << 23;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Where a tile asks for it, each product and sum is rounded once, by every kernel. */
+START_TEST(fused_tiles_round_once)
+{
+    static float a[TILE_ROWS * 8], panel[8 * TILE], c[TILE_ROWS * TILE], want[TILE_ROWS * TILE];
+    state = (uint32_t)_i;
+    for (int round = 0; round < 300; round++) {
+        int rows = 1 + (int)draw(TILE_ROWS);
+        struct tile t = {.panel = panel, .k = draw(8), .more = draw(2) == 1, .fused = true};
+        for (int i = 0; i < COUNT(a); i++)
+            a[i] = any_float();
+        for (int i = 0; i < COUNT(panel); i++)
+            panel[i] = any_float();
+        fill(want, COUNT(want));
+        ISA_EACH(tile_kernel, kernel, tile_kernels)
+        {
+            memcpy(c, want, sizeof c);
+            tile_at_rows(&t, rows, a, 8, c, TILE);
+            kernel->product(rows, &t);
+            for (int i = 0; i < rows * TILE; i++) {
+                float sum = 0;
+                for (int64_t l = 0; l < t.k; l++)
+                    sum = fmaf(t.a[i / TILE][l], panel[l * TILE + i % TILE], sum);
+                sum = t.more ? want[i] + sum : sum;
+                ck_assert_msg((isnan(sum) && isnan(c[i])) || memcmp(&sum, &c[i], sizeof sum) == 0, "%s: element %d is %a, not %a",
+                              isa_name(kernel->isa), i, (double)c[i], (double)sum);
             }
         }
+    }
+}
+END_TEST
+
+/* c = alpha a b + beta c, whatever is transposed and lies between the rows, which stays. */
+START_TEST(products_in_tiles)
+{
+    enum { ROOM = 400 * 100 };
+    static float a[ROOM], b[ROOM], c[ROOM], before[ROOM];
+    static const float factors[] = {0, 1, -0.5f, 2};
+    struct kenv *env = kenv_new(2, false);
+    state = (uint32_t)_i;
+    for (int round = 0; round < 40; round++) {
+        bool ta = draw(2), tb = draw(2);
+        int64_t m = 1 + draw(20), n = 1 + draw(90), k = 1 + draw(draw(4) ? 40 : 390);
+        int64_t lda = (ta ? m : k) + draw(3), ldb = (tb ? k : n) + draw(3), ldc = n + draw(3);
+        float alpha = factors[1 + draw(3)], beta = factors[draw(4)];
+        fill(a, ROOM);
+        fill(b, ROOM);
+        fill(c, ROOM);
+        for (int i = 0; i < ROOM && !(beta < 0 || beta > 0); i++)
+            c[i] = NAN; /* is not read */
+        memcpy(before, c, sizeof c);
+        tile_gemm(env, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        for (int64_t i = 0; i < m * ldc; i++) {
+            int64_t row = i / ldc, column = i % ldc;
+            float want = before[i], sum = 0;
+            for (int64_t l = 0; l < k; l++)
+                sum += column < n ? a[ta ? l * lda + row : row * lda + l] * b[tb ? column * ldb + l : l * ldb + column] : 0;
+            if (column < n)
+                want = alpha * sum + (beta < 0 || beta > 0 ? beta * before[i] : 0);
+            ck_assert_msg((isnan(want) && isnan(c[i])) || (c[i] >= want && c[i] <= want), "%d %d: element %d %d is %g, not %g", ta, tb,
+                          (int)row, (int)column, (double)c[i], (double)want);
+        }
+    }
+    kenv_free(env);
 }
 END_TEST
 
@@ -131,6 +209,8 @@ int main(void)
     TCase *tile = unit_case(suite, "tile", NULL, NULL);
     tcase_add_loop_test(tile, every_kernel_multiplies_tiles, 0, 4);
     tcase_add_loop_test(tile, every_kernel_multiplies_pairs, 0, 4);
+    tcase_add_loop_test(tile, fused_tiles_round_once, 0, 4);
+    tcase_add_loop_test(tile, products_in_tiles, 0, 4);
     tcase_add_loop_test(tile, weights_in_tiles_multiply, 0, 4);
     return unit_run(suite);
 }

@@ -115,7 +115,11 @@ START_TEST(symbolic_sizes)
         w.pad = pick((int)w.reach);
         int ranks = 2 + pick(RANKS - 1);
         const struct dim *room = dim_add(alg, w.size, I(w.pad + pick((int)w.reach) - w.reach));
-        const struct split *slides = split_even(alg, ranks, dim_add(alg, dim_div(alg, room, I(w.stride)), I(1)));
+        int64_t share[RANKS];
+        for (int r = 0; r < ranks; r++)
+            share[r] = k % 2 ? 1 : 1 + pick(9);
+        const struct dim *windows = dim_add(alg, dim_div(alg, room, I(w.stride)), I(1));
+        const struct split *slides = split_shared(alg, ranks, alg_shares(alg, ranks, share), windows);
         const struct split *s = split_windows(alg, slides, &w);
         ck_assert(s && s->cover && !s->partition && !s->replicated);
         ck_assert_ptr_eq(parse(split_str(arena, s)), s);

@@ -62,16 +62,16 @@ static void run_form(void *trial)
 {
     struct trial *t = trial;
     struct outcome *o = &t->of[t->form];
-    struct compile c = {
-        .arena = t->arena, .graph = parsed(t), .deterministic = t->form == DETERMINISTIC, .fast = t->fast && t->form == FUSED};
+    struct lower_options lower = {.deterministic = t->form == DETERMINISTIC, .fast = t->fast && t->form == FUSED};
+    struct compile c = {.arena = t->arena, .graph = parsed(t), .lower = lower};
     if (!t->found)
         return;
-    c.graph->keeps_sums = c.deterministic;
+    c.graph->keeps_sums = lower.deterministic;
     pass_run(&c, "shapes", "canon", NULL);
     if (t->form != PLAIN)
         pass_run(&c, "fuse_kernels", "fuse_kernels", NULL);
     o->graph = c.graph;
-    o->session = session_new(c.graph, t->self, (struct session_options){.threads = 1, .deterministic = c.deterministic});
+    o->session = session_new(c.graph, t->self, (struct session_options){.threads = 1, .deterministic = lower.deterministic});
     if (!t->in)
         make_inputs(t, o->session, c.graph);
     o->out = NEWN(t->arena, struct tensor, c.graph->outputs.n);

@@ -61,6 +61,15 @@ void digest_add(struct digest *d, const void *from, size_t bytes)
     require(!bytes || XXH3_64bits_update(&d->state, from, bytes) == XXH_OK);
 }
 
+void digest_zeros(struct digest *d, int64_t bytes)
+{
+    static const uint8_t zeros[1 << 14]; /* they stay in the cache */
+    for (int64_t left = bytes, n; left > 0; left -= n) {
+        n = left < (int64_t)sizeof zeros ? left : (int64_t)sizeof zeros;
+        digest_add(d, zeros, (size_t)n);
+    }
+}
+
 uint64_t digest_value(const struct digest *d)
 {
     return XXH3_64bits_digest(&d->state);

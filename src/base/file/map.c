@@ -1,5 +1,8 @@
 /* map: files as read-only memory, never read as a whole: the kernel pages in what is touched. Only plain files are mapped; anything else (a
  * folder, a device, a pipe) is a failure that names it. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "base/base.h"
 
 #include <errno.h>
@@ -145,6 +148,23 @@ struct map map_file(const char *path)
 bool map_try_file(const char *path, struct map *out)
 {
     return map_path(path, out) == NULL;
+}
+
+/* At the end of a file that ends in a hole, there is no data to seek: ENXIO. */
+bool file_is_hole(const char *path, int64_t offset, int64_t bytes)
+{
+    int64_t end;
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool within = i64_add(offset, bytes, &end) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && offset >= 0 && bytes > 0 &&
+        end <= st.st_size;
+    errno = 0;
+    off_t data = within ? lseek(fd, (off_t)offset, SEEK_DATA) : 0;
+    bool hole = within && (data >= end || (data < 0 && errno == ENXIO));
+    (void)close(fd);
+    return hole;
 }
 
 void map_close(struct map m)

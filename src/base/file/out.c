@@ -105,9 +105,9 @@ bool out_reserve_in(FILE *file, int64_t offset, int64_t bytes)
     return bytes <= 0 || fallocate(fileno(file), FALLOC_FL_KEEP_SIZE, offset, bytes) == 0 || errno != ENOSPC;
 }
 
-void out_reserve(struct out *o, int64_t bytes)
+void out_reserve(struct out *o, int64_t offset, int64_t bytes)
 {
-    if (!out_reserve_in(o->file, 0, bytes))
+    if (!out_reserve_in(o->file, offset, bytes))
         out_fail(o);
 }
 
@@ -187,17 +187,29 @@ void out_pad(struct out *o, int64_t to)
         out_put(o, zeros, to - o->bytes < ZEROS ? (size_t)(to - o->bytes) : ZEROS);
 }
 
-void out_seek(struct out *o, int64_t to)
+static void move_to(struct out *o, int64_t to)
 {
-    require(to >= 0);
-    if (to == o->bytes)
-        return;
     write_held(o);
     if (o->behind)
         check_written(o, write_behind_settle(o->behind));
     if (fseeko(o->file, (off_t)to, SEEK_SET) != 0)
         out_fail(o);
     o->bytes = to;
+}
+
+void out_seek(struct out *o, int64_t to)
+{
+    require(to >= 0);
+    if (to != o->bytes)
+        move_to(o, to);
+}
+
+void out_hole(struct out *o, int64_t bytes)
+{
+    require(bytes >= 0 && !o->also);
+    move_to(o, o->bytes + bytes);
+    digest_zeros(o->digest, bytes);
+    o->ends_in_hole = true;
 }
 
 void out_also(struct out *o, void (*take)(void *, const void *, size_t), void *data)
@@ -244,6 +256,8 @@ struct written out_close(struct out *o)
     struct written w = {o->bytes, digest_value(o->digest)};
     if (o->behind)
         check_written(o, write_behind_end(o->behind));
+    if (o->ends_in_hole && (fflush(o->file) != 0 || ftruncate(fileno(o->file), (off_t)o->bytes) != 0))
+        out_fail(o);
     scope_forget(o->open);
     if (ferror(o->file) || fclose(o->file) != 0)
         out_fail(o);
@@ -266,10 +280,7 @@ struct written out_write_text(const char *path, const char *text)
 /* Where a file or folder lies or will lie. */
 static const char *folder_around(struct arena *a, const char *path)
 {
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    return path_dir(a, arena_strndup(a, path, n));
+    return path_dir(a, path_trimmed(a, path));
 }
 
 /* What must be writable: a folder for files in it, a device or pipe, or else the folder in which a name is taken. */
@@ -286,6 +297,7 @@ static void check_made(const char *option, const char *path, bool folder)
     if (!*path)
         fail_usage("%s is '', expected the name of a %s", option, folder ? "folder" : "file");
     struct arena *a = arena_new();
+    out_claim(a, option, path);
     bool fits = !path_exists(path) || path_is_folder(path) == folder;
     int why = !fits ? (folder ? ENOTDIR : EISDIR) : may_write(a, path, folder) ? 0 : errno;
     arena_free(a);

@@ -71,6 +71,14 @@ bool path_same(const char *path, const char *other)
     return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+const char *path_trimmed(struct arena *a, const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    return arena_strndup(a, path, n);
+}
+
 const char *path_followed(struct arena *a, const char *path)
 {
     enum { MOST_LINKS = 40 };

@@ -8,32 +8,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-bool i64_add(int64_t a, int64_t b, int64_t *out)
-{
-    int64_t r;
-    if (__builtin_add_overflow(a, b, &r))
-        return false;
-    *out = r;
-    return true;
-}
-
-bool i64_sub(int64_t a, int64_t b, int64_t *out)
-{
-    int64_t r;
-    if (__builtin_sub_overflow(a, b, &r))
-        return false;
-    *out = r;
-    return true;
-}
-
-bool i64_mul(int64_t a, int64_t b, int64_t *out)
-{
-    int64_t r;
-    if (__builtin_mul_overflow(a, b, &r))
-        return false;
-    *out = r;
-    return true;
-}
+#define CHECKED(name, overflows)                  \
+    bool name(int64_t a, int64_t b, int64_t *out) \
+    {                                             \
+        int64_t r;                                \
+        if (overflows(a, b, &r))                  \
+            return false;                         \
+        *out = r;                                 \
+        return true;                              \
+    }
+CHECKED(i64_add, __builtin_add_overflow)
+CHECKED(i64_sub, __builtin_sub_overflow)
+CHECKED(i64_mul, __builtin_mul_overflow)
 
 /* INT64_MIN / -1 does not exist; it saturates rather than trap. */
 int64_t i64_floor_div(int64_t a, int64_t b)

@@ -144,7 +144,8 @@ static void tell_fault(int number)
 
 /* ---- the waiting thread ---------------------------------------------------------------------------------------------------------- */
 
-static atomic_bool soft, asked; /* a request to end is kept for signal_asked; there was one */
+static atomic_bool soft, asked;            /* a request to end is kept for signal_asked; there was one */
+static atomic_bool interruptible, stopped; /* SIGINT is kept for signal_interrupted; there was one */
 static_assert(ATOMIC_BOOL_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "a signal handler sets them");
 
 /* Not yet the end: a fault has another reason and is to happen, or a request is kept. */
@@ -153,6 +154,8 @@ static bool goes_on(int number)
     bool judged = number == CUT && fault;
     if (judged)
         fault = 0;
+    if (number == SIGINT && interruptible)
+        return !atomic_exchange(&stopped, true);
     return judged || (number != CUT && number != SIGHUP && soft && !atomic_exchange(&asked, true));
 }
 
@@ -189,6 +192,16 @@ void signal_soften(void)
 bool signal_asked(void)
 {
     return asked;
+}
+
+void signal_catch_interrupts(void)
+{
+    interruptible = true;
+}
+
+bool signal_interrupted(void)
+{
+    return atomic_exchange(&stopped, false);
 }
 
 static void watch_faults(void)

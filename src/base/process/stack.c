@@ -1,4 +1,5 @@
-/* stack: gives the program's threads stacks of the usual size, whatever ulimit -s says. This includes threads that libraries start. */
+/* stack: gives the program's threads stacks of the usual size, whatever ulimit -s says and whatever the C library would give them (glibc:
+ * what ulimit -s says, or 2 MiB where that is unlimited; musl: 128 KiB). This includes threads that libraries start. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -10,18 +11,24 @@
 enum { STACK_BYTES = 8 << 20, LEAST_BYTES = 1 << 20 };
 
 /* The system looks at the limit whenever the stack of the first thread grows. */
-void stack_start(void)
+static void raise_limit(void)
 {
-    pthread_attr_t usual;
     struct rlimit r;
     if (getrlimit(RLIMIT_STACK, &r) != 0 || r.rlim_cur >= STACK_BYTES)
         return;
     const struct rlimit as_allowed = {r.rlim_max < STACK_BYTES ? r.rlim_max : STACK_BYTES, r.rlim_max};
     if (setrlimit(RLIMIT_STACK, &as_allowed) != 0 || as_allowed.rlim_cur < LEAST_BYTES)
         fail("the stack may take %llu KiB (ulimit -s), expected at least %d", (unsigned long long)r.rlim_max / 1024, LEAST_BYTES / 1024);
-    if (pthread_attr_init(&usual) != 0)
+}
+
+void stack_start(void)
+{
+    pthread_attr_t usual;
+    size_t bytes = 0;
+    raise_limit();
+    if (pthread_getattr_default_np(&usual) != 0)
         return;
-    if (pthread_attr_setstacksize(&usual, STACK_BYTES) == 0)
+    if (pthread_attr_getstacksize(&usual, &bytes) == 0 && bytes < STACK_BYTES && pthread_attr_setstacksize(&usual, STACK_BYTES) == 0)
         (void)pthread_setattr_default_np(&usual);
     (void)pthread_attr_destroy(&usual);
 }

@@ -2,14 +2,25 @@
  * time is bounded by the product of the lengths. */
 #include "base/base.h"
 
+#include <ctype.h>
 #include <string.h>
 
 struct star_span {
     const char *at, *end;
 };
 
+static bool exactly(char a, char b)
+{
+    return a == b;
+}
+
+static bool in_any_case(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
 /* span: what each * matches; NULL: not needed. */
-static bool match_stars(const char *glob, const char *text, const char *end, struct star_span *span)
+static bool match_stars(const char *glob, const char *text, const char *end, struct star_span *span, bool (*same)(char, char))
 {
     const char *star = NULL, *mark = NULL;
     int n = 0;
@@ -20,7 +31,7 @@ static bool match_stars(const char *glob, const char *text, const char *end, str
             n++;
             if (span)
                 span[n - 1] = (struct star_span){text, text};
-        } else if (*glob == '?' || *glob == *text) {
+        } else if (*glob == '?' || same(*glob, *text)) {
             glob++;
             text++;
         } else if (star) {
@@ -48,7 +59,12 @@ int glob_stars(const char *glob)
 
 bool glob_match(const char *glob, const char *text)
 {
-    return match_stars(glob, text, text + strlen(text), NULL);
+    return match_stars(glob, text, text + strlen(text), NULL, exactly);
+}
+
+bool glob_match_any_case(const char *glob, const char *text)
+{
+    return match_stars(glob, text, text + strlen(text), NULL, in_any_case);
 }
 
 bool glob_match_path(const char *glob, const char *path)
@@ -56,7 +72,7 @@ bool glob_match_path(const char *glob, const char *path)
     enum { NESTED = 64 }; /* names of hostile files are one long row of slashes */
     const char *end = path + strlen(path);
     for (int i = 0; i < NESTED && end > path; i++) {
-        if (match_stars(glob, path, end, NULL))
+        if (match_stars(glob, path, end, NULL, exactly))
             return true;
         while (end > path && end[-1] != '.' && end[-1] != '/')
             end--;
@@ -69,7 +85,7 @@ char *glob_rewrite(struct arena *a, const char *glob, const char *text, const ch
 {
     struct star_span *span = NEWN(a, struct star_span, glob_stars(glob) + 1);
     require(glob_stars(pattern) <= glob_stars(glob));
-    if (!match_stars(glob, text, text + strlen(text), span))
+    if (!match_stars(glob, text, text + strlen(text), span, exactly))
         return NULL;
     char *out = arena_alloc(a, strlen(pattern) + strlen(text) + 1), *to = out; /* each part of text is taken once */
     for (; *pattern; pattern++) {

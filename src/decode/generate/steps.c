@@ -111,7 +111,8 @@ static void start_rows(struct decoder *d, struct arena *a)
     d->next = NEWN(a, int64_t, d->history.batch);
     d->how = NEWN(a, struct row_sampling, d->history.batch);
     for (int64_t b = 0; b < d->history.batch; b++)
-        d->how[b] = (struct row_sampling){d->sampling, (uint64_t)(d->shard.rows.from + b)};
+        d->how[b] = (struct row_sampling){
+            .of = d->sampling, .number = (uint64_t)(d->shard.rows.from + b), .prompts = history_next_position(&d->history, b) - d->before};
     d->first_made = d->history.length;
 }
 

@@ -26,44 +26,27 @@ struct pick {
     int64_t *mass;              /* by row */
 };
 
+static const struct row_sampling *how_of_row(const struct pick *p, int64_t row)
+{
+    static const struct row_sampling best = {.of = {.top_p = 1, .penalty = 1}};
+    return p->how ? &p->how[row] : &best;
+}
+
 static const struct sampling *sampling_of_row(const struct pick *p, int64_t row)
 {
-    static const struct sampling best = {.top_p = 1, .penalty = 1};
-    return p->how ? &p->how[row].of : &best;
+    return &how_of_row(p, row)->of;
 }
 
 /* ---- this rank's scores ---- */
-
-static void penalize(double *x, double penalty)
-{
-    *x = *x > 0 ? *x / penalty : *x * penalty;
-}
-
-/* Once for each token that the row has. */
-static void penalize_row(const struct pick *p, int64_t row, struct scored_token *score)
-{
-    const struct history *h = p->history;
-    bool *done = NEWN(p->tmp, bool, p->scores.columns + 1);
-    for (int64_t c = 0; c < h->length; c++) {
-        int64_t at = row * h->room + c, before = 0;
-        for (int i = 0; h->seen[at] && i < p->scores.n; before += p->scores.at[i].hi - p->scores.at[i].lo, i++) {
-            int64_t k = before + h->token[at] - p->scores.at[i].lo;
-            if (h->token[at] < p->scores.at[i].lo || h->token[at] >= p->scores.at[i].hi || done[k])
-                continue;
-            done[k] = true;
-            penalize(&score[k].score, sampling_of_row(p, row)->penalty);
-        }
-    }
-}
 
 static struct scored_token *read_row(struct pick *p, int64_t row)
 {
     if (p->own[row])
         return p->own[row];
     p->own[row] = NEWN(p->tmp, struct scored_token, p->scores.columns + 1);
-    row_scores_read(&p->scores, row, p->own[row]);
-    if (sampling_of_row(p, row)->penalty != 1)
-        penalize_row(p, row, p->own[row]);
+    row_scores_read(&p->scores, row, 0, p->own[row]);
+    if (adjust_changes(how_of_row(p, row)))
+        adjust_scores(&p->scores, p->history, row, how_of_row(p, row), p->own[row]);
     return p->own[row];
 }
 
@@ -71,7 +54,7 @@ static struct scored_token *read_row(struct pick *p, int64_t row)
 static struct scored_token own_best(struct pick *p, int64_t row)
 {
     const struct sampling *rule = sampling_of_row(p, row);
-    if (rule->temperature <= 0 && rule->penalty == 1)
+    if (rule->temperature <= 0 && !adjust_changes(how_of_row(p, row)))
         return row_scores_best(&p->scores, row);
     const struct scored_token *all = read_row(p, row);
     struct draws d = {0};
@@ -88,51 +71,16 @@ static struct scored_token own_best(struct pick *p, int64_t row)
     return best;
 }
 
-/* A heap whose first is the last of n in the order of row_scores_before: the one that sinks in from the top finds its place. */
-static void sink(struct scored_token *heap, int64_t n, struct scored_token o)
-{
-    int64_t at = 0;
-    for (int64_t below; (below = 2 * at + 1) < n; at = below) {
-        if (below + 1 < n && row_scores_before(heap[below], heap[below + 1]))
-            below++;
-        if (!row_scores_before(o, heap[below]))
-            break;
-        heap[at] = heap[below];
-    }
-    heap[at] = o;
-}
-
-/* The best n of this rank in any order, then none where it has fewer. */
 static void own_few(struct pick *p, int64_t row, int64_t n, struct scored_token *to)
 {
-    const struct scored_token *all = read_row(p, row);
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (struct scored_token){0, -1};
-    for (int64_t i = 0; i < p->scores.columns; i++)
-        if (row_scores_before(all[i], to[0]))
-            sink(to, n, all[i]);
+    row_scores_few(read_row(p, row), p->scores.columns, n, to);
 }
 
 /* ---- exchange ---- */
 
-/* Of every rank so many bytes; from_first: only those of rank 0. */
 static void exchange(struct pick *p, void *all, int64_t each, bool from_first)
 {
-    struct comm *comm = p->comm;
-    int64_t *bytes = NEWN(p->tmp, int64_t, comm->size), sent = comm->bytes_sent;
-    double start = clock_seconds();
-    for (int r = 0; r < comm->size; r++)
-        bytes[r] = each;
-    comm->id = 0;
-    comm->name = p->count->name;
-    if (from_first)
-        comm->broadcast(comm, all, each, 0);
-    else
-        comm->allgatherv(comm, all, bytes);
-    p->count->calls++;
-    p->count->bytes += comm->bytes_sent - sent;
-    p->count->payload += each;
-    p->count->seconds += clock_seconds() - start;
+    row_scores_exchange(p->comm, p->count, all, each, from_first);
 }
 
 /* How many pairs a rank sends in this round. */
@@ -309,7 +257,7 @@ static void check_scores(const struct pick *p)
 {
     const struct stage *s = p->scores.stage;
     for (int64_t b = 0; b < p->history->batch && s->chosen; b++)
-        if (sampling_of_row(p, b)->temperature > 0 || sampling_of_row(p, b)->penalty != 1)
+        if (sampling_of_row(p, b)->temperature > 0 || adjust_changes(how_of_row(p, b)))
             fail("%s: output '%s' has tokens that the graph chose, and sampling needs scores", s->path,
                  s->graph->outputs.at[s->logits]->name);
 }

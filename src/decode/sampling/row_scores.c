@@ -19,10 +19,10 @@ static void check_fit(const struct stage *s, const struct tensor *t, int64_t bat
              s->chosen ? "tokens [batch, positions]" : "logits [batch, positions, vocabulary]");
 }
 
-/* The first element of the position of a row's last token, in [batch, positions, width] or [positions, batch, width]. */
-static int64_t last_position(const struct stage *s, const struct history *h, int64_t positions, int64_t width, int64_t row)
+/* The first element of a position of a row, so many before its last token, in [batch, positions, width] or [positions, batch, width]. */
+static int64_t find_position(const struct stage *s, const struct history *h, int64_t positions, int64_t width, int64_t row, int64_t back)
 {
-    int64_t behind = decode_find_input(s, ROLE_LAST) < 0 ? h->behind[row] : 0, last = positions - 1 - behind, batch = h->batch;
+    int64_t behind = decode_find_input(s, ROLE_LAST) < 0 ? h->behind[row] : 0, last = positions - 1 - behind - back, batch = h->batch;
     if (last < 0)
         fail(
             "%s: output '%s' has only the last place and row %lld ends %lld before it: rows of unequal length can't run together; run rows "
@@ -66,11 +66,11 @@ struct row_scores row_scores_gather(struct arena *a, const struct comm *comm, co
 }
 
 /* The first element of a row's scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]; -1: it has none. */
-static int64_t scores_start(const struct row_scores *r, int64_t row)
+static int64_t scores_start(const struct row_scores *r, int64_t row, int64_t back)
 {
     const struct tensor *t = &r->tensor;
     int64_t positions = t->rank == 3 ? t->dim[!r->stage->positions_lead] : 1;
-    return r->n && positions > 0 ? last_position(r->stage, r->history, positions, t->dim[t->rank - 1], row) : -1;
+    return r->n && positions > 0 ? find_position(r->stage, r->history, positions, t->dim[t->rank - 1], row, back) : -1;
 }
 
 /* Of tokens [batch], [batch, positions] or [batch, positions, ranking]; the last two also with positions first. */
@@ -80,7 +80,7 @@ static struct scored_token chosen_token(const struct row_scores *r, int64_t row)
     int64_t elements = r->n ? tensor_elements(t) / r->history->batch : 0, width = t->rank == 3 ? t->dim[2] : 1;
     if (elements == 0)
         return (struct scored_token){0, -1};
-    return (struct scored_token){0, (int64_t)tensor_element(t, last_position(r->stage, r->history, elements / width, width, row))};
+    return (struct scored_token){0, (int64_t)tensor_element(t, find_position(r->stage, r->history, elements / width, width, row, 0))};
 }
 
 static struct scored_token score_at(const struct row_scores *r, int64_t at, int64_t token)
@@ -94,7 +94,7 @@ struct scored_token row_scores_best(const struct row_scores *r, int64_t row)
     struct scored_token best = {0, -1};
     if (r->stage->chosen)
         return chosen_token(r, row);
-    int64_t at = scores_start(r, row);
+    int64_t at = scores_start(r, row, 0);
     for (int i = 0; at >= 0 && i < r->n; i++)
         for (int64_t token = r->at[i].lo; token < r->at[i].hi; token++) {
             struct scored_token o = score_at(r, at++, token);
@@ -104,10 +104,55 @@ struct scored_token row_scores_best(const struct row_scores *r, int64_t row)
     return best;
 }
 
-void row_scores_read(const struct row_scores *r, int64_t row, struct scored_token *to)
+void row_scores_read(const struct row_scores *r, int64_t row, int64_t back, struct scored_token *to)
 {
-    int64_t at = scores_start(r, row);
+    int64_t at = scores_start(r, row, back);
     for (int i = 0; i < r->n; i++)
         for (int64_t token = r->at[i].lo; token < r->at[i].hi; token++)
             *to++ = at < 0 ? (struct scored_token){-INFINITY, token} : score_at(r, at++, token);
+}
+
+/* A heap whose first is the last of n in the order of row_scores_before: the one that sinks in from the top finds its place. */
+static void sink(struct scored_token *heap, int64_t n, struct scored_token o)
+{
+    int64_t at = 0;
+    for (int64_t below; (below = 2 * at + 1) < n; at = below) {
+        if (below + 1 < n && row_scores_before(heap[below], heap[below + 1]))
+            below++;
+        if (!row_scores_before(o, heap[below]))
+            break;
+        heap[at] = heap[below];
+    }
+    heap[at] = o;
+}
+
+void row_scores_few(const struct scored_token *all, int64_t columns, int64_t n, struct scored_token *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (struct scored_token){0, -1};
+    for (int64_t i = 0; i < columns; i++)
+        if (row_scores_before(all[i], to[0]))
+            sink(to, n, all[i]);
+}
+
+/* ---- exchange ---- */
+
+void row_scores_exchange(struct comm *comm, struct session_collective *count, void *all, int64_t each, bool from_first)
+{
+    struct arena *tmp = arena_new();
+    int64_t *bytes = NEWN(tmp, int64_t, comm->size), sent = comm->bytes_sent;
+    double start = clock_seconds();
+    for (int r = 0; r < comm->size; r++)
+        bytes[r] = each;
+    comm->id = 0;
+    comm->name = count->name;
+    if (from_first)
+        comm->broadcast(comm, all, each, 0);
+    else
+        comm->allgatherv(comm, all, bytes);
+    count->calls++;
+    count->bytes += comm->bytes_sent - sent;
+    count->payload += each;
+    count->seconds += clock_seconds() - start;
+    arena_free(tmp);
 }

@@ -33,6 +33,16 @@ double sampling_draw(const struct draws *d, int64_t token, double score, double 
     return scaled - log(-log(((double)bits + 0.5) * 0x1p-53));
 }
 
+struct row_sampling sampling_copy(struct arena *a, const struct row_sampling *how)
+{
+    struct row_sampling copy = *how;
+    struct scored_token *bias = NEWN(a, struct scored_token, how->biases + 1);
+    if (how->biases)
+        memcpy(bias, how->bias, (size_t)how->biases * sizeof *bias);
+    copy.bias = bias;
+    return copy;
+}
+
 /* ---- limits ---- */
 
 bool sampling_filters(const struct sampling *s)
@@ -59,6 +69,10 @@ struct sampling_fault sampling_fault(const struct sampling *s)
         return (struct sampling_fault){"min_p", "a number of 0 to 1"};
     if (!(s->penalty > 0 && s->penalty <= 1e6))
         return (struct sampling_fault){"repetition_penalty", "a number above 0, at most 1000000"};
+    if (!(s->presence >= -2 && s->presence <= 2))
+        return (struct sampling_fault){"presence_penalty", "a number of -2 to 2"};
+    if (!(s->frequency >= -2 && s->frequency <= 2))
+        return (struct sampling_fault){"frequency_penalty", "a number of -2 to 2"};
     return (struct sampling_fault){0};
 }
 
@@ -113,6 +127,10 @@ static void tell(struct arena *a, const struct sampling *s, bool own_seed)
         rest = arena_printf(a, "%s, min-p %g", rest, s->min_p);
     if (s->penalty != 1)
         rest = arena_printf(a, "%s, repetition penalty %g", rest, s->penalty);
+    if (s->presence != 0)
+        rest = arena_printf(a, "%s, presence penalty %g", rest, s->presence);
+    if (s->frequency != 0)
+        rest = arena_printf(a, "%s, frequency penalty %g", rest, s->frequency);
     if (own_seed)
         rest = arena_printf(a, "%s; the same again with --seed %llu", rest, (unsigned long long)s->seed);
     diag_tell("sampling: %s", rest);
@@ -132,6 +150,8 @@ static struct sampling resolve(struct arena *a, const struct job_options *o)
     s.top_p = o->top_p >= 0 ? o->top_p : s.top_p;
     s.min_p = o->min_p >= 0 ? o->min_p : s.min_p;
     s.penalty = o->penalty >= 0 ? o->penalty : s.penalty;
+    s.presence = isnan(o->presence) ? 0 : o->presence;
+    s.frequency = isnan(o->frequency) ? 0 : o->frequency;
     const struct sampling_fault f = sampling_fault(&s);
     if (f.key)
         fail_usage("--%s: expected %s", f.key, f.expected);

@@ -14,7 +14,7 @@ int64_t config_start(struct arena *, struct comm *, const struct job_options *);
 /* The settings for sampling, if the file says do_sample. The caller drops them; NULL: there are none. *path: the file. */
 json_t *config_sampling(struct arena *, const struct job_options *, const char **path);
 
-/* sampling.c: how the next token of a row is drawn from its scores, as transformers' generate() does: first the penalty, then the
+/* sampling.c: how the next token of a row is drawn from its scores, as transformers' generate() does: first biases, then penalties, the
  * temperature, top_k, top_p, min_p. */
 struct sampling {
     double temperature; /* 0: none is drawn, the best one is taken */
@@ -22,6 +22,8 @@ struct sampling {
     double top_p;       /* only the best that together have this probability; 1: all */
     double min_p;       /* only those with this share of the best one's probability; 0: all */
     double penalty;     /* positive scores of tokens that the row has are divided by it, negative ones multiplied; 1: neither */
+    double presence;    /* subtracted from the score of a token that the row has made */
+    double frequency;   /* and this for each time that it was made */
     uint64_t seed;
 };
 /* The settings of the options; for text, the configuration gives those that the options leave open. Every rank calls it, rank 0 decides and
@@ -36,11 +38,22 @@ struct sampling_fault sampling_fault(const struct sampling *);
 bool sampling_filters(const struct sampling *);
 /* The weight of a score, best being the largest: whole numbers, whose sum does not depend on their order. */
 int64_t sampling_weight(const struct sampling *, double score, double best);
-/* A row's own number tells its draws from those of other rows. */
+struct scored_token {
+    double score;
+    int64_t token;
+}; /* token -1: none */
 struct row_sampling {
     struct sampling of;
-    uint64_t number;
+    uint64_t number; /* tells its draws from those of other rows */
+    int64_t prompts; /* its first tokens, which were not made */
+    int64_t biases;  /* scores that are added to those of tokens, each named once */
+    const struct scored_token *bias;
+    bool logprobs;        /* log-probabilities of its tokens are asked for */
+    bool prompt_logprobs; /* and of its prompt */
+    int64_t alternatives; /* besides, of so many of the best at each place: at most LOGPROBS_MOST */
 };
+enum { LOGPROBS_MOST = 20 };
+struct row_sampling sampling_copy(struct arena *, const struct row_sampling *);
 /* The draws for one position of a row depend on seed, number, position and token alone. */
 struct draws {
     uint64_t base;
@@ -52,10 +65,6 @@ struct draws sampling_draws(const struct row_sampling *, int64_t position);
 double sampling_draw(const struct draws *, int64_t token, double score, double than);
 
 /* row_scores.c: the scores of the next token of each row, as far as this rank has them. */
-struct scored_token {
-    double score;
-    int64_t token;
-}; /* token -1: none */
 /* One with a larger score, or with the same and a smaller token, comes first; none last. */
 bool row_scores_before(struct scored_token, struct scored_token);
 struct row_scores {
@@ -72,8 +81,34 @@ struct row_scores row_scores_of(struct arena *, const struct comm *, const struc
 struct row_scores row_scores_gather(struct arena *, const struct comm *, const struct stage *, const struct history *);
 /* The best of a row; where the graph chooses tokens, its choice. */
 struct scored_token row_scores_best(const struct row_scores *, int64_t row);
-/* All of a row; NaN counts as the least. */
-void row_scores_read(const struct row_scores *, int64_t row, struct scored_token *);
+/* All of a row, behind its last token or the one so many before it; NaN counts as the least. */
+void row_scores_read(const struct row_scores *, int64_t row, int64_t back, struct scored_token *);
+/* The best n of them in any order, then none where there are fewer. */
+void row_scores_few(const struct scored_token *all, int64_t columns, int64_t n, struct scored_token *to);
+/* Of every rank so many bytes; from_first: only those of rank 0. *count adds up the bytes and seconds. */
+void row_scores_exchange(struct comm *, struct session_collective *count, void *all, int64_t each, bool from_first);
+
+/* logprobs.c: log-probabilities by the model's own scores, without biases, penalties and temperature. */
+struct logprobs {
+    double token;                            /* of the token in its place */
+    int64_t n;                               /* alternatives */
+    struct scored_token best[LOGPROBS_MOST]; /* the best first; score: the log-probability */
+};
+struct logprobs_place {
+    int64_t row, back; /* so many positions before the row's last token */
+    int64_t token, alternatives;
+};
+/* Every rank calls it after a run of the stage, which returns scores, not tokens; all have the results. */
+void logprobs_find(struct comm *, const struct row_scores *, int64_t n, const struct logprobs_place *, struct session_collective *count,
+                   struct logprobs *);
+/* Of the tokens that rows got, for those rows that ask for them. */
+void logprobs_next(struct comm *, const struct stage *, const struct history *, const struct row_sampling *how, const int64_t *next,
+                   struct session_collective *count, struct logprobs *by_row);
+
+/* adjust.c: scores as biases and penalties make them. */
+bool adjust_changes(const struct row_sampling *);
+/* All of a row that this rank has, as row_scores_read gives them. */
+void adjust_scores(const struct row_scores *, const struct history *, int64_t row, const struct row_sampling *, struct scored_token *);
 
 /* pick.c: the next token of every row of the history, from the scores behind its last token. Every rank calls it after a run of a stage.
  * how: by row; NULL: the best one is taken. *count adds up the bytes and seconds of the exchange. */

@@ -7,7 +7,7 @@
 
 struct history history_empty(struct arena *a, int64_t batch, int64_t room)
 {
-    struct history h = {.batch = batch, .room = room};
+    struct history h = {.batch = batch, .room = room, .scored = 1};
     int64_t n;
     if (!i64_mul(batch, room, &n))
         fail("%lld rows of %lld tokens are too many", (long long)batch, (long long)room);
@@ -69,12 +69,19 @@ static void size_input(const struct history *h, const struct type *t, int64_t co
         to->dim[t->rank - 1] = columns;
 }
 
-/* The last dimension of an input; ROLE_CACHED and ROLE_LAST have the declared one. */
-static int64_t input_columns(const struct stage *s, int i, int64_t columns)
+/* An input that has `columns` unless it has its own: ROLE_CACHED has the declared ones, ROLE_LAST is [scored] or [batch, scored, 1]. */
+static void size_input_of(const struct history *h, const struct stage *s, int i, int64_t columns, struct tensor *to)
 {
     const struct type *t = session_input_type(s->session, i);
-    int64_t own = 1;
-    return (s->role[i] == ROLE_CACHED || s->role[i] == ROLE_LAST) && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &own) ? own : columns;
+    if (s->role[i] == ROLE_CACHED && t->rank > 0)
+        (void)dim_is_int(t->dim[t->rank - 1], &columns);
+    size_input(h, t, columns, to);
+    if (s->role[i] == ROLE_LAST && t->rank == 1)
+        to->dim[0] = h->scored;
+    else if (s->role[i] == ROLE_LAST) {
+        to->dim[1] = h->scored;
+        to->dim[2] = 1;
+    }
 }
 
 /* Fails if the graph has a fixed batch size that is not the prompt's. */
@@ -96,7 +103,7 @@ void history_reserve(struct arena *a, const struct history *h, struct stage *s)
         int64_t n, bytes;
         if (!follows_from_tokens(s, i))
             continue;
-        size_input(h, t, input_columns(s, i, h->room), &s->in[i]);
+        size_input_of(h, s, i, h->room, &s->in[i]);
         if (!type_sizes_product(s->in[i].dim, t->rank, &n) || !i64_mul(n, (int64_t)dtype_size(t->dtype), &bytes))
             fail("%s: input '%s' is too large for %lld rows of %lld tokens", s->path, s->graph->inputs.at[i]->name, (long long)h->batch,
                  (long long)h->room);
@@ -125,8 +132,10 @@ static void write_same(bool value, struct tensor *to)
 static void write_last(const struct history *h, int64_t fed, struct tensor *to)
 {
     int64_t n = tensor_elements(to);
-    for (int64_t row = 0; row < n; row++)
-        tensor_put(to, row, (double)(h->length - fed - 1 - h->behind[row]));
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = i / h->scored, back = h->scored - 1 - i % h->scored;
+        tensor_put(to, i, (double)(h->length - fed - 1 - back - h->behind[row]));
+    }
 }
 
 static const struct dim *last_size(const struct stage *s, int i)
@@ -144,7 +153,7 @@ void history_feed(const struct history *h, int64_t fed, struct stage *s)
         if (!follows_from_tokens(s, i))
             continue;
         bool all = s->role[i] == ROLE_MASK && last_size(s, i) != last_size(s, tokens);
-        size_input(h, session_input_type(s->session, i), input_columns(s, i, h->length - (all ? 0 : fed)), &s->in[i]);
+        size_input_of(h, s, i, h->length - (all ? 0 : fed), &s->in[i]);
         if (s->role[i] == ROLE_CACHED)
             write_same(fed > 0, &s->in[i]);
         else if (s->role[i] == ROLE_LAST)

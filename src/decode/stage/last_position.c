@@ -1,7 +1,8 @@
-/* last_position: of a prompt, only the logits of each row's last token are read. The nodes that compute positions one by one up to the
- * logits (position_tail.c) get that position alone: with a large vocabulary they are up to half of the work, and most of the memory.
+/* last_position: of a prompt, only the logits of each row's last token are read, or of a few. The nodes that compute positions one by one
+ * up to the logits (position_tail.c) get those positions alone: with a large vocabulary they are up to half of the work, and most of the
+ * memory.
  *
- * Where the tail begins, a Gather takes the position that a new input names. It is the same for all rows, unless padding stands behind
+ * Where the tail begins, a Gather takes the positions that a new input names. They are the same for all rows, unless padding stands behind
  * their tokens; then each row has its own. */
 #include "decode/stage/stage.h"
 #include "op/analysis/analysis.h"
@@ -32,11 +33,10 @@ static bool token_symbols(const struct stage *s, const struct dim **rows, const 
 
 /* ---- how the graph changes ---------------------------------------------------------------------------------------------------------- */
 
-/* i64[1], or i64[rows, 1, 1]: a tuple for each row. */
-static struct value *add_input(struct graph *g, const struct dim *rows)
+/* i64[taken], or i64[rows, taken, 1]: a tuple for each place of a row. */
+static struct value *add_input(struct graph *g, const struct dim *rows, const struct dim *taken)
 {
-    const struct dim *one = dim_int(g->alg, 1);
-    struct type type = {.dtype = DT_I64, .rank = rows ? 3 : 1, .dim = {rows ? rows : one, one, one}};
+    struct type type = {.dtype = DT_I64, .rank = rows ? 3 : 1, .dim = {rows ? rows : taken, taken, dim_int(g->alg, 1)}};
     struct value *v = graph_value(g, "last_position", &type);
     VEC_PUSH(g->arena, &g->inputs, v);
     if (g->rank_meta)
@@ -62,26 +62,27 @@ static void read_taken(const struct position_tail *t, const struct value *whole,
                 t->nodes.at[i]->in[k] = taken;
 }
 
-/* One position where there were as many as the symbol says. Inference must agree with what the rules proved. */
-static void type_results(struct graph *g, struct node *n, const struct dim *symbol)
+/* Those that are taken where there were as many positions as the symbol says. Inference must agree with what the rules proved. */
+static void type_results(struct graph *g, struct node *n, const struct dim *symbol, const struct dim *taken)
 {
-    struct type *one = NEWN(g->arena, struct type, n->nout);
+    struct type *own = NEWN(g->arena, struct type, n->nout);
     for (int k = 0; k < n->nout; k++) {
         int d;
         if (!n->out[k])
             continue;
         if (symbol_dims(g, symbol, n->out[k], &d))
-            n->out[k]->type.dim[d] = dim_quotient(g->alg, dim_rewrite(g->alg, n->out[k]->type.dim[d]), symbol);
-        one[k] = n->out[k]->type;
+            n->out[k]->type.dim[d] = dim_mul(g->alg, taken, dim_quotient(g->alg, dim_rewrite(g->alg, n->out[k]->type.dim[d]), symbol));
+        own[k] = n->out[k]->type;
     }
     op_infer(g, n);
     for (int k = 0; k < n->nout; k++)
-        if (n->out[k] && !type_eq(&one[k], &n->out[k]->type))
-            bug("%s: one position is %s, expected %s", node_where(g, n), type_str(g->arena, &n->out[k]->type), type_str(g->arena, &one[k]));
+        if (n->out[k] && !type_eq(&own[k], &n->out[k]->type))
+            bug("%s: taken positions are %s, expected %s", node_where(g, n), type_str(g->arena, &n->out[k]->type),
+                type_str(g->arena, &own[k]));
 }
 
 /* What the metadata says of the logits. */
-static void type_output(struct graph *g, const struct value *v, const struct dim *symbol)
+static void type_output(struct graph *g, const struct value *v, const struct dim *symbol, const struct dim *taken)
 {
     struct placement place;
     struct type type;
@@ -89,7 +90,7 @@ static void type_output(struct graph *g, const struct value *v, const struct dim
         return;
     for (int d = 0; d < type.rank; d++)
         if (dim_rewrite(g->alg, type.dim[d]) == symbol)
-            type.dim[d] = dim_int(g->alg, 1);
+            type.dim[d] = taken;
     rank_meta_set_value(g, RANK_OUTPUT, v->name, &type, place);
 }
 
@@ -101,7 +102,8 @@ void last_position_only(struct arena *a, struct stage *s)
     if (s->logits < 0 || !token_symbols(s, &rows, &positions) || !position_tail_find(a, g, s->logits, positions, rows, &tail))
         return;
     s->role[g->inputs.n] = ROLE_LAST;
-    struct value *index = add_input(g, rows);
+    const struct dim *count = dim_sym(g->alg, "last_positions", 1);
+    struct value *index = add_input(g, rows, count);
     struct node **taken = NEWN(a, struct node *, tail.cuts.n);
     for (int i = 0; i < tail.cuts.n; i++) {
         taken[i] = take_position(g, &tail.cuts.at[i], index, rows);
@@ -109,7 +111,7 @@ void last_position_only(struct arena *a, struct stage *s)
     }
     graph_insert_before_use(g, tail.cuts.n, taken);
     for (int i = 0; i < tail.nodes.n; i++)
-        type_results(g, tail.nodes.at[i], positions);
-    type_output(g, g->outputs.at[s->logits], positions);
+        type_results(g, tail.nodes.at[i], positions, count);
+    type_output(g, g->outputs.at[s->logits], positions, count);
     explain("%s: %d nodes before '%s' compute the last position only", s->path, tail.nodes.n, g->outputs.at[s->logits]->name);
 }

@@ -54,17 +54,9 @@ static struct named_option named_option_parse(struct arena *a, const char *optio
     return o;
 }
 
-static int index_by_name(struct value *const *at, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(at[i]->name, name) == 0)
-            return i;
-    return -1;
-}
-
 static int named_input(const struct named_option *o, const struct stage *s)
 {
-    return o->number && o->number != s->number ? -1 : index_by_name(s->graph->inputs.at, s->graph->inputs.n, o->name);
+    return o->number && o->number != s->number ? -1 : graph_input_named(s->graph, o->name);
 }
 
 _Noreturn static void fail_unknown(struct arena *a, const struct named_option *o, const struct stage *stage, int n)
@@ -107,16 +99,16 @@ static void take_input(struct arena *a, struct stage *stage, int n, const char *
 
 static enum role role_parse(const struct named_option *o)
 {
-    for (int k = 0; k < KNOWN; k++)
-        if (strcmp(o->value, known[k].word) == 0)
-            return known[k].role;
+    int k = NAMED_ROW(known, o->value);
+    if (k >= 0)
+        return known[k].role;
     fail_usage("%s: the roles are %s", o->option, words);
 }
 
 static bool take_output(const struct named_option *o, struct stage *s)
 {
     bool chosen = strcmp(o->value, "tokens") == 0, other = o->number && o->number != s->number;
-    int i = other || (!chosen && strcmp(o->value, "logits")) ? -1 : index_by_name(s->graph->outputs.at, s->graph->outputs.n, o->name);
+    int i = other || (!chosen && strcmp(o->value, "logits")) ? -1 : graph_output_named(s->graph, o->name);
     if (i < 0)
         return false;
     s->logits = i;
@@ -231,7 +223,7 @@ static void find_inputs(struct arena *a, struct stage *s)
             s->role[i] = state ? ROLE_STATE : usual_role(s, i);
     }
     find_by_shape(s);
-    if (index_by_name(s->graph->outputs.at, s->graph->outputs.n, "loss_sum") >= 0)
+    if (graph_output_named(s->graph, "loss_sum") >= 0)
         fail("%s: computes a loss, for 'tpc-run --train': text comes from what 'tpc-shard' compiles without --train", s->path);
     for (int i = 0; i < s->graph->inputs.n; i++)
         if (s->role[i] == ROLE_UNKNOWN)
@@ -254,7 +246,7 @@ static bool may_decide(const struct stage *s, int output)
 /* The output named logits, or the only one that can be. */
 static int only_logits(const struct stage *s)
 {
-    int found = index_by_name(s->graph->outputs.at, s->graph->outputs.n, "logits"), count = 0;
+    int found = graph_output_named(s->graph, "logits"), count = 0;
     if (found >= 0)
         return found;
     for (int i = 0; i < s->graph->outputs.n; i++)
@@ -288,7 +280,7 @@ static void find_logits(struct stage *stage, int n)
     const char *name = last->graph->outputs.at[last->logits]->name;
     for (int k = 0; k < n - 1; k++)
         if (stage[k].logits < 0)
-            take_logits(&stage[k], index_by_name(stage[k].graph->outputs.at, stage[k].graph->outputs.n, name));
+            take_logits(&stage[k], graph_output_named(stage[k].graph, name));
 }
 
 void roles_find(struct arena *a, struct comm *all, struct stage *stage, int n, const struct job_options *o)

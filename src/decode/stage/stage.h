@@ -52,6 +52,8 @@ void stage_prepare(struct arena *, struct comm *all, struct comm *, const struct
 /* Refuses what the state of so many rows and tokens will take, if it is more than what is available; sets need.bytes. */
 void stage_check_cache(struct arena *, struct comm *group, struct comm *all, const struct job_options *, const struct stage *,
                        struct cache_need need);
+/* What that state leaves of the memory that is available to this rank, once weights are loaded. */
+int64_t stage_room_left(struct arena *, const struct comm *all, const struct stage *, int64_t rows, int64_t columns);
 /* Constants and state that are given become inputs of the next run. A constant that is not: wrong usage. */
 void stage_place_given(struct arena *, struct stage *);
 /* The same for what stages before k leave; and room for inputs that follow from tokens, which those of the history are. NULL: none do. */
@@ -75,6 +77,7 @@ struct history {
     int64_t past;                     /* columns that the given state holds; their tokens are not known */
     int64_t *token, *seen, *position; /* [batch, room] */
     int64_t *behind;                  /* by row: columns of padding behind the last token; 0 once a token is added */
+    int64_t scored;                   /* the last so many tokens of each row have scores in the next run, or more of them; 1 */
 };
 struct history history_empty(struct arena *, int64_t batch, int64_t room);
 /* Sets the column behind the last one, of one row. The caller counts length. */

@@ -129,6 +129,12 @@ void constant_stream(struct constant *c, const char *name, int n, const struct b
             take(data, (const uint8_t *)constant_data(c, name) + range[i].offset, (size_t)range[i].bytes);
 }
 
+bool constant_is_hole(const struct constant *c)
+{
+    enum { LEAST = 1 << 16 };
+    return c->source.path && !c->source.scatter && c->bytes >= LEAST && file_is_hole(c->source.path, c->source.offset, c->bytes);
+}
+
 bool constant_present(const struct constant *c)
 {
     const struct made *m = c->made;

@@ -106,6 +106,8 @@ int64_t constant_elements(const struct constant *);
 enum { WEIGHT_BYTES = 1024 };
 /* Is it so large or trained, and a tensor of the model? Then it is not folded away. */
 bool constant_is_weight(const struct constant *);
+/* Its bytes are a hole of the file that has them: zeros. False of small ones, which are not worth a look. */
+bool constant_is_hole(const struct constant *);
 /* Passes n ranges of the bytes on in order, a piece at a time; no tensor is held in memory, wherever its bytes are. */
 void constant_stream(struct constant *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
 
@@ -113,6 +115,8 @@ void constant_stream(struct constant *, const char *name, int n, const struct by
  */
 enum constant_copy { CONSTANT_OTHER, CONSTANT_SAME, CONSTANT_TRANSPOSED };
 enum constant_copy constant_copy_kind(const void *a, const int64_t *a_dim, const void *b, const int64_t *b_dim, size_t size);
+/* Zeros and ones say nothing: many weights begin so. Of a matrix, too. */
+bool constant_is_uniform(const void *, const int64_t *dim, size_t size);
 
 /* equal_weights.c: weights that n earlier graphs have, too, become theirs: they are mapped, and packed, once. Returns how many did. */
 struct graph;
@@ -123,6 +127,7 @@ struct digester;
 struct digester *digest_new(struct arena *, int64_t bytes);
 void digest_take(void *digester, const void *from, size_t bytes); /* a byte_taker; all bytes, in order */
 struct constant_digest digest_end(const struct digester *);
+struct constant_digest digest_of_zeros(struct arena *, int64_t bytes);
 const char *digest_text(struct arena *, struct constant_digest);
 bool digest_parse(const char *text, struct constant_digest *);
 /* Of a sample of the bytes: equal ones have the same. */

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-/* Zeros and ones say nothing: many weights begin so. */
-static bool is_uniform(const char *a, int64_t n, size_t size)
+bool constant_is_uniform(const void *a, const int64_t *dim, size_t size)
 {
-    return n < 2 || memcmp(a, a + size, (size_t)(n - 1) * size) == 0;
+    int64_t n = dim[0] * dim[1];
+    return n < 2 || memcmp(a, (const char *)a + size, (size_t)(n - 1) * size) == 0;
 }
 
 static bool is_transposed(const char *a, const char *b, int64_t rows, int64_t columns, size_t size)
@@ -23,7 +23,7 @@ enum constant_copy constant_copy_kind(const void *a, const int64_t *a_dim, const
     int64_t n = a_dim[0] * a_dim[1];
     bool same = a_dim[0] == b_dim[0] && a_dim[1] == b_dim[1] && memcmp(a, b, (size_t)n * size) == 0;
     bool turned = !same && a_dim[0] == b_dim[1] && a_dim[1] == b_dim[0] && is_transposed(a, b, a_dim[0], a_dim[1], size);
-    if ((!same && !turned) || is_uniform(a, n, size))
+    if ((!same && !turned) || constant_is_uniform(a, a_dim, size))
         return CONSTANT_OTHER;
     return same ? CONSTANT_SAME : CONSTANT_TRANSPOSED;
 }

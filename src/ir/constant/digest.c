@@ -55,6 +55,15 @@ struct constant_digest digest_end(const struct digester *d)
     return found;
 }
 
+struct constant_digest digest_of_zeros(struct arena *a, int64_t bytes)
+{
+    struct digester *d = digest_new(a, bytes);
+    digest_zeros(d->whole, bytes);
+    if (!is_own_sample(bytes))
+        digest_zeros(d->sample, (int64_t)SAMPLE_PAGES * SAMPLE_PAGE);
+    return digest_end(d);
+}
+
 /* ---- as text ---- */
 
 const char *digest_text(struct arena *a, struct constant_digest d)

@@ -112,8 +112,7 @@ static void stream_strips(const struct scatter *x, const char *name, struct byte
 
 static void release_strips(const struct scatter *x)
 {
-    for (int i = 0; i < x->n; i++) {
-        const struct strip *t = &x->at[i];
+    EACH (const struct strip, t, *x) {
         map_release(strip_map(x, t), (size_t)t->offset, (size_t)((x->outer - 1) * t->stride + (t->hi - t->lo) * x->row));
     }
 }

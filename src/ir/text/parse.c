@@ -112,9 +112,9 @@ static void parse_attr_value(struct parser *p, struct attr *a)
 /* The attribute of that name in the op's row. */
 static struct attr *row_attr(struct parser *p, struct node *n, const char *name)
 {
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, name) == 0)
-            return &n->attr[i];
+    struct attr *a = attr_find(n, name);
+    if (a)
+        return a;
     lex_fail(&p->lex, "%s has no attribute '%s'", n->optype, name);
 }
 
@@ -370,35 +370,17 @@ static void parse_import(struct parser *p)
     VEC_PUSH(p->g->arena, &p->g->opsets, m);
 }
 
-static void parse_ir(struct parser *p)
-{
-    p->g->ir_version = lex_int(&p->lex, 0, INT64_MAX);
-}
-
-static void parse_opset(struct parser *p)
-{
-    p->g->opset = (int)lex_int(&p->lex, 0, INT_MAX);
-}
-
-static void parse_properties(struct parser *p)
-{
-    p->g->properties = (unsigned)lex_int(&p->lex, 0, UINT_MAX);
-}
-
-static void parse_ranks(struct parser *p)
-{
-    p->g->ranks = (int)lex_int(&p->lex, 0, INT_MAX);
-}
-
-static void parse_rank(struct parser *p)
-{
-    p->g->rank = (int)lex_int(&p->lex, 0, INT_MAX);
-}
-
-static void parse_captures(struct parser *p)
-{
-    p->g->captures = (int)lex_int(&p->lex, 0, INT_MAX);
-}
+#define NUMBER(word, member, type, most)                \
+    static void parse_##word(struct parser *p)          \
+    {                                                   \
+        p->g->member = (type)lex_int(&p->lex, 0, most); \
+    }
+NUMBER(ir, ir_version, int64_t, INT64_MAX)
+NUMBER(opset, opset, int, INT_MAX)
+NUMBER(properties, properties, unsigned, UINT_MAX)
+NUMBER(ranks, ranks, int, INT_MAX)
+NUMBER(rank, rank, int, INT_MAX)
+NUMBER(captures, captures, int, INT_MAX)
 
 static void parse_statement(struct parser *p)
 {

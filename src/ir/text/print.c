@@ -84,17 +84,12 @@ static void put_double(struct graph_printer *p, double d)
 
 /* ---- expressions, types, placements ------------------------------------------------------------------------------------ */
 
-static void put_dim(struct graph_printer *p, const struct dim *d)
-{
-    fputs(dim_str(p->tmp, dim_rewrite(p->g->alg, d)), p->to);
-}
-
 static void put_dims(struct graph_printer *p, const struct dim *const *at, int n)
 {
     fputc('[', p->to);
     for (int i = 0; i < n; i++) {
         fputs(i ? ", " : "", p->to);
-        put_dim(p, at[i]);
+        fputs(dim_str(p->tmp, dim_rewrite(p->g->alg, at[i])), p->to);
     }
     fputc(']', p->to);
 }

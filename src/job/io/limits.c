@@ -33,8 +33,7 @@ struct index_limits job_size_limits(struct arena *a, struct graph *g)
 void job_check_limits(struct arena *a, struct graph *g, const struct bindings *b, bool given)
 {
     const struct index_limits limits = job_size_limits(a, g);
-    for (int i = 0; i < limits.list.n; i++) {
-        const struct index_limit *l = &limits.list.at[i];
+    EACH (const struct index_limit, l, limits.list) {
         int64_t last, rows;
         if ((!given || !l->of_inputs) && dim_eval(l->last, b, &last) && dim_eval(l->rows, b, &rows) && last >= rows)
             fail("these sizes are too large: node '%s' has a table of %lld rows, and reads row %s = %lld of it, counted from 0", l->node,

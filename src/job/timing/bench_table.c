@@ -51,10 +51,7 @@ enum bench_form bench_form_of(const char *text)
 /* Of a file, its folder too: many models are called model.onnx. */
 static const char *model_name(struct arena *a, const char *path)
 {
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    const char *plain = arena_strndup(a, path, n);
+    const char *plain = path_trimmed(a, path);
     return path_is_folder(plain) ? path_base(plain) : path_last_two(plain);
 }
 

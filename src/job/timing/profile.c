@@ -15,12 +15,12 @@ struct share {
     struct work work;
     int nodes;
 };
-struct shares {
+struct time_shares {
     VEC(struct share) list;
     struct name_index index;
 };
 
-static void add_share(struct arena *a, struct shares *s, const char *name, struct work work, int nodes)
+static void add_share(struct arena *a, struct time_shares *s, const char *name, struct work work, int nodes)
 {
     int at = name_index_find(&s->index, name);
     if (at < 0) {
@@ -65,7 +65,7 @@ static const char *rate_text(struct arena *a, double amount, double seconds)
     return amount > 0 && seconds > 0 ? arena_printf(a, "%.1f", 1e-9 * amount / seconds) : "";
 }
 
-static void print_shares(struct arena *a, const char *what, struct shares *s, double all)
+static void print_shares(struct arena *a, const char *what, struct time_shares *s, double all)
 {
     qsort(s->list.at, (size_t)s->list.n, sizeof *s->list.at, by_seconds);
     printf("%12s%9s%8s%9s%9s  %s\n", "ms", "share", "nodes", "GF/s", "GB/s", what);
@@ -84,7 +84,7 @@ static void print_shares(struct arena *a, const char *what, struct shares *s, do
 void profile_print(struct arena *a, struct session *s, const json_t *plan)
 {
     double predicted = trace_predicted(plan, session_bindings(s));
-    struct shares op = {0}, module = {0}, node = {0};
+    struct time_shares op = {0}, module = {0}, node = {0};
     int n, runs = (int)session_stats(s)->runs;
     const struct session_timed *t = session_times(s, &n);
     double all = 0, each = runs > 0 ? 1.0 / runs : 1;

@@ -1,5 +1,6 @@
 /* stats: reports times and bytes of every rank, as text (--stats) or JSON (--stats=FILE). */
 #include "job/timing/timing.h"
+#include "plan/input/input.h"
 #include "plan/report/report.h"
 
 #include <jansson.h>
@@ -151,14 +152,6 @@ static void print_text(struct arena *a, const struct statistics *s)
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------------- */
 
-static json_t *sizes_object(const struct bindings *b)
-{
-    json_t *o = json_object();
-    for (int i = 0; i < b->list.n; i++)
-        json_object_set_new(o, b->list.at[i].name, json_integer(b->list.at[i].value));
-    return o;
-}
-
 static json_t *rank_object(const struct figures *f)
 {
     return json_pack("{s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "compute_seconds", f->compute, "communication_seconds", f->comm,
@@ -169,30 +162,22 @@ static json_t *rank_object(const struct figures *f)
 
 static json_t *collective_object(const struct session_collective *c, int64_t payload)
 {
-    json_t *o = json_object();
-    json_object_set_new(o, "op", json_string(c->op));
-    json_object_set_new(o, "node", json_string(c->name));
-    json_object_set_new(o, "calls", json_integer((json_int_t)c->calls));
-    json_object_set_new(o, "bytes", json_integer((json_int_t)payload));
-    json_object_set_new(o, "sent_bytes", json_integer((json_int_t)(c->bytes / calls_of(c))));
-    json_object_set_new(o, "seconds", json_real(c->seconds / (double)calls_of(c)));
-    if (c->behind > 0)
-        json_object_set_new(o, "behind_seconds", json_real(c->behind / (double)calls_of(c)));
-    return o;
+    json_t *behind = c->behind > 0 ? json_real(c->behind / (double)calls_of(c)) : NULL;
+    return json_pack("{s:o*, s:o*, s:I, s:I, s:I, s:o*, s:o*}", "op", json_string(c->op), "node", json_string(c->name), "calls",
+                     (json_int_t)c->calls, "bytes", (json_int_t)payload, "sent_bytes", (json_int_t)(c->bytes / calls_of(c)), "seconds",
+                     json_real(c->seconds / (double)calls_of(c)), "behind_seconds", behind);
 }
 
 static void write_json(struct arena *a, const struct statistics *s, const char *path)
 {
     struct out out;
-    json_t *root = json_object(), *ranks = json_array(), *collectives = json_array();
+    json_t *ranks = json_array(), *collectives = json_array();
     for (int r = 0; r < s->replicas->all->size; r++)
         json_array_append_new(ranks, rank_object(&s->rank[r]));
     for (int i = 0; i < s->ncollective; i++)
         json_array_append_new(collectives, collective_object(&s->collective[i], s->payload[i]));
-    json_object_set_new(root, STATS_FIRST, sizes_object(s->sizes));
-    json_object_set_new(root, "groups", json_integer(s->replicas->count));
-    json_object_set_new(root, "ranks", ranks);
-    json_object_set_new(root, "collectives", collectives);
+    json_t *root = json_pack("{s:o, s:i, s:o, s:o}", STATS_FIRST, json_sizes(s->sizes), "groups", s->replicas->count, "ranks", ranks,
+                             "collectives", collectives);
     out_open_whole(a, &out, path);
     if (json_dumpf(root, out.file, JSON_INDENT(1)) != 0)
         out_fail(&out);

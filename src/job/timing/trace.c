@@ -100,11 +100,8 @@ static void predicted_events(struct arena *a, json_t *list, int process, const j
 static void write_events(struct arena *a, json_t *events, int ranks, const struct bindings *sizes, const json_t *plan, const char *path)
 {
     struct out out;
-    json_t *of = json_object(),
-           *root = json_pack("{s:o, s:s, s:{s:i, s:o}}", TRACE_FIRST, events, "displayTimeUnit", "ms", "otherData", "ranks", ranks, "sizes",
-                             of);
-    for (int i = 0; i < sizes->list.n; i++)
-        json_object_set_new(of, sizes->list.at[i].name, json_integer(sizes->list.at[i].value));
+    json_t *root = json_pack("{s:o, s:s, s:{s:i, s:o}}", TRACE_FIRST, events, "displayTimeUnit", "ms", "otherData", "ranks", ranks, "sizes",
+                             json_sizes(sizes));
     json_t *model = json_object_get(json_object_get(plan, "source"), "xxh3");
     if (model)
         json_object_set(json_object_get(root, "otherData"), "model", model);

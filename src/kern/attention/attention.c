@@ -355,7 +355,7 @@ static struct head_view rotated_heads(struct kcall *call, const struct gqa *g, c
     t.cosine = tensor_f32(call->env, cosine, ROOM_B);
     t.sine = tensor_f32(call->env, sine, ROOM_C);
     t.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env) * s->size, sizeof(float)));
-    kenv_parallel_for(call->env, tokens * s->heads, s->size * 4, turn_range, &t);
+    kenv_parallel_shares(call->env, tokens * s->heads, s->size * 4, turn_range, &t);
     return flat_source(to, 0, s->heads, s->size);
 }
 

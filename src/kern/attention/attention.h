@@ -74,14 +74,13 @@ struct few_rows {
 };
 #define FEW_QUERIES 4
 struct few_kernel {
-    const char *name;
-    bool (*runs)(void);
+    enum isa isa;
     /* to[query][row] = the dot of the two, times scale. */
     void (*scores)(const struct few_rows *, int queries, const float *const *query, float scale, float *const *to);
     /* sum[query] += every row times weight[query][row]. */
     void (*values)(const struct few_rows *, int queries, const float *const *weight, float *const *sum);
 };
-extern const struct few_kernel few_kernels[]; /* the fastest first; the last one runs everywhere */
+extern const struct few_kernel few_kernels[]; /* the fastest first, plain C last */
 const struct few_kernel *few_best(void);
 
 /* ---- fused_attention.c: operands of attention that was fused at load -------------------------------------------------------------- */

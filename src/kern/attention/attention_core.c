@@ -201,11 +201,6 @@ const float *attention_widened(const struct head_rows *h, int64_t b, int64_t hea
 
 /* ---- all scores: a block of one head ----------------------------------------------------------------------------------------------- */
 
-static bool is_wide(const struct attention_core *a)
-{
-    return a->k.dtype == DT_F32 && a->v.dtype == DT_F32;
-}
-
 static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct task *t = data;
@@ -368,7 +363,8 @@ void attention_core_run(struct kcall *call, struct attention_core *a)
     if (a->rows <= FEW && !a->chunks) {
         t.together = attention_together(a, kenv_threads(call->env));
         take_scratch(&t, t.together * a->rows * (a->keys + a->value_size));
-        kenv_parallel_for(call->env, a->batch * a->q_heads / t.together, t.together * a->rows * a->keys * (a->size + 8), group_range, &t);
+        kenv_parallel_shares(call->env, a->batch * a->q_heads / t.together, t.together * a->rows * a->keys * (a->size + 8), group_range,
+                             &t);
         return;
     }
     if (!a->chunks && !a->scores) {
@@ -376,7 +372,7 @@ void attention_core_run(struct kcall *call, struct attention_core *a)
         return;
     }
     int64_t panel = a->chunks ? 2 * TILE * (a->keys > a->size ? a->keys : a->size) : 0;
-    int64_t wide = is_wide(a) ? 0 : a->keys * (a->size + a->value_size);
+    int64_t wide = (a->k.dtype == DT_F32 && a->v.dtype == DT_F32) ? 0 : a->keys * (a->size + a->value_size);
     take_scratch(&t, BLOCK * (a->keys + a->value_size) + panel + wide);
-    kenv_parallel_for(call->env, a->batch * a->q_heads * t.blocks, rows * a->keys * (a->size + 8), attend_range, &t);
+    kenv_parallel_shares(call->env, a->batch * a->q_heads * t.blocks, rows * a->keys * (a->size + 8), attend_range, &t);
 }

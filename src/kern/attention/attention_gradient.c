@@ -102,5 +102,5 @@ void kern_AttentionGradient(struct kcall *call)
     const struct attention_core *a = &t.a;
     t.scratch_each = (kcall_bytes(call, 2 * ATTENTION_BLOCK * a->keys + 16, sizeof(float)) + 63) & ~(size_t)63;
     t.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env), t.scratch_each));
-    kenv_parallel_for(call->env, a->batch * a->q_heads, 4 * a->rows * a->keys * (a->size + 8), gradient_range, &t);
+    kenv_parallel_shares(call->env, a->batch * a->q_heads, 4 * a->rows * a->keys * (a->size + 8), gradient_range, &t);
 }

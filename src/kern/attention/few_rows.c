@@ -4,7 +4,7 @@
 #include "base/half.h"
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
+#include "kern/core/intrinsics.h"
 
 #include <string.h>
 
@@ -65,7 +65,7 @@ static void plain_values(const struct few_rows *v, int queries, const float *con
         }
 }
 
-#if X86
+#if X86 || NEON
 /* A case for each type and number of queries. */
 /* clang-format off */
 #define CASES(BODY, TYPE, QUERIES, ...)                          \
@@ -96,13 +96,16 @@ INLINE int16_t scale_at(enum dtype type, const char *row, int64_t n, int64_t b)
         memcpy(&half, row + n + b * CODED_SCALE, sizeof half);
     return half;
 }
+#endif
 
+#if X86
 /* ---- AVX-512 ------------------------------------------------------------------------------------------------------------------------- */
 #define FEW(name) avx512_##name
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,f16c,fma")))
 #define VECTORS(queries) 4
 #define LANES 16
 #define DOTS 16
+#define CHAINS 1
 #define vec __m512
 
 INLINE TARGET vec FEW(load)(enum dtype type, const char *at, int16_t scale)
@@ -163,6 +166,7 @@ INLINE TARGET vec FEW(sum_each)(const vec *x)
 #undef VECTORS
 #undef LANES
 #undef DOTS
+#undef CHAINS
 #undef vec
 
 /* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
@@ -171,6 +175,7 @@ INLINE TARGET vec FEW(sum_each)(const vec *x)
 #define VECTORS(queries) (8 / (queries))
 #define LANES 8
 #define DOTS 8
+#define CHAINS 1
 #define vec __m256
 
 INLINE TARGET vec FEW(load)(enum dtype type, const char *at, int16_t scale)
@@ -214,14 +219,68 @@ INLINE TARGET vec FEW(sum_each)(const vec *x)
 }
 
 #include "kern/attention/few_tile.h"
+#elif NEON
+#define FEW(name) neon_##name
+#define TARGET
+#define VECTORS(queries) (8 / (queries))
+#define LANES 4
+#define DOTS 4
+#define CHAINS 4
+#define vec float32x4_t
+
+INLINE vec FEW(load)(enum dtype type, const char *at, int16_t scale)
+{
+    uint16x4_t half = vdup_n_u16(0);
+    int32_t word = 0;
+    if (type == DT_F32)
+        return vld1q_f32((const float *)(const void *)at);
+    if (type == DT_I8) {
+        memcpy(&word, at, sizeof word);
+        int16x8_t code = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(word)));
+        vec by = vreinterpretq_f32_u32(vdupq_n_u32((uint32_t)(uint16_t)scale << 16));
+        return vmulq_f32(vcvtq_f32_s32(vmovl_s16(vget_low_s16(code))), by);
+    }
+    half = vld1_u16((const uint16_t *)(const void *)at);
+    return type == DT_F16 ? vcvt_f32_f16(vreinterpret_f16_u16(half)) : vreinterpretq_f32_u32(vshll_n_u16(half, 16));
+}
+
+INLINE vec FEW(set)(float x)
+{
+    return vdupq_n_f32(x);
+}
+
+INLINE vec FEW(fma)(vec a, vec b, vec c)
+{
+    return vfmaq_f32(c, a, b);
+}
+
+INLINE vec FEW(mul)(vec a, vec b)
+{
+    return vmulq_f32(a, b);
+}
+
+INLINE void FEW(store)(float *to, vec x)
+{
+    vst1q_f32(to, x);
+}
+
+/* The sum of the lanes of each of DOTS. */
+INLINE vec FEW(sum_each)(const vec *x)
+{
+    return vpaddq_f32(vpaddq_f32(x[0], x[1]), vpaddq_f32(x[2], x[3]));
+}
+
+#include "kern/attention/few_tile.h"
 #endif
 
 const struct few_kernel few_kernels[] = {
 #if X86
-    {"avx512", isa_avx512, avx512_scores, avx512_values},
-    {"avx2", isa_avx2, avx2_scores, avx2_values},
+    {ISA_AVX512, avx512_scores, avx512_values},
+    {ISA_AVX2, avx2_scores, avx2_values},
+#elif NEON
+    {ISA_NEON, neon_scores, neon_values},
 #endif
-    {"plain", isa_any, plain_scores, plain_values},
+    {ISA_PLAIN, plain_scores, plain_values},
 };
 
 ISA_BEST(few_best, few_kernel, few_kernels)

@@ -2,6 +2,7 @@
  *   FEW(name), TARGET     a name and the attribute of a function for the instruction set
  *   vec, LANES, DOTS      a register of floats, its numbers, and how many dots are summed together
  *   VECTORS(queries)      registers of a row that are summed together
+ *   CHAINS                sums of a dot, so that multiply-adds need not wait for each other
  *   FEW(load), FEW(set), FEW(fma), FEW(mul), FEW(store), FEW(sum_each)
  * A tile keeps all its sums in registers: a number of a row is widened once for up to FEW_QUERIES queries. */
 
@@ -19,7 +20,7 @@ INLINE TARGET vec FEW(load_part)(enum dtype type, const char *row, int64_t i, in
     return FEW(load)(type, part, scale_at(type, row, n, i / CODED_BLOCK));
 }
 
-/* sum[query][row] += the products of numbers i.. of both, in `vectors` registers. */
+/* sum[query][row][chain] += the products of numbers i.. of both, in `vectors` registers. */
 INLINE TARGET void FEW(products)(enum dtype type, int queries, int rows, int vectors, const float *const *query, const char *const *row,
                                  int64_t i, int64_t n, vec *sum)
 {
@@ -30,7 +31,11 @@ INLINE TARGET void FEW(products)(enum dtype type, int queries, int rows, int vec
         UNROLL for (int r = 0; r < rows; r++)
         {
             vec y = FEW(load_row)(type, row[r], i, v * LANES, n);
-            UNROLL for (int q = 0; q < queries; q++) sum[q * rows + r] = FEW(fma)(x[q], y, sum[q * rows + r]);
+            UNROLL for (int q = 0; q < queries; q++)
+            {
+                vec *to = &sum[(q * rows + r) * CHAINS + v % CHAINS];
+                *to = FEW(fma)(x[q], y, *to);
+            }
         }
     }
 }
@@ -43,23 +48,31 @@ INLINE TARGET void FEW(last_products)(enum dtype type, int queries, int rows, co
     UNROLL for (int r = 0; r < rows; r++)
     {
         vec y = FEW(load_part)(type, row[r], i, n);
-        UNROLL for (int q = 0; q < queries; q++) sum[q * rows + r] = FEW(fma)(x[q], y, sum[q * rows + r]);
+        UNROLL for (int q = 0; q < queries; q++)
+        {
+            vec *to = &sum[(q * rows + r) * CHAINS];
+            *to = FEW(fma)(x[q], y, *to);
+        }
     }
 }
 
 /* to[query][row]: the products, to be added up. */
 INLINE TARGET void FEW(lanes)(enum dtype type, int queries, int rows, const float *const *query, const char *const *row, int64_t n, vec *to)
 {
-    vec sum[DOTS];
+    vec sum[DOTS * CHAINS];
     int64_t i = 0;
-    UNROLL for (int d = 0; d < queries * rows; d++) sum[d] = FEW(set)(0);
+    UNROLL for (int d = 0; d < queries * rows * CHAINS; d++) sum[d] = FEW(set)(0);
     for (; i + CODED_BLOCK <= n; i += CODED_BLOCK)
         FEW(products)(type, queries, rows, CODED_BLOCK / LANES, query, row, i, n, sum);
     for (; i + LANES <= n; i += LANES)
         FEW(products)(type, queries, rows, 1, query, row, i, n, sum);
     if (i < n)
         FEW(last_products)(type, queries, rows, query, row, i, n, sum);
-    UNROLL for (int d = 0; d < queries * rows; d++) to[d] = sum[d];
+    UNROLL for (int d = 0; d < queries * rows; d++)
+    {
+        to[d] = sum[d * CHAINS];
+        UNROLL for (int c = 1; c < CHAINS; c++) to[d] += sum[d * CHAINS + c];
+    }
 }
 
 /* DOTS dots of queries with rows: dots[query][row]. Rows that no queries share go one by one, as memory likes it. */

@@ -110,7 +110,7 @@ void kern_LinearAttention(struct kcall *call)
                                                   : kenv_room(call->env, ROOM_PARTIALS, kcall_bytes(call, states, sizeof(float)));
     a.y = y ? kcall_result_f32(call, y) : kenv_room(call->env, ROOM_C, kcall_bytes(call, tensor_elements(q), sizeof(float)));
     a.room = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, a.values * kenv_threads(call->env), sizeof(float)));
-    kenv_parallel_for(call->env, q->dim[0] * a.heads, a.length * a.keys * a.values * (4 + a.group), heads_range, &a);
+    kenv_parallel_shares(call->env, q->dim[0] * a.heads, a.length * a.keys * a.values * (4 + a.group), heads_range, &a);
     if (y)
         kcall_result_store(a.y, y);
     if (present)

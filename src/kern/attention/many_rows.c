@@ -261,6 +261,6 @@ void attention_many_rows(struct kcall *call, const struct attention_core *a)
     int64_t stripes = t.together * ((t.block + TILE_ROWS - 1) / TILE_ROWS);
     t.scratch_each = (kcall_bytes(call, floats, sizeof(float)) + kcall_bytes(call, stripes, sizeof(struct stripe)) + 63) & ~(size_t)63;
     t.scratch = kenv_scratch(call->env, kcall_bytes(call, threads, t.scratch_each));
-    kenv_parallel_for(call->env, a->batch * a->q_heads / t.together * t.blocks, t.together * t.block * a->keys * (a->size + 8), many_range,
-                      &t);
+    kenv_parallel_shares(call->env, a->batch * a->q_heads / t.together * t.blocks, t.together * t.block * a->keys * (a->size + 8),
+                         many_range, &t);
 }

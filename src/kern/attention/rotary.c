@@ -96,5 +96,5 @@ void kern_RotaryEmbedding(struct kcall *call)
     r.scratch = (float *)(void *)(line + tokens);
     r.cosine = tensor_f32(call->env, cosine, ROOM_A);
     r.sine = tensor_f32(call->env, sine, ROOM_B);
-    kenv_parallel_for(call->env, tokens * r.heads, r.size * 4, rotary_range, &r);
+    kenv_parallel_shares(call->env, tokens * r.heads, r.size * 4, rotary_range, &r);
 }

@@ -33,7 +33,7 @@ static void one_tile(const struct chunk_product *p, int64_t row, int rows, const
         store_tile(p, memset(slot[0], 0, sizeof slot[0]), rows, count, c);
     while (chunk_next(&w, &s)) {
         bool more = s.merges > 0;
-        struct tile t = {.panel = panel + s.from * TILE, .k = s.count, .more = more};
+        struct tile t = {.panel = panel + s.from * TILE, .k = s.count, .more = more, .fused = true};
         tile_at_rows(&t, rows, a + s.from, p->a_row, slot[s.slot - more], TILE);
         tile_product(rows, &t);
         for (int i = 1; i < s.merges; i++)
@@ -96,7 +96,7 @@ void chunk_product(struct kcall *call, const struct chunk_product *p)
                             (kcall_bytes(call, 2 * p->right->k * TILE, sizeof(float)) + 63) & ~(size_t)63};
     int64_t rows = p->m < ROW_BLOCK ? p->m : ROW_BLOCK;
     s.room = kenv_room(call->env, ROOM_PANELS, kcall_bytes(call, kenv_threads(call->env), s.each));
-    kenv_parallel_for(call->env, (p->n + TILE - 1) / TILE * s.blocks, rows * TILE * p->right->k / 8 + 1, shared_range, &s);
+    kenv_parallel_shares(call->env, (p->n + TILE - 1) / TILE * s.blocks, rows * TILE * p->right->k / 8 + 1, shared_range, &s);
 }
 
 /* ---- right operands ---------------------------------------------------------------------------------------------------------------------

@@ -50,10 +50,9 @@ SUM_RESULTS(float, f32)
 SUM_RESULTS(double, f64)
 
 /* Blocks lo..hi. */
-static void sum_range(void *data, int thread, int64_t lo, int64_t hi)
+static void sum_range(void *data, int64_t lo, int64_t hi)
 {
     const struct axis_sum *a = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t left = a->results - i * BLOCK;
         (a->dtype == DT_F64 ? sum_f64 : sum_f32)(a, i * BLOCK, left < BLOCK ? left : BLOCK);

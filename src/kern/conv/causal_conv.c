@@ -66,7 +66,7 @@ void kern_CausalConvWithState(struct kcall *call)
             : kenv_room(call->env, ROOM_LIMITS, kcall_bytes(call, tensor_elements(present), sizeof(float)));
     int64_t line = work.c.length + work.c.window - 1;
     work.room = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, line * kenv_threads(call->env), sizeof(float)));
-    kenv_parallel_for(call->env, x->dim[0] * x->dim[1], work.c.length * (work.c.window + 8), causal_range, &work);
+    kenv_parallel_shares(call->env, x->dim[0] * x->dim[1], work.c.length * (work.c.window + 8), causal_range, &work);
     kcall_result_store(work.c.y, y);
     if (work.c.present)
         kcall_result_store(work.c.present, present);

@@ -247,12 +247,11 @@ static double conv_operand(const struct conv_loops *l, int operand, int64_t i, d
     return otherwise;
 }
 
-static void conv_range(void *data, int thread, int64_t lo, int64_t hi)
+static void conv_range(void *data, int64_t lo, int64_t hi)
 {
     const struct conv_loops *l = data;
     const struct conv *c = l->conv;
     int64_t places = tensor_dims_product(c->result, 0, c->spatial);
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t n = i / places / c->out, o = i / places % c->out, at = conv_element(c->last, n, c->out, o, places, i % places);
         double value = conv_at(c, n, o, i % places) * conv_operand(l, FACTOR, o, 1) + conv_operand(l, 2, o, 0);
@@ -282,11 +281,5 @@ static void conv_kernel(struct kcall *call, bool last)
     kenv_parallel_for(call->env, n, 8 * (c.in / c.groups) * taps + 1, conv_range, &loops);
 }
 
-void kern_Conv(struct kcall *call)
-{
-    conv_kernel(call, false);
-}
-void kern_ChannelsLastConv(struct kcall *call)
-{
-    conv_kernel(call, true);
-}
+KERNEL_IS(Conv, conv_kernel(call, false))
+KERNEL_IS(ChannelsLastConv, conv_kernel(call, true))

@@ -73,11 +73,10 @@ struct result_rows {
     uint8_t *codes;
 };
 struct results_kernel {
-    const char *name;
-    bool (*runs)(void);
+    enum isa isa;
     void (*pass)(const struct integer_results *, const struct integer_columns *, const struct result_rows *);
 };
-extern const struct results_kernel integer_results_kernels[]; /* the fastest first; then one without a name */
+extern const struct results_kernel integer_results_kernels[]; /* the fastest first, plain C last */
 const struct results_kernel *integer_results_best(void);
 /* Places from `place` on: sums[rows][RESULT_COLUMNS]; seen[rows]: read only if there are zeros. */
 void integer_results_store(const struct results_kernel *, const struct integer_results *, const struct integer_columns *, int64_t place,

@@ -11,12 +11,11 @@ struct patches {
 };
 
 /* Rows lo to hi of [batch places, in kernel]. */
-static void patch_range(void *data, int thread, int64_t lo, int64_t hi)
+static void patch_range(void *data, int64_t lo, int64_t hi)
 {
     const struct patches *p = data;
     const struct conv_shape *s = p->s;
     const int64_t in = s->in, kernel = s->kernel[0];
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t start = i % s->result[0] * s->stride[0] - s->before[0], image = i / s->result[0] * s->size[0];
         for (int64_t tap = 0; tap < kernel; tap++) {

@@ -37,11 +37,10 @@ static SIMD void swish_stretches(const struct swish *s, int64_t stretches, const
     }
 }
 
-static void swish_range(void *data, int thread, int64_t lo, int64_t hi)
+static void swish_range(void *data, int64_t lo, int64_t hi)
 {
     const struct swish *s = data;
     int64_t whole = s->n / STRETCH, rest = s->n % STRETCH, at = whole * STRETCH;
-    (void)thread;
     swish_stretches(s, (hi < whole ? hi : whole) - lo, s->z ? s->z + lo * STRETCH : NULL, s->y + lo * STRETCH);
     if (hi <= whole)
         return;
@@ -56,7 +55,7 @@ static void swish_range(void *data, int thread, int64_t lo, int64_t hi)
 void conv_swish_run(const struct result_function *f, float *x, int64_t n)
 {
     struct swish s = {f->alpha, f->scale, f->shift, n, NULL, x};
-    swish_range(&s, 0, 0, (n + STRETCH - 1) / STRETCH);
+    swish_range(&s, 0, (n + STRETCH - 1) / STRETCH);
 }
 
 void conv_swish(struct kenv *env, const struct conv_shape *shape, int64_t n, const float *z, float *y)

@@ -85,12 +85,11 @@ static void add_row(const struct conv_transpose *t, int64_t tap, const float *se
         y[i * s + shift] += sent[i];
 }
 
-static void gather_columns_range(void *data, int thread, int64_t lo, int64_t hi)
+static void gather_columns_range(void *data, int64_t lo, int64_t hi)
 {
     const struct transposing *c = data;
     const struct conv_transpose *t = &c->t;
     int64_t width = t->size[t->n - 1], rows = width ? t->places / width : 0;
-    (void)thread;
     for (int64_t m = lo; m < hi; m++) {
         float *y = c->y + m * t->results;
         for (int64_t i = 0; i < t->results; i++)

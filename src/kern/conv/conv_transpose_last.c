@@ -69,11 +69,10 @@ static void add_row(const struct additions *a, int64_t from, int64_t tap, int64_
 }
 
 /* A unit is a piece of a row of results. */
-static void add_range(void *data, int thread, int64_t lo, int64_t hi)
+static void add_range(void *data, int64_t lo, int64_t hi)
 {
     const struct additions *a = data;
     const struct conv_transpose *t = &a->t;
-    (void)thread;
     for (int64_t u = lo; u < hi; u++) {
         int64_t row = u / a->pieces, width = t->result[t->n - 1], begin = u % a->pieces * a->piece,
                 end = begin + a->piece < width ? begin + a->piece : width;
@@ -85,11 +84,10 @@ static void add_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-static void begin_range(void *data, int thread, int64_t lo, int64_t hi)
+static void begin_range(void *data, int64_t lo, int64_t hi)
 {
     const struct additions *a = data;
     int64_t out = a->t.out;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++)
         for (int64_t c = 0; c < out; c++)
             a->y[i * out + c] = a->bias ? a->bias[c] : 0;

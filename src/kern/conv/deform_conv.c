@@ -94,6 +94,6 @@ void kern_DeformConv(struct kcall *call)
     d.out = kcall_result_f32(call, y);
     int64_t n = w->dim[1] * d.taps;
     d.room = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, n * kenv_threads(call->env), sizeof *d.room));
-    kenv_parallel_for(call->env, y->dim[0] * d.rows * d.columns, n * (d.groups * 16 + d.filters), deform_range, &d);
+    kenv_parallel_shares(call->env, y->dim[0] * d.rows * d.columns, n * (d.groups * 16 + d.filters), deform_range, &d);
     kcall_result_store(d.out, y);
 }

@@ -260,8 +260,8 @@ static void run_blocks(const struct integer_conv *v, const struct integer_result
     set_columns(v, w, (struct integer_columns *)(void *)room);
     r.columns = (const struct integer_columns *)(const void *)room;
     r.scratch = room + columns;
-    kenv_parallel_for(call->env, (all + r.rows - 1) / r.rows, r.rows * w->groups * w->tiles * BYTES_WIDTH * words / 16 + 1, block_range,
-                      &r);
+    kenv_parallel_shares(call->env, (all + r.rows - 1) / r.rows, r.rows * w->groups * w->tiles * BYTES_WIDTH * words / 16 + 1, block_range,
+                         &r);
 }
 
 /* ---- the filter ---------------------------------------------------------------------------------------------------------------------- */

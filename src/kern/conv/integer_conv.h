@@ -52,11 +52,10 @@ struct depthwise_tile {
 };
 int integer_depthwise_lane(int channel);
 struct depthwise_kernel {
-    const char *name;
-    bool (*runs)(void);
+    enum isa isa;
     void (*sums)(const struct depthwise_tile *, int32_t *sums);
 };
-extern const struct depthwise_kernel integer_depthwise_kernels[]; /* the fastest first; then one without a name */
+extern const struct depthwise_kernel integer_depthwise_kernels[]; /* the fastest first, plain C last */
 const struct depthwise_kernel *integer_depthwise_best(void);
 
 #endif

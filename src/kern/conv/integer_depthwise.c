@@ -143,5 +143,5 @@ void integer_depthwise_run(const struct integer_conv *v, const struct integer_re
     r.columns = column;
     r.taps = (const uint8_t **)(void *)(room + columns);
     r.padding = (const uint8_t *)room + columns + taps;
-    kenv_parallel_for(call->env, (v->batch * v->places + ROWS - 1) / ROWS, ROWS * v->in * v->taps, place_range, &r);
+    kenv_parallel_shares(call->env, (v->batch * v->places + ROWS - 1) / ROWS, ROWS * v->in * v->taps, place_range, &r);
 }

@@ -3,7 +3,7 @@
  * channels of each half of a tile; filters lie in this order. */
 #include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
+#include "kern/core/intrinsics.h"
 
 #include <string.h>
 
@@ -121,15 +121,77 @@ INLINE VNNI __m256i vnni_add(__m256i sum, __m256i x, __m256i w)
     }
 KERNEL(vnni, VNNI, 4)
 KERNEL(avx2, AVX2, 1)
+#elif NEON
+/* ---- ARM: 16-bit numbers of the channels that a quarter of the filter has, which are 4 of each half of a tile
+ * ------------------------------ */
+enum { PLACES = 2 }; /* at a time, which share what is loaded of the filter */
+
+INLINE void neon_load(const uint8_t *from, int64_t n, uint8_t flip, int16x8_t *x)
+{
+    uint8_t part[LANES] = {0};
+    if (n < LANES)
+        from = memcpy(part, from, (size_t)n);
+    uint32x4_t low = vreinterpretq_u32_u8(veorq_u8(vld1q_u8(from), vdupq_n_u8(flip)));
+    uint32x4_t high = vreinterpretq_u32_u8(veorq_u8(vld1q_u8(from + HALF), vdupq_n_u8(flip)));
+    uint8x16_t first = vreinterpretq_u8_u32(vzip1q_u32(low, high)), second = vreinterpretq_u8_u32(vzip2q_u32(low, high));
+    x[0] = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(first)));
+    x[1] = vreinterpretq_s16_u16(vmovl_high_u8(first));
+    x[2] = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(second)));
+    x[3] = vreinterpretq_s16_u16(vmovl_high_u8(second));
+}
+
+INLINE void neon_some(const struct depthwise_tile *d, int64_t at, int places, int32_t *sums, bool whole)
+{
+    const int64_t n = whole ? LANES : d->n;
+    int32x4_t sum[PLACES][FOUR][2];
+    UNROLL for (int p = 0; p < places; p++) UNROLL for (int q = 0; q < FOUR; q++) sum[p][q][0] = sum[p][q][1] = vdupq_n_s32(0);
+    for (int64_t t = 0; t < d->taps; t += 2) {
+        int16x8x2_t w[FOUR];
+        UNROLL for (int q = 0; q < FOUR; q++) w[q] = vld2q_s16(d->w + t / 2 * PAIR + q * PAIR / FOUR);
+        UNROLL for (int p = 0; p < places; p++) UNROLL for (int tap = 0; tap < 2; tap++)
+        {
+            int16x8_t x[FOUR];
+            neon_load(d->tap[t + tap] + at + p * d->step, n, d->flip, x);
+            UNROLL for (int q = 0; q < FOUR; q++)
+            {
+                sum[p][q][0] = vmlal_s16(sum[p][q][0], vget_low_s16(x[q]), vget_low_s16(w[q].val[tap]));
+                sum[p][q][1] = vmlal_high_s16(sum[p][q][1], x[q], w[q].val[tap]);
+            }
+        }
+    }
+    UNROLL for (int p = 0; p < places; p++) UNROLL for (int q = 0; q < FOUR; q++)
+    {
+        vst1q_s32(sums + p * LANES + q * FOUR, sum[p][q][0]);
+        vst1q_s32(sums + p * LANES + HALF + q * FOUR, sum[p][q][1]);
+    }
+}
+
+INLINE void neon_places(const struct depthwise_tile *d, int32_t *sums, bool whole)
+{
+    int64_t i = 0;
+    for (; i + PLACES <= d->places; i += PLACES)
+        neon_some(d, d->from + i * d->step, PLACES, sums + i * LANES, whole);
+    if (i < d->places)
+        neon_some(d, d->from + i * d->step, 1, sums + i * LANES, whole);
+}
+
+static void neon_sums(const struct depthwise_tile *d, int32_t *sums)
+{
+    if (d->n == LANES)
+        neon_places(d, sums, true);
+    else
+        neon_places(d, sums, false);
+}
 #endif
 
 const struct depthwise_kernel integer_depthwise_kernels[] = {
 #if X86
-    {"avx512_vnni", isa_avx512_vnni, vnni_sums},
-    {"avx2", isa_avx2, avx2_sums},
+    {ISA_AVX512_VNNI, vnni_sums},
+    {ISA_AVX2, avx2_sums},
+#elif NEON
+    {ISA_NEON, neon_sums},
 #endif
-    {"plain", isa_any, plain_sums},
-    {NULL, NULL, NULL},
+    {ISA_PLAIN, plain_sums},
 };
 
 ISA_BEST(integer_depthwise_best, depthwise_kernel, integer_depthwise_kernels)

@@ -2,7 +2,7 @@
  * rows at a time. */
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
+#include "kern/core/intrinsics.h"
 
 #include <math.h>
 #include <string.h>
@@ -291,10 +291,9 @@ static AVX512 void avx512_pass(const struct integer_results *r, const struct int
 
 const struct results_kernel integer_results_kernels[] = {
 #if X86
-    {"avx512", isa_avx512, avx512_pass},
+    {ISA_AVX512, avx512_pass},
 #endif
-    {"plain", isa_any, plain_pass},
-    {NULL, NULL, NULL},
+    {ISA_PLAIN, plain_pass},
 };
 
 /* ---- passes -------------------------------------------------------------------------------------------------------------------------- */

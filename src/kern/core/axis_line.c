@@ -59,5 +59,5 @@ void axis_line_run(struct kcall *call, const struct line_op *op, void *data, con
         return;
     l.each = (kcall_bytes(call, l.n, 16) + 63) & ~(size_t)63;
     l.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env), l.each));
-    kenv_parallel_for(call->env, lines, l.n * op->cost + 1, lines_range, &l);
+    kenv_parallel_shares(call->env, lines, l.n * op->cost + 1, lines_range, &l);
 }

@@ -128,12 +128,11 @@ static void row_index(const struct walk *w, int64_t row, int64_t *index)
 }
 
 /* Units lo..hi: a unit is one stretch of one row. */
-static void walk_range(void *data, int thread, int64_t lo, int64_t hi)
+static void walk_range(void *data, int64_t lo, int64_t hi)
 {
     const struct walking *g = data;
     const struct walk *w = g->w;
     int64_t index[MAX_RANK], base[WALK_MAX], offset[WALK_MAX], inner = w->dim[w->rank - 1], part = lo % g->parts;
-    (void)thread;
     row_index(w, lo / g->parts, index);
     offsets_of(w, index, base);
     for (int64_t u = lo; u < hi; u++) {

@@ -1,7 +1,7 @@
 /* byte_codes: real numbers as bytes with one scale and one zero point, as QuantizeLinear and DequantizeLinear have them, to the bit. Whole
  * vectors of AVX-512 first, where the processor has them, then the rest in plain C. */
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
+#include "kern/core/intrinsics.h"
 
 #include <math.h>
 
@@ -22,7 +22,7 @@ struct rounding {
 #ifdef AVX512
 static bool has_vectors(void)
 {
-    return isa_avx512() && __builtin_cpu_supports("avx512vbmi");
+    return isa_runs(ISA_AVX512) && __builtin_cpu_supports("avx512vbmi");
 }
 
 static AVX512 int64_t decode_vectors(const struct byte_scale *s, const uint8_t *code, int64_t n, float *to)
@@ -162,7 +162,7 @@ static bool has_vectors(void)
 #define range_vectors(x, n, lo, hi) 0
 #define decode_vectors(s, code, n, to) 0
 #define round_vectors(r, divides, x, n, code, near) 0
-#define combine_vectors(from, a, b, real, n, code) 0
+#define combine_vectors(from, a, b, real, n, code) ((void)(a), (void)(b), (void)(n), (void)(code), 0)
 #define map_vectors(code, n, table, to) 0
 #endif
 

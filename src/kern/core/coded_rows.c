@@ -3,7 +3,6 @@
  * written again stay as they are. */
 #include "base/half.h"
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
 
 #include <math.h>
 #include <string.h>
@@ -87,10 +86,9 @@ struct rows_task {
     int64_t numbers, from_step[MAX_RANK], to_step[MAX_RANK];
 };
 
-static void rows_range(void *data, int thread, int64_t lo, int64_t hi)
+static void rows_range(void *data, int64_t lo, int64_t hi)
 {
     const struct rows_task *t = data;
-    (void)thread;
     for (int64_t r = lo; r < hi; r++) {
         int64_t rest = r, from = 0, to = 0;
         for (int d = t->from->rank - 2; d >= 0; d--) {
@@ -117,12 +115,5 @@ static void convert_rows(struct kcall *call)
         kenv_parallel_for(call->env, tensor_elements(wide) / t.numbers, 4 * t.numbers, rows_range, &t);
 }
 
-void kern_QuantizeRows(struct kcall *call)
-{
-    convert_rows(call);
-}
-
-void kern_DequantizeRows(struct kcall *call)
-{
-    convert_rows(call);
-}
+KERNEL_IS(QuantizeRows, convert_rows(call))
+KERNEL_IS(DequantizeRows, convert_rows(call))

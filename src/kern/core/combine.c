@@ -4,29 +4,20 @@
 
 #include <string.h>
 
-#define COMBINE(T, ADD_EXPR, MUL_EXPR)                        \
-    for (int64_t i = 0; i < n; i++) {                         \
-        T a = x[i], b = y[i];                                 \
-        x[i] = how == COMBINE_ADD ? ADD_EXPR                  \
-            : how == COMBINE_MUL  ? MUL_EXPR                  \
-            : how == COMBINE_MAX  ? (a > b || a != a ? a : b) \
-                                  : (a < b || a != a ? a : b); \
+#define COMBINE(name, T, sum, product)                              \
+    static void name(enum combine how, T *x, const T *y, int64_t n) \
+    {                                                               \
+        for (int64_t i = 0; i < n; i++) {                           \
+            T a = x[i], b = y[i];                                   \
+            x[i] = how == COMBINE_ADD ? sum                         \
+                : how == COMBINE_MUL  ? product                     \
+                : how == COMBINE_MAX  ? (a > b || a != a ? a : b)   \
+                                      : (a < b || a != a ? a : b);   \
+        }                                                           \
     }
-
-static void combine_f32(enum combine how, float *x, const float *y, int64_t n)
-{
-    COMBINE(float, a + b, a * b)
-}
-
-static void combine_f64(enum combine how, double *x, const double *y, int64_t n)
-{
-    COMBINE(double, a + b, a * b)
-}
-
-static void combine_i64(enum combine how, int64_t *x, const int64_t *y, int64_t n)
-{
-    COMBINE(int64_t, (int64_t)((uint64_t)a + (uint64_t)b), (int64_t)((uint64_t)a * (uint64_t)b))
-}
+COMBINE(combine_f32, float, a + b, a *b)
+COMBINE(combine_f64, double, a + b, a *b)
+COMBINE(combine_i64, int64_t, (int64_t)((uint64_t)a + (uint64_t)b), (int64_t)((uint64_t)a *(uint64_t)b))
 
 static void combine_converted(enum combine how, enum dtype t, void *to, const void *from, int64_t n)
 {
@@ -61,8 +52,8 @@ enum combine combine_of(const struct kcall *call)
 {
     static const char *const name[] = {"none", "add", "mul", "max", "min"};
     const char *reduction = attr_string(call->node, "reduction");
-    for (int i = 0; i < 5; i++)
-        if (strcmp(reduction, name[i]) == 0)
-            return (enum combine)i;
+    int i = NAMED_ROW(name, reduction);
+    if (i >= 0)
+        return (enum combine)i;
     fail("%s: reduction must be none, add, mul, max or min, not %s", kcall_where(call), reduction);
 }

@@ -2,27 +2,57 @@
  * from integers. */
 #include "base/half.h"
 #include "kern/core/core.h"
+#include "kern/core/intrinsics.h"
 
 #include <math.h>
 #include <string.h>
-
-bool dtype_is_half(enum dtype t)
-{
-    return t == DT_F16 || t == DT_BF16;
-}
 
 bool dtype_fits_f32(enum dtype t)
 {
     return t == DT_F32 || dtype_is_half(t);
 }
 
-static SIMD void load_f16_plain(const uint16_t *s, int64_t n, float *d)
+#define EACH_ELEMENT(name, S, D, convert)                          \
+    static SIMD void name(const S *s, int64_t n, D *d)             \
+    {                                                              \
+        LOOP for (int64_t i = 0; i < n; i++) d[i] = convert(s[i]); \
+    }
+EACH_ELEMENT(load_f16_plain, uint16_t, float, f16_to_f32)
+EACH_ELEMENT(load_bf16, uint16_t, float, bf16_to_f32)
+EACH_ELEMENT(store_f16_plain, float, uint16_t, f32_to_f16)
+EACH_ELEMENT(store_bf16, float, uint16_t, f32_to_bf16)
+
+#if NEON
+static void load_f16(const uint16_t *s, int64_t n, float *d)
 {
-    LOOP for (int64_t i = 0; i < n; i++) d[i] = f16_to_f32(s[i]);
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        float16x8_t x = vreinterpretq_f16_u16(vld1q_u16(s + i));
+        vst1q_f32(d + i, vcvt_f32_f16(vget_low_f16(x)));
+        vst1q_f32(d + i + 4, vcvt_high_f32_f16(x));
+    }
+    load_f16_plain(s + i, n - i, d + i);
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
+/* The instruction keeps what is in a NaN; f32_to_f16 makes one of all. */
+INLINE float32x4_t one_nan(float32x4_t x)
+{
+    uint32x4_t bits = vreinterpretq_u32_f32(x), nan = vorrq_u32(vandq_u32(bits, vdupq_n_u32(1U << 31)), vdupq_n_u32(0x7fc00000));
+    return vreinterpretq_f32_u32(vbslq_u32(vceqq_f32(x, x), bits, nan));
+}
+
+static void store_f16(const float *s, int64_t n, uint16_t *d)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        float16x4_t low = vcvt_f16_f32(one_nan(vld1q_f32(s + i)));
+        vst1q_u16(d + i, vreinterpretq_u16_f16(vcvt_high_f16_f32(low, one_nan(vld1q_f32(s + i + 4)))));
+    }
+    store_f16_plain(s + i, n - i, d + i);
+}
+#else
+#define store_f16 store_f16_plain
+#if X86
 /* By the instruction for it: a weight in f16 is read as fast as memory gives it. */
 static __attribute__((target("avx2,f16c"))) void load_f16_f16c(const uint16_t *s, int64_t n, float *d)
 {
@@ -34,26 +64,12 @@ static __attribute__((target("avx2,f16c"))) void load_f16_f16c(const uint16_t *s
 
 static void load_f16(const uint16_t *s, int64_t n, float *d)
 {
-    (__builtin_cpu_supports("avx2") ? load_f16_f16c : load_f16_plain)(s, n, d);
+    (isa_runs(ISA_AVX2) ? load_f16_f16c : load_f16_plain)(s, n, d);
 }
 #else
 #define load_f16 load_f16_plain
 #endif
-
-static SIMD void load_bf16(const uint16_t *s, int64_t n, float *d)
-{
-    LOOP for (int64_t i = 0; i < n; i++) d[i] = bf16_to_f32(s[i]);
-}
-
-static SIMD void store_f16(const float *s, int64_t n, uint16_t *d)
-{
-    LOOP for (int64_t i = 0; i < n; i++) d[i] = f32_to_f16(s[i]);
-}
-
-static SIMD void store_bf16(const float *s, int64_t n, uint16_t *d)
-{
-    LOOP for (int64_t i = 0; i < n; i++) d[i] = f32_to_bf16(s[i]);
-}
+#endif
 
 static void load_small(enum dtype t, const uint8_t *s, int64_t n, float *d)
 {
@@ -260,10 +276,9 @@ struct tensor_conversion {
     float *to;
 };
 
-static void convert_range(void *data, int thread, int64_t lo, int64_t hi)
+static void convert_range(void *data, int64_t lo, int64_t hi)
 {
     struct tensor_conversion *w = data;
-    (void)thread;
     convert_to_f32(w->t->dtype, element_at_const(w->t->data, dtype_size(w->t->dtype), lo), hi - lo, w->to + lo);
 }
 

@@ -158,11 +158,10 @@ static void copy_dimension(const struct strided_copy *job, int64_t rows, char *t
     }
 }
 
-static void copy_range(void *data, int thread, int64_t lo, int64_t hi)
+static void copy_range(void *data, int64_t lo, int64_t hi)
 {
     const struct strided_copy *job = data;
     int64_t size = (int64_t)job->c.size;
-    (void)thread;
     for (int64_t row = lo; row < hi;) {
         int64_t to, from, left = outer_offsets(job, row, &to, &from), rows = left < hi - row ? left : hi - row;
         copy_dimension(job, rows, job->to + to * size, job->from + from * size);
@@ -218,10 +217,9 @@ struct dense {
     const char *from;
 };
 
-static void dense_range(void *data, int thread, int64_t lo, int64_t hi)
+static void dense_range(void *data, int64_t lo, int64_t hi)
 {
     struct dense *d = data;
-    (void)thread;
     memcpy(d->to + lo, d->from + lo, (size_t)(hi - lo));
 }
 

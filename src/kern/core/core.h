@@ -4,14 +4,16 @@
 #ifndef TPC_KERN_CORE_H
 #define TPC_KERN_CORE_H
 
+#include "kern/core/isa.h"
 #include "kern/kern.h"
 #include "kern/table.h"
 
 #include <string.h>
 
 /* Compiled for several instruction sets, chosen at load by what the processor has. "arch=haswell" would choose by its model: no AMD. gcc
- * tells x86-64-v3 since its version 12. Sanitizers don't survive the resolvers. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+ * tells x86-64-v3 since its version 12. Sanitizers don't survive the resolvers; of other C libraries, musl's loader runs none. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #if __GNUC__ >= 12
 #define SIMD __attribute__((target_clones("avx512f", "arch=x86-64-v3", "default")))
 #else
@@ -21,7 +23,6 @@
 #define SIMD
 #endif
 #define LOOP _Pragma("omp simd")
-
 #define MOST_SPATIAL (MAX_RANK - 2)
 #define CHUNK 512 /* elements converted at a time */
 
@@ -39,9 +40,11 @@
 /* clang-format on */
 
 /* ---- env.c ----------------------------------------------------------------------------------------------------- */
-typedef void range_fn(void *data, int thread, int64_t lo, int64_t hi);
+typedef void range_fn(void *data, int64_t lo, int64_t hi);
+typedef void share_fn(void *data, int thread, int64_t lo, int64_t hi);
 /* Runs body on [0, n) in one range per thread; cost: rough operations per item, so that small work stays on one thread. */
 void kenv_parallel_for(struct kenv *, int64_t n, int64_t cost, range_fn *body, void *data);
+void kenv_parallel_shares(struct kenv *, int64_t n, int64_t cost, share_fn *body, void *data); /* threads have scratch of their own */
 /* Scratch by purpose, so that a kernel and what it calls don't share one. Each slot only grows. */
 enum room {
     ROOM_KERNEL,
@@ -115,7 +118,6 @@ void convert_from_i64(enum dtype, const int64_t *src, int64_t n, void *dst);
 /* Integers modulo 2^64. */
 void convert_to_u64(enum dtype, const void *src, int64_t n, uint64_t *dst);
 void convert_from_u64(enum dtype, const uint64_t *src, int64_t n, void *dst);
-bool dtype_is_half(enum dtype);  /* f16, bf16: work in float32 */
 bool dtype_fits_f32(enum dtype); /* f32, f16, bf16 */
 /* The whole tensor as float32, with the same strides: itself, or converted into room. */
 const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
@@ -156,7 +158,8 @@ enum { TILE = 32, TILE_ROWS = 6 };
 struct tile {
     const float *panel; /* [k, TILE] */
     int64_t k;
-    bool more; /* is added to c */
+    bool more;  /* is added to c */
+    bool fused; /* products and sums must be rounded together, whatever this processor has */
     const float *a[TILE_ROWS];
     float *c[TILE_ROWS];
 };
@@ -173,13 +176,14 @@ static inline void tile_at_rows(struct tile *t, int rows, const float *a, int64_
         t->c[r] = c + r * c_row;
     }
 }
+/* tile_fused.c: the same for a processor without multiply-adds, to the bit of those that have them. */
+void tile_fused(int rows, const struct tile *);
 struct tile_kernel {
-    const char *name;
-    bool (*runs)(void);
+    enum isa isa;
     void (*product)(int rows, const struct tile *);
     void (*pair)(const struct tile *, int64_t apart);
 };
-extern const struct tile_kernel tile_kernels[]; /* the fastest first; then one without a name */
+extern const struct tile_kernel tile_kernels[]; /* the fastest first, plain C last */
 const struct tile_kernel *tile_best(void);
 
 /* ---- coded_rows.c: rows of n numbers as codes of 8 bits with scales: bytes, elements of an i8 tensor ------------------------------- */

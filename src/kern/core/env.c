@@ -149,6 +149,7 @@ static void drop_env(void *data)
 
 struct kenv *kenv_new(int threads, bool deterministic)
 {
+    isa_find(); /* a wrong TPC_ISA is refused before any work */
     struct kenv *env = calloc(1, sizeof *env);
     if (!env)
         fail("out of memory: a kernel environment");
@@ -223,7 +224,7 @@ static int useful_threads(const struct kenv *env, int64_t n, int64_t cost)
 }
 
 struct share {
-    range_fn *body;
+    share_fn *body;
     void *data;
     int thread;
     int64_t from, to;
@@ -236,7 +237,7 @@ static void run_share(void *share)
 }
 
 /* A share that fails lets the others end, then this thread fails: a rank is one thread to those who wait for it. */
-void kenv_parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body, void *data)
+void kenv_parallel_shares(struct kenv *env, int64_t n, int64_t cost, share_fn *body, void *data)
 {
     enum { SENTENCE = 1024 };
     char sentence[SENTENCE];
@@ -258,4 +259,21 @@ void kenv_parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body
     }
     if (failed)
         fail("%s", sentence);
+}
+
+struct range {
+    range_fn *body;
+    void *data;
+};
+
+static void run_range(void *range, int thread, int64_t lo, int64_t hi)
+{
+    const struct range *r = range;
+    (void)thread;
+    r->body(r->data, lo, hi);
+}
+
+void kenv_parallel_for(struct kenv *env, int64_t n, int64_t cost, range_fn *body, void *data)
+{
+    kenv_parallel_shares(env, n, cost, run_range, &(struct range){body, data});
 }

@@ -6,10 +6,9 @@
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=fast")
+#pragma GCC optimize("fp-contract=fast", "expensive-optimizations") /* at -O1, too */
 #endif
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
 
 #include <string.h>
 
@@ -74,13 +73,18 @@
         }                                                                                           \
     }
 
-TILE_PRODUCT(plain, , 4, 4)
+TILE_PRODUCT(lanes, , 4, 4)
+
+static void plain_product(int rows, const struct tile *t)
+{
+#ifdef __FP_FAST_FMAF
+    lanes_product(rows, t);
+#else
+    (t->fused ? tile_fused : lanes_product)(rows, t);
+#endif
+}
 
 #if X86
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f");
-}
 TILE_PRODUCT(avx512, __attribute__((target("avx512f"))), 16, 2)
 
 TILE_PRODUCT(avx2, __attribute__((target("avx2,fma"))), 8, 4)
@@ -88,11 +92,10 @@ TILE_PRODUCT(avx2, __attribute__((target("avx2,fma"))), 8, 4)
 
 const struct tile_kernel tile_kernels[] = {
 #if X86
-    {"avx512", has_avx512, avx512_product, avx512_pair},
-    {"avx2", isa_avx2, avx2_product, avx2_pair},
+    {ISA_AVX512, avx512_product, avx512_pair},
+    {ISA_AVX2, avx2_product, avx2_pair},
 #endif
-    {"plain", isa_any, plain_product, plain_pair},
-    {NULL, NULL, NULL, NULL},
+    {ISA_PLAIN, plain_product, lanes_pair},
 };
 
 ISA_BEST(tile_best, tile_kernel, tile_kernels)

@@ -1,11 +1,10 @@
 /* transpose: matrices of words of 4 bytes, four rows and columns at a time in registers. */
 #include "kern/core/core.h"
+#include "kern/core/intrinsics.h"
 
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <xmmintrin.h>
-
+#if X86
 enum { SIDE = 4 };
 static void transpose_square(const float *from, int64_t from_row, float *to, int64_t to_row)
 {
@@ -16,6 +15,17 @@ static void transpose_square(const float *from, int64_t from_row, float *to, int
     _mm_storeu_ps(to + to_row, b);
     _mm_storeu_ps(to + 2 * to_row, c);
     _mm_storeu_ps(to + 3 * to_row, d);
+}
+#elif NEON
+enum { SIDE = 4 };
+static void transpose_square(const float *from, int64_t from_row, float *to, int64_t to_row)
+{
+    float32x4x2_t a = vtrnq_f32(vld1q_f32(from), vld1q_f32(from + from_row));
+    float32x4x2_t b = vtrnq_f32(vld1q_f32(from + 2 * from_row), vld1q_f32(from + 3 * from_row));
+    vst1q_f32(to, vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0])));
+    vst1q_f32(to + to_row, vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1])));
+    vst1q_f32(to + 2 * to_row, vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0])));
+    vst1q_f32(to + 3 * to_row, vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1])));
 }
 #else
 enum { SIDE = 1 };

@@ -48,10 +48,9 @@ static void pack_column(const struct packing *p, int64_t group, int64_t j)
     p->zero[at] = zero;
 }
 
-static void pack_range(void *data, int thread, int64_t lo, int64_t hi)
+static void pack_range(void *data, int64_t lo, int64_t hi)
 {
     const struct packing *p = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++)
         pack_column(p, i / p->from->n, i % p->from->n);
 }

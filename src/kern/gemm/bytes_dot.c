@@ -1,7 +1,7 @@
 /* bytes_dot: dots of unsigned with signed bytes, for a tile of a filter and a few rows, and sums of rows. Lanes are columns: a word of 4
  * bytes of a column meets the same word of a row in every lane, so nothing is added across lanes. */
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
+#include "kern/core/intrinsics.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static void plain_add(const struct bytes_rows *b, int64_t run, int rows, int32_t
     }
 }
 
-#if X86
+#if X86 || NEON
 INLINE int32_t word_at(const uint8_t *at)
 {
     int32_t word;
@@ -61,7 +61,23 @@ INLINE int32_t word_at(const uint8_t *at)
 #define CASE(BODY, ROWS, FLIPS)                                \
     case ROWS * 2: BODY(ROWS, 1, FLIPS, tile, b, sums); break; \
     case ROWS * 2 + 1: BODY(ROWS, 2, FLIPS, tile, b, sums); break;
+/* The dot of an instruction set, by its rows. */
+#define DOT(isa, TARGET)                                                                                                   \
+    static TARGET void isa##_flipped(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)  \
+    {                                                                                                                      \
+        CASES(isa##_rows, true)                                                                                            \
+    }                                                                                                                      \
+    static TARGET void isa##_straight(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums) \
+    {                                                                                                                      \
+        CASES(isa##_rows, false)                                                                                           \
+    }                                                                                                                      \
+    static void isa##_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)             \
+    {                                                                                                                      \
+        (b->flip ? isa##_flipped : isa##_straight)(tile, b, rows, halves, sums);                                           \
+    }
+#endif
 
+#if X86
 /* ---- AVX-512 with VNNI --------------------------------------------------------------------------------------------------------------- */
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
@@ -95,20 +111,7 @@ INLINE VNNI void vnni_rows(int rows, int halves, bool flips, const int8_t *tile,
         _mm512_storeu_si512(sums + r * BYTES_WIDTH + h * LANES, sum[r][h]);
 }
 
-static VNNI void vnni_flipped(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
-{
-    CASES(vnni_rows, true)
-}
-
-static VNNI void vnni_straight(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
-{
-    CASES(vnni_rows, false)
-}
-
-static void vnni_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
-{
-    (b->flip ? vnni_flipped : vnni_straight)(tile, b, rows, halves, sums);
-}
+DOT(vnni, VNNI)
 
 INLINE VNNI __m512i vnni_bytes(__m512i sum, const uint8_t *x, int64_t n, __m512i flip)
 {
@@ -185,20 +188,7 @@ INLINE AVX2 void avx2_rows(int rows, int halves, bool flips, const int8_t *tile,
     }
 }
 
-static AVX2 void avx2_flipped(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
-{
-    CASES(avx2_rows, true)
-}
-
-static AVX2 void avx2_straight(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
-{
-    CASES(avx2_rows, false)
-}
-
-static void avx2_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)
-{
-    (b->flip ? avx2_flipped : avx2_straight)(tile, b, rows, halves, sums);
-}
+DOT(avx2, AVX2)
 
 /* Sums of 8 bytes are 64-bit numbers. */
 static AVX2 void avx2_add(const struct bytes_rows *b, int64_t run, int rows, int32_t *sums)
@@ -223,15 +213,132 @@ static AVX2 void avx2_add(const struct bytes_rows *b, int64_t run, int rows, int
         sums[r] = rest + (int32_t)(part[0] + part[1] + part[2] + part[3]);
     }
 }
+#elif NEON
+/* ---- ARM ----------------------------------------------------------------------------------------------------------------------------- */
+enum { FOUR = 4, REGISTERS = LANES / FOUR }; /* columns of a register; registers of a half */
+
+static void neon_add(const struct bytes_rows *b, int64_t run, int rows, int32_t *sums)
+{
+    enum { WHOLE = 16 };
+    for (int r = 0; r < rows; r++) {
+        uint32x4_t sum = vdupq_n_u32(0);
+        uint32_t rest = 0;
+        for (int64_t i = 0; i < b->runs; i++) {
+            const uint8_t *x = b->at[i * BYTES_ROWS + r] + b->offset;
+            int64_t k = 0;
+            for (; k + WHOLE <= run; k += WHOLE)
+                sum = vpadalq_u16(sum, vpaddlq_u8(veorq_u8(vld1q_u8(x + k), vdupq_n_u8(b->flip))));
+            for (; k < run; k++)
+                rest += (uint32_t)(x[k] ^ b->flip);
+        }
+        sums[r] = (int32_t)(vaddvq_u32(sum) + rest);
+    }
+}
+
+/* What sums of a row begin with where filters are read as unsigned numbers, which are 128 more than they are. */
+static void neon_less(const struct bytes_rows *b, int rows, int32_t *sums)
+{
+    neon_add(b, b->words * WORD, rows, sums);
+    for (int r = 0; r < rows; r++)
+        sums[r] = (int32_t)(0 - ((uint32_t)sums[r] << 7));
+}
+
+static void neon_none(const struct bytes_rows *b, int rows, int32_t *sums)
+{
+    (void)b;
+    memset(sums, 0, (size_t)rows * sizeof *sums);
+}
+
+/* NAME_rows, of NAME_dot(sum, filter, x, lane of x), for an instruction set. A half of the columns of all rows has registers for its sums.
+ */
+#define ROWS(NAME, TARGET, BEGIN)                                                                                                 \
+    INLINE TARGET void NAME##_words(int rows, int words, bool flips, const int8_t *tile, int64_t step, const uint8_t *const *a,   \
+                                    int64_t at, int32x4_t(*sum)[REGISTERS])                                                       \
+    {                                                                                                                             \
+        uint8x16_t x[BYTES_ROWS];                                                                                                 \
+        UNROLL for (int r = 0; r < rows; r++)                                                                                     \
+        {                                                                                                                         \
+            x[r] = words == UNIT ? vld1q_u8(a[r] + at) : vreinterpretq_u8_s32(vdupq_n_s32(word_at(a[r] + at)));                   \
+            x[r] = flips ? veorq_u8(x[r], vdupq_n_u8(0x80)) : x[r];                                                               \
+        }                                                                                                                         \
+        UNROLL for (int u = 0; u < words; u++) UNROLL for (int h = 0; h < REGISTERS; h++)                                         \
+        {                                                                                                                         \
+            int8x16_t w = vld1q_s8(tile + u * step + h * FOUR * WORD);                                                            \
+            UNROLL for (int r = 0; r < rows; r++) sum[r][h] = NAME##_by_lane(sum[r][h], w, x[r], u);                              \
+        }                                                                                                                         \
+    }                                                                                                                             \
+    INLINE TARGET void NAME##_half(int rows, bool flips, int64_t step, const int8_t *tile, const struct bytes_rows *b,            \
+                                   const int32_t *begin, int32_t *to)                                                             \
+    {                                                                                                                             \
+        const int64_t words = b->words;                                                                                           \
+        const uint8_t *const *at = b->at, *a[BYTES_ROWS];                                                                         \
+        int32x4_t sum[BYTES_ROWS][REGISTERS];                                                                                     \
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < REGISTERS; h++) sum[r][h] = vdupq_n_s32(begin[r]);       \
+        for (int64_t i = 0; i < b->runs; i++, at += BYTES_ROWS) {                                                                 \
+            int64_t k = 0;                                                                                                        \
+            UNROLL for (int r = 0; r < rows; r++) a[r] = at[r] + b->offset;                                                       \
+            for (; k + UNIT <= words; k += UNIT, tile += UNIT * step)                                                             \
+                NAME##_words(rows, UNIT, flips, tile, step, a, k *WORD, sum);                                                     \
+            for (; k < words; k++, tile += step)                                                                                  \
+                NAME##_words(rows, 1, flips, tile, step, a, k *WORD, sum);                                                        \
+        }                                                                                                                         \
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < REGISTERS; h++)                                          \
+            vst1q_s32(to + r * BYTES_WIDTH + h * FOUR, sum[r][h]);                                                                \
+    }                                                                                                                             \
+    INLINE TARGET void NAME##_rows(int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int32_t *to) \
+    {                                                                                                                             \
+        int32_t begin[BYTES_ROWS];                                                                                                \
+        BEGIN(b, rows, begin);                                                                                                    \
+        for (int h = 0; h < halves; h++)                                                                                          \
+            NAME##_half(rows, flips, LANES *WORD *halves, tile + h * LANES * WORD, b, begin, to + h * LANES);                     \
+    }                                                                                                                             \
+    DOT(NAME, TARGET)
+#define BY_LANE(FUNCTION, sum, w, x, lane)      \
+    ((lane) == 0       ? FUNCTION(sum, w, x, 0) \
+         : (lane) == 1 ? FUNCTION(sum, w, x, 1) \
+         : (lane) == 2 ? FUNCTION(sum, w, x, 2) \
+                       : FUNCTION(sum, w, x, 3))
+#define UNSIGNED(w) veorq_u8(vreinterpretq_u8_s8(w), vdupq_n_u8(0x80))
+
+/* Products have 16 bits, sums of two 32. */
+INLINE int32x4_t neon_by_lane(int32x4_t sum, int8x16_t w, uint8x16_t x, int lane)
+{
+    uint32x4_t words = vreinterpretq_u32_u8(x);
+    uint32x4_t word = lane == 0 ? vdupq_laneq_u32(words, 0)
+        : lane == 1             ? vdupq_laneq_u32(words, 1)
+        : lane == 2             ? vdupq_laneq_u32(words, 2)
+                                : vdupq_laneq_u32(words, 3);
+    uint8x16_t by = vreinterpretq_u8_u32(word), code = UNSIGNED(w);
+    uint32x4_t low = vpaddlq_u16(vmull_u8(vget_low_u8(code), vget_low_u8(by))), high = vpaddlq_u16(vmull_high_u8(code, by));
+    return vaddq_s32(sum, vreinterpretq_s32_u32(vpaddq_u32(low, high)));
+}
+ROWS(neon, , neon_less)
+
+#define DOTS __attribute__((target("arch=armv8.2-a+dotprod")))
+INLINE DOTS int32x4_t neon_dots_by_lane(int32x4_t sum, int8x16_t w, uint8x16_t x, int lane)
+{
+    return vreinterpretq_s32_u32(BY_LANE(vdotq_laneq_u32, vreinterpretq_u32_s32(sum), UNSIGNED(w), x, lane));
+}
+ROWS(neon_dots, DOTS, neon_less)
+
+#define I8MM __attribute__((target("arch=armv8.2-a+dotprod+i8mm")))
+INLINE I8MM int32x4_t neon_i8mm_by_lane(int32x4_t sum, int8x16_t w, uint8x16_t x, int lane)
+{
+    return BY_LANE(vsudotq_laneq_s32, sum, w, x, lane);
+}
+ROWS(neon_i8mm, I8MM, neon_none)
 #endif
 
 const struct bytes_kernel bytes_kernels[] = {
 #if X86
-    {"avx512_vnni", isa_avx512_vnni, vnni_dot, vnni_add},
-    {"avx2", isa_avx2, avx2_dot, avx2_add},
+    {ISA_AVX512_VNNI, vnni_dot, vnni_add},
+    {ISA_AVX2, avx2_dot, avx2_add},
+#elif NEON
+    {ISA_NEON_I8MM, neon_i8mm_dot, neon_add},
+    {ISA_NEON_DOT, neon_dots_dot, neon_add},
+    {ISA_NEON, neon_dot, neon_add},
 #endif
-    {"plain", isa_any, plain_dot, plain_add},
-    {NULL, NULL, NULL, NULL},
+    {ISA_PLAIN, plain_dot, plain_add},
 };
 
 ISA_BEST(bytes_best, bytes_kernel, bytes_kernels)

@@ -111,7 +111,7 @@ static void pack(struct kcall *call, const struct codes_source *from, struct cod
     w->weight = p.weight;
     w->zeros = p.zeros;
     w->sums = p.sums;
-    kenv_parallel_for(call->env, tiles, CODES_WIDTH * w->k, pack_range, &p);
+    kenv_parallel_shares(call->env, tiles, CODES_WIDTH * w->k, pack_range, &p);
 }
 
 const struct codes *codes_pack(struct kcall *call, const struct codes_source *from)
@@ -145,10 +145,9 @@ struct tile_run {
     float *c;
 };
 
-static void code_range(void *data, int thread, int64_t lo, int64_t hi)
+static void code_range(void *data, int64_t lo, int64_t hi)
 {
     const struct tile_run *r = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++)
         codes_row(r->w, &r->rows, r->digits, i, r->a + i * r->w->k);
 }
@@ -188,11 +187,10 @@ static void tile_rows(const struct tile_run *r, int64_t tile, int64_t group, int
 }
 
 /* Tiles lo..hi. */
-static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
+static void tile_range(void *data, int64_t lo, int64_t hi)
 {
     const struct tile_run *r = data;
     int64_t most = CODES_ROWS / r->digits, m = r->rows.rows / r->digits;
-    (void)thread;
     for (int64_t t = lo; t < hi; t++)
         for (int64_t i = 0; i < m; i += most)
             tile_rows(r, t, i / most, i, m - i < most ? m - i : most);

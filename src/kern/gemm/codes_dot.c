@@ -2,7 +2,7 @@
  * meets the same 4 digits of a row in every lane, so nothing is added across lanes. The weight's codes are unsigned, digits are signed, as
  * the instructions want it; zero points come in by what a sum starts with. */
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
+#include "kern/core/intrinsics.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
@@ -26,14 +26,30 @@ INLINE int32_t word_at(const int8_t *digit)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
+/* Words of 4 numbers: those of columns meet that of digits byte by byte. `bits` is a constant. */
+INLINE void plain_words(int bits, int64_t words, const uint8_t *codes, const int8_t *digit, int64_t each, uint32_t *sum)
+{
+    const uint32_t mask = (1U << bits) - 1;
+    for (int64_t i = 0; i < words; i++, digit += each) {
+        uint32_t word[CODES_WIDTH], four = (uint32_t)word_at(digit), d[WORD];
+        int shift = (int)(i * bits % 8);
+        memcpy(word, codes + i * bits / 8 * CODES_WIDTH * WORD, sizeof word);
+        UNROLL for (int b = 0; b < WORD; b++) d[b] = (uint32_t)(int8_t)(four >> 8 * b);
+        LOOP for (int j = 0; j < CODES_WIDTH; j++)
+        {
+            uint32_t x = word[j] >> shift;
+            sum[j] += (x & mask) * d[0] + (x >> 8 & mask) * d[1] + (x >> 16 & mask) * d[2] + (x >> 24 & mask) * d[3];
+        }
+    }
+}
+
 /* sum[column] += the dots of n numbers of one row, whose words of digits lie `each` apart, modulo 2^32. */
 static SIMD void plain_numbers(const struct codes *w, int64_t n, const uint8_t *codes, const int8_t *digit, int64_t each, uint32_t *sum)
 {
-    int per = 32 / w->bits, mask = (1 << w->bits) - 1;
-    for (int64_t k = 0; k < n; k++) {
-        const uint8_t *word = codes + k / per * CODES_WIDTH * 4 + k % 4;
-        int shift = (int)(k % per / 4) * w->bits, d = digit[k / 4 * each + k % 4];
-        LOOP for (int j = 0; j < CODES_WIDTH; j++) sum[j] += (uint32_t)((word[4 * j] >> shift & mask) * d);
+    switch (w->bits) {
+    case 2: plain_words(2, n / WORD, codes, digit, each, sum); break;
+    case 4: plain_words(4, n / WORD, codes, digit, each, sum); break;
+    default: plain_words(8, n / WORD, codes, digit, each, sum); break;
     }
 }
 
@@ -72,8 +88,21 @@ static void plain_whole(const struct codes *w, int64_t tile, const int8_t *digit
     }
 }
 
+/* A case for each width of codes and number of rows, all sizes in it constants; of MOST_ROWS rows at most, whose sums are in registers. */
+enum { MOST_ROWS = 3 };
+#define FEW_CASES(BODY, ROWS, ...)                                                                                                \
+    switch (w->bits * 4 + ((ROWS) < MOST_ROWS ? (ROWS) : MOST_ROWS)) {                                                            \
+        FEW_CASES_OF(BODY, 2, __VA_ARGS__) FEW_CASES_OF(BODY, 4, __VA_ARGS__) FEW_CASES_OF(BODY, 8, __VA_ARGS__) default : break; \
+    }
+#define FEW_CASES_OF(BODY, BITS, ...)                     \
+    case BITS * 4 + 1: BODY(BITS, 1, __VA_ARGS__); break; \
+    case BITS * 4 + 2: BODY(BITS, 2, __VA_ARGS__); break; \
+    case BITS * 4 + 3:                                    \
+        BODY(BITS, 3, __VA_ARGS__);                       \
+        break;
+
 #if X86
-/* A case for each width of codes and number of rows, all sizes in it constants. */
+/* The same for all rows of a group. */
 #define CASES(BODY, ROWS, ...)                                                                                        \
     switch (w->bits * 8 + (ROWS)) {                                                                                   \
         CASES_OF(BODY, 2, __VA_ARGS__) CASES_OF(BODY, 4, __VA_ARGS__) CASES_OF(BODY, 8, __VA_ARGS__) default : break; \
@@ -201,15 +230,7 @@ static VNNI void vnni_dot(const struct codes *w, int64_t tile, const struct code
 
 /* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
 #define AVX2 __attribute__((target("avx2,fma")))
-#define FEW_CASES(BODY, ROWS, ...)                                                                                                \
-    switch (w->bits * 4 + ((ROWS) < MOST_ROWS ? (ROWS) : MOST_ROWS)) {                                                            \
-        FEW_CASES_OF(BODY, 2, __VA_ARGS__) FEW_CASES_OF(BODY, 4, __VA_ARGS__) FEW_CASES_OF(BODY, 8, __VA_ARGS__) default : break; \
-    }
-#define FEW_CASES_OF(BODY, BITS, ...)                     \
-    case BITS * 4 + 1: BODY(BITS, 1, __VA_ARGS__); break; \
-    case BITS * 4 + 2: BODY(BITS, 2, __VA_ARGS__); break; \
-    case BITS * 4 + 3: BODY(BITS, 3, __VA_ARGS__); break;
-enum { PARTS = 4, MOST_ROWS = 3 }; /* registers for the columns of a tile; rows at a time, whose sums are in registers */
+enum { PARTS = 4 }; /* registers for the columns of a tile */
 
 INLINE AVX2 __m256i avx2_load(const void *at)
 {
@@ -347,17 +368,152 @@ static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct code
 }
 #endif
 
+#if NEON
+/* ---- ARM ----------------------------------------------------------------------------------------------------------------------------- */
+enum { FOUR = 4, EIGHT = CODES_WIDTH / FOUR }; /* columns of a register; registers of a tile */
+#define REGISTERS(rows) ((rows) == 1 ? EIGHT : EIGHT / 2)
+
+/* Word i of the codes of FOUR columns, `bits` of each byte. */
+INLINE uint8x16_t neon_word(int bits, int i, const char *codes)
+{
+    uint8x16_t code = vld1q_u8((const uint8_t *)codes + i * bits / 8 * CODES_WIDTH * WORD);
+    int shift = i * bits % 8;
+    code = shift == 2 ? vshrq_n_u8(code, 2) : shift == 4 ? vshrq_n_u8(code, 4) : shift == 6 ? vshrq_n_u8(code, 6) : code;
+    return shift + bits < 8 ? vandq_u8(code, vdupq_n_u8((uint8_t)((1 << bits) - 1))) : code;
+}
+
+/* ---- NEON: products in 16 bits, which a step's of codes of fewer than 8 bits may be added to ---- */
+#define CODES(name) neon_##name
+#define TARGET
+#define FLIPS true
+
+INLINE void neon_bytes(int rows, int regs, int64_t units, const char *codes, const int8_t *digit, int64_t each, int64_t row,
+                       int32x4_t (*sum)[EIGHT])
+{
+    int32x4_t part[MOST_ROWS][EIGHT][2];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < regs; h++) part[r][h][0] = part[r][h][1] = vdupq_n_s32(0);
+    for (int64_t i = 0; i < units * (UNIT / WORD); i++, codes += CODES_WIDTH * WORD, digit += each) {
+        int8x16_t digits[MOST_ROWS];
+        UNROLL for (int r = 0; r < rows; r++) digits[r] = vreinterpretq_s8_s32(vdupq_n_s32(word_at(digit + r * row)));
+        UNROLL for (int h = 0; h < regs; h++)
+        {
+            int8x16_t code = vreinterpretq_s8_u8(veorq_u8(neon_word(8, 0, codes + h * FOUR * WORD), vdupq_n_u8(0x80)));
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                part[r][h][0] = vpadalq_s16(part[r][h][0], vmull_s8(vget_low_s8(code), vget_low_s8(digits[r])));
+                part[r][h][1] = vpadalq_s16(part[r][h][1], vmull_high_s8(code, digits[r]));
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < regs; h++)
+        sum[r][h] = vaddq_s32(sum[r][h], vpaddq_s32(part[r][h][0], part[r][h][1]));
+}
+
+INLINE void neon_few_bits(int bits, int rows, int regs, int64_t units, const char *codes, const int8_t *digit, int64_t each, int64_t row,
+                          int32x4_t (*sum)[EIGHT])
+{
+    int16x8_t part[MOST_ROWS][EIGHT][2];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < regs; h++) part[r][h][0] = part[r][h][1] = vdupq_n_s16(0);
+    for (int64_t u = 0; u < units; u++, codes += UNIT * bits / 8 * CODES_WIDTH, digit += UNIT / WORD * each)
+        UNROLL for (int i = 0; i < UNIT / WORD; i++)
+        {
+            int8x16_t digits[MOST_ROWS];
+            UNROLL for (int r = 0; r < rows; r++) digits[r] = vreinterpretq_s8_s32(vdupq_n_s32(word_at(digit + i * each + r * row)));
+            UNROLL for (int h = 0; h < regs; h++)
+            {
+                int8x16_t code = vreinterpretq_s8_u8(neon_word(bits, i, codes + h * FOUR * WORD));
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    part[r][h][0] = vmlal_s8(part[r][h][0], vget_low_s8(code), vget_low_s8(digits[r]));
+                    part[r][h][1] = vmlal_high_s8(part[r][h][1], code, digits[r]);
+                }
+            }
+        }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < regs; h++)
+        sum[r][h] = vaddq_s32(sum[r][h], vpaddq_s32(vpaddlq_s16(part[r][h][0]), vpaddlq_s16(part[r][h][1])));
+}
+
+/* units <= 2: sums of 8 products of a code of 4 bits and a digit fit 16 bits. */
+INLINE void neon_units(int bits, int rows, int regs, int lane, bool grouped, int64_t units, const char *codes, const int8_t *digit,
+                       int64_t each, int64_t row, int32x4_t (*sum)[EIGHT])
+{
+    (void)lane, (void)grouped;
+    if (bits == 8)
+        neon_bytes(rows, regs, units, codes, digit, each, row, sum);
+    else
+        neon_few_bits(bits, rows, regs, units, codes, digit, each, row, sum);
+}
+
+#include "kern/gemm/codes_neon.h"
+
+/* ---- with dots of bytes ---- */
+/* The digits of a word, in a lane for each row, where rows are grouped; else those of a row, in a lane for each word. `lane`: of the first
+ * row, so that no load goes beyond a group. */
+#define DOTS(ATTRIBUTE)                                                                                                              \
+    INLINE ATTRIBUTE void CODES(units)(int bits, int rows, int regs, int lane, bool grouped, int64_t units, const char *codes,       \
+                                       const int8_t *digit, int64_t each, int64_t row, int32x4_t(*sum)[EIGHT])                       \
+    {                                                                                                                                \
+        for (int64_t u = 0; u < units; u++, codes += UNIT * bits / 8 * CODES_WIDTH, digit += UNIT / WORD * each) {                   \
+            int8x16_t digits[FOUR];                                                                                                  \
+            const int loads = grouped ? UNIT / WORD : rows;                                                                          \
+            UNROLL for (int d = 0; d < loads; d++) digits[d] = vld1q_s8(grouped ? digit + d * each - lane * WORD : digit + d * row); \
+            UNROLL for (int i = 0; i < UNIT / WORD; i++) UNROLL for (int h = 0; h < regs; h++)                                       \
+            {                                                                                                                        \
+                uint8x16_t code = neon_word(bits, i, codes + h * FOUR * WORD);                                                       \
+                UNROLL for (int r = 0; r < rows; r++)                                                                                \
+                    sum[r][h] = CODES(lane)(bits, sum[r][h], code, digits[grouped ? i : r], grouped ? lane + r : i);                 \
+            }                                                                                                                        \
+        }                                                                                                                            \
+    }
+#define BY_LANE(DOT, sum, code, digits, lane)      \
+    ((lane) == 0       ? DOT(sum, code, digits, 0) \
+         : (lane) == 1 ? DOT(sum, code, digits, 1) \
+         : (lane) == 2 ? DOT(sum, code, digits, 2) \
+                       : DOT(sum, code, digits, 3))
+
+#define CODES(name) neon_dot_##name
+#define TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
+#define FLIPS true
+
+INLINE TARGET int32x4_t neon_dot_lane(int bits, int32x4_t sum, uint8x16_t code, int8x16_t digits, int lane)
+{
+    int8x16_t x = vreinterpretq_s8_u8(bits == 8 ? veorq_u8(code, vdupq_n_u8(0x80)) : code);
+    return BY_LANE(vdotq_laneq_s32, sum, x, digits, lane);
+}
+DOTS(TARGET)
+
+#include "kern/gemm/codes_neon.h"
+
+/* ---- with dots of unsigned by signed bytes ---- */
+#define CODES(name) neon_i8mm_##name
+#define TARGET __attribute__((target("arch=armv8.2-a+dotprod+i8mm")))
+#define FLIPS false
+
+INLINE TARGET int32x4_t neon_i8mm_lane(int bits, int32x4_t sum, uint8x16_t code, int8x16_t digits, int lane)
+{
+    (void)bits;
+    return BY_LANE(vusdotq_laneq_s32, sum, code, digits, lane);
+}
+DOTS(TARGET)
+
+#include "kern/gemm/codes_neon.h"
+#endif
+
 const struct codes_kernel codes_kernels[] = {
 #if X86
-    {"avx512_vnni", isa_avx512_vnni, vnni_dot, vnni_whole},
-    {"avx2", isa_avx2, avx2_dot, avx2_whole},
+    {ISA_AVX512_VNNI, true, vnni_dot, vnni_whole},
+    {ISA_AVX2, false, avx2_dot, avx2_whole},
+#elif NEON
+    {ISA_NEON_I8MM, true, neon_i8mm_dot, neon_i8mm_whole},
+    {ISA_NEON_DOT, true, neon_dot_dot, neon_dot_whole},
+    {ISA_NEON, true, neon_dot, neon_whole},
 #endif
-    {"plain", isa_any, plain_dot, plain_whole},
+    {ISA_PLAIN, false, plain_dot, plain_whole},
 };
 
 ISA_BEST(codes_best, codes_kernel, codes_kernels)
 
 bool codes_fast(void)
 {
-    return codes_best() == codes_kernels && X86;
+    return codes_best()->fast;
 }

@@ -48,10 +48,9 @@ static void place_row(const struct integer_run *r, int64_t i)
     r->row[i] = (int32_t)sum;
 }
 
-static void place_range(void *data, int thread, int64_t lo, int64_t hi)
+static void place_range(void *data, int64_t lo, int64_t hi)
 {
     const struct integer_run *r = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++)
         place_row(r, i);
 }
@@ -120,11 +119,10 @@ static void store_rows(const struct integer_run *r, const struct columns *c, int
 }
 
 /* Tiles lo..hi. */
-static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
+static void tile_range(void *data, int64_t lo, int64_t hi)
 {
     const struct integer_run *r = data;
     int32_t sums[CODES_ROWS * CODES_WIDTH];
-    (void)thread;
     for (int64_t t = lo; t < hi; t++) {
         struct columns c = columns_of(r, t);
         for (int64_t i = 0; i < r->a->m; i += CODES_ROWS) {

@@ -4,7 +4,6 @@
  *
  * Steps go in batches, each phase for all of them: no step waits for its own greatest number, its divisions or its sum. */
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>

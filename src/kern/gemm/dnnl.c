@@ -8,6 +8,7 @@
 #include "kern/gemm/gemm.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -50,6 +51,56 @@ static void check_status(dnnl_status_t status, const char *what)
 {
     if (status != dnnl_success)
         fail("oneDNN: %s failed with status %d%s", what, (int)status, status == dnnl_out_of_memory ? ": out of memory" : "");
+}
+
+/* ---- its instruction set ----
+ * TPC_ISA limits it, too. Where AVX2 has no FMA, as in some virtual machines, the library's AVX2 would meet an illegal instruction. */
+#if X86
+static const dnnl_cpu_isa_t library_isa[ISA_COUNT] = {[ISA_PLAIN] = dnnl_cpu_isa_avx,
+                                                      [ISA_AVX2] = dnnl_cpu_isa_avx2,
+                                                      [ISA_AVX2_VNNI] = dnnl_cpu_isa_avx2_vnni,
+                                                      [ISA_AVX512] = dnnl_cpu_isa_avx512_core,
+                                                      [ISA_AVX512_VNNI] = dnnl_cpu_isa_avx512_core_vnni,
+                                                      [ISA_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16,
+                                                      [ISA_AMX] = dnnl_cpu_isa_avx512_core_amx};
+static dnnl_status_t limited;
+
+static void limit(void)
+{
+    limited = isa_limited() ? dnnl_set_max_cpu_isa(library_isa[isa_most()]) : dnnl_success;
+}
+
+/* Before any other call of the library: it takes a limit only then. */
+static void limit_library(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    isa_find(); /* fails here, not inside of pthread_once */
+    pthread_once(&once, limit);
+    check_status(limited, "limiting its instruction set");
+}
+
+static bool library_has(dnnl_cpu_isa_t isa)
+{
+    limit_library();
+    return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
+}
+#else
+static void limit_library(void)
+{
+}
+
+/* Its bits of other processors mean other sets. */
+#define library_has(isa) false
+#endif
+
+bool dnnl_narrows(void)
+{
+    return library_has(dnnl_cpu_isa_avx512_core_bf16);
+}
+
+bool dnnl_packs(void)
+{
+    return library_has(dnnl_cpu_isa_avx512_core);
 }
 
 static void primitive_free(struct primitive *p)
@@ -103,6 +154,7 @@ static struct dnnl_state *library_state(struct kenv *env)
     void **slot = kenv_library(env, free_state);
     omp_set_num_threads(kenv_threads(env));
     if (!*slot) {
+        limit_library();
         struct dnnl_state *s = *slot = zeroed(sizeof *s);
         check_status(dnnl_engine_create(&s->engine, dnnl_cpu, 0), "making a CPU engine");
         check_status(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags), "making a stream");
@@ -334,16 +386,6 @@ bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, cons
 /* ---- products of operands that are rounded to bf16; sums in float32 ---- */
 enum { NARROW_LEAST = 1 << 20 }; /* products of numbers that pay for rounding the operands */
 
-bool dnnl_narrows(void)
-{
-    return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
-}
-
-bool dnnl_packs(void)
-{
-    return ((unsigned)dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
-}
-
 static bool plan_narrow(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t *pd)
 {
     const struct primitive_key *key = &p->key;
@@ -389,10 +431,15 @@ void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int6
                 c[i * ldc + j] = beta > 0.0f || beta < 0.0f ? beta * c[i * ldc + j] : 0.0f;
         return;
     }
+    if (!X86) {
+        tile_gemm(env, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        return;
+    }
     bool whole = lda == (ta ? m : k) && ldb == (tb ? k : n) && ldc == n && !(alpha < 1 || alpha > 1 || beta < 0 || beta > 0);
     if (kenv_narrows(env) && whole && (double)m * (double)n * (double)k >= NARROW_LEAST && !omp_in_parallel() &&
         narrow_product(env, ta, tb, m, n, k, a, b, c))
         return;
+    limit_library();
     if (!omp_in_parallel())
         omp_set_num_threads(kenv_threads(env));
     check_status(dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, c, ldc), "a matrix product");

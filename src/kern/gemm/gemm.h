@@ -9,6 +9,9 @@
 /* c[m, n] = alpha * a[m, k] b[k, n] + beta * c, row-major with leading dimensions; callable inside parallel loops. */
 void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+/* tile_gemm.c: the same in our own tiles. On processors other than x86, the library has only loops for it, and dnnl_product is this. */
+void tile_gemm(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
+               int64_t ldb, float beta, float *c, int64_t ldc);
 /* Does it multiply bf16 faster than float32 here? */
 bool dnnl_narrows(void);
 /* Has it products with packed weights here? Without AVX-512 it reads a weight as it lies. */
@@ -152,13 +155,13 @@ void codes_row(const struct codes *, const struct codes_rows *, int digits, int6
 
 /* ---- codes_dot.c: sums[rows][CODES_WIDTH] of a tile and a group, rows lying `apart`, for each instruction set; rows <= CODES_ROWS ---- */
 struct codes_kernel {
-    const char *name;
-    bool (*runs)(void);
+    enum isa isa;
+    bool fast; /* are three digits faster by it than float32? */
     void (*dot)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, float *sums, int64_t apart);
     /* Of all numbers of a weight of one block, as they are: digit[rows][block]. */
     void (*whole)(const struct codes *, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart);
 };
-extern const struct codes_kernel codes_kernels[]; /* the fastest first; the last one runs everywhere */
+extern const struct codes_kernel codes_kernels[]; /* the fastest first, plain C last */
 const struct codes_kernel *codes_best(void);
 
 /* ---- bytes.c: filters of signed bytes, for sums that are exact ---------------------------------------------------------------------- */
@@ -192,12 +195,11 @@ struct bytes_rows {
     uint8_t flip;
 };
 struct bytes_kernel {
-    const char *name;
-    bool (*runs)(void);
+    enum isa isa;
     void (*dot)(const int8_t *tile, const struct bytes_rows *, int rows, int halves, int32_t *sums);
     void (*add)(const struct bytes_rows *, int64_t run, int rows, int32_t *sums); /* sums[rows]: of the first `run` bytes of all runs */
 };
-extern const struct bytes_kernel bytes_kernels[]; /* the fastest first; then one without a name */
+extern const struct bytes_kernel bytes_kernels[]; /* the fastest first, plain C last */
 const struct bytes_kernel *bytes_best(void);
 
 /* ---- dequant.c: integers with scales and zero points, real = (q - zero) * scale --------------------------------------------------- */

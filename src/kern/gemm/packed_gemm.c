@@ -124,5 +124,5 @@ void packed_gemm(struct kcall *call, const struct panels *w, int64_t m, const fl
         r.a = packed_gemm_transposed(call, a, m, w->k);
     r.scratch_each = (panel + 63) & ~(size_t)63;
     r.scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env), r.scratch_each));
-    kenv_parallel_for(call->env, (w->n + w->width - 1) / w->width, m * w->width * w->k / 8 + 1, panel_range, &r);
+    kenv_parallel_shares(call->env, (w->n + w->width - 1) / w->width, m * w->width * w->k / 8 + 1, panel_range, &r);
 }

@@ -23,10 +23,9 @@ static SIMD void panel_sums(const float *w, const float *a, int64_t k, float *su
 }
 
 /* Panels lo..hi. */
-static void panel_range(void *data, int thread, int64_t lo, int64_t hi)
+static void panel_range(void *data, int64_t lo, int64_t hi)
 {
     const struct panel_row *r = data;
-    (void)thread;
     for (int64_t p = lo; p < hi; p++) {
         float sums[PANEL_COLUMNS];
         int64_t from = p * PANEL_COLUMNS, count = r->n - from < PANEL_COLUMNS ? r->n - from : PANEL_COLUMNS;

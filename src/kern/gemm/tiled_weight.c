@@ -96,9 +96,8 @@ static void tile_columns(const struct tiled_product *p, int64_t column)
         memcpy(p->c + i * w->n + column, sums + i * TILE, (size_t)at_most(w->n - column, TILE) * sizeof *sums);
 }
 
-static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
+static void tile_range(void *data, int64_t lo, int64_t hi)
 {
-    (void)thread;
     for (int64_t t = lo; t < hi; t++)
         tile_columns(data, t * TILE);
 }

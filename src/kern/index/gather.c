@@ -22,11 +22,10 @@ static void gather_rows(const char *from, const int64_t *index, int64_t count, s
             copy_bytes(to + (size_t)i * n, from + (size_t)index[i] * n, n);
 }
 
-static void gather_range(void *data, int thread, int64_t lo, int64_t hi)
+static void gather_range(void *data, int64_t lo, int64_t hi)
 {
     const struct gather *g = data;
     size_t size = dtype_size(g->data->dtype), wide = dtype_size(g->out->dtype);
-    (void)thread;
     for (int64_t r = lo, count; r < hi; r += count) {
         int64_t first = r % g->count, left = g->count - first;
         count = left < hi - r ? left : hi - r;

@@ -37,11 +37,10 @@ static void decode_row(const struct packed_table *t, int64_t row, void *to, enum
 }
 
 /* Rows lo..hi of the result. */
-static void gather_block_range(void *data, int thread, int64_t lo, int64_t hi)
+static void gather_block_range(void *data, int64_t lo, int64_t hi)
 {
     const struct packed_table *t = data;
     const struct tensor *y = &t->call->out[0];
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t at_row = kcall_index(t->call, INDICES, i / t->rows, t->call->in[DATA].dim[0], 0) * t->rows + i % t->rows;
         decode_row(t, at_row, element_at(y->data, dtype_size(y->dtype), i * t->width), y->dtype);

@@ -11,11 +11,10 @@ struct reversal {
 };
 
 /* Rows lo..hi of the batch. */
-static void reverse_range(void *data, int thread, int64_t lo, int64_t hi)
+static void reverse_range(void *data, int64_t lo, int64_t hi)
 {
     const struct reversal *r = data;
     const struct kcall *call = r->call;
-    (void)thread;
     for (int64_t b = lo; b < hi; b++) {
         int64_t length = kcall_index_at(call, &call->in[1], b);
         for (int64_t t = 0; t < r->steps; t++) {

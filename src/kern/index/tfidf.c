@@ -29,9 +29,9 @@ static enum tfidf_mode mode_of(const struct kcall *call)
 {
     static const char *const name[] = {"TF", "IDF", "TFIDF"};
     const char *mode = attr_string(call->node, "mode");
-    for (int i = 0; i < 3; i++)
-        if (strcmp(mode, name[i]) == 0)
-            return (enum tfidf_mode)i;
+    int i = NAMED_ROW(name, mode);
+    if (i >= 0)
+        return (enum tfidf_mode)i;
     fail("%s: attribute 'mode' is '%s', expected TF, IDF or TFIDF", kcall_where(call), mode);
 }
 

@@ -35,7 +35,7 @@ struct activation_call {
     double a, b;
 };
 
-static void activation_range(void *data, int thread, int64_t lo, int64_t hi)
+static void activation_range(void *data, int64_t lo, int64_t hi)
 {
     const struct activation_call *c = data;
     enum dtype t = c->x->dtype;
@@ -43,7 +43,6 @@ static void activation_range(void *data, int thread, int64_t lo, int64_t hi)
     const void *x = element_at_const(c->x->data, size, lo);
     void *y = element_at(c->y->data, size, lo);
     float part[CHUNK], result[CHUNK];
-    (void)thread;
     if (t == DT_F32)
         c->of->f32(x, y, hi - lo, (float)c->a, (float)c->b);
     else if (t == DT_F64)

@@ -10,38 +10,36 @@
 
 /* ---- binary rows ------------------------------------------------------------------------------------------------------
  * Steps sa and sb are 1, or 0 for an operand that stays the same along the row. */
-#define BINARY_BODY(T, U, expr)              \
-    const T *a = pa, *b = pb;                \
-    U *o = po;                               \
-    if (sa && sb) {                          \
-        LOOP for (int64_t i = 0; i < n; i++) \
-        {                                    \
-            T x = a[i], y = b[i];            \
-            o[i] = (U)(expr);                \
-        }                                    \
-    } else if (sa) {                         \
-        T y = b[0];                          \
-        LOOP for (int64_t i = 0; i < n; i++) \
-        {                                    \
-            T x = a[i];                      \
-            o[i] = (U)(expr);                \
-        }                                    \
-    } else if (sb) {                         \
-        T x = a[0];                          \
-        LOOP for (int64_t i = 0; i < n; i++) \
-        {                                    \
-            T y = b[i];                      \
-            o[i] = (U)(expr);                \
-        }                                    \
-    } else {                                 \
-        T x = a[0], y = b[0];                \
-        for (int64_t i = 0; i < n; i++)      \
-            o[i] = (U)(expr);                \
-    }
 #define BINARY_ROW(set, name, T, U, expr)                                                     \
     static set void name(const void *pa, int sa, const void *pb, int sb, void *po, int64_t n) \
     {                                                                                         \
-        BINARY_BODY(T, U, expr)                                                               \
+        const T *a = pa, *b = pb;                                                             \
+        U *o = po;                                                                            \
+        if (sa && sb) {                                                                       \
+            LOOP for (int64_t i = 0; i < n; i++)                                              \
+            {                                                                                 \
+                T x = a[i], y = b[i];                                                         \
+                o[i] = (U)(expr);                                                             \
+            }                                                                                 \
+        } else if (sa) {                                                                      \
+            T y = b[0];                                                                       \
+            LOOP for (int64_t i = 0; i < n; i++)                                              \
+            {                                                                                 \
+                T x = a[i];                                                                   \
+                o[i] = (U)(expr);                                                             \
+            }                                                                                 \
+        } else if (sb) {                                                                      \
+            T x = a[0];                                                                       \
+            LOOP for (int64_t i = 0; i < n; i++)                                              \
+            {                                                                                 \
+                T y = b[i];                                                                   \
+                o[i] = (U)(expr);                                                             \
+            }                                                                                 \
+        } else {                                                                              \
+            T x = a[0], y = b[0];                                                             \
+            for (int64_t i = 0; i < n; i++)                                                   \
+                o[i] = (U)(expr);                                                             \
+        }                                                                                     \
     }
 
 struct binary {
@@ -64,30 +62,17 @@ static inline double floor_mod(double x, double y)
     (_Generic((x), uint8_t: op##_unsigned, uint16_t: op##_unsigned, uint32_t: op##_unsigned, uint64_t: op##_unsigned, \
               default: op##_signed)((x), (y)))
 /* clang-format on */
-static inline uint64_t div_unsigned(uint64_t x, uint64_t y)
-{
-    return x / y;
-}
-static inline uint64_t rem_unsigned(uint64_t x, uint64_t y)
-{
-    return x % y;
-}
-static inline uint64_t mod_unsigned(uint64_t x, uint64_t y)
-{
-    return x % y;
-}
-static inline uint64_t div_signed(int64_t x, int64_t y)
-{
-    return y == -1 ? W(0) - W(x) : W(x / y);
-}
-static inline int64_t rem_signed(int64_t x, int64_t y)
-{
-    return y == -1 ? 0 : x % y;
-}
-static inline int64_t mod_signed(int64_t x, int64_t y)
-{
-    return y == -1 ? 0 : i64_floor_mod(x, y);
-}
+#define DIVISION(name, T, result)         \
+    static inline uint64_t name(T x, T y) \
+    {                                     \
+        return W(result);                 \
+    }
+DIVISION(div_unsigned, uint64_t, x / y)
+DIVISION(rem_unsigned, uint64_t, x % y)
+DIVISION(mod_unsigned, uint64_t, x % y)
+DIVISION(div_signed, int64_t, y == -1 ? W(0) - W(x) : W(x / y))
+DIVISION(rem_signed, int64_t, y == -1 ? 0 : x % y)
+DIVISION(mod_signed, int64_t, y == -1 ? 0 : i64_floor_mod(x, y))
 
 /* x to the power of an integer, modulo 2^64; negative powers of integers other than 1 and -1 are 0. */
 static uint64_t pow_wrap(uint64_t x, int64_t y)
@@ -250,15 +235,8 @@ static void nonzero_kernel(struct kcall *call, const struct binary *op)
 #define COMPARE(name, kernel, any) kernel(name)
 #include "kern/pointwise/pointwise.def"
 
-void kern_Sum(struct kcall *call)
-{
-    variadic_kernel(call, &Add_op);
-}
-
-void kern_Mod(struct kcall *call)
-{
-    nonzero_kernel(call, attr_int(call->node, "fmod") ? &Fmod_op : &Mod_op);
-}
+KERNEL_IS(Sum, variadic_kernel(call, &Add_op))
+KERNEL_IS(Mod, nonzero_kernel(call, attr_int(call->node, "fmod") ? &Fmod_op : &Mod_op))
 
 /* min(max(x, low), high): where the bounds cross, the upper one wins. */
 void kern_Clip(struct kcall *call)

@@ -12,18 +12,14 @@ struct bits_call {
     struct tensor *out;
 };
 
-static int64_t bits_and(int64_t x, int64_t y, int width)
-{
-    return (void)width, x & y;
-}
-static int64_t bits_or(int64_t x, int64_t y, int width)
-{
-    return (void)width, x | y;
-}
-static int64_t bits_xor(int64_t x, int64_t y, int width)
-{
-    return (void)width, x ^ y;
-}
+#define BITS(name, expr)                                 \
+    static int64_t name(int64_t x, int64_t y, int width) \
+    {                                                    \
+        return (void)width, expr;                        \
+    }
+BITS(bits_and, x &y)
+BITS(bits_or, x | y)
+BITS(bits_xor, x ^ y)
 
 static int64_t shift_left(int64_t x, int64_t y, int width)
 {
@@ -71,18 +67,9 @@ static void bits_kernel(struct kcall *call, bits_fn *op, const struct tensor *y)
     walk_run(call->env, &w, 4, bits_row, &c);
 }
 
-void kern_BitwiseAnd(struct kcall *call)
-{
-    bits_kernel(call, bits_and, &call->in[1]);
-}
-void kern_BitwiseOr(struct kcall *call)
-{
-    bits_kernel(call, bits_or, &call->in[1]);
-}
-void kern_BitwiseXor(struct kcall *call)
-{
-    bits_kernel(call, bits_xor, &call->in[1]);
-}
+KERNEL_IS(BitwiseAnd, bits_kernel(call, bits_and, &call->in[1]))
+KERNEL_IS(BitwiseOr, bits_kernel(call, bits_or, &call->in[1]))
+KERNEL_IS(BitwiseXor, bits_kernel(call, bits_xor, &call->in[1]))
 
 /* x with all bits set, exclusively. */
 void kern_BitwiseNot(struct kcall *call)

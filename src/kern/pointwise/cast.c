@@ -91,10 +91,9 @@ static void cast_stretch(const struct cast_call *c, const void *x, void *y, int6
     }
 }
 
-static void cast_range(void *data, int thread, int64_t lo, int64_t hi)
+static void cast_range(void *data, int64_t lo, int64_t hi)
 {
     const struct cast_call *c = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i += CHUNK)
         cast_stretch(c, element_at_const(c->x, dtype_size(c->from), i), element_at(c->y, dtype_size(c->to), i),
                      hi - i < CHUNK ? hi - i : CHUNK);

@@ -254,10 +254,9 @@ struct mapping {
     uint8_t *to;
 };
 
-static void map_range(void *data, int thread, int64_t lo, int64_t hi)
+static void map_range(void *data, int64_t lo, int64_t hi)
 {
     const struct mapping *m = data;
-    (void)thread;
     byte_codes_map(m->from + lo, hi - lo, m->table, m->to + lo);
 }
 

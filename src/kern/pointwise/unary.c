@@ -79,18 +79,16 @@ struct unary_call {
     size_t in_size, out_size;
 };
 
-static void unary_direct(void *data, int thread, int64_t lo, int64_t hi)
+static void unary_direct(void *data, int64_t lo, int64_t hi)
 {
     const struct unary_call *c = data;
-    (void)thread;
     c->row(element_at_const(c->x->data, c->in_size, lo), element_at(c->y->data, c->out_size, lo), hi - lo);
 }
 
-static void unary_small(void *data, int thread, int64_t lo, int64_t hi)
+static void unary_small(void *data, int64_t lo, int64_t hi)
 {
     const struct unary_call *c = data;
     float x[CHUNK], y[CHUNK];
-    (void)thread;
     for (int64_t i = lo; i < hi; i += CHUNK) {
         int64_t m = hi - i < CHUNK ? hi - i : CHUNK;
         void *out = element_at(c->y->data, c->out_size, i);

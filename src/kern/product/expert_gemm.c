@@ -128,20 +128,27 @@ static struct tensor of_expert(const struct experts *w, const struct tensor *t)
     return own;
 }
 
-/* Whole blocks are multiplied as MatMulNBits does. */
+/* Whole blocks, or rows of words that share a scale. */
+static bool has_blocks(const struct experts *w)
+{
+    return w->block ? w->panels.k % w->block == 0 : w->scales && !w->zeros && w->panels.k % (32 / w->bits) == 0;
+}
+
+/* They are multiplied as MatMulNBits does. */
 static void block_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
 {
     struct tensor q = of_expert(w, w->weight), scales = of_expert(w, w->scales),
                   zeros = w->zeros ? of_expert(w, w->zeros) : (struct tensor){.rank = 0};
+    int64_t block = w->block ? w->block : w->panels.k;
     q.rank = 3;
-    q.dim[1] = scales.dim[1];
-    q.dim[2] = w->block * w->bits / 8;
+    q.dim[1] = w->panels.k / block;
+    q.dim[2] = block * w->bits / 8;
     matmul_nbits_product(call, &(struct nbits_weight){&q, &scales, w->zeros ? &zeros : NULL, NULL, w->bits}, m, w->panels.k, a, c);
 }
 
 void expert_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
 {
-    enum { PANEL = 1 << 16, MOST_WIDTH = 64 };
+    enum { PANEL = 1 << 16, MOST_WIDTH = 64, IN_PLACE_WIDTH = 256 };
     struct experts own = *w;
     int64_t width = own.panels.k > PANEL / MOST_WIDTH ? PANEL / own.panels.k : MOST_WIDTH;
     own.panels.width = width < 1 ? 1 : width;
@@ -150,10 +157,15 @@ void expert_product(struct kcall *call, const struct experts *w, int64_t m, cons
     own.panels.row = expert_row;
     if (m * own.panels.n == 0)
         return;
-    if (own.block && own.panels.k % own.block == 0)
-        block_product(call, &own, m, a, c);
-    else if (own.panels.k == 0)
+    if (!own.scales && own.weight->dtype == DT_F32) { /* its columns are multiplied where they lie */
+        own.panels.unpack = NULL;
+        own.panels.weight = expert_stored(&own, 0, 0);
+        own.panels.width = IN_PLACE_WIDTH;
+    }
+    if (own.panels.k == 0)
         memset(c, 0, kcall_bytes(call, m * own.panels.n, sizeof *c));
+    else if (has_blocks(&own))
+        block_product(call, &own, m, a, c);
     else
         packed_gemm(call, &own.panels, m, a, c);
     if (own.bias)

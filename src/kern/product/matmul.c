@@ -34,11 +34,10 @@ struct plain {
         store(p->dtype, &sum, 1, element_at(p->c, size, i * p->n + j));                             \
     } while (0)
 
-static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
+static void plain_range(void *data, int64_t lo, int64_t hi)
 {
     const struct plain *p = data;
     size_t size = dtype_size(p->dtype);
-    (void)thread;
     for (int64_t at_c = lo; at_c < hi; at_c++) {
         int64_t i = at_c / p->n, j = at_c % p->n;
         if (dtype_is_float(p->dtype))
@@ -128,10 +127,9 @@ static void batch_offsets(const struct matmul_call *p, int64_t i, int64_t *a, in
     }
 }
 
-static void matmul_range(void *data, int thread, int64_t lo, int64_t hi)
+static void matmul_range(void *data, int64_t lo, int64_t hi)
 {
     const struct matmul_call *p = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t a, b;
         batch_offsets(p, i, &a, &b);
@@ -146,7 +144,7 @@ static void product_batches(struct matmul_call *p)
     if (p->batch >= kenv_threads(p->call->env))
         kenv_parallel_for(p->call->env, p->batch, p->m * p->n * p->k / 8 + 1, matmul_range, p);
     else
-        matmul_range(p, 0, 0, p->batch);
+        matmul_range(p, 0, p->batch);
 }
 
 static void plain_batches(struct matmul_call *p, const struct tensor *a, const struct tensor *b, struct tensor *c)

@@ -5,7 +5,6 @@
  * zeros to full groups of LANES words. In deterministic mode the order of additions matters, so the numbers of B are put back in theirs. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
-#include "kern/core/isa.h"
 #include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
 
@@ -308,11 +307,10 @@ struct order {
 };
 
 /* Rows lo..hi. */
-static void order_range(void *data, int thread, int64_t lo, int64_t hi)
+static void order_range(void *data, int64_t lo, int64_t hi)
 {
     const struct order *o = data;
     int64_t padded = o->w->panels.k, k = o->w->k;
-    (void)thread;
     memset(o->to + lo * padded, 0, (size_t)((hi - lo) * padded) * sizeof *o->to);
     for (int64_t row = lo; row < hi; row++)
         for (int64_t i = 0; i < k; i++)

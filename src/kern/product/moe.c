@@ -64,9 +64,9 @@ static activation *activation_of(const struct kcall *call)
         const char *name;
         activation *at;
     } known[] = {{"relu", relu}, {"gelu", gelu}, {"silu", silu}, {"identity", identity}, {"swiglu", swiglu}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(attr_string(call->node, "activation_type"), known[i].name) == 0)
-            return known[i].at;
+    int i = NAMED_ROW(known, attr_string(call->node, "activation_type"));
+    if (i >= 0)
+        return known[i].at;
     fail("%s: activation_type is '%s', which tpc does not know", kcall_where(call), attr_string(call->node, "activation_type"));
 }
 
@@ -213,22 +213,20 @@ struct expert_rows {
     float *y;
 };
 
-static void take_range(void *data, int thread, int64_t lo, int64_t hi)
+static void take_range(void *data, int64_t lo, int64_t hi)
 {
     const struct expert_rows *t = data;
     const struct tensor *x = t->m->x;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++)
         convert_to_f32(x->dtype, element_at_const(x->data, dtype_size(x->dtype), t->route[i].row * t->m->hidden), t->m->hidden,
                        t->m->in + i * t->m->hidden);
 }
 
 /* Gate and value: of fc1 and fc3, in turn in fc1, or one behind the other. */
-static void activate_range(void *data, int thread, int64_t lo, int64_t hi)
+static void activate_range(void *data, int64_t lo, int64_t hi)
 {
     const struct moe_call *m = ((const struct expert_rows *)data)->m;
     int64_t inner = m->inner;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         const float *gate = m->first + i * inner * m->gates, *fused = m->gates == 1 ? NULL : gate + (m->step == 2 ? 1 : inner);
         m->activate(gate, m->matrix[FC3].weight ? m->third + i * inner : fused, m->step, inner, m->param, m->in + i * inner);
@@ -240,11 +238,10 @@ static SIMD void add_weighted(const float *x, float weight, int64_t n, float *y)
     LOOP for (int64_t i = 0; i < n; i++) y[i] += weight * x[i];
 }
 
-static void give_range(void *data, int thread, int64_t lo, int64_t hi)
+static void give_range(void *data, int64_t lo, int64_t hi)
 {
     const struct expert_rows *t = data;
     int64_t n = t->m->matrix[FC2].panels.n;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++)
         add_weighted(t->m->out + i * n, t->route[i].weight, n, t->y + t->route[i].row * n);
 }

@@ -27,12 +27,11 @@ static bool is_byte_scale(const struct scaled *s, enum dtype codes, enum dtype r
 }
 
 /* Rows lo..hi. */
-static void decode_range(void *data, int thread, int64_t lo, int64_t hi)
+static void decode_range(void *data, int64_t lo, int64_t hi)
 {
     const struct decoding *d = data;
     float part[CHUNK];
     size_t size = dtype_size(d->y->dtype);
-    (void)thread;
     if (is_byte_scale(&d->s, d->x->dtype, d->y->dtype)) {
         struct byte_scale s = byte_scale_of(&d->s, d->x->dtype == DT_I8);
         byte_codes_decode(&s, (const uint8_t *)d->x->data + lo * d->s.inner, (hi - lo) * d->s.inner, (float *)d->y->data + lo * d->s.inner);
@@ -117,11 +116,10 @@ static void store_small(const struct quantize_call *e, const float *x, const flo
 }
 
 /* Rows lo..hi. */
-static void encode_range(void *data, int thread, int64_t lo, int64_t hi)
+static void encode_range(void *data, int64_t lo, int64_t hi)
 {
     const struct quantize_call *e = data;
     float part[CHUNK], scale[CHUNK], zero[CHUNK];
-    (void)thread;
     if (is_byte_scale(&e->s, e->y->dtype, e->x->dtype)) {
         struct byte_scale s = byte_scale_of(&e->s, e->y->dtype == DT_I8);
         byte_codes_encode(&s, (const float *)e->x->data + lo * e->s.inner, (hi - lo) * e->s.inner, (uint8_t *)e->y->data + lo * e->s.inner);
@@ -182,7 +180,7 @@ static struct limits range_of(struct kcall *call, const float *x, int64_t n)
     struct ranging r = {x, n, kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, threads, sizeof *r.found))};
     struct limits all = {0, 0};
     memset(r.found, 0, (size_t)threads * sizeof *r.found);
-    kenv_parallel_for(call->env, (n + PIECE - 1) / PIECE, PIECE, range_of_pieces, &r);
+    kenv_parallel_shares(call->env, (n + PIECE - 1) / PIECE, PIECE, range_of_pieces, &r);
     for (int i = 0; i < threads; i++)
         all = wider(all, r.found[i]);
     return all;

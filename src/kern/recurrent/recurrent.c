@@ -251,14 +251,13 @@ static void project_integers(const struct projection *p, int64_t from, int64_t m
 }
 
 /* Blocks lo..hi of rows. */
-static void project_range(void *data, int thread, int64_t lo, int64_t hi)
+static void project_range(void *data, int64_t lo, int64_t hi)
 {
     const struct projection *p = data;
     const struct recurrence *r = p->r;
     int64_t n = columns_of(r), rows = r->steps * r->batch, width = r->directions * n;
     const float *a[INPUT_ROWS];
     float *c[INPUT_ROWS];
-    (void)thread;
     for (int64_t block = lo; block < hi; block++) {
         int64_t from = block * INPUT_ROWS, m = rows - from < INPUT_ROWS ? rows - from : INPUT_ROWS;
         if (p->codes)
@@ -491,11 +490,10 @@ static int64_t lane_numbers(const struct recurrence *r, int64_t rows)
     return rows * (r->hidden + 2 * r->own + columns_of(r) + 8 * ROW_POINTER) + recurrence_room(r, rows) + 16;
 }
 
-static void lane_range(void *data, int thread, int64_t lo, int64_t hi)
+static void lane_range(void *data, int64_t lo, int64_t hi)
 {
     const struct lanes *all = data;
     const struct recurrence *r = all->r;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t d = i / all->pieces, piece = i % all->pieces;
         struct lane l = {.r = r, .d = d, .lo = piece * r->batch / all->pieces, .hi = (piece + 1) * r->batch / all->pieces};
@@ -523,7 +521,7 @@ static void run_lanes(struct recurrence *r)
     struct lanes all = {.r = r, .pieces = pieces, .room = (lane_numbers(r, (r->batch + pieces - 1) / pieces) + 15) / 16 * 16};
     all.at = kenv_room(r->call->env, ROOM_KERNEL, kcall_bytes(r->call, r->directions * pieces * all.room, sizeof *all.at));
     if (r->call->units)
-        lane_range(&all, 0, 0, r->directions);
+        lane_range(&all, 0, r->directions);
     else
         kenv_parallel_for(r->call->env, r->directions * pieces, r->steps * (r->batch / pieces + 1) * columns_of(r) * r->hidden / 8 + 1,
                           lane_range, &all);
@@ -567,22 +565,7 @@ static void run_cell(struct kcall *call, const struct cell *cell, bool quantized
         run_recurrence(&r);
 }
 
-void kern_RNN(struct kcall *call)
-{
-    run_cell(call, &cell_rnn, false);
-}
-
-void kern_GRU(struct kcall *call)
-{
-    run_cell(call, &cell_gru, false);
-}
-
-void kern_LSTM(struct kcall *call)
-{
-    run_cell(call, &cell_lstm, false);
-}
-
-void kern_DynamicQuantizeLSTM(struct kcall *call)
-{
-    run_cell(call, &cell_lstm, true);
-}
+KERNEL_IS(RNN, run_cell(call, &cell_rnn, false))
+KERNEL_IS(GRU, run_cell(call, &cell_gru, false))
+KERNEL_IS(LSTM, run_cell(call, &cell_lstm, false))
+KERNEL_IS(DynamicQuantizeLSTM, run_cell(call, &cell_lstm, true))

@@ -113,13 +113,12 @@ static void gather_run(size_t size, const int64_t *place, int64_t n, const void 
 }
 
 /* Rows lo to hi of the indices. */
-static void gather_rows(void *data, int thread, int64_t lo, int64_t hi)
+static void gather_rows(void *data, int64_t lo, int64_t hi)
 {
     const struct pointed *p = data;
     const struct tensor *in = &p->call->in[0];
     size_t size = dtype_size(in->dtype);
     int64_t width = p->index->rank ? p->index->dim[p->index->rank - 1] : 1, place[CHUNK];
-    (void)thread;
     for (int64_t i = lo * width, n; i < hi * width; i += n) {
         void *to = element_at(p->call->out[0].data, size, i);
         n = pointed_run(p, i);
@@ -203,12 +202,11 @@ struct hot_rows {
 };
 
 /* Blocks [depth, inner] lo to hi: cold, but for one of each line. */
-static void hot_range(void *data, int thread, int64_t lo, int64_t hi)
+static void hot_range(void *data, int64_t lo, int64_t hi)
 {
     const struct hot_rows *r = data;
     size_t size = dtype_size(r->y->dtype);
     int64_t block = r->depth * r->inner;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         char *to = element_at(r->y->data, size, i * block);
         memcpy(to, r->off, size);

@@ -69,11 +69,10 @@ static void write_channel(const struct channel_norm *c, int64_t channel, int64_t
 }
 
 /* Groups lo..hi, counted over the batch. */
-static void channel_range(void *data, int thread, int64_t lo, int64_t hi)
+static void channel_range(void *data, int64_t lo, int64_t hi)
 {
     const struct channel_norm *c = data;
     int64_t groups = c->channels / c->group, n = c->group * c->each;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t first = i % groups * c->group;
         double mean = 0, variance = 0;
@@ -111,14 +110,8 @@ static void channel_kernel(struct kcall *call, int operands, int64_t group)
         kcall_result_store(c.y, &call->out[0]);
 }
 
-void kern_BatchNormalization(struct kcall *call)
-{
-    channel_kernel(call, 4, 1);
-}
-void kern_InstanceNormalization(struct kcall *call)
-{
-    channel_kernel(call, 2, 1);
-}
+KERNEL_IS(BatchNormalization, channel_kernel(call, 4, 1))
+KERNEL_IS(InstanceNormalization, channel_kernel(call, 2, 1))
 
 void kern_GroupNormalization(struct kcall *call)
 {
@@ -216,6 +209,6 @@ void kern_ChannelsLastNorm(struct kcall *call)
     c.bias = given[1];
     c.x = tensor_f32(call->env, x, ROOM_A);
     c.y = kcall_result_f32(call, &call->out[0]);
-    kenv_parallel_for(call->env, x->dim[0] * c.units, 4 * c.unit * c.places, last_range, &c);
+    kenv_parallel_shares(call->env, x->dim[0] * c.units, 4 * c.unit * c.places, last_range, &c);
     kcall_result_store(c.y, &call->out[0]);
 }

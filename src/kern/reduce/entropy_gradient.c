@@ -28,10 +28,9 @@ static int64_t column_of(const struct entropy_rows *r, int64_t class)
     return at < r->classes ? at : -1;
 }
 
-static void entropy_range(void *data, int thread, int64_t lo, int64_t hi)
+static void entropy_range(void *data, int64_t lo, int64_t hi)
 {
     const struct entropy_rows *r = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         float share = r->share[r->shares > 1 ? i : 0], *to = r->to + i * r->classes;
         int64_t at = column_of(r, kcall_index_at(r->call, &r->call->in[1], i));

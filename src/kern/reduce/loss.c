@@ -72,12 +72,11 @@ static void loss_end(const struct loss *loss)
     convert_from_f64(out->dtype, &sum, 1, out->data);
 }
 
-static void likelihood_range(void *data, int thread, int64_t lo, int64_t hi)
+static void likelihood_range(void *data, int64_t lo, int64_t hi)
 {
     const struct loss *loss = data;
     const struct tensor *x = &loss->call->in[0];
     int64_t inner = tensor_dims_product(x->dim, 2, x->rank);
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t label = label_class(loss, i);
         double value = 0;
@@ -96,28 +95,17 @@ void kern_NegativeLogLikelihoodLoss(struct kcall *call)
     loss_end(&loss);
 }
 
-#define ENTROPY                              \
-    const struct loss *loss = data;          \
-    int64_t label = label_class(loss, line); \
-    loss->value[line] = loss_of(loss, label < 0 ? 0 : (double)x[label], label);
-
-static void entropy_f32(void *data, int64_t line, float *x, int64_t n)
-{
-    softmax_log_f32(x, n);
-    ENTROPY
-}
-
-static void entropy_chunks(void *data, int64_t line, float *x, int64_t n)
-{
-    softmax_log_chunks(x, n);
-    ENTROPY
-}
-
-static void entropy_f64(void *data, int64_t line, double *x, int64_t n)
-{
-    softmax_log_f64(x, n);
-    ENTROPY
-}
+#define ENTROPY(name, T, log)                                                       \
+    static void name(void *data, int64_t line, T *x, int64_t n)                     \
+    {                                                                               \
+        log(x, n);                                                                  \
+        const struct loss *loss = data;                                             \
+        int64_t label = label_class(loss, line);                                    \
+        loss->value[line] = loss_of(loss, label < 0 ? 0 : (double)x[label], label); \
+    }
+ENTROPY(entropy_f32, float, softmax_log_f32)
+ENTROPY(entropy_chunks, float, softmax_log_chunks)
+ENTROPY(entropy_f64, double, softmax_log_f64)
 
 void kern_SoftmaxCrossEntropyLoss(struct kcall *call)
 {

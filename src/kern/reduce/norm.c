@@ -193,9 +193,8 @@ static bool is_plain(const struct norm_call *p)
     return p->dtype == DT_F32 && p->to == DT_F32 && !p->chunks && !p->skip && p->n > 0 && moments;
 }
 
-static void plain_range(void *data, int thread, int64_t lo, int64_t hi)
+static void plain_range(void *data, int64_t lo, int64_t hi)
 {
-    (void)thread;
     norm_rows(data, lo, hi);
 }
 
@@ -261,7 +260,7 @@ static void norm_kernel(struct kcall *call, struct norm_call *p, int64_t axis_at
     if (is_plain(p))
         kenv_parallel_for(call->env, rows, p->n * 4 + 1, plain_range, &plain);
     else
-        kenv_parallel_for(call->env, rows, p->n * 4 + 1, norm_range, p);
+        kenv_parallel_shares(call->env, rows, p->n * 4 + 1, norm_range, p);
 }
 
 void kern_LayerNormalization(struct kcall *call)
@@ -353,5 +352,5 @@ void kern_NormGrad(struct kcall *call)
                                .dx = call->out[0].data,
                                .addends = addends ? addends->data : NULL,
                                .scratch = room + 2 * shape.n};
-    kenv_parallel_for(call->env, tensor_dims_product(x->dim, 0, axis), p.n * 8 + 1, grad_range, &p);
+    kenv_parallel_shares(call->env, tensor_dims_product(x->dim, 0, axis), p.n * 8 + 1, grad_range, &p);
 }

@@ -159,17 +159,11 @@ static void arg_kernel(struct kcall *call, int sign)
         fail("%s: there is no extreme element of a line without elements", kcall_where(call));
     if (!r.size)
         kcall_bad_type(call, r.x->dtype);
-    kenv_parallel_for(call->env, r.l.count, 2 * r.l.n, extreme_range, &r);
+    kenv_parallel_shares(call->env, r.l.count, 2 * r.l.n, extreme_range, &r);
 }
 
-void kern_ArgMax(struct kcall *call)
-{
-    arg_kernel(call, 1);
-}
-void kern_ArgMin(struct kcall *call)
-{
-    arg_kernel(call, -1);
-}
+KERNEL_IS(ArgMax, arg_kernel(call, 1))
+KERNEL_IS(ArgMin, arg_kernel(call, -1))
 
 /* ---- TopK ---------------------------------------------------------------------------------------------------------------------------- */
 static int ascending(const void *pa, const void *pb)
@@ -252,5 +246,5 @@ void kern_TopK(struct kcall *call)
     if (k == 0)
         return;
     ranking_begin(call, &r, k);
-    kenv_parallel_for(call->env, r.l.count, 4 * n, top_range, &r);
+    kenv_parallel_shares(call->env, r.l.count, 4 * n, top_range, &r);
 }

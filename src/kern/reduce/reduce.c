@@ -53,38 +53,18 @@ static SIMD void add_f32(float *acc, const float *x, int64_t n)
     LOOP for (int64_t i = 0; i < n; i++) acc[i] += x[i];
 }
 
-#define MAX_INTO(T)                 \
-    for (int64_t i = 0; i < n; i++) \
-        acc[i] = x[i] > acc[i] || x[i] != x[i] ? x[i] : acc[i];
-
-#define MIN_INTO(T)                 \
-    for (int64_t i = 0; i < n; i++) \
-        acc[i] = x[i] < acc[i] || x[i] != x[i] ? x[i] : acc[i];
-
-static SIMD void max_into_f32(float *acc, const float *x, int64_t n)
-{
-    LOOP MAX_INTO(float)
-}
-static void max_into_f64(double *acc, const double *x, int64_t n)
-{
-    MAX_INTO(double)
-}
-static void max_into_i64(int64_t *acc, const int64_t *x, int64_t n)
-{
-    MAX_INTO(int64_t)
-}
-static SIMD void min_into_f32(float *acc, const float *x, int64_t n)
-{
-    LOOP MIN_INTO(float)
-}
-static void min_into_f64(double *acc, const double *x, int64_t n)
-{
-    MIN_INTO(double)
-}
-static void min_into_i64(int64_t *acc, const int64_t *x, int64_t n)
-{
-    MIN_INTO(int64_t)
-}
+/* NaN wins over every number. */
+#define EXTREME_INTO(name, T, beats, attributes, loop)                                                   \
+    static attributes void name(T *acc, const T *x, int64_t n)                                           \
+    {                                                                                                    \
+        loop for (int64_t i = 0; i < n; i++) acc[i] = x[i] beats acc[i] || x[i] != x[i] ? x[i] : acc[i]; \
+    }
+EXTREME_INTO(max_into_f32, float, >, SIMD, LOOP)
+EXTREME_INTO(max_into_f64, double, >, , )
+EXTREME_INTO(max_into_i64, int64_t, >, , )
+EXTREME_INTO(min_into_f32, float, <, SIMD, LOOP)
+EXTREME_INTO(min_into_f64, double, <, , )
+EXTREME_INTO(min_into_i64, int64_t, <, , )
 
 static SIMD void mul_into_f32(float *acc, const float *x, int64_t n)
 {
@@ -170,31 +150,6 @@ static void accumulate_i64(const struct reduce *r, const void *p, int64_t n, boo
 }
 
 /* ---- one block of results ------------------------------------------------------------------------------------------------ */
-static int64_t lowest_integer(enum dtype t)
-{
-    switch (t) {
-    case DT_I8: return INT8_MIN;
-    case DT_I16: return INT16_MIN;
-    case DT_I32: return INT32_MIN;
-    case DT_I64: return INT64_MIN;
-    default: return 0;
-    }
-}
-
-static int64_t highest_integer(enum dtype t)
-{
-    switch (t) {
-    case DT_I8: return INT8_MAX;
-    case DT_U8: return UINT8_MAX;
-    case DT_I16: return INT16_MAX;
-    case DT_U16: return UINT16_MAX;
-    case DT_I32: return INT32_MAX;
-    case DT_U32: return UINT32_MAX;
-    case DT_BOOL: return 1;
-    default: return INT64_MAX;
-    }
-}
-
 /* The value of no elements. */
 static double real_start(enum reduction how)
 {
@@ -203,7 +158,10 @@ static double real_start(enum reduction how)
 
 static int64_t whole_start(enum reduction how, enum dtype t)
 {
-    return how == REDUCE_MAX ? lowest_integer(t) : how == REDUCE_MIN ? highest_integer(t) : how == REDUCE_PROD;
+    int64_t lo = 0, hi = 1;
+    if (t != DT_BOOL)
+        dtype_range(t, &lo, &hi);
+    return how == REDUCE_MAX ? lo : how == REDUCE_MIN ? hi : how == REDUCE_PROD;
 }
 
 static void block_begin(const struct reduce *r, void *acc)
@@ -372,29 +330,14 @@ static void reduce_kernel(struct kcall *call, enum reduction how)
     }
     r.scratch_each = (kcall_bytes(call, r.inner, 8) + 63) & ~(size_t)63;
     r.scratch = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env), r.scratch_each));
-    kenv_parallel_for(call->env, blocks, r.inner * (r.count + 1), sums_rows(&r) ? sum_range : reduce_range, &r);
+    kenv_parallel_shares(call->env, blocks, r.inner * (r.count + 1), sums_rows(&r) ? sum_range : reduce_range, &r);
 }
 
-void kern_ReduceMax(struct kcall *call)
-{
-    reduce_kernel(call, REDUCE_MAX);
-}
-void kern_ReduceMin(struct kcall *call)
-{
-    reduce_kernel(call, REDUCE_MIN);
-}
-void kern_ReduceProd(struct kcall *call)
-{
-    reduce_kernel(call, REDUCE_PROD);
-}
-void kern_ReduceMean(struct kcall *call)
-{
-    reduce_kernel(call, REDUCE_MEAN);
-}
-void kern_ReduceSum(struct kcall *call)
-{
-    reduce_kernel(call, REDUCE_SUM);
-}
+KERNEL_IS(ReduceMax, reduce_kernel(call, REDUCE_MAX))
+KERNEL_IS(ReduceMin, reduce_kernel(call, REDUCE_MIN))
+KERNEL_IS(ReduceProd, reduce_kernel(call, REDUCE_PROD))
+KERNEL_IS(ReduceMean, reduce_kernel(call, REDUCE_MEAN))
+KERNEL_IS(ReduceSum, reduce_kernel(call, REDUCE_SUM))
 
 /* ---- CumSum, CumProd ----------------------------------------------------------------------------------------------------- */
 struct running {
@@ -417,12 +360,11 @@ struct running {
     } while (0)
 
 #define RUNNING_RANGE(name, first, op)                                          \
-    static void name(void *data, int thread, int64_t lo, int64_t hi)            \
+    static void name(void *data, int64_t lo, int64_t hi)                        \
     {                                                                           \
         const struct running *c = data;                                         \
         enum dtype t = c->x->dtype;                                             \
         size_t size = dtype_size(t);                                            \
-        (void)thread;                                                           \
         for (int64_t line = lo; line < hi; line++) {                            \
             int64_t base = line / c->inner * c->n * c->inner + line % c->inner; \
             if (t == DT_F64)                                                    \
@@ -455,11 +397,5 @@ static void running_kernel(struct kcall *call, range_fn *range)
         kenv_parallel_for(call->env, tensor_elements(x) / c.n, 4 * c.n, range, &c);
 }
 
-void kern_CumSum(struct kcall *call)
-{
-    running_kernel(call, cumsum_range);
-}
-void kern_CumProd(struct kcall *call)
-{
-    running_kernel(call, cumprod_range);
-}
+KERNEL_IS(CumSum, running_kernel(call, cumsum_range))
+KERNEL_IS(CumProd, running_kernel(call, cumprod_range))

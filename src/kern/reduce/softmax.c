@@ -164,10 +164,9 @@ static SIMD void softmax_columns(const struct columns *c, const float *x, float 
         LOOP for (int64_t j = 0; j < count; j++) y[i * c->step + j] *= sum[j];
 }
 
-static void columns_range(void *data, int thread, int64_t lo, int64_t hi)
+static void columns_range(void *data, int64_t lo, int64_t hi)
 {
     const struct columns *c = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t from = i % c->stretches * COLUMNS, at = i / c->stretches * c->n * c->step + from;
         softmax_columns(c, c->x + at, c->y + at, c->step - from < COLUMNS ? c->step - from : COLUMNS);
@@ -200,12 +199,5 @@ void kern_Softmax(struct kcall *call)
         softmax_lines(call, &(struct line_op){chunks ? softmax_chunks : softmax_f32, softmax_f64, 6});
 }
 
-void kern_LogSoftmax(struct kcall *call)
-{
-    softmax_lines(call, &(struct line_op){kenv_deterministic(call->env) ? log_chunks : log_line_f32, log_line_f64, 6});
-}
-
-void kern_Hardmax(struct kcall *call)
-{
-    softmax_lines(call, &(struct line_op){hardmax_f32, hardmax_f64, 2});
-}
+KERNEL_IS(LogSoftmax, softmax_lines(call, &(struct line_op){kenv_deterministic(call->env) ? log_chunks : log_line_f32, log_line_f64, 6}))
+KERNEL_IS(Hardmax, softmax_lines(call, &(struct line_op){hardmax_f32, hardmax_f64, 2}))

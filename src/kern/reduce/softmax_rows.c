@@ -60,10 +60,9 @@ static void softmax_of(const float *x, float *y, int64_t n, int64_t rows)
     }
 }
 
-static void rows_range(void *data, int thread, int64_t lo, int64_t hi)
+static void rows_range(void *data, int64_t lo, int64_t hi)
 {
     const struct rows *r = data;
-    (void)thread;
     softmax_of(r->x + lo * r->n, r->y + lo * r->n, r->n, hi - lo);
 }
 

@@ -123,10 +123,9 @@ struct trilu {
     bool upper;
 };
 
-static void trilu_range(void *data, int thread, int64_t lo, int64_t hi)
+static void trilu_range(void *data, int64_t lo, int64_t hi)
 {
     const struct trilu *t = data;
-    (void)thread;
     for (int64_t r = lo; r < hi; r++) {
         int64_t i = r % t->rows, edge = i + t->k + !t->upper; /* upper keeps columns >= i + k, lower those <= i + k */
         edge = edge < 0 ? 0 : edge > t->columns ? t->columns : edge;

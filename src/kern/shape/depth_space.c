@@ -43,11 +43,5 @@ static void depth_kernel(struct kcall *call, const struct tensor *deep, const st
     copy_strided(call->env, &c, call->out[0].data, call->in[0].data);
 }
 
-void kern_DepthToSpace(struct kcall *call)
-{
-    depth_kernel(call, &call->in[0], &call->out[0]);
-}
-void kern_SpaceToDepth(struct kcall *call)
-{
-    depth_kernel(call, &call->out[0], &call->in[0]);
-}
+KERNEL_IS(DepthToSpace, depth_kernel(call, &call->in[0], &call->out[0]))
+KERNEL_IS(SpaceToDepth, depth_kernel(call, &call->out[0], &call->in[0]))

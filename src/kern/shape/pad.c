@@ -18,9 +18,9 @@ static enum pad_mode mode_of(const struct kcall *call)
 {
     static const char *const name[] = {"constant", "reflect", "edge", "wrap"};
     const char *mode = attr_string(call->node, "mode");
-    for (int i = 0; i < 4; i++)
-        if (strcmp(mode, name[i]) == 0)
-            return (enum pad_mode)i;
+    int i = NAMED_ROW(name, mode);
+    if (i >= 0)
+        return (enum pad_mode)i;
     fail("%s: mode must be constant, reflect, edge or wrap, not %s", kcall_where(call), mode);
 }
 
@@ -73,12 +73,11 @@ static void fill_elements(const struct pad *p, char *to, int64_t n)
         memcpy(to + at, p->fill, p->fill_size);
 }
 
-static void pad_range(void *data, int thread, int64_t lo, int64_t hi)
+static void pad_range(void *data, int64_t lo, int64_t hi)
 {
     const struct pad *p = data;
     int last = p->last;
     int64_t n = p->y->dim[last];
-    (void)thread;
     for (int64_t row = lo; row < hi; row++) {
         int64_t rest = row, from = 0, step = p->x->dim[last];
         bool inside = true;

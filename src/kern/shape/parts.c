@@ -30,10 +30,9 @@ static void copy_block(const struct parts *p, const struct tensor *part, int64_t
         copy_rows(hi - lo, (size_t)n, own, n, whole, p->row);
 }
 
-static void copy_blocks(void *data, int thread, int64_t lo, int64_t hi)
+static void copy_blocks(void *data, int64_t lo, int64_t hi)
 {
     const struct parts *p = data;
-    (void)thread;
     for (int64_t row = lo; row < hi; row += p->block) {
         int64_t end = hi - row < p->block ? hi : row + p->block, at = 0;
         for (int i = 0; i < p->n; at += part_row(p, &p->part[i]), i++)

@@ -65,22 +65,10 @@ static void normal(struct kcall *call)
     }
 }
 
-void kern_RandomUniform(struct kcall *call)
-{
-    uniform(call);
-}
-void kern_RandomUniformLike(struct kcall *call)
-{
-    uniform(call);
-}
-void kern_RandomNormal(struct kcall *call)
-{
-    normal(call);
-}
-void kern_RandomNormalLike(struct kcall *call)
-{
-    normal(call);
-}
+KERNEL_IS(RandomUniform, uniform(call))
+KERNEL_IS(RandomUniformLike, uniform(call))
+KERNEL_IS(RandomNormal, normal(call))
+KERNEL_IS(RandomNormalLike, normal(call))
 
 void kern_Bernoulli(struct kcall *call)
 {

@@ -85,7 +85,7 @@ static void run_lines(struct kcall *call, struct transform *t, int64_t n, int64_
     t->scratch_each = 2 * n + fourier_scratch(n);
     t->scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env) * t->scratch_each, sizeof *t->scratch));
     t->f = fourier_prepare(n, table);
-    kenv_parallel_for(call->env, lines, 50 * n, transform_range, t);
+    kenv_parallel_shares(call->env, lines, 50 * n, transform_range, t);
 }
 
 /* A size that an operand or an attribute gives; `otherwise` where neither does. */

@@ -7,15 +7,10 @@
 
 enum { SHORT = 24 };
 
-static bool is_power(int64_t n)
-{
-    return n > 0 && (n & (n - 1)) == 0;
-}
-
 static int64_t padded_length(int64_t n)
 {
     int64_t m = 1;
-    if (is_power(n))
+    if (n > 0 && (n & (n - 1)) == 0)
         return n;
     if (n <= SHORT)
         return 0;

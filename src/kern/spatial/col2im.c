@@ -34,11 +34,10 @@ static void add_row(const struct col2im *c, int64_t k, const float *x, float *y)
             y[l * stride + shift] += x[l];
 }
 
-static void plane_range(void *data, int thread, int64_t lo, int64_t hi)
+static void plane_range(void *data, int64_t lo, int64_t hi)
 {
     const struct col2im *c = data;
     int64_t width = c->count[c->n - 1], rows = c->blocks / width;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         const float *x = c->x + i * c->elements * c->blocks;
         float *y = c->y + i * c->pixels;

@@ -165,12 +165,11 @@ static void blend_pixels(const struct grid_sample *s, const struct tap_table *t,
         BLEND(double, s->x->data, s->y->data)
 }
 
-static void sample_range(void *data, int thread, int64_t lo, int64_t hi)
+static void sample_range(void *data, int64_t lo, int64_t hi)
 {
     const struct grid_sample *s = data;
     struct tap_table t;
     double coordinates[PLACES * MOST_SPATIAL];
-    (void)thread;
     for (int64_t b = lo; b < hi; b++) {
         int64_t image = b / s->blocks, place = b % s->blocks * PLACES, count = s->places - place < PLACES ? s->places - place : PLACES;
         convert_to_f64(s->grid->dtype, element_at_const(s->grid->data, dtype_size(s->grid->dtype), (image * s->places + place) * s->n),
@@ -189,9 +188,9 @@ static void sample_range(void *data, int thread, int64_t lo, int64_t hi)
 static int word_of(const struct kcall *call, const char *attr, int n, const char *const *words)
 {
     const char *text = attr_string(call->node, attr);
-    for (int i = 0; i < n; i++)
-        if (strcmp(text, words[i]) == 0)
-            return i;
+    int i = NAMED_AT(words, n, text);
+    if (i >= 0)
+        return i;
     fail("%s: attribute '%s' is '%s', expected %s, %s or %s", kcall_where(call), attr, text, words[0], words[1], words[2]);
 }
 

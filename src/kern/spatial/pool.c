@@ -147,13 +147,12 @@ static void finish_row(const struct pool *p, int64_t row, void *y)
     }
 }
 
-static void pool_range(void *data, int thread, int64_t lo, int64_t hi)
+static void pool_range(void *data, int64_t lo, int64_t hi)
 {
     const struct pool *p = data;
     int e = p->n - 1;
     int64_t rows = tensor_dims_product(p->result, 0, e), taps = tensor_dims_product(p->kernel, 0, e),
             places = tensor_dims_product(p->size, 0, e), width = p->size[e] * p->inner, out = p->result[e] * p->inner;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         void *y = element_at(p->y, p->type->size, i * out);
         const void *x = element_at_const(p->x, p->type->size, i / rows * places * width);
@@ -169,11 +168,10 @@ static void pool_range(void *data, int thread, int64_t lo, int64_t hi)
 
 /* ---- one window over everything
  * ---------------------------------------------------------------------------------------------------------- */
-static void whole_range(void *data, int thread, int64_t lo, int64_t hi)
+static void whole_range(void *data, int64_t lo, int64_t hi)
 {
     const struct pool *p = data;
     int64_t places = tensor_dims_product(p->size, 0, p->n), parts = (p->inner + POOL_LANES - 1) / POOL_LANES;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t c = i % parts * POOL_LANES, lanes = p->inner - c < POOL_LANES ? p->inner - c : POOL_LANES;
         void *y = element_at(p->y, p->type->size, i / parts * p->inner + c);
@@ -250,26 +248,11 @@ void kern_MaxPool(struct kcall *call)
     pool_window(call, POOL_MAX, false);
     pool_places(call);
 }
-void kern_AveragePool(struct kcall *call)
-{
-    pool_window(call, POOL_AVERAGE, false);
-}
-void kern_LpPool(struct kcall *call)
-{
-    pool_window(call, POOL_NORM, false);
-}
-void kern_GlobalMaxPool(struct kcall *call)
-{
-    pool_global(call, POOL_MAX, false);
-}
-void kern_GlobalAveragePool(struct kcall *call)
-{
-    pool_global(call, POOL_AVERAGE, false);
-}
-void kern_GlobalLpPool(struct kcall *call)
-{
-    pool_global(call, POOL_NORM, false);
-}
+KERNEL_IS(AveragePool, pool_window(call, POOL_AVERAGE, false))
+KERNEL_IS(LpPool, pool_window(call, POOL_NORM, false))
+KERNEL_IS(GlobalMaxPool, pool_global(call, POOL_MAX, false))
+KERNEL_IS(GlobalAveragePool, pool_global(call, POOL_AVERAGE, false))
+KERNEL_IS(GlobalLpPool, pool_global(call, POOL_NORM, false))
 
 void kern_ChannelsLastPool(struct kcall *call)
 {

@@ -44,10 +44,9 @@ static void average_part(const struct averages *a, const uint8_t *x, int64_t n, 
 }
 
 /* Parts lo..hi of all images. */
-static void average_range(void *data, int thread, int64_t lo, int64_t hi)
+static void average_range(void *data, int64_t lo, int64_t hi)
 {
     const struct averages *a = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         int64_t image = i / a->parts, from = i % a->parts * LANES, n = a->channels - from < LANES ? a->channels - from : LANES;
         average_part(a, a->x + image * a->places * a->channels + from, n, a->y + image * a->channels + from);

@@ -155,5 +155,5 @@ void kern_MaxPoolGrad(struct kcall *call)
     g.places = tensor_dims_product(g.p.result, 0, g.p.n);
     g.room = kenv_scratch(call->env, kcall_bytes(call, kenv_threads(call->env) * (2 * g.pixels + g.places), sizeof *g.room));
     int64_t taps = tensor_dims_product(g.p.kernel, 0, g.p.n);
-    kenv_parallel_for(call->env, g.x->dim[0] * g.x->dim[1], g.places * taps * 8 + g.pixels, gradient_range, &g);
+    kenv_parallel_shares(call->env, g.x->dim[0] * g.x->dim[1], g.places * taps * 8 + g.pixels, gradient_range, &g);
 }

@@ -201,11 +201,10 @@ static void blend_row(const struct resize_pass *p, const float *x, const int64_t
     }
 }
 
-static void pass_range(void *data, int thread, int64_t lo, int64_t hi)
+static void pass_range(void *data, int64_t lo, int64_t hi)
 {
     const struct resize_pass *p = data;
     const struct axis *a = p->axis;
-    (void)thread;
     for (int64_t row = lo; row < hi; row++) {
         const int64_t *index = a->index + row % a->to * a->taps;
         const void *x = element_at_const(p->x, p->size, row / a->to * a->from * p->inner);
@@ -231,11 +230,10 @@ static SIMD void blend_line(const struct axis *a, const float *x, float *to)
         LOOP for (int64_t i = 0; i < n; i++) to[i] += weight[i * taps + k] * x[index[i * taps + k]];
 }
 
-static void line_range(void *data, int thread, int64_t lo, int64_t hi)
+static void line_range(void *data, int64_t lo, int64_t hi)
 {
     const struct resize_pass *p = data;
     const struct axis *a = p->axis;
-    (void)thread;
     for (int64_t line = lo; line < hi; line++)
         blend_line(a, (const float *)p->x + line * a->from, (float *)p->y + line * a->to);
 }

@@ -164,6 +164,6 @@ void kern_RoiAlign(struct kcall *call)
     w.room = kenv_scratch(call->env, kcall_bytes(call, w.most * kenv_threads(call->env), sizeof *w.room));
     w.r.x = tensor_f32(call->env, x, ROOM_A);
     w.r.y = kcall_result_f32(call, y);
-    kenv_parallel_for(call->env, rois->dim[0], y->dim[2] * y->dim[3] * w.r.channels * (8 * w.most + 1), roi_range, &w);
+    kenv_parallel_shares(call->env, rois->dim[0], y->dim[2] * y->dim[3] * w.r.channels * (8 * w.most + 1), roi_range, &w);
     kcall_result_store(w.r.y, y);
 }

@@ -95,8 +95,7 @@ static bool match_scores(const struct graph *g, struct value *v, struct gradient
 /* The MatMul of a and b, or of a and b turned; a or b NULL: any. */
 static struct node *product_of(const struct gradient_search *s, const struct value *v, int operand, const struct value *other, bool turned)
 {
-    for (int i = 0; i < s->uses[v->id].n; i++) {
-        const struct use *u = &s->uses[v->id].at[i];
+    EACH (const struct use, u, s->uses[v->id]) {
         if (!op_is_onnx(u->node, "MatMul") || u->index != operand)
             continue;
         const struct value *with = u->node->in[1 - operand];

@@ -15,6 +15,7 @@
  * A BatchNormalization of constants is such a product and sum. Products of weight and factor are rounded, so results may differ in their
  * last bits. */
 #include "lower/lower.h"
+#include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <math.h>
@@ -89,11 +90,6 @@ struct absorb {
     bool *gone;      /* by value id: the node that made it was taken in */
 };
 
-static struct value *operand(const struct node *n, int k)
-{
-    return k < n->nin ? n->in[k] : NULL;
-}
-
 static bool is_integer(const struct absorb *a)
 {
     return op_is_tpc(a->conv, "IntegerConv");
@@ -164,15 +160,15 @@ static bool take_affine(struct absorb *a, struct node *n)
     const struct constant *w = conv->in[W]->constant;
     if ((!mul && !sub && !op_is_onnx(n, "Add")) || (sub && !first) || !w || (w->dtype != DT_F32 && !is_integer(a)))
         return false;
-    const struct value *by = channel_vector(n->in[first]), *bias = conv->nin > B ? conv->in[B] : NULL;
+    const struct value *by = channel_vector(n->in[first]), *bias = node_operand(conv, B);
     int64_t channels = w->dim[0];
-    if (*attr_string(conv, "activation") || (conv->nin > Z && conv->in[Z]) || !is_channel_constant(by, channels) ||
+    if (*attr_string(conv, "activation") || node_operand(conv, Z) || !is_channel_constant(by, channels) ||
         (bias && !is_channel_constant(bias, channels)))
         return false;
     float *factor = NEWN(a->g->arena, float, channels), *addend = NEWN(a->g->arena, float, channels);
     for (int64_t c = 0; c < channels; c++) {
         float x = channel_number(by, c, 0);
-        factor[c] = channel_number(conv->nin > FACTOR ? conv->in[FACTOR] : NULL, c, 1) * (mul ? x : 1);
+        factor[c] = channel_number(node_operand(conv, FACTOR), c, 1) * (mul ? x : 1);
         addend[c] = mul ? channel_number(bias, c, 0) * x : channel_number(bias, c, 0) + (sub ? -x : x);
     }
     if (!mul || bias)
@@ -184,7 +180,7 @@ static bool take_affine(struct absorb *a, struct node *n)
 
 static bool take_sum(struct absorb *a, struct node *n)
 {
-    if (!op_is_onnx(n, "Add") || (a->conv->nin > Z && a->conv->in[Z]))
+    if (!op_is_onnx(n, "Add") || node_operand(a->conv, Z))
         return false;
     struct value *other = n->in[n->in[0] == a->y];
     if (other->constant || !type_eq(&other->type, &a->y->type))
@@ -202,11 +198,8 @@ struct function {
 
 static bool bound_of(const struct node *n, int k, double otherwise, double *out)
 {
-    const struct value *v = k < n->nin ? n->in[k] : NULL;
-    if (v && (!v->constant || constant_elements(v->constant) != 1 || !constant_present(v->constant)))
-        return false;
-    *out = v ? constant_float(v->constant, v->name, 0) : otherwise;
-    return true;
+    *out = otherwise;
+    return !node_operand(n, k) || op_constant_number(n->in[k], out);
 }
 
 static bool function_of(const struct node *n, struct function *f)
@@ -235,7 +228,7 @@ static bool function_of(const struct node *n, struct function *f)
 static void set_function(struct absorb *a, const struct function *f, double scale)
 {
     attr_set_string(a->conv, "activation", f->name);
-    attr_set_int(a->conv, "activates_last", a->conv->nin > Z && a->conv->in[Z]);
+    attr_set_int(a->conv, "activates_last", node_operand(a->conv, Z) != NULL);
     attr_set_float(a->conv, "alpha", f->alpha);
     attr_set_float(a->conv, "beta", f->beta);
     attr_set_float(a->conv, "scale", scale);
@@ -308,7 +301,7 @@ static struct node *take_gate(struct absorb *a)
 static bool take_line(struct absorb *a, const struct node *n)
 {
     double by, scale = attr_float(a->conv, "scale"), shift = attr_float(a->conv, "shift");
-    bool summed = a->conv->nin > Z && a->conv->in[Z] && !attr_int(a->conv, "activates_last");
+    bool summed = node_operand(a->conv, Z) && !attr_int(a->conv, "activates_last");
     int other = n->nin == 2 && n->in[0] == a->y;
     if (!*attr_string(a->conv, "activation") || summed || n->nin != 2 || !bound_of(n, other, 0, &by) || !n->in[other])
         return false;
@@ -329,14 +322,14 @@ static bool take_line(struct absorb *a, const struct node *n)
 /* Only a factor may be there. */
 static bool is_linear(const struct absorb *a)
 {
-    return is_integer(a) && !*attr_string(a->conv, "activation") && !operand(a->conv, B) && !operand(a->conv, Z);
+    return is_integer(a) && !*attr_string(a->conv, "activation") && !node_operand(a->conv, B) && !node_operand(a->conv, Z);
 }
 
 /* The Cast back. */
 static struct node *take_casts(struct absorb *a, const struct node *n)
 {
     struct node *back = op_is_onnx(n, "Cast") && n->out[0]->type.dtype == DT_I32 ? single_user(a, n->out[0]) : NULL;
-    if (!back || !is_linear(a) || operand(a->conv, FACTOR) || operand(a->conv, X_SCALE) || !op_is_onnx(back, "Cast") ||
+    if (!back || !is_linear(a) || node_operand(a->conv, FACTOR) || node_operand(a->conv, X_SCALE) || !op_is_onnx(back, "Cast") ||
         back->out[0]->type.dtype != DT_F32)
         return NULL;
     a->gone[n->out[0]->id] = true;
@@ -345,7 +338,7 @@ static struct node *take_casts(struct absorb *a, const struct node *n)
 
 static bool take_scale(struct absorb *a, const struct node *n)
 {
-    if (!op_is_onnx(n, "Mul") || !is_linear(a) || operand(a->conv, X_SCALE))
+    if (!op_is_onnx(n, "Mul") || !is_linear(a) || node_operand(a->conv, X_SCALE))
         return false;
     struct value *by = n->in[n->in[0] == a->y];
     if (by->constant || by->type.rank != 0)
@@ -361,7 +354,7 @@ static bool take_rounding(struct absorb *a, const struct node *n)
         n->in[1]->type.rank != 0 || n->in[1]->type.dtype != DT_F32)
         return false;
     set_operand(a, Y_SCALE, n->in[1]);
-    set_operand(a, Y_ZERO, operand(n, 2));
+    set_operand(a, Y_ZERO, node_operand(n, 2));
     return true;
 }
 
@@ -380,7 +373,7 @@ static struct node *take_residual(struct absorb *a, const struct node *n)
 {
     const struct node *rounds = a->y->producer, *decodes = byte_scale_decoder(n->out[0]);
     struct node *add = decodes == n ? single_user(a, n->out[0]) : NULL;
-    if (!add || !op_is_onnx(add, "Add") || !byte_scale_encodes(rounds) || !byte_scale_same(n, rounds) || operand(a->conv, Z) ||
+    if (!add || !op_is_onnx(add, "Add") || !byte_scale_encodes(rounds) || !byte_scale_same(n, rounds) || node_operand(a->conv, Z) ||
         *attr_string(a->conv, "activation"))
         return NULL;
     const struct value *other = add->in[add->in[0] == n->out[0]];
@@ -394,7 +387,7 @@ static struct node *take_residual(struct absorb *a, const struct node *n)
     set_residual(a, &coding, &between);
     set_operand(a, Z, z->in[0]);
     set_operand(a, Y_SCALE, last->in[1]);
-    set_operand(a, Y_ZERO, operand(last, 2));
+    set_operand(a, Y_ZERO, node_operand(last, 2));
     if (relu)
         set_function(a, &(struct function){.name = "LeakyRelu"}, 1);
     for (struct node *k = a->uses[a->y->id].at[0].node; k != last; k = a->uses[k->out[0]->id].at[0].node)
@@ -456,7 +449,7 @@ static struct node *take_next(struct absorb *a)
 {
     struct node *mul = take_gate(a), *n = mul ? mul : single_user(a, a->y);
     struct node *back = n ? take_casts(a, n) : NULL;
-    if (operand(a->conv, Y_SCALE))
+    if (node_operand(a->conv, Y_SCALE))
         return n ? take_residual(a, n) : NULL;
     if (!n || back || take_rounding(a, n))
         return back ? back : n;

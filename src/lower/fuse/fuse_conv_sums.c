@@ -57,8 +57,7 @@ static bool lies_within(const struct branch *a, const struct branch *b, int64_t 
 
 static struct value *computed(struct graph *g, struct node *n)
 {
-    struct type untyped = {.dtype = DT_NONE};
-    node_output(g, n, 0, graph_value(g, n->name, &untyped));
+    node_output(g, n, 0, graph_value(g, n->name, NULL));
     struct value *y = n->out[0];
     op_infer(g, n);
     return op_evaluate_later(g, n) ? y : NULL;
@@ -94,11 +93,6 @@ static struct value *added(struct graph *g, const char *name, struct value *a, s
     return sum;
 }
 
-static struct value *bias_of(const struct node *n)
-{
-    return n->nin > 2 ? n->in[2] : NULL;
-}
-
 /* The convolution of both; NULL: there is none. */
 static struct node *sum_of(struct graph *g, const struct node *sum, const struct branch *a, const struct branch *b)
 {
@@ -107,11 +101,10 @@ static struct node *sum_of(struct graph *g, const struct node *sum, const struct
         return NULL;
     struct value *w = widened(g, b->conv->in[1], a, b, at);
     w = w ? added(g, arena_printf(g->arena, "%s/weight", sum->name), a->conv->in[1], w) : NULL;
-    struct value *bias = added(g, arena_printf(g->arena, "%s/bias", sum->name), bias_of(a->conv), bias_of(b->conv));
-    if (!w || (!bias && (bias_of(a->conv) || bias_of(b->conv))))
+    struct value *bias = added(g, arena_printf(g->arena, "%s/bias", sum->name), node_operand(a->conv, 2), node_operand(b->conv, 2));
+    if (!w || (!bias && (node_operand(a->conv, 2) || node_operand(b->conv, 2))))
         return NULL;
-    struct node *made = graph_node(g, a->conv->op, sum->name, bias ? 3 : 2, (struct value *[]){a->conv->in[0], w, bias}, 1);
-    memcpy(made->attr, a->conv->attr, (size_t)made->nattr * sizeof *made->attr);
+    struct node *made = graph_node_like(g, a->conv, sum->name, bias ? 3 : 2, (struct value *[]){a->conv->in[0], w, bias});
     node_output(g, made, 0, sum->out[0]);
     return made;
 }

@@ -160,22 +160,6 @@ static struct value *make_twin(struct twins *t, struct value *v)
 }
 
 /* ---- nodes like others --------------------------------------------------------------------------------------------------------------- */
-static struct node *like(struct twins *t, const struct node *n, struct value *const *in)
-{
-    struct node *made = graph_node(t->g, n->op, n->name, n->nin, in, n->nout);
-    memcpy(made->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
-    return made;
-}
-
-/* Every attribute that both ops have. */
-static void take_attributes(struct node *to, const struct node *from)
-{
-    for (int i = 0; i < from->nattr; i++)
-        for (int k = 0; k < to->nattr; k++)
-            if (strcmp(to->attr[k].name, from->attr[i].name) == 0)
-                to->attr[k] = from->attr[i];
-}
-
 static void set_dimension(struct node *n, const char *name, int rank)
 {
     int64_t axis = attr_int(n, name);
@@ -236,7 +220,7 @@ static void put_transposed(struct twins *t, const struct node *n)
 {
     struct value *in[3] = {need_twin(t, n->in[0]), weight_twin(t, need_value(t, n->in[1])), n->nin > 2 ? need_value(t, n->in[2]) : NULL};
     struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastConvTranspose"), n->name, in[2] ? 3 : 2, in, 1);
-    take_attributes(made, n);
+    attr_copy(made, n);
     append_node(t, made, make_twin(t, n->out[0]));
 }
 
@@ -249,13 +233,13 @@ static void put_conv(struct twins *t, const struct node *n)
     if (fuse_integer_conv_is(n)) {
         struct value *x = need_twin(t, fuse_integer_conv_codes(n)), *bias = n->nin > 2 ? need_value(t, n->in[2]) : NULL;
         struct node *made = fuse_integer_conv_node(t->g, n, x, bias);
-        take_attributes(made, n);
+        attr_copy(made, n);
         append_node(t, made, make_twin(t, n->out[0]));
         return;
     }
     struct value *in[3] = {need_twin(t, n->in[0]), need_value(t, n->in[1]), n->nin > 2 ? need_value(t, n->in[2]) : NULL};
     struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastConv"), n->name, in[2] ? 3 : 2, in, 1);
-    take_attributes(made, n);
+    attr_copy(made, n);
     append_node(t, made, make_twin(t, n->out[0]));
 }
 
@@ -271,7 +255,7 @@ static bool follow_pool(struct twins *t, const struct node *n)
         return false;
     const struct node *d = op_is_onnx(n, "GlobalAveragePool") ? byte_scale_decoder(x) : NULL;
     struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastPool"), n->name, 1, d ? &d->in[0] : &x, 1);
-    take_attributes(made, n);
+    attr_copy(made, n);
     attr_set_string(made, "kind", n->optype);
     if (d) {
         attr_set_float(made, "scale", byte_scale_of(d).scale);
@@ -288,7 +272,7 @@ static bool follow_norm(struct twins *t, const struct node *n)
         return false;
     struct value *in[3] = {x, need_value(t, n->in[1]), need_value(t, n->in[2])};
     struct node *made = graph_node(t->g, op_find("tpc", "ChannelsLastNorm"), n->name, 3, in, 1);
-    take_attributes(made, n);
+    attr_copy(made, n);
     append_node(t, made, make_twin(t, n->out[0]));
     return true;
 }
@@ -311,14 +295,6 @@ static struct value *elementwise_operand(struct twins *t, struct value *v, int r
     return v->constant ? constant_twin(t, v, rank) : need_twin(t, v);
 }
 
-static bool has_attribute(const struct node *n, const char *name)
-{
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static bool follow_elementwise(struct twins *t, const struct node *n)
 {
     const struct value *y = n->out[0];
@@ -337,7 +313,7 @@ static bool follow_elementwise(struct twins *t, const struct node *n)
         return false;
     for (int k = 0; k < n->nin; k++)
         in[k] = elementwise_operand(t, n->in[k], y->type.rank);
-    append_node(t, like(t, n, in), make_twin(t, n->out[0]));
+    append_node(t, graph_node_like(t->g, n, n->name, n->nin, in), make_twin(t, n->out[0]));
     return true;
 }
 
@@ -353,7 +329,7 @@ static bool follow_coded(struct twins *t, const struct node *n)
         return false;
     for (int k = 1; k < n->nin; k++)
         in[k] = need_value(t, n->in[k]);
-    append_node(t, like(t, n, in), make_twin(t, n->out[0]));
+    append_node(t, graph_node_like(t->g, n, n->name, n->nin, in), make_twin(t, n->out[0]));
     return true;
 }
 
@@ -362,7 +338,7 @@ static bool follow_dynamic(struct twins *t, const struct node *n)
     struct value *x = twin_of(t, n->in[0]);
     if (!x || !t->missing[n->in[0]->id])
         return false;
-    struct node *made = like(t, n, &x);
+    struct node *made = graph_node_like(t->g, n, n->name, n->nin, &x);
     for (int k = 1; k < n->nout; k++)
         if (n->out[k])
             node_output(t->g, made, k, n->out[k]);
@@ -381,7 +357,7 @@ static bool follow_concat(struct twins *t, const struct node *n)
         return false;
     for (int k = 0; k < n->nin; k++)
         in[k] = need_twin(t, n->in[k]);
-    struct node *made = like(t, n, in);
+    struct node *made = graph_node_like(t->g, n, n->name, n->nin, in);
     set_axis(made, rank);
     append_node(t, made, make_twin(t, n->out[0]));
     return true;
@@ -392,7 +368,7 @@ static bool follow_split(struct twins *t, const struct node *n)
     struct value *x = twin_of(t, n->in[0]);
     if (!x || n->nin != 1 || !op_resolved(n))
         return false;
-    struct node *made = like(t, n, &x);
+    struct node *made = graph_node_like(t->g, n, n->name, n->nin, &x);
     set_axis(made, x->type.rank);
     for (int k = 0; k < n->nout; k++)
         if (n->out[k])
@@ -407,7 +383,7 @@ static bool follow_softmax(struct twins *t, const struct node *n)
     struct value *x = twin_of(t, n->in[0]);
     if (!x || (attr_int(n, "axis") != 1 && attr_int(n, "axis") != 1 - x->type.rank))
         return false;
-    struct node *made = like(t, n, &x);
+    struct node *made = graph_node_like(t->g, n, n->name, n->nin, &x);
     set_axis(made, x->type.rank);
     append_node(t, made, make_twin(t, n->out[0]));
     return true;
@@ -425,7 +401,7 @@ static bool follow_axes(struct twins *t, const struct node *n)
             return false;
     for (int k = 0; k < n->nin; k++)
         in[k] = k == 0 ? x : need_value(t, n->in[k]);
-    struct node *made = like(t, n, in);
+    struct node *made = graph_node_like(t->g, n, n->name, n->nin, in);
     set_axes(t->g, made, x->type.rank, count, axes);
     append_node(t, made, make_twin(t, n->out[0]));
     return true;
@@ -444,7 +420,7 @@ static bool follow_reduce(struct twins *t, const struct node *n)
             return false;
         channels = channels && axes[i] != 1;
     }
-    struct node *made = like(t, n, &x);
+    struct node *made = graph_node_like(t->g, n, n->name, n->nin, &x);
     set_axes(t->g, made, x->type.rank, count, axes);
     bool twin = keeps || (channels && n->out[0]->type.rank > 2);
     append_node(t, made, twin ? make_twin(t, n->out[0]) : n->out[0]);
@@ -467,7 +443,7 @@ static bool follow_transpose(struct twins *t, const struct node *n)
 /* A Reshape of the places alone; or of a tensor that has the same bytes in both forms. */
 static bool follow_view(struct twins *t, const struct node *n)
 {
-    struct value *x = n->nin > 0 && n->in[0] ? twin_of(t, n->in[0]) : NULL;
+    struct value *x = node_operand(n, 0) ? twin_of(t, n->in[0]) : NULL;
     const struct type *from = &n->in[0]->type, *to = &n->out[0]->type;
     if (!x || !t->missing[n->in[0]->id])
         return false;
@@ -487,9 +463,9 @@ static bool follow_collective(struct twins *t, const struct node *n)
         return false;
     for (int k = 0; k < n->nin; k++)
         in[k] = k == 0 ? x : need_value(t, n->in[k]);
-    struct node *made = like(t, n, in);
+    struct node *made = graph_node_like(t->g, n, n->name, n->nin, in);
     for (size_t i = 0; i < sizeof axis / sizeof *axis; i++)
-        if (has_attribute(n, axis[i]))
+        if (attr_find(n, axis[i]))
             set_dimension(made, axis[i], x->type.rank);
     append_node(t, made, make_twin(t, n->out[0]));
     return true;
@@ -536,7 +512,7 @@ static follower *follower_of(const struct node *n)
 /* ---- the graph ----------------------------------------------------------------------------------------------------------------------- */
 static void put_node(struct twins *t, struct node *n)
 {
-    bool typed = n->op && n->nout > 0 && n->nin > 0 && n->in[0] && n->out[0] && n->out[0]->type.dtype != DT_NONE;
+    bool typed = n->op && n->nout > 0 && node_operand(n, 0) && n->out[0] && n->out[0]->type.dtype != DT_NONE;
     follower *follow = typed ? follower_of(n) : NULL;
     if (n->op && wants_twin(n)) {
         put_conv(t, n);

@@ -8,8 +8,6 @@
 #include "lower/lower.h"
 #include "op/op.h"
 
-#include <string.h>
-
 static bool swaps(struct graph *g, const struct node *n)
 {
     const int64_t *perm;
@@ -33,10 +31,9 @@ static struct value *stored_weight(struct graph *g, const struct value *v, int *
     struct node *t = n && op_is_onnx(n, "Cast") ? n->in[0]->producer : NULL;
     if (!t || !swaps(g, t) || t->in[0]->producer)
         return NULL;
-    struct node *cast = graph_node(g, n->op, arena_printf(g->arena, "%s/stored", n->name), 1, t->in, 1);
+    struct node *cast = graph_node_like(g, n, arena_printf(g->arena, "%s/stored", n->name), 1, t->in);
     struct type type = t->in[0]->type;
     type.dtype = v->type.dtype;
-    memcpy(cast->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
     node_output(g, cast, 0, graph_form(g, v, arena_printf(g->arena, "%s/stored", v->name), &type));
     graph_insert(g, (*at)++, cast);
     return cast->out[0];

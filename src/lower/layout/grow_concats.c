@@ -64,8 +64,7 @@ static bool may_grow(const struct growth *s, const struct node *first, const str
 /* It is an output, or a node makes its result in this memory, which others of the buffer still want. */
 static bool leaves(const struct growth *s, const struct value *v)
 {
-    for (int i = 0; i < s->uses[v->id].n; i++) {
-        const struct use *u = &s->uses[v->id].at[i];
+    EACH (const struct use, u, s->uses[v->id]) {
         if (!u->node || (u->node->op && (u->node->op->flags & OP_IN_PLACE) && u->index == 0))
             return true;
     }

@@ -30,7 +30,7 @@ const struct node *byte_scale_decoder(const struct value *v)
 
 struct byte_codes byte_scale_of(const struct node *n)
 {
-    const struct value *zero = n->nin > 2 ? n->in[2] : NULL, *codes = op_is_onnx(n, "QuantizeLinear") ? n->out[0] : n->in[0];
+    const struct value *zero = node_operand(n, 2), *codes = op_is_onnx(n, "QuantizeLinear") ? n->out[0] : n->in[0];
     return (struct byte_codes){.scale = constant_float(n->in[1]->constant, n->in[1]->name, 0),
                                .zero = zero ? constant_float(zero->constant, zero->name, 0) : 0,
                                .least = codes->type.dtype == DT_I8 ? -128 : 0};

@@ -69,8 +69,7 @@ static struct value *rounded(struct code_search *s, struct value *x, const struc
     struct type type = x->type;
     type.dtype = q->out[0]->type.dtype;
     struct value *codes = graph_form(s->g, x, arena_printf(s->g->arena, "%s/%s", x->name, q->name), &type);
-    struct node *made = graph_node(s->g, q->op, codes->name, q->nin, in, 1);
-    memcpy(made->attr, q->attr, (size_t)q->nattr * sizeof *q->attr);
+    struct node *made = graph_node_like(s->g, q, codes->name, q->nin, in);
     node_output(s->g, made, 0, codes);
     graph_insert(s->g, (*at)++, made);
     return codes;

@@ -43,7 +43,7 @@ struct node *fuse_integer_conv_node(struct graph *g, const struct node *n, struc
     struct value *scale = dx->in[1], *in[OPERANDS] = {x, dw->in[0], bias};
     in[FACTOR] = factor_of(g, n, scale, dw->in[1]);
     in[X_SCALE] = scale->constant ? NULL : scale;
-    in[X_ZERO] = dx->nin > 2 ? dx->in[2] : NULL;
-    in[W_ZERO] = dw->nin > 2 ? dw->in[2] : NULL;
+    in[X_ZERO] = node_operand(dx, 2);
+    in[W_ZERO] = node_operand(dw, 2);
     return graph_node(g, op_find("tpc", "IntegerConv"), n->name, OPERANDS, in, 1);
 }

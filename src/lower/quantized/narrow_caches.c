@@ -54,11 +54,6 @@ static void become_narrow(struct graph *g, struct value *v, enum rank_end end, e
     }
 }
 
-static bool reads_narrow(const struct node *n, int operand)
-{
-    return op_is_tpc(n, "FusedAttention") && (operand == KEYS || operand == VALUES) && op_resolved(n);
-}
-
 /* v is narrow from now on, and was of the type wide; keeps: a node that takes it as it is. */
 static void widen_readers(struct graph *g, struct value *v, const struct type *wide, const struct node *keeps)
 {
@@ -66,7 +61,7 @@ static void widen_readers(struct graph *g, struct value *v, const struct type *w
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *n = g->nodes.at[i];
         for (int k = 0; k < n->nin && n != keeps; k++) {
-            if (n->in[k] != v || reads_narrow(n, k))
+            if (n->in[k] != v || (op_is_tpc(n, "FusedAttention") && (k == KEYS || k == VALUES) && op_resolved(n)))
                 continue;
             cast = cast ? cast : cast_node(g, v, wide);
             n->in[k] = cast->out[0];

@@ -136,7 +136,7 @@ static void complete_sum(struct completion *c, struct node *n)
     struct graph *g = c->g;
     int dim;
     const struct split *s = complete_sums_split(g, n, &dim);
-    enum dtype t = n->nout > 0 && n->out[0] ? n->out[0]->type.dtype : DT_NONE;
+    enum dtype t = node_result(n, 0) ? n->out[0]->type.dtype : DT_NONE;
     int64_t size, step;
     if (!s || !dtype_is_float(t)) {
         add_up_behind(c, n);

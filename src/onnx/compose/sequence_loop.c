@@ -13,10 +13,7 @@ static Onnx__GraphProto *body_of(const proto *loop)
 
 static bool reads(const proto *node, const char *name)
 {
-    for (size_t i = 0; i < node->n_input; i++)
-        if (strcmp(node->input[i], name) == 0)
-            return true;
-    return false;
+    return NAMED_AT(node->input, node->n_input, name) >= 0;
 }
 
 /* The nodes with bodies of their own may read any name. */

@@ -40,14 +40,6 @@ void compose_let(struct composer *c, const char *name, term is)
     VEC_PUSH(c->im->tmp, &c->lets, ((struct compose_let){name, is, -1}));
 }
 
-static int result_of(const struct reading *r, const char *name)
-{
-    for (int k = 0; k < r->results; k++)
-        if (strcmp(r->result[k], name) == 0)
-            return k;
-    return -1;
-}
-
 /* What the name was last said to be; else it is a type of elements. */
 static term named(struct reading *r, const char *name)
 {
@@ -160,7 +152,7 @@ static term given(struct reading *r)
 {
     if (lex_accept(&r->lex, "@"))
         return whole(r, attribute_of_node(r).data != NULL);
-    int k = result_of(r, lex_name(&r->lex));
+    int k = NAMED_AT(r->result, r->results, lex_name(&r->lex));
     require(k >= 0);
     return whole(r, compose_gives(r->c->node, (size_t)k));
 }
@@ -254,9 +246,9 @@ static const struct {
 static term word(struct reading *r)
 {
     const char *name = lex_name(&r->lex);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(name, words[i].word) == 0)
-            return words[i].read(r);
+    int i = NAMED_ROW(words, name);
+    if (i >= 0)
+        return words[i].read(r);
     lex_space(&r->lex);
     return *r->lex.at == '(' || *r->lex.at == '<' ? call(r, name) : named(r, name);
 }
@@ -351,7 +343,7 @@ static void statement(struct reading *r)
     while (n < MOST_TERMS && lex_accept(&r->lex, ","));
     lex_expect(&r->lex, "=");
     r->made = n;
-    r->target = r->lists ? -1 : result_of(r, name[0]);
+    r->target = r->lists ? -1 : NAMED_AT(r->result, r->results, name[0]);
     r->skip = skip || (r->target > 0 && !compose_gives(r->c->node, (size_t)r->target));
     memset(r->more, 0, sizeof r->more);
     compose_let(r->c, name[0], expression(r));

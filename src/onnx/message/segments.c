@@ -62,8 +62,7 @@ void segments_write(const struct segments *model, const char *path, byte_taker *
 {
     if (model->total > INT_MAX)
         fail("%s: the model would have %lld bytes, a protobuf message has less than 2 GiB", path, (long long)model->total);
-    for (int i = 0; i < model->list.n; i++) {
-        const struct segment *s = &model->list.at[i];
+    EACH (const struct segment, s, model->list) {
         if (!s->payload) {
             take(data, s->at, (size_t)s->bytes);
             continue;

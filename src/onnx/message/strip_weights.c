@@ -19,8 +19,7 @@ static struct segments rewritten(struct arena *arena, struct map file, const str
 {
     struct segments graph = segments_new(arena, file.at), model = graph;
     int64_t at = index->graph.begin;
-    for (int i = 0; i < index->initializers.n; i++) {
-        const struct wire_initializer *item = &index->initializers.at[i];
+    EACH (const struct wire_initializer, item, index->initializers) {
         if (!changes(index, item))
             continue;
         struct segments body = segments_new(arena, file.at);

@@ -42,11 +42,6 @@ static void check_depth(const struct import *im, const struct name_scope *caller
         fail("%s: function calls are nested more than %d deep", im->path, MAX_CALLS);
 }
 
-static bool gives(const Onnx__NodeProto *call, const char *name)
-{
-    return proto_attribute(call, name) != NULL;
-}
-
 /* The call's attributes, then the defaults it leaves out. */
 static void collect_arguments(struct import *im, struct name_scope *scope, const Onnx__NodeProto *call, const Onnx__FunctionProto *f)
 {
@@ -54,7 +49,7 @@ static void collect_arguments(struct import *im, struct name_scope *scope, const
     for (size_t i = 0; i < call->n_attribute; i++)
         scope->argument[scope->nargument++] = call->attribute[i];
     for (size_t i = 0; i < f->n_attribute_proto; i++)
-        if (!gives(call, proto_text_or(f->attribute_proto[i]->name, "")))
+        if (!proto_attribute(call, proto_text_or(f->attribute_proto[i]->name, "")))
             scope->argument[scope->nargument++] = f->attribute_proto[i];
 }
 
@@ -82,11 +77,6 @@ static void bind_results(struct import *im, struct name_scope *caller, struct na
     }
 }
 
-static void copy_result(struct import *im, struct name_scope *caller, const char *name, struct value *from, const char *where)
-{
-    import_copy(im, arena_printf(im->tmp, "%s%s", caller->prefix, name), from, name_scope_define(im, caller, name, where));
-}
-
 static void return_results(struct import *im, struct name_scope *caller, struct name_scope *scope, const Onnx__NodeProto *call,
                            const Onnx__FunctionProto *f, const char *where, const bool *bound)
 {
@@ -97,7 +87,8 @@ static void return_results(struct import *im, struct name_scope *caller, struct 
         if (!value)
             fail("%s: function '%s' does not produce its result '%s'", im->path, proto_text_or(f->name, ""), f->output[i]);
         if (!bound[i])
-            copy_result(im, caller, call->output[i], value, where);
+            import_copy(im, arena_printf(im->tmp, "%s%s", caller->prefix, call->output[i]), value,
+                        name_scope_define(im, caller, call->output[i], where));
     }
 }
 

@@ -126,10 +126,7 @@ bool name_scope_lacks(const struct name_scope *scope, const char *text)
     while (scope->outer && !find_name(scope, text))
         scope = scope->outer;
     const Onnx__FunctionProto *f = find_name(scope, text) ? NULL : scope->function;
-    for (size_t i = 0; f && i < f->n_input; i++)
-        if (strcmp(text, f->input[i]) == 0)
-            return true;
-    return false;
+    return f && NAMED_AT(f->input, f->n_input, text) >= 0;
 }
 
 struct value *name_scope_find(const struct name_scope *scope, const char *text)

@@ -70,14 +70,9 @@ void upgrade_set_input(struct upgrade *s, size_t index, char *name)
     s->node->n_input = n;
 }
 
-static const char *result_name(const struct upgrade *s)
-{
-    return s->node->n_output && *s->node->output[0] ? s->node->output[0] : "result";
-}
-
 char *upgrade_display_name(struct upgrade *s, const char *what)
 {
-    return arena_printf(s->im->tmp, "%s_%s", result_name(s), what);
+    return arena_printf(s->im->tmp, "%s_%s", s->node->n_output && *s->node->output[0] ? s->node->output[0] : "result", what);
 }
 
 bool upgrade_ints_to_input(struct upgrade *s, const char *name, size_t index)

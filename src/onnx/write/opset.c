@@ -21,8 +21,6 @@ int64_t opset_version(const struct graph *g, const char *domain)
 {
     if (!*domain)
         return standard_version(g, g->opset ? g->opset : FORM_OPSET);
-    for (int i = 0; i < g->opsets.n; i++)
-        if (strcmp(g->opsets.at[i].key, domain) == 0)
-            return strtoll(g->opsets.at[i].text, NULL, 10);
-    return 1;
+    int i = NAMED_AT(g->opsets.at, g->opsets.n, domain);
+    return i < 0 ? 1 : strtoll(g->opsets.at[i].text, NULL, 10);
 }

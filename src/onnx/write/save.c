@@ -545,8 +545,7 @@ static void save_meta(struct save *s, Onnx__ModelProto *model, int room)
 /* What is known once the weights are written. all: of every graph's. */
 static void save_digests(struct save *s, Onnx__ModelProto *model, uint64_t all)
 {
-    for (int i = 0; i < s->data.weights.n; i++) {
-        const struct saved_weight *w = &s->data.weights.at[i];
+    EACH (const struct saved_weight, w, s->data.weights) {
         tensor_digest_put(s->tmp, w->tensor, w->digest);
     }
     model->metadata_props[model->n_metadata_props++] = save_entry(s, RANK_META_WEIGHTS, arena_printf(s->tmp, "%016" PRIx64, all));

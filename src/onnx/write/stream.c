@@ -58,9 +58,16 @@ struct writer {
     bool busy; /* a thread writes it */
     struct out out;
 };
+/* Zeros of so many bytes. Weights are of few sizes. */
+struct zeros {
+    int64_t bytes;
+    struct constant_digest digest;
+};
 struct writers {
     int n;
     struct writer of[FILES];
+    struct arena *arena;
+    VEC(struct zeros) zeros;
 };
 
 /* A weight can't be written over the file it is read from. */
@@ -94,8 +101,20 @@ static struct constant *next_constant(const struct writer *w)
 static void open_weight(const struct saved_weight *w)
 {
     constant_open(w->value->constant, w->value->name);
-    if (w->value->stored != DT_NONE)
+    if (w->value->stored != DT_NONE && !w->hole)
         (void)constant_data(w->value->constant, w->value->name);
+}
+
+static struct constant_digest zeros_digest(struct writers *all, int64_t bytes)
+{
+    for (int i = 0; i < all->zeros.n; i++)
+        if (all->zeros.at[i].bytes == bytes)
+            return all->zeros.at[i].digest;
+    struct arena *tmp = arena_new();
+    struct zeros z = {bytes, digest_of_zeros(tmp, bytes)};
+    arena_free(tmp);
+    VEC_PUSH(all->arena, &all->zeros, z);
+    return z.digest;
 }
 
 /* The file that is furthest behind of those that no thread writes. */
@@ -109,7 +128,10 @@ static int take_file(void *writers)
             least = i;
     }
     if (least >= 0) {
-        open_weight(next_weight(&all->of[least]));
+        struct saved_weight *weight = next_weight(&all->of[least]);
+        open_weight(weight);
+        if (weight->hole)
+            weight->digest = zeros_digest(all, weight->bytes);
         all->of[least].busy = true;
     }
     return least;
@@ -119,9 +141,13 @@ static void write_weight(void *writers, int i)
 {
     struct writer *w = &((struct writers *)writers)->of[i];
     struct saved_weight *weight = next_weight(w);
+    out_pad(&w->out, weight->offset);
+    if (weight->hole) {
+        out_hole(&w->out, weight->bytes);
+        return;
+    }
     struct arena *tmp = arena_new();
     struct digester *digest = digest_new(tmp, weight->bytes);
-    out_pad(&w->out, weight->offset);
     out_also(&w->out, digest_take, digest);
     stream_weight(w->file, weight, out_put, &w->out);
     out_also(&w->out, NULL, NULL);
@@ -145,12 +171,20 @@ static void end_weight(void *writers, int i)
     constant_release(c);
 }
 
-static int64_t file_bytes(const struct data_file *f)
+/* Finds holes, and takes room on the disk for what is between them. */
+static void reserve(struct writer *w)
 {
-    if (f->weights.n == 0)
-        return 0;
-    const struct saved_weight *last = &f->weights.at[f->weights.n - 1];
-    return last->offset + last->bytes;
+    int64_t from = 0, to = 0;
+    for (int i = 0; i < w->file->weights.n; i++) {
+        struct saved_weight *weight = &w->file->weights.at[i];
+        weight->hole = constant_is_hole(weight->value->constant);
+        if (weight->hole) {
+            out_reserve(&w->out, from, to - from);
+            from = weight->offset + weight->bytes;
+        }
+        to = weight->offset + weight->bytes;
+    }
+    out_reserve(&w->out, from, to - from);
 }
 
 static void close_file(struct writer *w)
@@ -164,19 +198,20 @@ static void close_file(struct writer *w)
 static void write_files(int n, struct data_file *const *files)
 {
     static const struct beside work = {take_file, write_weight, end_weight};
-    struct writers all = {.n = n};
+    struct writers all = {.n = n, .arena = arena_new()};
     for (int i = 0; i < n; i++) {
         struct writer *w = &all.of[i];
         *w = (struct writer){.file = files[i]};
         check_sources(files[i], files[i]->options->data_path);
         out_open(&w->out, files[i]->options->data_path);
-        out_reserve(&w->out, file_bytes(files[i]));
+        reserve(w);
         if (n < cores_of_process())
             out_behind(&w->out);
     }
     beside(n < cores_of_process() ? n : cores_of_process(), &work, &all);
     for (int i = 0; i < n; i++)
         close_file(&all.of[i]);
+    arena_free(all.arena);
 }
 
 void stream_files(int n, struct data_file *const *files)

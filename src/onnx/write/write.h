@@ -40,6 +40,7 @@ int64_t opset_version(const struct graph *, const char *domain);
 struct saved_weight {
     const struct value *value;
     int64_t bytes, offset;
+    bool hole;                     /* zeros that the source's file has no room for either */
     Onnx__TensorProto *tensor;     /* of the message that refers to it; NULL: stays inline */
     struct constant_digest digest; /* after stream_files */
 };

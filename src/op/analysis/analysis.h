@@ -22,6 +22,11 @@ enum gradients_go { GRADIENTS_STAY, GRADIENTS_LEAVE, GRADIENTS_ADD };
 struct lifetimes lifetime_items(struct arena *, const struct graph *, const bool *copied, enum gradients_go);
 /* What begins or ends among these steps lives through all of them. */
 void lifetime_stretch(struct slab_item *, int first, int last);
+/* The same of all items, for many ranges of which none has a step of another; ends: as the items were before the first. Steps: all nodes
+ * and the end. */
+struct lifetime_ends;
+struct lifetime_ends *lifetime_ends_find(struct arena *, const struct lifetimes *, int steps);
+void lifetime_stretch_all(struct lifetimes *, const struct lifetime_ends *, int first, int last);
 
 /* ---- missing_kernels.c: ops that tpc-run can't compute, in the graph and in bodies; those that only lack types if there are no others
  * ---- */
@@ -157,14 +162,23 @@ void row_segment_count(struct row_segment_size *, const struct node *collective,
 bool row_segment_runs(const struct row_segment *, struct row_segment_size, int ranks, int64_t least);
 /* Lifetimes where it runs in blocks: what a stage reads and makes lives through all of it, for its nodes run once for each block; the
  * operand of a collective lives through the stage behind it. */
-void row_segment_extend(const struct graph *, const struct row_segment *, struct lifetimes *);
+void row_segment_extend(const struct graph *, const struct row_segment *, const struct lifetime_ends *, struct lifetimes *);
 /* A segment runs in so many blocks, each of at least so many rows. */
 enum { ROW_BLOCKS = 2, ROW_BLOCK_LEAST = 32 };
 
 /* ---- size_guess.c ---- */
-/* The size that a plan assumes for data-dependent dimension d of result i. It assumes that NonZero of a routing mask finds each row in one
- * class. All other results together have as many elements as operand 0. */
+/* The size that a plan assumes for data-dependent dimension d of result i. It assumes that a node which finds the rows of a class finds
+ * each row in one, and that all other results together have as many elements as operand 0. */
 const struct dim *op_guess_size(struct graph *, const struct node *, int i, int d);
+
+/* ---- routes.c ---- */
+/* A node finds the rows of one class: NonZero in a mask of choices, Range between two running counts of them. Of so many entries, a share
+ * as large as the rows' of all comparisons has the class. False: it does not. */
+struct routes {
+    const struct dim *entries, *rows, *compared;
+    const struct value *choices; /* the classes of all rows, which those of the other classes are found in, too */
+};
+bool op_routes_rows(struct graph *, const struct node *, struct routes *);
 
 /* ---- index_limits.c: the lookups of a graph whose largest index follows from sizes, masks (by input: all ones) and the integers that
  * other inputs hold: a symbol of its own stands for the largest one of input i ---- */

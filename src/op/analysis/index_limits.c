@@ -547,8 +547,7 @@ struct index_limits index_limits_find(struct arena *a, struct graph *g, const bo
 
 bool index_limits_hold(const struct index_limits *limits, const struct bindings *b, const struct index_limit **broken)
 {
-    for (int i = 0; i < limits->list.n; i++) {
-        const struct index_limit *l = &limits->list.at[i];
+    EACH (const struct index_limit, l, limits->list) {
         int64_t last, rows;
         if (!l->exact || !dim_eval(l->last, b, &last) || !dim_eval(l->rows, b, &rows) || last < rows)
             continue;

@@ -111,11 +111,6 @@ struct sole_inputs {
     bool *counted; /* by summing or comparing elements, so that it chooses no row */
 };
 
-static bool counts(const struct node *n)
-{
-    return op_is_onnx(n, "CumSum") || op_is_onnx(n, "ReduceSum") || (n->nout > 0 && n->out[0] && n->out[0]->type.dtype == DT_BOOL);
-}
-
 static struct sole_inputs sole_inputs(struct arena *a, const struct graph *g)
 {
     struct sole_inputs s = {NEWN(a, int, g->values.n + 1), NEWN(a, bool, g->values.n + 1)};
@@ -126,7 +121,7 @@ static struct sole_inputs sole_inputs(struct arena *a, const struct graph *g)
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
         int all = OF_NONE;
-        bool counted = counts(n);
+        bool counted = op_is_onnx(n, "CumSum") || op_is_onnx(n, "ReduceSum") || (node_result(n, 0) && n->out[0]->type.dtype == DT_BOOL);
         for (int k = 0; k < n->nin; k++) {
             const int *of = n->in[k] ? &s.of[n->in[k]->id] : NULL;
             if (of && *of != OF_NONE)
@@ -290,7 +285,7 @@ static bool takes_rows(const struct node *n)
     bool takes = false;
     for (size_t i = 0; n->op && i < sizeof op / sizeof *op; i++)
         takes = takes || strcmp(n->op->name, op[i]) == 0;
-    return takes && n->in[0] && n->in[0]->constant && n->nout > 0 && n->out[0] && n->out[0]->type.rank > 1 &&
+    return takes && n->in[0] && n->in[0]->constant && node_result(n, 0) && n->out[0]->type.rank > 1 &&
         dtype_is_float(n->out[0]->type.dtype) && unknown_sizes(&n->out[0]->type) == 1;
 }
 

@@ -37,7 +37,7 @@ static bool is_filter(const struct node *d)
     if (!w || w->rank < 3 || w->rank > 5 || constant_elements(w) == 0)
         return false;
     int64_t channels = w->dim[0], axis = attr_int(d, "axis");
-    bool zero = d->nin > 2 && d->in[2];
+    bool zero = node_operand(d, 2);
     return (axis == 0 || axis == -w->rank || has_one(d->in[1])) && fits_channels(d->in[1], channels) &&
         (!zero || fits_channels(d->in[2], channels));
 }

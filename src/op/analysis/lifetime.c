@@ -7,7 +7,7 @@
 /* The result has the memory of operand 0. */
 static bool shares(const struct node *n)
 {
-    return n->op && (n->op->flags & (OP_VIEW | OP_IN_PLACE)) && n->nin > 0 && n->in[0] && n->nout > 0 && n->out[0];
+    return n->op && (n->op->flags & (OP_VIEW | OP_IN_PLACE)) && node_operand(n, 0) && node_result(n, 0);
 }
 
 static void find_roots(const struct graph *g, int *root)
@@ -72,6 +72,43 @@ struct lifetimes lifetime_items(struct arena *arena, const struct graph *g, cons
         if (!gradient[life.root[g->outputs.at[i]->id]])
             extend(&life, g->outputs.at[i], g->nodes.n);
     return life;
+}
+
+/* Of all items, those of step s are at[start[s]] to at[start[s + 1]]. */
+struct step_items {
+    int *start, *at;
+};
+struct lifetime_ends {
+    struct step_items first, last;
+};
+
+static struct step_items items_of_steps(struct arena *arena, const struct lifetimes *life, int steps, bool last)
+{
+    struct step_items s = {NEWN(arena, int, steps + 3), NEWN(arena, int, life->nitem + 1)};
+    int *end = s.start + 1; /* of each step while they are filled, which is where the next one begins */
+    for (int i = 0; i < life->nitem; i++)
+        end[(last ? life->items[i].last : life->items[i].first) + 1]++;
+    for (int i = 1; i <= steps + 1; i++)
+        end[i] += end[i - 1];
+    for (int i = 0; i < life->nitem; i++)
+        s.at[end[last ? life->items[i].last : life->items[i].first]++] = i;
+    return s;
+}
+
+struct lifetime_ends *lifetime_ends_find(struct arena *arena, const struct lifetimes *life, int steps)
+{
+    struct lifetime_ends *ends = NEW(arena, struct lifetime_ends);
+    ends->first = items_of_steps(arena, life, steps, false);
+    ends->last = items_of_steps(arena, life, steps, true);
+    return ends;
+}
+
+void lifetime_stretch_all(struct lifetimes *life, const struct lifetime_ends *ends, int first, int last)
+{
+    const struct step_items *lists[] = {&ends->first, &ends->last};
+    for (int k = 0; k < 2; k++)
+        for (int i = lists[k]->start[first]; i < lists[k]->start[last + 1]; i++)
+            lifetime_stretch(&life->items[lists[k]->at[i]], first, last);
 }
 
 void lifetime_stretch(struct slab_item *item, int first, int last)

@@ -1,5 +1,5 @@
 /* load_time_constants: constant folding as tpc-run loads a graph: values that follow from constants alone, and which of them are computed
- * once. The pass fold (passes/import/fold.c) folds small constants only, for a rank's weights must stay ranges of a file. */
+ * once. The pass fold (src/op/canon/fold.c) folds small constants only, for a rank's weights must stay ranges of a file. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
@@ -117,7 +117,7 @@ static void mark_changes(const struct graph *g, bool *changes)
         changes[g->trained.at[i].weight->id] = true;
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const struct node *n = g->nodes.at[i];
-        unsigned flags = n->op && n->nin > 0 && n->in[0] && n->nout > 0 && n->out[0] ? n->op->flags : 0;
+        unsigned flags = n->op && node_operand(n, 0) && node_result(n, 0) ? n->op->flags : 0;
         if (flags & OP_IN_PLACE || (flags & OP_VIEW && changes[n->out[0]->id]))
             changes[n->in[0]->id] = true;
     }
@@ -172,7 +172,7 @@ bool *op_folded_at_load(struct arena *a, const struct graph *g)
         look_at(g, &o, g->nodes.at[i]);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const struct node *node = g->nodes.at[i];
-        bool possible = node->nout > 0 && node->out[0] && o.constant[node->out[0]->id];
+        bool possible = node_result(node, 0) && o.constant[node->out[0]->id];
         o.node[i] = possible && (any_result(o.read, node) || pays(&o, node));
         for (int k = 0; o.node[i] && k < node->nin; k++)
             if (node->in[k])

@@ -90,19 +90,26 @@ static void set_rows(struct row_walk *w, const struct node *n, int rows)
             w->s->rows[n->out[k]->id] = rows;
 }
 
+/* No segment has it. */
+static bool stops_rows(const struct node *n)
+{
+    if (!n->op || n->nout < 1 || !n->out[0])
+        return true;
+    return !row_segment_ends_stage(n) && !(n->op->flags & OP_VIEW) &&
+        n->op->flags & (OP_COLLECTIVE | OP_CONTROL | OP_DRAWS | OP_CAPACITY | OP_RECURS);
+}
+
 /* The rows of the result; 0: the node does not belong to a segment. begins: it is the first of one. */
 static int rows_of_node(struct row_walk *w, int at, bool begins)
 {
     const struct node *n = w->g->nodes.at[at];
-    if (!n->op || n->nout < 1 || !n->out[0])
+    if (stops_rows(n))
         return 0;
     int rows = begins ? n->out[0]->type.rank - 1 : rows_of_operands(w, n);
     if (rows < 1 || row_segment_ends_stage(n))
         return rows;
     if (n->op->flags & OP_VIEW)
         return w->s->rows[n->in[0]->id] ? rows_through_view(w, n) : 0;
-    if (n->op->flags & (OP_COLLECTIVE | OP_CONTROL | OP_DRAWS | OP_CAPACITY | OP_RECURS))
-        return 0;
     struct rule *r = w->s->rule[at] ? w->s->rule[at] : (w->s->rule[at] = rule_of(w->g, n));
     return r && cuts_rows(r, n, rows) && reads_rows(w, r, n, rows) ? rows : 0;
 }
@@ -190,11 +197,10 @@ static void operand_lives_on(const struct graph *g, const struct row_stage *stag
         life->items[item].last = next->last;
 }
 
-void row_segment_extend(const struct graph *g, const struct row_segment *x, struct lifetimes *life)
+void row_segment_extend(const struct graph *g, const struct row_segment *x, const struct lifetime_ends *ends, struct lifetimes *life)
 {
     for (int k = 0; k < x->stages.n; k++) {
-        for (int j = 0; j < life->nitem; j++)
-            lifetime_stretch(&life->items[j], x->stages.at[k].first, x->stages.at[k].last);
+        lifetime_stretch_all(life, ends, x->stages.at[k].first, x->stages.at[k].last);
         if (k + 1 < x->stages.n)
             operand_lives_on(g, &x->stages.at[k], &x->stages.at[k + 1], life);
     }
@@ -217,13 +223,23 @@ static bool begins(const struct node *n)
     return multiplies(n) || (row_segment_ends_stage(n) && !op_is_tpc(n, "ReduceScatter"));
 }
 
+/* By node: a collective that ends a stage comes before any node that no segment goes past. Else no segment begins there. */
+static bool *reach_collectives(struct arena *a, const struct graph *g)
+{
+    bool *all = NEWN(a, bool, g->nodes.n + 1);
+    for (int i = g->nodes.n - 1; i >= 0; i--)
+        all[i] = row_segment_ends_stage(g->nodes.at[i]) || (!stops_rows(g->nodes.at[i]) && all[i + 1]);
+    return all;
+}
+
 struct row_segments row_segments_find(struct arena *a, struct graph *g)
 {
     struct row_segments s = {.rows = NEWN(a, int, g->values.n + 1), .rule = NEWN(a, struct rule *, g->nodes.n + 1)};
     struct row_walk w = {a, g, &s};
+    const bool *reach = reach_collectives(a, g);
     for (int i = 0; i < g->nodes.n; i++) {
         struct row_segment found = {0};
-        if (!begins(g->nodes.at[i]) || !find_segment(&w, i, &found))
+        if (!reach[i] || !begins(g->nodes.at[i]) || !find_segment(&w, i, &found))
             continue;
         int first = last_product(&w, &found.stages.at[0]);
         forget(&w, i, first - 1);

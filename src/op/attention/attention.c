@@ -10,7 +10,7 @@
 
 const struct type *attention_operand(const struct node *node, int i)
 {
-    return i < node->nin && node->in[i] ? &node->in[i]->type : NULL;
+    return node_operand(node, i) ? &node->in[i]->type : NULL;
 }
 
 const struct value *attention_output(const struct node *node, int i)

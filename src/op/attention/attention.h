@@ -47,7 +47,6 @@ enum {
     MHA_INDIRECTION
 }; /* MultiHeadAttention */
 
-bool ms_attention_has(const struct node *, int operand);
 /* The number of heads, by the attribute. */
 const struct dim *ms_attention_heads(struct graph *, const struct node *);
 /* Of Attention: widths of Q, K and V within the product with the weights. */

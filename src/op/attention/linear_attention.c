@@ -9,11 +9,6 @@
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
 
-static bool has(const struct node *node, int i)
-{
-    return i < node->nin && node->in[i];
-}
-
 struct linear_sizes {
     const struct dim *batch, *length, *heads, *group, *keys, *values;
 };
@@ -81,7 +76,7 @@ void infer_linearattention(struct graph *g, struct node *node)
     struct linear_sizes s = sizes_of(g, node);
     op_same_dim(g, node, of_head(g, node, QUERY, attr_int(node, "q_num_heads")), s.keys, "the sizes of query and key heads");
     for (int i = KEY; i < node->nin; i++) {
-        if (!has(node, i) || i == PAST)
+        if (!node_operand(node, i) || i == PAST)
             continue;
         op_need_rank(g, node, i, 3, 3);
         op_same_dim(g, node, op_operand(g, node, i)->dim[0], s.batch, "the batch dimensions");
@@ -92,7 +87,7 @@ void infer_linearattention(struct graph *g, struct node *node)
     }
     const struct dim *state[4] = {s.batch, s.heads, s.keys, s.values};
     enum dtype held = q->dtype;
-    if (has(node, PAST)) {
+    if (node_operand(node, PAST)) {
         op_need_rank(g, node, PAST, 4, 4);
         held = op_operand(g, node, PAST)->dtype;
         for (int d = 0; d < 4; d++)
@@ -133,9 +128,9 @@ static void put_state(struct graph *g, struct rule_operand *o, const struct line
 static void put_gates(struct graph *g, const struct node *node, struct rule *r, const struct linear_factors *f,
                       const struct linear_sizes *s)
 {
-    if (has(node, DECAY))
+    if (node_operand(node, DECAY))
         put_token(g, &r->in[DECAY], f, false, node->in[DECAY]->type.dim[2] == s->heads ? -1 : f->k);
-    if (!has(node, BETA))
+    if (!node_operand(node, BETA))
         return;
     if (node->in[BETA]->type.dim[2] == s->heads) {
         put_token(g, &r->in[BETA], f, false, -1);
@@ -159,17 +154,17 @@ struct rule *rule_linearattention(struct graph *g, const struct node *node)
     put_token(g, &r->in[QUERY], &f, true, f.k);
     put_token(g, &r->in[KEY], &f, false, f.k);
     put_token(g, &r->in[VALUE], &f, false, f.v);
-    if (has(node, PAST))
+    if (node_operand(node, PAST))
         put_state(g, &r->in[PAST], &f);
     put_gates(g, node, r, &f, &s);
     if (r->out[0].present)
         put_token(g, &r->out[0], &f, true, f.v);
-    if (node->nout > 1 && node->out[1])
+    if (node_result(node, 1))
         put_state(g, &r->out[1], &f);
     r->size[r->nsize++] = (struct rule_size){.attr = "kv_num_heads", .part = {.n = 1, .factor = {f.h}}};
     r->size[r->nsize++] = (struct rule_size){.attr = "q_num_heads", .part = {.n = grouped ? 2 : 1, .factor = {f.h, f.g}}};
-    rule_linear(r, 1u << VALUE | (has(node, PAST) ? 1u << PAST : 0));
-    if (!has(node, PAST) && !strstr(attr_string(node, "update_rule"), "delta"))
+    rule_linear(r, 1u << VALUE | (node_operand(node, PAST) ? 1u << PAST : 0));
+    if (!node_operand(node, PAST) && !strstr(attr_string(node, "update_rule"), "delta"))
         rule_linear(r, 1u << KEY);
     return r;
 }

@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-bool ms_attention_has(const struct node *node, int i)
-{
-    return i < node->nin && node->in[i];
-}
-
 const struct dim *ms_attention_heads(struct graph *g, const struct node *node)
 {
     int64_t n = attr_is_set(node, "num_heads") ? attr_int(node, "num_heads") : 0;
@@ -50,13 +45,13 @@ void ms_attention_widths(struct graph *g, const struct node *node, const struct 
 
 void infer_msattention(struct graph *g, struct node *node)
 {
-    const struct type *x = op_operand(g, node, MSA_INPUT), *past = ms_attention_has(node, MSA_PAST) ? op_operand(g, node, MSA_PAST) : NULL;
+    const struct type *x = op_operand(g, node, MSA_INPUT), *past = node_operand(node, MSA_PAST) ? op_operand(g, node, MSA_PAST) : NULL;
     const struct dim *width[3];
     op_need_rank(g, node, MSA_INPUT, 3, 3);
     op_operand(g, node, MSA_WEIGHTS);
     op_need_rank(g, node, MSA_WEIGHTS, 2, 2);
     refuse_form(g, node, attr_int(node, "do_rotary") != 0, "it rotates its queries and keys");
-    refuse_form(g, node, ms_attention_has(node, MSA_PAST_LENGTH) || attr_int(node, "past_present_share_buffer"),
+    refuse_form(g, node, node_operand(node, MSA_PAST_LENGTH) || attr_int(node, "past_present_share_buffer"),
                 "its past and present share a buffer");
     if (past)
         op_need_rank(g, node, MSA_PAST, 5, 5);
@@ -72,14 +67,13 @@ void infer_multiheadattention(struct graph *g, struct node *node)
 {
     const struct type *q = op_operand(g, node, MHA_QUERY);
     op_need_rank(g, node, MHA_QUERY, 3, 3);
-    refuse_form(g, node, !ms_attention_has(node, MHA_KEY) || !ms_attention_has(node, MHA_VALUE),
-                "its keys and values are packed with its queries");
-    refuse_form(g, node, ms_attention_has(node, MHA_LENGTH) || ms_attention_has(node, MHA_INDIRECTION), "its past has places to be filled");
-    refuse_form(g, node, node->nout > 3 && node->out[3], "its scores are a result");
+    refuse_form(g, node, !node_operand(node, MHA_KEY) || !node_operand(node, MHA_VALUE), "its keys and values are packed with its queries");
+    refuse_form(g, node, node_operand(node, MHA_LENGTH) || node_operand(node, MHA_INDIRECTION), "its past has places to be filled");
+    refuse_form(g, node, node_result(node, 3), "its scores are a result");
     op_need_rank(g, node, MHA_KEY, 3, 4);
     op_need_rank(g, node, MHA_VALUE, op_operand(g, node, MHA_KEY)->rank, node->in[MHA_KEY]->type.rank);
     const struct type *k = op_operand(g, node, MHA_KEY), *v = op_operand(g, node, MHA_VALUE),
-                      *past = ms_attention_has(node, MHA_PAST_KEY) ? op_operand(g, node, MHA_PAST_KEY) : NULL;
+                      *past = node_operand(node, MHA_PAST_KEY) ? op_operand(g, node, MHA_PAST_KEY) : NULL;
     bool spread = k->rank == 4;
     const struct dim *heads = ms_attention_heads(g, node), *added = k->dim[spread ? 2 : 1];
     const struct dim *size[2] = {spread ? k->dim[3] : ms_head_size(g, node, k->dim[2]),

@@ -6,11 +6,6 @@
 
 enum { X = 0, COS = 1, SIN = 2, POSITIONS = 3 };
 
-static bool has_positions(const struct node *node)
-{
-    return node->nin > POSITIONS && node->in[POSITIONS];
-}
-
 static const struct dim *length_of(const struct type *x)
 {
     return x->dim[x->rank == 4 ? 2 : 1];
@@ -18,7 +13,7 @@ static const struct dim *length_of(const struct type *x)
 
 static void check_cache(struct graph *g, const struct node *node, int i, const struct type *x)
 {
-    bool table = has_positions(node);
+    bool table = node_operand(node, POSITIONS);
     op_need_rank(g, node, i, 2, table ? 2 : 3);
     const struct type *cache = op_operand(g, node, i);
     if (cache->rank == 3) {
@@ -38,7 +33,7 @@ void infer_rotary(struct graph *g, struct node *node)
         fail("%s: attribute 'num_heads' must be given for a 3-D operand", node_where(g, node));
     check_cache(g, node, COS, x);
     check_cache(g, node, SIN, x);
-    if (has_positions(node)) {
+    if (node_operand(node, POSITIONS)) {
         op_need_rank(g, node, POSITIONS, 2, 2);
         op_broadcast_dim(g, node, x->dim[0], op_operand(g, node, POSITIONS)->dim[0], "the batch dimensions of X and position_ids");
         op_same_dim(g, node, length_of(x), op_operand(g, node, POSITIONS)->dim[1], "the lengths of X and position_ids");
@@ -113,7 +108,7 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
     put_x(g, &r->in[X], &f);
     put_x(g, &r->out[0], &f);
     put_caches(g, r, node, &f);
-    if (has_positions(node))
+    if (node_operand(node, POSITIONS))
         put_rotary_rows(g, r, &r->in[POSITIONS], &node->in[POSITIONS]->type, &f);
     if (attr_int(node, "num_heads") > 0 && dim_is_int(heads, NULL))
         r->size[r->nsize++] = (struct rule_size){.attr = "num_heads", .part = {.n = 1, .factor = {f.h}}};

@@ -14,7 +14,7 @@ struct value *back_dy(const struct backward *b)
 
 struct value *back_operand(const struct backward *b, int i)
 {
-    return i >= 0 && i < b->l.node->nin ? b->l.node->in[i] : NULL;
+    return i >= 0 ? node_operand(b->l.node, i) : NULL;
 }
 
 bool back_wants(const struct backward *b, int i)
@@ -25,16 +25,15 @@ bool back_wants(const struct backward *b, int i)
 struct value *back_result(struct backward *b, int i)
 {
     struct node *node = b->l.node;
-    if (i < node->nout && node->out[i])
+    if (node_result(node, i))
         return node->out[i];
-    struct type untyped = {.dtype = DT_NONE};
     if (i >= node->nout) {
         struct value **out = NEWN(b->l.g->arena, struct value *, i + 1);
         memcpy(out, node->out, sizeof(*out) * (size_t)node->nout);
         node->out = out;
         node->nout = i + 1;
     }
-    node_output(b->l.g, node, i, graph_value(b->l.g, arena_printf(b->l.g->arena, "%s.%d", node->name, i), &untyped));
+    node_output(b->l.g, node, i, graph_value(b->l.g, arena_printf(b->l.g->arena, "%s.%d", node->name, i), NULL));
     op_infer(b->l.g, node);
     return node->out[i];
 }
@@ -53,9 +52,8 @@ struct value *back_binary(struct backward *b, const char *op, struct value *x, s
 
 struct node *back_node(struct backward *b, const char *op, int nin, struct value *const *in)
 {
-    struct type untyped = {.dtype = DT_NONE};
     struct node *node = graph_node(b->l.g, op_find("", op), arena_printf(b->l.g->arena, "%s/%s", b->l.name, op), nin, in, 1);
-    node_output(b->l.g, node, 0, graph_value(b->l.g, node->name, &untyped));
+    node_output(b->l.g, node, 0, graph_value(b->l.g, node->name, NULL));
     VEC_PUSH(b->l.g->arena, &b->l.nodes, node);
     return node;
 }
@@ -256,21 +254,11 @@ void backward_zero(struct backward *b)
     (void)b;
 }
 
-struct node *back_copy(struct graph *g, const struct node *from, const char *name)
-{
-    struct node *node = graph_node(g, from->op, name, from->nin, from->in, from->nout);
-    memcpy(node->attr, from->attr, sizeof *node->attr * (size_t)node->nattr);
-    for (int i = 0; i < from->nout; i++)
-        if (from->out[i])
-            node_output(g, node, i, graph_value(g, name, &from->out[i]->type));
-    return node;
-}
-
 void back_through(struct backward *b, void (*write)(struct lowering *))
 {
     const struct node *node = b->l.node;
     struct graph *g = b->l.g;
-    struct node *again = back_copy(g, node, arena_printf(g->arena, "%s/again", b->l.name));
+    struct node *again = lower_copy_of(g, node, arena_printf(g->arena, "%s/again", b->l.name), node->nin, node->in);
     struct lowering body = {.g = g, .node = again, .name = again->name};
     write(&body);
     struct gradients inner = gradients_new(g, "back");

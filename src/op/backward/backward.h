@@ -45,18 +45,18 @@ struct value *back_unit(struct backward *, const struct dim *n, enum dtype);
 /* What dimension d contributes to the elements that the matrix m, [elements, places], takes its places from. */
 struct value *back_along(struct backward *, struct value *, int d, struct value *m);
 
-/* formula.c: the gradient of operand 0, of x (operand 0), y (result 0) and dy: "s = Sigmoid(x); dy * (s * (1 - s))". Calls are ops;
- * @alpha is an attribute; x > 0 ? 1 : y chooses by element. */
+/* formula.c: the gradient of operand 0, of x and z (operands 0 and 1), y (result 0) and dy: "s = Sigmoid(x); dy * (s * (1 - s))". Calls
+ * are ops; @alpha is an attribute; x > 0 ? 1 : y chooses by element. Behind | is that of operand 1; of those that are not wanted nothing is
+ * made. */
 void back_formula(struct backward *, const char *text);
-/* backward_NAME, for ops.def. */
-#define BACK_TEXT(name, text)                \
+/* backward_NAME, for ops.def, by a call or a formula. */
+#define BACK_IS(name, is)                    \
     void backward_##name(struct backward *b) \
     {                                        \
-        back_formula(b, text);               \
+        is;                                  \
     }
+#define BACK_TEXT(name, text) BACK_IS(name, back_formula(b, text))
 
-/* The node again, with results of its own. */
-struct node *back_copy(struct graph *, const struct node *, const char *name);
 /* The gradient of a body of ordinary ops that makes the node's results, as a lowering does; the body is computed again. */
 void back_through(struct backward *, void (*write)(struct lowering *));
 

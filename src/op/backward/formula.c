@@ -124,6 +124,7 @@ void back_formula(struct backward *b, const char *text)
 {
     struct formula f = {.b = b, .lex = {b->l.g->arena, b->l.node->optype, text, text}};
     let(&f, "x", made(back_operand(b, 0)));
+    let(&f, "z", made(back_operand(b, 1)));
     let(&f, "y", made(b->l.node->out[0]));
     let(&f, "dy", made(back_dy(b)));
     while (strchr(f.lex.at, ';')) {
@@ -132,6 +133,13 @@ void back_formula(struct backward *b, const char *text)
         let(&f, name, expression(&f));
         lex_expect(&f.lex, ";");
     }
-    back_to(b, 0, value_of(&f, expression(&f)));
-    require(lex_end(&f.lex));
+    const char *at = f.lex.at, *end;
+    for (int i = 0; at; i++, at = end ? end + 1 : NULL) {
+        end = strchr(at, '|');
+        f.lex.at = at;
+        if (!back_wants(b, i))
+            continue;
+        back_to(b, i, value_of(&f, expression(&f)));
+        require(end ? lex_accept(&f.lex, "|") : lex_end(&f.lex));
+    }
 }

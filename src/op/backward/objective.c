@@ -10,10 +10,8 @@ enum { IGNORED = -100 };
 /* The output that the loss reads: of that name, or `logits`, or the first one of floats that is no state. */
 static struct value *output_named(const struct graph *g, const char *name)
 {
-    for (int i = 0; i < g->outputs.n; i++)
-        if (strcmp(g->outputs.at[i]->name, name) == 0)
-            return g->outputs.at[i];
-    return NULL;
+    int i = graph_output_named(g, name);
+    return i < 0 ? NULL : g->outputs.at[i];
 }
 
 static struct value *prediction(const struct graph *g)
@@ -114,8 +112,6 @@ struct objective objective_append(struct lowering *l, const char *kind)
     } by_element[] = {{"mse", squared}, {"l1", absolute}, {"bce", binary_entropy}};
     if (!kind || strcmp(kind, "cross-entropy") == 0)
         return cross_entropy(l, prediction(l->g));
-    for (size_t i = 0; i < sizeof by_element / sizeof *by_element; i++)
-        if (strcmp(kind, by_element[i].name) == 0)
-            return element_loss(l, prediction(l->g), by_element[i].f);
-    return own_loss(l, kind);
+    int i = NAMED_ROW(by_element, kind);
+    return i < 0 ? own_loss(l, kind) : element_loss(l, prediction(l->g), by_element[i].f);
 }

@@ -136,7 +136,7 @@ static struct value *kept_again(struct recompute *r, struct value *v)
 
 static void copy_node(struct recompute *r, const struct node *n)
 {
-    struct node *copy = back_copy(r->g, n, arena_printf(r->g->arena, "%s/again", n->name ? n->name : n->optype));
+    struct node *copy = lower_copy_of(r->g, n, arena_printf(r->g->arena, "%s/again", n->name ? n->name : n->optype), n->nin, n->in);
     for (int k = 0; k < copy->nin; k++)
         if (copy->in[k] && r->again[copy->in[k]->id])
             copy->in[k] = r->again[copy->in[k]->id];

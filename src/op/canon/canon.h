@@ -9,14 +9,24 @@
  * none), axes are made nonnegative, defaults that depend on the rank are written out. */
 void canon_node(struct graph *, struct node *);
 
+/* ---- fold.c ---- */
+/* Evaluates the nodes of a typed graph whose operands are all constants, where the results stay small; equal small constants become one. */
+void canon_fold(struct graph *);
+
+/* ---- shape_data.c ---- */
+/* Shape arithmetic of a typed graph that is read as data becomes constants and Dims nodes. The rest is dead then. */
+void canon_shape_data(struct graph *);
+
 /* ---- rewrite.c, equal_nodes.c, dequantize_pattern.c, einsum_to_matmul.c, ms_attention_to_onnx.c, quantized_scales.c ----
  */
 /* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then replace it, the last one with its result. */
 struct rewrite {
     struct graph *g;
     VEC(struct node *) nodes;
+    bool changed; /* also set by a rewrite that gives a node other operands */
 };
-void rewrite_all(struct graph *, bool (*)(struct rewrite *, struct node *));
+/* Has anything changed? */
+bool rewrite_all(struct graph *, bool (*)(struct rewrite *, struct node *));
 /* A new node with one result still to be set, named after the node it replaces. */
 struct node *rewrite_node(struct rewrite *, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in);
 /* Gives it a result of its own and infers; type: for ops whose result type is given (NULL otherwise). */
@@ -24,7 +34,7 @@ struct value *rewrite_value(struct rewrite *, struct node *, const struct type *
 void canon_remove_noops(struct graph *);
 struct value *canon_whole_scatter(const struct node *); /* whole_scatter.c: the value that its result is; NULL: none */
 void canon_merge_equal_nodes(struct graph *);
-void canon_slices_to_splits(struct graph *);
+bool canon_slices_to_splits(struct graph *); /* are there any? */
 bool canon_merge_reshapes(struct rewrite *, struct node *);
 bool canon_gather_to_slice(struct rewrite *, struct node *);
 bool canon_tile_to_expand(struct rewrite *, struct node *);

@@ -43,10 +43,8 @@ static void fold_operands(struct graph *g, struct node *node)
 
 static bool has_attr(const struct node *node, const char *name, enum attr_kind kind)
 {
-    for (int i = 0; i < node->nattr; i++)
-        if (strcmp(node->attr[i].name, name) == 0)
-            return node->attr[i].set && node->attr[i].kind == kind;
-    return false;
+    const struct attr *a = attr_find(node, name);
+    return a && a->set && a->kind == kind;
 }
 
 static void nonnegative_axis(const struct graph *g, struct node *node, const char *name, int rank)
@@ -87,11 +85,6 @@ static void write_axes(struct graph *g, struct node *node)
 
 /* ---- per op: defaults written out ------------------------------------------------------------------------------------------- */
 
-static bool same_bounds(const struct slice *a, const struct slice *b)
-{
-    return a->start == b->start && a->stop == b->stop && a->size == b->size;
-}
-
 /* Bounds counted from 0 and clamped. A reversed slice that runs through index 0 stops at -(n + 1), which ONNX clamps to before 0. Bounds
  * that would read differently then, because they may be -1 where the dimension is empty, stay as they are. */
 static void write_slice(struct graph *g, struct node *node)
@@ -114,7 +107,7 @@ static void write_slice(struct graph *g, struct node *node)
     attr_set_dims(g, node, "ends", n, to);
     op_slices(g, node, again);
     for (int i = 0; i < n; i++)
-        if (!same_bounds(&slice[i], &again[i])) {
+        if (slice[i].start != again[i].start || slice[i].stop != again[i].stop || slice[i].size != again[i].size) {
             from[i] = start[i];
             to[i] = stop[i];
         }

@@ -8,19 +8,12 @@
 #include <string.h>
 
 /* The range of a quantised type; false: it is none. */
-static bool quantized_range(enum dtype t, double *lo, double *hi)
+static bool quantized_range(enum dtype t, int64_t *lo, int64_t *hi)
 {
-    static const struct {
-        enum dtype dtype;
-        double lo, hi;
-    } types[] = {{DT_I8, -128, 127}, {DT_U8, 0, 255}, {DT_I16, -32768, 32767}, {DT_U16, 0, 65535}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].dtype == t) {
-            *lo = types[i].lo;
-            *hi = types[i].hi;
-            return true;
-        }
-    return false;
+    bool quantized = t == DT_I8 || t == DT_U8 || t == DT_I16 || t == DT_U16;
+    if (quantized)
+        dtype_range(t, lo, hi);
+    return quantized;
 }
 
 /* The axis of x along which v has one element each; -1: one for all. False: neither, or no constant. */
@@ -58,14 +51,13 @@ static struct value *flattened(struct graph *g, const struct value *v, bool scal
 /* Floats that are whole numbers of a quantised type, as that type; NULL: they are not. */
 static struct value *as_quantized(struct graph *g, const struct value *v, enum dtype dtype)
 {
-    double lo, hi;
-    int64_t n = constant_elements(v->constant), bytes;
+    int64_t n = constant_elements(v->constant), bytes, lo, hi;
     if (!quantized_range(dtype, &lo, &hi) || !constant_present(v->constant) || !dtype_bytes(dtype, n, &bytes))
         return NULL;
     char *data = arena_alloc(g->arena, (size_t)bytes + 1);
     for (int64_t i = 0; i < n; i++) {
         double x = constant_float(v->constant, v->name, i);
-        if (!(x >= lo && x <= hi) || x != floor(x))
+        if (!(x >= (double)lo && x <= (double)hi) || x != floor(x))
             return NULL;
         int64_t k = (int64_t)x;
         memcpy(data + (size_t)i * dtype_size(dtype), &k, dtype_size(dtype));
@@ -76,7 +68,7 @@ static struct value *as_quantized(struct graph *g, const struct value *v, enum d
 /* The constant q of Cast(q), or of Cast(q) - zero. */
 static struct value *cast_of(struct graph *g, const struct value *v, struct value **zero)
 {
-    double lo, hi;
+    int64_t lo, hi;
     const struct node *sub = op_made_by(v, "Sub"), *cast = op_made_by(sub ? sub->in[0] : v, "Cast");
     struct value *q = cast ? cast->in[0] : NULL;
     *zero = NULL;

@@ -17,19 +17,27 @@
 
 struct node_text {
     struct arena *tmp;
-    VEC(char) at;
+    char *at;
+    size_t n, room;
 };
 
 static void add_bytes(struct node_text *t, const void *from, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        VEC_PUSH(t->tmp, &t->at, ((const char *)from)[i]);
+    if (n == 0)
+        return;
+    if (t->n + n > t->room) {
+        char *wider = arena_alloc(t->tmp, t->room = 2 * (t->n + n));
+        if (t->n)
+            memcpy(wider, t->at, t->n);
+        t->at = wider;
+    }
+    memcpy(t->at + t->n, from, n);
+    t->n += n;
 }
 
 static char *text_copy(const struct node_text *t)
 {
-    char *copy = arena_alloc(t->tmp, (size_t)t->at.n);
-    return memcpy(copy, t->at.at, (size_t)t->at.n);
+    return memcpy(arena_alloc(t->tmp, t->n), t->at, t->n);
 }
 
 static void add_dims(struct node_text *t, int n, const struct dim *const *dim)
@@ -134,13 +142,13 @@ void canon_merge_equal_nodes(struct graph *g)
     struct arena *tmp = arena_new();
     struct value **to = NEWN(tmp, struct value *, g->values.n);
     struct seen *table = NULL, *s;
-    struct node_text t = {.tmp = tmp, .at = {NULL, 0, 0}};
+    struct node_text t = {.tmp = tmp};
     for (int i = 0; i < g->nodes.n; i++) {
         struct node *node = g->nodes.at[i];
-        t.at.n = 0;
+        t.n = 0;
         if (rank_meta_has_sum(g, node) || !node_key(&t, node, to))
             continue;
-        HASH_FIND(hh, table, t.at.at, (unsigned)t.at.n, s);
+        HASH_FIND(hh, table, t.at, (unsigned)t.n, s);
         if (s) {
             for (int k = 0; k < node->nout; k++)
                 to[node->out[k]->id] = s->node->out[k];
@@ -148,7 +156,7 @@ void canon_merge_equal_nodes(struct graph *g)
         }
         s = NEW(tmp, struct seen);
         s->node = node;
-        HASH_ADD_KEYPTR(hh, table, text_copy(&t), (unsigned)t.at.n, s);
+        HASH_ADD_KEYPTR(hh, table, text_copy(&t), (unsigned)t.n, s);
     }
     HASH_CLEAR(hh, table);
     graph_rewire(g, to, true);
@@ -193,11 +201,6 @@ static int by_place(const void *pa, const void *pb)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static bool same_axis(const struct slice_cut *a, const struct slice_cut *b)
-{
-    return a->node->in[0] == b->node->in[0] && a->axis == b->axis;
-}
-
 static bool tiles(int n, const struct slice_cut *cut)
 {
     int64_t at = 0;
@@ -235,25 +238,28 @@ static void place_split(struct graph *g, int n, const struct slice_cut *cut, str
     place[first] = make_split(g, n, cut);
 }
 
-void canon_slices_to_splits(struct graph *g)
+bool canon_slices_to_splits(struct graph *g)
 {
     struct arena *tmp = arena_new();
     struct slice_cut *cut = NEWN(tmp, struct slice_cut, g->nodes.n + 1);
-    int n = 0, kept = 0;
+    int n = 0, kept = 0, splits = 0;
     for (int i = 0; i < g->nodes.n; i++) {
         cut[n].order = i;
         n += read_cut(g->nodes.at[i], &cut[n]);
     }
     qsort(cut, (size_t)n, sizeof *cut, by_place);
     for (int i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && same_axis(&cut[i], &cut[end]);)
+        for (end = i + 1; end < n && cut[i].node->in[0] == cut[end].node->in[0] && cut[i].axis == cut[end].axis;)
             end++;
-        if (tiles(end - i, cut + i))
-            place_split(g, end - i, cut + i, g->nodes.at);
+        if (!tiles(end - i, cut + i))
+            continue;
+        place_split(g, end - i, cut + i, g->nodes.at);
+        splits++;
     }
     for (int i = 0; i < g->nodes.n; i++)
         if (g->nodes.at[i])
             g->nodes.at[kept++] = g->nodes.at[i];
     g->nodes.n = kept;
     arena_free(tmp);
+    return splits > 0;
 }

@@ -70,9 +70,7 @@ static struct value *placed_result(struct graph *g, struct node *n, const struct
 /* The node on another operand. */
 static struct value *copy_on(struct graph *g, const struct node *n, int operand, struct value *x)
 {
-    struct node *copy = graph_node(g, n->op, arena_printf(g->arena, "%s/taken", n->name), n->nin, n->in, 1);
-    for (int k = 0; k < n->nattr; k++)
-        copy->attr[k] = n->attr[k];
+    struct node *copy = graph_node_like(g, n, arena_printf(g->arena, "%s/taken", n->name), n->nin, n->in);
     copy->strategy = n->strategy;
     copy->in[operand] = x;
     return placed_result(g, copy, n->out[0]);

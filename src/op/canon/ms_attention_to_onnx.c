@@ -15,14 +15,9 @@ struct attention_writer {
     const struct node *root;
 };
 
-static struct value *op_value(const struct attention_writer *x, const char *name, int nin, struct value *const *in)
-{
-    return rewrite_value(x->w, rewrite_node(x->w, "", name, x->root, nin, in), NULL);
-}
-
 static struct value *pair(const struct attention_writer *x, const char *name, struct value *a, struct value *b)
 {
-    return op_value(x, name, 2, (struct value *[]){a, b});
+    return rewrite_value(x->w, rewrite_node(x->w, "", name, x->root, 2, (struct value *[]){a, b}), NULL);
 }
 
 static struct value *cast(const struct attention_writer *x, struct value *v, enum dtype to)
@@ -61,13 +56,12 @@ static void split_value(const struct attention_writer *x, struct value *v, int a
                         struct value **part)
 {
     struct graph *g = x->w->g;
-    struct type untyped = {.dtype = DT_NONE};
     const char *name = arena_printf(g->arena, "%s/Split", x->root->name);
     struct node *node = graph_node(g, op_find("", "Split"), name, 1, &v, n);
     attr_set_int(node, "axis", axis);
     attr_set_dims(g, node, "split", n, size);
     for (int i = 0; i < n; i++)
-        node_output(g, node, i, part[i] = graph_value(g, name, &untyped));
+        node_output(g, node, i, part[i] = graph_value(g, name, NULL));
     op_infer(g, node);
     VEC_PUSH(g->arena, &x->w->nodes, node);
 }
@@ -113,12 +107,12 @@ static void attend_with(const struct attention_writer *x, struct value *const *i
     struct value *operand[6];
     memcpy(operand, in, sizeof operand);
     const struct dim *heads = ms_attention_heads(g, x->root);
-    if (ms_attention_has(x->root, mask_at)) {
+    if (node_operand(x->root, mask_at)) {
         const struct type *k = &in[1]->type;
         const struct dim *total = in[4] ? dim_add(g->alg, in[4]->type.dim[2], k->dim[1]) : k->dim[1];
         operand[3] = mask_added(x, x->root->in[mask_at], in[0]->type.dtype, in[0]->type.dim[0], total);
     }
-    if (ms_attention_has(x->root, added_at))
+    if (node_operand(x->root, added_at))
         operand[3] = operand[3] ? pair(x, "Add", operand[3], x->root->in[added_at]) : x->root->in[added_at];
     struct node *node = graph_node(g, op_find("", "Attention"), x->root->name, in[4] ? 6 : operand[3] ? 4 : 3, operand, 3);
     attr_set_int(node, "q_num_heads", heads->k);
@@ -135,25 +129,19 @@ static void attend_with(const struct attention_writer *x, struct value *const *i
     VEC_PUSH(g->arena, &x->w->nodes, node);
 }
 
-static struct value *result_value(const struct node *node, int i)
-{
-    return i < node->nout ? node->out[i] : NULL;
-}
-
 /* Past and present hold keys and values as one tensor, [2, B, N, T, H]. */
 static void write_attention(const struct attention_writer *x)
 {
     struct graph *g = x->w->g;
     const struct node *node = x->root;
     const struct dim *width[3], *one[2] = {dim_int(g->alg, 1), dim_int(g->alg, 1)};
-    struct value *in[6] = {NULL}, *past[2], *out[3] = {result_value(node, 0), NULL, NULL};
-    struct type untyped = {.dtype = DT_NONE};
+    struct value *in[6] = {NULL}, *past[2], *out[3] = {node_result(node, 0), NULL, NULL};
     ms_attention_widths(g, node, width);
     struct value *product = pair(x, "MatMul", node->in[MSA_INPUT], node->in[MSA_WEIGHTS]);
-    if (ms_attention_has(node, MSA_BIAS))
+    if (node_operand(node, MSA_BIAS))
         product = pair(x, "Add", product, node->in[MSA_BIAS]);
     split_value(x, product, 2, 3, width, in);
-    if (ms_attention_has(node, MSA_PAST)) {
+    if (node_operand(node, MSA_PAST)) {
         split_value(x, node->in[MSA_PAST], 0, 2, one, past);
         for (int i = 0; i < 2; i++) {
             struct node *squeeze = rewrite_node(x->w, "", "Squeeze", node, 1, &past[i]);
@@ -161,10 +149,10 @@ static void write_attention(const struct attention_writer *x)
             in[4 + i] = rewrite_value(x->w, squeeze, NULL);
         }
     }
-    for (int i = 1; result_value(node, 1) && i < 3; i++)
-        out[i] = graph_value(g, arena_printf(g->arena, "%s/present", node->name), &untyped);
+    for (int i = 1; node_result(node, 1) && i < 3; i++)
+        out[i] = graph_value(g, arena_printf(g->arena, "%s/present", node->name), NULL);
     attend_with(x, in, MSA_MASK, MSA_SCORE_BIAS, out);
-    if (!result_value(node, 1))
+    if (!node_result(node, 1))
         return;
     struct value *both[2] = {unsqueezed(x, out[1], 1, (int[]){0}), unsqueezed(x, out[2], 1, (int[]){0})};
     struct node *concat = rewrite_node(x->w, "", "Concat", node, 2, both);
@@ -189,20 +177,20 @@ static struct value *flat(const struct attention_writer *x, struct value *v)
 static void write_multihead(const struct attention_writer *x)
 {
     const struct node *node = x->root;
-    struct value *in[6] = {NULL}, *bias[3], *out[3] = {result_value(node, 0), result_value(node, 1), result_value(node, 2)};
+    struct value *in[6] = {NULL}, *bias[3], *out[3] = {node_result(node, 0), node_result(node, 1), node_result(node, 2)};
     const struct dim *width[3];
     for (int i = 0; i < 3; i++) {
         in[i] = flat(x, node->in[i]);
         width[i] = in[i]->type.dim[2];
     }
-    if (ms_attention_has(node, MHA_BIAS)) {
+    if (node_operand(node, MHA_BIAS)) {
         split_value(x, node->in[MHA_BIAS], 0, 3, width, bias);
         for (int i = 0; i < 3; i++)
             if (node->in[i]->type.rank == 3)
                 in[i] = pair(x, "Add", in[i], bias[i]);
     }
     for (int i = 0; i < 2; i++)
-        in[4 + i] = ms_attention_has(node, MHA_PAST_KEY + i) ? node->in[MHA_PAST_KEY + i] : NULL;
+        in[4 + i] = node_operand(node, MHA_PAST_KEY + i);
     attend_with(x, in, MHA_PADDING, MHA_SCORES, out);
 }
 

@@ -6,9 +6,10 @@ enum { SCALES = 2, ZEROS = 3 };
 
 /* Scales or zero points in one dimension become rows, the same bytes: split along K they are then a few intervals, not a few for
  * every row. */
-static void write_rows(struct graph *g, struct node *node, int i, int64_t n)
+static void write_rows(struct rewrite *w, struct node *node, int i, int64_t n)
 {
-    struct value *flat = i < node->nin ? node->in[i] : NULL;
+    struct graph *g = w->g;
+    struct value *flat = node_operand(node, i);
     if (!flat || flat->type.rank != 1 || !flat->constant || n < 1)
         return;
     struct constant *c = NEW(g->arena, struct constant);
@@ -19,13 +20,14 @@ static void write_rows(struct graph *g, struct node *node, int i, int64_t n)
     struct type type = {flat->type.dtype, 2, {dim_int(g->alg, n), dim_int(g->alg, c->dim[1])}};
     node->in[i] = graph_value(g, flat->name, &type);
     node->in[i]->constant = c;
+    w->changed = true;
 }
 
 bool canon_quantized_scales(struct rewrite *w, struct node *node)
 {
     if (!node->op || node->op->rule != rule_matmulnbits)
         return false;
-    write_rows(w->g, node, SCALES, attr_int(node, "N"));
-    write_rows(w->g, node, ZEROS, attr_int(node, "N"));
+    write_rows(w, node, SCALES, attr_int(node, "N"));
+    write_rows(w, node, ZEROS, attr_int(node, "N"));
     return false;
 }

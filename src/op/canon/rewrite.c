@@ -10,15 +10,18 @@
 #include <math.h>
 #include <string.h>
 
-void rewrite_all(struct graph *g, bool (*rewrite)(struct rewrite *, struct node *))
+bool rewrite_all(struct graph *g, bool (*rewrite)(struct rewrite *, struct node *))
 {
     struct rewrite w = {.g = g, .nodes = {NULL, 0, 0}};
     for (int i = 0; i < g->nodes.n; i++)
-        if (!g->nodes.at[i]->op || !rewrite(&w, g->nodes.at[i]))
+        if (g->nodes.at[i]->op && rewrite(&w, g->nodes.at[i]))
+            w.changed = true;
+        else
             VEC_PUSH(g->arena, &w.nodes, g->nodes.at[i]);
     g->nodes.n = 0;
     for (int i = 0; i < w.nodes.n; i++)
         graph_append(g, w.nodes.at[i]);
+    return w.changed;
 }
 
 struct node *rewrite_node(struct rewrite *w, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in)
@@ -30,8 +33,7 @@ struct node *rewrite_node(struct rewrite *w, const char *domain, const char *op,
 
 struct value *rewrite_value(struct rewrite *w, struct node *node, const struct type *type)
 {
-    struct type untyped = {.dtype = DT_NONE};
-    node_output(w->g, node, 0, graph_value(w->g, node->name, type ? type : &untyped));
+    node_output(w->g, node, 0, graph_value(w->g, node->name, type));
     op_infer(w->g, node);
     return node->out[0];
 }
@@ -132,12 +134,13 @@ void canon_remove_noops(struct graph *g)
 /* Reshape of a Reshape reads the first one's operand. */
 bool canon_merge_reshapes(struct rewrite *w, struct node *node)
 {
-    (void)w;
     if (!op_is_onnx(node, "Reshape") || !op_resolved(node))
         return false;
     const struct node *before = node->in[0]->producer;
-    if (op_is_onnx(before, "Reshape") && op_resolved(before))
+    if (op_is_onnx(before, "Reshape") && op_resolved(before)) {
         node->in[0] = before->in[0];
+        w->changed = true;
+    }
     return false;
 }
 
@@ -262,7 +265,7 @@ static struct value *before_flatten(const struct value *v)
 
 static bool plain_gemm(const struct node *node)
 {
-    bool bias = node->nin > 2 && node->in[2];
+    bool bias = node_operand(node, 2);
     if (attr_int(node, "transA") || attr_float(node, "alpha") < 1 || attr_float(node, "alpha") > 1)
         return false;
     if (!bias)
@@ -290,7 +293,7 @@ bool canon_unflatten_product(struct rewrite *w, struct node *node)
     if (gemm && attr_int(node, "transB"))
         weight = transpose_weight(w, node, weight);
     struct value *out = rewrite_value(w, rewrite_node(w, "", "MatMul", node, 2, (struct value *[]){data, weight}), NULL);
-    if (gemm && node->nin > 2 && node->in[2])
+    if (gemm && node_operand(node, 2))
         out = rewrite_value(w, rewrite_node(w, "", "Add", node, 2, (struct value *[]){out, node->in[2]}), NULL);
     return take_over(w, rewrite_node(w, "", "Reshape", node, 1, &out), node);
 }

@@ -40,7 +40,7 @@ static void check_body_outputs(const struct graph *g, const struct node *node, i
 /* What steers a node is one element: the number of iterations an integer, a condition a boolean. */
 static void check_steering(struct graph *g, const struct node *node, int i, enum dtype dtype)
 {
-    const struct type *t = i < node->nin && node->in[i] ? op_operand(g, node, i) : NULL;
+    const struct type *t = node_operand(node, i) ? op_operand(g, node, i) : NULL;
     if (t && t->dtype != dtype)
         fail("%s: operand '%s' is %s, expected one element of type %s", node_where(g, node), node->in[i]->name, type_str(g->arena, t),
              dtype_name(dtype));

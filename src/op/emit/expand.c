@@ -65,11 +65,6 @@ void expand_term(struct graph *g, struct node *node)
 
 /* ---- norms of one exporter ------------------------------------------------------------------------------------------------------ */
 
-static bool absent(const struct node *node, int output)
-{
-    return output >= node->nout || !node->out[output];
-}
-
 static void rms_norm(struct graph *g, const struct node *node, struct value *x, struct value *scale)
 {
     struct node *norm = expand_append(g, "RMSNormalization", node->name, 2, (struct value *[]){x, scale}, node->out[0], NULL);
@@ -80,7 +75,7 @@ static void rms_norm(struct graph *g, const struct node *node, struct value *x, 
 void expand_simplified(struct graph *g, struct node *node)
 {
     int rank = node->in[0]->type.rank;
-    if (op_axis(g, node, attr_int(node, "axis"), rank) == rank - 1 && attr_int(node, "stash_type") == 1 && absent(node, 1))
+    if (op_axis(g, node, attr_int(node, "axis"), rank) == rank - 1 && attr_int(node, "stash_type") == 1 && !node_result(node, 1))
         rms_norm(g, node, node->in[0], node->in[1]);
     else
         graph_append(g, node);
@@ -88,11 +83,11 @@ void expand_simplified(struct graph *g, struct node *node)
 
 void expand_skipsimplified(struct graph *g, struct node *node)
 {
-    if (!absent(node, 1) || !absent(node, 2)) {
+    if (node_result(node, 1) || node_result(node, 2)) {
         graph_append(g, node);
         return;
     }
-    struct value *sum = absent(node, 3) ? NULL : node->out[3], *bias = node->nin > 3 ? node->in[3] : NULL;
+    struct value *sum = node_result(node, 3), *bias = node_operand(node, 3);
     struct value *x = expand_binary(g, "Add", expand_name(g, node, bias ? "skip" : "sum"), node->in[0], node->in[1], bias ? NULL : sum);
     if (bias)
         x = expand_binary(g, "Add", expand_name(g, node, "sum"), x, bias, sum);
@@ -132,8 +127,7 @@ void expand_resize(struct graph *g, struct node *node)
     for (int d = 0; d < whole.rank; d++)
         whole.dim[d] = dim_add(g->alg, whole.dim[d], dim_int(g->alg, crop[d] + crop[whole.rank + d]));
     struct node *all = expand_append(g, "Resize", expand_name(g, node, "whole"), node->nin, node->in, NULL, &whole);
-    for (int i = 0; i < node->nattr; i++)
-        all->attr[i] = node->attr[i];
+    attr_copy(all, node);
     node_attr(all, "crop")->set = false;
     cut_places(g, node, all->out[0], crop);
 }

@@ -9,9 +9,8 @@ struct node *expand_append(struct graph *g, const char *op, const char *name, in
                            const struct type *type)
 {
     struct node *node = graph_node(g, op_find("", op), name, nin, in, 1);
-    struct type untyped = {.dtype = DT_NONE};
     if (!out) {
-        out = graph_value(g, name, type ? type : &untyped);
+        out = graph_value(g, name, type);
         out->placed = true;
     }
     node_output(g, node, 0, out);

@@ -20,8 +20,7 @@ static struct value *make_expression(struct graph *g, const char *domain, const 
                                      struct value *const *in)
 {
     struct node *node = graph_node(g, op_find(domain, op), name, nin, in, 1);
-    struct type untyped = {.dtype = DT_NONE};
-    struct value *out = graph_value(g, name, &untyped);
+    struct value *out = graph_value(g, name, NULL);
     node_output(g, node, 0, out);
     graph_append(g, node);
     return out;
@@ -422,7 +421,7 @@ static struct value *to_scalar(struct graph *g, struct value *v)
         return scalar_constant(g, v);
     const char *name = arena_printf(g->arena, "%s/scalar", v->name);
     struct value *s = graph_find(g, name);
-    if (s && s->type.rank == 0 && s->producer && s->producer->nin > 0 && s->producer->in[0] == v)
+    if (s && s->type.rank == 0 && s->producer && node_operand(s->producer, 0) == v)
         return s;
     const struct dim *zero = dim_int(g->alg, 0);
     return make_binary(g, "Squeeze", name, v, constant_ints(g, "tpc/int/0", 1, &zero));

@@ -179,11 +179,6 @@ static struct value *attr_operand(const struct peers *p, const char *attr, const
 
 /* ---- the node ------------------------------------------------------------------------------------------------------------------------ */
 
-static bool operand_missing(const struct node *node, int i)
-{
-    return node->op->in[i].size && (i >= node->nin || !node->in[i]);
-}
-
 static struct node *open_copy(struct graph *g, const struct node *node)
 {
     struct node *copy = NEW(g->arena, struct node);
@@ -218,7 +213,7 @@ struct node *size_operands_restore(struct graph *g, int ranks, int rank, struct 
     const struct peers p = {g, ranks, rank, peers};
     struct node *node = peers[rank], *copy = NULL;
     for (int i = 0; node->op && i < node->op->nin; i++)
-        if (operand_missing(node, i)) {
+        if (node->op->in[i].size && !node_operand(node, i)) {
             copy = copy ? copy : open_copy(g, node);
             fill_operands(&p, copy, i);
         }

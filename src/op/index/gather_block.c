@@ -15,11 +15,6 @@ struct block_table {
     bool bytes;
 }; /* bytes: numbers are in bytes, 8 / bits to one */
 
-static bool has_zeros(const struct node *node)
-{
-    return node->nin > ZEROS && node->in[ZEROS];
-}
-
 static struct block_table table_of(const struct graph *g, const struct node *node)
 {
     struct block_table t = {attr_int(node, "bits"), attr_int(node, "block_size"), op_operand(g, node, DATA)->dtype == DT_U8};
@@ -74,7 +69,7 @@ void infer_gatherblock(struct graph *g, struct node *node)
     if (index->dtype != DT_I64 && index->dtype != DT_I32)
         fail("%s: the indices '%s' are %s, expected i32 or i64", node_where(g, node), node->in[INDICES]->name, dtype_name(index->dtype));
     check_like_data(g, node, SCALES, blocks);
-    if (has_zeros(node)) {
+    if (node_operand(node, ZEROS)) {
         op_same_dtype(g, node, DATA, ZEROS);
         check_like_data(g, node, ZEROS, groups(g, blocks, per_byte(&t)));
     }
@@ -91,14 +86,14 @@ static void put_table(struct graph *g, struct rule *r, const struct node *node, 
 {
     rule_put(g, &r->in[DATA], d, 0, f);
     rule_put(g, &r->in[SCALES], d, 0, f);
-    if (has_zeros(node))
+    if (node_operand(node, ZEROS))
         rule_put(g, &r->in[ZEROS], d, 0, f);
 }
 
 static void put_width(struct graph *g, struct rule *r, const struct node *node, const struct block_table *t)
 {
     struct alg *alg = g->alg;
-    int64_t per = has_zeros(node) ? per_byte(t) : 1;
+    int64_t per = node_operand(node, ZEROS) ? per_byte(t) : 1;
     int last = r->in[DATA].rank - 1, out = r->out[0].rank - 1;
     const struct dim *width = width_of(g, node, t), *c = dim_quotient(alg, width, dim_int(alg, t->block * per));
     int64_t stored = t->block / per_byte(t);

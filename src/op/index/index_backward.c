@@ -102,6 +102,6 @@ void backward_reversesequence(struct backward *b)
 {
     const struct node *node = b->l.node;
     struct node *made = back_node(b, "ReverseSequence", 2, (struct value *[]){back_dy(b), node->in[1]});
-    memcpy(made->attr, node->attr, sizeof *node->attr * (size_t)node->nattr);
+    attr_copy(made, node);
     back_to(b, 0, back_infer(b, made));
 }

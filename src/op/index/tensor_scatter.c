@@ -26,7 +26,7 @@ void infer_tensorscatter(struct graph *g, struct node *node)
     for (int d = 0; d < past->rank; d++)
         if (d != axis)
             op_same_dim(g, node, past->dim[d], update->dim[d], "the dimensions of past_cache and update");
-    if (node->nin > 2 && node->in[2]) {
+    if (node_operand(node, 2)) {
         op_index_type(g, node, 2);
         op_need_rank(g, node, 2, 1, 1);
         op_same_dim(g, node, past->dim[0], op_operand(g, node, 2)->dim[0], "the batch dimension and the write indices");

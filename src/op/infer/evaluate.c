@@ -180,7 +180,7 @@ const bool *op_decoded_filters(struct arena *tmp, const struct graph *g)
 {
     bool *is_filter = NEWN(tmp, bool, g->values.n + 1);
     for (int i = 0; i < g->nodes.n; i++) {
-        const struct node *n = g->nodes.at[i], *d = op_is_onnx(n, "Conv") && n->nin > 1 && n->in[1] ? n->in[1]->producer : NULL;
+        const struct node *n = g->nodes.at[i], *d = op_is_onnx(n, "Conv") && node_operand(n, 1) ? n->in[1]->producer : NULL;
         if (d && op_is_onnx(d, "DequantizeLinear") && d->in[0] && dtype_is_byte(d->in[0]->type.dtype))
             is_filter[n->in[1]->id] = true;
     }

@@ -206,7 +206,7 @@ void op_distinct_axes(const struct graph *g, const struct node *node, int n, con
 
 /* ---- shape information ------------------------------------------------------------------------------------------------ */
 
-static bool carries_dims(enum dtype dtype)
+bool op_carries_dims(enum dtype dtype)
 {
     return dtype == DT_I64 || dtype == DT_I32 || dtype == DT_BOOL;
 }
@@ -219,7 +219,7 @@ const struct dims_value *op_dims(struct graph *g, struct value *value)
         return value->dims;
     struct constant *c = value->constant;
     int64_t n = constant_elements(c);
-    if (!carries_dims(c->dtype) || c->rank > 1 || n > MOST_ENTRIES)
+    if (!op_carries_dims(c->dtype) || c->rank > 1 || n > MOST_ENTRIES)
         return NULL;
     struct dims_value *dims = NEW(g->arena, struct dims_value);
     dims->n = (int)n;
@@ -268,7 +268,7 @@ const struct dim **op_set_dims(struct graph *g, struct node *node, int n)
 
 int op_size_operand(struct graph *g, const struct node *node, int i, const char *attr, const struct dim *const **out)
 {
-    if (i < node->nin && node->in[i]) {
+    if (node_operand(node, i)) {
         const struct dims_value *dims = op_dims(g, node->in[i]);
         if (!dims)
             return -1;

@@ -36,6 +36,7 @@ int op_axis(const struct graph *, const struct node *, int64_t axis, int rank);
 void op_distinct_axes(const struct graph *, const struct node *, int n, const int *axis, const char *done);
 /* Entries of a vector of shape information; longer ones are data. */
 enum { MOST_ENTRIES = 4096 };
+bool op_carries_dims(enum dtype); /* sizes and truth values */
 /* Shape information of a value: its dims, or those of a small integer or boolean constant (remembered); NULL when there is none. */
 const struct dims_value *op_dims(struct graph *, struct value *);
 /* The same of a value of up to 2 dimensions, row by row: pads of one exporter are a table of pairs that is transposed. Only ops that
@@ -60,6 +61,18 @@ const struct dim *op_unknown_dim(struct graph *, const struct node *, int i, int
 void op_unknown_result(struct graph *, struct node *, int i, enum dtype, int rank);
 /* How many axes operand i names where their values are not known; a number that is not known either is a failure. */
 int op_axes_count(struct graph *, const struct node *, int i);
+
+/* infer_NAME and value_NAME, for ops.def, where they are a call of a function for several ops. */
+#define INFER_IS(name, is)                                \
+    void infer_##name(struct graph *g, struct node *node) \
+    {                                                     \
+        is;                                               \
+    }
+#define VALUE_IS(name, is)                                \
+    void value_##name(struct graph *g, struct node *node) \
+    {                                                     \
+        is;                                               \
+    }
 
 /* ---- evaluate.c ---- */
 /* Runs the node's kernel at compile time when every operand is a constant (or shape information that is all integers): its outputs

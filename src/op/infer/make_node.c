@@ -32,8 +32,7 @@ struct node *op_node(struct graph *g, const char *domain, const char *name, cons
     const struct op *op = op_find(domain, name);
     require(op);
     struct node *node = graph_node(g, op, label, nin, in, 1);
-    struct type untyped = {.dtype = DT_NONE};
-    node_output(g, node, 0, graph_value(g, label, &untyped));
+    node_output(g, node, 0, graph_value(g, label, NULL));
     if (ready_to_infer(node) && types_known(node))
         op_infer(g, node);
     return node;
@@ -52,7 +51,7 @@ static void check_sizes_said(const struct graph *g, const struct node *node)
 {
     for (int i = 0; i < node->op->nin; i++) {
         const struct op_param *operand = &node->op->in[i];
-        if (operand->optional || !operand->size || strcmp(operand->size, "@type") == 0 || (i < node->nin && node->in[i]))
+        if (operand->optional || !operand->size || strcmp(operand->size, "@type") == 0 || node_operand(node, i))
             continue;
         if (!attr_is_set(node, operand->size + 1))
             fail("%s: operand %d, %s, is missing", node_where(g, node), i, operand->name);
@@ -106,7 +105,7 @@ void op_try_infer(struct graph *g, struct node *node)
         if (node->out[i] && !node->out[i]->constant)
             node->out[i]->dims = NULL;
     node->op->infer(g, node);
-    if (!g->undecided.what && node->op->value && node->nout > 0 && node->out[0])
+    if (!g->undecided.what && node->op->value && node_result(node, 0))
         node->op->value(g, node);
     (void)diag_work_on(before);
 }

@@ -19,16 +19,19 @@ struct node *lower_node(struct lowering *l, const char *domain, const char *op, 
     return node;
 }
 
-struct node *lower_copy(struct lowering *l, const char *part, int nin, struct value *const *in)
+struct node *lower_copy_of(struct graph *g, const struct node *from, const char *name, int nin, struct value *const *in)
 {
-    struct graph *g = l->g;
-    const struct node *from = l->node;
-    struct node *node = graph_node(g, from->op, part_name(l, part), nin, in, from->nout);
-    memcpy(node->attr, from->attr, sizeof *node->attr * (size_t)node->nattr);
+    struct node *node = graph_node_like(g, from, name, nin, in);
     for (int i = 0; i < from->nout; i++)
         if (from->out[i])
-            node_output(g, node, i, graph_value(g, part_name(l, part), &from->out[i]->type));
-    VEC_PUSH(g->arena, &l->nodes, node);
+            node_output(g, node, i, graph_value(g, name, &from->out[i]->type));
+    return node;
+}
+
+struct node *lower_copy(struct lowering *l, const char *part, int nin, struct value *const *in)
+{
+    struct node *node = lower_copy_of(l->g, l->node, part_name(l, part), nin, in);
+    VEC_PUSH(l->g->arena, &l->nodes, node);
     return node;
 }
 
@@ -209,7 +212,7 @@ bool op_lowers(const struct rule *r, int factor, const struct split *s)
 {
     unsigned flags = r->factor[factor].flags;
     bool plain = dim_equals(s->outer, 1) && dim_equals(s->inner, 1);
-    return s->partition && (!(flags & FACTOR_POSITION) || plain) && (!(flags & FACTOR_ORDERED) || (plain && ascends(s)));
+    return s->partition && !s->shares && (!(flags & FACTOR_POSITION) || plain) && (!(flags & FACTOR_ORDERED) || (plain && ascends(s)));
 }
 
 static bool made_here(const struct lowering *l, const struct value *v)

@@ -17,7 +17,8 @@ struct lowering {
 };
 /* One more node, named after the lowered one, with one untyped result; inferred unless something has still to be set (op_node). */
 struct node *lower_node(struct lowering *, const char *domain, const char *op, const char *part, int nin, struct value *const *in);
-/* The lowered node with other operands, and results of its own. */
+/* A node, and the lowered node, with other operands, and results of its own. */
+struct node *lower_copy_of(struct graph *, const struct node *, const char *name, int nin, struct value *const *in);
 struct node *lower_copy(struct lowering *, const char *part, int nin, struct value *const *in);
 /* Results of nodes of domain ai.onnx. */
 struct value *lower_unary(struct lowering *, const char *op, const char *part, struct value *);

@@ -17,11 +17,10 @@ struct value *lower_local_index(struct lowering *l, enum indices kind, struct va
     const struct placement *table = &l->node->in[0]->place;
     const struct split *split = table->split;
     const char *name = arena_printf(g->arena, "%s/local", l->name);
-    struct type untyped = {.dtype = DT_NONE};
     struct node *node = graph_node(g, op_find("tpc", "LocalIndex"), name, 1, &indices, 2);
     const struct dim *extent = split_size(g->alg, split);
-    node_output(g, node, 0, graph_value(g, name, &untyped));
-    node_output(g, node, 1, graph_value(g, arena_printf(g->arena, "%s/inside", l->name), &untyped));
+    node_output(g, node, 0, graph_value(g, name, NULL));
+    node_output(g, node, 1, graph_value(g, arena_printf(g->arena, "%s/inside", l->name), NULL));
     attr_set_string(node, "to", split_str(g->arena, split));
     attr_set_dims(g, node, "extent", 1, &extent);
     attr_set_int(node, "spare", always || may_hold_nothing(g, split));

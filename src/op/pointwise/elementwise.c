@@ -117,16 +117,11 @@ void infer_where(struct graph *g, struct node *node)
 
 /* ---- shape arithmetic ------------------------------------------------------------------------------------------------------- */
 
-static bool counts(enum dtype dtype)
-{
-    return dtype == DT_I64 || dtype == DT_I32 || dtype == DT_BOOL;
-}
-
 /* Values of operand i if the node computes on integers only and they are known. */
 static const struct dims_value *known(struct graph *g, struct node *node, int i)
 {
     const struct type *type = op_operand(g, node, i);
-    return counts(type->dtype) && type->rank <= 1 ? op_dims(g, node->in[i]) : NULL;
+    return op_carries_dims(type->dtype) && type->rank <= 1 ? op_dims(g, node->in[i]) : NULL;
 }
 
 typedef const struct dim *(*unary_value)(struct alg *, const struct dim *);
@@ -294,70 +289,22 @@ static void value_fold_checked(struct graph *g, struct node *node, binary_value 
     value_fold(g, node, f);
 }
 
-void value_abs(struct graph *g, struct node *node)
-{
-    value_unary(g, node, of_abs);
-}
-void value_neg(struct graph *g, struct node *node)
-{
-    value_unary(g, node, dim_neg);
-}
-void value_not(struct graph *g, struct node *node)
-{
-    value_unary(g, node, of_not);
-}
-void value_add(struct graph *g, struct node *node)
-{
-    value_fold(g, node, dim_add);
-}
-void value_sub(struct graph *g, struct node *node)
-{
-    value_fold(g, node, dim_sub);
-}
-void value_mul(struct graph *g, struct node *node)
-{
-    value_fold(g, node, dim_mul);
-}
-void value_div(struct graph *g, struct node *node)
-{
-    value_fold_checked(g, node, of_div, by_positive);
-}
-void value_max(struct graph *g, struct node *node)
-{
-    value_fold(g, node, dim_max);
-}
-void value_min(struct graph *g, struct node *node)
-{
-    value_fold(g, node, dim_min);
-}
-void value_and(struct graph *g, struct node *node)
-{
-    value_fold(g, node, dim_min);
-}
-void value_or(struct graph *g, struct node *node)
-{
-    value_fold(g, node, dim_max);
-}
-void value_equal(struct graph *g, struct node *node)
-{
-    value_fold_checked(g, node, of_equal, told_apart);
-}
-void value_greater(struct graph *g, struct node *node)
-{
-    value_fold_checked(g, node, of_greater, ordered);
-}
-void value_greaterorequal(struct graph *g, struct node *node)
-{
-    value_fold_checked(g, node, of_greaterorequal, ordered);
-}
-void value_less(struct graph *g, struct node *node)
-{
-    value_fold_checked(g, node, of_less, ordered);
-}
-void value_lessorequal(struct graph *g, struct node *node)
-{
-    value_fold_checked(g, node, of_lessorequal, ordered);
-}
+VALUE_IS(abs, value_unary(g, node, of_abs))
+VALUE_IS(neg, value_unary(g, node, dim_neg))
+VALUE_IS(not, value_unary(g, node, of_not))
+VALUE_IS(add, value_fold(g, node, dim_add))
+VALUE_IS(sub, value_fold(g, node, dim_sub))
+VALUE_IS(mul, value_fold(g, node, dim_mul))
+VALUE_IS(div, value_fold_checked(g, node, of_div, by_positive))
+VALUE_IS(max, value_fold(g, node, dim_max))
+VALUE_IS(min, value_fold(g, node, dim_min))
+VALUE_IS(and, value_fold(g, node, dim_min))
+VALUE_IS(or, value_fold(g, node, dim_max))
+VALUE_IS(equal, value_fold_checked(g, node, of_equal, told_apart))
+VALUE_IS(greater, value_fold_checked(g, node, of_greater, ordered))
+VALUE_IS(greaterorequal, value_fold_checked(g, node, of_greaterorequal, ordered))
+VALUE_IS(less, value_fold_checked(g, node, of_less, ordered))
+VALUE_IS(lessorequal, value_fold_checked(g, node, of_lessorequal, ordered))
 
 /* fmod keeps the sign of the dividend; both agree on what is known here only when it is not negative, so it is left alone. */
 void value_mod(struct graph *g, struct node *node)
@@ -383,7 +330,7 @@ static const struct dim *of_itself(struct alg *alg, const struct dim *x)
 static void value_to(struct graph *g, struct node *node, enum dtype to)
 {
     int64_t number;
-    if (!counts(to))
+    if (!op_carries_dims(to))
         return;
     value_unary(g, node, to == DT_BOOL ? of_truth : of_itself);
     const struct type *from = op_operand(g, node, 0);
@@ -391,15 +338,8 @@ static void value_to(struct graph *g, struct node *node, enum dtype to)
         *op_set_dims(g, node, 1) = dim_int(g->alg, number);
 }
 
-void value_cast(struct graph *g, struct node *node)
-{
-    value_to(g, node, (enum dtype)attr_int(node, "to"));
-}
-
-void value_castlike(struct graph *g, struct node *node)
-{
-    value_to(g, node, op_operand(g, node, 1)->dtype);
-}
+VALUE_IS(cast, value_to(g, node, (enum dtype)attr_int(node, "to")))
+VALUE_IS(castlike, value_to(g, node, op_operand(g, node, 1)->dtype))
 
 /* min(max(x, low), high), either bound being absent or known. */
 void value_clip(struct graph *g, struct node *node)

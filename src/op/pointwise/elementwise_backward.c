@@ -11,40 +11,12 @@ void backward_add(struct backward *b)
         back_to(b, i, back_dy(b));
 }
 
-void backward_sub(struct backward *b)
-{
-    back_to(b, 0, back_dy(b));
-    if (back_wants(b, 1))
-        back_to(b, 1, back_unary(b, "Neg", back_dy(b)));
-}
-
+BACK_TEXT(sub, "dy | -dy")
 BACK_TEXT(neg, "-dy")
-
-void backward_mul(struct backward *b)
-{
-    for (int i = 0; i < 2; i++)
-        if (back_wants(b, i))
-            back_to(b, i, back_binary(b, "Mul", back_dy(b), back_operand(b, 1 - i)));
-}
-
-void backward_div(struct backward *b)
-{
-    struct value *part = back_binary(b, "Div", back_dy(b), back_operand(b, 1));
-    back_to(b, 0, part);
-    if (back_wants(b, 1))
-        back_to(b, 1, back_unary(b, "Neg", back_binary(b, "Mul", part, b->l.node->out[0])));
-}
-
+BACK_TEXT(mul, "dy * z | dy * x")
+BACK_TEXT(div, "part = dy / z; part | -(part * y)")
 /* The remainder of a division towards zero is a - n b with a whole n. */
-void backward_mod(struct backward *b)
-{
-    struct value *x = back_operand(b, 0), *z = back_operand(b, 1);
-    back_to(b, 0, back_dy(b));
-    if (!back_wants(b, 1))
-        return;
-    struct value *times = back_unary(b, "Round", back_binary(b, "Div", back_binary(b, "Sub", x, b->l.node->out[0]), z));
-    back_to(b, 1, back_unary(b, "Neg", back_binary(b, "Mul", back_dy(b), times)));
-}
+BACK_TEXT(mod, "dy | -(dy * Round((x - y) / z))")
 
 /* ---- powers ------------------------------------------------------------------------------------------------------------------ */
 

@@ -27,10 +27,8 @@ RULE_TEXT(bitcast, 0, "(d..) -> (d..)")
 /* Of a slope of 0 the infinity of a rank that has nothing becomes NaN. */
 static bool slopes_down(const struct node *node, const char *name)
 {
-    for (int i = 0; i < node->nattr; i++)
-        if (strcmp(node->attr[i].name, name) == 0)
-            return node->attr[i].f <= 0;
-    return false;
+    const struct attr *slope = attr_find(node, name);
+    return slope && slope->f <= 0;
 }
 
 /* Greater where an operand is: with slopes that are attributes, where all of them are positive. */
@@ -60,10 +58,8 @@ struct rule *rule_cast(struct graph *g, const struct node *node)
 /* The sign of a constant number: 1, -1, or 0 where it is not known. */
 static int sign_of(struct value *v)
 {
-    if (!v->constant || !dtype_is_float(v->type.dtype) || constant_elements(v->constant) != 1 || !constant_present(v->constant))
-        return 0;
-    double k = constant_float(v->constant, v->name, 0);
-    return k > 0 ? 1 : k < 0 ? -1 : 0;
+    double k;
+    return !op_constant_real(v, &k) ? 0 : k > 0 ? 1 : k < 0 ? -1 : 0;
 }
 
 /* Terms of max and min pass a factor or a divisor of known sign. */

@@ -44,7 +44,7 @@ void infer_gemm(struct graph *g, struct node *node)
     int ta = is_transposed(node, "transA"), tb = is_transposed(node, "transB");
     op_same_dim(g, node, a->dim[!ta], b->dim[tb], "the contracted dimensions");
     const struct dim *out[2] = {a->dim[ta], b->dim[!tb]};
-    if (node->nin > 2 && node->in[2]) {
+    if (node_operand(node, 2)) {
         op_need_rank(g, node, 2, 0, 2);
         op_same_dtype(g, node, 0, 2);
         const struct type *c = op_operand(g, node, 2);
@@ -94,7 +94,7 @@ struct rule *rule_gemm(struct graph *g, const struct node *node)
     int ta = is_transposed(node, "transA"), tb = is_transposed(node, "transB");
     int k = contracted(g, r, node->in[0]->type.dim[!ta]);
     int mn[2] = {rule_factor(g, r, "m", y->dim[0], 0), rule_factor(g, r, "n", y->dim[1], 0)};
-    bool bias = node->nin > 2 && node->in[2];
+    bool bias = node_operand(node, 2);
     rule_put(g, &r->in[0], ta, 0, mn[0]);
     rule_put(g, &r->in[0], !ta, 0, k);
     rule_put(g, &r->in[1], tb, 0, k);

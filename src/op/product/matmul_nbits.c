@@ -19,11 +19,6 @@ struct nbits_sizes {
     int64_t n, k, bits, block, blocks, zero_bytes;
 };
 
-static bool nbits_has(const struct node *node, int i)
-{
-    return i < node->nin && node->in[i];
-}
-
 static struct nbits_sizes nbits_read(const struct graph *g, const struct node *node)
 {
     struct nbits_sizes b = {attr_int(node, "N"), attr_int(node, "K"), attr_int(node, "bits"), attr_int(node, "block_size"), 0, 0};
@@ -40,7 +35,7 @@ static struct nbits_sizes nbits_read(const struct graph *g, const struct node *n
 
 static bool packed_zeros(const struct node *node)
 {
-    return nbits_has(node, ZEROS) && node->in[ZEROS]->type.dtype == DT_U8;
+    return node_operand(node, ZEROS) && node->in[ZEROS]->type.dtype == DT_U8;
 }
 
 /* ---- inference ------------------------------------------------------------------------------------------------------------------ */
@@ -94,15 +89,15 @@ static void infer_nbits(struct graph *g, struct node *node, bool turned)
     check_shape(g, node, B, 3, (int64_t[]){b.n, b.blocks, b.block * b.bits / 8});
     op_same_dtype(g, node, A, SCALES);
     check_nbits_rows(g, node, SCALES, b.n, b.blocks);
-    if (nbits_has(node, ZEROS) && !packed_zeros(node))
+    if (node_operand(node, ZEROS) && !packed_zeros(node))
         op_same_dtype(g, node, A, ZEROS);
-    if (nbits_has(node, ZEROS))
+    if (node_operand(node, ZEROS))
         check_nbits_rows(g, node, ZEROS, b.n, packed_zeros(node) ? b.zero_bytes : b.blocks);
-    if (nbits_has(node, GROUPS)) {
+    if (node_operand(node, GROUPS)) {
         check_dtype(g, node, GROUPS, DT_I32);
         check_shape(g, node, GROUPS, 1, &b.k);
     }
-    if (nbits_has(node, BIAS)) {
+    if (node_operand(node, BIAS)) {
         op_same_dtype(g, node, A, BIAS);
         check_shape(g, node, BIAS, 1, &b.n);
     }
@@ -110,15 +105,8 @@ static void infer_nbits(struct graph *g, struct node *node, bool turned)
     op_result(g, node, 0, out.dtype, out.rank, out.dim);
 }
 
-void infer_matmulnbits(struct graph *g, struct node *node)
-{
-    infer_nbits(g, node, false);
-}
-
-void infer_matmulnbitsgrad(struct graph *g, struct node *node)
-{
-    infer_nbits(g, node, true);
-}
+INFER_IS(matmulnbits, infer_nbits(g, node, false))
+INFER_IS(matmulnbitsgrad, infer_nbits(g, node, true))
 
 /* ---- the rule ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -154,7 +142,7 @@ static struct columns replicated_columns(struct graph *g, struct rule *r, const 
 static struct columns column_factors(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b, unsigned flags)
 {
     int64_t per = packed_zeros(node) ? 8 / b->bits : 1;
-    if (nbits_has(node, GROUPS) || b->k % (b->block * per))
+    if (node_operand(node, GROUPS) || b->k % (b->block * per))
         return replicated_columns(g, r, node, b, flags);
     int f[3], n = 0;
     f[n++] = nbits_factor(g, r, "c", b->blocks / per, flags);
@@ -191,15 +179,15 @@ static struct rule *nbits_rule(struct graph *g, const struct node *node, bool tu
     put_factors(g, &r->in[B], 1, &c.blocks);
     rule_put(g, &r->in[B], 2, 0, nbits_factor(g, r, "o", b.block * b.bits / 8, FACTOR_REPLICATED));
     put_nbits_rows(g, &r->in[SCALES], n, &c.blocks);
-    if (nbits_has(node, ZEROS))
+    if (node_operand(node, ZEROS))
         put_nbits_rows(g, &r->in[ZEROS], n, &c.zeros);
-    if (nbits_has(node, GROUPS))
+    if (node_operand(node, GROUPS))
         put_factors(g, &r->in[GROUPS], 0, &c.k);
-    if (nbits_has(node, BIAS)) {
+    if (node_operand(node, BIAS)) {
         rule_put(g, &r->in[BIAS], 0, 0, n);
         rule_addend(r, BIAS);
     }
-    uint32_t added = nbits_has(node, BIAS) ? 1u << BIAS : 0;
+    uint32_t added = node_operand(node, BIAS) ? 1u << BIAS : 0;
     rule_linear(r, 1u << A | added);
     rule_linear(r, 1u << SCALES | added);
     r->size[r->nsize++] = (struct rule_size){"K", c.k};
@@ -207,15 +195,8 @@ static struct rule *nbits_rule(struct graph *g, const struct node *node, bool tu
     return r;
 }
 
-struct rule *rule_matmulnbits(struct graph *g, const struct node *node)
-{
-    return nbits_rule(g, node, false);
-}
-
-struct rule *rule_matmulnbitsgrad(struct graph *g, const struct node *node)
-{
-    return nbits_rule(g, node, true);
-}
+RULE_IS(matmulnbits, nbits_rule(g, node, false))
+RULE_IS(matmulnbitsgrad, nbits_rule(g, node, true))
 
 /* ---- gradient ------------------------------------------------------------------------------------------------------------------------ */
 
@@ -231,7 +212,7 @@ void backward_matmulnbits(struct backward *b)
     if (!back_wants(b, A))
         return;
     struct node *made = lower_node(&b->l, "tpc", "MatMulNBitsGrad", "MatMulNBitsGrad", BIAS, in);
-    memcpy(made->attr, node->attr, sizeof *node->attr * (size_t)node->nattr);
+    attr_copy(made, node);
     op_infer(b->l.g, made);
     back_to(b, A, made->out[0]);
 }

@@ -10,18 +10,13 @@
 
 static const char *const bits_attr[MATRICES] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"};
 
-bool moe_has(const struct node *node, int i)
-{
-    return i < node->nin && node->in[i];
-}
-
 /* ---- attributes ------------------------------------------------------------------------------------------------------------------- */
 
 static void read_gates(const struct graph *g, const struct node *node, struct moe_sizes *m)
 {
     const char *type = attr_string(node, "activation_type");
     int64_t fusion = attr_int(node, "swiglu_fusion");
-    bool swiglu = strcmp(type, "swiglu") == 0, gated = moe_has(node, moe_weight_at(m, FC3));
+    bool swiglu = strcmp(type, "swiglu") == 0, gated = node_operand(node, moe_weight_at(m, FC3));
     if (!swiglu && strcmp(type, "relu") && strcmp(type, "gelu") && strcmp(type, "silu") && strcmp(type, "identity"))
         fail("%s: activation_type is '%s', expected relu, gelu, silu, swiglu or identity", node_where(g, node), type);
     if (fusion < 0 || fusion > 2)
@@ -70,7 +65,7 @@ struct moe_sizes moe_read(struct graph *g, const struct node *node)
     m.experts = fc2->dim[0];
     m.result = fc2->dim[1];
     m.inner = dim_div(g->alg, dim_mul(g->alg, fc2->dim[2], dim_int(g->alg, 8)), dim_int(g->alg, m.bits[FC2]));
-    if (attr_int(node, "k") < !moe_has(node, moe_mix_at(&m))) /* a rank may have none of the experts */
+    if (attr_int(node, "k") < !node_operand(node, moe_mix_at(&m))) /* a rank may have none of the experts */
         fail("%s: k is %lld, expected at least 1", node_where(g, node), (long long)attr_int(node, "k"));
     if (attr_int(node, "use_sparse_mixer"))
         fail("%s: use_sparse_mixer is set, which tpc does not know", node_where(g, node));
@@ -116,7 +111,7 @@ static void check_scales(struct graph *g, const struct node *node, const struct 
         fail("%s: the scales '%s' are %s, expected a float type", node_where(g, node), node->in[scales]->name,
              dtype_name(node->in[scales]->type.dtype));
     check_moe_shape(g, node, scales, m->block ? 3 : 2, (const struct dim *[]){m->experts, rows, blocks});
-    if (!moe_has(node, zeros))
+    if (!node_operand(node, zeros))
         return;
     check_bytes(g, node, zeros);
     check_moe_shape(g, node, zeros, m->block ? 3 : 2,
@@ -127,7 +122,7 @@ static void check_scales(struct graph *g, const struct node *node, const struct 
 static void check_matrix(struct graph *g, const struct node *node, const struct moe_sizes *m, int j)
 {
     int w = moe_weight_at(m, j);
-    if (j == FC3 && !moe_has(node, w))
+    if (j == FC3 && !node_operand(node, w))
         return;
     const struct dim *rows = moe_rows(g, m, j);
     if (m->quantized)
@@ -138,7 +133,7 @@ static void check_matrix(struct graph *g, const struct node *node, const struct 
                     (const struct dim *[]){m->experts, rows, packed_size(g, moe_columns(m, j), m->quantized ? m->bits[j] : 8)});
     if (m->quantized)
         check_scales(g, node, m, j);
-    if (!moe_has(node, moe_bias_at(m, j)))
+    if (!node_operand(node, moe_bias_at(m, j)))
         return;
     op_same_dtype(g, node, INPUT, moe_bias_at(m, j));
     check_moe_shape(g, node, moe_bias_at(m, j), 2, (const struct dim *[]){m->experts, rows});
@@ -152,7 +147,7 @@ void infer_moe(struct graph *g, struct node *node)
     check_moe_shape(g, node, ROUTER, 2, (const struct dim *[]){m.rows, m.experts});
     for (int j = 0; j < MATRICES; j++)
         check_matrix(g, node, &m, j);
-    if (moe_has(node, moe_mix_at(&m)))
+    if (node_operand(node, moe_mix_at(&m)))
         check_moe_shape(g, node, moe_mix_at(&m), 2, (const struct dim *[]){m.rows, m.experts});
     else if (dim_is_int(m.experts, &experts) && experts < attr_int(node, "k"))
         fail("%s: k is %lld of %lld experts", node_where(g, node), (long long)attr_int(node, "k"), (long long)experts);

@@ -56,7 +56,7 @@ static struct value *decoded(struct lowering *l, const struct moe_sizes *m, int 
         fail("%s: no gradient passes this node: the gradient of blocks that rows do not fill is not supported", node_where(l->g, node));
     q = m->block ? lower_reshape(l, "blocks", q, 4, apart) : q;
     scale = lower_unsqueeze(l, "scale", lower_cast(l, "scale.wide", scale, DT_F32), scale->type.rank, 1);
-    if (moe_has(node, moe_zeros_at(j))) {
+    if (node_operand(node, moe_zeros_at(j))) {
         zero = unpacked(l, node->in[moe_zeros_at(j)], m->bits[j], m->block ? blocks : rows);
         zero = lower_unsqueeze(l, "zero", zero, zero->type.rank, 1);
     } else {
@@ -76,7 +76,7 @@ static struct value *product(struct lowering *l, const struct moe_sizes *m, int 
     struct value *w = m->quantized ? decoded(l, m, j, columns) : lower_float(l, "weight", node->in[moe_weight_at(m, j)]);
     struct value *y = lower_binary(l, "MatMul", "product", x, lower_transpose(l, "turned", w, (int64_t[]){0, 2, 1}));
     int bias = moe_bias_at(m, j);
-    if (!moe_has(node, bias))
+    if (!node_operand(node, bias))
         return y;
     return lower_binary(l, "Add", "biased", y, lower_unsqueeze(l, "bias", lower_float(l, "bias.wide", node->in[bias]), 1, 1));
 }
@@ -128,7 +128,7 @@ static struct value *inner_values(struct lowering *l, const struct moe_sizes *m,
     struct value *gate = product(l, m, FC1, x), *value = NULL;
     if (m->gates == 2)
         gate = both_gates(l, m, gate, &value);
-    else if (moe_has(l->node, moe_weight_at(m, FC3)))
+    else if (node_operand(l->node, moe_weight_at(m, FC3)))
         value = product(l, m, FC3, x);
     if (strcmp(attr_string(l->node, "activation_type"), "swiglu") == 0)
         return swiglu(l, gate, value);

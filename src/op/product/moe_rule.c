@@ -11,11 +11,35 @@
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
+#include <string.h>
+
 bool moe_takes_all(const struct node *node, const struct moe_sizes *m)
 {
     int64_t experts;
-    return moe_has(node, moe_mix_at(m)) && !attr_int(node, "normalize_routing_weights") && dim_is_int(m->experts, &experts) &&
+    return node_operand(node, moe_mix_at(m)) && !attr_int(node, "normalize_routing_weights") && dim_is_int(m->experts, &experts) &&
         attr_int(node, "k") >= experts;
+}
+
+/* What a row of these weights has besides zeros, at most, as the lowering below writes them; -1: nothing tells. */
+static int64_t most_nonzero(const struct value *weights)
+{
+    const struct node *n = weights->producer;
+    int64_t most;
+    double zero;
+    while (n && n->op && n->nin == 1 && (n->op->flags & (OP_CONVERTS | OP_COLLECTIVE) || op_is_tpc(n, "Shard")))
+        n = n->in[0]->producer;
+    if (!n || n->op != op_find("", "ScatterElements") || attr_int(n, "axis") != 1 || n->in[1]->type.rank != 2)
+        return -1;
+    const struct node *into = n->in[0]->producer;
+    bool zeros = into && into->op == op_find("", "Expand") && op_constant_real(into->in[0], &zero) && zero == 0;
+    return zeros && dim_is_int(n->in[1]->type.dim[1], &most) ? most : -1;
+}
+
+int64_t moe_chosen(const struct node *node)
+{
+    const struct moe_sizes m = {.quantized = strcmp(node->op->name, "QMoE") == 0};
+    int64_t k = attr_int(node, "k"), most = node_operand(node, moe_mix_at(&m)) ? most_nonzero(node->in[moe_mix_at(&m)]) : -1;
+    return most >= 0 && most < k ? most : k;
 }
 
 /* ---- the rule ------------------------------------------------------------------------------------------------------------------------ */
@@ -43,7 +67,7 @@ static void put_moe_factor(struct factors *f, int operand, int d, int factor)
 /* Numbers of the inner width that split together: as many as fill bytes, blocks, and bytes of zero points; 0: the width is never split. */
 static int64_t inner_unit(const struct node *node, const struct moe_sizes *m)
 {
-    int64_t unit = 1, inner, packs = m->block * (moe_has(node, moe_zeros_at(FC2)) ? 8 / m->bits[FC2] : 1);
+    int64_t unit = 1, inner, packs = m->block * (node_operand(node, moe_zeros_at(FC2)) ? 8 / m->bits[FC2] : 1);
     for (int j = 0; m->quantized && j < MATRICES; j++)
         unit = unit < 8 / m->bits[j] ? 8 / m->bits[j] : unit;
     unit = unit < packs ? packs : unit;
@@ -105,7 +129,7 @@ static void put_scales(struct factors *f, int j)
     put_moe_rows(f, scales, 1, j);
     if (m->block)
         put_moe_columns(f, scales, j, f->unit / m->block);
-    if (!moe_has(f->node, zeros))
+    if (!node_operand(f->node, zeros))
         return;
     put_moe_factor(f, zeros, 0, f->e);
     if (m->block) {
@@ -122,14 +146,14 @@ static void put_matrix(struct factors *f, int j)
 {
     const struct moe_sizes *m = f->m;
     int w = moe_weight_at(m, j), bias = moe_bias_at(m, j);
-    if (!moe_has(f->node, w))
+    if (!node_operand(f->node, w))
         return;
     put_moe_factor(f, w, 0, f->e);
     put_moe_rows(f, w, 1, j);
     put_moe_columns(f, w, j, f->unit * m->bits[j] / 8);
     if (m->quantized)
         put_scales(f, j);
-    if (!moe_has(f->node, bias))
+    if (!node_operand(f->node, bias))
         return;
     put_moe_factor(f, bias, 0, f->e);
     put_moe_rows(f, bias, 1, j);
@@ -150,7 +174,7 @@ static void put_choice(struct factors *f, int operand)
 /* Rows of the result of fc2 are independent, too; but not where their zero points share bytes. */
 static unsigned result_flags(const struct node *node, const struct moe_sizes *m)
 {
-    return m->quantized && !m->block && moe_has(node, moe_zeros_at(FC2)) ? FACTOR_REPLICATED : 0;
+    return m->quantized && !m->block && node_operand(node, moe_zeros_at(FC2)) ? FACTOR_REPLICATED : 0;
 }
 
 struct rule *rule_moe(struct graph *g, const struct node *node)
@@ -171,13 +195,13 @@ struct rule *rule_moe(struct graph *g, const struct node *node)
     inner_factors(&f);
     for (int j = 0; j < MATRICES; j++)
         put_matrix(&f, j);
-    if (moe_has(node, moe_mix_at(&m)))
+    if (node_operand(node, moe_mix_at(&m)))
         put_choice(&f, moe_mix_at(&m));
     if (moe_takes_all(node, &m))
         r->size[r->nsize++] = (struct rule_size){"k", {.n = 1, .factor = {f.e}}};
     rule_put(g, &r->out[0], f.rows, 0, f.n);
     if (!m.quantized)
-        rule_linear(r, 1u << moe_weight_at(&m, FC2) | (moe_has(node, moe_bias_at(&m, FC2)) ? 1u << moe_bias_at(&m, FC2) : 0));
+        rule_linear(r, 1u << moe_weight_at(&m, FC2) | (node_operand(node, moe_bias_at(&m, FC2)) ? 1u << moe_bias_at(&m, FC2) : 0));
     return r;
 }
 
@@ -190,9 +214,8 @@ static struct value *chosen(struct lowering *l, struct value *by, struct value *
     struct graph *g = l->g;
     struct node *top = graph_node(g, op_find("", "TopK"), arena_printf(g->arena, "%s/top", l->name), 1, &by, 2);
     const struct dim *k = dim_int(g->alg, attr_int(l->node, "k"));
-    struct type untyped = {.dtype = DT_NONE};
-    node_output(g, top, 0, graph_value(g, arena_printf(g->arena, "%s/top", l->name), &untyped));
-    node_output(g, top, 1, graph_value(g, arena_printf(g->arena, "%s/chosen", l->name), &untyped));
+    node_output(g, top, 0, graph_value(g, arena_printf(g->arena, "%s/top", l->name), NULL));
+    node_output(g, top, 1, graph_value(g, arena_printf(g->arena, "%s/chosen", l->name), NULL));
     attr_set_int(top, "axis", 1);
     attr_set_dims(g, top, "k", 1, &k);
     op_infer(g, top);
@@ -229,8 +252,7 @@ static struct value *with_weights(struct lowering *l, const struct moe_sizes *m,
     struct node *all = graph_node(g, op, name, mix + 1, in, 1);
     node_output(g, all, 0, graph_value(g, name, &node->out[0]->type));
     VEC_PUSH(g->arena, &l->nodes, all);
-    for (int i = 0; i < all->nattr; i++)
-        all->attr[i] = node->attr[i];
+    attr_copy(all, node);
     require(dim_is_int(m->experts, &experts));
     attr_set_int(all, "k", experts);
     attr_set_int(all, "normalize_routing_weights", 0);
@@ -242,7 +264,7 @@ void lower_moe(struct lowering *l)
 {
     struct moe_sizes m = moe_read(l->g, l->node);
     struct value *router = l->node->in[ROUTER], *values;
-    if (moe_has(l->node, moe_mix_at(&m))) {
+    if (node_operand(l->node, moe_mix_at(&m))) {
         values = l->node->in[moe_mix_at(&m)];
     } else {
         struct node *softmax = lower_node(l, "", "Softmax", "softmax", 1, (struct value *[]){lower_float(l, "router", router)});

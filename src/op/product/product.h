@@ -40,9 +40,12 @@ struct moe_sizes {
 };
 /* A node whose attributes no kernel can do is a failure. */
 struct moe_sizes moe_read(struct graph *, const struct node *);
-bool moe_has(const struct node *, int operand);
 /* moe_rule.c: does every row go through every expert, with the weights given? */
 bool moe_takes_all(const struct node *, const struct moe_sizes *);
+/* Experts that a row goes through, at most: k, or fewer where its weights are zeros with so many others (the lowering of a split by
+ * experts).
+ */
+int64_t moe_chosen(const struct node *);
 
 /* Where operands stand; matrices are in the order fc1, fc2, fc3. */
 static inline int moe_weight_at(const struct moe_sizes *m, int j)

@@ -8,11 +8,6 @@
 
 enum { X, SCALE, ZERO };
 
-static bool has_operand(const struct node *node, int i)
-{
-    return i < node->nin && node->in[i];
-}
-
 /* ---- scales ------------------------------------------------------------------------------------------------------------------------ */
 
 /* axis -1: one scale for all; block 0: one per index of the axis. */
@@ -58,7 +53,7 @@ static void infer_scaled(struct graph *g, struct node *node, enum dtype result)
 {
     struct quantize_grain grain = quantize_grain(g, node);
     check_quantize_scale(g, node, SCALE, &grain);
-    if (has_operand(node, ZERO))
+    if (node_operand(node, ZERO))
         check_quantize_scale(g, node, ZERO, &grain);
     op_result(g, node, 0, result, op_operand(g, node, X)->rank, op_operand(g, node, X)->dim);
 }
@@ -71,7 +66,7 @@ static void refuse_type(const struct graph *g, const struct node *node, enum dty
 void infer_quantize(struct graph *g, struct node *node)
 {
     int64_t given = attr_int(node, "output_dtype");
-    enum dtype to = has_operand(node, ZERO) ? op_operand(g, node, ZERO)->dtype : given ? (enum dtype)given : DT_U8;
+    enum dtype to = node_operand(node, ZERO) ? op_operand(g, node, ZERO)->dtype : given ? (enum dtype)given : DT_U8;
     if (!is_quantized(to))
         refuse_type(g, node, to);
     infer_scaled(g, node, to);
@@ -84,7 +79,7 @@ void infer_dequantize(struct graph *g, struct node *node)
     enum dtype to = given ? (enum dtype)given : op_operand(g, node, SCALE)->dtype;
     if (!is_quantized(from) && from != DT_I32)
         refuse_type(g, node, from);
-    if (has_operand(node, ZERO))
+    if (node_operand(node, ZERO))
         op_same_dtype(g, node, X, ZERO);
     if (!dtype_is_float(to))
         fail("%s: the result would be %s, expected a float", node_where(g, node), dtype_name(to));
@@ -166,8 +161,8 @@ static int zero_dim(const struct graph *g, const struct node *node, int i)
 static void check_zero(struct graph *g, struct node *node, int i)
 {
     const struct type *t = &node->in[i - A_ZERO]->type;
-    int d = has_operand(node, i) ? zero_dim(g, node, i) : -1;
-    if (has_operand(node, i))
+    int d = node_operand(node, i) ? zero_dim(g, node, i) : -1;
+    if (node_operand(node, i))
         op_same_dtype(g, node, i - A_ZERO, i);
     if (d >= 0)
         op_same_dim(g, node, op_operand(g, node, i)->dim[d], t->dim[t->rank - (i == A_ZERO ? 2 : 1)], "a zero point and its operand");
@@ -202,7 +197,7 @@ struct rule *rule_matmulinteger(struct graph *g, const struct node *node)
     rule_put(g, &r->in[B], 1, 0, n);
     rule_put(g, &r->out[0], last, 0, n);
     for (int i = A_ZERO; i <= B_ZERO; i++) {
-        int d = has_operand(node, i) ? zero_dim(g, node, i) : -1;
+        int d = node_operand(node, i) ? zero_dim(g, node, i) : -1;
         if (d >= 0)
             rule_put(g, &r->in[i], d, 0, i == A_ZERO ? f : n);
     }

@@ -13,11 +13,6 @@
 
 #include <string.h>
 
-bool recurrent_has(const struct node *node, int i)
-{
-    return i < node->nin && node->in[i];
-}
-
 struct recurrent_form recurrent_form(const struct node *node)
 {
     bool quantized = strcmp(node->optype, "DynamicQuantizeLSTM") == 0, lstm = quantized || strcmp(node->optype, "LSTM") == 0;
@@ -31,7 +26,7 @@ struct recurrent_form recurrent_form(const struct node *node)
                                    .quantized = quantized,
                                    .lstm = lstm,
                                    .batch_first = attr_int(node, "layout") != 0,
-                                   .backwards = own && recurrent_has(node, backwards) ? backwards : -1};
+                                   .backwards = own && node_operand(node, backwards) ? backwards : -1};
 }
 
 int recurrent_directions(const struct graph *g, const struct node *node)
@@ -138,17 +133,17 @@ static void check_flat(struct graph *g, struct node *node, int i, const struct s
 
 static void check_optional(struct graph *g, struct node *node, const struct recurrent_form *f, const struct sizes *s)
 {
-    if (recurrent_has(node, RECUR_B))
+    if (node_operand(node, RECUR_B))
         check_flat(g, node, RECUR_B, s, dim_mul(g->alg, dim_int(g->alg, 2), s->gh));
-    if (recurrent_has(node, RECUR_LENS)) {
+    if (node_operand(node, RECUR_LENS)) {
         check_rank(g, node, RECUR_LENS, 1);
         same(g, node, RECUR_LENS, 0, s->b);
         op_index_type(g, node, RECUR_LENS);
     }
     for (int i = RECUR_H; i <= (f->lstm ? RECUR_C : RECUR_H); i++)
-        if (recurrent_has(node, i))
+        if (node_operand(node, i))
             check_state(g, node, i, f, s);
-    if (f->lstm && recurrent_has(node, RECUR_P))
+    if (f->lstm && node_operand(node, RECUR_P))
         check_flat(g, node, RECUR_P, s, dim_mul(g->alg, dim_int(g->alg, 3), s->own));
 }
 

@@ -16,7 +16,6 @@ struct recurrent_form {
     int exchanges;   /* of hidden units, at each step of a direction, where they are split */
 };
 struct recurrent_form recurrent_form(const struct node *);
-bool recurrent_has(const struct node *, int operand);
 /* What ranks exchange that split the hidden units: every rank's own ones, so that all have all of them. */
 struct recurrent_exchange {
     const struct split *units;

@@ -72,11 +72,11 @@ static void put_weights(struct graph *g, struct rule *r, const struct node *node
         rule_put(g, &r->in[k], f->quantized ? 1 : 2, 0, columns[k]);
         put_gates(g, &r->in[k], f->quantized ? 2 : 1, at->g, at->h);
     }
-    if (recurrent_has(node, RECUR_B)) {
+    if (node_operand(node, RECUR_B)) {
         rule_put(g, &r->in[RECUR_B], 0, 0, at->d);
         put_gates(g, &r->in[RECUR_B], 1, unsplit(g, r, "p", dim_int(g->alg, 2 * f->gates)), at->h);
     }
-    if (f->lstm && recurrent_has(node, RECUR_P)) {
+    if (f->lstm && node_operand(node, RECUR_P)) {
         rule_put(g, &r->in[RECUR_P], 0, 0, at->d);
         put_gates(g, &r->in[RECUR_P], 1, unsplit(g, r, "q", dim_int(g->alg, 3)), at->h);
     }
@@ -91,15 +91,15 @@ static void put_states(struct graph *g, struct rule *r, const struct node *node,
                        const struct recurrent_factors *at)
 {
     const int state[2][3] = {{at->d, at->b, at->k}, {at->b, at->d, at->k}}, cell[2][3] = {{at->d, at->b, at->h}, {at->b, at->d, at->h}};
-    if (recurrent_has(node, RECUR_H))
+    if (node_operand(node, RECUR_H))
         put(g, &r->in[RECUR_H], 3, state[f->batch_first]);
-    if (f->lstm && recurrent_has(node, RECUR_C))
+    if (f->lstm && node_operand(node, RECUR_C))
         put(g, &r->in[RECUR_C], 3, cell[f->batch_first]);
-    if (node->nout > 0 && node->out[0])
+    if (node_result(node, 0))
         put(g, &r->out[0], 4, f->batch_first ? (int[]){at->b, at->t, at->d, at->k} : (int[]){at->t, at->d, at->b, at->k});
-    if (node->nout > 1 && node->out[1])
+    if (node_result(node, 1))
         put(g, &r->out[1], 3, state[f->batch_first]);
-    if (node->nout > 2 && node->out[2])
+    if (node_result(node, 2))
         put(g, &r->out[2], 3, cell[f->batch_first]);
 }
 
@@ -120,7 +120,7 @@ struct rule *rule_recurrent(struct graph *g, const struct node *node)
     int i = unsplit(g, r, "i", x[2]);
     put(g, &r->in[RECUR_X], 3, f.batch_first ? (int[]){at.b, at.t, i} : (int[]){at.t, at.b, i});
     put_weights(g, r, node, &f, &at, i);
-    if (recurrent_has(node, RECUR_LENS))
+    if (node_operand(node, RECUR_LENS))
         rule_put(g, &r->in[RECUR_LENS], 0, 0, at.b);
     put_states(g, r, node, &f, &at);
     return r;
@@ -171,7 +171,7 @@ void lower_recurrent(struct lowering *l)
     in[op->nin - 1] = units ? NULL : backwards(l);
     const char *name = arena_printf(l->g->arena, "%s/%s", l->name, units ? "units" : "directions");
     struct node *node = graph_node(l->g, op, name, units ? from->nin : op->nin, in, from->nout);
-    memcpy(node->attr, from->attr, sizeof *node->attr * (size_t)from->nattr);
+    attr_copy(node, from);
     VEC_PUSH(l->g->arena, &l->nodes, node);
     for (int i = 0; i < from->nout; i++)
         if (from->out[i])

@@ -55,7 +55,7 @@ void infer_topk(struct graph *g, struct node *node)
     int axis = the_axis(g, node, x->rank), n = op_size_operand(g, node, 1, "k", &k);
     if (n >= 0 && n != 1)
         fail("%s: K has %d entries, expected 1", node_where(g, node), n);
-    const int first = node->nout > 0 && node->out[0] ? 0 : node->nout - 1; /* both results have as many */
+    const int first = node_result(node, 0) ? 0 : node->nout - 1; /* both results have as many */
     for (int i = 0; i < node->nout; i++) {
         memcpy(dim, x->dim, sizeof dim);
         dim[axis] = n == 1 ? k[0] : op_unknown_dim(g, node, first, axis);

@@ -74,10 +74,9 @@ static struct node *best_of_ranks(struct lowering *l, struct value *x, int axis,
     const struct split *split = x->place.split;
     const char *name = arena_printf(g->arena, "%s/best", l->name);
     const struct dim *most = dim_int(g->alg, k);
-    struct type untyped = {.dtype = DT_NONE};
     struct node *node = graph_node(g, op_find("tpc", "LocalTopK"), name, 1, &x, 2);
     for (int i = 0; i < 2; i++)
-        node_output(g, node, i, graph_value(g, name, &untyped));
+        node_output(g, node, i, graph_value(g, name, NULL));
     attr_set_int(node, "axis", axis);
     attr_set_int(node, "largest", attr_int(l->node, "largest"));
     attr_set_dims(g, node, "k", 1, &most);

@@ -36,10 +36,7 @@ static void of_statistics(struct lowering *l)
     normalise(l, lower_float(l, "wide", l->node->in[0]), mean, variance);
 }
 
-void backward_batchnorm(struct backward *b)
-{
-    back_through(b, of_statistics);
-}
+BACK_IS(batchnorm, back_through(b, of_statistics))
 
 static struct value *average(struct lowering *l, const char *part, struct value *x)
 {
@@ -57,10 +54,7 @@ static void of_instance(struct lowering *l)
     by_its_own(l, lower_float(l, "wide", l->node->in[0]));
 }
 
-void backward_instancenorm(struct backward *b)
-{
-    back_through(b, of_instance);
-}
+BACK_IS(instancenorm, back_through(b, of_instance))
 
 /* [b, groups * c, h..] as [b, groups, c, h..]. */
 static void of_group(struct lowering *l)
@@ -77,10 +71,7 @@ static void of_group(struct lowering *l)
     by_its_own(l, lower_reshape(l, "groups", x, type.rank, type.dim));
 }
 
-void backward_groupnorm(struct backward *b)
-{
-    back_through(b, of_group);
-}
+BACK_IS(groupnorm, back_through(b, of_group))
 
 /* x / (bias + alpha * mean of squares nearby) ^ beta; the mean is a pool along the channels, which come last. */
 static void of_neighbours(struct lowering *l)
@@ -108,7 +99,4 @@ static void of_neighbours(struct lowering *l)
     lower_result(l, 0, lower_cast(l, "narrow", y, node->out[0]->type.dtype));
 }
 
-void backward_lrn(struct backward *b)
-{
-    back_through(b, of_neighbours);
-}
+BACK_IS(lrn, back_through(b, of_neighbours))

@@ -29,7 +29,7 @@ void infer_loss(struct graph *g, struct node *node)
     op_index_type(g, node, 1);
     for (int d = 0; d < labels->rank; d++)
         op_same_dim(g, node, x->dim[d ? d + 1 : 0], labels->dim[d], "the scores and the labels");
-    if (node->nin > 2 && node->in[2]) {
+    if (node_operand(node, 2)) {
         op_same_dtype(g, node, 0, 2);
         op_need_rank(g, node, 2, 1, 1);
         op_same_dim(g, node, x->dim[1], op_operand(g, node, 2)->dim[0], "the classes of scores and weights");
@@ -59,7 +59,7 @@ struct rule *rule_likelihoodloss(struct graph *g, const struct node *node)
 struct rule *rule_entropyloss(struct graph *g, const struct node *node)
 {
     struct rule *r = loss_rule(g, node);
-    bool others = node->nout > 1 && node->out[1];
+    bool others = node_result(node, 1);
     if (node->nin > 2 && !others && !is_mean(node))
         rule_linear(r, 4);
     r->increasing = node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "none") == 0 ? 4
@@ -175,7 +175,7 @@ static struct value *weights_of(struct lowering *l)
     struct value *label = lower_cast(l, "label", node->in[1], DT_I64), *valid = find_valid(l, label), *weight = NULL;
     if (valid)
         label = lower_where(l, "kept", valid, label, lower_scalar(l, "first", DT_I64, 0));
-    if (node->nin > 2 && node->in[2])
+    if (node_operand(node, 2))
         weight = lower_float(l, "counts", lower_node(l, "", "Gather", "weights", 2, (struct value *[]){node->in[2], label})->out[0]);
     if (!valid)
         return weight;
@@ -187,7 +187,7 @@ static void lower_mean(struct lowering *l)
 {
     const struct node *node = l->node;
     struct value *in[3] = {lower_float(l, "wide", node->in[0]), node->in[1], NULL};
-    if (node->nin > 2 && node->in[2])
+    if (node_operand(node, 2))
         in[2] = lower_float(l, "weight", node->in[2]);
     struct node *each = lower_copy(l, "each", node->nin, in);
     attr_set_string(each, "reduction", "none");
@@ -197,7 +197,7 @@ static void lower_mean(struct lowering *l)
     op_infer(l->g, each);
     if (node->out[0])
         lower_result(l, 0, lower_cast(l, "narrow", loss_mean(l, each->out[0], weights_of(l)), node->out[0]->type.dtype));
-    if (node->nout > 1 && node->out[1])
+    if (node_result(node, 1))
         lower_result(l, 1, lower_cast(l, "log_prob", each->out[1], node->out[1]->type.dtype));
 }
 
@@ -213,7 +213,7 @@ void lower_likelihoodloss(struct lowering *l)
         return;
     }
     struct labelled at = find_labels(l);
-    bool weighs = l->node->nin > 2 && l->node->in[2];
+    bool weighs = node_operand(l->node, 2);
     struct value *partial[2] = {scores_at(l, &at), weighs ? weights_at(l, &at) : NULL}, *reduced[2] = {NULL};
     lower_together(l, CLASSES, weighs ? 2 : 1, partial, reduced);
     finish_loss(l, &at, lower_unary(l, "Neg", "loss", reduced[0]), reduced[1]);
@@ -227,7 +227,7 @@ void lower_entropyloss(struct lowering *l)
         return;
     }
     struct labelled at = find_labels(l);
-    bool weighs = node->nin > 2 && node->in[2];
+    bool weighs = node_operand(node, 2);
     struct value *x = lower_float(l, "wide", node->in[0]), *most = lower_reduce(l, "ReduceMax", "max", x, CLASSES, CLASSES + 1);
     struct value *shifted = lower_binary(l, "Sub", "shifted", x, most);
     struct value *sum = lower_reduce(l, "ReduceSum", "sum", lower_unary(l, "Exp", "exp", shifted), CLASSES, CLASSES + 1);
@@ -235,6 +235,6 @@ void lower_entropyloss(struct lowering *l)
     lower_together(l, CLASSES, weighs ? 3 : 2, partial, reduced);
     struct value *log = lower_unary(l, "Log", "log", reduced[0]), *score = lower_binary(l, "Sub", "score.shifted", reduced[1], most);
     finish_loss(l, &at, lower_binary(l, "Sub", "loss", log, score), reduced[2]);
-    if (node->nout > 1 && node->out[1])
+    if (node_result(node, 1))
         lower_result(l, 1, lower_cast(l, "log_prob", lower_binary(l, "Sub", "logs", shifted, log), node->out[1]->type.dtype));
 }

@@ -70,7 +70,7 @@ static struct value *share(struct backward *b, const struct labels *found)
 static void check_loss(const struct backward *b)
 {
     const struct node *node = b->l.node;
-    if (!b->dy[0] || (node->nout > 1 && node->out[1] && b->dy[1]))
+    if (!b->dy[0] || (node_result(node, 1) && b->dy[1]))
         fail("%s: no gradient passes this node: the gradient is supported only for the first result", node_where(b->l.g, node));
     if (back_wants(b, 2))
         fail("%s: no gradient passes this node: the gradient of the class weights is not supported", node_where(b->l.g, node));

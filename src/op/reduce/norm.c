@@ -40,7 +40,7 @@ void infer_layernorm(struct graph *g, struct node *node)
     for (int i = 1; i < node->nin; i++)
         check_norm_scale(g, node, i, x);
     /* With mixed precision the result has the type of the scale. */
-    enum dtype dtype = node->nin > 1 && node->in[1] ? op_operand(g, node, 1)->dtype : x->dtype;
+    enum dtype dtype = node_operand(node, 1) ? op_operand(g, node, 1)->dtype : x->dtype;
     op_result(g, node, 0, dtype, x->rank, x->dim);
     infer_statistics(g, node, 1, x, axis);
 }
@@ -54,7 +54,7 @@ void infer_rmsnorm(struct graph *g, struct node *node)
 void infer_skiprmsnorm(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 2, 3);
-    if (node->nout > 1 && node->out[1])
+    if (node_result(node, 1))
         fail("%s: the output mean is not computed by a norm without a mean", node_where(g, node));
     const struct type *x = op_operand(g, node, 0);
     for (int i = 1; i < node->nin; i++)
@@ -165,8 +165,7 @@ static void lower_norm(struct lowering *l, const struct norm_sizes *n)
 void lower_layernorm(struct lowering *l)
 {
     const struct node *node = l->node;
-    struct norm_sizes n = {
-        .x = node->in[0], .scale = node->in[1], .bias = node->nin > 2 ? node->in[2] : NULL, .centred = true, .inverse = 2};
+    struct norm_sizes n = {.x = node->in[0], .scale = node->in[1], .bias = node_operand(node, 2), .centred = true, .inverse = 2};
     n.axis = norm_axis(l->g, node, n.x->type.rank);
     lower_norm(l, &n);
 }
@@ -183,10 +182,10 @@ void lower_skiprmsnorm(struct lowering *l)
 {
     const struct node *node = l->node;
     struct value *sum = lower_binary(l, "Add", "skip", node->in[0], node->in[1]);
-    if (node->nin > 3 && node->in[3])
+    if (node_operand(node, 3))
         sum = lower_binary(l, "Add", "sum", sum, node->in[3]);
     struct norm_sizes n = {.x = sum, .scale = node->in[2], .axis = sum->type.rank - 1, .inverse = 2};
     lower_norm(l, &n);
-    if (node->nout > 3 && node->out[3])
+    if (node_result(node, 3))
         lower_result(l, 3, sum);
 }

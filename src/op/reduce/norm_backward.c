@@ -7,11 +7,10 @@
 /* The gradient of the normalised operand; a second result: addends of the scale's gradient. */
 static struct node *norm_grad(struct backward *b, struct value *const *in, int results)
 {
-    static const struct type untyped = {.dtype = DT_NONE};
     struct graph *g = b->l.g;
     struct node *node = graph_node(g, op_find("tpc", "NormGrad"), arena_printf(g->arena, "%s/NormGrad", b->l.name), 3, in, results);
     for (int i = 0; i < results; i++)
-        node_output(g, node, i, graph_value(g, node->name, &untyped));
+        node_output(g, node, i, graph_value(g, node->name, NULL));
     VEC_PUSH(g->arena, &b->l.nodes, node);
     return node;
 }
@@ -49,15 +48,8 @@ static void norm_of_operand(struct backward *b, bool centred)
         back_to(b, 0, dx);
 }
 
-void backward_layernorm(struct backward *b)
-{
-    norm_of_operand(b, true);
-}
-
-void backward_rmsnorm(struct backward *b)
-{
-    norm_of_operand(b, false);
-}
+BACK_IS(layernorm, norm_of_operand(b, true))
+BACK_IS(rmsnorm, norm_of_operand(b, false))
 
 /* The sum of up to three operands is normalised, and may be a result of its own. */
 void backward_skiprmsnorm(struct backward *b)
@@ -68,7 +60,7 @@ void backward_skiprmsnorm(struct backward *b)
     if (back_operand(b, 3))
         sum = back_binary(b, "Add", sum, node->in[3]);
     struct value *dx = norm_gradient(b, lower_float(&b->l, "wide", sum), sum->type.rank - 1, false, 2, -1);
-    struct value *own = node->nout > 3 && node->out[3] ? b->dy[3] : NULL;
+    struct value *own = node_result(node, 3) ? b->dy[3] : NULL;
     if (own)
         dx = dx ? back_binary(b, "Add", dx, lower_float(&b->l, "sum", own)) : own;
     for (size_t i = 0; i < sizeof addends / sizeof *addends; i++)

@@ -62,25 +62,10 @@ static void value_reduce(struct graph *g, struct node *node, const struct dim *(
     op_set_dims(g, node, 1)[0] = sum;
 }
 
-void value_reducesum(struct graph *g, struct node *node)
-{
-    value_reduce(g, node, dim_add, dim_int(g->alg, 0));
-}
-
-void value_reducemin(struct graph *g, struct node *node)
-{
-    value_reduce(g, node, dim_min, NULL);
-}
-
-void value_reduceprod(struct graph *g, struct node *node)
-{
-    value_reduce(g, node, dim_mul, dim_int(g->alg, 1));
-}
-
-void value_reducemax(struct graph *g, struct node *node)
-{
-    value_reduce(g, node, dim_max, NULL);
-}
+VALUE_IS(reducesum, value_reduce(g, node, dim_add, dim_int(g->alg, 0)))
+VALUE_IS(reducemin, value_reduce(g, node, dim_min, NULL))
+VALUE_IS(reduceprod, value_reduce(g, node, dim_mul, dim_int(g->alg, 1)))
+VALUE_IS(reducemax, value_reduce(g, node, dim_max, NULL))
 
 /* ---- rules ------------------------------------------------------------------------------------------------------------------------ */
 
@@ -139,16 +124,10 @@ static struct rule *running_rule(struct graph *g, const struct node *node, const
 }
 
 /* The axis is lowered. */
-struct rule *rule_cumsum(struct graph *g, const struct node *node)
-{
-    return running_rule(g, node, "([@a a]...)(!axis..)* -> ([@a a]...)  a*: lowered ordered  linear 0 if float",
-                        "(@a...)(!axis..)* -> (@a...)  linear 0 if float");
-}
-
-struct rule *rule_cumprod(struct graph *g, const struct node *node)
-{
-    return running_rule(g, node, "([!a a]...)(!axis..)* -> ([!a a]...)", "(@a...)(!axis..)* -> (@a...)");
-}
+RULE_IS(cumsum,
+        running_rule(g, node, "([@a a]...)(!axis..)* -> ([@a a]...)  a*: lowered ordered  linear 0 if float",
+                     "(@a...)(!axis..)* -> (@a...)  linear 0 if float"))
+RULE_IS(cumprod, running_rule(g, node, "([!a a]...)(!axis..)* -> ([!a a]...)", "(@a...)(!axis..)* -> (@a...)"))
 
 static struct value *running(struct lowering *l, const char *part, struct value *x, int64_t axis, bool exclusive)
 {

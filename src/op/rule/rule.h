@@ -112,12 +112,13 @@ struct rule *rule_parse(struct graph *, const struct node *, const char *text);
  * Notes may end in " if float", which operand 0 is, or " if 2", an operand that the node has, or " if not 2"; "n*: sum" is a note for each
  * n, and * all operands. */
 struct rule *rule_template(struct graph *, const struct node *, uint32_t set, const char *text);
-/* rule_NAME, for ops.def. set may read g and node. */
-#define RULE_TEXT(name, set, text)                                     \
+/* rule_NAME, for ops.def, by a call or a text; both may read g and node. */
+#define RULE_IS(name, is)                                              \
     struct rule *rule_##name(struct graph *g, const struct node *node) \
     {                                                                  \
-        return rule_template(g, node, set, text);                      \
+        return is;                                                     \
     }
+#define RULE_TEXT(name, set, text) RULE_IS(name, rule_template(g, node, set, text))
 /* The rule of a node, by its row. NULL if it has none (the node is kept replicated), or if equations do not prove that the products of
  * its sizes are those of the types, or if ranks run it on their shards against it (node.on_ranks). */
 struct rule *rule_of(struct graph *, const struct node *);

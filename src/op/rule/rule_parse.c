@@ -349,10 +349,8 @@ static void find_sizes(struct rule_reader *in)
 
 static unsigned flag_of(const char *word)
 {
-    for (int i = 0; i < RULE_FLAGS; i++)
-        if (strcmp(rule_flag[i].name, word) == 0)
-            return rule_flag[i].flag;
-    return 0;
+    int i = named_find(word, RULE_FLAGS, &rule_flag->name, sizeof *rule_flag);
+    return i < 0 ? 0 : rule_flag[i].flag;
 }
 
 static void note_size(struct rule_reader *in, struct factor *factor)

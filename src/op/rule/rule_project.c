@@ -163,18 +163,13 @@ static bool project_operand(struct projection *p, const struct rule_operand *ope
 
 /* ---- results: what becomes of a factor that is not in them ----------------------------------------------------------------- */
 
-static bool reduction_allows(enum redop op, const struct split *s)
-{
-    return op == RED_SUM || op == RED_PROD ? s->partition : s->cover;
-}
-
 /* Factor f, split by s, is absent from the result at *out. */
 static bool lose_factor(struct projection *p, int f, const struct split *s, struct placement *out)
 {
     const struct factor *factor = &p->rule->factor[f];
     if (factor->red == RED_NONE)
         return factor->flags & FACTOR_DROPPED ? true : refused(p, "a result lacks the split factor and does not reduce over it");
-    if (!reduction_allows(factor->red, s))
+    if (!(factor->red == RED_SUM || factor->red == RED_PROD ? s->partition : s->cover))
         return refused(p, "ranks hold the same elements, which a reduction would count twice");
     if (out->kind == PLACE_S || (out->kind == PLACE_P && out->op != factor->red))
         return refused(p, "a result would be sharded and partial, or partial by two reductions");

@@ -130,7 +130,7 @@ static bool holds(const struct writer *w, const char *condition)
     if (strncmp(condition, "float", 5) == 0)
         return dtype_is_float(w->node->in[0]->type.dtype);
     require(i >= 0 && i <= 9);
-    return i < w->node->nin && w->node->in[i];
+    return node_operand(w->node, i);
 }
 
 /* "increasing *", "linear *", "max-linear *": every operand, of those that a mask can name. */

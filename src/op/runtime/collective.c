@@ -78,15 +78,8 @@ static void infer_gathered(struct graph *g, struct node *node, bool split)
     op_result(g, node, 0, type.dtype, type.rank, type.dim);
 }
 
-void infer_allgather(struct graph *g, struct node *node)
-{
-    infer_gathered(g, node, false);
-}
-
-void infer_redistribute(struct graph *g, struct node *node)
-{
-    infer_gathered(g, node, true);
-}
+INFER_IS(allgather, infer_gathered(g, node, false))
+INFER_IS(redistribute, infer_gathered(g, node, true))
 
 void infer_reducescatter(struct graph *g, struct node *node)
 {

@@ -27,15 +27,8 @@ static void convert_rows(struct graph *g, struct node *node, enum dtype to, int6
 }
 
 /* f32 to and from codes with scales (kern/core/coded_rows.c). */
-void infer_quantizerows(struct graph *g, struct node *node)
-{
-    convert_rows(g, node, DT_I8, coded_rows_bytes);
-}
-
-void infer_dequantizerows(struct graph *g, struct node *node)
-{
-    convert_rows(g, node, DT_F32, coded_rows_numbers);
-}
+INFER_IS(quantizerows, convert_rows(g, node, DT_I8, coded_rows_bytes))
+INFER_IS(dequantizerows, convert_rows(g, node, DT_F32, coded_rows_numbers))
 
 /* Q and dY [batch, heads, rows, size], K and V [batch, key heads, keys, size], each with rows before heads where rows_first says so. Of
  * each query head: dQ [batch, heads, rows, size], dK [batch, heads, size, keys], dV [batch, heads, keys, size]. */

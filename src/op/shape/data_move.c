@@ -168,15 +168,10 @@ struct rule *rule_concat(struct graph *g, const struct node *node)
 
 /* ---- Split ------------------------------------------------------------------------------------------------------------------- */
 
-static int split_count(const struct node *node)
-{
-    return attr_is_set(node, "num_outputs") ? (int)attr_int(node, "num_outputs") : node->nout;
-}
-
 /* Equal parts, the last one smaller where they do not divide. */
 static void equal_parts(struct graph *g, const struct node *node, const struct dim *n, const struct dim **size)
 {
-    int count = split_count(node);
+    int count = attr_is_set(node, "num_outputs") ? (int)attr_int(node, "num_outputs") : node->nout;
     if (count < 1 || count != node->nout)
         fail("%s: num_outputs is %d but the node has %d results", node_where(g, node), count, node->nout);
     const struct dim *k = dim_int(g->alg, count), *one = dim_int(g->alg, 1);

@@ -66,12 +66,7 @@ static struct rule *moving_rule(struct graph *g, const struct node *node, const 
     return r;
 }
 
-struct rule *rule_depthtospace(struct graph *g, const struct node *node)
-{
-    return moving_rule(g, node, is_crd(g, node) ? "(n (c !i !j) h w) -> (n c (h !i) (w !j))" : "(n (!i !j c) h w) -> (n c (h !i) (w !j))");
-}
-
-struct rule *rule_spacetodepth(struct graph *g, const struct node *node)
-{
-    return moving_rule(g, node, is_crd(g, node) ? "(n c (h !i) (w !j)) -> (n (c !i !j) h w)" : "(n c (h !i) (w !j)) -> (n (!i !j c) h w)");
-}
+RULE_IS(depthtospace,
+        moving_rule(g, node, is_crd(g, node) ? "(n (c !i !j) h w) -> (n c (h !i) (w !j))" : "(n (!i !j c) h w) -> (n c (h !i) (w !j))"))
+RULE_IS(spacetodepth,
+        moving_rule(g, node, is_crd(g, node) ? "(n c (h !i) (w !j)) -> (n (c !i !j) h w)" : "(n c (h !i) (w !j)) -> (n (!i !j c) h w)"))

@@ -42,7 +42,7 @@ void infer_pad(struct graph *g, struct node *node)
     const struct dim *dim[MAX_RANK];
     struct padding p;
     bool known = padding_of(g, node, x->rank, &p);
-    const struct value *fill = node->nin > 2 ? node->in[2] : NULL;
+    const struct value *fill = node_operand(node, 2);
     int64_t size;
     for (int d = 0; fill && d < fill->type.rank; d++)
         if (dim_is_int(fill->type.dim[d], &size) && size != 1)
@@ -59,7 +59,7 @@ void infer_pad(struct graph *g, struct node *node)
 
 static bool pads_with_zero(const struct node *node)
 {
-    struct value *v = node->nin > 2 ? node->in[2] : NULL;
+    struct value *v = node_operand(node, 2);
     if (!v)
         return true;
     double zero = v->constant && dtype_is_float(v->type.dtype) && constant_elements(v->constant) == 1

@@ -9,7 +9,7 @@
 /* A bound of a float type that is an integer: a size that was cast to it, or a constant. */
 static bool real_bound(struct graph *g, const struct node *node, int i, const struct dim **out)
 {
-    struct value *v = i < node->nin ? node->in[i] : NULL;
+    struct value *v = node_operand(node, i);
     const struct node *cast = v && (v->type.dtype == DT_F32 || v->type.dtype == DT_F64) && v->producer && v->producer->op ? v->producer
                                                                                                                           : NULL;
     const struct dims_value *from = cast && cast->op->infer == infer_cast ? op_dims(g, cast->in[0]) : NULL;
@@ -67,7 +67,7 @@ static const struct dim *real_length(struct graph *g, const struct node *node)
 void infer_range(struct graph *g, struct node *node)
 {
     const struct dim *bound[3], *n = NULL;
-    enum dtype dtype = node->nin > 0 && node->in[0] ? op_operand(g, node, 0)->dtype : node->out[0]->type.dtype;
+    enum dtype dtype = node_operand(node, 0) ? op_operand(g, node, 0)->dtype : node->out[0]->type.dtype;
     if (dtype == DT_NONE)
         fail("%s: the type of '%s' is not known", node_where(g, node), node->out[0]->name);
     if (!dtype_is_float(dtype) && !dtype_is_integer(dtype))

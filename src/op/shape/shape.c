@@ -8,11 +8,6 @@
 
 /* ---- results ----------------------------------------------------------------------------------------------------------- */
 
-static bool is_count(enum dtype dtype)
-{
-    return dtype == DT_I64 || dtype == DT_I32 || dtype == DT_BOOL;
-}
-
 void infer_constant(struct graph *g, struct node *node)
 {
     const struct constant *c = node_attr(node, "value")->tensor;
@@ -187,14 +182,6 @@ static int shape_length(const struct graph *g, const struct node *node, int i)
     return (int)n;
 }
 
-static void unknown_result(struct graph *g, struct node *node, enum dtype dtype, int rank)
-{
-    const struct dim *dim[MAX_RANK];
-    for (int d = 0; d < rank; d++)
-        dim[d] = op_unknown_dim(g, node, 0, d);
-    op_result(g, node, 0, dtype, rank, dim);
-}
-
 static void check_nonnegative(const struct graph *g, const struct node *node, int n, const struct dim *const *at)
 {
     int64_t k;
@@ -207,11 +194,11 @@ void infer_expand(struct graph *g, struct node *node)
 {
     const struct type *data = op_operand(g, node, 0);
     struct type target = node->out[0]->type;
-    if (node->nin > 1 && node->in[1]) {
+    if (node_operand(node, 1)) {
         const struct dims_value *shape = op_dims(g, node->in[1]);
         int n = shape_length(g, node, 1);
         if (!shape) {
-            unknown_result(g, node, data->dtype, n > data->rank ? n : data->rank);
+            op_unknown_result(g, node, 0, data->dtype, n > data->rank ? n : data->rank);
             return;
         }
         check_nonnegative(g, node, n, shape->at);
@@ -250,7 +237,7 @@ void infer_constantofshape(struct graph *g, struct node *node)
     const struct dims_value *shape = op_dims(g, node->in[0]);
     int n = shape_length(g, node, 0);
     if (!shape) {
-        unknown_result(g, node, dtype, n);
+        op_unknown_result(g, node, 0, dtype, n);
         return;
     }
     check_nonnegative(g, node, n, shape->at);
@@ -262,7 +249,7 @@ void value_constantofshape(struct graph *g, struct node *node)
     struct constant *c = node_attr(node, "value")->tensor;
     const struct type *out = &node->out[0]->type;
     int64_t n = 1;
-    if (!is_count(out->dtype) || out->rank > 1 || (out->rank == 1 && !dim_is_int(out->dim[0], &n)) || n > MOST_ENTRIES)
+    if (!op_carries_dims(out->dtype) || out->rank > 1 || (out->rank == 1 && !dim_is_int(out->dim[0], &n)) || n > MOST_ENTRIES)
         return;
     const struct dim *fill = dim_int(g->alg, c && constant_elements(c) > 0 ? constant_int(c, "value", 0) : 0);
     const struct dim **at = op_set_dims(g, node, (int)n);
@@ -286,7 +273,7 @@ void value_dims(struct graph *g, struct node *node)
 {
     const struct dim **from;
     int n = attr_dims(node, "dims", &from);
-    if (!is_count(node->out[0]->type.dtype))
+    if (!op_carries_dims(node->out[0]->type.dtype))
         return;
     const struct dim **at = op_set_dims(g, node, n);
     for (int i = 0; i < n; i++)

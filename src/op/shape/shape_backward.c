@@ -18,15 +18,8 @@ static int axis_of(const struct backward *b)
 }
 
 /* Identity, Reshape, Flatten, Squeeze, Unsqueeze. */
-void backward_reshape(struct backward *b)
-{
-    back_to(b, 0, back_reshape(b, back_dy(b), operand_type(b)));
-}
-
-void backward_expand(struct backward *b)
-{
-    back_to(b, 0, back_dy(b));
-}
+BACK_IS(reshape, back_to(b, 0, back_reshape(b, back_dy(b), operand_type(b))))
+BACK_IS(expand, back_to(b, 0, back_dy(b)))
 
 void backward_transpose(struct backward *b)
 {
@@ -237,25 +230,13 @@ static struct node *again(struct backward *b, const char *op)
     const struct node *node = b->l.node;
     struct value *dy = back_dy(b);
     struct node *made = graph_node(b->l.g, op_find("", op), arena_printf(b->l.g->arena, "%s/%s", b->l.name, op), 1, &dy, 1);
-    require(made->nattr == node->nattr);
-    memcpy(made->attr, node->attr, sizeof *node->attr * (size_t)node->nattr);
+    attr_copy(made, node);
     node_output(b->l.g, made, 0, graph_value(b->l.g, made->name, operand_type(b)));
     op_infer(b->l.g, made);
     VEC_PUSH(b->l.g->arena, &b->l.nodes, made);
     return made;
 }
 
-void backward_trilu(struct backward *b)
-{
-    back_to(b, 0, again(b, "Trilu")->out[0]);
-}
-
-void backward_depthtospace(struct backward *b)
-{
-    back_to(b, 0, again(b, "SpaceToDepth")->out[0]);
-}
-
-void backward_spacetodepth(struct backward *b)
-{
-    back_to(b, 0, again(b, "DepthToSpace")->out[0]);
-}
+BACK_IS(trilu, back_to(b, 0, again(b, "Trilu")->out[0]))
+BACK_IS(depthtospace, back_to(b, 0, again(b, "SpaceToDepth")->out[0]))
+BACK_IS(spacetodepth, back_to(b, 0, again(b, "DepthToSpace")->out[0]))

@@ -82,7 +82,7 @@ RULE_TEXT(dft, transformed(g, node), "([!n a]...)(x..)* -> ([!k a]...)  linear 0
 
 static const struct dim *frame_length(struct graph *g, struct node *node, const struct type *x)
 {
-    bool given, window = node->nin > 2 && node->in[2];
+    bool given, window = node_operand(node, 2);
     const struct dim *n = stated_size(g, node, 3, "length", &given);
     if (window) {
         op_need_rank(g, node, 2, 1, 1);

@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static bool has(const struct node *node, int i)
-{
-    return i < node->nin && node->in[i];
-}
-
 static void check_activation(const struct graph *g, const struct node *node)
 {
     const char *name = attr_string(node, "activation");
@@ -28,13 +23,13 @@ void infer_causalconv(struct graph *g, struct node *node)
     op_same_dim(g, node, w->dim[1], dim_int(g->alg, 1), "the channels of a group and 1");
     const struct dim *state[3] = {x->dim[0], x->dim[1], dim_sub(g->alg, w->dim[2], dim_int(g->alg, 1))};
     for (int i = 1; i < node->nin; i++)
-        if (has(node, i))
+        if (node_operand(node, i))
             op_same_dtype(g, node, 0, i);
-    if (has(node, 2)) {
+    if (node_operand(node, 2)) {
         op_need_rank(g, node, 2, 1, 1);
         op_same_dim(g, node, x->dim[1], op_operand(g, node, 2)->dim[0], "the channels of input and bias");
     }
-    if (has(node, 3)) {
+    if (node_operand(node, 3)) {
         op_need_rank(g, node, 3, 3, 3);
         for (int d = 0; d < 3; d++)
             op_same_dim(g, node, state[d], op_operand(g, node, 3)->dim[d], "the dimensions of past_state");
@@ -45,7 +40,7 @@ void infer_causalconv(struct graph *g, struct node *node)
 
 struct rule *rule_causalconv(struct graph *g, const struct node *node)
 {
-    bool linear = !has(node, 2) && strcmp(attr_string(node, "activation"), "none") == 0;
+    bool linear = !node_operand(node, 2) && strcmp(attr_string(node, "activation"), "none") == 0;
     return rule_template(g, node, 0,
                          linear ? "(b c !t)(c !o !k)(c)(b c !p) -> (b c !t)(b c !p)  linear 0+3 if 3  linear 0 if not 3"
                                 : "(b c !t)(c !o !k)(c)(b c !p) -> (b c !t)(b c !p)");

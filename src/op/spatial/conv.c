@@ -32,7 +32,7 @@ void infer_conv(struct graph *g, struct node *node)
     if (group < 0)
         fail("%s: attribute 'group' is %lld, expected a positive number", node_where(g, node), (long long)group);
     op_same_dim(g, node, x->dim[1], dim_mul(g->alg, w->dim[1], dim_int(g->alg, group)), "the channels of X and W");
-    if (node->nin > 2 && node->in[2]) {
+    if (node_operand(node, 2)) {
         op_need_rank(g, node, 2, 1, 1);
         op_same_dim(g, node, op_operand(g, node, 2)->dim[0], w->dim[0], "the channels of B and W");
     }
@@ -89,7 +89,7 @@ void infer_convtranspose(struct graph *g, struct node *node)
         fail("%s: attribute 'group' is %lld, expected a divisor of the %lld channels of X", node_where(g, node), (long long)group,
              (long long)channels);
     const struct dim *out[MAX_RANK] = {x->dim[0], dim_mul(g->alg, w->dim[1], dim_int(g->alg, group))};
-    if (node->nin > 2 && node->in[2]) {
+    if (node_operand(node, 2)) {
         op_need_rank(g, node, 2, 1, 1);
         op_same_dim(g, node, op_operand(g, node, 2)->dim[0], out[1], "the channels of B and W");
     }
@@ -188,7 +188,7 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
 {
     struct rule *r = rule_new(g, node);
     int64_t groups = attr_int(node, "group");
-    bool bias = node->nin > 2 && node->in[2];
+    bool bias = node_operand(node, 2);
     int b = rule_factor(g, r, "b", node->in[0]->type.dim[0], 0), group = -1;
     rule_put(g, &r->in[0], 0, 0, b);
     rule_put(g, &r->out[0], 0, 0, b);

@@ -86,7 +86,7 @@ RULE_TEXT(maxpoolgrad, 0, "(b c !h..)(b c !y..) -> (b c !h..)  linear 1")
 /* Places count the elements of the whole tensor: who asks for them gets them replicated. */
 struct rule *rule_maxpool(struct graph *g, const struct node *node)
 {
-    if (node->nout > 1 && node->out[1])
+    if (node_result(node, 1))
         return NULL;
     struct rule *r = rule_pool(g, node);
     r->extremal = 1;

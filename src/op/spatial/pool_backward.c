@@ -47,27 +47,20 @@ void backward_averagepool(struct backward *b)
     back_to(b, 0, g);
 }
 
-void backward_globalaveragepool(struct backward *b)
-{
-    back_through(b, lower_globalaveragepool);
-}
+BACK_IS(globalaveragepool, back_through(b, lower_globalaveragepool))
 
 static void greatest(struct lowering *l)
 {
     lower_result(l, 0, lower_reduce(l, "ReduceMax", "greatest", l->node->in[0], 2, l->node->in[0]->type.rank));
 }
 
-void backward_globalmaxpool(struct backward *b)
-{
-    back_through(b, greatest);
-}
+BACK_IS(globalmaxpool, back_through(b, greatest))
 
 void backward_maxpool(struct backward *b)
 {
     const struct node *node = b->l.node;
     struct node *made = lower_node(&b->l, "tpc", "MaxPoolGrad", "MaxPoolGrad", 2, (struct value *[]){node->in[0], back_dy(b)});
-    require(made->nattr == node->nattr);
-    memcpy(made->attr, node->attr, sizeof *node->attr * (size_t)node->nattr);
+    attr_copy(made, node);
     op_infer(b->l.g, made);
     back_to(b, 0, made->out[0]);
 }
@@ -97,10 +90,7 @@ static void global_norm(struct lowering *l)
     set_root(l, lower_reduce(l, "ReduceSum", "sum", all, 2, all->type.rank));
 }
 
-void backward_globallppool(struct backward *b)
-{
-    back_through(b, global_norm);
-}
+BACK_IS(globallppool, back_through(b, global_norm))
 
 /* All places of a window count in its average; so their sum is as many times that. */
 static void window_norm(struct lowering *l)
@@ -113,9 +103,7 @@ static void window_norm(struct lowering *l)
     int n = attr_ints(l->g, node, "kernel_shape", &kernel);
     for (int i = 0; i < n; i++)
         places *= (double)kernel[i];
-    for (int i = 0; i < pool->nattr; i++)
-        if (strcmp(pool->attr[i].name, "count_include_pad") != 0)
-            pool->attr[i] = *node_attr(node, pool->attr[i].name);
+    attr_copy(pool, node);
     attr_set_int(pool, "count_include_pad", 1);
     op_infer(l->g, pool);
     struct value *count = lower_cast(l, "places", number(l, "places", places), all->type.dtype);

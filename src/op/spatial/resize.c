@@ -38,7 +38,7 @@ static int resized_axes(const struct graph *g, const struct node *node, int rank
 
 static bool is_given(const struct node *node, int i)
 {
-    return i < node->nin && node->in[i] && !(node->in[i]->type.rank == 1 && dim_equals(node->in[i]->type.dim[0], 0));
+    return node_operand(node, i) && !(node->in[i]->type.rank == 1 && dim_equals(node->in[i]->type.dim[0], 0));
 }
 
 static void target_scales(const struct graph *g, const struct node *node, int n, const int *axis, struct resize_targets *r)

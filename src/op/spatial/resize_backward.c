@@ -27,7 +27,7 @@ static struct value *resized_unit(struct backward *b, int d, const struct resize
     const struct type *x = &node->in[0]->type;
     struct value *in[3] = {back_unit(b, x->dim[d], x->dtype), NULL, target->size ? NULL : one_scale(b, target->scale)};
     struct node *made = back_node(b, "Resize", 3, in);
-    memcpy(made->attr, node->attr, sizeof *node->attr * (size_t)node->nattr);
+    attr_copy(made, node);
     attr_set_ints(b->l.g, made, "axes", 1, (int64_t[]){1});
     if (target->size)
         attr_set_dims(b->l.g, made, "sizes", 1, &target->size);

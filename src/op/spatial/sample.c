@@ -92,11 +92,11 @@ void infer_deformconv(struct graph *g, struct node *node)
     const struct dim *out[4] = {x->dim[0], w->dim[0], window_result(g, node, &win, 0, x->dim[2]),
                                 window_result(g, node, &win, 1, x->dim[3])};
     need_places(g, node, 2, 2 * taps, out, "the offsets and the places of the result");
-    if (node->nin > 3 && node->in[3]) {
+    if (node_operand(node, 3)) {
         op_need_rank(g, node, 3, 1, 1);
         op_same_dim(g, node, op_operand(g, node, 3)->dim[0], w->dim[0], "the channels of B and W");
     }
-    if (node->nin > 4 && node->in[4])
+    if (node_operand(node, 4))
         need_places(g, node, 4, taps, out, "the mask and the places of the result");
     op_result(g, node, 0, x->dtype, 4, out);
 }
@@ -104,7 +104,7 @@ void infer_deformconv(struct graph *g, struct node *node)
 /* Output channels of one group are columns. Channels belong to groups of offsets, so they stay together; places read by their index. */
 struct rule *rule_deformconv(struct graph *g, const struct node *node)
 {
-    bool bias = node->nin > 3 && node->in[3], mask = node->nin > 4 && node->in[4];
+    bool bias = node_operand(node, 3), mask = node_operand(node, 4);
     struct rule *r = rule_template(g, node, 0,
                                    attr_int(node, "group") > 1
                                        ? "(b !c !h !w)(!m !d !k !l)(b !o !y !x)+(!m)(b !u !y !x) -> (b !m !y !x)  increasing 3 if 3"

@@ -26,13 +26,32 @@ void bucket_merge(struct graph *, struct buckets *, int first, int second);
  * number of nodes that changed. */
 int plan_quantize_weights(struct graph *, int bits);
 
-/* slice_index.c: cut points and copies of index-map ops, for every rank. local[r]->nodes.at[at] is the global node at on rank r. */
-struct locality {
-    struct graph *global;
-    int ranks;
-    struct graph **local;
+/* local_nodes.c: what of a node differs from rank to rank: sizes that its rule names, windows, positions. */
+struct rule;
+struct slice_parts;
+struct local_node {
+    int at;                  /* in the graph */
+    const struct rule *rule; /* NULL: it names no size and no window */
+    bool uneven;             /* slice_index_uneven */
+    /* Made once for all ranks: how the dimensions of attributes are split, by size of the rule; what windows read, by dimension; cuts. */
+    const struct split **size, **reads;
+    struct slice_parts *slice;
 };
-void slice_index_localize(struct locality *, int at);
+struct local_nodes {
+    struct graph *global;
+    VEC(struct local_node) list;
+};
+struct local_nodes local_nodes_find(struct arena *, struct graph *global);
+/* In the copy of the global graph for rank g->rank, whose values have local types. */
+void local_nodes_set(const struct local_nodes *, struct graph *);
+
+/* alike_ranks.c: by rank, the first one whose graph is the same but for the rank's number. */
+const int *alike_ranks_find(struct arena *, const struct local_nodes *);
+
+/* slice_index.c: cut points and copies of index-map ops. uneven: the copies of a Repeat are so on some rank, and all need an index. */
+bool slice_index_is_map(const struct node *);
+bool slice_index_uneven(const struct graph *, const struct node *);
+void slice_index_localize(const struct node *global, struct graph *, struct node *local, struct local_node *);
 
 /* note_ranks.c: into the collectives of a rank's graph, which rank's they are. */
 void plan_note_ranks(struct graph *local);

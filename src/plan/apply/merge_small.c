@@ -12,14 +12,24 @@
 
 #include <string.h>
 
+/* What is known of the graph as it is, until it is another one. */
+struct merger_view {
+    const struct uses *uses;
+    int *last;    /* by value id: the last node that reads it, -1: none does */
+    int *live;    /* by node: values that later nodes read; constants are none */
+    int *partial; /* those of them that are partial */
+    bool *after;  /* by value id: it waits for the reduction that others may join */
+    VEC(const struct value *) waiting;
+    signed char *small; /* by id of a collective's operand: 1 small, -1 not, 0 not known yet */
+};
+
 struct merger {
     struct graph *g;
     const struct machine *machine;
     const struct plan *plan;
-    struct arena *tmp; /* what follows is in it, and of the graph as it is */
-    const struct uses *uses;
+    struct arena *tmp; /* the view's */
+    struct merger_view view;
     struct buckets buckets;
-    bool *after;  /* by value id: it waits for the reduction that others may join */
     bool changed; /* the graph is another one: look again */
 };
 
@@ -28,39 +38,122 @@ static bool is_sum_reduction(const struct value *v)
     return v && v->placed && v->place.kind == PLACE_P && v->place.op == RED_SUM;
 }
 
-/* The fixed price of a collective is more than the price of copying its bytes four times. */
-static bool is_small(const struct merger *m, const struct node *reduction)
+static bool payload_is_small(const struct merger *m, const struct node *reduction)
 {
     for (int w = 0; w < m->plan->workloads.n; w++)
         if ((double)cost_payload(m->g, reduction, &m->plan->workloads.at[w].dims, m->g->ranks) * 4 >
-            m->machine->collective_overhead * m->machine->memory_bandwidth)
+            collective_overhead(m->machine, m->g->ranks) * m->machine->memory_bandwidth)
             return false;
     return true;
+}
+
+/* The fixed price of a collective is more than the price of copying its bytes four times. */
+static bool is_small(const struct merger *m, const struct node *reduction)
+{
+    signed char *known = &m->view.small[reduction->in[0]->id];
+    if (*known == 0)
+        *known = payload_is_small(m, reduction) ? 1 : -1;
+    return *known > 0;
+}
+
+static bool waits(const struct merger *m, const struct value *v)
+{
+    return m->view.after[v->id];
 }
 
 static bool reads(const struct merger *m, const struct node *n)
 {
     for (int i = 0; i < n->nin; i++)
-        if (n->in[i] && m->after[n->in[i]->id])
+        if (n->in[i] && waits(m, n->in[i]))
             return true;
     return false;
 }
 
-/* Looks at the graph as it is, for those that may join the reduction. */
-static void look(struct merger *m, int first)
+/* Values of graph inputs, and of nodes that read none, are there from the first node on: what reads only those waits for nothing. */
+static bool is_early(const struct value *v)
+{
+    for (int i = 0; v->producer && i < v->producer->nin; i++)
+        if (v->producer->in[i] && !v->producer->in[i]->constant)
+            return false;
+    return !v->constant;
+}
+
+/* A value lives from the node `from` on, to the one before its last reader. */
+static void count_live(struct merger_view *w, const struct value *v, int from)
+{
+    int last = w->last[v->id];
+    if (last <= from)
+        return;
+    w->live[from]++;
+    w->live[last]--;
+    if (is_sum_reduction(v)) {
+        w->partial[from]++;
+        w->partial[last]--;
+    }
+}
+
+static void view_graph(struct merger *m)
 {
     struct graph *g = m->g;
+    struct merger_view *w = &m->view;
     arena_reset(m->tmp);
-    m->uses = graph_uses(g, m->tmp);
-    m->after = NEWN(m->tmp, bool, g->values.n);
-    m->after[g->nodes.at[first]->out[0]->id] = true;
-    for (int i = first + 1; i < g->nodes.n; i++) {
-        const struct node *n = g->nodes.at[i];
-        bool waits = reads(m, n);
-        for (int k = 0; waits && k < n->nout; k++)
-            if (n->out[k])
-                m->after[n->out[k]->id] = true;
+    *w = (struct merger_view){.uses = graph_uses(g, m->tmp),
+                              .last = NEWN(m->tmp, int, g->values.n),
+                              .live = NEWN(m->tmp, int, g->nodes.n + 1),
+                              .partial = NEWN(m->tmp, int, g->nodes.n + 1),
+                              .after = NEWN(m->tmp, bool, g->values.n),
+                              .small = NEWN(m->tmp, signed char, g->values.n)};
+    for (int i = 0; i < g->values.n; i++)
+        w->last[i] = -1;
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i]->nin; k++)
+            if (g->nodes.at[i]->in[k])
+                w->last[g->nodes.at[i]->in[k]->id] = i;
+    for (int i = 0; i < g->values.n; i++)
+        if (is_early(g->values.at[i]))
+            count_live(w, g->values.at[i], 0);
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i]->nout; k++)
+            if (g->nodes.at[i]->out[k] && !is_early(g->nodes.at[i]->out[k]))
+                count_live(w, g->nodes.at[i]->out[k], i);
+    for (int i = 1; i < g->nodes.n; i++) {
+        w->live[i] += w->live[i - 1];
+        w->partial[i] += w->partial[i - 1];
     }
+}
+
+/* An earlier operand is the same value. */
+static bool reads_before(const struct node *n, int operand)
+{
+    for (int i = 0; i < operand; i++)
+        if (n->in[i] == n->in[operand])
+            return true;
+    return false;
+}
+
+/* Finds what waits for the reduction. Returns the last node that matters: all that later ones read waits, and none of it is partial. */
+static int look(struct merger *m, int first)
+{
+    struct graph *g = m->g;
+    int waiting = 0;
+    for (int i = 0; i < m->view.waiting.n; i++)
+        m->view.after[m->view.waiting.at[i]->id] = false;
+    m->view.waiting.n = 0;
+    for (int i = first; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        bool wait = i == first || reads(m, n);
+        for (int k = 0; k < n->nin; k++)
+            waiting -= n->in[k] && waits(m, n->in[k]) && m->view.last[n->in[k]->id] == i && !reads_before(n, k);
+        for (int k = 0; wait && k < n->nout; k++)
+            if (n->out[k]) {
+                m->view.after[n->out[k]->id] = true;
+                VEC_PUSH(m->tmp, &m->view.waiting, n->out[k]);
+                waiting += m->view.last[n->out[k]->id] > i;
+            }
+        if (waiting == m->view.live[i] && m->view.partial[i] == 0)
+            return i;
+    }
+    return g->nodes.n - 1;
 }
 
 static bool alike(const struct merger *m, const struct node *a, const struct node *b)
@@ -70,7 +163,7 @@ static bool alike(const struct merger *m, const struct node *a, const struct nod
 
 static bool can_join(const struct merger *m, const struct node *a, const struct node *b)
 {
-    return !m->after[b->in[0]->id] && alike(m, a, b);
+    return !waits(m, b->in[0]) && alike(m, a, b);
 }
 
 /* ---- a sum after linear nodes ---------------------------------------------------------------------------------------------------- */
@@ -102,7 +195,7 @@ static bool find_partial(struct merger *m, const struct node *a, struct value *v
     struct node *sum = graph_node(m->g, op_find("tpc", "AllReduce"), arena_printf(m->g->arena, "%s/AllReduce", v->name), 1, &v, 1);
     attr_set_string(sum, "op", attr_string(a, "op"));
     VEC_PUSH(m->tmp, &found->sums, sum);
-    m->changed = m->after[v->id] && alike(m, a, sum) && canon_hoist_row_scalar(m->g, v, m->after);
+    m->changed = waits(m, v) && alike(m, a, sum) && canon_hoist_row_scalar(m->g, v, m->view.after);
     return can_join(m, a, sum);
 }
 
@@ -116,7 +209,7 @@ static bool find_linear(struct merger *m, const struct node *a, struct value *v,
         return true;
     if (!passes_partial(n))
         return find_partial(m, a, v, found);
-    if (n->nout != 1 || m->uses[v->id].n != 1)
+    if (n->nout != 1 || m->view.uses[v->id].n != 1)
         return false;
     VEC_PUSH(m->tmp, &found->nodes, n);
     for (int i = 0; i < n->nin; i++)
@@ -163,7 +256,7 @@ static void move_up(struct graph *g, const struct linear *found, const struct no
 static bool hasten(struct merger *m, const struct node *a, const struct node *late)
 {
     struct linear found = {.nodes = {NULL, 0, 0}};
-    bool fits = is_sum_reduction(late->in[0]) && strcmp(attr_string(a, "op"), "sum") == 0 && m->after[late->in[0]->id];
+    bool fits = is_sum_reduction(late->in[0]) && strcmp(attr_string(a, "op"), "sum") == 0 && waits(m, late->in[0]);
     m->changed = false;
     if (!fits || !find_linear(m, a, late->in[0], &found) || !found.nodes.n)
         return m->changed;
@@ -180,8 +273,8 @@ static bool join_next(struct merger *m, int first)
     const struct node *a = g->nodes.at[first];
     if (!bucket_takes(g, a) || !(is_small(m, a) || bucket_of(&m->buckets, a)))
         return false;
-    look(m, first);
-    for (int k = first + 1; k < g->nodes.n; k++) {
+    int last = look(m, first);
+    for (int k = first + 1; k <= last; k++) {
         const struct node *b = g->nodes.at[k];
         if (!bucket_takes(g, b))
             continue;
@@ -198,8 +291,11 @@ static bool join_next(struct merger *m, int first)
 void plan_merge_small(struct graph *g, const struct machine *machine, const struct plan *plan)
 {
     struct merger m = {.g = g, .machine = machine, .plan = plan, .tmp = arena_new()};
+    view_graph(&m);
     for (int i = 0; i < g->nodes.n; i++)
-        if (join_next(&m, i))
+        if (join_next(&m, i)) {
+            view_graph(&m);
             i = -1;
+        }
     arena_free(m.tmp);
 }

@@ -15,7 +15,7 @@ static bool is_partial_sum(const struct value *v)
 /* Of the first operand's split dimension, the split of the factor that the node sums over; NULL: it sums over none. */
 static const struct split *summed(struct graph *g, const struct node *n)
 {
-    const struct value *x = n->nin > 0 ? n->in[0] : NULL;
+    const struct value *x = node_operand(n, 0);
     const struct rule *r = x && x->placed && x->place.kind == PLACE_S ? rule_of(g, n) : NULL;
     const struct rule_dim *d = r ? &r->in[0].dim[x->place.dim] : NULL;
     for (int i = 0; d && d->n == 1 && i < d->part[0].n; i++)

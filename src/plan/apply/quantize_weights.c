@@ -166,7 +166,7 @@ static bool is_one(const struct node *n, const char *attr)
 /* A Gemm that is a product and a bias of one row. */
 static bool plain_gemm(const struct node *n)
 {
-    const struct value *c = n->nin > 2 ? n->in[2] : NULL;
+    const struct value *c = node_operand(n, 2);
     return op_is_onnx(n, "Gemm") && !attr_int(n, "transA") && is_one(n, "alpha") &&
         (!c || (is_one(n, "beta") && c->type.rank == 1 && c->type.dim[0] == n->out[0]->type.dim[1]));
 }
@@ -184,7 +184,7 @@ static struct node *quantized_product(struct graph *g, const struct uses *uses, 
     if (q.k < BLOCK)
         return NULL;
     quantize(g, w, &q, false, &in[1], &in[2]);
-    in[5] = gemm && n->nin > 2 ? n->in[2] : NULL;
+    in[5] = gemm ? node_operand(n, 2) : NULL;
     struct node *made = graph_node(g, op_find("com.microsoft", "MatMulNBits"), n->name, in[5] ? 6 : 3, in, 1);
     attr_set_int(made, "K", q.k);
     attr_set_int(made, "N", q.n);

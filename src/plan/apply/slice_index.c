@@ -1,6 +1,6 @@
 /* slice_index: the positions that index-map ops state, for one rank. Cut points of Slice and Split on a split axis become the extents that
  * the rank holds of each part; a Repeat whose local copies are not uniform (heads of one group, KV heads repeated) gets the local index
- * of every copy. Decided for all ranks together, so that their nodes keep one form. */
+ * of every copy. That is decided for all ranks together, so that their nodes keep one form. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "plan/apply/apply.h"
@@ -19,32 +19,28 @@ static bool is_split_along(const struct value *v, int axis)
     return v && v->place.kind == PLACE_S && v->place.dim == axis;
 }
 
-static void set_split_sizes(struct locality *l, int at)
+static void set_split_sizes(const struct node *node, struct graph *g, struct node *local, struct local_node *l)
 {
-    const struct node *node = l->global->nodes.at[at];
     int axis = axis_at(node, attr_int(node, "axis"));
+    (void)l;
     if (!is_split_along(node->in[0], axis))
         return;
-    for (int r = 0; r < l->ranks; r++) {
-        struct node *local = l->local[r]->nodes.at[at];
-        const struct dim **size = NEWN(l->local[r]->arena, const struct dim *, node->nout);
-        for (int i = 0; i < node->nout; i++) {
-            require(local->out[i]);
-            size[i] = local->out[i]->type.dim[axis];
-        }
-        attr_set_dims(l->local[r], local, "split", node->nout, size);
-        node_attr(local, "num_outputs")->set = false;
+    const struct dim **size = NEWN(g->arena, const struct dim *, node->nout);
+    for (int i = 0; i < node->nout; i++) {
+        require(local->out[i]);
+        size[i] = local->out[i]->type.dim[axis];
     }
+    attr_set_dims(g, local, "split", node->nout, size);
+    node_attr(local, "num_outputs")->set = false;
 }
 
-/* What rank r holds of [lo, hi) of a dimension split by s. */
-static const struct dim *slice_held_extent(const struct locality *l, const struct node *node, const struct split *s, int64_t lo, int64_t hi,
-                                           int rank)
+/* How [lo, hi) of a dimension split by s is split. */
+static const struct split *slice_split(const struct graph *g, const struct node *local, const struct split *s, int64_t lo, int64_t hi)
 {
-    const struct split *part = split_restrict(l->global->alg, s, lo, hi);
+    const struct split *part = split_restrict(g->alg, s, lo, hi);
     if (!part)
-        bug("%s: the split axis cannot be cut at %lld and %lld", node_where(l->global, node), (long long)lo, (long long)hi);
-    return split_extent(l->global->alg, part, rank);
+        bug("%s: the split axis cannot be cut at %lld and %lld", node_where(g, local), (long long)lo, (long long)hi);
+    return part;
 }
 
 /* A bound in canonical or source form: from the end when negative, clamped to the size. */
@@ -56,23 +52,28 @@ static int64_t bound(const struct dim *given, int64_t size)
     return k < 0 ? 0 : k > size ? size : k;
 }
 
-static void cut_bounds(const struct locality *l, int at, int entry, int axis)
+/* What is before an entry's slice of the axis, and the slice. */
+struct slice_parts {
+    const struct split *before, *slice;
+};
+
+static struct slice_parts parts_of(const struct node *node, const struct graph *g, const struct node *local, int entry, int axis)
 {
-    const struct node *node = l->global->nodes.at[at];
-    const struct dim **starts, **ends;
-    int n = attr_dims(node, "starts", &starts);
-    require(attr_dims(node, "ends", &ends) == n);
+    const struct split *s = node->in[0]->place.split;
+    const struct dim **from, **to;
     int64_t size;
-    require(dim_is_int(node->in[0]->type.dim[axis], &size));
-    int64_t lo = bound(starts[entry], size), hi = bound(ends[entry], size);
-    for (int r = 0; r < l->ranks; r++) {
-        struct graph *g = l->local[r];
-        const struct dim **from, **to;
-        attr_dims(g->nodes.at[at], "starts", &from);
-        attr_dims(g->nodes.at[at], "ends", &to);
-        from[entry] = slice_held_extent(l, node, node->in[0]->place.split, 0, lo, r);
-        to[entry] = dim_add(g->alg, from[entry], slice_held_extent(l, node, node->in[0]->place.split, lo, hi, r));
-    }
+    int n = attr_dims(node, "starts", &from);
+    require(attr_dims(node, "ends", &to) == n && dim_is_int(node->in[0]->type.dim[axis], &size));
+    int64_t lo = bound(from[entry], size), hi = bound(to[entry], size);
+    return (struct slice_parts){slice_split(g, local, s, 0, lo), slice_split(g, local, s, lo, hi)};
+}
+
+static void cut_bounds(const struct slice_parts *part, const struct graph *g, struct node *local, int entry)
+{
+    const struct dim **from, **to;
+    require(attr_dims(local, "starts", &from) == attr_dims(local, "ends", &to));
+    from[entry] = split_extent(g->alg, part->before, g->rank);
+    to[entry] = dim_add(g->alg, from[entry], split_extent(g->alg, part->slice, g->rank));
 }
 
 static void own_dims(struct graph *g, struct node *node, const char *name)
@@ -84,25 +85,26 @@ static void own_dims(struct graph *g, struct node *node, const char *name)
     node_attr(node, name)->dims = own;
 }
 
-static void set_slice_bounds(struct locality *l, int at)
+static void set_slice_bounds(const struct node *node, struct graph *g, struct node *local, struct local_node *l)
 {
-    const struct node *node = l->global->nodes.at[at];
     const struct dim **axes = NULL, **starts;
     if (node->in[0]->place.kind != PLACE_S || !op_resolved(node))
         return;
     int n = attr_dims(node, "starts", &starts);
+    l->slice = l->slice ? l->slice : NEWN(alg_arena(g->alg), struct slice_parts, n);
     if (attr_is_set(node, "axes"))
         require(attr_dims(node, "axes", &axes) == n);
-    for (int r = 0; r < l->ranks; r++) {
-        own_dims(l->local[r], l->local[r]->nodes.at[at], "starts");
-        own_dims(l->local[r], l->local[r]->nodes.at[at], "ends");
-    }
+    own_dims(g, local, "starts");
+    own_dims(g, local, "ends");
     for (int i = 0; i < n; i++) {
         int64_t axis = i;
         require(!axes || dim_is_int(axes[i], &axis));
-        if (is_split_along(node->in[0], axis_at(node, axis)) &&
-            node->in[0]->type.dim[axis_at(node, axis)] != node->out[0]->type.dim[axis_at(node, axis)])
-            cut_bounds(l, at, i, axis_at(node, axis));
+        int d = axis_at(node, axis);
+        if (!is_split_along(node->in[0], d) || node->in[0]->type.dim[d] == node->out[0]->type.dim[d])
+            continue;
+        if (!l->slice[i].before)
+            l->slice[i] = parts_of(node, g, local, i, d);
+        cut_bounds(&l->slice[i], g, local, i);
     }
 }
 
@@ -113,12 +115,12 @@ struct rank_pieces {
     struct interval *at;
 };
 
-static struct rank_pieces pieces_of(const struct locality *l, const struct value *v, int axis, int rank)
+static struct rank_pieces pieces_of(struct arena *a, const struct graph *g, const struct value *v, int axis, int rank)
 {
     static const struct bindings none;
     struct rank_pieces p;
-    const struct split *s = is_split_along(v, axis) ? v->place.split : split_replicated(l->global->alg, l->ranks, v->type.dim[axis]);
-    p.n = split_pieces(l->global->arena, s, rank, false, &none, &p.at);
+    const struct split *s = is_split_along(v, axis) ? v->place.split : split_replicated(g->alg, g->ranks, v->type.dim[axis]);
+    p.n = split_pieces(a, s, rank, false, &none, &p.at);
     return p;
 }
 
@@ -142,30 +144,30 @@ static int64_t pieces_total(const struct rank_pieces *p)
 }
 
 /* For each index of the result that a rank holds, where it holds the index that is copied there. Returns the count, -1: not listed. */
-static int repeat_index(const struct locality *l, const struct node *node, int axis, int rank, const struct dim ***out)
+static int repeat_index(struct arena *a, const struct graph *g, const struct node *node, int rank, const struct dim ***out)
 {
-    struct rank_pieces in = pieces_of(l, node->in[0], axis, rank), to = pieces_of(l, node->out[0], axis, rank);
+    int axis = axis_at(node, attr_int(node, "axis")), n = 0;
+    struct rank_pieces in = pieces_of(a, g, node->in[0], axis, rank), to = pieces_of(a, g, node->out[0], axis, rank);
     int64_t copies = attr_int(node, "repeats");
-    int n = 0;
     if (in.n < 0 || to.n < 0 || copies < 1)
         return -1;
-    *out = NEWN(l->global->arena, const struct dim *, pieces_total(&to));
+    *out = NEWN(a, const struct dim *, pieces_total(&to));
     for (int i = 0; i < to.n; i++)
         for (int64_t k = to.at[i].lo; k < to.at[i].hi; k++) {
             int64_t from = local_position(&in, k / copies);
             if (from < 0)
-                bug("%s: rank %d holds copy %lld and not its source", node_where(l->global, node), rank, (long long)k);
-            (*out)[n++] = dim_int(l->global->alg, from);
+                bug("%s: rank %d holds copy %lld and not its source", node_where(g, node), rank, (long long)k);
+            (*out)[n++] = dim_int(g->alg, from);
         }
     return n;
 }
 
-static bool repeats_evenly(const struct locality *l, const struct node *node, int axis, int rank)
+static bool repeats_evenly(struct arena *a, const struct graph *g, const struct node *node, int rank)
 {
     const struct dim **index;
-    struct rank_pieces in = pieces_of(l, node->in[0], axis, rank);
+    struct rank_pieces in = pieces_of(a, g, node->in[0], axis_at(node, attr_int(node, "axis")), rank);
     int64_t copies = attr_int(node, "repeats"), k;
-    int n = repeat_index(l, node, axis, rank, &index);
+    int n = repeat_index(a, g, node, rank, &index);
     if (n < 0)
         return true; /* split in multiples of a symbolic size: inference has them */
     for (int i = 0; i < n; i++)
@@ -174,30 +176,52 @@ static bool repeats_evenly(const struct locality *l, const struct node *node, in
     return pieces_total(&in) * copies == n;
 }
 
-static void set_repeat(struct locality *l, int at)
+static void set_repeat(const struct node *node, struct graph *g, struct node *local, struct local_node *l)
 {
-    const struct node *node = l->global->nodes.at[at];
-    int axis = axis_at(node, attr_int(node, "axis"));
-    bool even = attr_is_set(node, "index");
-    for (int r = 0; r < l->ranks && !attr_is_set(node, "index"); r++)
-        even = r == 0 ? repeats_evenly(l, node, axis, r) : even && repeats_evenly(l, node, axis, r);
-    for (int r = 0; r < l->ranks && !even; r++) {
-        const struct dim **index;
-        int n = repeat_index(l, node, axis, r, &index);
-        attr_set_dims(l->local[r], l->local[r]->nodes.at[at], "index", n, index);
+    const struct dim **index;
+    if (!l->uneven)
+        return;
+    int n = repeat_index(g->arena, g, node, g->rank, &index);
+    attr_set_dims(g, local, "index", n, index);
+}
+
+bool slice_index_uneven(const struct graph *g, const struct node *node)
+{
+    bool uneven = false;
+    if (!op_is_tpc(node, "Repeat") || attr_is_set(node, "index"))
+        return false;
+    struct arena *tmp = arena_new();
+    for (int r = 0; !uneven && r < g->ranks; r++) {
+        uneven = !repeats_evenly(tmp, g, node, r);
+        arena_reset(tmp);
     }
+    arena_free(tmp);
+    return uneven;
 }
 
 /* ---- the ops ------------------------------------------------------------------------------------------------------------------------- */
 
-void slice_index_localize(struct locality *l, int at)
+static const struct index_map {
+    const char *domain, *op;
+    void (*run)(const struct node *, struct graph *, struct node *local, struct local_node *l);
+} index_maps[] = {{"", "Split", set_split_sizes}, {"", "Slice", set_slice_bounds}, {"tpc", "Repeat", set_repeat}};
+
+static const struct index_map *map_of(const struct node *n)
 {
-    static const struct {
-        const char *domain, *op;
-        void (*run)(struct locality *, int);
-    } index_maps[] = {{"", "Split", set_split_sizes}, {"", "Slice", set_slice_bounds}, {"tpc", "Repeat", set_repeat}};
-    const struct node *node = l->global->nodes.at[at];
-    for (size_t i = 0; node->op && i < sizeof index_maps / sizeof index_maps[0]; i++)
-        if (strcmp(node->op->name, index_maps[i].op) == 0 && strcmp(node->op->domain, index_maps[i].domain) == 0)
-            index_maps[i].run(l, at);
+    for (size_t i = 0; n->op && i < sizeof index_maps / sizeof index_maps[0]; i++)
+        if (strcmp(n->op->name, index_maps[i].op) == 0 && strcmp(n->op->domain, index_maps[i].domain) == 0)
+            return &index_maps[i];
+    return NULL;
+}
+
+bool slice_index_is_map(const struct node *n)
+{
+    return map_of(n);
+}
+
+void slice_index_localize(const struct node *node, struct graph *g, struct node *local, struct local_node *l)
+{
+    const struct index_map *map = map_of(node);
+    if (map)
+        map->run(node, g, local, l);
 }

@@ -51,7 +51,7 @@ static void fix_nodes(struct space *s, const struct named_list *nodes)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         same_name(s, "node", nodes, i, s->g->nodes.n, s->g->nodes.at[i]->name);
-        fix_node(s, i, nodes->list.at[i].text);
+        fix_node(s, i, placement_texts(s->g->alg, nodes->list.at[i].text));
     }
     same_count(s, "node", nodes, s->g->nodes.n);
 }
@@ -84,8 +84,7 @@ static void replay_named(struct space *s, require_value *add, const char *key, c
 
 static void name_sources(struct space *s, const struct named_list *from)
 {
-    for (int i = 0; i < s->g->states.n; i++) {
-        struct state *st = &s->g->states.at[i];
+    EACH (struct state, st, s->g->states) {
         for (int k = 0; st->past && !st->from && k < from->list.n; k++)
             if (strcmp(st->past->name, from->list.at[k].name) == 0)
                 st->from = from->list.at[k].text;

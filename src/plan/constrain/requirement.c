@@ -65,7 +65,10 @@ static bool require_node(struct space *s, const struct match *x, int node)
         }
     s->sequence.passes[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE)); /* the plan file names it: rows may pass */
     if (met && x->c->strategy)
-        boundary_add_requirement(s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STRATEGY, .node = node, .text = x->c->strategy});
+        boundary_add_requirement(
+            s,
+            (struct requirement){
+                .from = x->c, .kind = REQUIREMENT_STRATEGY, .node = node, .text = placement_texts(s->g->alg, x->c->strategy)});
     return met;
 }
 

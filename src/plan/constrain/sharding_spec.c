@@ -307,11 +307,6 @@ static void set_devices(struct arena *a, struct sharding *s, int n, const struct
     s->group = group;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    return b ? common_divisor(b, a % b) : a;
-}
-
 /* Of a listed split: how many indices always stay together, and how often a rank's part comes again at most. */
 struct spec_grain {
     int64_t inner, outer;
@@ -326,7 +321,7 @@ static struct spec_grain spec_grain_of(const struct split *s)
     for (int r = 0; r < s->ranks; r++) {
         g.outer = s->count[r] > g.outer ? s->count[r] : g.outer;
         for (int i = 0; i < s->count[r]; i++)
-            g.inner = common_divisor(common_divisor(g.inner, s->list[r][i].lo), s->list[r][i].hi);
+            g.inner = i64_gcd(i64_gcd(g.inner, s->list[r][i].lo), s->list[r][i].hi);
     }
     return g;
 }
@@ -393,7 +388,7 @@ bool sharding_of_placement(struct arena *a, struct alg *alg, const struct type *
 {
     struct shard all = {0, ranks, ranks_from(a, 0, ranks)};
     *out = (struct sharding){.ndevice = 0};
-    if (at.kind == PLACE_S && at.split->reads)
+    if (at.kind == PLACE_S && (at.split->reads || at.split->shares))
         return false;
     if (at.kind == PLACE_S)
         return split_sharding(a, alg, type, at, ranks, out);

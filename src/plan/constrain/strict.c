@@ -3,6 +3,8 @@
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
+#include <string.h>
+
 /* The first step of a value that communicates; COLL_NONE: none does. */
 static enum collective communicates(const struct space *s, const struct value *v)
 {
@@ -14,61 +16,84 @@ static enum collective communicates(const struct space *s, const struct value *v
     return by;
 }
 
-/* As a sentence; NULL: it communicates nothing that is not requested. */
-static const char *unrequested_of(const struct space *s, const struct value *v)
+/* A collective that nobody asked for: what it moves, and where; pattern: the same of all layers. */
+struct unrequested {
+    enum collective by;
+    const char *name, *pattern, *within; /* within: the op of the node that it is in; NULL: it moves a value */
+    const char *strategy;                /* of that node */
+    int count;
+};
+/* In the order of the graph. */
+struct all_unrequested {
+    VEC(struct unrequested) list;
+};
+
+static const char *sentence(struct arena *a, const struct unrequested *u, const char *name)
 {
-    enum collective by = v->placed && !s->limits.requested[v->id] ? communicates(s, v) : COLL_NONE;
-    return by ? arena_printf(s->arena, "no constraint asks for the %s of '%s', as {\"tensor\": \"%s\", \"placement\": \"R\"} would",
-                             collective_name(by), v->name, v->name)
-              : NULL;
+    const char *times = u->count > 1 ? arena_printf(a, "%d ", u->count) : "", *several = u->count > 1 ? "s" : "";
+    const char *asked = arena_printf(a, "no constraint asks for the %s%s%s", times, collective_name(u->by), several);
+    return u->within ? arena_printf(a, "%s within node%s '%s' (%s), as {\"match\": \"%s\", \"strategy\": \"%s\"} would", asked, several,
+                                    name, u->within, name, u->strategy)
+                     : arena_printf(a, "%s of '%s', as {\"tensor\": \"%s\", \"placement\": \"R\"} would", asked, name, name);
 }
 
-static const char *unrequested_within(const struct space *s, int i)
+static void add_value(struct space *s, struct all_unrequested *out, const struct value *v)
+{
+    enum collective by = v->placed && !s->limits.requested[v->id] ? communicates(s, v) : COLL_NONE;
+    if (by)
+        VEC_PUSH(s->arena, &out->list, ((struct unrequested){by, v->name, label_pattern(s->arena, v->name), NULL, "", 1}));
+}
+
+static void add_within(struct space *s, struct all_unrequested *out, int i)
 {
     const struct node *n = s->g->nodes.at[i];
     enum collective by = s->limits.requested_within[i] ? COLL_NONE : lowering_sends(n->strategy);
-    return by
-        ? arena_printf(s->arena, "no constraint asks for the %s within node '%s' (%s), as {\"match\": \"%s\", \"strategy\": \"%s\"} would",
-                       collective_name(by), n->name, n->optype, n->name, strategy_outline(s->arena, n, n->strategy))
-        : NULL;
+    if (by)
+        VEC_PUSH(s->arena, &out->list,
+                 ((struct unrequested){by, n->name, label_pattern(s->arena, n->name), n->optype, strategy_outline(s->arena, n, n->strategy),
+                                       1}));
 }
 
-/* In the order of the graph. */
-struct sentences {
-    VEC(const char *) list;
-};
-
-static void note(const struct space *s, struct sentences *out, const char *sentence)
+static struct all_unrequested unrequested(struct space *s)
 {
-    if (sentence)
-        VEC_PUSH(s->arena, &out->list, sentence);
-}
-
-static struct sentences unrequested(const struct space *s)
-{
-    struct sentences out = {0};
+    struct all_unrequested out = {.list = {NULL, 0, 0}};
     for (int i = 0; i < s->g->inputs.n; i++)
-        note(s, &out, unrequested_of(s, s->g->inputs.at[i]));
+        add_value(s, &out, s->g->inputs.at[i]);
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         for (int k = 0; k < n->nout; k++)
             if (n->out[k])
-                note(s, &out, unrequested_of(s, n->out[k]));
-        note(s, &out, unrequested_within(s, i));
+                add_value(s, &out, n->out[k]);
+        add_within(s, &out, i);
     }
     return out;
 }
 
 void strict_blame(struct space *s)
 {
-    struct sentences all = unrequested(s);
+    struct all_unrequested all = unrequested(s);
     require(all.list.n);
-    fail("%s: --strict: %s", graph_file(s->g), all.list.at[0]);
+    fail("%s: --strict: %s", graph_file(s->g), sentence(s->arena, &all.list.at[0], all.list.at[0].name));
 }
 
+static bool is_alike(const struct unrequested *a, const struct unrequested *b)
+{
+    return a->by == b->by && strcmp(a->pattern, b->pattern) == 0 && !a->within == !b->within &&
+        (!a->within || strcmp(a->within, b->within) == 0) && strcmp(a->strategy, b->strategy) == 0;
+}
+
+/* Those of all layers are one note. */
 void strict_warn(struct space *s)
 {
-    struct sentences all = unrequested(s);
-    for (int i = 0; i < all.list.n; i++)
-        VEC_PUSH(s->arena, &s->plan->warnings, all.list.at[i]);
+    struct all_unrequested all = unrequested(s);
+    for (int i = 0; i < all.list.n; i++) {
+        struct unrequested *first = &all.list.at[i];
+        for (int k = i + 1; k < all.list.n && first->count > 0; k++)
+            if (all.list.at[k].count > 0 && is_alike(first, &all.list.at[k])) {
+                all.list.at[k].count = 0;
+                first->count++;
+            }
+        if (first->count > 0)
+            VEC_PUSH(s->arena, &s->plan->warnings, sentence(s->arena, first, first->count > 1 ? first->pattern : first->name));
+    }
 }

@@ -46,26 +46,18 @@ static int sequence_dim(const struct value *v, int dim)
 static bool has_sequence(const struct space *s, int dim, int node)
 {
     const struct node *n = style_node(s, node);
-    return n->nout > 0 && n->out[0] && !s->weight[n->out[0]->id] && sequence_dim(n->out[0], dim) >= 0;
+    return node_result(n, 0) && !s->weight[n->out[0]->id] && sequence_dim(n->out[0], dim) >= 0;
 }
 
 /* Of scores; a loss has no axis. */
 static int class_dim(const struct graph *g, const struct node *n)
 {
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, "axis") == 0)
-            return op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank);
-    return 1;
+    return attr_find(n, "axis") ? op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank) : 1;
 }
 
 static bool is_attended(const struct space *s, const struct node *n)
 {
     return n->in[0] && dim_has_role(s->roles, n->in[0], class_dim(s->g, n), DIM_KV);
-}
-
-static bool splits_classes(const struct space *s, const struct node *n, const struct strategy *st)
-{
-    return st->in[0].kind == PLACE_S && st->in[0].dim == class_dim(s->g, n);
 }
 
 bool style_applies(const struct space *s, enum style style, const struct constraint *c, int node)
@@ -127,7 +119,7 @@ int style_unmet(const struct space *s, enum style style, int dim, int node, cons
     case STYLE_VOCAB: return unmet_by_weight(s, n, st, is_matrix_product(n));
     case STYLE_SEQUENCE: return unmet_by_sequence(n, st, dim);
     case STYLE_REPLICATE: return strategy_splits(n, st);
-    case STYLE_LOSS_PARALLEL: return !splits_classes(s, n, st);
+    case STYLE_LOSS_PARALLEL: return !(st->in[0].kind == PLACE_S && st->in[0].dim == class_dim(s->g, n));
     default: bug("style %d is none of a node", (int)style);
     }
 }

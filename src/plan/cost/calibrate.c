@@ -14,13 +14,14 @@ struct normal_equations {
     double matrix[UNKNOWNS][UNKNOWNS], right[UNKNOWNS];
 };
 
-static void count(const struct machine *m, int ranks, const struct timed_transfer *at, double *times)
+static void count(const struct link *link, int units, const struct timed_transfer *at, double *times)
 {
-    struct transfer x = at->kind ? collective_transfer(m, at->kind, WIRE_F32, ranks, at->bytes) : (struct transfer){1, at->bytes, 0, 0};
+    struct transfer x = at->kind ? cost_link_transfer(link, at->kind, (struct coding){0}, units, at->bytes)
+                                 : (struct transfer){1, at->bytes, 0, 0};
     times[OVERHEAD] = at->kind != COLL_NONE;
     times[LATENCY] = x.hops;
     times[SUMMED] = x.summed;
-    collective_link_shares(x, times + SENT);
+    cost_link_size_shares(x, times + SENT);
     for (int k = SENT; k < UNKNOWNS; k++)
         times[k] *= x.bytes;
 }
@@ -47,12 +48,12 @@ static void solve_equations(const struct normal_equations *sums, double *x)
         }
 }
 
-static double error_of(const struct machine *m, int ranks, int n, const struct timed_transfer *at, const double *x)
+static double error_of(const struct link *link, int units, int n, const struct timed_transfer *at, const double *x)
 {
     double sum = 0, times[UNKNOWNS];
     for (int i = 0; i < n; i++) {
         double seconds = 0;
-        count(m, ranks, &at[i], times);
+        count(link, units, &at[i], times);
         for (int k = 0; k < UNKNOWNS; k++)
             seconds += times[k] * x[k];
         sum += (seconds / at[i].seconds - 1) * (seconds / at[i].seconds - 1);
@@ -60,27 +61,27 @@ static double error_of(const struct machine *m, int ranks, int n, const struct t
     return sqrt(sum / n);
 }
 
-double calibrate_fit(struct machine *m, int ranks, int n, const struct timed_transfer *at)
+double calibrate_fit(struct link *link, int units, int n, const struct timed_transfer *at)
 {
     enum { TIMES = 4 };
     double x[UNKNOWNS] = {0}, times[UNKNOWNS];
     for (int t = 0; n > 0 && t < TIMES; t++) {
         struct normal_equations sums = {0};
         for (int i = 0; i < n; i++) {
-            count(m, ranks, &at[i], times);
+            count(link, units, &at[i], times);
             add_equation(&sums, times, at[i].seconds);
         }
         solve_equations(&sums, x);
         for (int i = 0; i < UNKNOWNS; i++)
             require(x[i] >= 0);
-        m->collective_overhead = x[OVERHEAD];
-        m->hop_latency = x[LATENCY];
-        m->link_bandwidth = 1 / fmax(x[SENT + LINK_SIZES], 1e-15);
+        link->overhead = x[OVERHEAD];
+        link->latency = x[LATENCY];
+        link->bandwidth = 1 / fmax(x[SENT + LINK_SIZES], 1e-15);
         for (int k = 0; k < LINK_SIZES; k++)
-            m->link_slowdown[k] = x[SENT + k] * m->link_bandwidth;
-        m->reduce_seconds = x[SUMMED];
+            link->slowdown[k] = x[SENT + k] * link->bandwidth;
+        link->reduce_seconds = x[SUMMED];
     }
-    return n > 0 ? error_of(m, ranks, n, at, x) : 0;
+    return n > 0 ? error_of(link, units, n, at, x) : 0;
 }
 
 void calibrate_overlap(struct machine *m, int n, const struct timed_overlap *at)

@@ -1,54 +1,51 @@
 /* control_flow: the cost of an If, Loop or Scan: the larger branch of an If, or the body of a Loop or Scan once per iteration, if their
  * number is known. Every rank runs all of it. */
-#include "op/canon/canon.h"
+#include "lower/lower.h"
 #include "op/control/control.h"
 #include "op/op.h"
-#include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
 #include <math.h>
 
-/* The body as a space of its own, under the sizes of one workload. */
-static struct space body_space(struct arena *tmp, struct space *s, const struct node *n, int k, int w)
+/* The sizes of the body under each workload. */
+static struct plan *plan_inside(struct space *s, const struct node *n, int k, const struct graph *body)
 {
-    struct graph *body = control_typed_body(tmp, s->g, n, k).graph;
-    struct plan *plan = NEW(tmp, struct plan);
-    struct workload load = {.dims = plan_sizes_inside(tmp, n, k, body, &s->plan->workloads.at[w].dims), .weight = 1};
-    struct space in = {
-        .arena = tmp, .g = body, .options = s->options, .plan = plan, .ranks = 1, .weight = NEWN(tmp, bool, body->values.n + 1)};
-    VEC_PUSH(tmp, &plan->workloads, load);
-    for (int i = 0; i < body->nodes.n; i++)
-        canon_node(body, body->nodes.at[i]);
-    for (int i = 0; i < body->values.n; i++)
-        in.weight[i] = body->values.at[i]->constant != NULL;
-    cost_evaluate_types(&in);
-    fused_find(&in, body);
+    struct plan *plan = NEW(s->arena, struct plan);
+    for (int w = 0; w < s->plan->workloads.n; w++) {
+        struct workload load = {.dims = plan_sizes_inside(s->arena, n, k, body, &s->plan->workloads.at[w].dims), .weight = 1};
+        VEC_PUSH(s->arena, &plan->workloads, load);
+    }
+    return plan;
+}
+
+/* The body, fused as it runs, all of it on one rank. */
+static struct space *body_space(struct space *s, const struct node *n, int k)
+{
+    struct graph *body = lower_body(s->arena, s->g, n, k);
+    struct space *in = explicit_space(s, body, plan_inside(s, n, k, body), 1);
+    for (int i = 0; i < body->nodes.n; i++) {
+        struct strategy *replicated = NEW(s->arena, struct strategy);
+        *replicated = strategy_replicated(s->arena, body->nodes.at[i], in->rule[i]);
+        body->nodes.at[i]->strategy = replicated;
+    }
+    in->weight = weight_marks(s->arena, body, in->rule);
+    fused_find(in, cost_graph_that_runs(s->arena, body));
     return in;
 }
 
-/* Shape arithmetic is gone when the body runs. */
-static bool only_makes_sizes(const struct node *n)
+/* Made once: every strategy of the node asks for them. */
+static struct space **bodies_of(struct space *s, const struct node *n)
 {
-    return n->nout > 0 && n->out[0] && n->out[0]->dims;
-}
-
-static double body_seconds(struct space *s, const struct node *n, int k, int w, int busy)
-{
-    struct arena *tmp = arena_new();
-    struct space in = body_space(tmp, s, n, k, w);
-    double seconds = 0;
-    for (int i = 0; i < in.g->nodes.n; i++) {
-        const struct node *each = in.g->nodes.at[i];
-        const struct strategy replicated = {.in = NEWN(tmp, struct placement, each->nin + 1),
-                                            .out = NEWN(tmp, struct placement, each->nout + 1)};
-        bool product = each->op && (each->op->flags & OP_PRODUCT);
-        if (!only_makes_sizes(each))
-            seconds += cost_node_seconds(&in, each, product ? rule_of(in.g, each) : NULL, &replicated, 0, busy);
-    }
-    arena_free(tmp);
-    return seconds;
+    for (int i = 0; i < s->bodies.n; i++)
+        if (s->bodies.at[i].node == n)
+            return s->bodies.at[i].body;
+    struct space **body = NEWN(s->arena, struct space *, node_bodies(n));
+    for (int k = 0; k < node_bodies(n); k++)
+        body[k] = body_space(s, n, k);
+    VEC_PUSH(s->arena, &s->bodies, ((struct space_bodies){n, body}));
+    return body;
 }
 
 static double iterations(struct space *s, const struct node *n, int w)
@@ -62,6 +59,6 @@ double control_flow_seconds(struct space *s, const struct node *n, int w, int bu
 {
     double most = 0;
     for (int k = 0; k < node_bodies(n); k++)
-        most = fmax(most, body_seconds(s, n, k, w, busy));
+        most = fmax(most, explicit_seconds(bodies_of(s, n)[k], w, busy));
     return most * iterations(s, n, w) + s->options->machine.node_overhead;
 }

@@ -4,7 +4,6 @@
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
  *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B, of ranges (a halo) what they lack
  *     recurrent net    an AllGather of its hidden units at each step, where they are split
- *     resident weights            price * bytes / M per step
  *
  * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
  * n: bytes of the global value. transition_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its
@@ -56,13 +55,27 @@ void cost_evaluate_types(struct space *s)
                 if (!dim_eval(s->g->values.at[i]->type.dim[d], &s->plan->workloads.at[k].dims, at) || *at < 0)
                     *at = 1; /* a data-dependent size */
             }
+    routing_find_chances(s);
+}
+
+static int dealt_expert(struct space *s, const struct value *v, const struct split *q, int w);
+
+/* May its expert be dealt? */
+static void note_dealt(struct space *s, const struct value *v)
+{
+    for (int d = 0; s->experts.of && s->experts.of[v->id] >= 0 && d < v->type.rank; d++)
+        for (int k = 0; k < s->candidates[v->id][d].list.n; k++)
+            if (dealt_expert(s, v, s->candidates[v->id][d].list.at[k].split, 0) >= 0)
+                s->experts.list.at[s->experts.of[v->id]].dealt = true;
 }
 
 void cost_prepare(struct space *s)
 {
     cost_evaluate_types(s);
-    fused_find(s, s->runs ? s->runs : s->g);
+    fused_find(s, cost_graph_that_runs(s->arena, s->g));
     fused_find_alone(s);
+    for (int i = 0; i < s->g->values.n; i++)
+        note_dealt(s, s->g->values.at[i]);
     for (int i = 0; i < s->g->nodes.n; i++)
         for (int k = 0; k < s->offered[i].list.n; k++) {
             struct strategy *st = s->offered[i].list.at[k];
@@ -83,8 +96,9 @@ double cost_fraction(struct space *s, const struct split *q, int w, int r)
         s->sizes.nfraction = q->id + 64;
     }
     if (!s->sizes.fraction[q->id]) {
-        double *f = NEWN(s->arena, double, s->plan->workloads.n * s->ranks + 1);
-        for (int k = 0; k < s->plan->workloads.n; k++)
+        int loads = s->plan->workloads.n;
+        double *f = NEWN(s->arena, double, 2 * loads * s->ranks + 1);
+        for (int k = 0; k < loads; k++) {
             for (int i = 0; i < s->ranks; i++) {
                 int64_t local, size;
                 const struct bindings *b = &s->plan->workloads.at[k].dims;
@@ -92,9 +106,37 @@ double cost_fraction(struct space *s, const struct split *q, int w, int r)
                 require(!known || (local >= 0 && local <= size));
                 f[k * s->ranks + i] = known ? (double)local / (double)size : 1;
             }
+            for (int i = s->ranks - 1, at = k * s->ranks, next = s->ranks; i >= 0; i--) {
+                next = i + 1 < s->ranks && f[at + i] != f[at + i + 1] ? i + 1 : next;
+                f[loads * s->ranks + at + i] = next;
+            }
+        }
         s->sizes.fraction[q->id] = f;
     }
     return s->sizes.fraction[q->id][w * s->ranks + r];
+}
+
+int cost_next_rank(struct space *s, const struct split *q, int w, int r)
+{
+    (void)cost_fraction(s, q, w, r);
+    return (int)s->sizes.fraction[q->id][(s->plan->workloads.n + w) * s->ranks + r];
+}
+
+/* The expert of a value that is dealt by this split; -1: it is not. */
+static int dealt_expert(struct space *s, const struct value *v, const struct split *q, int w)
+{
+    int expert = s->experts.of ? s->experts.of[v->id] : -1, working = 0;
+    for (int r = 0, next; expert >= 0 && r < s->ranks; r = next) {
+        next = cost_next_rank(s, q, w, r);
+        working += cost_fraction(s, q, w, r) > 0 ? next - r : 0;
+    }
+    return working == 1 && s->ranks > 1 ? expert : -1;
+}
+
+double cost_part(struct space *s, const struct value *v, const struct split *q, int w, int r)
+{
+    int expert = dealt_expert(s, v, q, w);
+    return expert >= 0 ? routing_dealt(s, expert, w) : cost_fraction(s, q, w, r);
 }
 
 static double global_elements(const struct space *s, const struct value *v, int w)
@@ -107,21 +149,37 @@ static double global_elements(const struct space *s, const struct value *v, int 
 
 double cost_local_elements(struct space *s, const struct value *v, struct placement p, int w, int r)
 {
-    return global_elements(s, v, w) * (p.kind == PLACE_S ? cost_fraction(s, p.split, w, r) : 1);
+    return global_elements(s, v, w) * (p.kind == PLACE_S ? cost_part(s, v, p.split, w, r) : 1);
 }
 
 double cost_local_size(struct space *s, const struct value *v, struct placement p, int dim, int w, int r)
 {
     double size = (double)s->sizes.extent[v->id * s->plan->workloads.n + w][dim];
-    return size * (p.kind == PLACE_S && p.dim == dim ? cost_fraction(s, p.split, w, r) : 1);
+    return size * (p.kind == PLACE_S && p.dim == dim ? cost_part(s, v, p.split, w, r) : 1);
 }
 
 static double most_bytes(struct space *s, const struct value *v, struct placement p, int w)
 {
     double most = 0;
-    for (int r = 0; r < (p.kind == PLACE_S ? s->ranks : 1); r++)
+    int ranks = p.kind == PLACE_S ? s->ranks : 1, expert = p.kind == PLACE_S ? dealt_expert(s, v, p.split, w) : -1;
+    if (expert >= 0)
+        return global_elements(s, v, w) * experts_dealt_share(s, expert) * value_width(v);
+    for (int r = 0; r < ranks; r = p.kind == PLACE_S ? cost_next_rank(s, p.split, w, r) : ranks)
         most = fmax(most, cost_local_elements(s, v, p, w, r));
     return most * value_width(v);
+}
+
+/* Moving times that many bytes of what each rank holds, on the slowest. */
+static double slowest_pass(struct space *s, const struct value *v, struct placement p, double times, int w)
+{
+    double most = 0;
+    for (int r = 0, next; r < s->ranks; r = next) {
+        double bytes = times * value_width(v) * cost_local_elements(s, v, p, w, r);
+        next = price_next_speed(s, r);
+        next = p.kind == PLACE_S && cost_next_rank(s, p.split, w, r) < next ? cost_next_rank(s, p.split, w, r) : next;
+        most = fmax(most, price_of_pass(&s->options->machine, bytes) / price_speed(s, r, s->ranks));
+    }
+    return most;
 }
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
@@ -146,12 +204,16 @@ static double transition_seconds(const struct machine *m, const struct bindings 
                                  struct placement to, struct moved x)
 {
     enum collective by = placement_transition(from, to).by;
-    struct transfer sent = collective_transfer(m, by, collective_wire(m, x.dtype, from, ranks), ranks, x.bytes);
     double part = by == COLL_REDISTRIBUTE ? part_moved(from.split, to.split, dims) : -1;
-    if (part >= 0)
-        sent.bytes = part * x.bytes;
+    struct sent sent = {.kind = by,
+                        .wire = collective_wire(m, x.dtype, from, ranks),
+                        .at_once = dtype_is_half(x.dtype),
+                        .ranks = ranks,
+                        .bytes = x.bytes,
+                        .moves = part >= 0,
+                        .moved = part * x.bytes};
     bool packs = x.outer > 1 && (by == COLL_ALLGATHER || by == COLL_REDUCESCATTER);
-    return collective_seconds(m, sent) + (packs ? price_of_pass(m, 2 * x.bytes) + ranks * x.outer * m->row_seconds : 0);
+    return collective_seconds(m, &sent) + (packs ? price_of_pass(m, 2 * x.bytes) + ranks * x.outer * m->row_seconds : 0);
 }
 
 /* Indices of the dimensions that lie before this one in memory. */
@@ -172,10 +234,10 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     struct placement parted = from.kind == PLACE_S ? from : to;
     require(placement_transition(from, to).possible && !placement_eq(from, to));
     if (!placement_transition(from, to).by)
-        return to.kind == PLACE_P ? 0 : price_of_pass(m, 2 * most_bytes(s, v, to, w));
+        return to.kind == PLACE_P ? 0 : slowest_pass(s, v, to, 2, w);
     struct moved x = {global_elements(s, v, w) * (double)dtype_size(v->type.dtype),
                       parted.kind == PLACE_S ? outer_indices(s, v, parted.dim, w) : 1, v->type.dtype};
-    return transition_seconds(m, &s->plan->workloads.at[w].dims, s->ranks, from, to, x);
+    return transition_seconds(m, &s->plan->workloads.at[w].dims, s->ranks, from, to, x) + routing_wait(s, v, w);
 }
 
 /* What a recurrent net sends between its steps; 0: nothing. */
@@ -188,7 +250,7 @@ static double exchange_seconds(const struct machine *m, const struct graph *g, c
     if (!dim_eval(x.times, dims, &times) || !dim_eval(x.rows, dims, &rows) || !dim_eval(split_size(g->alg, x.units), dims, &units))
         times = rows = units = 1; /* a data-dependent size */
     double bytes = (double)rows * (double)units * sizeof(float);
-    return (double)times * collective_seconds(m, collective_transfer(m, COLL_ALLGATHER, WIRE_F32, ranks, bytes));
+    return (double)times * collective_seconds(m, &(struct sent){.kind = COLL_ALLGATHER, .ranks = ranks, .bytes = bytes});
 }
 
 double cost_collective_seconds(const struct machine *m, const struct graph *g, const struct node *n, const struct bindings *dims, int ranks)
@@ -205,8 +267,9 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
         x.outer *= parted.kind == PLACE_S && d < parted.dim ? (double)size : 1;
         x.bytes *= (double)size;
     }
-    return placement_transition(from, to).by ? transition_seconds(m, dims, ranks, from, to, x)
-                                             : collective_seconds(m, collective_transfer(m, COLL_BROADCAST, WIRE_F32, ranks, x.bytes));
+    return placement_transition(from, to).by
+        ? transition_seconds(m, dims, ranks, from, to, x)
+        : collective_seconds(m, &(struct sent){.kind = COLL_BROADCAST, .ranks = ranks, .bytes = x.bytes});
 }
 
 /* Not of a kernel that runs as a whole: where that is apart, its parts have their own price. */
@@ -219,7 +282,7 @@ static bool ends_kernel(const struct space *s, const struct value *v)
 double cost_cut_seconds(struct space *s, const struct value *v, struct placement place, bool reads, int w)
 {
     const struct machine *m = &s->options->machine;
-    return ends_kernel(s, v) ? price_of_pass(m, most_bytes(s, v, place, w)) + reads * m->node_overhead : 0;
+    return ends_kernel(s, v) ? slowest_pass(s, v, place, 1, w) + reads * m->node_overhead : 0;
 }
 
 int64_t cost_of_cut(struct space *s, const struct value *v, struct placement place, bool reads)
@@ -230,62 +293,16 @@ int64_t cost_of_cut(struct space *s, const struct value *v, struct placement pla
     return picoseconds(seconds);
 }
 
-/* One picosecond more for every step, so that equal costs are broken towards fewer. */
+/* One picosecond more for every step, so that equal costs are broken towards fewer; and the price of a collective. */
 int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement from, struct placement to)
 {
     double seconds = 0;
     for (int w = 0; w < s->plan->workloads.n; w++)
         seconds += s->plan->workloads.at[w].weight * cost_reshard_seconds(s, v, from, to, w);
-    return picoseconds(seconds) + 1;
+    return picoseconds(seconds) + 1 + (placement_transition(from, to).by ? s->plan->near.collective_price : 0);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
-
-static bool is_even(struct space *s, const struct split *q, int w)
-{
-    double first = cost_fraction(s, q, w, 0);
-    for (int r = 1; r < s->ranks; r++)
-        if (cost_fraction(s, q, w, r) != first)
-            return false;
-    return true;
-}
-
-/* Every rank has the same work: no split gives one of them more. */
-static bool ranks_are_alike(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w)
-{
-    for (int i = 0; i < n->nin; i++)
-        if (st->in[i].kind == PLACE_S && !is_even(s, st->in[i].split, w))
-            return false;
-    for (int i = 0; i < n->nout; i++)
-        if (st->out[i].kind == PLACE_S && !is_even(s, st->out[i].split, w))
-            return false;
-    for (int f = 0; rule && st->assignment.factor && f < rule->nfactor; f++)
-        if (st->assignment.factor[f] && (rule->factor[f].flags & FACTOR_CONTRACTED) && !is_even(s, st->assignment.factor[f], w))
-            return false;
-    return true;
-}
-
-/* What is computed at load costs next to nothing, but equal plans must not differ by chance. */
-#define RUNS_OF_A_LOAD 1000
-
-double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
-{
-    const struct machine *m = &s->options->machine;
-    double worst = 0;
-    require(busy >= 1); /* in a subgraph, that of the whole job: s->ranks may be fewer */
-    if (st->body)
-        return explicit_seconds(st->body, w, busy);
-    if (n->op && n->op->flags & OP_CONTROL)
-        return control_flow_seconds(s, n, w, busy);
-    int ranks = ranks_are_alike(s, n, rule, st, w) ? 1 : s->ranks;
-    for (int r = 0; r < ranks; r++) {
-        struct work_place at = {w, r};
-        struct work k = work_of(s, n, rule, st, at), change = work_of_change(s, n, st, at);
-        worst = fmax(worst, price_seconds(m, &k, busy) + price_seconds(m, &change, busy));
-    }
-    worst += exchange_seconds(m, s->g, n, &s->plan->workloads.at[w].dims, s->ranks);
-    return fused_part(s, n) && fused_part(s, n)->folded ? worst / RUNS_OF_A_LOAD : worst;
-}
 
 int64_t cost_of_strategy(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st)
 {
@@ -303,14 +320,17 @@ static double held_bytes(struct space *s, const struct value *v, struct placemen
     return most;
 }
 
-/* Training keeps more than the weight. */
+int cost_copies(const struct graph *g, const struct value *weight)
+{
+    for (int i = 0; i < g->trained.n; i++)
+        if (g->trained.at[i].weight == weight)
+            return 1 + COST_TRAINED;
+    return 1;
+}
+
 double cost_resident_bytes(struct space *s, const struct value *v, struct placement p)
 {
-    int copies = 1;
-    for (int i = 0; i < s->g->trained.n; i++)
-        if (s->g->trained.at[i].weight == v)
-            copies = 1 + COST_TRAINED;
-    return copies * held_bytes(s, v, p);
+    return cost_copies(s->g, v) * held_bytes(s, v, p);
 }
 
 static int64_t price_bytes(struct space *s, double bytes, double price)
@@ -318,12 +338,12 @@ static int64_t price_bytes(struct space *s, double bytes, double price)
     return picoseconds(cost_steps(s->plan) * price * bytes / s->options->machine.memory_bandwidth);
 }
 
-int64_t cost_of_weight(struct space *s, const struct value *v, struct placement p)
-{
-    return v->constant ? price_bytes(s, held_bytes(s, v, p), s->options->machine.weight_price) : 0;
-}
-
 int64_t cost_of_memory(struct space *s, const struct value *v, struct placement p)
 {
-    return price_bytes(s, cost_resident_bytes(s, v, p), s->plan->byte_price);
+    return price_bytes(s, cost_resident_bytes(s, v, p), s->plan->room.bytes ? 0 : s->plan->byte_price);
+}
+
+int64_t cost_of_nearness(struct space *s, const struct value *v, struct placement p)
+{
+    return price_bytes(s, cost_resident_bytes(s, v, p), s->plan->near.byte_price);
 }

@@ -10,23 +10,38 @@ enum { COST_TRAINED = 3 }; /* training keeps so many arrays of a weight's size i
 double cost_steps(const struct plan *);
 double plan_objective(const struct plan *); /* as written: seconds over all workloads */
 
-/* The model of a collective (collective_cost.c): hops one after another and bytes on a rank's link, for a global value of `bytes`. */
+/* collective_cost.c: a collective of a global value of `bytes` over all ranks. */
+struct sent {
+    enum collective kind;
+    enum wire wire;
+    bool at_once; /* sums are rounded once, so no machine adds up its own first */
+    double ranks, bytes;
+    bool moves; /* a Redistribute of which it is known what a rank sends: */
+    double moved;
+};
+double collective_seconds(const struct machine *, const struct sent *);
+double collective_overhead(const struct machine *, double ranks); /* seconds of one of all ranks, besides its messages */
+/* The same over one link between t units: hops one after another and bytes that one of them sends. */
 struct transfer {
     double hops, bytes, summed, coding;
 }; /* summed: bytes of partial values that a rank adds up; coding: seconds that it encodes and decodes */
-struct transfer collective_transfer(const struct machine *, enum collective, enum wire, double ranks, double bytes);
+struct coding {
+    enum wire wire;
+    double seconds; /* of a byte of float32 */
+};
+struct transfer cost_link_transfer(const struct link *, enum collective, struct coding, double t, double bytes);
+double cost_link_seconds(const struct link *, struct transfer);
+/* How much each size of link.slowdown, and the last beyond these, counts for the messages of a transfer: LINK_SIZES + 1 shares of one. */
+void cost_link_size_shares(struct transfer, double *share);
 /* What addends of a value become in messages, if it is brought from this placement. */
 enum wire collective_wire(const struct machine *, enum dtype, struct placement from, double ranks);
-double collective_seconds(const struct machine *, struct transfer);
-/* How much each size of link_slowdown, and the last beyond these, counts for the messages of a transfer: LINK_SIZES + 1 shares of one. */
-void collective_link_shares(struct transfer, double *share);
-/* calibrate.c: the constants of that model from measured times; COLL_NONE: one message of next to no bytes. Returns the root mean square of
- * the relative errors. */
+/* calibrate.c: the constants of a link from measured times over it alone; COLL_NONE: one message of next to no bytes. Returns the root mean
+ * square of the relative errors. */
 struct timed_transfer {
     enum collective kind;
     double bytes, seconds;
 };
-double calibrate_fit(struct machine *, int ranks, int n, const struct timed_transfer *);
+double calibrate_fit(struct link *, int units, int n, const struct timed_transfer *);
 /* The constants of overlap, from seconds of sums. n = 0: none overlaps with compute. */
 struct timed_overlap {
     double sum, meanwhile, taken; /* alone; while ranks compute; what is taken from these */
@@ -62,12 +77,15 @@ struct reshards reshard_chosen(struct space *, struct arena *, const struct valu
 bool reshard_is_read(const struct space *, const struct value *);
 int reshard_position(const struct reshards *, struct placement); /* position, -1 none */
 
-/* explicit.c: the space of a graph with reshards as nodes, for its price. The caller marks its weights, and calls fused_find. */
+/* explicit.c: the space of a graph with reshards as nodes, for its price under the workloads of a plan. The caller marks its weights, and
+ * calls fused_find. */
 bool explicit_is_reshard(const struct node *);
-struct space *explicit_space(struct space *model, struct graph *);
+struct space *explicit_space(struct space *model, struct graph *, struct plan *, int ranks);
 double explicit_seconds(struct space *, int workload, int busy);
 /* lowering.c: the lowering of a node in a graph of its own. */
 struct space *lowering_space(struct space *, const struct node *, const struct strategy *);
+/* Collectives of the strategy's lowering. After cost_prepare. */
+int lowering_collectives(const struct strategy *);
 /* The first collective of the strategy's lowering; COLL_NONE: it has none, or the strategy no lowering. After cost_prepare. */
 enum collective lowering_sends(const struct strategy *);
 
@@ -75,6 +93,7 @@ enum collective lowering_sends(const struct strategy *);
 double cost_step_seconds(struct space *, int node);
 /* What a step of the chosen plan takes, unsharded and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);
+void plan_note_rank_times(struct space *); /* plan->rank_time, of the chosen plan, where speeds differ */
 /* step_parts.c: plan->step, of the chosen plan. */
 void plan_note_step(struct space *);
 /* idle.c: a warning for each workload at which ranks have nothing to do for a part of the step. */
@@ -90,8 +109,9 @@ int64_t cost_of_reshard(struct space *, const struct value *, struct placement f
 /* What a value that a kernel never stores costs more if it is resharded: where it is made, or where it is read. Others: nothing. */
 int64_t cost_of_cut(struct space *, const struct value *, struct placement, bool reads);
 int64_t cost_of_strategy(struct space *, const struct node *, const struct rule *, const struct strategy *);
-int64_t cost_of_weight(struct space *, const struct value *, struct placement);     /* of a weight, by the machine's price */
-int64_t cost_of_memory(struct space *, const struct value *, struct placement);     /* of a weight or a state, by the plan's */
+int64_t cost_of_memory(struct space *, const struct value *, struct placement);   /* of a weight or a state, by the plan's */
+int64_t cost_of_nearness(struct space *, const struct value *, struct placement); /* the same, by that of plans nearly as fast */
+int cost_copies(const struct graph *, const struct value *weight); /* arrays of its size: training keeps more than the weight */
 double cost_resident_bytes(struct space *, const struct value *, struct placement); /* bytes on the fullest rank in the largest workload */
 /* The same in seconds under one workload; busy: ranks that work at the same time. */
 double cost_reshard_seconds(struct space *, const struct value *, struct placement from, struct placement to, int workload);
@@ -102,9 +122,15 @@ double cost_node_seconds(struct space *, const struct node *, const struct rule 
 /* The part of a dimension that a rank holds, under a workload: a size, maybe no whole number. */
 double cost_local_size(struct space *, const struct value *, struct placement, int dim, int workload, int rank);
 double cost_fraction(struct space *, const struct split *, int workload, int rank); /* of a dimension: what a rank holds by a split */
+/* The same of a value; where it is of an expert that is dealt, what it costs as a part of what it takes, on any rank. */
+double cost_part(struct space *, const struct value *, const struct split *, int workload, int rank);
+int cost_next_rank(struct space *, const struct split *, int workload, int rank); /* the next that holds another part; or all ranks */
 double cost_local_elements(struct space *, const struct value *, struct placement, int workload, int rank);
-/* fused.c: what the run does of each node. runs: the graph after the pass fuse_kernels, a copy of the space's; or that itself, where each
- * node runs alone. After cost_evaluate_types. */
+/* graph_that_runs.c: a copy, in the arena, as a rank runs it: without internal ops, and with nodes fused as they are if no option of
+ * tpc-run is given. The graph: the global one, or one rank's. */
+struct graph *cost_graph_that_runs(struct arena *, const struct graph *);
+/* fused.c: what the run does of each node. runs: the graph that runs, a copy of the space's; or that itself, where each node runs alone.
+ * After cost_evaluate_types. */
 void fused_find(struct space *, const struct graph *runs);
 /* The same of each node for where its kernel is apart, which fused_settle finds by a chosen plan: it reshards an inner value. */
 void fused_find_alone(struct space *);
@@ -118,6 +144,7 @@ struct fused_part {
     bool folded;                 /* it is computed at load instead */
     bool in_turn;                /* its kernel moves bytes before or after it computes, not meanwhile */
     bool integers;               /* its kernel multiplies integers */
+    int digits;                  /* and so often */
     bool codes, functions;       /* it rounds or decodes each number; it evaluates its function for each */
     bool rows;                   /* it goes through rows of neighbours */
     bool recoded;                /* changed: to or from codes, not only to another order */
@@ -144,16 +171,20 @@ void lowering_append(struct graph *, struct node *);
 /* payload.c: bytes that one rank (the one that holds most) puts into a collective node, under a workload; of a Redistribute, the most that
  * a rank sends or receives, if each holds one range. */
 int64_t cost_payload(const struct graph *, const struct node *, const struct bindings *, int ranks);
-/* memory.c: what each of the ranks holds that run this graph, which the pass kernels has fused: one rank's own, or a global one with
+/* memory.c: what each of the ranks holds that run this graph, as it runs: one rank's own, or a global one with
  * explicit reshards. */
 void plan_memory(struct graph *, const struct plan *, int ranks, struct rank_use *out);
+/* The same of the graph as it runs: fused nodes keep no values between them. */
+void plan_memory_that_runs(const struct graph *, const struct plan *, int ranks, struct rank_use *out);
 /* A number of bytes, capped so that sums do not overflow: sizes in a file may be arbitrary. */
 int64_t plan_possible_bytes(int64_t bytes);
-/* memory_bodies.c: the slabs of all bodies that are ready (pass kernels), under these sizes of the graph around them. */
+/* memory_bodies.c: the slabs of all bodies of a graph that runs, under these sizes of the graph around them. */
 int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct bindings *);
 /* The symbols of body k, made ready, under sizes of the graph around it. */
 struct bindings plan_sizes_inside(struct arena *tmp, const struct node *, int k, const struct graph *body, const struct bindings *);
 int64_t memory_total(const struct rank_use *);
+/* Of weights and state alone, what the fullest of so many ranks holds at least, whatever the plan. Before they are placed. */
+int64_t memory_least(const struct graph *, const struct plan *, const struct options *, int ranks);
 /* The largest of every entry. */
 struct rank_use memory_most(int n, const struct rank_use *);
 

@@ -1,5 +1,5 @@
-/* explicit: a graph with reshards as nodes, whose nodes and values are placed: the lowering of a node, or a whole model after the pass
- * insert. Nothing is chosen in its space: it is for the price alone. */
+/* explicit: a graph with reshards as nodes, whose nodes and values are placed: the lowering of a node, a body of control flow, or a whole
+ * model after the pass insert. Nothing is chosen in its space: it is for the price alone. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
@@ -10,10 +10,10 @@ bool explicit_is_reshard(const struct node *n)
     return (n->op && (n->op->flags & OP_COLLECTIVE)) || op_is_tpc(n, "Shard") || op_is_tpc(n, "Term");
 }
 
-struct space *explicit_space(struct space *model, struct graph *g)
+struct space *explicit_space(struct space *model, struct graph *g, struct plan *plan, int ranks)
 {
     struct space *s = NEW(model->arena, struct space);
-    *s = (struct space){.arena = model->arena, .g = g, .options = model->options, .plan = model->plan, .ranks = model->ranks};
+    *s = (struct space){.arena = model->arena, .g = g, .options = model->options, .plan = plan, .ranks = ranks};
     s->weight = NEWN(s->arena, bool, g->values.n + 1);
     s->rule = NEWN(s->arena, struct rule *, g->nodes.n + 1);
     for (int i = 0; i < g->nodes.n; i++)

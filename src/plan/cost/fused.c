@@ -1,10 +1,11 @@
-/* fused: what the run does of each node. tpc-run fuses nodes (src/lower); the pass choose has it done to a copy of the graph, where values
- * keep their ids. So a kernel's parts are the nodes between its result and its operands:
+/* fused: what the run does of each node. It fuses nodes (src/lower/graph/lower_graph.c); here that is done to a copy of the graph, where
+ * values keep their ids. So a kernel's parts are the nodes between its result and its operands:
  *
  *     the graph         a = Conv(x, w)    b = Add(a, z)    y = Relu(b)
  *     the one that runs y/last = ChannelsLastConv(x/last, w, z)            y/last and x/last are forms of y and x
  *
  * The parts read what the kernel reads, x, w and z, and the last one writes y. Nothing stores a and b: they are inner values. */
+#include "kern/product/product.h"
 #include "op/op.h"
 #include "op/prices.h"
 #include "op/rule/rule.h"
@@ -197,11 +198,20 @@ static const struct node *largest_convolution(const struct fused_search *x)
     return largest;
 }
 
+/* A product with a weight in codes is made once for each 8 bits that the other operand is rounded to. */
+static int digits_of(const struct node *kernel)
+{
+    bool rounds = kernel->op && kernel->op->flags & OP_INTEGERS && kernel->op->flags & OP_PRODUCT &&
+        dtype_is_integer(kernel->in[1]->type.dtype) && !dtype_is_integer(kernel->in[0]->type.dtype);
+    return rounds ? nbits_level_digits(attr_int(kernel, "accuracy_level")) : 1;
+}
+
 static void note_part(const struct node *kernel, struct fused_part *part, const struct node *n, const struct node *last)
 {
     unsigned flags = kernel->op ? kernel->op->flags : 0;
     part->into = last;
     part->integers = flags & OP_INTEGERS;
+    part->digits = digits_of(kernel);
     part->rows = (n->op == kernel->op || flags & OP_ELEMENTWISE) && !(flags & OP_IN_PLACE);
     part->functions = !kernel->op || !maps_codes(kernel);
     part->codes = kernel->op && kernel->op->codes > 0 && (n == last || part->functions);
@@ -351,6 +361,7 @@ void fused_find(struct space *s, const struct graph *runs)
 {
     struct arena *tmp = arena_new();
     struct fused_search x = {.s = s, .tmp = tmp, .nvalues = s->g->values.n};
+    s->fused.runs = runs;
     x.in = NEWN(tmp, const struct value *, x.nvalues + 1);
     x.stored = NEWN(tmp, bool, x.nvalues + 1);
     x.read = NEWN(tmp, bool, x.nvalues + 1);

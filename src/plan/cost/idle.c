@@ -17,12 +17,12 @@ struct idle_nodes {
     double seconds;
 };
 
-/* Ranks that hold nothing of what others hold some of. */
-static int without_part(struct space *s, struct placement place, int w)
+/* Ranks that hold nothing of what others hold some of; while one works on a dealt expert, the others work on theirs. */
+static int without_part(struct space *s, const struct value *v, struct placement place, int w)
 {
     int n = 0;
     for (int r = 0; place.kind == PLACE_S && r < s->ranks; r++)
-        n += cost_fraction(s, place.split, w, r) == 0;
+        n += cost_part(s, v, place.split, w, r) == 0;
     return n;
 }
 
@@ -34,7 +34,7 @@ static struct idle idle_node(struct space *s, const struct node *n, int w)
     for (int i = 0; i < n->nout + n->nin && !found.ranks; i++) {
         const struct value *v = i < n->nout ? n->out[i] : n->in[i - n->nout];
         struct placement place = i < n->nout ? st->out[i] : st->in[i - n->nout];
-        found.ranks = v ? without_part(s, place, w) : 0;
+        found.ranks = v ? without_part(s, v, place, w) : 0;
         found.value = v;
         found.dim = place.dim;
     }

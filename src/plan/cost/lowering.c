@@ -150,6 +150,14 @@ enum collective lowering_sends(const struct strategy *st)
     return COLL_NONE;
 }
 
+int lowering_collectives(const struct strategy *st)
+{
+    int n = 0;
+    for (int i = 0; st->body && i < st->body->g->nodes.n; i++)
+        n += (st->body->g->nodes.at[i]->op->flags & OP_COLLECTIVE) != 0;
+    return n;
+}
+
 /* ---- what it costs ----------------------------------------------------------------------------------------------------------- */
 
 static struct value *value_alone(struct graph *g, const struct value *v, struct placement place)
@@ -183,10 +191,16 @@ struct space *lowering_space(struct space *s, const struct node *n, const struct
     g->ranks = s->ranks;
     struct node *node = node_alone(g, n, st);
     lowering_append(g, node);
-    struct space *alone = explicit_space(s, g);
+    for (int i = 0; i < n->nin; i++)
+        if (n->in[i] && !n->in[i]->constant)
+            VEC_PUSH(g->arena, &g->inputs, node->in[i]);
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            graph_add_output(g, node->out[i]);
+    struct space *alone = explicit_space(s, g, s->plan, s->ranks);
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
             alone->weight[node->in[i]->id] = s->weight[n->in[i]->id];
-    fused_find(alone, g);
+    fused_find(alone, cost_graph_that_runs(s->arena, g));
     return alone;
 }

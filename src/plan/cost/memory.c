@@ -200,9 +200,10 @@ static int64_t slab_of(const struct holder *h, int workload)
         life.items[i] = h->life.items[i];
         life.items[i].bytes = h->late[i] ? 0 : size[i];
     }
+    const struct lifetime_ends *ends = lifetime_ends_find(tmp, &life, h->g->nodes.n);
     for (int i = 0; i < h->segments.list.n; i++)
         if (overlaps(h, &h->segments.list.at[i], &h->plan->workloads.at[workload].dims))
-            row_segment_extend(h->g, &h->segments.list.at[i], &life);
+            row_segment_extend(h->g, &h->segments.list.at[i], ends, &life);
     int64_t bytes = slab_assign(tmp, life.items, life.nitem) + late_bytes(h, tmp, &life, size);
     arena_free(tmp);
     return bytes;
@@ -288,4 +289,23 @@ struct rank_use memory_most(int n, const struct rank_use *use)
         raise_to(&most.blocks, use[r].blocks);
     }
     return most;
+}
+
+void plan_memory_that_runs(const struct graph *g, const struct plan *plan, int ranks, struct rank_use *out)
+{
+    struct arena *tmp = arena_new();
+    plan_memory(cost_graph_that_runs(tmp, g), plan, ranks, out);
+    for (int r = 0; r < ranks; r++) { /* the fused graph has values that this one has not */
+        out[r].weight = out[r].weight < g->values.n ? out[r].weight : -1;
+        out[r].value = out[r].value < g->values.n ? out[r].value : -1;
+    }
+    arena_free(tmp);
+}
+
+/* Shared out evenly. Constants that are computed at load may be an eighth more in one graph than in another; --weights may store less. */
+int64_t memory_least(const struct graph *g, const struct plan *plan, const struct options *options, int ranks)
+{
+    struct rank_use all = {0};
+    plan_memory_that_runs(g, plan, 1, &all);
+    return options->weights ? 0 : (all.weights / 9 * 8 + all.state) / ranks;
 }

@@ -12,7 +12,7 @@
 
 static double sum_seconds(const struct machine *m, int ranks, double bytes)
 {
-    return collective_seconds(m, collective_transfer(m, COLL_ALLREDUCE, m->wire, ranks, bytes));
+    return collective_seconds(m, &(struct sent){.kind = COLL_ALLREDUCE, .wire = m->wire, .ranks = ranks, .bytes = bytes});
 }
 
 /* Half of a sum, which surely overlaps with compute, must take as long as its blocks take from the rank. 0: none does; between
@@ -73,7 +73,8 @@ static double sent_seconds(const struct overlapped *o, const struct node *n, dou
 {
     const struct value *v = n->in[0];
     enum wire wire = collective_wire(o->machine, v->type.dtype, v->place, o->g->ranks);
-    return collective_seconds(o->machine, collective_transfer(o->machine, collective_parse(n->op->name), wire, o->g->ranks, bytes));
+    return collective_seconds(o->machine,
+                              &(struct sent){.kind = collective_parse(n->op->name), .wire = wire, .ranks = o->g->ranks, .bytes = bytes});
 }
 
 /* A rank and the sums that overlap with it, from the start of the segment. */

@@ -103,58 +103,98 @@ static void add_to_digest(uint64_t *digest, const void *at, size_t bytes)
     *digest = digest_bytes(both, sizeof both);
 }
 
-static void digest_type(uint64_t *digest, const struct type *t)
+struct part_digest {
+    uint64_t sum;
+    struct arena *arena;
+    VEC(const struct dim *) size; /* that only data tells: each is known by when the part first has it */
+};
+
+static void add_to_part(struct part_digest *d, const void *at, size_t bytes)
 {
-    int each[MAX_RANK + 1] = {(int)t->dtype};
-    for (int d = 0; d < t->rank; d++)
-        each[d + 1] = t->dim[d]->id;
-    add_to_digest(digest, each, sizeof *each * (size_t)(t->rank + 1));
+    add_to_digest(&d->sum, at, bytes);
 }
 
-static void digest_part(const struct space *s, uint64_t *digest, const struct step_part *p)
+static void add_dim(struct part_digest *d, const struct dim *x)
 {
+    if (!dim_has_data(x)) {
+        add_to_part(d, &x->id, sizeof x->id);
+        return;
+    }
+    int own[] = {-1, (int)x->kind, x->n, 0};
+    if (x->kind == DIM_SYM) {
+        while (own[3] < d->size.n && d->size.at[own[3]] != x)
+            own[3]++;
+        if (own[3] == d->size.n)
+            VEC_PUSH(d->arena, &d->size, x);
+    }
+    add_to_part(d, own, sizeof own);
+    for (int i = 0; i < x->n; i++)
+        add_dim(d, x->arg[i]);
+}
+
+static void add_type(struct part_digest *d, const struct type *t)
+{
+    int own[] = {(int)t->dtype, t->rank};
+    add_to_part(d, own, sizeof own);
+    for (int i = 0; i < t->rank; i++)
+        add_dim(d, t->dim[i]);
+}
+
+static uint64_t digest_of(const struct space *s, struct arena *tmp, const struct step_part *p)
+{
+    struct part_digest d = {.arena = tmp};
     const struct node *n = p->to ? NULL : s->g->nodes.at[p->node];
     const char *text = n ? s->plan->nodes.list.at[p->node].text : p->to;
-    add_to_digest(digest, text, strlen(text));
+    add_to_part(&d, text, strlen(text));
     if (n)
-        add_to_digest(digest, n->optype, strlen(n->optype));
+        add_to_part(&d, n->optype, strlen(n->optype));
     for (int i = 0; n && i < n->nin + n->nout; i++) {
         const struct value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        digest_type(digest, v ? &v->type : &(struct type){.dtype = DT_NONE});
+        add_type(&d, v ? &v->type : &(struct type){.dtype = DT_NONE});
     }
+    return d.sum;
 }
 
-/* Of each layer, a digest of its parts in order. */
-static uint64_t *layer_digests(struct space *s, int n)
+static void digest_parts(struct space *s)
 {
-    uint64_t *digest = NEWN(s->arena, uint64_t, n + 1);
-    const struct step_parts *step = &s->plan->step;
-    for (int i = 0; i < step->list.n; i++)
-        if (step->list.at[i].layer >= 0)
-            digest_part(s, &digest[step->list.at[i].layer], &step->list.at[i]);
-    return digest;
+    struct arena *tmp = arena_new();
+    for (int i = 0; i < s->plan->step.list.n; i++) {
+        struct step_part *p = &s->plan->step.list.at[i];
+        p->digest = digest_of(s, tmp, p);
+    }
+    arena_free(tmp);
 }
 
-static int layer_at(const struct layers *all, int node)
+/* By node, and one more for what an output takes: its layer; -1: none. */
+static int *layer_of_nodes(struct space *s, const struct layers *all)
 {
-    for (int k = 0; k < all->list.n; k++)
-        if (all->list.at[k].repeat > 1 && node >= all->list.at[k].first && node < all->list.at[k].end)
-            return k;
-    return -1;
+    int *layer = NEWN(s->arena, int, s->g->nodes.n + 1);
+    for (int i = 0; i <= s->g->nodes.n; i++)
+        layer[i] = -1;
+    for (int k = all->list.n - 1; k >= 0; k--)
+        for (int i = all->list.at[k].first; i < all->list.at[k].end && all->list.at[k].repeat > 1; i++)
+            layer[i] = k;
+    return layer;
 }
 
 static void find_layers(struct space *s)
 {
     struct step_parts *step = &s->plan->step;
     struct layers all = layers_find(s->arena, s->g, s->roles);
-    for (int i = 0; i < step->list.n; i++)
-        step->list.at[i].layer = layer_at(&all, step->list.at[i].node);
-    uint64_t *digest = layer_digests(s, all.list.n);
+    const int *layer = layer_of_nodes(s, &all);
+    uint64_t *digest = NEWN(s->arena, uint64_t, all.list.n + 1); /* of each layer, of its parts in order */
+    for (int i = 0; i < step->list.n; i++) {
+        struct step_part *p = &step->list.at[i];
+        p->layer = layer[p->node];
+        if (p->layer >= 0)
+            add_to_digest(&digest[p->layer], &p->digest, sizeof p->digest);
+    }
+    struct name_index like = {0};
     for (int k = 0; k < all.list.n && all.list.at[k].repeat > 1; k++) {
-        int like = 0;
-        while (digest[like] != digest[k])
-            like++;
-        VEC_PUSH(s->arena, &step->layer, like);
+        const char *text = arena_printf(s->arena, "%016llx", (unsigned long long)digest[k]);
+        if (name_index_find(&like, text) < 0)
+            name_index_put(s->arena, &like, text, k);
+        VEC_PUSH(s->arena, &step->layer, name_index_find(&like, text));
     }
 }
 
@@ -167,5 +207,6 @@ void plan_note_step(struct space *s)
         if (s->uses[i].list.n && s->g->values.at[i]->placed)
             add_reshards(s, s->g->values.at[i]);
     sort_parts(s);
+    digest_parts(s);
     find_layers(s);
 }

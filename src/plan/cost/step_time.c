@@ -1,5 +1,6 @@
 /* step_time: what a step of the chosen plan takes. The solver's costs are sums over the workloads; here each has its own. */
 #include "plan/cost/cost.h"
+#include "plan/cost/work.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
@@ -61,4 +62,35 @@ void plan_predict(struct space *s)
         p->unsharded_seconds += load->weight * load->unsharded_seconds / cost_steps(p);
     }
     require(p->seconds >= 0 && p->unsharded_seconds >= 0);
+}
+
+/* ---- what each rank computes, where ranks are of unequal speed -------------------------------------------------------------- */
+
+static void add_to_ranks(struct space *s, const struct node *n, const struct rule *rule, int w, double times, double *seconds)
+{
+    const struct strategy *st = n->strategy;
+    price_each_rank(&(struct work_at){s, n, rule, st, w, 0}, times, seconds);
+    for (int i = 0; st->body && i < st->body->g->nodes.n; i++) {
+        const struct node *part = st->body->g->nodes.at[i];
+        if (!explicit_is_reshard(part))
+            add_to_ranks(st->body, part, st->body->rule[i], w, times, seconds);
+    }
+}
+
+void plan_note_rank_times(struct space *s)
+{
+    struct plan *p = s->plan;
+    double sum = 0;
+    if (!s->shares)
+        return;
+    p->rank_time = NEWN(s->arena, struct rank_time, s->ranks);
+    double *seconds = NEWN(s->arena, double, s->ranks);
+    for (int w = 0; w < p->workloads.n; w++)
+        for (int i = 0; i < s->g->nodes.n; i++)
+            add_to_ranks(s, s->g->nodes.at[i], s->rule[i], w, p->workloads.at[w].weight / cost_steps(p), seconds);
+    for (int r = 0; r < s->ranks; r++)
+        sum += seconds[r] * price_speed(s, r, s->ranks);
+    for (int r = 0; r < s->ranks; r++)
+        p->rank_time[r] = (struct rank_time){price_speed(s, r, s->ranks), sum > 0 ? seconds[r] * price_speed(s, r, s->ranks) / sum : 0,
+                                             seconds[r]};
 }

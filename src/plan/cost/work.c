@@ -2,15 +2,50 @@
  * special about an op is a flag or a column of its row. */
 #include "plan/cost/work.h"
 
-#include "kern/product/product.h"
+#include "kern/gemm/gemm.h"
 #include "op/op.h"
 #include "op/prices.h"
+#include "op/product/product.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
 #include <math.h>
+
+/* A value as the rank holds it. */
+struct held {
+    const struct value *v;
+    struct placement place;
+};
+
+static struct held operand(const struct work_at *x, int i)
+{
+    return (struct held){x->node->in[i], x->st->in[i]};
+}
+
+static struct held result(const struct work_at *x, int i)
+{
+    return (struct held){x->node->out[i], x->st->out[i]};
+}
+
+static double elements(const struct work_at *x, struct held h)
+{
+    return cost_local_elements(x->s, h.v, h.place, x->workload, x->rank);
+}
+
+static double size_of(const struct work_at *x, struct held h, int d)
+{
+    return cost_local_size(x->s, h.v, h.place, d, x->workload, x->rank);
+}
+
+/* Of the whole value. */
+static const int64_t *sizes(const struct work_at *x, const struct value *v)
+{
+    return x->s->sizes.extent[v->id * x->s->plan->workloads.n + x->workload];
+}
+
+/* ---- operations ----------------------------------------------------------------------------------------------------------- */
 
 static bool has_windows(const struct rule *rule)
 {
@@ -20,10 +55,16 @@ static bool has_windows(const struct rule *rule)
     return false;
 }
 
+static bool factor_size(const struct work_at *x, int i, int64_t *size)
+{
+    return dim_eval(x->rule->factor[i].size, &x->s->plan->workloads.at[x->workload].dims, size);
+}
+
 /* Filter taps per output element: the weight's dimensions without the channels. Where windows slide by parts of an
  * element, as in a transpose, each element meets one place of so many. */
-static double kernel_places(struct space *s, const struct rule *rule, int w)
+static double kernel_places(const struct work_at *x)
 {
+    const struct rule *rule = x->rule;
     double places = 1;
     if (!has_windows(rule))
         return 1;
@@ -32,68 +73,56 @@ static double kernel_places(struct space *s, const struct rule *rule, int w)
     for (int i = 0; rule->nin > 1 && i < rule->nfactor; i++) {
         int64_t size;
         bool only = rule_has_factor(&rule->in[1], i) && !rule_has_factor(&rule->in[0], i) && !rule_has_factor(&rule->out[0], i);
-        if (only && !(rule->factor[i].flags & FACTOR_CONTRACTED) && dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
+        if (only && !(rule->factor[i].flags & FACTOR_CONTRACTED) && factor_size(x, i, &size))
             places *= (double)size;
     }
     return places;
 }
 
 /* Products that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
-static double contracted_products(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int r)
+static double contracted_products(const struct work_at *x)
 {
-    bool keys = n->op->flags & OP_APPENDS;
-    double products = keys ? 0 : kernel_places(s, rule, w);
-    for (int i = 0; i < rule->nfactor; i++) {
+    const struct split *const *split = x->st->assignment.factor;
+    bool keys = x->node->op->flags & OP_APPENDS;
+    double products = keys ? 0 : kernel_places(x);
+    for (int i = 0; i < x->rule->nfactor; i++) {
         int64_t size;
-        if (!(rule->factor[i].flags & FACTOR_CONTRACTED) || !dim_eval(rule->factor[i].size, &s->plan->workloads.at[w].dims, &size))
+        if (!(x->rule->factor[i].flags & FACTOR_CONTRACTED) || !factor_size(x, i, &size))
             continue;
-        double part = (double)size;
-        if (st->assignment.factor && st->assignment.factor[i])
-            part *= cost_fraction(s, st->assignment.factor[i], w, r);
+        double part = (double)size * (split && split[i] ? cost_part(x->s, x->node->out[0], split[i], x->workload, x->rank) : 1);
         products = keys ? products + part : products * part;
     }
     return products;
 }
 
-/* Rows that meet k of this many experts, each as likely as the others. */
-struct routing {
-    double rows, k, experts;
-};
-
-static struct routing routed_rows(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+/* Numbers of an expert's matrices that a rank holds, for all of its experts. */
+static double expert_numbers(const struct work_at *x)
 {
-    const int64_t *x = s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w],
-                  *weight = s->sizes.extent[n->in[2]->id * s->plan->workloads.n + w];
-    double experts = fmax((double)weight[0], 1);
-    return (struct routing){cost_local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[n->in[0]->type.rank - 1], 1),
-                            fmin((double)attr_int(n, "k"), experts), experts};
-}
-
-/* The share of experts that some row meets. */
-static double share_met(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
-{
-    struct routing t = routed_rows(s, n, st, w, r);
-    return 1 - pow(1 - t.k / t.experts, t.rows);
-}
-
-static double routed_flops(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
-{
-    struct routing t = routed_rows(s, n, st, w, r);
-    enum dtype dtype = n->in[2]->type.dtype;
+    const struct node *n = x->node;
+    enum dtype dtype = n->in[FIRST_WEIGHT]->type.dtype;
     double numbers = 0, each = dtype_is_float(dtype) ? 1 : 8 / fmax((double)attr_int(n, "expert_weight_bits"), 1);
-    for (int i = 2; i < n->nin; i++)
+    for (int i = FIRST_WEIGHT; i < n->nin; i++)
         if (n->in[i] && n->in[i]->type.rank == 3 && n->in[i]->type.dtype == dtype)
-            numbers += each * cost_local_elements(s, n->in[i], st->in[i], w, r);
-    return 2 * t.rows * t.k / t.experts * numbers;
+            numbers += each * elements(x, operand(x, i));
+    return numbers;
+}
+
+/* Numbers that are codes are decoded once. Where an expert has more than a few rows, the kernel lays its matrices out anew, once. */
+static void add_experts(const struct work_at *x, struct work *k)
+{
+    struct routing t = routing_of(x);
+    double numbers = t.held > 0 ? expert_numbers(x) / t.held : 0;
+    bool codes = dtype_is_integer(x->node->in[FIRST_WEIGHT]->type.dtype), few = t.rows <= PANEL_FEW_ROWS * t.met;
+    k->operations = 2 * t.rows * numbers;
+    k->codes = codes ? (few ? PRICE_EXPERT_FEW_CODES : PRICE_EXPERT_CODES) * t.met * numbers : 0;
+    k->spread = codes || few ? 0 : t.met * numbers;
 }
 
 /* Rows of a recurrent net go through the weights of each direction. */
-static double recurrent_flops(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+static double recurrent_flops(const struct work_at *x)
 {
-    const int64_t *x = s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w];
-    double rows = cost_local_elements(s, n->in[0], st->in[0], w, r) / fmax((double)x[2], 1);
-    double numbers = cost_local_elements(s, n->in[1], st->in[1], w, r) + cost_local_elements(s, n->in[2], st->in[2], w, r);
-    return 2 * rows * numbers;
+    double rows = elements(x, operand(x, 0)) / fmax((double)sizes(x, x->node->in[0])[2], 1);
+    return 2 * rows * (elements(x, operand(x, 1)) + elements(x, operand(x, 2)));
 }
 
 bool work_is_convolution(const struct node *n)
@@ -102,81 +131,76 @@ bool work_is_convolution(const struct node *n)
 }
 
 /* Channels of a convolution's result are computed a vector at a time: the work counts whole vectors, as a multiple. */
-static double vector_filling(struct space *s, const struct node *n, const struct strategy *st, int w, int r)
+static double vector_filling(const struct work_at *x)
 {
-    struct placement p = st->out[0];
-    if (!work_is_convolution(n))
+    double lanes = x->s->options->machine.vector_lanes, channels;
+    if (!work_is_convolution(x->node))
         return 1;
-    double lanes = s->options->machine.vector_lanes, channels = (double)s->sizes.extent[n->out[0]->id * s->plan->workloads.n + w][1];
-    channels *= p.kind == PLACE_S && p.dim == 1 ? cost_fraction(s, p.split, w, r) : 1;
+    channels = size_of(x, result(x, 0), 1);
     return channels > 0 ? ceil(channels / lanes) * lanes / channels : 1;
 }
 
 /* Every channel has a filter of its own. */
-static bool is_depthwise(const struct space *s, const struct node *n, int w)
+static bool is_depthwise(const struct work_at *x)
 {
-    return attr_int(n, "group") > 1 && n->in[1] && s->sizes.extent[n->in[1]->id * s->plan->workloads.n + w][1] == 1;
+    return attr_int(x->node, "group") > 1 && x->node->in[1] && sizes(x, x->node->in[1])[1] == 1;
 }
 
 /* Those that one of integers reads lie in words of four, of all places of a filter that are neighbours. */
-static double word_filling(const struct space *s, const struct node *n, int w)
+static double word_filling(const struct work_at *x)
 {
     enum { WORD = 4 };
-    const int64_t *filter = s->sizes.extent[n->in[1]->id * s->plan->workloads.n + w];
-    double run = (double)filter[1] * (double)(attr_int(n, "group") == 1 ? filter[n->in[1]->type.rank - 1] : 1);
+    const struct value *v = x->node->in[1];
+    const int64_t *filter = sizes(x, v);
+    double run = (double)filter[1] * (double)(attr_int(x->node, "group") == 1 ? filter[v->type.rank - 1] : 1);
     return run > 0 ? ceil(run / WORD) * WORD / run : 1;
 }
 
-static enum product_kernel kernel_of(const struct space *s, const struct node *n, int w)
+static enum product_kernel kernel_of(const struct work_at *x)
 {
-    bool integers = fused_part(s, n)->integers;
-    if (work_is_convolution(n))
-        return integers ? KERNEL_INTEGER_CONV : is_depthwise(s, n, w) ? KERNEL_DEPTHWISE : KERNEL_CONV;
+    bool integers = fused_part(x->s, x->node)->integers;
+    if (work_is_convolution(x->node))
+        return integers ? KERNEL_INTEGER_CONV : is_depthwise(x) ? KERNEL_DEPTHWISE : KERNEL_CONV;
     return integers ? KERNEL_INTEGERS : KERNEL_MATRIX;
 }
 
-/* How often the kernel makes each product: one with a weight in codes is of 8-bit integers, once for each 8 bits that the other operand is
- * rounded to. */
-static double repeats(struct space *s, const struct node *n, const struct strategy *st, enum product_kernel kernel, struct work_place at)
+/* How often the kernel makes each product. */
+static double repeats(const struct work_at *x, enum product_kernel kernel)
 {
-    bool rounds = kernel == KERNEL_INTEGERS && dtype_is_integer(n->in[1]->type.dtype) && !dtype_is_integer(n->in[0]->type.dtype);
-    if (kernel == KERNEL_INTEGER_CONV)
-        return vector_filling(s, n, st, at.workload, at.rank) * word_filling(s, n, at.workload);
-    return rounds ? nbits_level_digits(attr_int(n, "accuracy_level")) : vector_filling(s, n, st, at.workload, at.rank);
+    return fused_part(x->s, x->node)->digits * vector_filling(x) * (kernel == KERNEL_INTEGER_CONV ? word_filling(x) : 1);
 }
 
-static void add_operations(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, struct work_place at,
-                           struct work *k)
+static void add_products(const struct work_at *x, struct work *k)
 {
-    int w = at.workload, r = at.rank;
-    unsigned flags = n->op ? n->op->flags : 0;
-    double channels = 1, each = flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
+    const struct node *n = x->node;
+    double channels = 1, each = n->op->flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
+    k->kernel = kernel_of(x);
+    k->operations = each * repeats(x, k->kernel) * elements(x, result(x, 0)) * contracted_products(x);
+    if (n->op->flags & OP_SPREADS) /* the products of every place with all filters */
+        channels = (double)sizes(x, n->in[0])[1] / fmax((double)attr_int(n, "group"), 1);
+    k->spread = n->op->flags & OP_SPREADS ? k->operations / fmax(channels, 1) : 0;
+}
+
+static void add_operations(const struct work_at *x, struct work *k)
+{
+    unsigned flags = x->node->op ? x->node->op->flags : 0;
     if (flags & OP_RECURS)
-        k->operations = recurrent_flops(s, n, st, w, r);
-    if ((flags & OP_RECURS) || !rule || !(flags & OP_PRODUCT) || !n->out[0])
-        return;
-    if (flags & OP_ROUTES) {
-        k->operations = routed_flops(s, n, st, w, r);
-        return;
-    }
-    k->kernel = kernel_of(s, n, w);
-    each *= repeats(s, n, st, k->kernel, at);
-    k->operations = each * cost_local_elements(s, n->out[0], st->out[0], w, r) * contracted_products(s, n, rule, st, w, r);
-    if (flags & OP_SPREADS) /* the products of every place with all filters */
-        channels = (double)s->sizes.extent[n->in[0]->id * s->plan->workloads.n + w][1] / fmax((double)attr_int(n, "group"), 1);
-    k->spread = flags & OP_SPREADS ? k->operations / fmax(channels, 1) : 0;
+        k->operations = recurrent_flops(x);
+    else if (x->rule && flags & OP_PRODUCT && x->node->out[0])
+        (flags & OP_ROUTES ? add_experts : add_products)(x, k);
 }
 
 /* Exponential functions of the result's elements, and those that are rounded to codes, or read from them. */
-static void add_numbers(struct space *s, const struct node *n, const struct strategy *st, struct work_place at, struct work *k)
+static void add_numbers(const struct work_at *x, struct work *k)
 {
-    const struct fused_part *part = fused_part(s, n);
-    double all = n->out[0] ? cost_local_elements(s, n->out[0], st->out[0], at.workload, at.rank) : 0;
+    const struct node *n = x->node;
+    const struct fused_part *part = fused_part(x->s, n);
+    double all = n->out[0] ? elements(x, result(x, 0)) : 0;
     double codes = !n->op || !part->codes ? 0 : n->op->codes;
     if (k->kernel == KERNEL_INTEGER_CONV)
-        codes = PRICE_CONV_CODES * vector_filling(s, n, st, at.workload, at.rank);
+        codes = PRICE_CONV_CODES * vector_filling(x);
     k->functions = n->op && n->op->flags & OP_FUNCTION && part->functions ? all : 0;
-    k->codes = codes * all;
+    k->codes += codes * all;
 }
 
 /* ---- bytes ---------------------------------------------------------------------------------------------------------------- */
@@ -186,20 +210,24 @@ static double *bytes_of(const struct space *s, const struct value *v, struct wor
     return s->weight[v->id] ? &k->streamed : v->state ? &k->carried : &k->passed;
 }
 
-static void add_bytes(struct space *s, const struct node *n, const struct strategy *st, struct work_place at, struct work *k)
+static void add_bytes(const struct work_at *x, struct work *k)
 {
-    int w = at.workload, r = at.rank;
-    const struct fused_part *part = fused_part(s, n);
-    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* reads rows, not the table */
+    const struct node *n = x->node;
+    const struct fused_part *part = fused_part(x->s, n);
+    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* of rows of a table, each from memory once */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && part->read[i] > 0 && !(lookup && i != 1))
-            *bytes_of(s, n->in[i], k) += cost_local_elements(s, n->in[i], st->in[i], w, r) * part->read[i];
+            *bytes_of(x->s, n->in[i], k) += elements(x, operand(x, i)) * part->read[i];
     for (int i = 0; i < n->nout; i++)
         if (n->out[i] && part->write[i] > 0)
-            *(n->out[i]->state ? &k->carried : &k->passed) += cost_local_elements(s, n->out[i], st->out[i], w, r) * part->write[i] *
-                (lookup ? 2 : 1);
+            *(n->out[i]->state ? &k->carried : &k->passed) += elements(x, result(x, i)) * part->write[i];
+    if (lookup && n->in[0] && n->out[0]) {
+        double read = elements(x, result(x, 0)) * part->write[0], table = elements(x, operand(x, 0)) * value_width(n->in[0]);
+        *bytes_of(x->s, n->in[0], k) += fmin(read, table);
+        k->passed += fmax(read - table, 0);
+    }
     if (n->op && (n->op->flags & OP_ROUTES))
-        k->streamed *= share_met(s, n, st, w, r);
+        k->streamed *= routing_met(routing_of(x));
 }
 
 /* Bits of a number of the weight, where it is of integers: several may lie in a byte. */
@@ -216,38 +244,111 @@ static enum stored weight_stored(const struct node *n, enum dtype dtype)
     return !dtype_is_integer(dtype) ? STORED_FULL : code_bits(n, dtype) == 8 ? STORED_BYTE : STORED_CODE;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+/* ---- rows of neighbours that a node goes through one by one --------------------------------------------------------------- */
 
-struct work work_of(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, struct work_place at)
+/* The dimension that is k-th in memory. */
+static int dim_at(const struct space *s, const struct value *v, int k)
 {
-    const struct fused_part *part = fused_part(s, n);
-    struct work k = {.nodes = part ? part->overheads : 0};
-    if (!part || !part->into)
+    if (!s->fused.last[v->id] || k == 0)
         return k;
-    k.stored = weight_stored(n, part->weight);
-    k.in_turn = part->in_turn;
-    if (part->computed)
-        add_operations(s, n, rule, st, at, &k);
-    add_numbers(s, n, st, at, &k);
-    add_bytes(s, n, st, at, &k);
-    if (part->rows)
-        copied_rows_add(s, n, rule, st, at, &k);
-    return k;
+    return k == v->type.rank - 1 ? 1 : k + 1;
 }
 
-struct work work_of_change(struct space *s, const struct node *n, const struct strategy *st, struct work_place at)
+/* Elements side by side in both, where one is a part of the other. */
+static double common_run(const struct work_at *x, struct held a, struct held b)
 {
-    const struct fused_part *part = fused_part(s, n);
-    for (int i = 0; part && part->changed && i < n->nin + n->nout; i++) {
-        const struct value *v = i < n->nin ? n->in[i] : n->out[i - n->nin];
-        if (v != part->changed)
-            continue;
-        double all = cost_local_elements(s, v, i < n->nin ? st->in[i] : st->out[i - n->nin], at.workload, at.rank);
-        return (struct work){.codes = part->recoded ? all : 0,
-                             .turned = part->recoded ? 0 : all,
-                             .passed = all * (value_width(v) + (part->recoded ? 1 : value_width(v))),
-                             .in_turn = true,
-                             .nodes = 1};
+    double run = 1;
+    for (int k = a.v->type.rank - 1; k >= 0; k--) {
+        int d = dim_at(x->s, a.v, k);
+        double own = size_of(x, a, d), other = size_of(x, b, d);
+        run *= fmin(own, other);
+        if (own < other || other < own)
+            break;
     }
-    return (struct work){.in_turn = true};
+    return run;
+}
+
+static double turned_run(const struct work_at *x, struct held y)
+{
+    const int64_t *perm;
+    int rank = y.v->type.rank, d = rank - 1;
+    double run = 1;
+    if (attr_ints(x->s->g, x->node, "perm", &perm) != rank)
+        return 1;
+    for (; d >= 0 && perm[d] == d; d--)
+        run *= size_of(x, y, d);
+    return run;
+}
+
+/* Of an operand and a result: of the one that is copied whole. */
+static void add_copied(const struct work_at *x, struct held from, struct held to, struct work *k)
+{
+    if (!from.v || !to.v || from.v->type.rank != to.v->type.rank || from.v->type.rank == 0)
+        return;
+    double run = x->node->op->flags & OP_PERMUTES ? turned_run(x, to) : common_run(x, from, to);
+    double all = elements(x, x->node->nin > 1 ? from : to);
+    if (run > 1)
+        k->rows += all / run;
+    else if (run > 0)
+        k->turned += all;
+}
+
+/* An elementwise op goes row by row through an operand that is repeated between rows. */
+static double repeated_rows(const struct work_at *x)
+{
+    struct held y = result(x, 0);
+    double rows = 0, all = elements(x, y);
+    for (int i = 0; i < x->node->nin; i++) {
+        const struct value *v = x->node->in[i];
+        if (!v || v->type.rank != y.v->type.rank || type_eq(&v->type, &y.v->type))
+            continue;
+        double run = common_run(x, operand(x, i), y);
+        rows = fmax(rows, run > 1 && run < all ? all / run : 0);
+    }
+    return rows;
+}
+
+static void add_rows(const struct work_at *x, struct work *k)
+{
+    const struct node *n = x->node;
+    if (x->rule && n->op->flags & OP_ELEMENTWISE && n->nin > 1 && n->out[0])
+        k->rows = repeated_rows(x);
+    else if (x->rule && x->rule->moves && !(n->op->flags & (OP_SEEDS | OP_ELEMENTWISE)))
+        for (int i = 0; i < n->nin; i++)
+            for (int o = 0; o < n->nout; o++)
+                add_copied(x, operand(x, i), result(x, o), k);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------------ */
+
+static void add_form(const struct work_at *x, const struct fused_part *part, struct work *k)
+{
+    const struct node *n = x->node;
+    for (int i = 0; i < n->nin + n->nout; i++) {
+        struct held h = i < n->nin ? operand(x, i) : result(x, i - n->nin);
+        if (h.v != part->changed)
+            continue;
+        double all = elements(x, h), width = value_width(h.v);
+        k->form = (struct work_form){part->recoded ? all : 0, part->recoded ? 0 : all, all * (width + (part->recoded ? 1 : width))};
+        return;
+    }
+}
+
+struct work work_of(const struct work_at *x)
+{
+    const struct fused_part *part = fused_part(x->s, x->node);
+    struct work k = {.nodes = part && !x->st->body ? part->overheads : 0};
+    if (part && part->changed)
+        add_form(x, part, &k);
+    if (!part || !part->into || x->st->body)
+        return k;
+    k.stored = weight_stored(x->node, part->weight);
+    k.in_turn = part->in_turn;
+    if (part->computed)
+        add_operations(x, &k);
+    add_numbers(x, &k);
+    add_bytes(x, &k);
+    if (part->rows)
+        add_rows(x, &k);
+    return k;
 }

@@ -8,7 +8,7 @@
 
 struct value *dim_node_value(const struct node *n, bool result, int i)
 {
-    return result ? (i < n->nout ? n->out[i] : NULL) : (i < n->nin ? n->in[i] : NULL);
+    return result ? node_result(n, i) : node_operand(n, i);
 }
 
 bool dim_next(const struct dim_roles *all, struct dim_walk *w)

@@ -313,8 +313,7 @@ static void mark_outputs(struct dim_roles *all)
 
 static bool in_input_only_state(const struct graph *g, const char *name)
 {
-    for (int i = 0; i < g->states.n; i++) {
-        const struct state *s = &g->states.at[i];
+    EACH (const struct state, s, g->states) {
         for (int d = 0; s->past && s->dim < 0 && d < s->past->type.rank; d++)
             if (dim_uses(dim_rewrite(g->alg, s->past->type.dim[d]), name))
                 return true;
@@ -324,8 +323,7 @@ static bool in_input_only_state(const struct graph *g, const char *name)
 
 static bool is_past(const struct graph *g, const char *name)
 {
-    for (int i = 0; i < g->states.n; i++) {
-        const struct state *s = &g->states.at[i];
+    EACH (const struct state, s, g->states) {
         const struct dim *size = s->past && s->dim >= 0 ? dim_rewrite(g->alg, s->past->type.dim[s->dim]) : NULL;
         if (size && size->kind == DIM_SYM && strcmp(size->name, name) == 0)
             return true;

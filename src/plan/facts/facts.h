@@ -97,6 +97,9 @@ int64_t workload_tokens(struct graph *, const struct workload *);
 void plan_note_empty(struct graph *, struct plan *);
 /* long_text.c: a warning for each workload of --workload with a longer text than the configuration next to the model allows. */
 void plan_note_long(struct graph *, const struct options *, struct plan *);
+/* machine_notes.c: warnings where ranks need several machines and the profile has no link between them, and where a link's number is far
+ * from any link's in its unit (bytes per second, seconds). */
+void plan_note_machine(struct graph *, const struct options *, struct plan *);
 
 /* kv_origin.c: keys and values that attention reads in a canonical graph, as the values that they are moved, repeated or scaled from; dim
  * is the KV dimension there, -1 where moves hide it. */
@@ -191,6 +194,9 @@ struct names;
 struct names *names_new(struct arena *, const struct graph *);
 bool names_node(const struct names *, int node, const char *glob);
 bool names_value(const struct names *, const struct value *, const char *glob);
+/* The same whatever the case of letters. */
+bool names_node_any_case(const struct names *, int node, const char *glob);
+bool names_value_any_case(const struct names *, const struct value *, const char *glob);
 /* Positions of nodes, or ids of values, in order. */
 struct name_matches {
     VEC(int) at;

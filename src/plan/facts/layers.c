@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-enum { MOST_PRODUCTS = 4096, MOST_PERIOD = 256, LEAST_PERIOD = 2, ALONE = 8 }; /* ALONE: products of the only layer if nothing repeats */
+/* MOST_TRIED: products times periods; ALONE: products of the only layer if nothing repeats. */
+enum { MOST_PRODUCTS = 1 << 16, MOST_PERIOD = 2048, MOST_TRIED = 1 << 26, LEAST_PERIOD = 2, ALONE = 8 };
 
 struct finder {
     struct arena *arena;
@@ -85,7 +86,7 @@ static int run_length(const struct finder *f, int i, int end, int period)
 static struct block find_block(const struct finder *f, int from, int to, int least)
 {
     struct block best = {from, 0, 0};
-    for (int period = least; period <= MOST_PERIOD && 2 * period <= to - from; period++)
+    for (int period = least; period <= MOST_PERIOD && 2 * period <= to - from && (to - from) * period <= MOST_TRIED; period++)
         for (int i = from + period; i < to; i++) {
             int n = run_length(f, i, to, period), repeat = 1 + n / period;
             if (repeat > 1 && repeat * period > best.repeat * best.period)

@@ -7,8 +7,7 @@
 static int64_t largest(const struct dim_roles *roles, enum symbol_kind kind, const struct bindings *dims)
 {
     int64_t most = 0;
-    for (int i = 0; i < roles->symbols.n; i++) {
-        const struct symbol_role *s = &roles->symbols.at[i];
+    EACH (const struct symbol_role, s, roles->symbols) {
         const int64_t *size = s->kind == kind ? bindings_get(dims, s->name) : NULL;
         most = size && *size > most ? *size : most;
     }

@@ -71,6 +71,22 @@ bool names_value(const struct names *n, const struct value *v, const char *glob)
         (both && glob_match(glob, both));
 }
 
+static bool any_case(const char *glob, const char *name)
+{
+    return name && glob_match_any_case(glob, name);
+}
+
+bool names_node_any_case(const struct names *n, int node, const char *glob)
+{
+    return any_case(glob, n->g->nodes.at[node]->name) || any_case(glob, n->node[node]);
+}
+
+bool names_value_any_case(const struct names *n, const struct value *v, const char *glob)
+{
+    return any_case(glob, v->name) || any_case(glob, origin_of(v)) || any_case(glob, n->value[v->id]) || any_case(glob, n->reader[v->id]) ||
+        any_case(glob, n->both[v->id]);
+}
+
 /* ---- what is named ------------------------------------------------------------------------------------------------------------ */
 
 static bool is_wanted(const struct name_search *s, const struct value *v)

@@ -15,19 +15,11 @@
 
 #include <string.h>
 
-static bool has_perm(const struct node *node)
-{
-    for (int i = 0; i < node->op->nattr; i++)
-        if (strcmp(node->op->attr[i].name, "perm") == 0)
-            return true;
-    return false;
-}
-
 /* Keeps every element, and every dimension up to their order. Before types are known, that of a Reshape can't be told. */
 static bool permutes(const struct node *node)
 {
     unsigned flags = node->op ? node->op->flags : 0;
-    return (flags & OP_CONVERTS) || ((flags & OP_MOVES) && (has_perm(node) || node->op->nattr == 0));
+    return (flags & OP_CONVERTS) || ((flags & OP_MOVES) && (attr_find(node, "perm") || node->op->nattr == 0));
 }
 
 static const int64_t *perm_of(const struct graph *g, const struct node *node, int rank)
@@ -41,7 +33,7 @@ static const int64_t *perm_of(const struct graph *g, const struct node *node, in
 /* Dimension d of a node's result as a dimension of its operand. */
 static int dim_before(const struct graph *g, const struct node *node, int d, int rank)
 {
-    if (!has_perm(node))
+    if (!attr_find(node, "perm"))
         return d;
     const int64_t *perm = perm_of(g, node, rank);
     int from = perm ? (int)perm[d] : rank - 1 - d;
@@ -178,17 +170,12 @@ static int output_dim(struct graph *g, struct value *output, struct origin at)
     return -1;
 }
 
-static bool is_handed_on(struct graph *g, struct value *output, const struct value *input)
-{
-    return type_eq(&output->type, &input->type) && plan_kv_origin(g, output, -1).value == input;
-}
-
 /* An input that is also an output, unchanged, is input-only state with two ends. */
 static void add_input_only(struct graph *g, struct value *input)
 {
     struct state state = {.past = input, .dim = -1};
     for (int i = 0; i < g->outputs.n && !state.present; i++)
-        if (is_handed_on(g, g->outputs.at[i], input))
+        if (type_eq(&g->outputs.at[i]->type, &input->type) && plan_kv_origin(g, g->outputs.at[i], -1).value == input)
             state.present = g->outputs.at[i];
     if (!graph_state(g, input) && !(state.present && graph_state(g, state.present)))
         graph_add_state(g, state);

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static bool may_be_trained(const struct value *v)
-{
-    return v->constant && v->constant->origin && dtype_is_float(v->type.dtype) && constant_elements(v->constant) > 1;
-}
-
 struct weight_count trained_plus(struct weight_count c, const struct value *v)
 {
     return (struct weight_count){c.weights + 1, c.numbers + (double)constant_elements(v->constant)};
@@ -26,7 +21,8 @@ void trained_mark(struct graph *g, const struct options *o, struct plan *p)
     bool *may_be = NEWN(g->arena, bool, g->values.n + 1);
     const bool *reaches = gradients_reach(g, g->outputs.n, (const struct value *const *)g->outputs.at);
     for (int i = 0; i < g->values.n; i++) {
-        may_be[i] = reaches[i] && may_be_trained(g->values.at[i]);
+        may_be[i] = reaches[i] && g->values.at[i]->constant && g->values.at[i]->constant->origin &&
+            dtype_is_float(g->values.at[i]->type.dtype) && constant_elements(g->values.at[i]->constant) > 1;
         if (may_be[i])
             p->trainable = trained_plus(p->trainable, g->values.at[i]);
     }

@@ -68,8 +68,7 @@ static bool apply_forms(const struct symbol_sizes *all, struct bindings *b)
 {
     int64_t value;
     bool changed = false;
-    for (int i = 0; i < all->list.n; i++) {
-        const struct symbol *s = &all->list.at[i];
+    EACH (const struct symbol, s, all->list) {
         if (!s->form || !dim_eval(s->form, b, &value))
             continue;
         const int64_t *before = bindings_get(b, s->name);
@@ -116,8 +115,7 @@ static struct symbol_sizes symbol_sizes_of(struct graph *g)
 {
     const struct dim_roles *roles = dim_symbol_roles(g->arena, g);
     struct symbol_sizes all = {.g = g};
-    for (int i = 0; i < roles->symbols.n; i++) {
-        const struct symbol_role *s = &roles->symbols.at[i];
+    EACH (const struct symbol_role, s, roles->symbols) {
         int64_t least = s->usual > s->lo ? s->usual : s->lo;
         symbol_add(&all, (struct symbol){s->name, least, s->lo, s->of_input, s->leading, s->of_output, s->kind, NULL, NULL});
     }
@@ -266,13 +264,11 @@ static struct bindings sizes_at(struct symbol_sizes *all, struct lengths at)
 {
     struct bindings b = {0};
     int64_t guess;
-    for (int i = 0; i < all->list.n; i++) {
-        const struct symbol *s = &all->list.at[i];
+    EACH (const struct symbol, s, all->list) {
         int64_t k = usual_size(all, s, at);
         bindings_set(all->g->arena, &b, s->name, k < s->least ? s->least : k);
     }
-    for (int i = 0; i < all->list.n; i++) {
-        const struct symbol *s = &all->list.at[i];
+    EACH (const struct symbol, s, all->list) {
         if (s->guess && s->kind != SYMBOL_SEQUENCE && dim_eval(s->guess, &b, &guess))
             bindings_set(all->g->arena, &b, s->name, guess < s->least ? s->least : guess);
     }
@@ -351,8 +347,7 @@ static const char *assumed_text(const struct symbol_sizes *all, const struct bin
     enum { MOST_NAMED = 8 };
     const char *text = NULL;
     int named = 0, open = 0;
-    for (int i = 0; i < all->list.n; i++) {
-        const struct symbol *s = &all->list.at[i];
+    EACH (const struct symbol, s, all->list) {
         open += s->of_input && !s->form;
         if (!s->of_input || s->form || bindings_get(given, s->name))
             continue;
@@ -406,8 +401,7 @@ static void note_assumed(const struct symbol_sizes *all, struct plan *plan)
 /* A side is a multiple of usual strides where the equations hold for it, too: lines of text are 48 pixels high, not 33. */
 static void round_sides(struct symbol_sizes *all, struct bindings *b)
 {
-    for (int i = 0; i < all->list.n; i++) {
-        const struct symbol *s = &all->list.at[i];
+    EACH (const struct symbol, s, all->list) {
         bool open = s->kind == SYMBOL_SIDE && !s->form, holds = false;
         int64_t least = open ? *bindings_get(b, s->name) : 0;
         for (int64_t stride = 16; open && !holds && stride > 0; stride /= 2) {

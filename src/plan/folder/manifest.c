@@ -178,8 +178,7 @@ static bool make_cover(struct arena *a, struct keeper *k)
 
 static void choose_keepers(struct manifest *m)
 {
-    for (int i = 0; i < m->keepers.n; i++) {
-        struct keeper *k = &m->keepers.at[i];
+    EACH (struct keeper, k, m->keepers) {
         require(k->span >= 0 && k->span < m->spans.n);
         if (!m->kept[k->span].at && make_cover(m->arena, k))
             m->kept[k->span] = k->scatter;
@@ -214,8 +213,7 @@ void manifest_wrote(struct manifest *m, const char *file, struct written w)
 static json_t *files_array(const struct manifest *m)
 {
     json_t *all = json_array();
-    for (int i = 0; i < m->files.n; i++) {
-        const struct listed_span *f = &m->files.at[i];
+    EACH (const struct listed_span, f, m->files) {
         const char *digest = arena_printf(m->arena, "%016" PRIx64, f->written.digest);
         json_array_append_new(all, json_pack("{s:s,s:I,s:s}", "file", f->file, "bytes", (json_int_t)f->written.bytes, "xxh3", digest));
     }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MANIFEST_RANKS = 1024, STRIP_NUMBERS = 5 };
+enum { STRIP_NUMBERS = 5 };
 
 struct manifest_reader {
     struct arena *arena;
@@ -53,8 +53,8 @@ static void read_plan(struct manifest_reader *r)
     json_t *root = json_read(path);
     const json_t *source = json_member(path, root, "source", JSON_OBJECT), *options = json_member(path, root, "options", JSON_OBJECT);
     int64_t ranks = json_integer_value(json_object_get(root, "tp"));
-    if (ranks < 1 || ranks > MANIFEST_RANKS)
-        fail("%s: expected 1 to %d for 'tp', found %" PRId64, path, MANIFEST_RANKS, ranks);
+    if (ranks < 1 || ranks > PLAN_RANKS)
+        fail("%s: expected 1 to %d for 'tp', found %" PRId64, path, PLAN_RANKS, ranks);
     f->ranks = (int)ranks;
     f->file = member_text(r, path, source, "file");
     f->digest = member_text(r, path, source, "xxh3");

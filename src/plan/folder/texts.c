@@ -17,7 +17,7 @@ struct text_list folder_copy_texts(struct arena *a, const char *model, const cha
 {
     struct text_list made = {{NULL, 0, 0}};
     for (int i = 0; i < MODEL_TEXTS; i++) {
-        const char *from = path_beside(a, path_dir(a, model), model_texts[i]);
+        const char *from = model_text_beside(a, path_dir(a, model), (enum model_text)i);
         const char *to = path_join(a, dir, model_texts[i]);
         struct out out;
         if (!from)

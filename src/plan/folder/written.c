@@ -21,12 +21,8 @@ static void rank_name(char name[32], int rank, int ending)
 static bool is_written_name(const char *name)
 {
     char same[32];
-    for (int i = 0; i < FIXED; i++)
-        if (strcmp(name, fixed_names[i]) == 0)
-            return true;
-    for (int i = 0; i < MODEL_TEXTS; i++)
-        if (strcmp(name, model_texts[i]) == 0)
-            return true;
+    if (NAMED_ROW(fixed_names, name) >= 0 || NAMED_AT(model_texts, MODEL_TEXTS, name) >= 0)
+        return true;
     for (int i = 0; i < ENDINGS * PLAN_RANKS; i++) {
         rank_name(same, i / ENDINGS, i % ENDINGS);
         if (strcmp(name, same) == 0)

@@ -40,8 +40,7 @@ static struct collective_row *row_of(const struct html_page *p, struct collectiv
 static struct collective_rows find_rows(const struct html_page *p)
 {
     struct collective_rows all = {.list = {NULL, 0, 0}};
-    for (int i = 0; i < p->plan->collectives.n; i++) {
-        const struct planned_collective *c = &p->plan->collectives.at[i];
+    EACH (const struct planned_collective, c, p->plan->collectives) {
         struct collective_row *row = row_of(p, &all, c);
         row->count++;
         for (int w = 0; w < p->loads; w++) {

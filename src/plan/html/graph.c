@@ -67,6 +67,24 @@ static int source_of(struct drawing *d, const struct value *v)
     return d->maker[v->id] - 1;
 }
 
+static void note_maker(struct drawing *d, const struct node *n, int vertex)
+{
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            d->maker[n->out[i]->id] = vertex + 1;
+}
+
+/* What a folded part leaves comes from the one that is shown for it. */
+static void add_folded(struct drawing *d, int part)
+{
+    const struct step_part *all = d->p->plan->step.list.at;
+    int vertex = 0;
+    while (d->at.at[vertex].part != d->p->groups.shown[part])
+        vertex++;
+    if (!all[part].to)
+        note_maker(d, d->graph->nodes.at[all[part].node], vertex);
+}
+
 static void add_node_part(struct drawing *d, int part)
 {
     const struct node *n = d->graph->nodes.at[d->p->plan->step.list.at[part].node];
@@ -81,9 +99,7 @@ static void add_node_part(struct drawing *d, int part)
     int to = add_vertex(d, (struct vertex){.part = part});
     for (int i = 0; i < count; i++)
         add_edge(d, from[i], to);
-    for (int i = 0; i < n->nout; i++)
-        if (n->out[i])
-            d->maker[n->out[i]->id] = to + 1;
+    note_maker(d, n, to);
 }
 
 static void add_reshard_part(struct drawing *d, int part)
@@ -224,16 +240,27 @@ static void draw_all(const struct drawing *d)
     fputs("</svg></div>\n", d->p->f);
 }
 
+static int count_shown(const struct html_group *g)
+{
+    int n = 0;
+    for (int i = g->first; i < g->end; i = html_next_part(g, i))
+        n++;
+    return n;
+}
+
 void html_graph(const struct html_page *p, const struct html_group *g)
 {
     struct drawing d = {.p = p, .g = g, .graph = p->plan->alternatives->graph};
     d.maker = NEWN(p->arena, int, d.graph->values.n + 1);
-    if (g->end - g->first > MOST_DRAWN) {
-        fprintf(p->f, "<p class=about>%d nodes and reshards are too many to draw.</p>\n", g->end - g->first);
+    int shown = count_shown(g);
+    if (shown > MOST_DRAWN) {
+        fprintf(p->f, "<p class=about>%d nodes and reshards are too many to draw.</p>\n", shown);
         return;
     }
     for (int i = g->first; i < g->end; i++)
-        if (p->plan->step.list.at[i].to)
+        if (p->groups.shown[i] != i)
+            add_folded(&d, i);
+        else if (p->plan->step.list.at[i].to)
             add_reshard_part(&d, i);
         else
             add_node_part(&d, i);

@@ -28,7 +28,7 @@ static int group_like(const struct html_groups *all, const int *first_layer, int
 static struct html_group new_group(struct arena *a, const struct plan *p, int first, int end)
 {
     int loads = p->workloads.n;
-    struct html_group g = {.first = first, .end = end, .times = 0};
+    struct html_group g = {.first = first, .end = end, .times = 0, .folds = html_folds_find(a, p, first, end)};
     g.compute = NEWN(a, double, loads + 1);
     g.sent = NEWN(a, double, loads + 1);
     g.unsharded = NEWN(a, double, loads + 1);
@@ -77,9 +77,20 @@ static const char *outside_title(const struct plan *p, int first, int end)
     return !any ? "the whole graph" : first == 0 ? "before the layers" : end == p->step.list.n ? "after the layers" : "between layers";
 }
 
+static void note_shown(const struct html_group *g, int *shown)
+{
+    for (int i = g->first; i < g->end; i++)
+        shown[i] = i;
+    EACH (const struct html_fold, x, g->folds.list)
+        for (int i = x->first; i < x->first + x->period * x->times; i++)
+            shown[i] = x->first + (i - x->first) % x->period;
+}
+
 struct html_groups html_groups_of(struct arena *a, const struct plan *p)
 {
-    struct html_groups all = {.of_part = NEWN(a, int, p->step.list.n + 1)};
+    struct html_groups all = {.of_part = NEWN(a, int, p->step.list.n + 1), .shown = NEWN(a, int, p->step.list.n + 1)};
+    for (int i = 0; i < p->step.list.n; i++)
+        all.shown[i] = -1;
     int *first_layer = NEWN(a, int, p->step.list.n + 1);
     for (int i = 0, end; i < p->step.list.n; i = end) {
         int layer = p->step.list.at[i].layer, like = layer < 0 ? -1 : p->step.layer.at[layer], at = group_like(&all, first_layer, like);
@@ -89,6 +100,7 @@ struct html_groups html_groups_of(struct arena *a, const struct plan *p)
             VEC_PUSH(a, &all.list, new_group(a, p, i, end));
             all.list.at[at].title = like < 0 ? outside_title(p, i, end) : layers_title(a, p, &all.list.at[at], like);
             first_layer[at] = like;
+            note_shown(&all.list.at[at], all.shown);
         }
         all.list.at[at].times++;
         VEC_PUSH(a, &all.order, at);

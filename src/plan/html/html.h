@@ -11,16 +11,25 @@
 void plan_html(FILE *, struct graph *global, const struct options *, const struct plan *);
 
 /* groups.c: the parts of the step, folded: layers that are alike are one group, and so is what lies before, between and after layers. */
+/* Within a repetition of a group, such as the experts of a layer: `times` runs of `period` parts from part `first` on are alike. */
+struct html_fold {
+    int first, period, times;
+};
+struct html_folds {
+    VEC(struct html_fold) list; /* in order */
+};
 struct html_group {
     const char *title, *path; /* "layers 2 to 32", what the labels of its nodes begin with */
     int first, end, times;    /* parts of one repetition; repetitions */
-    double *compute, *sent;   /* seconds of one repetition, by workload */
+    struct html_folds folds;
+    double *compute, *sent; /* seconds of one repetition, by workload */
     double *unsharded;
 };
 struct html_groups {
     VEC(struct html_group) list;
     VEC(int) order; /* the group of each repetition, in the order of time */
     int *of_part;   /* by part of the step */
+    int *shown;     /* by part: the part of the same repetition that is shown in its place, which is itself but in a fold; -1: none */
 };
 /* measured.c: a run that tpc-run --trace recorded. */
 enum html_share { HTML_WORK, HTML_WAIT, HTML_SENT, HTML_SHARES };
@@ -42,6 +51,12 @@ struct html_page {
     const struct html_measured *measured; /* NULL: no trace is given */
 };
 struct html_groups html_groups_of(struct arena *, const struct plan *);
+/* folds.c: of the parts first..end-1. The fold that part i is of, and is shown; NULL: of none. The part that is shown after part i. */
+struct html_folds html_folds_find(struct arena *, const struct plan *, int first, int end);
+const struct html_fold *html_fold_of(const struct html_group *, int i);
+int html_next_part(const struct html_group *, int i);
+/* Of part i, and of those in whose place it is shown; fold: what html_fold_of says. */
+double html_folded_seconds(const struct html_page *, const struct html_fold *, int i, int workload);
 bool html_part_sends(const struct step_part *);
 const struct html_measured *html_measured_read(const struct html_page *, const char *path);
 
@@ -61,6 +76,8 @@ const char *html_kind_class(struct arena *, enum collective);
 const char *html_place_class(struct placement);
 const char *html_part_class(const struct html_page *, const struct step_part *);
 const char *html_part_label(const struct html_page *, const struct step_part *);
+/* The components that the labels of the nodes from part first to end - 1 begin with, numbers as *: "model/layers.*". */
+const char *html_common_path(const struct html_page *, int first, int end);
 void html_head(const struct html_page *, const char *id, const char *title, const char *about);
 
 /* The panels, a file each. */

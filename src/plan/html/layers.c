@@ -1,40 +1,17 @@
 /* layers: each group of layers as a strip of nodes, coloured by placement, that opens to its graph and its nodes. */
 #include "plan/html/html.h"
 
-#include <string.h>
-
 static void group_strip(const struct html_page *p, const struct html_group *g)
 {
     fputs("<span class=strip>", p->f);
-    for (int i = g->first; i < g->end; i++)
+    for (int i = g->first; i < g->end; i = html_next_part(g, i))
         fprintf(p->f, "<i class=%s></i>", html_part_class(p, &p->plan->step.list.at[i]));
     fputs("</span>", p->f);
 }
 
-/* The components that the labels of all of a group's nodes begin with, numbers as *: "model/layers.*". */
-static const char *common_path(const struct html_page *p, const struct html_group *g)
-{
-    char *common = NULL;
-    for (int i = g->first; i < g->end; i++) {
-        if (p->plan->step.list.at[i].to)
-            continue;
-        const char *label = label_pattern(p->arena, html_part_label(p, &p->plan->step.list.at[i]));
-        if (!common)
-            common = arena_strdup(p->arena, label);
-        size_t n = 0;
-        while (common[n] && common[n] == label[n])
-            n++;
-        bool whole = (!common[n] || strchr("./", common[n])) && (!label[n] || strchr("./", label[n]));
-        while (!whole && n > 0 && !strchr("./", common[n]))
-            n--;
-        common[n] = '\0';
-    }
-    return common ? common : "";
-}
-
 static void show_group(const struct html_page *p, const struct html_group *g)
 {
-    const char *path = common_path(p, g);
+    const char *path = html_common_path(p, g->first, g->end);
     double *all = NEWN(p->arena, double, p->loads + 1);
     for (int w = 0; w < p->loads; w++)
         all[w] = (g->compute[w] + g->sent[w]) * g->times;

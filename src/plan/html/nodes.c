@@ -128,6 +128,21 @@ static void show_body(const struct html_page *p, const struct step_part *part)
     fputs(text, p->f);
 }
 
+/* The node whose kernel computes this one, which comes later. */
+static void show_into(const struct html_page *p, const struct step_part *part)
+{
+    const struct step_parts *step = &p->plan->step;
+    int i = (int)(part - step->list.at);
+    while (i < step->list.n && (step->list.at[i].to || strcmp(step->list.at[i].name, part->into) != 0))
+        i++;
+    int shown = i < step->list.n ? p->groups.shown[i] : -1;
+    fputs(", runs inside ", p->f);
+    if (shown >= 0)
+        fprintf(p->f, "<a href=#p%d>", shown);
+    html_text(p, part->into);
+    fputs(shown >= 0 ? "</a>" : "", p->f);
+}
+
 static void show_node(const struct html_page *p, const struct step_part *part)
 {
     const struct node *n = known(p)->graph->nodes.at[part->node];
@@ -143,10 +158,8 @@ static void show_node(const struct html_page *p, const struct step_part *part)
     html_seconds_by(p, part->seconds);
     fputs("</span></summary><p class=name>", p->f);
     html_text(p, n->name);
-    if (part->into) {
-        fputs(", runs inside ", p->f);
-        html_text(p, part->into);
-    }
+    if (part->into)
+        show_into(p, part);
     show_body(p, part);
     fputs("</details>\n", p->f);
 }
@@ -170,13 +183,31 @@ static void show_reshard(const struct html_page *p, const struct step_part *part
     fputs("</span></div>\n", p->f);
 }
 
+static void begin_fold(const struct html_page *p, const struct html_fold *x)
+{
+    double *all = NEWN(p->arena, double, p->loads + 1);
+    for (int i = x->first; i < x->first + x->period; i++)
+        for (int w = 0; w < p->loads; w++)
+            all[w] += html_folded_seconds(p, x, i, w);
+    fprintf(p->f, "<div class=fold><p><b>×%d</b> <span class=path>", x->times);
+    html_text(p, html_common_path(p, x->first, x->first + x->period * x->times));
+    fputs("</span> alike, the first is shown; all take ", p->f);
+    html_seconds_by(p, all);
+    fputs("</p>\n", p->f);
+}
+
 void html_nodes(const struct html_page *p, const struct html_group *g)
 {
-    for (int i = g->first; i < g->end; i++) {
+    for (int i = g->first; i < g->end; i = html_next_part(g, i)) {
         const struct step_part *part = &p->plan->step.list.at[i];
+        const struct html_fold *x = html_fold_of(g, i);
+        if (x && i == x->first)
+            begin_fold(p, x);
         if (part->to)
             show_reshard(p, part);
         else
             show_node(p, part);
+        if (x && i == x->first + x->period - 1)
+            fputs("</div>\n", p->f);
     }
 }

@@ -32,7 +32,7 @@ static void speed_tile(const struct html_page *p)
         fputs(" a step</span>", p->f);
     }
     if (p->loads > 1)
-        fprintf(p->f, "; %.2f× over all workloads", p->plan->unsharded_seconds / (p->plan->seconds - p->plan->overlapped));
+        fprintf(p->f, "; %.2f× over all workloads", p->plan->unsharded_seconds / plan_seconds(p->plan));
     fputs("</div>\n", p->f);
 }
 
@@ -85,7 +85,9 @@ static void proof_tile(const struct html_page *p)
 {
     const struct plan *plan = p->plan;
     begin_tile(p, "The plan is");
-    if (plan->proven)
+    if (plan->proven && plan->objective > plan->least)
+        fprintf(p->f, "within %g %%</b><p>of the least time, proven, under this cost model", 100 * PLAN_NEAR);
+    else if (plan->proven)
         fputs("optimal</b><p>proven, under this cost model", p->f);
     else if (plan->lower_bound > 0)
         fprintf(p->f, "within %.2g %%</b><p>of the best one, by a lower bound", 100 * (plan->seconds / plan->lower_bound - 1));

@@ -51,10 +51,12 @@ static void group_line(const struct html_page *p, const struct html_group *g, in
         return;
     html_load_begin(p, "div", "bar", w);
     fprintf(p->f, "<span>%s%s</span><div class=track>", g->title, g->times > 1 ? arena_printf(p->arena, ", one of %d", g->times) : "");
-    for (int i = g->first, odd = 0; i < g->end; i++) {
+    for (int i = g->first, odd = 0; i < g->end; i = html_next_part(g, i)) {
         const struct step_part *part = &p->plan->step.list.at[i];
+        const struct html_fold *x = html_fold_of(g, i);
         const char *class = html_part_sends(part) ? html_kind_class(p->arena, part->by) : odd++ % 2 ? "work odd" : "work";
-        segment(p, class, part->seconds[w], scale, part_title(p, part));
+        segment(p, class, html_folded_seconds(p, x, i, w), scale,
+                arena_printf(p->arena, "%s%s", part_title(p, part), x ? arena_printf(p->arena, " ×%d", x->times) : ""));
     }
     line_end(p, seconds);
 }
@@ -88,8 +90,7 @@ static void scale_head(const struct html_page *p, int w, const char *what, doubl
 static double longest_group(const struct html_page *p, int w)
 {
     double most = 0;
-    for (int i = 0; i < p->groups.list.n; i++) {
-        const struct html_group *g = &p->groups.list.at[i];
+    EACH (const struct html_group, g, p->groups.list) {
         most = g->compute[w] + g->sent[w] > most ? g->compute[w] + g->sent[w] : most;
     }
     return most;

@@ -25,16 +25,19 @@ static void show_row(const struct html_page *p, const struct other_ranks *o, int
     fprintf(p->f, "</span><small>%.2f×, ", one->step[w] / seconds);
     html_bytes(p, (double)o->plan.memory);
     int n = collectives_of(&o->plan);
-    fprintf(p->f, " on the fullest rank, %d collective%s</small></div>\n", n, n == 1 ? "" : "s");
+    bool over = p->options->memory && o->plan.memory > p->options->memory;
+    fprintf(p->f, " on the fullest rank, %d collective%s%s</small></div>\n", n, n == 1 ? "" : "s", over ? "; over --memory" : "");
 }
 
 void html_what_if(const struct html_page *p)
 {
     int n = p->plan->others.list.n;
-    if (n == 0 || !html_timed(p))
+    if (!html_timed(p))
         return;
     html_head(p, "ranks", "Other numbers of ranks",
-              "The cheapest plan of each. <code>--sp=auto</code> is shown where it is faster or smaller.");
+              n > 0 ? "The cheapest plan of each. <code>--sp=auto</code> is shown where it is faster or smaller."
+                    : arena_printf(p->arena, "Not planned for a graph of %d nodes: <code>tpc-shard MODEL</code> plans them.",
+                                   p->plan->alternatives->graph->nodes.n));
     for (int w = 0; w < p->loads; w++) {
         double most = 0;
         for (int i = 0; i < n; i++)

@@ -2,6 +2,8 @@
 #include "op/rule/rule.h"
 #include "plan/html/html.h"
 
+#include <string.h>
+
 void html_text(const struct html_page *p, const char *text)
 {
     escape_text(p->f, text);
@@ -83,7 +85,7 @@ const char *html_part_class(const struct html_page *p, const struct step_part *p
     const struct node *n = part->to ? NULL : p->plan->alternatives->graph->nodes.at[part->node];
     if (!n)
         return part->by ? html_kind_class(p->arena, part->by) : "slice";
-    return n->nout > 0 && n->out[0] ? html_place_class(((const struct strategy *)n->strategy)->out[0]) : "R";
+    return node_result(n, 0) ? html_place_class(((const struct strategy *)n->strategy)->out[0]) : "R";
 }
 
 /* The module of a node, or of what makes the value that is resharded. */
@@ -94,6 +96,26 @@ const char *html_part_label(const struct html_page *p, const struct step_part *p
         return label_node(p->arena, g, g->nodes.at[part->node]);
     const struct value *v = graph_find(g, part->name);
     return v && v->producer ? label_node(p->arena, g, v->producer) : part->name;
+}
+
+const char *html_common_path(const struct html_page *p, int first, int end)
+{
+    char *common = NULL;
+    for (int i = first; i < end; i++) {
+        if (p->plan->step.list.at[i].to)
+            continue;
+        const char *label = label_pattern(p->arena, html_part_label(p, &p->plan->step.list.at[i]));
+        if (!common)
+            common = arena_strdup(p->arena, label);
+        size_t n = 0;
+        while (common[n] && common[n] == label[n])
+            n++;
+        bool whole = (!common[n] || strchr("./", common[n])) && (!label[n] || strchr("./", label[n]));
+        while (!whole && n > 0 && !strchr("./", common[n]))
+            n--;
+        common[n] = '\0';
+    }
+    return common ? common : "";
 }
 
 void html_head(const struct html_page *p, const char *id, const char *title, const char *about)

@@ -22,6 +22,7 @@ json_t *json_member(const char *where, const json_t *, const char *key, json_typ
 char *json_dump(struct arena *, const json_t *, size_t flags);
 /* A string; of NULL: an empty one. */
 json_t *json_text_of(const char *);
+json_t *json_sizes(const struct bindings *); /* an object of integers */
 /* True if an object of integers has the values of the bindings, as far as it has their names. */
 bool json_sizes_are(const json_t *, const struct bindings *);
 /* "an object", "a string", ... for messages. */
@@ -36,9 +37,12 @@ enum model_text {
     TEXT_GENAI_CONFIG,
     TEXT_CONFIG,
     TEXT_CHAT_TEMPLATE,
+    TEXT_TOOL_TEMPLATE,
     MODEL_TEXTS
 };
 extern const char *const model_texts[MODEL_TEXTS];
+/* By path_beside; a template for tools is found where transformers saves it, too. NULL: it is not there. */
+const char *model_text_beside(struct arena *, const char *folder, enum model_text);
 
 /* model_config.c: the most tokens that a text of the model may have, by config.json or genai_config.json in its folder (path_beside). What
  * is no limit there is a note: such a file may be another program's. */
@@ -51,8 +55,12 @@ struct config_limit model_config_limit(struct arena *, const char *folder, enum 
 
 /* machine.c */
 #define MACHINE_KIND "\"machine_ranks\": " /* a profile has it near its beginning */
-struct machine machine_from(const char *where, const json_t *);
-void machine_put(json_t *to, const struct machine *); /* its constants */
+struct machine machine_from(struct arena *, const char *where, const json_t *);
+/* Speeds as a list, "1,1,0.5", instead of those of the profile. */
+void machine_set_speeds(struct arena *, struct machine *, const char *list);
+int machine_most_ranks(const struct machine *);                /* of which speeds are known; PLAN_RANKS: they are alike */
+bool machine_speeds_differ(const struct machine *, int ranks); /* of so many ranks */
+void machine_put(json_t *to, const struct machine *);          /* its constants */
 /* plan_parse.c: {"constraints": [...], "state": {...}} */
 void plan_parse_user(struct arena *, struct plan_file *, const char *where, const json_t *);
 /* plan_read.c */
@@ -111,6 +119,7 @@ struct emitted { /* a plan.json that tpc-shard wrote: everything is chosen */
     VEC(struct workload) workloads; /* without text */
     struct machine machine;
     double objective, lower_bound;                                  /* seconds, as written */
+    int64_t collective_price;                                       /* as in struct near_choice */
     int64_t memory;                                                 /* the limit it keeps to; 0: none; */
     double byte_price, memory_gap;                                  /* and how it was met, as in struct plan */
     const char *configuration;                                      /* whose annotations it followed; "": nobody's */
@@ -132,13 +141,16 @@ void plan_name_states(struct graph *, const struct plan_file *);
 
 /* ---- machines -------------------------------------------------------------------------------------------------------- */
 struct machine machine_reference(void);
-/* A profile of one rank: nothing between ranks was measured, and the reference's numbers stand for it. */
-bool machine_has_reference_link(const struct machine *);
+/* The number of this key was measured, and is no longer the reference's. */
+void machine_note_measured(struct machine *, const char *key);
+/* Which numbers were measured, on a busy machine or not, which are the reference's, and which a person has set in their place: in a few
+ * words. NULL: the profile does not tell. */
+const char *machine_origins(struct arena *, const struct machine *);
 /* What tpc-run --calibrate writes in addition to the constants: how and when they were measured. */
 struct machine_origin {
     const char *date, *library, *communicator;
     int64_t cores, ranks, threads;
-    double fit_error, waited; /* waited: share of the time that a rank waited for a core */
+    double fit_error;
 };
 #define MACHINE_DISTURBED 0.1 /* waited so much, ranks were measured too slow */
 /* As machine_read wants it (schemas/machine.schema.json). */

@@ -73,6 +73,14 @@ json_t *json_text_of(const char *s)
     return t ? t : json_string_nocheck("(not UTF-8)");
 }
 
+json_t *json_sizes(const struct bindings *sizes)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < sizes->list.n; i++)
+        json_object_set_new(o, sizes->list.at[i].name, json_integer(sizes->list.at[i].value));
+    return o;
+}
+
 bool json_sizes_are(const json_t *sizes, const struct bindings *b)
 {
     for (int i = 0; i < b->list.n; i++) {

@@ -120,10 +120,7 @@ static const char *value_text(struct arena *a, const json_t *v)
 static bool counts_before(const char *type)
 {
     static const char *const types[] = {"linear", "dynamic", "yarn"};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(type, types[i]) == 0)
-            return true;
-    return false;
+    return NAMED_ROW(types, type) >= 0;
 }
 
 static int64_t stretched(double tokens, double factor)

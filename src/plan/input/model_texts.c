@@ -7,4 +7,11 @@ const char *const model_texts[MODEL_TEXTS] = {[TEXT_TOKENIZER] = "tokenizer.json
                                               [TEXT_GENERATION_CONFIG] = "generation_config.json",
                                               [TEXT_GENAI_CONFIG] = "genai_config.json",
                                               [TEXT_CONFIG] = "config.json",
-                                              [TEXT_CHAT_TEMPLATE] = "chat_template.jinja"};
+                                              [TEXT_CHAT_TEMPLATE] = "chat_template.jinja",
+                                              [TEXT_TOOL_TEMPLATE] = "chat_template.tool_use.jinja"};
+
+const char *model_text_beside(struct arena *a, const char *folder, enum model_text which)
+{
+    const char *path = path_beside(a, folder, model_texts[which]);
+    return path || which != TEXT_TOOL_TEMPLATE ? path : path_beside(a, folder, "additional_chat_templates/tool_use.jinja");
+}

@@ -113,6 +113,8 @@ static void read_cost(const struct plan_reader *r, struct emitted *e)
     e->objective = number_of(r, "cost", o, "objective");
     e->lower_bound = number_of(r, "cost", o, "lower_bound");
     e->proven = json_is_true(json_object_get(o, "proven"));
+    const json_t *price = json_object_get(o, "collective_price");
+    e->collective_price = price ? size_of(r, "cost", "collective_price", price, 0, COST_NEVER >> 24) : 0;
 }
 
 static double least_zero(const struct plan_reader *r, const char *where, const json_t *o, const char *name)
@@ -175,7 +177,7 @@ const struct emitted *plan_read_emitted(struct arena *a, struct plan_file *file,
     read_workloads(&r, e);
     read_cost(&r, e);
     read_memory(&r, e);
-    e->machine = machine_from(arena_printf(a, "%s: machine", file->path), plan_member(&r, "machine", JSON_OBJECT));
+    e->machine = machine_from(a, arena_printf(a, "%s: machine", file->path), plan_member(&r, "machine", JSON_OBJECT));
     const char *name = json_text(a, e->machine.name, plan_member(&r, "machine", JSON_OBJECT), "name");
     e->machine.name = name ? name : "";
     e->machine.wire = e->wire;

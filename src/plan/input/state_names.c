@@ -40,9 +40,9 @@ static void add_named_state(struct naming *t, const struct state_names *names, s
 
 static struct value *named_present(struct graph *g, const struct state_names *names, const char *name)
 {
-    for (int i = 0; i < g->outputs.n; i++)
-        if (strcmp(g->outputs.at[i]->name, name) == 0)
-            return g->outputs.at[i];
+    int i = graph_output_named(g, name);
+    if (i >= 0)
+        return g->outputs.at[i];
     if (*names->present)
         refuse_state_name(g, names, "output", name, (struct ends){g->outputs.n, g->outputs.at});
     return NULL;

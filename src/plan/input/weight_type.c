@@ -18,8 +18,6 @@ const char *weight_type_name(enum dtype dtype)
 
 enum dtype weight_type_parse(const char *name)
 {
-    for (size_t i = 0; i < sizeof weight_types / sizeof *weight_types; i++)
-        if (strcmp(weight_types[i].name, name) == 0)
-            return weight_types[i].dtype;
-    return DT_NONE;
+    int i = NAMED_ROW(weight_types, name);
+    return i < 0 ? DT_NONE : weight_types[i].dtype;
 }

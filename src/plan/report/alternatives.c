@@ -75,10 +75,12 @@ void plan_price(struct space *s)
 {
     struct alternatives *all = NEW(s->arena, struct alternatives);
     const struct step_parts *step = &s->plan->step;
+    const struct near_choice near = s->plan->near;
     all->graph = graph_copy(s->arena, s->g);
     all->node = NEWN(s->arena, struct alternative_list, s->g->nodes.n + 1);
     all->head = head_classes(s);
     all->class = s->roles->class;
+    s->plan->near = (struct near_choice){0}; /* only time counts here */
     for (int i = 0; i < step->list.n; i++) {
         const struct step_part *part = &step->list.at[i];
         if (part->to || (part->layer >= 0 && step->layer.at[part->layer] != part->layer))
@@ -88,5 +90,6 @@ void plan_price(struct space *s)
         for (int k = 0; k < offered->list.n; k++)
             VEC_PUSH(s->arena, &all->node[part->node].list, alternative_of(s, part->node, offered->list.at[k]));
     }
+    s->plan->near = near;
     s->plan->alternatives = all;
 }

@@ -27,9 +27,10 @@ struct kind_uses plan_kinds(struct arena *a, const struct graph *g, const struct
 
 struct compared plan_compared(struct arena *a, const char *name, const struct graph *g, const struct plan *p)
 {
-    struct compared c = {.name = name, .seconds = p->seconds, .step = NEWN(a, double, p->workloads.n + 1), .kinds = plan_kinds(a, g, p)};
+    struct compared c = {
+        .name = name, .seconds = plan_seconds(p), .step = NEWN(a, double, p->workloads.n + 1), .kinds = plan_kinds(a, g, p)};
     for (int w = 0; w < p->workloads.n; w++)
-        c.step[w] = p->workloads.at[w].seconds;
+        c.step[w] = plan_step_seconds(&p->workloads.at[w]);
     c.weights = p->use ? memory_most(g->ranks, p->use).weights : 0;
     for (int r = 0; p->use && r < g->ranks; r++)
         c.memory = memory_total(&p->use[r]) > c.memory ? memory_total(&p->use[r]) : c.memory;
@@ -83,8 +84,9 @@ void compare_text(FILE *f, const struct graph *g, const struct plan *p)
         show_plan(f, a, &p->compared.list.at[i], p->workloads.n, chosen);
     const struct choices *choices = differences_choices(a, g, p);
     if (chosen > 0 && !p->proven && p->lower_bound > 0)
-        fprintf(f, "  %-*s%14s%8.2f\n", 21 + 14 * p->workloads.n, "best plan, at least", units_seconds(a, p->lower_bound),
-                p->lower_bound / own.seconds);
+        fprintf(f, "  %-*s%14s%8.2f\n", 21 + 14 * p->workloads.n,
+                p->overlapped > 0 ? "best plan without overlap, at least" : "best plan, at least", units_seconds(a, p->lower_bound),
+                p->lower_bound / p->seconds);
     for (int i = 0; i < p->compared.list.n; i++)
         differences_text(f, a, choices, path_base(p->compared.list.at[i].name), p->compared.list.at[i].choices);
     arena_free(a);

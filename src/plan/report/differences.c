@@ -5,20 +5,6 @@
 
 #include <string.h>
 
-/* "S(1; t2:8:0-4/4-8)" as "S(1)" */
-static char *without_splits(struct arena *a, const char *text)
-{
-    char *out = arena_strdup(a, text), *to = out;
-    for (const char *from = text; *from;) {
-        if (*from == ';')
-            from += strcspn(from, ")");
-        else
-            *to++ = *from++;
-    }
-    *to = '\0';
-    return out;
-}
-
 static void add(struct arena *a, struct named_list *list, const char *name, const char *text)
 {
     VEC_PUSH(a, &list->list, ((struct named){arena_strdup(a, name), arena_strdup(a, text)}));
@@ -55,8 +41,7 @@ static void note(struct arena *a, struct differences *all, const char *name, con
 {
     const char *pattern = label_pattern(a, name);
     all->count++;
-    for (int i = 0; i < all->list.n; i++) {
-        struct difference *d = &all->list.at[i];
+    EACH (struct difference, d, all->list) {
         if (strcmp(d->pattern, pattern) == 0 && strcmp(d->own, own) == 0 && strcmp(d->other, other) == 0) {
             d->count++;
             return;
@@ -72,12 +57,11 @@ static struct differences compare_named(struct arena *a, const struct named_list
     struct name_index there = {0};
     for (int i = 0; i < other->list.n; i++)
         name_index_put(a, &there, other->list.at[i].name, i);
-    for (int i = 0; i < own->list.n; i++) {
-        const struct named *mine = &own->list.at[i];
+    EACH (const struct named, mine, own->list) {
         int at = name_index_find(&there, mine->name);
         if (at < 0 || strcmp(mine->text, other->list.at[at].text) == 0)
             continue;
-        const char *here = without_splits(a, mine->text), *theirs = without_splits(a, other->list.at[at].text);
+        const char *here = placement_outlines(a, mine->text), *theirs = placement_outlines(a, other->list.at[at].text);
         note(a, &all, mine->name, here, strcmp(here, theirs) == 0 ? "the same in other parts" : theirs);
     }
     return all;
@@ -89,8 +73,7 @@ static void note_lacking(struct arena *a, struct differences *all, const struct 
     struct name_index there = {0};
     for (int i = 0; i < other->list.n; i++)
         name_index_put(a, &there, arena_printf(a, "%s %s", other->list.at[i].text, other->list.at[i].name), i);
-    for (int i = 0; i < list->list.n; i++) {
-        const struct named *n = &list->list.at[i];
+    EACH (const struct named, n, list->list) {
         if (name_index_find(&there, arena_printf(a, "%s %s", n->text, n->name)) < 0)
             note(a, all, n->name, here ? n->text : "none", here ? "none" : n->text);
     }

@@ -14,7 +14,8 @@
 struct explainer {
     FILE *f;
     struct space *s;
-    int64_t least;
+    int64_t least; /* the plan's cost, by the price of a byte of memory, too, if there is one */
+    bool fewer;    /* of the plans that take nearly the least, it is one with fewer collectives or bytes */
 };
 
 static double microseconds_text(const struct explainer *x, int64_t cost)
@@ -92,6 +93,18 @@ static int64_t forced_strategy(const struct explainer *x, int node, struct strat
     return cost;
 }
 
+/* Why the plan was chosen that has it. */
+static const char *total_reason(const struct explainer *x)
+{
+    const struct plan *p = x->s->plan;
+    if (p->objective <= p->least)
+        return "the plan with it costs least in total";
+    if (!p->proven)
+        return "the plan with it is the best that was found";
+    return arena_printf(x->s->arena, "the plan with it costs within %g %% of the least in total%s", 100 * PLAN_NEAR,
+                        x->fewer ? ", and has fewer collectives or bytes than the cheapest" : "");
+}
+
 static const char *reason_of(const struct explainer *x, int node)
 {
     const struct strategies *open = &x->s->strategies[node], *all = &x->s->offered[node];
@@ -102,7 +115,7 @@ static const char *reason_of(const struct explainer *x, int node)
         return x->s->ranks == 1 ? "there is one rank" : "replicated: no split reaches it that its rule can pass on, and no partial operand";
     if (open->list.n == 1)
         return "the plan file leaves nothing else";
-    return "the plan with it costs least in total";
+    return total_reason(x);
 }
 
 /* The split by which a strategy differs from others of the same outline; NULL: none has it. */
@@ -253,8 +266,7 @@ static void show_readers(const struct explainer *x, const struct value *v)
 static void show_reshards(const struct explainer *x, const struct value *v)
 {
     const struct step_parts *step = &x->s->plan->step;
-    for (int i = 0; i < step->list.n; i++) {
-        const struct step_part *p = &step->list.at[i];
+    EACH (const struct step_part, p, step->list) {
         if (p->to && strcmp(p->name, v->name) == 0)
             fprintf(x->f, "  brought to %s by %s, %s in workload 1\n", p->to, p->by ? collective_name(p->by) : "a slice",
                     units_seconds(x->s->arena, p->seconds[0]));
@@ -273,13 +285,13 @@ static void explain_value(const struct explainer *x, const struct value *v)
         fprintf(x->f, "  made by %s (%s): %s\n", s->g->nodes.at[node]->name, s->g->nodes.at[node]->optype, reason_of(x, node));
     show_readers(x, v);
     show_reshards(x, v);
-    fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "resharded to, us a step", v->constant ? "holding it" : "",
+    fprintf(x->f, "  %-50s %12s  %s\n", v->constant ? "placements, us a step" : "resharded to, us a step", v->constant ? "held" : "",
             "the plan with it");
     for (int i = 0; i < legal.list.n; i++) {
         struct placement p = legal.list.at[i];
         fprintf(x->f, "    %-48s", placement_str(s->arena, p));
         if (v->constant)
-            explain_time(x, cost_of_weight(s, v, p));
+            fprintf(x->f, " %12s", units_bytes(s->arena, cost_resident_bytes(s, v, p)));
         else
             fprintf(x->f, " %12s", "");
         if (space_allows(s, v, p))
@@ -317,9 +329,17 @@ static _Noreturn void refuse_name(struct space *s, const char *name)
     names_refuse(space_names(s), &search, NAMED_NODES | NAMED_TENSORS | NAMED_WEIGHTS, name);
 }
 
-void plan_explain(FILE *f, struct space *s, const char *name)
+static enum collective collective_in_any_case(const char *name)
 {
-    struct explainer x = {.f = f, .s = s, .least = s->plan->objective};
+    for (enum collective kind = COLL_NONE + 1; kind <= COLL_BROADCAST; kind++)
+        if (glob_match_any_case(collective_name(kind), name))
+            return kind;
+    return COLL_NONE;
+}
+
+static void explain_named(FILE *f, struct space *s, const char *name, bool fewer)
+{
+    struct explainer x = {.f = f, .s = s, .least = s->plan->objective + encode_memory_cost(s), .fewer = fewer};
     const struct value *v = value_named(s, name);
     struct explained part;
     int node = 0;
@@ -330,12 +350,21 @@ void plan_explain(FILE *f, struct space *s, const char *name)
         explain_node(&x, node);
     else if (v)
         explain_value(&x, v);
-    else if (collective_parse(name))
-        explain_collectives(f, s, collective_parse(name));
+    else if (collective_in_any_case(name))
+        explain_collectives(f, s, collective_in_any_case(name));
     else if (!explain_part(f, s, name, &part))
         refuse_name(s, name);
     else if (part.node >= 0)
         explain_node(&x, part.node);
     else if (part.value)
         explain_value(&x, part.value);
+}
+
+/* Only time counts here, and what --memory makes of it: limits over time, or the price of a byte. */
+void plan_explain(FILE *f, struct space *s, const char *name)
+{
+    struct near_choice near = s->plan->near;
+    s->plan->near = (struct near_choice){0};
+    explain_named(f, s, name, near.collective_price > 0);
+    s->plan->near = near;
 }

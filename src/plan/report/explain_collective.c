@@ -72,8 +72,7 @@ void explain_collectives(FILE *f, struct space *s, enum collective kind)
             count++;
         }
     fprintf(f, "%d %s a step, before small ones are merged, without the ones inside a node's computation\n", count, collective_name(kind));
-    for (int i = 0; i < all.list.n; i++) {
-        const struct move *m = &all.list.at[i];
+    EACH (const struct move, m, all.list) {
         fprintf(f, "  %dx %s\n      %s\n      %s\n      each takes", m->count, m->value, m->made, m->read);
         for (int w = 0; w < s->plan->workloads.n; w++)
             fprintf(f, "%s %s", w ? "," : "", units_seconds(s->arena, m->seconds[w]));

@@ -16,8 +16,7 @@ struct name_groups {
 
 static void add_name(struct space *s, struct name_groups *all, struct name_group new)
 {
-    for (int i = 0; i < all->list.n; i++) {
-        struct name_group *g = &all->list.at[i];
+    EACH (struct name_group, g, all->list) {
         if (strcmp(g->pattern, new.pattern) == 0 && strcmp(g->what, new.what) == 0 && strcmp(g->placed, new.placed) == 0) {
             g->count++;
             return;
@@ -31,7 +30,7 @@ static void add_nodes(struct space *s, const char *glob, struct name_groups *all
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        if (names_node(space_names(s), i, glob))
+        if (names_node_any_case(space_names(s), i, glob))
             add_name(
                 s, all,
                 (struct name_group){label_pattern(s->arena, n->name), n->optype, strategy_outline(s->arena, n, n->strategy), {i, NULL}, 0});
@@ -49,7 +48,7 @@ static void add_values(struct space *s, const char *glob, struct name_groups *al
     for (int i = 0; i < s->g->values.n; i++) {
         const struct value *v = s->g->values.at[i];
         const char *what = kind_of(s, v), *label = v->constant && uses[i].n ? label_weight(s->arena, s->g, uses, v) : v->name;
-        if (what && s->uses[i].list.n > 0 && names_value(space_names(s), v, glob))
+        if (what && s->uses[i].list.n > 0 && names_value_any_case(space_names(s), v, glob))
             add_name(s, all,
                      (struct name_group){label_pattern(s->arena, label),
                                          what,

@@ -16,11 +16,6 @@ static const struct node *finder_node(const struct finder *f, int i)
     return f->g->nodes.at[i];
 }
 
-static bool is_collective(const struct node *n)
-{
-    return n->op && (n->op->flags & OP_COLLECTIVE);
-}
-
 static bool is_attention(const struct finder *f, const struct node *n)
 {
     return n->op && dim_node_multiplies_activations(f->roles, n) && !weight_is_used(f->roles->weight, n);
@@ -33,7 +28,7 @@ static bool is_shown(const struct finder *f, int i)
 {
     const struct node *n = finder_node(f, i);
     bool moves = f->roles->rule[i] && f->roles->rule[i]->moves && n->op && !(n->op->flags & OP_APPENDS);
-    return n->op && !moves && n->nout > 0 && n->out[0] && dtype_is_float(n->out[0]->type.dtype) && n->nin > 0 && !(n->op->flags & OP_VIEW);
+    return n->op && !moves && node_result(n, 0) && dtype_is_float(n->out[0]->type.dtype) && n->nin > 0 && !(n->op->flags & OP_VIEW);
 }
 
 static void add_layer_row(struct finder *f, struct layer *l, enum layer_row_kind kind, const struct node *n)
@@ -42,20 +37,9 @@ static void add_layer_row(struct finder *f, struct layer *l, enum layer_row_kind
     VEC_PUSH(f->arena, &l->rows.at[l->rows.n - 1].nodes, n);
 }
 
-static struct layer_row *last_row(struct layer *l)
-{
-    return l->rows.n ? &l->rows.at[l->rows.n - 1] : NULL;
-}
-
-/* Products of one operand stand side by side. */
-static bool joins_row(const struct layer *l, int at, const struct node *n)
-{
-    return at >= 0 && l->rows.at[at].nodes.at[0]->in[0] == n->in[0];
-}
-
 static void add_other(struct finder *f, struct layer *l, const struct node *n)
 {
-    struct layer_row *last = last_row(l);
+    struct layer_row *last = l->rows.n ? &l->rows.at[l->rows.n - 1] : NULL;
     enum layer_row_kind kind = is_attention(f, n) ? ROW_ATTENTION : ROW_OTHER;
     if (last && (last->kind == ROW_OTHER || last->kind == ROW_ATTENTION)) {
         last->kind = kind == ROW_ATTENTION ? kind : last->kind;
@@ -71,9 +55,9 @@ static struct layer rows_between(struct finder *f, int from, int to)
     int products = -1; /* the row of the last product */
     for (int i = from; i < to; i++) {
         const struct node *n = finder_node(f, i);
-        if (is_collective(n)) {
+        if (n->op && (n->op->flags & OP_COLLECTIVE)) {
             add_layer_row(f, &l, ROW_COLLECTIVE, n);
-        } else if (layers_is_product(f->roles, i) && joins_row(&l, products, n)) {
+        } else if (layers_is_product(f->roles, i) && products >= 0 && l.rows.at[products].nodes.at[0]->in[0] == n->in[0]) {
             VEC_PUSH(f->arena, &l.rows.at[products].nodes, n);
         } else if (layers_is_product(f->roles, i)) {
             add_layer_row(f, &l, ROW_PRODUCTS, n);
@@ -96,8 +80,7 @@ static const char *place_letter(struct arena *a, struct placement p)
 static const char *layer_text(struct finder *f, const struct layer *l)
 {
     const char *text = "";
-    for (int i = 0; i < l->rows.n; i++) {
-        const struct layer_row *r = &l->rows.at[i];
+    EACH (const struct layer_row, r, l->rows) {
         for (int k = 0; r->kind != ROW_OTHER && k < r->nodes.n; k++)
             if (r->nodes.at[k]->op->flags & (OP_PRODUCT | OP_COLLECTIVE))
                 text = arena_printf(f->arena, "%s %s:%s", text, r->nodes.at[k]->optype,
@@ -110,16 +93,20 @@ static const char *layer_text(struct finder *f, const struct layer *l)
 static struct layer most_frequent(struct finder *f, int n, const struct layer_span *span)
 {
     struct layer best = {.alike = 0}, *all = NEWN(f->arena, struct layer, n);
-    const char **text = NEWN(f->arena, const char *, n);
+    int *like = NEWN(f->arena, int, n), *count = NEWN(f->arena, int, n); /* the first of each kind, and how many it has */
+    struct name_index kinds = {0};
     for (int k = 0; k < n; k++) {
         all[k] = rows_between(f, span[k].first, span[k].end);
         all[k].number = k + 1;
         all[k].repeat = n;
-        text[k] = layer_text(f, &all[k]);
+        const char *text = layer_text(f, &all[k]);
+        if (name_index_find(&kinds, text) < 0)
+            name_index_put(f->arena, &kinds, text, k);
+        like[k] = name_index_find(&kinds, text);
+        count[like[k]]++;
     }
     for (int k = 0; k < n; k++) {
-        for (int j = 0; j < n; j++)
-            all[k].alike += strcmp(text[k], text[j]) == 0;
+        all[k].alike = count[like[k]];
         if (all[k].alike >= best.alike)
             best = all[k];
     }

@@ -23,6 +23,12 @@ static json_t *json_place(const struct plan_writer *w, struct placement p)
     return json_text_of(placement_str(w->tmp, p));
 }
 
+/* NULL, which objects leave out, for NULL. */
+static json_t *json_maybe(const char *text)
+{
+    return text ? json_text_of(text) : NULL;
+}
+
 const char *plan_source_digest(struct arena *a, const struct options *options)
 {
     struct written model;
@@ -47,7 +53,7 @@ static json_t *source_object(const struct plan_writer *w)
 static json_t *options_object(const struct plan_writer *w)
 {
     static const char *const sp[] = {"off", "on", "auto"};
-    json_t *o = json_object(), *dims = json_object(), *fixed = json_array();
+    json_t *o = json_object(), *fixed = json_array();
     json_object_set_new(o, "sp", json_text_of(sp[w->options->sp]));
     if (w->options->sp_symbol)
         json_object_set_new(o, "sp_symbol", json_text_of(w->options->sp_symbol));
@@ -56,9 +62,7 @@ static json_t *options_object(const struct plan_writer *w)
         json_object_set_new(o, "weights", json_text_of(weight_type_name(w->options->weights)));
     if (w->options->machine.wire != WIRE_F32)
         json_object_set_new(o, "wire", json_text_of(sum_wire_name(w->options->machine.wire)));
-    for (int i = 0; i < w->options->dims.list.n; i++)
-        json_object_set_new(dims, w->options->dims.list.at[i].name, json_integer(w->options->dims.list.at[i].value));
-    json_object_set_new(o, "dims", dims);
+    json_object_set_new(o, "dims", json_sizes(&w->options->dims));
     for (int i = 0; i < w->options->fixed.list.n; i++)
         json_array_append_new(fixed, json_text_of(w->options->fixed.list.at[i]));
     if (json_array_size(fixed))
@@ -97,11 +101,8 @@ static json_t *assumptions_array(const struct plan_writer *w)
     int n = alg_equations(w->global->alg, &eq);
     json_t *a = json_array();
     for (int i = 0; i < n; i++) {
-        json_t *o = json_object();
-        json_object_set_new(o, "left", json_text_of(dim_str(w->tmp, eq[i].left)));
-        json_object_set_new(o, "right", json_text_of(dim_str(w->tmp, eq[i].right)));
-        json_object_set_new(o, "why", json_text_of(eq[i].why));
-        json_array_append_new(a, o);
+        json_t *left = json_text_of(dim_str(w->tmp, eq[i].left)), *right = json_text_of(dim_str(w->tmp, eq[i].right));
+        json_array_append_new(a, json_pack("{s:o, s:o, s:o}", "left", left, "right", right, "why", json_text_of(eq[i].why)));
     }
     return a;
 }
@@ -109,14 +110,8 @@ static json_t *assumptions_array(const struct plan_writer *w)
 static json_t *workload_array(const struct plan_writer *w)
 {
     json_t *a = json_array();
-    for (int i = 0; i < w->plan->workloads.n; i++) {
-        const struct workload *load = &w->plan->workloads.at[i];
-        json_t *o = json_object(), *dims = json_object();
-        for (int k = 0; k < load->dims.list.n; k++)
-            json_object_set_new(dims, load->dims.list.at[k].name, json_integer(load->dims.list.at[k].value));
-        json_object_set_new(o, "dims", dims);
-        json_object_set_new(o, "weight", json_real(load->weight));
-        json_array_append_new(a, o);
+    EACH (const struct workload, load, w->plan->workloads) {
+        json_array_append_new(a, json_pack("{s:o, s:o*}", "dims", json_sizes(&load->dims), "weight", json_real(load->weight)));
     }
     return a;
 }
@@ -133,15 +128,15 @@ static json_t *ranks_array(const struct plan_writer *w)
 {
     json_t *a = json_array();
     for (int r = 0; w->plan->use && r < w->global->ranks; r++) {
-        json_t *o = json_object();
-        json_object_set_new(o, "graph", json_text_of(arena_printf(w->tmp, "rank-%d.onnx", r)));
-        json_object_set_new(o, "weights", json_text_of(arena_printf(w->tmp, "rank-%d.data", r)));
-        json_object_set_new(o, "weight_bytes", json_integer(w->plan->use[r].weights));
-        json_object_set_new(o, "table_bytes", json_integer(w->plan->use[r].tables));
-        json_object_set_new(o, "state_bytes", json_integer(w->plan->use[r].state));
-        json_object_set_new(o, "peak_bytes", json_integer(w->plan->use[r].peak));
-        json_object_set_new(o, "block_bytes", json_integer(w->plan->use[r].blocks));
-        json_array_append_new(a, o);
+        const struct rank_use *use = &w->plan->use[r];
+        json_t *files = json_pack("{s:s, s:s}", "graph", arena_printf(w->tmp, "rank-%d.onnx", r), "weights",
+                                  arena_printf(w->tmp, "rank-%d.data", r));
+        json_t *bytes = json_pack("{s:I, s:I, s:I, s:I, s:I}", "weight_bytes", (json_int_t)use->weights, "table_bytes",
+                                  (json_int_t)use->tables, "state_bytes", (json_int_t)use->state, "peak_bytes", (json_int_t)use->peak,
+                                  "block_bytes", (json_int_t)use->blocks);
+        json_object_update(files, bytes);
+        json_decref(bytes);
+        json_array_append_new(a, files);
     }
     return a;
 }
@@ -160,22 +155,6 @@ static json_t *values_object(const struct plan_writer *w)
     return o;
 }
 
-static json_t *intervals_array(const struct plan_writer *w, const struct value *v)
-{
-    static const struct bindings none;
-    json_t *all = json_array();
-    for (int r = 0; r < v->place.split->ranks; r++) {
-        struct interval *at;
-        json_t *one = json_array();
-        int n = split_pieces(w->tmp, v->place.split, r, false, &none, &at);
-        require(n >= 0); /* sizes of weights are static */
-        for (int i = 0; i < n; i++)
-            json_array_append_new(one, json_pack("[I,I]", (json_int_t)at[i].lo, (json_int_t)at[i].hi));
-        json_array_append_new(all, one);
-    }
-    return all;
-}
-
 static json_t *weights_object(const struct plan_writer *w)
 {
     json_t *all = json_object();
@@ -184,13 +163,8 @@ static json_t *weights_object(const struct plan_writer *w)
         const struct value *v = w->global->values.at[i];
         if (!v->constant || !uses[i].n)
             continue;
-        json_t *o = json_object();
-        json_object_set_new(o, "placement", json_place(w, v->place));
-        if (v->constant->origin && strcmp(v->constant->origin, v->name) != 0)
-            json_object_set_new(o, "origin", json_text_of(v->constant->origin));
-        if (v->place.kind == PLACE_S)
-            json_object_set_new(o, "intervals", intervals_array(w, v));
-        json_object_set_new(all, v->name, o);
+        const char *origin = v->constant->origin && strcmp(v->constant->origin, v->name) != 0 ? v->constant->origin : NULL;
+        json_object_set_new(all, v->name, json_pack("{s:o, s:o*}", "placement", json_place(w, v->place), "origin", json_maybe(origin)));
     }
     return all;
 }
@@ -206,22 +180,18 @@ static json_t *collectives_array(const struct plan_writer *w)
     json_t *all = json_array();
     for (int i = 0; i < w->plan->collectives.n; i++) {
         const struct planned_collective *c = &w->plan->collectives.at[i];
-        json_t *o = json_object(), *bytes = json_array(), *seconds = json_array();
+        json_t *bytes = json_array(), *seconds = json_array();
         require(c->kind != COLL_NONE && c->node && c->value);
-        json_object_set_new(o, "op", json_text_of(collective_name(c->kind)));
-        json_object_set_new(o, "node", json_text_of(c->node->name));
-        json_object_set_new(o, "value", json_text_of(c->value->name));
-        json_object_set_new(o, "axis", json_integer(c->axis));
         for (int k = 0; k < w->plan->workloads.n; k++) {
             const struct bindings *dims = &w->plan->workloads.at[k].dims;
             json_array_append_new(bytes, json_integer(cost_payload(w->global, c->node, dims, w->global->ranks)));
             json_array_append_new(
                 seconds, json_seconds(w->plan, cost_collective_seconds(&w->options->machine, w->global, c->node, dims, w->global->ranks)));
         }
-        json_object_set_new(o, "bytes", bytes);
-        json_object_set_new(o, "seconds", seconds);
-        json_object_set_new(o, "reason", json_text_of(c->reason));
-        json_array_append_new(all, o);
+        json_array_append_new(all,
+                              json_pack("{s:s, s:o, s:o, s:i, s:o, s:o, s:o}", "op", collective_name(c->kind), "node",
+                                        json_text_of(c->node->name), "value", json_text_of(c->value->name), "axis", c->axis, "bytes", bytes,
+                                        "seconds", seconds, "reason", json_text_of(c->reason)));
     }
     return all;
 }
@@ -230,10 +200,8 @@ static json_t *ends_object(const struct plan_writer *w, int n, struct value *con
 {
     json_t *all = json_object();
     for (int i = 0; i < n; i++) {
-        json_t *o = json_object();
-        json_object_set_new(o, "type", json_text_of(type_str(w->tmp, &at[i]->type)));
-        json_object_set_new(o, "placement", json_place(w, at[i]->place));
-        json_object_set_new(all, at[i]->name, o);
+        json_t *type = json_text_of(type_str(w->tmp, &at[i]->type));
+        json_object_set_new(all, at[i]->name, json_pack("{s:o, s:o}", "type", type, "placement", json_place(w, at[i]->place)));
     }
     return all;
 }
@@ -245,16 +213,10 @@ static json_t *state_array(const struct plan_writer *w)
         const struct state *s = &w->global->states.at[i];
         const struct value *any = s->past ? s->past : s->present;
         require(any);
-        json_t *o = json_object();
-        if (s->past)
-            json_object_set_new(o, "past", json_text_of(s->past->name));
-        if (s->present)
-            json_object_set_new(o, "present", json_text_of(s->present->name));
-        if (s->from)
-            json_object_set_new(o, "from", json_text_of(s->from));
-        json_object_set_new(o, "grows", json_integer(s->dim));
-        json_object_set_new(o, "placement", json_place(w, any->place));
-        json_array_append_new(all, o);
+        json_t *past = json_maybe(s->past ? s->past->name : NULL), *present = json_maybe(s->present ? s->present->name : NULL);
+        json_array_append_new(all,
+                              json_pack("{s:o*, s:o*, s:o*, s:i, s:o}", "past", past, "present", present, "from", json_maybe(s->from),
+                                        "grows", s->dim, "placement", json_place(w, any->place)));
     }
     return all;
 }
@@ -269,22 +231,20 @@ static json_t *named_object(const struct named_list *list)
 
 static json_t *cost_object(const struct plan *p)
 {
-    json_t *o = json_object(), *each = json_array();
-    for (int w = 0; w < p->workloads.n; w++) {
-        const struct workload *load = &p->workloads.at[w];
-        json_t *one = json_pack("{s:o, s:o}", "seconds", json_seconds(p, plan_step_seconds(load)), "unsharded_seconds",
-                                json_seconds(p, load->unsharded_seconds));
-        if (load->overlapped > 0)
-            json_object_set_new(one, "overlapped_seconds", json_seconds(p, load->overlapped));
-        json_array_append_new(each, one);
+    json_t *each = json_array();
+    EACH (const struct workload, load, p->workloads) {
+        json_t *overlapped = load->overlapped > 0 ? json_seconds(p, load->overlapped) : NULL;
+        json_array_append_new(each,
+                              json_pack("{s:o*, s:o*, s:o*}", "seconds", json_seconds(p, plan_step_seconds(load)), "unsharded_seconds",
+                                        json_seconds(p, load->unsharded_seconds), "overlapped_seconds", overlapped));
     }
-    json_object_set_new(o, "seconds", json_seconds(p, p->seconds - p->overlapped));
-    json_object_set_new(o, "unsharded_seconds", json_seconds(p, p->unsharded_seconds));
-    json_object_set_new(o, "objective", json_real(plan_objective(p)));
-    json_object_set_new(o, "lower_bound", json_real(p->lower_bound));
-    json_object_set_new(o, "proven", json_boolean(p->proven));
-    json_object_set_new(o, "workloads", each);
-    return o;
+    json_t *price = p->near.collective_price ? json_integer(p->near.collective_price) : NULL, *ranks = p->rank_time ? json_array() : NULL;
+    for (int r = 0; ranks && r < p->ranks; r++)
+        json_array_append_new(
+            ranks, json_pack("{s:f, s:o*}", "share", p->rank_time[r].share, "seconds", json_seconds(p, p->rank_time[r].seconds)));
+    return json_pack("{s:o*, s:o*, s:o*, s:o*, s:b, s:o*, s:o, s:o*}", "seconds", json_seconds(p, plan_seconds(p)), "unsharded_seconds",
+                     json_seconds(p, p->unsharded_seconds), "objective", json_real(plan_objective(p)), "lower_bound",
+                     json_real(p->lower_bound), "proven", p->proven, "collective_price", price, "workloads", each, "ranks", ranks);
 }
 
 static json_t *seconds_array(const struct plan *p, const double *at)
@@ -299,20 +259,12 @@ static json_t *seconds_array(const struct plan *p, const double *at)
 static json_t *steps_array(const struct plan *p)
 {
     json_t *all = json_array();
-    for (int i = 0; i < p->step.list.n; i++) {
-        const struct step_part *part = &p->step.list.at[i];
-        json_t *o = json_object();
-        json_object_set_new(o, part->to ? "reshard" : "node", json_text_of(part->name));
-        if (part->into)
-            json_object_set_new(o, "inside", json_text_of(part->into));
-        if (part->to)
-            json_object_set_new(o, "to", json_text_of(part->to));
-        if (part->by)
-            json_object_set_new(o, "by", json_text_of(collective_name(part->by)));
-        if (part->layer >= 0)
-            json_object_set_new(o, "layer", json_integer(part->layer));
-        json_object_set_new(o, "seconds", seconds_array(p, part->seconds));
-        json_array_append_new(all, o);
+    EACH (const struct step_part, part, p->step.list) {
+        json_t *by = json_maybe(part->by ? collective_name(part->by) : NULL), *layer = part->layer >= 0 ? json_integer(part->layer) : NULL;
+        json_array_append_new(all,
+                              json_pack("{s:o, s:o*, s:o*, s:o*, s:o*, s:o}", part->to ? "reshard" : "node", json_text_of(part->name),
+                                        "inside", json_maybe(part->into), "to", json_maybe(part->to), "by", by, "layer", layer, "seconds",
+                                        seconds_array(p, part->seconds)));
     }
     return all;
 }
@@ -329,15 +281,11 @@ static json_t *layers_array(const struct plan *p)
 static json_t *memory_object(const struct plan_writer *w)
 {
     int64_t most = 0;
-    json_t *o = json_object();
     for (int r = 0; w->plan->use && r < w->global->ranks; r++)
         most = memory_total(&w->plan->use[r]) > most ? memory_total(&w->plan->use[r]) : most;
-    if (w->options->memory)
-        json_object_set_new(o, "limit", json_integer(w->options->memory));
-    json_object_set_new(o, "reached", json_integer(most));
-    json_object_set_new(o, "price", json_real(w->plan->byte_price));
-    json_object_set_new(o, "gap", json_real(w->plan->memory_gap));
-    return o;
+    json_t *limit = w->options->memory ? json_integer(w->options->memory) : NULL;
+    return json_pack("{s:o*, s:I, s:o*, s:o*}", "limit", limit, "reached", (json_int_t)most, "price", json_real(w->plan->byte_price), "gap",
+                     json_real(w->plan->memory_gap));
 }
 
 static json_t *texts_array(int n, const char *const *at)
@@ -375,16 +323,12 @@ static json_t *kinds_object(const struct kind_uses *all, int workloads)
 static json_t *compared_array(const struct plan *p)
 {
     json_t *all = json_array();
-    for (int i = 0; i < p->compared.list.n; i++) {
-        const struct compared *c = &p->compared.list.at[i];
-        json_t *o = json_object();
-        json_object_set_new(o, "plan", json_text_of(c->name));
-        json_object_set_new(o, "seconds", json_seconds(p, c->seconds));
-        json_object_set_new(o, "times", json_seconds(p, c->seconds / p->seconds));
-        json_object_set_new(o, "workloads", seconds_array(p, c->step));
-        json_object_set_new(o, "collectives", kinds_object(&c->kinds, p->workloads.n));
-        json_object_set_new(o, "weight_bytes", json_integer((json_int_t)c->weights));
-        json_array_append_new(all, o);
+    EACH (const struct compared, c, p->compared.list) {
+        json_array_append_new(all,
+                              json_pack("{s:o, s:o*, s:o*, s:o, s:o, s:I}", "plan", json_text_of(c->name), "seconds",
+                                        json_seconds(p, c->seconds), "times", json_seconds(p, c->seconds / plan_seconds(p)), "workloads",
+                                        seconds_array(p, c->step), "collectives", kinds_object(&c->kinds, p->workloads.n), "weight_bytes",
+                                        (json_int_t)c->weights));
     }
     return all;
 }

@@ -33,13 +33,6 @@ static const char *count_text(struct arena *a, double part, double all)
     return k ? arena_printf(a, "%.3g of %.3g%s", part / scale, all / scale, unit[k]) : arena_printf(a, "%.0f of %.0f", part, all);
 }
 
-static void show_trained(FILE *f, struct arena *a, const struct plan *p)
-{
-    if (p->trainable.weights)
-        fprintf(f, "trains %d of %d weights, %s numbers\n", p->trained.weights, p->trainable.weights,
-                count_text(a, p->trained.numbers, p->trainable.numbers));
-}
-
 static void show_limit(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
 {
     int64_t most = 0;
@@ -99,7 +92,7 @@ static void show_times(FILE *f, struct arena *a, const struct plan *p, const cha
     fprintf(f, "  %-21s", who);
     for (int w = 0; w < p->workloads.n; w++)
         fprintf(f, "%14s", units_seconds(a, unsharded ? p->workloads.at[w].unsharded_seconds : plan_step_seconds(&p->workloads.at[w])));
-    end_with(f, p, units_seconds(a, unsharded ? p->unsharded_seconds : p->seconds - p->overlapped));
+    end_with(f, p, units_seconds(a, unsharded ? p->unsharded_seconds : plan_seconds(p)));
 }
 
 /* What it would be without; nothing where nothing is saved. */
@@ -126,7 +119,7 @@ static void show_speed_up(FILE *f, struct arena *a, const struct plan *p)
     fprintf(f, "  %-21s", "speed-up");
     for (int w = 0; w < p->workloads.n; w++)
         fprintf(f, "%14s", times_as_fast(a, p->workloads.at[w].unsharded_seconds, plan_step_seconds(&p->workloads.at[w])));
-    end_with(f, p, times_as_fast(a, p->unsharded_seconds, p->seconds - p->overlapped));
+    end_with(f, p, times_as_fast(a, p->unsharded_seconds, plan_seconds(p)));
 }
 
 /* "workload 2", or "workloads 1 and 3"; NULL: none is slower on all ranks. */
@@ -152,29 +145,37 @@ static bool splits_nothing(const struct plan *p)
     return same;
 }
 
-static void show_missing(FILE *f, struct arena *a, const struct plan *p)
+/* Of the levels that this many ranks reach. */
+static const char *links_text(struct arena *a, const struct machine *m, int ranks)
 {
-    fprintf(f, "predicted step time: none, for tpc-run can't run this plan: it has no kernel for %s\n",
-            missing_kernels_text(a, &p->missing));
+    const char *text = arena_printf(a, "%s and %s between ranks", units_rate(a, m->level[0].bandwidth),
+                                    units_delay(a, m->level[0].latency));
+    for (int i = 1; i < m->levels && m->level[i].ranks < ranks; i++) {
+        const struct link *link = &m->level[i];
+        text = arena_printf(a, "%s, %s and %s out of each %s%g", text, units_rate(a, link->unit_bandwidth), units_delay(a, link->latency),
+                            link->ranks == m->machine_ranks ? "machine of " : "", link->ranks);
+    }
+    return text;
 }
 
 /* What the times are predicted for. */
 static void show_machines(FILE *f, struct arena *a, const struct machine *m, int ranks)
 {
     int machines = (int)ceil(ranks / m->machine_ranks);
-    fprintf(f, "  on %s%s of %.3g GB/s, %.3g GB/s between ranks%s%s%s\n", machines > 1 ? arena_printf(a, "%d ", machines) : "one ",
-            machines > 1 ? "machines" : "machine", m->machine_memory_bandwidth * 1e-9, m->link_bandwidth * 1e-9,
+    fprintf(f, "  on %s%s of %s, %s%s%s%s\n", machines > 1 ? arena_printf(a, "%d ", machines) : "one ",
+            machines > 1 ? "machines" : "machine", units_rate(a, m->machine_memory_bandwidth), links_text(a, m, ranks),
             m->wire == WIRE_F32 ? "" : ", sums in ", m->wire == WIRE_F32 ? "" : sum_wire_name(m->wire),
-            strcmp(m->name, "reference") == 0   ? " (tpc-run --calibrate measures yours)"
-                : machine_has_reference_link(m) ? ", which is the reference's (tpc-run --calibrate on several ranks measures yours)"
-                                                : "");
+            strcmp(m->name, "reference") == 0 ? " (tpc-run --calibrate measures yours)" : "");
+    if (machine_origins(a, m))
+        fprintf(f, "  numbers of the machine: %s\n", machine_origins(a, m));
 }
 
 static void show_time(FILE *f, struct arena *a, const struct graph *g, const struct machine *machine, const struct plan *p)
 {
     const char *slower = slower_at(a, p);
     if (p->missing.list.n) {
-        show_missing(f, a, p);
+        fprintf(f, "predicted step time: none, for tpc-run can't run this plan: it has no kernel for %s\n",
+                missing_kernels_text(a, &p->missing));
         return;
     }
     show_head(f, a, p, "predicted step time");
@@ -190,6 +191,24 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
         fprintf(f, "%d ranks are slower than one at %s: communication costs more than the divided work saves.\n", g->ranks, slower);
     if (splits_nothing(p))
         fprintf(f, "%d ranks are as fast as one: nothing is split at these sizes (--workload gives others).\n", g->ranks);
+}
+
+/* Where speeds differ. */
+static void show_ranks(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+{
+    enum { MOST_RANKS = 32 };
+    if (!p->rank_time || p->missing.list.n)
+        return;
+    fprintf(f, "%-23s%14s%14s%14s%14s\n", "rank", "speed", "share", "computes", "memory");
+    for (int r = 0; r < g->ranks && r < MOST_RANKS; r++) {
+        const struct rank_time *t = &p->rank_time[r];
+        fprintf(f, "  %-21d%14s%14s%14s%14s\n", r, arena_printf(a, "%.3g", t->speed), arena_printf(a, "%.3g %%", 100 * t->share),
+                units_seconds(a, t->seconds), p->use ? units_bytes(a, (double)memory_total(&p->use[r])) : "");
+    }
+    if (g->ranks > MOST_RANKS)
+        fprintf(f, "  and %d more\n", g->ranks - MOST_RANKS);
+    if (p->equal_seconds > 0)
+        fprintf(f, "  equal shares take %.2f times as long: %s\n", p->equal_seconds / plan_seconds(p), units_seconds(a, p->equal_seconds));
 }
 
 static void show_replicated(FILE *f, const struct plan *p)
@@ -211,27 +230,53 @@ static const char *percent(struct arena *a, double part)
     return arena_printf(a, part < 0.1 ? "%.2g" : "%.0f", 100 * part);
 }
 
-/* The plan may be slower, for it pays for bytes that ranks hold. */
 const char *report_first(struct arena *a, const struct plan *p)
 {
     double times = p->first_seconds / p->seconds, more = (p->first_resident - p->resident) / p->ranks;
+    bool limited = p->byte_price > 0;
     if (p->first_seconds <= 0 || p->missing.list.n)
         return NULL;
-    const char *first = arena_printf(a, "the first assignment that fits takes %.3f times as long", times);
-    if (times > 0.9995 || more <= 0)
+    const char *first = arena_printf(a, "the first assignment that fits takes %.3f times as long%s", times,
+                                     p->overlapped > 0 ? " without overlap" : "");
+    if (times > 0.9995 || more <= 0 || !limited)
         return first;
-    return arena_printf(a, "%s, and holds %s more per rank: the plan is %.2g %% slower to hold less (%s)", first, units_bytes(a, more),
-                        100 * (1 / times - 1), p->byte_price > 0 ? "--memory" : "weight_price of the machine profile");
+    return arena_printf(a, "%s, and holds %s more per rank: the plan is %.2g %% slower to hold less (--memory)", first,
+                        units_bytes(a, more), 100 * (1 / times - 1));
+}
+
+/* What is known of other plans that are nearly as fast: a hundredth of the bytes counts as a collective. */
+static const char *near_text(const struct plan *p)
+{
+    if (!p->near.searched)
+        return "";
+    if (p->near.more < 1)
+        return "; none as fast has fewer collectives, or holds 1 % less";
+    return "; another as fast may have fewer collectives, or hold less";
+}
+
+/* Where --memory rules the fastest plan out. */
+static void show_fastest(FILE *f, struct arena *a, const struct plan *p)
+{
+    double times = p->fastest_seconds > 0 ? plan_seconds(p) / p->fastest_seconds : 0;
+    const char *held = units_bytes(a, (double)p->fastest_total), *takes = units_seconds(a, p->fastest_seconds);
+    if (times > 1)
+        fprintf(f, "--memory rules out the fastest plan: this one takes %.3f times as long as its %s a step; it holds %s on a rank\n",
+                times, takes, held);
+    else if (times > 0)
+        fprintf(f, "--memory costs no time: the plan that it rules out takes %s a step, and holds %s on a rank\n", takes, held);
 }
 
 static void show_proof(FILE *f, struct arena *a, const struct plan *p)
 {
-    if (p->proven)
-        fprintf(f, "the plan is optimal under this cost model\n");
+    if (p->proven && p->objective <= p->least)
+        fprintf(f, "the plan takes the least time under this cost model, proven%s\n", near_text(p));
+    else if (p->proven)
+        fprintf(f, "the plan is within %g %% of the least time, proven%s\n", 100 * PLAN_NEAR, near_text(p));
     else if (p->lower_bound > 0)
         fprintf(f, "not proven optimal: at most %s %% above the best plan\n", percent(a, p->seconds / p->lower_bound - 1));
     else
         fprintf(f, "not proven optimal, and no bound is known\n");
+    show_fastest(f, a, p);
     const char *first = report_first(a, p);
     if (first)
         fprintf(f, "%s\n", first);
@@ -244,11 +289,14 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     report_workloads(f, p);
     if (p->sequence)
         fprintf(f, "sequence split: %s\n", p->sequence);
-    show_trained(f, a, p);
+    if (p->trainable.weights)
+        fprintf(f, "trains %d of %d weights, %s numbers\n", p->trained.weights, p->trainable.weights,
+                count_text(a, p->trained.numbers, p->trainable.numbers));
     show_memory(f, a, g, options, p);
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);
     show_time(f, a, g, &options->machine, p);
+    show_ranks(f, a, g, p);
     compare_text(f, g, p);
     show_replicated(f, p);
     show_proof(f, a, p);

@@ -47,7 +47,12 @@ struct compared plan_compared(struct arena *, const char *name, const struct gra
 
 /* units.c: "1.2 MiB", "313.4 us". */
 const char *units_bytes(struct arena *, double bytes);
+/* What takes most on a rank, with the names of its largest weight and activation ("": it has none). */
+const char *units_largest(struct arena *, const struct rank_use *, const char *weight, const char *value);
 const char *units_seconds(struct arena *, double seconds);
+/* "1.25 GB/s", and "25 us" with as many digits as it has, up to three. */
+const char *units_rate(struct arena *, double bytes_per_second);
+const char *units_delay(struct arena *, double seconds);
 /* report.c: a line for each workload. */
 void report_workloads(FILE *, const struct plan *);
 /* compare.c: "2 AllGather, 4 AllReduce", or none. */

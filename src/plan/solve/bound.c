@@ -68,26 +68,11 @@ static void take(struct bound *b, const struct cost_table *t)
     VEC_PUSH(b->arena, &b->tables, own);
 }
 
-/* Costs of which sums might overflow give no bound. */
-static bool fits(const struct problem *p)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < p->tables.n; i++) {
-        int64_t most = 0;
-        for (int64_t k = 0, n = problem_entries(p, &p->tables.at[i]); k < n; k++) {
-            int64_t cost = p->tables.at[i].cost[k] < 0 ? -p->tables.at[i].cost[k] : p->tables.at[i].cost[k];
-            most = cost < COST_NEVER && cost > most ? cost : most;
-        }
-        sum = cost_plus(sum, most);
-    }
-    return sum < MOST_COST;
-}
-
 struct bound *bound_new(const struct problem *p, struct arena *a)
 {
     struct bound *b = NEW(a, struct bound);
     int n = p->size.n, most = 0, widest = 0;
-    if (!fits(p))
+    if (problem_magnitude(p) >= MOST_COST) /* sums might overflow */
         return NULL;
     *b = (struct bound){.p = p, .arena = a};
     b->of = NEWN(a, struct incidences, n + 1);
@@ -117,15 +102,25 @@ struct bound *bound_new(const struct problem *p, struct arena *a)
 
 /* ---- a sweep ------------------------------------------------------------------------------------------------------------------ */
 
+static int64_t moved_cost(int64_t cost, int64_t by)
+{
+    return is_never(cost) || is_never(by) ? COST_NEVER : cost + by;
+}
+
 /* Adds to every entry the cost of its value; what can't be stays so. */
 static void add_costs(const struct bound *b, struct bound_table *t, int position, const int64_t *by_value)
 {
     struct table_layout l = problem_layout(b->p, &t->t, position);
     int64_t *cost = t->t.cost, low = COST_NEVER;
-    for (int64_t o = 0; o < l.outer; o++)
+    for (int64_t o = 0; l.inner == 1 && o < l.outer; o++, cost += l.size)
+        for (int x = 0; x < l.size; x++) {
+            cost[x] = moved_cost(cost[x], by_value[x]);
+            low = cost[x] < low ? cost[x] : low;
+        }
+    for (int64_t o = 0; l.inner > 1 && o < l.outer; o++)
         for (int x = 0; x < l.size; x++, cost += l.inner)
-            for (int64_t i = 0; i < l.inner; i++) {
-                cost[i] = is_never(cost[i]) || is_never(by_value[x]) ? COST_NEVER : cost[i] + by_value[x];
+            for (int64_t i = 0, by = by_value[x]; i < l.inner; i++) {
+                cost[i] = moved_cost(cost[i], by);
                 low = cost[i] < low ? cost[i] : low;
             }
     t->least = low;
@@ -225,6 +220,91 @@ bool bound_sweep(struct bound *b, const struct known *best)
     return b->total < best->cost;
 }
 
+/* ---- prices ------------------------------------------------------------------------------------------------------------------- */
+
+void bound_charge(struct bound *b, int v, const int64_t *more)
+{
+    for (int x = 0; x < b->p->size.at[v]; x++)
+        b->unary[v][x] = is_never(b->unary[v][x]) ? COST_NEVER : b->unary[v][x] + more[x];
+    b->total -= b->least[v];
+    b->least[v] = least_of(b->unary[v], b->p->size.at[v]);
+    b->total += b->least[v];
+}
+
+void bound_drop(struct bound *b, int v, int x)
+{
+    b->unary[v][x] = COST_NEVER;
+    b->dropped++;
+    b->total -= b->least[v];
+    b->least[v] = least_of(b->unary[v], b->p->size.at[v]);
+    b->total += b->least[v];
+}
+
+void bound_add(struct bound *b, int64_t constant)
+{
+    b->constant += constant;
+    b->total += constant;
+}
+
+void bound_values(const struct bound *b, int v, int64_t *least)
+{
+    memcpy(least, b->unary[v], sizeof *least * (size_t)b->p->size.at[v]);
+    for (int i = 0; i < b->of[v].list.n; i++) {
+        struct incidence at = b->of[v].list.at[i];
+        problem_least(b->p, &b->tables.at[at.table].t, at.position, b->share);
+        for (int x = 0; x < b->p->size.at[v]; x++)
+            least[x] = cost_plus(least[x], b->share[x]);
+    }
+}
+
+/* The least entry for each value of a variable, where those before it have a value. */
+static void add_least(const struct bound *b, struct incidence at, int before, const int *value, int64_t *sum)
+{
+    const struct cost_table *t = &b->tables.at[at.table].t;
+    struct table_layout l = problem_layout(b->p, t, at.position);
+    if (t->nvar == 2) {
+        int other = t->var[1 - at.position];
+        for (int x = 0; x < l.size; x++) {
+            const int64_t *cost = t->cost + (at.position ? x : (int64_t)x * l.inner);
+            int64_t step = at.position ? l.size : 1, low = COST_NEVER;
+            if (other < before)
+                low = cost[value[other] * step];
+            for (int64_t i = 0; other >= before && i < l.outer * l.inner; i++)
+                low = cost[i * step] < low ? cost[i * step] : low;
+            sum[x] = cost_plus(sum[x], low);
+        }
+        return;
+    }
+    for (int x = 0; x < l.size; x++) {
+        int64_t low = COST_NEVER;
+        for (int64_t o = 0; o < l.outer; o++)
+            for (int64_t i = 0; i < l.inner; i++) {
+                int64_t k = (o * l.size + x) * l.inner + i, rest = k;
+                bool fits = t->cost[k] < low;
+                for (int j = t->nvar - 1; fits && j >= 0; j--) {
+                    int n = b->p->size.at[t->var[j]];
+                    fits = t->var[j] >= before || j == at.position || rest % n == value[t->var[j]];
+                    rest /= n;
+                }
+                low = fits ? t->cost[k] : low;
+            }
+        sum[x] = cost_plus(sum[x], low);
+    }
+}
+
+void bound_decode(struct bound *b, int *value)
+{
+    for (int v = 0; v < b->p->size.n; v++) {
+        int64_t *sum = b->share;
+        memcpy(sum, b->unary[v], sizeof *sum * (size_t)b->p->size.at[v]);
+        for (int i = 0; i < b->of[v].list.n; i++)
+            add_least(b, b->of[v].list.at[i], v, value, sum);
+        value[v] = 0;
+        for (int x = 1; x < b->p->size.at[v]; x++)
+            value[v] = sum[x] < sum[value[v]] ? x : value[v];
+    }
+}
+
 /* ---- what it tells ------------------------------------------------------------------------------------------------------------ */
 
 int64_t bound_total(const struct bound *b)
@@ -240,6 +320,16 @@ double bound_effort(const struct bound *b)
 int bound_dropped(const struct bound *b)
 {
     return b->dropped;
+}
+
+int bound_variables(const struct bound *b)
+{
+    return b->p->size.n;
+}
+
+int bound_size(const struct bound *b, int v)
+{
+    return b->p->size.at[v];
 }
 
 bool bound_keeps(const struct bound *b, int v, int x)

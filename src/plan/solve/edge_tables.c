@@ -59,7 +59,7 @@ struct endpoint edge_source(struct choice_problem *e, const struct value *v)
     return node >= 0 ? node_end(e, node, true, v->index) : e->source[v->id];
 }
 
-static struct endpoint reader_end(struct choice_problem *e, struct place_use u)
+struct endpoint edge_reader(struct choice_problem *e, struct place_use u)
 {
     return u.node >= 0 ? node_end(e, u.node, false, u.operand) : e->sink[u.operand];
 }
@@ -300,7 +300,7 @@ static struct endpoint *reader_ends(struct choice_problem *e, const struct value
     struct endpoint *reader = NEWN(e->arena, struct endpoint, uses->list.n + 1);
     *from = e->read_place[v->id].at ? e->read_place[v->id] : edge_source(e, v);
     for (int i = 0; i < uses->list.n; i++)
-        reader[i] = reader_end(e, uses->list.at[i]);
+        reader[i] = edge_reader(e, uses->list.at[i]);
     return reader;
 }
 

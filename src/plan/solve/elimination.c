@@ -12,12 +12,13 @@
 struct elimination_step {
     int var, nvar, *scope, *best;
 }; /* best[assignment of scope] */
-struct index_list {
-    VEC(int) list;
-}; /* tables of a variable, or its neighbours */
 struct queued {
     int64_t weight;
     int var;
+};
+/* A heap, smallest first; entries of other weights than the variable has now are stale. */
+struct queue {
+    VEC(struct queued) list;
 };
 struct elimination {
     const struct problem *p;
@@ -25,8 +26,10 @@ struct elimination {
     VEC(struct cost_table) tables;
     struct index_list *tables_of, *near; /* by variable */
     int64_t *weight;                     /* entries of the table its elimination makes */
-    bool *done;
-    VEC(struct queued) queue; /* a heap, smallest first; entries of other weights than the variable has now are stale */
+    bool *done, *held;                   /* held: by variable, it takes; NULL: there are no limits */
+    struct queue queue, widest;          /* widest: by how wide the table is, the widest first, with noise */
+    uint64_t noise;
+    bool ranked; /* is there a queue of the widest? */
     VEC(struct elimination_step) steps;
     bool **forbidden;          /* by variable and value; NULL: not looked for */
     struct index_list changed; /* tables that may forbid more */
@@ -89,28 +92,39 @@ static bool goes_before(const struct queued *a, const struct queued *b)
     return a->weight != b->weight ? a->weight < b->weight : a->var < b->var;
 }
 
-static void queue_push(struct elimination *e, struct queued q)
+static void queue_push(struct arena *arena, struct queue *queue, struct queued q)
 {
-    VEC_PUSH(e->arena, &e->queue, q);
-    struct queued *at = e->queue.at;
-    int i = e->queue.n - 1;
+    VEC_PUSH(arena, &queue->list, q);
+    struct queued *at = queue->list.at;
+    int i = queue->list.n - 1;
     for (; i > 0 && goes_before(&q, &at[(i - 1) / 2]); i = (i - 1) / 2)
         at[i] = at[(i - 1) / 2];
     at[i] = q;
 }
 
-static void queue_pop(struct elimination *e)
+static void queue_pop(struct queue *queue)
 {
-    struct queued *at = e->queue.at, last = at[--e->queue.n];
+    struct queued *at = queue->list.at, last = at[--queue->list.n];
     int i = 0;
-    for (int child; (child = 2 * i + 1) < e->queue.n; i = child) {
-        if (child + 1 < e->queue.n && goes_before(&at[child + 1], &at[child]))
+    for (int child; (child = 2 * i + 1) < queue->list.n; i = child) {
+        if (child + 1 < queue->list.n && goes_before(&at[child + 1], &at[child]))
             child++;
         if (!goes_before(&at[child], &last))
             break;
         at[i] = at[child];
     }
     at[i] = last;
+}
+
+/* The wider the table, the less; the bits of doubles that are not negative have their order. */
+static int64_t narrowness(const struct elimination *e, int v)
+{
+    uint64_t h = ((uint64_t)v + 1) * 0x9E3779B97F4A7C15u ^ e->noise * 0xBF58476D1CE4E5B9u;
+    h = (h ^ h >> 31) * 0x94D049BB133111EBu;
+    double noise = e->noise ? 1 + (double)(h >> 40) * 0x1p-24 : 1, width = log((double)e->weight[v] + 1) * noise;
+    int64_t bits;
+    memcpy(&bits, &width, sizeof bits);
+    return -bits;
 }
 
 static int64_t table_weight(const struct problem *p, const struct index_list *near)
@@ -121,20 +135,24 @@ static int64_t table_weight(const struct problem *p, const struct index_list *ne
     return w;
 }
 
+/* What takes of limits is not eliminated: they are no tables. */
 static void weigh_variable(struct elimination *e, int var)
 {
-    e->weight[var] = table_weight(e->p, &e->near[var]);
-    queue_push(e, (struct queued){e->weight[var], var});
+    e->weight[var] = e->held && e->held[var] ? INT64_MAX : table_weight(e->p, &e->near[var]);
+    queue_push(e->arena, &e->queue, (struct queued){e->weight[var], var});
+    if (e->ranked)
+        queue_push(e->arena, &e->widest, (struct queued){narrowness(e, var), var});
 }
 
 int elimination_next(struct elimination *e, int64_t *entries)
 {
-    while (e->queue.n && (e->done[e->queue.at[0].var] || e->weight[e->queue.at[0].var] != e->queue.at[0].weight))
-        queue_pop(e);
-    if (!e->queue.n)
+    const struct queued *first = e->queue.list.at;
+    while (e->queue.list.n && (e->done[first->var] || e->weight[first->var] != first->weight))
+        queue_pop(&e->queue);
+    if (!e->queue.list.n)
         return -1;
-    *entries = e->queue.at[0].weight;
-    return e->queue.at[0].var;
+    *entries = first->weight;
+    return first->var;
 }
 
 static void unlink_variable(struct elimination *e, int var)
@@ -386,6 +404,9 @@ struct elimination *elimination_new(const struct problem *p, struct arena *a)
     e->near = NEWN(a, struct index_list, n + 1);
     e->weight = NEWN(a, int64_t, n + 1);
     e->done = NEWN(a, bool, n + 1);
+    e->held = p->takes.n ? NEWN(a, bool, n + 1) : NULL;
+    for (int i = 0; i < p->takes.n; i++)
+        e->held[p->takes.at[i].var] = true;
     for (int i = 0; i < p->tables.n; i++)
         take_table(e, drop_fixed(e, &p->tables.at[i]));
     for (int v = 0; v < n; v++) {
@@ -419,7 +440,8 @@ double elimination_effort(const struct elimination *of, int64_t cap, double most
 {
     struct arena *tmp = arena_new();
     int n = of->p->size.n;
-    struct elimination e = {.p = of->p, .arena = tmp, .weight = NEWN(tmp, int64_t, n + 1), .done = NEWN(tmp, bool, n + 1)};
+    struct elimination e = {
+        .p = of->p, .arena = tmp, .held = of->held, .weight = NEWN(tmp, int64_t, n + 1), .done = NEWN(tmp, bool, n + 1)};
     e.near = NEWN(tmp, struct index_list, n + 1);
     double sum = 0;
     int64_t entries;
@@ -443,22 +465,24 @@ double elimination_effort(const struct elimination *of, int64_t cap, double most
     return sum;
 }
 
-int elimination_widest(const struct elimination *e, uint64_t seed)
+static void rank(struct elimination *e, uint64_t seed)
 {
-    int best = -1;
-    double most = -1;
-    for (int v = 0; v < e->p->size.n; v++) {
-        if (e->done[v])
-            continue;
-        uint64_t h = ((uint64_t)v + 1) * 0x9E3779B97F4A7C15u ^ seed * 0xBF58476D1CE4E5B9u;
-        h = (h ^ h >> 31) * 0x94D049BB133111EBu;
-        double noise = seed ? 1 + (double)(h >> 40) * 0x1p-24 : 1, width = log((double)e->weight[v] + 1) * noise;
-        if (width > most) {
-            most = width;
-            best = v;
-        }
-    }
-    return best;
+    e->noise = seed;
+    e->ranked = true;
+    e->widest.list.n = 0;
+    for (int v = 0; v < e->p->size.n; v++)
+        if (!e->done[v])
+            queue_push(e->arena, &e->widest, (struct queued){narrowness(e, v), v});
+}
+
+int elimination_widest(struct elimination *e, uint64_t seed)
+{
+    if (!e->ranked || e->noise != seed)
+        rank(e, seed);
+    const struct queued *first = e->widest.list.at;
+    while (e->widest.list.n && (e->done[first->var] || narrowness(e, first->var) != first->weight))
+        queue_pop(&e->widest);
+    return e->widest.list.n ? first->var : -1;
 }
 
 void elimination_read_back(const struct elimination *e, int *value)
@@ -514,17 +538,46 @@ static void add_into(struct elimination *e, const struct cost_table *t, struct c
     }
 }
 
-static struct cost_table *wider_table(struct elimination *e, int of, const bool *gone)
+/* The list of the variable that has the fewest tables: a wider table is in that of each. */
+static const struct index_list *shortest_list(const struct elimination *e, const struct cost_table *t)
+{
+    const struct index_list *least = &e->tables_of[t->var[0]];
+    for (int i = 1; i < t->nvar; i++)
+        least = e->tables_of[t->var[i]].list.n < least->list.n ? &e->tables_of[t->var[i]] : least;
+    return least;
+}
+
+/* One of all variables of a table that is left, in which it goes; -1: none. Of two with the same variables the first. */
+static int wider_table(const struct elimination *e, int of, const bool *gone)
 {
     const struct cost_table *t = &e->tables.at[of];
-    const struct index_list *mine = &e->tables_of[t->var[0]];
+    const struct index_list *mine = shortest_list(e, t);
     for (int i = 0; i < mine->list.n; i++) {
-        struct cost_table *other = &e->tables.at[mine->list.at[i]];
-        bool first = other->nvar > t->nvar || mine->list.at[i] < of;
-        if (mine->list.at[i] != of && !gone[mine->list.at[i]] && first && within(t, other))
-            return other;
+        int k = mine->list.at[i];
+        const struct cost_table *other = &e->tables.at[k];
+        if (k != of && !gone[k] && (other->nvar > t->nvar || k < of) && within(t, other))
+            return k;
     }
-    return NULL;
+    return -1;
+}
+
+/* A table that is added into becomes one of the elimination's own; others stay those of the problem. */
+static void add_narrow_tables(struct elimination *e, const bool *alive, bool *gone)
+{
+    bool *own = NEWN(e->arena, bool, e->tables.n + 1);
+    for (int i = 0; i < e->tables.n; i++) {
+        int at = alive[i] && e->tables.at[i].nvar ? wider_table(e, i, gone) : -1;
+        if (at < 0)
+            continue;
+        struct cost_table *to = &e->tables.at[at];
+        if (!own[at]) {
+            size_t bytes = sizeof *to->cost * (size_t)problem_entries(e->p, to);
+            to->cost = memcpy(arena_alloc(e->arena, bytes), to->cost, bytes);
+        }
+        own[at] = true;
+        add_into(e, &e->tables.at[i], to);
+        gone[i] = true;
+    }
 }
 
 struct problem *elimination_rest(struct elimination *e, struct arena *a)
@@ -536,26 +589,12 @@ struct problem *elimination_rest(struct elimination *e, struct arena *a)
         for (int i = 0; i < e->tables_of[v].list.n; i++)
             alive[e->tables_of[v].list.at[i]] = true;
     }
-    for (int i = 0; i < e->tables.n; i++) {
-        const struct cost_table *t = &e->tables.at[i];
-        alive[i] = alive[i] || !t->nvar;
-        if (!alive[i] || !t->nvar)
-            continue;
-        struct cost_table own = {.nvar = t->nvar, .var = t->var, .cost = NEWN(e->arena, int64_t, problem_entries(e->p, t))};
-        memcpy(own.cost, t->cost, sizeof *own.cost * (size_t)problem_entries(e->p, t));
-        e->tables.at[i] = own;
-    }
-    for (int i = 0; i < e->tables.n; i++) {
-        struct cost_table *t = &e->tables.at[i], *to = alive[i] && t->nvar ? wider_table(e, i, gone) : NULL;
-        if (to) {
-            add_into(e, t, to);
-            gone[i] = true;
-        }
-    }
     for (int i = 0; i < e->tables.n; i++)
-        if (alive[i] && !gone[i]) {
-            const struct cost_table *t = &e->tables.at[i];
-            memcpy(problem_table(rest, t->nvar, t->var), t->cost, sizeof *t->cost * (size_t)problem_entries(e->p, t));
-        }
+        alive[i] = alive[i] || !e->tables.at[i].nvar;
+    add_narrow_tables(e, alive, gone);
+    for (int i = 0; i < e->tables.n; i++)
+        if (alive[i] && !gone[i])
+            VEC_PUSH(a, &rest->tables, e->tables.at[i]);
+    problem_copy_limits(e->p, rest);
     return rest;
 }

@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+#define EFFORT_KNOWN 0.125  /* where a good plan is known already */
+#define EFFORT_WITHIN 0.025 /* within limits over time, where many problems are solved */
+
 /* ---- variables ------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t x)
@@ -44,7 +47,7 @@ static int64_t strategy_cost(struct space *s, int i, int k)
     int64_t unrequested = s->limits.unrequested && !s->limits.requested_within[i] && lowering_sends(st) ? s->limits.unrequested : 0;
     if (unrequested >= COST_NEVER)
         return COST_NEVER;
-    return unrequested +
+    return unrequested + s->plan->near.collective_price * lowering_collectives(st) +
         (s->options->random_seed ? random_cost(s, n->name, k, !strategy_splits(n, st)) : cost_of_strategy(s, n, s->rule[i], st));
 }
 
@@ -84,7 +87,7 @@ static struct endpoint constant_end(struct choice_problem *e, const struct value
     struct endpoint out = end_at(e, allowed.list.n, allowed.list.at);
     int64_t *cost = problem_unary(e->p, out.var);
     for (int k = 0; k < out.n; k++)
-        cost[k] = cost_of_weight(e->s, v, out.at[k]) + cost_of_memory(e->s, v, out.at[k]);
+        cost[k] = cost_of_memory(e->s, v, out.at[k]) + cost_of_nearness(e->s, v, out.at[k]);
     return out;
 }
 
@@ -101,7 +104,7 @@ static struct endpoint state_end(struct choice_problem *e, const struct state *s
     struct endpoint out = end_at(e, allowed.list.n, allowed.list.at);
     int64_t *cost = problem_unary(e->p, out.var);
     for (int k = 0; k < out.n; k++)
-        cost[k] = cost_of_memory(e->s, state_value(st), out.at[k]);
+        cost[k] = cost_of_memory(e->s, state_value(st), out.at[k]) + cost_of_nearness(e->s, state_value(st), out.at[k]);
     return out;
 }
 
@@ -165,6 +168,9 @@ struct choice_problem encode_space(struct space *s, struct arena *a)
         if (s->uses[i].list.n && (s->producer[i] >= 0 || e.source[i].at))
             edge_tables_make(&e, v);
     }
+    if (s->plan->room.bytes > 0)
+        room_limit(&e);
+    e.known = room_knows(&e) ? s->plan->room.known : NULL;
     return e;
 }
 
@@ -204,6 +210,7 @@ static void hold(struct resident *h, struct space *s, const struct value *v, con
         return;
     struct placement at = end->at[value[end->var]];
     h->memory += cost_of_memory(s, v, at);
+    h->nearness += cost_of_nearness(s, v, at);
     h->bytes += cost_resident_bytes(s, v, at);
 }
 
@@ -224,9 +231,65 @@ struct resident encode_resident(const struct choice_problem *e, const int *value
     return h;
 }
 
+int64_t encode_memory_cost(struct space *s)
+{
+    const struct graph *g = s->g;
+    int64_t cost = 0;
+    for (int i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->constant && s->uses[i].list.n)
+            cost += cost_of_memory(s, g->values.at[i], g->values.at[i]->place);
+    for (int i = 0; i < g->states.n; i++) {
+        const struct state *st = &g->states.at[i];
+        int out = st->present ? graph_output_number(g, st->present) : -1;
+        if (st->past || out >= 0)
+            cost += cost_of_memory(s, state_value(st), st->past ? st->past->place : s->chosen.output[out]);
+    }
+    return cost;
+}
+
+double encode_all_bytes(const struct choice_problem *e)
+{
+    const struct graph *g = e->s->g;
+    double bytes = 0;
+    for (int i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->constant && e->source[i].at)
+            bytes += cost_resident_bytes(e->s, g->values.at[i], placement_replicated);
+    for (int i = 0; i < g->states.n; i++)
+        bytes += cost_resident_bytes(e->s, state_value(&g->states.at[i]), placement_replicated);
+    return bytes;
+}
+
+static int path_collectives(struct space *s, const struct value *v, struct placement from, struct placement to)
+{
+    struct reshard_path path = reshard_find(s, v, from, to);
+    if (!path.has_via)
+        return placement_transition(from, to).by != COLL_NONE;
+    return (placement_transition(from, path.via).by != COLL_NONE) + (placement_transition(path.via, to).by != COLL_NONE);
+}
+
+int encode_collectives(struct space *s)
+{
+    struct arena *tmp = arena_new();
+    int n = 0;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        n += lowering_collectives(s->g->nodes.at[i]->strategy);
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct value *v = s->g->values.at[i];
+        struct reshards r = {.list = {NULL, 0, 0}};
+        if (s->uses[i].list.n && v->placed)
+            r = reshard_chosen(s, tmp, v);
+        for (int k = 0; k < r.list.n; k++)
+            n += path_collectives(s, v, r.list.at[k].parent < 0 ? v->place : r.list.at[r.list.at[k].parent].place, r.list.at[k].place);
+    }
+    arena_free(tmp);
+    return n;
+}
+
 struct solution encode_solve(struct choice_problem *e)
 {
-    struct solution best = solve_exact(e->p, solve_default, e->replicated.at);
+    struct solve_limits limits = solve_default;
+    limits.effort *= e->s->plan->room.bytes > 0 ? EFFORT_WITHIN : e->known ? EFFORT_KNOWN : 1;
+    struct solution best = solve_exact(e->p, limits, e->known ? e->known : e->replicated.at);
     for (int i = 0; i < e->relaxed.n && best.cost < COST_NEVER; i++) {
         const struct relaxed_value *r = &e->relaxed.at[i];
         best.cost += edge_reshards(e, r->v, best.value) - r->cost[best.value[r->var]];

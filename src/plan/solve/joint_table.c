@@ -60,9 +60,22 @@ static void find_reshards(struct joint *j)
     }
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* The cheapest tree from one placement to others: every set of them keeps the least, over the one that is made last. */
 static int64_t tree_cost(const struct joint *j, int from, int n, const int *to)
 {
+    const int64_t *of = j->reshard + (int64_t)from * j->places.n;
+    if (n < 2)
+        return n ? of[to[0]] : 0;
+    if (n == 2) {
+        int64_t there = j->reshard[to[0] * j->places.n + to[1]], back = j->reshard[to[1] * j->places.n + to[0]];
+        int64_t first = cost_plus(of[to[0]], least(of[to[1]], there)), second = cost_plus(of[to[1]], least(of[to[0]], back));
+        return least(first, second);
+    }
     int64_t best[1 << (MOST_ENDS - 1)] = {0};
     for (int set = 1; set < 1 << n; set++) {
         best[set] = COST_NEVER;

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { MOST_SCOPE = 64 }; /* variables of more than one value that a table can have: it has 2^64 entries */
-
 struct problem *problem_new(struct arena *a)
 {
     struct problem *p = NEW(a, struct problem);
@@ -66,13 +64,19 @@ void problem_least(const struct problem *p, const struct cost_table *t, int posi
     const int64_t *cost = t->cost;
     for (int x = 0; x < l.size; x++)
         least[x] = COST_NEVER;
-    for (int64_t o = 0; o < l.outer; o++)
-        for (int x = 0; x < l.size; x++, cost += l.inner)
+    for (int64_t o = 0; l.inner == 1 && o < l.outer; o++, cost += l.size)
+        for (int x = 0; x < l.size; x++)
+            least[x] = cost[x] < least[x] ? cost[x] : least[x];
+    for (int64_t o = 0; l.inner > 1 && o < l.outer; o++)
+        for (int x = 0; x < l.size; x++, cost += l.inner) {
+            int64_t low = least[x];
             for (int64_t i = 0; i < l.inner; i++)
-                least[x] = cost[i] < least[x] ? cost[i] : least[x];
+                low = cost[i] < low ? cost[i] : low;
+            least[x] = low;
+        }
 }
 
-static int64_t table_at(const struct problem *p, const struct cost_table *t, const int *value)
+int64_t problem_entry(const struct problem *p, const struct cost_table *t, const int *value)
 {
     int64_t at = 0;
     for (int i = 0; i < t->nvar; i++) {
@@ -86,38 +90,85 @@ int64_t problem_cost(const struct problem *p, const int *value)
 {
     int64_t sum = 0;
     for (int i = 0; i < p->tables.n; i++)
-        sum = cost_plus(sum, table_at(p, &p->tables.at[i], value));
+        sum = cost_plus(sum, problem_entry(p, &p->tables.at[i], value));
     return sum;
 }
 
-/* The entries of a table at the kept values of its variables. */
-static void copy_kept(const struct problem *p, const struct cost_table *t, int *const *kept, const int *count, int64_t *out)
+int64_t problem_magnitude(const struct problem *p)
 {
-    int digit[MOST_SCOPE] = {0};
-    require(t->nvar <= MOST_SCOPE);
-    for (;;) {
-        int64_t at = 0;
-        for (int i = 0; i < t->nvar; i++)
-            at = at * p->size.at[t->var[i]] + kept[t->var[i]][digit[i]];
-        *out++ = t->cost[at];
-        int v = t->nvar - 1;
-        while (v >= 0 && ++digit[v] == count[t->var[v]])
-            digit[v--] = 0;
-        if (v < 0)
-            return;
+    int64_t sum = 0;
+    for (int i = 0; i < p->tables.n; i++) {
+        int64_t most = 0;
+        for (int64_t k = 0, n = problem_entries(p, &p->tables.at[i]); k < n; k++) {
+            int64_t cost = p->tables.at[i].cost[k] < 0 ? -p->tables.at[i].cost[k] : p->tables.at[i].cost[k];
+            most = cost < COST_NEVER && cost > most ? cost : most;
+        }
+        sum = cost_plus(sum, most);
+    }
+    return sum;
+}
+
+struct problem_index problem_index(const struct problem *p, struct arena *a)
+{
+    int n = p->size.n;
+    struct problem_index of = {NEWN(a, struct index_list, n + 1), NEWN(a, struct index_list, n + 1)};
+    for (int i = 0; i < p->tables.n; i++)
+        for (int k = 0; k < p->tables.at[i].nvar; k++)
+            VEC_PUSH(a, &of.tables[p->tables.at[i].var[k]].list, i);
+    for (int i = 0; i < p->takes.n; i++)
+        VEC_PUSH(a, &of.takes[p->takes.at[i].var].list, i);
+    return of;
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------------------------------ */
+
+int64_t *problem_limits(struct problem *p, int points)
+{
+    require(points >= 0 && !p->points);
+    p->points = points;
+    return p->limit = NEWN(p->arena, int64_t, points + 1);
+}
+
+int64_t *problem_take(struct problem *p, int var, int from, int to)
+{
+    require(var >= 0 && var < p->size.n && from >= 0 && from < to && to <= p->points);
+    struct take t = {var, from, to, NEWN(p->arena, int64_t, p->size.at[var])};
+    VEC_PUSH(p->arena, &p->takes, t);
+    return t.amount;
+}
+
+void problem_copy_limits(const struct problem *p, struct problem *to)
+{
+    if (p->points)
+        memcpy(problem_limits(to, p->points), p->limit, sizeof *p->limit * (size_t)p->points);
+    for (int i = 0; i < p->takes.n; i++) {
+        const struct take *t = &p->takes.at[i];
+        memcpy(problem_take(to, t->var, t->from, t->to), t->amount, sizeof *t->amount * (size_t)p->size.at[t->var]);
     }
 }
 
-struct problem *problem_restrict(const struct problem *p, struct arena *a, const int *count, int *const *kept)
+void problem_taken(const struct problem *p, const int *value, int64_t *taken)
 {
-    struct problem *out = problem_new(a);
-    for (int v = 0; v < p->size.n; v++)
-        problem_variable(out, count[v]);
-    for (int i = 0; i < p->tables.n; i++) {
-        const struct cost_table *t = &p->tables.at[i];
-        copy_kept(p, t, kept, count, problem_table(out, t->nvar, t->var));
+    memset(taken, 0, sizeof *taken * ((size_t)p->points + 1));
+    for (int i = 0; i < p->takes.n; i++) {
+        const struct take *t = &p->takes.at[i];
+        taken[t->from] += t->amount[value[t->var]];
+        taken[t->to] -= t->amount[value[t->var]];
     }
-    return out;
+    for (int i = 1; i <= p->points; i++)
+        taken[i] += taken[i - 1];
+}
+
+bool problem_fits(const struct problem *p, const int *value)
+{
+    struct arena *tmp = arena_new();
+    int64_t *taken = NEWN(tmp, int64_t, p->points + 1);
+    bool fits = true;
+    problem_taken(p, value, taken);
+    for (int i = 0; i < p->points; i++)
+        fits = fits && taken[i] <= p->limit[i];
+    arena_free(tmp);
+    return fits;
 }
 
 struct solution solve_brute(const struct problem *p)
@@ -126,7 +177,7 @@ struct solution solve_brute(const struct problem *p)
     int *value = NEWN(p->arena, int, p->size.n + 1);
     for (;;) {
         int64_t cost = problem_cost(p, value);
-        if (cost < out.cost) {
+        if (cost < out.cost && problem_fits(p, value)) {
             out.cost = cost;
             memcpy(out.value, value, sizeof(int) * (size_t)p->size.n);
         }

@@ -3,8 +3,11 @@
  * Elimination alone solves problems that are narrow, as transformers are whatever their depth. Where a table would grow too large, the
  * variables that make small ones are eliminated, and the rest, the core, is treated in rounds:
  *
- *     search    finds better assignments: some variables keep their values, so many that all others can be eliminated
- *     bound     raises a lower bound, and drops values that nothing better than the best assignment has
+ *     all       tries all assignments of a core that has few
+ *     bound     raises a lower bound (bound.c), with limits priced (prices.c)
+ *     probe     tries single values, and drops those with which the bound reaches the best assignment (probe.c)
+ *     search    finds better assignments: a part is solved exactly, the rest stays (around.c)
+ *     shrink    leaves out values that nothing better than the best assignment has, and whatever is no choice any more (reduce.c)
  *     again     with fewer values more variables make small tables
  *
  * It ends when nothing is left or the bound is met, which proves the assignment, or when the effort is spent. Effort is counted, not timed,
@@ -16,16 +19,43 @@
 #include <math.h>
 #include <string.h>
 
-const struct solve_limits solve_default = {.table = 1 << 22, .effort = 2e8};
+const struct solve_limits solve_default = {.table = 1 << 22, .effort = 8e8};
 
-/* Entries of tables: that are made at once, in a search led by the bound, in a search around what is known; sweeps and searches of a round.
- */
-enum { SMALL_TABLE = 1 << 12, LED_TABLE = 1 << 8, AROUND_TABLE = 1 << 10, SWEEPS = 8, SEARCHES = 3 };
+/* Entries of tables. */
+enum {
+    SMALL_TABLE = 1 << 12, /* that are made at once */
+    LED_TABLE = 1 << 8,    /* in a search led by the bound */
+    AROUND_TABLE = 1 << 10 /* in a search around what is known */
+};
+/* Of a round. */
+enum {
+    SWEEPS = 8,
+    MOVES = 50,      /* of prices */
+    SWEEPS_EACH = 4, /* after a move */
+    PROPOSALS = 64,  /* of a cycle of the search, */
+    LARGE = 256,     /* for a core that has so many variables */
+    IDLE = 8         /* cycles without success that end a search */
+};
+/* Values of a core. */
+enum {
+    SHARE_DROPPED = 12,   /* it shrinks when one of so many is dropped, */
+    SHARE_SETTLED = 2000, /* or of so many once prices have settled */
+    FEW_VALUES = 4096,    /* that are probed in every round */
+    FEW_ASSIGNMENTS = 1 << 14
+};
+#define ROOM 0.01       /* by how much a search may go above the best */
+#define HOPED 1.3       /* of the bound: what prices aim at until a cost is known */
+#define MOST_SHARE 16.0 /* of the bound's effort, what the search may spend */
+#define LEAST_GAIN 0.01 /* of the gap: what counts as progress */
+#define MOST_FAILED (1 << 20)
+#define MOST_AT_ONCE 2e9
+#define MOST_SCALED ((int64_t)1 << 56)
 
-/* How a problem became a smaller one: variables were eliminated, or values left out. */
+/* How a problem became a smaller one: variables were eliminated, or reduced. */
 struct reduction {
     struct elimination *eliminated;
-    int **kept; /* by variable: the values */
+    struct reduced *reduced;
+    int variables; /* before */
 };
 struct solving {
     struct arena *arena;
@@ -33,15 +63,24 @@ struct solving {
     double spent;
     const struct problem *core;
     VEC(struct reduction) done;
-    struct known best; /* of the core */
-    int64_t bound, largest;
+    struct known best;             /* of the core */
+    int64_t bound, largest, scale; /* costs of the core are so many times the problem's */
+    double *price;                 /* of the core's points, from the round before; NULL: none */
     uint64_t seed;
+    double share;       /* of a round's effort for the bound, what the search may spend */
+    int rounds, failed; /* failed: how long to go on before the next fresh search, after some that found nothing better */
+    bool impossible;
 };
+
+static bool is_spent(const struct solving *s)
+{
+    return s->spent > s->limits.effort || (s->limits.enough && s->limits.enough());
+}
 
 static void take_if_better(struct solving *s, const int *value)
 {
     int64_t cost = problem_cost(s->core, value);
-    if (cost >= s->best.cost)
+    if (cost >= s->best.cost || !problem_fits(s->core, value))
         return;
     if (!s->best.value)
         s->best.value = NEWN(s->arena, int, s->core->size.n + 1);
@@ -55,70 +94,143 @@ static void note_effort(struct solving *s, const struct elimination *e)
     s->largest = elimination_largest(e) > s->largest ? elimination_largest(e) : s->largest;
 }
 
+/* ---- reduction ---------------------------------------------------------------------------------------------------------------------- */
+
+static void move_best(struct solving *s, const struct reduced *r)
+{
+    int *value = NEWN(s->arena, int, r->p->size.n + 1);
+    for (int k = 0; s->best.value && k < r->root.n; k++) {
+        value[k] = r->into[k][s->best.value[r->root.at[k]]];
+        if (value[k] < 0)
+            s->best.value = NULL;
+    }
+    s->best.cost = s->best.value ? problem_cost(r->p, value) : COST_NEVER;
+    s->best.value = s->best.value ? value : NULL;
+}
+
+static void move_prices(struct solving *s, const struct reduced *r)
+{
+    double *price = NEWN(s->arena, double, r->p->points + 1);
+    for (int i = 0; s->price && i < s->core->points; i++)
+        if (r->point[i] >= 0)
+            price[r->point[i]] += s->price[i];
+    s->price = s->price ? price : NULL;
+}
+
+/* Costs that are large enough for rounded prices, and small enough to add up. */
+static int64_t find_scale(const struct problem *p)
+{
+    int64_t sum = p->points ? cost_plus(problem_magnitude(p), 1) : 0, scale = 1;
+    while (p->points && scale < 1 << 20 && sum * scale < MOST_SCALED / 2)
+        scale *= 2;
+    return scale;
+}
+
+/* Leaves out what the bound has dropped, if there is one, and all else that is no choice. False: nothing is left to choose from. */
+static bool reduce_core(struct solving *s, const struct bound *b)
+{
+    struct problem *moved = b ? bound_problem(b, s->arena) : NULL;
+    if (b)
+        problem_copy_limits(s->core, moved);
+    for (int quiet = 0, round = 0; quiet < 2; round++) {
+        struct reduced *r = NEW(s->arena, struct reduced);
+        int64_t scale = s->done.n == 0 ? find_scale(s->core) : 1;
+        *r = reduce(round || !b ? s->core : moved, s->arena, round ? NULL : b, scale, round % 2 == 0);
+        if (!r->possible)
+            return false;
+        quiet = r->changed || round == 0 ? 0 : quiet + 1;
+        s->scale *= scale;
+        move_best(s, r);
+        move_prices(s, r);
+        VEC_PUSH(s->arena, &s->done, ((struct reduction){.reduced = r, .variables = s->core->size.n}));
+        s->core = r->p;
+    }
+    return true;
+}
+
 /* ---- search ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Eliminates all variables of a problem by small tables only. Variables that are in the way are fixed: to the values that are kept, and the
- * result is no worse than these; or to what is locally best, and the problem's tables are overwritten. */
-static void search_by(struct solving *s, const struct problem *p, const int *keep, int64_t most_entries)
+/* Eliminates all variables of a problem by small tables only. Variables that are in the way are fixed to what is locally best, and the
+ * problem's tables are overwritten. */
+static void search_led(struct solving *s, const struct problem *p, int *value)
 {
     struct arena *tmp = arena_new();
     struct elimination *e = elimination_new(p, tmp);
-    int *value = NEWN(tmp, int, p->size.n + 1);
-    if (!keep)
-        elimination_forbid_early(e);
-    while (!elimination_run(e, most_entries, INFINITY)) {
+    elimination_forbid_early(e);
+    while (!elimination_run(e, LED_TABLE, INFINITY)) {
         int v = elimination_widest(e, s->seed);
-        elimination_fix(e, v, keep ? keep[v] : elimination_locally_best(e, v));
+        elimination_fix(e, v, elimination_locally_best(e, v));
     }
     elimination_read_back(e, value);
     note_effort(s, e);
-    take_if_better(s, value);
     arena_free(tmp);
 }
 
-/* First led by the costs as the bound has moved them, then around the best that is known. */
-static void search(struct solving *s, const struct bound *b)
+/* Cycles of proposals around an assignment, until they do not help. */
+static void search_around(struct solving *s, const struct bound *b, const struct prices *prices, const int *value, double most)
 {
     struct arena *tmp = arena_new();
-    if (b)
-        search_by(s, bound_problem(b, tmp), NULL, LED_TABLE);
-    for (int i = 0; i < SEARCHES && s->best.value && s->spent < s->limits.effort && s->best.cost > s->bound; i++) {
-        s->seed++;
-        search_by(s, s->core, s->best.value, AROUND_TABLE);
+    struct around *r = around_new(s->core, tmp, b, value, ++s->seed);
+    int proposals = PROPOSALS * (s->core->size.n < LARGE ? s->core->size.n : LARGE) / LARGE;
+    for (int i = 0, idle = 0; around_effort(r) < most && idle < IDLE && !is_spent(s) && s->best.cost > s->bound; i++) {
+        double effort = around_effort(r), excess = around_excess(r);
+        int64_t cost = around_cost(r);
+        around_search(r, prices_now(prices), proposals + 1, AROUND_TABLE, i % 2 ? ROOM : 0, idle > 1, most);
+        s->spent += around_effort(r) - effort;
+        idle = around_cost(r) < cost || around_excess(r) < excess ? 0 : idle + 1;
     }
+    take_if_better(s, around_value(r));
+    arena_free(tmp);
+}
+
+/* From an assignment that the costs lead to as the bound has moved them; from the best that is known. */
+static void search(struct solving *s, const struct bound *b, const struct prices *prices, double most)
+{
+    struct arena *tmp = arena_new();
+    int *led = NEWN(tmp, int, s->core->size.n + 1);
+    bool fresh = b && (!s->best.value || s->rounds % (s->failed + 1) == 0);
+    int64_t before = s->best.cost;
+    if (fresh) {
+        search_led(s, bound_problem(b, tmp), led);
+        take_if_better(s, led);
+        search_around(s, b, prices, led, most);
+        s->failed = s->best.cost < before ? 0 : s->failed < MOST_FAILED ? 2 * s->failed + 1 : s->failed;
+    }
+    if (s->best.value && !fresh)
+        search_around(s, b, prices, s->best.value, most);
+    s->rounds++;
     arena_free(tmp);
 }
 
 /* ---- rounds -------------------------------------------------------------------------------------------------------------------------- */
 
-static void raise_bound(struct solving *s, struct bound *b)
+static bool sweep(struct solving *s, struct bound *b, int sweeps)
 {
+    double before = bound_effort(b);
     bool better = true;
-    for (int i = 0; i < SWEEPS && better && s->spent < s->limits.effort; i++) {
-        double before = bound_effort(b);
+    for (int i = 0; i < sweeps && better && !is_spent(s); i++) {
         better = bound_sweep(b, &s->best);
-        s->spent += bound_effort(b) - before;
         s->bound = bound_total(b) > s->bound ? bound_total(b) : s->bound;
     }
+    s->spent += bound_effort(b) - before;
     s->bound = better ? s->bound : s->best.cost;
+    return better;
 }
 
-/* Leaves out what the bound has dropped. */
-static void leave_out(struct solving *s, const struct bound *b)
+static void raise_bound(struct solving *s, struct bound *b, struct prices *prices)
 {
     struct arena *tmp = arena_new();
-    int n = s->core->size.n, **kept = NEWN(s->arena, int *, n + 1), *count = NEWN(tmp, int, n + 1);
-    for (int v = 0; v < n; v++) {
-        kept[v] = NEWN(s->arena, int, s->core->size.at[v]);
-        for (int x = 0, at = s->best.value ? s->best.value[v] : -1; x < s->core->size.at[v]; x++)
-            if (bound_keeps(b, v, x)) {
-                if (x == at)
-                    s->best.value[v] = count[v];
-                kept[v][count[v]++] = x;
-            }
+    int *value = NEWN(tmp, int, s->core->size.n + 1);
+    bool better = sweep(s, b, SWEEPS);
+    if (prices)
+        prices_resume(prices);
+    for (int i = 0; i < MOVES && prices && better && !prices_settled(prices) && !is_spent(s); i++) {
+        bound_decode(b, value);
+        prices_move(prices, value, (double)bound_total(b), s->best.value ? (double)s->best.cost : HOPED * fabs((double)s->bound));
+        prices_charge(prices, b);
+        s->spent += s->core->points + s->core->takes.n;
+        better = sweep(s, b, SWEEPS_EACH);
     }
-    s->core = problem_restrict(bound_problem(b, tmp), s->arena, count, kept);
-    VEC_PUSH(s->arena, &s->done, ((struct reduction){.kept = kept}));
     arena_free(tmp);
 }
 
@@ -126,13 +238,13 @@ static void leave_out(struct solving *s, const struct bound *b)
 static bool eliminate_most(struct solving *s)
 {
     struct elimination *e = elimination_new(s->core, s->arena);
-    double left = s->limits.effort - s->spent;
+    double left = s->limits.effort - s->spent < MOST_AT_ONCE ? s->limits.effort - s->spent : MOST_AT_ONCE;
     bool all = elimination_run(e, s->limits.table < SMALL_TABLE ? s->limits.table : SMALL_TABLE, left);
     if (!all && elimination_effort(e, s->limits.table, left) <= left)
         all = elimination_run(e, s->limits.table, INFINITY);
     note_effort(s, e);
+    VEC_PUSH(s->arena, &s->done, ((struct reduction){.eliminated = e, .variables = s->core->size.n}));
     s->core = elimination_rest(e, s->arena);
-    VEC_PUSH(s->arena, &s->done, ((struct reduction){.eliminated = e}));
     for (int v = 0; s->best.value && v < s->core->size.n; v++)
         s->best.value[v] = s->core->size.at[v] > 1 ? s->best.value[v] : 0;
     s->best.cost = s->best.value ? problem_cost(s->core, s->best.value) : COST_NEVER;
@@ -152,48 +264,135 @@ static int64_t least_sum(const struct problem *p)
     return sum;
 }
 
-/* True if the core may have become smaller. */
+/* What the bound has dropped is left out of the core, with its costs as they have been moved. */
+static bool shrink(struct solving *s, struct bound *b, struct prices *prices)
+{
+    if (prices) {
+        prices_release(prices, b);
+        s->price = NEWN(s->arena, double, s->core->points + 1);
+        memcpy(s->price, prices_now(prices), sizeof *s->price * (size_t)s->core->points);
+    }
+    s->impossible = !reduce_core(s, b);
+    return !s->impossible;
+}
+
+static int64_t count_values(const struct problem *p)
+{
+    int64_t n = 0;
+    for (int v = 0; v < p->size.n; v++)
+        n += p->size.at[v];
+    return n;
+}
+
+/* What is known before a round. */
+struct standing {
+    int64_t bound, cost;
+    double effort; /* of the bound */
+};
+
+static struct standing standing_of(const struct solving *s, const struct bound *b)
+{
+    return (struct standing){s->bound, s->best.cost, b ? bound_effort(b) : 0};
+}
+
+/* The next round spends more on what has brought bound and cost nearer; as much on both, if neither has. Has the bound moved? */
+static bool share_effort(struct solving *s, const struct standing *before)
+{
+    double gap = (double)(s->best.cost - s->bound), risen = (double)(s->bound - before->bound),
+           saved = (double)(before->cost - s->best.cost);
+    bool neither = risen < LEAST_GAIN * gap && saved < LEAST_GAIN * gap, more = neither ? s->share < 1 : saved >= risen;
+    double share = more ? 2 * s->share : s->share / 2;
+    s->share = share > MOST_SHARE ? MOST_SHARE : share < 1 / MOST_SHARE ? 1 / MOST_SHARE : share;
+    return risen >= LEAST_GAIN * gap;
+}
+
+/* True if the core has become smaller, false if all is known or the effort is spent. */
 static bool play_round(struct solving *s)
 {
-    struct bound *b = bound_new(s->core, s->arena);
-    if (b)
-        raise_bound(s, b);
-    search(s, b);
-    if (!b || s->bound >= s->best.cost || s->spent > s->limits.effort)
+    struct arena *tmp = arena_new();
+    struct bound *b = bound_new(s->core, tmp);
+    struct prices *prices = prices_new(s->core, tmp, s->price, (double)s->bound);
+    int64_t values = count_values(s->core);
+    int probed = 0;
+    bool open = b;
+    if (b && prices)
+        prices_charge(prices, b);
+    do {
+        struct standing before = standing_of(s, b);
+        if (b)
+            raise_bound(s, b, prices);
+        search(s, b, prices, s->share * (b ? bound_effort(b) - before.effort : 0) + 1);
+        bool moved = share_effort(s, &before);
+        if (b && (!moved || values <= FEW_VALUES) && s->best.value && s->bound < s->best.cost && !is_spent(s))
+            s->spent += probe_values(b, &s->best, &probed, bound_effort(b) - before.effort);
+        open = open && s->bound < s->best.cost && sweep(s, b, SWEEPS) && !is_spent(s);
+    } while (open && bound_dropped(b) <= values / (prices && prices_settled(prices) ? SHARE_SETTLED : SHARE_DROPPED));
+    open = open && shrink(s, b, prices);
+    arena_free(tmp);
+    return open;
+}
+
+/* Of a core with few assignments, all are tried. False: it has more. */
+static bool try_all(struct solving *s)
+{
+    double n = 1;
+    for (int v = 0; v < s->core->size.n; v++)
+        n *= s->core->size.at[v];
+    double effort = n * (s->core->tables.n + s->core->takes.n + s->core->points + 1);
+    if (n > FEW_ASSIGNMENTS || s->spent + effort > s->limits.effort)
         return false;
-    raise_bound(s, b);
-    if (s->bound >= s->best.cost || s->spent > s->limits.effort)
-        return false;
-    leave_out(s, b);
+    struct solution best = solve_brute(s->core);
+    if (best.cost < s->best.cost)
+        take_if_better(s, best.value);
+    s->spent += effort;
+    s->bound = s->best.cost;
+    s->impossible = s->best.cost >= COST_NEVER;
     return true;
 }
 
-static void read_back(const struct solving *s, int *value)
+/* Values of the problem from those of the core. */
+static void read_back(const struct solving *s, const int *core, int *value)
 {
+    int n = s->core->size.n;
+    int *now = NEWN(s->arena, int, n + 1);
+    if (n)
+        memcpy(now, core, sizeof(int) * (size_t)n);
     for (int i = s->done.n - 1; i >= 0; i--) {
         const struct reduction *r = &s->done.at[i];
+        int *before = NEWN(s->arena, int, r->variables + 1);
+        for (int v = 0; r->eliminated && v < r->variables; v++)
+            before[v] = now[v];
         if (r->eliminated)
-            elimination_read_back(r->eliminated, value);
-        for (int v = 0; r->kept && v < s->core->size.n; v++)
-            value[v] = r->kept[v][value[v]];
+            elimination_read_back(r->eliminated, before);
+        for (int v = 0; r->reduced && v < r->variables; v++)
+            before[v] = r->reduced->value[v][r->reduced->var[v] < 0 ? 0 : now[r->reduced->var[v]]];
+        now = before;
+        n = r->variables;
     }
+    if (n)
+        memcpy(value, now, sizeof(int) * (size_t)n);
 }
 
 struct solution solve_exact(const struct problem *p, struct solve_limits limits, const int *otherwise)
 {
-    struct solving s = {.arena = arena_new(), .limits = limits, .best.cost = COST_NEVER, .core = p};
+    struct solving s = {.arena = arena_new(), .limits = limits, .best.cost = COST_NEVER, .core = p, .scale = 1, .share = 0.5};
     struct solution out = {.value = NEWN(p->arena, int, p->size.n + 1)};
     if (otherwise)
         take_if_better(&s, otherwise);
-    bool all = eliminate_most(&s);
+    s.impossible = p->points && !reduce_core(&s, NULL);
+    bool all = !s.impossible && eliminate_most(&s);
+    if (!all && !s.impossible && !p->points) {
+        s.impossible = !reduce_core(&s, NULL);
+        all = !s.impossible && eliminate_most(&s);
+    }
+    out.narrow = all;
     s.bound = least_sum(s.core);
-    while (!all && s.bound < s.best.cost && play_round(&s))
+    while (!all && !s.impossible && s.bound < s.best.cost && !try_all(&s) && play_round(&s))
         all = eliminate_most(&s);
-    if (s.best.value && !all)
-        memcpy(out.value, s.best.value, sizeof(int) * (size_t)p->size.n);
-    read_back(&s, out.value);
-    out.cost = problem_cost(p, out.value);
-    out.bound = all ? out.cost : s.bound;
+    read_back(&s, s.best.value && !all ? s.best.value : NEWN(s.arena, int, s.core->size.n + 1), out.value);
+    out.cost = problem_fits(p, out.value) ? problem_cost(p, out.value) : COST_NEVER;
+    s.bound = s.impossible ? s.best.cost : s.bound; /* nothing is better than what is known */
+    out.bound = all ? out.cost : s.bound >= COST_NEVER ? COST_NEVER : (s.bound + (s.bound > 0 ? s.scale - 1 : 0)) / s.scale;
     out.proven = out.bound >= out.cost;
     out.largest_table = s.largest;
     require(out.cost >= out.bound);

@@ -13,14 +13,27 @@
 
 /* ---- seeds --------------------------------------------------------------------------------------------------------------- */
 
-/* An even split that cuts no byte: of pairs where two elements share one. */
-static const struct split *even_split(struct space *s, const struct value *v, int d)
+/* Splits that cut no byte: of pairs where two elements share one. */
+static int weight_splits(struct space *s, const struct value *v, int d, const struct split *out[SHARE_FORMS])
 {
     struct alg *alg = s->g->alg;
     const struct dim *per_byte = dim_int(alg, dtype_is_packed(v->type.dtype) ? 8 / dtype_bits(v->type.dtype) : 1),
                      *bytes = dim_quotient(alg, v->type.dim[d], per_byte);
-    return bytes ? split_scale(alg, split_even(alg, s->ranks, bytes), dim_int(alg, 1), per_byte)
-                 : split_even(alg, s->ranks, v->type.dim[d]);
+    int n = shares_splits(s, bytes ? bytes : v->type.dim[d], out);
+    for (int i = 0; bytes && i < n; i++)
+        out[i] = split_scale(alg, out[i], dim_int(alg, 1), per_byte);
+    return n;
+}
+
+static void seed_weight_dim(struct space *s, int node, const struct value *v, int d)
+{
+    const struct split *split[SHARE_FORMS];
+    int n = weight_splits(s, v, d, split);
+    for (int i = 0; i < n; i++)
+        space_add(s, v, d, (struct candidate){split[i], false, "a weight of", node});
+    const struct split *dealt = n == 1 ? experts_dealt_split(s, v, d, split[0]) : NULL; /* to ranks of equal speed */
+    if (dealt)
+        space_add(s, v, d, (struct candidate){dealt, false, "an expert of", node});
 }
 
 /* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
@@ -32,7 +45,7 @@ static void seed_weight_dims(struct space *s, int node)
         int64_t size;
         for (int d = 0; v && s->weight[v->id] && d < v->type.rank; d++)
             if (dim_is_int(v->type.dim[d], &size) && size >= 2 && !s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + d)])
-                space_add(s, v, d, (struct candidate){even_split(s, v, d), false, "a weight of", node});
+                seed_weight_dim(s, node, v, d);
     }
 }
 
@@ -41,7 +54,8 @@ static void seed_weight_dims(struct space *s, int node)
 static bool carry(struct space *s, const struct value *v, struct placement p, struct candidate c)
 {
     c.split = p.split;
-    return p.kind == PLACE_S && !s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + p.dim)] && space_add(s, v, p.dim, c);
+    return p.kind == PLACE_S && !s->head_size[dim_class_of(s->roles->class, v->id * MAX_RANK + p.dim)] &&
+        !experts_end_at(s, s->g->nodes.at[c.node], v, p.split) && space_add(s, v, p.dim, c);
 }
 
 /* What windows read overlaps: each node before would read more, and do its neighbours' work. */
@@ -83,11 +97,14 @@ static void seed_factor(struct space *s, int node, int f)
 {
     const struct rule *r = s->rule[node];
     struct assignment c = assignment_none(s, r);
+    const struct split *split[SHARE_FORMS];
     int64_t size;
     if (!dim_is_int(r->factor[f].size, &size) || size < 2)
         return;
-    c.factor[f] = split_even(s->g->alg, s->ranks, r->factor[f].size);
-    seed_assignment(s, node, &c);
+    for (int i = 0, n = shares_splits(s, r->factor[f].size, split); i < n; i++) {
+        c.factor[f] = split[i];
+        seed_assignment(s, node, &c);
+    }
 }
 
 static void seed_head_groups(struct space *s, int node, int outer, int inner)
@@ -100,8 +117,11 @@ static void seed_head_groups(struct space *s, int node, int outer, int inner)
     c.nproduct = 2;
     c.product[0] = outer;
     c.product[1] = inner;
-    c.product_split = split_even(s->g->alg, s->ranks, size);
-    seed_assignment(s, node, &c);
+    const struct split *split[SHARE_FORMS];
+    for (int i = 0, n = shares_splits(s, size, split); i < n; i++) {
+        c.product_split = split[i];
+        seed_assignment(s, node, &c);
+    }
 }
 
 static void seed_all(struct space *s)
@@ -267,6 +287,8 @@ struct space *space_new(struct arena *a, struct graph *g, const struct options *
     s->limits.unrequested = options->strict == STRICT_ON ? COST_NEVER : 0;
     s->chosen.read = NEWN(a, const struct placement *, values);
     index_uses(s);
+    shares_find(s);
+    experts_find(s);
     s->head_size = NEWN(a, bool, values *MAX_RANK);
     memcpy(s->head_size, s->roles->head_size, sizeof *s->head_size * (size_t)(g->values.n * MAX_RANK));
     seed_all(s);

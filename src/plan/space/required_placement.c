@@ -219,10 +219,10 @@ void required_add_read(struct space *s, const char *where, const struct value *v
 bool space_seed(struct space *s, const struct value *v, int d, const struct split *split, bool sequence)
 {
     const struct dim *size = v->type.dim[d];
-    const struct split *even = split ? split : split_even(s->g->alg, s->ranks, size);
-    if (dim_equals(size, 1) || even->ranks != s->ranks || split_size(s->g->alg, even) != size || (!split && s->candidates[v->id][d].list.n))
+    const struct split *own = split ? split : shares_split(s, size);
+    if (dim_equals(size, 1) || own->ranks != s->ranks || split_size(s->g->alg, own) != size || (!split && s->candidates[v->id][d].list.n))
         return false;
-    return space_add(s, v, d, (struct candidate){even, sequence || !dim_is_int(size, NULL), "required by a constraint", -1});
+    return space_add(s, v, d, (struct candidate){own, sequence || !dim_is_int(size, NULL), "required by a constraint", -1});
 }
 
 bool required_seed(struct space *s, const struct value *v, const struct required_placement *w)

@@ -36,7 +36,7 @@ static void split_sequences(struct space *s, int *up, struct sequence_rows *rows
         const struct value *v = s->g->values.at[i];
         for (int d = 0; d < v->type.rank; d++)
             if (dimension_qualifies(s, v, d))
-                rows->split[dim_class_of(up, i * MAX_RANK + d)] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
+                rows->split[dim_class_of(up, i * MAX_RANK + d)] = shares_split(s, v->type.dim[d]);
     }
 }
 
@@ -66,8 +66,7 @@ static void split_flattened(struct space *s, const struct flattenings *all, stru
 {
     for (bool changed = true; changed;) {
         changed = false;
-        for (int i = 0; i < all->list.n; i++) {
-            const struct flattening *f = &all->list.at[i];
+        EACH (const struct flattening, f, all->list) {
             if (!rows->split[f->factor] || rows->split[f->rows])
                 continue;
             rows->split[f->rows] = split_scale(s->g->alg, rows->split[f->factor], f->outer, f->inner);

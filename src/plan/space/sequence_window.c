@@ -37,7 +37,7 @@ void sequence_seed_windows(struct space *s, int *up, struct sequence_rows *rows)
             continue;
         const struct value *v = s->g->nodes.at[node]->out[0];
         int class = dim_class_of(up, v->id * MAX_RANK + d);
-        rows->split[class] = split_even(s->g->alg, s->ranks, v->type.dim[d]);
+        rows->split[class] = shares_split(s, v->type.dim[d]);
         rows->on[class] = rows->slides[class] = true;
         space_add(s, v, d, (struct candidate){rows->split[class], true, "--sp at", node});
     }

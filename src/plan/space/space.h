@@ -3,6 +3,7 @@
 #ifndef TPC_SPACE_H
 #define TPC_SPACE_H
 
+#include "op/analysis/analysis.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
@@ -60,15 +61,29 @@ struct space_chosen {
     struct placement *output;      /* by output number: how the graph output is taken */
     const struct placement **read; /* by value id: what it is resharded to before any read; NULL: it is read as it is left */
 };
-/* Sizes under every workload; written and read by src/plan/cost/cost.c. */
+/* Mixtures whose experts are nodes of their own; written by experts.c. */
+struct space_expert {
+    struct routes rows;
+    int mixture, mates;    /* the same for all experts of a mixture; how many these are */
+    double numbers, bytes; /* of the weights that it alone reads */
+    bool dealt;            /* some of its values may be split so; written by src/plan/cost/cost.c */
+};
+struct space_experts {
+    VEC(struct space_expert) list; /* in order of the nodes that find their rows */
+    int *of; /* by value id: the expert whose rows it has, or which alone reads this weight; -1: none; NULL: no space */
+};
+/* Sizes under every workload; written by src/plan/cost/cost.c, chances by src/plan/cost/routing.c. */
 struct space_sizes {
     int64_t (*extent)[MAX_RANK]; /* by value id * workloads + workload */
-    double **fraction;           /* by split id: [workload * ranks + rank], made when asked for */
+    double *chance;              /* the same: that it has any rows; NULL: nothing routes rows */
+    double *dealt;               /* by expert * workloads + workload: what a dealt one costs of what it takes; -1: not known yet */
+    double **fraction;           /* by split id: [workload * ranks + rank], then as many next ranks with another; made when asked for */
     int nfraction;
 };
 /* What the run makes of the graph; written by src/plan/cost/fused.c. By value id. */
 struct fused_part;
 struct space_fused {
+    const struct graph *runs; /* the graph on one rank as it runs: values of this one keep their ids */
     struct fused_part *part;  /* of the node whose first result it is */
     struct fused_part *alone; /* what it is where its kernel is apart */
     bool *inner;              /* a kernel makes and reads it, and never stores it */
@@ -77,14 +92,19 @@ struct space_fused {
     int wholes;
     bool *apart; /* by such a kernel: it does not run, each of its parts does */
 };
+/* The bodies of a node of control flow, for their price; written by src/plan/cost/control_flow.c when first asked for. */
+struct space_bodies {
+    const struct node *node;
+    struct space **body;
+};
 struct space {
     struct arena *arena;
     struct arena *tmp; /* of what is tried at one node: assignments, strategies; the same as arena but in space_spread */
     struct graph *g;
-    const struct graph *runs; /* what tpc-run makes of g: a copy after the pass fuse_kernels; NULL: each node runs alone */
     const struct options *options;
     struct plan *plan;
     int ranks;
+    const struct shares *shares; /* by the speeds of ranks; NULL: they are equal */
     /* The graph: who makes and reads what, and by which rule. */
     struct dim_roles *roles; /* of the graph's dimensions; NULL: a lowering alone */
     struct rule **rule;      /* by node position; NULL: no row or no rule, replicated */
@@ -102,8 +122,10 @@ struct space {
     struct space_sequence sequence;
     struct space_limits limits;
     struct space_chosen chosen;
+    struct space_experts experts;
     struct space_sizes sizes;
     struct space_fused fused;
+    VEC(struct space_bodies) bodies;
     struct names *names; /* when first asked for: space_names */
 };
 
@@ -125,6 +147,13 @@ static inline bool space_partial(const struct space *s, const struct value *v, e
 struct placement space_read_as(const struct space *, struct place_use);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
+
+/* shares.c: finds the shares of a space. The split of n indices by them, even where there are none; and the splits that are candidates
+ * where one of n indices is, the even one first: how many. */
+enum { SHARE_FORMS = 2 };
+void shares_find(struct space *);
+const struct split *shares_split(struct space *, const struct dim *n);
+int shares_splits(struct space *, const struct dim *n, const struct split *out[SHARE_FORMS]);
 
 /* assignment.c: the assignments that give dimension d of an operand or result the split s. In the space's tmp. */
 struct assignments {
@@ -170,6 +199,16 @@ char *strategy_outline(struct arena *, const struct node *, const struct strateg
 /* Why the node can only be replicated; NULL: it has a rule. */
 const char *strategy_missing(const struct space *, int node);
 
+/* experts.c: experts that are nodes of their own, and what is theirs. */
+void experts_find(struct space *);
+/* Dealt: each is all of one rank's, of the ranks in turn. What the rank that has most has of all of them. */
+double experts_dealt_share(const struct space *, int expert);
+/* May a split by which an expert is dealt not be carried on to this value, for that is no expert's? Others would have it from there. */
+bool experts_end_at(struct space *, const struct node *, const struct value *, const struct split *);
+/* The split by which the expert of a value is dealt: one rank has all of the dimension. NULL: it is no expert's, or an even split of
+ * the dimension gives no rank much more than dealing does. */
+const struct split *experts_dealt_split(struct space *, const struct value *, int d, const struct split *even);
+
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
 void sequence_seed(struct space *);
 /* For the report, of a chosen plan under --sp=auto: how much of it is split along a sequence. */
@@ -195,7 +234,7 @@ void required_add_read(struct space *, const char *where, const struct value *, 
 /* A text as a required placement of a value; one that is no placement, or of no dimension of it, is a failure. Does a placement meet it? */
 struct required_placement required_parse(struct space *, const char *where, const struct value *, const char *text);
 bool required_fits(const struct required_placement *, struct placement);
-/* A candidate for a required split of a dimension that has none; true when it is new. split NULL: an even one. A dimension of run-time size
+/* A candidate for a required split of a dimension that has none; true when it is new. split NULL: by shares. A dimension of run-time size
  * is split as --sp splits it, between products and not through them; so is, with sequence, every one. */
 bool required_seed(struct space *, const struct value *, const struct required_placement *);
 bool space_seed(struct space *, const struct value *, int d, const struct split *, bool sequence);

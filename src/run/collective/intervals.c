@@ -41,8 +41,7 @@ static void push_interval(struct arena *a, interval_vec *v, int64_t lo, int64_t 
 static const struct interval *next_interval(const struct intervals *b, int64_t lo)
 {
     const struct interval *best = NULL;
-    for (int i = 0; i < b->n; i++) {
-        const struct interval *x = &b->at[i];
+    EACH (const struct interval, x, *b) {
         if (x->hi <= lo)
             continue;
         if (!best || x->lo < best->lo)

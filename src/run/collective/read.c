@@ -38,14 +38,6 @@ static enum redop red_attr(const struct graph *g, const struct node *n)
     return red;
 }
 
-static bool has_attribute_named(const struct node *n, const char *name)
-{
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* Attributes of one name mean the same in every collective. */
 void collective_read(struct graph *g, const struct node *n, struct collective_node *c)
 {
@@ -54,23 +46,23 @@ void collective_read(struct graph *g, const struct node *n, struct collective_no
     c->kind = kind_of(g, n);
     c->name = n->name;
     c->axis2 = -1;
-    if (has_attribute_named(n, "op"))
+    if (attr_find(n, "op"))
         c->red = red_attr(g, n);
-    if (has_attribute_named(n, "root"))
+    if (attr_find(n, "root"))
         c->root = (int)attr_int(n, "root");
-    if (has_attribute_named(n, "from"))
+    if (attr_find(n, "from"))
         c->from = split_attr(g, n, "from");
-    if (has_attribute_named(n, "to"))
+    if (attr_find(n, "to"))
         c->to = split_attr(g, n, "to");
-    if (has_attribute_named(n, "axis"))
+    if (attr_find(n, "axis"))
         c->axis = axis_attr(g, n, "axis");
-    if (has_attribute_named(n, "split_axis"))
+    if (attr_find(n, "split_axis"))
         c->axis = axis_attr(g, n, "split_axis");
-    if (has_attribute_named(n, "concat_axis"))
+    if (attr_find(n, "concat_axis"))
         c->axis2 = axis_attr(g, n, "concat_axis");
     if (c->axis == c->axis2)
         fail("%s: split_axis and concat_axis are both %d", node_where(g, n), c->axis);
-    if (has_attribute_named(n, "extent"))
+    if (attr_find(n, "extent"))
         c->nextent = attr_dims(n, "extent", &extent);
     c->extent = extent;
     c->bits = c->kind == COLL_ALLREDUCE && c->red == RED_SUM && maker && rank_meta_sum(g, maker).kind == RANK_SUM_ONCE;

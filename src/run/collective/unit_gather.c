@@ -28,8 +28,7 @@ static void gather_units(const struct units *units, int64_t rows, const float *c
     comm->allgatherv(comm, at, u->bytes);
     for (int r = 0; r < comm->size; r++)
         for (int64_t i = 0; i < rows; i++)
-            for (int k = 0; k < u->of[r].n; k++) {
-                const struct interval *x = &u->of[r].at[k];
+            EACH (const struct interval, x, u->of[r]) {
                 size_t bytes = (size_t)(x->hi - x->lo) * sizeof **all;
                 memcpy(all[i] + x->lo, at, bytes);
                 at += bytes;

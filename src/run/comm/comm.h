@@ -79,6 +79,8 @@ void comm_local_run(int size, void (*body)(struct comm *, void *), void *data);
 struct comm *comm_mpi(int *argc, char ***argv);
 /* The linked MPI library, one line; NULL: built without MPI. Needs no initialisation. */
 const char *comm_mpi_library(void);
+/* The MPI library that the build is for: "Open MPI", "MPICH" or "MPI"; NULL: built without. Callers need not be linked with it. */
+const char *comm_mpi_kind(void);
 /* MPI was started and has not ended. */
 bool comm_mpi_lives(void);
 
@@ -190,6 +192,8 @@ struct room_need {
     int64_t held;                  /* bytes of its own memory that a rank has now and frees before it takes these */
 };
 void room_check(const struct comm *, const char *path, const char *what, struct room_need);
+/* Bytes of memory that are available to this rank. */
+int64_t room_left(const struct comm *);
 /* connections.c: a connection of every rank with rank 0. All ranks offer theirs, which sends messages; a thread then tries now and then.
  * near: all are on this machine. of: file descriptors by rank, -1 where there is none yet. */
 struct connections;

@@ -222,34 +222,22 @@ static int64_t piece_bytes(int64_t bytes)
     return piece < SHORT ? SHORT : piece > LONGEST ? LONGEST : piece;
 }
 
-static void post_receives(struct world *w, int r, struct block b)
+static void post(struct world *w, int r, struct block b, bool sends)
 {
     const int64_t piece = piece_bytes(b.bytes);
     for (int64_t at = 0; at < b.bytes; at += piece) {
         int n = (int)(b.bytes - at < piece ? b.bytes - at : piece);
         MPI_Request request;
         pthread_mutex_lock(&turn);
-        int code = MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request);
+        int code = sends ? MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request)
+                         : MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request);
         pthread_mutex_unlock(&turn);
-        check_mpi(code, "MPI_Irecv");
+        check_mpi(code, sends ? "MPI_Isend" : "MPI_Irecv");
         VEC_PUSH(w->arena, &w->requests, request);
-        VEC_PUSH(w->arena, &w->peers, r);
+        if (!sends)
+            VEC_PUSH(w->arena, &w->peers, r);
     }
-}
-
-static void post_sends(struct world *w, int r, struct block b)
-{
-    const int64_t piece = piece_bytes(b.bytes);
-    for (int64_t at = 0; at < b.bytes; at += piece) {
-        int n = (int)(b.bytes - at < piece ? b.bytes - at : piece);
-        MPI_Request request;
-        pthread_mutex_lock(&turn);
-        int code = MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request);
-        pthread_mutex_unlock(&turn);
-        check_mpi(code, "MPI_Isend");
-        VEC_PUSH(w->arena, &w->requests, request);
-    }
-    w->comm.bytes_sent += b.bytes;
+    w->comm.bytes_sent += sends ? b.bytes : 0;
 }
 
 static void wait_all(struct world *w)
@@ -271,12 +259,12 @@ static void exchange_messages(struct world *w, const struct block *send, const s
     w->requests.n = w->peers.n = 0;
     for (int i = 1; i < c->size; i++) {
         int r = (c->rank + c->size - i) % c->size;
-        post_receives(w, r, recv[r]);
+        post(w, r, recv[r], false);
         seen[r] = recv[r].at;
     }
     for (int i = 1; i < c->size; i++) {
         int r = (c->rank + i) % c->size;
-        post_sends(w, r, send[r]);
+        post(w, r, send[r], true);
     }
     require(send[c->rank].bytes == recv[c->rank].bytes);
     seen[c->rank] = send[c->rank].at;

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* Up to this size each rank sends all between machines: that saves an exchange within the machine. */
+enum { ALL_BYTES = 1024 };
+
 /* The two parts of a communicator work under its collective's number and name. Messages within a machine stay as they are. */
 static void begin(struct comm *c)
 {
@@ -16,12 +19,6 @@ static void begin(struct comm *c)
 static void end(struct comm *c)
 {
     c->bytes_sent += c->host->bytes_sent + c->across->bytes_sent;
-}
-
-/* Sums of half floats are rounded once, so all ranks must be in one. */
-static bool adds_in_parts(enum dtype dtype)
-{
-    return dtype != DT_F16 && dtype != DT_BF16;
 }
 
 /* Rank number `index` of a machine. */
@@ -53,14 +50,14 @@ static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, en
 static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
 {
     int64_t bytes;
-    if (!adds_in_parts(dtype) || n == 0) {
+    if (dtype_is_half(dtype) || n == 0) { /* rounded once, so all ranks must be in one sum */
         comm_allreduce(c, x, y, n, dtype, op);
         return;
     }
     if (!i64_mul(n, (int64_t)dtype_size(dtype), &bytes))
         fail("collective '%s': %lld elements are too many", c->name ? c->name : "?", (long long)n);
     begin(c);
-    (bytes <= COMM_SHORT_BYTES ? allreduce_short : allreduce_long)(c, x, y, n, dtype, op);
+    (bytes <= ALL_BYTES ? allreduce_short : allreduce_long)(c, x, y, n, dtype, op);
     end(c);
 }
 
@@ -98,7 +95,7 @@ static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtyp
 {
     struct comm *host = c->host, *across = c->across;
     int64_t size = (int64_t)dtype_size(dtype), total = 0;
-    if (!adds_in_parts(dtype)) {
+    if (dtype_is_half(dtype)) {
         comm_reduce_scatter(c, out, n, dtype, op);
         return;
     }

@@ -13,10 +13,27 @@ static void check(const char *path, const char *what, int64_t bytes, int64_t hel
          (double)bytes * ranks / 1048576, ranks > 1 ? " on the ranks of this machine" : "", room.limit, (double)room.bytes / 1048576);
 }
 
+/* Ranks of this machine that share the limits of a process. */
+static int in_process(const struct comm *comm)
+{
+    return strcmp(comm->kind, "local") == 0 ? comm->local_size : 1;
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t room_left(const struct comm *comm)
+{
+    int64_t limits = lesser(available_addresses().bytes, available_data().bytes) / in_process(comm);
+    return lesser(limits, available_memory().bytes / comm->local_size);
+}
+
 void room_check(const struct comm *comm, const char *path, const char *what, struct room_need need)
 {
     int64_t addresses;
-    int threads = strcmp(comm->kind, "local") == 0 ? comm->local_size : 1;
+    int threads = in_process(comm);
     if (need.resident < SMALL)
         return;
     if (!i64_add(need.own, need.mapped, &addresses))

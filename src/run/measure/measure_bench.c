@@ -85,20 +85,27 @@ void measure_bench_free(struct work_bench *b)
     b->self->free(b->self);
 }
 
-/* One run on rank 0, or on all ranks until the last is done. */
+/* Machines may share memory and cores after all, as virtual ones do: so one rank of each runs, not one of all. */
+static bool first_of_machine(const struct comm *comm)
+{
+    return comm->local_size == 1 || (comm->host ? comm->host->rank : comm->rank) == 0;
+}
+
 double measure_run(struct comm *comm, struct work_bench *b, bool alone)
 {
     comm->barrier(comm);
     double start = clock_seconds();
-    if (!alone || comm->rank == 0)
+    if (!alone || first_of_machine(comm))
         session_run(b->session, b->in, b->out);
-    comm->barrier(comm);
-    return clock_seconds() - start;
+    double own = clock_seconds() - start;
+    if (alone && first_of_machine(comm))
+        measure_keep_shorter(&b->own, own);
+    return comm_slowest(comm, own);
 }
 
 static struct measured_price least_times(struct comm *comm, struct work_bench *b, int rounds, bool together)
 {
-    struct measured_price t = {0, 0};
+    struct measured_price t = {.alone = 0};
     double start = clock_seconds(), spent = 0;
     for (int i = -1; i < rounds || (rounds > 1 && i < MOST_ROUNDS && spent < budget); i++) { /* the first is for warmth */
         double alone = measure_run(comm, b, true), all = together && comm->size > 1 ? measure_run(comm, b, false) : alone;
@@ -116,6 +123,7 @@ struct measured_price measure_least(struct comm *comm, struct graph *g, int thre
     struct work_bench b = measure_bench(g, threads);
     measure_rows(&b, rows);
     struct measured_price t = least_times(comm, &b, rounds, together);
+    t.own = b.own;
     measure_bench_free(&b);
     return t;
 }

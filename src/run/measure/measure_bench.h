@@ -12,8 +12,8 @@ struct graph *measure_parse(struct arena *, const char *text);
 void measure_weights(struct graph *, int operands);
 float *measure_numbers(struct arena *, int64_t n, float x); /* n times x */
 
-/* Seconds of rank 0 while the others wait; where `together`, of the slowest of all, else the same. rounds: 1, or the least
- * number of several. */
+/* Seconds of one rank of each machine while the others wait, and, where `together`, of all ranks, else the same: of the slowest. rounds: 1,
+ * or the least number of several. */
 struct measured_price measure_least(struct comm *, struct graph *, int threads, int64_t rows, int rounds, bool together);
 void measure_keep_shorter(double *seconds, double found);
 double measure_waited(void); /* seconds that this thread was ready and had no core; 0 where the system does not say */
@@ -25,10 +25,11 @@ struct work_bench {
     struct graph *graph;
     struct session *session;
     struct tensor *in, *out;
+    double own; /* least seconds of this rank, where it ran alone; 0: it did not */
 };
 struct work_bench measure_bench(struct graph *, int threads);
 void measure_rows(struct work_bench *, int64_t rows);               /* makes inputs of so many rows */
-double measure_run(struct comm *, struct work_bench *, bool alone); /* seconds of one run on rank 0, or on all until the last is done */
+double measure_run(struct comm *, struct work_bench *, bool alone); /* seconds of one run on the slowest rank */
 void measure_bench_free(struct work_bench *);
 
 #endif

@@ -18,14 +18,14 @@ enum {
 static const double budget = 2; /* seconds */
 
 struct comm_bench {
-    struct comm *comm;
+    struct comm *comm, *all; /* whose collectives; all ranks, which run those of their own at the same time */
     char *x, *y;
     int64_t *bytes, calls;
 };
 
-static struct comm_bench comm_bench_new(struct arena *a, struct comm *comm)
+static struct comm_bench comm_bench_new(struct arena *a, struct comm *comm, struct comm *all)
 {
-    return (struct comm_bench){comm, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, comm->size), 0};
+    return (struct comm_bench){comm, all, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, comm->size), 0};
 }
 
 /* Bytes that each rank holds of n elements. */
@@ -94,7 +94,7 @@ enum { KINDS = sizeof measured_kinds / sizeof *measured_kinds };
 static double time_batch(struct comm_bench *r, int kind, int64_t bytes, int64_t calls)
 {
     memset(r->x, 0, (size_t)bytes);
-    r->comm->barrier(r->comm);
+    r->all->barrier(r->all);
     double start = clock_seconds();
     for (int64_t i = 0; i < calls; i++)
         measured_kinds[kind].call(r, bytes / (int64_t)sizeof(float));
@@ -106,11 +106,11 @@ static double time_batch(struct comm_bench *r, int kind, int64_t bytes, int64_t 
 static double time_calls(struct comm_bench *r, int kind, int64_t bytes)
 {
     int64_t calls = ROUND_BYTES / bytes < LEAST_CALLS ? LEAST_CALLS : ROUND_BYTES / bytes > MOST_CALLS ? MOST_CALLS : ROUND_BYTES / bytes;
-    int64_t batch = r->comm->local_size < r->comm->size ? calls : 1;
+    int64_t batch = r->all->local_size < r->all->size ? calls : 1;
     double seconds = 0;
     for (int64_t i = 0; i < calls; i += batch)
         seconds += time_batch(r, kind, bytes, batch);
-    return comm_slowest(r->comm, seconds / (double)calls);
+    return comm_slowest(r->all, seconds / (double)calls);
 }
 
 static void keep_least(double *seconds, double took)
@@ -119,10 +119,34 @@ static void keep_least(double *seconds, double took)
         *seconds = took;
 }
 
-static void measure_round(struct comm_bench *r, struct measured *m)
+static void measure_round(struct comm_bench *r, struct measured_link *to)
 {
-    for (int i = 0; i < m->ncollective; i++)
-        keep_least(&m->collective[i].seconds, time_calls(r, i % KINDS, m->collective[i].bytes));
+    for (int i = 0; i < to->n; i++)
+        keep_least(&to->collective[i].seconds, time_calls(r, i % KINDS, to->collective[i].bytes));
+}
+
+static struct measured_link link_new(struct arena *a, int units)
+{
+    struct measured_link link = {.units = units};
+    for (int64_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= GROWTH)
+        link.n += KINDS;
+    link.collective = NEWN(a, struct measured_collective, link.n);
+    int64_t bytes = LEAST_BYTES;
+    for (int i = 0; i < link.n; bytes *= GROWTH)
+        for (int k = 0; k < KINDS; k++)
+            link.collective[i++] = (struct measured_collective){measured_kinds[k].kind, bytes, 0};
+    return link;
+}
+
+/* Seconds of the largest message between machines, while only the first rank of each sends. */
+static double time_alone(struct comm_bench *r)
+{
+    r->all->barrier(r->all);
+    double start = clock_seconds();
+    if (r->all->host->rank == 0)
+        for (int i = 0; i < LEAST_CALLS; i++)
+            measure_message(r, MOST_BYTES / (int64_t)sizeof(float));
+    return comm_slowest(r->all, (clock_seconds() - start) / LEAST_CALLS);
 }
 
 /* ---- what a sum takes from a rank that computes meanwhile, by its size ---- */
@@ -233,24 +257,29 @@ void measure_comm(struct arena *a, struct comm *comm, struct measured *m)
 {
     m->bf16 = time_wire(a, WIRE_BF16);
     m->q8 = time_wire(a, WIRE_Q8);
-    m->collective = NULL;
-    m->ncollective = 0;
+    m->links = 0;
     if (comm->size == 1)
         return;
-    for (int64_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= GROWTH)
-        m->ncollective += KINDS;
-    m->collective = NEWN(a, struct measured_collective, m->ncollective);
-    int64_t bytes = LEAST_BYTES;
-    for (int i = 0; i < m->ncollective; bytes *= GROWTH)
-        for (int k = 0; k < KINDS; k++)
-            m->collective[i++] = (struct measured_collective){measured_kinds[k].kind, bytes, 0};
     struct arena *tmp = arena_new();
-    struct comm_bench r = comm_bench_new(tmp, comm);
-    double start = clock_seconds(), spent = 0;
-    for (int i = 0; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget); i++) {
-        measure_round(&r, m);
+    struct comm_bench whole = comm_bench_new(tmp, comm, comm), part[MEASURED_LINKS];
+    double start = clock_seconds(), spent = 0, alone = 0;
+    m->whole = link_new(a, comm->size);
+    for (struct comm *of[] = {comm->host, comm->across}; m->links < (comm->host ? MEASURED_LINKS : 0); m->links++) {
+        m->link[m->links] = link_new(a, of[m->links]->size);
+        part[m->links] = comm_bench_new(tmp, of[m->links], comm);
+    }
+    for (int i = 0; i < LEAST_ROUNDS || (i < MOST_ROUNDS && spent < budget * (1 + m->links)); i++) {
+        measure_round(&whole, &m->whole);
+        for (int k = 0; k < m->links; k++)
+            measure_round(&part[k], &m->link[k]);
+        if (m->links)
+            keep_least(&alone, time_alone(&part[LINK_BETWEEN]));
         spent = comm_slowest(comm, clock_seconds() - start);
     }
+    if (m->links)
+        m->alone = MOST_BYTES / alone;
+    else
+        m->link[m->links++] = m->whole;
     measure_behind(tmp, comm, m);
     arena_free(tmp);
 }

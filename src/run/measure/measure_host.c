@@ -13,10 +13,9 @@ struct triad {
     double *a, *b, *c;
 };
 
-static void triad_fill(void *data, int thread, int64_t lo, int64_t hi)
+static void triad_fill(void *data, int64_t lo, int64_t hi)
 {
     const struct triad *t = data;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++) {
         t->a[i] = 0;
         t->b[i] = 1;
@@ -24,11 +23,10 @@ static void triad_fill(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-static void triad_run(void *data, int thread, int64_t lo, int64_t hi)
+static void triad_run(void *data, int64_t lo, int64_t hi)
 {
     const struct triad *t = data;
     double *restrict a = t->a;
-    (void)thread;
     for (int64_t i = lo; i < hi; i++)
         a[i] = t->b[i] + 3 * t->c[i];
 }

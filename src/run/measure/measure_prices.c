@@ -127,12 +127,14 @@ static double median(const struct measuring *x, double *seconds)
 /* ---- prices
  * ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* What prices that are known take of these seconds is not part of this one. Where other programs run, it can seem to be all of them. */
-static double own_seconds(const struct measured *m, const struct measurement *by, double seconds)
+/* What prices that are known take of these seconds is not part of this one. Where other programs run, it can seem to be all of them: then a
+ * tenth counts. */
+static double own_seconds(const struct measured *m, const struct measurement *by, double seconds, bool *clamped)
 {
     double rate = m->price[by->passed > 2 * MIB ? PRICE_OF_pass_bandwidth_4m : PRICE_OF_pass_bandwidth_1m].alone;
     double others = by->passed > 0 ? by->passed / rate : 0;
     others += by->coded > 0 ? by->coded * m->price[PRICE_OF_code_seconds].alone : 0;
+    *clamped |= seconds - others < seconds / 10;
     return fmax(seconds - others, seconds / 10);
 }
 
@@ -145,13 +147,22 @@ static double lanes_of(const struct measurement *by, double few, double many)
     return lanes;
 }
 
-static double price_of(const struct measured *m, const struct price_row *row, double few, double many)
+/* Where more nodes take no longer than few, all that they take counts. */
+static double seconds_of_one(const struct measurement *by, double few, double many, bool *clamped)
 {
+    if (!by->many)
+        return few;
+    *clamped |= many <= few;
+    return many > few ? (many - few) / (by->many - by->few) : many / by->many;
+}
+
+double measure_price(const struct measured *m, enum price price, double few, double many, bool *clamped)
+{
+    const struct price_row *row = &prices[price];
     const struct measurement *by = &row->by;
     if (row->unit == PRICE_LANES)
         return lanes_of(by, few, many);
-    double times = many > few ? by->many - by->few : by->many;
-    double seconds = own_seconds(m, by, by->many ? (many > few ? many - few : many) / times : few);
+    double seconds = own_seconds(m, by, seconds_of_one(by, few, many, clamped), clamped);
     switch (row->unit) {
     case PRICE_SECONDS: return seconds / by->work;
     case PRICE_SPEED: return by->work / seconds / m->price[PRICE_OF_flops].alone;
@@ -163,6 +174,8 @@ static void keep_shorter(struct measured_price *seconds, struct measured_price f
 {
     measure_keep_shorter(&seconds->alone, found.alone);
     measure_keep_shorter(&seconds->together, found.together);
+    if (found.own > 0)
+        measure_keep_shorter(&seconds->own, found.own);
 }
 
 /* In several rounds, and then a sample of each stream; in one, and no sample, once it is late. */
@@ -224,14 +237,40 @@ void measure_prices(struct measuring *x)
     }
 }
 
-void measure_end(struct measuring *x, struct measured *m)
+/* ---- speeds ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Of this rank, relative to the slowest: what its machine takes for the same work. */
+static double relative_speed(struct comm *comm, double own)
 {
+    double seconds = comm->host ? comm_slowest(comm->host, own) : own;
+    return comm_slowest(comm, seconds) / seconds;
+}
+
+/* By products and by memory alike. */
+static const double *speeds_of(struct arena *a, const struct measuring *x)
+{
+    const double alike = 1.15;
+    if (x->comm->local_size == x->comm->size)
+        return NULL;
+    double products = relative_speed(x->comm, x->many[PRICE_OF_flops].own > 0 ? x->many[PRICE_OF_flops].own : x->few[PRICE_OF_flops].own);
+    double memory = relative_speed(x->comm, x->stream[PRICE_OF_memory_bandwidth].bench.own), own = sqrt(products * memory);
+    const double *speed = comm_gather(x->comm, a, "speeds of ranks", &own, sizeof own);
+    for (int r = 0; r < x->comm->size; r++)
+        if (speed[r] > alike)
+            return speed;
+    return NULL;
+}
+
+void measure_end(struct arena *a, struct measuring *x, struct measured *m)
+{
+    m->speed = speeds_of(a, x);
     for (int k = 0; k < PRICES; k++) {
         struct stream *s = &x->stream[k];
         if (prices[k].by.streams)
-            x->few[k] = (struct measured_price){median(x, s->alone), median(x, s->together)};
-        m->price[k].alone = price_of(m, &prices[k], x->few[k].alone, x->many[k].alone);
-        m->price[k].together = price_of(m, &prices[k], x->few[k].together, x->many[k].together);
+            x->few[k] = (struct measured_price){.alone = median(x, s->alone), .together = median(x, s->together)};
+        bool *clamped = &m->price[k].clamped;
+        m->price[k].alone = measure_price(m, (enum price)k, x->few[k].alone, x->many[k].alone, clamped);
+        m->price[k].together = measure_price(m, (enum price)k, x->few[k].together, x->many[k].together, clamped);
         if (prices[k].by.streams)
             measure_bench_free(&s->bench);
     }

@@ -142,10 +142,9 @@ struct addition {
     bool first;
 };
 
-static void add_range(void *data, int thread, int64_t lo, int64_t hi)
+static void add_range(void *data, int64_t lo, int64_t hi)
 {
     const struct addition *x = data;
-    (void)thread;
     if (x->first)
         memcpy(x->to + lo, x->from + lo, (size_t)(hi - lo) * sizeof *x->to);
     else

@@ -13,14 +13,6 @@
 
 /* ---- what is kept --------------------------------------------------------------------------------------------------------------- */
 
-static int find_end(struct value *const *at, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(at[i]->name, name) == 0)
-            return i;
-    return -1;
-}
-
 /* Neither end may change what the other one is: the next run takes what this one leaves. */
 static void check_ends(const struct session *s, const struct state_slot *k)
 {
@@ -52,7 +44,7 @@ static struct state_slot *add_slot(struct session *s, int input, int output, int
 static void add_named(struct session *s, const struct rank_state *state)
 {
     const struct graph *g = s->graph;
-    int input = find_end(g->inputs.at, g->inputs.n, state->past), output = find_end(g->outputs.at, g->outputs.n, state->present);
+    int input = graph_input_named(g, state->past), output = graph_output_named(g, state->present);
     if ((input < 0 && *state->past) || (output < 0 && *state->present))
         fail("%s: state '%s|%s' names no input or no output", s->sig.path, state->past, state->present);
     if (input >= 0)
@@ -69,8 +61,8 @@ static void find_states(struct session *s)
     for (int i = 0; !m && i < g->states.n; i++) {
         const struct state *state = &g->states.at[i];
         if (state->past)
-            add_slot(s, find_end(g->inputs.at, g->inputs.n, state->past->name),
-                     state->present ? find_end(g->outputs.at, g->outputs.n, state->present->name) : -1, state->dim);
+            add_slot(s, graph_input_named(g, state->past->name), state->present ? graph_output_named(g, state->present->name) : -1,
+                     state->dim);
     }
 }
 
@@ -136,8 +128,7 @@ void state_prepare(struct session *s)
     const struct uses *uses = graph_uses(s->graph, tmp);
     s->states.by_input = NEWN(s->arena, struct state_slot *, s->graph->inputs.n);
     find_states(s);
-    for (int i = 0; i < s->states.n; i++) {
-        struct state_slot *k = &s->states.at[i];
+    EACH (struct state_slot, k, s->states) {
         k->in_place = grows_in_place(s, k, uses);
         k->recurrent = k->output >= 0 && k->axis < 0 && op_recurrent_past(present_of(s, k)) == past_of(s, k);
     }
@@ -206,8 +197,7 @@ static void place_growing(struct session *s, struct state_slot *k)
 
 void state_place(struct session *s)
 {
-    for (int i = 0; i < s->states.n; i++) {
-        struct state_slot *k = &s->states.at[i];
+    EACH (struct state_slot, k, s->states) {
         struct tensor *past = &s->tensor[past_of(s, k)->id];
         if (past->dtype == DT_NONE)
             fail("%s: the size of state '%s' is not known: give it as an input", s->sig.path, s->sig.in[k->input].name);
@@ -267,8 +257,7 @@ static struct tensor global_sizes(const struct session *s, const struct formal *
 /* What the next run takes. */
 void state_advance(struct session *s)
 {
-    for (int i = 0; i < s->states.n; i++) {
-        struct state_slot *k = &s->states.at[i];
+    EACH (struct state_slot, k, s->states) {
         if (k->output < 0) {
             k->local = s->tensor[past_of(s, k)->id];
             continue;

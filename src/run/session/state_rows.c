@@ -1,5 +1,5 @@
 /* state_rows: states as rows of a batch: rows of several lengths join and leave. A session has one set of states in use, and a caller may
- * have others, to which it changes. */
+ * have others, to which it changes. Columns of a row may be copied out of states, and into them. */
 #include "run/session/session.h"
 
 #include <string.h>
@@ -59,8 +59,7 @@ static int row_dim(const struct session *s, const struct state_slot *k, const ch
 
 const char *session_states_without_rows(const struct session *s, const char *symbol)
 {
-    for (int i = 0; i < s->states.n; i++) {
-        const struct state_slot *k = &s->states.at[i];
+    EACH (const struct state_slot, k, s->states) {
         const struct placement *p = &s->sig.in[k->input].place;
         int rows = row_dim(s, k, symbol);
         if (k->output < 0 || rows < 0 || (k->axis >= 0 && rows > k->axis) || (p->kind == PLACE_S && p->dim == rows))
@@ -159,4 +158,116 @@ void session_states_compose(struct session *s, const char *symbol, int64_t rows,
         }
     }
     s->planned = false;
+}
+
+/* ---- columns of a row ---- */
+
+/* Of a state with one row of one column. */
+struct column_form {
+    int rows, axis;
+    struct tensor global, local;
+};
+struct session_columns {
+    int64_t bytes;
+    int n;
+    struct column_form *at;
+};
+
+static bool has_fixed_sizes(const struct session *s, const struct state_slot *k, int rows)
+{
+    const struct type *t = &s->sig.in[k->input].type;
+    int64_t n;
+    for (int d = 0; d < t->rank; d++)
+        if (d != rows && d != k->axis && !dim_is_int(t->dim[d], &n))
+            return false;
+    return true;
+}
+
+const char *session_states_without_columns(const struct session *s, struct arena *a, const char *symbol)
+{
+    EACH (const struct state_slot, k, s->states) {
+        const char *why = NULL;
+        if (k->axis < 0)
+            why = "does not grow";
+        else if (!k->in_place)
+            why = "is more than what is appended to it";
+        else if (!has_fixed_sizes(s, k, row_dim(s, k, symbol)))
+            why = "has sizes that follow from inputs";
+        if (why)
+            return arena_printf(a, "its state '%s' %s", s->sig.in[k->input].name, why);
+    }
+    return NULL;
+}
+
+struct session_columns *session_columns_new(struct arena *a, const struct session *s, const char *symbol)
+{
+    struct session_columns *c = NEW(a, struct session_columns);
+    c->n = s->states.n;
+    c->at = NEWN(a, struct column_form, c->n);
+    for (int i = 0; i < c->n; i++) {
+        const struct state_slot *k = &s->states.at[i];
+        struct column_form f = {.rows = row_dim(s, k, symbol), .axis = k->axis, .global = k->global, .local = k->local};
+        require(f.rows >= 0 && f.axis > f.rows && k->filled);
+        f.global.dim[f.rows] = f.global.dim[f.axis] = f.local.dim[f.rows] = f.local.dim[f.axis] = 1;
+        f.global.data = f.local.data = NULL;
+        f.local.room = 0;
+        c->bytes += (int64_t)tensor_bytes(&f.local);
+        c->at[i] = f;
+    }
+    return c;
+}
+
+int64_t session_columns_bytes(const struct session_columns *c)
+{
+    return c->bytes;
+}
+
+/* So many columns, one state after another; *at moves on. */
+static struct row_view view_columns(const struct column_form *f, int64_t columns, char **at)
+{
+    struct tensor t = f->local;
+    t.dim[f->axis] = columns;
+    t.data = *at;
+    *at += tensor_bytes(&t);
+    return view_rows(&t, f->rows, f->axis);
+}
+
+void session_columns_read(const struct session_columns *c, const struct session *s, int64_t row, int64_t column, int64_t columns, void *to)
+{
+    const struct session_state_row from = {.row = row, .column = column, .columns = columns};
+    char *at = to;
+    for (int i = 0; i < c->n; i++) {
+        const struct tensor *t = &s->states.at[i].local;
+        require(row < t->dim[c->at[i].rows] && column >= 0 && column + columns <= t->dim[c->at[i].axis]);
+        struct row_view all = view_rows(t, c->at[i].rows, c->at[i].axis), some = view_columns(&c->at[i], columns, &at);
+        copy_row(&some, 0, &all, &from, true);
+    }
+}
+
+void session_columns_begin(const struct session_columns *c, struct session *s, int64_t columns)
+{
+    for (int i = 0; i < c->n; i++) {
+        struct state_slot *k = &s->states.at[i];
+        s->stats.state_bytes -= (int64_t)k->memory.bytes;
+        buffer_free(&k->memory);
+        k->global = c->at[i].global;
+        k->local = c->at[i].local;
+        k->global.dim[k->axis] = k->local.dim[k->axis] = columns;
+        k->filled = true;
+        state_reserve(s, k);
+        s->stats.state_bytes += (int64_t)k->memory.bytes;
+    }
+    s->planned = false;
+}
+
+void session_columns_write(const struct session_columns *c, struct session *s, int64_t column, int64_t columns, void *from)
+{
+    const struct session_state_row to = {.columns = columns, .to = column};
+    char *at = from;
+    for (int i = 0; i < c->n; i++) {
+        const struct tensor *t = &s->states.at[i].local;
+        require(column >= 0 && column + columns <= t->dim[c->at[i].axis]);
+        struct row_view all = view_rows(t, c->at[i].rows, c->at[i].axis), some = view_columns(&c->at[i], columns, &at);
+        copy_row(&all, 0, &some, &to, true);
+    }
 }

@@ -39,14 +39,6 @@ static double product(const struct session_step *step)
     return a->rank ? 2 * elements(&step->out[0]) * (double)a->dim[turned ? 0 : a->rank - 1] : 0;
 }
 
-static bool slides(const struct node *n)
-{
-    for (int i = 0; i < n->nattr; i++)
-        if (strcmp(n->attr[i].name, "kernel_shape") == 0)
-            return true;
-    return false;
-}
-
 double work_operations(const struct session *s, const struct session_step *step)
 {
     const struct node *n = step->node;
@@ -57,7 +49,7 @@ double work_operations(const struct session *s, const struct session_step *step)
         return 0;
     if (flags & OP_RECURS)
         return 2 * (double)(step->in[0].dim[0] * step->in[0].dim[1]) * (elements(&step->in[1]) + elements(&step->in[2]));
-    return flags & OP_APPENDS ? attention(step) : slides(n) ? convolution(step) : product(step);
+    return flags & OP_APPENDS ? attention(step) : attr_find(n, "kernel_shape") ? convolution(step) : product(step);
 }
 
 double work_bytes(const struct session_step *step)
@@ -66,7 +58,7 @@ double work_bytes(const struct session_step *step)
     unsigned flags = n->op->flags;
     bool lookup = flags & OP_SEEDS && !(flags & OP_PRODUCT); /* reads rows, not the table */
     double bytes = 0;
-    if (flags & (OP_VIEW | OP_IN_PLACE))
+    if (flags & (OP_VIEW | OP_IN_PLACE) || (n->out[0] && tensor_elements(&step->out[0]) == 0))
         return 0;
     for (int k = 0; k < n->nin; k++)
         if (n->in[k] && !(lookup && k == 0))

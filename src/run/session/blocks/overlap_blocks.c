@@ -103,13 +103,16 @@ bool overlap_plan(struct session *s)
     int n = 0, before = o ? o->runs : 0;
     if (!o)
         return false;
+    struct arena *tmp = arena_new();
+    const struct lifetime_ends *ends = lifetime_ends_find(tmp, &s->slab.life, s->graph->nodes.n);
     for (int i = 0; i < o->segments.list.n; i++) {
         row_blocks_plan(s, &o->segments.list.at[i], &o->plan[i]);
         if (o->plan[i].nall == 0)
             continue;
-        row_segment_extend(s->graph, &o->segments.list.at[i], &s->slab.life);
+        row_segment_extend(s->graph, &o->segments.list.at[i], ends, &s->slab.life);
         n++;
     }
+    arena_free(tmp);
     o->runs = n;
     if (s->comm->rank == 0 && (n != before || !s->planned))
         explain("%s: %d of %d chains of products overlap with their collectives, in %d blocks of rows", s->sig.path, n, o->segments.list.n,

@@ -1,6 +1,6 @@
-/* fields: what a request may hold besides what request.c reads: what would steer the text and is not implemented, and the rest, which has
- * no effect. */
-#include "serve/serve.h"
+/* fields: what a request may hold besides what is read: what would steer the text and is not implemented, and the rest, which has no
+ * effect. */
+#include "serve/request/request.h"
 
 #include <string.h>
 
@@ -17,21 +17,20 @@ struct field {
 /* Of OpenAI's API, and of the servers of vLLM, llama.cpp and TGI. docs/serving.md lists them. */
 static const struct field fields[] = {
     /* what is returned beside the text */
-    {"logprobs", STEERS, NULL},
-    {"top_logprobs", STEERS, NULL},
     {"prompt_logprobs", STEERS, NULL},
     {"n_probs", STEERS, NULL},
-    {"echo", STEERS, NULL},
     {"suffix", STEERS, NULL},
     {"prompt_embeds", STEERS, NULL},
     {"image_data", STEERS, NULL},
     {"multi_modal_data", STEERS, NULL},
     {"messages", STEERS, NULL},
     {"chat_template", STEERS, NULL},
+    {"add_generation_prompt", STEERS_BUT, "[true]"},
+    {"continue_final_message", STEERS, NULL},
+    {"modalities", STEERS, "[[\"text\"]]"},
+    {"audio", STEERS, NULL},
+    {"web_search_options", STEERS_BUT, NULL},
     /* scores */
-    {"logit_bias", STEERS, NULL},
-    {"presence_penalty", STEERS, NULL},
-    {"frequency_penalty", STEERS, NULL},
     {"repeat_penalty", STEERS_BUT, "[1]"},
     {"length_penalty", STEERS_BUT, "[1]"},
     {"no_repeat_ngram_size", STEERS, NULL},
@@ -90,13 +89,7 @@ static const struct field fields[] = {
 
 static bool is_known(const char *name, const struct text_list *read)
 {
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (strcmp(fields[i].name, name) == 0)
-            return true;
-    for (int i = 0; i < read->text.n; i++)
-        if (strcmp(read->text.at[i], name) == 0)
-            return true;
-    return false;
+    return NAMED_ROW(fields, name) >= 0 || NAMED_AT(read->text.at, read->text.n, name) >= 0;
 }
 
 /* ---- values that ask for nothing ---- */
@@ -131,11 +124,18 @@ static bool asks_for_something(const struct field *f, const json_t *v)
     return !json_is_null(v) && !(f->use == STEERS && is_nothing(v)) && !is_listed(f->neutral, v);
 }
 
-const char *fields_unsupported(const json_t *root)
+static bool is_own(const char *const *own, const char *name)
+{
+    while (*own && strcmp(*own, name) != 0)
+        own++;
+    return *own != NULL;
+}
+
+const char *fields_unsupported(const json_t *root, const char *const *own)
 {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const json_t *v = json_object_get(root, fields[i].name);
-        if (v && asks_for_something(&fields[i], v))
+        if (v && asks_for_something(&fields[i], v) && !is_own(own, fields[i].name))
             return fields[i].name;
     }
     return NULL;

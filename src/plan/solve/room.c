@@ -1,0 +1,417 @@
+/* room: what a rank holds over time, at least, as limits of the choice's problem. A count: a plan holds more where reshards, collectives
+ * and parts of a kernel that one takes apart need memory besides, and where the slab has gaps.
+ *
+ * Points are the nodes of the graph that runs, one after another, and its end; all of them for each kind of rank. What lives when is what
+ * lives in the graph on one rank as it runs (src/op/analysis/lifetime.c): values inside of a kernel, views and what is folded at load take
+ * nothing.
+ *
+ *     weights     at all points, as their reader reads them
+ *     states      at all points what they have in the workload with the most state and not in the one that is counted, and this once made
+ *     results     as they are made until they are read, as their last reader reads them while it does, between these the least of both
+ *
+ * One workload is counted, that with the largest results. */
+#include "op/analysis/analysis.h"
+#include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
+#include "plan/plan.h"
+#include "plan/solve/solve.h"
+#include "plan/space/space.h"
+
+#include <math.h>
+
+enum { MOST_KINDS = 16 };
+
+/* A value at one end of an edge, from a step until before another. */
+struct hold {
+    const struct value *v;
+    struct endpoint end;
+    int from, to, workload, less; /* less: without what it takes in that workload; -1: with all */
+    double width;                 /* bytes of an element */
+    bool in_place;                /* only where it lies in one stretch of an input */
+    bool least;                   /* in whatever placement takes least */
+};
+struct room {
+    struct choice_problem *e;
+    struct arena *tmp;
+    const struct graph *runs;
+    int steps, workload, fullest; /* workloads: that is counted; with the most state */
+    struct lifetimes life;        /* of the graph that runs */
+    int *step;                    /* by value id there: the node that makes it; -1: none */
+    bool *used;                   /* by value id there: something reads it */
+    VEC(struct hold) holds;
+    VEC(const struct split *) splits;
+    int kinds, rank[MOST_KINDS];
+};
+
+/* ---- sizes -------------------------------------------------------------------------------------------------------------------------- */
+
+/* Data decides the size of others, which counts nothing. */
+static bool is_sized(const struct room *r, const struct value *v, int workload)
+{
+    int64_t size;
+    for (int d = 0; d < v->type.rank; d++)
+        if (!dim_eval(v->type.dim[d], &r->e->s->plan->workloads.at[workload].dims, &size) || size < 0)
+            return false;
+    return true;
+}
+
+/* Rounded down, but for what a quotient of integers lacks. */
+static int64_t whole_bytes(double bytes)
+{
+    return plan_possible_bytes((int64_t)floor(fmin(bytes, 0x1p60) * (1 + 1e-14) + 1e-3));
+}
+
+static int64_t bytes_at(const struct room *r, const struct hold *h, struct placement p, int rank, int workload)
+{
+    return whole_bytes(h->width * cost_local_elements(r->e->s, h->v, p, workload, rank));
+}
+
+static int64_t bytes_of(const struct room *r, const struct hold *h, struct placement p, int rank)
+{
+    if (h->in_place && !placement_is_stretch(&h->v->type, p, rank, &r->e->s->plan->workloads.at[h->workload].dims))
+        return 0;
+    int64_t bytes = bytes_at(r, h, p, rank, h->workload), less = h->less >= 0 ? bytes_at(r, h, p, rank, h->less) : 0;
+    return bytes > less ? bytes - less : 0;
+}
+
+static void add_hold(struct room *r, const struct hold *h)
+{
+    if (h->from < h->to && is_sized(r, h->v, h->workload))
+        VEC_PUSH(r->tmp, &r->holds, *h);
+}
+
+/* ---- the graph that runs ------------------------------------------------------------------------------------------------------------ */
+
+static struct lifetimes lives_of(struct room *r)
+{
+    const struct graph *g = r->runs;
+    r->step = NEWN(r->tmp, int, g->values.n + 1);
+    r->used = NEWN(r->tmp, bool, g->values.n + 1);
+    for (int i = 0; i < g->values.n; i++)
+        r->step[i] = -1;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                r->step[n->out[k]->id] = i;
+        for (int k = 0; k < n->nin; k++)
+            if (n->in[k])
+                r->used[n->in[k]->id] = true;
+    }
+    return lifetime_items(r->tmp, g, NEWN(r->tmp, bool, g->inputs.n + 1), GRADIENTS_LEAVE);
+}
+
+static const struct slab_item *item_of(const struct room *r, const struct value *v)
+{
+    return r->life.item[v->id] >= 0 ? &r->life.items[r->life.item[v->id]] : NULL;
+}
+
+/* The step at which a node of the model has run, in whatever kernel; -1: it is not known. */
+static int step_of(const struct room *r, const struct node *n)
+{
+    const struct fused_part *part = fused_part(r->e->s, n);
+    int step = -1;
+    for (int k = 0; part && part->into && k < part->into->nout; k++)
+        if (part->into->out[k] && r->step[part->into->out[k]->id] > step)
+            step = r->step[part->into->out[k]->id];
+    return step;
+}
+
+/* ---- weights and states ------------------------------------------------------------------------------------------------------------- */
+
+/* What one node reads a part of is cut where it is left whole. */
+static void hold_weights(struct room *r)
+{
+    struct space *s = r->e->s;
+    for (int i = 0; i < s->g->values.n; i++) {
+        const struct value *v = s->g->values.at[i];
+        if (!v->constant || !r->runs->values.at[i]->constant || !r->used[i] || !s->uses[i].list.n)
+            continue;
+        struct endpoint end = s->uses[i].list.n == 1 ? edge_reader(r->e, s->uses[i].list.at[0]) : r->e->source[i];
+        add_hold(
+            r,
+            &(struct hold){
+                .v = v, .end = end, .to = r->steps + 1, .less = -1, .width = cost_copies(s->g, v) * value_width(r->runs->values.at[i])});
+    }
+}
+
+/* One that a step makes lies in the slab with the results, and counts once in all. */
+static void hold_states(struct room *r)
+{
+    struct space *s = r->e->s;
+    for (int i = 0; i < s->g->states.n; i++) {
+        const struct state *st = &s->g->states.at[i];
+        const struct value *v = st->present ? st->present : st->past;
+        int out = st->present ? graph_output_number(s->g, st->present) : -1;
+        if (st->present && out < 0)
+            continue;
+        struct hold h = {
+            .v = v, .end = st->past ? r->e->source[st->past->id] : r->e->sink[out], .to = r->steps + 1, .width = value_width(v)};
+        const struct slab_item *made = st->present ? item_of(r, r->runs->values.at[v->id]) : NULL;
+        h.workload = r->fullest;
+        h.less = st->present ? r->workload : -1;
+        h.in_place = !st->present;
+        add_hold(r, &h);
+        if (!st->present)
+            continue;
+        h.from = made ? made->first : r->steps;
+        h.workload = r->workload;
+        h.less = -1;
+        add_hold(r, &h);
+    }
+}
+
+/* ---- results ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Who reads a result, or a view of it. */
+struct reads {
+    int first, last;
+    const struct value *v; /* what the last one reads, and how */
+    struct endpoint end;
+};
+
+static void add_read(struct reads *reads, const struct value *v, struct endpoint end, int step)
+{
+    reads->first = step < reads->first ? step : reads->first;
+    if (step < reads->last)
+        return;
+    reads->last = step;
+    reads->v = v;
+    reads->end = end;
+}
+
+static bool is_view(const struct room *r, const struct node *n, int root)
+{
+    return n->nout > 0 && n->out[0] && n->out[0]->id != root && r->life.root[n->out[0]->id] == root;
+}
+
+static void add_reads(struct room *r, const struct value *v, int root, struct reads *reads)
+{
+    struct space *s = r->e->s;
+    for (int i = 0; i < s->uses[v->id].list.n; i++) {
+        struct place_use u = s->uses[v->id].list.at[i];
+        const struct node *n = u.node >= 0 ? s->g->nodes.at[u.node] : NULL;
+        if (n && is_view(r, n, root))
+            add_reads(r, n->out[0], root, reads);
+        else
+            add_read(reads, v, edge_reader(r->e, u), n ? step_of(r, n) : r->steps);
+    }
+}
+
+static void hold_result(struct room *r, const struct value *v)
+{
+    const struct slab_item *item = item_of(r, r->runs->values.at[v->id]);
+    struct reads reads = {.first = r->steps + 1, .last = -1};
+    if (!item || graph_is_present(r->e->s->g, v))
+        return;
+    add_reads(r, v, v->id, &reads);
+    struct hold h = {
+        .v = v, .end = edge_source(r->e, v), .workload = r->workload, .less = -1, .width = value_width(r->runs->values.at[v->id])};
+    h.from = item->first;
+    h.to = reads.first > item->first ? reads.first : item->first + 1;
+    add_hold(r, &h);
+    h.from = h.to;
+    h.to = item->last;
+    h.least = true;
+    add_hold(r, &h);
+    if (reads.last < h.from || reads.last != item->last)
+        return;
+    h.v = reads.v;
+    h.end = reads.end;
+    h.from = item->last;
+    h.to = item->last + 1;
+    h.least = false;
+    add_hold(r, &h);
+}
+
+static void hold_results(struct room *r)
+{
+    struct space *s = r->e->s;
+    for (int i = 0; i < s->g->values.n; i++)
+        if (s->producer[i] >= 0 && !r->runs->values.at[i]->constant)
+            hold_result(r, s->g->values.at[i]);
+}
+
+/* ---- ranks -------------------------------------------------------------------------------------------------------------------------- */
+
+static void add_split(struct room *r, struct placement p)
+{
+    for (int i = 0; i < r->splits.n; i++)
+        if (p.kind != PLACE_S || r->splits.at[i] == p.split)
+            return;
+    if (p.kind == PLACE_S)
+        VEC_PUSH(r->tmp, &r->splits, p.split);
+}
+
+static void find_splits(struct room *r)
+{
+    const struct space *s = r->e->s;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        for (int k = 0; k < s->strategies[i].list.n; k++) {
+            const struct strategy *st = s->strategies[i].list.at[k];
+            for (int j = 0; j < s->g->nodes.at[i]->nin; j++)
+                add_split(r, st->in[j]);
+            for (int j = 0; j < s->g->nodes.at[i]->nout; j++)
+                add_split(r, st->out[j]);
+        }
+    for (int i = 0; i < r->holds.n; i++)
+        for (int k = 0; k < r->holds.at[i].end.n; k++)
+            add_split(r, r->holds.at[i].end.at[k]);
+}
+
+/* Does rank a hold as much of everything as rank b? */
+static bool holds_all_of(const struct room *r, int a, int b)
+{
+    struct space *s = r->e->s;
+    for (int i = 0; i < r->splits.n; i++)
+        if (cost_fraction(s, r->splits.at[i], r->workload, a) < cost_fraction(s, r->splits.at[i], r->workload, b) ||
+            cost_fraction(s, r->splits.at[i], r->fullest, a) < cost_fraction(s, r->splits.at[i], r->fullest, b))
+            return false;
+    return true;
+}
+
+/* Those that no other rank holds all of; of many, some. */
+static void choose_ranks(struct room *r)
+{
+    for (int b = 0; b < r->e->s->ranks; b++) {
+        bool other = false;
+        int n = 0;
+        for (int i = 0; i < r->kinds && !other; i++)
+            other = holds_all_of(r, r->rank[i], b);
+        for (int i = 0; i < r->kinds && !other; i++)
+            if (!holds_all_of(r, b, r->rank[i]))
+                r->rank[n++] = r->rank[i];
+        r->kinds = other ? r->kinds : n;
+        if (!other && r->kinds < MOST_KINDS)
+            r->rank[r->kinds++] = b;
+    }
+}
+
+/* ---- the problem -------------------------------------------------------------------------------------------------------------------- */
+
+/* That with the most elements in all results, or in all states. */
+static int largest_workload(const struct room *r, bool states)
+{
+    const struct space *s = r->e->s;
+    double most = -1;
+    int largest = 0;
+    for (int w = 0; w < s->plan->workloads.n; w++) {
+        double bytes = 0;
+        for (int i = 0; i < s->g->values.n; i++)
+            if (!s->g->values.at[i]->constant && is_sized(r, s->g->values.at[i], w) &&
+                (!states || graph_is_present(s->g, s->g->values.at[i])))
+                bytes += cost_local_elements(r->e->s, s->g->values.at[i], placement_replicated, w, 0);
+        largest = bytes > most ? w : largest;
+        most = fmax(most, bytes);
+    }
+    return largest;
+}
+
+static double least_share(const struct room *r, int rank)
+{
+    double least = 1;
+    for (int i = 0; i < r->splits.n; i++)
+        least = fmin(least, cost_fraction(r->e->s, r->splits.at[i], r->workload, rank));
+    return least;
+}
+
+static void take_hold(const struct room *r, const struct hold *h, int kind)
+{
+    int at = kind * (r->steps + 1), rank = r->rank[kind];
+    int64_t *amount = problem_take(r->e->p, h->end.var, at + h->from, at + h->to);
+    for (int k = 0; k < h->end.n; k++)
+        amount[k] = h->least ? whole_bytes(least_share(r, rank) * (double)bytes_of(r, h, placement_replicated, rank))
+                             : bytes_of(r, h, h->end.at[k], rank);
+}
+
+/* Nodes and ends of the graph decide what is emitted; a weight that one node reads follows it, and so do other variables. */
+static bool *deciding(struct room *r)
+{
+    const struct choice_problem *e = r->e;
+    const struct graph *g = e->s->g;
+    bool *is = NEWN(r->tmp, bool, e->p->size.n + 1);
+    for (int i = 0; i < g->nodes.n; i++)
+        is[e->node_var[i]] = true;
+    for (int i = 0; i < g->outputs.n; i++)
+        is[e->sink[i].var] |= e->sink[i].at != NULL;
+    for (int i = 0; i < g->values.n; i++) {
+        is[e->source[i].var] |= e->source[i].at && (!g->values.at[i]->constant || e->s->uses[i].list.n > 1);
+        is[e->read_place[i].var] |= e->read_place[i].at != NULL;
+    }
+    for (int v = 0; v < e->p->size.n; v++)
+        is[v] = is[v] && e->p->size.at[v] > 1;
+    return is;
+}
+
+/* A point at which as many variables as there are, less one, may have the value that they have together in a plan that does not fit. */
+static void bar(struct room *r, const bool *decides, const int *value, int point)
+{
+    struct problem *p = r->e->p;
+    for (int v = 0; v < p->size.n; v++)
+        if (decides[v]) {
+            problem_take(p, v, point, point + 1)[value[v]] = 1;
+            p->limit[point]++;
+        }
+    p->limit[point]--;
+}
+
+static int sizes_of(const struct problem *p)
+{
+    int all = 0;
+    for (int v = 0; v < p->size.n; v++)
+        all += p->size.at[v];
+    return all;
+}
+
+bool room_knows(const struct choice_problem *e)
+{
+    const struct plan_room *room = &e->s->plan->room;
+    return room->bytes > 0 && room->n == e->p->size.n && room->sizes == sizes_of(e->p);
+}
+
+void room_limit(struct choice_problem *e)
+{
+    struct room r = {.e = e, .tmp = arena_new(), .runs = e->s->fused.runs};
+    const struct plan_room *room = &e->s->plan->room;
+    int barred = room_knows(e) ? room->barred.n : 0;
+    r.steps = r.runs->nodes.n;
+    r.life = lives_of(&r);
+    r.workload = largest_workload(&r, false);
+    r.fullest = largest_workload(&r, true);
+    hold_weights(&r);
+    hold_states(&r);
+    hold_results(&r);
+    find_splits(&r);
+    choose_ranks(&r);
+    int counted = r.kinds * (r.steps + 1);
+    int64_t *limit = problem_limits(e->p, counted + barred);
+    for (int i = 0; i < counted; i++)
+        limit[i] = room->bytes;
+    for (int k = 0; k < r.kinds; k++)
+        for (int i = 0; i < r.holds.n; i++)
+            take_hold(&r, &r.holds.at[i], k);
+    for (int i = 0; i < barred; i++)
+        bar(&r, deciding(&r), room->barred.at[i], counted + i);
+    arena_free(r.tmp);
+}
+
+void room_note(const struct choice_problem *e, const int *value)
+{
+    struct plan *plan = e->s->plan;
+    struct arena *tmp = arena_new();
+    int n = e->p->size.n, *values = NEWN(e->s->arena, int, n + 1);
+    int64_t *taken = NEWN(tmp, int64_t, e->p->points + 1);
+    problem_taken(e->p, value, taken);
+    plan->counted = 0;
+    for (int i = 0; i < e->p->points; i++)
+        plan->counted = taken[i] > plan->counted ? taken[i] : plan->counted;
+    for (int v = 0; v < n; v++)
+        values[v] = value[v];
+    plan->values = values;
+    plan->combinations = 1;
+    for (int i = 0; i < e->s->g->nodes.n; i++)
+        plan->combinations *= e->s->strategies[i].list.n;
+    plan->room.n = n;
+    plan->room.sizes = sizes_of(e->p);
+    arena_free(tmp);
+}

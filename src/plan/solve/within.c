@@ -1,0 +1,92 @@
+/* within: plans that keep --memory by limits over time (room.c), not by a price of a byte.
+ *
+ * What these limits count is no more than a plan holds, so the solver's bound is one on all plans that fit. Each plan is measured as it is
+ * emitted. In a small graph one that does not fit is barred, and the next best is found, until one fits. In others there is less room, by
+ * what the count lacks of the plan. */
+#include "plan/plan.h"
+#include "plan/solve/solve.h"
+
+#include <math.h>
+
+/* Plans with less room; in graphs of so few combinations of strategies, without those that do not fit. */
+enum { MOST_ROOMS = 4, MOST_BARRED = 256, FEW_COMBINATIONS = 1 << 12 };
+
+struct attempt within_attempt(struct arena *a, const struct plan *p, int64_t total)
+{
+    int *values = NEWN(a, int, p->room.n + 1);
+    for (int i = 0; i < p->room.n; i++)
+        values[i] = p->values[i];
+    return (struct attempt){.room = {.n = p->room.n, .sizes = p->room.sizes},
+                            .objective = (double)p->objective,
+                            .least = (double)p->least,
+                            .combinations = p->combinations,
+                            .total = total,
+                            .counted = p->counted,
+                            .within = p->room.bytes > 0,
+                            .values = values};
+}
+
+/* The best plan that fits, and what none that fits is below. */
+struct within {
+    const struct within_search *search;
+    struct attempt best;
+    double bound;
+};
+
+static bool fits(const struct within *w, const struct attempt *t)
+{
+    return t->total <= w->search->limit;
+}
+
+static struct attempt try_room(struct within *w, const struct plan_room *room)
+{
+    struct attempt t = w->search->plan(w->search->data, room);
+    if (t.within && fits(w, &t) && t.objective < w->best.objective)
+        w->best = t;
+    return t;
+}
+
+static bool is_done(const struct within *w)
+{
+    return w->best.objective <= w->bound;
+}
+
+/* What is left after the plans that are barred bounds all that fit. */
+static void bar_plans(struct within *w, struct plan_room room)
+{
+    for (int i = 0; i < MOST_BARRED && !is_done(w); i++) {
+        struct attempt t = try_room(w, &room);
+        if (!t.within)
+            return;
+        w->bound = fmax(w->bound, t.least);
+        if (fits(w, &t))
+            return;
+        VEC_PUSH(w->search->arena, &room.barred, t.values);
+    }
+}
+
+/* Only all the room gives a bound. */
+static void take_room(struct within *w, struct plan_room room)
+{
+    for (int i = 0; i < MOST_ROOMS && room.bytes > 0 && !is_done(w); i++) {
+        struct attempt t = try_room(w, &room);
+        if (!t.within)
+            return;
+        w->bound = i == 0 ? fmax(w->bound, t.least) : w->bound;
+        if (fits(w, &t))
+            return;
+        room.bytes = w->search->limit - (t.total - t.counted);
+    }
+}
+
+struct attempt within_limit(const struct within_search *search, const struct attempt *first, double *bound)
+{
+    struct within w = {search, *first, *bound};
+    struct plan_room room = {.bytes = search->limit, .n = first->room.n, .sizes = first->room.sizes, .known = first->values};
+    if (first->combinations <= FEW_COMBINATIONS)
+        bar_plans(&w, room);
+    else
+        take_room(&w, room);
+    *bound = w.bound;
+    return w.best;
+}

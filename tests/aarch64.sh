@@ -1,0 +1,105 @@
+#!/bin/sh
+# aarch64.sh FOLDER: tpc for 64-bit ARM on a Debian machine that is none: built by a cross compiler against Debian's libraries, run by qemu.
+# It prints TAP: unit tests of kernels with every row of their tables on several processors, samples by threads, a step of training, the
+# bits of --deterministic as on this machine, and instructions per multiply-add out of the object code. No times: qemu has none.
+# FOLDER keeps libraries and build, for the next call. Needs gcc-aarch64-linux-gnu and qemu-user-static, and a build in this folder.
+. "${srcdir:-.}/tests/lib.sh"
+[ $# = 1 ] || { echo "usage: tests/aarch64.sh FOLDER" >&2; exit 2; }
+for tool in aarch64-linux-gnu-gcc qemu-aarch64-static apt-get dpkg-deb; do
+    command -v $tool >/dev/null || { echo "1..0 # SKIP no $tool: apt-get install gcc-aarch64-linux-gnu qemu-user-static"; exit 0; }
+done
+mkdir -p "$1/root" "$1/build" "$1/apt/lists/partial" "$1/apt/cache/archives/partial"
+folder=$(cd "$1" && pwd) source=$(cd "$srcdir" && pwd)
+units="test_bytes test_codes test_copy test_few_rows test_integer_depthwise test_results test_tile"
+packages="libdnnl-dev libprotobuf-c-dev libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev check uthash-dev libc6-dev libgcc-s1"
+
+# Packages of another architecture, unpacked beside the system's own.
+fetch_libraries() {
+    [ ! -e "$folder/root/usr/include/dnnl.h" ] || return 0
+    : >"$folder/apt/status"
+    cat >"$folder/apt/conf" <<EOF
+APT::Architecture "arm64";
+APT::Architectures { "arm64"; };
+APT::Install-Recommends "false";
+Dir::State "$folder/apt";
+Dir::State::status "$folder/apt/status";
+Dir::Cache "$folder/apt/cache";
+Debug::NoLocking "true";
+EOF
+    export APT_CONFIG="$folder/apt/conf"
+    # shellcheck disable=SC2086 # packages are words
+    apt-get update -qq && apt-get install -qq -y -d $packages || return 1
+    for package in "$folder"/apt/cache/archives/*.deb; do
+        dpkg-deb -x "$package" "$folder/root" || return 1
+    done
+}
+
+build() (
+    (cd "$source" && { git ls-files -z; git ls-files -z -o --exclude-standard; } | tar -c --null -T -) | tar -x --keep-newer-files -C "$folder/build" 2>/dev/null
+    cd "$folder/build" || return 1
+    export PKG_CONFIG_LIBDIR="$folder/root/usr/lib/aarch64-linux-gnu/pkgconfig:$folder/root/usr/share/pkgconfig"
+    export PKG_CONFIG_SYSROOT_DIR="$folder/root"
+    [ -e configure ] || autoreconf -i || return 1
+    [ -e Makefile ] || ./configure --quiet --host=aarch64-linux-gnu CC="aarch64-linux-gnu-gcc --sysroot=$folder/root" CFLAGS="-g -O2" \
+        --without-mpi --without-serve || return 1
+    # shellcheck disable=SC2046 # units are words
+    make --quiet -j "$(nproc)" tpc-run tpc-shard $(for unit in $units; do echo "tests/unit/$unit"; done)
+)
+
+arm() { # PROCESSOR PROGRAM ARGUMENTS...
+    cpu=$1 program=$2
+    shift 2
+    CK_DEFAULT_TIMEOUT=600 qemu-aarch64-static -L "$folder/root" -cpu "$cpu" "$folder/build/$program" "$@"
+}
+
+sample() { # MODEL RANKS PROCESSOR
+    [ -d "$work/$1.$2" ] || arm max tpc-shard "$samples/$1/model.onnx" --tp "$2" -q -o "$work/$1.$2" || return 1
+    arm "$3" tpc-run "$work/$1.$2" -q --local "$2" --threads 1 --test-data "$samples/$1/test_data_set_0"
+}
+
+same_bits() { # MODEL RANKS: as one rank on this machine
+    $run "$samples/$1/model.onnx" -q --threads 1 --deterministic --test-data "$samples/$1/test_data_set_0" --output "$work/here.$1" &&
+        arm max tpc-run "$work/$1.$2" -q --local "$2" --threads 1 --deterministic --test-data "$samples/$1/test_data_set_0" \
+            --output "$work/there.$1" && [ -n "$(ls "$work/there.$1")" ] && diff -r "$work/here.$1" "$work/there.$1"
+}
+
+train() {
+    arm max tpc-shard "$samples/gpt2/model.onnx" --tp 2 --train -q -o "$work/train" &&
+        arm max tpc-run "$work/train" -q --local 2 --threads 1 --train --data "$source/tests/train/rows.npy" --batch 7 --steps 1
+}
+
+# As gcc 12 makes it, and some: instructions of the best loop, where sums have registers.
+instructions() { # OBJECT FUNCTION=MOST...
+    object=$1
+    shift
+    "$python" "$source/tests/instructions.py" aarch64-linux-gnu-objdump "$folder/build/src/kern/$object.o" "$@"
+}
+
+fetch_libraries >"$work/fetched" 2>&1 || { echo "1..0 # SKIP no packages for arm64: $(tail -n 1 "$work/fetched")"; exit 0; }
+last=40
+ok "it builds" build
+last=5
+for unit in $units; do
+    ok "$unit, all sets" arm max "tests/unit/$unit"
+done
+for cpu in cortex-a53 cortex-a76; do
+    ok "test_bytes on $cpu" arm $cpu tests/unit/test_bytes
+done
+for m in gpt2 llama-genai-int4 llama-f16 bert-qdq; do
+    for n in 1 2 4; do
+        ok "$m on $n ranks" sample $m $n max
+    done
+done
+for cpu in cortex-a53 cortex-a76 neoverse-n1; do
+    ok "llama-genai-int4 on 2 ranks of $cpu" sample llama-genai-int4 2 $cpu
+    ok "bert-qdq on 2 ranks of $cpu" sample bert-qdq 2 $cpu
+done
+ok "gpt2: the bits of this machine" same_bits gpt2 2
+ok "llama-genai-int4: the bits of this machine" same_bits llama-genai-int4 2
+ok "a step of training" train
+ok_python "" "codes" instructions gemm/codes_dot neon_dot=0.36 neon_dot_dot=0.15 neon_i8mm_dot=0.15
+ok_python "" "bytes" instructions gemm/bytes_dot neon_straight=0.6 neon_dots_straight=0.15 neon_i8mm_straight=0.15
+ok_python "" "few rows" instructions attention/few_rows neon_scores=0.65 neon_values=0.65
+ok_python "" "depthwise" instructions conv/integer_depthwise_sums neon_sums=0.65
+ok_python "" "tiles" instructions core/tile lanes_product=0.5
+plan "$count"

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Clients that people use, each as its package calls a server: packages.py PORT PACKAGE [KEY]. Texts are what a plain request gets."""
+import sys
+
+from calls import PORT, ask, expect
+
+URL = f"http://127.0.0.1:{PORT}/v1"
+PROMPT, MOST = "Hello", 9
+BIAS = {str(t): -100 for t in list(range(32)) + list(range(127, 256))}
+MESSAGES = [{"role": "user", "content": PROMPT}]  # the template of the model is the content of the messages
+
+
+def wanted(**fields):
+    return ask(prompt=PROMPT, max_tokens=MOST, logit_bias=BIAS, **fields)["choices"][0]
+
+
+GREEDY = {"temperature": 0}
+STEERED = {"temperature": 1.2, "seed": 3, "presence_penalty": 1, "frequency_penalty": 0.5, "top_p": 0.9}
+
+
+def openai(key="none"):
+    import openai
+    client = openai.OpenAI(base_url=URL, api_key=key, max_retries=0)
+    model = client.models.list().data[0].id
+    expect("the model", client.models.retrieve(model).id, model)
+    if key != "none":
+        expect("a text with a key", client.completions.create(model=model, prompt=PROMPT, max_tokens=2).usage.completion_tokens, 2)
+        try:
+            openai.OpenAI(base_url=URL, api_key=key + "x", max_retries=0).models.list()
+            sys.exit("a wrong key was taken")
+        except openai.AuthenticationError as e:
+            expect("a wrong key", e.body["code"], "invalid_api_key")
+        return
+    for fields in [GREEDY, STEERED]:
+        text = wanted(**fields, logprobs=2)
+        call = dict(fields, model=model, max_tokens=MOST, logit_bias=BIAS)
+        got = client.completions.create(**call, prompt=PROMPT, logprobs=2, user="me").choices[0]
+        expect("a text", (got.text, got.logprobs.model_dump()), (text["text"], text["logprobs"]))
+        parts = list(client.completions.create(**call, prompt=PROMPT, logprobs=2, stream=True, stream_options={"include_usage": True}))
+        expect("a stream", "".join(p.choices[0].text for p in parts[:-1]), text["text"])
+        expect("its tokens", [t for p in parts[:-1] if p.choices[0].logprobs for t in p.choices[0].logprobs.tokens], text["logprobs"]["tokens"])
+        expect("its usage", parts[-1].usage.completion_tokens, MOST)
+        echo = client.completions.create(**call, prompt=PROMPT, logprobs=0, echo=True).choices[0]
+        expect("an echo", (echo.text, len(echo.logprobs.token_logprobs)), (PROMPT + text["text"], len(PROMPT) + MOST))
+        chat = client.chat.completions.create(**call, messages=MESSAGES, logprobs=True, top_logprobs=2).choices[0]
+        expect("a chat", (chat.message.content, [t.token for t in chat.logprobs.content]), (text["text"], text["logprobs"]["tokens"]))
+        parts = list(client.chat.completions.create(**call, messages=MESSAGES, stream=True, logprobs=True))
+        expect("a chat's stream", "".join(p.choices[0].delta.content or "" for p in parts), text["text"])
+        expect("its tokens", [t.token for p in parts if p.choices[0].logprobs for t in p.choices[0].logprobs.content], text["logprobs"]["tokens"])
+    for call in [lambda: client.embeddings.create(model=model, input="x"), lambda: client.responses.create(model=model, input="x")]:
+        try:
+            call()
+            sys.exit("an address that there is not was answered")
+        except openai.NotFoundError as e:
+            expect("what to use instead", "this server has no /v1/" in e.body["message"], True)
+
+
+def langchain():
+    from langchain_openai import ChatOpenAI, OpenAI
+    for fields in [GREEDY, STEERED]:
+        text = wanted(**fields)["text"]
+        common = dict(fields, base_url=URL, api_key="none", model="any", max_tokens=MOST, max_retries=0)
+        plain = OpenAI(**common, logit_bias=BIAS)
+        expect("a text", plain.invoke(PROMPT), text)
+        expect("a stream", "".join(plain.stream(PROMPT)), text)
+        several = plain.batch([PROMPT, PROMPT])  # of one request: each draws for itself
+        expect("several prompts", several if fields is GREEDY else several[:1], [text] * (2 if fields is GREEDY else 1))
+        chat = ChatOpenAI(**common, logit_bias=BIAS)
+        expect("a chat", chat.invoke(PROMPT).content, text)
+        expect("a chat's stream", "".join(part.content for part in chat.stream(PROMPT)), text)
+        bound = chat.bind(logprobs=True, top_logprobs=1).invoke(PROMPT)
+        expect("its tokens", "".join(t["token"] for t in bound.response_metadata["logprobs"]["content"]), text)
+    stop = wanted(**GREEDY)["text"][4]
+    greedy = OpenAI(base_url=URL, api_key="none", model="any", max_tokens=MOST, logit_bias=BIAS, max_retries=0, **GREEDY)
+    expect("a stop", greedy.invoke(PROMPT, stop=[stop]), wanted(**GREEDY, stop=stop)["text"])
+
+
+def litellm():
+    import litellm
+    litellm.telemetry = False
+    for fields in [GREEDY, STEERED]:
+        text = wanted(**fields)["text"]
+        common = dict(fields, api_base=URL, api_key="none", max_tokens=MOST, logit_bias=BIAS, num_retries=0)
+        expect("a text", litellm.text_completion(model="text-completion-openai/any", prompt=PROMPT, **common).choices[0].text, text)
+        parts = litellm.text_completion(model="text-completion-openai/any", prompt=PROMPT, stream=True, **common)
+        expect("a stream", "".join(p.choices[0].text or "" for p in parts), text)
+        expect("a chat", litellm.completion(model="openai/any", messages=MESSAGES, **common).choices[0].message.content, text)
+        parts = litellm.completion(model="openai/any", messages=MESSAGES, stream=True, **common)
+        expect("a chat's stream", "".join(p.choices[0].delta.content or "" for p in parts), text)
+
+
+{"openai": openai, "langchain": langchain, "litellm": litellm}[sys.argv[2]](*sys.argv[3:])
