@@ -20,16 +20,19 @@ def rank_of(pid):
     return -1
 
 
+def read(file):
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
+
+
 class Job:
     def __init__(self, mark, command, wanted, environment):
         self.mark = ("TPC_KILL=" + mark).encode()
-        self.said = tempfile.TemporaryFile()
+        self.said, self.out = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         self.wanted = wanted
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self.said, env=dict(os.environ, TPC_KILL=mark, **environment))
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self.out, stderr=self.said, env=dict(os.environ, TPC_KILL=mark, **environment))
 
     def text(self):
-        size = os.fstat(self.said.fileno()).st_size
-        return os.pread(self.said.fileno(), size, 0).decode(errors="replace")
+        return read(self.said)
 
     def said_by_ranks(self):
         return self.text().replace(" on " + os.uname().nodename, "")
@@ -84,12 +87,17 @@ def transport_aborted(text):
     return "ended by signal 6" in text and "libucp" in text
 
 
+def launcher_was_first(job):
+    """MPICH's launcher kills all ranks as soon as one is killed, and says so itself: the others may not have come to say anything."""
+    return "Killed (signal 9)" in read(job.out)
+
+
 def die(job, rank):
     time.sleep(0.5)
     kill(job.rank(rank), signal.SIGKILL)
     status, left = job.end()
     named = job.said_by_ranks().count("rank %d ended without a word: it was killed" % rank)
-    return status not in (None, 0) and not left and (named == 1 or (named == 0 and transport_aborted(job.text())))
+    return status not in (None, 0) and not left and (named == 1 or (named == 0 and (transport_aborted(job.text()) or launcher_was_first(job))))
 
 
 def crash(job, rank):
