@@ -2,12 +2,14 @@
 # Installs what tpc needs on a Debian or Ubuntu machine (as root or by sudo) and builds it in this folder.
 #   ./setup.sh              everything          ./setup.sh packages    packages only         ./setup.sh build    build only
 #   ./setup.sh ci           packages of .ci/run: those, other compilers and formatters, and what makes venvs
+#   ./setup.sh arm          those of tests/aarch64.sh: another processor's compiler, and what runs its programs
 set -eu
 cd "$(dirname "$0")"
 
 PACKAGES="gcc make autoconf automake pkg-config protobuf-c-compiler libprotobuf-c-dev check libjansson-dev uthash-dev libxxhash-dev
 libdnnl-dev libpcre2-dev libutf8proc-dev libmicrohttpd-dev libopenmpi-dev openmpi-bin mpich libmpich-dev jq python3"
 CI_PACKAGES="clang libomp-dev libclang-rt-dev clang-format python3-venv ccache groff-base chromium qemu-user-static"
+ARM_PACKAGES="gcc-aarch64-linux-gnu qemu-user-static"
 
 packages() { # NAME...
     missing=
@@ -31,6 +33,7 @@ case "${1:-all}" in
     packages) packages $PACKAGES ;;
     build) build ;;
     ci) packages $PACKAGES $CI_PACKAGES ;;
+    arm) packages $ARM_PACKAGES ;;
     all) packages $PACKAGES; build ;;
-    *) echo "usage: ./setup.sh [packages|build|ci]" >&2; exit 2 ;;
+    *) echo "usage: ./setup.sh [packages|build|ci|arm]" >&2; exit 2 ;;
 esac
