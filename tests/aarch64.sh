@@ -13,9 +13,9 @@ done
 mkdir -p "$1/root" "$1/build" "$1/apt/lists/partial" "$1/apt/cache/archives/partial"
 cache=$(command -v ccache || :)
 folder=$(cd "$1" && pwd) source=$(cd "$srcdir" && pwd)
-units="test_bytes test_codes test_few_rows test_integer_depthwise test_results test_tile"
+units="test_bytes test_codes test_conv_tiles test_few_rows test_integer_depthwise test_results test_tile"
 models="bert-qdq gpt2 llama-bf16 llama-f16 llama-genai-int4 vit"
-counted="src/kern/attention/few_rows.o src/kern/conv/integer_depthwise_sums.o src/kern/core/tile.o src/kern/gemm/bytes_dot.o src/kern/gemm/codes_dot.o"
+counted="src/kern/attention/few_rows.o src/kern/conv/conv_tiles.o src/kern/conv/integer_depthwise_sums.o src/kern/core/tile.o src/kern/gemm/bytes_dot.o src/kern/gemm/codes_dot.o"
 packages="libdnnl-dev libprotobuf-c-dev libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev check uthash-dev libc6-dev libgcc-s1"
 [ -n "${2:-}" ] || models=$(models) units="$units test_copy"
 
@@ -111,5 +111,6 @@ ok_python "" "codes" instructions gemm/codes_dot neon_dot=0.36 neon_dot_dot=0.15
 ok_python "" "bytes" instructions gemm/bytes_dot neon_straight=0.6 neon_dots_straight=0.15 neon_i8mm_straight=0.15
 ok_python "" "few rows" instructions attention/few_rows neon_scores=0.65 neon_values=0.65
 ok_python "" "depthwise" instructions conv/integer_depthwise_sums neon_sums=0.65
+ok_python "" "depthwise of floats" instructions conv/conv_tiles depthwise_share=0.7
 ok_python "" "tiles" instructions core/tile lanes_product=0.5
 plan

@@ -1,5 +1,5 @@
-/* conv: convolution over 1 to 3 spatial dimensions through oneDNN, f16 and bf16 converted; plain loops for other ranks, f64, empty kernels
- * and shapes without a primitive.
+/* conv: convolution over 1 to 3 spatial dimensions through oneDNN or in tiles, f16 and bf16 converted; plain loops for other ranks, f64,
+ * empty kernels and shapes without a primitive.
  *
  * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c) with the im2col matrix, built a few columns at a
  * time, as right operand. */
@@ -76,7 +76,7 @@ static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x
     return true;
 }
 
-/* ---- through oneDNN ------------------------------------------------------------------------------------------------------------------ */
+/* ---- through oneDNN, or in tiles ----------------------------------------------------------------------------------------------------- */
 enum { Z = 3, FACTOR };
 
 static void conv_results(const struct kcall *call, struct conv_shape *s)
@@ -150,7 +150,7 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
         s.alpha = s.beta = s.scale = s.shift = 0;
         s.adds = s.activates_last;
     }
-    if (conv_patches_pay(&s))
+    if (X86 && conv_patches_pay(&s))
         x = conv_patches(call, &s, x);
     const struct tensor *factor = c->last ? kcall_in(call, FACTOR) : NULL;
     bool constant = call->in_constant && call->in_constant[1] && call->in[1].dtype == DT_F32;
@@ -158,7 +158,11 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
         copy_dense(call->env, y, call->in[Z].data, tensor_bytes(&call->out[0]));
     else if (s.adds)
         convert_to_f32(call->in[Z].dtype, call->in[Z].data, tensor_elements(&call->in[Z]), y);
-    if (!dnnl_convolve(call->env, constant ? call->cache : NULL, &s, x, w, factor ? factor->data : NULL, bias, y))
+    void **cache = constant ? call->cache : NULL;
+    const float *by = factor ? factor->data : NULL;
+    if (!X86)
+        conv_tiles(call, cache, &s, x, w, by, bias, y);
+    else if (!dnnl_convolve(call->env, cache, &s, x, w, by, bias, y))
         return false;
     if (swishes)
         conv_swish(call->env, &all, tensor_elements(&call->out[0]), all.adds && !s.adds ? call->in[Z].data : NULL, y);

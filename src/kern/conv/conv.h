@@ -34,6 +34,10 @@ void conv_swish(struct kenv *, const struct conv_shape *, int64_t n, const float
 /* The same as a function. */
 void conv_swish_run(const struct result_function *, float *x, int64_t n);
 
+/* ---- conv_tiles.c: as dnnl_convolve, where that has only loops ---- */
+void conv_tiles(struct kcall *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *factor,
+                const float *bias, float *y);
+
 /* ---- integer_results.c: what becomes of exact sums ---- */
 enum { RESULT_COLUMNS = 32 };
 /* What is rounded before z is added: to multiples of a scale, within least..most. z is (code - z_zero) * z_scale; an i8 is 128 more. */
