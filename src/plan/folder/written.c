@@ -1,10 +1,14 @@
 /* written: the files that tpc-shard writes to an output folder. It removes these and nothing else, through a descriptor of the folder, so
  * that no link leads it elsewhere. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "plan/folder/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,22 +17,25 @@ static const char *const fixed_names[] = {"plan.json", "model.onnx", "manifest.j
 static const char *const rank_endings[] = {".onnx", ".data"};
 enum { FIXED = sizeof fixed_names / sizeof *fixed_names, ENDINGS = sizeof rank_endings / sizeof *rank_endings };
 
-static void rank_name(char name[32], int rank, int ending)
+/* Is it rank-R.onnx or rank-R.data, with R as it is written? */
+static bool is_rank_name(const char *name)
 {
-    (void)snprintf(name, 32, "rank-%d%s", rank, rank_endings[ending]);
-}
-
-static bool is_written_name(const char *name)
-{
+    const char *prefix = "rank-";
     char same[32];
-    if (NAMED_ROW(fixed_names, name) >= 0 || NAMED_AT(model_texts, MODEL_TEXTS, name) >= 0)
-        return true;
-    for (int i = 0; i < ENDINGS * PLAN_RANKS; i++) {
-        rank_name(same, i / ENDINGS, i % ENDINGS);
+    if (strncmp(name, prefix, strlen(prefix)) != 0)
+        return false;
+    unsigned long rank = strtoul(name + strlen(prefix), NULL, 10);
+    for (int i = 0; i < ENDINGS && rank < PLAN_RANKS; i++) {
+        (void)snprintf(same, sizeof same, "%s%lu%s", prefix, rank, rank_endings[i]);
         if (strcmp(name, same) == 0)
             return true;
     }
     return false;
+}
+
+static bool is_written_name(const char *name)
+{
+    return NAMED_ROW(fixed_names, name) >= 0 || NAMED_AT(model_texts, MODEL_TEXTS, name) >= 0 || is_rank_name(name);
 }
 
 static bool is_foreign(int folder, const char *name)
@@ -55,13 +62,30 @@ struct folder_files folder_list(struct arena *a, int folder)
     return found;
 }
 
-/* By name, so that no descriptor is needed. The mark goes last: what is left after a kill still bears it. */
+/* Removes the files of ranks that a look into the folder finds; false: none. The descriptor itself is read, so that no other is needed. */
+static bool remove_rank_files(int folder)
+{
+    union {
+        struct dirent64 first;
+        char bytes[4096];
+    } room;
+    bool removed = false;
+    ssize_t n;
+    if (lseek(folder, 0, SEEK_SET) != 0)
+        return false;
+    while ((n = getdents64(folder, &room, sizeof room)) > 0)
+        for (ssize_t at = 0; at < n; at += ((struct dirent64 *)(void *)(room.bytes + at))->d_reclen) {
+            const char *name = ((struct dirent64 *)(void *)(room.bytes + at))->d_name;
+            removed |= is_rank_name(name) && unlinkat(folder, name, 0) == 0;
+        }
+    return removed;
+}
+
+/* Looks again after files were removed, for that may change what a look finds. The mark goes last: what is left after a kill still bears
+ * it. */
 void folder_remove_written(int folder)
 {
-    char name[32];
-    for (int i = 0; i < ENDINGS * PLAN_RANKS; i++) {
-        rank_name(name, i / ENDINGS, i % ENDINGS);
-        (void)unlinkat(folder, name, 0);
+    while (remove_rank_files(folder)) {
     }
     for (int i = 0; i < MODEL_TEXTS; i++)
         (void)unlinkat(folder, model_texts[i], 0);
