@@ -13,9 +13,9 @@ done
 mkdir -p "$1/root" "$1/build" "$1/apt/lists/partial" "$1/apt/cache/archives/partial"
 cache=$(command -v ccache || :)
 folder=$(cd "$1" && pwd) source=$(cd "$srcdir" && pwd)
-units="test_bytes test_codes test_conv_tiles test_few_rows test_integer_depthwise test_results test_tile"
+units="test_byte_codes test_bytes test_codes test_conv_tiles test_few_rows test_integer_depthwise test_results test_tile"
 models="bert-qdq gpt2 llama-bf16 llama-f16 llama-genai-int4 vit"
-counted="src/kern/attention/few_rows.o src/kern/conv/conv_tiles.o src/kern/conv/integer_depthwise_sums.o src/kern/core/tile.o src/kern/gemm/bytes_dot.o src/kern/gemm/codes_dot.o"
+counted=$(sed -n 's,.* instructions \([a-z_]*/[a-z_]*\) .*,src/kern/\1.o,p' "$srcdir/tests/aarch64.sh")
 packages="libdnnl-dev libprotobuf-c-dev libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev check uthash-dev libc6-dev libgcc-s1"
 [ -n "${2:-}" ] || models=$(models) units="$units test_copy"
 
@@ -108,9 +108,12 @@ ok "gpt2: the bits of this machine" same_bits gpt2 2
 ok "llama-genai-int4: the bits of this machine" same_bits llama-genai-int4 2
 ok "a step of training" train
 ok_python "" "codes" instructions gemm/codes_dot neon_dot=0.36 neon_dot_dot=0.15 neon_i8mm_dot=0.15
-ok_python "" "bytes" instructions gemm/bytes_dot neon_straight=0.6 neon_dots_straight=0.15 neon_i8mm_straight=0.15
+ok_python "" "bytes" instructions gemm/bytes_dot plain_row=1.2 neon_straight=0.6 neon_dots_straight=0.15 neon_i8mm_straight=0.15
 ok_python "" "few rows" instructions attention/few_rows neon_scores=0.65 neon_values=0.65
-ok_python "" "depthwise" instructions conv/integer_depthwise_sums neon_sums=0.65
+ok_python "" "depthwise" instructions conv/integer_depthwise_sums plain_sums=1.2 neon_sums=0.6
 ok_python "" "depthwise of floats" instructions conv/conv_tiles depthwise_share=0.7
+ok_python "" "few bits as floats" instructions product/matmul_nbits dot_2=1.6 dot_4=1.7 dot_8=1.9
+ok_python "" "results of integers" instructions conv/integer_results neon_whole:fcvtns=2
+ok_python "" "codes of bytes" instructions core/byte_codes byte_codes_decode:ucvtf=2.2 round_block:frintn=4.2 combine_vectors:frintn=6.2 byte_codes_map:tbl=1.1 byte_codes_range:fcmgt=1.5
 ok_python "" "tiles" instructions core/tile lanes_product=0.5
 plan

@@ -1,12 +1,12 @@
 """instructions.py OBJDUMP OBJECT LIMIT...: instructions per multiply-add of kernels, out of their object code. LIMIT: FUNCTION=MOST, of the
-best inner loop of the function, where its sums have registers; a larger number is a failure. Prints a line for each function."""
+best inner loop of the function, where its sums have registers; a larger number is a failure. FUNCTION:INSTRUCTION=MOST counts per lane of
+this instruction, which each number meets once. Prints a line for each function."""
 import re
 import subprocess
 import sys
 
-# Multiply-adds of an instruction of ARM; of those on halves of registers, by their lanes.
-PRODUCTS = [(r"[us]+dot|[us]+dota?", 16), (r"u?s?mmla", 32), (r"[us]ml[as]l2?\t.*\.8h,", 8), (r"[us]mull2?\t.*\.8h,", 8),
-            (r"[us]mlal2?\t.*\.4s,", 4), (r"fml[as]\t.*\.4s", 4)]
+# Multiply-adds of an instruction of ARM, by the lanes of its result.
+PRODUCTS = [(r"[us]+dot|[us]+dota?", 16), (r"u?s?mmla", 32), (r"[us](ml[as]|mul)l2?\tv\d+\.8h,", 8), (r"([us]mlal2?|f?ml[as]|mul)\tv\d+\.4s,", 4)]
 
 
 def functions(objdump, path):
@@ -25,6 +25,12 @@ def products(text):
     return next((n for pattern, n in PRODUCTS if re.match(f"(?:{pattern})", text)), 0)
 
 
+def numbers(text, instruction):
+    """Lanes of its result, where it is the instruction."""
+    lanes = re.match(rf"{instruction}\tv\d+\.(\d+)", text)
+    return int(lanes[1]) if lanes else 0
+
+
 def loops(code):
     """Innermost ones: the instructions between a branch and the one before it that it goes back to."""
     at = {address: i for i, (address, _) in enumerate(code)}
@@ -39,13 +45,16 @@ def loops(code):
 def main():
     found = functions(sys.argv[1], sys.argv[2])
     worse = 0
-    for name, most in (limit.split("=") for limit in sys.argv[3:]):
-        each = [(len(loop) / sum(products(text) for _, text in loop), len(loop)) for loop in loops(found.get(name, []))
-                if sum(products(text) for _, text in loop)]
+    for limit, most in (argument.split("=") for argument in sys.argv[3:]):
+        name, _, instruction = limit.partition(":")
+        counts = [(sum(numbers(text, instruction) if instruction else products(text) for _, text in loop), len(loop))
+                  for loop in loops(found.get(name, []))]
+        each = [(length / count, length) for count, length in counts if count]
         if not each:
-            sys.exit(f"{name}: no inner loop with products in {sys.argv[2]}")
+            sys.exit(f"{limit}: no such inner loop in {sys.argv[2]}")
         best, length = min(each)
-        print(f"{name}: {best:.3f} instructions per multiply-add, in a loop of {length}, expected at most {most}")
+        what = "number" if instruction else "multiply-add"
+        print(f"{name}: {best:.3f} instructions per {what}, in a loop of {length}, expected at most {most}")
         worse += best > float(most)
     sys.exit(worse > 0)
 

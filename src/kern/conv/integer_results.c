@@ -125,8 +125,10 @@ INLINE void copy(void *to, const void *from, int64_t n, size_t size)
         memcpy(t, f, size);
 }
 
+typedef void pass_fn(const struct integer_results *, const struct integer_columns *, const struct result_rows *);
+
 /* Rows with fewer columns are computed beside. */
-static void plain_part(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
+static void pass_part(pass_fn *whole, const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
     float z[ROWS * RESULT_COLUMNS] = {0}, made[ROWS * RESULT_COLUMNS] = {0}, real[ROWS * RESULT_COLUMNS];
     uint8_t codes[ROWS * RESULT_COLUMNS], z_codes[ROWS * RESULT_COLUMNS] = {0};
@@ -146,7 +148,7 @@ static void plain_part(const struct integer_results *r, const struct integer_col
             copy(z + i * RESULT_COLUMNS, rows->z + (first + i) * rows->z_apart, rows->n, sizeof *z);
         for (int64_t i = 0; i < some.count && rows->z_codes; i++)
             copy(z_codes + i * RESULT_COLUMNS, rows->z_codes + (first + i) * rows->z_apart, rows->n, sizeof *z_codes);
-        plain_whole(r, c, &some);
+        whole(r, c, &some);
         for (int64_t i = 0; i < some.count; i++)
             if (rows->codes)
                 copy(rows->codes + (first + i) * rows->apart, codes + i * RESULT_COLUMNS, rows->n, sizeof *codes);
@@ -157,7 +159,10 @@ static void plain_part(const struct integer_results *r, const struct integer_col
 
 static void plain_pass(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
-    (rows->n == RESULT_COLUMNS ? plain_whole : plain_part)(r, c, rows);
+    if (rows->n == RESULT_COLUMNS)
+        plain_whole(r, c, rows);
+    else
+        pass_part(plain_whole, r, c, rows);
 }
 
 #if X86
@@ -287,11 +292,120 @@ static AVX512 void avx512_pass(const struct integer_results *r, const struct int
     }
 #undef BODY
 }
+#elif NEON
+/* ---- ARM: LANES columns at a time ---------------------------------------------------------------------------------------------------- */
+enum { FOUR = 4, REGISTERS = LANES / FOUR };
+struct lanes {
+    int32x4_t start[REGISTERS], zero[REGISTERS];
+    float32x4_t factor[REGISTERS], bias[REGISTERS];
+};
+
+/* NaN stays one, and a zero's sign. */
+INLINE float32x4_t neon_within(float32x4_t x, float lo, float hi)
+{
+    x = vbslq_f32(vcltq_f32(x, vdupq_n_f32(lo)), vdupq_n_f32(lo), x);
+    return vbslq_f32(vcgtq_f32(x, vdupq_n_f32(hi)), vdupq_n_f32(hi), x);
+}
+
+/* NaN becomes the least. */
+INLINE float32x4_t neon_bounded(float32x4_t x, float least, float most)
+{
+    return vminnmq_f32(vmaxnmq_f32(x, vdupq_n_f32(least)), vdupq_n_f32(most));
+}
+
+/* What LANES codes of a residual are. */
+INLINE void neon_residual(const struct scalars *s, const uint8_t *code, float32x4_t *z)
+{
+    uint8x16_t x = veorq_u8(vld1q_u8(code), vdupq_n_u8(s->z_flip));
+    uint16x8_t low = vmovl_u8(vget_low_u8(x)), high = vmovl_high_u8(x);
+    uint32x4_t wide[REGISTERS] = {vmovl_u16(vget_low_u16(low)), vmovl_high_u16(low), vmovl_u16(vget_low_u16(high)), vmovl_high_u16(high)};
+    UNROLL for (int v = 0; v < REGISTERS; v++)
+        z[v] = vmulq_f32(vsubq_f32(vcvtq_f32_u32(wide[v]), vdupq_n_f32(s->z.z_zero)), vdupq_n_f32(s->z.z_scale));
+}
+
+/* The numbers of row i, as avx512_numbers. */
+INLINE void neon_numbers(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t i, int j, int kind,
+                         float32x4_t *x)
+{
+    const int32_t *sums = r->sums + i * RESULT_COLUMNS + j;
+    float32x4_t z[REGISTERS];
+    if (kind & RESIDUAL)
+        neon_residual(s, r->z_codes + i * r->z_apart + j, z);
+    UNROLL for (int v = 0; v < REGISTERS; v++)
+    {
+        int32x4_t sum = vaddq_s32(vld1q_s32(sums + v * FOUR), l->start[v]);
+        sum = r->seen ? vmlsq_s32(sum, vdupq_n_s32(r->seen[i]), l->zero[v]) : sum;
+        float32x4_t y = vcvtq_f32_s32(sum);
+        y = kind & (UNIT | RESIDUAL) ? vfmaq_f32(l->bias[v], y, l->factor[v]) : vaddq_f32(vmulq_f32(y, l->factor[v]), l->bias[v]);
+        y = kind & MADE ? vld1q_f32(r->made + i * r->made_apart + j + v * FOUR) : y;
+        y = kind & CLAMPS_FIRST ? neon_within(y, s->lo, s->hi) : y;
+        y = kind & ADDS ? vaddq_f32(y, vld1q_f32(r->z + i * r->z_apart + j + v * FOUR)) : y;
+        if (kind & RESIDUAL)
+            y = vaddq_f32(vmulq_f32(vrndnq_f32(neon_bounded(y, s->z.least, s->z.most)), vdupq_n_f32(s->z.scale)), z[v]);
+        y = kind & CLAMPS_LAST ? neon_within(y, s->lo, s->hi) : y;
+        x[v] = kind & CODES && !(kind & UNIT) ? vmulq_n_f32(y, s->per_scale) : y;
+    }
+}
+
+INLINE void neon_codes(const struct scalars *s, const float32x4_t *x, uint8_t *to)
+{
+    int16x8_t zero = vdupq_n_s16((int16_t)s->zero), half[2];
+    UNROLL for (int h = 0; h < 2; h++)
+    {
+        int32x4_t low = vcvtnq_s32_f32(neon_bounded(x[2 * h], s->least, s->most));
+        int32x4_t high = vcvtnq_s32_f32(neon_bounded(x[2 * h + 1], s->least, s->most));
+        half[h] = vaddq_s16(vuzp1q_s16(vreinterpretq_s16_s32(low), vreinterpretq_s16_s32(high)), zero);
+    }
+    vst1q_u8(to, vuzp1q_u8(vreinterpretq_u8_s16(half[0]), vreinterpretq_u8_s16(half[1])));
+}
+
+INLINE void neon_rows(struct scalars s, const struct integer_columns *c, struct result_rows r, int kind)
+{
+    for (int j = 0; j < RESULT_COLUMNS; j += LANES) {
+        struct lanes l;
+        UNROLL for (int v = 0; v < REGISTERS; v++)
+        {
+            l.start[v] = vld1q_s32(c->start + j + v * FOUR);
+            l.zero[v] = vld1q_s32(c->zero + j + v * FOUR);
+            l.factor[v] = vld1q_f32(c->factor + j + v * FOUR);
+            l.bias[v] = vld1q_f32(c->bias + j + v * FOUR);
+        }
+        for (int64_t i = 0; i < r.count; i++) {
+            float32x4_t x[REGISTERS];
+            neon_numbers(&s, &l, &r, i, j, kind, x);
+            if (kind & CODES) {
+                neon_codes(&s, x, r.codes + i * r.apart + j);
+                continue;
+            }
+            UNROLL for (int v = 0; v < REGISTERS; v++) vst1q_f32(r.real + i * r.apart + j + v * FOUR, x[v]);
+        }
+    }
+}
+
+static void neon_whole(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
+{
+    struct scalars s = scalars_of(r);
+#define BODY(K) neon_rows(s, c, *rows, K)
+    switch (kind_of(r, rows)) {
+        ALL_KINDS(BODY) default : bug("a kind of results");
+    }
+#undef BODY
+}
+
+static void neon_pass(const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
+{
+    if (rows->n == RESULT_COLUMNS)
+        neon_whole(r, c, rows);
+    else
+        pass_part(neon_whole, r, c, rows);
+}
 #endif
 
 const struct results_kernel integer_results_kernels[] = {
 #if X86
     {ISA_AVX512, avx512_pass},
+#elif NEON
+    {ISA_NEON, neon_pass},
 #endif
     {ISA_PLAIN, plain_pass},
 };

@@ -1,5 +1,5 @@
 /* byte_codes: real numbers as bytes with one scale and one zero point, as QuantizeLinear and DequantizeLinear have them, to the bit. Whole
- * vectors of AVX-512 first, where the processor has them, then the rest in plain C. */
+ * vectors of AVX-512 or NEON first, where the processor has them, then the rest in plain C. */
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
 
@@ -152,6 +152,137 @@ static AVX512 int64_t range_vectors(const float *x, int64_t n, float *lo, float 
         }
     *lo = _mm512_reduce_min_ps(_mm512_min_ps(_mm512_min_ps(least[0], least[1]), _mm512_min_ps(least[2], least[3])));
     *hi = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
+    return i;
+}
+#elif NEON
+/* ---- NEON: 16 codes at a time -------------------------------------------------------------------------------------------------------- */
+enum { REGISTERS = 4, FOUR = 4, SIXTEEN = REGISTERS * FOUR };
+
+static bool has_vectors(void)
+{
+    return isa_runs(ISA_NEON);
+}
+
+/* Codes of either sign are read as unsigned ones: `flip` of signed ones, whose zero point is 128 more. */
+INLINE void decode_16(const uint8_t *code, uint8_t flip, float zero, float scale, float32x4_t *to)
+{
+    uint8x16_t x = veorq_u8(vld1q_u8(code), vdupq_n_u8(flip));
+    uint16x8_t low = vmovl_u8(vget_low_u8(x)), high = vmovl_high_u8(x);
+    uint32x4_t wide[REGISTERS] = {vmovl_u16(vget_low_u16(low)), vmovl_high_u16(low), vmovl_u16(vget_low_u16(high)), vmovl_high_u16(high)};
+    UNROLL for (int v = 0; v < REGISTERS; v++) to[v] = vmulq_f32(vsubq_f32(vcvtq_f32_u32(wide[v]), vdupq_n_f32(zero)), vdupq_n_f32(scale));
+}
+
+static int64_t decode_vectors(const struct byte_scale *s, const uint8_t *code, int64_t n, float *to)
+{
+    int64_t i = 0;
+    for (; i + SIXTEEN <= n; i += SIXTEEN) {
+        float32x4_t x[REGISTERS];
+        decode_16(code + i, s->is_signed ? 0x80 : 0, s->zero + (s->is_signed ? 128 : 0), s->scale, x);
+        UNROLL for (int v = 0; v < REGISTERS; v++) vst1q_f32(to + i + v * FOUR, x[v]);
+    }
+    return i;
+}
+
+/* Numbers in multiples of the scale become codes. `sure`: no product is so near the middle between two integers that the quotient may be
+ * rounded otherwise. */
+INLINE void encode_16(const float32x4_t *x, float zero, float least, uint8_t *code, uint32x4_t *sure)
+{
+    int32x4_t whole[REGISTERS];
+    UNROLL for (int v = 0; v < REGISTERS; v++)
+    {
+        float32x4_t near = vrndnq_f32(x[v]), y = vaddq_f32(near, vdupq_n_f32(zero));
+        *sure = vandq_u32(*sure, vcltq_f32(vabdq_f32(x[v], near), vfmsq_f32(vdupq_n_f32(0.5f), vabsq_f32(x[v]), vdupq_n_f32(OFF))));
+        whole[v] = vcvtq_s32_f32(vminnmq_f32(vmaxnmq_f32(y, vdupq_n_f32(least)), vdupq_n_f32(least + 255)));
+    }
+    int16x8_t low = vuzp1q_s16(vreinterpretq_s16_s32(whole[0]), vreinterpretq_s16_s32(whole[1]));
+    int16x8_t high = vuzp1q_s16(vreinterpretq_s16_s32(whole[2]), vreinterpretq_s16_s32(whole[3]));
+    vst1q_u8(code, vuzp1q_u8(vreinterpretq_u8_s16(low), vreinterpretq_u8_s16(high)));
+}
+
+static int64_t round_vectors(const struct rounding *r, bool divides, const float *x, int64_t n, uint8_t *code, bool *near)
+{
+    uint32x4_t sure = vdupq_n_u32(UINT32_MAX);
+    int64_t i = 0;
+    for (; i + SIXTEEN <= n; i += SIXTEEN) {
+        float32x4_t exact[REGISTERS];
+        UNROLL for (int v = 0; v < REGISTERS; v++)
+        {
+            float32x4_t from = vld1q_f32(x + i + v * FOUR);
+            exact[v] = divides ? vdivq_f32(from, vdupq_n_f32(r->scale)) : vmulq_f32(from, vdupq_n_f32(r->inverse));
+        }
+        encode_16(exact, r->zero, r->least, code + i, &sure);
+    }
+    *near = vminvq_u32(sure) == 0;
+    return i;
+}
+
+INLINE int64_t pair_vectors(const struct byte_pair *p, enum byte_codes_op op, const uint8_t *a, const uint8_t *b, const float *real,
+                            int64_t n, uint8_t *code)
+{
+    const struct byte_scale *s = &p->a, *t = &p->b;
+    const float inverse = 1 / p->y.scale, zero = p->y.zero, least = p->y.is_signed ? -128 : 0, lo = p->lo;
+    uint32x4_t sure = vdupq_n_u32(UINT32_MAX);
+    int64_t i = 0;
+    for (; i + SIXTEEN <= n; i += SIXTEEN) {
+        float32x4_t x[REGISTERS], y[REGISTERS];
+        decode_16(a + i, s->is_signed ? 0x80 : 0, s->zero + (s->is_signed ? 128 : 0), s->scale, x);
+        if (!real)
+            decode_16(b + i, t->is_signed ? 0x80 : 0, t->zero + (t->is_signed ? 128 : 0), t->scale, y);
+        UNROLL for (int v = 0; v < REGISTERS; v++)
+        {
+            float32x4_t other = real ? vld1q_f32(real + i + v * FOUR) : y[v];
+            x[v] = op == BYTE_CODES_ADD ? vaddq_f32(x[v], other) : op == BYTE_CODES_SUB ? vsubq_f32(x[v], other) : vmulq_f32(x[v], other);
+            x[v] = vmulq_f32(vmaxnmq_f32(x[v], vdupq_n_f32(lo)), vdupq_n_f32(inverse));
+        }
+        encode_16(x, zero, least, code + i, &sure);
+    }
+    return vminvq_u32(sure) ? i : 0;
+}
+
+static int64_t combine_vectors(const struct byte_pair *p, const void *a, const void *b, const float *real, int64_t n, void *code)
+{
+    switch (p->op) {
+#define CASE(OP) \
+    case OP:     \
+        return real ? pair_vectors(p, OP, a, NULL, real, n, code) : pair_vectors(p, OP, a, b, NULL, n, code);
+        CASE(BYTE_CODES_ADD)
+        CASE(BYTE_CODES_SUB)
+        CASE(BYTE_CODES_MUL)
+    default: return 0;
+    }
+}
+
+/* Of a table of 64 bytes an index beyond it leaves what was there. */
+static int64_t map_vectors(const uint8_t *code, int64_t n, const uint8_t *table, uint8_t *to)
+{
+    uint8x16x4_t t[4];
+    int64_t i = 0;
+    for (int k = 0; k < 4; k++)
+        t[k] = vld1q_u8_x4(table + k * 64);
+    for (; i + SIXTEEN <= n; i += SIXTEEN) {
+        uint8x16_t x = vld1q_u8(code + i), y = vqtbl4q_u8(t[0], x);
+        UNROLL for (int k = 1; k < 4; k++) y = vqtbx4q_u8(y, t[k], vsubq_u8(x, vdupq_n_u8((uint8_t)(k * 64))));
+        vst1q_u8(to + i, y);
+    }
+    return i;
+}
+
+/* A comparison, as for a NaN that signals the instruction for minima has another one. */
+static int64_t range_vectors(const float *x, int64_t n, float *lo, float *hi)
+{
+    float32x4_t least[REGISTERS], most[REGISTERS];
+    int64_t i = 0;
+    for (int v = 0; v < REGISTERS; v++)
+        least[v] = most[v] = vdupq_n_f32(0);
+    for (; i + SIXTEEN <= n; i += SIXTEEN)
+        UNROLL for (int v = 0; v < REGISTERS; v++)
+        {
+            float32x4_t y = vld1q_f32(x + i + v * FOUR);
+            least[v] = vbslq_f32(vcltq_f32(y, least[v]), y, least[v]);
+            most[v] = vbslq_f32(vcgtq_f32(y, most[v]), y, most[v]);
+        }
+    *lo = vminvq_f32(vminq_f32(vminq_f32(least[0], least[1]), vminq_f32(least[2], least[3])));
+    *hi = vmaxvq_f32(vmaxq_f32(vmaxq_f32(most[0], most[1]), vmaxq_f32(most[2], most[3])));
     return i;
 }
 #else
