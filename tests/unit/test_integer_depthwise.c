@@ -36,7 +36,7 @@ static void make_example(struct example *e)
         for (size_t i = 0; i < size; i++)
             e->x[t][i] = (uint8_t)draw(256);
         for (int c = 0; c < d->n && t < d->taps; c++)
-            e->w[t / 2 * 2 * LANES + 2 * integer_depthwise_lane(c) + t % 2] = e->plain[t][c] = (int16_t)(draw(511) - 255);
+            e->w[integer_depthwise_place(t, c)] = e->plain[t][c] = (int16_t)(draw(511) - 255);
     }
 }
 
@@ -68,13 +68,13 @@ START_TEST(every_kernel_sums_channels)
 }
 END_TEST
 
-START_TEST(lanes_are_all_channels)
+START_TEST(filters_have_all_places)
 {
-    bool seen[LANES] = {false};
-    for (int c = 0; c < LANES; c++)
-        seen[integer_depthwise_lane(c)] = true;
-    for (int c = 0; c < LANES; c++)
-        ck_assert(seen[c]);
+    bool seen[2 * LANES] = {false};
+    for (int i = 0; i < 2 * LANES; i++)
+        seen[integer_depthwise_place(2 + i / LANES, i % LANES) - 2 * LANES] = true;
+    for (int i = 0; i < 2 * LANES; i++)
+        ck_assert(seen[i]);
 }
 END_TEST
 
@@ -83,6 +83,6 @@ int main(void)
     Suite *suite = suite_create("depthwise");
     TCase *c = unit_case(suite, "depthwise", NULL, NULL);
     tcase_add_loop_test(c, every_kernel_sums_channels, 0, 4);
-    tcase_add_test(c, lanes_are_all_channels);
+    tcase_add_test(c, filters_have_all_places);
     return unit_run(suite);
 }

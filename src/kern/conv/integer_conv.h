@@ -42,15 +42,15 @@ struct bytes integer_depthwise_pack(struct kcall *, const struct bytes_source *,
 void integer_depthwise_run(const struct integer_conv *, const struct integer_results *, const struct bytes *);
 
 /* ---- integer_depthwise_sums.c: sums[places][BYTES_WIDTH] of a tile of channels, for each instruction set ---- */
-/* Place i reads n channels of each tap, from tap[..] + from + i * step on. w: int16_t [pairs of taps][BYTES_WIDTH][2] with channels in the
- * order of integer_depthwise_lane; if taps is odd, tap has one more, whose numbers in w are 0. */
+/* Place i reads n channels of each tap, from tap[..] + from + i * step on. w: BYTES_WIDTH numbers of each tap, in the order of
+ * integer_depthwise_place; if taps is odd, tap has one more, whose numbers in w are 0. */
 struct depthwise_tile {
     int64_t places, step, taps, from, n;
     const uint8_t *const *tap;
     const int16_t *w;
     uint8_t flip;
 };
-int integer_depthwise_lane(int channel);
+int64_t integer_depthwise_place(int64_t tap, int channel);
 struct depthwise_kernel {
     enum isa isa;
     void (*sums)(const struct depthwise_tile *, int32_t *sums);

@@ -25,10 +25,10 @@ struct bytes integer_depthwise_pack(struct kcall *call, const struct bytes_sourc
     require(s->k <= BYTES_MOST);
     memset(room, 0, weight + sums);
     for (int64_t c = 0; c < s->groups; c++) {
-        int zero = s->zero ? number(s, s->zero[s->zeros > 1 ? c : 0]) : 0, lane = integer_depthwise_lane((int)(c % LANES));
+        int zero = s->zero ? number(s, s->zero[s->zeros > 1 ? c : 0]) : 0;
         for (int64_t t = 0; t < s->k; t++) {
             int x = number(s, s->w[c * s->k + t]) - zero;
-            w[(c / LANES * pairs + t / 2) * PAIR + 2 * lane + t % 2] = (int16_t)x;
+            w[c / LANES * pairs * PAIR + integer_depthwise_place(t, (int)(c % LANES))] = (int16_t)x;
             sum[c] += x;
         }
     }

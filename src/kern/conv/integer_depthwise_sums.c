@@ -1,6 +1,7 @@
-/* integer_depthwise_sums: sums of products of bytes by 16-bit numbers, channel by channel, for each instruction set. Two taps at a time:
- * their bytes are interleaved and widened, and a pair of products is added. Instructions interleave within 16 bytes, so a register holds 4
- * channels of each half of a tile; filters lie in this order. */
+/* integer_depthwise_sums: sums of products of bytes by 16-bit numbers, channel by channel, for each instruction set. Two taps at a time: on
+ * x86 their bytes are interleaved and widened, and a pair of products is added. Its instructions interleave within 16 bytes, so a register
+ * holds 4 channels of each half of a tile; filters lie in this order, the numbers of two taps side by side. Elsewhere they lie tap by tap.
+ */
 #include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
@@ -9,21 +10,31 @@
 
 enum { LANES = BYTES_WIDTH, HALF = LANES / 2, FOUR = 4, PAIR = 2 * LANES /* numbers of a filter */ };
 
-int integer_depthwise_lane(int channel)
+int64_t integer_depthwise_place(int64_t tap, int channel)
 {
-    return channel % HALF / FOUR * 2 * FOUR + channel / HALF * FOUR + channel % FOUR;
+    if (!X86)
+        return tap * LANES + channel;
+    return tap / 2 * PAIR + (channel % HALF / FOUR * 2 * FOUR + channel / HALF * FOUR + channel % FOUR) * 2 + tap % 2;
 }
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
-static void plain_place(const struct depthwise_tile *d, int64_t at, int32_t *sums)
+/* Numbers of a tap in the order of channels. */
+INLINE void plain_filter(const struct depthwise_tile *d, int64_t tap, int16_t *w)
+{
+    for (int j = 0; j < LANES; j++)
+        w[j] = d->w[integer_depthwise_place(tap, j)];
+}
+
+static SIMD void plain_place(const struct depthwise_tile *d, int64_t at, int32_t *sums)
 {
     int32_t sum[LANES] = {0};
+    uint8_t x[LANES] = {0};
+    int16_t w[LANES];
     for (int64_t t = 0; t < d->taps; t++) {
-        const uint8_t *x = d->tap[t] + at;
-        const int16_t *w = d->w + t / 2 * PAIR + t % 2;
-        for (int j = 0; j < d->n; j++)
-            sum[j] += (int32_t)(uint8_t)(x[j] ^ d->flip) * w[2 * integer_depthwise_lane(j)];
+        memcpy(x, d->tap[t] + at, d->n == LANES ? LANES : (size_t)d->n);
+        plain_filter(d, t, w);
+        LOOP for (int j = 0; j < LANES; j++) sum[j] += (uint8_t)(x[j] ^ d->flip) * w[j];
     }
     memcpy(sums, sum, sizeof sum);
 }
@@ -122,65 +133,64 @@ INLINE VNNI __m256i vnni_add(__m256i sum, __m256i x, __m256i w)
 KERNEL(vnni, VNNI, 4)
 KERNEL(avx2, AVX2, 1)
 #elif NEON
-/* ---- ARM: 16-bit numbers of the channels that a quarter of the filter has, which are 4 of each half of a tile
- * ------------------------------ */
-enum { PLACES = 2 }; /* at a time, which share what is loaded of the filter */
+/* ---- ARM: 8 channels in a register ------------------------------------------------------------------------------------------------- */
+enum { PLACES = 2, EIGHT = 8 }; /* PLACES: at a time, which share what is loaded of the filter */
 
-INLINE void neon_load(const uint8_t *from, int64_t n, uint8_t flip, int16x8_t *x)
+/* Half a tile's bytes of a place, fewer at its end, widened. */
+INLINE void neon_load(const uint8_t *from, int64_t n, bool flips, int16x8_t *x)
 {
-    uint8_t part[LANES] = {0};
-    if (n < LANES)
-        from = memcpy(part, from, (size_t)n);
-    uint32x4_t low = vreinterpretq_u32_u8(veorq_u8(vld1q_u8(from), vdupq_n_u8(flip)));
-    uint32x4_t high = vreinterpretq_u32_u8(veorq_u8(vld1q_u8(from + HALF), vdupq_n_u8(flip)));
-    uint8x16_t first = vreinterpretq_u8_u32(vzip1q_u32(low, high)), second = vreinterpretq_u8_u32(vzip2q_u32(low, high));
-    x[0] = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(first)));
-    x[1] = vreinterpretq_s16_u16(vmovl_high_u8(first));
-    x[2] = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(second)));
-    x[3] = vreinterpretq_s16_u16(vmovl_high_u8(second));
+    uint8_t part[HALF] = {0};
+    if (n < HALF)
+        from = memcpy(part, from, n > 0 ? (size_t)n : 0);
+    uint8x16_t bytes = vld1q_u8(from);
+    bytes = flips ? veorq_u8(bytes, vdupq_n_u8(0x80)) : bytes;
+    x[0] = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(bytes)));
+    x[1] = vreinterpretq_s16_u16(vmovl_high_u8(bytes));
 }
 
-INLINE void neon_some(const struct depthwise_tile *d, int64_t at, int places, int32_t *sums, bool whole)
+INLINE void neon_some(const struct depthwise_tile *d, int64_t at, int places, int32_t *sums, bool whole, bool flips)
 {
-    const int64_t n = whole ? LANES : d->n;
-    int32x4_t sum[PLACES][FOUR][2];
-    UNROLL for (int p = 0; p < places; p++) UNROLL for (int q = 0; q < FOUR; q++) sum[p][q][0] = sum[p][q][1] = vdupq_n_s32(0);
-    for (int64_t t = 0; t < d->taps; t += 2) {
-        int16x8x2_t w[FOUR];
-        UNROLL for (int q = 0; q < FOUR; q++) w[q] = vld2q_s16(d->w + t / 2 * PAIR + q * PAIR / FOUR);
-        UNROLL for (int p = 0; p < places; p++) UNROLL for (int tap = 0; tap < 2; tap++)
+    const int64_t n = whole ? LANES : d->n, taps = d->taps, step = d->step;
+    const uint8_t *const *tap = d->tap;
+    const int16_t *filter = d->w;
+    int32x4_t sum[2][PLACES][2][2];
+    UNROLL for (int h = 0; h < 2; h++) UNROLL for (int i = 0; i < 4 * places; i++) sum[h][i / 4][i / 2 % 2][i % 2] = vdupq_n_s32(0);
+    for (int64_t t = 0; t < taps; t++, tap++, filter += LANES)
+        UNROLL for (int h = 0; h < 2; h++)
         {
-            int16x8_t x[FOUR];
-            neon_load(d->tap[t + tap] + at + p * d->step, n, d->flip, x);
-            UNROLL for (int q = 0; q < FOUR; q++)
+            int16x8_t w[2] = {vld1q_s16(filter + h * HALF), vld1q_s16(filter + h * HALF + EIGHT)};
+            UNROLL for (int p = 0; p < places; p++)
             {
-                sum[p][q][0] = vmlal_s16(sum[p][q][0], vget_low_s16(x[q]), vget_low_s16(w[q].val[tap]));
-                sum[p][q][1] = vmlal_high_s16(sum[p][q][1], x[q], w[q].val[tap]);
+                int16x8_t x[2];
+                neon_load(*tap + at + p * step + h * HALF, n - h * HALF, flips, x);
+                UNROLL for (int q = 0; q < 2; q++)
+                {
+                    sum[h][p][q][0] = vmlal_s16(sum[h][p][q][0], vget_low_s16(x[q]), vget_low_s16(w[q]));
+                    sum[h][p][q][1] = vmlal_high_s16(sum[h][p][q][1], x[q], w[q]);
+                }
             }
         }
-    }
-    UNROLL for (int p = 0; p < places; p++) UNROLL for (int q = 0; q < FOUR; q++)
-    {
-        vst1q_s32(sums + p * LANES + q * FOUR, sum[p][q][0]);
-        vst1q_s32(sums + p * LANES + HALF + q * FOUR, sum[p][q][1]);
-    }
+    UNROLL for (int p = 0; p < places; p++) UNROLL for (int i = 0; i < 8; i++)
+        vst1q_s32(sums + p * LANES + i * FOUR, sum[i / 4][p][i / 2 % 2][i % 2]);
 }
 
-INLINE void neon_places(const struct depthwise_tile *d, int32_t *sums, bool whole)
+INLINE void neon_places(const struct depthwise_tile *d, int32_t *sums, bool whole, bool flips)
 {
     int64_t i = 0;
     for (; i + PLACES <= d->places; i += PLACES)
-        neon_some(d, d->from + i * d->step, PLACES, sums + i * LANES, whole);
+        neon_some(d, d->from + i * d->step, PLACES, sums + i * LANES, whole, flips);
     if (i < d->places)
-        neon_some(d, d->from + i * d->step, 1, sums + i * LANES, whole);
+        neon_some(d, d->from + i * d->step, 1, sums + i * LANES, whole, flips);
 }
 
 static void neon_sums(const struct depthwise_tile *d, int32_t *sums)
 {
-    if (d->n == LANES)
-        neon_places(d, sums, true);
-    else
-        neon_places(d, sums, false);
+    switch ((d->n == LANES ? 2 : 0) + (d->flip ? 1 : 0)) {
+    case 0: neon_places(d, sums, false, false); break;
+    case 1: neon_places(d, sums, false, true); break;
+    case 2: neon_places(d, sums, true, false); break;
+    default: neon_places(d, sums, true, true); break;
+    }
 }
 #endif
 

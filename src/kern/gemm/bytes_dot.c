@@ -10,16 +10,33 @@ enum { WORD = 4, LANES = 16, UNIT = 4 }; /* UNIT: words at a time */
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
-static SIMD void plain_row(const int8_t *tile, const struct bytes_rows *b, const uint8_t *const *at, int width, int32_t *sums)
+/* A word of 4 bytes of each column, which meets that of a row byte by byte. `width` is a constant. */
+INLINE void plain_words(int width, const int8_t *tile, const struct bytes_rows *b, const uint8_t *const *at, int32_t *sums)
 {
-    int32_t sum[BYTES_WIDTH] = {0};
-    for (int64_t r = 0; r < b->runs; r++, tile += b->words * WORD * width)
-        for (int64_t k = 0; k < b->words * WORD; k++) {
-            const int8_t *w = tile + k / WORD * WORD * width + k % WORD;
-            int32_t x = at[r * BYTES_ROWS][b->offset + k] ^ b->flip;
-            LOOP for (int j = 0; j < width; j++) sum[j] += x * w[WORD * j];
+    uint32_t sum[BYTES_WIDTH] = {0};
+    for (int64_t r = 0; r < b->runs; r++)
+        for (int64_t k = 0; k < b->words; k++, tile += WORD * width) {
+            const uint8_t *byte = at[r * BYTES_ROWS] + b->offset + k * WORD;
+            int32_t word[BYTES_WIDTH], x[WORD];
+            memcpy(word, tile, (size_t)(WORD * width));
+            UNROLL for (int i = 0; i < WORD; i++) x[i] = byte[i] ^ b->flip;
+            LOOP for (int j = 0; j < width; j++)
+            {
+                uint32_t w = (uint32_t)word[j]; /* each byte with its sign */
+                int32_t low = ((int32_t)(w << 24) >> 24) * x[0] + ((int32_t)(w << 16) >> 24) * x[1];
+                int32_t high = ((int32_t)(w << 8) >> 24) * x[2] + ((int32_t)w >> 24) * x[3];
+                sum[j] += (uint32_t)(low + high);
+            }
         }
     memcpy(sums, sum, sizeof sum);
+}
+
+static SIMD void plain_row(const int8_t *tile, const struct bytes_rows *b, const uint8_t *const *at, int width, int32_t *sums)
+{
+    if (width == BYTES_WIDTH)
+        plain_words(BYTES_WIDTH, tile, b, at, sums);
+    else
+        plain_words(LANES, tile, b, at, sums);
 }
 
 static void plain_dot(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)

@@ -3,6 +3,12 @@
  * A row of B is read as words of 32 bits, LANES at a time: first the first numbers of all words, then their second ones, and so on, each
  * with the scale and the zero point of its word. The rows of A, few compared with the weight, are permuted into that order and padded with
  * zeros to full groups of LANES words. In deterministic mode the order of additions matters, so the numbers of B are put back in theirs. */
+#if defined(__aarch64__) && defined(__clang__)
+#pragma clang fp contract(fast)
+#elif defined(__aarch64__)
+#pragma GCC optimize( \
+    "fp-contract=fast") /* of sums that have no bits to keep: elsewhere the compiler's vectors are for several processors */
+#endif
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -11,8 +17,12 @@
 #include <string.h>
 
 enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
-enum { MOST_SHORT = 256 };                            /* numbers of a weight that is decoded at each product */
-enum { LANES = 8, PANEL = 1 << 17, MOST_WIDTH = 64 }; /* LANES: of AVX2; a panel: numbers that stay in the second-level cache */
+enum { MOST_SHORT = 256 }; /* numbers of a weight that is decoded at each product */
+enum {
+    LANES = X86 ? 8 : 4,
+    PANEL = 1 << 17,
+    MOST_WIDTH = 64
+}; /* LANES: of AVX2, NEON; a panel: numbers that stay in the second-level cache */
 
 struct nbits_panels {
     struct panels panels;                       /* first: columns of the product are rows of B */
