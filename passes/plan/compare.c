@@ -56,12 +56,14 @@ static struct compared compare_plan(const struct compile *original, const char *
     struct arena *tmp = arena_new(), *a = original->arena;
     struct options options = options_of(a, original->options, what);
     struct plan plan = {.ranks = options.ranks, .byte_price = original->plan->byte_price};
+    if (options.plan_file->emitted)
+        plan.memory_share = options.plan_file->emitted->memory_share;
     if (options.solver_first)
         plan.configuration = original->plan->configuration;
     struct compile c = keep_source_copy(original, tmp, &options, &plan);
     pass_run(&c, "weight_dtype", "choose", NULL);
     pass_run(&c, "insert", "memory", NULL);
-    struct compared out = plan_compared(a, what, c.graph, &plan);
+    struct compared out = plan_compared(a, what, c.graph, &options, &plan);
     out.choices = differences_choices(a, c.graph, &plan);
     arena_free(tmp);
     return out;
@@ -89,9 +91,16 @@ static struct compared plan_for_ranks(const struct compile *first, const struct 
         (void)memory_price(&c);
     pass_run(&c, "weight_dtype", "choose", NULL);
     compare_memory(&c, options->ranks <= EXACT_RANKS);
-    struct compared out = plan_compared(first->arena, options->sp == SP_AUTO ? "--sp=auto" : "", c.graph, &plan);
+    struct compared out = plan_compared(first->arena, options->sp == SP_AUTO ? "--sp=auto" : "", c.graph, options, &plan);
     arena_free(tmp);
     return out;
+}
+
+/* The fastest, or if that does not keep --memory the best that is found to, else what holds the least. */
+static struct compared best_plan(const struct compile *first, const struct options *options)
+{
+    struct compared fastest = plan_for_ranks(first, options, false);
+    return fastest.fits ? fastest : plan_for_ranks(first, options, true);
 }
 
 struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode sp)
@@ -104,8 +113,7 @@ struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mo
     options.solver_first = false;
     options.plan_file = NULL;
     options.state_from = NULL;
-    struct compared fastest = plan_for_ranks(first, &options, false);
-    return options.memory && fastest.memory > options.memory ? plan_for_ranks(first, &options, true) : fastest;
+    return best_plan(first, &options);
 }
 
 static void fill_ranks(const struct compile *c, int ranks)
@@ -135,27 +143,23 @@ static void fill_others(const struct compile *c)
         fill_ranks(c, own);
 }
 
-/* Seconds per step of the best plan that takes ranks of unequal speed for equal. */
-static double equal_seconds(const struct compile *original)
+/* The best plan that takes unequal ranks for equal. */
+static struct compared equal_plan(const struct compile *original)
 {
-    struct arena *tmp = arena_new();
     struct options options = *original->options;
-    struct plan plan = {.ranks = options.ranks, .byte_price = original->plan->byte_price};
     options.strict = STRICT_OFF;
     options.equal_shares = true;
-    options.plan_file = open_plan(tmp, options.plan_file);
-    struct compile c = keep_source_copy(original, tmp, &options, &plan);
-    pass_run(&c, "weight_dtype", "choose", NULL);
-    pass_run(&c, "insert", "overlap", NULL);
-    double seconds = plan_seconds(&plan);
-    arena_free(tmp);
-    return seconds;
+    options.plan_file = open_plan(original->arena, options.plan_file);
+    return best_plan(original, &options);
 }
 
 void pass_compare(struct compile *c)
 {
-    if (c->options->compare_equal)
-        c->plan->equal_seconds = equal_seconds(c);
+    struct compared *equal = NEW(c->arena, struct compared);
+    if (c->options->compare_equal) {
+        *equal = equal_plan(c);
+        c->plan->equal = equal;
+    }
     if (c->options->price)
         fill_others(c);
     for (int i = 0; i < c->options->compare.n; i++)

@@ -44,7 +44,7 @@ static int plan_options(struct shard_options *o, struct arg *to)
         {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it saves time, images too"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN, with --train MODEL.train.tpN)"},
-        {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB, ..."},
+        {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB; of each: 8G,8G,4G"},
         {"machine", 0, ARG_TEXT, &o->machine, "FILE", "machine profile, or name of an installed one (default: reference)"},
         {"speed", 0, ARG_TEXT, &o->speed, "X,Y,..", "speeds of the ranks, relative to the profile's numbers: 1,1,0.5"},
         {"weights", 0, ARG_TEXT, &o->weights, "f32|f16|bf16|int8|int4|FILE",
@@ -338,7 +338,7 @@ static void set_shown(struct arena *a, struct shard_options *o)
     p->trace = o->trace;
     if (p->trace && !p->price)
         fail_usage("--trace is shown by --report html, which is not given");
-    p->compare_equal = o->report.text.n && machine_speeds_differ(&p->machine, p->ranks);
+    p->compare_equal = o->report.text.n && (machine_speeds_differ(&p->machine, p->ranks) || limits_differ(p, p->ranks));
     for (int i = 0; i < o->compare.text.n; i++) {
         if (!*o->compare.text.at[i])
             fail_usage("--compare is '', expected first, none or the name of a plan");
@@ -356,8 +356,36 @@ static void set_sizes(struct arena *a, struct shard_options *o)
         VEC_PUSH(a, &p->fixed.list, o->bind.text.at[i]);
     for (int i = 0; i < o->workload.text.n; i++)
         VEC_PUSH(a, &p->workload, o->workload.text.at[i]);
+}
+
+/* "8G" for all ranks, "8G,8G,4G" by rank. */
+static void set_memory(struct arena *a, struct machine *m, const char *list)
+{
+    int64_t *memory = NEWN(a, int64_t, PLAN_RANKS);
+    int n = 0;
+    for (const char *at = list, *end; at; at = *end ? end + 1 : NULL) {
+        if (n == PLAN_RANKS)
+            fail_usage("--memory has more than %d sizes", PLAN_RANKS);
+        end = at + strcspn(at, ",");
+        memory[n++] = args_bytes("--memory", arena_strndup(a, at, (size_t)(end - at)));
+    }
+    m->memories = n;
+    m->memory = memory;
+}
+
+static void set_limits(struct arena *a, struct shard_options *o)
+{
+    struct options *p = &o->plan;
+    if (p->plan_file && p->plan_file->emitted && !o->memory)
+        return; /* its own */
     if (o->memory)
-        p->memory = args_bytes("--memory", o->memory);
+        set_memory(a, &p->machine, o->memory);
+    p->memory = machine_most_memory(&p->machine);
+    if (p->machine.memories == 1 && o->memory)
+        p->machine.memories = 0;
+    if (p->machine.memories && p->ranks > p->machine.memories)
+        fail_usage("%s has %d size%s, and --tp asks for %d ranks", o->memory ? "--memory" : p->machine.name, p->machine.memories,
+                   p->machine.memories == 1 ? "" : "s", p->ranks);
 }
 
 void shard_options_plan(struct arena *a, struct shard_options *o, const char *model)
@@ -386,8 +414,9 @@ void shard_options_plan(struct arena *a, struct shard_options *o, const char *mo
     p->random_seed = (uint64_t)o->random_seed;
     p->random_split_only = o->random_split_only;
     set_training(o);
-    set_shown(a, o);
     set_sizes(a, o);
+    set_limits(a, o);
+    set_shown(a, o);
     set_solver(o);
     set_weights(o);
     set_wire(o);

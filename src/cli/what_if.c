@@ -16,12 +16,6 @@ struct table {
     int64_t tokens;
 };
 
-static bool fits(const struct table *t, int64_t memory)
-{
-    int64_t limit = t->of->options->memory;
-    return !limit || memory <= limit;
-}
-
 static void print_head(struct arena *a, const struct table *t)
 {
     const struct compile *c = t->of;
@@ -52,7 +46,7 @@ static void print_row(struct arena *a, const struct table *t, const struct compa
     if (t->tokens)
         printf("%12s", row->step[n - 1] > 0 ? arena_printf(a, "%.4g", (double)t->tokens / row->step[n - 1]) : "");
     printf("%10.2f%10.0f %%  %s%s\n", one / row->seconds, 100 * one / row->seconds / ranks, compare_kinds(a, &row->kinds, "none"),
-           fits(t, row->memory) ? "" : "; over --memory");
+           row->fits ? "" : "; over --memory");
     streams_flush();
 }
 
@@ -60,7 +54,8 @@ static void print_row(struct arena *a, const struct table *t, const struct compa
 struct tried {
     int ranks;
     double seconds;
-    int64_t memory;
+    int64_t memory, limit; /* of the fullest */
+    bool fits;
     const char *option; /* " --sp=auto" or "" */
 };
 struct all_tried {
@@ -69,10 +64,15 @@ struct all_tried {
     int enough; /* of those that fit, the first that takes at most NEARLY what the fastest of them does */
 };
 
+static struct tried tried_plan(const struct table *t, int ranks, const struct compared *plan, const char *option)
+{
+    return (struct tried){ranks, plan->seconds, plan->memory, limit_of(t->of->options, plan->fullest), plan->fits, option};
+}
+
 static struct tried try_ranks(struct arena *a, const struct table *t, int ranks, double one)
 {
     struct compared plain = compare_ranks(t->of, ranks, SP_OFF);
-    struct tried best = {ranks, plain.seconds, plain.memory, ""};
+    struct tried best = tried_plan(t, ranks, &plain, "");
     print_row(a, t, &plain, ranks, one > 0 ? one : plain.seconds);
     if (ranks == 1 || ranks > EXACT_RANKS) /* one plan of as many ranks takes long enough */
         return best;
@@ -80,23 +80,23 @@ static struct tried try_ranks(struct arena *a, const struct table *t, int ranks,
     if (other.seconds >= plain.seconds && other.memory >= plain.memory)
         return best;
     print_row(a, t, &other, ranks, one);
-    bool better = fits(t, other.memory) != fits(t, plain.memory) ? fits(t, other.memory) : other.seconds * (1 + PLAN_NEAR) < plain.seconds;
-    return better ? (struct tried){ranks, other.seconds, other.memory, " --sp=auto"} : best;
+    bool better = other.fits != plain.fits ? other.fits : other.seconds * (1 + PLAN_NEAR) < plain.seconds;
+    return better ? tried_plan(t, ranks, &other, " --sp=auto") : best;
 }
 
-static void judge(const struct table *t, struct all_tried *all)
+static void judge(struct all_tried *all)
 {
     int n = all->list.n;
     const struct tried *at = all->list.at;
     double least = INFINITY;
     all->fits = 0;
-    while (all->fits < n && !fits(t, at[all->fits].memory))
+    while (all->fits < n && !at[all->fits].fits)
         all->fits++;
     for (int i = all->fits; i < n; i++)
-        if (fits(t, at[i].memory))
+        if (at[i].fits)
             least = fmin(least, at[i].seconds);
     all->enough = all->fits;
-    while (all->enough < n && (at[all->enough].seconds > NEARLY * least || !fits(t, at[all->enough].memory)))
+    while (all->enough < n && (at[all->enough].seconds > NEARLY * least || !at[all->enough].fits))
         all->enough++;
 }
 
@@ -109,7 +109,7 @@ static void try_all(struct arena *a, const struct table *t, struct all_tried *al
     for (int ranks = 1; ranks <= most && !done; ranks = ranks < most && 2 * ranks > most ? most : 2 * ranks) {
         struct tried one = try_ranks(a, t, ranks, all->list.n ? all->list.at[0].seconds : 0);
         VEC_PUSH(a, &all->list, one);
-        judge(t, all);
+        judge(all);
         done = all->list.n >= LEAST_TRIED && all->enough + WITHOUT_GAIN < all->list.n;
     }
 }
@@ -147,12 +147,12 @@ static void print_tail(const struct all_tried *all, double one)
                100 * one / at[all->enough].seconds / at[all->enough].ranks);
 }
 
-static void print_advice(struct arena *a, const struct all_tried *all, const char *given, int64_t limit)
+static void print_advice(struct arena *a, const struct all_tried *all, const char *given)
 {
     if (all->fits == all->list.n) {
         const struct tried *last = &all->list.at[all->list.n - 1];
         fail("none of these numbers of ranks fits: a rank of %d still needs %s, and --memory allows %s", last->ranks,
-             units_bytes(a, (double)last->memory), units_bytes(a, (double)limit));
+             units_bytes(a, (double)last->memory), units_bytes(a, (double)last->limit));
     }
     if (all->fits)
         printf("%d ranks are the fewest of these numbers that fit into --memory\n", all->list.at[all->fits].ranks);
@@ -170,5 +170,5 @@ void what_if_print(struct compile *c, const char *given)
     print_head(a, &t);
     try_all(a, &t, &all);
     if (given)
-        print_advice(a, &all, given, c->options->memory);
+        print_advice(a, &all, given);
 }

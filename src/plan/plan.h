@@ -29,12 +29,14 @@ struct machine { /* machine.c: schemas/prices.def; the reference profile, or a f
 #include "schemas/prices.def"
     struct link level[LINK_LEVELS]; /* from the inside out; the last one connects as many units as there are */
     int levels;
-    int speeds;          /* ranks whose speed is known, relative to the numbers of the profile; 0: all are alike */
-    const double *speed; /* by rank */
-    uint64_t assumed;    /* by number (schemas/prices.def): the reference's, and not measured */
-    bool tells;          /* the profile says which are */
-    double waited;       /* the share of the time that ranks waited for a core while it was measured */
-    enum wire wire;      /* --wire: what float32 addends become between machines */
+    int speeds;            /* ranks whose speed is known, relative to the numbers of the profile; 0: all are alike */
+    const double *speed;   /* by rank */
+    int memories;          /* ranks whose memory is known; 0: no rank's is */
+    const int64_t *memory; /* by rank: bytes that it may hold */
+    uint64_t assumed;      /* by number (schemas/prices.def): the reference's, and not measured */
+    bool tells;            /* the profile says which are */
+    double waited;         /* the share of the time that ranks waited for a core while it was measured */
+    enum wire wire;        /* --wire: what float32 addends become between machines */
 };
 struct workload {
     struct bindings dims;
@@ -75,11 +77,11 @@ struct options {
     const char *annotate;       /* --annotate: the file to write; NULL: none */
     const char *trace;          /* --trace: a run that --report html compares with the plan; NULL: none */
     bool price;                 /* the report lists what every strategy costs */
-    bool equal_shares;          /* splits are as for ranks of equal speed, whatever these are */
+    bool equal_shares;          /* splits are as for ranks of equal speed and memory, whatever these are */
     bool compare_equal;         /* the report says what such splits take */
     bool solver_first, dry_run, force;
     enum strict strict;
-    int64_t memory;             /* --memory: most bytes that a rank may hold; 0: no limit */
+    int64_t memory;             /* --memory: most bytes that any rank may hold (src/plan/facts/limits.c); 0: no limit */
     const char *out, *model;    /* folder to write, model file */
     struct file_digest *digest; /* of the model file, for plan_json */
     struct folder *folder;      /* the model is the source of this emitted folder; NULL: it is a file by itself */
@@ -130,6 +132,8 @@ struct compared {          /* what a plan comes to (--compare) */
     double seconds, *step; /* of a weighted step; by workload */
     struct kind_uses kinds;
     int64_t weights, memory;       /* bytes on the fullest rank; memory: with state, activations and blocks */
+    int fullest;                   /* the rank that fills most of what it may hold */
+    bool fits;                     /* no rank holds more than it may */
     const struct choices *choices; /* NULL: not kept */
 };
 struct compared_list {
@@ -205,7 +209,7 @@ struct plan {
     double overlapped;                              /* of the seconds, as in struct workload */
     int64_t overlap_bytes;                          /* an AllReduce from this size on overlaps with compute; 0: none */
     struct rank_time *rank_time;                    /* by rank; NULL: all have one speed */
-    double equal_seconds;                           /* per step, of the best plan of equal shares; 0: not looked for */
+    const struct compared *equal;                   /* the best plan of equal shares; NULL: not looked for */
     struct step_parts step;                         /* what the seconds are made of */
     double first_seconds;                           /* the same of the first assignment that fits; 0: not looked for, or none */
     double first_resident;                          /* and its bytes, as in `resident` */
@@ -225,7 +229,8 @@ struct plan {
     double repeated_seconds;                    /* of a step, in nodes that no rank has a part of */
     struct missing_kernels missing;             /* where there are some, tpc-run refuses the plan, and no speed is claimed */
     struct rank_use *use, unsharded;            /* by rank, and of the graph before sharding; after the pass memory */
-    double byte_price; /* of --memory: holding a byte of weights or state costs reading it this many more times per step */
+    double byte_price;           /* of --memory: holding a byte of weights or state costs reading it this many more times per step */
+    const int64_t *memory_share; /* by rank: shares that keep --memory, which are candidates; NULL: none */
     struct plan_room room;
     int64_t counted;                /* that the fullest rank holds, as room.c counts */
     double combinations;            /* of strategies of nodes, that could have been chosen */

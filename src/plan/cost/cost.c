@@ -16,6 +16,7 @@
 #include "op/recurrent/recurrent.h"
 #include "op/rule/rule.h"
 #include "plan/cost/work.h"
+#include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
@@ -158,9 +159,20 @@ double cost_local_size(struct space *s, const struct value *v, struct placement 
     return size * (p.kind == PLACE_S && p.dim == dim ? cost_part(s, v, p.split, w, r) : 1);
 }
 
+/* On the rank that they fill most of; as many as they are there, weighed as in src/plan/facts/limits.c. */
+static double weighed_most(struct space *s, const struct value *v, struct placement p, int w)
+{
+    double most = 0;
+    for (int r = 0; r < s->ranks; r++)
+        most = fmax(most, limit_weight(s->options, r) * cost_local_elements(s, v, p, w, r));
+    return most * value_width(v);
+}
+
 static double most_bytes(struct space *s, const struct value *v, struct placement p, int w)
 {
     double most = 0;
+    if (limits_differ(s->options, s->ranks))
+        return weighed_most(s, v, p, w);
     int ranks = p.kind == PLACE_S ? s->ranks : 1, expert = p.kind == PLACE_S ? dealt_expert(s, v, p.split, w) : -1;
     if (expert >= 0)
         return global_elements(s, v, w) * experts_dealt_share(s, expert) * value_width(v);

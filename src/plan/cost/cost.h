@@ -183,6 +183,8 @@ int64_t plan_bodies_bytes(struct arena *tmp, const struct graph *, const struct 
 /* The symbols of body k, made ready, under sizes of the graph around it. */
 struct bindings plan_sizes_inside(struct arena *tmp, const struct node *, int k, const struct graph *body, const struct bindings *);
 int64_t memory_total(const struct rank_use *);
+/* The rank that holds most of what it may hold. */
+int memory_fullest(const struct options *, int ranks, const struct rank_use *);
 /* Of weights and state alone, what the fullest of so many ranks holds at least, whatever the plan. Before they are placed. */
 int64_t memory_least(const struct graph *, const struct plan *, const struct options *, int ranks);
 /* The largest of every entry. */

@@ -273,6 +273,20 @@ int64_t memory_total(const struct rank_use *use)
     return use->weights + use->state + use->peak + use->blocks;
 }
 
+static int64_t weighed_total(const struct options *o, int rank, const struct rank_use *use)
+{
+    return limit_weighed(o, rank, memory_total(&use[rank]), true);
+}
+
+int memory_fullest(const struct options *o, int ranks, const struct rank_use *use)
+{
+    int fullest = 0;
+    for (int r = 1; r < ranks; r++)
+        if (weighed_total(o, r, use) > weighed_total(o, fullest, use))
+            fullest = r;
+    return fullest;
+}
+
 static void raise_to(int64_t *most, int64_t bytes)
 {
     *most = bytes > *most ? bytes : *most;
@@ -302,10 +316,14 @@ void plan_memory_that_runs(const struct graph *g, const struct plan *plan, int r
     arena_free(tmp);
 }
 
-/* Shared out evenly. Constants that are computed at load may be an eighth more in one graph than in another; --weights may store less. */
+/* Shared out as ranks may hold. Constants that are computed at load may be an eighth more in one graph than in another; --weights may store
+ * less. */
 int64_t memory_least(const struct graph *g, const struct plan *plan, const struct options *options, int ranks)
 {
     struct rank_use all = {0};
+    double parts = 0;
+    for (int r = 0; r < ranks; r++)
+        parts += 1 / limit_weight(options, r);
     plan_memory_that_runs(g, plan, 1, &all);
-    return options->weights ? 0 : (all.weights / 9 * 8 + all.state) / ranks;
+    return options->weights ? 0 : (int64_t)((double)(all.weights / 9 * 8 + all.state) / parts);
 }

@@ -81,7 +81,7 @@ void plan_note_rank_times(struct space *s)
 {
     struct plan *p = s->plan;
     double sum = 0;
-    if (!s->shares)
+    if (!shares_are_unequal(s))
         return;
     p->rank_time = NEWN(s->arena, struct rank_time, s->ranks);
     double *seconds = NEWN(s->arena, double, s->ranks);

@@ -5,6 +5,18 @@
 #include "op/rule/rule.h"
 #include "plan/plan.h"
 
+/* limits.c: the bytes that a rank may hold, 0: no limit; do those of ranks differ? Bytes of a rank, weighed so that all have the limit
+ * options->memory: times the weight, rounded up or down. Weighed, they are within options->memory where they are within the rank's limit.
+ */
+#define LIMIT_MOST ((int64_t)1 << 61)
+int64_t limit_of(const struct options *, int rank);
+bool limits_differ(const struct options *, int ranks);
+double limit_weight(const struct options *, int rank);
+int64_t limit_weighed(const struct options *, int rank, int64_t bytes, bool up);
+/* Shares of what ranks divide, `whole` bytes, where rank r holds other[r] bytes besides: in proportion to their speeds, but a rank whose
+ * limit leaves room for less gets that. NULL: none has room. */
+const int64_t *limit_shares(struct arena *, const struct options *, double whole, const double *other);
+
 /* dim_roles.c: what dimensions and symbols are for. */
 enum dim_role { DIM_KV = 1, DIM_SEQUENCE = 2 };
 enum symbol_kind {

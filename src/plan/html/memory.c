@@ -1,5 +1,6 @@
 /* memory: what every rank holds, as bars, with the unsharded model and the limit. */
 #include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
 #include "plan/html/html.h"
 
 enum { MOST_RANKS = 16 };
@@ -17,15 +18,15 @@ static void memory_part(const struct html_page *p, const char *class, const char
                 units_bytes(p->arena, (double)bytes));
 }
 
-static void memory_bar(const struct html_page *p, const char *name, const struct rank_use *use, double scale)
+/* limit: 0: none */
+static void memory_bar(const struct html_page *p, const char *name, const struct rank_use *use, int64_t limit, double scale)
 {
     fprintf(p->f, "<div class=bar><span>%s</span><div class=track>", name);
     memory_part(p, "weights", "weights", use->weights, scale);
     memory_part(p, "state", state_word(p), use->state, scale);
     memory_part(p, "activations", "activations", use->peak + use->blocks, scale);
-    if (p->options->memory)
-        fprintf(p->f, "<u style=left:%.2f%% title=\"limit %s\"></u>", 100 * (double)p->options->memory / scale,
-                units_bytes(p->arena, (double)p->options->memory));
+    if (limit)
+        fprintf(p->f, "<u style=left:%.2f%% title=\"limit %s\"></u>", 100 * (double)limit / scale, units_bytes(p->arena, (double)limit));
     fputs("</div><span class=n>", p->f);
     html_bytes(p, (double)memory_total(use));
     fputs("</span></div>\n", p->f);
@@ -43,12 +44,13 @@ void html_memory(const struct html_page *p)
     fprintf(p->f, "<p class=key><i class=weights></i>weights <i class=state></i>%s <i class=activations></i>activations and buffers",
             state_word(p));
     fputs(p->options->memory ? " <u></u>limit</p>\n" : "</p>\n", p->f);
-    memory_bar(p, p->options->weights ? "unsharded, weights as they are" : "unsharded", &plan->unsharded, scale);
+    memory_bar(p, p->options->weights ? "unsharded, weights as they are" : "unsharded", &plan->unsharded, p->options->memory, scale);
     for (int r = 0; r < p->g->ranks && r < MOST_RANKS; r++)
-        memory_bar(p, arena_printf(p->arena, "rank %d", r), &plan->use[r], scale);
+        memory_bar(p, arena_printf(p->arena, "rank %d", r), &plan->use[r], limit_of(p->options, r), scale);
     if (p->g->ranks > MOST_RANKS) {
         struct rank_use most = memory_most(p->g->ranks, plan->use);
-        memory_bar(p, arena_printf(p->arena, "%d more, at most", p->g->ranks - MOST_RANKS), &most, scale);
+        memory_bar(p, arena_printf(p->arena, "%d more, at most", p->g->ranks - MOST_RANKS), &most,
+                   limits_differ(p->options, p->g->ranks) ? 0 : p->options->memory, scale);
     }
     fputs("</section>\n", p->f);
 }

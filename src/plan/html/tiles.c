@@ -1,5 +1,6 @@
 /* tiles: the four numbers that show whether this number of ranks pays off. */
 #include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
 #include "plan/html/html.h"
 #include "plan/report/report.h"
 
@@ -36,25 +37,16 @@ static void speed_tile(const struct html_page *p)
     fputs("</div>\n", p->f);
 }
 
-static int fullest_rank(const struct html_page *p)
-{
-    int most = 0;
-    for (int r = 1; r < p->g->ranks; r++)
-        if (memory_total(&p->plan->use[r]) > memory_total(&p->plan->use[most]))
-            most = r;
-    return most;
-}
-
 static void memory_tile(const struct html_page *p)
 {
-    int most = fullest_rank(p);
+    int most = memory_fullest(p->options, p->g->ranks, p->plan->use);
     begin_tile(p, "Fullest rank");
     html_bytes(p, (double)memory_total(&p->plan->use[most]));
     fprintf(p->f, "</b><p>rank %d; unsharded ", most);
     html_bytes(p, (double)memory_total(&p->plan->unsharded));
     if (p->options->memory) {
         fputs("; limit ", p->f);
-        html_bytes(p, (double)p->options->memory);
+        html_bytes(p, (double)limit_of(p->options, most));
     }
     fputs("</div>\n", p->f);
 }

@@ -25,8 +25,7 @@ static void show_row(const struct html_page *p, const struct other_ranks *o, int
     fprintf(p->f, "</span><small>%.2f×, ", one->step[w] / seconds);
     html_bytes(p, (double)o->plan.memory);
     int n = collectives_of(&o->plan);
-    bool over = p->options->memory && o->plan.memory > p->options->memory;
-    fprintf(p->f, " on the fullest rank, %d collective%s%s</small></div>\n", n, n == 1 ? "" : "s", over ? "; over --memory" : "");
+    fprintf(p->f, " on the fullest rank, %d collective%s%s</small></div>\n", n, n == 1 ? "" : "s", o->plan.fits ? "" : "; over --memory");
 }
 
 void html_what_if(const struct html_page *p)

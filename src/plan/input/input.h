@@ -58,7 +58,8 @@ struct config_limit model_config_limit(struct arena *, const char *folder, enum 
 struct machine machine_from(struct arena *, const char *where, const json_t *);
 /* Speeds as a list, "1,1,0.5", instead of those of the profile. */
 void machine_set_speeds(struct arena *, struct machine *, const char *list);
-int machine_most_ranks(const struct machine *);                /* of which speeds are known; PLAN_RANKS: they are alike */
+int machine_most_ranks(const struct machine *);                /* of which speeds and memory are known; PLAN_RANKS: they are alike */
+int64_t machine_most_memory(const struct machine *);           /* of all ranks, bytes; 0: no rank's is known */
 bool machine_speeds_differ(const struct machine *, int ranks); /* of so many ranks */
 void machine_put(json_t *to, const struct machine *);          /* its constants */
 /* plan_parse.c: {"constraints": [...], "state": {...}} */
@@ -118,10 +119,11 @@ struct emitted { /* a plan.json that tpc-shard wrote: everything is chosen */
     struct bound_inputs fixed;
     VEC(struct workload) workloads; /* without text */
     struct machine machine;
-    double objective, lower_bound;                                  /* seconds, as written */
-    int64_t collective_price;                                       /* as in struct near_choice */
-    int64_t memory;                                                 /* the limit it keeps to; 0: none; */
-    double byte_price, memory_gap;                                  /* and how it was met, as in struct plan */
+    double objective, lower_bound; /* seconds, as written */
+    int64_t collective_price;      /* as in struct near_choice */
+    int64_t memory;                /* the limit it keeps to; 0: none; */
+    double byte_price, memory_gap; /* and how it was met, as in struct plan */
+    const int64_t *memory_share;
     const char *configuration;                                      /* whose annotations it followed; "": nobody's */
     struct named_list nodes, inputs, outputs, weights, read_places; /* strategies and placements, in the order of the graph */
     struct named_list from; /* past ends of states, and the outputs of another graph that they come from */

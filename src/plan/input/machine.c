@@ -40,6 +40,7 @@ enum { LINK_KEYS = sizeof link_keys / sizeof *link_keys };
 #define MACHINE_LEVELS "levels"
 #define MACHINE_ASSUMED "assumed"
 #define MACHINE_SPEEDS "speeds"
+#define MACHINE_MEMORY "memory"
 /* Profiles of this version have a price of resident bytes, too, which is gone. */
 enum { PRICED_VERSION = 3 };
 #define PRICE_OF_BYTES "weight_price"
@@ -192,6 +193,33 @@ void machine_set_speeds(struct arena *a, struct machine *m, const char *list)
     m->speed = speed;
 }
 
+static void read_memory(struct arena *a, const char *where, const json_t *root, struct machine *m)
+{
+    const json_t *list = json_member(where, root, MACHINE_MEMORY, JSON_ARRAY), *v;
+    size_t n = json_array_size(list), i;
+    int64_t *memory = NEWN(a, int64_t, (int)n + 1);
+    if (n > PLAN_RANKS)
+        fail("%s: '" MACHINE_MEMORY "' has %zu entries, expected at most %d", where, n, PLAN_RANKS);
+    json_array_foreach(list, i, v)
+    {
+        double bytes = json_number_value(v);
+        if (!(bytes >= 1 && bytes <= 1e18))
+            fail("%s: " MACHINE_MEMORY "[%zu]: expected bytes, from 1 to 1e18, found %s", where, i,
+                 json_is_number(v) ? arena_printf(a, "%g", bytes) : json_kind(v));
+        memory[i] = json_is_integer(v) ? (int64_t)json_integer_value(v) : (int64_t)bytes;
+    }
+    m->memories = (int)n;
+    m->memory = memory;
+}
+
+int64_t machine_most_memory(const struct machine *m)
+{
+    int64_t most = 0;
+    for (int r = 0; r < m->memories; r++)
+        most = m->memory[r] > most ? m->memory[r] : most;
+    return most;
+}
+
 void machine_note_measured(struct machine *m, const char *key)
 {
     int i = key_number(key);
@@ -220,27 +248,30 @@ static void read_assumed(const char *where, const json_t *root, struct machine *
 struct machine machine_from(struct arena *a, const char *where, const json_t *root)
 {
     struct machine m = {.name = where};
-    const char *known[KEYS + REMARKS + 4] = {NULL};
+    const char *known[KEYS + REMARKS + 5] = {NULL};
     bool priced = check_version(where, root);
     for (int i = 0; i < KEYS; i++)
         known[i] = keys[i].name;
     memcpy(known + KEYS, remarks, sizeof remarks);
     known[KEYS + REMARKS] = MACHINE_LEVELS;
     known[KEYS + REMARKS + 1] = MACHINE_SPEEDS;
-    known[KEYS + REMARKS + 2] = priced ? PRICE_OF_BYTES : NULL;
+    known[KEYS + REMARKS + 2] = MACHINE_MEMORY;
+    known[KEYS + REMARKS + 3] = priced ? PRICE_OF_BYTES : NULL;
     json_known_keys(where, root, known);
     for (int i = 0; i < KEYS; i++)
         *number_at(&m, &keys[i]) = machine_number(where, root, &keys[i]);
     read_levels(where, root, &m);
     read_assumed(where, root, &m);
     read_speeds(a, where, root, &m);
+    read_memory(a, where, root, &m);
     m.waited = json_number_value(json_object_get(root, "waited"));
     return m;
 }
 
 int machine_most_ranks(const struct machine *m)
 {
-    return m->speeds ? m->speeds : PLAN_RANKS;
+    int speeds = m->speeds ? m->speeds : PLAN_RANKS, memories = m->memories ? m->memories : PLAN_RANKS;
+    return speeds < memories ? speeds : memories;
 }
 
 bool machine_speeds_differ(const struct machine *m, int ranks)
@@ -356,6 +387,11 @@ void machine_put(json_t *to, const struct machine *m)
         json_array_append_new(speeds, json_real(m->speed[r]));
     if (speeds)
         json_object_set_new(to, MACHINE_SPEEDS, speeds);
+    json_t *memory = m->memories ? json_array() : NULL;
+    for (int r = 0; r < m->memories; r++)
+        json_array_append_new(memory, json_integer(m->memory[r]));
+    if (memory)
+        json_object_set_new(to, MACHINE_MEMORY, memory);
     json_t *assumed = m->tells ? json_array() : NULL;
     for (int i = 0; assumed && i < KEYS; i++)
         if (m->assumed >> i & 1)

@@ -125,6 +125,20 @@ static double least_zero(const struct plan_reader *r, const char *where, const j
     return x;
 }
 
+static void read_memory_shares(const struct plan_reader *r, const json_t *list, struct emitted *e)
+{
+    int64_t *share = NEWN(r->a, int64_t, e->ranks), sum = 0;
+    if (!list)
+        return;
+    if (json_array_size(list) != (size_t)e->ranks)
+        fail("%s: memory: expected a list of %d 'shares', found %zu", r->path, e->ranks, json_array_size(list));
+    for (int i = 0; i < e->ranks; i++)
+        sum += share[i] = size_of(r, "memory", "shares", json_array_get(list, (size_t)i), 0, SHARES_SUM);
+    if (sum < 1 || sum > SHARES_SUM)
+        fail("%s: memory: expected 'shares' whose sum is from 1 to %d, found %lld", r->path, SHARES_SUM, (long long)sum);
+    e->memory_share = share;
+}
+
 static void read_memory(const struct plan_reader *r, struct emitted *e)
 {
     const json_t *o = plan_member(r, "memory", JSON_OBJECT), *limit = json_object_get(o, "limit");
@@ -133,6 +147,7 @@ static void read_memory(const struct plan_reader *r, struct emitted *e)
     e->memory = size_of(r, "memory", "limit", limit, 1, INT64_MAX);
     e->byte_price = least_zero(r, "memory", o, "price");
     e->memory_gap = least_zero(r, "memory", o, "gap");
+    read_memory_shares(r, json_object_get(o, "shares"), e);
 }
 
 /* ---- what was chosen ------------------------------------------------------------------------------------------------------- */

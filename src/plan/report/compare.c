@@ -1,5 +1,6 @@
 /* compare: what a plan costs, compared with others of the same graph: predicted times, collectives by kind, weights of the fullest rank. */
 #include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
 #include "plan/plan.h"
 #include "plan/report/report.h"
 
@@ -25,15 +26,19 @@ struct kind_uses plan_kinds(struct arena *a, const struct graph *g, const struct
     return all;
 }
 
-struct compared plan_compared(struct arena *a, const char *name, const struct graph *g, const struct plan *p)
+struct compared plan_compared(struct arena *a, const char *name, const struct graph *g, const struct options *o, const struct plan *p)
 {
     struct compared c = {
         .name = name, .seconds = plan_seconds(p), .step = NEWN(a, double, p->workloads.n + 1), .kinds = plan_kinds(a, g, p)};
     for (int w = 0; w < p->workloads.n; w++)
         c.step[w] = plan_step_seconds(&p->workloads.at[w]);
-    c.weights = p->use ? memory_most(g->ranks, p->use).weights : 0;
-    for (int r = 0; p->use && r < g->ranks; r++)
-        c.memory = memory_total(&p->use[r]) > c.memory ? memory_total(&p->use[r]) : c.memory;
+    c.fits = true;
+    if (!p->use)
+        return c;
+    c.weights = memory_most(g->ranks, p->use).weights;
+    c.fullest = memory_fullest(o, g->ranks, p->use);
+    c.memory = memory_total(&p->use[c.fullest]);
+    c.fits = !o->memory || c.memory <= limit_of(o, c.fullest);
     return c;
 }
 
@@ -68,12 +73,12 @@ static void show_plan(FILE *f, struct arena *a, const struct compared *c, int wo
     fputc('\n', f);
 }
 
-void compare_text(FILE *f, const struct graph *g, const struct plan *p)
+void compare_text(FILE *f, const struct graph *g, const struct options *o, const struct plan *p)
 {
     if (p->compared.list.n == 0)
         return;
     struct arena *a = arena_new();
-    struct compared own = plan_compared(a, "this plan", g, p);
+    struct compared own = plan_compared(a, "this plan", g, o, p);
     fprintf(f, "%-23s", "compared, per step");
     for (int w = 0; w < p->workloads.n; w++)
         fprintf(f, "%14s", arena_printf(a, "workload %d", w + 1));

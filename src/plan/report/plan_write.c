@@ -277,15 +277,17 @@ static json_t *layers_array(const struct plan *p)
     return all;
 }
 
-/* The limit of --memory, what the fullest rank holds, and the price of a byte that led there. */
+/* The limit of --memory, what the fullest rank holds, the price of a byte that led there, and the shares that unequal ranks have room for.
+ */
 static json_t *memory_object(const struct plan_writer *w)
 {
-    int64_t most = 0;
-    for (int r = 0; w->plan->use && r < w->global->ranks; r++)
-        most = memory_total(&w->plan->use[r]) > most ? memory_total(&w->plan->use[r]) : most;
-    json_t *limit = w->options->memory ? json_integer(w->options->memory) : NULL;
-    return json_pack("{s:o*, s:I, s:o*, s:o*}", "limit", limit, "reached", (json_int_t)most, "price", json_real(w->plan->byte_price), "gap",
-                     json_real(w->plan->memory_gap));
+    const struct rank_use *use = w->plan->use;
+    int64_t most = use ? memory_total(&use[memory_fullest(w->options, w->global->ranks, use)]) : 0;
+    json_t *limit = w->options->memory ? json_integer(w->options->memory) : NULL, *shares = w->plan->memory_share ? json_array() : NULL;
+    for (int r = 0; shares && r < w->global->ranks; r++)
+        json_array_append_new(shares, json_integer(w->plan->memory_share[r]));
+    return json_pack("{s:o*, s:I, s:o*, s:o*, s:o*}", "limit", limit, "reached", (json_int_t)most, "price", json_real(w->plan->byte_price),
+                     "gap", json_real(w->plan->memory_gap), "shares", shares);
 }
 
 static json_t *texts_array(int n, const char *const *at)

@@ -2,6 +2,7 @@
 #include "plan/report/report.h"
 
 #include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 
@@ -35,11 +36,12 @@ static const char *count_text(struct arena *a, double part, double all)
 
 static void show_limit(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
 {
-    int64_t most = 0;
-    for (int r = 0; p->use && r < g->ranks; r++)
-        most = memory_total(&p->use[r]) > most ? memory_total(&p->use[r]) : most;
-    if (options->memory)
-        fprintf(f, "  %-26s %12s  of at most %s\n", "all", units_bytes(a, (double)most), units_bytes(a, (double)options->memory));
+    if (!options->memory || !p->use)
+        return;
+    int fullest = memory_fullest(options, g->ranks, p->use);
+    const char *all = limits_differ(options, g->ranks) ? arena_printf(a, "all, rank %d", fullest) : "all";
+    fprintf(f, "  %-26s %12s  of at most %s\n", all, units_bytes(a, (double)memory_total(&p->use[fullest])),
+            units_bytes(a, (double)limit_of(options, fullest)));
 }
 
 static void show_kind(FILE *f, struct arena *a, const struct kind_use *k, int workloads)
@@ -193,22 +195,33 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
         fprintf(f, "%d ranks are as fast as one: nothing is split at these sizes (--workload gives others).\n", g->ranks);
 }
 
-/* Where speeds differ. */
-static void show_ranks(FILE *f, struct arena *a, const struct graph *g, const struct plan *p)
+/* What plans of equal shares come to. */
+static void show_equal(FILE *f, struct arena *a, const struct plan *p)
+{
+    const struct compared *equal = p->equal;
+    if (equal && !equal->fits)
+        fprintf(f, "  equal shares do not fit: rank %d would hold %s\n", equal->fullest, units_bytes(a, (double)equal->memory));
+    else if (equal)
+        fprintf(f, "  equal shares take %.2f times as long: %s\n", equal->seconds / plan_seconds(p), units_seconds(a, equal->seconds));
+}
+
+/* Where ranks differ. */
+static void show_ranks(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
 {
     enum { MOST_RANKS = 32 };
+    bool limited = limits_differ(options, g->ranks);
     if (!p->rank_time || p->missing.list.n)
         return;
-    fprintf(f, "%-23s%14s%14s%14s%14s\n", "rank", "speed", "share", "computes", "memory");
+    fprintf(f, "%-23s%14s%14s%14s%14s%s\n", "rank", "speed", "share", "computes", "memory", limited ? "       at most" : "");
     for (int r = 0; r < g->ranks && r < MOST_RANKS; r++) {
         const struct rank_time *t = &p->rank_time[r];
-        fprintf(f, "  %-21d%14s%14s%14s%14s\n", r, arena_printf(a, "%.3g", t->speed), arena_printf(a, "%.3g %%", 100 * t->share),
+        fprintf(f, "  %-21d%14s%14s%14s%14s", r, arena_printf(a, "%.3g", t->speed), arena_printf(a, "%.3g %%", 100 * t->share),
                 units_seconds(a, t->seconds), p->use ? units_bytes(a, (double)memory_total(&p->use[r])) : "");
+        fprintf(f, "%*s\n", limited ? 14 : 0, limited ? units_bytes(a, (double)limit_of(options, r)) : "");
     }
     if (g->ranks > MOST_RANKS)
         fprintf(f, "  and %d more\n", g->ranks - MOST_RANKS);
-    if (p->equal_seconds > 0)
-        fprintf(f, "  equal shares take %.2f times as long: %s\n", p->equal_seconds / plan_seconds(p), units_seconds(a, p->equal_seconds));
+    show_equal(f, a, p);
 }
 
 static void show_replicated(FILE *f, const struct plan *p)
@@ -296,8 +309,8 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);
     show_time(f, a, g, &options->machine, p);
-    show_ranks(f, a, g, p);
-    compare_text(f, g, p);
+    show_ranks(f, a, g, options, p);
+    compare_text(f, g, options, p);
     show_replicated(f, p);
     show_proof(f, a, p);
     for (int i = 0; i < p->warnings.n; i++)

@@ -43,7 +43,7 @@ const struct value *explain_emitted(const struct space *, const char *name);
 
 /* compare.c: the collectives of a plan by kind, after insert and fuse; what the plan comes to, after the pass memory. */
 struct kind_uses plan_kinds(struct arena *, const struct graph *, const struct plan *);
-struct compared plan_compared(struct arena *, const char *name, const struct graph *, const struct plan *);
+struct compared plan_compared(struct arena *, const char *name, const struct graph *, const struct options *, const struct plan *);
 
 /* units.c: "1.2 MiB", "313.4 us". */
 const char *units_bytes(struct arena *, double bytes);
@@ -63,7 +63,7 @@ const char *report_first(struct arena *, const struct plan *);
 struct choices *differences_choices(struct arena *, const struct graph *, const struct plan *);
 void differences_text(FILE *, struct arena *, const struct choices *own, const char *name, const struct choices *other);
 /* compare.c: a table of the plan and those it is compared with; nothing where there are none. */
-void compare_text(FILE *, const struct graph *, const struct plan *);
+void compare_text(FILE *, const struct graph *, const struct options *, const struct plan *);
 /* layer.c: one layer of the planned graph, in rows from its inputs to its outputs. */
 enum layer_row_kind { ROW_PRODUCTS, ROW_ATTENTION, ROW_OTHER, ROW_COLLECTIVE };
 struct layer_row {

@@ -259,15 +259,20 @@ static void find_splits(struct room *r)
             add_split(r, r->holds.at[i].end.at[k]);
 }
 
-/* Does rank a hold as much of everything as rank b? */
+/* Of what it may hold, as a part of a whole that all may hold. */
+static double weighed_part(const struct room *r, const struct split *q, int workload, int rank)
+{
+    return limit_weight(r->e->s->options, rank) * cost_fraction(r->e->s, q, workload, rank);
+}
+
+/* Does rank a fill as much of its limit with everything as rank b? */
 static bool holds_all_of(const struct room *r, int a, int b)
 {
-    struct space *s = r->e->s;
     for (int i = 0; i < r->splits.n; i++)
-        if (cost_fraction(s, r->splits.at[i], r->workload, a) < cost_fraction(s, r->splits.at[i], r->workload, b) ||
-            cost_fraction(s, r->splits.at[i], r->fullest, a) < cost_fraction(s, r->splits.at[i], r->fullest, b))
+        if (weighed_part(r, r->splits.at[i], r->workload, a) < weighed_part(r, r->splits.at[i], r->workload, b) ||
+            weighed_part(r, r->splits.at[i], r->fullest, a) < weighed_part(r, r->splits.at[i], r->fullest, b))
             return false;
-    return true;
+    return limit_of(r->e->s->options, a) <= limit_of(r->e->s->options, b);
 }
 
 /* Those that no other rank holds all of; of many, some. */
@@ -315,13 +320,20 @@ static double least_share(const struct room *r, int rank)
     return least;
 }
 
+/* At one end in one placement; weighed, as limits differ. */
+static int64_t amount_of(const struct room *r, const struct hold *h, struct placement p, int rank)
+{
+    int64_t bytes = h->least ? whole_bytes(least_share(r, rank) * (double)bytes_of(r, h, placement_replicated, rank))
+                             : bytes_of(r, h, p, rank);
+    return plan_possible_bytes(limit_weighed(r->e->s->options, rank, bytes, false));
+}
+
 static void take_hold(const struct room *r, const struct hold *h, int kind)
 {
-    int at = kind * (r->steps + 1), rank = r->rank[kind];
+    int at = kind * (r->steps + 1);
     int64_t *amount = problem_take(r->e->p, h->end.var, at + h->from, at + h->to);
     for (int k = 0; k < h->end.n; k++)
-        amount[k] = h->least ? whole_bytes(least_share(r, rank) * (double)bytes_of(r, h, placement_replicated, rank))
-                             : bytes_of(r, h, h->end.at[k], rank);
+        amount[k] = amount_of(r, h, h->end.at[k], r->rank[kind]);
 }
 
 /* Nodes and ends of the graph decide what is emitted; a weight that one node reads follows it, and so do other variables. */

@@ -82,7 +82,9 @@ static void take_room(struct within *w, struct plan_room room)
 struct attempt within_limit(const struct within_search *search, const struct attempt *first, double *bound)
 {
     struct within w = {search, *first, *bound};
-    struct plan_room room = {.bytes = search->limit, .n = first->room.n, .sizes = first->room.sizes, .known = first->values};
+    w.best.objective = fits(&w, first) ? first->objective : INFINITY;
+    struct plan_room room = {.bytes = search->limit, .n = first->room.n, .sizes = first->room.sizes};
+    room.known = fits(&w, first) ? first->values : NULL;
     if (first->combinations <= FEW_COMBINATIONS)
         bar_plans(&w, room);
     else

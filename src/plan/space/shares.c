@@ -1,4 +1,6 @@
-/* shares: how dimensions are split on ranks of unequal speed: evenly, and in proportion to what the ranks can do. */
+/* shares: how dimensions are split on unequal ranks: evenly, in proportion to what the ranks can do, and as they have room. */
+#include "plan/facts/facts.h"
+#include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
@@ -6,18 +8,26 @@
 
 enum { SHARES = 1000 }; /* so fine are shares of a size that is known only at run time */
 
-void shares_find(struct space *s)
+static const struct shares *by_speed(struct space *s)
 {
     const struct machine *m = &s->options->machine;
     int64_t *share = NEWN(s->arena, int64_t, s->ranks);
     double sum = 0;
-    if (!m->speeds || s->options->equal_shares)
-        return;
+    if (!m->speeds)
+        return NULL;
     for (int r = 0; r < s->ranks; r++)
         sum += m->speed[r];
     for (int r = 0; r < s->ranks; r++)
         share[r] = (int64_t)fmax(1, round(m->speed[r] / sum * fmax(SHARES, 10.0 * s->ranks)));
-    s->shares = alg_shares(s->g->alg, s->ranks, share);
+    return alg_shares(s->g->alg, s->ranks, share);
+}
+
+void shares_find(struct space *s)
+{
+    if (s->options->equal_shares)
+        return;
+    s->shares = by_speed(s);
+    s->room_shares = s->plan->memory_share && s->ranks == s->options->ranks ? alg_shares(s->g->alg, s->ranks, s->plan->memory_share) : NULL;
 }
 
 static int64_t share_of(const struct shares *s, int rank)
@@ -42,16 +52,16 @@ static int next_to_serve(const struct shares *s, const int64_t *held)
 
 /* n indices so that the slowest rank is done as early as can be: at least the whole part of each share, and what is left one by one, as by
  * Jefferson's method. */
-static const struct split *split_known(struct space *s, int64_t n)
+static const struct split *split_known(struct space *s, const struct shares *by, int64_t n)
 {
     int64_t *held = NEWN(s->tmp, int64_t, s->ranks), left = n, at = 0;
     struct interval *own = NEWN(s->tmp, struct interval, s->ranks);
     const struct interval **list = NEWN(s->tmp, const struct interval *, s->ranks);
     int *count = NEWN(s->tmp, int, s->ranks);
     for (int r = 0; r < s->ranks; r++)
-        left -= held[r] = (int64_t)((double)n * (double)share_of(s->shares, r) / (double)s->shares->sum);
+        left -= held[r] = (int64_t)((double)n * (double)share_of(by, r) / (double)by->sum);
     for (; left > 0; left--)
-        held[next_to_serve(s->shares, held)]++;
+        held[next_to_serve(by, held)]++;
     for (int r = 0; r < s->ranks; r++) {
         own[r] = (struct interval){at, at + held[r]};
         list[r] = &own[r];
@@ -62,17 +72,34 @@ static const struct split *split_known(struct space *s, int64_t n)
     return split_list(s->g->alg, s->ranks, n, count, list);
 }
 
-const struct split *shares_split(struct space *s, const struct dim *n)
+static const struct split *split_by(struct space *s, const struct shares *by, const struct dim *n)
 {
     int64_t size;
-    if (!s->shares)
+    if (!by)
         return split_even(s->g->alg, s->ranks, n);
-    return dim_is_int(n, &size) ? split_known(s, size) : split_shared(s->g->alg, s->ranks, s->shares, n);
+    return dim_is_int(n, &size) ? split_known(s, by, size) : split_shared(s->g->alg, s->ranks, by, n);
+}
+
+const struct split *shares_split(struct space *s, const struct dim *n)
+{
+    return split_by(s, s->shares, n);
 }
 
 int shares_splits(struct space *s, const struct dim *n, const struct split *out[SHARE_FORMS])
 {
-    out[0] = split_even(s->g->alg, s->ranks, n);
-    out[1] = shares_split(s, n);
-    return out[0] == out[1] ? 1 : 2;
+    const struct split *form[SHARE_FORMS] = {split_by(s, NULL, n), split_by(s, s->shares, n), split_by(s, s->room_shares, n)};
+    int count = 0;
+    for (int i = 0; i < SHARE_FORMS; i++) {
+        bool new = true;
+        for (int k = 0; k < count; k++)
+            new = new &&out[k] != form[i];
+        if (new)
+            out[count++] = form[i];
+    }
+    return count;
+}
+
+bool shares_are_unequal(const struct space *s)
+{
+    return machine_speeds_differ(&s->options->machine, s->ranks) || limits_differ(s->options, s->ranks);
 }

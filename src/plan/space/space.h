@@ -104,7 +104,7 @@ struct space {
     const struct options *options;
     struct plan *plan;
     int ranks;
-    const struct shares *shares; /* by the speeds of ranks; NULL: they are equal */
+    const struct shares *shares, *room_shares; /* by the speeds of ranks, by their memory; NULL: they are equal */
     /* The graph: who makes and reads what, and by which rule. */
     struct dim_roles *roles; /* of the graph's dimensions; NULL: a lowering alone */
     struct rule **rule;      /* by node position; NULL: no row or no rule, replicated */
@@ -148,12 +148,14 @@ struct placement space_read_as(const struct space *, struct place_use);
 /* All placements of S or R that a value may have (graph inputs, constants). Returns the count. */
 int space_placements(struct space *, const struct value *, struct placement **out);
 
-/* shares.c: finds the shares of a space. The split of n indices by them, even where there are none; and the splits that are candidates
+/* shares.c: finds the shares of a space. The split of n indices by speeds, even where there are none; and the splits that are candidates
  * where one of n indices is, the even one first: how many. */
-enum { SHARE_FORMS = 2 };
+enum { SHARE_FORMS = 3 };
 void shares_find(struct space *);
 const struct split *shares_split(struct space *, const struct dim *n);
 int shares_splits(struct space *, const struct dim *n, const struct split *out[SHARE_FORMS]);
+/* Do ranks differ in speed, or in what they may hold? */
+bool shares_are_unequal(const struct space *);
 
 /* assignment.c: the assignments that give dimension d of an operand or result the split s. In the space's tmp. */
 struct assignments {

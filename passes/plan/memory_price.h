@@ -1,0 +1,43 @@
+/* memory_price: trials of plans, at prices of a byte, for --memory (memory_limit.c). */
+#ifndef TPC_MEMORY_PRICE_H
+#define TPC_MEMORY_PRICE_H
+
+#include "passes/pass.h"
+#include "plan/plan.h"
+#include "plan/solve/solve.h"
+
+enum { MOST_TRIALS = 16 };
+struct trial {
+    double price, held, objective, least, seconds;
+    int64_t total; /* of the rank that fills most of its limit, weighed as limits differ (src/plan/facts/limits.c) */
+    int rank;      /* that one, and what it holds */
+    struct rank_use use;
+    const struct rank_use *ranks_use; /* by rank */
+    const char *weight, *value;       /* its largest */
+    struct attempt as;                /* for limits over time */
+};
+struct fitter {
+    const struct compile *compile;
+    int ranks, trials;
+    const int64_t *share; /* as the plan's memory_share */
+    bool tells;           /* for many ranks the global graph tells what they hold */
+    bool hopeless;        /* weights and state alone are more than all ranks may hold */
+    struct trial trial[MOST_TRIALS];
+};
+
+/* A copy of the source, planned for plan.ranks ranks at its price, or within its limits over time. exact: measured as it is emitted. */
+struct trial memory_try(const struct compile *original, struct plan plan, bool exact);
+bool memory_trial_fits(const struct fitter *, const struct trial *);
+/* Raises the price until a plan fits; NULL if it never does. *below: the last price at which none did. Unequal ranks get shares by what
+ * they may hold, where the plan without a price does not fit. */
+const struct trial *memory_raise_price(struct fitter *, double *below);
+/* The best that fits at prices between. */
+const struct trial *memory_bisect_price(struct fitter *, const struct trial *best, double below);
+/* Picoseconds that no plan is below whose weights and state alone are within the limit, by what the trials prove; 0 where ranks are
+ * unequal, as then no rank is the one that holds most of everything. */
+double memory_bound(const struct fitter *);
+struct trial memory_least_trial(const struct fitter *);
+/* A plan file that is replayed: prices change nothing. */
+bool memory_is_emitted(const struct options *);
+
+#endif
