@@ -10,4 +10,11 @@
 #include <arm_neon.h>
 #endif
 
+/* Does the compiler know more than NEON's base inside of a function that has the target? clang does since its version 16. */
+#if NEON && (!defined(__clang__) || __clang_major__ >= 16)
+#define NEON_DOTS 1
+#else
+#define NEON_DOTS 0
+#endif
+
 #endif

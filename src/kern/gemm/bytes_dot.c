@@ -260,12 +260,6 @@ static void neon_less(const struct bytes_rows *b, int rows, int32_t *sums)
         sums[r] = (int32_t)(0 - ((uint32_t)sums[r] << 7));
 }
 
-static void neon_none(const struct bytes_rows *b, int rows, int32_t *sums)
-{
-    (void)b;
-    memset(sums, 0, (size_t)rows * sizeof *sums);
-}
-
 /* NAME_rows, of NAME_dot(sum, filter, x, lane of x), for an instruction set. A half of the columns of all rows has registers for its sums.
  */
 #define ROWS(NAME, TARGET, BEGIN)                                                                                                 \
@@ -308,8 +302,7 @@ static void neon_none(const struct bytes_rows *b, int rows, int32_t *sums)
         BEGIN(b, rows, begin);                                                                                                    \
         for (int h = 0; h < halves; h++)                                                                                          \
             NAME##_half(rows, flips, LANES *WORD *halves, tile + h * LANES * WORD, b, begin, to + h * LANES);                     \
-    }                                                                                                                             \
-    DOT(NAME, TARGET)
+    }
 #define BY_LANE(FUNCTION, sum, w, x, lane)      \
     ((lane) == 0       ? FUNCTION(sum, w, x, 0) \
          : (lane) == 1 ? FUNCTION(sum, w, x, 1) \
@@ -330,13 +323,22 @@ INLINE int32x4_t neon_by_lane(int32x4_t sum, int8x16_t w, uint8x16_t x, int lane
     return vaddq_s32(sum, vreinterpretq_s32_u32(vpaddq_u32(low, high)));
 }
 ROWS(neon, , neon_less)
+DOT(neon, )
 
+#if NEON_DOTS
 #define DOTS __attribute__((target("arch=armv8.2-a+dotprod")))
 INLINE DOTS int32x4_t neon_dots_by_lane(int32x4_t sum, int8x16_t w, uint8x16_t x, int lane)
 {
     return vreinterpretq_s32_u32(BY_LANE(vdotq_laneq_u32, vreinterpretq_u32_s32(sum), UNSIGNED(w), x, lane));
 }
 ROWS(neon_dots, DOTS, neon_less)
+DOT(neon_dots, DOTS)
+
+static void neon_none(const struct bytes_rows *b, int rows, int32_t *sums)
+{
+    (void)b;
+    memset(sums, 0, (size_t)rows * sizeof *sums);
+}
 
 #define I8MM __attribute__((target("arch=armv8.2-a+dotprod+i8mm")))
 INLINE I8MM int32x4_t neon_i8mm_by_lane(int32x4_t sum, int8x16_t w, uint8x16_t x, int lane)
@@ -344,6 +346,71 @@ INLINE I8MM int32x4_t neon_i8mm_by_lane(int32x4_t sum, int8x16_t w, uint8x16_t x
     return BY_LANE(vsudotq_laneq_s32, sum, w, x, lane);
 }
 ROWS(neon_i8mm, I8MM, neon_none)
+
+/* Products of two rows with two columns, 8 numbers of each: a register holds sums of two rows and two columns. */
+enum { ROW_PAIRS = BYTES_ROWS / 2, COLUMN_PAIRS = LANES / 2 };
+
+/* `words` words, 1 or 2, of each row and column; what is missing is 0. */
+INLINE I8MM void neon_mmla_words(int pairs, int words, bool flips, const int8_t *tile, int64_t step, const uint8_t *const *a, int64_t at,
+                                 int32x4_t (*sum)[COLUMN_PAIRS])
+{
+    uint8x16_t x[ROW_PAIRS];
+    UNROLL for (int p = 0; p < pairs; p++)
+    {
+        const uint8_t *first = a[2 * p] + at, *second = a[2 * p + 1] + at;
+        uint32x2_t none = vdup_n_u32(0);
+        uint8x8_t low = words == 2 ? vld1_u8(first) : vreinterpret_u8_u32(vset_lane_u32((uint32_t)word_at(first), none, 0));
+        uint8x8_t high = words == 2 ? vld1_u8(second) : vreinterpret_u8_u32(vset_lane_u32((uint32_t)word_at(second), none, 0));
+        x[p] = vcombine_u8(low, high);
+        x[p] = flips ? veorq_u8(x[p], vdupq_n_u8(0x80)) : x[p];
+    }
+    UNROLL for (int h = 0; h < REGISTERS; h++)
+    {
+        int32x4_t one = vreinterpretq_s32_s8(vld1q_s8(tile + h * FOUR * WORD)), other = vdupq_n_s32(0);
+        other = words == 2 ? vreinterpretq_s32_s8(vld1q_s8(tile + step + h * FOUR * WORD)) : other;
+        int8x16_t low = vreinterpretq_s8_s32(vzip1q_s32(one, other)), high = vreinterpretq_s8_s32(vzip2q_s32(one, other));
+        UNROLL for (int p = 0; p < pairs; p++)
+        {
+            sum[p][2 * h] = vusmmlaq_s32(sum[p][2 * h], x[p], low);
+            sum[p][2 * h + 1] = vusmmlaq_s32(sum[p][2 * h + 1], x[p], high);
+        }
+    }
+}
+
+INLINE I8MM void neon_mmla_half(int rows, bool flips, int64_t step, const int8_t *tile, const struct bytes_rows *b, int32_t *to)
+{
+    const int pairs = (rows + 1) / 2;
+    const int64_t words = b->words;
+    const uint8_t *const *at = b->at, *a[BYTES_ROWS];
+    int32x4_t sum[ROW_PAIRS][COLUMN_PAIRS];
+    UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int c = 0; c < COLUMN_PAIRS; c++) sum[p][c] = vdupq_n_s32(0);
+    for (int64_t i = 0; i < b->runs; i++, at += BYTES_ROWS) {
+        int64_t k = 0;
+        UNROLL for (int r = 0; r < 2 * pairs; r++) a[r] = at[r < rows ? r : rows - 1] + b->offset;
+        for (; k + 2 <= words; k += 2, tile += 2 * step)
+            neon_mmla_words(pairs, 2, flips, tile, step, a, k * WORD, sum);
+        for (; k < words; k++, tile += step)
+            neon_mmla_words(pairs, 1, flips, tile, step, a, k * WORD, sum);
+    }
+    UNROLL for (int p = 0; p < pairs; p++) UNROLL for (int h = 0; h < REGISTERS; h++)
+    {
+        int64x2_t one = vreinterpretq_s64_s32(sum[p][2 * h]), other = vreinterpretq_s64_s32(sum[p][2 * h + 1]);
+        vst1q_s32(to + 2 * p * BYTES_WIDTH + h * FOUR, vreinterpretq_s32_s64(vuzp1q_s64(one, other)));
+        if (2 * p + 1 < rows)
+            vst1q_s32(to + (2 * p + 1) * BYTES_WIDTH + h * FOUR, vreinterpretq_s32_s64(vuzp2q_s64(one, other)));
+    }
+}
+
+/* One row has no other one to be paired with. */
+INLINE I8MM void neon_mmla_rows(int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int32_t *to)
+{
+    if (rows == 1)
+        neon_i8mm_rows(rows, halves, flips, tile, b, to);
+    for (int h = 0; rows > 1 && h < halves; h++)
+        neon_mmla_half(rows, flips, LANES * WORD * halves, tile + h * LANES * WORD, b, to + h * LANES);
+}
+DOT(neon_mmla, I8MM)
+#endif
 #endif
 
 const struct bytes_kernel bytes_kernels[] = {
@@ -351,8 +418,10 @@ const struct bytes_kernel bytes_kernels[] = {
     {ISA_AVX512_VNNI, vnni_dot, vnni_add},
     {ISA_AVX2, avx2_dot, avx2_add},
 #elif NEON
-    {ISA_NEON_I8MM, neon_i8mm_dot, neon_add},
+#if NEON_DOTS
+    {ISA_NEON_I8MM, neon_mmla_dot, neon_add},
     {ISA_NEON_DOT, neon_dots_dot, neon_add},
+#endif
     {ISA_NEON, neon_dot, neon_add},
 #endif
     {ISA_PLAIN, plain_dot, plain_add},

@@ -446,6 +446,7 @@ INLINE void neon_units(int bits, int rows, int regs, int lane, bool grouped, int
 
 #include "kern/gemm/codes_neon.h"
 
+#if NEON_DOTS
 /* ---- with dots of bytes ---- */
 /* The digits of a word, in a lane for each row, where rows are grouped; else those of a row, in a lane for each word. `lane`: of the first
  * row, so that no load goes beyond a group. */
@@ -498,14 +499,17 @@ DOTS(TARGET)
 
 #include "kern/gemm/codes_neon.h"
 #endif
+#endif
 
 const struct codes_kernel codes_kernels[] = {
 #if X86
     {ISA_AVX512_VNNI, true, vnni_dot, vnni_whole},
     {ISA_AVX2, false, avx2_dot, avx2_whole},
 #elif NEON
+#if NEON_DOTS
     {ISA_NEON_I8MM, true, neon_i8mm_dot, neon_i8mm_whole},
     {ISA_NEON_DOT, true, neon_dot_dot, neon_dot_whole},
+#endif
     {ISA_NEON, true, neon_dot, neon_whole},
 #endif
     {ISA_PLAIN, false, plain_dot, plain_whole},
