@@ -1,9 +1,9 @@
 # Rules for the sources of the current folder, for tests/lint.tap. Each prints a line for each fault, whose first word is what is at fault;
 # $objects is the build folder. Source it.
 
-# generated headers are not ours to format
-sources() { find src passes -name '*.[ch]' ! -name '*.pb-c.*' ! -path src/plan/html/page.h ! -path src/cli/build.h | sort; }
-all_sources() { sources; find tests -name '*.[ch]' | sort; }
+# generated headers are not ours to format; $lint_in: only sources of that folder
+sources() { find ${lint_in:-src passes} -name '*.[ch]' ! -name '*.pb-c.*' ! -path src/plan/html/page.h ! -path src/cli/build.h | sort; }
+all_sources() { sources; [ -n "${lint_in:-}" ] || find tests -name '*.[ch]' | sort; }
 
 # Of each path: its layer, its level, its place among the layer's folders (-1: not in the list); of a header of a whole layer: before all.
 PLACES='
@@ -123,9 +123,8 @@ file_lines() { # LONGEST FILE...
 }
 
 comment() { # every file begins with what it is
-    for f in $(all_sources); do
-        case $(head -n 1 "$f") in "/*"*) ;; *) echo "$f does not begin with a comment" ;; esac
-    done
+    all_sources | xargs awk 'FNR == 1 { seen[FILENAME]; if ($0 !~ /^\/\*/) print FILENAME " does not begin with a comment" }
+        END { for (i = 1; i < ARGC; i++) if (!(ARGV[i] in seen)) print ARGV[i] " does not begin with a comment" }'
 }
 
 # only_in PATTERN FILE...: no other file of the program has a line that matches
@@ -138,10 +137,9 @@ only_in() {
     done
 }
 
-automake() {
-    for f in $(sources) tests/*.tap; do
-        grep -q -- "$f" Makefile.am || echo "$f is not in Makefile.am"
-    done
+automake() { # blanks stand between the names there
+    { sources; ls tests/*.tap; } | awk 'FILENAME == ARGV[1] { for (i = 1; i <= NF; i++) listed[$i]; next }
+        !($0 in listed) { print $0 " is not in Makefile.am" }' Makefile.am -
 }
 
 entry() { # a file of passes/ has one pass of the list
