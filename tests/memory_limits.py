@@ -1,8 +1,8 @@
 """What tpc-shard --memory says of a limit, against all plans of small graphs.
 
-    python3 tests/memory_limits.py TPC_SHARD FOLDER
+    python3 tests/memory_limits.py TPC_SHARD FOLDER PRODUCTS GRAPHS
 
-A graph of five products of one input, and random graphs of products and functions, on 2 and 3 ranks, with --sp, and on unequal ranks. Each
+A graph of up to five products of one input, and random graphs of products and functions, on 2 and 3 ranks, with --sp, and on unequal ranks. Each
 plan is forced by a plan file: for every node one of the strategies that --explain lists. For limits at which one of them just fits, of all
 ranks or by rank: the plan found fits, it costs no more than the cheapest of these that fits (within 0.1 %, as every plan), and none that fits
 is below the lower bound. With limits by rank it may cost less: there are shares by what ranks may hold, too.
@@ -10,6 +10,7 @@ is below the lower bound. With limits by rank it may cost less: there are shares
 import itertools, json, pathlib, random, re, subprocess, sys
 
 SHARD, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
+PRODUCTS, GRAPHS = map(int, sys.argv[3:])
 NEAR = 1.001
 LIMITS = 6  # of a graph
 SIZES = [48, 96, 128, 176, 224, 312]
@@ -64,13 +65,13 @@ def weight(name, rows, columns, at):
     return f'const {name}: f32[{rows}, {columns}] = file "{FOLDER}/weights" {at} {rows * columns * 4}'
 
 
-def five_products():
+def products():
     consts, at = [], 0
-    for i, n in enumerate([96, 128, 176, 224, 312]):
+    for i, n in enumerate([96, 128, 176, 224, 312][:PRODUCTS]):
         consts.append(weight(f"w{i}", 64, n, at))
         at += 64 * n * 4
-    nodes = [f"node n{i}: y{i}: ? = MatMul(x, w{i})" for i in range(5)]
-    return Graph("five", nodes, consts, [f"y{i}" for i in range(5)], ["--tp", "2"])
+    nodes = [f"node n{i}: y{i}: ? = MatMul(x, w{i})" for i in range(PRODUCTS)]
+    return Graph("products", nodes, consts, [f"y{i}" for i in range(PRODUCTS)], ["--tp", "2"])
 
 
 def random_graph(seed, speed=None):
@@ -119,7 +120,7 @@ def check(graph):
 def main():
     with open(FOLDER / "weights", "wb") as f:
         f.truncate(1 << 21)
-    sys.exit(sum(check(g) for g in [five_products(), *map(random_graph, range(6)), random_graph(6, "1,0.4"), random_graph(7, "0.5,1,0.8")]) > 0)
+    sys.exit(sum(check(g) for g in [products(), *map(random_graph, range(GRAPHS)), random_graph(6, "1,0.4"), random_graph(7, "0.5,1,0.8")]) > 0)
 
 
 main()
