@@ -5,10 +5,13 @@
 #include "kern/core/core.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
+#include "tests/ready.h"
 #include "tests/selfcheck.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,51 +127,73 @@ static void run(const char *text, const struct sample *s)
     n->op->kernel(&call);
 }
 
-/* In a process of its own; false: a signal ended it. */
-static bool ends_well(const char *text, const struct sample *s)
+struct form {
+    const struct sample *sample;
+    const char *text, *what;
+};
+struct forms {
+    struct form *at;
+    int n, cap;
+};
+
+static void run_form(void *form)
 {
-    int status;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        int quiet = open("/dev/null", O_WRONLY);
-        (void)dup2(quiet, STDERR_FILENO);
-        run(text, s);
-        _exit(0);
-    }
-    if (child < 0 || waitpid(child, &status, 0) < 0)
-        fail("can't run a sample in a process of its own");
-    return WIFEXITED(status);
+    const struct form *t = form;
+    run(t->text, t->sample);
 }
 
-static int try_types(struct arena *a, const struct sample *s, int k, bool all)
+/* A sentence leaves the scope, and a bug ends the process. */
+static _Noreturn void run_from(const struct forms *t, int *at)
 {
-    int wrong = 0;
-    const char *first = declared(s->text, k);
-    for (int t = 0; t < TYPES; t++) {
-        const char *text = retyped(a, s->text, first, all, types[t]);
-        if (is_called(first, dtype_name(types[t])) || ends_well(text, s))
-            continue;
-        printf("%s: operand %d%s as %s: %s\n", s->op, k, all ? " and those like it" : "", dtype_name(types[t]), text);
+    (void)dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+    for (; *at < t->n; ++*at) {
+        struct scope *scope = scope_new();
+        if (!scope_do(scope, run_form, &t->at[*at]) && scope_status(scope) == DIAG_BUG)
+            abort();
+        scope_free(scope);
+    }
+    _exit(0);
+}
+
+/* All in a process of their own. One that ends it is wrong, and those behind it run in another. */
+static int run_forms(const struct forms *t, int *at)
+{
+    int wrong = 0, status;
+    for (*at = 0; *at < t->n; ++*at) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0)
+            run_from(t, at);
+        if (child < 0 || waitpid(child, &status, 0) < 0)
+            fail("can't run samples in a process of their own");
+        if (*at == t->n)
+            break;
+        printf("%s: %s: %s\n", t->at[*at].sample->op, t->at[*at].what, t->at[*at].text);
         wrong++;
     }
     return wrong;
 }
 
-static int try_shapes(struct arena *a, const struct sample *s, int k)
+static void add_types(struct arena *a, struct forms *forms, const struct sample *s, int k, bool all)
+{
+    const char *first = declared(s->text, k);
+    for (int t = 0; t < TYPES; t++)
+        if (!is_called(first, dtype_name(types[t]))) {
+            const char *what = arena_printf(a, "operand %d%s as %s", k, all ? " and those like it" : "", dtype_name(types[t]));
+            VEC_PUSH(a, forms, ((struct form){s, retyped(a, s->text, first, all, types[t]), what}));
+        }
+}
+
+static void add_shapes(struct arena *a, struct forms *forms, const struct sample *s, int k)
 {
     static const char *const shape[] = {"[]", "[1]", "[4]", "[B]", "[1, 1]", "[4, 6]", "[B, 1, 4]", "[0]"};
-    int wrong = 0;
     if (!strstr(s->text, ": ? =")) /* the passes, which state it, make the result */
-        return 0;
+        return;
     for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++) {
         const char *text = reshaped(a, s->text, declared(s->text, k), shape[i]);
-        if (!text || ends_well(text, s))
-            continue;
-        printf("%s: operand %d as %s: %s\n", s->op, k, shape[i], text);
-        wrong++;
+        if (text)
+            VEC_PUSH(a, forms, ((struct form){s, text, arena_printf(a, "operand %d as %s", k, shape[i])}));
     }
-    return wrong;
 }
 
 static int operand_count(const char *text)
@@ -198,14 +223,20 @@ static bool is_of_no_file(const struct sample *s)
 int main(void)
 {
     struct arena *a = arena_new();
-    int wrong = 0;
+    struct forms forms = {0};
     diag_setup("operands", 0);
+    ready_products();
     for (int i = 0; i < SAMPLES; i++)
         for (int k = 0; !has_other(i) && !is_of_no_file(&samples[i]) && k < operand_count(samples[i].text); k++) {
-            wrong += try_types(a, &samples[i], k, false);
-            wrong += try_shapes(a, &samples[i], k);
-            wrong += operand_count(samples[i].text) > 1 ? try_types(a, &samples[i], k, true) : 0;
+            add_types(a, &forms, &samples[i], k, false);
+            add_shapes(a, &forms, &samples[i], k);
+            if (operand_count(samples[i].text) > 1)
+                add_types(a, &forms, &samples[i], k, true);
         }
-    printf("%d wrong\n", wrong);
-    return wrong != 0;
+    int *at = mmap(NULL, sizeof *at, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        fail("no memory to share with a process");
+    int wrong = run_forms(&forms, at);
+    printf("%d forms, %d wrong\n", forms.n, wrong);
+    return wrong != 0 || forms.n == 0;
 }

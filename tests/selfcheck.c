@@ -20,6 +20,7 @@
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "run/collective/collective.h"
+#include "tests/ready.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -900,6 +901,7 @@ int main(int argc, char **argv)
 {
     int wrong = 0;
     diag_setup("selfcheck", 0);
+    ready_products();
     if (argc > 1 && strcmp(argv[1], "--backward") == 0) {
         wrong = all_gradients(argc > 2 ? argv[2] : NULL);
         printf("%d wrong\n", wrong);

@@ -11,6 +11,7 @@
 #include "tests/graphs/families.h"
 #include "tests/graphs/generate.h"
 #include "tests/prove/prove.h"
+#include "tests/ready.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -288,6 +289,7 @@ int main(int argc, char **argv)
     read_options(a, &o, argc, argv);
     require(op_count() <= (int)(sizeof((struct tally *)0)->made / sizeof(int)));
     (void)fflush(NULL);
+    ready_products();
     struct tally t = run_all(&o);
     int unmet = o.print || o.graphs < 300 ? 0 : ops_not_met(&t), unexplained = never_generated(stdout);
     printf("%s: %d graphs (%d empty) of %d nodes, %d plans, %d nodes split, rows of %d symbols in parts, %d wrong, worst difference %.3g\n",

@@ -5,6 +5,7 @@
 #include "ir/text/text.h"
 #include "job/io/io.h"
 #include "tests/prove/integral.h"
+#include "tests/ready.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -288,6 +289,7 @@ int main(int argc, char **argv)
     bool wrong = false;
     diag_setup("prove", -1);
     read_options(a, &o, argc, argv);
+    ready_products();
     for (int i = 0; i < o.models.text.n; i++)
         for (int k = 0; k < o.tp.text.n; k++) {
             if (running == o.jobs)

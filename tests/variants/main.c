@@ -9,6 +9,7 @@
 #include "job/io/io.h"
 #include "op/op.h"
 #include "passes/pass.h"
+#include "tests/ready.h"
 #include "tests/variants/variants.h"
 
 #include <glob.h>
@@ -206,6 +207,7 @@ int main(int argc, char **argv)
     glob_t found;
     int cases = 0, wrong = 0;
     diag_setup("variants", -1);
+    ready_products();
     if (glob(path_join(a, top ? top : ".", "tests/pass/fuse_kernels-*.graph"), 0, NULL, &found) != 0)
         fail("there are no cases in tests/pass");
     for (size_t i = 0; i < found.gl_pathc; i++) {
