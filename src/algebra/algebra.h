@@ -233,6 +233,9 @@ struct split {
 const struct split *split_even(struct alg *, int ranks, const struct dim *n);
 /* shares.c: interned. NULL where all are equal, and split_shared is split_even. No share is negative, one is not 0. */
 const struct shares *alg_shares(struct alg *, int ranks, const int64_t *share);
+/* How many of the items each of n gets, so that the slowest is done as early as can be: at least the whole part of its share, and what is
+ * left one by one (Jefferson's method). */
+void shares_deal(int n, const double *share, int64_t items, int64_t *held);
 /* n indices, as near as possible to the shares: rank r begins at n * from[r] / sum, rounded to the nearest. */
 const struct split *split_shared(struct alg *, int ranks, const struct shares *, const struct dim *n);
 const struct split *split_list(struct alg *, int ranks, int64_t n, const int *count, const struct interval *const *list);

@@ -2,6 +2,7 @@
  * the nearest index; of equal parts, the first n mod ranks have one index more. */
 #include "algebra/cell.h"
 
+#include <math.h>
 #include <string.h>
 
 __extension__ typedef __int128 wide;
@@ -64,4 +65,31 @@ const struct dim *share_extent_dim(struct alg *alg, const struct shares *s, int 
     if (!s)
         return even_extent(alg, ranks, n, rank);
     return dim_sub(alg, share_start_dim(alg, s, ranks, n, rank + 1), share_start_dim(alg, s, ranks, n, rank));
+}
+
+/* The one that would be the first to be done with one more. */
+static int next_to_serve(int n, const double *share, const int64_t *held)
+{
+    double first = INFINITY;
+    int best = 0;
+    for (int r = 0; r < n; r++) {
+        double done = share[r] > 0 ? (double)(held[r] + 1) / share[r] : INFINITY;
+        if (done < first) {
+            first = done;
+            best = r;
+        }
+    }
+    return best;
+}
+
+void shares_deal(int n, const double *share, int64_t items, int64_t *held)
+{
+    double sum = 0;
+    int64_t left = items;
+    for (int r = 0; r < n; r++)
+        sum += share[r];
+    for (int r = 0; r < n; r++)
+        left -= held[r] = (int64_t)((double)items * share[r] / sum);
+    for (; left > 0; left--)
+        held[next_to_serve(n, share, held)]++;
 }

@@ -152,6 +152,8 @@ bool i64_parse(const char *text, int64_t lo, int64_t hi, int64_t *out);
 
 /* ---- number/number.c: an integer in [lo, hi] on a command line, or fail_usage naming what ------------------------- */
 int64_t number_read(const char *what, const char *text, int64_t lo, int64_t hi);
+/* A list, "1,1,0.5", into at most `most` numbers: how many. Wrong usage: another text, and more. each: what has such a number. */
+int number_list(const char *what, const char *text, const char *each, int most, double *to);
 
 /* ---- number/splitmix.c: SplitMix64 (Steele, Lea, Flood 2014): the number that follows from a state, to which each draw adds the step */
 #define SPLITMIX_STEP 0x9e3779b97f4a7c15u

@@ -13,7 +13,7 @@ struct run_options {
     struct serve_options serve;
     struct text_list dim, bind, external_root, eos;
     struct text_maybe random, stats, bench;
-    const char *start, *check, *groups, *cache, *top_k, *seed, *port, *slots, *prefix_cache, *wire, *timeout, *dump_after;
+    const char *start, *check, *groups, *speed, *cache, *top_k, *seed, *port, *slots, *prefix_cache, *wire, *timeout, *dump_after;
     bool verbose;
     struct text_list settings; /* what all ranks must have alike */
 };

@@ -65,6 +65,7 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         ARG_HEADING("Ranks"),
         {"local", 0, ARG_RANKS, &o->job.local, "N", "run N ranks as threads of this process"},
         {"groups", 0, ARG_TEXT, &o->groups, "G[:SYMBOL]", "run G replicas, each on its rows of the batch"},
+        {"speed", 0, ARG_TEXT, &o->speed, "X,Y,..", "with --groups: speeds of the replicas; rows are shared in proportion"},
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores that nobody uses / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL,
@@ -303,7 +304,7 @@ void run_options_read(struct arena *a, struct run_options *o, int argc, char **a
     struct job_options *job = &o->job;
     *o = (struct run_options){.job = job_defaults(), .train = {.lr = -1}};
     parse_run_options(a, o, argc, argv);
-    replica_read(a, o->groups, job);
+    replica_read(a, o->groups, o->speed, job);
     diag_setup("tpc-run", job->quiet ? -1 : o->verbose);
     for (int i = 0; i < o->dim.text.n; i++)
         args_bindings(a, o->dim.text.at[i], &job->dims);

@@ -64,6 +64,7 @@ struct job_options {
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */
     const char *batch_symbol; /* the symbol of --groups; NULL: none */
+    const double *speed;      /* of each replica; NULL: all are alike */
 };
 
 /* defaults.c: of options that are not given. */
@@ -118,10 +119,11 @@ struct replicas {
     struct comm *all, *process_group; /* all ranks; the process group of this replica */
     struct comm *across;              /* the ranks of the same index in all groups; NULL: one replica */
     int count, index;
-    const char *symbol; /* the symbol of --groups; NULL: none */
+    struct replica_shares shares; /* of the rows */
+    const char *symbol;           /* the symbol of --groups; NULL: none */
 };
-/* Reads --groups G[:SYMBOL]; text NULL: one replica. */
-void replica_read(struct arena *, const char *text, struct job_options *);
+/* Reads --groups G[:SYMBOL], and --speed X,Y,.. of the replicas; NULL: one replica; all are alike. */
+void replica_read(struct arena *, const char *text, const char *speed, struct job_options *);
 /* A rank of the job within its process group, before groups are formed. */
 int replica_rank(const struct comm *, const struct job_options *);
 /* Forms the process groups; every rank calls both functions. A number of ranks that G does not divide: wrong usage. */

@@ -9,14 +9,30 @@
 
 enum { MOST_GROUPS = 1024 };
 
-void replica_read(struct arena *a, const char *text, struct job_options *o)
+static void read_speeds(struct arena *a, const char *text, struct job_options *o)
+{
+    double *speed = NEWN(a, double, MOST_GROUPS);
+    int n = number_list("--speed", text, "replica", MOST_GROUPS, speed);
+    if (n != o->groups)
+        fail_usage("--speed has %d number%s, and --groups is %lld", n, n == 1 ? "" : "s", (long long)o->groups);
+    for (int i = 0; i < n; i++)
+        if (!(speed[i] >= 1e-3 && speed[i] <= 1e3))
+            fail_usage("--speed is '%s', expected numbers from 0.001 to 1000", text);
+    o->speed = speed;
+}
+
+void replica_read(struct arena *a, const char *text, const char *speed, struct job_options *o)
 {
     const char *colon = text ? strchr(text, ':') : NULL;
     o->groups = 1;
+    if (!text && speed)
+        fail_usage("--speed is given without --groups");
     if (!text)
         return;
     o->groups = number_read("--groups", colon ? arena_strndup(a, text, (size_t)(colon - text)) : text, 1, MOST_GROUPS);
     o->batch_symbol = colon ? colon + 1 : NULL;
+    if (speed)
+        read_speeds(a, speed, o);
 }
 
 int replica_rank(const struct comm *comm, const struct job_options *o)
@@ -28,6 +44,7 @@ int replica_rank(const struct comm *comm, const struct job_options *o)
 struct replicas replica_form(struct comm *comm, const struct job_options *o)
 {
     struct replicas t = {.all = comm, .process_group = comm, .count = (int)o->groups, .symbol = o->batch_symbol};
+    t.shares = (struct replica_shares){t.count, o->speed};
     if (t.count == 1)
         return t;
     if (comm->rank == 0 && comm->size % t.count)
@@ -112,7 +129,7 @@ struct batch_shard replica_shard_batch(const struct replicas *t, const struct gr
         return (struct batch_shard){.rows = {0, 1}};
     struct batch_shard d = {.symbol = wanted ? wanted : first_symbol(g)};
     d.total = count_rows(g, s, d.symbol, in);
-    d.rows = replica_range_of(d.total, t->count, t->index);
+    d.rows = replica_range_of(&t->shares, d.total, t->index);
     if (d.total)
         explain("%s: replica %d has %lld of the %lld rows of '%s'", g->path, t->index, (long long)d.rows.count, (long long)d.total,
                 d.symbol);
@@ -137,5 +154,5 @@ struct tensor replica_gather_output(struct arena *a, const struct replicas *t, c
                                     int output, const char *name, const struct tensor *own)
 {
     int d = row_dim(session_output_type(s, output), shard->symbol);
-    return d < 0 || t->process_group->rank ? *own : replica_gather(a, t->across, name, own, d, shard->total);
+    return d < 0 || t->process_group->rank ? *own : replica_gather(a, t->across, &t->shares, name, own, d, shard->total);
 }

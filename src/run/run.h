@@ -144,15 +144,21 @@ const struct session_timed *session_times(const struct session *, int *n);
 /* dynamic_shape.c: types and sizes of a node's results, by its own inference on its real operands. Allocates no data. */
 void dynamic_types(struct arena *, const struct graph *, const struct node *, const struct tensor *in, struct tensor *out);
 
-/* ---- replica_batch.c: a dimension of global tensors, split evenly over the replicas of --groups ---------------------------- */
+/* ---- replica_batch.c: a dimension of global tensors, split over the replicas of --groups ----------------------------------- */
 struct replica_range {
     int64_t from, count;
 };
-struct replica_range replica_range_of(int64_t total, int groups, int group);
+/* Evenly, or in proportion to speeds. */
+struct replica_shares {
+    int count;
+    const double *speed; /* by replica; NULL: all are alike */
+};
+struct replica_range replica_range_of(const struct replica_shares *, int64_t total, int replica);
 /* These positions of dimension dim. */
 struct tensor replica_slice(struct arena *, const struct tensor *, int dim, struct replica_range);
 /* The tensor whose ranges the ranks of `across` have; a rank with an empty range needs no tensor. Other sizes that differ are a failure
  * that names the tensor. */
-struct tensor replica_gather(struct arena *, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total);
+struct tensor replica_gather(struct arena *, struct comm *across, const struct replica_shares *, const char *name, const struct tensor *own,
+                             int dim, int64_t total);
 
 #endif

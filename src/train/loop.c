@@ -39,10 +39,11 @@ struct training {
 static struct step_sums run_rows(struct training *t, int64_t step)
 {
     const struct replicas *r = t->replicas;
-    struct replica_range mine = replica_range_of(t->settings.batch, r->count, r->index);
+    struct replica_range mine = replica_range_of(&r->shares, t->settings.batch, r->index);
+    const struct replica_shares parts = {(int)t->settings.accumulate, NULL};
     struct step_sums sums = {0};
     for (int64_t k = 0; k < t->settings.accumulate; k++) {
-        struct replica_range rows = replica_range_of(mine.count, (int)t->settings.accumulate, (int)k);
+        struct replica_range rows = replica_range_of(&parts, mine.count, (int)k);
         rows.from += mine.from;
         batch_fill(t->batches, step, rows, t->in);
         session_gradients_to(t->session, t->parameters.into, k == 0);
@@ -146,9 +147,10 @@ static int output_named(const struct graph *g, const char *name)
 
 static void check_rows(const struct settings *s, const struct replicas *r)
 {
-    if (s->batch < s->accumulate * r->count)
-        fail_usage("--batch is %lld, which leaves some of %d replica%s x %lld microbatches without a row", (long long)s->batch, r->count,
-                   r->count == 1 ? "" : "s", (long long)s->accumulate);
+    for (int k = 0; k < r->count; k++)
+        if (replica_range_of(&r->shares, s->batch, k).count < s->accumulate)
+            fail_usage("--batch is %lld, which leaves some of %d replica%s x %lld microbatches without a row", (long long)s->batch,
+                       r->count, r->count == 1 ? "" : "s", (long long)s->accumulate);
 }
 
 static void start(struct training *t, const struct job_options *job, const struct train_options *o)
@@ -192,7 +194,7 @@ static void train_steps(struct training *t, int64_t step)
 static void tell_statistics(const struct training *t, const char *path)
 {
     const struct replicas *r = t->replicas;
-    struct batch_shard rows = {"batch", t->settings.batch, replica_range_of(t->settings.batch, r->count, r->index)};
+    struct batch_shard rows = {"batch", t->settings.batch, replica_range_of(&r->shares, t->settings.batch, r->index)};
     struct session_collective count[JOIN_COUNTS];
     stats_report(t->arena, r, &rows, t->session, join_counts(t->joining, count), count, path);
 }

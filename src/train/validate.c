@@ -59,7 +59,7 @@ double validate_loss(struct validation *v, const struct parameters *p)
     for (int i = 0; i < p->n; i++)
         v->in[p->at[i].input] = p->at[i].local;
     for (int64_t from = 0; from < all; from += batch) {
-        struct replica_range mine = replica_range_of(all - from < batch ? all - from : batch, r->count, r->index);
+        struct replica_range mine = replica_range_of(&r->shares, all - from < batch ? all - from : batch, r->index);
         mine.from += from;
         if (mine.count == 0)
             continue;

@@ -37,7 +37,7 @@ static void shard_rows(struct decoder *d, struct arena *a)
     if (!d->replicas->across)
         return;
     d->shard.total = total ? total : 1;
-    d->shard.rows = replica_range_of(d->shard.total, d->replicas->count, d->replicas->index);
+    d->shard.rows = replica_range_of(&d->replicas->shares, d->shard.total, d->replicas->index);
 }
 
 /* A token that the vocabulary lacks ends no row. */

@@ -188,6 +188,6 @@ struct decoded generate_join_results(const struct decoder *d, struct arena *a)
     }
     r.tokens = own_tokens(d, a, columns);
     if (d->replicas->across)
-        r.tokens = replica_gather(a, d->replicas->across, "tokens of all groups", &r.tokens, 0, d->shard.total);
+        r.tokens = replica_gather(a, d->replicas->across, &d->replicas->shares, "tokens of all groups", &r.tokens, 0, d->shard.total);
     return r;
 }

@@ -117,7 +117,7 @@ static void print_replica(const struct replicas *t, const struct batch_shard *d,
 {
     int n = t->process_group->size, first = group * n;
     const struct figures f = figures_of(&all[first], n);
-    struct replica_range rows = replica_range_of(d->total, t->count, group);
+    struct replica_range rows = replica_range_of(&t->shares, d->total, group);
     printf("replica %d: ranks %d to %d, %lld of %lld rows of '%s': compute %.3f ms, communication %.3f ms, "
            "%lld bytes sent per run; weights %.3f MiB, state %.1f MiB, activations %.3f MiB\n",
            group, first, first + n - 1, (long long)rows.count, (long long)d->total, d->symbol, 1e3 * f.compute, 1e3 * f.comm,

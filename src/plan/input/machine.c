@@ -176,20 +176,10 @@ static void read_speeds(struct arena *a, const char *where, const json_t *root, 
 void machine_set_speeds(struct arena *a, struct machine *m, const char *list)
 {
     double *speed = NEWN(a, double, PLAN_RANKS);
-    int n = 0;
-    for (const char *at = list;; n++) {
-        char *end;
-        if (n == PLAN_RANKS)
-            fail_usage("--speed has more than %d numbers", PLAN_RANKS);
-        speed[n] = strtod(at, &end);
-        if (end == at || (*end && *end != ','))
-            fail_usage("--speed is '%s', expected a number for each rank: 1,1,0.5", list);
-        (void)checked_speed("--speed", n, speed[n]);
-        if (!*end)
-            break;
-        at = end + 1;
-    }
-    m->speeds = n + 1;
+    int n = number_list("--speed", list, "rank", PLAN_RANKS, speed);
+    for (int r = 0; r < n; r++)
+        (void)checked_speed("--speed", r, speed[r]);
+    m->speeds = n;
     m->speed = speed;
 }
 

@@ -30,38 +30,16 @@ void shares_find(struct space *s)
     s->room_shares = s->plan->memory_share && s->ranks == s->options->ranks ? alg_shares(s->g->alg, s->ranks, s->plan->memory_share) : NULL;
 }
 
-static int64_t share_of(const struct shares *s, int rank)
-{
-    return s->from[rank + 1] - s->from[rank];
-}
-
-/* The rank that would be the first to be done with one index more. */
-static int next_to_serve(const struct shares *s, const int64_t *held)
-{
-    double first = INFINITY;
-    int best = 0;
-    for (int r = 0; r < s->ranks; r++) {
-        double done = share_of(s, r) > 0 ? (double)(held[r] + 1) / (double)share_of(s, r) : INFINITY;
-        if (done < first) {
-            first = done;
-            best = r;
-        }
-    }
-    return best;
-}
-
-/* n indices so that the slowest rank is done as early as can be: at least the whole part of each share, and what is left one by one, as by
- * Jefferson's method. */
 static const struct split *split_known(struct space *s, const struct shares *by, int64_t n)
 {
-    int64_t *held = NEWN(s->tmp, int64_t, s->ranks), left = n, at = 0;
+    double *share = NEWN(s->tmp, double, s->ranks);
+    int64_t *held = NEWN(s->tmp, int64_t, s->ranks), at = 0;
     struct interval *own = NEWN(s->tmp, struct interval, s->ranks);
     const struct interval **list = NEWN(s->tmp, const struct interval *, s->ranks);
     int *count = NEWN(s->tmp, int, s->ranks);
     for (int r = 0; r < s->ranks; r++)
-        left -= held[r] = (int64_t)((double)n * (double)share_of(by, r) / (double)by->sum);
-    for (; left > 0; left--)
-        held[next_to_serve(by, held)]++;
+        share[r] = (double)(by->from[r + 1] - by->from[r]);
+    shares_deal(s->ranks, share, n, held);
     for (int r = 0; r < s->ranks; r++) {
         own[r] = (struct interval){at, at + held[r]};
         list[r] = &own[r];

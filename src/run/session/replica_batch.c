@@ -4,10 +4,24 @@
 
 #include <string.h>
 
-struct replica_range replica_range_of(int64_t total, int groups, int group)
+static struct replica_range range_by_speed(const struct replica_shares *s, int64_t total, int replica)
 {
-    int64_t from = comm_share_start(total, groups, group);
-    return (struct replica_range){from, comm_share_start(total, groups, group + 1) - from};
+    struct arena *tmp = arena_new();
+    int64_t *held = NEWN(tmp, int64_t, s->count), from = 0;
+    shares_deal(s->count, s->speed, total, held);
+    for (int r = 0; r < replica; r++)
+        from += held[r];
+    struct replica_range range = {from, held[replica]};
+    arena_free(tmp);
+    return range;
+}
+
+struct replica_range replica_range_of(const struct replica_shares *s, int64_t total, int replica)
+{
+    if (s->speed)
+        return range_by_speed(s, total, replica);
+    int64_t from = comm_share_start(total, s->count, replica);
+    return (struct replica_range){from, comm_share_start(total, s->count, replica + 1) - from};
 }
 
 static struct tensor alloc_rows(struct arena *a, const struct tensor *like, int dim, int64_t count)
@@ -45,15 +59,17 @@ static void unpack_rows(struct arena *a, struct tensor *global, int dim, const s
     region_unpack(&r, global->data, block);
 }
 
-struct tensor replica_gather(struct arena *a, struct comm *across, const char *name, const struct tensor *own, int dim, int64_t total)
+struct tensor replica_gather(struct arena *a, struct comm *across, const struct replica_shares *shares, const char *name,
+                             const struct tensor *own, int dim, int64_t total)
 {
     if (own->dtype == DT_STRING)
         fail("'%s' holds strings, which groups can't put together: run one group", name);
+    require(shares->count == across->size);
     const struct tensor *all = comm_gather(across, a, name, own, sizeof *own);
     struct tensor global = alloc_rows(a, &all[0], dim, total), packed = alloc_rows(a, &all[0], dim, total);
     int64_t *bytes = NEWN(a, int64_t, across->size), each = total ? (int64_t)tensor_bytes(&global) / total : 0, at = 0;
     for (int r = 0; r < across->size; r++) {
-        struct replica_range rows = replica_range_of(total, across->size, r);
+        struct replica_range rows = replica_range_of(shares, total, r);
         bytes[r] = rows.count * each;
         if (rows.count)
             check_group_sizes(name, all, r, dim);
@@ -65,7 +81,7 @@ struct tensor replica_gather(struct arena *a, struct comm *across, const char *n
     across->allgatherv(across, packed.data, bytes);
     at = 0;
     for (int r = 0; r < across->size; at += bytes[r++]) {
-        struct replica_range rows = replica_range_of(total, across->size, r);
+        struct replica_range rows = replica_range_of(shares, total, r);
         unpack_rows(a, &global, dim, &rows, (char *)packed.data + at);
     }
     return global;
