@@ -1,0 +1,152 @@
+/* stage_map: which nodes every stage has, and where a graph may be cut.
+ *
+ * A state stays with its stage: no cut is between the nodes that read it and the one that leaves its next value. A size that only data
+ * decides is a symbol that no input tells, so no cut is between the first and the last node that know it. */
+#include "op/op.h"
+#include "plan/stages/stages.h"
+
+/* A size in its attributes is one that only data decides. */
+static bool reads_data_size(const struct node *n)
+{
+    for (int i = 0; i < n->nattr; i++)
+        for (int k = 0; n->attr[i].kind == ATTR_DIMS && n->attr[i].set && k < n->attr[i].n; k++)
+            if (dim_has_data(n->attr[i].dims[k]))
+                return true;
+    return false;
+}
+
+/* Computed from constants, sizes and copied nodes alone, the same in every stage. */
+static bool is_copied(const struct stage_map *m, const struct node *n)
+{
+    if (!n->op || (n->op->flags & OP_DRAWS) || node_bodies(n) || reads_data_size(n))
+        return false;
+    for (int i = 0; i < n->nin; i++) {
+        const struct value *v = n->in[i];
+        if (v && !v->constant && !(v->producer && m->position[v->id] < 0))
+            return false;
+    }
+    return true;
+}
+
+static void find_copied(struct stage_map *m)
+{
+    for (int i = 0; i < m->g->nodes.n; i++) {
+        const struct node *n = m->g->nodes.at[i];
+        m->copied[i] = is_copied(m, n);
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                m->position[n->out[k]->id] = m->copied[i] ? -1 : i;
+    }
+}
+
+void stage_map_join(struct stage_map *m, int node, int other)
+{
+    int first = node < other ? node : other, last = node < other ? other : node;
+    for (int i = first + 1; i <= last; i++)
+        m->cut[i] = false;
+}
+
+static bool reads(const struct node *n, const struct value *v)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] == v)
+            return true;
+    return false;
+}
+
+static void keep_states(struct stage_map *m)
+{
+    EACH (const struct state, s, m->g->states) {
+        int made = s->present ? m->position[s->present->id] : -1, first = made, last = made;
+        for (int i = 0; s->past && made >= 0 && i < m->g->nodes.n; i++) {
+            if (!reads(m->g->nodes.at[i], s->past))
+                continue;
+            first = i < first ? i : first;
+            last = i > last ? i : last;
+        }
+        if (made >= 0)
+            stage_map_join(m, first, last);
+    }
+}
+
+/* ---- sizes that only data decides ------------------------------------------------------------------------------------------------ */
+
+/* The first and the last node that know a symbol. */
+struct known {
+    const struct dim *symbol;
+    int first, last;
+};
+struct known_list {
+    struct arena *arena;
+    int node;
+    VEC(struct known) list;
+};
+
+static void note_symbol(void *known_list, const struct dim *symbol)
+{
+    struct known_list *all = known_list;
+    if (!dim_has_data(symbol))
+        return;
+    EACH (struct known, k, all->list) {
+        if (k->symbol == symbol) {
+            k->last = all->node;
+            return;
+        }
+    }
+    VEC_PUSH(all->arena, &all->list, ((struct known){symbol, all->node, all->node}));
+}
+
+static void note_dims(struct known_list *all, int n, const struct dim *const *at)
+{
+    for (int i = 0; i < n; i++)
+        if (at[i])
+            dim_each_symbol(at[i], note_symbol, all);
+}
+
+static void note_value(struct known_list *all, const struct value *v)
+{
+    if (!v)
+        return;
+    if (v->type.dtype != DT_NONE)
+        note_dims(all, v->type.rank, v->type.dim);
+    if (v->dims)
+        note_dims(all, v->dims->n, v->dims->at);
+}
+
+static void note_node(struct known_list *all, const struct node *n)
+{
+    for (int i = 0; i < n->nin; i++)
+        note_value(all, n->in[i]);
+    for (int i = 0; i < n->nout; i++)
+        note_value(all, n->out[i]);
+    for (int i = 0; i < n->nattr; i++)
+        if (n->attr[i].kind == ATTR_DIMS && n->attr[i].set)
+            note_dims(all, n->attr[i].n, n->attr[i].dims);
+}
+
+static void keep_sizes(struct stage_map *m, struct arena *a)
+{
+    struct known_list all = {.arena = a};
+    for (all.node = 0; all.node < m->g->nodes.n; all.node++)
+        note_node(&all, m->g->nodes.at[all.node]);
+    EACH (const struct known, k, all.list) {
+        stage_map_join(m, k->first, k->last);
+    }
+}
+
+struct stage_map stage_map_of(struct arena *a, const struct graph *g)
+{
+    struct stage_map m = {.g = g};
+    int n = g->nodes.n;
+    m.copied = NEWN(a, bool, n + 1);
+    m.cut = NEWN(a, bool, n + 1);
+    m.position = NEWN(a, int, g->values.n + 1);
+    for (int i = 0; i < g->values.n; i++)
+        m.position[i] = -1;
+    find_copied(&m);
+    for (int i = 0; i <= n; i++)
+        m.cut[i] = true;
+    keep_states(&m);
+    keep_sizes(&m, a);
+    return m;
+}

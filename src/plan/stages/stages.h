@@ -1,0 +1,63 @@
+/* stages: a graph cut into stages of consecutive nodes (tpc-shard --pp). Every stage is a graph by itself: its inputs are all inputs of the
+ * model, then what earlier stages send; its outputs are those of the model that it makes, then what it sends. */
+#ifndef TPC_STAGES_H
+#define TPC_STAGES_H
+
+#include "plan/plan.h"
+
+enum { STAGE_POSITIONS = 1024 }; /* where a stage may begin, at most: those where least crosses */
+
+/* stage_map.c: what may be in which stage. A node that is computed from constants and sizes alone is copied: each stage that reads it has
+ * it, and its weights. All others are in one stage. */
+struct stage_map {
+    const struct graph *g;
+    bool *copied;  /* by node */
+    bool *cut;     /* by position, with the end: a stage may begin there, for no state and no size that data decides would cross */
+    int *position; /* by value id: of the node that makes it; -1: an input, a constant or copied, which every stage has */
+};
+struct stage_map stage_map_of(struct arena *, const struct graph *);
+/* No stage begins between these two nodes, whichever comes first. */
+void stage_map_join(struct stage_map *, int node, int other);
+
+/* stage_cut.c: the cut of least time of the slowest stage; of those within STAGE_NEAR of it, the one by which least crosses, counted once
+ * for each stage that a value is sent to; of these, the one of the lightest fullest stage. */
+#define STAGE_NEAR 0.01
+struct stage_prices {
+    const double *node;     /* by node: seconds of a weighted step on the ranks of a stage */
+    const double *crossing; /* by value id: seconds that its bytes take to a stage that reads it */
+    double message;         /* seconds of a message, which brings all that a stage sends another, besides */
+    const double *bytes;    /* by value id: of an activation, in a weighted step; of a weight, all */
+};
+struct stage_cut {
+    int stages;
+    int *first; /* positions where stages begin, and the end */
+    bool *copied;
+    double *seconds; /* by stage, by these prices */
+    double bytes;    /* that cross */
+};
+struct stage_cut stage_cut_find(struct arena *, const struct stage_map *, const struct stage_prices *, int stages);
+/* The stage that makes a value; -1: every stage that reads it has it. */
+int stage_of(const struct stage_map *, const struct stage_cut *, const struct value *);
+
+/* The stages of a model, each planned by itself. */
+struct stage_made {
+    const struct graph *source, *global;
+    const struct plan *plan;
+};
+struct stage_plan {
+    struct stage_map map;
+    struct stage_prices prices;
+    struct stage_cut cut;
+    const struct plan *whole;      /* what one rank takes for all */
+    const struct stage_made *made; /* by stage */
+};
+/* The stage that sends a value of this name. The stages that get it from that one: how many. */
+int stage_sender(const struct stage_plan *, const char *value);
+int stage_readers(struct arena *, const struct stage_plan *, const char *value, const int **out);
+/* Until a stage has what it reads of earlier ones: seconds of a weighted step. */
+double stage_receives(const struct stage_plan *, int stage);
+
+/* stage_graph.c: the graph of a stage, a copy. What no stage makes, as an output that is an input or a constant, is of the first one. */
+struct graph *stage_graph(struct arena *, const struct stage_map *, const struct stage_cut *, int stage);
+
+#endif
