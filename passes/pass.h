@@ -5,6 +5,7 @@
 #include "lower/lower.h"
 #include "op/canon/canon.h"
 #include "plan/plan.h"
+#include "plan/stages/stages.h"
 
 /* Properties of a compilation. A pass needs, gives and breaks some. The lowest byte holds the properties of a graph (ir/ir.h), which a
  * file in text form states. */
@@ -28,9 +29,10 @@ enum compile_property {
     PROP_KERNELS = 1 << 23,
     PROP_GRADIENTS = 1 << 24,
     PROP_OVERLAPPED = 1 << 25,
+    PROP_STAGED = 1 << 26,
     /* A pass that gives only these leaves the graph as it is: there is nothing to verify after it. */
     PROP_READ_ONLY = PROP_WORKLOADS | PROP_CONFIGURED | PROP_SOURCE | PROP_LIMITED | PROP_COMPARED | PROP_EXPLAINED | PROP_ANNOTATED |
-        PROP_PRICED | PROP_OVERLAPPED
+        PROP_PRICED | PROP_OVERLAPPED | PROP_STAGED
 };
 
 /* Equates sizes of a graph's inputs with those that are known. state NULL: none are. */
@@ -41,6 +43,12 @@ struct size_source {
     /* For load_options.given; NULL: no input that has an initializer. */
     bool (*given)(const void *data, struct arena *, const char *input);
     const void *data;
+};
+/* After the pass stages, with --pp: each stage is compiled by itself, until its ranks' graphs are ready to be written. */
+struct staged {
+    int n; /* 0: there are none */
+    struct compile *at;
+    struct stage_plan *plan;
 };
 struct compile {
     struct arena *arena;
@@ -60,7 +68,8 @@ struct compile {
     bool prints;                      /* --print: the graph is only printed, so it may hold what tpc-run makes */
     const char *text;                 /* the file, if it is a graph in text form; NULL: ONNX */
     struct compared_list compared;    /* after compare */
-    struct pass_record *record;       /* for -v; NULL: nothing is told */
+    struct staged stages;
+    struct pass_record *record; /* for -v; NULL: nothing is told */
 };
 #define PASS(name, purpose, needs, gives, breaks) void pass_##name(struct compile *);
 #include "passes/passes.def"
@@ -106,6 +115,8 @@ struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mo
 /* compare.c. After choose: what the ranks hold, of their own graphs, or as the global one tells, which may fuse what a rank can't. */
 enum { EXACT_RANKS = 16 }; /* for more, unless they are to be emitted, it tells */
 void compare_memory(struct compile *, bool exact);
+/* emit.c: the folder of a model in stages. */
+void emit_stages(struct compile *);
 /* memory_limit.c. Before choose: sets the byte price at which a plan of c->options->ranks ranks keeps the limit of c->options; false: none
  * does, and the price is that of the plan that holds the least. */
 bool memory_price(struct compile *);

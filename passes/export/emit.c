@@ -1,8 +1,6 @@
-/* emit: writes the rank graphs to files. It expands internal ops, makes size operands again, and saves each graph with its weights,
- * which it streams from the source tensors. The folder also gets the weight-stripped model, plan.json and manifest.json. It appears
+/* emit: writes the rank graphs to files. It brings them to the form of files, and saves each graph with its weights, which it
+ * streams from the source tensors. The folder also gets the weight-stripped model, plan.json and manifest.json. It appears
  * complete or not at all (src/plan/folder/folder.c). */
-#include "op/emit/emit.h"
-
 #include "ir/rank_meta.h"
 #include "onnx/onnx.h"
 #include "op/analysis/analysis.h"
@@ -20,63 +18,8 @@
 
 /* ---- the graphs -------------------------------------------------------------------------------------------------------------- */
 
-static struct node *const *peers_at(struct arena *a, struct node ***lists, int ranks, int i)
-{
-    struct node **peers = NEWN(a, struct node *, ranks);
-    for (int r = 0; r < ranks; r++)
-        peers[r] = lists[r][i];
-    return peers;
-}
-
-static void make_operands(struct graph **graphs, int ranks, int rank, struct node ***lists, int n)
-{
-    struct graph *g = graphs[rank];
-    g->nodes.at = NULL;
-    g->nodes.n = g->nodes.cap = 0;
-    for (int i = 0; i < n; i++)
-        graph_append(g, size_operands_restore(g, ranks, rank, peers_at(g->arena, lists, ranks, i)));
-    graph_sort(g);
-}
-
-/* Puts a Cast to the computed type behind each weight that is stored in another type. */
-static void widen_stored(struct graph *g)
-{
-    int values = g->values.n;
-    for (int i = 0; i < values; i++) {
-        struct value *v = g->values.at[i];
-        if (v->stored == DT_NONE)
-            continue;
-        struct value *wide = graph_value(g, arena_printf(g->arena, "%s/%s", v->name, dtype_name(v->type.dtype)), &v->type);
-        graph_replace(g, v, wide, false);
-        struct node *cast = graph_node(g, op_find("", "Cast"), arena_printf(g->arena, "%s/Cast", v->name), 1, &v, 1);
-        attr_set_int(cast, "to", (int64_t)v->type.dtype);
-        node_output(g, cast, 0, wide);
-        graph_insert(g, 0, cast);
-        wide->place = v->place;
-        wide->placed = v->placed;
-        v->type.dtype = v->stored;
-    }
-}
-
-/* From the canonical form to the form of files. All ranks get the same nodes. */
-static void to_file_form(struct arena *a, struct graph **graphs, int ranks)
-{
-    struct node ***lists = NEWN(a, struct node **, ranks);
-    int n = 0;
-    for (int r = 0; r < ranks; r++) {
-        widen_stored(graphs[r]);
-        expand_nodes(graphs[r], 0);
-        lists[r] = graphs[r]->nodes.at;
-        if (r > 0 && graphs[r]->nodes.n != n)
-            bug("rank %d has %d nodes, rank 0 has %d", r, graphs[r]->nodes.n, n);
-        n = graphs[r]->nodes.n;
-    }
-    for (int r = 0; r < ranks; r++)
-        make_operands(graphs, ranks, r, lists, n);
-}
-
 /* Lists the all-reduces that compute the full size of a sharded input when no other input has it. No placement requires them. */
-static void list_sizes(struct compile *c)
+static void list_sizes(const struct compile *c)
 {
     const struct graph *g = c->rank_graphs[0];
     for (int i = 0; i < g->nodes.n; i++) {
@@ -89,40 +32,36 @@ static void list_sizes(struct compile *c)
     }
 }
 
-static void declare_opset(struct graph *g, const char *domain, int version)
-{
-    const char *text = arena_printf(g->arena, "%d", version);
-    for (int i = 0; i < g->opsets.n; i++)
-        if (strcmp(g->opsets.at[i].key, domain) == 0) {
-            if (!*domain)
-                g->opsets.at[i].text = text;
-            return;
-        }
-    VEC_PUSH(g->arena, &g->opsets, ((struct meta){arena_strdup(g->arena, domain), text}));
-}
-
-static void set_versions(struct graph *g)
-{
-    declare_opset(g, "", g->opset);
-    for (int i = 0; i < g->nodes.n; i++)
-        if (*g->nodes.at[i]->domain)
-            declare_opset(g, g->nodes.at[i]->domain, 1);
-    if (g->ir_version < 10)
-        g->ir_version = 10;
-}
-
 /* ---- files -------------------------------------------------------------------------------------------------------------------------- */
 
+/* Of one or more stages, with as many ranks each. */
 struct emission {
-    const struct compile *compile;
+    const struct compile *whole;
+    int stages;
+    const struct compile *stage;
     const char *dir;
     struct manifest *manifest;
     struct written model; /* model.onnx */
 };
 struct stream {
-    int rank;
+    int rank; /* of all */
     const struct emission *to;
 };
+
+static int stage_ranks(const struct emission *e)
+{
+    return e->stage[0].graph->ranks;
+}
+
+static int stage_number(const struct stream *s)
+{
+    return s->rank / stage_ranks(s->to);
+}
+
+static const struct compile *stage_at(const struct stream *s)
+{
+    return &s->to->stage[stage_number(s)];
+}
 
 /* True if the constant is the rank's shard: after cut_weights has cut it, or if the shard has all indices. Those are in ascending order,
  * so such a shard is the tensor itself. */
@@ -142,13 +81,13 @@ static struct placement held_as(const struct value *v)
 static int ranges_of(void *data, struct arena *tmp, const struct value *v, const struct byte_range **out)
 {
     struct stream *s = data;
-    return weight_ranges(tmp, v->constant, held_as(v), s->rank, out);
+    return weight_ranges(tmp, v->constant, held_as(v), s->rank % stage_ranks(s->to), out);
 }
 
 static void note_stored(void *data, const struct value *v, int64_t offset)
 {
     struct stream *s = data;
-    manifest_stored(s->to->manifest, v, held_as(v), s->rank, offset);
+    manifest_stored(s->to->manifest, v, held_as(v), stage_number(s) * stage_ranks(s->to), s->rank, offset);
 }
 
 static void append_rest(void *data, struct out *out)
@@ -165,18 +104,45 @@ static const char *rank_file_name(const struct compile *c, int rank, const char 
 /* The digest of the source, which the plan holds, is computed while the weights are written. */
 static void write_plan(const struct emission *e)
 {
-    const struct compile *c = e->compile;
-    char *json = plan_json(c->source, c->graph, c->options, c->plan);
+    const struct compile *c = e->whole;
+    char *json = c->stages.n ? plan_json_stages(c->source, c->options, c->stages.plan)
+                             : plan_json(c->source, c->graph, c->options, c->plan);
     c->plan->hash = arena_printf(c->arena, "%016" PRIx64, (uint64_t)XXH3_64bits(json, strlen(json)));
     manifest_wrote(e->manifest, "plan.json", out_write_text(path_join(c->arena, e->dir, "plan.json"), json));
     manifest_wrote(e->manifest, "model.onnx", e->model);
 }
 
-static void write_meta(const struct compile *c, struct graph *g)
+/* What the stage gets from others and sends them, and which outputs of the model all stages make. */
+static void write_stage(const struct stream *s, struct graph *g)
 {
-    rank_meta_write(g, c->graph, c->plan->hash);
-    rank_meta_copy_rows(g, c->source);
-    op_note_inputs(c->arena, g, c->source);
+    const struct compile *whole = s->to->whole;
+    const struct stage_plan *plan = whole->stages.plan;
+    const struct graph *own = stage_at(s)->graph;
+    int number = stage_number(s);
+    rank_meta_set_stage(g, number, s->to->stages);
+    for (int i = whole->source->inputs.n; i < own->inputs.n; i++)
+        rank_meta_set_sender(g, own->inputs.at[i]->name, stage_sender(plan, own->inputs.at[i]->name));
+    for (int i = 0; i < own->outputs.n; i++) {
+        const int *to;
+        int n = stage_readers(g->arena, plan, own->outputs.at[i]->name, &to);
+        if (n)
+            rank_meta_set_readers(g, own->outputs.at[i]->name, n, to);
+    }
+    for (int i = 0; i < whole->source->outputs.n; i++) {
+        const struct value *v = whole->source->outputs.at[i];
+        int stage = stage_of(&plan->map, &plan->cut, v);
+        rank_meta_set_result(g, i, &(struct rank_result){v->name, stage < 0 ? 0 : stage, v->type});
+    }
+}
+
+static void write_meta(const struct stream *s, struct graph *g)
+{
+    const struct compile *whole = s->to->whole, *c = stage_at(s);
+    rank_meta_write(g, c->graph, whole->plan->hash);
+    if (s->to->stages > 1)
+        write_stage(s, g);
+    rank_meta_copy_rows(g, whole->source);
+    op_note_inputs(c->arena, g, whole->source);
     for (int i = 0; i < c->plan->workloads.n; i++)
         rank_meta_set_workload(g, c->graph, i + 1, &c->plan->workloads.at[i].dims);
     plan_note_partial_sums(g, c->graph);
@@ -190,14 +156,14 @@ static void write_meta(const struct compile *c, struct graph *g)
 static void after_weights(void *data, struct graph *g)
 {
     const struct stream *s = data;
-    if (!s->to->compile->plan->hash)
+    if (!s->to->whole->plan->hash)
         write_plan(s->to);
-    write_meta(s->to->compile, g);
+    write_meta(s, g);
 }
 
 static struct save_options rank_options(struct stream *s, struct progress *progress)
 {
-    const struct compile *c = s->to->compile;
+    const struct compile *c = stage_at(s);
     return (struct save_options){.data_path = path_join(c->arena, s->to->dir, rank_file_name(c, s->rank, "data")),
                                  .ranges = ranges_of,
                                  .stored = note_stored,
@@ -210,19 +176,20 @@ static struct save_options rank_options(struct stream *s, struct progress *progr
                                  .progress = progress};
 }
 
-static int64_t weights_of_all(const struct compile *c)
+static int64_t weights_of_all(const struct emission *e)
 {
     int64_t total = 0;
-    for (int r = 0; r < c->graph->ranks; r++)
-        total += c->plan->use[r].weights;
+    for (int k = 0; k < e->stages; k++)
+        for (int r = 0; r < stage_ranks(e); r++)
+            total += e->stage[k].plan->use[r].weights;
     return total;
 }
 
 /* Writes all rank files. Rank 0 comes last: it takes the bytes that no other rank has. */
 static void save_ranks(const struct emission *e)
 {
-    const struct compile *c = e->compile;
-    int n = c->graph->ranks;
+    const struct compile *c = e->whole;
+    int n = e->stages * stage_ranks(e);
     struct graph **graphs = NEWN(c->arena, struct graph *, n);
     struct save_options *options = NEWN(c->arena, struct save_options, n);
     struct saved *saved = NEWN(c->arena, struct saved, n);
@@ -231,12 +198,11 @@ static void save_ranks(const struct emission *e)
     for (int i = 0; i < n; i++) {
         struct stream *s = NEW(c->arena, struct stream);
         *s = (struct stream){n - 1 - i, e};
-        graphs[i] = c->rank_graphs[s->rank];
+        graphs[i] = stage_at(s)->rank_graphs[s->rank % stage_ranks(e)];
         options[i] = rank_options(s, &progress);
         paths[i] = path_join(c->arena, e->dir, rank_file_name(c, s->rank, "onnx"));
-        set_versions(graphs[i]);
     }
-    progress_start(&progress, "writing weights", weights_of_all(c));
+    progress_start(&progress, "writing weights", weights_of_all(e));
     onnx_save(n, graphs, paths, options, saved);
     progress_end(&progress);
     for (int r = 0; r < n; r++) {
@@ -263,19 +229,26 @@ static struct manifest *new_manifest(const struct compile *c)
     return manifest_new(c->arena, lost ? none : f ? f->spans : onnx_spans(c->arena, c->model_path, &load));
 }
 
-void pass_emit(struct compile *c)
+static void make_files(const struct compile *c)
 {
-    require(c->options && c->plan && c->source && c->rank_graphs);
-    folder_check(c->options->out, c->options->force);
-    op_note_rows(c->source);
-    to_file_form(c->arena, c->rank_graphs, c->graph->ranks);
+    require(c->rank_graphs && c->plan->use);
+    file_form_make(c->arena, c->rank_graphs, c->graph->ranks);
     list_sizes(c);
     if (c->plan->missing.list.n)
         diag_tell("%s: tpc-run can't run this plan: it has no kernel for %s", c->model_path,
                   missing_kernels_text(c->arena, &c->plan->missing));
+}
+
+static void emit_folder(struct compile *c, int stages, const struct compile *stage)
+{
+    require(c->options && c->plan && c->source);
+    folder_check(c->options->out, c->options->force);
+    op_note_rows(c->source);
+    for (int k = 0; k < stages; k++)
+        make_files(&stage[k]);
     struct folder_part *part = folder_begin(c->arena, c->options->out);
     const char *dir = part->path;
-    struct emission e = {c, dir, new_manifest(c), save_source(c, path_join(c->arena, dir, "model.onnx"))};
+    struct emission e = {c, stages, stage, dir, new_manifest(c), save_source(c, path_join(c->arena, dir, "model.onnx"))};
     (void)folder_copy_texts(c->arena, c->model_path, dir);
     save_ranks(&e);
     out_write_text(path_join(c->arena, dir, "manifest.json"), manifest_json(e.manifest, c->plan->hash));
@@ -283,4 +256,14 @@ void pass_emit(struct compile *c)
     if (c->options->folder)
         folder_check_data(c->options->folder);
     folder_commit(c->arena, part);
+}
+
+void pass_emit(struct compile *c)
+{
+    emit_folder(c, 1, c);
+}
+
+void emit_stages(struct compile *c)
+{
+    emit_folder(c, c->stages.n, c->stages.at);
 }

@@ -8,7 +8,7 @@
 
 struct shard_options {
     struct options plan;
-    int64_t tp, random_seed;
+    int64_t tp, pp, random_seed; /* pp 0: not given */
     struct text_maybe sp, strict, train;
     struct text_list dim, bind, workload, external_root, compare, report;
     const char *speed; /* of the ranks */
@@ -40,6 +40,7 @@ void what_if_print(struct compile *, const char *given);
 void shard_check_file(const char *option, const char *path, const char *kind);
 /* The texts of --report KIND[=FILE]. An unknown kind, an empty FILE or two reports for stdout: wrong usage. */
 void shard_report_check(const struct text_list *);
+bool shard_report_is(const char *text, const char *kind);
 bool shard_report_has(const struct text_list *, const char *kind);
 /* True if the text report goes to stdout. */
 bool shard_report_shows_text(const struct text_list *);

@@ -42,6 +42,7 @@ static int plan_options(struct shard_options *o, struct arg *to)
     const struct arg table[] = {
         ARG_HEADING("The plan"),
         {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
+        {"pp", 0, ARG_RANKS, &o->pp, "P", "cut the graph into P stages of N ranks each (default: 1)"},
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it saves time, images too"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN, with --train MODEL.train.tpN)"},
         {"memory", 0, ARG_TEXT, &o->memory, "SIZE", "memory limit of a rank: 800M, 1.5GiB; of each: 8G,8G,4G"},
@@ -155,6 +156,8 @@ struct text_list shard_options_parse(struct arena *a, struct shard_options *o, i
                         NULL};
     struct text_list plain = args_parse(a, &args, argc, argv);
     check_modes(&args, &plain);
+    if (o->pp && o->tp < 0)
+        o->tp = 1;
     o->repeated = args_given(a, &args, (const char *const[]){"tp", NULL});
     return plain;
 }
@@ -203,15 +206,21 @@ static void set_wire(struct shard_options *o)
 
 #define TRAINS ".train"
 
-/* The length of the name without an ending ".tpN" or ".train.tpN". */
-static size_t stem_length(const char *dir)
+/* The length of the first n characters without an ending: this word and a number. */
+static size_t length_without(const char *dir, size_t all, const char *word)
 {
-    size_t all = strlen(dir), n = all, end = strlen(TRAINS);
+    size_t n = all, end = strlen(word);
     while (n > 0 && strchr("0123456789", dir[n - 1]))
         n--;
-    if (n == all || n <= 3 || strncmp(dir + n - 3, ".tp", 3) != 0)
+    return n == all || n <= end || strncmp(dir + n - end, word, end) != 0 ? all : n - end;
+}
+
+/* The length of the name without an ending ".tpN", ".tpN.ppN" or ".train.tpN". */
+static size_t stem_length(const char *dir)
+{
+    size_t all = strlen(dir), end = strlen(TRAINS), n = length_without(dir, length_without(dir, all, ".pp"), ".tp");
+    if (n == length_without(dir, all, ".pp"))
         return all;
-    n -= 3;
     return n > end && strncmp(dir + n - end, TRAINS, end) == 0 ? n - end : n;
 }
 
@@ -225,7 +234,8 @@ size_t shard_name_length(const char *file)
 const char *shard_default_out(struct arena *a, const struct shard_options *o, const char *model, bool folder)
 {
     size_t n = folder ? stem_length(model) : shard_name_length(model);
-    return arena_printf(a, "%.*s%s.tp%d", (int)n, model, o->train.given ? TRAINS : "", o->tp < 0 ? 1 : (int)o->tp);
+    const char *stages = o->pp > 1 ? arena_printf(a, ".pp%d", (int)o->pp) : "";
+    return arena_printf(a, "%.*s%s.tp%d%s", (int)n, model, o->train.given ? TRAINS : "", o->tp < 0 ? 1 : (int)o->tp, stages);
 }
 
 const char *shard_folder_name(struct arena *a, const char *dir)
@@ -303,6 +313,35 @@ static void check_what_if(const struct shard_options *o)
                              : NULL;
     if (one)
         fail_usage("--tp is missing: %s is about one number of ranks (the model alone compares several)", one);
+}
+
+/* What is not done yet in stages. */
+static void check_stages(const struct shard_options *o)
+{
+    const char *other = o->train.given ? "--train"
+        : o->sp.given                  ? "--sp"
+        : o->memory                    ? "--memory"
+        : o->speed                     ? "--speed"
+        : o->plan_file                 ? "--plan"
+        : o->configuration             ? "--configuration"
+        : o->strict.given              ? "--strict"
+        : o->state_from                ? "--state-from"
+        : o->annotate                  ? "--annotate"
+        : o->compare.text.n            ? "--compare"
+        : o->explain                   ? "--explain"
+        : o->dump_after                ? "--dump-after"
+                                       : NULL;
+    if (o->pp <= 1)
+        return;
+    if (other)
+        fail_usage("--pp: stages do not go with %s yet", other);
+    for (int i = 0; i < o->report.text.n; i++)
+        if (!shard_report_is(o->report.text.at[i], "text") && !shard_report_is(o->report.text.at[i], "json"))
+            fail_usage("--pp: stages do not go with --report %s yet, only with text and json", o->report.text.at[i]);
+    if (o->plan.machine.speeds)
+        fail_usage("--pp: %s has speeds of ranks, and stages do not go with these yet", o->plan.machine.name);
+    if (o->tp * o->pp > PLAN_RANKS)
+        fail_usage("--pp %lld stages of --tp %lld ranks are more than %d", (long long)o->pp, (long long)o->tp, PLAN_RANKS);
 }
 
 static enum recompute recompute_of(const char *text)
@@ -391,6 +430,7 @@ static void set_limits(struct arena *a, struct shard_options *o)
 void shard_options_plan(struct arena *a, struct shard_options *o, const char *model)
 {
     struct options *p = &o->plan;
+    check_stages(o);
     set_sequence(o);
     set_strict(o);
     p->configuration = o->configuration;
@@ -401,6 +441,7 @@ void shard_options_plan(struct arena *a, struct shard_options *o, const char *mo
         check_what_if(o);
     require(o->tp < 0 || (o->tp >= 1 && o->tp <= PLAN_RANKS));
     p->ranks = o->tp < 0 ? 1 : (int)o->tp;
+    p->stages = o->pp > 1 ? (int)o->pp : 0;
     if (p->machine.speeds && p->ranks > p->machine.speeds)
         fail_usage("%s has %d speed%s, and --tp asks for %d ranks", o->speed ? "--speed" : p->machine.name, p->machine.speeds,
                    p->machine.speeds == 1 ? "" : "s", p->ranks);

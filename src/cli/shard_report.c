@@ -11,8 +11,18 @@
     {                                                           \
         is;                                                     \
     }
-REPORT(text, plan_report(f, c->graph, c->options, c->plan))
-REPORT(json, fputs(plan_json(c->source, c->graph, c->options, c->plan), f))
+static void text_report(FILE *f, const struct compile *c)
+{
+    if (c->stages.n)
+        plan_report_stages(f, c->options, c->stages.plan);
+    else
+        plan_report(f, c->graph, c->options, c->plan);
+}
+
+static void json_report(FILE *f, const struct compile *c)
+{
+    fputs(c->stages.n ? plan_json_stages(c->source, c->options, c->stages.plan) : plan_json(c->source, c->graph, c->options, c->plan), f);
+}
 REPORT(html, plan_html(f, c->graph, c->options, c->plan))
 REPORT(dot, plan_dot(f, c->graph))
 REPORT(svg, plan_svg(f, c->graph, c->options, c->plan))
@@ -28,7 +38,7 @@ static const struct form {
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
-static bool is_kind(const char *text, const char *kind)
+bool shard_report_is(const char *text, const char *kind)
 {
     size_t n = strlen(kind);
     return strncmp(text, kind, n) == 0 && (!text[n] || text[n] == '=');
@@ -37,7 +47,7 @@ static bool is_kind(const char *text, const char *kind)
 static const struct form *form_of(const char *text)
 {
     for (int i = 0; i < FORMS; i++)
-        if (is_kind(text, forms[i].kind))
+        if (shard_report_is(text, forms[i].kind))
             return &forms[i];
     fail_usage("--report is '%s', expected text, json, html, dot or svg, or one of them with =FILE", text);
 }
@@ -51,7 +61,7 @@ static const char *file_of(const char *text)
 bool shard_report_has(const struct text_list *list, const char *kind)
 {
     for (int i = 0; i < list->text.n; i++)
-        if (is_kind(list->text.at[i], kind))
+        if (shard_report_is(list->text.at[i], kind))
             return true;
     return false;
 }

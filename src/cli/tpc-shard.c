@@ -157,13 +157,15 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
     }
     c.record = o->verbose ? pass_record_new(a) : NULL;
     c.plans_only = o->plan.dry_run && !o->dump_after;
-    pass_run(&c, "load", o->explain ? "explain" : o->dry_run ? "memory" : "emit", o->dump_after);
+    pass_run(&c, "load", o->plan.stages ? "stages" : o->explain ? "explain" : o->dry_run ? "memory" : "emit", o->dump_after);
+    if (o->plan.stages && !o->plan.dry_run)
+        emit_stages(&c);
     pass_tell(&c);
     plan.compared = c.compared;
     for (int i = 0; !o->explain && i < o->report.text.n; i++)
         shard_report_write(&c, o->report.text.at[i]);
     tell_memory(a, &plan);
-    if (json)
+    if (json && !o->plan.stages)
         *json = plan_json(c.source, c.graph, &o->plan, &plan);
     if (fed && o->train.given)
         *fed = training_inputs(a, &c);
@@ -178,9 +180,10 @@ static void print_next(struct arena *a, const struct shard_options *o, const cha
         : chat                       ? " --chat"
         : text                       ? " --prompt TEXT"
                                      : otherwise;
-    bool several = o->tp > 1, starts = launch_starts(o->tp);
-    const char *start = several && starts ? arena_printf(a, "mpirun -n %lld ", (long long)o->tp) : "";
-    const char *local = several && !starts ? arena_printf(a, " --local %lld", (long long)o->tp) : "";
+    int64_t all = o->pp > 1 ? o->tp * o->pp : o->tp;
+    bool several = all > 1, starts = launch_starts(all);
+    const char *start = several && starts ? arena_printf(a, "mpirun -n %lld ", (long long)all) : "";
+    const char *local = several && !starts ? arena_printf(a, " --local %lld", (long long)all) : "";
     if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
         printf("wrote %s; next: %stpc-run %s%s%s\n", out, start, shell_word(a, out), local, how);
 }
@@ -230,6 +233,7 @@ static void check_graphs(const struct shard_options *o, const char *given)
         : o->explain               ? "--explain"
         : o->dump_after            ? "--dump-after"
         : o->train.given           ? "--train"
+        : o->pp > 1                ? "--pp"
                                    : NULL;
     if (one)
         fail_usage("%s holds several graphs, and %s is about one: name its file", given, one);

@@ -147,6 +147,14 @@ static void read_first_names(const struct graph *g)
     }
 }
 
+static void read_stage(const struct graph *g, struct rank_meta *m)
+{
+    m->stage = int_or(g, RANK_META_STAGE, 0);
+    m->stages = int_or(g, RANK_META_STAGES, 1);
+    if (m->stages < 1 || m->stages > PLAN_RANKS || m->stage >= m->stages)
+        fail("%s: stage %d of %d stages", graph_file(g), m->stage, m->stages);
+}
+
 void rank_meta_read(struct graph *g)
 {
     if (!graph_meta(g, RANKS))
@@ -157,6 +165,7 @@ void rank_meta_read(struct graph *g)
     m->weights = graph_meta(g, RANK_META_WEIGHTS);
     m->ranks = int_or(g, RANKS, 0);
     m->rank = int_or(g, RANK, -1);
+    read_stage(g, m);
     read_lists(g, m);
     g->rank_meta = m;
     if (m->ranks < 1 || m->rank < 0)

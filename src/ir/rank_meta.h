@@ -17,6 +17,14 @@
 /* The key of the digest of all ranks' data files. */
 #define RANK_META_WEIGHTS "tpc.weights"
 
+/* Of a stage: its number and how many there are; followed by a name or a number, which of them send and read a value, and make an output.
+ */
+#define RANK_META_STAGE "tpc.stage"
+#define RANK_META_STAGES "tpc.stages"
+#define RANK_META_FROM "tpc.from."
+#define RANK_META_TO "tpc.to."
+#define RANK_META_RESULT "tpc.result."
+
 /* The smallest value of a symbol. */
 struct rank_bound {
     const char *symbol;
@@ -34,7 +42,8 @@ struct rank_state {
 };
 struct rank_meta {
     const char *plan, *weights; /* hash of the plan, of all ranks' data; NULL: missing */
-    int rank, ranks;            /* rank -1: missing */
+    int rank, ranks;            /* of a stage; rank -1: missing */
+    int stage, stages;          /* stages 1: the whole graph is in each rank's file */
     int nbound, nassumption, nstate;
     struct rank_bound *bound;
     struct rank_assumption *assumption;
@@ -85,6 +94,26 @@ void rank_meta_set_overlap(struct graph *, int64_t bytes);
 /* What float32 addends of sums become in messages between machines; WIRE_F32: not stated. */
 enum wire rank_meta_wire(const struct graph *);
 void rank_meta_set_wire(struct graph *, enum wire);
+
+/* ---- rank_meta_stages.c: stages (tpc-shard --pp): the rank file is of one of them
+ * ------------------------------------------------------------------------ */
+void rank_meta_set_stage(struct graph *, int stage, int stages);
+bool rank_meta_is_stage(const struct graph *); /* also before it is decoded */
+/* The input comes from this stage; -1: it is one of the model. */
+void rank_meta_set_sender(struct graph *, const char *input, int stage);
+int rank_meta_sender(const struct graph *, const char *input);
+/* The output goes to these stages. Number i of them; -1: there are no more. */
+void rank_meta_set_readers(struct graph *, const char *output, int n, const int *stage);
+int rank_meta_reader(const struct graph *, const char *output, int i);
+/* An output of the model, and the stage that makes it. */
+struct rank_result {
+    const char *name;
+    int stage;
+    struct type type; /* global */
+};
+void rank_meta_set_result(struct graph *, int i, const struct rank_result *);
+/* Output number i of the model; false: there are no more. */
+bool rank_meta_result(struct graph *, int i, struct rank_result *);
 
 /* ---- dimensions along which tpc-run --groups may split inputs ------------------------------------------------------------------------ */
 /* NULL as why: a row along the symbol does not depend on others. */

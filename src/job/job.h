@@ -146,6 +146,16 @@ void replica_take_rows(struct arena *, const struct batch_shard *, const struct 
 struct tensor replica_gather_output(struct arena *, const struct replicas *, const struct batch_shard *, const struct session *, int output,
                                     const char *name, const struct tensor *own);
 
+/* ---- io/stages.c: a folder of tpc-shard --pp, of which each rank has the file of one stage ---------------------------- */
+/* The inputs of the model: the first ones of the graph. Those behind them come from other stages. */
+int job_given_inputs(const struct graph *);
+/* A graph with the inputs and outputs of the model, and no nodes; the graph itself if it is no stage. */
+struct graph *job_model_ends(struct arena *, struct graph *);
+/* The global outputs of the model, on rank 0 of all; own: those of this rank's stage. Every rank calls it. */
+struct tensor *job_model_outputs(struct arena *, struct pipeline *, struct graph *, const struct tensor *own);
+/* Fails if the options ask for what stages do not do yet. */
+void job_check_stages(const struct graph *, const char *folder, const struct job_options *);
+
 /* load.c: loads the file of this rank, or a model on one rank, and checks it against the other ranks' files. Before a session runs the
  * graph, job_fuse fuses its nodes. */
 struct graph *job_load(struct arena *, struct comm *, const char *path, const struct job_options *);

@@ -79,6 +79,7 @@ static void check_size(const struct graph *g, const struct comm *comm, const cha
     int ranks = g->ranks;
     if (!ranks)
         fail("%s: its metadata names no rank: not a rank file of tpc-shard", g->path);
+    ranks *= g->rank_meta->stages;
     if (ranks == comm->size)
         return;
     if (o->groups > 1)
@@ -108,8 +109,9 @@ static void check_plan(struct comm *comm, const struct graph *g, int rank)
         fail("%s belongs to plan %s, but rank-0.onnx to plan %s: the folder mixes two plans", g->path, own[0], first[0]);
     if (strcmp(own[1], first[1]))
         fail("%s belongs to weights %s, but rank-0.onnx to weights %s: the folder mixes two models of one plan", g->path, own[1], first[1]);
-    if (g->rank != rank)
-        fail("%s: metadata says rank %d, expected %d", g->path, g->rank, rank);
+    int number = g->rank_meta->stage * g->ranks + g->rank;
+    if (number != rank)
+        fail("%s: metadata says rank %d, expected %d", g->path, number, rank);
     comm->barrier(comm);
 }
 
@@ -120,6 +122,7 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
         if (!path_exists(rank_file_path(a, path, 0)))
             fail("%s: has no rank-0.onnx: not a folder of tpc-shard", path);
         g = job_load_model(a, rank_file_path(a, path, 0), NULL, NULL, o);
+        job_check_stages(g, path, o);
         check_size(g, comm, path, o);
     }
     comm->barrier(comm);
@@ -143,8 +146,9 @@ static struct graph *load_single(struct arena *a, struct comm *comm, const char 
     struct size_source inputs = {
         .state = o->generate > 0 || o->groups > 1 ? NULL : job_state_sizes, .held = job_input_held, .given = job_input_given, .data = o};
     struct graph *g = job_load_model(a, path, &o->fixed, &inputs, o);
-    if (g->ranks > 1)
-        fail("%s is the file of one rank of %d: run its folder", path, g->ranks);
+    int ranks = g->rank_meta ? g->ranks * g->rank_meta->stages : g->ranks;
+    if (ranks > 1)
+        fail("%s is the file of one rank of %d: run its folder", path, ranks);
     return g;
 }
 

@@ -59,15 +59,14 @@ static bool compare_list(struct arena *a, const struct graph *g, const struct te
 }
 
 static void compare_test_data(struct arena *a, const struct graph *g, const struct tensor *out, const struct job_options *o,
-                              struct verdict *v)
+                              const struct tolerance *t, struct verdict *v)
 {
-    const struct tolerance t = compare_tolerance(g, o);
     for (int k = 0;; k++) {
         const char *path = path_join(a, o->test_data, arena_printf(a, "output_%d.pb", k)), *name = NULL;
         if (!path_exists(path))
             break;
         v->source = path;
-        if (compare_list(a, g, out, path, &t, v))
+        if (compare_list(a, g, out, path, t, v))
             continue;
         struct tensor want = tensor_read_pb(a, path, &name);
         int i = name && *name ? graph_output_named(g, name) : -1;
@@ -75,7 +74,7 @@ static void compare_test_data(struct arena *a, const struct graph *g, const stru
             i = k;
         if (i >= g->outputs.n)
             fail("%s: the model has %d outputs", path, g->outputs.n);
-        compare_close(v, g->outputs.at[i]->name, &out[i], &want, t.rtol, t.atol);
+        compare_close(v, g->outputs.at[i]->name, &out[i], &want, t->rtol, t->atol);
     }
     if (v->outputs == 0)
         fail("%s: has no output_0.pb", o->test_data);
@@ -141,7 +140,7 @@ static struct unsharded_run run_unsharded(struct arena *a, const struct graph *g
  * deep models, and outputs that cancel to almost nothing, have no more digits. That is measured by a second run, whose sums go in the order
  * of --deterministic. Splitting plays no part in it. */
 static void compare_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out,
-                              const struct job_options *o, int threads, struct verdict *v)
+                              const struct job_options *o, const struct tolerance *t, int threads, struct verdict *v)
 {
     const struct unsharded_run want = run_unsharded(a, g, in, o, threads);
     struct unsharded_run other = {0};
@@ -152,7 +151,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
     for (int i = 0; i < want.graph->outputs.n; i++) {
         const char *name = want.graph->outputs.at[i]->name;
         int k = graph_output_named(g, name);
-        double allowed = compare_tolerance(g, o).rel, noise;
+        double allowed = t->rel, noise;
         if (k < 0)
             fail("%s has an output '%s' that %s lacks", o->check.text.at[0], name, o->paths.text.at[0]);
         if (!o->deterministic && o->rel < 0 && compare_difference(&out[k], &want.out[i]) > allowed) {
@@ -166,18 +165,29 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
     }
 }
 
-/* Rank 0 writes outputs, compares and prints. Returns true if a comparison failed. */
+/* By the types of the graphs of all ranks. Every rank calls it. */
+static struct tolerance tolerance_of_all(struct comm *all, const struct graph *g, const struct job_options *o)
+{
+    const struct tolerance own = compare_tolerance(g, o);
+    double each[] = {own.rtol, own.atol, own.rel}, most[3];
+    all->id = 0;
+    all->name = "tolerance of comparisons";
+    all->allreduce(all, each, most, 3, DT_F64, RED_MAX);
+    return (struct tolerance){most[0], most[1], most[2]};
+}
+
+/* Rank 0 writes outputs, compares and prints. g: with the outputs of the model. Returns true if a comparison failed. */
 static bool conclude(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out, const struct job_options *o,
-                     int threads, const double *seconds)
+                     const struct tolerance *t, int threads, const double *seconds)
 {
     struct verdict v = {0};
     bool compares = o->test_data || o->check.text.n;
     if (!o->write_shards && (o->output || (!compares && o->repeat == 1)))
         outputs_write(a, g, out, o->output);
     if (o->test_data)
-        compare_test_data(a, g, out, o, &v);
+        compare_test_data(a, g, out, o, t, &v);
     if (o->check.text.n)
-        compare_unsharded(a, g, in, out, o, threads, &v);
+        compare_unsharded(a, g, in, out, o, t, threads, &v);
     if ((!compares && !diag_is_quiet()) || o->repeat > 1)
         outputs_print_times(seconds, o->repeat);
     if (compares)
@@ -186,15 +196,15 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
 }
 
 /* Gathers the global outputs on rank 0 of the job. runs: this replica has run. */
-static struct tensor *join_outputs(struct arena *a, const struct replicas *t, const struct batch_shard *d, const struct graph *g,
-                                   struct session *s, bool runs, const struct tensor *shards)
+static struct tensor *join_outputs(struct arena *a, const struct replicas *t, struct pipeline *p, const struct batch_shard *d,
+                                   struct graph *g, struct session *s, bool runs, const struct tensor *shards)
 {
-    struct tensor *out = NEWN(a, struct tensor, g->outputs.n);
+    struct tensor *out = NEWN(a, struct tensor, g->outputs.n + 1);
     for (int i = 0; i < g->outputs.n; i++) {
         struct tensor own = runs ? session_gather(s, a, i, &shards[i]) : (struct tensor){0};
         out[i] = replica_gather_output(a, t, d, s, i, g->outputs.at[i]->name, &own);
     }
-    return out;
+    return p ? job_model_outputs(a, p, g, out) : out;
 }
 
 void job_tell_times(struct arena *a, struct comm *all, struct session *s, const char *folder, const struct job_options *o)
@@ -241,14 +251,17 @@ static struct job_options with_inputs(const struct replicas *t, const struct gra
 bool job_run(struct arena *a, const struct replicas *t, const struct job_options *given, int threads)
 {
     struct graph *g = job_load(a, t->process_group, given->paths.text.at[0], given);
+    struct pipeline *p = pipeline_form(a, t->process_group, g);
+    struct comm *ranks = p ? pipeline_stage(p) : t->process_group;
     const bool alone = given->bench || (job_gives_nothing(given) && g->inputs.n && asks_for_times(given));
     const struct job_options filled = alone ? *given : with_inputs(t, g, given), *o = &filled;
     if (o->random || alone)
         job_note_workloads(g, given->paths.text.at[0]);
-    job_fuse(g, t->process_group, o);
+    job_fuse(g, ranks, o);
     job_check_memory(t->all, g, o);
-    struct session *s = session_new(g, t->process_group,
+    struct session *s = session_new(g, ranks,
                                     (struct session_options){.threads = threads,
+                                                             .pipeline = p,
                                                              .verify = o->verify,
                                                              .deterministic = o->deterministic,
                                                              .wire = o->wire,
@@ -257,6 +270,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
     if (alone) {
         bench_run(a, t, s, g, o, threads);
         session_free(s);
+        pipeline_free(p);
         return false;
     }
     struct tensor *in = job_inputs(a, t->all, s, g, o), *own = NEWN(a, struct tensor, g->inputs.n),
@@ -273,9 +287,11 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
         outputs_write_shards(a, t->process_group, g, s, shards, o->output);
     for (int i = 0; o->check.text.n && runs && i < g->inputs.n; i++)
         in[i] = session_gather_input(s, a, i, &in[i]);
-    struct tensor *out = join_outputs(a, t, &d, g, s, runs, shards);
-    bool failed = t->all->rank == 0 && conclude(a, g, in, out, o, threads, seconds);
+    struct tensor *out = join_outputs(a, t, p, &d, g, s, runs, shards);
+    const struct tolerance tolerance = tolerance_of_all(t->all, g, o);
+    bool failed = t->all->rank == 0 && conclude(a, job_model_ends(a, g), in, out, o, &tolerance, threads, seconds);
     t->all->barrier(t->all);
     session_free(s);
+    pipeline_free(p);
     return failed;
 }

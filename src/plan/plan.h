@@ -56,7 +56,8 @@ static inline double plan_step_seconds(const struct workload *w)
 /* What the backward half of training computes again; AUTO: all, if only then a plan keeps --memory. */
 enum recompute { RECOMPUTE_AUTO, RECOMPUTE_NONE, RECOMPUTE_FULL };
 struct options {
-    int ranks;
+    int ranks;  /* of a stage */
+    int stages; /* --pp: 0, or more than one */
     enum sp_mode sp;
     const char *sp_symbol;        /* restricts --sp to one dimension; NULL: every one that qualifies */
     struct bindings dims;         /* --dim */

@@ -5,6 +5,7 @@
 #include "kern/kern.h"
 #include "op/analysis/analysis.h"
 #include "run/comm/comm.h"
+#include "run/pipeline/pipeline.h"
 
 /* ---- sessions: a loaded graph, its memory plan and its weights ---------------------------------------------------------- */
 struct session;
@@ -18,6 +19,7 @@ struct session_options {
     bool force;                   /* activations may take more than what is available */
     enum gradients_go gradients;  /* what session_gradients_to is for */
     bool profile;                 /* every step is timed, and collectives begin together */
+    struct pipeline *pipeline;    /* of a graph that is a stage: each run takes what earlier ones send, and sends what later ones read */
     const struct session *beside; /* another session of this rank, whose packed weights this one uses where they are its own; NULL: none */
 };
 /* graph: after the passes load to fuse_kernels. */

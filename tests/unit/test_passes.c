@@ -20,6 +20,7 @@ static const char *const free_pairs[][2] = {
     {"workloads", "weight_dtype"},
     {"configuration", "keep_source"},
     {"configuration", "weight_dtype"},
+    {"stages", "weight_dtype"},
     {"memory_limit", "weight_dtype"},
     {"explain", "annotate"},
     {"explain", "price"},

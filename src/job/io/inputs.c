@@ -22,7 +22,7 @@ struct inputs {
 
 static int input_index(const struct graph *g, const char *name, size_t n)
 {
-    for (int i = 0; i < g->inputs.n; i++)
+    for (int i = 0, given = job_given_inputs(g); i < given; i++)
         if (strlen(g->inputs.at[i]->name) == n && strncmp(g->inputs.at[i]->name, name, n) == 0)
             return i;
     return -1;
@@ -33,9 +33,10 @@ enum { MOST_NAMED = 8 };
 const char *job_input_names(struct arena *a, const struct graph *g)
 {
     const char *list = "";
-    for (int i = 0; i < g->inputs.n && i < MOST_NAMED; i++)
+    int given = job_given_inputs(g);
+    for (int i = 0; i < given && i < MOST_NAMED; i++)
         list = arena_printf(a, "%s%s%s", list, i ? ", " : "", g->inputs.at[i]->name);
-    return g->inputs.n > MOST_NAMED ? arena_printf(a, "%s and %d more", list, g->inputs.n - MOST_NAMED) : list;
+    return given > MOST_NAMED ? arena_printf(a, "%s and %d more", list, given - MOST_NAMED) : list;
 }
 
 /* Numbers of 2 to 8 bits that numpy has no type for: .npy files have them as |i1, or their bits as |u1 or, as ml_dtypes writes, |V1. */
@@ -446,8 +447,8 @@ static void send_global(struct arena *a, struct comm *all, struct inputs *in)
 
 static struct inputs new_inputs(struct arena *a, struct graph *g)
 {
-    struct inputs in = {.n = g->inputs.n, .graph = g};
-    in.at = NEWN(a, struct tensor, in.n);
+    struct inputs in = {.n = job_given_inputs(g), .graph = g};
+    in.at = NEWN(a, struct tensor, g->inputs.n);
     in.from = NEWN(a, const char *, in.n);
     in.sharded = NEWN(a, bool, in.n);
     return in;

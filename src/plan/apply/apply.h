@@ -53,6 +53,9 @@ bool slice_index_is_map(const struct node *);
 bool slice_index_uneven(const struct graph *, const struct node *);
 void slice_index_localize(const struct node *global, struct graph *, struct node *local, struct local_node *);
 
+/* file_form.c: what ranks' graphs become before they are saved; all get the same nodes. */
+void file_form_make(struct arena *, struct graph **, int ranks);
+
 /* note_ranks.c: into the collectives of a rank's graph, which rank's they are. */
 void plan_note_ranks(struct graph *local);
 

@@ -42,6 +42,8 @@ static struct other_plan *read_other(struct arena *a, const char *path, json_t *
     json_t *states, *state;
     other->path = path;
     struct other_reader r = {.a = a, .alg = alg_new(a), .path = other->path};
+    if (json_object_get(root, "stages"))
+        fail("%s: is the plan of a model in stages (--pp), from which no state is taken yet", other->path);
     json_int_t there = json_integer_value(need_member(&r, root, "tp", JSON_INTEGER));
     size_t i;
     if (there != ranks)

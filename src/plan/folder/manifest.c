@@ -15,6 +15,7 @@
 /* One value's way of keeping a span. */
 struct keeper {
     const char *value;
+    int first; /* rank of the stage: another may split the same weight otherwise */
     int span;
     struct scatter scatter;
     VEC(struct strip) strips;
@@ -108,16 +109,16 @@ static int find_span(const struct manifest *m, const struct source *s)
 
 /* ---- who keeps them ---- */
 
-static struct keeper *keeper_of(struct manifest *m, const struct value *v, int span)
+static struct keeper *keeper_of(struct manifest *m, const struct value *v, int first, int span)
 {
     for (int k = 0; k < m->keepers.n; k++) {
         int i = (m->next + k) % m->keepers.n;
-        if (strcmp(m->keepers.at[i].value, v->name) == 0) {
+        if (m->keepers.at[i].first == first && strcmp(m->keepers.at[i].value, v->name) == 0) {
             m->next = i + 1;
             return &m->keepers.at[i];
         }
     }
-    VEC_PUSH(m->arena, &m->keepers, ((struct keeper){.value = v->name, .span = span}));
+    VEC_PUSH(m->arena, &m->keepers, ((struct keeper){.value = v->name, .first = first, .span = span}));
     m->next = m->keepers.n;
     return &m->keepers.at[m->keepers.n - 1];
 }
@@ -138,13 +139,13 @@ static void add_strips(struct arena *a, struct keeper *k, const struct weight_la
     k->scatter.row = w->row;
 }
 
-void manifest_stored(struct manifest *m, const struct value *v, struct placement place, int rank, int64_t offset)
+void manifest_stored(struct manifest *m, const struct value *v, struct placement place, int first, int rank, int64_t offset)
 {
     int span = find_span(m, &v->constant->source);
     if (span < 0 || v->constant->bytes == 0)
         return;
-    struct weight_layout w = weight_layout(m->arena, v->constant, place, rank);
-    add_strips(m->arena, keeper_of(m, v, span), &w, rank, offset);
+    struct weight_layout w = weight_layout(m->arena, v->constant, place, rank - first);
+    add_strips(m->arena, keeper_of(m, v, first, span), &w, rank, offset);
 }
 
 static int compare_strips(const void *a, const void *b)

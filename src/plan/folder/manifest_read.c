@@ -46,6 +46,20 @@ static const json_t *member_array(const struct manifest_reader *r, const json_t 
 
 /* ---- the plan ---- */
 
+/* With --pp each stage has as many ranks. */
+static int stages_of(const char *path, const json_t *root, int64_t ranks)
+{
+    const json_t *listed = json_object_get(root, "stages"), *number = json_object_get(root, "pp");
+    int64_t stages = json_integer_value(number);
+    if (!listed && !number)
+        return 1;
+    if (stages < 2 || stages > PLAN_RANKS / ranks)
+        fail("%s: expected 2 to %" PRId64 " for 'pp', found %" PRId64, path, PLAN_RANKS / ranks, stages);
+    if (!json_is_array(listed) || (int64_t)json_array_size(listed) != stages)
+        fail("%s: expected a list of %" PRId64 " 'stages', found %zu", path, stages, json_array_size(listed));
+    return (int)stages;
+}
+
 static void read_plan(struct manifest_reader *r)
 {
     struct folder *f = r->folder;
@@ -55,7 +69,7 @@ static void read_plan(struct manifest_reader *r)
     int64_t ranks = json_integer_value(json_object_get(root, "tp"));
     if (ranks < 1 || ranks > PLAN_RANKS)
         fail("%s: expected 1 to %d for 'tp', found %" PRId64, path, PLAN_RANKS, ranks);
-    f->ranks = (int)ranks;
+    f->ranks = (int)ranks * stages_of(path, root, ranks);
     f->file = member_text(r, path, source, "file");
     f->digest = member_text(r, path, source, "xxh3");
     f->bytes = json_integer_value(json_object_get(source, "bytes"));

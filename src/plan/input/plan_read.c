@@ -186,6 +186,8 @@ const struct emitted *plan_read_emitted(struct arena *a, struct plan_file *file,
 {
     const struct plan_reader r = {a, file->path, root};
     struct emitted *e = NEW(a, struct emitted);
+    if (json_object_get(root, "stages"))
+        fail("%s: is the plan of a model in stages (--pp), which is not replayed or compared with yet", file->path);
     size_of(&r, "plan", "version", plan_member(&r, "version", JSON_INTEGER), PLAN_VERSION, PLAN_VERSION);
     e->ranks = (int)size_of(&r, "plan", "tp", plan_member(&r, "tp", JSON_INTEGER), 1, PLAN_RANKS);
     read_plan_options(&r, e, file);

@@ -16,6 +16,7 @@ struct plan_writer {
     const struct graph *source, *global;
     const struct options *options;
     const struct plan *plan;
+    int first; /* the number of its first rank: 0, but of stages */
 };
 
 static json_t *json_place(const struct plan_writer *w, struct placement p)
@@ -129,8 +130,8 @@ static json_t *ranks_array(const struct plan_writer *w)
     json_t *a = json_array();
     for (int r = 0; w->plan->use && r < w->global->ranks; r++) {
         const struct rank_use *use = &w->plan->use[r];
-        json_t *files = json_pack("{s:s, s:s}", "graph", arena_printf(w->tmp, "rank-%d.onnx", r), "weights",
-                                  arena_printf(w->tmp, "rank-%d.data", r));
+        json_t *files = json_pack("{s:s, s:s}", "graph", arena_printf(w->tmp, "rank-%d.onnx", w->first + r), "weights",
+                                  arena_printf(w->tmp, "rank-%d.data", w->first + r));
         json_t *bytes = json_pack("{s:I, s:I, s:I, s:I, s:I}", "weight_bytes", (json_int_t)use->weights, "table_bytes",
                                   (json_int_t)use->tables, "state_bytes", (json_int_t)use->state, "peak_bytes", (json_int_t)use->peak,
                                   "block_bytes", (json_int_t)use->blocks);
@@ -368,12 +369,19 @@ static json_t *root_object(const struct plan_writer *w)
     return o;
 }
 
+json_t *plan_object(const struct graph *source, const struct graph *global, const struct options *options, const struct plan *plan,
+                    int first_rank)
+{
+    const struct plan_writer w = {arena_new(), source, global, options, plan, first_rank};
+    json_t *root = root_object(&w);
+    arena_free(w.tmp);
+    return root;
+}
+
 char *plan_json(const struct graph *source, const struct graph *global, const struct options *options, const struct plan *plan)
 {
-    const struct plan_writer w = {arena_new(), source, global, options, plan};
-    json_t *root = root_object(&w);
+    json_t *root = plan_object(source, global, options, plan, 0);
     char *copy = json_dump(global->arena, root, JSON_INDENT(1));
     json_decref(root);
-    arena_free(w.tmp);
     return copy;
 }

@@ -4,12 +4,20 @@
 
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
+#include "plan/stages/stages.h"
+
+#include <jansson.h>
 
 /* The digest of the model file, as plan.json has it; NULL: none, as of a text form. */
 const char *plan_source_digest(struct arena *, const struct options *);
 /* plan_write.c: plan.json as text (schemas/plan.schema.json); report.c: one screen for people. source: the graph before sharding. */
 #define PLAN_KIND "\"xxh3\": " /* near its beginning */
 char *plan_json(const struct graph *source, const struct graph *global, const struct options *, const struct plan *);
+/* The same as an object, of ranks from first_rank on. */
+json_t *plan_object(const struct graph *source, const struct graph *global, const struct options *, const struct plan *, int first_rank);
+/* stages_write.c, stages_report.c: of a model in stages (schemas/stages.schema.json). */
+char *plan_json_stages(const struct graph *source, const struct options *, const struct stage_plan *);
+void plan_report_stages(FILE *, const struct options *, const struct stage_plan *);
 #define REPORT_KIND ", machine " /* near its beginning */
 void plan_report(FILE *, const struct graph *global, const struct options *, const struct plan *);
 /* alternatives.c: what strategies of a node cost around it, while all else stays; may it be chosen? plan_price, between the passes choose

@@ -269,9 +269,11 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     s->force = o.force;
     s->wire = wire_of(g, comm, &o);
     s->gradients.go = o.gradients;
+    s->pipeline = o.pipeline;
     signature_read(arena, g, &s->sig);
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
+    s->taken = NEWN(arena, struct tensor, g->inputs.n + 1);
     if (o.keep_state)
         state_prepare(s);
     s->nstep = g->nodes.n;
@@ -293,6 +295,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
 
 struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
 {
+    require(!g->rank_meta || g->rank_meta->stages == 1 || o.pipeline);
     struct session *s = session_build(g, comm, o.beside ? kenv_share(o.beside->env) : kenv_new(o.threads, o.deterministic), o);
     if (o.narrow)
         kenv_narrow(s->env);
@@ -459,9 +462,34 @@ static int run_from(struct session *s, int step, double began)
     return 1;
 }
 
+/* The given inputs, and what earlier stages send. */
+static const struct tensor *take_inputs(struct session *s, const struct tensor *given)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        s->taken[i] = given[i];
+    pipeline_receive(s->pipeline, s->taken);
+    return s->taken;
+}
+
+/* What later stages read, as a whole on each rank. */
+static void pass_outputs(struct session *s, const struct tensor *outputs)
+{
+    struct arena *tmp = arena_new();
+    struct tensor *whole = NEWN(tmp, struct tensor, s->sig.nout + 1);
+    for (int i = 0; i < s->sig.nout; i++) {
+        bool as_it_is = s->sig.out[i].place.kind == PLACE_R && !outputs[i].room;
+        if (pipeline_sends(s->pipeline, i))
+            whole[i] = as_it_is ? outputs[i] : session_gather(s, tmp, i, &outputs[i]);
+    }
+    pipeline_send(s->pipeline, whole);
+    arena_free(tmp);
+}
+
 void session_run(struct session *s, const struct tensor *inputs, struct tensor *outputs)
 {
     double start = clock_seconds();
+    if (s->pipeline)
+        inputs = take_inputs(s, inputs);
     bind_inputs(s, inputs);
     dynamic_begin(s);
     place_inputs(s, inputs);
@@ -473,6 +501,8 @@ void session_run(struct session *s, const struct tensor *inputs, struct tensor *
     gradients_finish(s);
     for (int i = 0; i < s->graph->outputs.n; i++)
         outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
+    if (s->pipeline)
+        pass_outputs(s, outputs);
     state_advance(s);
     s->stats.runs++;
     s->stats.seconds += clock_seconds() - start;

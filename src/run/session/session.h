@@ -81,6 +81,8 @@ struct session {
     bool verify, force;
     enum wire wire; /* of sums */
     bool inner;     /* runs a subgraph: env is the outer session's */
+    struct pipeline *pipeline;
+    struct tensor *taken; /* the inputs of a stage's run */
     struct signature sig;
     struct bindings bind, next; /* of the plan; of the run that starts */
     bool planned;

@@ -1,0 +1,102 @@
+/* stages: cuts the canonical graph into stages of consecutive nodes and plans each for its own ranks (--pp).
+ *
+ * A plan of the whole graph on the ranks of a stage tells what each node takes, with the reshards before it. The cut is chosen by that.
+ * Then each stage goes through the passes from weight_dtype to memory, as a model by itself. */
+#include "passes/pass.h"
+#include "plan/cost/cost.h"
+
+/* What all ranks of a stage send at once to those of another goes over the outermost level that the job reaches. */
+static double crossing_seconds(const struct machine *m, int ranks, double bytes)
+{
+    int level = 0;
+    while (level + 1 < m->levels && m->level[level + 1].ranks < ranks)
+        level++;
+    return cost_link_seconds(&m->level[level], (struct transfer){.hops = 1, .bytes = bytes});
+}
+
+static double value_bytes(struct space *s, const struct value *v, int workload)
+{
+    return cost_local_elements(s, v, placement_replicated, workload, 0) * value_width(v);
+}
+
+struct priced {
+    double *node, *crossing, *bytes;
+};
+
+static void price_value(struct space *s, const struct value *v, struct priced *to)
+{
+    const struct plan *p = s->plan;
+    int all = p->ranks * s->options->stages;
+    if (v->constant)
+        to->bytes[v->id] = (double)v->constant->bytes;
+    if (v->constant || !v->producer || v->type.dtype == DT_NONE)
+        return;
+    for (int w = 0; w < p->workloads.n; w++) {
+        double part = p->workloads.at[w].weight / cost_steps(p), bytes = value_bytes(s, v, w);
+        to->bytes[v->id] += part * bytes;
+        to->crossing[v->id] += part * (crossing_seconds(&s->options->machine, all, bytes) - crossing_seconds(&s->options->machine, all, 0));
+    }
+}
+
+static struct stage_prices price_whole(struct arena *a, struct space *s)
+{
+    const struct graph *g = s->g;
+    const struct plan *p = s->plan;
+    struct priced to = {NEWN(a, double, g->nodes.n + 1), NEWN(a, double, g->values.n + 1), NEWN(a, double, g->values.n + 1)};
+    EACH (const struct step_part, part, p->step.list) {
+        for (int w = 0; w < p->workloads.n; w++)
+            to.node[part->node] += p->workloads.at[w].weight / cost_steps(p) * part->seconds[w];
+    }
+    for (int i = 0; i < g->values.n; i++)
+        price_value(s, g->values.at[i], &to);
+    return (struct stage_prices){to.node, to.crossing, crossing_seconds(&s->options->machine, p->ranks * s->options->stages, 0), to.bytes};
+}
+
+/* Nodes that run as one kernel are of one stage. */
+static void join_kernels(struct stage_map *m, const struct space *s)
+{
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct fused_part *part = fused_part(s, s->g->nodes.at[i]);
+        const struct value *made = part && part->into && part->into->nout ? part->into->out[0] : NULL;
+        if (made && !m->copied[i] && m->position[made->id] >= 0)
+            stage_map_join(m, i, m->position[made->id]);
+    }
+}
+
+/* The graph of a stage is its own source: what one rank would take and hold is counted of that. */
+static struct compile compile_stage(struct compile *c, const struct stage_plan *plan, int stage)
+{
+    struct compile one = keep_source_copy(c, c->arena, c->options, NEW(c->arena, struct plan));
+    one.graph = stage_graph(c->arena, &plan->map, &plan->cut, stage);
+    one.source = graph_copy(c->arena, one.graph);
+    one.plans_only = c->plans_only;
+    one.properties |= PROP_LIMITED;
+    one.plan->ranks = c->options->ranks;
+    pass_run(&one, "weight_dtype", "memory", NULL);
+    return one;
+}
+
+void pass_stages(struct compile *c)
+{
+    if (!c->options->stages)
+        return;
+    struct plan *whole = NEW(c->arena, struct plan);
+    struct stage_plan *plan = NEW(c->arena, struct stage_plan);
+    whole->ranks = c->options->ranks;
+    struct compile priced = keep_source_copy(c, c->arena, c->options, whole);
+    priced.properties |= PROP_LIMITED;
+    pass_run(&priced, "weight_dtype", "choose", NULL);
+    plan->map = stage_map_of(c->arena, c->source);
+    join_kernels(&plan->map, whole->space);
+    plan->prices = price_whole(c->arena, whole->space);
+    plan->cut = stage_cut_find(c->arena, &plan->map, &plan->prices, c->options->stages);
+    plan->whole = whole;
+    struct stage_made *made = NEWN(c->arena, struct stage_made, c->options->stages);
+    c->stages = (struct staged){c->options->stages, NEWN(c->arena, struct compile, c->options->stages), plan};
+    for (int i = 0; i < c->stages.n; i++) {
+        const struct compile *one = &c->stages.at[i];
+        c->stages.at[i] = compile_stage(c, plan, i);
+        made[i] = (struct stage_made){one->source, one->graph, one->plan};
+    }
+    plan->made = made;
+}

@@ -1,0 +1,83 @@
+/* Metadata of the rank files of stages: what comes from where and goes where, as numbers of stages. */
+#include "ir/rank_meta.h"
+
+#include <string.h>
+
+static const char *key_of(const struct graph *g, const char *prefix, const char *name)
+{
+    return arena_printf(g->arena, "%s%s", prefix, name);
+}
+
+void rank_meta_set_stage(struct graph *g, int stage, int stages)
+{
+    graph_set_meta(g, RANK_META_STAGE, arena_printf(g->arena, "%d", stage));
+    graph_set_meta(g, RANK_META_STAGES, arena_printf(g->arena, "%d", stages));
+}
+
+bool rank_meta_is_stage(const struct graph *g)
+{
+    return graph_meta(g, RANK_META_STAGES) != NULL;
+}
+
+/* The number that the text begins with, before a comma, a bar or the end. */
+static int stage_number(const struct graph *g, const char *key, const char *text)
+{
+    int stages = g->rank_meta ? g->rank_meta->stages : 1;
+    int64_t stage;
+    if (!i64_parse(arena_strndup(g->arena, text, strcspn(text, ",|")), 0, stages - 1, &stage))
+        fail("%s: metadata '%s' is '%s', expected numbers of stages below %d", graph_file(g), key, graph_meta(g, key), stages);
+    return (int)stage;
+}
+
+void rank_meta_set_sender(struct graph *g, const char *input, int stage)
+{
+    graph_set_meta(g, key_of(g, RANK_META_FROM, input), arena_printf(g->arena, "%d", stage));
+}
+
+int rank_meta_sender(const struct graph *g, const char *input)
+{
+    const char *key = key_of(g, RANK_META_FROM, input), *text = graph_meta(g, key);
+    return text ? stage_number(g, key, text) : -1;
+}
+
+/* "1,2" */
+void rank_meta_set_readers(struct graph *g, const char *output, int n, const int *stage)
+{
+    const char *text = "";
+    for (int i = 0; i < n; i++)
+        text = arena_printf(g->arena, "%s%s%d", text, i ? "," : "", stage[i]);
+    graph_set_meta(g, key_of(g, RANK_META_TO, output), text);
+}
+
+int rank_meta_reader(const struct graph *g, const char *output, int i)
+{
+    const char *key = key_of(g, RANK_META_TO, output), *text = graph_meta(g, key);
+    while (text && i-- > 0) {
+        text = strchr(text, ',');
+        text = text ? text + 1 : NULL;
+    }
+    return text ? stage_number(g, key, text) : -1;
+}
+
+/* "STAGE|TYPE|NAME" */
+void rank_meta_set_result(struct graph *g, int i, const struct rank_result *r)
+{
+    graph_set_meta(g, arena_printf(g->arena, RANK_META_RESULT "%d", i),
+                   arena_printf(g->arena, "%d|%s|%s", r->stage, type_str(g->arena, &r->type), r->name));
+}
+
+bool rank_meta_result(struct graph *g, int i, struct rank_result *r)
+{
+    const char *key = arena_printf(g->arena, RANK_META_RESULT "%d", i), *text = graph_meta(g, key), *error = NULL;
+    if (!text)
+        return false;
+    char *type = strchr(arena_strdup(g->arena, text), '|'), *name = type ? strchr(type + 1, '|') : NULL;
+    if (!name)
+        fail("%s: metadata '%s' is '%s', expected STAGE|TYPE|NAME", graph_file(g), key, text);
+    *name++ = '\0';
+    r->name = name;
+    r->stage = stage_number(g, key, text);
+    if (!type_parse(g->alg, type + 1, 0, &r->type, &error))
+        fail("%s: metadata '%s': %s", graph_file(g), key, error);
+    return true;
+}

@@ -1,0 +1,64 @@
+/* stages_report: the stages of a model on one screen: what each holds, gets from others and takes. */
+#include "plan/cost/cost.h"
+#include "plan/report/report.h"
+
+static void show_stage(FILE *f, struct arena *a, const struct stage_plan *p, int stage)
+{
+    const struct stage_made *made = &p->made[stage];
+    const struct rank_use most = memory_most(made->global->ranks, made->plan->use);
+    double bytes = 0;
+    for (int i = p->map.g->inputs.n; i < made->source->inputs.n; i++)
+        bytes += p->prices.bytes[graph_find(p->map.g, made->source->inputs.at[i]->name)->id];
+    fprintf(f, "  %-9d%12d%14s%14s%14s%14s%14s\n", stage, made->source->nodes.n, units_bytes(a, (double)most.weights),
+            units_bytes(a, (double)memory_total(&most)), made->plan->missing.list.n ? "" : units_seconds(a, plan_seconds(made->plan)),
+            stage ? units_bytes(a, bytes) : "", stage ? units_seconds(a, stage_receives(p, stage)) : "");
+}
+
+/* A text goes through all stages; as many as there are stages are on their way at once. */
+static void show_step(FILE *f, struct arena *a, const struct stage_plan *p)
+{
+    double all = 0, slowest = 0;
+    for (int i = 0; i < p->cut.stages; i++) {
+        double own = plan_seconds(p->made[i].plan) + stage_receives(p, i);
+        all += own;
+        slowest = own > slowest ? own : slowest;
+        if (p->made[i].plan->missing.list.n)
+            return;
+    }
+    fprintf(f, "predicted step time, weighted: %s, on 1 rank %s; the slowest stage takes %s\n", units_seconds(a, all),
+            units_seconds(a, p->whole->unsharded_seconds), units_seconds(a, slowest));
+}
+
+static void show_missing(FILE *f, struct arena *a, const struct stage_plan *p)
+{
+    for (int i = 0; i < p->cut.stages; i++)
+        if (p->made[i].plan->missing.list.n)
+            fprintf(f, "tpc-run can't run stage %d: it has no kernel for %s\n", i, missing_kernels_text(a, &p->made[i].plan->missing));
+}
+
+static void show_kinds(FILE *f, struct arena *a, const struct stage_plan *p)
+{
+    for (int i = 0; i < p->cut.stages; i++) {
+        const struct kind_uses kinds = plan_kinds(a, p->made[i].global, p->made[i].plan);
+        fprintf(f, "collectives of stage %d: %s\n", i, compare_kinds(a, &kinds, "none"));
+    }
+}
+
+void plan_report_stages(FILE *f, const struct options *options, const struct stage_plan *p)
+{
+    struct arena *a = arena_new();
+    fprintf(f, "%s on %d ranks, %d stages of %d" REPORT_KIND "%s\n", options->model, p->cut.stages * options->ranks, p->cut.stages,
+            options->ranks, options->machine.name);
+    report_workloads(f, p->whole);
+    fprintf(f, "%-11s%12s%14s%14s%14s%14s%14s\n", "stage", "nodes", "weights", "memory", "step", "receives", "in");
+    for (int i = 0; i < p->cut.stages; i++)
+        show_stage(f, a, p, i);
+    if (options->ranks > 1)
+        show_kinds(f, a, p);
+    show_step(f, a, p);
+    show_missing(f, a, p);
+    for (int i = 0; i < p->cut.stages; i++)
+        for (int k = 0; k < p->made[i].plan->warnings.n; k++)
+            fprintf(f, "note: stage %d: %s\n", i, p->made[i].plan->warnings.at[k]);
+    arena_free(a);
+}
