@@ -318,8 +318,9 @@ static void check_what_if(const struct shard_options *o)
 /* What is not done yet in stages. */
 static void check_stages(const struct shard_options *o)
 {
+    bool everywhere = o->sp.given && !(o->sp.text && strcmp(o->sp.text, "auto") == 0); /* a stage may have no sequence */
     const char *other = o->train.given ? "--train"
-        : o->sp.given                  ? "--sp"
+        : everywhere                   ? "--sp, but with --sp=auto,"
         : o->memory                    ? "--memory"
         : o->speed                     ? "--speed"
         : o->plan_file                 ? "--plan"
