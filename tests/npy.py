@@ -1,6 +1,7 @@
-"""A .npy file, without numpy.
+""".npy files, without numpy.
 
     python tests/npy.py FILE TYPE SHAPE NUMBER...    as x.npy i8 1,2 3 4
+    python tests/npy.py                              a file for each line of stdin
 """
 import struct
 import sys
@@ -19,4 +20,5 @@ def save(path, dtype, shape, numbers):
 
 
 if __name__ == "__main__":
-    save(sys.argv[1], sys.argv[2], sys.argv[3].split(","), sys.argv[4:])
+    for file, dtype, shape, *numbers in [sys.argv[1:]] if sys.argv[1:] else map(str.split, sys.stdin):
+        save(file, dtype, shape.split(","), numbers)
