@@ -115,13 +115,13 @@ class Build:
     def __init__(self, mutants):
         programs = sorted({p for m in mutants for p in test_of(m["test"].split())[0]})
         stems = [p.replace("/", "_").replace("-", "_") for p in programs]
-        values = make_variable(["COMPILE", "CCLD", "AM_CFLAGS", "CFLAGS", "AM_LDFLAGS", "LDFLAGS", "LIBS"]
+        values = make_variable(["COMPILE", "CCLD", "AM_CFLAGS", "CFLAGS", "AM_LDFLAGS", "LDFLAGS", "LIBS", "SERVE_LIBS"]
                                + [f"{s}_OBJECTS" for s in stems] + [f"{s}_LDADD" for s in stems])
         self.compile = shlex.split(values[0])
-        self.link, self.libs = shlex.split(" ".join(values[1:6])), shlex.split(values[6])
+        self.link, self.libs = shlex.split(" ".join(values[1:6])), shlex.split(" ".join(values[6:8]))
         n = len(programs)
-        self.objects = dict(zip(programs, (v.split() for v in values[7:7 + n])))
-        self.ldadd = dict(zip(programs, (shlex.split(v) for v in values[7 + n:7 + 2 * n])))
+        self.objects = dict(zip(programs, (v.split() for v in values[8:8 + n])))
+        self.ldadd = dict(zip(programs, (shlex.split(v) for v in values[8 + n:8 + 2 * n])))
 
     def compiled(self, mutant, folder):
         text, error = mutated(mutant)
