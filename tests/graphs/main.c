@@ -56,7 +56,7 @@ static void read_options(struct arena *a, struct graphs_options *o, int argc, ch
     };
     struct args args = {
         "graphs", "random graphs under random plans", usage, table, (int)(sizeof table / sizeof *table), none, none, none, NULL, NULL};
-    *o = (struct graphs_options){.graphs = from_environment("GRAPHS", 300), .seed = 1, .plans = 2, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
+    *o = (struct graphs_options){.graphs = from_environment("GRAPHS", 300), .seed = 1, .plans = 1, .jobs = sysconf(_SC_NPROCESSORS_ONLN)};
     if (args_parse(a, &args, argc, argv).text.n)
         fail_usage("graphs takes options only");
 }

@@ -99,7 +99,7 @@ def trained(build):
 
 
 def main():
-    build, seed, count = sys.argv[1], *(int(a) for a in (sys.argv[2:] + ["1", "12"][len(sys.argv) - 2:]))
+    build, seed, count = sys.argv[1], *(int(a) for a in (sys.argv[2:] + ["1", "4"][len(sys.argv) - 2:]))
     rng, bad = np.random.default_rng(seed), []
     forms = [*FORMS, RING, MANY, *(random_form(rng) for _ in range(count))]
     for i, (equation, shapes) in enumerate(forms):
