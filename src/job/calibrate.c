@@ -106,22 +106,9 @@ static void note_measured(struct machine *to, const struct measured *m)
         machine_note_measured(to, links[i]);
 }
 
-/* What each rank may hold, if machines leave their ranks unequally much; NULL: they do not. */
-static const int64_t *memory_of_ranks(struct arena *a, struct comm *comm)
-{
-    const double alike = 1.15;
-    int64_t own = available_memory().bytes / comm->local_size, least = INT64_MAX, most = 0;
-    const int64_t *memory = comm_gather(comm, a, "memory of ranks", &own, sizeof own);
-    for (int r = 0; r < comm->size; r++) {
-        least = memory[r] < least ? memory[r] : least;
-        most = memory[r] > most ? memory[r] : most;
-    }
-    return least > 0 && (double)most > alike * (double)least ? memory : NULL;
-}
-
 /* Values that are not measured come from the reference: on one rank, those of collectives. A machine is as fast as one of its ranks alone,
  * even where several are in each other's way. */
-static struct machine machine_of(struct arena *a, const char *path, struct comm *comm, const struct measured *m, double *error)
+static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
 {
     struct machine to = machine_reference();
     to.name = profile_name(a, path);
@@ -134,8 +121,8 @@ static struct machine machine_of(struct arena *a, const char *path, struct comm 
     to.q8_seconds = m->q8;
     to.speeds = m->speed ? comm->size : 0;
     to.speed = m->speed;
-    to.memory = comm->local_size < comm->size ? memory_of_ranks(a, comm) : NULL;
-    to.memories = to.memory ? comm->size : 0;
+    to.memories = m->memory ? comm->size : 0;
+    to.memory = m->memory;
     fit_links(a, &to, comm, m);
     *error = m->links ? error_of(&to, comm, &m->whole) : 0;
     if (m->links)

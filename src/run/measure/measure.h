@@ -32,6 +32,7 @@ struct measured_price {
 struct measured {
     struct measured_price price[PRICES]; /* of kernels, in the unit of schemas/prices.def */
     const double *speed;                 /* by rank: how many times as fast as the slowest; NULL: all are about alike */
+    const int64_t *memory;               /* by rank: bytes available to each; NULL: one machine, or all have about as much */
     double busy;                         /* share of the time that a rank waited for a core */
     int nbehind;                         /* 0: no sum goes on while a rank computes */
     struct measured_behind behind[MEASURED_BEHIND];

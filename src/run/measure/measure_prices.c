@@ -237,7 +237,10 @@ void measure_prices(struct measuring *x)
     }
 }
 
-/* ---- speeds ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- ranks -------------------------------------------------------------------------------------------------------------------------- */
+
+/* Ranks that differ by less count as equal. */
+static const double alike = 1.15;
 
 /* Of this rank, relative to the slowest: what its machine takes for the same work. */
 static double relative_speed(struct comm *comm, double own)
@@ -249,7 +252,6 @@ static double relative_speed(struct comm *comm, double own)
 /* By products and by memory alike. */
 static const double *speeds_of(struct arena *a, const struct measuring *x)
 {
-    const double alike = 1.15;
     if (x->comm->local_size == x->comm->size)
         return NULL;
     double products = relative_speed(x->comm, x->many[PRICE_OF_flops].own > 0 ? x->many[PRICE_OF_flops].own : x->few[PRICE_OF_flops].own);
@@ -261,9 +263,24 @@ static const double *speeds_of(struct arena *a, const struct measuring *x)
     return NULL;
 }
 
+/* What is available on a machine, for each of its ranks. */
+static const int64_t *memory_of_ranks(struct arena *a, struct comm *comm)
+{
+    int64_t own = available_memory().bytes / comm->local_size, least = INT64_MAX, most = 0;
+    if (comm->local_size == comm->size)
+        return NULL;
+    const int64_t *memory = comm_gather(comm, a, "memory of ranks", &own, sizeof own);
+    for (int r = 0; r < comm->size; r++) {
+        least = memory[r] < least ? memory[r] : least;
+        most = memory[r] > most ? memory[r] : most;
+    }
+    return least > 0 && (double)most > alike * (double)least ? memory : NULL;
+}
+
 void measure_end(struct arena *a, struct measuring *x, struct measured *m)
 {
     m->speed = speeds_of(a, x);
+    m->memory = memory_of_ranks(a, x->comm);
     for (int k = 0; k < PRICES; k++) {
         struct stream *s = &x->stream[k];
         if (prices[k].by.streams)
