@@ -161,8 +161,8 @@ static void read_speeds(struct arena *a, const char *where, const json_t *root, 
     const json_t *list = json_member(where, root, MACHINE_SPEEDS, JSON_ARRAY), *v;
     size_t n = json_array_size(list), i;
     double *speed = NEWN(a, double, (int)n + 1);
-    if (n > PLAN_RANKS)
-        fail("%s: '" MACHINE_SPEEDS "' has %zu entries, expected at most %d", where, n, PLAN_RANKS);
+    if (list && (n < 1 || n > PLAN_RANKS))
+        fail("%s: '" MACHINE_SPEEDS "' has %zu entries, expected 1 to %d", where, n, PLAN_RANKS);
     json_array_foreach(list, i, v)
     {
         if (!json_is_number(v))
@@ -188,8 +188,8 @@ static void read_memory(struct arena *a, const char *where, const json_t *root, 
     const json_t *list = json_member(where, root, MACHINE_MEMORY, JSON_ARRAY), *v;
     size_t n = json_array_size(list), i;
     int64_t *memory = NEWN(a, int64_t, (int)n + 1);
-    if (n > PLAN_RANKS)
-        fail("%s: '" MACHINE_MEMORY "' has %zu entries, expected at most %d", where, n, PLAN_RANKS);
+    if (list && (n < 1 || n > PLAN_RANKS))
+        fail("%s: '" MACHINE_MEMORY "' has %zu entries, expected 1 to %d", where, n, PLAN_RANKS);
     json_array_foreach(list, i, v)
     {
         double bytes = json_number_value(v);
