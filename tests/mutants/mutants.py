@@ -143,10 +143,16 @@ class Build:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return (out, "") if done.returncode == 0 else (None, "does not compile: " + done.stdout[-500:])
 
-    def linked(self, program, mutant, folder):
+    def linked(self, program, mutant, folder, file):
+        """A mutant of the library stands in front of it; one of a program's own sources stands for its object there, and in no other."""
+        own, objects = os.path.splitext(file)[0] + ".o", self.objects[program]
+        if own in objects:
+            objects = [mutant if o == own else o for o in objects]
+        elif mutant and not any(own in of for of in self.objects.values()):
+            objects = [mutant] + objects
         out = os.path.join(folder, program)
         os.makedirs(os.path.dirname(out), exist_ok=True)
-        command = self.link + ["-o", out] + ([mutant] if mutant else []) + self.objects[program] + self.ldadd[program] + self.libs
+        command = self.link + ["-o", out] + objects + self.ldadd[program] + self.libs
         done = subprocess.run(command, cwd=BUILD, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return "" if done.returncode == 0 else "does not link: " + done.stdout[-500:]
 
@@ -209,7 +215,7 @@ def run(build, mutant):
         else:
             made = None
         for program in test_of(mutant["test"].split())[0]:
-            error = build.linked(program, made, folder)
+            error = build.linked(program, made, folder, mutant["file"])
             if error:
                 return error
         if passes(mutant["test"], folder) == bool(mutant["file"]):
