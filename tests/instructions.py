@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 # Multiply-adds of an instruction of ARM, by the lanes of its result.
-PRODUCTS = [(r"[us]+dot|[us]+dota?", 16), (r"u?s?mmla", 32), (r"[us](ml[as]|mul)l2?\tv\d+\.8h,", 8), (r"([us]mlal2?|f?ml[as]|mul)\tv\d+\.4s,", 4)]
+PRODUCTS = [(r"[us]+dot|[us]+dota?", 16), (r"bfmmla", 16), (r"u?s?mmla", 32), (r"[us](ml[as]|mul)l2?\tv\d+\.8h,", 8), (r"([us]mlal2?|f?ml[as]|mul)\tv\d+\.4s,", 4)]
 
 
 def functions(objdump, path):

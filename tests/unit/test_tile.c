@@ -1,4 +1,5 @@
 /* Tiles: every kernel's products are those of plain loops; so are those of weights in tiles. Numbers are small integers: sums are exact. */
+#include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "tests/unit/main.h"
@@ -164,6 +165,65 @@ START_TEST(products_in_tiles)
 }
 END_TEST
 
+/* These numbers are the same in bf16. */
+START_TEST(products_in_bf16)
+{
+    enum { ROOM = 600 * 100 };
+    static float a[ROOM], b[ROOM], c[ROOM];
+    struct kenv *env = kenv_new(2, false);
+    state = (uint32_t)_i;
+    for (int round = 0; round < 10; round++)
+        ISA_EACH(narrow_kernel, kernel, narrow_kernels)
+        {
+            bool ta = draw(2), tb = draw(2);
+            int64_t m = 1 + draw(20), n = 1 + draw(90), k = 1 + draw(draw(2) ? 40 : 590);
+            fill(a, ROOM);
+            fill(b, ROOM);
+            fill(c, ROOM);
+            float behind = c[m * n];
+            narrow_gemm(env, kernel, ta, tb, m, n, k, a, b, c);
+            for (int64_t i = 0; i < m * n; i++) {
+                int64_t row = i / n, column = i % n;
+                float want = 0;
+                for (int64_t l = 0; l < k; l++)
+                    want += a[ta ? l * m + row : row * k + l] * b[tb ? column * k + l : l * n + column];
+                if (!(c[i] >= want && c[i] <= want))
+                    ck_abort_msg("%s, %d %d: element %d %d is %g, not %g", isa_name(kernel->isa), ta, tb, (int)row, (int)column,
+                                 (double)c[i], (double)want);
+            }
+            ck_assert(c[m * n] >= behind && c[m * n] <= behind);
+        }
+    kenv_free(env);
+}
+END_TEST
+
+/* Kernels round alike: to the nearest, a half to the even one. */
+START_TEST(numbers_become_bf16)
+{
+    float x[8];
+    uint16_t want[16], got[16];
+    state = (uint32_t)_i;
+    for (int round = 0; round < 200; round++) {
+        int64_t n = 1 + draw(8);
+        for (int i = 0; i < COUNT(x); i++)
+            x[i] = any_float();
+        for (int i = 0; i < COUNT(want); i++)
+            want[i] = 0xabcd;
+        for (int64_t i = 0; i < n; i++)
+            want[i / 4 * 8 + i % 4] = f32_to_bf16(x[i]);
+        ISA_EACH(narrow_kernel, kernel, narrow_kernels)
+        {
+            for (int i = 0; i < COUNT(got); i++)
+                got[i] = 0xabcd;
+            kernel->convert(n, x, 8, got);
+            for (int i = 0; i < COUNT(got); i++)
+                ck_assert_msg(got[i] == want[i] || isnan(x[i / 8 * 4 + i % 4]), "%s: %a is %x, not %x", isa_name(kernel->isa),
+                              (double)x[i / 8 * 4 + i % 4], got[i], want[i]);
+        }
+    }
+}
+END_TEST
+
 /* b[k, n], or its transpose, in a storage type. */
 static void store(enum dtype t, const float *b, int64_t k, int64_t n, bool transposed, void *to)
 {
@@ -211,6 +271,8 @@ int main(void)
     tcase_add_loop_test(tile, every_kernel_multiplies_pairs, 0, 4);
     tcase_add_loop_test(tile, fused_tiles_round_once, 0, 4);
     tcase_add_loop_test(tile, products_in_tiles, 0, 4);
+    tcase_add_loop_test(tile, products_in_bf16, 0, 4);
+    tcase_add_loop_test(tile, numbers_become_bf16, 0, 4);
     tcase_add_loop_test(tile, weights_in_tiles_multiply, 0, 4);
     return unit_run(suite);
 }

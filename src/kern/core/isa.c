@@ -59,11 +59,12 @@ static unsigned of_processor(void)
 #elif NEON
 #include <sys/auxv.h>
 
-enum { DOT = 1 << 20 /* HWCAP_ASIMDDP */, I8MM = 1 << 13 /* HWCAP2_I8MM */ };
+enum { DOT = 1 << 20 /* HWCAP_ASIMDDP */, I8MM = 1 << 13 /* HWCAP2_I8MM */, BF16 = 1 << 14 /* HWCAP2_BF16 */ };
 
 static unsigned of_processor(void)
 {
-    return BIT(NEON, true) | BIT(NEON_DOT, getauxval(AT_HWCAP) & DOT) | BIT(NEON_I8MM, getauxval(AT_HWCAP2) & I8MM);
+    return BIT(NEON, true) | BIT(NEON_DOT, getauxval(AT_HWCAP) & DOT) | BIT(NEON_I8MM, getauxval(AT_HWCAP2) & I8MM) |
+        BIT(NEON_BF16, getauxval(AT_HWCAP2) & BF16);
 }
 #else
 static unsigned of_processor(void)

@@ -25,11 +25,12 @@
 #elif defined(__aarch64__) && defined(__GNUC__)
 #define X86 0
 #define NEON 1
-#define ISA_SETS(X)               \
-    X(PLAIN, "plain", PLAIN)      \
-    X(NEON, "neon", PLAIN)        \
-    X(NEON_DOT, "neon-dot", NEON) \
-    X(NEON_I8MM, "neon-i8mm", NEON_DOT)
+#define ISA_SETS(X)                     \
+    X(PLAIN, "plain", PLAIN)            \
+    X(NEON, "neon", PLAIN)              \
+    X(NEON_DOT, "neon-dot", NEON)       \
+    X(NEON_I8MM, "neon-i8mm", NEON_DOT) \
+    X(NEON_BF16, "neon-bf16", NEON_I8MM)
 #else
 #define X86 0
 #define NEON 0

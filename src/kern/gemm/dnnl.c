@@ -95,7 +95,7 @@ static void limit_library(void)
 
 bool dnnl_narrows(void)
 {
-    return library_has(dnnl_cpu_isa_avx512_core_bf16);
+    return X86 ? library_has(dnnl_cpu_isa_avx512_core_bf16) : narrow_fast();
 }
 
 bool dnnl_packs(void)
@@ -431,13 +431,17 @@ void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int6
                 c[i * ldc + j] = beta > 0.0f || beta < 0.0f ? beta * c[i * ldc + j] : 0.0f;
         return;
     }
+    bool whole = lda == (ta ? m : k) && ldb == (tb ? k : n) && ldc == n && !(alpha < 1 || alpha > 1 || beta < 0 || beta > 0);
+    bool narrow = kenv_narrows(env) && whole && (double)m * (double)n * (double)k >= NARROW_LEAST && !omp_in_parallel();
+    if (!X86 && narrow && narrow_fast()) {
+        narrow_gemm(env, narrow_best(), ta, tb, m, n, k, a, b, c);
+        return;
+    }
     if (!X86) {
         tile_gemm(env, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    bool whole = lda == (ta ? m : k) && ldb == (tb ? k : n) && ldc == n && !(alpha < 1 || alpha > 1 || beta < 0 || beta > 0);
-    if (kenv_narrows(env) && whole && (double)m * (double)n * (double)k >= NARROW_LEAST && !omp_in_parallel() &&
-        narrow_product(env, ta, tb, m, n, k, a, b, c))
+    if (narrow && narrow_product(env, ta, tb, m, n, k, a, b, c))
         return;
     limit_library();
     if (!omp_in_parallel())

@@ -12,7 +12,19 @@ void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t
 /* tile_gemm.c: the same in our own tiles. On processors other than x86, the library has only loops for it, and dnnl_product is this. */
 void tile_gemm(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda, const float *b,
                int64_t ldb, float beta, float *c, int64_t ldc);
-/* Does it multiply bf16 faster than float32 here? */
+/* narrow.c: c[m, n] = a b of operands rounded to bf16, [k, m] and [n, k] when transposed; sums are float32. Uses ROOM_NARROW. */
+struct narrow_kernel {
+    enum isa isa;
+    /* sums[TILE_ROWS][TILE] = a[steps][TILE_ROWS][4] panel[steps][TILE][4], summed over steps and 4 */
+    void (*product)(int64_t steps, const uint16_t *a, const uint16_t *panel, float *sums);
+    void (*convert)(int64_t n, const float *from, int64_t apart, uint16_t *to); /* to bf16, 4 numbers at a time */
+};
+extern const struct narrow_kernel narrow_kernels[]; /* the fastest first, plain C last */
+const struct narrow_kernel *narrow_best(void);
+bool narrow_fast(void); /* is it faster than float32? */
+void narrow_gemm(struct kenv *, const struct narrow_kernel *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
+                 const float *b, float *c);
+/* Does dnnl_product multiply bf16 faster than float32 here? */
 bool dnnl_narrows(void);
 /* Has it products with packed weights here? Without AVX-512 it reads a weight as it lies. */
 bool dnnl_packs(void);
