@@ -59,6 +59,8 @@ static const char *what_fits(const struct compile *c)
 {
     struct trial last;
     int most = machine_most_ranks(&c->options->machine), fit = 0;
+    if (c->options->solver_first)
+        return "; --solver exact may find a plan that fits";
     if (c->options->plan_file || c->options->state_from || c->options->ranks >= most)
         return "";
     if ((fit = smallest_ranks(c, &last)) > 0)
@@ -80,26 +82,40 @@ static const char *too_little(const struct compile *c, const struct trial *t)
                                             : arena_printf(a, "%s%d rank%s, where the fullest", less, ranks, ranks == 1 ? "" : "s");
 }
 
-static _Noreturn void fail_limit(const struct compile *c, struct trial t)
+/* Of ranks with limits of their own, that may hold too little in all. */
+static const char *all_limits(const struct compile *c, bool hopeless)
+{
+    struct rank_use alone = {0};
+    double all = 0;
+    if (!hopeless || !limits_differ(c->options, c->options->ranks))
+        return "";
+    plan_memory_that_runs(c->graph, c->plan, 1, &alone);
+    for (int r = 0; r < c->options->ranks; r++)
+        all += (double)limit_of(c->options, r);
+    return arena_printf(c->arena, "; all may hold %s, and weights and state alone are %s", units_bytes(c->arena, all),
+                        units_bytes(c->arena, (double)(alone.weights + alone.state)));
+}
+
+static _Noreturn void fail_limit(const struct compile *c, struct trial t, bool hopeless)
 {
     struct arena *a = c->arena;
-    fail("%s: a limit of %s needs %s (weights %s, state %s, activations and blocks %s)%s", c->options->model, too_little(c, &t),
+    fail("%s: a limit of %s needs %s (weights %s, state %s, activations and blocks %s)%s%s", c->options->model, too_little(c, &t),
          units_bytes(a, (double)memory_total(&t.use)), units_bytes(a, (double)t.use.weights), units_bytes(a, (double)t.use.state),
-         units_bytes(a, (double)(t.use.peak + t.use.blocks)), what_fits(c));
+         units_bytes(a, (double)(t.use.peak + t.use.blocks)), all_limits(c, hopeless), what_fits(c));
 }
 
 /* Of training, if need be with the forward half computed again, as other compilations of the same source are not. */
 static const struct trial *find_price(struct fitter *f, struct compile *c, double *below)
 {
     const struct trial *best = memory_raise_price(f, below);
-    if (best || !c->options->train || c->options->recompute != RECOMPUTE_AUTO)
+    if (best || f->recomputed || !c->options->train || c->options->recompute != RECOMPUTE_AUTO)
         return best;
+    f->recomputed = true;
     c->source = graph_copy(c->arena, c->source);
     recompute_forward(c->graph);
     recompute_forward(c->source);
     if (!f->tells)
-        diag_tell("%s: within %s the backward half computes the forward half again (--recompute full)", c->options->model,
-                  units_bytes(c->arena, (double)c->options->memory));
+        diag_tell("%s: to keep --memory the backward half computes the forward half again (--recompute full)", c->options->model);
     return memory_raise_price(f, below);
 }
 
@@ -127,16 +143,6 @@ static void check_sequences(struct compile *c)
                                           units_bytes(c->arena, (double)t.use.peak), units_bytes(c->arena, (double)alone.peak)));
 }
 
-bool memory_price(struct compile *c)
-{
-    struct fitter f = {.compile = c, .ranks = c->options->ranks, .tells = true};
-    double below;
-    const struct trial *best = find_price(&f, c, &below);
-    c->plan->byte_price = best ? memory_bisect_price(&f, best, below)->price : memory_least_trial(&f).price;
-    c->plan->memory_share = f.share;
-    return best != NULL;
-}
-
 /* Limits over time, from a trial on: a plan that is better, or where that does not fit one that does; false: none is found. */
 static bool keep_limits(struct fitter *f, struct compile *c, const struct trial *from)
 {
@@ -151,10 +157,36 @@ static bool keep_limits(struct fitter *f, struct compile *c, const struct trial 
 static bool find_within(struct fitter *f, struct compile *c)
 {
     struct trial least = memory_least_trial(f);
-    if (f->hopeless || memory_is_emitted(c->options))
+    if (f->hopeless || memory_is_emitted(c->options) || c->options->solver_first)
         return false;
     c->plan->byte_price = fmax(1, least.price);
     return keep_limits(f, c, &least);
+}
+
+/* The best plan within the limits, by prices and then by limits over time; false: none is found. */
+static bool find_plan(struct fitter *f, struct compile *c)
+{
+    double below;
+    bool small = !f->tells || f->ranks <= EXACT_RANKS;
+    const struct trial *best = find_price(f, c, &below);
+    bool within = !best && small && find_within(f, c);
+    c->plan->memory_share = f->share;
+    if (!best)
+        return within;
+    best = memory_bisect_price(f, best, below);
+    c->plan->byte_price = best->price;
+    if (best->price > 0 && small) /* the plan without a limit is proven by itself */
+        (void)keep_limits(f, c, best);
+    return true;
+}
+
+bool memory_price(struct compile *c)
+{
+    struct fitter f = {.compile = c, .ranks = c->options->ranks, .tells = true};
+    bool found = find_plan(&f, c);
+    if (!found)
+        c->plan->byte_price = memory_least_trial(&f).price;
+    return found;
 }
 
 void pass_memory_limit(struct compile *c)
@@ -165,23 +197,13 @@ void pass_memory_limit(struct compile *c)
     struct fitter f = {.compile = c, .ranks = c->options->ranks};
     if (memory_is_emitted(c->options))
         f.share = c->options->plan_file->emitted->memory_share;
-    double below;
-    const struct trial *best = find_price(&f, c, &below);
-    bool within = !best && find_within(&f, c);
-    if (!best && !within && c->options->sp == SP_AUTO && !memory_is_emitted(c->options)) {
+    bool found = find_plan(&f, c);
+    if (!found && c->options->sp == SP_AUTO && !memory_is_emitted(c->options)) {
         keep_sequences_whole(c, "no such plan fits into --memory");
-        best = memory_raise_price(&f, &below);
-        within = !best && find_within(&f, c);
+        found = find_plan(&f, c);
     }
-    if (!best && !within)
-        fail_limit(c, memory_least_trial(&f));
-    c->plan->memory_share = f.share;
-    if (best) {
-        best = memory_bisect_price(&f, best, below);
-        c->plan->byte_price = best->price;
-        if (best->price > 0) /* the plan without a limit is proven by itself */
-            (void)keep_limits(&f, c, best);
-    }
+    if (!found)
+        fail_limit(c, memory_least_trial(&f), f.hopeless);
     if (!memory_trial_fits(&f, &f.trial[0])) {
         c->plan->fastest_seconds = f.trial[0].seconds;
         c->plan->fastest_total = memory_total(&f.trial[0].use);

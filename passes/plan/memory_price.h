@@ -21,6 +21,7 @@ struct fitter {
     int ranks, trials;
     const int64_t *share; /* as the plan's memory_share */
     bool tells;           /* for many ranks the global graph tells what they hold */
+    bool recomputed;      /* the backward half of training computes the forward half again */
     bool hopeless;        /* weights and state alone are more than all ranks may hold */
     struct trial trial[MOST_TRIALS];
 };

@@ -416,16 +416,18 @@ static void set_memory(struct arena *a, struct machine *m, const char *list)
 static void set_limits(struct arena *a, struct shard_options *o)
 {
     struct options *p = &o->plan;
-    if (p->plan_file && p->plan_file->emitted && !o->memory)
-        return; /* its own */
+    bool own = p->plan_file && p->plan_file->emitted && !o->memory; /* the limits of the plan that is replayed */
     if (o->memory)
         set_memory(a, &p->machine, o->memory);
-    p->memory = machine_most_memory(&p->machine);
+    p->memory = own ? p->memory : machine_most_memory(&p->machine);
     if (p->machine.memories == 1 && o->memory)
         p->machine.memories = 0;
     if (p->machine.memories && p->ranks > p->machine.memories)
-        fail_usage("%s has %d size%s, and --tp asks for %d ranks", o->memory ? "--memory" : p->machine.name, p->machine.memories,
+        fail_usage("%s has %d size%s of memory, and --tp asks for %d ranks", o->memory ? "--memory" : p->machine.name, p->machine.memories,
                    p->machine.memories == 1 ? "" : "s", p->ranks);
+    if (own && p->memory != (p->machine.memories ? machine_most_memory(&p->machine) : p->memory))
+        fail("%s: memory: expected a 'limit' of %lld, the most of machine.memory, found %lld", p->plan_file->path,
+             (long long)machine_most_memory(&p->machine), (long long)p->memory);
 }
 
 void shard_options_plan(struct arena *a, struct shard_options *o, const char *model)

@@ -40,7 +40,7 @@ static void speed_tile(const struct html_page *p)
 static void memory_tile(const struct html_page *p)
 {
     int most = memory_fullest(p->options, p->g->ranks, p->plan->use);
-    begin_tile(p, "Fullest rank");
+    begin_tile(p, limits_differ(p->options, p->g->ranks) ? "Rank nearest to its limit" : "Fullest rank");
     html_bytes(p, (double)memory_total(&p->plan->use[most]));
     fprintf(p->f, "</b><p>rank %d; unsharded ", most);
     html_bytes(p, (double)memory_total(&p->plan->unsharded));

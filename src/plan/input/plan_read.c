@@ -131,9 +131,10 @@ static void read_memory_shares(const struct plan_reader *r, const json_t *list, 
     if (!list)
         return;
     if (json_array_size(list) != (size_t)e->ranks)
-        fail("%s: memory: expected a list of %d 'shares', found %zu", r->path, e->ranks, json_array_size(list));
+        fail("%s: memory: expected a list of %d 'shares', found %s", r->path, e->ranks,
+             json_is_array(list) ? arena_printf(r->a, "%zu", json_array_size(list)) : json_kind(list));
     for (int i = 0; i < e->ranks; i++)
-        sum += share[i] = size_of(r, "memory", "shares", json_array_get(list, (size_t)i), 0, SHARES_SUM);
+        sum += share[i] = size_of(r, "memory", arena_printf(r->a, "shares[%d]", i), json_array_get(list, (size_t)i), 0, SHARES_SUM);
     if (sum < 1 || sum > SHARES_SUM)
         fail("%s: memory: expected 'shares' whose sum is from 1 to %d, found %lld", r->path, SHARES_SUM, (long long)sum);
     e->memory_share = share;

@@ -283,7 +283,9 @@ static json_t *layers_array(const struct plan *p)
 static json_t *memory_object(const struct plan_writer *w)
 {
     const struct rank_use *use = w->plan->use;
-    int64_t most = use ? memory_total(&use[memory_fullest(w->options, w->global->ranks, use)]) : 0;
+    int64_t most = 0;
+    for (int r = 0; use && r < w->global->ranks; r++)
+        most = memory_total(&use[r]) > most ? memory_total(&use[r]) : most;
     json_t *limit = w->options->memory ? json_integer(w->options->memory) : NULL, *shares = w->plan->memory_share ? json_array() : NULL;
     for (int r = 0; shares && r < w->global->ranks; r++)
         json_array_append_new(shares, json_integer(w->plan->memory_share[r]));

@@ -39,7 +39,7 @@ static void show_limit(FILE *f, struct arena *a, const struct graph *g, const st
     if (!options->memory || !p->use)
         return;
     int fullest = memory_fullest(options, g->ranks, p->use);
-    const char *all = limits_differ(options, g->ranks) ? arena_printf(a, "all, rank %d", fullest) : "all";
+    const char *all = limits_differ(options, g->ranks) ? arena_printf(a, "nearest its limit, rank %d", fullest) : "all";
     fprintf(f, "  %-26s %12s  of at most %s\n", all, units_bytes(a, (double)memory_total(&p->use[fullest])),
             units_bytes(a, (double)limit_of(options, fullest)));
 }
@@ -249,7 +249,8 @@ const char *report_first(struct arena *a, const struct plan *p)
     bool limited = p->byte_price > 0;
     if (p->first_seconds <= 0 || p->missing.list.n)
         return NULL;
-    const char *first = arena_printf(a, "the first assignment that fits takes %.3f times as long%s", times,
+    const char *first = arena_printf(a, "the first assignment %s takes %.3f times as long%s",
+                                     limited ? "without a limit on memory" : "that fits", times,
                                      p->overlapped > 0 ? " without overlap" : "");
     if (times > 0.9995 || more <= 0 || !limited)
         return first;
@@ -273,10 +274,12 @@ static void show_fastest(FILE *f, struct arena *a, const struct plan *p)
     double times = p->fastest_seconds > 0 ? plan_seconds(p) / p->fastest_seconds : 0;
     const char *held = units_bytes(a, (double)p->fastest_total), *takes = units_seconds(a, p->fastest_seconds);
     if (times > 1)
-        fprintf(f, "--memory rules out the fastest plan: this one takes %.3f times as long as its %s a step; it holds %s on a rank\n",
-                times, takes, held);
+        fprintf(
+            f,
+            "the limit on memory rules out the fastest plan: this one takes %.3f times as long as its %s a step; it holds %s on a rank\n",
+            times, takes, held);
     else if (times > 0)
-        fprintf(f, "--memory costs no time: the plan that it rules out takes %s a step, and holds %s on a rank\n", takes, held);
+        fprintf(f, "the limit on memory costs no time: the plan that it rules out takes %s a step, and holds %s on a rank\n", takes, held);
 }
 
 static void show_proof(FILE *f, struct arena *a, const struct plan *p)
