@@ -37,7 +37,8 @@ part_of() { # HOST PART of a core, in periods of 5 ms
 cat >"$work/on-host" <<END
 #!/bin/sh
 k=\$(hostname)
-echo \$\$ >"$groups/tpc-\${k#node}/cgroup.procs" && exec "\$@"
+echo \$\$ >"$groups/tpc-\${k#node}/cgroup.procs" && mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu || exit 1
+if [ -e "$groups/cgroup.controllers" ]; then mount --bind "$groups" /sys/fs/cgroup; else mount --bind "$groups" /sys/fs/cgroup/cpu; fi && exec "\$@"
 END
 chmod +x "$work/on-host"
 
