@@ -15,6 +15,7 @@ UNITS = {
 BEGIN, END = "<!-- numbers: tests/prices.py -->\n", "<!-- end -->\n"
 MOST_PRICES, MOST_LEVELS, MOST_RANKS = 18, 7, 4096
 SPEEDS = "of each rank, relative to the numbers of this file; absent: all ranks are alike"
+MEMORY = "bytes that each rank may hold, the limits of plans without --memory; absent: no limit"
 LEVELS = "links beyond the first level, from the inside out"
 HEAD = """{
   "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -52,8 +53,10 @@ def schema(table):
     levels = {"description": LEVELS, "type": "array", "maxItems": MOST_LEVELS,
               "items": {"type": "object", "required": list(link), "additionalProperties": False, "properties": link}}
     properties.append(f'    "levels": {json.dumps(levels)}')
-    speeds = {"description": SPEEDS, "type": "array", "maxItems": MOST_RANKS, "items": {"type": "number", "minimum": 0.001, "maximum": 1000}}
+    speeds = {"description": SPEEDS, "type": "array", "minItems": 1, "maxItems": MOST_RANKS, "items": {"type": "number", "minimum": 0.001, "maximum": 1000}}
     properties.append(f'    "speeds": {json.dumps(speeds)}')
+    memory = {"description": MEMORY, "type": "array", "minItems": 1, "maxItems": MOST_RANKS, "items": {"type": "number", "minimum": 1, "maximum": 10**18}}
+    properties.append(f'    "memory": {json.dumps(memory)}')
     required = json.dumps(["version", *numbers])
     return HEAD + f'  "required": {required},\n  "additionalProperties": false,\n  "properties": {{\n' + ",\n".join(properties) + "\n  }\n}\n"
 
