@@ -187,7 +187,8 @@ void sequence_leave(struct import *im)
     struct graph *g = im->graph;
     int n = g->outputs.n;
     struct value **stated = NEWN(im->tmp, struct value *, n + 1);
-    memcpy(stated, g->outputs.at, (size_t)n * sizeof *stated);
+    for (int i = 0; i < n; i++)
+        stated[i] = g->outputs.at[i];
     graph_clear_outputs(g);
     for (int i = 0; i < n; i++) {
         const Onnx__ValueInfoProto *info = im->model->graph->output[i];

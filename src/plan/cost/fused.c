@@ -389,6 +389,8 @@ void fused_find_alone(struct space *s)
     s->fused = (struct space_fused){0};
     fused_find(s, s->g);
     fused.alone = s->fused.part;
+    for (int i = 0; i <= s->g->values.n; i++) /* of no kernel that runs as a whole, whose numbers are those of the other search */
+        fused.alone[i].whole = 0;
     s->fused = fused;
 }
 

@@ -80,6 +80,7 @@ void whole_kernels_make(struct choice_problem *e, const bool *open)
                 forbid_reshard(e, var[s->fused.whole[i]], s->g->values.at[i], s->uses[i].list.at[k]);
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct fused_part *part = fused_part(s, s->g->nodes.at[i]);
+        require(!part || part->whole <= s->fused.wholes);
         if (part && open[part->whole])
             price_part(e, var[part->whole], part->whole, i);
     }

@@ -226,7 +226,7 @@ static void place_constants(struct session *s)
         unsigned packed = pack_weight(s, &s->step[i]);
         n += packed != 0;
         for (int k = 0; k < s->step[i].node->nin; k++)
-            if (s->step[i].in_constant[k] && !(packed >> k & 1) && !is_captured(s->step[i].node, k))
+            if (s->step[i].in_constant[k] && !(k < 32 && packed >> k & 1) && !is_captured(s->step[i].node, k))
                 align_constant(s, s->step[i].node->in[k]);
     }
     for (int i = 0; i < s->graph->outputs.n; i++)
