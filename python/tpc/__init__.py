@@ -42,7 +42,7 @@ class Info:
 
 class Session:
     """A folder of ranks, or a model for one rank, that is loaded. For one thread at a time. cache: "f16" or "int8", in which generate keeps
-    KV caches of float32. fast: what meets quantised weights is rounded to 8 bits. wire: "f32", "bf16" or "q8", in which sums go between machines;
+    KV caches of float32. fast: products round what they read, to bf16 or 8 bits. wire: "f32", "bf16" or "q8", in which sums go between machines;
     None: as tpc-shard --wire said.
     timeout, with mpi: seconds for which a rank that others wait for may be stopped; 0: for ever."""
 

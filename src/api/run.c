@@ -18,8 +18,11 @@ struct running {
 
 static void make_ready(struct comm *comm, struct tpc_session *s, struct api_rank *r)
 {
-    struct session_options o = {
-        .threads = r->threads, .keep_state = s->options.keep_state != 0, .deterministic = s->job.deterministic, .wire = s->job.wire};
+    struct session_options o = {.threads = r->threads,
+                                .keep_state = s->options.keep_state != 0,
+                                .deterministic = s->job.deterministic,
+                                .narrow = s->job.fast,
+                                .wire = s->job.wire};
     struct job_options job = s->job;
     job.generate = 0;
     job.cache = DT_NONE; /* state is given and taken in the model's types */

@@ -53,7 +53,7 @@ typedef struct tpc_options {
     int keep_state;
     int deterministic; /* the bits of one rank on any number of ranks */
     int cache;         /* TPC_F16 or TPC_I8: tpc_generate keeps KV caches of f32 in a half or a quarter of the bytes; 0: as they are */
-    int fast;          /* what meets quantised weights is rounded to 8 bits, whatever accuracy the model asks for */
+    int fast;    /* products round what they read: to bf16 on processors that multiply it, to 8 bits where it meets quantised weights */
     int wire;    /* TPC_BF16 or TPC_I8: with mpi, addends of f32 sums go between machines in 2 bytes, or in 1; TPC_F32: as they are; 0: as
                   * the folder says (tpc-shard --wire) */
     int timeout; /* with mpi: seconds for which a rank that others wait for may be stopped; then the call fails. 0: for ever */

@@ -69,7 +69,7 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"threads", 0, ARG_INT, &o->job.threads, "N", "threads per rank (default: cores that nobody uses / ranks on this machine)"},
         {"deterministic", 0, ARG_FLAG, &o->job.deterministic, NULL, "make f32 results of N ranks equal to those of one, bit for bit"},
         {"fast", 0, ARG_FLAG, &o->job.fast, NULL,
-         "round what meets quantised weights to 8 bits, whatever accuracy the model asks for; with --train, what products read to bf16"},
+         "round what products read: to bf16 on processors that multiply it, to 8 bits where it meets quantised weights"},
         {"wire", 0, ARG_TEXT, &o->wire, "f32|bf16|q8",
          "between machines, send addends of f32 sums in 4 bytes, in 2, or in 1 (default: as tpc-shard --wire said)"},
         {"cache", 0, ARG_TEXT, &o->cache, "f16|int8",

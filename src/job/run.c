@@ -121,8 +121,9 @@ static struct unsharded_run run_unsharded(struct arena *a, const struct graph *g
     struct comm *self = comm_self();
     job_fuse(w.graph, self, o);
     job_check_memory(self, w.graph, o);
-    struct session *s = session_new(w.graph, self,
-                                    (struct session_options){.threads = threads, .deterministic = o->deterministic, .force = o->force});
+    struct session *s = session_new(
+        w.graph, self,
+        (struct session_options){.threads = threads, .deterministic = o->deterministic, .narrow = o->fast, .force = o->force});
     w.out = NEWN(a, struct tensor, w.graph->outputs.n);
     session_run(s, order_inputs(a, g, in, w.graph, o), w.out);
     for (int i = 0; i < w.graph->outputs.n; i++) {
@@ -264,6 +265,7 @@ bool job_run(struct arena *a, const struct replicas *t, const struct job_options
                                                              .pipeline = p,
                                                              .verify = o->verify,
                                                              .deterministic = o->deterministic,
+                                                             .narrow = o->fast,
                                                              .wire = o->wire,
                                                              .force = o->force,
                                                              .profile = o->profile || o->trace});

@@ -15,7 +15,7 @@ struct session_options {
     bool verify;                  /* all bytes of all weights are checked, not only those that are packed */
     bool deterministic;           /* results are those of one rank, bit for bit (complete_sums.c) */
     enum wire wire;               /* of sums between machines */
-    bool narrow;                  /* large products round their operands to bf16 */
+    bool narrow;                  /* products may round their operands to bf16 */
     bool force;                   /* activations may take more than what is available */
     enum gradients_go gradients;  /* what session_gradients_to is for */
     bool profile;                 /* every step is timed, and collectives begin together */

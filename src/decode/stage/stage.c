@@ -37,6 +37,7 @@ void stage_prepare(struct arena *a, struct comm *all, struct comm *comm, const s
                                   .verify = o->verify,
                                   .beside = k > 0 ? stage[0].session : NULL,
                                   .deterministic = o->deterministic,
+                                  .narrow = o->fast,
                                   .wire = o->wire,
                                   .force = o->force,
                                   .profile = o->profile || o->trace};

@@ -112,7 +112,8 @@ static void send(struct kcall *call, const struct conv_transpose *t, int64_t m, 
                  float *sent)
 {
     bool constant = call->in_constant && call->in_constant[1] && call->in[1].dtype == DT_F32;
-    if (!constant || !dnnl_product_packed(call->env, call->cache, m, columns, t->in, x, w, false, NULL, sent))
+    const struct tensor a = tensor_of_floats(x), b = tensor_of_floats(w);
+    if (!constant || !dnnl_product_packed(call->env, call->cache, m, columns, t->in, &a, &b, false, NULL, sent))
         dnnl_product(call->env, false, false, m, columns, t->in, 1, x, t->in, w, columns, 0, sent, columns);
 }
 

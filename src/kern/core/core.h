@@ -121,6 +121,11 @@ void convert_from_u64(enum dtype, const uint64_t *src, int64_t n, void *dst);
 bool dtype_fits_f32(enum dtype); /* f32, f16, bf16 */
 /* The whole tensor as float32, with the same strides: itself, or converted into room. */
 const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
+/* Numbers as an operand whose sizes are told beside it. */
+static inline struct tensor tensor_of_floats(const float *x)
+{
+    return (struct tensor){.dtype = DT_F32, .data = (void *)(uintptr_t)x};
+}
 static inline const void *element_at_const(const void *p, size_t size, int64_t i)
 {
     return (const char *)p + size * (size_t)i;

@@ -5,7 +5,8 @@
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 
-/* ---- dnnl.c: the only file that sees oneDNN ------------------------------------------------------------------------- */
+/* ---- dnnl.c, dnnl_product.c, dnnl_conv.c: the only files that see oneDNN
+ * ------------------------------------------------------------------------- */
 /* c[m, n] = alpha * a[m, k] b[k, n] + beta * c, row-major with leading dimensions; callable inside parallel loops. */
 void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
@@ -26,14 +27,16 @@ void narrow_gemm(struct kenv *, const struct narrow_kernel *, bool ta, bool tb, 
                  const float *b, float *c);
 /* Does dnnl_product multiply bf16 faster than float32 here? */
 bool dnnl_narrows(void);
-/* Has it products with packed weights here? Without AVX-512 it reads a weight as it lies. */
-bool dnnl_packs(void);
-/* c[m, n] = a[m, k] w[k, n] (+ bias[n]) with a constant w, [n, k] when transposed: packed once, kept in *cache. False when
- * this machine has no such primitive. */
-bool dnnl_product_packed(struct kenv *, void **cache, int64_t m, int64_t n, int64_t k, const float *a, const float *w, bool transposed,
-                         const float *bias, float *c);
+/* Has it products with packed weights of this type here? Without AVX-512 it reads a weight as it lies; f16 and bf16 are multiplied in bf16,
+ * f16 only where kenv_narrows. */
+bool dnnl_packs(const struct kenv *, enum dtype weight);
+/* c[m, n] = a[m, k] w[k, n] (+ bias[n]) with a constant w that it packs, [n, k] when transposed: packed once, kept in *cache. Where w is
+ * bf16, or kenv_narrows, both are rounded to bf16; sums are float32. Else both are float32. False when this machine has no such primitive.
+ */
+bool dnnl_product_packed(struct kenv *, void **cache, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *w,
+                         bool transposed, const float *bias, float *c);
 /* Packs w as a product will want it, into *cache. True when w itself will not be read any more. */
-bool dnnl_pack_weight(struct kenv *, void **cache, int64_t n, int64_t k, const float *w, bool transposed);
+bool dnnl_pack_weight(struct kenv *, void **cache, int64_t n, int64_t k, const struct tensor *w, bool transposed);
 /* What a convolution does to its results; alpha, beta: a slope, or the bounds of CLIP. HARD_SIGMOID: alpha * x + beta within 0 and 1. Then
  * comes scale * x + shift. */
 enum conv_activation {
@@ -99,6 +102,27 @@ struct panel_row {
     float *c;
 };
 void panel_row_product(struct kenv *, struct panel_row *);
+
+/* ---- narrow_row.c: the same of up to NARROW_FEW_ROWS rows and a weight of bf16, in panels as BA16a64b2a has them: pairs of numbers of k
+ * --- */
+enum { NARROW_FEW_ROWS = 4 };
+struct narrow_row {
+    int64_t m, n, pairs, padded; /* pairs of k; padded: k in the panels */
+    const uint16_t *a;           /* [m][pairs][2] */
+    const uint16_t *w;
+    const float *bias;
+    float *c;
+};
+void narrow_row_product(struct kenv *, struct narrow_row *);
+struct narrow_row_kernel {
+    enum isa isa;
+    /* sums[rows][PANEL_COLUMNS] of a panel and rows that lie `step` numbers apart; 1 to NARROW_FEW_ROWS of them */
+    void (*sums)(int rows, int64_t pairs, const uint16_t *a, int64_t step, const uint16_t *panel, float *sums);
+};
+extern const struct narrow_row_kernel narrow_row_kernels[]; /* the fastest first, plain C last */
+const struct narrow_row_kernel *narrow_row_best(void);
+/* a[m, k] rounded to bf16 in rows of `width` numbers, zeros behind k; a itself where it is that. In ROOM_NARROW. */
+const uint16_t *narrow_rows(struct kenv *, const struct tensor *a, int64_t m, int64_t k, int64_t width);
 
 /* ---- codes.c: products with a weight of 2, 4 or 8 bits in blocks, by dots of 8-bit integers --------------------------------------- */
 /* The weight lies in tiles of CODES_WIDTH columns. A tile has blocks of `block` numbers of k, one behind another: the scales of the

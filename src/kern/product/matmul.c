@@ -2,8 +2,9 @@
  *
  * f32 goes to oneDNN: a weight as right operand is packed once per node, everything else is sgemm per batch element, in parallel over the
  * batch where there is enough of it. f16 and bf16 are multiplied in f32 and rounded once: a weight stays as it is stored (packed_gemm.c),
- * also where the left operand is f32; other operands are converted. f64 and integers are plain loops with sums in f64 and modulo 2^64. In
- * deterministic mode sums go chunk by chunk (chunk_gemm.c) instead of through oneDNN. */
+ * also where the left operand is f32; other operands are converted. Where the processor multiplies bf16, oneDNN does, too, and both
+ * operands are bf16 then: of a weight of bf16, and under --fast of any. f64 and integers are plain loops with sums in f64 and modulo 2^64.
+ * In deterministic mode sums go chunk by chunk (chunk_gemm.c) instead of through oneDNN. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -177,8 +178,8 @@ static bool packable(const struct kcall *call, int64_t batch)
 static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b,
                            bool transposed, float *c)
 {
-    if (b->dtype == DT_F32 && dnnl_packs())
-        return dnnl_product_packed(call->env, call->cache, m, n, k, a->data, b->data, transposed, NULL, c);
+    if (dnnl_packs(call->env, b->dtype))
+        return dnnl_product_packed(call->env, call->cache, m, n, k, a, b, transposed, NULL, c);
     packed_gemm(call, tiled_weight(call, b, n, k, transposed), m, tensor_f32(call->env, a, ROOM_A), c);
     return true;
 }
@@ -372,8 +373,8 @@ bool matmul_packs(const struct kcall *call, struct packed_key *key)
 bool matmul_pack(struct kcall *call, const struct packed_key *key)
 {
     const struct tensor *w = &call->in[1];
-    if (w->dtype == DT_F32 && dnnl_packs() && !kenv_deterministic(call->env))
-        return dnnl_pack_weight(call->env, call->cache, key->n, key->k, w->data, key->transposed);
+    if (dnnl_packs(call->env, w->dtype) && !kenv_deterministic(call->env))
+        return dnnl_pack_weight(call->env, call->cache, key->n, key->k, w, key->transposed);
     tiled_weight(call, w, key->n, key->k, key->transposed);
     return true;
 }

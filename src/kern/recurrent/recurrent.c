@@ -305,8 +305,9 @@ static void project(struct recurrence *r, struct packed *kept, const float *w_sc
     struct tiles tiles[MOST_DIRECTIONS];
     bool library = !r->quantized && kept && n > 0 && rows > FEW_INPUTS && r->inputs > 0 && w->dtype == DT_F32 &&
         !kenv_deterministic(r->call->env);
+    const struct tensor in = tensor_of_floats(x);
     r->projected = y;
-    if (library && dnnl_product_packed(r->call->env, &kept->product, rows, n, r->inputs, x, w->data, true, r->bias, y))
+    if (library && dnnl_product_packed(r->call->env, &kept->product, rows, n, r->inputs, &in, w, true, r->bias, y))
         return;
     struct projection p = {.r = r, .w = tiles, .x = x, .scale = w_scale, .y = y, .codes = r->codes[0] ? kept->w_codes : NULL};
     if (!p.codes)

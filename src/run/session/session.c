@@ -3,6 +3,7 @@
 #include "run/session/session.h"
 
 #include "ir/rank_meta.h"
+#include "kern/gemm/gemm.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "op/recurrent/recurrent.h"
@@ -296,9 +297,10 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
 struct session *session_new(struct graph *g, struct comm *comm, struct session_options o)
 {
     require(!g->rank_meta || g->rank_meta->stages == 1 || o.pipeline);
-    struct session *s = session_build(g, comm, o.beside ? kenv_share(o.beside->env) : kenv_new(o.threads, o.deterministic), o);
-    if (o.narrow)
-        kenv_narrow(s->env);
+    struct kenv *env = o.beside ? kenv_share(o.beside->env) : kenv_new(o.threads, o.deterministic);
+    if (o.narrow && dnnl_narrows())
+        kenv_narrow(env);
+    struct session *s = session_build(g, comm, env, o);
     collective_agree(comm, s->arena, s->sig.path, s->traffic.at, s->traffic.n, plan_hash(s));
     return s;
 }

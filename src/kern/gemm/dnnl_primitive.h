@@ -1,0 +1,66 @@
+/* dnnl_primitive: what products and convolutions by oneDNN share: its state, primitives, and weights that are packed. For dnnl*.c. */
+#ifndef TPC_KERN_DNNL_PRIMITIVE_H
+#define TPC_KERN_DNNL_PRIMITIVE_H
+
+#include "kern/gemm/dnnl_layout.h"
+
+#include <uthash.h>
+
+enum primitive_kind { PRODUCT = 1, CONVOLUTION };
+enum primitive_operand { SRC, WEIGHTS, BIAS, DST, OPERANDS };
+struct primitive_key {
+    int kind, bias, narrow; /* narrow: both operands are bf16 */
+    int64_t m, n, k;
+    struct conv_shape conv;
+}; /* zeroed before it is filled */
+struct primitive {
+    struct primitive_key key;
+    dnnl_primitive_t run;
+    struct md_layout layout[OPERANDS];
+    dnnl_memory_t memory[OPERANDS];
+    bool missing; /* this machine has none for the key */
+    bool panels;  /* a product whose weight is as panel_row.c reads it */
+    UT_hash_handle hh;
+};
+/* The layout first chosen for weights of a shape. */
+struct favourite {
+    struct primitive_key key;
+    struct md_layout layout;
+    UT_hash_handle hh;
+};
+struct dnnl_state {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    struct primitive *primitives;
+    struct favourite *favourites;
+};
+/* A weight in the layout that a primitive wants. */
+struct reordered_weight {
+    struct md_layout layout;
+    void *at;
+    size_t bytes;
+};
+
+void dnnl_checked(dnnl_status_t, const char *what);
+/* Before any other call of the library: it takes a limit of its instruction set only then. */
+void dnnl_limit(void);
+void *dnnl_zeroed(size_t bytes);
+/* Of this environment; the library then uses as many threads. */
+struct dnnl_state *dnnl_state_of(struct kenv *);
+bool dnnl_is_reference(const_dnnl_primitive_desc_t);
+/* Does a product with a weight of this type multiply bf16? Numbers of bf16 are what they are, others are rounded if that is allowed. */
+bool dnnl_narrows_weight(const struct kenv *, enum dtype weight);
+/* Of both operands; sums and results are float32. */
+dnnl_data_type_t dnnl_operand_type(const struct primitive_key *);
+/* Makes the layouts of the operands and describes the primitive; false: the library has none for the key. */
+typedef bool plan_primitive(struct dnnl_state *, struct primitive *, dnnl_primitive_desc_t *);
+
+struct primitive *dnnl_primitive_of(struct dnnl_state *, const struct primitive_key *, plan_primitive *);
+void dnnl_run(struct dnnl_state *, struct primitive *, const void *const *data);
+void dnnl_convert(struct dnnl_state *, const struct md_layout *from, const void *src, const struct md_layout *to, void *dst);
+bool dnnl_packed_for(const struct reordered_weight *, const struct primitive *);
+/* src in the layout that p wants: kept in *cache, or made in a room when the weight may change. factor: see dnnl_convolve. */
+const void *dnnl_packed(struct kenv *, void **cache, const struct primitive *p, const struct md_layout *plain, const void *src,
+                        const float *factor);
+
+#endif

@@ -1,0 +1,167 @@
+/* Products in bf16 with a weight that is packed: every kernel's few rows are those of plain loops, and so is what the library multiplies,
+ * of any shape and storage. Numbers are small integers: sums are exact. */
+#include "base/half.h"
+#include "kern/core/core.h"
+#include "kern/gemm/gemm.h"
+#include "tests/unit/main.h"
+
+#include <string.h>
+
+enum { MOST_ROWS = 40, MOST_K = 150, MOST_N = 150 };
+
+static uint32_t state;
+
+static int64_t draw(int64_t n)
+{
+    state = state * 1664525 + 1013904223;
+    return (int64_t)(state >> 8) % n;
+}
+
+static void fill(float *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)(draw(17) - 8);
+}
+
+static uint16_t bf16_drawn(void)
+{
+    return f32_to_bf16((float)(draw(17) - 8));
+}
+
+START_TEST(every_kernel_multiplies_few_rows)
+{
+    enum { PAIRS = 40 };
+    static uint16_t a[NARROW_FEW_ROWS * 2 * (PAIRS + 5)], panel[2 * PAIRS * PANEL_COLUMNS];
+    static float sums[NARROW_FEW_ROWS * PANEL_COLUMNS + 1];
+    state = (uint32_t)_i;
+    ISA_EACH(narrow_row_kernel, kernel, narrow_row_kernels)
+    for (int rows = 1; rows <= NARROW_FEW_ROWS; rows++) {
+        int64_t pairs = draw(PAIRS), step = 2 * (pairs + draw(5));
+        for (int i = 0; i < COUNT(a); i++)
+            a[i] = bf16_drawn();
+        for (int i = 0; i < COUNT(panel); i++)
+            panel[i] = bf16_drawn();
+        for (int i = 0; i < COUNT(sums); i++)
+            sums[i] = 1e9f;
+        kernel->sums(rows, pairs, a, step, panel, sums);
+        for (int i = 0; i < COUNT(sums); i++) {
+            int r = i / PANEL_COLUMNS, j = i % PANEL_COLUMNS;
+            float want = r < rows ? 0 : 1e9f;
+            for (int64_t l = 0; r < rows && l < 2 * pairs; l++)
+                want += bf16_to_f32(a[r * step + l]) * bf16_to_f32(panel[(l / 2 * PANEL_COLUMNS + j) * 2 + l % 2]);
+            ck_assert_msg(sums[i] >= want && sums[i] <= want, "%s, %d rows of %d pairs: sum %d is %g, not %g", isa_name(kernel->isa), rows,
+                          (int)pairs, i, (double)sums[i], (double)want);
+        }
+    }
+}
+END_TEST
+
+/* Numbers as a tensor of a type, whose rows are those of x[rows, columns], or of its transpose. */
+static struct tensor stored(enum dtype t, const float *x, int64_t rows, int64_t columns, bool transposed, void *room)
+{
+    for (int64_t i = 0; i < rows * columns; i++)
+        convert_from_f32(t, &x[transposed ? i % rows * columns + i / rows : i], 1, element_at(room, dtype_size(t), i));
+    return (struct tensor){.dtype = t, .rank = 2, .dim = {transposed ? columns : rows, transposed ? rows : columns}, .data = room};
+}
+
+/* A weight [k, n] in panels. */
+static void in_panels(const float *w, int64_t n, int64_t k, int64_t padded, uint16_t *to)
+{
+    memset(to, 0, (size_t)((n + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS * padded) * sizeof *to);
+    for (int64_t i = 0; i < k * n; i++) {
+        int64_t l = i / n, j = i % n, panel = j / PANEL_COLUMNS * PANEL_COLUMNS * padded;
+        to[panel + (l / 2 * PANEL_COLUMNS + j % PANEL_COLUMNS) * 2 + l % 2] = f32_to_bf16(w[i]);
+    }
+}
+
+/* Rows of any storage are rounded, and meet all columns; what was in their room is not read. */
+START_TEST(few_rows_meet_panels)
+{
+    static const enum dtype types[] = {DT_F32, DT_F16, DT_BF16};
+    enum { PADDED = 192, TURNED = 1 << 14 };
+    static float a[NARROW_FEW_ROWS * MOST_K], room[NARROW_FEW_ROWS * MOST_K], w[MOST_K * MOST_N], bias[MOST_N], c[NARROW_FEW_ROWS * MOST_N];
+    static uint16_t panels[3 * PANEL_COLUMNS * PADDED];
+    state = (uint32_t)_i;
+    for (int round = 0; round < 20; round++) {
+        struct kenv *env = kenv_new(1 + (int)draw(2), false);
+        int64_t m = 1 + draw(NARROW_FEW_ROWS), n = 1 + draw(MOST_N), k = 1 + draw(MOST_K), pairs = (k + 1) / 2;
+        bool adds = draw(2);
+        fill(a, m * k);
+        fill(w, k * n);
+        fill(bias, n);
+        in_panels(w, n, k, PADDED, panels);
+        memset(kenv_room(env, ROOM_NARROW, TURNED), 0xff, TURNED);
+        struct tensor left = stored(types[draw(COUNT(types))], a, m, k, false, room);
+        const uint16_t *rows = narrow_rows(env, &left, m, k, 2 * pairs);
+        narrow_row_product(env, &(struct narrow_row){m, n, pairs, PADDED, rows, panels, adds ? bias : NULL, c});
+        for (int64_t i = 0; i < m * n; i++) {
+            float want = adds ? bias[i % n] : 0;
+            for (int64_t l = 0; l < k; l++)
+                want += a[i / n * k + l] * w[l * n + i % n];
+            ck_assert_msg(c[i] >= want && c[i] <= want, "%s [%d, %d] x [%d, %d]: element %d is %g, not %g", dtype_name(left.dtype), (int)m,
+                          (int)k, (int)k, (int)n, (int)i, (double)c[i], (double)want);
+        }
+        kenv_free(env);
+    }
+}
+END_TEST
+
+struct sizes {
+    int64_t n, k;
+    bool transposed;
+};
+
+static void check_rows(struct kenv *env, void **cache, const struct sizes *z, const float *w, const struct tensor *weight, enum dtype t,
+                       int64_t m)
+{
+    static float a[MOST_ROWS * MOST_K], room[MOST_ROWS * MOST_K], bias[MOST_N], c[MOST_ROWS * MOST_N + 1];
+    bool adds = draw(2);
+    fill(a, m * z->k);
+    fill(bias, z->n);
+    fill(c, COUNT(c));
+    struct tensor left = stored(t, a, m, z->k, false, room);
+    float behind = c[m * z->n];
+    ck_assert(dnnl_product_packed(env, cache, m, z->n, z->k, &left, weight, z->transposed, adds ? bias : NULL, c));
+    for (int64_t i = 0; i < m * z->n; i++) {
+        float want = adds ? bias[i % z->n] : 0;
+        for (int64_t l = 0; l < z->k; l++)
+            want += a[i / z->n * z->k + l] * w[l * z->n + i % z->n];
+        ck_assert_msg(c[i] >= want && c[i] <= want, "%s x %s, [%d, %d] x [%d, %d]: element %d is %g, not %g", dtype_name(t),
+                      dtype_name(weight->dtype), (int)m, (int)z->k, (int)z->k, (int)z->n, (int)i, (double)c[i], (double)want);
+    }
+    ck_assert(c[m * z->n] >= behind && c[m * z->n] <= behind);
+}
+
+/* One packed copy serves any number of rows: the weight itself may be gone. */
+START_TEST(packed_weights_multiply)
+{
+    static const enum dtype types[] = {DT_F32, DT_F16, DT_BF16};
+    static float w[MOST_K * MOST_N], room[MOST_K * MOST_N];
+    state = (uint32_t)_i;
+    for (int round = 0; round < 20 && dnnl_narrows(); round++) {
+        struct kenv *env = kenv_new(1 + (int)draw(2), false);
+        struct sizes z = {1 + draw(MOST_N), 1 + draw(MOST_K), draw(2)};
+        void *cache = NULL;
+        enum dtype t = types[draw(COUNT(types))];
+        if (t != DT_BF16)
+            kenv_narrow(env);
+        fill(w, z.k * z.n);
+        struct tensor weight = stored(t, w, z.k, z.n, z.transposed, room);
+        if (dnnl_pack_weight(env, &cache, z.n, z.k, &weight, z.transposed))
+            memset(room, 0x7f, sizeof room);
+        for (int i = 0; i < 8; i++)
+            check_rows(env, &cache, &z, w, &weight, types[draw(COUNT(types))], i < 5 ? 1 + i : 1 + draw(MOST_ROWS));
+        kenv_free(env);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("narrow");
+    TCase *narrow = unit_case(suite, "narrow", NULL, NULL);
+    tcase_add_loop_test(narrow, every_kernel_multiplies_few_rows, 0, 4);
+    tcase_add_loop_test(narrow, few_rows_meet_panels, 0, 4);
+    tcase_add_loop_test(narrow, packed_weights_multiply, 0, 4);
+    return unit_run(suite);
+}
