@@ -113,18 +113,19 @@ static void check_serving(const struct run_options *o)
         job->prompt_file || job->trace || job->profile;
     const struct serve_options *s = &o->serve;
     bool own = o->port || s->host || o->slots || s->context || s->cors.text.n || s->api_key_file || s->per_address || s->request_seconds ||
-        o->prefix_cache;
+        o->prefix_cache || job->pooling;
     if (!job->serve && own)
         fail_usage(
-            "--host, --port, --slots, --context, --prefix-cache, --cors, --api-key-file, --per-address and --request-timeout are for "
-            "--serve");
+            "--host, --port, --slots, --context, --prefix-cache, --pooling, --cors, --api-key-file, --per-address and --request-timeout "
+            "are for --serve");
     if (job->serve && other)
         fail_usage("--%s takes none of --generate, --prompt, --prompt-file, --load-state, --start, --train, --test-data, "
                    "--check, --output, --random, --dim, --repeat, --stats, --trace, --profile and --groups",
                    job->chat ? "chat" : "serve");
-    if (job->chat && (o->port || s->host || o->slots || s->cors.text.n || s->api_key_file || s->per_address || s->request_seconds))
-        fail_usage(
-            "--chat has no address: it takes none of --host, --port, --slots, --cors, --api-key-file, --per-address and --request-timeout");
+    if (job->chat &&
+        (o->port || s->host || o->slots || s->cors.text.n || s->api_key_file || s->per_address || s->request_seconds || job->pooling))
+        fail_usage("--chat has no address: it takes none of --host, --port, --slots, --pooling, --cors, --api-key-file, --per-address and "
+                   "--request-timeout");
 }
 
 /* A chat is served, to one user. */

@@ -160,6 +160,8 @@ static void add_serve_args(struct arena *a, struct arg_table *t, struct run_opti
         {"request-timeout", 0, ARG_INT, &o->serve.request_seconds, "S", "with --serve: seconds for a request to come whole (default: 20)"},
         {"prefix-cache", 0, ARG_TEXT, &o->prefix_cache, "SIZE",
          "with --serve: memory per rank for the beginnings of texts, such as 2GiB; 0: none (default: a quarter of what is left, or less)"},
+        {"pooling", 0, ARG_TEXT, &o->job.pooling, "mean|last|cls",
+         "with --serve: how the vectors of a text's tokens become its embedding (default: as the model's files or its graph say)"},
         {"context", 0, ARG_INT, &o->serve.context, "N",
          "with --serve and --chat: tokens of a text with its prompt (default: 4096, or what the model has)"},
     };
@@ -293,6 +295,8 @@ static void read_serve_options(struct run_options *o)
     o->serve.prefix_cache = !o->prefix_cache ? -1 : strcmp(o->prefix_cache, "0") == 0 ? 0 : args_bytes("--prefix-cache", o->prefix_cache);
     o->serve.slots = o->slots ? number_read("--slots", o->slots, 1, SERVE_SLOTS) : 0;
 #ifdef HAVE_SERVE
+    if (o->job.pooling)
+        (void)embed_pooling_named(o->job.pooling);
     for (int i = 0; i < o->serve.cors.text.n; i++)
         if (!origin_is_valid(o->serve.cors.text.at[i]))
             fail_usage("--cors is '%s', expected * or an origin such as https://example.com", o->serve.cors.text.at[i]);

@@ -60,6 +60,10 @@ void chained_free(struct chained *);
 struct rows;
 struct rows *rows_new(struct arena *, struct comm *, struct stage *, int64_t most);
 struct rows *rows_of_chain(struct arena *, struct chained *);
+/* No rows, of a stage that makes no texts; why: that it does not. */
+struct rows *rows_none(struct arena *, const char *why);
+/* The stage runs something else before the next call. */
+void rows_interrupt(struct rows *);
 /* Why only one row can run at a time; NULL: several can. */
 const char *rows_alone(const struct rows *);
 int64_t rows_count(const struct rows *);

@@ -107,6 +107,13 @@ struct rows *rows_of_chain(struct arena *a, struct chained *c)
     return r;
 }
 
+struct rows *rows_none(struct arena *a, const char *why)
+{
+    struct rows *r = NEW(a, struct rows);
+    *r = (struct rows){.arena = a, .alone = why};
+    return r;
+}
+
 const char *rows_alone(const struct rows *r)
 {
     return r->alone;
@@ -180,6 +187,11 @@ static void forget_history(struct rows *r)
 }
 
 enum { SPARE = 256 };
+
+void rows_interrupt(struct rows *r)
+{
+    forget_history(r);
+}
 
 /* The columns of the cache, then the tokens that are not in it. */
 static void make_history(struct rows *r)

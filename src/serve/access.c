@@ -46,6 +46,8 @@ void access_tell(const struct call *c)
         made += c->choice[i].made.n;
         prompts += c->choice[i].prompts;
     }
+    for (int64_t i = 0; c->embeddings && i < c->embeddings->n; i++)
+        prompts += c->embeddings->text[i].list.n;
     const char *status = c->answered ? arena_printf(tmp, "%u", c->answered) : "-";
     explain("%s \"%s %s\" %s %lld bytes, %lld+%lld tokens, %.3f s", address_of(tmp, c->connection), c->method, c->path, status,
             (long long)c->bytes, (long long)prompts, (long long)made, clock_seconds() - c->began);

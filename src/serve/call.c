@@ -79,6 +79,8 @@ static void wait_in_line(struct service *s, struct choice *o)
 bool call_put(struct call *c)
 {
     struct service *s = c->service;
+    if (c->embeddings)
+        return embeddings_put(c);
     if (s->waiting + c->choices > SERVE_WAITING)
         return false;
     c->open = c->choices;
@@ -240,6 +242,15 @@ bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scor
     return true;
 }
 
+void call_embedded(struct call *c, int64_t n)
+{
+    c->open -= n;
+    c->service->counts.texts += n;
+    if (c->open == 0)
+        call_resume(c);
+    free_if_done(c);
+}
+
 void call_finish(struct choice *o, const char *finish)
 {
     struct call *c = o->call;
@@ -275,6 +286,7 @@ void call_drop_waiting(struct service *s, bool all)
     struct choice *list = s->first;
     double now = clock_seconds();
     find_gone(s);
+    embeddings_drop(s, all);
     s->first = s->last = NULL;
     s->waiting = 0;
     for (struct choice *o = list, *next; o; o = next) {

@@ -4,22 +4,26 @@
 #include <string.h>
 #include <time.h>
 
-enum order_kind { ORDER_IDLE, ORDER_PROMPT, ORDER_STEP, ORDER_END };
+enum order_kind { ORDER_IDLE, ORDER_PROMPT, ORDER_STEP, ORDER_EMBED, ORDER_END };
 struct order {
     enum order_kind kind;
     int64_t leaves, leave[SERVE_SLOTS]; /* rows, the last one first */
     bool drops, joins;                  /* the row that was to join does not; another is to join */
     int64_t prompts;                    /* tokens of the row that joins */
     struct row_sampling how;            /* without biases, which follow */
+    int64_t embeds, tokens;             /* texts that get vectors, and their tokens, which follow */
 };
 
 struct engine {
     struct comm *comm;
     struct rows *rows;
+    struct embedder *embedder;          /* NULL: no embeddings */
     struct service *service;            /* NULL: not rank 0 */
     struct choice *choice[SERVE_SLOTS]; /* by row; NULL: its text has ended */
     struct choice *joins;               /* whose prompt runs; NULL: none */
     bool stepped;                       /* since its last part */
+    struct embed_batch batch;           /* of an order to embed */
+    bool embedded;                      /* by the last order */
     double checked;                     /* when clients were looked after */
     double idle;                        /* since when there is nothing to do; 0: there is */
 };
@@ -44,7 +48,7 @@ static void wait_for_work(struct engine *e)
 {
     struct service *s = e->service;
     bool naps = e->comm->size > 1 && e->comm->polls;
-    while (!naps && !s->first && !s->ending && !signal_asked()) {
+    while (!naps && !s->first && !s->first_to_embed && !s->ending && !signal_asked()) {
         struct timespec until = clock_after(100);
         (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
     }
@@ -124,7 +128,21 @@ static void let_join(struct engine *e, struct order *o, const int64_t **prompt)
     *prompt = e->joins->prompt;
 }
 
-/* Steps of the rows, and parts of a prompt, take turns. */
+/* Orders vectors where there is nothing else, or after something else. */
+static void let_embed(struct engine *e, struct order *o)
+{
+    bool busy = o->kind == ORDER_STEP || o->kind == ORDER_PROMPT;
+    e->batch = (busy && e->embedded) ? (struct embed_batch){0} : embeddings_next(e->service);
+    e->embedded = e->batch.call;
+    if (!e->batch.call)
+        return;
+    o->kind = ORDER_EMBED;
+    o->embeds = e->batch.n;
+    for (int64_t i = 0; i < e->batch.n; i++)
+        o->tokens += e->batch.call->embeddings->text[e->batch.text[i]].list.n;
+}
+
+/* Steps of the rows, parts of a prompt, and vectors of texts take turns. */
 static struct order next_order(struct engine *e, const int64_t **prompt)
 {
     struct service *s = e->service;
@@ -142,7 +160,8 @@ static struct order next_order(struct engine *e, const int64_t **prompt)
         o.kind = ORDER_PROMPT;
     else if (s->active == 0)
         o.kind = s->ending ? ORDER_END : ORDER_IDLE;
-    e->stepped = o.kind == ORDER_STEP;
+    let_embed(e, &o);
+    e->stepped = o.kind == ORDER_STEP || (e->stepped && o.kind == ORDER_EMBED);
     pthread_mutex_unlock(&s->lock);
     return o;
 }
@@ -224,9 +243,42 @@ static void step_rows(struct engine *e)
     pthread_mutex_unlock(&e->service->lock);
 }
 
-void engine_run(struct comm *comm, struct rows *rows, struct service *service)
+/* The texts of the batch, one behind another. */
+static void write_texts(const struct embed_batch *b, int64_t *length, int64_t *token)
 {
-    struct engine e = {.comm = comm, .rows = rows, .service = service};
+    for (int64_t i = 0; i < b->n; i++) {
+        const struct token_ids *text = &b->call->embeddings->text[b->text[i]];
+        length[i] = text->list.n;
+        memcpy(token, text->list.at, (size_t)text->list.n * sizeof *token);
+        token += text->list.n;
+    }
+}
+
+static void embed_texts(struct engine *e, const struct order *o)
+{
+    struct arena *tmp = arena_new();
+    int64_t *length = NEWN(tmp, int64_t, o->embeds), *token = NEWN(tmp, int64_t, o->tokens);
+    float *vectors = e->service ? NEWN(tmp, float, o->embeds *embed_width(e->embedder)) : NULL;
+    double start = clock_seconds();
+    if (e->service)
+        write_texts(&e->batch, length, token);
+    comm_from_first(e->comm, "orders", length, o->embeds * (int64_t)sizeof *length);
+    comm_from_first(e->comm, "orders", token, o->tokens * (int64_t)sizeof *token);
+    rows_interrupt(e->rows);
+    embed_run(e->embedder, o->embeds, length, token, vectors);
+    if (e->service) {
+        pthread_mutex_lock(&e->service->lock);
+        e->service->counts.prompt_runs++;
+        e->service->counts.prompt_seconds += clock_seconds() - start;
+        embeddings_done(&e->batch, vectors);
+        pthread_mutex_unlock(&e->service->lock);
+    }
+    arena_free(tmp);
+}
+
+void engine_run(struct comm *comm, struct rows *rows, struct embedder *embedder, struct service *service)
+{
+    struct engine e = {.comm = comm, .rows = rows, .embedder = embedder, .service = service};
     for (;;) {
         const int64_t *prompt = NULL;
         struct order o = {0};
@@ -244,6 +296,8 @@ void engine_run(struct comm *comm, struct rows *rows, struct service *service)
             run_prompt(&e);
         else if (o.kind == ORDER_STEP)
             step_rows(&e);
+        else if (o.kind == ORDER_EMBED)
+            embed_texts(&e, &o);
         if (o.kind == ORDER_IDLE)
             doze(nap(&e));
         else

@@ -142,6 +142,7 @@ static const struct endpoint chats = {request_chat, "chatcmpl",     "chat.comple
                                       chat_reply,   chat_put_event, reply_put_end,     NULL};
 static const struct endpoint tokenizing = {.read = request_tokenize, .whole = reply_tokens};
 static const struct endpoint detokenizing = {.read = request_detokenize, .whole = reply_detokenized};
+static const struct endpoint embedding = {.read = request_embedding, .whole = embeddings_reply};
 
 static enum MHD_Result ask_completion(struct call *c)
 {
@@ -163,17 +164,16 @@ static enum MHD_Result ask_detokenized(struct call *c)
     return ask_texts(c, &detokenizing);
 }
 
+static enum MHD_Result ask_embeddings(struct call *c)
+{
+    return ask_texts(c, &embedding);
+}
+
 /* ---- other routes ---- */
 
 static enum MHD_Result refuse_responses(struct call *c)
 {
     return refuse(c, MHD_HTTP_NOT_FOUND, "this server has no /v1/responses: send the conversation to /v1/chat/completions");
-}
-
-static enum MHD_Result refuse_embeddings(struct call *c)
-{
-    return refuse(c, MHD_HTTP_NOT_FOUND,
-                  "this server has no /v1/embeddings: tpc-run MODEL --input writes the outputs of a model that computes embeddings");
 }
 
 static enum MHD_Result answer_metrics(struct call *c)
@@ -222,7 +222,7 @@ static const struct {
               {"/v1/models", "GET", answer_models},        {"/v1/models/", "GET", answer_model},
               {"/tokenize", "POST", ask_tokens},           {"/detokenize", "POST", ask_detokenized},
               {"/health", "GET", answer_health},           {"/metrics", "GET", answer_metrics},
-              {"/v1/responses", "POST", refuse_responses}, {"/v1/embeddings", "POST", refuse_embeddings}};
+              {"/v1/responses", "POST", refuse_responses}, {"/v1/embeddings", "POST", ask_embeddings}};
 
 /* What a browser asks before a page of another origin may send a request. */
 static enum MHD_Result answer_options(struct call *c, const char *method)
@@ -267,8 +267,9 @@ static enum MHD_Result route(struct call *c, const char *path, const char *metho
         return strcmp(method, "OPTIONS") == 0 ? answer_options(c, own)
                                               : refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this address takes another method");
     }
-    return refuse(c, MHD_HTTP_NOT_FOUND,
-                  "there is /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /detokenize, /health and /metrics");
+    return refuse(
+        c, MHD_HTTP_NOT_FOUND,
+        "there is /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models, /tokenize, /detokenize, /health and /metrics");
 }
 
 /* ---- what libmicrohttpd calls ---- */

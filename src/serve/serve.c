@@ -50,8 +50,6 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
     s->chat = chat_read(a, o, s->tokenizer, &s->no_chat);
     if (s->no_chat && (o->chat || o->chat_template))
         fail("%s", s->no_chat);
-    if (s->no_chat)
-        diag_tell("no chats: %s", s->no_chat);
     s->ends = o->eos.list.n ? o->eos : config_ends(a, o);
     s->seeded = o->sampling_seed >= 0;
     const char *at = o->paths.text.at[0], *model = path_real(a, at);
@@ -61,13 +59,20 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
         fail("can't create a lock");
 }
 
-static void tell_address(const struct service *s, int port, const struct rows *rows)
+static void tell_address(struct arena *a, const struct service *s, int port, const struct rows *rows)
 {
     bool colons = strchr(s->host, ':') != NULL;
-    if (rows_alone(rows))
+    const char *what = s->no_texts ? "embeddings" : arena_printf(a, "%lld row%s", (long long)s->slots, s->slots == 1 ? "" : "s");
+    if (s->no_chat && !s->no_texts)
+        diag_tell("no chats: %s", s->no_chat);
+    if (s->embedder)
+        diag_tell("embeddings: %s", embed_what(s->embedder));
+    else if (s->no_embeddings)
+        explain("no embeddings: %s", s->no_embeddings);
+    if (!s->no_texts && rows_alone(rows))
         diag_tell("one text at a time: %s", rows_alone(rows));
-    diag_tell("serving %s at http://%s%s%s:%d/v1, %lld row%s of at most %lld tokens", s->model, colons ? "[" : "", s->host,
-              colons ? "]" : "", port, (long long)s->slots, s->slots == 1 ? "" : "s", (long long)s->context);
+    diag_tell("serving %s at http://%s%s%s:%d/v1, %s of at most %lld tokens", s->model, colons ? "[" : "", s->host, colons ? "]" : "", port,
+              what, (long long)s->context);
 }
 
 static void tell_stored(const struct prefix_counts *n)
@@ -102,17 +107,17 @@ static void converse_first(struct arena *a, struct comm *comm, struct rows *rows
     s->slots = 1;
     diag_tell("a chat with %s, of at most %lld tokens: /help lists commands, ^D ends it", s->model, (long long)s->context);
     struct terminal *t = terminal_start(a, s, job->system, asks_user(comm, job));
-    engine_run(comm, rows, s);
+    engine_run(comm, rows, NULL, s);
     terminal_stop(t);
     chat_free(s->chat);
 }
 
-static void serve_first(struct comm *comm, struct rows *rows, struct service *s, const struct job_options *job,
+static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, struct service *s, const struct job_options *job,
                         const struct serve_options *o, int port)
 {
     s->comm = comm;
     s->stored = rows_stored(rows);
-    s->slots = slots_of(rows, job, o);
+    s->slots = s->no_texts ? 0 : slots_of(rows, job, o);
     s->host = o->host ? o->host : "127.0.0.1";
     s->cors = o->cors;
     s->per_address = o->per_address;
@@ -122,8 +127,8 @@ static void serve_first(struct comm *comm, struct rows *rows, struct service *s,
     reader_start(s);
     connections_start(s);
     struct MHD_Daemon *d = http_start(s, l.fd);
-    tell_address(s, l.port, rows);
-    engine_run(comm, rows, s);
+    tell_address(a, s, l.port, rows);
+    engine_run(comm, rows, s->embedder, s);
     (void)MHD_quiesce_daemon(d);
     reader_stop(s);
     let_replies_end(s);
@@ -150,7 +155,7 @@ static struct limits load_stages(struct arena *a, struct comm *comm, struct stag
         check_encoder(a, stage);
     for (int k = 0; k < n; k++)
         positions_find(a, comm, job, &stage[k]);
-    limits.vocabulary = n > 1 ? stage->vocabulary : decode_vocabulary(a, stage);
+    limits.vocabulary = n > 1 || stage->logits < 0 ? stage->vocabulary : decode_vocabulary(a, stage);
     limits.vocabulary = limits.vocabulary < 0 ? INT32_MAX : limits.vocabulary;
     limits.context = context_of(stage, o);
     limits.longest = n > 1 ? context_of(last, o) : 0;
@@ -164,7 +169,31 @@ static struct rows *make_rows(struct arena *a, struct comm *comm, struct stage *
 {
     if (n > 1)
         return rows_of_chain(a, chained_new(a, comm, stage, n, config_start(a, comm, job), limits->longest));
+    if (stage->logits < 0)
+        return rows_none(a,
+                         arena_printf(a, "this model makes no texts: its output '%s' is for /v1/embeddings",
+                                      stage->graph->outputs.at[stage->embedding]->name));
     return rows_new(a, comm, stage, o->slots ? o->slots : USUAL_SLOTS);
+}
+
+/* ---- embeddings ---- */
+
+/* Every rank calls it. NULL: there are none; rank 0 has the reason. */
+static struct embedder *make_embedder(struct arena *a, struct comm *comm, struct stage *stage, int n, const struct limits *limits,
+                                      const struct job_options *job, const char **why)
+{
+    const struct stage *last = &stage[n - 1];
+    struct embedder *e = NULL;
+    *why = NULL;
+    if (n > 1)
+        *why = "an encoder and its decoder return none: serve the encoder alone";
+    else if (last->embedding < 0)
+        *why = "the model's graph returns no last_hidden_state, hidden_states, token_embeddings or sentence_embedding";
+    else if (!job->chat)
+        e = embed_new(a, comm, stage, job, limits->vocabulary, limits->context, why);
+    if (*why && (job->pooling || (n == 1 && stage->logits < 0)))
+        fail("%s%s", job->pooling ? "--pooling is for embeddings: " : "", *why);
+    return e;
 }
 
 /* ---- beginnings of texts that are stored ---- */
@@ -227,11 +256,14 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
         s.keys = keys_read(a, o->api_key_file);
     const struct limits limits = load_stages(a, comm, stage, n, job, o, threads);
     struct rows *rows = make_rows(a, comm, stage, n, &limits, job, o);
+    s.no_texts = n == 1 && stage->logits < 0 ? rows_alone(rows) : NULL;
     struct cache_need need = {.rows = slots_of(rows, job, o), .tokens = limits.context, .weights = true};
     need.prefixes = o->prefix_cache > 0 && !rows_alone(rows) ? o->prefix_cache : 0;
     stage_check_cache(a, comm, comm, job, &stage[n - 1], need);
     bool prompt_scores = rows_try_parts(rows, job, limits.vocabulary, limits.context);
     store_prefixes(a, comm, rows, &stage[n - 1], limits.context, job, o);
+    struct embedder *embedder = make_embedder(a, comm, stage, n, &limits, job, &s.no_embeddings);
+    s.embedder = embedder;
     s.usual = usual_sampling(a, comm, &stage[n - 1], job);
     s.vocabulary = limits.vocabulary;
     s.context = limits.context;
@@ -246,9 +278,9 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     if (comm->rank == 0 && job->chat)
         converse_first(a, comm, rows, &s, job);
     else if (comm->rank == 0)
-        serve_first(comm, rows, &s, job, o, o->port < 0 ? USUAL_PORT : (int)o->port);
+        serve_first(a, comm, rows, &s, job, o, o->port < 0 ? USUAL_PORT : (int)o->port);
     else
-        engine_run(comm, rows, NULL);
+        engine_run(comm, rows, embedder, NULL);
     rows_free(rows);
     comm->barrier(comm);
     for (int k = 0; k < n; k++)

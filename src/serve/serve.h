@@ -7,6 +7,7 @@
 
 #include "chat/chat.h"
 #include "decode/decode.h"
+#include "decode/embed/embed.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -20,6 +21,8 @@ enum {
     SERVE_STOPS = 16,         /* stop sequences of one */
     SERVE_BIASES = 1024,      /* tokens of a logit_bias */
     SERVE_LOGPROBS = 1 << 22, /* log-probabilities of a reply */
+    SERVE_EMBEDDINGS = 2048,  /* vectors of a reply */
+    SERVE_NUMBERS = 1 << 22,  /* of them all */
     SERVE_CONNECTIONS = 512,
     SERVE_READ_SECONDS = 20,  /* for a request to come whole, unless --request-timeout says otherwise */
     SERVE_WRITE_SECONDS = 60, /* for a reply to be taken, once it is whole */
@@ -76,6 +79,17 @@ struct choice {
     struct choice *next; /* that waits */
 };
 
+/* What a request for embeddings asks for. */
+struct embeddings {
+    int64_t n;
+    struct token_ids *text;
+    int64_t *order;     /* its texts, by length */
+    int64_t begun;      /* so many of them run or have vectors */
+    float *vector;      /* [n, width] */
+    int64_t dimensions; /* numbers of a vector that are returned */
+    bool base64;
+};
+
 /* An address for texts: how its requests are read and answered. */
 struct reading;
 struct endpoint {
@@ -111,15 +125,17 @@ struct call {
     bool denied;          /* it has no key: its body is dropped */
     struct token_ids ids; /* of a text that is only to become tokens, or the other way round */
     struct text decoded;
-    const char *ignored; /* the fields that have no effect, for a header; NULL: none */
-    const char *param;   /* the field that is refused; NULL: none */
-    const char *code;    /* of an error, for programs; NULL: none */
+    const char *ignored;           /* the fields that have no effect, for a header; NULL: none */
+    const char *param;             /* the field that is refused; NULL: none */
+    const char *code;              /* of an error, for programs; NULL: none */
+    struct embeddings *embeddings; /* NULL: it asks for texts */
+    struct call *next_to_embed;
     int64_t number, created;
     bool stream, usage;
     int64_t most; /* tokens of each text; 0: it is empty */
     int stops;
     struct text stop[SERVE_STOPS];
-    int64_t choices, open; /* open: texts that are not finished */
+    int64_t choices, open; /* open: texts that are not finished, or have no vector */
     struct choice *choice;
     bool suspended; /* MHD leaves it alone until it is resumed */
     bool streams;   /* its stream has begun */
@@ -173,6 +189,11 @@ struct service {
     bool prompt_scores;          /* it returns the scores of all positions of a prompt */
     int64_t vocabulary, context; /* of prompts: tokens below it; tokens of a row, with those that are made */
     int64_t longest;             /* text that a decoder makes behind an encoder, whose prompts have the context; 0: there is no encoder */
+    const char *no_texts;        /* why the model makes none; NULL: it does */
+    const char *no_embeddings;   /* why there are none; NULL: there are */
+    struct embedder *embedder;   /* NULL: no embeddings */
+    struct call *first_to_embed, *last_to_embed;
+    int64_t to_embed; /* calls that wait for vectors */
     int64_t slots, active;
     struct choice *first, *last;
     int64_t waiting, calls;
@@ -190,7 +211,7 @@ void call_leave(struct call *);
 /* The following need the lock. */
 /* The reader is done with it. */
 void call_read(struct call *);
-/* True: enough texts wait already. */
+/* False: enough texts wait already. */
 bool call_put(struct call *);
 struct choice *call_next_waiting(struct service *);
 /* A token was made for it. False: that was the last one, and the choice is no more. */
@@ -203,6 +224,23 @@ void call_finish(struct choice *, const char *finish);
 void call_drop_waiting(struct service *, bool all);
 /* Lets HTTP go on. */
 void call_resume(struct call *);
+/* So many of its texts have their vectors, or will have none. */
+void call_embedded(struct call *, int64_t n);
+
+/* ---- embeddings.c: requests for vectors; all but the reply need the lock ---- */
+/* False: enough wait already. */
+bool embeddings_put(struct call *);
+/* Texts of one call that run together next, the longest first. */
+struct embed_batch {
+    struct call *call; /* NULL: none */
+    int64_t n, text[EMBED_BATCH];
+};
+struct embed_batch embeddings_next(struct service *);
+/* Their vectors are there, in their order; NULL: they are not asked for any more. */
+void embeddings_done(const struct embed_batch *, const float *vectors);
+/* Drops the calls of clients that have gone; all: everyone's. */
+void embeddings_drop(struct service *, bool all);
+const char *embeddings_reply(struct call *);
 
 /* ---- head.c: what is wrong with the head of a request. Status 0: nothing. ---- */
 struct refusal {
@@ -300,7 +338,7 @@ struct MHD_Daemon *http_start(struct service *, int listening);
 void http_stop(struct MHD_Daemon *);
 
 /* ---- engine.c ---- */
-/* Decodes until the service ends. Every rank calls it; service NULL but on rank 0. */
-void engine_run(struct comm *, struct rows *, struct service *);
+/* Decodes until the service ends. Every rank calls it; service NULL but on rank 0, embedder where there are embeddings. */
+void engine_run(struct comm *, struct rows *, struct embedder *, struct service *);
 
 #endif

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Clients that people use, each as its package calls a server: packages.py PORT PACKAGE [KEY]. Texts are what a plain request gets."""
+import json
 import sys
 
-from calls import PORT, ask, expect
+from calls import PORT, ask, call, expect
 
 URL = f"http://127.0.0.1:{PORT}/v1"
 PROMPT, MOST = "Hello", 9
@@ -47,12 +48,53 @@ def openai(key="none"):
         parts = list(client.chat.completions.create(**call, messages=MESSAGES, stream=True, logprobs=True))
         expect("a chat's stream", "".join(p.choices[0].delta.content or "" for p in parts), text["text"])
         expect("its tokens", [t.token for p in parts if p.choices[0].logprobs for t in p.choices[0].logprobs.content], text["logprobs"]["tokens"])
-    for call in [lambda: client.embeddings.create(model=model, input="x"), lambda: client.responses.create(model=model, input="x")]:
-        try:
-            call()
-            sys.exit("an address that there is not was answered")
-        except openai.NotFoundError as e:
-            expect("what to use instead", "this server has no /v1/" in e.body["message"], True)
+    try:
+        client.responses.create(model=model, input="x")
+        sys.exit("an address that there is not was answered")
+    except openai.NotFoundError as e:
+        expect("what to use instead", "this server has no /v1/" in e.body["message"], True)
+    try:
+        client.embeddings.create(model=model, input="x")
+        sys.exit("embeddings of a model that has none")
+    except openai.BadRequestError as e:
+        expect("why there are none", "returns no last_hidden_state" in e.body["message"], True)
+
+
+TEXTS = ["a text", "another one that is longer", "x"]
+
+
+def plain_vectors(**fields):
+    return [d["embedding"] for d in json.loads(call("POST", "/v1/embeddings", dict(fields, input=TEXTS))[1])["data"]]
+
+
+def near(what, got, wanted):  # a client reads base64, and numbers of f32
+    expect(what, [len(v) for v in got], [len(v) for v in wanted])
+    worst = max(abs(x - y) for v, w in zip(got, wanted) for x, y in zip(v, w))
+    expect(f"{what}: worst difference {worst}", worst < 1e-7, True)
+
+
+def openai_embeddings():
+    import openai
+    client = openai.OpenAI(base_url=URL, api_key="none", max_retries=0)
+    model = client.models.list().data[0].id
+    for fields in [{}, {"dimensions": 7}]:
+        got = client.embeddings.create(model=model, input=TEXTS, **fields)  # asks for base64
+        near("vectors", [d.embedding for d in got.data], plain_vectors(**fields))
+        expect("usage", (got.usage.prompt_tokens, got.usage.total_tokens), (sum(map(len, TEXTS)),) * 2)
+    got = client.embeddings.create(model=model, input=[ord(c) for c in TEXTS[0]], encoding_format="float")
+    near("tokens", [got.data[0].embedding], plain_vectors()[:1])
+    try:
+        client.embeddings.create(model=model, input="x" * 1000)
+        sys.exit("a text that is too long was taken")
+    except openai.BadRequestError as e:
+        expect("a text that is too long", e.code, "context_length_exceeded")
+
+
+def langchain_embeddings():
+    from langchain_openai import OpenAIEmbeddings
+    client = OpenAIEmbeddings(base_url=URL, api_key="none", model="any", check_embedding_ctx_length=False, max_retries=0)
+    near("vectors", client.embed_documents(TEXTS), plain_vectors())
+    near("a query", [client.embed_query(TEXTS[1])], plain_vectors()[1:2])
 
 
 def langchain():
@@ -89,4 +131,5 @@ def litellm():
         expect("a chat's stream", "".join(p.choices[0].delta.content or "" for p in parts), text)
 
 
-{"openai": openai, "langchain": langchain, "litellm": litellm}[sys.argv[2]](*sys.argv[3:])
+{"openai": openai, "langchain": langchain, "litellm": litellm, "openai_embeddings": openai_embeddings,
+ "langchain_embeddings": langchain_embeddings}[sys.argv[2]](*sys.argv[3:])

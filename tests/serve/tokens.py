@@ -15,6 +15,6 @@ for path, body, param in [("/tokenize", {}, "prompt"), ("/tokenize", {"prompt": 
                           ("/detokenize", {"tokens": "x"}, "tokens"), ("/tokenize", b"{", None), ("/detokenize", b"[1]", None)]:
     status, answer = call("POST", path, body)
     expect(f"{path} {body}", (status, json.loads(answer)["error"]["param"]), (400, param))
-for path, instead in [("/v1/responses", "/v1/chat/completions"), ("/v1/embeddings", "tpc-run MODEL --input")]:
+for path, instead, wanted in [("/v1/responses", "/v1/chat/completions", 404), ("/v1/embeddings", "the model's graph returns no last_hidden_state", 400)]:
     status, answer = call("POST", path, {"input": "x"})
-    expect(path, (status, instead in json.loads(answer)["error"]["message"]), (404, True))
+    expect(path, (status, instead in json.loads(answer)["error"]["message"]), (wanted, True))

@@ -154,8 +154,8 @@ void history_feed(const struct history *h, int64_t fed, struct stage *s)
             continue;
         bool all = s->role[i] == ROLE_MASK && last_size(s, i) != last_size(s, tokens);
         size_input_of(h, s, i, h->length - (all ? 0 : fed), &s->in[i]);
-        if (s->role[i] == ROLE_CACHED)
-            write_same(fed > 0, &s->in[i]);
+        if (s->role[i] == ROLE_CACHED || s->role[i] == ROLE_SEGMENTS)
+            write_same(s->role[i] == ROLE_CACHED && fed > 0, &s->in[i]);
         else if (s->role[i] == ROLE_LAST)
             write_last(h, fed, &s->in[i]);
         else

@@ -82,6 +82,15 @@ static int64_t rows_of_lookups(struct arena *a, const struct stage *s)
     return lo;
 }
 
+/* Where a text is all of a run: what the graph adds to it may have a fixed size. -1: nothing has. */
+static int64_t most_of_run(struct arena *a, const struct stage *s)
+{
+    int i = decode_find_input(s, ROLE_TOKENS);
+    const struct type *t = i < 0 || s->keeps ? NULL : &s->graph->inputs.at[i]->type;
+    const struct dim *size = t && t->rank ? dim_rewrite(s->graph->alg, t->dim[t->rank - 1]) : NULL;
+    return size && size->kind == DIM_SYM ? job_most_of(a, s->graph, size->name) : -1;
+}
+
 /* As rank 0 reads it. */
 struct stated_limit {
     int64_t tokens;
@@ -102,7 +111,7 @@ void positions_find(struct arena *a, struct comm *all, const struct job_options 
     const struct value_use *use = job_value_uses(a, s->graph);
     struct stated_limit stated = {.tokens = -1};
     s->vocabulary = rows_of_role(s, use, ROLE_TOKENS);
-    s->positions = lesser(rows_of_positions(s, use), rows_of_lookups(a, s));
+    s->positions = lesser(lesser(rows_of_positions(s, use), rows_of_lookups(a, s)), most_of_run(a, s));
     s->limit = "";
     if (all->rank == 0 && decode_find_input(s, ROLE_TOKENS) >= 0)
         read_limit(a, o, s, &stated);

@@ -12,9 +12,10 @@ static const struct {
     enum role role;
 } known[] = {{"tokens", "input_ids", ROLE_TOKENS},          {"mask", "attention_mask", ROLE_MASK},
              {"positions", "position_ids", ROLE_POSITIONS}, {"cache_position", "cache_position", ROLE_CACHE_POSITION},
-             {"cached", "use_cache_branch", ROLE_CACHED},   {"constant", "encoder_attention_mask", ROLE_CONSTANT}};
+             {"cached", "use_cache_branch", ROLE_CACHED},   {"constant", "encoder_attention_mask", ROLE_CONSTANT},
+             {"segments", "token_type_ids", ROLE_SEGMENTS}};
 enum { KNOWN = sizeof known / sizeof *known };
-static const char words[] = "tokens, mask, positions, cache_position, cached, constant; of an output: logits, tokens";
+static const char words[] = "tokens, mask, positions, cache_position, cached, segments, constant; of an output: logits, tokens, embedding";
 
 /* ---- the graph before there is a session ---------------------------------------------------------------------------------------- */
 
@@ -107,12 +108,17 @@ static enum role role_parse(const struct named_option *o)
 
 static bool take_output(const struct named_option *o, struct stage *s)
 {
-    bool chosen = strcmp(o->value, "tokens") == 0, other = o->number && o->number != s->number;
-    int i = other || (!chosen && strcmp(o->value, "logits")) ? -1 : graph_output_named(s->graph, o->name);
+    bool chosen = strcmp(o->value, "tokens") == 0, embedding = strcmp(o->value, "embedding") == 0;
+    bool decides = chosen || strcmp(o->value, "logits") == 0, other = o->number && o->number != s->number;
+    int i = other || !(decides || embedding) ? -1 : graph_output_named(s->graph, o->name);
     if (i < 0)
         return false;
-    s->logits = i;
-    s->chosen = chosen;
+    if (embedding)
+        s->embedding = i;
+    else {
+        s->logits = i;
+        s->chosen = chosen;
+    }
     return true;
 }
 
@@ -155,10 +161,11 @@ int decode_find_input(const struct stage *s, enum role role)
     return -1;
 }
 
-static enum role usual_role(const struct stage *s, int i)
+/* Segments tell an encoder: what has them and scores is none that goes on with a text. */
+static enum role usual_role(const struct stage *s, int i, bool encodes)
 {
     for (int k = 0; k < KNOWN; k++)
-        if (strcmp(s->graph->inputs.at[i]->name, known[k].usual) == 0)
+        if (strcmp(s->graph->inputs.at[i]->name, known[k].usual) == 0 && (encodes || known[k].role != ROLE_SEGMENTS))
             return known[k].role;
     return ROLE_UNKNOWN;
 }
@@ -214,13 +221,13 @@ static _Noreturn void refuse_input(struct arena *a, const struct stage *s, int i
         s->path, name, type, name, words);
 }
 
-static void find_inputs(struct arena *a, struct stage *s)
+static void find_inputs(struct arena *a, struct stage *s, bool encodes)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
         bool state = is_state(s, i);
         s->keeps = s->keeps || state;
         if (s->role[i] == ROLE_UNKNOWN)
-            s->role[i] = state ? ROLE_STATE : usual_role(s, i);
+            s->role[i] = state ? ROLE_STATE : usual_role(s, i, encodes);
     }
     find_by_shape(s);
     if (graph_output_named(s->graph, "loss_sum") >= 0)
@@ -230,13 +237,33 @@ static void find_inputs(struct arena *a, struct stage *s)
             refuse_input(a, s, i);
 }
 
+/* ---- embeddings ---------------------------------------------------------------------------------------------------------------------- */
+
+/* As exporters name them; what is pooled comes first. */
+static const char *const embeddings[] = {"sentence_embedding", "last_hidden_state", "token_embeddings", "hidden_states"};
+enum { EMBEDDINGS = sizeof embeddings / sizeof *embeddings };
+
+static int usual_embedding(const struct stage *s)
+{
+    int found = -1;
+    for (int k = 0; k < EMBEDDINGS && found < 0; k++)
+        found = graph_output_named(s->graph, embeddings[k]);
+    return found;
+}
+
+/* A server takes a graph without scores for its embeddings. */
+static bool only_embeds(const struct stage *s, int n, const struct job_options *o)
+{
+    return n == 1 && o->serve && !o->chat && s->embedding >= 0 && s->logits < 0 && graph_output_named(s->graph, "logits") < 0;
+}
+
 /* ---- logits ------------------------------------------------------------------------------------------------------------------------- */
 
 /* True for scores [batch, vocabulary] or [batch, positions, vocabulary], and for tokens [batch, positions] or [batch, positions, 1]. */
 static bool may_decide(const struct stage *s, int output)
 {
     const struct type t = output_type(s, output);
-    if (graph_is_present(s->graph, s->graph->outputs.at[output]))
+    if (graph_is_present(s->graph, s->graph->outputs.at[output]) || output == s->embedding)
         return false;
     if (dtype_is_float(t.dtype))
         return t.rank == 2 || t.rank == 3;
@@ -286,12 +313,17 @@ static void find_logits(struct stage *stage, int n)
 void roles_find(struct arena *a, struct comm *all, struct stage *stage, int n, const struct job_options *o)
 {
     for (int k = 0; k < n; k++)
-        stage[k].logits = -1;
+        stage[k].logits = stage[k].embedding = -1;
     for (int i = 0; i < o->role.text.n; i++)
         take_role(a, stage, n, o->role.text.at[i]);
     for (int k = 0; k < n; k++)
-        find_inputs(a, &stage[k]);
-    find_logits(stage, n);
+        if (stage[k].embedding < 0)
+            stage[k].embedding = usual_embedding(&stage[k]);
+    bool embeds = only_embeds(stage, n, o);
+    for (int k = 0; k < n; k++)
+        find_inputs(a, &stage[k], embeds);
+    if (!embeds)
+        find_logits(stage, n);
     for (int k = 0; k < n; k++)
         stage[k].positions_lead = positions_lead(&stage[k]);
     for (int i = 0; all->rank == 0 && i < o->input.text.n; i++)

@@ -14,6 +14,7 @@ enum role {
     ROLE_POSITIONS,      /* positions of those tokens; left padding is not counted */
     ROLE_CACHE_POSITION, /* positions in the cache: padding is counted */
     ROLE_CACHED,         /* true if there is a past; picks the branch of a merged decoder */
+    ROLE_SEGMENTS,       /* which of several texts a token is of: there is one, so 0 */
     ROLE_LAST,           /* where the last token of a row, or of all, is among ROLE_TOKENS (last_position.c) */
     ROLE_STATE           /* a KV cache or other state; the session keeps it */
 };
@@ -27,6 +28,7 @@ struct stage {
     enum role *role;               /* by input */
     int logits;                    /* output; -1: none, as in an encoder */
     bool chosen;                   /* that output holds tokens, not scores */
+    int embedding;                 /* output: what a text means, as numbers; -1: none */
     bool positions_lead;           /* it puts positions before rows, as [sequence, batch, vocabulary] */
     bool keeps;                    /* some input is state */
     int64_t vocabulary, positions; /* tokens that it has; the most that a text may have of them; less than 1: it is not known */

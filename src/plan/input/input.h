@@ -38,10 +38,12 @@ enum model_text {
     TEXT_CONFIG,
     TEXT_CHAT_TEMPLATE,
     TEXT_TOOL_TEMPLATE,
+    TEXT_POOLING,
     MODEL_TEXTS
 };
 extern const char *const model_texts[MODEL_TEXTS];
-/* By path_beside; a template for tools is found where transformers saves it, too. NULL: it is not there. */
+/* By path_beside; a template for tools is found where transformers saves it, too, and the pooling where sentence-transformers does. NULL:
+ * it is not there. */
 const char *model_text_beside(struct arena *, const char *folder, enum model_text);
 
 /* model_config.c: the most tokens that a text of the model may have, by config.json or genai_config.json in its folder (path_beside). What

@@ -1,4 +1,5 @@
-/* model_texts: the files next to a model that say how text becomes token ids, where a text ends and how long it may be. */
+/* model_texts: the files next to a model that say how text becomes token ids, where a text ends and how long it may be, and how
+ * vectors of its tokens become one. */
 #include "plan/input/input.h"
 
 const char *const model_texts[MODEL_TEXTS] = {[TEXT_TOKENIZER] = "tokenizer.json",
@@ -8,10 +9,14 @@ const char *const model_texts[MODEL_TEXTS] = {[TEXT_TOKENIZER] = "tokenizer.json
                                               [TEXT_GENAI_CONFIG] = "genai_config.json",
                                               [TEXT_CONFIG] = "config.json",
                                               [TEXT_CHAT_TEMPLATE] = "chat_template.jinja",
-                                              [TEXT_TOOL_TEMPLATE] = "chat_template.tool_use.jinja"};
+                                              [TEXT_TOOL_TEMPLATE] = "chat_template.tool_use.jinja",
+                                              [TEXT_POOLING] = "pooling_config.json"};
 
 const char *model_text_beside(struct arena *a, const char *folder, enum model_text which)
 {
     const char *path = path_beside(a, folder, model_texts[which]);
-    return path || which != TEXT_TOOL_TEMPLATE ? path : path_beside(a, folder, "additional_chat_templates/tool_use.jinja");
+    const char *saved = which == TEXT_TOOL_TEMPLATE ? "additional_chat_templates/tool_use.jinja"
+        : which == TEXT_POOLING                     ? "1_Pooling/config.json"
+                                                    : NULL;
+    return path || !saved ? path : path_beside(a, folder, saved);
 }

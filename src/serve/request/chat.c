@@ -113,7 +113,7 @@ void request_chat(struct reading *r)
     static const char *const own[] = {"messages", "tools", "tool_choice", NULL};
     json_t *variables = json_object();
     r->call->chat = r->call->service->chat;
-    if (!r->call->chat)
+    if (!r->call->chat && !r->call->service->no_texts)
         request_blame(r, "messages", r->call->service->no_chat);
     r->usual_most = INT32_MAX; /* the context ends it */
     r->own = own;

@@ -61,6 +61,7 @@ struct text_list fields_ignored(struct arena *, json_t *root, const struct text_
 void request_completion(struct reading *); /* completion.c */
 void request_tokenize(struct reading *);   /* tokens.c */
 void request_detokenize(struct reading *);
-void request_chat(struct reading *); /* chat.c */
+void request_chat(struct reading *);      /* chat.c */
+void request_embedding(struct reading *); /* embedding.c */
 
 #endif

@@ -168,6 +168,8 @@ static void check_chooser(struct reading *r)
 void shared_read(struct reading *r)
 {
     const char *key = fields_unsupported(r->root, r->own);
+    if (r->call->service->no_texts)
+        request_blame(r, NULL, r->call->service->no_texts);
     if (key)
         request_blame(r, key, arena_printf(r->call->arena, "this server does not support '%s': leave it out, or set it to null", key));
     r->how.of = r->call->service->usual;
