@@ -68,4 +68,5 @@ def main():
                         shoot(page, args.out.resolve() / f"{name}-{width}-{mode}.png", width, mode == "dark", args, work)
 
 
-main()
+if __name__ == "__main__":
+    main()

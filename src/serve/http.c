@@ -47,11 +47,16 @@ static enum MHD_Result answer(struct call *c, unsigned status, const char *type,
     return done;
 }
 
-static enum MHD_Result answer_text(struct call *c, unsigned status, const char *type, const char *text)
+static void set_write_deadline(const struct call *c)
 {
     pthread_mutex_lock(&c->service->lock);
     connection_set_deadline(c->from, SERVE_WRITE_SECONDS);
     pthread_mutex_unlock(&c->service->lock);
+}
+
+static enum MHD_Result answer_text(struct call *c, unsigned status, const char *type, const char *text)
+{
+    set_write_deadline(c);
     c->bytes = (int64_t)strlen(text);
     return answer(c, status, type, MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY));
 }
@@ -213,6 +218,26 @@ static enum MHD_Result answer_model(struct call *c)
                   arena_printf(c->arena, "there is no model '%.100s': this server has '%s'", c->rest, c->service->model));
 }
 
+/* Anyone may read it, for it has nothing of the model. It loads nothing but its own files, and no other page shows it in a frame. */
+static enum MHD_Result answer_page(struct call *c, const struct page_file *file, const char *method)
+{
+    static const char *const headers[][2] = {{"Content-Security-Policy",
+                                              "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+                                              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+                                             {"X-Content-Type-Options", "nosniff"},
+                                             {"Referrer-Policy", "no-referrer"},
+                                             {MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache"}};
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this address takes another method");
+    const char *text = page_text(c->arena, file);
+    c->bytes = (int64_t)strlen(text);
+    struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    for (size_t i = 0; r && i < sizeof headers / sizeof *headers; i++)
+        (void)MHD_add_response_header(r, headers[i][0], headers[i][1]);
+    set_write_deadline(c);
+    return answer(c, MHD_HTTP_OK, file->type, r);
+}
+
 /* ---- routes ---- */
 
 static const struct {
@@ -251,8 +276,11 @@ static bool leads_to(const char *route, const char *path)
 static enum MHD_Result route(struct call *c, const char *path, const char *method)
 {
     const char *fault = origin_fault(c->arena, c->service, header(c, MHD_HTTP_HEADER_HOST), header(c, MHD_HTTP_HEADER_ORIGIN));
+    const struct page_file *file = page_named(path);
     if (fault)
         return refuse(c, MHD_HTTP_FORBIDDEN, fault);
+    if (file)
+        return answer_page(c, file, method);
     if (c->denied && strcmp(path, "/health") != 0 && strcmp(method, "OPTIONS") != 0) {
         c->code = "invalid_api_key";
         return refuse(c, MHD_HTTP_UNAUTHORIZED, "a key is needed, and this is none: send 'Authorization: Bearer KEY'");
@@ -267,9 +295,9 @@ static enum MHD_Result route(struct call *c, const char *path, const char *metho
         return strcmp(method, "OPTIONS") == 0 ? answer_options(c, own)
                                               : refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this address takes another method");
     }
-    return refuse(
-        c, MHD_HTTP_NOT_FOUND,
-        "there is /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models, /tokenize, /detokenize, /health and /metrics");
+    return refuse(c, MHD_HTTP_NOT_FOUND,
+                  "there is a page at /, and /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models, /tokenize, /detokenize, "
+                  "/health and /metrics");
 }
 
 /* ---- what libmicrohttpd calls ---- */

@@ -70,8 +70,10 @@ const char *reply_error(struct arena *a, const char *message, const char *type, 
 
 static json_t *model_json(const struct service *s)
 {
-    return json_pack("{s:o, s:s, s:i, s:s, s:I}", "id", name_json(s->model), "object", "model", "created", 0, "owned_by", "tpc",
-                     "context_length", (json_int_t)s->context);
+    json_t *can = json_pack("{s:b, s:b, s:b}", "completion", !s->no_texts, "chat", !s->no_texts && s->chat, "embeddings",
+                            s->embedder != NULL);
+    return json_pack("{s:o, s:s, s:i, s:s, s:I, s:o}", "id", name_json(s->model), "object", "model", "created", 0, "owned_by", "tpc",
+                     "context_length", (json_int_t)s->context, "capabilities", can);
 }
 
 const char *reply_models(struct arena *a, const struct service *s)

@@ -333,6 +333,15 @@ void access_begin(struct call *, const char *method, const char *path);
 /* Once it is answered, or its client has gone. Needs the lock. */
 void access_tell(const struct call *);
 
+/* ---- page.c: the web client ---- */
+struct page_file {
+    const char *path, *type;
+    const char *const *line; /* NULL ends */
+};
+/* NULL: the path is none of its files. */
+const struct page_file *page_named(const char *path);
+const char *page_text(struct arena *, const struct page_file *);
+
 /* ---- http.c ---- */
 struct MHD_Daemon *http_start(struct service *, int listening);
 void http_stop(struct MHD_Daemon *);

@@ -3,10 +3,12 @@
 
 The token after the last one is a fixed one, so the model answers the end of a prompt, a line end, with TEXT ("<think>why</think>Box") and the
 special token <|im_end|>. A token is a byte, but for five that no text in UTF-8 has. TAGS: special, if those of thoughts are special tokens;
-spelled, if they are bytes; endless, if the answer begins anew instead of ending.
+spelled, if they are bytes; endless, if the answer begins anew instead of ending; words, if each word of TEXT, of which there are no two
+alike, is a token of its own.
 """
 import json
 import os
+import re
 import sys
 
 folder, text, tags = (sys.argv[1:] + ["<think>why</think>Box", "plain"][len(sys.argv) - 2:])[:3]
@@ -14,14 +16,18 @@ prints = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b
 others = [b for b in range(256) if b not in prints]
 char = {b: chr(b) for b in prints} | {b: chr(256 + i) for i, b in enumerate(others)}
 added = {"<|im_start|>": 248, "<|im_end|>": 249, "<think>": 250, "</think>": 251, "<|pad|>": 252}
+if tags == "words":
+    words = [word for part in re.split("</?think>", text) for word in re.findall(r"\s?\S+", part)]
+    added |= {word: 256 + i for i, word in enumerate(words)}
+size = 256 + sum(i >= 256 for i in added.values())
 
 ids, rest = [10], text
 while rest:
-    token = next((t for t in added if rest.startswith(t)), None) if tags != "spelled" else None
+    token = next((t for t in sorted(added, key=len, reverse=True) if rest.startswith(t)), None) if tags != "spelled" else None
     ids += [added[token]] if token else list(rest[0].encode())
     rest = rest[len(token or rest[0]):]
 ids.append(ids[1] if tags == "endless" else added["<|im_end|>"])
-after = [added["<|im_end|>"]] * 256
+after = [added["<|im_end|>"]] * size
 for a, b in zip(ids, ids[1:]):
     if after[a] != added["<|im_end|>"]:
         sys.exit(f"{text!r}: what follows token {a} is not one token")
@@ -29,7 +35,7 @@ for a, b in zip(ids, ids[1:]):
 
 byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False, "trim_offsets": True}
 tokenizer = {"version": "1.0", "pre_tokenizer": byte_level, "decoder": byte_level, "normalizer": None, "post_processor": None,
-             "added_tokens": [{"id": i, "content": t, "special": "think" not in t or tags == "special", "normalized": False, "single_word": False, "lstrip": False,
+             "added_tokens": [{"id": i, "content": t, "special": i < 256 and "think" not in t or tags == "special", "normalized": False, "single_word": False, "lstrip": False,
                                "rstrip": False} for t, i in added.items()],
              "model": {"type": "BPE", "vocab": {char[b]: b for b in range(256) if b not in added.values()}, "merges": []}}
 template = """{%- if tools %}<|im_start|>system
@@ -48,8 +54,8 @@ graph = f"""graph says {{
   dim B >= 1
   dim S >= 1
   input input_ids: i64[B, S]
-  const after: i64[256] = {after}
-  const depth: i64[1] = [256]
+  const after: i64[{size}] = {after}
+  const depth: i64[1] = [{size}]
   const values: f32[2] = [0, 100]
   node next: next: ? = Gather(after, input_ids)
   node scores: logits: ? = OneHot(next, depth, values)
