@@ -12,6 +12,7 @@ struct chained {
     struct tensor **given; /* by stage and input: what the command line gives */
     struct arena *arena;   /* of the text that is made; NULL: there is none */
     struct row_sampling how;
+    enum form_state form;
     struct history prompt, history;
     int ready; /* stages that have what earlier ones leave */
     int64_t fed;
@@ -42,18 +43,23 @@ static void forget_text(struct chained *c)
         if (s->keeps)
             session_states_compose(s->session, NULL, 0, 0, NULL);
     }
+    if (c->how.form)
+        form_free(c->how.form);
     if (c->arena)
         arena_free(c->arena);
+    c->how.form = NULL;
     c->arena = NULL;
     c->ready = 0;
 }
 
-void chained_begin(struct chained *c, const int64_t *prompt, int64_t n, const struct row_sampling *how)
+void chained_begin(struct chained *c, const int64_t *prompt, int64_t n, const struct row_sampling *how, struct form *form)
 {
     forget_text(c);
     c->arena = arena_new();
     c->how = sampling_copy(c->arena, how);
     c->how.prompts = 1; /* the start token */
+    c->how.form = form;
+    c->form = FORM_GOES_ON;
     c->prompt = history_empty(c->arena, 1, n);
     for (; c->prompt.length < n; c->prompt.length++)
         history_put(&c->prompt, 0, prompt[c->prompt.length], true);
@@ -83,8 +89,16 @@ int64_t chained_next(struct chained *c, struct logprobs *scored)
     c->fed = c->history.length;
     pick_next(c->comm, s, &c->history, &c->how, &next, &c->chosen);
     logprobs_next(c->comm, s, &c->history, &c->how, &next, &c->chosen, scored);
+    if (c->how.form)
+        c->form = form_take(c->how.form, next);
+    next = next < 0 ? 0 : next;
     history_add(&c->history, &next);
     return next;
+}
+
+enum form_state chained_form(const struct chained *c)
+{
+    return c->form;
 }
 
 void chained_free(struct chained *c)

@@ -51,7 +51,9 @@ struct parts_found parts_try(struct arena *, struct comm *, struct stage *, cons
 struct chained;
 struct chained *chained_new(struct arena *, struct comm *, struct stage *, int n, int64_t start, int64_t most);
 /* Forgets the text before, if there is one. */
-void chained_begin(struct chained *, const int64_t *prompt, int64_t n, const struct row_sampling *);
+void chained_begin(struct chained *, const int64_t *prompt, int64_t n, const struct row_sampling *, struct form *);
+/* Of the text, with its last token. */
+enum form_state chained_form(const struct chained *);
 /* *scored: its log-probability, if they are asked for. */
 int64_t chained_next(struct chained *, struct logprobs *scored);
 void chained_free(struct chained *);
@@ -80,6 +82,11 @@ bool rows_store(struct rows *, int64_t bytes, bool steps);
 struct prefix_counts rows_stored(const struct rows *);
 /* How many tokens of a prompt need not run, because they are stored. */
 int64_t rows_find_stored(struct rows *, const int64_t *prompt, int64_t n);
+/* Rows may have forms once these are set. */
+bool rows_has_forms(const struct rows *);
+void rows_set_forms(struct rows *, struct forms *);
+/* What the form of a row says of its text, with its last token. */
+enum form_state rows_form(const struct rows *, int64_t row);
 /* A further row joins behind all others, once its prompt has run: one row at a time. stored: tokens that need not run, as rank 0 found. */
 void rows_join(struct rows *, const int64_t *prompt, int64_t n, int64_t stored, const struct row_sampling *);
 /* Runs the next part of that prompt, or all where it must run whole. True: the row has joined, with its first token. */

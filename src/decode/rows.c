@@ -15,7 +15,8 @@ struct row {
     struct arena *arena;
     VEC(int64_t) token; /* the last one is not in the cache yet */
     struct row_sampling how;
-    int64_t place; /* its row in the states in use */
+    enum form_state form; /* of its text, with the last token */
+    int64_t place;        /* its row in the states in use */
 };
 
 struct rows {
@@ -39,6 +40,7 @@ struct rows {
     const char *unstored;                     /* why */
     struct prefix *prefix;                    /* NULL: none are */
     bool steps;                               /* the columns that steps make are stored, too */
+    struct forms *forms;                      /* NULL: no row has asked for one yet */
     struct {
         struct row *row;               /* NULL: none joins */
         int64_t ran;                   /* tokens of its prompt */
@@ -164,6 +166,29 @@ int64_t rows_find_stored(struct rows *r, const int64_t *prompt, int64_t n)
     return r->prefix ? prefix_find(r->prefix, prompt, n) : 0;
 }
 
+/* ---- the forms of texts ---- */
+
+bool rows_has_forms(const struct rows *r)
+{
+    return r->forms;
+}
+
+void rows_set_forms(struct rows *r, struct forms *f)
+{
+    r->forms = f;
+}
+
+static struct form *form_of(const struct rows *r, const struct row_sampling *how)
+{
+    require(!how->grammar || r->forms);
+    return how->grammar ? form_new(r->forms, how->grammar, how->begins) : NULL;
+}
+
+enum form_state rows_form(const struct rows *r, int64_t row)
+{
+    return r->chain ? chained_form(r->chain) : r->row[row]->form;
+}
+
 /* ---- the history of the rows ---- */
 
 static int64_t in_cache(const struct row *row)
@@ -244,6 +269,22 @@ static void put_token(struct row *row, int64_t token)
     VEC_PUSH(row->arena, &row->token, token);
 }
 
+/* A row that is stuck has some token until it leaves. */
+static void put_next(struct row *row, int64_t *next)
+{
+    if (row->how.form)
+        row->form = form_take(row->how.form, *next);
+    *next = *next < 0 ? 0 : *next;
+    put_token(row, *next);
+}
+
+static void free_row(struct row *row)
+{
+    if (row->how.form)
+        form_free(row->how.form);
+    arena_free(row->arena);
+}
+
 /* ---- a row that joins ---- */
 
 static void swap_beside(struct rows *r)
@@ -267,7 +308,7 @@ static void begin_states(struct rows *r, int64_t stored)
 void rows_join(struct rows *r, const int64_t *prompt, int64_t n, int64_t stored, const struct row_sampling *how)
 {
     if (r->chain) {
-        chained_begin(r->chain, prompt, n, how);
+        chained_begin(r->chain, prompt, n, how, form_of(r, how));
         return;
     }
     struct arena *a = arena_new();
@@ -275,6 +316,7 @@ void rows_join(struct rows *r, const int64_t *prompt, int64_t n, int64_t stored,
     require(r->n < r->most && !r->joins.row);
     *row = (struct row){.arena = a, .how = sampling_copy(a, how)};
     row->how.prompts = n;
+    row->how.form = form_of(r, how);
     for (int64_t i = 0; i < n; i++)
         put_token(row, prompt[i]);
     r->joins.row = row;
@@ -282,14 +324,14 @@ void rows_join(struct rows *r, const int64_t *prompt, int64_t n, int64_t stored,
 }
 
 /* All of its prompt has run, in the states in use. */
-static void add_joined(struct rows *r, struct row *row, int64_t next)
+static void add_joined(struct rows *r, struct row *row, int64_t *next)
 {
     bool first = r->n == 0;
     if (!first)
         swap_beside(r);
     r->columns = first ? row->token.n : r->columns;
     r->moved = r->moved && !first;
-    put_token(row, next);
+    put_next(row, next);
     r->row[r->n++] = row;
     if (!first)
         move_rows(r, r->joins.beside);
@@ -342,7 +384,7 @@ bool rows_go_on(struct rows *r, int64_t *next)
     arena_free(tmp);
     r->joins.ran = to;
     if (to == n)
-        add_joined(r, row, *next);
+        add_joined(r, row, next);
     else
         swap_beside(r);
     return to == n;
@@ -361,7 +403,7 @@ const struct logprobs *rows_prompt_logprobs(const struct rows *r, int64_t *n)
 
 void rows_drop(struct rows *r)
 {
-    arena_free(r->joins.row->arena);
+    free_row(r->joins.row);
     if (r->joins.beside)
         session_states_free(r->joins.beside);
     r->joins.row = NULL;
@@ -374,13 +416,13 @@ void rows_leave(struct rows *r, int64_t row)
         r->n = 0;
         return;
     }
-    struct arena *a = r->row[row]->arena;
+    struct row *left = r->row[row];
     for (int64_t b = row; b + 1 < r->n; b++)
         r->row[b] = r->row[b + 1];
     r->n--;
     r->moved = true;
     forget_history(r);
-    arena_free(a);
+    free_row(left);
 }
 
 /* Padding in front of the longest row is dropped. */
@@ -413,11 +455,11 @@ void rows_step(struct rows *r, int64_t *next)
     pick_next(r->comm, s, &r->history, r->how, next, &r->chosen);
     logprobs_next(r->comm, s, &r->history, r->how, next, &r->chosen, r->scored);
     r->columns++;
-    history_add(&r->history, next);
     for (int64_t b = 0; b < r->n; b++) {
-        put_token(r->row[b], next[b]);
+        put_next(r->row[b], &next[b]);
         keep_step(r, r->row[b]);
     }
+    history_add(&r->history, next);
 }
 
 void rows_free(struct rows *r)
@@ -430,5 +472,7 @@ void rows_free(struct rows *r)
         chained_free(r->chain);
     if (r->prefix)
         prefix_free(r->prefix);
+    if (r->forms)
+        forms_free(r->forms);
     forget_history(r);
 }

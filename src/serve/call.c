@@ -206,13 +206,28 @@ static void drop_shown(struct choice *o)
         o->shown.n--;
 }
 
-bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scores)
+/* Its grammar wants bytes that no token of the model has. */
+static void refuse_stuck(struct choice *o)
+{
+    struct call *c = o->call;
+    c->refused = "the text can't go on: the model has no token that its grammar allows";
+    c->status = MHD_HTTP_BAD_REQUEST;
+    if (c->stream && !c->gone)
+        reply_put_error(c, c->refused);
+    call_finish(o, "error");
+}
+
+bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scores, enum form_state form)
 {
     struct call *c = o->call;
     struct service *s = c->service;
     bool end = config_is_end(&s->ends, token) || (c->chat && config_is_end(&c->chat->ends, token));
     if (c->most == 0) {
         call_finish(o, "length");
+        return false;
+    }
+    if (form == FORM_STUCK) {
+        refuse_stuck(o);
         return false;
     }
     VEC_PUSH(c->arena, &o->made, token);
@@ -229,11 +244,12 @@ bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scor
         shown_add(o, s->tokenizer, token, (size_t)o->text.to.n);
         shown_score(o, &o->shown.at[o->shown.n - 1], scores);
     }
-    bool stopped = add_text(o, end ? o->made.n - 1 : o->made.n, end || full);
+    bool whole = form == FORM_WHOLE;
+    bool stopped = add_text(o, end ? o->made.n - 1 : o->made.n, end || full || whole);
     if (stopped)
         drop_shown(o);
-    if (stopped || end || full) {
-        call_finish(o, stopped || end ? "stop" : "length");
+    if (stopped || end || full || whole) {
+        call_finish(o, stopped || end || whole ? "stop" : "length");
         return false;
     }
     send_text(o, NULL);

@@ -10,7 +10,8 @@ struct order {
     int64_t leaves, leave[SERVE_SLOTS]; /* rows, the last one first */
     bool drops, joins;                  /* the row that was to join does not; another is to join */
     int64_t prompts;                    /* tokens of the row that joins */
-    struct row_sampling how;            /* without biases, which follow */
+    int64_t grammar;                    /* bytes of its grammar */
+    struct row_sampling how;            /* without biases and grammar, which follow */
     int64_t embeds, tokens;             /* texts that get vectors, and their tokens, which follow */
 };
 
@@ -125,6 +126,8 @@ static void let_join(struct engine *e, struct order *o, const int64_t **prompt)
     o->prompts = e->joins->prompts;
     o->how = e->joins->how;
     o->how.bias = NULL;
+    o->grammar = o->how.grammar ? (int64_t)grammar_size(o->how.grammar) : 0;
+    o->how.grammar = NULL;
     *prompt = e->joins->prompt;
 }
 
@@ -195,6 +198,20 @@ static int64_t stored_tokens(struct engine *e, const int64_t *prompt, int64_t n)
     return stored;
 }
 
+/* Once the first text has a grammar. */
+static void make_forms(struct engine *e)
+{
+    struct arena *tmp = arena_new();
+    struct token_texts texts = {0};
+    struct end_tokens ends = {0};
+    if (e->service) {
+        texts = service_token_texts(e->service, tmp);
+        ends = service_ends(e->service, tmp);
+    }
+    rows_set_forms(e->rows, forms_new(e->comm, &texts, &ends));
+    arena_free(tmp);
+}
+
 /* The call of rank 0's prompt may end while the row joins, so that all ranks have a copy. */
 static void join_row(struct engine *e, const struct order *o, const int64_t *prompt)
 {
@@ -202,6 +219,10 @@ static void join_row(struct engine *e, const struct order *o, const int64_t *pro
     struct row_sampling how = o->how;
     const int64_t *token = sent(e, tmp, prompt, o->prompts * (int64_t)sizeof *token);
     how.bias = sent(e, tmp, e->joins ? e->joins->how.bias : NULL, how.biases * (int64_t)sizeof *how.bias);
+    if (o->grammar)
+        how.grammar = sent(e, tmp, e->joins ? e->joins->how.grammar : NULL, o->grammar);
+    if (o->grammar && !rows_has_forms(e->rows))
+        make_forms(e);
     int64_t stored = stored_tokens(e, token, o->prompts);
     rows_join(e->rows, token, o->prompts, stored, &how);
     arena_free(tmp);
@@ -221,7 +242,7 @@ static void run_prompt(struct engine *e)
     const struct logprobs *scores = rows_prompt_logprobs(e->rows, &scored);
     call_add_prompt_scores(e->joins, scores, scored);
     if (joined) {
-        e->choice[row] = call_add_token(e->joins, next, rows_logprobs(e->rows, row)) ? e->joins : NULL;
+        e->choice[row] = call_add_token(e->joins, next, rows_logprobs(e->rows, row), rows_form(e->rows, row)) ? e->joins : NULL;
         e->joins = NULL;
     }
     pthread_mutex_unlock(&e->service->lock);
@@ -238,7 +259,7 @@ static void step_rows(struct engine *e)
     e->service->counts.steps++;
     e->service->counts.step_seconds += clock_seconds() - start;
     for (int64_t b = 0; b < n; b++)
-        if (e->choice[b] && !call_add_token(e->choice[b], next[b], rows_logprobs(e->rows, b)))
+        if (e->choice[b] && !call_add_token(e->choice[b], next[b], rows_logprobs(e->rows, b), rows_form(e->rows, b)))
             e->choice[b] = NULL;
     pthread_mutex_unlock(&e->service->lock);
 }

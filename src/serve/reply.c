@@ -146,6 +146,13 @@ void reply_put_end(struct call *c)
     arena_free(tmp);
 }
 
+void reply_put_error(struct call *c, const char *message)
+{
+    struct arena *tmp = arena_new();
+    put_event(c, reply_error(tmp, message, "invalid_request_error", NULL, NULL));
+    arena_free(tmp);
+}
+
 /* ---- metrics ---- */
 
 static const char *put_metric(struct arena *a, const char *before, const char *name, const char *type, const char *what, double value)

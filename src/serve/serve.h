@@ -204,6 +204,12 @@ struct service {
     struct prefix_counts stored; /* beginnings of texts */
 };
 
+/* ---- service.c: what the engine needs to know of tokens for texts with a grammar ---- */
+/* Of all tokens; special ones are text where a reply has them, as tags of thoughts. */
+struct token_texts service_token_texts(const struct service *, struct arena *);
+/* The tokens that end texts, of completions and chats. */
+struct end_tokens service_ends(const struct service *, struct arena *);
+
 /* ---- call.c ---- */
 struct call *call_new(struct service *, struct MHD_Connection *);
 /* HTTP is done with it. */
@@ -215,7 +221,7 @@ void call_read(struct call *);
 bool call_put(struct call *);
 struct choice *call_next_waiting(struct service *);
 /* A token was made for it. False: that was the last one, and the choice is no more. */
-bool call_add_token(struct choice *, int64_t token, const struct logprobs *);
+bool call_add_token(struct choice *, int64_t token, const struct logprobs *, enum form_state);
 /* Of further tokens of its prompt, all of which are shown. */
 void call_add_prompt_scores(struct choice *, const struct logprobs *, int64_t n);
 /* The text ends; a call that nobody waits for is freed with its last one. */
@@ -274,6 +280,8 @@ const char *reply_metrics(struct arena *, const struct service *);
 void reply_put_choice(struct call *, json_t *choice);
 void reply_put_event(struct call *, struct choice *, struct text more, const char *finish);
 void reply_put_end(struct call *);
+/* That the texts can't go on, and why. */
+void reply_put_error(struct call *, const char *message);
 
 /* ---- chat_reply.c: the same of chats ---- */
 json_t *chat_reply(const struct choice *);

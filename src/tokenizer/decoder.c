@@ -295,6 +295,11 @@ static bool has_step(const struct decoder *d, void (*apply)(const struct decoder
     return d && d->apply == apply;
 }
 
+bool decoder_joins(const struct decoder *d)
+{
+    return d && !has_step(d, replace_wordpiece) && !has_step(d, replace_suffix);
+}
+
 struct text decoder_token(const struct decoder *d, struct arena *a, struct text token)
 {
     const struct text pair[] = {text_of("a"), token}; /* tokens at the beginning of a text may lose a blank */

@@ -186,3 +186,14 @@ int64_t tokenizer_special_at(const struct tokenizer *t, struct text text)
 {
     return added_special_at(t->added, text);
 }
+
+bool tokenizer_is_special(const struct tokenizer *t, int64_t id)
+{
+    struct text token;
+    return added_token(t->added, id, &token) && added_is_special(t->added, token);
+}
+
+bool tokenizer_joins(const struct tokenizer *t)
+{
+    return decoder_joins(t->decoder);
+}

@@ -45,6 +45,20 @@ struct text tokenizer_token(const struct tokenizer *, struct arena *, int64_t id
 int64_t tokenizer_id(const struct tokenizer *, const char *token);
 /* The special token that a text begins with; -1: it begins with none. */
 int64_t tokenizer_special_at(const struct tokenizer *, struct text);
+/* A token that text does not have, but for what the template or others put there. */
+bool tokenizer_is_special(const struct tokenizer *, int64_t id);
+/* The text of ids is the bytes of each one behind the other, but for blanks at its beginning. */
+bool tokenizer_joins(const struct tokenizer *);
+
+/* ---- texts.c: all tokens by their ids: bytes one behind the other ---- */
+struct token_texts {
+    int64_t n, bytes;
+    const char *at;
+    const uint8_t *length; /* 0: it is no text, but special, or too long */
+    const bool *loses;     /* a text that begins with it lacks its first blank */
+};
+/* Of n tokens. shown: special ones that are text all the same. */
+struct token_texts tokenizer_texts(const struct tokenizer *, struct arena *, int64_t n, const struct token_ids *shown);
 
 /* ---- stream.c: text that grows with its ids ---- */
 struct text_stream {
@@ -200,6 +214,8 @@ struct decoder;
 struct decoder *decoder_read(struct arena *, const char *where, const json_t *);
 /* Joins n tokens. */
 struct text decoder_apply(const struct decoder *, struct arena *, int n, const struct text *token);
+/* It joins bytes, and looks at none of the tokens beside each. NULL: it puts blanks between. */
+bool decoder_joins(const struct decoder *);
 /* The bytes of one that stands behind others. */
 struct text decoder_token(const struct decoder *, struct arena *, struct text token);
 

@@ -11,12 +11,12 @@ BASE = {"prompt": "Hello", "max_tokens": 2, "temperature": 0}
 NOTHING = [None, False, 0, 0.0, "", {}, []]
 MUST = {"repeat_penalty", "length_penalty", "typical_p", "tfs_z", "do_sample", "num_beams", "skip_special_tokens", "n_predict", "max_new_tokens", "add_generation_prompt", "web_search_options"}
 NEUTRAL = {"repeat_penalty": [1, 1.0], "length_penalty": [1], "typical_p": [1.0], "tfs_z": [1], "top_n_sigma": [-1], "do_sample": [True], "num_beams": [1],
-           "skip_special_tokens": [True], "t_max_predict_ms": [-1], "response_format": [{"type": "text"}], "tool_choice": ["none", "auto"], "modalities": [["text"]], "add_generation_prompt": [True],
+           "skip_special_tokens": [True], "t_max_predict_ms": [-1], "response_format": [{"type": "text"}, None], "json_schema": [{}, None], "grammar": ["", None], "tool_choice": ["none", "auto"], "modalities": [["text"]], "add_generation_prompt": [True],
            "best_of": [1, None, 0], "n": [1, None], "stop": [None, []], "logprobs": [None, False], "top_logprobs": [None, 0, False], "echo": [None, False], "stream": [None, False], "seed": [None], "logit_bias": [{}, None, {"7": 0}], "presence_penalty": [0, None], "frequency_penalty": [0], "stream_options": [None, {}],
            "max_completion_tokens": [2, None], "temperature": [0], "top_k": [0, -1, None], "top_p": [1, None], "min_p": [0], "repetition_penalty": [1], "model": ["any", "", None]}
-STEERS = [("response_format", {"type": "json_object"}), ("logprobs", 0.5), ("best_of", 2), ("presence_penalty", -2.1), ("tool_choice", "required"), ("do_sample", False),
+STEERS = [("response_format", {"type": "xml"}), ("json_schema", [1]), ("logprobs", 0.5), ("best_of", 2), ("presence_penalty", -2.1), ("tool_choice", "required"), ("do_sample", False),
           ("typical_p", 0), ("skip_special_tokens", False), ("max_new_tokens", 0), ("guided_json", {"type": "object"}), ("ignore_eos", True), ("min_tokens", 1),
-          ("max_completion_tokens", 3), ("max_completion_tokens", "x"), ("grammar", "root ::= \"a\"")]
+          ("max_completion_tokens", 3), ("max_completion_tokens", "x"), ("grammar", "root ::= x")]
 
 
 def reply(body):

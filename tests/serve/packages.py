@@ -48,6 +48,7 @@ def openai(key="none"):
         parts = list(client.chat.completions.create(**call, messages=MESSAGES, stream=True, logprobs=True))
         expect("a chat's stream", "".join(p.choices[0].delta.content or "" for p in parts), text["text"])
         expect("its tokens", [t.token for p in parts if p.choices[0].logprobs for t in p.choices[0].logprobs.content], text["logprobs"]["tokens"])
+    structured(client)
     try:
         client.responses.create(model=model, input="x")
         sys.exit("an address that there is not was answered")
@@ -95,6 +96,39 @@ def langchain_embeddings():
     client = OpenAIEmbeddings(base_url=URL, api_key="none", model="any", check_embedding_ctx_length=False, max_retries=0)
     near("vectors", client.embed_documents(TEXTS), plain_vectors())
     near("a query", [client.embed_query(TEXTS[1])], plain_vectors()[1:2])
+
+
+def classes():
+    import typing
+
+    import pydantic
+
+    class Part(pydantic.BaseModel):
+        kind: typing.Literal["a", "b"]
+        size: float | None = pydantic.Field(ge=0, le=9, description="how large")
+
+    class Thing(pydantic.BaseModel):
+        name: str = pydantic.Field(max_length=4)
+        parts: list[Part] = pydantic.Field(min_length=1, max_length=2)
+        next: "Thing | None" = None
+        day: typing.Literal[1, 2, None] = None
+
+    return Thing
+
+
+def structured(client):
+    import openai
+    thing = classes()
+    for seed in range(3):
+        found = client.chat.completions.parse(model="any", messages=MESSAGES, response_format=thing, seed=seed, max_tokens=2000).choices[0].message.parsed
+        expect("an object of a class", isinstance(found, thing), True)
+        with client.chat.completions.stream(model="any", messages=MESSAGES, response_format=thing, seed=seed, max_tokens=2000) as stream:
+            expect("the same as a stream", stream.get_final_completion().choices[0].message.parsed, found)
+    try:
+        client.chat.completions.create(model="any", messages=MESSAGES, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"not": {}}}})
+        sys.exit("a schema that is not supported was taken")
+    except openai.BadRequestError as e:
+        expect("what is refused", (e.body["param"], "'not' is not supported" in e.body["message"]), ("response_format", True))
 
 
 def langchain():

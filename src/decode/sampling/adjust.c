@@ -1,27 +1,23 @@
 /* adjust: biases and penalties of a row, in this order: what a request adds to scores of tokens; the repetition penalty, for tokens of the
  * prompt and those that were made; the frequency and presence penalties, for those that were made
- * (https://platform.openai.com/docs/guides/text-generation). A rank does so for its own columns. */
+ * (https://platform.openai.com/docs/guides/text-generation). Then tokens that the row's
+ * grammar does not allow are left out. A rank does so for its own columns. */
 #include "decode/sampling/sampling.h"
+
+static bool has_penalties(const struct row_sampling *how)
+{
+    return how->of.penalty != 1 || how->of.presence != 0 || how->of.frequency != 0;
+}
 
 bool adjust_changes(const struct row_sampling *how)
 {
-    return how->biases || how->of.penalty != 1 || how->of.presence != 0 || how->of.frequency != 0;
-}
-
-/* The column of a token among those of this rank; -1: another rank has it. */
-static int64_t column_of(const struct row_scores *r, int64_t token)
-{
-    int64_t before = 0;
-    for (int i = 0; i < r->n; before += r->at[i].hi - r->at[i].lo, i++)
-        if (token >= r->at[i].lo && token < r->at[i].hi)
-            return before + token - r->at[i].lo;
-    return -1;
+    return how->biases || has_penalties(how) || how->form;
 }
 
 static void add_biases(const struct row_scores *r, const struct row_sampling *how, struct scored_token *score)
 {
     for (int64_t i = 0; i < how->biases; i++) {
-        int64_t k = column_of(r, how->bias[i].token);
+        int64_t k = row_scores_column(r, how->bias[i].token);
         if (k >= 0)
             score[k].score += how->bias[i].score;
     }
@@ -36,7 +32,7 @@ static struct times *count_times(struct arena *a, const struct row_scores *r, co
 {
     struct times *times = NEWN(a, struct times, r->columns + 1);
     for (int64_t c = 0; c < h->length; c++) {
-        int64_t at = row * h->room + c, k = h->seen[at] ? column_of(r, h->token[at]) : -1;
+        int64_t at = row * h->room + c, k = h->seen[at] ? row_scores_column(r, h->token[at]) : -1;
         if (k < 0)
             continue;
         times[k].in_all++;
@@ -52,13 +48,22 @@ static double penalized(const struct sampling *s, struct times t, double x)
     return t.made ? x - (double)t.made * s->frequency - s->presence : x;
 }
 
-void adjust_scores(const struct row_scores *r, const struct history *h, int64_t row, const struct row_sampling *how,
-                   struct scored_token *score)
+static void subtract_penalties(const struct row_scores *r, const struct history *h, int64_t row, const struct row_sampling *how,
+                               struct scored_token *score)
 {
     struct arena *tmp = arena_new();
     const struct times *times = count_times(tmp, r, h, row, how->prompts);
-    add_biases(r, how, score);
     for (int64_t k = 0; k < r->columns; k++)
         score[k].score = penalized(&how->of, times[k], score[k].score);
     arena_free(tmp);
+}
+
+void adjust_scores(const struct row_scores *r, const struct history *h, int64_t row, const struct row_sampling *how,
+                   struct scored_token *score)
+{
+    add_biases(r, how, score);
+    if (has_penalties(how))
+        subtract_penalties(r, h, row, how, score);
+    if (how->form)
+        form_mask(how->form, r, score);
 }

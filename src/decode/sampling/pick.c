@@ -282,7 +282,7 @@ void pick_next(struct comm *comm, const struct stage *s, const struct history *h
             p.slots[b] = next[b] == UNDECIDED ? p.slots[b] * MORE : 0;
     }
     for (int64_t b = 0; b < h->batch; b++)
-        if (next[b] < 0)
+        if (next[b] < 0 && !how_of_row(&p, b)->form)
             fail("%s: output '%s' has no token for row %lld", s->path, s->graph->outputs.at[s->logits]->name, (long long)b);
     arena_free(tmp);
 }

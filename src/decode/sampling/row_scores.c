@@ -112,6 +112,15 @@ void row_scores_read(const struct row_scores *r, int64_t row, int64_t back, stru
             *to++ = at < 0 ? (struct scored_token){-INFINITY, token} : score_at(r, at++, token);
 }
 
+int64_t row_scores_column(const struct row_scores *r, int64_t token)
+{
+    int64_t before = 0;
+    for (int i = 0; i < r->n; before += r->at[i].hi - r->at[i].lo, i++)
+        if (token >= r->at[i].lo && token < r->at[i].hi)
+            return before + token - r->at[i].lo;
+    return -1;
+}
+
 /* A heap whose first is the last of n in the order of row_scores_before: the one that sinks in from the top finds its place. */
 static void sink(struct scored_token *heap, int64_t n, struct scored_token o)
 {

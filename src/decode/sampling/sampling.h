@@ -3,6 +3,7 @@
 #define TPC_DECODE_SAMPLING_H
 
 #include "decode/stage/stage.h"
+#include "grammar/grammar.h"
 
 #include <jansson.h>
 
@@ -48,9 +49,12 @@ struct row_sampling {
     int64_t prompts; /* its first tokens, which were not made */
     int64_t biases;  /* scores that are added to those of tokens, each named once */
     const struct scored_token *bias;
-    bool logprobs;        /* log-probabilities of its tokens are asked for */
-    bool prompt_logprobs; /* and of its prompt */
-    int64_t alternatives; /* besides, of so many of the best at each place: at most LOGPROBS_MOST */
+    bool logprobs;                 /* log-probabilities of its tokens are asked for */
+    bool prompt_logprobs;          /* and of its prompt */
+    int64_t alternatives;          /* besides, of so many of the best at each place: at most LOGPROBS_MOST */
+    const struct grammar *grammar; /* that its text keeps to; NULL: it is free */
+    bool begins;                   /* its text is what its tokens say alone: a blank before the first one is lost */
+    struct form *form;             /* of a row that runs */
 };
 enum { LOGPROBS_MOST = 20 };
 struct row_sampling sampling_copy(struct arena *, const struct row_sampling *);
@@ -81,6 +85,8 @@ struct row_scores row_scores_of(struct arena *, const struct comm *, const struc
 struct row_scores row_scores_gather(struct arena *, const struct comm *, const struct stage *, const struct history *);
 /* The best of a row; where the graph chooses tokens, its choice. */
 struct scored_token row_scores_best(const struct row_scores *, int64_t row);
+/* The column of a token among those of this rank; -1: another rank has it. */
+int64_t row_scores_column(const struct row_scores *, int64_t token);
 /* All of a row, behind its last token or the one so many before it; NaN counts as the least. */
 void row_scores_read(const struct row_scores *, int64_t row, int64_t back, struct scored_token *);
 /* The best n of them in any order, then none where there are fewer. */
@@ -110,7 +116,24 @@ bool adjust_changes(const struct row_sampling *);
 /* All of a row that this rank has, as row_scores_read gives them. */
 void adjust_scores(const struct row_scores *, const struct history *, int64_t row, const struct row_sampling *, struct scored_token *);
 
-/* pick.c: the next token of every row of the history, from the scores behind its last token. Every rank calls it after a run of a stage.
+/* forms.c: rows whose texts keep to a grammar. */
+struct forms;
+struct token_texts;
+/* Every rank calls it; rank 0 has the tokens. ends: tokens that end a text, and are no text. */
+struct forms *forms_new(struct comm *, const struct token_texts *, const struct end_tokens *ends);
+void forms_free(struct forms *); /* once no row uses them */
+struct form;
+/* Of a row, at the beginning of its text. The grammar is copied. */
+struct form *form_new(struct forms *, const struct grammar *, bool begins);
+void form_free(struct form *);
+/* Scores of this rank, as row_scores_read gives them: tokens that may not come next are none. */
+void form_mask(struct form *, const struct row_scores *, struct scored_token *);
+/* The row got a token; -1: there was none for it. Whole: nothing may follow. */
+enum form_state { FORM_GOES_ON, FORM_WHOLE, FORM_STUCK };
+enum form_state form_take(struct form *, int64_t token);
+
+/* pick.c: the next token of every row of the history, from the scores behind its last token; -1: its grammar allows none. Every rank calls
+ * it after a run of a stage.
  * how: by row; NULL: the best one is taken. *count adds up the bytes and seconds of the exchange. */
 void pick_next(struct comm *, const struct stage *, const struct history *, const struct row_sampling *how, int64_t *next,
                struct session_collective *count);

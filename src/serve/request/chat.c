@@ -101,6 +101,10 @@ static void add_texts(struct reading *r, const json_t *variables)
         request_blame(r, "messages", why);
     if (r->wrong)
         return;
+    r->how.begins = true;
+    form_read(r, prompt.thinks ? arena_strndup(c->arena, s->chat->tags.close.at, s->chat->tags.close.n) : NULL);
+    if (r->wrong)
+        return;
     request_make_choices(r, "messages", 1);
     if (!r->wrong)
         request_add_choices(r, "messages", prompt.ids.list.at, prompt.ids.list.n);

@@ -19,6 +19,7 @@ static void decode_behind(const struct service *s, struct choice *o)
     o->context = s->longest ? 0 : o->prompts < FEW ? (int)o->prompts : FEW;
     for (int64_t i = o->prompts - o->context; i < o->prompts; i++)
         VEC_PUSH(o->call->arena, &o->decoded, o->prompt[i]);
+    o->how.begins = o->context == 0;
     (void)tokenizer_stream(s->prompt_tokenizer, tmp, &o->stream, o->decoded.at, o->context, true);
     arena_free(tmp);
 }
@@ -113,5 +114,6 @@ void request_completion(struct reading *r)
     r->special = request_flag(r, "add_special_tokens", true);
     read_best_of(r);
     logprobs_of_completion(r);
+    form_read(r, NULL);
     read_prompts(r);
 }

@@ -71,9 +71,6 @@ static const struct field fields[] = {
     {"truncate", STEERS, NULL},
     {"truncate_prompt_tokens", STEERS, NULL},
     /* a form that the text must have */
-    {"response_format", STEERS, "[{\"type\": \"text\"}]"},
-    {"json_schema", STEERS, NULL},
-    {"grammar", STEERS, NULL},
     {"structured_outputs", STEERS, NULL},
     {"guided_json", STEERS, NULL},
     {"guided_regex", STEERS, NULL},

@@ -45,6 +45,10 @@ void logprobs_of_completion(struct reading *);
 void logprobs_of_chat(struct reading *);
 void logprobs_limit(struct reading *);
 
+/* ---- form.c ---- */
+/* Which form the text is to have, if any. Before the texts are added. tag: it comes behind free text up to this one; NULL: it does not. */
+void form_read(struct reading *, const char *tag);
+
 /* ---- shown.c ---- */
 /* A token of the text is returned with its log-probability; at: the byte of the text where its own begins. */
 void shown_add(struct choice *, const struct tokenizer *, int64_t token, size_t at);

@@ -1,0 +1,292 @@
+/* grammar: the form that a text must have. A grammar is a set of rules over bytes, from GBNF or a JSON schema; an automaton with a stack
+ * reads texts by it and tells which tokens may come next.
+ *
+ * It knows nothing of models and servers. Grammars of others are hostile: their size, depth and states are bounded, and what can't be
+ * kept is refused by a sentence. */
+#ifndef TPC_GRAMMAR_H
+#define TPC_GRAMMAR_H
+
+#include "base/base.h"
+
+#include <jansson.h>
+
+/* ---- build.c: a grammar that is being made: rules, each from its first to its last state ---- */
+/* Every text that a rule matches leads from its start to its end. A step takes a byte of a set, a text of another rule, or nothing. */
+struct grammar_build;
+/* In the arena, as are the sentences of its faults. */
+struct grammar_build *grammar_begin(struct arena *);
+/* The first fault; NULL: there is none. */
+const char *grammar_fault(const struct grammar_build *);
+void grammar_refuse(struct grammar_build *, const char *sentence);
+struct arena *grammar_arena(const struct grammar_build *);
+/* A further rule, without a text so far. name: for faults; in the arena. */
+int grammar_rule(struct grammar_build *, const char *name);
+int grammar_rule_start(const struct grammar_build *, int rule);
+int grammar_rule_end(const struct grammar_build *, int rule);
+/* A further state. After a fault, such as too many of them, some state. */
+int grammar_state(struct grammar_build *);
+struct grammar_bytes {
+    uint64_t bit[4];
+};
+void grammar_put_byte(struct grammar_bytes *, int byte);
+/* Steps between two states. */
+void grammar_step(struct grammar_build *, int from, struct grammar_bytes, int to);
+void grammar_skip(struct grammar_build *, int from, int to);
+void grammar_call(struct grammar_build *, int from, int rule, int to);
+/* The state behind these bytes. */
+int grammar_literal(struct grammar_build *, int from, const char *, size_t n);
+/* The rule's text, `least` to `most` times (most < 0: any number). The state behind them. */
+int grammar_repeat(struct grammar_build *, int from, int rule, int64_t least, int64_t most);
+
+/* ---- char_set.c: one character of a set, as bytes of UTF-8 ---- */
+struct grammar_range {
+    uint32_t from, to;
+};
+struct grammar_chars {
+    VEC(struct grammar_range) range;
+};
+enum { GRAMMAR_LAST_CHAR = 0x10ffff };
+void grammar_chars_add(struct arena *, struct grammar_chars *, uint32_t from, uint32_t to);
+/* In order and apart from each other; without surrogates, which no UTF-8 has. */
+void grammar_chars_sort(struct arena *, struct grammar_chars *);
+/* All others; of sorted ones. */
+struct grammar_chars grammar_chars_others(struct arena *, const struct grammar_chars *);
+/* Those of both; of sorted ones. */
+struct grammar_chars grammar_chars_both(struct arena *, const struct grammar_chars *, const struct grammar_chars *);
+/* A step by one of them; of sorted ones. */
+void grammar_chars_step(struct grammar_build *, int from, const struct grammar_chars *, int to);
+
+/* ---- compile.c: what automata read; one block of memory, which other processes may have a copy of ---- */
+struct grammar;
+/* Of all texts of a rule. NULL: grammar_fault says why. In the arena. */
+const struct grammar *grammar_compile(struct grammar_build *, int root);
+size_t grammar_size(const struct grammar *); /* bytes */
+
+/* ---- gbnf.c: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md ---- */
+/* The rule `root` of the text; -1: it is no GBNF. */
+int grammar_gbnf(struct grammar_build *, const char *text, size_t n);
+
+/* ---- json.c: values of JSON ---- */
+enum { JSON_LEVELS = 64 }; /* lists and objects within each other, where a schema does not say more */
+struct grammar_json {
+    struct grammar_build *build;
+    struct arena *arena;
+    int space, character, string, number, value[JSON_LEVELS + 1], object[JSON_LEVELS], array[JSON_LEVELS]; /* rules; -1: not made yet */
+};
+struct grammar_json grammar_json_new(struct grammar_build *);
+/* Rules, each made once: any value, so many levels below the first one; an object, a list. */
+int grammar_json_value(struct grammar_json *, int level);
+int grammar_json_object(struct grammar_json *, int level);
+int grammar_json_array(struct grammar_json *, int level);
+int grammar_json_string(struct grammar_json *);
+int grammar_json_number(struct grammar_json *);
+/* Blanks that may stand between the parts of a value: few, so that a text ends. */
+int grammar_json_space(struct grammar_json *);
+/* One character of a string, as itself or escaped. */
+int grammar_json_character(struct grammar_json *);
+/* The state behind a rule; behind bytes and blanks. */
+int grammar_json_part(struct grammar_json *, int from, int rule);
+int grammar_json_sign(struct grammar_json *, int from, const char *sign);
+/* A step by one of these characters as it stands in a string. */
+void grammar_json_chars(struct grammar_json *, int from, struct grammar_chars, int to);
+/* A value as it is written; terminated. */
+const char *grammar_json_text(struct arena *, const json_t *value);
+
+/* ---- number.c: numbers within limits ---- */
+struct grammar_limits {
+    bool has_least, has_most; /* else there is no such limit */
+    int64_t least, most;
+    bool above, below; /* the limit itself is no such number */
+};
+/* Steps to whole numbers, all of up to 16 digits; false: there is none. */
+bool grammar_integer(struct grammar_build *, int from, struct grammar_limits, int to);
+/* Numbers with up to 16 places and no exponent. */
+bool grammar_number(struct grammar_build *, int from, struct grammar_limits, int to);
+
+/* ---- regex.c: the patterns of JSON schemas ---- */
+/* What is within a string whose text matches somewhere, or from ^ to $. NULL, or what is not supported. */
+const char *grammar_regex(struct grammar_json *, int from, const char *pattern, int to);
+/* The pattern of a format of JSON schemas, such as "date"; NULL: it is not supported. */
+const char *grammar_format(const char *name);
+
+/* ---- words.c: texts of a list, those with the same beginning share it ---- */
+struct word_next {
+    uint32_t unit;
+    int node;
+};
+struct word_node {
+    bool ends;
+    int state; /* of the grammar */
+    VEC(struct word_next) next;
+};
+struct grammar_words {
+    struct arena *arena;
+    VEC(struct word_node) node;
+};
+/* Units: bytes or characters. */
+void grammar_words_add(struct grammar_words *, const uint32_t *unit, size_t n);
+/* Steps by one of the words, whose units are bytes. */
+void grammar_words_step(struct grammar_build *, int from, struct grammar_words *, int to);
+/* By a string of JSON that is none of the words, whose units are characters; without escapes. */
+void grammar_words_other(struct grammar_json *, int from, struct grammar_words *, int to);
+
+/* ---- schema.c, schema_object.c, schema_array.c: https://json-schema.org/draft/2020-12 ---- */
+/* The rule of values that are valid by a schema, of the subset that docs/serving.md describes; -1: it is not in the subset. */
+int grammar_schema(struct grammar_json *, const json_t *schema);
+
+/* ---- tag.c ---- */
+/* Steps by any text up to a tag, the tag, and a few blanks. */
+void grammar_until(struct grammar_build *, int from, const char *tag, int to);
+
+/* ---- automaton.c: reads bytes by a grammar; its states are made when they are needed ---- */
+struct automaton;
+enum { AUTOMATON_DEAD, AUTOMATON_START }; /* states: no text goes on so; before the first byte */
+struct automaton *automaton_new(const struct grammar *);
+void automaton_free(struct automaton *);
+const struct grammar *automaton_grammar(const struct automaton *); /* its own copy */
+int automaton_next(struct automaton *, int state, uint8_t byte);
+/* The text may end here. */
+bool automaton_accepts(const struct automaton *, int state);
+/* The text can't go on here. */
+bool automaton_is_last(struct automaton *, int state);
+/* Its states take much memory: more than is usual, and twice what they took when it was settled last. */
+bool automaton_is_full(const struct automaton *);
+void automaton_settle(struct automaton *);
+/* Forgets all states but the two, whose number others must not use any more, and counts how often. */
+void automaton_forget(struct automaton *);
+int64_t automaton_age(const struct automaton *);
+/* What somebody keeps for a state, so many bytes of zeros at first. NULL: there is nothing yet, and bytes is 0. */
+void *automaton_note(struct automaton *, int state, size_t bytes);
+
+/* ---- tokens.c: the bytes of tokens as a tree, and those that may follow a text ---- */
+struct grammar_token {
+    const char *at;
+    size_t n; /* 0: it is no text */
+};
+struct token_tree;
+/* Of tokens by column. */
+struct token_tree *token_tree_new(struct arena *, const struct grammar_token *, int64_t columns);
+int64_t token_tree_columns(const struct token_tree *);
+
+/* ---- matcher.c: a text that is made by a grammar ---- */
+struct matcher;
+/* One at the beginning of a text. The automaton may be that of other texts, too. */
+struct matcher *matcher_new(struct arena *, struct automaton *);
+/* The text goes on so. False: it must not; the matcher is as before. */
+bool matcher_take(struct matcher *, const char *, size_t n);
+bool matcher_accepts(struct matcher *);
+bool matcher_is_last(struct matcher *);
+/* Bits of the columns whose tokens may follow: 64 columns a number, until the next call of any matcher of the automaton. */
+const uint64_t *matcher_mask(struct matcher *, const struct token_tree *);
+
+/* ==== inside ==== */
+
+/* ---- numbered.c: lists of numbers, each content once ---- */
+struct number_list {
+    const int32_t *at;
+    int32_t n;
+};
+struct numbered {
+    struct arena *arena;
+    struct number_list *list;
+    int32_t n, room, slots, *slot;
+};
+/* The number of a list with this content. */
+int32_t numbered_find(struct numbered *, const int32_t *, int32_t n);
+
+struct grammar_edge {
+    int32_t set, to; /* of a call: the rule */
+};
+struct build_state {
+    VEC(struct grammar_edge) steps; /* bytes of a set */
+    VEC(struct grammar_edge) calls; /* a text of a rule */
+    VEC(int32_t) skips;             /* nothing */
+};
+struct build_rule {
+    const char *name;
+    int32_t start, end;
+};
+struct grammar_build {
+    struct arena *arena;
+    const char *wrong;
+    int64_t edges; /* of all states */
+    VEC(struct build_state) state;
+    VEC(struct build_rule) rule;
+    struct numbered sets;  /* of bytes */
+    struct numbered chars; /* sets of characters that have several bytes, */
+    VEC(int) char_rule;    /* and the rule of each */
+};
+enum { GRAMMAR_STATES = 1 << 17, GRAMMAR_EDGES = 1 << 20, GRAMMAR_DEPTH = 64 /* of what is nested in a text of a grammar or a schema */ };
+
+/* What automata read. Steps of a state are those of all states that it reaches without a byte. */
+struct grammar_state {
+    int32_t step, call; /* the first of its own; those of the next state follow */
+    bool ends;          /* its rule may end here, */
+    bool only_ends;     /* and must */
+};
+struct grammar_rule_at {
+    int32_t start, order; /* rules that others begin with have larger numbers */
+};
+struct grammar {
+    size_t bytes;
+    int32_t root, rules, states, steps, calls, sets, classes;
+    uint8_t class_of[256]; /* bytes that no set tells apart */
+    /* offsets of the arrays */
+    size_t set_at, step_at, call_at, state_at, rule_at;
+};
+/* A set has a bit for each class. */
+const struct grammar_bytes *grammar_sets(const struct grammar *);
+const struct grammar_edge *grammar_steps(const struct grammar *);
+const struct grammar_edge *grammar_calls(const struct grammar *);
+const struct grammar_state *grammar_states(const struct grammar *); /* one more than there are */
+const struct grammar_rule_at *grammar_rules(const struct grammar *);
+
+/* ---- schema.c: inside ---- */
+struct schema_work {
+    const json_t *schema;
+    const char *path;
+    int rule;
+};
+struct schema_reader {
+    struct grammar_json *json;
+    struct grammar_build *build;
+    struct arena *arena;
+    const json_t *root;
+    struct name_index refs; /* rules of schemas by their pointers */
+    VEC(struct schema_work) work;
+    int depth;
+};
+/* "PATH: SENTENCE" */
+void schema_refuse(struct schema_reader *, const char *path, const char *sentence);
+/* A member; NULL: it is not there. */
+const json_t *schema_member(const json_t *schema, const char *key);
+/* A member that is a whole number of 0 to INT32_MAX; otherwise: it is not there. */
+int64_t schema_count(struct schema_reader *, const json_t *schema, const char *path, const char *key, int64_t otherwise);
+/* A rule of the values of a part of the schema. */
+int schema_rule(struct schema_reader *, const json_t *schema, const char *path);
+/* The schema itself, or what it refers to, *path is its; NULL: was refused. */
+const json_t *schema_resolved(struct schema_reader *, const json_t *schema, const char **path);
+/* No value is valid by both. */
+bool schema_disjoint(struct schema_reader *, const json_t *, const json_t *, const char *path);
+/* Steps by an object, by a list. */
+void schema_object(struct schema_reader *, const json_t *schema, const char *path, int from, int to);
+void schema_array(struct schema_reader *, const json_t *schema, const char *path, int from, int to);
+
+/* ---- automaton.c: inside ---- */
+/* By class of bytes: the next state, or that it was not made yet. */
+enum { AUTOMATON_UNKNOWN = -1 };
+const int32_t *automaton_steps(const struct automaton *, int state);
+
+/* Tokens of the tree, in the order of their bytes: a node for each byte, its children behind it. */
+struct token_node {
+    uint32_t behind; /* the node after its children */
+    int32_t column;  /* of a token that ends here; -1: none does */
+    uint8_t byte, depth;
+};
+struct token_tree {
+    int64_t columns, nodes;
+    const struct token_node *node;
+    const int32_t *same; /* by column: another token of the same bytes; -1: there is none */
+};
+
+#endif

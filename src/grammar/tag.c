@@ -1,0 +1,37 @@
+/* tag: any text up to a tag, as Knuth, Morris and Pratt look for one: a state is how many bytes of it were read. */
+#include "grammar/grammar.h"
+
+#include <string.h>
+
+enum { BLANKS = 8 };
+
+/* How many of the tag's bytes the text ends with, once it has n of them and then this byte. */
+static size_t matched(const char *tag, size_t n, char byte)
+{
+    for (size_t k = n + 1; k > 0; k--)
+        if (tag[k - 1] == byte && memcmp(tag, tag + (n + 1 - k), k - 1) == 0)
+            return k;
+    return 0;
+}
+
+void grammar_until(struct grammar_build *b, int from, const char *tag, int to)
+{
+    size_t length = strlen(tag);
+    int *state = NEWN(grammar_arena(b), int, length + 1), blank = grammar_rule(b, "a blank");
+    struct grammar_bytes blanks = {{0}};
+    for (size_t i = 0; i <= length; i++)
+        state[i] = grammar_state(b);
+    grammar_skip(b, from, state[0]);
+    for (size_t i = 0; i < length; i++)
+        for (size_t k = 0; k <= i + 1; k++) {
+            struct grammar_bytes s = {{0}};
+            for (int byte = 0; byte < 256; byte++)
+                if (matched(tag, i, (char)byte) == k)
+                    grammar_put_byte(&s, byte);
+            grammar_step(b, state[i], s, state[k]);
+        }
+    grammar_put_byte(&blanks, ' ');
+    grammar_put_byte(&blanks, '\n');
+    grammar_step(b, grammar_rule_start(b, blank), blanks, grammar_rule_end(b, blank));
+    grammar_skip(b, grammar_repeat(b, state[length], blank, 0, BLANKS), to);
+}

@@ -1,0 +1,106 @@
+/* form: the fields that ask for a form of the text: JSON, JSON of a schema, a grammar. */
+#include "serve/request/request.h"
+
+#include <string.h>
+
+/* What is asked for. */
+struct form_asked {
+    const char *key; /* the field; NULL: none */
+    const json_t *schema, *grammar;
+    bool object; /* any object */
+};
+
+/* ---- fields ---- */
+
+static void ask(struct reading *r, struct form_asked *f, const char *key)
+{
+    if (f->key)
+        request_blame(r, key, arena_printf(r->call->arena, "'%s' and '%s' both ask for a form of the text: give one", f->key, key));
+    f->key = key;
+}
+
+static void read_response_format(struct reading *r, struct form_asked *f)
+{
+    static const char key[] = "response_format";
+    const json_t *v = request_given(r, key);
+    const char *type = json_string_value(json_object_get(v, "type"));
+    if (!v || (type && strcmp(type, "text") == 0))
+        return;
+    ask(r, f, key);
+    if (type && strcmp(type, "json_object") == 0) {
+        f->schema = json_object_get(v, "schema");
+        f->object = !f->schema;
+    } else if (type && strcmp(type, "json_schema") == 0)
+        f->schema = json_object_get(json_object_get(v, "json_schema"), "schema");
+    else
+        request_refuse(r, key, "an object with the type \"text\", \"json_object\" or \"json_schema\"");
+    if (!f->schema && !f->object)
+        request_refuse(r, key, "a schema in json_schema.schema");
+}
+
+static struct form_asked read_fields(struct reading *r)
+{
+    struct form_asked f = {0};
+    read_response_format(r, &f);
+    f.grammar = request_given(r, "grammar");
+    if (json_is_string(f.grammar) && json_string_length(f.grammar) == 0)
+        f.grammar = NULL;
+    if (f.grammar)
+        ask(r, &f, "grammar");
+    const json_t *schema = request_given(r, "json_schema");
+    if (json_is_object(schema) && json_object_size(schema) > 0) {
+        ask(r, &f, "json_schema");
+        f.schema = schema;
+    } else if (schema && !json_is_object(schema))
+        request_refuse(r, "json_schema", "an object");
+    if (f.grammar && !json_is_string(f.grammar))
+        request_refuse(r, "grammar", "a text in GBNF");
+    return f;
+}
+
+/* ---- grammars ---- */
+
+static int root_of(struct grammar_build *b, const struct form_asked *f)
+{
+    struct grammar_json j = grammar_json_new(b);
+    if (f->grammar)
+        return grammar_gbnf(b, json_string_value(f->grammar), json_string_length(f->grammar));
+    return f->object ? grammar_json_object(&j, 0) : grammar_schema(&j, f->schema);
+}
+
+/* Free text up to a tag comes first. */
+static int behind(struct grammar_build *b, const char *tag, int root)
+{
+    int rule = grammar_rule(b, "thoughts"), mid = grammar_state(b);
+    grammar_until(b, grammar_rule_start(b, rule), tag, mid);
+    grammar_call(b, mid, root, grammar_rule_end(b, rule));
+    return rule;
+}
+
+/* The grammar is kept without what was needed to make it. */
+static void make(struct reading *r, const struct form_asked *f, const char *tag)
+{
+    struct arena *tmp = arena_new(), *a = r->call->arena;
+    struct grammar_build *b = grammar_begin(tmp);
+    int root = root_of(b, f);
+    if (root >= 0 && tag)
+        root = behind(b, tag, root);
+    const struct grammar *g = root < 0 ? NULL : grammar_compile(b, root);
+    if (g)
+        r->how.grammar = memcpy(arena_alloc(a, grammar_size(g)), g, grammar_size(g));
+    else
+        request_blame(r, f->key, arena_printf(a, "%s: %s", f->key, grammar_fault(b)));
+    arena_free(tmp);
+}
+
+void form_read(struct reading *r, const char *tag)
+{
+    const struct service *s = r->call->service;
+    const struct form_asked f = read_fields(r);
+    if (f.key && s->chooses)
+        request_blame(r, f.key, "the model's graph chooses tokens itself: it takes no form of the text");
+    if (f.key && !tokenizer_joins(s->prompt_tokenizer))
+        request_blame(r, f.key, "the model's tokenizer does not join its tokens as they are: there is no form of the text");
+    if (f.key && !r->wrong)
+        make(r, &f, tag);
+}
