@@ -5,6 +5,7 @@
 #include "kern/gemm/gemm.h"
 #include "tests/unit/main.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MOST_ROWS = 40, MOST_K = 150, MOST_N = 150 };
@@ -30,28 +31,54 @@ static uint16_t bf16_drawn(void)
 
 START_TEST(every_kernel_multiplies_few_rows)
 {
-    enum { PAIRS = 40 };
-    static uint16_t a[NARROW_FEW_ROWS * 2 * (PAIRS + 5)], panel[2 * PAIRS * PANEL_COLUMNS];
-    static float sums[NARROW_FEW_ROWS * PANEL_COLUMNS + 1];
+    enum { PAIRS = 40, MOST_STEP = PANEL_COLUMNS + 9 };
+    static uint16_t a[NARROW_ROWS * 2 * (PAIRS + 5)], panel[2 * PAIRS * PANEL_COLUMNS];
+    static float c[NARROW_ROWS * MOST_STEP], before[NARROW_ROWS * MOST_STEP];
     state = (uint32_t)_i;
     ISA_EACH(narrow_row_kernel, kernel, narrow_row_kernels)
-    for (int rows = 1; rows <= NARROW_FEW_ROWS; rows++) {
-        int64_t pairs = draw(PAIRS), step = 2 * (pairs + draw(5));
+    for (int rows = 1; rows <= NARROW_ROWS; rows++) {
+        struct narrow_tile t = {draw(PAIRS), a, 2 * (PAIRS + draw(5)), panel, c, PANEL_COLUMNS + draw(9), draw(2)};
         for (int i = 0; i < COUNT(a); i++)
             a[i] = bf16_drawn();
         for (int i = 0; i < COUNT(panel); i++)
             panel[i] = bf16_drawn();
-        for (int i = 0; i < COUNT(sums); i++)
-            sums[i] = 1e9f;
-        kernel->sums(rows, pairs, a, step, panel, sums);
-        for (int i = 0; i < COUNT(sums); i++) {
-            int r = i / PANEL_COLUMNS, j = i % PANEL_COLUMNS;
-            float want = r < rows ? 0 : 1e9f;
-            for (int64_t l = 0; r < rows && l < 2 * pairs; l++)
-                want += bf16_to_f32(a[r * step + l]) * bf16_to_f32(panel[(l / 2 * PANEL_COLUMNS + j) * 2 + l % 2]);
-            ck_assert_msg(sums[i] >= want && sums[i] <= want, "%s, %d rows of %d pairs: sum %d is %g, not %g", isa_name(kernel->isa), rows,
-                          (int)pairs, i, (double)sums[i], (double)want);
+        fill(before, COUNT(before));
+        memcpy(c, before, sizeof c);
+        kernel->sums(rows, &t);
+        for (int i = 0; i < COUNT(c); i++) {
+            int64_t r = i / t.c_row, j = i % t.c_row;
+            bool inside = r < rows && j < PANEL_COLUMNS;
+            float want = !inside || t.more ? before[i] : 0;
+            for (int64_t l = 0; inside && l < 2 * t.pairs; l++)
+                want += bf16_to_f32(a[r * t.a_row + l]) * bf16_to_f32(panel[(l / 2 * PANEL_COLUMNS + j) * 2 + l % 2]);
+            ck_assert_msg(c[i] >= want && c[i] <= want, "%s, %d rows of %d pairs: number %d is %g, not %g", isa_name(kernel->isa), rows,
+                          (int)t.pairs, i, (double)c[i], (double)want);
         }
+    }
+}
+END_TEST
+
+/* To the nearest, a half to the even one; nothing behind the last. */
+START_TEST(every_kernel_rounds)
+{
+    enum { MOST = 70 };
+    float x[MOST];
+    uint16_t got[MOST + 1];
+    state = (uint32_t)_i;
+    ISA_EACH(narrow_row_kernel, kernel, narrow_row_kernels)
+    for (int round = 0; round < 200; round++) {
+        int64_t n = draw(MOST + 1);
+        for (int i = 0; i < MOST; i++) {
+            union float_bits b = {.u = (uint32_t)draw(1 << 24) << 8 ^ (uint32_t)draw(1 << 24)};
+            b.u = draw(3) ? b.u : (b.u & 0xffff0000) | 0x8000; /* between two numbers */
+            x[i] = isnormal(b.f) || isinf(b.f) ? b.f : 0;
+        }
+        got[n] = 0xabcd;
+        kernel->round(x, n, got);
+        ck_assert_int_eq(got[n], 0xabcd);
+        for (int64_t i = 0; i < n; i++)
+            ck_assert_msg(got[i] == f32_to_bf16(x[i]), "%s: %a is %x, not %x", isa_name(kernel->isa), (double)x[i], got[i],
+                          f32_to_bf16(x[i]));
     }
 }
 END_TEST
@@ -161,6 +188,7 @@ int main(void)
     Suite *suite = suite_create("narrow");
     TCase *narrow = unit_case(suite, "narrow", NULL, NULL);
     tcase_add_loop_test(narrow, every_kernel_multiplies_few_rows, 0, 4);
+    tcase_add_loop_test(narrow, every_kernel_rounds, 0, 4);
     tcase_add_loop_test(narrow, few_rows_meet_panels, 0, 4);
     tcase_add_loop_test(narrow, packed_weights_multiply, 0, 4);
     return unit_run(suite);

@@ -35,6 +35,7 @@ struct attention_core {
     const float *sink;               /* per head: a score that only adds to the denominator; NULL: none */
     struct tensor *scores;           /* [batch, q_heads, rows, keys] or NULL; what: by mode */
     bool chunks;                     /* set by attend: deterministic */
+    bool narrow;                     /* so is this, unless it is given: products of many rows are of bf16 */
     int mode;                        /* 0 scaled product, 1 after softcap, 2 with bias, 3 probabilities, 4 as 2, unseen keys 0 */
 };
 void attention_core_run(struct kcall *, struct attention_core *);

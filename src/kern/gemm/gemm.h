@@ -103,9 +103,9 @@ struct panel_row {
 };
 void panel_row_product(struct kenv *, struct panel_row *);
 
-/* ---- narrow_row.c: the same of up to NARROW_FEW_ROWS rows and a weight of bf16, in panels as BA16a64b2a has them: pairs of numbers of k
+/* ---- narrow_row.c: the same of up to NARROW_ROWS rows and a weight of bf16, in panels as BA16a64b2a has them: pairs of numbers of k
  * --- */
-enum { NARROW_FEW_ROWS = 4 };
+enum { NARROW_ROWS = 6, NARROW_FEW_ROWS = 5 /* for which this is faster than the library */ };
 struct narrow_row {
     int64_t m, n, pairs, padded; /* pairs of k; padded: k in the panels */
     const uint16_t *a;           /* [m][pairs][2] */
@@ -114,10 +114,19 @@ struct narrow_row {
     float *c;
 };
 void narrow_row_product(struct kenv *, struct narrow_row *);
+struct narrow_tile {
+    int64_t pairs;
+    const uint16_t *a; /* rows [pairs][2], a_row numbers apart */
+    int64_t a_row;
+    const uint16_t *panel; /* [pairs][PANEL_COLUMNS][2] */
+    float *c;              /* rows [PANEL_COLUMNS], c_row numbers apart */
+    int64_t c_row;
+    bool more; /* is added to c */
+};
 struct narrow_row_kernel {
     enum isa isa;
-    /* sums[rows][PANEL_COLUMNS] of a panel and rows that lie `step` numbers apart; 1 to NARROW_FEW_ROWS of them */
-    void (*sums)(int rows, int64_t pairs, const uint16_t *a, int64_t step, const uint16_t *panel, float *sums);
+    void (*sums)(int rows, const struct narrow_tile *);  /* 1 to NARROW_ROWS rows */
+    void (*round)(const float *, int64_t n, uint16_t *); /* to bf16, to the nearest; subnormal numbers may become 0 */
 };
 extern const struct narrow_row_kernel narrow_row_kernels[]; /* the fastest first, plain C last */
 const struct narrow_row_kernel *narrow_row_best(void);

@@ -1,5 +1,5 @@
-/* narrow_row: products of a few rows with a weight of bf16 in panels of pairs, [n / PANEL_COLUMNS][padded / 2][PANEL_COLUMNS][2], filled up
- * with zeros. They take the time of reading the weight, so they ask for it ahead. */
+/* narrow_row: products of a few rows of bf16 with panels of pairs. Of a weight, [n / PANEL_COLUMNS][padded / 2][PANEL_COLUMNS][2] filled up
+ * with zeros, they take the time of reading it, so they ask for it ahead. */
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
@@ -9,25 +9,33 @@
 
 enum { PAIR = 2 };
 
-static void plain_sums(int rows, int64_t pairs, const uint16_t *a, int64_t step, const uint16_t *panel, float *sums)
+static void plain_sums(int rows, const struct narrow_tile *t)
 {
-    memset(sums, 0, (size_t)rows * PANEL_COLUMNS * sizeof *sums);
-    for (int64_t l = 0; l < pairs * PAIR; l++)
-        for (int r = 0; r < rows; r++)
-            for (int j = 0; j < PANEL_COLUMNS; j++)
-                sums[r * PANEL_COLUMNS + j] += bf16_to_f32(a[r * step + l]) *
-                    bf16_to_f32(panel[(l / PAIR * PANEL_COLUMNS + j) * PAIR + l % PAIR]);
+    for (int i = 0; i < rows * PANEL_COLUMNS; i++) {
+        int row = i / PANEL_COLUMNS, column = i % PANEL_COLUMNS;
+        float *to = t->c + row * t->c_row + column, sum = 0;
+        for (int64_t l = 0; l < t->pairs * PAIR; l++)
+            sum += bf16_to_f32(t->a[row * t->a_row + l]) * bf16_to_f32(t->panel[(l / PAIR * PANEL_COLUMNS + column) * PAIR + l % PAIR]);
+        *to = t->more ? *to + sum : sum;
+    }
+}
+
+static void plain_round(const float *from, int64_t n, uint16_t *to)
+{
+    convert_from_f32(DT_BF16, from, n, to);
 }
 
 #if X86
-#define DOTS __attribute__((target("avx512f,avx512bf16")))
+#define DOTS __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 enum { LANES = 16, PARTS = PANEL_COLUMNS / LANES, AHEAD = 2048 };
 
-INLINE DOTS void dot_rows(int rows, int64_t pairs, const uint16_t *a, int64_t step, const uint16_t *panel, float *sums)
+INLINE DOTS void dot_rows(int rows, const struct narrow_tile *t)
 {
-    __m512 sum[NARROW_FEW_ROWS][PARTS];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int p = 0; p < PARTS; p++) sum[r][p] = _mm512_setzero_ps();
-    for (int64_t l = 0; l < pairs; l++, panel += PANEL_COLUMNS * PAIR) {
+    __m512 sum[NARROW_ROWS][PARTS];
+    const uint16_t *panel = t->panel;
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int p = 0; p < PARTS; p++)
+        sum[r][p] = t->more ? _mm512_loadu_ps(t->c + r * t->c_row + p * LANES) : _mm512_setzero_ps();
+    for (int64_t l = 0; l < t->pairs; l++, panel += PANEL_COLUMNS * PAIR) {
         __m512i w[PARTS];
         UNROLL for (int p = 0; p < PARTS; p++)
         {
@@ -37,32 +45,44 @@ INLINE DOTS void dot_rows(int rows, int64_t pairs, const uint16_t *a, int64_t st
         UNROLL for (int r = 0; r < rows; r++)
         {
             int32_t pair;
-            memcpy(&pair, a + r * step + l * PAIR, sizeof pair);
+            memcpy(&pair, t->a + r * t->a_row + l * PAIR, sizeof pair);
             __m512bh x = (__m512bh)_mm512_set1_epi32(pair);
             UNROLL for (int p = 0; p < PARTS; p++) sum[r][p] = _mm512_dpbf16_ps(sum[r][p], x, (__m512bh)w[p]);
         }
     }
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int p = 0; p < PARTS; p++)
-        _mm512_storeu_ps(sums + r * PANEL_COLUMNS + p * LANES, sum[r][p]);
+        _mm512_storeu_ps(t->c + r * t->c_row + p * LANES, sum[r][p]);
 }
 
-static DOTS void dot_sums(int rows, int64_t pairs, const uint16_t *a, int64_t step, const uint16_t *panel, float *sums)
+static DOTS void dot_sums(int rows, const struct narrow_tile *t)
 {
     switch (rows) {
-    case 1: dot_rows(1, pairs, a, step, panel, sums); break;
-    case 2: dot_rows(2, pairs, a, step, panel, sums); break;
-    case 3: dot_rows(3, pairs, a, step, panel, sums); break;
-    case 4: dot_rows(4, pairs, a, step, panel, sums); break;
+    case 1: dot_rows(1, t); break;
+    case 2: dot_rows(2, t); break;
+    case 3: dot_rows(3, t); break;
+    case 4: dot_rows(4, t); break;
+    case 5: dot_rows(5, t); break;
+    case 6: dot_rows(6, t); break;
     default: bug("%d rows of a panel", rows);
     }
+}
+
+static DOTS void dot_round(const float *from, int64_t n, uint16_t *to)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(from + i)));
+    __mmask16 left = (__mmask16)((1U << (n - i)) - 1);
+    if (left)
+        _mm256_mask_storeu_epi16(to + i, left, (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(left, from + i)));
 }
 #endif
 
 const struct narrow_row_kernel narrow_row_kernels[] = {
 #if X86
-    {ISA_AVX512_BF16, dot_sums},
+    {ISA_AVX512_BF16, dot_sums, dot_round},
 #endif
-    {ISA_PLAIN, plain_sums},
+    {ISA_PLAIN, plain_sums, plain_round},
 };
 
 ISA_BEST(narrow_row_best, narrow_row_kernel, narrow_row_kernels)
@@ -72,10 +92,11 @@ static void panel_range(void *data, int64_t lo, int64_t hi)
 {
     const struct narrow_row *p = data;
     const struct narrow_row_kernel *kernel = narrow_row_best();
-    float sums[NARROW_FEW_ROWS * PANEL_COLUMNS];
+    float sums[NARROW_ROWS * PANEL_COLUMNS];
     for (int64_t from = lo * PANEL_COLUMNS; from < hi * PANEL_COLUMNS && from < p->n; from += PANEL_COLUMNS) {
         int64_t count = p->n - from < PANEL_COLUMNS ? p->n - from : PANEL_COLUMNS;
-        kernel->sums((int)p->m, p->pairs, p->a, p->pairs * PAIR, p->w + from * p->padded, sums);
+        kernel->sums((int)p->m,
+                     &(struct narrow_tile){p->pairs, p->a, p->pairs * PAIR, p->w + from * p->padded, sums, PANEL_COLUMNS, false});
         for (int64_t i = 0; i < p->m; i++)
             for (int64_t j = 0; j < count; j++)
                 p->c[i * p->n + from + j] = sums[i * PANEL_COLUMNS + j] + (p->bias ? p->bias[from + j] : 0);
@@ -100,14 +121,14 @@ static void round_stretch(const struct tensor *a, int64_t from, int64_t n, uint1
     const void *at = element_at_const(a->data, dtype_size(a->dtype), from);
     float wide[CHUNK];
     if (a->dtype == DT_F32)
-        convert_from_f32(DT_BF16, at, n, to);
+        narrow_row_best()->round(at, n, to);
     else if (a->dtype == DT_BF16)
         memcpy(to, at, (size_t)n * sizeof *to);
     else
         for (int64_t i = 0, part; i < n; i += part) {
             part = n - i < CHUNK ? n - i : CHUNK;
             convert_to_f32(a->dtype, element_at_const(at, dtype_size(a->dtype), i), part, wide);
-            convert_from_f32(DT_BF16, wide, part, to + i);
+            narrow_row_best()->round(wide, part, to + i);
         }
 }
 
