@@ -112,6 +112,21 @@ static void write_plan(const struct emission *e)
     manifest_wrote(e->manifest, "model.onnx", e->model);
 }
 
+static void note_other_states(struct graph *g, const struct graph *whole, const struct graph *own)
+{
+    int n = 0;
+    EACH (const struct state, s, whole->states) {
+        const struct rank_state state = rank_meta_state_of(s);
+        bool here = false;
+        EACH (const struct state, k, own->states) {
+            const struct rank_state kept = rank_meta_state_of(k);
+            here = here || (strcmp(kept.past, state.past) == 0 && strcmp(kept.present, state.present) == 0);
+        }
+        if (!here)
+            rank_meta_set_other_state(g, n++, &state);
+    }
+}
+
 /* What the stage gets from others and sends them, and which outputs of the model all stages make. */
 static void write_stage(const struct stream *s, struct graph *g)
 {
@@ -128,6 +143,8 @@ static void write_stage(const struct stream *s, struct graph *g)
         if (n)
             rank_meta_set_readers(g, own->outputs.at[i]->name, n, to);
     }
+    op_note_whole(g, whole->source);
+    note_other_states(g, whole->source, own);
     for (int i = 0; i < whole->source->outputs.n; i++) {
         const struct value *v = whole->source->outputs.at[i];
         int stage = stage_of(&plan->map, &plan->cut, v);

@@ -13,9 +13,9 @@ struct history prompt_as_given(struct arena *, const struct stage *);
  * unequal length that a stage can't compute together are a failure. */
 struct history prompt_rows(struct arena *, const struct stage *, int stages, int64_t more);
 
-/* Why rows of unequal length can't share a graph with a KV cache; "" if they can. *node: the node to blame, NULL: none. *behind: padding
+/* Why rows of unequal length can't share a graph with a KV cache; "" if they can. *node: the name of the node to blame, NULL: none. *behind: padding
  * comes after the tokens, else before them. */
-const char *prompt_padding(const struct stage *, bool *behind, const struct node **node);
+const char *prompt_padding(const struct stage *, bool *behind, const char **node);
 
 /* prompt_text.c: prompts as text; in a build without tokenizers no option asks for it. Rank 0 reads them and the tokenizer and sends tokens
  * and mask, which become the given ones of the first graph that reads tokens, and, without --eos, the tokens that end a text. Every rank

@@ -137,14 +137,14 @@ _Noreturn static void refuse_rows(const struct prompt *p, const struct stage *s,
 }
 
 /* The node that takes rows of a table by the places of tokens, which count padding; NULL: there is none. */
-static const struct node *rows_by_place(const struct stage *s)
+static const char *rows_by_place(const struct stage *s)
 {
     int i = decode_find_input(s, ROLE_CACHE_POSITION);
-    const struct node *n = decode_find_input(s, ROLE_POSITIONS) < 0 ? op_position_tables(s->graph, NULL).by_place : NULL;
+    const char *n = decode_find_input(s, ROLE_POSITIONS) < 0 ? op_position_tables(s->graph, NULL).by_place : NULL;
     return n || i < 0 || decode_find_input(s, ROLE_POSITIONS) >= 0 ? n : op_position_tables(s->graph, s->graph->inputs.at[i]).by_place;
 }
 
-const char *prompt_padding(const struct stage *s, bool *behind, const struct node **node)
+const char *prompt_padding(const struct stage *s, bool *behind, const char **node)
 {
     int i = decode_find_input(s, ROLE_MASK);
     enum mask_use use = i < 0 ? MASK_UNREAD : op_mask_use(s->graph, s->graph->inputs.at[i]);
@@ -158,11 +158,11 @@ const char *prompt_padding(const struct stage *s, bool *behind, const struct nod
 /* True: padding comes behind the tokens of a row. */
 static bool pads_behind(const struct prompt *p, const struct stage *s)
 {
-    const struct node *node;
+    const char *node;
     bool behind;
     const char *why = prompt_padding(s, &behind, &node), *state = session_recurrent_state(s->session);
     if (*why)
-        refuse_rows(p, s, node ? "node" : "", node ? node->name : "", why);
+        refuse_rows(p, s, node ? "node" : "", node ? node : "", why);
     if (state && p->shortest < p->longest)
         refuse_rows(p, s, "state", state, "would take in what pads the shorter ones");
     if (behind && p->shortest < p->longest && (p->past || !s->keeps))

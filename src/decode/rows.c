@@ -67,7 +67,7 @@ static const char *find_alone(struct rows *r)
 {
     const struct stage *s = r->stage;
     const struct type *t = session_input_type(s->session, decode_find_input(s, ROLE_TOKENS));
-    const struct node *node = NULL;
+    const char *node = NULL;
     if (!s->keeps)
         return "it has no KV cache";
     if (t->rank != 2 || t->dim[0]->kind != DIM_SYM)
@@ -82,7 +82,7 @@ static const char *find_alone(struct rows *r)
         if (s->role[i] == ROLE_CONSTANT && type_uses(session_input_type(s->session, i), r->symbol))
             return arena_printf(r->arena, "input '%s' is given for all rows", s->graph->inputs.at[i]->name);
     why = session_states_grow(s->session) ? prompt_padding(s, &r->behind, &node) : "";
-    return node ? arena_printf(r->arena, "node '%s' %s", node->name, why) : *why ? why : NULL;
+    return node ? arena_printf(r->arena, "node '%s' %s", node, why) : *why ? why : NULL;
 }
 
 struct rows *rows_new(struct arena *a, struct comm *comm, struct stage *s, int64_t most)

@@ -107,8 +107,7 @@ static struct rank_assumption read_assumption(const struct graph *g, const char 
     return (struct rank_assumption){left, right, why ? why + strlen(" # ") : "stated by the file", text};
 }
 
-/* "PAST|PRESENT|DIM[|FROM]" */
-static struct rank_state read_state(const struct graph *g, const char *text)
+struct rank_state rank_meta_read_state(const struct graph *g, const char *text)
 {
     char *field[4] = {arena_strdup(g->arena, text)};
     int64_t dim;
@@ -132,7 +131,7 @@ static void read_lists(struct graph *g, struct rank_meta *m)
         if (name_in(e, ASSUME))
             m->assumption[m->nassumption++] = read_assumption(g, e->text);
         if (name_in(e, STATE))
-            m->state[m->nstate++] = read_state(g, e->text);
+            m->state[m->nstate++] = rank_meta_read_state(g, e->text);
     }
 }
 
@@ -201,13 +200,21 @@ static void write_assumptions(struct graph *g)
     }
 }
 
+const char *rank_meta_state_text(struct arena *a, const struct rank_state *s)
+{
+    return arena_printf(a, "%s|%s|%d%s%s", s->past, s->present, s->dim, s->from ? "|" : "", s->from ? s->from : "");
+}
+
+struct rank_state rank_meta_state_of(const struct state *s)
+{
+    return (struct rank_state){s->past ? s->past->name : "", s->present ? s->present->name : "", s->from, s->dim};
+}
+
 static void write_states(struct graph *g, const struct graph *global)
 {
     for (int i = 0; i < global->states.n; i++) {
-        const struct state *s = &global->states.at[i];
-        graph_set_meta(g, arena_printf(g->arena, STATE "%d", i),
-                       arena_printf(g->arena, "%s|%s|%d%s%s", s->past ? s->past->name : "", s->present ? s->present->name : "", s->dim,
-                                    s->from ? "|" : "", s->from ? s->from : ""));
+        const struct rank_state s = rank_meta_state_of(&global->states.at[i]);
+        graph_set_meta(g, arena_printf(g->arena, STATE "%d", i), rank_meta_state_text(g->arena, &s));
     }
 }
 

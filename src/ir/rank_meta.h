@@ -24,6 +24,10 @@
 #define RANK_META_FROM "tpc.from."
 #define RANK_META_TO "tpc.to."
 #define RANK_META_RESULT "tpc.result."
+/* Of a stage: a state of another one; what the whole graph does with an input: of a mask, and of positions. */
+#define RANK_META_OTHER_STATE "tpc.other_state."
+#define RANK_META_MASK "tpc.mask."
+#define RANK_META_TABLES "tpc.tables."
 
 /* The smallest value of a symbol. */
 struct rank_bound {
@@ -49,6 +53,10 @@ struct rank_meta {
     struct rank_assumption *assumption;
     struct rank_state *state;
 };
+/* "PAST|PRESENT|DIM[|FROM]", as in the metadata. */
+struct rank_state rank_meta_read_state(const struct graph *, const char *text);
+const char *rank_meta_state_text(struct arena *, const struct rank_state *);
+struct rank_state rank_meta_state_of(const struct state *);
 /* Decodes the metadata of a loaded graph into graph->rank_meta, and sets graph->ranks and graph->rank; a plain graph keeps NULL.
  * Malformed metadata is a failure. */
 void rank_meta_read(struct graph *);
@@ -95,8 +103,7 @@ void rank_meta_set_overlap(struct graph *, int64_t bytes);
 enum wire rank_meta_wire(const struct graph *);
 void rank_meta_set_wire(struct graph *, enum wire);
 
-/* ---- rank_meta_stages.c: stages (tpc-shard --pp): the rank file is of one of them
- * ------------------------------------------------------------------------ */
+/* ---- rank_meta_stages.c: stages (tpc-shard --pp): the rank file is of one of them ---- */
 void rank_meta_set_stage(struct graph *, int stage, int stages);
 bool rank_meta_is_stage(const struct graph *); /* also before it is decoded */
 /* The input comes from this stage; -1: it is one of the model. */
@@ -114,6 +121,16 @@ struct rank_result {
 void rank_meta_set_result(struct graph *, int i, const struct rank_result *);
 /* Output number i of the model; false: there are no more. */
 bool rank_meta_result(struct graph *, int i, struct rank_result *);
+
+/* States that other stages keep: number i of them; false: there are no more. Their inputs are inputs here, too, which nothing reads. */
+void rank_meta_set_other_state(struct graph *, int i, const struct rank_state *);
+bool rank_meta_other_state(const struct graph *, int i, struct rank_state *);
+/* What is known of the whole graph (src/op/analysis/input_use.c), as a text; NULL: nothing. input "": of no input. */
+void rank_meta_set_mask_use(struct graph *, const char *input, const char *use);
+const char *rank_meta_mask_use(const struct graph *, const char *input);
+void rank_meta_set_tables(struct graph *, const char *input, int64_t rows, const char *by_place);
+/* *rows -1, *by_place NULL: there are none. */
+void rank_meta_tables(const struct graph *, const char *input, int64_t *rows, const char **by_place);
 
 /* ---- dimensions along which tpc-run --groups may split inputs ------------------------------------------------------------------------ */
 /* NULL as why: a row along the symbol does not depend on others. */

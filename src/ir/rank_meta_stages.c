@@ -81,3 +81,44 @@ bool rank_meta_result(struct graph *g, int i, struct rank_result *r)
         fail("%s: metadata '%s': %s", graph_file(g), key, error);
     return true;
 }
+
+void rank_meta_set_other_state(struct graph *g, int i, const struct rank_state *s)
+{
+    graph_set_meta(g, arena_printf(g->arena, RANK_META_OTHER_STATE "%d", i), rank_meta_state_text(g->arena, s));
+}
+
+bool rank_meta_other_state(const struct graph *g, int i, struct rank_state *s)
+{
+    const char *text = graph_meta(g, arena_printf(g->arena, RANK_META_OTHER_STATE "%d", i));
+    if (text)
+        *s = rank_meta_read_state(g, text);
+    return text != NULL;
+}
+
+void rank_meta_set_mask_use(struct graph *g, const char *input, const char *use)
+{
+    graph_set_meta(g, key_of(g, RANK_META_MASK, input), use);
+}
+
+const char *rank_meta_mask_use(const struct graph *g, const char *input)
+{
+    return graph_meta(g, key_of(g, RANK_META_MASK, input));
+}
+
+/* "ROWS|NODE" */
+void rank_meta_set_tables(struct graph *g, const char *input, int64_t rows, const char *by_place)
+{
+    graph_set_meta(g, key_of(g, RANK_META_TABLES, input), arena_printf(g->arena, "%lld|%s", (long long)rows, by_place ? by_place : ""));
+}
+
+void rank_meta_tables(const struct graph *g, const char *input, int64_t *rows, const char **by_place)
+{
+    const char *key = key_of(g, RANK_META_TABLES, input), *text = graph_meta(g, key), *bar = text ? strchr(text, '|') : NULL;
+    *rows = -1;
+    *by_place = NULL;
+    if (!text)
+        return;
+    if (!bar || !i64_parse(arena_strndup(g->arena, text, (size_t)(bar - text)), -1, INT64_MAX, rows))
+        fail("%s: metadata '%s' is '%s', expected ROWS|NODE", graph_file(g), key, text);
+    *by_place = bar[1] ? bar + 1 : NULL;
+}

@@ -196,17 +196,21 @@ int64_t op_rows_chosen(const struct node *, int k);
 struct index_limits op_size_limits(struct arena *, struct graph *);
 
 /* ---- input_use.c: what a graph does with an input ---- */
-/* How a graph reads a mask of keys: to hide them, wherever they are, or to count those of each row, which then come first. */
+/* How a graph reads a mask of keys: to hide them, wherever they are, or to count those of each row, which then come first. Of a stage,
+ * what its metadata say of the whole graph; so do those of tables. */
 enum mask_use { MASK_UNREAD, MASK_KEYS, MASK_LENGTHS };
 enum mask_use op_mask_use(const struct graph *, const struct value *mask);
 /* The tables of positions that no index reads: rotary ones of fused ops, and those that are cut to the length of a text. rows: those of the
- * shortest one; -1: there is none. by_place: a node that reads a table of positions, by index or cut, by this input and sizes alone (NULL:
+ * shortest one; -1: there is none. by_place: the name of a node that reads a table of positions, by index or cut, by this input and sizes alone (NULL:
  * by sizes alone, so by place, whatever the tokens are); NULL: none does. */
 struct position_tables {
     int64_t rows;
-    const struct node *by_place;
+    const char *by_place;
 };
 struct position_tables op_position_tables(const struct graph *, const struct value *input);
+
+/* Notes both of the whole graph in the metadata of one of its stages. */
+void op_note_whole(struct graph *to, const struct graph *whole);
 
 /* The integers that an input may hold: less than rows, so that the indices that follow from it are within their tables; nonzero, if it is a
  * mask. */

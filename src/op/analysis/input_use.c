@@ -69,8 +69,21 @@ static bool takes_as_lengths(const struct node *n, const enum origin *of)
     return false;
 }
 
+static const char *const mask_uses[] = {[MASK_UNREAD] = "unread", [MASK_KEYS] = "keys", [MASK_LENGTHS] = "lengths"};
+
+static enum mask_use stated_mask_use(const struct graph *g, const char *input)
+{
+    const char *text = rank_meta_mask_use(g, input);
+    for (int i = 0; text && i <= MASK_LENGTHS; i++)
+        if (strcmp(text, mask_uses[i]) == 0)
+            return (enum mask_use)i;
+    return MASK_UNREAD;
+}
+
 enum mask_use op_mask_use(const struct graph *g, const struct value *mask)
 {
+    if (rank_meta_is_stage(g))
+        return stated_mask_use(g, mask->name);
     struct arena *tmp = arena_new();
     const enum origin *of = find_origins(tmp, g, mask);
     enum mask_use use = MASK_UNREAD;
@@ -307,9 +320,13 @@ static void note_rows(struct position_tables *all, const struct type *table, int
 
 struct position_tables op_position_tables(const struct graph *g, const struct value *input)
 {
+    struct position_tables all = {.rows = -1};
+    if (rank_meta_is_stage(g)) {
+        rank_meta_tables(g, input ? input->name : "", &all.rows, &all.by_place);
+        return all;
+    }
     struct arena *tmp = arena_new();
     const enum origin *of = find_origins(tmp, g, input);
-    struct position_tables all = {.rows = -1};
     for (int i = 0; i < g->nodes.n; i++) {
         const struct node *n = g->nodes.at[i];
         int rotations = operand_named(n, "cos_cache");
@@ -319,8 +336,29 @@ struct position_tables op_position_tables(const struct graph *g, const struct va
             continue;
         if (op_is_onnx(n, "Slice"))
             note_rows(&all, &n->in[0]->type, rows_dim(n));
-        all.by_place = all.by_place ? all.by_place : n;
+        all.by_place = all.by_place ? all.by_place : n->name;
     }
     arena_free(tmp);
     return all;
+}
+
+static void note_tables(struct graph *to, const struct graph *whole, const struct value *input)
+{
+    const struct position_tables t = op_position_tables(whole, input);
+    if (t.rows >= 0 || t.by_place)
+        rank_meta_set_tables(to, input ? input->name : "", t.rows, t.by_place);
+}
+
+void op_note_whole(struct graph *to, const struct graph *whole)
+{
+    note_tables(to, whole, NULL);
+    for (int i = 0; i < whole->inputs.n; i++) {
+        const struct value *v = whole->inputs.at[i];
+        if (dtype_is_float(v->type.dtype))
+            continue;
+        enum mask_use use = op_mask_use(whole, v);
+        if (use != MASK_UNREAD)
+            rank_meta_set_mask_use(to, v->name, mask_uses[use]);
+        note_tables(to, whole, v);
+    }
 }

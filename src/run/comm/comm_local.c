@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct published_blocks {
     int64_t id;
@@ -13,6 +14,19 @@ struct published_blocks {
 struct arrival_line {
     _Alignas(64) struct arrival arrival;
 };
+/* A message that nobody has received yet. */
+struct letter {
+    struct letter *next;
+    struct arena *arena;
+    int from, to;
+    int64_t bytes;
+    void *at;
+};
+struct mailbox {
+    pthread_mutex_t lock;
+    pthread_cond_t came;
+    struct letter *first, **last;
+};
 struct thread_group {
     struct arena *arena;
     int size;
@@ -20,6 +34,7 @@ struct thread_group {
     struct meeting meeting;
     struct arrival **arrival;      /* by rank */
     struct published_blocks *slot; /* by rank */
+    struct mailbox mail;
 };
 struct thread_rank {
     struct comm comm;
@@ -44,12 +59,22 @@ static struct thread_group *group_new(int size, bool crowded)
     for (int r = 0; r < size; r++)
         t->arrival[r] = &NEW(arena, struct arrival_line)->arrival;
     t->slot = NEWN(arena, struct published_blocks, size);
+    t->mail.last = &t->mail.first;
+    if (pthread_mutex_init(&t->mail.lock, NULL) || pthread_cond_init(&t->mail.came, NULL))
+        fail("can't create a lock");
     return t;
 }
 
 /* When no rank is in a barrier of the group. */
 static void group_free(struct thread_group *t)
 {
+    while (t->mail.first) {
+        struct letter *m = t->mail.first;
+        t->mail.first = m->next;
+        arena_free(m->arena);
+    }
+    pthread_cond_destroy(&t->mail.came);
+    pthread_mutex_destroy(&t->mail.lock);
     arena_free(t->arena);
 }
 
@@ -86,6 +111,68 @@ static void local_exchange(struct comm *c, const struct block *send, const struc
         if (r != c->rank)
             c->bytes_sent += send[r].bytes;
     }
+}
+
+/* ---- messages ---- */
+
+static void local_send(struct comm *c, int to, const void *at, int64_t bytes)
+{
+    struct mailbox *mail = &((struct thread_rank *)c->state)->group->mail;
+    struct arena *a = arena_new();
+    struct letter *m = NEW(a, struct letter);
+    *m = (struct letter){.arena = a, .from = c->rank, .to = to, .bytes = bytes, .at = arena_alloc(a, (size_t)bytes + 1)};
+    if (bytes)
+        memcpy(m->at, at, (size_t)bytes);
+    c->bytes_sent += bytes;
+    pthread_mutex_lock(&mail->lock);
+    *mail->last = m;
+    mail->last = &m->next;
+    pthread_cond_broadcast(&mail->came);
+    pthread_mutex_unlock(&mail->lock);
+}
+
+/* Takes the first one out of the box; NULL: there is none. */
+static struct letter *take_letter(struct mailbox *mail, int from, int to)
+{
+    for (struct letter **at = &mail->first; *at; at = &(*at)->next) {
+        struct letter *m = *at;
+        if (m->from != from || m->to != to)
+            continue;
+        *at = m->next;
+        if (mail->last == &m->next)
+            mail->last = at;
+        return m;
+    }
+    return NULL;
+}
+
+/* Looks now and then for a rank of the scope that has failed. */
+static struct letter *wait_for_letter(struct mailbox *mail, int from, int to)
+{
+    struct letter *m;
+    pthread_mutex_lock(&mail->lock);
+    while (!(m = take_letter(mail, from, to))) {
+        struct timespec until;
+        (void)clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        (void)pthread_cond_timedwait(&mail->came, &mail->lock, &until);
+        pthread_mutex_unlock(&mail->lock);
+        scope_look();
+        pthread_mutex_lock(&mail->lock);
+    }
+    pthread_mutex_unlock(&mail->lock);
+    return m;
+}
+
+static void *local_receive(struct comm *c, int from, struct buffer *to, int64_t *bytes)
+{
+    struct letter *m = wait_for_letter(&((struct thread_rank *)c->state)->group->mail, from, c->rank);
+    void *at = buffer_reserve(to, (size_t)m->bytes + 1);
+    *bytes = m->bytes;
+    if (m->bytes)
+        memcpy(at, m->at, (size_t)m->bytes);
+    arena_free(m->arena);
+    return at;
 }
 
 static __attribute__((noreturn)) void local_abort(struct comm *c, int status)
@@ -125,6 +212,8 @@ static void rank_init(struct thread_rank *m, struct thread_group *t, struct aren
                             .barrier = local_barrier,
                             .exchange = local_exchange,
                             .done = local_barrier,
+                            .send_message = local_send,
+                            .receive_message = local_receive,
                             .split = local_split,
                             .abort = local_abort,
                             .free = local_free};

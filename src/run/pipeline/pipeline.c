@@ -1,5 +1,5 @@
-/* pipeline: forms the communicators of the stages, and passes values on. All values that a stage sends to another are one message, behind
- * its length: of each its type and sizes, then its bytes; strings, whose numbers are those of one process, as texts. */
+/* pipeline: forms the communicators of the stages, and passes values on. All values that a stage sends to another in a run are one message: of
+ * each its type and sizes, then its bytes; strings, whose numbers are those of one process, as texts. */
 #include "run/pipeline/pipeline.h"
 
 #include "ir/rank_meta.h"
@@ -12,20 +12,20 @@ struct passed {
     int stage, end; /* the other; which input or output */
     const char *name;
 };
-struct pair {
-    int low, high;
-    struct comm *comm; /* of two ranks, or of one that is in neither stage */
+/* What other stages send this one. */
+struct from_stage {
     struct buffer message;
+    bool over; /* it has given up the runs so far */
 };
 struct pipeline {
     struct arena *arena;
     struct comm *all, *stage;
+    struct comm *messages; /* of all ranks */
     int number, stages;
     const char *path;
     VEC(struct passed) in, out;
-    VEC(struct pair) pairs;
-    struct comm *first;    /* the first rank of each stage; of other ranks, themselves */
-    struct arena *strings; /* of the values of this run */
+    struct from_stage *from; /* by stage */
+    struct arena *strings;   /* of the values of this run */
 };
 
 /* ---- which values ------------------------------------------------------------------------------------------------------------------- */
@@ -117,33 +117,22 @@ static void compare_sent(const struct pipeline *p, int from, const char *text)
         fail("%s: stage %d expects '%s' of stage %d, which does not send it", p->path, p->number, p->in.at[at].name, from);
 }
 
-/* Fails on a rank whose stage others do not know as this one does. talks: by two stages, one sends to the other. */
-static void agree(struct pipeline *p, bool *talks)
+/* Fails on a rank whose stage others do not know as this one does. */
+static void agree(struct pipeline *p)
 {
     int64_t *bytes, at = 0;
     int ranks = p->all->size / p->stages;
     const char *all = comm_gather_texts(p->all, p->arena, comparing, list_sent(p), &bytes);
     for (int r = 0; r < p->all->size; r++) {
         const char *text = arena_strndup(p->arena, all + at, (size_t)bytes[r]);
-        struct sent s;
         at += bytes[r];
         if (r / ranks < p->number && r % ranks == p->all->rank % ranks)
             compare_sent(p, r / ranks, text);
-        while (next_sent(p, &text, &s))
-            talks[r / ranks * p->stages + s.stage] = true;
     }
     p->all->barrier(p->all);
 }
 
 /* ---- communicators ------------------------------------------------------------------------------------------------------------------- */
-
-static void form_pair(struct pipeline *p, int low, int high)
-{
-    int ranks = p->all->size / p->stages, color = p->all->rank % ranks;
-    if (p->number != low && p->number != high)
-        color = ranks + p->all->rank;
-    VEC_PUSH(p->arena, &p->pairs, ((struct pair){low, high, p->all->split(p->all, color), {0}}));
-}
 
 struct pipeline *pipeline_form(struct arena *a, struct comm *all, struct graph *g)
 {
@@ -153,15 +142,11 @@ struct pipeline *pipeline_form(struct arena *a, struct comm *all, struct graph *
     *p = (struct pipeline){.arena = a, .all = all, .stages = g->rank_meta->stages, .number = g->rank_meta->stage, .path = graph_file(g)};
     require(all->size % p->stages == 0 && all->size / p->stages == g->ranks);
     p->strings = arena_new();
-    bool *talks = NEWN(a, bool, p->stages * p->stages);
+    p->from = NEWN(a, struct from_stage, p->stages);
     find_passed(p, g);
-    agree(p, talks);
+    agree(p);
+    p->messages = all->split(all, 0);
     p->stage = all->split(all, p->number);
-    p->first = all->split(all, p->stage->rank == 0 ? 0 : 1 + all->rank);
-    for (int i = 0; i < p->stages; i++)
-        for (int j = i + 1; j < p->stages; j++)
-            if (talks[i * p->stages + j])
-                form_pair(p, i, j);
     return p;
 }
 
@@ -169,12 +154,10 @@ void pipeline_free(struct pipeline *p)
 {
     if (!p)
         return;
-    for (int i = p->pairs.n - 1; i >= 0; i--) {
-        p->pairs.at[i].comm->free(p->pairs.at[i].comm);
-        buffer_free(&p->pairs.at[i].message);
-    }
-    p->first->free(p->first);
     p->stage->free(p->stage);
+    p->messages->free(p->messages);
+    for (int i = 0; i < p->stages; i++)
+        buffer_free(&p->from[i].message);
     arena_free(p->strings);
 }
 
@@ -183,39 +166,109 @@ struct comm *pipeline_stage(const struct pipeline *p)
     return p->stage;
 }
 
-static struct pair *pair_with(const struct pipeline *p, int stage)
+int pipeline_number(const struct pipeline *p)
 {
-    int low = stage < p->number ? stage : p->number, high = stage < p->number ? p->number : stage;
-    EACH (struct pair, k, p->pairs) {
-        if (k->low == low && k->high == high)
-            return k;
-    }
-    bug("stages %d and %d have no communicator", low, high);
+    return p->number;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------------------------------------------------ */
 
 enum { ALIGNED = 64 };
-struct head {
-    enum dtype dtype;
-    int rank;
-    int64_t dim[MAX_RANK], bytes;
-};
+enum kind { VALUES, WORD, RESULT, GIVEN_UP };
+static const char *const kinds[] = {"values", "a word", "a result", "the end of its runs"};
 
 static int64_t aligned(int64_t bytes)
 {
     return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-/* From one rank to another; `at` is where the block lies or goes. */
-static void pass_block(struct comm *c, int from, int to, void *at, int64_t bytes)
+/* The rank of a stage that this one exchanges values with. */
+static int rank_of(const struct pipeline *p, int stage)
 {
-    for (int r = 0; r < c->size; r++) {
-        c->send[r] = (struct block){at, c->rank == from && r == to ? bytes : 0};
-        c->recv[r] = (struct block){at, c->rank == to && r == from ? bytes : 0};
-    }
-    c->alltoall(c);
+    int ranks = p->all->size / p->stages;
+    return stage * ranks + p->all->rank % ranks;
 }
+
+static char *begin_message(struct arena *tmp, enum kind kind, int64_t bytes)
+{
+    char *at = arena_alloc(tmp, (size_t)(ALIGNED + bytes));
+    memset(at, 0, ALIGNED);
+    *at = (char)kind;
+    return at;
+}
+
+static void send_small(struct pipeline *p, int rank, enum kind kind, const void *from, int64_t bytes)
+{
+    struct arena *tmp = arena_new();
+    char *at = begin_message(tmp, kind, bytes);
+    if (bytes)
+        memcpy(at + ALIGNED, from, (size_t)bytes);
+    p->messages->send_message(p->messages, rank, at, ALIGNED + bytes);
+    arena_free(tmp);
+}
+
+/* What follows the kind; *bytes of it. name: what is waited for, for messages. */
+static char *take_message(struct pipeline *p, int stage, int rank, enum kind kind, const char *name, int64_t *bytes)
+{
+    struct from_stage *from = &p->from[stage];
+    p->messages->name = name;
+    char *at = p->messages->receive_message(p->messages, rank, &from->message, bytes);
+    from->over = from->over || *at == GIVEN_UP;
+    if (from->over)
+        fail("stage %d has given up this run", stage);
+    if (*at != (char)kind)
+        fail_job("stages are out of step: stage %d sends %s where stage %d expects %s, %s", stage, kinds[(int)*at], p->number, kinds[kind],
+                 name);
+    *bytes -= ALIGNED;
+    return at + ALIGNED;
+}
+
+void pipeline_tell(struct pipeline *p, const void *at, int64_t bytes)
+{
+    for (int i = 1; i < p->stages; i++)
+        send_small(p, rank_of(p, (p->number + i) % p->stages), WORD, at, bytes);
+}
+
+void pipeline_hear(struct pipeline *p, int stage, void *at, int64_t bytes)
+{
+    int64_t came;
+    const char *from = take_message(p, stage, rank_of(p, stage), WORD, "what another stage tells", &came);
+    if (came != bytes)
+        fail_job("stage %d tells %lld bytes where stage %d expects %lld", stage, (long long)came, p->number, (long long)bytes);
+    if (bytes)
+        memcpy(at, from, (size_t)bytes);
+}
+
+void pipeline_share(struct pipeline *p, int stage, void *at, int64_t bytes)
+{
+    if (p->number == stage)
+        pipeline_tell(p, at, bytes);
+    else
+        pipeline_hear(p, stage, at, bytes);
+}
+
+void pipeline_settle(struct pipeline *p)
+{
+    for (int i = 0; i < p->stages; i++)
+        if (i != p->number)
+            send_small(p, rank_of(p, i), GIVEN_UP, NULL, 0);
+    for (int i = 0; i < p->stages; i++) {
+        struct from_stage *from = &p->from[i];
+        int64_t bytes;
+        p->messages->name = "the end of tried runs";
+        while (i != p->number && !from->over)
+            from->over = *(char *)p->messages->receive_message(p->messages, rank_of(p, i), &from->message, &bytes) == GIVEN_UP;
+        from->over = false;
+    }
+}
+
+/* ---- values -------------------------------------------------------------------------------------------------------------------------- */
+
+struct head {
+    enum dtype dtype;
+    int rank;
+    int64_t dim[MAX_RANK], bytes;
+};
 
 /* A tensor with what is sent of it. */
 struct packed {
@@ -232,8 +285,7 @@ static struct packed pack(struct arena *tmp, const struct tensor *t)
     return p;
 }
 
-/* name: of the first value, for messages. */
-static void send_message(struct comm *c, int to, const char *name, struct buffer *message, int n, const struct tensor *const *at)
+static void send_values(struct pipeline *p, int rank, enum kind kind, int n, const struct tensor *const *at)
 {
     struct arena *tmp = arena_new();
     struct packed *all = NEWN(tmp, struct packed, n + 1);
@@ -242,18 +294,15 @@ static void send_message(struct comm *c, int to, const char *name, struct buffer
         all[i] = pack(tmp, at[i]);
         bytes += aligned(sizeof(struct head)) + aligned(all[i].head.bytes);
     }
-    char *to_at = buffer_reserve(message, (size_t)bytes + 1);
+    char *message = begin_message(tmp, kind, bytes), *to = message + ALIGNED;
     for (int i = 0; i < n; i++) {
-        memcpy(to_at, &all[i].head, sizeof(struct head));
-        to_at += aligned(sizeof(struct head));
+        memcpy(to, &all[i].head, sizeof(struct head));
+        to += aligned(sizeof(struct head));
         if (all[i].head.bytes)
-            memcpy(to_at, all[i].data, (size_t)all[i].head.bytes);
-        to_at += aligned(all[i].head.bytes);
+            memcpy(to, all[i].data, (size_t)all[i].head.bytes);
+        to += aligned(all[i].head.bytes);
     }
-    c->id = 0;
-    c->name = name;
-    pass_block(c, c->rank, to, &bytes, sizeof bytes);
-    pass_block(c, c->rank, to, message->at, bytes);
+    p->messages->send_message(p->messages, rank, message, ALIGNED + bytes);
     arena_free(tmp);
 }
 
@@ -272,17 +321,6 @@ static struct tensor unpack(struct arena *a, const char *name, char **at)
     if (t.dtype == DT_STRING ? !tensor_take_texts(&t, texts, h.bytes) : h.bytes != (int64_t)tensor_bytes(&t))
         bug("'%s': another stage sent something else than it has", name);
     return t;
-}
-
-static char *take_message(struct comm *c, int from, const char *name, struct buffer *message)
-{
-    int64_t bytes = 0;
-    c->id = 0;
-    c->name = name;
-    pass_block(c, from, c->rank, &bytes, sizeof bytes);
-    char *at = buffer_reserve(message, (size_t)bytes + 1);
-    pass_block(c, from, c->rank, at, bytes);
-    return at;
 }
 
 bool pipeline_sends(const struct pipeline *p, int output)
@@ -308,9 +346,9 @@ void pipeline_receive(struct pipeline *p, struct tensor *inputs)
     arena_reset(p->strings);
     for (int i = 0; i < p->in.n;) {
         const struct passed *v = &p->in.at[i];
-        struct pair *pair = pair_with(p, v->stage);
         int n = same_stage(v, p->in.at + p->in.n);
-        char *at = take_message(pair->comm, 0, v->name, &pair->message);
+        int64_t bytes;
+        char *at = take_message(p, v->stage, rank_of(p, v->stage), VALUES, v->name, &bytes);
         for (int k = 0; k < n; k++)
             inputs[v[k].end] = unpack(p->strings, v[k].name, &at);
         i += n;
@@ -323,41 +361,28 @@ void pipeline_send(struct pipeline *p, const struct tensor *outputs)
     const struct tensor **at = NEWN(tmp, const struct tensor *, p->out.n + 1);
     for (int i = 0; i < p->out.n;) {
         const struct passed *v = &p->out.at[i];
-        struct pair *pair = pair_with(p, v->stage);
         int n = same_stage(v, p->out.at + p->out.n);
         for (int k = 0; k < n; k++)
             at[k] = &outputs[v[k].end];
-        send_message(pair->comm, 1, v->name, &pair->message, n, at);
+        send_values(p, rank_of(p, v->stage), VALUES, n, at);
         i += n;
     }
     arena_free(tmp);
 }
 
-/* The others take part in the exchanges, and get nothing. */
-static void let_pass(struct comm *c, const char *name)
-{
-    c->id = 0;
-    c->name = name;
-    pass_block(c, -1, -1, NULL, 0);
-    pass_block(c, -1, -1, NULL, 0);
-}
-
 struct tensor pipeline_to_first(struct pipeline *p, struct arena *a, const char *name, int stage, const struct tensor *own)
 {
     struct tensor t = p->number == stage ? *own : (struct tensor){0};
-    struct buffer message = {0};
+    int64_t bytes;
     if (p->stage->rank > 0 || stage == 0)
         return t;
-    if (p->number == stage) {
-        send_message(p->first, 0, name, &message, 1, &own);
-    } else if (p->number == 0) {
-        char *at = take_message(p->first, stage, name, &message);
-        t = unpack(a, name, &at);
-        if (t.dtype != DT_STRING)
-            t.data = memcpy(arena_alloc(a, tensor_bytes(&t) + 1), t.data, tensor_bytes(&t));
-    } else {
-        let_pass(p->first, name);
-    }
-    buffer_free(&message);
+    if (p->number == stage)
+        send_values(p, 0, RESULT, 1, &own);
+    if (p->number > 0)
+        return t;
+    char *at = take_message(p, stage, rank_of(p, stage), RESULT, name, &bytes);
+    t = unpack(a, name, &at);
+    if (t.dtype != DT_STRING)
+        t.data = memcpy(arena_alloc(a, tensor_bytes(&t) + 1), t.data, tensor_bytes(&t));
     return t;
 }
