@@ -1,6 +1,7 @@
 /* session: opens a model, lists its inputs and outputs, and frees it. After a failed call everything is discarded, and the next call loads
  * the model again. */
 #include "api/api.h"
+#include "ir/rank_meta.h"
 
 #include <string.h>
 
@@ -17,6 +18,8 @@ static void load_rank(struct comm *comm, void *session)
     struct api_rank *r = api_rank_of(s, comm);
     *r = (struct api_rank){.arena = arena_new(), .threads = job_thread_count(comm, s->options.threads)};
     r->graph = job_load(r->arena, comm, s->path, &s->job);
+    if (rank_meta_is_stage(r->graph))
+        fail("%s is in stages (--pp), which programs can't open yet: tpc-run runs them", s->path);
 }
 
 static bool start_crew(struct tpc_session *s)
@@ -196,7 +199,7 @@ static void free_rank(struct comm *comm, void *session)
         rows_free(r->rows);
     comm->barrier(comm);
     if (r->stage)
-        session_free(r->stage->session);
+        stage_free(r->stage);
     if (r->session)
         session_free(r->session);
     if (r->last)

@@ -38,7 +38,7 @@ static void prepare_stage(struct comm *comm, struct tpc_session *s, struct api_r
     positions_find(r->arena, comm, &s->job, stage);
     r->vocabulary = stage->vocabulary;
     r->context = stage->positions;
-    stage_prepare(r->arena, comm, comm, &s->job, r->threads, stage, 0);
+    stage_prepare(r->arena, comm, &s->job, r->threads, stage, 0);
     r->rows = rows_new(r->arena, comm, stage, MOST_ROWS);
     r->stage = stage;
 }
@@ -103,7 +103,8 @@ static void join_row(struct wave *w, int row)
     w->row[b] = row;
     w->made[b] = 0;
     rows_join(w->rank->rows, p->token, p->tokens, 0, &how);
-    (void)rows_go_on(w->rank->rows, &w->next[b]); /* all of it: parts are not allowed */
+    rows_begin_prompt(w->rank->rows); /* all of it: parts are not allowed */
+    (void)rows_finish(w->rank->rows, &w->next[b]);
     take_token(w, b);
 }
 
@@ -113,7 +114,8 @@ static void run_wave(struct wave *w, int first, int n)
         join_row(w, first + i);
     let_leave(w);
     while (w->n > 0) {
-        rows_step(w->rank->rows, w->next);
+        rows_begin_step(w->rank->rows);
+        (void)rows_finish(w->rank->rows, w->next);
         for (int b = 0; b < w->n; b++)
             take_token(w, b);
         let_leave(w);

@@ -339,8 +339,9 @@ static void check_stages(const struct shard_options *o)
     for (int i = 0; i < o->report.text.n; i++)
         if (!shard_report_is(o->report.text.at[i], "text") && !shard_report_is(o->report.text.at[i], "json"))
             fail_usage("--pp: stages do not go with --report %s yet, only with text and json", o->report.text.at[i]);
-    if (o->plan.machine.speeds)
-        fail_usage("--pp: %s has speeds of ranks, and stages do not go with these yet", o->plan.machine.name);
+    if (o->plan.machine.speeds || o->plan.machine.memories)
+        fail_usage("--pp: %s has %s of ranks, and stages do not go with these yet", o->plan.machine.name,
+                   o->plan.machine.speeds ? "speeds" : "memory");
     if (o->tp * o->pp > PLAN_RANKS)
         fail_usage("--pp %lld stages of --tp %lld ranks are more than %d", (long long)o->pp, (long long)o->tp, PLAN_RANKS);
 }

@@ -26,7 +26,7 @@ static bool decodes(struct arena *a, struct graph *g)
 static bool feeds_itself(const struct stage *s)
 {
     int i = decode_find_input(s, ROLE_TOKENS);
-    return i >= 0 && s->graph->inputs.at[i]->type.rank == 2 && decode_find_input(s, ROLE_CONSTANT) < 0 && s->logits >= 0;
+    return i >= 0 && s->graph->inputs.at[i]->type.rank == 2 && decode_find_input(s, ROLE_CONSTANT) < 0 && s->decides;
 }
 
 /* The symbol of a dimension of the tokens; NULL: its size is fixed. */
@@ -100,11 +100,14 @@ static void run_once(struct comm *all, struct rows *rows, const struct sizes *n,
     (void)since(all, &at);
     for (int64_t b = 0; b < n->rows; b++) {
         rows_join(rows, prompt + b * n->prompt, n->prompt, 0, &best);
-        (void)rows_go_on(rows, next);
+        rows_begin_prompt(rows);
+        (void)rows_finish(rows, next);
     }
     seconds[0] = since(all, &at);
-    for (int64_t i = 0; i < n->steps; i++)
-        rows_step(rows, next);
+    for (int64_t i = 0; i < n->steps; i++) {
+        rows_begin_step(rows);
+        (void)rows_finish(rows, next);
+    }
     seconds[1] = since(all, &at);
     while (rows_count(rows))
         rows_leave(rows, rows_count(rows) - 1);
@@ -157,13 +160,13 @@ bool bench_tokens_run(struct arena *a, const struct replicas *replicas, const st
     const struct sizes n = find_sizes(&s, given);
     own.generate = n.steps;
     int64_t vocabulary = decode_vocabulary(a, &s);
-    stage_prepare(a, all, all, &own, threads, &s, 0);
+    stage_prepare(a, all, &own, threads, &s, 0);
     struct rows *rows = rows_new(a, all, &s, n.rows);
     if (n.rows > 1 && rows_alone(rows))
         fail_usage("--dim: %lld rows can't run together in %s: %s", (long long)n.rows, s.path, rows_alone(rows));
     bench_warn(all, &own);
     measure(a, all, rows, &n, vocabulary, &own, threads);
     rows_free(rows);
-    session_free(s.session);
+    stage_free(&s);
     return true;
 }

@@ -82,13 +82,13 @@ static void run_encoder(struct chained *c)
 int64_t chained_next(struct chained *c, struct logprobs *scored)
 {
     int64_t next;
-    while (c->stage[c->ready < c->n ? c->ready : c->n - 1].logits < 0)
+    while (!c->stage[c->ready < c->n ? c->ready : c->n - 1].decides)
         run_encoder(c);
     struct stage *s = c->ready < c->n ? get_ready(c, &c->history) : &c->stage[c->n - 1];
     stage_run(s, &c->history, c->fed);
     c->fed = c->history.length;
-    pick_next(c->comm, s, &c->history, &c->how, &next, &c->chosen);
-    logprobs_next(c->comm, s, &c->history, &c->how, &next, &c->chosen, scored);
+    pick_next(s, &c->history, &c->how, &next, &c->chosen);
+    logprobs_next(s, &c->history, &c->how, &next, &c->chosen, scored);
     if (c->how.form)
         c->form = form_take(c->how.form, next);
     next = next < 0 ? 0 : next;

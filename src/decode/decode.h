@@ -13,8 +13,8 @@ struct history prompt_as_given(struct arena *, const struct stage *);
  * unequal length that a stage can't compute together are a failure. */
 struct history prompt_rows(struct arena *, const struct stage *, int stages, int64_t more);
 
-/* Why rows of unequal length can't share a graph with a KV cache; "" if they can. *node: the name of the node to blame, NULL: none. *behind: padding
- * comes after the tokens, else before them. */
+/* Why rows of unequal length can't share a graph with a KV cache; "" if they can. *node: the name of the node to blame, NULL: none.
+ * *behind: padding comes after the tokens, else before them. */
 const char *prompt_padding(const struct stage *, bool *behind, const char **node);
 
 /* prompt_text.c: prompts as text; in a build without tokenizers no option asks for it. Rank 0 reads them and the tokenizer and sends tokens
@@ -58,6 +58,13 @@ enum form_state chained_form(const struct chained *);
 int64_t chained_next(struct chained *, struct logprobs *scored);
 void chained_free(struct chained *);
 
+/* rows_side.c: why only one row of a graph can run at a time; NULL: several can, and *to says how. Every rank calls it. */
+struct row_side {
+    const char *symbol; /* of the batch; NULL: it has a fixed size */
+    bool behind;        /* padding comes after the tokens of a row, else before them */
+};
+const char *rows_side(struct arena *, struct comm *all, const struct stage *, struct row_side *to);
+
 /* rows.c: rows of one graph that join and leave between steps. Every rank calls all of these alike. */
 struct rows;
 struct rows *rows_new(struct arena *, struct comm *, struct stage *, int64_t most);
@@ -66,6 +73,8 @@ struct rows *rows_of_chain(struct arena *, struct chained *);
 struct rows *rows_none(struct arena *, const char *why);
 /* The stage runs something else before the next call. */
 void rows_interrupt(struct rows *);
+/* Further rows of the same stage, apart from those: what was tried and stored holds for both. */
+struct rows *rows_beside(struct arena *, struct rows *first);
 /* Why only one row can run at a time; NULL: several can. */
 const char *rows_alone(const struct rows *);
 int64_t rows_count(const struct rows *);
@@ -89,16 +98,19 @@ void rows_set_forms(struct rows *, struct forms *);
 enum form_state rows_form(const struct rows *, int64_t row);
 /* A further row joins behind all others, once its prompt has run: one row at a time. stored: tokens that need not run, as rank 0 found. */
 void rows_join(struct rows *, const int64_t *prompt, int64_t n, int64_t stored, const struct row_sampling *);
-/* Runs the next part of that prompt, or all where it must run whole. True: the row has joined, with its first token. */
-bool rows_go_on(struct rows *, int64_t *next);
+/* Runs the next part of that prompt, or all where it must run whole. */
+void rows_begin_prompt(struct rows *);
+/* Runs all rows, for a token of each. */
+void rows_begin_step(struct rows *);
+/* Ends what was begun: in a pipeline other rows may have begun meanwhile. A row that has joined, or all rows, have their next tokens. */
+enum rows_done { ROWS_NONE, ROWS_PART, ROWS_JOINED, ROWS_STEPPED };
+enum rows_done rows_finish(struct rows *, int64_t *next);
 /* The log-probability of the token that a row got last, if the row asks for it. */
 const struct logprobs *rows_logprobs(const struct rows *, int64_t row);
-/* Those of tokens of its prompt that the last rows_go_on found, if the row asks for them: of n tokens that follow those before. */
+/* Those of tokens of its prompt that the last rows_begin_prompt found, if the row asks for them: of n tokens that follow those before. */
 const struct logprobs *rows_prompt_logprobs(const struct rows *, int64_t *n);
 /* The row does not join. */
 void rows_drop(struct rows *);
-/* Decodes a token of every row. */
-void rows_step(struct rows *, int64_t *next);
 /* The rows of higher number move up by one. */
 void rows_leave(struct rows *, int64_t row);
 void rows_free(struct rows *);

@@ -47,7 +47,10 @@ static void forget_states(const struct trial *t)
 /* The scores behind the last token, or one so many before it, as far as this rank has them; where the graph chooses, its choice. */
 static struct scored_token *scores_behind(const struct trial *t, const struct history *h, int64_t back, int64_t *n)
 {
-    struct row_scores scores = row_scores_of(t->arena, t->comm, t->stage, h);
+    *n = 0;
+    if (t->stage->logits < 0)
+        return NULL;
+    struct row_scores scores = row_scores_of(t->arena, t->stage, h);
     struct scored_token *all = NEWN(t->arena, struct scored_token, scores.columns + 1);
     *n = t->stage->chosen ? 1 : scores.columns;
     if (t->stage->chosen)
@@ -70,8 +73,11 @@ static bool are_close(const struct trial *t, const struct scored_token *x, const
     return worst <= t->limit * most;
 }
 
+/* In a pipeline, those that have the scores say so. */
 static bool has_all_positions(const struct trial *t)
 {
+    if (t->stage->logits < 0)
+        return true;
     const struct tensor *out = &t->stage->out[t->stage->logits];
     return !t->stage->chosen && out->rank == 3 && out->dim[t->stage->positions_lead ? 0 : 1] == t->n;
 }
@@ -99,11 +105,13 @@ static void try_both(void *trial)
     forget_states(t);
     struct history h = parts_run(t->arena, t->stage, t->token, 0, t->n, true);
     const struct scored_token *whole = scores_behind(t, &h, 0, &n);
-    if (has_all_positions(t))
+    bool all = has_all_positions(t);
+    if (all)
         within = scores_behind(t, &h, t->n - t->half, &n);
     forget_states(t);
     h = parts_run(t->arena, t->stage, t->token, 0, t->half, false);
-    t->scored = within && are_close(t, within, scores_behind(t, &h, 0, &m), n);
+    const struct scored_token *first = scores_behind(t, &h, 0, &m);
+    t->scored = all && m == n && are_close(t, within, first, n);
     take_columns(t);
     t->scores = run_second_part(t, &t->nscores);
     t->same = n == t->nscores && are_close(t, whole, t->scores, n);
@@ -122,6 +130,15 @@ static void try_columns(void *trial)
         t->kept = again[i].token == t->scores[i].token && memcmp(&again[i].score, &t->scores[i].score, sizeof again[i].score) == 0;
 }
 
+/* What some rank of a pipeline did not come to do is given up by all. */
+static const char *try_runs(struct trial *t, void (*runs)(void *))
+{
+    const char *failure = diag_try(t->arena, runs, t);
+    if (t->stage->pipeline)
+        pipeline_settle(t->stage->pipeline);
+    return failure;
+}
+
 /* What one rank finds holds for all. */
 static bool on_all(struct comm *comm, bool own)
 {
@@ -137,25 +154,26 @@ struct parts_found parts_try(struct arena *a, struct comm *comm, struct stage *s
                              int64_t vocabulary, int64_t context)
 {
     double rel = compare_tolerance(s->graph, o).rel;
-    const char *failure = NULL, *fixed = session_states_without_columns(s->session, a, symbol);
+    const char *own = session_states_without_columns(s->session, a, symbol), *fixed = stage_first_text(a, s, comm, own ? own : "");
+    const char *failure = NULL;
     struct trial t = {.arena = arena_new(), .comm = comm, .stage = s, .n = context - 1 < TRIED ? context - 1 : TRIED, .symbol = symbol};
     struct parts_found found = {0};
     t.half = t.n / 2 + 1;
-    t.keeper = fixed ? NULL : a;
+    t.keeper = *fixed ? NULL : a;
     t.limit = fmax(rel, 1e-4);
     for (int64_t i = 0; i < t.n; i++)
         t.token[i] = (13 + 7919 * i) % vocabulary;
     if (t.n > 3)
-        failure = diag_try(t.arena, try_both, &t);
+        failure = try_runs(&t, try_both);
     found.agree = on_all(comm, t.same);
     found.all_scores = on_all(comm, t.scored) && found.agree;
     explain("%s: prompts run %s%s%s", s->path, found.agree ? "in parts" : "whole", failure ? ": " : "", failure ? failure : "");
-    if (found.agree && !fixed)
-        failure = diag_try(t.arena, try_columns, &t);
+    if (found.agree && !*fixed)
+        failure = try_runs(&t, try_columns);
     found.columns = on_all(comm, t.kept) ? t.columns : NULL;
     if (!found.columns)
         found.why = !found.agree ? "prompts run whole"
-            : fixed              ? fixed
+            : *fixed             ? fixed
             : failure            ? arena_strdup(a, failure)
                                  : "its states are more than their columns";
     forget_states(&t);

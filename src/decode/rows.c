@@ -24,9 +24,12 @@ struct rows {
     struct chained *chain; /* makes the texts, of which there is one at a time; NULL: the stage does */
     struct comm *comm;
     struct stage *stage;
-    const char *alone;  /* why there is only one; NULL: there may be more */
-    const char *symbol; /* of the batch; NULL: it has a fixed size */
-    bool behind;        /* where padding is */
+    const char *alone; /* why there is only one; NULL: there may be more */
+    struct row_side side;
+    struct session_states *kept; /* of these rows; while theirs are in use, of those before; NULL: there are no others */
+    struct rows **in_use;        /* whose states are, of the rows of this stage */
+    enum rows_done begun;        /* and is to be finished */
+    int64_t *next;               /* the tokens that it makes here */
     int64_t n, most;
     struct row **row;
     struct row_sampling *how; /* by row */
@@ -35,10 +38,12 @@ struct rows {
     bool moved;               /* the states in use are not those of these rows */
     struct arena *feed;       /* of the history and of inputs; NULL: to be made anew */
     struct history history;
+    struct tensor *in;                        /* the inputs that follow from it */
     bool parts;                               /* prompts may run in parts */
     const struct session_columns *columns_of; /* a row; NULL: they can't be stored: */
     const char *unstored;                     /* why */
     struct prefix *prefix;                    /* NULL: none are */
+    bool further;                             /* it is of other rows */
     bool steps;                               /* the columns that steps make are stored, too */
     struct forms *forms;                      /* NULL: no row has asked for one yet */
     struct {
@@ -51,38 +56,13 @@ struct rows {
     struct session_collective chosen;
 };
 
-/* ---- which graphs take several rows ---- */
-
-/* A graph may mix rows, which then are no texts of their own. */
-static const char *dependent_rows(const struct graph *g, const char *symbol)
+static void make_room(struct rows *r)
 {
-    const char *other, *why;
-    for (int i = 0; rank_meta_rows(g, i, &other, &why); i++)
-        if (strcmp(other, symbol) == 0)
-            return why;
-    return NULL;
-}
-
-static const char *find_alone(struct rows *r)
-{
-    const struct stage *s = r->stage;
-    const struct type *t = session_input_type(s->session, decode_find_input(s, ROLE_TOKENS));
-    const char *node = NULL;
-    if (!s->keeps)
-        return "it has no KV cache";
-    if (t->rank != 2 || t->dim[0]->kind != DIM_SYM)
-        return "its batch has a fixed size";
-    r->symbol = t->dim[0]->name;
-    const char *state = session_states_without_rows(s->session, r->symbol), *why = dependent_rows(s->graph, r->symbol);
-    if (state)
-        return arena_printf(r->arena, "its state '%s' has no dimension of rows", state);
-    if (why)
-        return why;
-    for (int i = 0; i < s->graph->inputs.n; i++)
-        if (s->role[i] == ROLE_CONSTANT && type_uses(session_input_type(s->session, i), r->symbol))
-            return arena_printf(r->arena, "input '%s' is given for all rows", s->graph->inputs.at[i]->name);
-    why = session_states_grow(s->session) ? prompt_padding(s, &r->behind, &node) : "";
-    return node ? arena_printf(r->arena, "node '%s' %s", node, why) : *why ? why : NULL;
+    r->row = NEWN(r->arena, struct row *, r->most);
+    r->how = NEWN(r->arena, struct row_sampling, r->most);
+    r->scored = NEWN(r->arena, struct logprobs, r->most);
+    r->next = NEWN(r->arena, int64_t, r->most);
+    r->joins.scored = NEWN(r->arena, struct logprobs, PREFIX_BLOCK);
 }
 
 struct rows *rows_new(struct arena *a, struct comm *comm, struct stage *s, int64_t most)
@@ -91,13 +71,24 @@ struct rows *rows_new(struct arena *a, struct comm *comm, struct stage *s, int64
     *r = (struct rows){.arena = a, .comm = comm, .stage = s, .chosen = {.name = "next tokens", .op = "AllGather"}};
     if (decode_find_input(s, ROLE_TOKENS) < 0)
         fail_usage("%s: no input holds tokens: give --role INPUT=tokens", s->path);
-    r->alone = find_alone(r);
+    r->alone = rows_side(a, comm, s, &r->side);
     r->most = r->alone ? 1 : most;
-    r->row = NEWN(a, struct row *, r->most);
-    r->how = NEWN(a, struct row_sampling, r->most);
-    r->scored = NEWN(a, struct logprobs, r->most);
-    r->joins.scored = NEWN(a, struct logprobs, PREFIX_BLOCK);
+    r->in_use = NEW(a, struct rows *);
+    *r->in_use = r;
+    make_room(r);
     stage_place_given(a, s);
+    return r;
+}
+
+struct rows *rows_beside(struct arena *a, struct rows *first)
+{
+    struct rows *r = NEW(a, struct rows);
+    require(!first->chain && first->n == 0 && !first->joins.row);
+    *r = *first;
+    r->arena = a;
+    r->kept = session_states_new(r->stage->session);
+    r->further = true;
+    make_room(r);
     return r;
 }
 
@@ -105,7 +96,7 @@ struct rows *rows_of_chain(struct arena *a, struct chained *c)
 {
     struct rows *r = NEW(a, struct rows);
     *r = (struct rows){.arena = a, .chain = c, .alone = "an encoder runs for each", .most = 1};
-    r->scored = NEW(a, struct logprobs);
+    make_room(r);
     return r;
 }
 
@@ -132,7 +123,7 @@ bool rows_try_parts(struct rows *r, const struct job_options *o, int64_t vocabul
 {
     if (r->alone)
         return false;
-    const struct parts_found found = parts_try(r->arena, r->comm, r->stage, r->symbol, o, vocabulary, context);
+    const struct parts_found found = parts_try(r->arena, r->comm, r->stage, r->side.symbol, o, vocabulary, context);
     r->parts = found.agree;
     r->columns_of = found.columns;
     r->unstored = found.why;
@@ -227,7 +218,7 @@ static void make_history(struct rows *r)
     struct history *h = &r->history;
     for (; h->length < r->columns; h->length++)
         for (int64_t b = 0; b < r->n; b++) {
-            int64_t i = r->behind ? h->length : h->length - (r->columns - in_cache(r->row[b]));
+            int64_t i = r->side.behind ? h->length : h->length - (r->columns - in_cache(r->row[b]));
             bool seen = i >= 0 && i < in_cache(r->row[b]);
             history_put(h, b, seen ? r->row[b]->token.at[i] : 0, seen);
         }
@@ -237,9 +228,23 @@ static void make_history(struct rows *r)
     }
     h->length++;
     history_reserve(r->feed, h, r->stage);
+    size_t bytes = (size_t)r->stage->graph->inputs.n * sizeof *r->in;
+    r->in = memcpy(arena_alloc(r->feed, bytes + 1), r->stage->in, bytes);
 }
 
 /* ---- the states of the rows ---- */
+
+/* Those of these rows become the ones in use. */
+static void use_states(struct rows *r)
+{
+    struct rows *before = *r->in_use;
+    if (before == r)
+        return;
+    session_states_swap(r->stage->session, r->kept);
+    before->kept = r->kept;
+    r->kept = NULL;
+    *r->in_use = r;
+}
 
 /* added: states of the last row alone; NULL: it has its place. */
 static void move_rows(struct rows *r, const struct session_states *added)
@@ -252,12 +257,12 @@ static void move_rows(struct rows *r, const struct session_states *added)
         int64_t n = in_cache(r->row[b]), had = other ? n : r->columns;
         to[b] = (struct session_state_row){.from = other ? added : NULL,
                                            .row = other ? 0 : r->row[b]->place,
-                                           .column = r->behind ? 0 : had - n,
+                                           .column = r->side.behind ? 0 : had - n,
                                            .columns = n,
-                                           .to = r->behind ? 0 : columns - n};
+                                           .to = r->side.behind ? 0 : columns - n};
         r->row[b]->place = b;
     }
-    session_states_compose(r->stage->session, r->symbol, r->n, columns, to);
+    session_states_compose(r->stage->session, r->side.symbol, r->n, columns, to);
     r->columns = columns;
     r->moved = false;
     forget_history(r);
@@ -295,6 +300,7 @@ static void swap_beside(struct rows *r)
 
 static void begin_states(struct rows *r, int64_t stored)
 {
+    use_states(r);
     r->joins.beside = r->n ? session_states_new(r->stage->session) : NULL;
     r->joins.ran = stored;
     swap_beside(r);
@@ -323,11 +329,12 @@ void rows_join(struct rows *r, const int64_t *prompt, int64_t n, int64_t stored,
     begin_states(r, stored);
 }
 
-/* All of its prompt has run, in the states in use. */
+/* All of its prompt has run, in the states in use or, if there were other rows when it began, beside these. */
 static void add_joined(struct rows *r, struct row *row, int64_t *next)
 {
     bool first = r->n == 0;
-    if (!first)
+    use_states(r);
+    if (first)
         swap_beside(r);
     r->columns = first ? row->token.n : r->columns;
     r->moved = r->moved && !first;
@@ -350,26 +357,28 @@ static void score_prompt(struct rows *r, const struct row *row, const struct his
     require(to - from <= PREFIX_BLOCK);
     for (int64_t i = from; i < to && i + 1 < row->token.n; i++)
         place[n++] = (struct logprobs_place){.back = to - 1 - i, .token = row->token.at[i + 1], .alternatives = row->how.alternatives};
-    if (n) {
-        const struct row_scores scores = row_scores_of(tmp, r->comm, r->stage, h);
-        logprobs_find(r->comm, &scores, n, place, &r->chosen, r->joins.scored);
+    if (n && r->stage->logits >= 0) {
+        const struct row_scores scores = row_scores_of(tmp, r->stage, h);
+        logprobs_find(r->stage->comm, &scores, n, place, &r->chosen, r->joins.scored);
+        logprobs_tell(r->stage, n, r->joins.scored);
     }
     r->joins.found = n;
     arena_free(tmp);
 }
 
-bool rows_go_on(struct rows *r, int64_t *next)
+void rows_begin_prompt(struct rows *r)
 {
     if (r->chain) {
-        *next = chained_next(r->chain, r->scored);
-        r->n = 1;
-        return true;
+        r->next[0] = chained_next(r->chain, r->scored);
+        r->begun = ROWS_JOINED;
+        return;
     }
     struct arena *tmp = arena_new();
     struct row *row = r->joins.row;
     bool scores = row->how.prompt_logprobs;
     int64_t n = row->token.n, from = r->joins.ran, to = r->parts && from + PREFIX_BLOCK < n ? from + PREFIX_BLOCK : n;
     forget_history(r);
+    use_states(r);
     swap_beside(r);
     struct history h = parts_run(tmp, r->stage, row->token.at, from, to, scores);
     if (r->prefix)
@@ -378,16 +387,22 @@ bool rows_go_on(struct rows *r, int64_t *next)
     if (scores)
         score_prompt(r, row, &h, from, to);
     if (to == n) {
-        pick_next(r->comm, r->stage, &h, &row->how, next, &r->chosen);
-        logprobs_next(r->comm, r->stage, &h, &row->how, next, &r->chosen, &r->scored[r->n]);
+        pick_next(r->stage, &h, &row->how, r->next, &r->chosen);
+        logprobs_next(r->stage, &h, &row->how, r->next, &r->chosen, &r->scored[r->n]);
     }
+    swap_beside(r);
     arena_free(tmp);
     r->joins.ran = to;
-    if (to == n)
-        add_joined(r, row, next);
-    else
-        swap_beside(r);
-    return to == n;
+    r->begun = to == n ? ROWS_JOINED : ROWS_PART;
+}
+
+/* Its first token is in place r->n. */
+static void finish_prompt(struct rows *r)
+{
+    struct row *row = r->joins.row;
+    pick_wait(r->stage, 1, r->next);
+    logprobs_wait(r->stage, 1, &row->how, &r->scored[r->n]);
+    add_joined(r, row, r->next);
 }
 
 const struct logprobs *rows_logprobs(const struct rows *r, int64_t row)
@@ -436,30 +451,57 @@ static void keep_step(struct rows *r, const struct row *row)
 {
     int64_t n = in_cache(row);
     if (r->prefix && r->steps)
-        prefix_keep(r->prefix, row->token.at, n, row->place, r->behind ? 0 : r->columns - n);
+        prefix_keep(r->prefix, row->token.at, n, row->place, r->side.behind ? 0 : r->columns - n);
 }
 
-void rows_step(struct rows *r, int64_t *next)
+void rows_begin_step(struct rows *r)
 {
+    r->begun = ROWS_STEPPED;
     if (r->chain) {
-        *next = chained_next(r->chain, r->scored);
+        r->next[0] = chained_next(r->chain, r->scored);
         return;
     }
     struct stage *s = r->stage;
+    use_states(r);
     if (!r->alone && (r->moved || has_much_padding(r)))
         move_rows(r, NULL);
     if (!r->feed || r->history.length == r->history.room)
         make_history(r);
+    memcpy(s->in, r->in, (size_t)s->graph->inputs.n * sizeof *s->in);
     history_feed(&r->history, s->keeps ? r->columns : 0, s);
     session_run(s->session, s->in, s->out);
-    pick_next(r->comm, s, &r->history, r->how, next, &r->chosen);
-    logprobs_next(r->comm, s, &r->history, r->how, next, &r->chosen, r->scored);
+    pick_next(s, &r->history, r->how, r->next, &r->chosen);
+    logprobs_next(s, &r->history, r->how, r->next, &r->chosen, r->scored);
+}
+
+static void finish_step(struct rows *r)
+{
+    pick_wait(r->stage, r->n, r->next);
+    logprobs_wait(r->stage, r->n, r->how, r->scored);
     r->columns++;
+    use_states(r);
     for (int64_t b = 0; b < r->n; b++) {
-        put_next(r->row[b], &next[b]);
+        put_next(r->row[b], &r->next[b]);
         keep_step(r, r->row[b]);
     }
-    history_add(&r->history, next);
+    history_add(&r->history, r->next);
+}
+
+enum rows_done rows_finish(struct rows *r, int64_t *next)
+{
+    enum rows_done done = r->begun;
+    if (!r->chain && (done == ROWS_PART || done == ROWS_JOINED))
+        logprobs_hear(r->stage, r->joins.found, r->joins.scored);
+    int64_t tokens = done == ROWS_STEPPED ? r->n : done == ROWS_JOINED;
+    if (!r->chain && done == ROWS_JOINED)
+        finish_prompt(r);
+    if (!r->chain && done == ROWS_STEPPED)
+        finish_step(r);
+    memcpy(next, r->next, (size_t)tokens * sizeof *next);
+    if (r->chain && done == ROWS_JOINED)
+        r->n = 1;
+    r->begun = ROWS_NONE;
+    return done;
 }
 
 void rows_free(struct rows *r)
@@ -470,9 +512,11 @@ void rows_free(struct rows *r)
         rows_drop(r);
     if (r->chain)
         chained_free(r->chain);
-    if (r->prefix)
+    if (r->prefix && !r->further)
         prefix_free(r->prefix);
-    if (r->forms)
+    if (r->forms && !r->further)
         forms_free(r->forms);
+    if (r->kept)
+        session_states_free(r->kept);
     forget_history(r);
 }

@@ -66,14 +66,14 @@ static struct unsharded_model *load_model(const struct unsharded *u, const struc
     }
     roles_find(a, m->self, m->stage, m->n, &own);
     for (int k = 0; k < m->n; k++)
-        stage_prepare(a, m->self, m->self, &own, u->threads, m->stage, k);
+        stage_prepare(a, m->self, &own, u->threads, m->stage, k);
     return m;
 }
 
 static void free_model(struct unsharded_model *m)
 {
     for (int k = 0; k < m->n; k++)
-        session_free(m->stage[k].session);
+        stage_free(&m->stage[k]);
     m->self->free(m->self);
     arena_free(m->arena);
 }
@@ -168,7 +168,7 @@ struct unsharded *unsharded_new(struct arena *a, const struct stage *ranks, int 
 
 void unsharded_run(struct unsharded *u, int k, const struct history *h, int64_t fed)
 {
-    if (u->ranks[k].logits >= 0 && !u->behind) {
+    if (u->ranks[k].decides && !u->behind) {
         u->length = h->length;
         u->fed = fed;
         u->behind = NEWN(u->arena, int64_t, h->batch);
@@ -202,11 +202,11 @@ void unsharded_compare(struct unsharded *u, const struct row_scores *ranks, cons
     struct arena *tmp = arena_new();
     struct session_collective unused = {.name = "next tokens", .op = "AllGather"};
     int64_t *own = NEWN(tmp, int64_t, h->batch);
-    struct row_scores scores = row_scores_of(tmp, u->model->self, s, h);
+    struct row_scores scores = row_scores_of(tmp, s, h);
     struct distance d = {0};
     if (!s->chosen)
         d = compare_scores(tmp, ranks, &scores, ended);
-    pick_next(u->model->self, s, h, how, own, &unused);
+    pick_next(s, h, how, own, &unused);
     for (int64_t b = 0; b < h->batch; b++) {
         struct first_other o = {.row = b, .got = next[b], .want = own[b], .scores = d};
         if (ended[b])
@@ -240,14 +240,14 @@ static double order_noise(const struct unsharded *u, const struct history *all)
     h.behind = u->behind;
     h.length = u->length;
     for (int k = 0; h.length < all->length; k += k + 1 < u->n) {
-        bool encodes = u->ranks[k].logits < 0, reads = decode_find_input(&x->stage[k], ROLE_TOKENS) >= 0;
+        bool encodes = !u->ranks[k].decides, reads = decode_find_input(&x->stage[k], ROLE_TOKENS) >= 0;
         struct arena *tmp = encodes ? x->arena : arena_new();
         struct history prompt = encodes && reads ? prompt_as_given(tmp, &x->stage[k]) : h;
         const struct history *feed = encodes && !reads ? NULL : &prompt;
         const struct stage *by_x = run_model(x, k, feed, encodes ? 0 : fed), *by_y = run_model(y, k, feed, encodes ? 0 : fed);
         if (encodes)
             continue;
-        struct row_scores in_x = row_scores_of(tmp, x->self, by_x, &h), in_y = row_scores_of(tmp, y->self, by_y, &h);
+        struct row_scores in_x = row_scores_of(tmp, by_x, &h), in_y = row_scores_of(tmp, by_y, &h);
         struct distance d = compare_scores(tmp, &in_y, &in_x, NULL);
         noise = fmax(noise, relative(&d));
         fed = h.length++;
@@ -297,8 +297,7 @@ bool unsharded_end(struct unsharded *u, const struct history *all, const struct 
     if (u->others)
         printf(", %lld chosen otherwise by the unsharded model that is fed the same", (long long)u->others);
     if (!last->chosen)
-        printf(", worst difference %.3g in '%s', root mean square %.3g", u->worst, last->graph->outputs.at[last->logits]->name,
-               root_mean_square(&u->all));
+        printf(", worst difference %.3g in '%s', root mean square %.3g", u->worst, last->logits_name, root_mean_square(&u->all));
     printf("\n");
     free_model(u->model);
     return failed;

@@ -9,24 +9,33 @@ struct order {
     enum order_kind kind;
     int64_t leaves, leave[SERVE_SLOTS]; /* rows, the last one first */
     bool drops, joins;                  /* the row that was to join does not; another is to join */
+    bool sleeps;                        /* no group has anything to do */
     int64_t prompts;                    /* tokens of the row that joins */
     int64_t grammar;                    /* bytes of its grammar */
     struct row_sampling how;            /* without biases and grammar, which follow */
     int64_t embeds, tokens;             /* texts that get vectors, and their tokens, which follow */
 };
 
-struct engine {
-    struct comm *comm;
+/* Rows that run together. In a pipeline there are as many groups as stages, which take turns: while one is in a stage, others are in the
+ * stages before and after it. */
+struct group {
     struct rows *rows;
-    struct embedder *embedder;          /* NULL: no embeddings */
-    struct service *service;            /* NULL: not rank 0 */
     struct choice *choice[SERVE_SLOTS]; /* by row; NULL: its text has ended */
     struct choice *joins;               /* whose prompt runs; NULL: none */
     bool stepped;                       /* since its last part */
-    struct embed_batch batch;           /* of an order to embed */
-    bool embedded;                      /* by the last order */
-    double checked;                     /* when clients were looked after */
-    double idle;                        /* since when there is nothing to do; 0: there is */
+    double began;                       /* its last run */
+};
+struct engine {
+    struct comm *comm;
+    struct pipeline *pipeline; /* NULL: there are no stages */
+    int groups;
+    struct group *group;
+    struct embedder *embedder; /* NULL: no embeddings */
+    struct service *service;   /* NULL: not rank 0 */
+    struct embed_batch batch;  /* of an order to embed */
+    bool embedded;             /* by the last order */
+    double checked;            /* when clients were looked after */
+    double idle;               /* since when there is nothing to do; 0: there is */
 };
 
 static const double check_each = 0.02, doze_after = 10; /* seconds */
@@ -48,7 +57,7 @@ static double nap(struct engine *e)
 static void wait_for_work(struct engine *e)
 {
     struct service *s = e->service;
-    bool naps = e->comm->size > 1 && e->comm->polls;
+    bool naps = e->pipeline ? pipeline_polls(e->pipeline) : e->comm->size > 1 && e->comm->polls;
     while (!naps && !s->first && !s->first_to_embed && !s->ending && !signal_asked()) {
         struct timespec until = clock_after(100);
         (void)pthread_cond_timedwait(&s->wake, &s->lock, &until);
@@ -57,36 +66,49 @@ static void wait_for_work(struct engine *e)
 
 /* ---- orders of rank 0 ---- */
 
-static void let_leave(struct engine *e, struct order *o)
+static void let_leave(struct group *g, struct order *o)
 {
-    int64_t kept = 0, n = rows_count(e->rows);
+    int64_t kept = 0, n = rows_count(g->rows);
     for (int64_t b = n - 1; b >= 0; b--)
-        if (!e->choice[b] || e->choice[b]->call->gone) {
-            if (e->choice[b])
-                call_finish(e->choice[b], "stop");
+        if (!g->choice[b] || g->choice[b]->call->gone) {
+            if (g->choice[b])
+                call_finish(g->choice[b], "stop");
             o->leave[o->leaves++] = b;
-            e->choice[b] = NULL;
+            g->choice[b] = NULL;
         }
     for (int64_t b = 0; b < n; b++)
-        if (e->choice[b])
-            e->choice[kept++] = e->choice[b];
-    e->service->active = kept;
+        if (g->choice[b])
+            g->choice[kept++] = g->choice[b];
+    for (int64_t b = kept; b < n; b++)
+        g->choice[b] = NULL;
+}
+
+/* Texts that have a row of it, or are about to. */
+static int64_t active_in(const struct group *g)
+{
+    int64_t n = g->joins != NULL;
+    for (int64_t b = 0; b < rows_count(g->rows); b++)
+        n += g->choice[b] != NULL;
+    return n;
+}
+
+static int64_t active_of(const struct engine *e)
+{
+    int64_t n = 0;
+    for (int k = 0; k < e->groups; k++)
+        n += active_in(&e->group[k]);
+    return n;
 }
 
 /* The one that joins may have left, too. */
-static void let_drop(struct engine *e, struct order *o)
+static void let_drop(const struct service *s, struct group *g, struct order *o)
 {
-    struct service *s = e->service;
     bool late = s->ending && clock_seconds() > s->end;
-    if (!e->joins)
+    if (!g->joins || (!g->joins->call->gone && !late))
         return;
-    if (!e->joins->call->gone && !late) {
-        s->active++;
-        return;
-    }
-    call_finish(e->joins, "length");
+    call_finish(g->joins, "length");
     o->drops = true;
-    e->joins = NULL;
+    g->joins = NULL;
 }
 
 static void look_after_clients(struct engine *e)
@@ -99,36 +121,51 @@ static void look_after_clients(struct engine *e)
 }
 
 /* Texts that take too long are cut short. */
-static void end_texts(struct engine *e)
+static void end_texts(struct engine *e, struct group *g)
 {
     if (!e->service->ending)
         e->service->end = clock_seconds() + SERVE_END_SECONDS;
     e->service->ending = true;
     call_drop_waiting(e->service, true);
-    for (int64_t b = 0; clock_seconds() > e->service->end && b < rows_count(e->rows); b++)
-        if (e->choice[b]) {
-            call_finish(e->choice[b], "length");
-            e->choice[b] = NULL;
+    for (int64_t b = 0; clock_seconds() > e->service->end && b < rows_count(g->rows); b++)
+        if (g->choice[b]) {
+            call_finish(g->choice[b], "length");
+            g->choice[b] = NULL;
         }
 }
 
+static bool is_empty(const struct engine *e)
+{
+    for (int k = 0; k < e->groups; k++)
+        if (e->group[k].joins || rows_count(e->group[k].rows))
+            return false;
+    return true;
+}
+
+static bool has_fewest(const struct engine *e, const struct group *g)
+{
+    for (int k = 0; k < e->groups; k++)
+        if (active_in(&e->group[k]) < active_in(g))
+            return false;
+    return true;
+}
+
 /* Orders a further row to join, if there is a place. */
-static void let_join(struct engine *e, struct order *o, const int64_t **prompt)
+static void let_join(struct engine *e, struct group *g, struct order *o, const int64_t **prompt)
 {
     struct service *s = e->service;
-    if (e->joins || s->active == s->slots)
+    if (g->joins || active_of(e) == s->slots || !has_fewest(e, g))
         return;
-    e->joins = call_next_waiting(s);
-    if (!e->joins)
+    g->joins = call_next_waiting(s);
+    if (!g->joins)
         return;
-    s->active++;
     o->joins = true;
-    o->prompts = e->joins->prompts;
-    o->how = e->joins->how;
+    o->prompts = g->joins->prompts;
+    o->how = g->joins->how;
     o->how.bias = NULL;
     o->grammar = o->how.grammar ? (int64_t)grammar_size(o->how.grammar) : 0;
     o->how.grammar = NULL;
-    *prompt = e->joins->prompt;
+    *prompt = g->joins->prompt;
 }
 
 /* Orders vectors where there is nothing else, or after something else. */
@@ -146,35 +183,50 @@ static void let_embed(struct engine *e, struct order *o)
 }
 
 /* Steps of the rows, parts of a prompt, and vectors of texts take turns. */
-static struct order next_order(struct engine *e, const int64_t **prompt)
+static struct order next_order(struct engine *e, struct group *g, const int64_t **prompt)
 {
     struct service *s = e->service;
-    struct order o = {.kind = ORDER_STEP};
+    struct order o = {.kind = ORDER_IDLE};
     pthread_mutex_lock(&s->lock);
-    if (rows_count(e->rows) == 0 && !e->joins)
+    if (is_empty(e))
         wait_for_work(e);
     look_after_clients(e);
     if (signal_asked())
-        end_texts(e);
-    let_leave(e, &o);
-    let_drop(e, &o);
-    let_join(e, &o, prompt);
-    if (e->joins && (e->stepped || o.joins || s->active == 1))
+        end_texts(e, g);
+    let_leave(g, &o);
+    let_drop(s, g, &o);
+    let_join(e, g, &o, prompt);
+    s->active = active_of(e);
+    if (g->joins && (g->stepped || o.joins || active_in(g) == 1))
         o.kind = ORDER_PROMPT;
-    else if (s->active == 0)
-        o.kind = s->ending ? ORDER_END : ORDER_IDLE;
+    else if (active_in(g) > 0)
+        o.kind = ORDER_STEP;
+    else if (s->active == 0 && s->ending)
+        o.kind = ORDER_END;
     let_embed(e, &o);
-    e->stepped = o.kind == ORDER_STEP || (e->stepped && o.kind == ORDER_EMBED);
+    o.sleeps = is_empty(e) && o.kind == ORDER_IDLE;
+    g->stepped = o.kind == ORDER_STEP || (g->stepped && o.kind == ORDER_EMBED);
     pthread_mutex_unlock(&s->lock);
     return o;
 }
 
 /* ---- all ranks ---- */
 
-static void leave_rows(struct engine *e, const struct order *o)
+static void leave_rows(const struct group *g, const struct order *o)
 {
     for (int64_t i = 0; i < o->leaves; i++)
-        rows_leave(e->rows, o->leave[i]);
+        rows_leave(g->rows, o->leave[i]);
+}
+
+/* Rank 0's bytes, for all: no rank of a pipeline waits for a later stage. */
+static void send_orders(struct engine *e, void *at, int64_t bytes)
+{
+    if (e->pipeline && pipeline_number(e->pipeline) > 0)
+        pipeline_hear(e->pipeline, 0, at, bytes);
+    else
+        comm_from_first(e->pipeline ? pipeline_stage(e->pipeline) : e->comm, "orders", at, bytes);
+    if (e->pipeline && pipeline_number(e->pipeline) == 0)
+        pipeline_tell(e->pipeline, at, bytes);
 }
 
 /* What rank 0 has, of all ranks; from NULL but there. */
@@ -184,17 +236,17 @@ static void *sent(struct engine *e, struct arena *a, const void *from, int64_t b
     if (from)
         memcpy(to, from, (size_t)bytes);
     if (bytes)
-        comm_from_first(e->comm, "orders", to, bytes);
+        send_orders(e, to, bytes);
     return to;
 }
 
 /* How many tokens of a prompt need not run, as rank 0 finds. Those whose scores are asked for must. */
-static int64_t stored_tokens(struct engine *e, const int64_t *prompt, int64_t n)
+static int64_t stored_tokens(struct engine *e, struct group *g, const int64_t *prompt, int64_t n)
 {
     int64_t stored = 0;
-    if (e->joins && !e->joins->how.prompt_logprobs)
-        stored = e->joins->stored = rows_find_stored(e->rows, prompt, n);
-    comm_from_first(e->comm, "orders", &stored, sizeof stored);
+    if (g->joins && !g->joins->how.prompt_logprobs)
+        stored = g->joins->stored = rows_find_stored(g->rows, prompt, n);
+    send_orders(e, &stored, sizeof stored);
     return stored;
 }
 
@@ -208,59 +260,66 @@ static void make_forms(struct engine *e)
         texts = service_token_texts(e->service, tmp);
         ends = service_ends(e->service, tmp);
     }
-    rows_set_forms(e->rows, forms_new(e->comm, &texts, &ends));
+    struct forms *forms = forms_new(e->comm, &texts, &ends);
+    for (int k = 0; k < e->groups; k++)
+        rows_set_forms(e->group[k].rows, forms);
     arena_free(tmp);
 }
 
 /* The call of rank 0's prompt may end while the row joins, so that all ranks have a copy. */
-static void join_row(struct engine *e, const struct order *o, const int64_t *prompt)
+static void join_row(struct engine *e, struct group *g, const struct order *o, const int64_t *prompt)
 {
     struct arena *tmp = arena_new();
     struct row_sampling how = o->how;
     const int64_t *token = sent(e, tmp, prompt, o->prompts * (int64_t)sizeof *token);
-    how.bias = sent(e, tmp, e->joins ? e->joins->how.bias : NULL, how.biases * (int64_t)sizeof *how.bias);
+    how.bias = sent(e, tmp, g->joins ? g->joins->how.bias : NULL, how.biases * (int64_t)sizeof *how.bias);
     if (o->grammar)
-        how.grammar = sent(e, tmp, e->joins ? e->joins->how.grammar : NULL, o->grammar);
-    if (o->grammar && !rows_has_forms(e->rows))
+        how.grammar = sent(e, tmp, g->joins ? g->joins->how.grammar : NULL, o->grammar);
+    if (o->grammar && !rows_has_forms(g->rows))
         make_forms(e);
-    int64_t stored = stored_tokens(e, token, o->prompts);
-    rows_join(e->rows, token, o->prompts, stored, &how);
+    int64_t stored = stored_tokens(e, g, token, o->prompts);
+    rows_join(g->rows, token, o->prompts, stored, &how);
     arena_free(tmp);
 }
 
-static void run_prompt(struct engine *e)
+/* What the run of a prompt made; row: the number of rows before it. */
+static void take_prompt(struct service *s, struct group *g, bool joined, int64_t row, int64_t next)
 {
-    int64_t next, scored, row = rows_count(e->rows);
-    double start = clock_seconds();
-    bool joined = rows_go_on(e->rows, &next);
-    if (!e->service)
+    int64_t scored;
+    const struct logprobs *scores = rows_prompt_logprobs(g->rows, &scored);
+    s->counts.prompt_runs++;
+    s->stored = rows_stored(g->rows);
+    s->counts.prompt_seconds += clock_seconds() - g->began;
+    if (g->joins)
+        call_add_prompt_scores(g->joins, scores, scored);
+    if (!joined)
         return;
-    pthread_mutex_lock(&e->service->lock);
-    e->service->counts.prompt_runs++;
-    e->service->stored = rows_stored(e->rows);
-    e->service->counts.prompt_seconds += clock_seconds() - start;
-    const struct logprobs *scores = rows_prompt_logprobs(e->rows, &scored);
-    call_add_prompt_scores(e->joins, scores, scored);
-    if (joined) {
-        e->choice[row] = call_add_token(e->joins, next, rows_logprobs(e->rows, row), rows_form(e->rows, row)) ? e->joins : NULL;
-        e->joins = NULL;
-    }
-    pthread_mutex_unlock(&e->service->lock);
+    bool goes_on = g->joins && call_add_token(g->joins, next, rows_logprobs(g->rows, row), rows_form(g->rows, row));
+    g->choice[row] = goes_on ? g->joins : NULL;
+    g->joins = NULL;
 }
 
-static void step_rows(struct engine *e)
+static void take_step(struct service *s, struct group *g, int64_t n, const int64_t *next)
 {
-    int64_t next[SERVE_SLOTS], n = rows_count(e->rows);
-    double start = clock_seconds();
-    rows_step(e->rows, next);
-    if (!e->service)
+    s->counts.steps++;
+    s->counts.step_seconds += clock_seconds() - g->began;
+    for (int64_t b = 0; b < n; b++)
+        if (g->choice[b] && !call_add_token(g->choice[b], next[b], rows_logprobs(g->rows, b), rows_form(g->rows, b)))
+            g->choice[b] = NULL;
+}
+
+/* What the group's last run made. */
+static void finish_run(struct engine *e, struct group *g)
+{
+    int64_t next[SERVE_SLOTS], n = rows_count(g->rows);
+    enum rows_done done = rows_finish(g->rows, next);
+    if (!e->service || done == ROWS_NONE)
         return;
     pthread_mutex_lock(&e->service->lock);
-    e->service->counts.steps++;
-    e->service->counts.step_seconds += clock_seconds() - start;
-    for (int64_t b = 0; b < n; b++)
-        if (e->choice[b] && !call_add_token(e->choice[b], next[b], rows_logprobs(e->rows, b), rows_form(e->rows, b)))
-            e->choice[b] = NULL;
+    if (done == ROWS_STEPPED)
+        take_step(e->service, g, n, next);
+    else
+        take_prompt(e->service, g, done == ROWS_JOINED, n, next[0]);
     pthread_mutex_unlock(&e->service->lock);
 }
 
@@ -275,7 +334,7 @@ static void write_texts(const struct embed_batch *b, int64_t *length, int64_t *t
     }
 }
 
-static void embed_texts(struct engine *e, const struct order *o)
+static void embed_texts(struct engine *e, struct group *g, const struct order *o)
 {
     struct arena *tmp = arena_new();
     int64_t *length = NEWN(tmp, int64_t, o->embeds), *token = NEWN(tmp, int64_t, o->tokens);
@@ -285,7 +344,7 @@ static void embed_texts(struct engine *e, const struct order *o)
         write_texts(&e->batch, length, token);
     comm_from_first(e->comm, "orders", length, o->embeds * (int64_t)sizeof *length);
     comm_from_first(e->comm, "orders", token, o->tokens * (int64_t)sizeof *token);
-    rows_interrupt(e->rows);
+    rows_interrupt(g->rows);
     embed_run(e->embedder, o->embeds, length, token, vectors);
     if (e->service) {
         pthread_mutex_lock(&e->service->lock);
@@ -297,31 +356,49 @@ static void embed_texts(struct engine *e, const struct order *o)
     arena_free(tmp);
 }
 
-void engine_run(struct comm *comm, struct rows *rows, struct embedder *embedder, struct service *service)
+static void run_order(struct engine *e, struct group *g, const struct order *o, const int64_t *prompt)
 {
-    struct engine e = {.comm = comm, .rows = rows, .embedder = embedder, .service = service};
-    for (;;) {
+    leave_rows(g, o);
+    if (o->drops)
+        rows_drop(g->rows);
+    if (o->joins)
+        join_row(e, g, o, prompt);
+    g->began = clock_seconds();
+    if (o->kind == ORDER_PROMPT)
+        rows_begin_prompt(g->rows);
+    else if (o->kind == ORDER_STEP)
+        rows_begin_step(g->rows);
+    else if (o->kind == ORDER_EMBED)
+        embed_texts(e, g, o);
+}
+
+void engine_run(struct comm *comm, struct pipeline *pipeline, int groups, struct rows **rows, struct embedder *embedder,
+                struct service *service)
+{
+    struct arena *a = arena_new();
+    struct engine e = {.comm = comm,
+                       .pipeline = pipeline,
+                       .groups = groups,
+                       .group = NEWN(a, struct group, groups),
+                       .embedder = embedder,
+                       .service = service};
+    struct order o = {0};
+    for (int k = 0; k < groups; k++)
+        e.group[k].rows = rows[k];
+    for (int turn = 0; o.kind != ORDER_END; turn = (turn + 1) % groups) {
+        struct group *g = &e.group[turn];
         const int64_t *prompt = NULL;
-        struct order o = {0};
+        finish_run(&e, g);
         if (service)
-            o = next_order(&e, &prompt);
-        comm_from_first(e.comm, "orders", &o, sizeof o);
-        leave_rows(&e, &o);
-        if (o.kind == ORDER_END)
-            return;
-        if (o.drops)
-            rows_drop(rows);
-        if (o.joins)
-            join_row(&e, &o, prompt);
-        if (o.kind == ORDER_PROMPT)
-            run_prompt(&e);
-        else if (o.kind == ORDER_STEP)
-            step_rows(&e);
-        else if (o.kind == ORDER_EMBED)
-            embed_texts(&e, &o);
-        if (o.kind == ORDER_IDLE)
+            o = next_order(&e, g, &prompt);
+        send_orders(&e, &o, sizeof o);
+        run_order(&e, g, &o, prompt);
+        if (o.sleeps)
             doze(nap(&e));
         else
             e.idle = 0;
     }
+    for (int k = 0; k < groups; k++)
+        finish_run(&e, &e.group[k]);
+    arena_free(a);
 }

@@ -33,6 +33,13 @@ struct limits {
     int64_t vocabulary, context, longest;
 };
 
+/* As many as a pipeline has stages, which all have work then; but no more than rows. */
+struct row_groups {
+    struct pipeline *pipeline; /* NULL: there are no stages */
+    int n;
+    struct rows **rows;
+};
+
 /* ---- rank 0 ---- */
 
 static int64_t slots_of(const struct rows *rows, const struct job_options *job, const struct serve_options *o)
@@ -101,20 +108,21 @@ static bool asks_user(const struct comm *comm, const struct job_options *o)
     return !o->quiet && (isatty(STDIN_FILENO) || (comm->size > 1 && comm->silent));
 }
 
-static void converse_first(struct arena *a, struct comm *comm, struct rows *rows, struct service *s, const struct job_options *job)
+static void converse_first(struct arena *a, struct comm *comm, const struct row_groups *g, struct service *s, const struct job_options *job)
 {
     s->comm = comm;
     s->slots = 1;
     diag_tell("a chat with %s, of at most %lld tokens: /help lists commands, ^D ends it", s->model, (long long)s->context);
     struct terminal *t = terminal_start(a, s, job->system, asks_user(comm, job));
-    engine_run(comm, rows, NULL, s);
+    engine_run(comm, g->pipeline, g->n, g->rows, NULL, s);
     terminal_stop(t);
     chat_free(s->chat);
 }
 
-static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, struct service *s, const struct job_options *job,
+static void serve_first(struct arena *a, struct comm *comm, const struct row_groups *g, struct service *s, const struct job_options *job,
                         const struct serve_options *o, int port)
 {
+    const struct rows *rows = g->rows[0];
     s->comm = comm;
     s->stored = rows_stored(rows);
     s->slots = s->no_texts ? 0 : slots_of(rows, job, o);
@@ -128,7 +136,7 @@ static void serve_first(struct arena *a, struct comm *comm, struct rows *rows, s
     connections_start(s);
     struct MHD_Daemon *d = http_start(s, l.fd);
     tell_address(a, s, l.port, rows);
-    engine_run(comm, rows, s->embedder, s);
+    engine_run(comm, g->pipeline, g->n, g->rows, s->embedder, s);
     (void)MHD_quiesce_daemon(d);
     reader_stop(s);
     let_replies_end(s);
@@ -155,12 +163,12 @@ static struct limits load_stages(struct arena *a, struct comm *comm, struct stag
         check_encoder(a, stage);
     for (int k = 0; k < n; k++)
         positions_find(a, comm, job, &stage[k]);
-    limits.vocabulary = n > 1 || stage->logits < 0 ? stage->vocabulary : decode_vocabulary(a, stage);
+    limits.vocabulary = n > 1 || !stage->decides ? stage->vocabulary : decode_vocabulary(a, stage);
     limits.vocabulary = limits.vocabulary < 0 ? INT32_MAX : limits.vocabulary;
     limits.context = context_of(stage, o);
     limits.longest = n > 1 ? context_of(last, o) : 0;
     for (int k = 0; k < n; k++)
-        stage_prepare(a, comm, comm, job, threads, stage, k);
+        stage_prepare(a, comm, job, threads, stage, k);
     return limits;
 }
 
@@ -169,11 +177,23 @@ static struct rows *make_rows(struct arena *a, struct comm *comm, struct stage *
 {
     if (n > 1)
         return rows_of_chain(a, chained_new(a, comm, stage, n, config_start(a, comm, job), limits->longest));
-    if (stage->logits < 0)
+    if (!stage->decides)
         return rows_none(a,
                          arena_printf(a, "this model makes no texts: its output '%s' is for /v1/embeddings",
-                                      stage->graph->outputs.at[stage->embedding]->name));
+                                      stage->ends->outputs.at[stage->embedding]->name));
     return rows_new(a, comm, stage, o->slots ? o->slots : USUAL_SLOTS);
+}
+
+static struct row_groups group_rows(struct arena *a, const struct stage *s, struct rows *first, int64_t slots)
+{
+    struct row_groups g = {.pipeline = s->pipeline, .n = 1};
+    if (s->pipeline && !rows_alone(first))
+        g.n = slots < pipeline_stages(s->pipeline) ? (int)slots : pipeline_stages(s->pipeline);
+    g.rows = NEWN(a, struct rows *, g.n);
+    g.rows[0] = first;
+    for (int k = 1; k < g.n; k++)
+        g.rows[k] = rows_beside(a, first);
+    return g;
 }
 
 /* ---- embeddings ---- */
@@ -185,13 +205,15 @@ static struct embedder *make_embedder(struct arena *a, struct comm *comm, struct
     const struct stage *last = &stage[n - 1];
     struct embedder *e = NULL;
     *why = NULL;
-    if (n > 1)
+    if (last->pipeline)
+        *why = "it is in stages (--pp)";
+    else if (n > 1)
         *why = "an encoder and its decoder return none: serve the encoder alone";
     else if (last->embedding < 0)
         *why = "the model's graph returns no last_hidden_state, hidden_states, token_embeddings or sentence_embedding";
     else if (!job->chat)
         e = embed_new(a, comm, stage, job, limits->vocabulary, limits->context, why);
-    if (*why && (job->pooling || (n == 1 && stage->logits < 0)))
+    if (*why && (job->pooling || (n == 1 && !stage->decides)))
         fail("%s%s", job->pooling ? "--pooling is for embeddings: " : "", *why);
     return e;
 }
@@ -203,7 +225,8 @@ static int64_t usual_store(struct arena *a, const struct comm *comm, const struc
                            int64_t context)
 {
     int64_t left = stage_room_left(a, comm, last, slots, context) / 4, all;
-    bool small = i64_mul(slots * context, rows_column_bytes(rows), &all) && all < left;
+    int64_t column = rows_column_bytes(rows);
+    bool small = column && i64_mul(slots * context, column, &all) && all < left;
     return small ? all : left;
 }
 
@@ -256,7 +279,7 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
         s.keys = keys_read(a, o->api_key_file);
     const struct limits limits = load_stages(a, comm, stage, n, job, o, threads);
     struct rows *rows = make_rows(a, comm, stage, n, &limits, job, o);
-    s.no_texts = n == 1 && stage->logits < 0 ? rows_alone(rows) : NULL;
+    s.no_texts = n == 1 && !stage->decides ? rows_alone(rows) : NULL;
     struct cache_need need = {.rows = slots_of(rows, job, o), .tokens = limits.context, .weights = true};
     need.prefixes = o->prefix_cache > 0 && !rows_alone(rows) ? o->prefix_cache : 0;
     stage_check_cache(a, comm, comm, job, &stage[n - 1], need);
@@ -264,6 +287,7 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     store_prefixes(a, comm, rows, &stage[n - 1], limits.context, job, o);
     struct embedder *embedder = make_embedder(a, comm, stage, n, &limits, job, &s.no_embeddings);
     s.embedder = embedder;
+    const struct row_groups groups = group_rows(a, &stage[n - 1], rows, slots_of(rows, job, o));
     s.usual = usual_sampling(a, comm, &stage[n - 1], job);
     s.vocabulary = limits.vocabulary;
     s.context = limits.context;
@@ -276,13 +300,14 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     else
         signal_soften();
     if (comm->rank == 0 && job->chat)
-        converse_first(a, comm, rows, &s, job);
+        converse_first(a, comm, &groups, &s, job);
     else if (comm->rank == 0)
-        serve_first(a, comm, rows, &s, job, o, o->port < 0 ? USUAL_PORT : (int)o->port);
+        serve_first(a, comm, &groups, &s, job, o, o->port < 0 ? USUAL_PORT : (int)o->port);
     else
-        engine_run(comm, rows, embedder, NULL);
-    rows_free(rows);
+        engine_run(comm, groups.pipeline, groups.n, groups.rows, embedder, NULL);
+    for (int k = groups.n - 1; k >= 0; k--)
+        rows_free(groups.rows[k]);
     comm->barrier(comm);
     for (int k = 0; k < n; k++)
-        session_free(stage[k].session);
+        stage_free(&stage[k]);
 }

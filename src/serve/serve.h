@@ -355,7 +355,8 @@ struct MHD_Daemon *http_start(struct service *, int listening);
 void http_stop(struct MHD_Daemon *);
 
 /* ---- engine.c ---- */
-/* Decodes until the service ends. Every rank calls it; service NULL but on rank 0, embedder where there are embeddings. */
-void engine_run(struct comm *, struct rows *, struct embedder *, struct service *);
+/* Decodes until the service ends. Every rank calls it; service NULL but on rank 0, embedder where there are embeddings. rows: in groups
+ * that take turns; pipeline NULL: there are no stages, and one group. */
+void engine_run(struct comm *, struct pipeline *, int groups, struct rows **rows, struct embedder *, struct service *);
 
 #endif

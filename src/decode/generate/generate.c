@@ -43,7 +43,7 @@ static void shard_rows(struct decoder *d, struct arena *a)
 /* A token that the vocabulary lacks ends no row. */
 static void check_ends(const struct stage *s, const struct job_options *o)
 {
-    const struct type *t = s->logits < 0 || s->chosen ? NULL : session_output_type(s->session, s->logits);
+    const struct type *t = !s->decides || s->chosen ? NULL : &s->logits_type;
     int64_t vocabulary;
     if (!t || t->rank < 1 || !dim_is_int(t->dim[t->rank - 1], &vocabulary))
         return;
@@ -129,7 +129,7 @@ static void begin(struct decoder *d, struct arena *a, struct job_options *o, int
     struct comm *all = d->replicas->all;
     open_stages(d, a, o);
     for (int k = 0; k < d->nstage; k++)
-        stage_prepare(a, all, d->comm, o, threads, d->stage, k);
+        stage_prepare(a, all, o, threads, d->stage, k);
     check_ends(last_stage(d), o);
     take_beginning(d, a, o);
     d->sampling = sampling_agree(a, all, o);
@@ -178,7 +178,7 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
     else if (prints && !diag_is_quiet())
         generate_tell_rate(a, &d, &r);
     all->barrier(all);
-    session_free(last_stage(&d)->session);
+    stage_free(last_stage(&d));
     generate_forget_loaded(&d);
     return failed;
 }
@@ -189,7 +189,7 @@ void generate_dump(struct arena *a, const struct replicas *replicas, const struc
     struct decoder d = {.replicas = replicas, .comm = replicas->process_group, .options = &own};
     open_stages(&d, a, &own);
     for (int k = 0; k < d.nstage; k++) {
-        stage_fuse(a, d.comm, &own, &d.stage[k]);
+        stage_fuse(a, &own, &d.stage[k]);
         job_dump_graph(a, replicas, d.stage[k].graph);
     }
 }

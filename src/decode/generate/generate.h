@@ -34,8 +34,18 @@ struct decoder {
 void generate_tokens(struct decoder *, struct arena *);
 void generate_free_earlier(struct decoder *);
 void generate_forget_loaded(struct decoder *);
+/* Starts the history from the tokens that graph k is given, or with one start token. */
+void generate_start(struct decoder *, struct arena *, int k);
+/* The stage has positions for the tokens so far and so many more. */
+void generate_check_positions(const struct decoder *, const struct stage *, const struct history *, int64_t more);
+/* The next token of each row becomes the last one. Returns true if all rows have ended. */
+bool generate_take_tokens(struct decoder *);
 bool generate_is_end(const struct decoder *, int64_t token);
 int64_t generate_last_token(const struct history *, int64_t row);
+
+/* ---- groups.c ---- */
+/* The rows of a pipeline, in groups that take turns. False: there is no pipeline, or its rows need each other. */
+bool generate_in_groups(struct decoder *, struct arena *);
 
 /* ---- output.c: of the tokens as they are made ---- */
 /* Seconds and bytes since the start. */

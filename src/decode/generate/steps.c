@@ -36,7 +36,7 @@ static void compare_token(const struct decoder *d, const struct stage *s)
         return;
     struct arena *tmp = arena_new();
     bool *ended = NEWN(tmp, bool, d->history.batch);
-    const struct row_scores scores = row_scores_gather(tmp, d->comm, s, &d->history);
+    const struct row_scores scores = row_scores_gather(tmp, s, &d->history);
     for (int64_t b = 0; b < d->history.batch; b++)
         ended[b] = has_ended(d, b);
     if (d->unsharded)
@@ -51,25 +51,34 @@ void generate_forget_loaded(struct decoder *d)
     d->loaded = NULL;
 }
 
-/* The stage has positions for the tokens so far. */
-static void check_positions(const struct decoder *d, const struct stage *s, const struct history *h)
+void generate_check_positions(const struct decoder *d, const struct stage *s, const struct history *h, int64_t more)
 {
     for (int64_t b = 0; s->positions > 0 && b < h->batch; b++) {
-        int64_t tokens = history_next_position(h, b);
+        int64_t tokens = history_next_position(h, b) + more, made = d->made + more;
         if (tokens <= s->positions)
             continue;
-        if (d->made)
+        if (made)
             fail("%s: has positions for %lld tokens%s, and the text has them all: --generate is at most %lld here", s->path,
-                 (long long)s->positions, s->limit, (long long)d->made);
+                 (long long)s->positions, s->limit, (long long)made);
         fail("%s: has positions for %lld tokens%s, and the %s has %lld", s->path, (long long)s->positions, s->limit,
              d->before ? "text" : "prompt", (long long)tokens);
     }
 }
 
+bool generate_take_tokens(struct decoder *d)
+{
+    bool ended = end_rows(d);
+    history_add(&d->history, d->next);
+    d->made++;
+    generate_print_now(d);
+    generate_note_progress(d);
+    return ended;
+}
+
 /* Decodes one token per row. Returns true if all rows have ended. */
 static bool run_token(struct decoder *d, struct stage *s)
 {
-    check_positions(d, s, &d->history);
+    generate_check_positions(d, s, &d->history, 0);
     struct token_cost before = generate_spent(d, s);
     stage_run(s, &d->history, d->fed);
     if (d->unsharded)
@@ -77,13 +86,10 @@ static bool run_token(struct decoder *d, struct stage *s)
     if (!d->options->check.text.n)
         generate_forget_loaded(d);
     d->fed = d->history.length;
-    pick_next(d->comm, s, &d->history, d->how, d->next, &d->chosen);
+    pick_next(s, &d->history, d->how, d->next, &d->chosen);
+    pick_wait(s, d->history.batch, d->next);
     compare_token(d, s);
-    bool ended = end_rows(d);
-    history_add(&d->history, d->next);
-    d->made++;
-    generate_print_now(d);
-    generate_note_progress(d);
+    bool ended = generate_take_tokens(d);
     struct token_cost after = generate_spent(d, s);
     if (d->options->stats && !d->options->stats_path && d->replicas->all->rank == 0)
         generate_print_cost(d, &before, &after);
@@ -116,8 +122,7 @@ static void start_rows(struct decoder *d, struct arena *a)
     d->first_made = d->history.length;
 }
 
-/* Starts the history from the given tokens, or with one start token. */
-static void start_history(struct decoder *d, struct arena *a, int k)
+void generate_start(struct decoder *d, struct arena *a, int k)
 {
     int64_t start = d->options->start;
     struct stage *s = &d->stage[k];
@@ -144,7 +149,7 @@ static void run_encoder(struct decoder *d, struct arena *a, int k)
     struct history own = {0};
     if (reads) {
         own = prompt_as_given(a, s);
-        check_positions(d, s, &own);
+        generate_check_positions(d, s, &own, 0);
     }
     stage_get_ready(a, d->stage, k, reads ? &own : NULL);
     stage_run(s, reads ? &own : NULL, 0);
@@ -154,14 +159,14 @@ static void run_encoder(struct decoder *d, struct arena *a, int k)
 
 static bool run_stage(struct decoder *d, struct arena *a, int k)
 {
-    if (d->stage[k].logits < 0) {
+    if (!d->stage[k].decides) {
         run_encoder(d, a, k);
         return false;
     }
     if (!d->next && d->before)
         start_rows(d, a);
     else if (!d->next)
-        start_history(d, a, k);
+        generate_start(d, a, k);
     stage_get_ready(a, d->stage, k, &d->history);
     return run_token(d, &d->stage[k]);
 }
@@ -170,11 +175,13 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
 void generate_free_earlier(struct decoder *d)
 {
     for (int k = 0; k < d->nstage - 1; k++)
-        session_free(d->stage[k].session);
+        stage_free(&d->stage[k]);
 }
 
 void generate_tokens(struct decoder *d, struct arena *a)
 {
+    if (generate_in_groups(d, a))
+        return;
     struct stage *last = &d->stage[d->nstage - 1];
     double start = clock_seconds(), first = 0;
     bool ended = false;

@@ -119,21 +119,54 @@ void logprobs_find(struct comm *comm, const struct row_scores *scores, int64_t n
     arena_free(f.tmp);
 }
 
-void logprobs_next(struct comm *comm, const struct stage *s, const struct history *h, const struct row_sampling *how, const int64_t *next,
+void logprobs_tell(const struct stage *s, int64_t n, const struct logprobs *found)
+{
+    if (s->pipeline && s->logits >= 0 && n)
+        pipeline_tell(s->pipeline, found, n * (int64_t)sizeof *found);
+}
+
+void logprobs_hear(const struct stage *s, int64_t n, struct logprobs *found)
+{
+    if (s->pipeline && s->logits < 0 && n)
+        pipeline_hear(s->pipeline, s->home, found, n * (int64_t)sizeof *found);
+}
+
+/* Numbers of the rows that ask for them; returns how many. */
+static int64_t asking(const struct row_sampling *how, int64_t batch, int64_t *row)
+{
+    int64_t n = 0;
+    for (int64_t b = 0; b < batch; b++)
+        if (how[b].logprobs)
+            row[n++] = b;
+    return n;
+}
+
+void logprobs_next(const struct stage *s, const struct history *h, const struct row_sampling *how, const int64_t *next,
                    struct session_collective *count, struct logprobs *by_row)
 {
     struct arena *tmp = arena_new();
     struct logprobs_place *place = NEWN(tmp, struct logprobs_place, h->batch);
     struct logprobs *found = NEWN(tmp, struct logprobs, h->batch);
-    int64_t n = 0;
-    for (int64_t b = 0; b < h->batch; b++)
-        if (how[b].logprobs)
-            place[n++] = (struct logprobs_place){.row = b, .token = next[b], .alternatives = how[b].alternatives};
+    int64_t *row = NEWN(tmp, int64_t, h->batch), n = s->logits < 0 ? 0 : asking(how, h->batch, row);
+    for (int64_t i = 0; i < n; i++)
+        place[i] = (struct logprobs_place){.row = row[i], .token = next[row[i]], .alternatives = how[row[i]].alternatives};
     if (n) {
-        const struct row_scores scores = row_scores_of(tmp, comm, s, h);
-        logprobs_find(comm, &scores, n, place, count, found);
+        const struct row_scores scores = row_scores_of(tmp, s, h);
+        logprobs_find(s->comm, &scores, n, place, count, found);
     }
     for (int64_t i = 0; i < n; i++)
-        by_row[place[i].row] = found[i];
+        by_row[row[i]] = found[i];
+    logprobs_tell(s, n, found);
+    arena_free(tmp);
+}
+
+void logprobs_wait(const struct stage *s, int64_t batch, const struct row_sampling *how, struct logprobs *by_row)
+{
+    struct arena *tmp = arena_new();
+    struct logprobs *found = NEWN(tmp, struct logprobs, batch);
+    int64_t *row = NEWN(tmp, int64_t, batch), n = s->logits < 0 ? asking(how, batch, row) : 0;
+    logprobs_hear(s, n, found);
+    for (int64_t i = 0; i < n; i++)
+        by_row[row[i]] = found[i];
     arena_free(tmp);
 }

@@ -258,16 +258,15 @@ static void check_scores(const struct pick *p)
     const struct stage *s = p->scores.stage;
     for (int64_t b = 0; b < p->history->batch && s->chosen; b++)
         if (sampling_of_row(p, b)->temperature > 0 || adjust_changes(how_of_row(p, b)))
-            fail("%s: output '%s' has tokens that the graph chose, and sampling needs scores", s->path,
-                 s->graph->outputs.at[s->logits]->name);
+            fail("%s: output '%s' has tokens that the graph chose, and sampling needs scores", s->path, s->logits_name);
 }
 
-void pick_next(struct comm *comm, const struct stage *s, const struct history *h, const struct row_sampling *how, int64_t *next,
-               struct session_collective *count)
+static void pick_here(const struct stage *s, const struct history *h, const struct row_sampling *how, int64_t *next,
+                      struct session_collective *count)
 {
     struct arena *tmp = arena_new();
-    struct pick p = {.tmp = tmp, .comm = comm, .how = how, .history = h, .count = count, .next = next};
-    p.scores = row_scores_of(tmp, comm, s, h);
+    struct pick p = {.tmp = tmp, .comm = s->comm, .how = how, .history = h, .count = count, .next = next};
+    p.scores = row_scores_of(tmp, s, h);
     p.slots = NEWN(tmp, int64_t, h->batch);
     p.own = NEWN(tmp, struct scored_token *, h->batch);
     p.mass = NEWN(tmp, int64_t, h->batch);
@@ -283,6 +282,21 @@ void pick_next(struct comm *comm, const struct stage *s, const struct history *h
     }
     for (int64_t b = 0; b < h->batch; b++)
         if (next[b] < 0 && !how_of_row(&p, b)->form)
-            fail("%s: output '%s' has no token for row %lld", s->path, s->graph->outputs.at[s->logits]->name, (long long)b);
+            fail("%s: output '%s' has no token for row %lld", s->path, s->logits_name, (long long)b);
     arena_free(tmp);
+}
+
+void pick_next(const struct stage *s, const struct history *h, const struct row_sampling *how, int64_t *next,
+               struct session_collective *count)
+{
+    if (s->logits >= 0)
+        pick_here(s, h, how, next, count);
+    if (s->pipeline && s->logits >= 0)
+        pipeline_tell(s->pipeline, next, h->batch * (int64_t)sizeof *next);
+}
+
+void pick_wait(const struct stage *s, int64_t batch, int64_t *next)
+{
+    if (s->pipeline && s->logits < 0)
+        pipeline_hear(s->pipeline, s->home, next, batch * (int64_t)sizeof *next);
 }

@@ -15,7 +15,7 @@ bool row_scores_before(struct scored_token x, struct scored_token y)
 static void check_fit(const struct stage *s, const struct tensor *t, int64_t batch)
 {
     if (t->rank < (s->chosen ? 1 : 2) || t->rank > 3 || t->dim[s->positions_lead] != batch)
-        fail("%s: output '%s' is no %s", s->path, s->graph->outputs.at[s->logits]->name,
+        fail("%s: output '%s' is no %s", s->path, s->logits_name,
              s->chosen ? "tokens [batch, positions]" : "logits [batch, positions, vocabulary]");
 }
 
@@ -27,12 +27,12 @@ static int64_t find_position(const struct stage *s, const struct history *h, int
         fail(
             "%s: output '%s' has only the last place and row %lld ends %lld before it: rows of unequal length can't run together; run rows "
             "of one length at a time",
-            s->path, s->graph->outputs.at[s->logits]->name, (long long)row, (long long)h->behind[row]);
+            s->path, s->logits_name, (long long)row, (long long)h->behind[row]);
     return (s->positions_lead ? last * batch + row : row * positions + last) * width;
 }
 
 /* all: rank 0 has those of every rank. */
-static struct row_scores take_scores(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h, bool all)
+static struct row_scores take_scores(struct arena *a, const struct stage *s, const struct history *h, bool all)
 {
     const struct tensor *out = &s->out[s->logits];
     const struct output_shard shard = session_output_shard(s->session, a, s->logits, out);
@@ -45,7 +45,7 @@ static struct row_scores take_scores(struct arena *a, const struct comm *comm, c
         struct interval *whole = NEW(a, struct interval);
         r.tensor = shard.kind == PLACE_R && !out->room ? *out : session_gather(s->session, a, s->logits, out);
         *whole = (struct interval){0, r.tensor.rank > 0 ? r.tensor.dim[r.tensor.rank - 1] : 0};
-        r.n = comm->rank == 0;
+        r.n = s->comm->rank == 0;
         r.at = whole;
     }
     if (r.n)
@@ -55,14 +55,26 @@ static struct row_scores take_scores(struct arena *a, const struct comm *comm, c
     return r;
 }
 
-struct row_scores row_scores_of(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h)
+struct row_scores row_scores_of(struct arena *a, const struct stage *s, const struct history *h)
 {
-    return take_scores(a, comm, s, h, false);
+    return take_scores(a, s, h, false);
 }
 
-struct row_scores row_scores_gather(struct arena *a, const struct comm *comm, const struct stage *s, const struct history *h)
+/* Rank 0 is in the first stage of a pipeline, and the scores may be in another. */
+struct row_scores row_scores_gather(struct arena *a, const struct stage *s, const struct history *h)
 {
-    return take_scores(a, comm, s, h, true);
+    struct row_scores r = {.stage = s, .history = h};
+    if (s->logits >= 0)
+        r = take_scores(a, s, h, true);
+    if (!s->pipeline || s->home == 0)
+        return r;
+    r.tensor = pipeline_to_first(s->pipeline, a, s->logits_name, s->home, &r.tensor);
+    struct interval *whole = NEW(a, struct interval);
+    *whole = (struct interval){0, r.tensor.rank > 0 ? r.tensor.dim[r.tensor.rank - 1] : 0};
+    r.n = pipeline_number(s->pipeline) == 0 && s->comm->rank == 0;
+    r.at = whole;
+    r.columns = r.n ? whole->hi : 0;
+    return r;
 }
 
 /* The first element of a row's scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]; -1: it has none. */

@@ -79,10 +79,10 @@ struct row_scores {
     const struct interval *at;
     int64_t columns; /* tokens in them */
 };
-/* Every rank calls it after a run of the stage. */
-struct row_scores row_scores_of(struct arena *, const struct comm *, const struct stage *, const struct history *);
-/* The same with all of them on rank 0. */
-struct row_scores row_scores_gather(struct arena *, const struct comm *, const struct stage *, const struct history *);
+/* Every rank that has logits calls it after a run of the stage. */
+struct row_scores row_scores_of(struct arena *, const struct stage *, const struct history *);
+/* The same with all of them on rank 0. Every rank calls it. */
+struct row_scores row_scores_gather(struct arena *, const struct stage *, const struct history *);
 /* The best of a row; where the graph chooses tokens, its choice. */
 struct scored_token row_scores_best(const struct row_scores *, int64_t row);
 /* The column of a token among those of this rank; -1: another rank has it. */
@@ -104,12 +104,16 @@ struct logprobs_place {
     int64_t row, back; /* so many positions before the row's last token */
     int64_t token, alternatives;
 };
-/* Every rank calls it after a run of the stage, which returns scores, not tokens; all have the results. */
+/* Every rank that has logits calls it after a run of the stage, which returns scores, not tokens; all of them have the results. */
 void logprobs_find(struct comm *, const struct row_scores *, int64_t n, const struct logprobs_place *, struct session_collective *count,
                    struct logprobs *);
-/* Of the tokens that rows got, for those rows that ask for them. */
-void logprobs_next(struct comm *, const struct stage *, const struct history *, const struct row_sampling *how, const int64_t *next,
+/* In a pipeline, those that have them tell the others, which hear them. */
+void logprobs_tell(const struct stage *, int64_t n, const struct logprobs *);
+void logprobs_hear(const struct stage *, int64_t n, struct logprobs *);
+/* Of the tokens that rows got, for those rows that ask for them. In a pipeline the others get them by logprobs_wait. */
+void logprobs_next(const struct stage *, const struct history *, const struct row_sampling *how, const int64_t *next,
                    struct session_collective *count, struct logprobs *by_row);
+void logprobs_wait(const struct stage *, int64_t batch, const struct row_sampling *how, struct logprobs *by_row);
 
 /* adjust.c: scores as biases and penalties make them. */
 bool adjust_changes(const struct row_sampling *);
@@ -133,9 +137,10 @@ enum form_state { FORM_GOES_ON, FORM_WHOLE, FORM_STUCK };
 enum form_state form_take(struct form *, int64_t token);
 
 /* pick.c: the next token of every row of the history, from the scores behind its last token; -1: its grammar allows none. Every rank calls
- * it after a run of a stage.
- * how: by row; NULL: the best one is taken. *count adds up the bytes and seconds of the exchange. */
-void pick_next(struct comm *, const struct stage *, const struct history *, const struct row_sampling *how, int64_t *next,
+ * it after a run of a stage. how: by row; NULL: the best one is taken. *count adds up the bytes and seconds of the exchange. In a pipeline
+ * those that have no scores get the tokens by pick_wait, which all ranks call before the next run of these rows. */
+void pick_next(const struct stage *, const struct history *, const struct row_sampling *how, int64_t *next,
                struct session_collective *count);
+void pick_wait(const struct stage *, int64_t batch, int64_t *next);
 
 #endif

@@ -54,7 +54,7 @@ struct history history_start(struct arena *a, int64_t batch, int64_t token, int6
 
 static bool follows_from_tokens(const struct stage *s, int i)
 {
-    return s->role[i] != ROLE_CONSTANT && s->role[i] != ROLE_STATE;
+    return s->role[i] != ROLE_CONSTANT && s->role[i] != ROLE_STATE && s->role[i] != ROLE_ELSEWHERE;
 }
 
 /* Sets the sizes of an input. Rows are its last dimension but one, which may be fixed at 1. Dimensions before it repeat the rows. */

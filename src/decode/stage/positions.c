@@ -30,7 +30,7 @@ static void bind_open(struct arena *a, struct bindings *b, const struct dim *d, 
 
 static void bind_role(struct arena *a, struct bindings *b, const struct stage *s, enum role role, int64_t size)
 {
-    for (int i = 0; i < s->graph->inputs.n; i++)
+    for (int i = 0; i < job_given_inputs(s->graph); i++)
         for (int d = 0; s->role[i] == role && d < s->graph->inputs.at[i]->type.rank; d++)
             bind_open(a, b, s->graph->inputs.at[i]->type.dim[d], size);
 }
@@ -45,8 +45,9 @@ static struct bindings sizes_of_text(struct arena *a, const struct stage *s, int
     for (int d = 0; d < t->rank; d++)
         bind_open(a, &b, t->dim[d], d + 1 < t->rank ? 1 : n);
     bind_role(a, &b, s, ROLE_STATE, whole ? 0 : n - fixed);
+    bind_role(a, &b, s, ROLE_ELSEWHERE, whole ? 0 : n - fixed);
     bind_role(a, &b, s, ROLE_MASK, n);
-    for (enum role role = ROLE_UNKNOWN; role <= ROLE_STATE; role++)
+    for (enum role role = ROLE_UNKNOWN; role <= ROLE_ELSEWHERE; role++)
         bind_role(a, &b, s, role, 1);
     return b;
 }
@@ -99,7 +100,7 @@ struct stated_limit {
 
 static void read_limit(struct arena *a, const struct job_options *o, const struct stage *s, struct stated_limit *limit)
 {
-    const struct config_limit c = config_beside_limit(a, o, s->path, s->logits < 0 ? CONFIG_ENCODER : CONFIG_DECODER);
+    const struct config_limit c = config_beside_limit(a, o, s->path, s->decides ? CONFIG_DECODER : CONFIG_ENCODER);
     if (c.note)
         diag_tell("note: %s", c.note);
     limit->tokens = c.tokens;
@@ -124,8 +125,7 @@ void positions_find(struct arena *a, struct comm *all, const struct job_options 
 
 int64_t decode_vocabulary(struct arena *a, const struct stage *s)
 {
-    const struct type type = roles_type(s->graph, RANK_OUTPUT, s->graph->outputs.at[s->logits]);
-    const struct type *t = &type;
+    const struct type *t = &s->logits_type;
     int64_t scores, rows = rows_of_role(s, job_value_uses(a, s->graph), ROLE_TOKENS);
     if (!s->chosen && t->rank > 0 && dim_is_int(t->dim[t->rank - 1], &scores) && (rows < 0 || scores < rows))
         rows = scores;

@@ -106,20 +106,38 @@ static enum role role_parse(const struct named_option *o)
     fail_usage("%s: the roles are %s", o->option, words);
 }
 
+/* Of the whole graph. */
+static struct type output_type(const struct stage *s, int i)
+{
+    return s->pipeline ? s->ends->outputs.at[i]->type : roles_type(s->graph, RANK_OUTPUT, s->graph->outputs.at[i]);
+}
+
+/* output: of the whole graph; -1: none. */
+static void take_logits(struct stage *s, int output, bool chosen)
+{
+    struct rank_result made = {0};
+    s->decides = output >= 0;
+    if (!s->decides)
+        return;
+    s->logits_name = s->ends->outputs.at[output]->name;
+    s->logits_type = output_type(s, output);
+    s->chosen = chosen;
+    if (s->pipeline && !rank_meta_result(s->graph, output, &made))
+        bug("output '%s' is of no stage", s->logits_name);
+    s->home = made.stage;
+    s->logits = s->pipeline && s->home != pipeline_number(s->pipeline) ? -1 : graph_output_named(s->graph, s->logits_name);
+}
+
 static bool take_output(const struct named_option *o, struct stage *s)
 {
     bool chosen = strcmp(o->value, "tokens") == 0, embedding = strcmp(o->value, "embedding") == 0;
     bool decides = chosen || strcmp(o->value, "logits") == 0, other = o->number && o->number != s->number;
-    int i = other || !(decides || embedding) ? -1 : graph_output_named(s->graph, o->name);
-    if (i < 0)
-        return false;
-    if (embedding)
+    int i = other || !(decides || embedding) ? -1 : graph_output_named(s->ends, o->name);
+    if (i >= 0 && embedding)
         s->embedding = i;
-    else {
-        s->logits = i;
-        s->chosen = chosen;
-    }
-    return true;
+    else if (i >= 0)
+        take_logits(s, i, chosen);
+    return i >= 0;
 }
 
 static void take_role(struct arena *a, struct stage *stage, int n, const char *text)
@@ -136,9 +154,26 @@ static void take_role(struct arena *a, struct stage *stage, int n, const char *t
         fail_unknown(a, &o, stage, n);
 }
 
-static struct type output_type(const struct stage *s, int i)
+static bool is_present(const struct stage *s, int i)
 {
-    return roles_type(s->graph, RANK_OUTPUT, s->graph->outputs.at[i]);
+    struct rank_state other;
+    const char *name = s->ends->outputs.at[i]->name;
+    int own = graph_output_named(s->graph, name);
+    for (int k = 0; rank_meta_other_state(s->graph, k, &other); k++)
+        if (strcmp(other.present, name) == 0)
+            return true;
+    return own >= 0 && graph_is_present(s->graph, s->graph->outputs.at[own]);
+}
+
+/* Of another pipeline stage. */
+static bool is_elsewhere(const struct stage *s, int i)
+{
+    const char *name = s->graph->inputs.at[i]->name;
+    struct rank_state state;
+    for (int k = 0; s->pipeline && rank_meta_other_state(s->graph, k, &state); k++)
+        if (strcmp(state.past, name) == 0)
+            return true;
+    return s->pipeline && rank_meta_sender(s->graph, name) >= 0;
 }
 
 static bool is_state(const struct stage *s, int i)
@@ -178,14 +213,23 @@ static bool has_fixed_shape(const struct type *t)
     return true;
 }
 
+static bool covers(const struct dim *last, const struct value *past, int dim)
+{
+    const struct dim *d = past && dim >= 0 && dim < past->type.rank ? past->type.dim[dim] : NULL;
+    return d && d->kind == DIM_SYM && last != d && dim_uses(last, d->name);
+}
+
 /* True if the last dimension is an expression of a past length, and longer. */
 static bool covers_past(const struct graph *g, const struct type *t)
 {
     const struct dim *last = t->rank == 2 ? dim_rewrite(g->alg, t->dim[1]) : NULL;
-    for (int i = 0; last && i < g->states.n; i++) {
-        const struct state *s = &g->states.at[i];
-        const struct dim *past = s->past && s->dim >= 0 ? s->past->type.dim[s->dim] : NULL;
-        if (past && past->kind == DIM_SYM && last != past && dim_uses(last, past->name))
+    struct rank_state other;
+    for (int i = 0; last && i < g->states.n; i++)
+        if (covers(last, g->states.at[i].past, g->states.at[i].dim))
+            return true;
+    for (int i = 0; last && rank_meta_other_state(g, i, &other); i++) {
+        int input = graph_input_named(g, other.past);
+        if (input >= 0 && covers(last, g->inputs.at[input], other.dim))
             return true;
     }
     return false;
@@ -224,13 +268,13 @@ static _Noreturn void refuse_input(struct arena *a, const struct stage *s, int i
 static void find_inputs(struct arena *a, struct stage *s, bool encodes)
 {
     for (int i = 0; i < s->graph->inputs.n; i++) {
-        bool state = is_state(s, i);
-        s->keeps = s->keeps || state;
+        bool state = is_state(s, i), elsewhere = is_elsewhere(s, i);
+        s->keeps = s->keeps || state || (elsewhere && i < job_given_inputs(s->graph));
         if (s->role[i] == ROLE_UNKNOWN)
-            s->role[i] = state ? ROLE_STATE : usual_role(s, i, encodes);
+            s->role[i] = state ? ROLE_STATE : elsewhere ? ROLE_ELSEWHERE : usual_role(s, i, encodes);
     }
     find_by_shape(s);
-    if (graph_output_named(s->graph, "loss_sum") >= 0)
+    if (graph_output_named(s->ends, "loss_sum") >= 0)
         fail("%s: computes a loss, for 'tpc-run --train': text comes from what 'tpc-shard' compiles without --train", s->path);
     for (int i = 0; i < s->graph->inputs.n; i++)
         if (s->role[i] == ROLE_UNKNOWN)
@@ -247,14 +291,14 @@ static int usual_embedding(const struct stage *s)
 {
     int found = -1;
     for (int k = 0; k < EMBEDDINGS && found < 0; k++)
-        found = graph_output_named(s->graph, embeddings[k]);
+        found = graph_output_named(s->ends, embeddings[k]);
     return found;
 }
 
 /* A server takes a graph without scores for its embeddings. */
 static bool only_embeds(const struct stage *s, int n, const struct job_options *o)
 {
-    return n == 1 && o->serve && !o->chat && s->embedding >= 0 && s->logits < 0 && graph_output_named(s->graph, "logits") < 0;
+    return n == 1 && o->serve && !o->chat && s->embedding >= 0 && !s->decides && graph_output_named(s->ends, "logits") < 0;
 }
 
 /* ---- logits ------------------------------------------------------------------------------------------------------------------------- */
@@ -263,7 +307,7 @@ static bool only_embeds(const struct stage *s, int n, const struct job_options *
 static bool may_decide(const struct stage *s, int output)
 {
     const struct type t = output_type(s, output);
-    if (graph_is_present(s->graph, s->graph->outputs.at[output]) || output == s->embedding)
+    if (is_present(s, output) || output == s->embedding)
         return false;
     if (dtype_is_float(t.dtype))
         return t.rank == 2 || t.rank == 3;
@@ -273,10 +317,10 @@ static bool may_decide(const struct stage *s, int output)
 /* The output named logits, or the only one that can be. */
 static int only_logits(const struct stage *s)
 {
-    int found = graph_output_named(s->graph, "logits"), count = 0;
+    int found = graph_output_named(s->ends, "logits"), count = 0;
     if (found >= 0)
         return found;
-    for (int i = 0; i < s->graph->outputs.n; i++)
+    for (int i = 0; i < s->ends->outputs.n; i++)
         if (may_decide(s, i) && ++count)
             found = i;
     if (count != 1)
@@ -284,30 +328,28 @@ static int only_logits(const struct stage *s)
     return found;
 }
 
-static void take_logits(struct stage *s, int output)
+static void take_logits_found(struct stage *s, int output)
 {
-    s->logits = output;
-    s->chosen = output >= 0 && !dtype_is_float(output_type(s, output).dtype);
+    take_logits(s, output, output >= 0 && !dtype_is_float(output_type(s, output).dtype));
 }
 
 static bool positions_lead(const struct stage *s)
 {
     int i = decode_find_input(s, ROLE_TOKENS);
-    if (s->logits < 0 || i < 0)
+    if (!s->decides || i < 0)
         return false;
-    const struct type in = input_type(s, i), out = output_type(s, s->logits);
+    const struct type in = input_type(s, i), out = s->logits_type;
     return in.rank == 2 && out.rank > (s->chosen ? 1 : 2) && in.dim[0] != in.dim[1] && out.dim[0] == in.dim[1] && out.dim[1] == in.dim[0];
 }
 
 static void find_logits(struct stage *stage, int n)
 {
     struct stage *last = &stage[n - 1];
-    if (last->logits < 0)
-        take_logits(last, only_logits(last));
-    const char *name = last->graph->outputs.at[last->logits]->name;
+    if (!last->decides)
+        take_logits_found(last, only_logits(last));
     for (int k = 0; k < n - 1; k++)
-        if (stage[k].logits < 0)
-            take_logits(&stage[k], graph_output_named(stage[k].graph, name));
+        if (!stage[k].decides)
+            take_logits_found(&stage[k], graph_output_named(stage[k].ends, last->logits_name));
 }
 
 void roles_find(struct arena *a, struct comm *all, struct stage *stage, int n, const struct job_options *o)
@@ -329,5 +371,5 @@ void roles_find(struct arena *a, struct comm *all, struct stage *stage, int n, c
     for (int i = 0; all->rank == 0 && i < o->input.text.n; i++)
         take_input(a, stage, n, o->input.text.at[i]);
     for (int k = 0; k < n; k++)
-        job_send_inputs(a, all, stage[k].graph->inputs.n, stage[k].given);
+        job_send_inputs(a, all, job_given_inputs(stage[k].graph), stage[k].given);
 }

@@ -4,6 +4,9 @@
 void stage_load(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)
 {
     s->graph = job_load(a, comm, s->path, o);
+    s->ends = job_model_ends(a, s->graph);
+    s->pipeline = pipeline_form(a, comm, s->graph);
+    s->comm = s->pipeline ? pipeline_stage(s->pipeline) : comm;
     int n = s->graph->inputs.n + 1; /* last_position.c adds one */
     s->role = NEWN(a, enum role, n);
     s->given = NEWN(a, struct tensor, n);
@@ -21,19 +24,45 @@ static void share_weights(struct arena *a, const struct stage *stage, int k)
     explain("%s: shares %d weights with earlier graphs", stage[k].path, n);
 }
 
-void stage_fuse(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)
+void stage_free(struct stage *s)
+{
+    session_free(s->session);
+    pipeline_free(s->pipeline);
+}
+
+bool stage_any(const struct stage *s, struct comm *all, bool own)
+{
+    uint8_t mine = own, any = own;
+    all->id = 0;
+    all->name = "what stages have";
+    if (s->pipeline)
+        all->allreduce(all, &mine, &any, 1, DT_U8, RED_MAX);
+    return any;
+}
+
+const char *stage_first_text(struct arena *a, const struct stage *s, struct comm *all, const char *own)
+{
+    int64_t *bytes, at = 0;
+    const char *texts = s->pipeline ? comm_gather_texts(all, a, "what stages say", own, &bytes) : NULL;
+    for (int r = 0; texts && r < all->size; at += bytes[r++])
+        if (bytes[r])
+            return arena_strndup(a, texts + at, (size_t)bytes[r]);
+    return own;
+}
+
+void stage_fuse(struct arena *a, const struct job_options *o, struct stage *s)
 {
     if (!o->output && !o->deterministic)
         last_position_only(a, s);
-    job_fuse(s->graph, comm, o);
+    job_fuse(s->graph, s->comm, o);
 }
 
-void stage_prepare(struct arena *a, struct comm *all, struct comm *comm, const struct job_options *o, int threads, struct stage *stage,
-                   int k)
+void stage_prepare(struct arena *a, struct comm *all, const struct job_options *o, int threads, struct stage *stage, int k)
 {
     struct stage *s = &stage[k];
     struct session_options own = {.threads = threads,
                                   .keep_state = true,
+                                  .pipeline = s->pipeline,
                                   .verify = o->verify,
                                   .beside = k > 0 ? stage[0].session : NULL,
                                   .deterministic = o->deterministic,
@@ -43,9 +72,9 @@ void stage_prepare(struct arena *a, struct comm *all, struct comm *comm, const s
                                   .profile = o->profile || o->trace};
     if (k > 0)
         share_weights(a, stage, k);
-    stage_fuse(a, comm, o, s);
+    stage_fuse(a, o, s);
     job_check_memory(all, s->graph, o);
-    s->session = session_new(s->graph, comm, own);
+    s->session = session_new(s->graph, s->comm, own);
 }
 
 static int64_t cache_bytes(struct arena *a, const struct stage *s, int64_t rows, int64_t columns)

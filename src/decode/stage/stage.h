@@ -16,17 +16,25 @@ enum role {
     ROLE_CACHED,         /* true if there is a past; picks the branch of a merged decoder */
     ROLE_SEGMENTS,       /* which of several texts a token is of: there is one, so 0 */
     ROLE_LAST,           /* where the last token of a row, or of all, is among ROLE_TOKENS (last_position.c) */
-    ROLE_STATE           /* a KV cache or other state; the session keeps it */
+    ROLE_STATE,          /* a KV cache or other state; the session keeps it */
+    ROLE_ELSEWHERE       /* a state that ranks of another pipeline stage keep, or a value that they send */
 };
 
-/* One graph of the command line. */
+/* One graph of the command line; of a pipeline (tpc-shard --pp), the part of it that this rank has. */
 struct stage {
     const char *path;
     int number; /* from 1: K of --input K:NAME=FILE and --role K:NAME=ROLE */
     struct graph *graph;
     struct session *session;
-    enum role *role;               /* by input */
-    int logits;                    /* output; -1: none, as in an encoder */
+    struct comm *comm;         /* the ranks of the session */
+    struct pipeline *pipeline; /* NULL: they have all of the graph */
+    struct graph *ends;        /* the inputs and outputs of all of the graph */
+    enum role *role;           /* by input */
+    bool decides;              /* it has logits; else it is an encoder */
+    int home;                  /* pipeline stage that has them */
+    int logits;                /* output; -1: none, or this rank has none */
+    const char *logits_name;
+    struct type logits_type;       /* global */
     bool chosen;                   /* that output holds tokens, not scores */
     int embedding;                 /* output: what a text means, as numbers; -1: none */
     bool positions_lead;           /* it puts positions before rows, as [sequence, batch, vocabulary] */
@@ -47,10 +55,16 @@ int64_t decode_vocabulary(struct arena *, const struct stage *);
 
 /* stage.c: loads the graph of s->path; then, once roles are known, makes stage k ready to run. */
 void stage_load(struct arena *, struct comm *, const struct job_options *, struct stage *s);
+/* Every rank calls it. */
+void stage_free(struct stage *);
+/* Some rank of the pipeline has it; of one that is whole, this rank. Every rank calls it. */
+bool stage_any(const struct stage *, struct comm *all, bool own);
+/* The text of the first stage of the pipeline that has one. Every rank calls it. */
+const char *stage_first_text(struct arena *, const struct stage *, struct comm *all, const char *own);
 /* A part of stage_prepare: the graph as it runs. Outputs that are written have all positions, and --deterministic says that results do not
  * depend on such changes; otherwise it may compute only the last one. */
-void stage_fuse(struct arena *, struct comm *, const struct job_options *, struct stage *s);
-void stage_prepare(struct arena *, struct comm *all, struct comm *, const struct job_options *, int threads, struct stage *stage, int k);
+void stage_fuse(struct arena *, const struct job_options *, struct stage *s);
+void stage_prepare(struct arena *, struct comm *all, const struct job_options *, int threads, struct stage *stage, int k);
 /* Refuses what the state of so many rows and tokens will take, if it is more than what is available; sets need.bytes. */
 void stage_check_cache(struct arena *, struct comm *group, struct comm *all, const struct job_options *, const struct stage *,
                        struct cache_need need);

@@ -201,8 +201,8 @@ struct index_limits op_size_limits(struct arena *, struct graph *);
 enum mask_use { MASK_UNREAD, MASK_KEYS, MASK_LENGTHS };
 enum mask_use op_mask_use(const struct graph *, const struct value *mask);
 /* The tables of positions that no index reads: rotary ones of fused ops, and those that are cut to the length of a text. rows: those of the
- * shortest one; -1: there is none. by_place: the name of a node that reads a table of positions, by index or cut, by this input and sizes alone (NULL:
- * by sizes alone, so by place, whatever the tokens are); NULL: none does. */
+ * shortest one; -1: there is none. by_place: the name of a node that reads a table of positions, by index or cut, by this input and sizes
+ * alone (NULL: by sizes alone, so by place, whatever the tokens are); NULL: none does. */
 struct position_tables {
     int64_t rows;
     const char *by_place;

@@ -55,9 +55,9 @@ struct comm {
      * may not be read. */
     void (*exchange)(struct comm *, const struct block *send, const struct block *recv, const void **seen);
     void (*done)(struct comm *);
-    /* Messages of one rank to another, in their order. The first returns at once: `at` may change. The second waits for the next message of a rank; it
-     * is valid until the buffer's next use. A communicator that sends messages has no other calls between its first one and its free. NULL:
-     * one rank. */
+    /* Messages of one rank to another, in their order. The first returns at once: `at` may change. The second waits for the next message of
+     * a rank; it is valid until the buffer's next use. A communicator that sends messages has no other calls between its first one and its
+     * free. NULL: one rank. */
     void (*send_message)(struct comm *, int to, const void *at, int64_t bytes);
     void *(*receive_message)(struct comm *, int from, struct buffer *, int64_t *bytes);
     /* A communicator for the ranks that pass the same color, in their order here. All ranks call it, and all free the result before this

@@ -17,31 +17,12 @@
 #include <unistd.h>
 
 #ifdef HAVE_MPI
-#include <mpi.h>
+#include "run/comm/comm_mpi.h"
 
 enum { TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 }; /* TURN: ms in which an abort reaches the next rank */
 enum { ABORT_WITHIN = 150000 };                      /* us */
 
-struct world {
-    struct comm comm;
-    struct arena *arena;
-    MPI_Comm mpi;
-    VEC(MPI_Request) requests;
-    VEC(MPI_Status) statuses;
-    VEC(int) peers;         /* of each receive */
-    struct outbox *outbox;  /* messages that are on their way; NULL: there were none */
-    struct buffer head;     /* of a message that arrives: its first piece */
-    struct world *whole;    /* which this is a part of, or this one */
-    struct watch *watch;    /* of the whole; NULL: a rank alone, or a library's that failed */
-    struct watch_wait wait; /* of the whole: where it is */
-    bool crowded;           /* this machine has more ranks than cores */
-    struct shared *shared;  /* NULL: messages only */
-    char **segments;        /* its memory, by rank */
-    MPI_Comm alarm;         /* of the whole of a library: where a rank that fails says so; MPI_COMM_NULL: its failure ends the job */
-    struct alarm_text *alarm_text;
-};
-
-static void check_mpi(int code, const char *call)
+void comm_mpi_check(int code, const char *call)
 {
     if (code == MPI_SUCCESS)
         return;
@@ -120,9 +101,9 @@ static void hear_alarm(void *world)
 
 /* Two threads of a rank may send messages (behind.c): one at a time calls MPI. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static bool takes_turns; /* MPI allows it */
+bool comm_mpi_takes_turns; /* MPI allows it */
 
-static void begin_wait(struct world *w, const char *in, bool step)
+void comm_mpi_begin_wait(struct world *w, const char *in, bool step)
 {
     struct watch_wait *wait = &w->whole->wait;
     if (w->comm.behind)
@@ -144,7 +125,7 @@ static void mpi_look(struct comm *c, const char *in)
 {
     struct world *w = c->state;
     if (in)
-        begin_wait(w->whole, in, false);
+        comm_mpi_begin_wait(w->whole, in, false);
     look_around(w->whole);
 }
 
@@ -154,7 +135,7 @@ static bool mpi_silent(const struct comm *c, char *sentence, size_t room)
     return w->whole->watch && watch_finds_silent(w->whole->watch, sentence, room);
 }
 
-static int test_all(int n, MPI_Request *requests, int *done, MPI_Status *statuses)
+int comm_mpi_test(int n, MPI_Request *requests, int *done, MPI_Status *statuses)
 {
     pthread_mutex_lock(&turn);
     int code = MPI_Testall(n, requests, done, statuses);
@@ -164,7 +145,7 @@ static int test_all(int n, MPI_Request *requests, int *done, MPI_Status *statuse
 
 /* Naps grow with what was waited for, by a quarter: to wake up takes the core from a rank that computes. The longest is shorter than the
  * kernel's buffers last. */
-static long take_nap(long ns)
+long comm_mpi_nap(long ns)
 {
     enum { LONGEST = 200000, PART = 4 };
     (void)nanosleep(&(struct timespec){0, ns}, NULL);
@@ -172,15 +153,15 @@ static long take_nap(long ns)
 }
 
 /* Completes requests, and looks for ranks that do not run or failed. Others may have the core: a message takes longer than to offer it. */
-static int wait_for(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
+int comm_mpi_wait(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
 {
     enum { POLLS = 1000, OFFER = 16 }; /* between two looks at the clock, and two offers */
     int done = 0, code = MPI_SUCCESS;
     long nap = 20000;
     for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
-        code = test_all(n, requests, &done, statuses);
+        code = comm_mpi_test(n, requests, &done, statuses);
         if (!done && atomic_load_explicit(&w->comm.naps, memory_order_relaxed)) {
-            nap = take_nap(nap);
+            nap = comm_mpi_nap(nap);
             continue;
         }
         if (poll % OFFER == OFFER - 1)
@@ -198,7 +179,7 @@ static void mpi_barrier(struct comm *c)
     struct world *w = c->state;
     MPI_Request request;
     MPI_Status status;
-    begin_wait(w, NULL, false);
+    comm_mpi_begin_wait(w, NULL, false);
     if (w->shared) {
         shared_barrier(w->shared);
         return;
@@ -206,8 +187,8 @@ static void mpi_barrier(struct comm *c)
     pthread_mutex_lock(&turn);
     int code = MPI_Ibarrier(w->mpi, &request);
     pthread_mutex_unlock(&turn);
-    check_mpi(code, "MPI_Ibarrier");
-    check_mpi(wait_for(w, 1, &request, &status), "MPI_Ibarrier");
+    comm_mpi_check(code, "MPI_Ibarrier");
+    comm_mpi_check(comm_mpi_wait(w, 1, &request, &status), "MPI_Ibarrier");
 }
 
 static int tag_of(const struct comm *c)
@@ -224,7 +205,7 @@ static int64_t piece_bytes(int64_t bytes)
     return piece < SHORT ? SHORT : piece > LONGEST ? LONGEST : piece;
 }
 
-static void post(struct world *w, int r, struct block b, bool sends)
+void comm_mpi_post(struct world *w, int r, struct block b, bool sends)
 {
     const int64_t piece = piece_bytes(b.bytes);
     for (int64_t at = 0; at < b.bytes; at += piece) {
@@ -234,7 +215,7 @@ static void post(struct world *w, int r, struct block b, bool sends)
         int code = sends ? MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request)
                          : MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request);
         pthread_mutex_unlock(&turn);
-        check_mpi(code, sends ? "MPI_Isend" : "MPI_Irecv");
+        comm_mpi_check(code, sends ? "MPI_Isend" : "MPI_Irecv");
         VEC_PUSH(w->arena, &w->requests, request);
         if (!sends)
             VEC_PUSH(w->arena, &w->peers, r);
@@ -242,11 +223,11 @@ static void post(struct world *w, int r, struct block b, bool sends)
     w->comm.bytes_sent += sends ? b.bytes : 0;
 }
 
-static void wait_all(struct world *w)
+void comm_mpi_wait_all(struct world *w)
 {
     while (w->statuses.n < w->requests.n)
         VEC_PUSH(w->arena, &w->statuses, (MPI_Status){0});
-    if (wait_for(w, w->requests.n, w->requests.at, w->statuses.at) != MPI_SUCCESS)
+    if (comm_mpi_wait(w, w->requests.n, w->requests.at, w->statuses.at) != MPI_SUCCESS)
         fail_job("collective %lld '%s' failed on rank %d: a message has another size than expected", (long long)w->comm.id,
                  w->comm.name ? w->comm.name : "?", w->comm.rank);
     for (int i = 0; i < w->peers.n; i++)
@@ -261,22 +242,22 @@ static void exchange_messages(struct world *w, const struct block *send, const s
     w->requests.n = w->peers.n = 0;
     for (int i = 1; i < c->size; i++) {
         int r = (c->rank + c->size - i) % c->size;
-        post(w, r, recv[r], false);
+        comm_mpi_post(w, r, recv[r], false);
         seen[r] = recv[r].at;
     }
     for (int i = 1; i < c->size; i++) {
         int r = (c->rank + i) % c->size;
-        post(w, r, send[r], true);
+        comm_mpi_post(w, r, send[r], true);
     }
     require(send[c->rank].bytes == recv[c->rank].bytes);
     seen[c->rank] = send[c->rank].at;
-    wait_all(w);
+    comm_mpi_wait_all(w);
 }
 
 static void mpi_exchange(struct comm *c, const struct block *send, const struct block *recv, const void **seen)
 {
     struct world *w = c->state;
-    begin_wait(w, c->name ? c->name : "?", c->id > 0);
+    comm_mpi_begin_wait(w, c->name ? c->name : "?", c->id > 0);
     if (w->shared)
         shared_exchange(w->shared, c, send, recv, seen);
     else
@@ -289,157 +270,6 @@ static void mpi_done(struct comm *c)
     (void)c;
 }
 
-/* ---- messages: one piece with the length in front, then what it has no room for ---- */
-
-enum { FIRST_PIECE = 48 << 10, FIRST_ROOM = FIRST_PIECE - (int)sizeof(int64_t) };
-
-/* A message that is on its way. */
-struct letter {
-    struct letter *next;
-    struct arena *arena;
-    int n;
-    MPI_Request *requests;
-};
-/* MPI moves long messages only while somebody calls it: a thread does, as long as there are some. */
-struct outbox {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct letter *first;
-    bool ends;
-};
-
-static bool has_left(struct letter *m)
-{
-    int done = 1;
-    check_mpi(test_all(m->n, m->requests, &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-    return done;
-}
-
-/* Called with the lock. */
-static void drop_arrived(struct outbox *o)
-{
-    for (struct letter **at = &o->first; *at;) {
-        struct letter *m = *at;
-        if (!has_left(m)) {
-            at = &m->next;
-            continue;
-        }
-        *at = m->next;
-        arena_free(m->arena);
-    }
-}
-
-static void *see_off(void *outbox)
-{
-    struct outbox *o = outbox;
-    long nap = 20000;
-    pthread_mutex_lock(&o->lock);
-    while (!o->ends || o->first) {
-        if (!o->first) {
-            (void)pthread_cond_wait(&o->changed, &o->lock);
-            nap = 20000;
-            continue;
-        }
-        pthread_mutex_unlock(&o->lock);
-        nap = take_nap(nap);
-        pthread_mutex_lock(&o->lock);
-        drop_arrived(o);
-    }
-    pthread_mutex_unlock(&o->lock);
-    return NULL;
-}
-
-/* Signals are for the rank. */
-static struct outbox *outbox_start(struct arena *a)
-{
-    struct outbox *o = NEW(a, struct outbox);
-    sigset_t all, before;
-    if (pthread_mutex_init(&o->lock, NULL) || pthread_cond_init(&o->changed, NULL))
-        fail("no memory for a lock");
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&o->thread, NULL, see_off, o))
-        fail("can't create a thread for messages");
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return o;
-}
-
-static void outbox_add(struct outbox *o, struct letter *m)
-{
-    pthread_mutex_lock(&o->lock);
-    m->next = o->first;
-    o->first = m;
-    pthread_cond_signal(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-}
-
-/* Once all have arrived. */
-static void outbox_end(struct outbox *o)
-{
-    pthread_mutex_lock(&o->lock);
-    o->ends = true;
-    pthread_cond_signal(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-    (void)pthread_join(o->thread, NULL);
-    (void)pthread_cond_destroy(&o->changed);
-    (void)pthread_mutex_destroy(&o->lock);
-}
-
-static int64_t least(int64_t x, int64_t y)
-{
-    return x < y ? x : y;
-}
-
-/* An MPI that allows no second thread sends while the rank waits. */
-static void mpi_send(struct comm *c, int to, const void *at, int64_t bytes)
-{
-    struct world *w = c->state;
-    struct arena *a = arena_new();
-    struct letter *m = NEW(a, struct letter);
-    int64_t first = least(bytes, FIRST_ROOM);
-    char *copy = arena_alloc(a, sizeof bytes + (size_t)bytes);
-    memcpy(copy, &bytes, sizeof bytes);
-    if (bytes)
-        memcpy(copy + sizeof bytes, at, (size_t)bytes);
-    c->id = 0;
-    w->requests.n = w->peers.n = 0;
-    post(w, to, (struct block){copy, (int64_t)sizeof bytes + first}, true);
-    post(w, to, (struct block){copy + sizeof bytes + first, bytes - first}, true);
-    *m = (struct letter){.arena = a, .n = w->requests.n, .requests = NEWN(a, MPI_Request, w->requests.n)};
-    memcpy(m->requests, w->requests.at, (size_t)w->requests.n * sizeof *m->requests);
-    if (!takes_turns)
-        check_mpi(wait_for(w, m->n, m->requests, MPI_STATUSES_IGNORE), "MPI_Testall");
-    else if (!has_left(m)) {
-        w->outbox = w->outbox ? w->outbox : outbox_start(w->arena);
-        outbox_add(w->outbox, m);
-        return;
-    }
-    arena_free(a);
-}
-
-static void receive_piece(struct world *w, int from, void *at, int64_t bytes)
-{
-    w->requests.n = w->peers.n = 0;
-    post(w, from, (struct block){at, bytes}, false);
-    wait_all(w);
-}
-
-static void *mpi_receive(struct comm *c, int from, struct buffer *to, int64_t *bytes)
-{
-    struct world *w = c->state;
-    char *head = buffer_reserve(&w->head, FIRST_PIECE);
-    begin_wait(w, c->name ? c->name : "?", false);
-    c->id = 0;
-    receive_piece(w, from, head, FIRST_PIECE);
-    memcpy(bytes, head, sizeof *bytes);
-    int64_t first = least(*bytes, FIRST_ROOM);
-    char *at = buffer_reserve(to, (size_t)*bytes + 1);
-    memcpy(at, head + sizeof *bytes, (size_t)first);
-    receive_piece(w, from, at + first, *bytes - first);
-    return at;
-}
-
 static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
 {
     abort_job(c->state, status);
@@ -450,11 +280,11 @@ static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
 static void find_machine(struct world *w, int *machine)
 {
     MPI_Comm here;
-    check_mpi(MPI_Comm_split_type(w->mpi, MPI_COMM_TYPE_SHARED, w->comm.rank, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
+    comm_mpi_check(MPI_Comm_split_type(w->mpi, MPI_COMM_TYPE_SHARED, w->comm.rank, MPI_INFO_NULL, &here), "MPI_Comm_split_type");
     MPI_Comm_size(here, &w->comm.local_size);
     const int own[2] = {w->comm.rank, barrier_crowded(w->comm.local_size) ? 0 : 1};
     int least[2];
-    check_mpi(MPI_Allreduce(own, least, 2, MPI_INT, MPI_MIN, here), "MPI_Allreduce");
+    comm_mpi_check(MPI_Allreduce(own, least, 2, MPI_INT, MPI_MIN, here), "MPI_Allreduce");
     MPI_Comm_free(&here);
     *machine = least[0];
     w->crowded = least[1] == 0;
@@ -469,14 +299,14 @@ static void share_memory(struct world *w)
     if (!w->segments)
         return;
     w->shared = shared_new(w->arena, w->segments, w->comm.rank, size, w->crowded, (struct barrier_look){look_around, w});
-    check_mpi(MPI_Barrier(w->mpi), "MPI_Barrier");
+    comm_mpi_check(MPI_Barrier(w->mpi), "MPI_Barrier");
 }
 
 /* A rank that does not run is seen before MPI waits for it. */
 static void world_free(struct world *w)
 {
     if (w->outbox)
-        outbox_end(w->outbox);
+        comm_mpi_outbox_end(w->outbox);
     mpi_barrier(&w->comm);
     buffer_free(&w->head);
     machines_release(&w->comm);
@@ -503,8 +333,8 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
                             .barrier = mpi_barrier,
                             .exchange = mpi_exchange,
                             .done = mpi_done,
-                            .send_message = mpi_send,
-                            .receive_message = mpi_receive,
+                            .send_message = comm_mpi_send,
+                            .receive_message = comm_mpi_receive,
                             .split = mpi_split,
                             .look = mpi_look,
                             .silent = mpi_silent,
@@ -519,7 +349,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
     share_memory(w);
     w->comm.step = w->shared ? SHARED_STEP_BYTES : 0;
     w->comm.polls = w->comm.size > 1 && !w->shared;
-    w->comm.overlaps = w->comm.polls && takes_turns;
+    w->comm.overlaps = w->comm.polls && comm_mpi_takes_turns;
     machines_setup(&w->comm, machine);
     return w;
 }
@@ -534,7 +364,7 @@ static struct comm *mpi_split(struct comm *c, int color)
     struct world *around = c->state;
     MPI_Comm part;
     mpi_barrier(c);
-    check_mpi(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
+    comm_mpi_check(MPI_Comm_split(around->mpi, color, c->rank, &part), "MPI_Comm_split");
     struct world *w = world_new(arena_new(), part, around);
     w->comm.free = mpi_part_free;
     return &w->comm;
@@ -666,7 +496,7 @@ struct comm *comm_mpi(int *argc, char ***argv)
     say_once();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
         fail("MPI_Init_thread failed");
-    takes_turns = level >= MPI_THREAD_SERIALIZED;
+    comm_mpi_takes_turns = level >= MPI_THREAD_SERIALIZED;
     MPI_Comm all;
     MPI_Comm_dup(MPI_COMM_WORLD, &all);
     struct world *w = world_new(arena_new(), all, NULL);

@@ -1,5 +1,5 @@
-/* pipeline: forms the communicators of the stages, and passes values on. All values that a stage sends to another in a run are one message: of
- * each its type and sizes, then its bytes; strings, whose numbers are those of one process, as texts. */
+/* pipeline: forms the communicators of the stages, and passes values on. All values that a stage sends to another in a run are one message:
+ * of each its type and sizes, then its bytes; strings, whose numbers are those of one process, as texts. */
 #include "run/pipeline/pipeline.h"
 
 #include "ir/rank_meta.h"
@@ -169,6 +169,16 @@ struct comm *pipeline_stage(const struct pipeline *p)
 int pipeline_number(const struct pipeline *p)
 {
     return p->number;
+}
+
+int pipeline_stages(const struct pipeline *p)
+{
+    return p->stages;
+}
+
+bool pipeline_polls(const struct pipeline *p)
+{
+    return strcmp(p->all->kind, "mpi") == 0;
 }
 
 /* ---- messages ------------------------------------------------------------------------------------------------------------------------ */

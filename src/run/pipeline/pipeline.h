@@ -17,6 +17,9 @@ void pipeline_free(struct pipeline *);
 /* The ranks of the own stage; its number. */
 struct comm *pipeline_stage(const struct pipeline *);
 int pipeline_number(const struct pipeline *);
+int pipeline_stages(const struct pipeline *);
+/* A rank that waits for another stage keeps its core busy. */
+bool pipeline_polls(const struct pipeline *);
 /* Is output i sent to another stage? */
 bool pipeline_sends(const struct pipeline *, int output);
 /* Sets the inputs that other stages send; they are valid until the next call. */

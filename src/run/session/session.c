@@ -257,6 +257,19 @@ static enum wire wire_of(const struct graph *g, const struct comm *comm, const s
     return o->wire == WIRE_PLANNED ? rank_meta_wire(g) : o->wire;
 }
 
+/* By input: a state that another stage keeps. */
+static bool *states_elsewhere(struct arena *a, const struct graph *g)
+{
+    bool *unread = NEWN(a, bool, g->inputs.n + 1);
+    struct rank_state state;
+    for (int i = 0; rank_meta_other_state(g, i, &state); i++) {
+        int input = graph_input_named(g, state.past);
+        if (input >= 0)
+            unread[input] = true;
+    }
+    return unread;
+}
+
 static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, struct session_options o)
 {
     struct arena *arena = arena_new();
@@ -275,6 +288,8 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
     s->taken = NEWN(arena, struct tensor, g->inputs.n + 1);
+    if (o.pipeline)
+        s->unread = states_elsewhere(arena, g);
     if (o.keep_state)
         state_prepare(s);
     s->nstep = g->nodes.n;
@@ -371,6 +386,8 @@ static void place_inputs(struct session *s, const struct tensor *inputs)
             state_fill(s, i, &inputs[i]);
         else if (session_is_state(s, i))
             state_begin(s, i);
+        else if (s->unread && s->unread[i])
+            t->data = nothing;
         else if (s->sig.in[i].place.kind == PLACE_S)
             scatter_input(s, i, &inputs[i], t);
         else
@@ -464,11 +481,20 @@ static int run_from(struct session *s, int step, double began)
     return 1;
 }
 
+/* A state of another stage that is not given, which nothing here reads: of any size. */
+static struct tensor unread_input(const struct formal *f)
+{
+    struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
+    for (int d = 0; d < t.rank; d++)
+        t.dim[d] = -1;
+    return t;
+}
+
 /* The given inputs, and what earlier stages send. */
 static const struct tensor *take_inputs(struct session *s, const struct tensor *given)
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
-        s->taken[i] = given[i];
+        s->taken[i] = s->unread[i] && !given[i].data ? unread_input(&s->sig.in[i]) : given[i];
     pipeline_receive(s->pipeline, s->taken);
     return s->taken;
 }

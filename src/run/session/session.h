@@ -83,6 +83,7 @@ struct session {
     bool inner;     /* runs a subgraph: env is the outer session's */
     struct pipeline *pipeline;
     struct tensor *taken; /* the inputs of a stage's run */
+    bool *unread;         /* by input: a state of another stage; NULL: there are no stages */
     struct signature sig;
     struct bindings bind, next; /* of the plan; of the run that starts */
     bool planned;

@@ -1,0 +1,138 @@
+/* groups: the rows of a pipeline in as many groups as it has stages. While one group is in a stage, others are in the stages before and
+ * after it. A group begins its next step as soon as its tokens are known, and prompts pass in parts where the graph allows parts. */
+#include "decode/generate/generate.h"
+
+#include <string.h>
+
+struct group {
+    struct rows *rows;
+    int64_t from, to, joined; /* rows of the batch: these, of which so many have joined */
+    bool joins;               /* the next one does */
+};
+struct groups {
+    struct decoder *d;
+    struct stage *stage;
+    int n;
+    struct group *at;
+};
+
+/* Rows that go on from a given state, or whose positions are given, run as they are given, all at once. So do those that --check compares
+ * step by step. */
+static bool may_group(const struct decoder *d, const struct stage *s)
+{
+    if (!s->pipeline || d->options->check.text.n)
+        return false;
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        if (s->given[i].data && s->role[i] != ROLE_TOKENS && s->role[i] != ROLE_MASK)
+            return false;
+    return true;
+}
+
+/* ---- prompts ---- */
+
+/* The tokens that the mask shows; returns how many. */
+static int64_t prompt_of(const struct history *h, int64_t row, int64_t *token)
+{
+    int64_t n = 0;
+    for (int64_t c = row * h->room; c < row * h->room + h->length; c++)
+        if (h->seen[c])
+            token[n++] = h->token[c];
+    return n;
+}
+
+static void join_next(const struct groups *all, struct group *g)
+{
+    struct arena *tmp = arena_new();
+    int64_t row = g->from + g->joined, *token = NEWN(tmp, int64_t, all->d->history.length);
+    int64_t n = prompt_of(&all->d->history, row, token);
+    rows_join(g->rows, token, n, 0, &all->d->how[row]);
+    g->joins = true;
+    arena_free(tmp);
+}
+
+/* Takes what the last run of the group made, and begins the next one. False: all its rows have joined. */
+static bool go_on(const struct groups *all, struct group *g)
+{
+    int64_t next;
+    if (rows_finish(g->rows, &next) == ROWS_JOINED) {
+        all->d->next[g->from + g->joined++] = next;
+        g->joins = false;
+    }
+    if (g->from + g->joined == g->to)
+        return false;
+    if (!g->joins)
+        join_next(all, g);
+    rows_begin_prompt(g->rows);
+    return true;
+}
+
+static void run_prompts(const struct groups *all)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (int k = 0; k < all->n; k++)
+            more = go_on(all, &all->at[k]) || more;
+    }
+}
+
+/* ---- steps ---- */
+
+/* more: tokens of each row that are still on their way. */
+static void begin_step(const struct groups *all, const struct group *g, int64_t more)
+{
+    generate_check_positions(all->d, all->stage, &all->d->history, more);
+    rows_begin_step(g->rows);
+}
+
+static void run_steps(const struct groups *all)
+{
+    struct decoder *d = all->d;
+    bool ended = generate_take_tokens(d);
+    int64_t most = d->options->generate;
+    for (int k = 0; k < all->n && !ended && d->made < most; k++)
+        begin_step(all, &all->at[k], 0);
+    while (!ended && d->made < most) {
+        for (int k = 0; k < all->n; k++) {
+            (void)rows_finish(all->at[k].rows, d->next + all->at[k].from);
+            if (d->made + 1 < most)
+                begin_step(all, &all->at[k], 1);
+        }
+        ended = generate_take_tokens(d);
+    }
+    for (int k = 0; k < all->n; k++) /* steps of rows that had ended */
+        (void)rows_finish(all->at[k].rows, d->next + all->at[k].from);
+}
+
+static struct groups form(struct arena *a, struct decoder *d, struct stage *s, struct rows *first)
+{
+    int64_t rows = d->history.batch;
+    struct groups all = {.d = d, .stage = s, .n = pipeline_stages(s->pipeline)};
+    all.n = rows < all.n ? (int)rows : all.n;
+    all.at = NEWN(a, struct group, all.n);
+    for (int k = 0; k < all.n; k++)
+        all.at[k] = (struct group){k ? rows_beside(a, first) : first, rows * k / all.n, rows * (k + 1) / all.n, 0, false};
+    return all;
+}
+
+bool generate_in_groups(struct decoder *d, struct arena *a)
+{
+    struct stage *s = &d->stage[0];
+    struct row_side side;
+    if (!may_group(d, s) || rows_side(a, d->comm, s, &side))
+        return false;
+    double start = clock_seconds();
+    generate_start(d, a, 0);
+    generate_check_positions(d, s, &d->history, 0);
+    struct rows *first = rows_new(a, d->comm, s, d->history.batch);
+    if (d->history.length > PREFIX_BLOCK)
+        (void)rows_try_parts(first, d->options, decode_vocabulary(a, s), s->positions > 0 ? s->positions : INT32_MAX);
+    const struct groups all = form(a, d, s, first);
+    run_prompts(&all);
+    double made = clock_seconds();
+    run_steps(&all);
+    d->first = made - start;
+    d->rest = clock_seconds() - made;
+    for (int k = all.n - 1; k >= 0; k--)
+        rows_free(all.at[k].rows);
+    return true;
+}
