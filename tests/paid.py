@@ -94,6 +94,7 @@ CASES = [
     ("flops", RATE, {}, PRODUCT, 2 * 16 * 32 * 8 / RATE),
     ("integer_speed", 0.5, {"flops": RATE}, CODES, 2 * 64 * 32 / RATE / 0.5),
     ("integer_speed", 0.5, {"flops": RATE}, DECODED, 3 * 2 * 64 * 32 / RATE / 0.5),  # activations are rounded to 3 times 8 bits
+    ("bf16_speed", 0.5, {"flops": RATE}, HALVES, 2 * 64 * 32 / RATE / 0.5),
     ("conv_speed", 0.5, {"flops": RATE}, conv(4), 2 * 4 * PLACES / RATE / 0.5),
     ("depthwise_speed", 0.5, {"flops": RATE}, conv(3, 3), 2 * PLACES / RATE / 0.5),
     ("integer_conv_speed", 0.5, {"flops": RATE}, integer_conv(4), 2 * 4 * PLACES / RATE / 0.5),

@@ -16,6 +16,7 @@ static double kernel_speed(const struct machine *m, enum product_kernel kernel)
 {
     switch (kernel) {
     case KERNEL_MATRIX: return 1;
+    case KERNEL_BF16: return m->bf16_speed;
     case KERNEL_INTEGERS: return m->integer_speed;
     case KERNEL_CONV: return m->conv_speed;
     case KERNEL_DEPTHWISE: return m->depthwise_speed;

@@ -161,7 +161,7 @@ static enum product_kernel kernel_of(const struct work_at *x)
     bool integers = fused_part(x->s, x->node)->integers;
     if (work_is_convolution(x->node))
         return integers ? KERNEL_INTEGER_CONV : is_depthwise(x) ? KERNEL_DEPTHWISE : KERNEL_CONV;
-    return integers ? KERNEL_INTEGERS : KERNEL_MATRIX;
+    return integers ? KERNEL_INTEGERS : fused_part(x->s, x->node)->weight == DT_BF16 ? KERNEL_BF16 : KERNEL_MATRIX;
 }
 
 /* How often the kernel makes each product. */

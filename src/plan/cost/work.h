@@ -7,7 +7,7 @@
 #include "plan/space/space.h"
 
 /* Kernels of products, each with a speed of its own. */
-enum product_kernel { KERNEL_MATRIX, KERNEL_INTEGERS, KERNEL_CONV, KERNEL_DEPTHWISE, KERNEL_INTEGER_CONV };
+enum product_kernel { KERNEL_MATRIX, KERNEL_BF16, KERNEL_INTEGERS, KERNEL_CONV, KERNEL_DEPTHWISE, KERNEL_INTEGER_CONV };
 /* How weights are stored that a product streams. */
 enum stored { STORED_FULL, STORED_HALF, STORED_BYTE, STORED_CODE };
 /* Of the kernel that brings an operand or the result into another form: numbers that are rounded or decoded, or moved; bytes. */
