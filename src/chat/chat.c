@@ -125,6 +125,7 @@ struct chat *chat_read(struct arena *a, const struct job_options *o, const struc
         return NULL;
     }
     c->tags = chat_tags_find(usual, tokenizer);
+    c->calls = chat_call_form_find(c->template, tokenizer);
     find_ends(c, a, tokenizer);
     return c;
 }

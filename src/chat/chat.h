@@ -2,6 +2,7 @@
 #ifndef TPC_CHAT_H
 #define TPC_CHAT_H
 
+#include "grammar/grammar.h"
 #include "jinja/jinja.h"
 #include "job/job.h"
 #include "tokenizer/tokenizer.h"
@@ -36,6 +37,46 @@ struct chat_parts {
 };
 struct chat_parts chat_split(struct chat_thoughts *, struct text answer, bool last);
 
+/* ---- calls.c: an answer may have calls of tools ---- */
+enum chat_calls_form {
+    CHAT_CALLS_NONE,    /* one that is not known: all is content */
+    CHAT_CALLS_TAGGED,  /* <tool_call>{"name": ..., "arguments": ...}</tool_call>, as Hermes and Qwen write them */
+    CHAT_CALLS_MISTRAL, /* [TOOL_CALLS][{"name": ..., "arguments": ...}, ...], or [TOOL_CALLS]NAME[ARGS]{...} */
+    CHAT_CALLS_PLAIN    /* the answer is {"name": ..., "parameters": ...}, as Llama 3 writes it */
+};
+struct chat_call {
+    const char *name, *arguments; /* a text of JSON, as the model wrote it */
+};
+struct chat_calls {
+    struct arena *arena;
+    enum chat_calls_form form;
+    const json_t *tools; /* that may be called */
+    bool single;         /* calls behind the first one are left out */
+    size_t read;         /* bytes of the answer that are decided */
+    struct text_builder content;
+    VEC(struct chat_call) call;
+};
+/* Reads on in an answer that has grown, as far as later text can't change what is read; last: it is whole. */
+void chat_calls_read(struct chat_calls *, struct text answer, bool last);
+
+/* ---- call_form.c ---- */
+struct chat_mark {
+    int64_t token;
+    struct text text;
+};
+struct chat_call_form {
+    enum chat_calls_form form;
+    bool arguments_apart; /* the second form of Mistral */
+    int marks;
+    struct chat_mark mark[6]; /* special tokens that belong to it, which decoding leaves out */
+};
+/* By the templates, of all uses. */
+struct chat_call_form chat_call_form_find(const struct chat_template *, const struct tokenizer *);
+/* Empty: the token is no such mark. */
+struct text chat_mark_of(const struct chat_call_form *, int64_t token);
+/* A rule: calls of the tools, at least one. only: its name; NULL: any of them. A schema that is not supported is grammar_fault. */
+int chat_calls_rule(struct grammar_json *, const struct chat_call_form *, const json_t *tools, const char *only, bool single);
+
 /* ---- chat.c: what is known of a model's conversations; it is only read, so that threads may share it ---- */
 struct chat {
     struct chat_template template[CHAT_USES];
@@ -43,6 +84,7 @@ struct chat {
     bool lists;     /* the template takes contents as lists of parts alone */
     bool developer; /* it knows messages of developers */
     struct chat_tags tags;
+    struct chat_call_form calls;
     struct end_tokens ends; /* special tokens that the template writes behind an answer */
 };
 /* NULL: there is no template, or it can't be used; *why is the sentence. */

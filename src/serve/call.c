@@ -33,6 +33,7 @@ static void free_if_done(struct call *c)
         s->call = c->after;
     if (c->after)
         c->after->before = c->before;
+    json_decref(c->tools);
     arena_free(c->arena);
 }
 
@@ -144,13 +145,16 @@ static size_t held_back(const struct call *c, struct text t)
     return most;
 }
 
-/* A tag of thoughts may be a special token, which has no text. */
+/* Tags of thoughts and marks of calls may be special tokens, which have no text. */
 static void put_tag(struct choice *o, int64_t n)
 {
-    if (!o->call->chat || n != o->made.n)
+    const struct chat *chat = o->call->chat;
+    if (!chat || n == 0 || n != o->made.n)
         return;
-    const struct text tag = chat_tag_of(&o->call->chat->tags, o->made.at[n - 1]);
+    const struct text tag = chat_tag_of(&chat->tags, o->made.at[n - 1]), mark = chat_mark_of(&chat->calls, o->made.at[n - 1]);
     text_put(&o->text, tag.at, tag.n);
+    if (!tag.n && (o->calls.tools || o->how.grammar))
+        text_put(&o->text, mark.at, mark.n);
 }
 
 /* Adds what the tokens so far say beyond the text; true: a stop sequence ended it. */
@@ -244,8 +248,8 @@ bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scor
         shown_add(o, s->tokenizer, token, (size_t)o->text.to.n);
         shown_score(o, &o->shown.at[o->shown.n - 1], scores);
     }
-    bool whole = form == FORM_WHOLE;
-    bool stopped = add_text(o, end ? o->made.n - 1 : o->made.n, end || full || whole);
+    bool stopped = add_text(o, end ? o->made.n - 1 : o->made.n, end || full || form == FORM_WHOLE);
+    bool whole = form == FORM_WHOLE || chat_is_done(o);
     if (stopped)
         drop_shown(o);
     if (stopped || end || full || whole) {

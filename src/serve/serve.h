@@ -66,7 +66,9 @@ struct choice {
     size_t sent;                     /* bytes of it that were streamed */
     struct chat_thoughts thoughts;   /* of a chat */
     size_t sent_thoughts, sent_said; /* bytes of its parts that were streamed */
-    bool begun;                      /* its stream has told of the role */
+    struct chat_calls calls;         /* of a chat */
+    int sent_calls;
+    bool begun; /* its stream has told of the role */
     VEC(struct shown_token) shown;
     int shown_from, shown_to; /* those that the next event has; of a whole reply: all */
     int scored;               /* of its prompt's tokens */
@@ -108,6 +110,7 @@ struct call {
     struct service *service;
     const struct endpoint *endpoint; /* of texts; NULL: another address, or not known yet */
     const struct chat *chat;         /* of a conversation; NULL: it is none */
+    json_t *tools;                   /* that its answers may call; NULL: none */
     struct MHD_Connection *connection;
     struct connection *from; /* the same, for its deadlines; while `busy` */
     struct text_builder body;
@@ -285,6 +288,8 @@ void reply_put_error(struct call *, const char *message);
 
 /* ---- chat_reply.c: the same of chats ---- */
 json_t *chat_reply(const struct choice *);
+/* It has the one call that it may have. */
+bool chat_is_done(struct choice *);
 void chat_put_event(struct call *, struct choice *, struct text more, const char *finish);
 
 /* ---- reply_tokens.c ---- */

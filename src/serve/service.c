@@ -9,6 +9,8 @@ struct token_texts service_token_texts(const struct service *s, struct arena *a)
         VEC_PUSH(a, &shown.list, tags->open_id);
     if (tags->close_id >= 0)
         VEC_PUSH(a, &shown.list, tags->close_id);
+    for (int i = 0; s->chat && i < s->chat->calls.marks; i++)
+        VEC_PUSH(a, &shown.list, s->chat->calls.mark[i].token);
     return tokenizer_texts(s->tokenizer, a, s->vocabulary, &shown);
 }
 

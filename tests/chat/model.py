@@ -4,7 +4,7 @@
 The token after the last one is a fixed one, so the model answers the end of a prompt, a line end, with TEXT ("<think>why</think>Box") and the
 special token <|im_end|>. A token is a byte, but for five that no text in UTF-8 has. TAGS: special, if those of thoughts are special tokens;
 spelled, if they are bytes; endless, if the answer begins anew instead of ending; words, if each word of TEXT, of which there are no two
-alike, is a token of its own.
+alike, is a token of its own; pieces, if TEXT is in pieces that are tokens, marks of calls special ones.
 """
 import json
 import os
@@ -19,11 +19,25 @@ added = {"<|im_start|>": 248, "<|im_end|>": 249, "<think>": 250, "</think>": 251
 if tags == "words":
     words = [word for part in re.split("</?think>", text) for word in re.findall(r"\s?\S+", part)]
     added |= {word: 256 + i for i, word in enumerate(words)}
+marks = ["[TOOL_CALLS]", "[ARGS]", "<|python_tag|>"]
+if tags == "pieces":
+    words = []
+    for part in re.split("(" + "|".join(map(re.escape, marks)) + ")", text):
+        while part:
+            n = len(part) if part in marks else next((n for n in range(1, len(part)) if part[:n] not in words and not "assistant\n".endswith(part[:n])), len(part))
+            words.append(part[:n])
+            part = part[n:]
+        while words and words.count(words[-1]) > 1:
+            words[-2:] = ["".join(words[-2:])]
+    if len(set(words)) < len(words):
+        sys.exit(f"{text!r}: two pieces are alike")
+    added |= {word: 256 + i for i, word in enumerate(words)}
 size = 256 + sum(i >= 256 for i in added.values())
 
 ids, rest = [10], text
 while rest:
-    token = next((t for t in sorted(added, key=len, reverse=True) if rest.startswith(t)), None) if tags != "spelled" else None
+    token = next((t for t in sorted(added, key=len, reverse=True) if rest.startswith(t)), None) if tags not in ("spelled", "pieces") else None
+    token = words.pop(0) if tags == "pieces" else token
     ids += [added[token]] if token else list(rest[0].encode())
     rest = rest[len(token or rest[0]):]
 ids.append(ids[1] if tags == "endless" else added["<|im_end|>"])
@@ -35,7 +49,7 @@ for a, b in zip(ids, ids[1:]):
 
 byte_level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False, "trim_offsets": True}
 tokenizer = {"version": "1.0", "pre_tokenizer": byte_level, "decoder": byte_level, "normalizer": None, "post_processor": None,
-             "added_tokens": [{"id": i, "content": t, "special": i < 256 and "think" not in t or tags == "special", "normalized": False, "single_word": False, "lstrip": False,
+             "added_tokens": [{"id": i, "content": t, "special": i < 256 and "think" not in t or tags == "special" or t in marks, "normalized": False, "single_word": False, "lstrip": False,
                                "rstrip": False} for t, i in added.items()],
              "model": {"type": "BPE", "vocab": {char[b]: b for b in range(256) if b not in added.values()}, "merges": []}}
 template = """{%- if tools %}<|im_start|>system

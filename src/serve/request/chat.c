@@ -7,12 +7,6 @@
 
 /* ---- what the template takes ---- */
 
-static bool is_function(const json_t *tool)
-{
-    const char *type = json_string_value(json_object_get(tool, "type"));
-    return type && strcmp(type, "function") == 0 && json_is_string(json_object_get(json_object_get(tool, "function"), "name"));
-}
-
 /* A template without the variable would drop what is given. */
 static bool uses(const struct chat *c, const char *name)
 {
@@ -22,40 +16,26 @@ static bool uses(const struct chat *c, const char *name)
     return found;
 }
 
-static void put_list(struct reading *r, const char *key, bool (*is_item)(const json_t *), const char *items, json_t *variables)
+static void put_list(struct reading *r, const char *key, const json_t *list, json_t *variables)
 {
-    const json_t *list = request_given(r, key);
-    size_t i;
-    const json_t *v;
-    if (r->wrong || !list)
-        return;
-    if (!json_is_array(list))
-        request_refuse(r, key, items);
-    json_array_foreach(list, i, v)
-    {
-        if (!is_item(v))
-            request_refuse(r, key, items);
-    }
     if (json_array_size(list) && !uses(r->call->service->chat, key))
         request_blame(r, key, arena_printf(r->call->arena, "%s: the chat template of this model takes none", key));
     if (!r->wrong && json_array_size(list))
         (void)json_object_set(variables, key, (json_t *)(uintptr_t)list);
 }
 
-static bool is_document(const json_t *v)
+static void read_documents(struct reading *r, json_t *variables)
 {
-    return json_is_object(v);
-}
-
-/* False: no tool is to be called. */
-static bool read_tool_choice(struct reading *r)
-{
-    const json_t *v = request_given(r, "tool_choice");
-    const char *choice = json_string_value(v);
-    bool none = choice && strcmp(choice, "none") == 0;
-    if (v && !none && !(choice && strcmp(choice, "auto") == 0))
-        request_refuse(r, "tool_choice", "\"none\" or \"auto\", for this server can't make a model call a tool");
-    return !none;
+    const json_t *list = request_given(r, "documents"), *v;
+    size_t i;
+    if (list && !json_is_array(list))
+        request_refuse(r, "documents", "a list of objects");
+    json_array_foreach(list, i, v)
+    {
+        if (!json_is_object(v))
+            request_refuse(r, "documents", "a list of objects");
+    }
+    put_list(r, "documents", list, variables);
 }
 
 /* Variables beyond those that the server gives. */
@@ -91,7 +71,19 @@ static void read_messages(struct reading *r, json_t *variables)
 
 /* ---- the texts ---- */
 
-static void add_texts(struct reading *r, const json_t *variables)
+/* Tools are kept as long as the call. */
+static struct chat_calls calls_of(struct reading *r, const struct tools_asked *t)
+{
+    struct call *c = r->call;
+    struct chat_calls calls = {.arena = c->arena, .content.arena = c->arena, .tools = t->tools, .single = t->single};
+    if (!t->tools)
+        return calls;
+    c->tools = json_incref((json_t *)(uintptr_t)t->tools);
+    calls.form = c->chat->calls.form == CHAT_CALLS_NONE && t->must ? CHAT_CALLS_PLAIN : c->chat->calls.form;
+    return calls;
+}
+
+static void add_texts(struct reading *r, const json_t *variables, const struct tools_asked *tools)
 {
     struct call *c = r->call;
     const struct service *s = c->service;
@@ -102,14 +94,17 @@ static void add_texts(struct reading *r, const json_t *variables)
     if (r->wrong)
         return;
     r->how.begins = true;
-    form_read(r, prompt.thinks ? arena_strndup(c->arena, s->chat->tags.close.at, s->chat->tags.close.n) : NULL);
+    form_read(r, prompt.thinks ? arena_strndup(c->arena, s->chat->tags.close.at, s->chat->tags.close.n) : NULL, tools);
     if (r->wrong)
         return;
     request_make_choices(r, "messages", 1);
     if (!r->wrong)
         request_add_choices(r, "messages", prompt.ids.list.at, prompt.ids.list.n);
-    for (int64_t i = 0; i < c->choices; i++)
+    const struct chat_calls calls = calls_of(r, tools);
+    for (int64_t i = 0; i < c->choices; i++) {
         c->choice[i].thoughts = (struct chat_thoughts){.tags = &s->chat->tags, .opened = prompt.thinks};
+        c->choice[i].calls = calls;
+    }
 }
 
 void request_chat(struct reading *r)
@@ -123,13 +118,13 @@ void request_chat(struct reading *r)
     r->own = own;
     shared_read(r);
     logprobs_of_chat(r);
-    if (read_tool_choice(r))
-        put_list(r, "tools", is_function, "a list of objects of type \"function\", each with a function and its name", variables);
-    put_list(r, "documents", is_document, "a list of objects", variables);
+    const struct tools_asked tools = tools_read(r);
+    put_list(r, "tools", tools.tools, variables);
+    read_documents(r, variables);
     read_kwargs(r, variables);
     read_messages(r, variables);
     if (!r->wrong)
-        add_texts(r, variables);
+        add_texts(r, variables, &tools);
     logprobs_limit(r);
     json_decref(variables);
 }

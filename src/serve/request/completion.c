@@ -114,6 +114,6 @@ void request_completion(struct reading *r)
     r->special = request_flag(r, "add_special_tokens", true);
     read_best_of(r);
     logprobs_of_completion(r);
-    form_read(r, NULL);
+    form_read(r, NULL, NULL);
     read_prompts(r);
 }

@@ -77,30 +77,54 @@ static int behind(struct grammar_build *b, const char *tag, int root)
     return rule;
 }
 
+static int calls_of(struct grammar_build *b, const struct reading *r, const struct tools_asked *t)
+{
+    struct chat_call_form form = r->call->chat->calls;
+    struct grammar_json j = grammar_json_new(b);
+    form.form = form.form == CHAT_CALLS_NONE ? CHAT_CALLS_PLAIN : form.form;
+    int rule = chat_calls_rule(&j, &form, t->tools, t->only, t->single);
+    return grammar_fault(b) ? -1 : rule;
+}
+
+static int either(struct grammar_build *b, int one, int other)
+{
+    int rule = grammar_rule(b, "the answer");
+    grammar_call(b, grammar_rule_start(b, rule), one, grammar_rule_end(b, rule));
+    grammar_call(b, grammar_rule_start(b, rule), other, grammar_rule_end(b, rule));
+    return rule;
+}
+
 /* The grammar is kept without what was needed to make it. */
-static void make(struct reading *r, const struct form_asked *f, const char *tag)
+static void make(struct reading *r, const struct form_asked *f, const char *tag, const struct tools_asked *t)
 {
     struct arena *tmp = arena_new(), *a = r->call->arena;
     struct grammar_build *b = grammar_begin(tmp);
-    int root = root_of(b, f);
+    bool must = t && t->must;
+    int root = must ? calls_of(b, r, t) : root_of(b, f);
+    if (root >= 0 && !must && t && t->tools && r->call->chat->calls.form != CHAT_CALLS_NONE) {
+        int calls = calls_of(b, r, t);
+        root = calls < 0 ? -1 : either(b, root, calls);
+    }
+    const char *key = must ? "tools" : f->key;
     if (root >= 0 && tag)
         root = behind(b, tag, root);
     const struct grammar *g = root < 0 ? NULL : grammar_compile(b, root);
     if (g)
         r->how.grammar = memcpy(arena_alloc(a, grammar_size(g)), g, grammar_size(g));
     else
-        request_blame(r, f->key, arena_printf(a, "%s: %s", f->key, grammar_fault(b)));
+        request_blame(r, key, arena_printf(a, "%s: %s", key, grammar_fault(b)));
     arena_free(tmp);
 }
 
-void form_read(struct reading *r, const char *tag)
+void form_read(struct reading *r, const char *tag, const struct tools_asked *t)
 {
     const struct service *s = r->call->service;
     const struct form_asked f = read_fields(r);
-    if (f.key && s->chooses)
-        request_blame(r, f.key, "the model's graph chooses tokens itself: it takes no form of the text");
-    if (f.key && !tokenizer_joins(s->prompt_tokenizer))
-        request_blame(r, f.key, "the model's tokenizer does not join its tokens as they are: there is no form of the text");
-    if (f.key && !r->wrong)
-        make(r, &f, tag);
+    const char *key = t && t->must ? "tool_choice" : f.key;
+    if (key && s->chooses)
+        request_blame(r, key, "the model's graph chooses tokens itself: it takes no form of the text");
+    if (key && !tokenizer_joins(s->prompt_tokenizer))
+        request_blame(r, key, "the model's tokenizer does not join its tokens as they are: there is no form of the text");
+    if (key && !r->wrong)
+        make(r, &f, tag, t);
 }

@@ -46,8 +46,18 @@ void logprobs_of_chat(struct reading *);
 void logprobs_limit(struct reading *);
 
 /* ---- form.c ---- */
-/* Which form the text is to have, if any. Before the texts are added. tag: it comes behind free text up to this one; NULL: it does not. */
-void form_read(struct reading *, const char *tag);
+/* Which form the text is to have, if any. Before the texts are added. tag: it comes behind free text up to this one; NULL: it does not. The
+ * text may be calls of the tools instead, or must; NULL: there are none. */
+struct tools_asked;
+void form_read(struct reading *, const char *tag, const struct tools_asked *);
+
+/* ---- tools.c: the tools of a chat ---- */
+struct tools_asked {
+    const json_t *tools; /* NULL: none may be called */
+    bool must, single;   /* the answer is calls; one at most */
+    const char *only;    /* the one that is to be called; NULL: any */
+};
+struct tools_asked tools_read(struct reading *);
 
 /* ---- shown.c ---- */
 /* A token of the text is returned with its log-probability; at: the byte of the text where its own begins. */
