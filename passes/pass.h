@@ -115,6 +115,14 @@ struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mo
 /* compare.c. After choose: what the ranks hold, of their own graphs, or as the global one tells, which may fuse what a rank can't. */
 enum { EXACT_RANKS = 16 }; /* for more, unless they are to be emitted, it tells */
 void compare_memory(struct compile *, bool exact);
+/* stages.c: what `pp` stages of `tp` ranks come to by a plan of the whole graph on tp ranks, without constraints: seconds of a weighted
+ * step of one text, through all stages, and of the slowest stage; bytes of the fullest rank, about: what a rank of tp holds, by the part of
+ * the weights that the fullest stage has. pp is given. */
+struct grid_point {
+    int pp;
+    double text, slowest, memory;
+};
+void stages_price(const struct compile *first, int tp, int n, struct grid_point *);
 /* emit.c: the folder of a model in stages. */
 void emit_stages(struct compile *);
 /* memory_limit.c. Before choose: sets the byte price at which a plan of c->options->ranks ranks keeps the limit of c->options; false: none

@@ -5,6 +5,8 @@
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 
+#include <math.h>
+
 /* What all ranks of a stage send at once to those of another goes over the outermost level that the job reaches. */
 static double crossing_seconds(const struct machine *m, int ranks, double bytes)
 {
@@ -23,10 +25,10 @@ struct priced {
     double *node, *crossing, *bytes;
 };
 
-static void price_value(struct space *s, const struct value *v, struct priced *to)
+/* ranks: of all stages. */
+static void price_value(struct space *s, const struct value *v, int ranks, struct priced *to)
 {
     const struct plan *p = s->plan;
-    int all = p->ranks * s->options->stages;
     if (v->constant)
         to->bytes[v->id] = (double)v->constant->bytes;
     if (v->constant || !v->producer || v->type.dtype == DT_NONE)
@@ -34,11 +36,12 @@ static void price_value(struct space *s, const struct value *v, struct priced *t
     for (int w = 0; w < p->workloads.n; w++) {
         double part = p->workloads.at[w].weight / cost_steps(p), bytes = value_bytes(s, v, w);
         to->bytes[v->id] += part * bytes;
-        to->crossing[v->id] += part * (crossing_seconds(&s->options->machine, all, bytes) - crossing_seconds(&s->options->machine, all, 0));
+        to->crossing[v->id] += part *
+            (crossing_seconds(&s->options->machine, ranks, bytes) - crossing_seconds(&s->options->machine, ranks, 0));
     }
 }
 
-static struct stage_prices price_whole(struct arena *a, struct space *s)
+static struct stage_prices price_whole(struct arena *a, struct space *s, int stages)
 {
     const struct graph *g = s->g;
     const struct plan *p = s->plan;
@@ -48,8 +51,8 @@ static struct stage_prices price_whole(struct arena *a, struct space *s)
             to.node[part->node] += p->workloads.at[w].weight / cost_steps(p) * part->seconds[w];
     }
     for (int i = 0; i < g->values.n; i++)
-        price_value(s, g->values.at[i], &to);
-    return (struct stage_prices){to.node, to.crossing, crossing_seconds(&s->options->machine, p->ranks * s->options->stages, 0), to.bytes};
+        price_value(s, g->values.at[i], p->ranks * stages, &to);
+    return (struct stage_prices){to.node, to.crossing, crossing_seconds(&s->options->machine, p->ranks * stages, 0), to.bytes};
 }
 
 /* Nodes that run as one kernel are of one stage. */
@@ -62,6 +65,68 @@ static void join_kernels(struct stage_map *m, const struct space *s)
             stage_map_join(m, i, m->position[made->id]);
     }
 }
+
+/* ---- what other numbers of stages come to ---- */
+
+/* Bytes of the weights that nodes [from, to) read; tied ones count once. */
+static double weights_between(struct arena *a, const struct graph *g, int from, int to)
+{
+    bool *seen = NEWN(a, bool, g->values.n + 1);
+    double bytes = 0;
+    for (int i = from; i < to; i++)
+        for (int k = 0; k < g->nodes.at[i]->nin; k++) {
+            const struct value *v = g->nodes.at[i]->in[k];
+            if (v && v->constant && !seen[v->id])
+                bytes += (double)v->constant->bytes;
+            if (v)
+                seen[v->id] = true;
+        }
+    return bytes;
+}
+
+static double fullest_part(struct arena *a, const struct graph *g, const struct stage_cut *cut)
+{
+    double all = weights_between(a, g, 0, g->nodes.n), most = 0;
+    for (int k = 0; k < cut->stages; k++)
+        most = fmax(most, weights_between(a, g, cut->first[k], cut->first[k + 1]));
+    return all > 0 ? most / all : 1;
+}
+
+/* The next token goes back to the first stage. */
+static void price_point(struct arena *a, const struct stage_map *map, struct space *s, struct grid_point *p)
+{
+    const struct stage_prices prices = price_whole(a, s, p->pp);
+    const struct stage_cut cut = stage_cut_find(a, map, &prices, p->pp);
+    p->text = p->pp > 1 ? prices.message : 0;
+    p->slowest = 0;
+    for (int k = 0; k < p->pp; k++) {
+        p->text += cut.seconds[k];
+        p->slowest = fmax(p->slowest, cut.seconds[k]);
+    }
+    p->memory = fullest_part(a, map->g, &cut);
+}
+
+void stages_price(const struct compile *first, int tp, int n, struct grid_point *at)
+{
+    struct arena *a = arena_new();
+    struct options options = *first->options;
+    options.ranks = tp;
+    struct plan plan = {.ranks = tp};
+    struct compile c = keep_source_copy(first, a, &options, &plan);
+    c.properties |= PROP_LIMITED;
+    pass_run(&c, "weight_dtype", "choose", NULL);
+    struct stage_map map = stage_map_of(a, first->source);
+    join_kernels(&map, plan.space);
+    for (int i = 0; i < n; i++)
+        price_point(a, &map, plan.space, &at[i]);
+    compare_memory(&c, false);
+    const struct rank_use most = memory_most(tp, plan.use);
+    for (int i = 0; i < n; i++)
+        at[i].memory *= (double)memory_total(&most);
+    arena_free(a);
+}
+
+/* ---- the stages ---- */
 
 /* The graph of a stage is its own source: what one rank would take and hold is counted of that. */
 static struct compile compile_stage(struct compile *c, const struct stage_plan *plan, int stage)
@@ -88,7 +153,7 @@ void pass_stages(struct compile *c)
     pass_run(&priced, "weight_dtype", "choose", NULL);
     plan->map = stage_map_of(c->arena, c->source);
     join_kernels(&plan->map, whole->space);
-    plan->prices = price_whole(c->arena, whole->space);
+    plan->prices = price_whole(c->arena, whole->space, c->options->stages);
     plan->cut = stage_cut_find(c->arena, &plan->map, &plan->prices, c->options->stages);
     plan->whole = whole;
     struct stage_made *made = NEWN(c->arena, struct stage_made, c->options->stages);

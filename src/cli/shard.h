@@ -8,7 +8,7 @@
 
 struct shard_options {
     struct options plan;
-    int64_t tp, pp, random_seed; /* pp 0: not given */
+    int64_t tp, pp, ranks, random_seed; /* pp, ranks 0: not given */
     struct text_maybe sp, strict, train;
     struct text_list dim, bind, workload, external_root, compare, report;
     const char *speed; /* of the ranks */
@@ -35,6 +35,9 @@ size_t shard_name_length(const char *file);
 /* what_if.c: prints what numbers of ranks come to, and which is enough. given: the model and options of the command line, NULL: no word on
  * which is enough. */
 void what_if_print(struct compile *, const char *given);
+/* grid.c: prints what the ways come to in which this many ranks are tensor parallel, stages and replicas, and the best for one text and for
+ * many. given: as above. */
+void grid_print(struct compile *, int ranks, const char *given);
 
 /* shard_report.c. Fails where a file may not be written; kind: see out_check. */
 void shard_check_file(const char *option, const char *path, const char *kind);

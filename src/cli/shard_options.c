@@ -42,6 +42,7 @@ static int plan_options(struct shard_options *o, struct arg *to)
     const struct arg table[] = {
         ARG_HEADING("The plan"),
         {"tp", 0, ARG_RANKS, &o->tp, "N", "number of ranks"},
+        {"ranks", 0, ARG_RANKS, &o->ranks, "N", "compare the ways in which N ranks are tensor parallel, stages and replicas"},
         {"pp", 0, ARG_RANKS, &o->pp, "P", "cut the graph into P stages of N ranks each (default: 1)"},
         {"sp", 0, ARG_MAYBE, &o->sp, "[=SYMBOL|auto]", "shard activations along the sequence; auto: where it saves time, images too"},
         {"out", 'o', ARG_TEXT, &o->out, "DIR", "output folder (default: MODEL.tpN, with --train MODEL.train.tpN)"},
@@ -156,9 +157,11 @@ struct text_list shard_options_parse(struct arena *a, struct shard_options *o, i
                         NULL};
     struct text_list plain = args_parse(a, &args, argc, argv);
     check_modes(&args, &plain);
+    if (o->ranks && (o->tp >= 0 || o->pp))
+        fail_usage("--ranks compares several ways, and --tp and --pp name one");
     if (o->pp && o->tp < 0)
         o->tp = 1;
-    o->repeated = args_given(a, &args, (const char *const[]){"tp", NULL});
+    o->repeated = args_given(a, &args, (const char *const[]){"tp", "ranks", NULL});
     return plain;
 }
 
@@ -296,6 +299,11 @@ static void set_model(struct arena *a, struct options *p, const char *model)
 /* Without a number of ranks there is a table of several plans: nothing goes with it that is about one. */
 static void check_what_if(const struct shard_options *o)
 {
+    const struct machine *m = &o->plan.machine;
+    if (o->ranks && (o->train.given || o->speed || (o->memory && strchr(o->memory, ','))))
+        fail_usage("--ranks does not go with %s yet", o->train.given ? "--train" : o->speed ? "--speed" : "a list of --memory");
+    if (o->ranks && (m->speeds || m->memories))
+        fail_usage("--ranks: %s has %s of ranks, which it does not go with yet", m->name, m->speeds ? "speeds" : "memory");
     const char *one = o->out ? "--out"
         : o->sp.given        ? "--sp"
         : o->plan_file       ? "--plan"

@@ -198,7 +198,10 @@ static void compare_numbers(struct arena *a, const struct shard_options *o, cons
     given = given ? shell_word(a, given) : NULL;
     for (int i = 0; given && i < o->repeated.text.n; i++)
         given = arena_printf(a, "%s %s", given, o->repeated.text.at[i]);
-    what_if_print(&c, given);
+    if (o->ranks)
+        grid_print(&c, (int)o->ranks, given);
+    else
+        what_if_print(&c, given);
 }
 
 /* ---- several graphs of one model -------------------------------------------------------------------------------------------------- */
@@ -290,6 +293,8 @@ static void compile_given(struct arena *a, struct shard_options *o, const char *
     o->plan.machine = o->machine ? machine_read(a, o->machine) : machine_reference();
     if (o->speed)
         machine_set_speeds(a, &o->plan.machine, o->speed);
+    if (graphs.text.n > 1 && o->ranks)
+        fail_usage("%s holds several graphs, and --ranks is about one", given);
     if (graphs.text.n > 1 && o->tp < 0) {
         compare_graphs(a, o, given, &graphs);
         return;

@@ -144,7 +144,7 @@ bool replica_runs(const struct replicas *, const struct batch_shard *);
 /* Slices the inputs to the rows of this replica. */
 void replica_take_rows(struct arena *, const struct batch_shard *, const struct graph *, const struct session *, struct tensor *in);
 /* Gathers an output of all replicas on rank 0 of each process group. Other ranks get their own part, as do outputs without rows. */
-struct tensor replica_gather_output(struct arena *, const struct replicas *, const struct batch_shard *, const struct session *, int output,
+struct tensor replica_gather_output(struct arena *, const struct replicas *, const struct batch_shard *, const struct type *,
                                     const char *name, const struct tensor *own);
 
 /* ---- io/stages.c: a folder of tpc-shard --pp, of which each rank has the file of one stage ---------------------------- */

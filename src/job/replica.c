@@ -150,9 +150,9 @@ void replica_take_rows(struct arena *a, const struct batch_shard *shard, const s
     }
 }
 
-struct tensor replica_gather_output(struct arena *a, const struct replicas *t, const struct batch_shard *shard, const struct session *s,
-                                    int output, const char *name, const struct tensor *own)
+struct tensor replica_gather_output(struct arena *a, const struct replicas *t, const struct batch_shard *shard, const struct type *type,
+                                    const char *name, const struct tensor *own)
 {
-    int d = row_dim(session_output_type(s, output), shard->symbol);
+    int d = row_dim(type, shard->symbol);
     return d < 0 || t->process_group->rank ? *own : replica_gather(a, t->across, &t->shares, name, own, d, shard->total);
 }

@@ -196,16 +196,21 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
     return v.failed;
 }
 
-/* Gathers the global outputs on rank 0 of the job. runs: this replica has run. */
+/* Gathers the global outputs of the model on rank 0 of the job: those of each stage, then the rows of each replica. runs: this replica has
+ * run. */
 static struct tensor *join_outputs(struct arena *a, const struct replicas *t, struct pipeline *p, const struct batch_shard *d,
                                    struct graph *g, struct session *s, bool runs, const struct tensor *shards)
 {
-    struct tensor *out = NEWN(a, struct tensor, g->outputs.n + 1);
-    for (int i = 0; i < g->outputs.n; i++) {
-        struct tensor own = runs ? session_gather(s, a, i, &shards[i]) : (struct tensor){0};
-        out[i] = replica_gather_output(a, t, d, s, i, g->outputs.at[i]->name, &own);
+    const struct graph *ends = job_model_ends(a, g);
+    struct tensor *own = NEWN(a, struct tensor, g->outputs.n + 1), *out = NEWN(a, struct tensor, ends->outputs.n + 1);
+    for (int i = 0; runs && i < g->outputs.n; i++)
+        own[i] = session_gather(s, a, i, &shards[i]);
+    const struct tensor *made = p && runs ? job_model_outputs(a, p, g, own) : p ? out : own;
+    for (int i = 0; i < ends->outputs.n; i++) {
+        const struct type *type = p ? &ends->outputs.at[i]->type : session_output_type(s, i);
+        out[i] = replica_gather_output(a, t, d, type, ends->outputs.at[i]->name, &made[i]);
     }
-    return p ? job_model_outputs(a, p, g, out) : out;
+    return out;
 }
 
 void job_tell_times(struct arena *a, struct comm *all, struct session *s, const char *folder, const struct job_options *o)

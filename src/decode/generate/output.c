@@ -75,7 +75,8 @@ void generate_write_outputs(const struct decoder *d, struct arena *a, const stru
     struct tensor *global = NEWN(a, struct tensor, s->graph->outputs.n);
     for (int i = 0; i < s->graph->outputs.n; i++) {
         struct tensor own = d->made ? session_gather(s->session, a, i, &s->out[i]) : (struct tensor){0};
-        global[i] = replica_gather_output(a, d->replicas, &d->shard, s->session, i, s->graph->outputs.at[i]->name, &own);
+        global[i] = replica_gather_output(a, d->replicas, &d->shard, session_output_type(s->session, i), s->graph->outputs.at[i]->name,
+                                          &own);
     }
     if (d->replicas->all->rank == 0)
         outputs_write(a, s->graph, global, d->options->output);

@@ -62,7 +62,6 @@ void job_check_stages(const struct graph *g, const char *folder, const struct jo
         : o->save_state            ? "--save-state"
         : o->paths.text.n > 1      ? "other graphs"
         : o->generate && o->output ? "--output of decoding"
-        : o->groups > 1            ? "--groups"
         : o->stats                 ? "--stats"
         : o->profile               ? "--profile"
         : o->trace                 ? "--trace"
