@@ -101,6 +101,22 @@ static void in_panels(const float *w, int64_t n, int64_t k, int64_t padded, uint
     }
 }
 
+/* From rows of k or of n, in any storage. */
+static void check_panels(struct kenv *env, const float *w, int64_t n, int64_t k, int64_t padded, const uint16_t *want)
+{
+    static const enum dtype types[] = {DT_F32, DT_F16, DT_BF16};
+    static float room[MOST_K * MOST_N];
+    static uint16_t got[4 * PANEL_COLUMNS * 192];
+    bool transposed = draw(2);
+    struct tensor weight = stored(types[draw(COUNT(types))], w, k, n, transposed, room);
+    int64_t all = (n + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS * padded;
+    memset(got, 0xff, sizeof got);
+    narrow_panels(env, &weight, n, k, transposed, padded, got);
+    ck_assert_msg(memcmp(got, want, (size_t)all * sizeof *got) == 0, "%s [%d, %d]%s", dtype_name(weight.dtype), (int)k, (int)n,
+                  transposed ? ", transposed" : "");
+    ck_assert_int_eq(got[all], 0xffff);
+}
+
 /* Rows of any storage are rounded, and meet all columns; what was in their room is not read. */
 START_TEST(few_rows_meet_panels)
 {
@@ -117,6 +133,7 @@ START_TEST(few_rows_meet_panels)
         fill(w, k * n);
         fill(bias, n);
         in_panels(w, n, k, PADDED, panels);
+        check_panels(env, w, n, k, PADDED, panels);
         memset(kenv_room(env, ROOM_NARROW, TURNED), 0xff, TURNED);
         struct tensor left = stored(types[draw(COUNT(types))], a, m, k, false, room);
         const uint16_t *rows = narrow_rows(env, &left, m, k, 2 * pairs);

@@ -56,8 +56,9 @@ static void add_channel_bias(const struct conv *c, const float *bias, int64_t pl
             y[i * places + j] += bias[i % c->out];
 }
 
-static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
+static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x, const float *bias, float *y)
 {
+    const float *w = tensor_f32(call->env, &call->in[1], ROOM_B);
     int64_t groups = c->groups > 0 ? c->groups : 1, in = c->in / groups, out = c->out / groups,
             places = tensor_dims_product(c->result, 0, c->spatial);
     struct patches p = {c, x, tensor_dims_product(c->kernel, 0, c->spatial), tensor_dims_product(c->size, 0, c->spatial)};
@@ -139,7 +140,7 @@ static void conv_shape_of(const struct kcall *call, const struct conv *c, struct
 }
 
 /* oneDNN takes twice as long for CONV_SWISH as conv_swish. */
-static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, const float *w, const float *bias, float *y)
+static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, const float *bias, float *y)
 {
     struct conv_shape s, all;
     conv_shape_of(call, c, &s);
@@ -153,7 +154,8 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
     if (X86 && conv_patches_pay(&s))
         x = conv_patches(call, &s, x);
     const struct tensor *factor = c->last ? kcall_in(call, FACTOR) : NULL;
-    bool constant = call->in_constant && call->in_constant[1] && call->in[1].dtype == DT_F32;
+    const struct tensor *w = &call->in[1];
+    bool constant = call->in_constant && call->in_constant[1] && (w->dtype == DT_F32 || dnnl_packs(call->env, w->dtype));
     if (s.adds && call->in[Z].dtype == DT_F32)
         copy_dense(call->env, y, call->in[Z].data, tensor_bytes(&call->out[0]));
     else if (s.adds)
@@ -161,7 +163,7 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
     void **cache = constant ? call->cache : NULL;
     const float *by = factor ? factor->data : NULL;
     if (!X86)
-        conv_tiles(call, cache, &s, x, w, by, bias, y);
+        conv_tiles(call, cache, &s, x, tensor_f32(call->env, w, ROOM_B), by, bias, y);
     else if (!dnnl_convolve(call->env, cache, &s, x, w, by, bias, y))
         return false;
     if (swishes)
@@ -179,8 +181,7 @@ static bool conv_short(struct kcall *call, const struct conv *c)
         return false;
     const float *b = bias ? tensor_f32(call->env, bias, ROOM_TURN_K) : NULL;
     float *y = kcall_result_f32(call, out);
-    if (!(chunks ? conv_chunks : conv_fast)(call, c, tensor_f32(call->env, &call->in[0], ROOM_A),
-                                            tensor_f32(call->env, &call->in[1], ROOM_B), b, y))
+    if (!(chunks ? conv_chunks : conv_fast)(call, c, tensor_f32(call->env, &call->in[0], ROOM_A), b, y))
         return false;
     kcall_result_store(y, out);
     return true;

@@ -229,34 +229,45 @@ static const float *scaled_channels(struct kenv *env, const struct conv_shape *c
     return to;
 }
 
-bool dnnl_packed_for(const struct reordered_weight *packed, const struct primitive *p)
-{
-    return packed && dnnl_memory_desc_equal(MD(&packed->layout), MD(&p->layout[WEIGHTS]));
-}
+/* A weight in the layout that a primitive wants. */
+struct reordered_weight {
+    struct md_layout layout;
+    void *at;
+    size_t bytes;
+};
 
-const void *dnnl_packed(struct kenv *env, void **cache, const struct primitive *p, const struct md_layout *plain, const void *src,
-                        const float *factor)
+void *dnnl_packed_room(struct kenv *env, void **cache, const struct primitive *p, bool *full)
 {
-    struct dnnl_state *s = dnnl_state_of(env);
     const struct md_layout *wanted = &p->layout[WEIGHTS];
-    struct reordered_weight *packed = cache ? *cache : NULL;
     size_t bytes = dnnl_memory_desc_get_size(MD(wanted));
-    if (!factor && dnnl_memory_desc_equal(MD(plain), MD(wanted)))
-        return src;
-    if (dnnl_packed_for(packed, p))
-        return packed->at;
-    if (!packed && cache)
+    struct reordered_weight *packed = cache ? *cache : NULL;
+    *full = packed && dnnl_memory_desc_equal(MD(&packed->layout), MD(wanted));
+    if (!cache)
+        return kenv_room(env, ROOM_DNNL, bytes);
+    if (!packed)
         packed = *cache = kenv_keep(env, sizeof *packed);
-    if (packed && packed->bytes < bytes) {
+    if (packed->bytes < bytes) {
         packed->at = kenv_weights(env, bytes);
         packed->bytes = bytes;
     }
-    void *at = packed ? packed->at : kenv_room(env, ROOM_DNNL, bytes);
+    if (!*full)
+        layout_assign(&packed->layout, wanted);
+    return packed->at;
+}
+
+const void *dnnl_packed(struct kenv *env, void **cache, const struct primitive *p, const struct md_layout *plain, const struct tensor *w,
+                        const float *factor)
+{
+    bool full;
+    if (!factor && dnnl_memory_desc_equal(MD(plain), MD(&p->layout[WEIGHTS])))
+        return tensor_f32(env, w, ROOM_B);
+    void *at = dnnl_packed_room(env, cache, p, &full);
+    if (full)
+        return at;
+    const float *src = tensor_f32(env, w, ROOM_B);
     if (factor)
         src = scaled_channels(env, &p->key.conv, dnnl_memory_desc_get_size(MD(plain)), src, factor);
-    dnnl_convert(s, plain, src, wanted, at);
-    if (packed)
-        layout_assign(&packed->layout, wanted);
+    dnnl_convert(dnnl_state_of(env), plain, src, &p->layout[WEIGHTS], at);
     return at;
 }
 

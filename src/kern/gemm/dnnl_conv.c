@@ -99,7 +99,7 @@ static bool plan_convolution(struct dnnl_state *s, struct primitive *p, dnnl_pri
 }
 
 /* Runs p on the tensors as they are: what the library wants otherwise is reordered before and after. */
-static void convolve(struct kenv *env, void **cache, struct primitive *p, struct md_layout *given, const void *x, const void *w,
+static void convolve(struct kenv *env, void **cache, struct primitive *p, struct md_layout *given, const void *x, const struct tensor *w,
                      const float *factor, const void *bias, void *y)
 {
     struct dnnl_state *s = dnnl_state_of(env);
@@ -123,10 +123,10 @@ static bool conv_narrows(const struct conv_shape *s)
     return s->in / s->groups > 1;
 }
 
-bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shape, const float *x, const float *w, const float *factor,
-                   const float *bias, float *y)
+bool dnnl_convolve(struct kenv *env, void **cache, const struct conv_shape *shape, const float *x, const struct tensor *w,
+                   const float *factor, const float *bias, float *y)
 {
-    bool narrow = kenv_narrows(env);
+    bool narrow = dnnl_narrows_weight(env, w->dtype);
     struct dnnl_state *s = dnnl_state_of(env);
     struct primitive_key key;
     struct md_layout given[OPERANDS] = {{.set = false}};

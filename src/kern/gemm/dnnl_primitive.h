@@ -34,13 +34,6 @@ struct dnnl_state {
     struct primitive *primitives;
     struct favourite *favourites;
 };
-/* A weight in the layout that a primitive wants. */
-struct reordered_weight {
-    struct md_layout layout;
-    void *at;
-    size_t bytes;
-};
-
 void dnnl_checked(dnnl_status_t, const char *what);
 /* Before any other call of the library: it takes a limit of its instruction set only then. */
 void dnnl_limit(void);
@@ -58,9 +51,11 @@ typedef bool plan_primitive(struct dnnl_state *, struct primitive *, dnnl_primit
 struct primitive *dnnl_primitive_of(struct dnnl_state *, const struct primitive_key *, plan_primitive *);
 void dnnl_run(struct dnnl_state *, struct primitive *, const void *const *data);
 void dnnl_convert(struct dnnl_state *, const struct md_layout *from, const void *src, const struct md_layout *to, void *dst);
-bool dnnl_packed_for(const struct reordered_weight *, const struct primitive *);
-/* src in the layout that p wants: kept in *cache, or made in a room when the weight may change. factor: see dnnl_convolve. */
-const void *dnnl_packed(struct kenv *, void **cache, const struct primitive *p, const struct md_layout *plain, const void *src,
+/* Room for the weight of p in its layout, kept in *cache; ROOM_DNNL if cache is NULL. *full: it is there; else the caller fills it now. */
+void *dnnl_packed_room(struct kenv *, void **cache, const struct primitive *p, bool *full);
+/* w, of any floats and in this layout, in the layout that p wants: kept in *cache, or in a room when w may change. factor: see
+ * dnnl_convolve. */
+const void *dnnl_packed(struct kenv *, void **cache, const struct primitive *p, const struct md_layout *plain, const struct tensor *w,
                         const float *factor);
 
 #endif

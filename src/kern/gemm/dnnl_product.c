@@ -68,15 +68,29 @@ static struct primitive_key product_key(bool narrow, int64_t m, int64_t n, int64
     return key;
 }
 
-/* A weight that is no float32 is one of bf16, or becomes one. */
+static int64_t padded_depth(const struct primitive_key *key)
+{
+    int64_t deep = key->narrow ? 2 * PANEL_DEPTH : PANEL_DEPTH;
+    return (key->k + deep - 1) / deep * deep;
+}
+
+/* In panels of bf16 by our own loops, which the library's take twice to ten times as long as. */
+static const void *pack_panels(struct kenv *env, void **cache, const struct primitive *p, const struct tensor *w, bool transposed)
+{
+    bool full;
+    void *at = dnnl_packed_room(env, cache, p, &full);
+    if (!full)
+        narrow_panels(env, w, p->key.n, p->key.k, transposed, padded_depth(&p->key), at);
+    return at;
+}
+
 static const void *pack_product(struct kenv *env, void **cache, const struct primitive *p, const struct tensor *w, bool transposed)
 {
     struct md_layout plain = {.set = false};
-    dnnl_data_type_t type = w->dtype == DT_F32 ? dnnl_f32 : dnnl_bf16;
-    layout_make(&plain, 2, (int64_t[]){p->key.k, p->key.n}, type, transposed ? dnnl_ba : dnnl_ab);
-    bool rounds = w->dtype == DT_F16 && !dnnl_packed_for(*cache, p);
-    int64_t all = p->key.k * p->key.n;
-    const void *at = dnnl_packed(env, cache, p, &plain, rounds ? narrow_rows(env, w, 1, all, all) : w->data, NULL);
+    if (p->key.narrow && p->panels)
+        return pack_panels(env, cache, p, w, transposed);
+    layout_make(&plain, 2, (int64_t[]){p->key.k, p->key.n}, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
+    const void *at = dnnl_packed(env, cache, p, &plain, w, NULL);
     layout_free(&plain);
     return at;
 }
@@ -91,7 +105,7 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
     if (p->missing)
         return false;
     const void *data[OPERANDS] = {a->data, pack_product(env, cache, p, w, transposed), bias, c};
-    int64_t pairs = (k + 1) / 2, deep = narrow ? 2 * PANEL_DEPTH : PANEL_DEPTH, padded = (k + deep - 1) / deep * deep;
+    int64_t pairs = (k + 1) / 2, padded = padded_depth(&key);
     bool few = p->panels && m <= (narrow ? NARROW_FEW_ROWS : 1);
     if (narrow)
         data[SRC] = narrow_rows(env, a, m, k, few ? 2 * pairs : k);
@@ -114,14 +128,16 @@ bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, cons
 /* ---- products of operands that are rounded to bf16; sums in float32 ---- */
 enum { NARROW_LEAST = 1 << 20 }; /* products of numbers that pay for rounding the operands */
 
-/* A matrix of float32, [rows, columns] when it is transposed, as an operand of p. */
-static void *narrowed(struct kenv *env, const struct primitive *p, enum primitive_operand i, bool transposed, const float *x)
+/* The left operand, [k, m] when it is transposed. */
+static const void *narrow_left(struct kenv *env, const struct primitive *p, bool transposed, const struct tensor *a)
 {
     struct md_layout plain = {.set = false};
-    int64_t rows = i == SRC ? p->key.m : p->key.k, columns = i == SRC ? p->key.k : p->key.n;
-    void *at = kenv_room(env, i == SRC ? ROOM_NARROW : ROOM_DNNL, dnnl_memory_desc_get_size(MD(&p->layout[i])));
-    layout_make(&plain, 2, (int64_t[]){rows, columns}, dnnl_f32, transposed ? dnnl_ba : dnnl_ab);
-    dnnl_convert(dnnl_state_of(env), &plain, x, &p->layout[i], at);
+    int64_t m = p->key.m, k = p->key.k;
+    if (!transposed)
+        return narrow_rows(env, a, m, k, k);
+    void *at = kenv_room(env, ROOM_NARROW, dnnl_memory_desc_get_size(MD(&p->layout[SRC])));
+    layout_make(&plain, 2, (int64_t[]){m, k}, dnnl_f32, dnnl_ba);
+    dnnl_convert(dnnl_state_of(env), &plain, a->data, &p->layout[SRC], at);
     layout_free(&plain);
     return at;
 }
@@ -133,7 +149,8 @@ static bool narrow_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_
     struct primitive *p = dnnl_primitive_of(s, &key, plan_product);
     if (p->missing)
         return false;
-    const void *data[OPERANDS] = {narrowed(env, p, SRC, ta, a), narrowed(env, p, WEIGHTS, tb, b), NULL, c};
+    const struct tensor left = tensor_of_floats(a), right = tensor_of_floats(b);
+    const void *data[OPERANDS] = {narrow_left(env, p, ta, &left), pack_product(env, NULL, p, &right, tb), NULL, c};
     dnnl_run(s, p, data);
     return true;
 }

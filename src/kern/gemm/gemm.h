@@ -58,8 +58,9 @@ struct conv_shape {
     enum conv_activation activation;
     float alpha, beta, scale, shift;
 }; /* zeroed before it is filled */
-/* factor: of each output channel of w, or NULL. False when the shape has no such primitive. */
-bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const float *w, const float *factor,
+/* w is read only if its packed form is not in *cache. factor: of each output channel of w, or NULL. False when the shape has no such
+ * primitive. */
+bool dnnl_convolve(struct kenv *, void **cache, const struct conv_shape *, const float *x, const struct tensor *w, const float *factor,
                    const float *bias, float *y);
 
 /* ---- packed_gemm.c: products with a weight stored narrower than float32 --------------------------------------------------------- */
@@ -130,6 +131,8 @@ struct narrow_row_kernel {
 };
 extern const struct narrow_row_kernel narrow_row_kernels[]; /* the fastest first, plain C last */
 const struct narrow_row_kernel *narrow_row_best(void);
+/* A weight [k, n], [n, k] when transposed, of any floats, rounded to bf16, in such panels. */
+void narrow_panels(struct kenv *, const struct tensor *weight, int64_t n, int64_t k, bool transposed, int64_t padded, uint16_t *to);
 /* a[m, k] rounded to bf16 in rows of `width` numbers, zeros behind k; a itself where it is that. In ROOM_NARROW. */
 const uint16_t *narrow_rows(struct kenv *, const struct tensor *a, int64_t m, int64_t k, int64_t width);
 

@@ -9,6 +9,11 @@
 
 enum { PAIR = 2 };
 
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+
 static void plain_sums(int rows, const struct narrow_tile *t)
 {
     for (int i = 0; i < rows * PANEL_COLUMNS; i++) {
@@ -94,7 +99,7 @@ static void panel_range(void *data, int64_t lo, int64_t hi)
     const struct narrow_row_kernel *kernel = narrow_row_best();
     float sums[NARROW_ROWS * PANEL_COLUMNS];
     for (int64_t from = lo * PANEL_COLUMNS; from < hi * PANEL_COLUMNS && from < p->n; from += PANEL_COLUMNS) {
-        int64_t count = p->n - from < PANEL_COLUMNS ? p->n - from : PANEL_COLUMNS;
+        int64_t count = at_most(p->n - from, PANEL_COLUMNS);
         kernel->sums((int)p->m,
                      &(struct narrow_tile){p->pairs, p->a, p->pairs * PAIR, p->w + from * p->padded, sums, PANEL_COLUMNS, false});
         for (int64_t i = 0; i < p->m; i++)
@@ -126,7 +131,7 @@ static void round_stretch(const struct tensor *a, int64_t from, int64_t n, uint1
         memcpy(to, at, (size_t)n * sizeof *to);
     else
         for (int64_t i = 0, part; i < n; i += part) {
-            part = n - i < CHUNK ? n - i : CHUNK;
+            part = at_most(n - i, CHUNK);
             convert_to_f32(a->dtype, element_at_const(at, dtype_size(a->dtype), i), part, wide);
             narrow_row_best()->round(wide, part, to + i);
         }
@@ -142,6 +147,80 @@ static void round_range(void *data, int64_t lo, int64_t hi)
         memset(to + r->k, 0, (size_t)(r->width - r->k) * sizeof *to);
     }
 }
+
+/* ---- weights in panels --------------------------------------------------------------------------------------------------------------- */
+enum { BESIDE = 8, STRETCH = 64 /* numbers of k that are rounded before they are turned */ };
+struct panelled {
+    const struct tensor *w;
+    int64_t n, k, padded;
+    bool transposed;
+    uint16_t *to;
+};
+
+/* to[n][2] = a, b */
+static SIMD void join_pairs(const uint16_t *a, const uint16_t *b, int64_t n, uint16_t *to)
+{
+    LOOP for (int64_t i = 0; i < n; i++)
+    {
+        to[PAIR * i] = a[i];
+        to[PAIR * i + 1] = b[i];
+    }
+}
+
+/* Of rows of k: `count` columns of two rows at a time, of several panels, so that long pieces of memory are read. */
+static void panels_of_rows(const struct panelled *p, int64_t column, int64_t count, uint16_t *to)
+{
+    uint16_t row[PAIR][BESIDE * PANEL_COLUMNS];
+    for (int64_t l = 0; l < p->k; l += PAIR, to += PANEL_COLUMNS * PAIR) {
+        memset(row[1], 0, sizeof row[1]);
+        for (int64_t i = 0; i < PAIR && l + i < p->k; i++)
+            round_stretch(p->w, (l + i) * p->n + column, count, row[i]);
+        for (int64_t j = 0; j < count; j += PANEL_COLUMNS)
+            join_pairs(row[0] + j, row[1] + j, at_most(count - j, PANEL_COLUMNS), to + j * p->padded);
+    }
+}
+
+/* Of columns that are rows: a stretch of each. */
+static void panel_of_columns(const struct panelled *p, int64_t column, int64_t count, uint16_t *to)
+{
+    uint16_t rows[PANEL_COLUMNS * STRETCH];
+    for (int64_t l = 0; l < p->k; l += STRETCH, to += STRETCH * PANEL_COLUMNS) {
+        int64_t depth = at_most(p->k - l, STRETCH);
+        for (int64_t j = 0; j < count; j++) {
+            round_stretch(p->w, (column + j) * p->k + l, depth, rows + j * STRETCH);
+            if (depth % PAIR)
+                rows[j * STRETCH + depth] = 0;
+        }
+        transpose_words(count, (depth + 1) / PAIR, rows, STRETCH / PAIR, to, PANEL_COLUMNS);
+    }
+}
+
+/* Where the panel that begins with a column has no numbers. */
+static void clear_rest(const struct panelled *p, int64_t column)
+{
+    uint16_t *panel = p->to + column * p->padded;
+    int64_t filled = p->n - column < PANEL_COLUMNS ? 0 : (p->k + 1) / PAIR * PAIR;
+    memset(panel + filled * PANEL_COLUMNS, 0, (size_t)((p->padded - filled) * PANEL_COLUMNS) * sizeof *panel);
+}
+
+/* Panels lo..hi. */
+static void pack_range(void *data, int64_t lo, int64_t hi)
+{
+    const struct panelled *p = data;
+    int64_t end = at_most(hi * PANEL_COLUMNS, p->n), step = (p->transposed ? 1 : BESIDE) * PANEL_COLUMNS;
+    for (int64_t column = lo * PANEL_COLUMNS; column < end; column += PANEL_COLUMNS)
+        clear_rest(p, column);
+    for (int64_t column = lo * PANEL_COLUMNS; column < end; column += step)
+        (p->transposed ? panel_of_columns : panels_of_rows)(p, column, at_most(end - column, step), p->to + column * p->padded);
+}
+
+void narrow_panels(struct kenv *env, const struct tensor *w, int64_t n, int64_t k, bool transposed, int64_t padded, uint16_t *to)
+{
+    struct panelled p = {w, n, k, padded, transposed, to};
+    kenv_parallel_for(env, (n + PANEL_COLUMNS - 1) / PANEL_COLUMNS, PANEL_COLUMNS * k, pack_range, &p);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------------------------------------------------- */
 
 const uint16_t *narrow_rows(struct kenv *env, const struct tensor *a, int64_t m, int64_t k, int64_t width)
 {
