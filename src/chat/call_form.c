@@ -51,9 +51,24 @@ struct text chat_mark_of(const struct chat_call_form *f, int64_t token)
 
 /* ---- grammars ---- */
 
+/* A list or a call begins with the tag, which may be empty. */
 struct form_text {
-    const char *before, *name, *arguments, *after; /* a name: between quotes where it is JSON */
+    const char *tag, *list, *between, *last; /* a list of calls, where there is one */
+    const char *before, *arguments, *after;  /* a call: the name is between the first two, */
+    bool quoted;                             /* as JSON */
 };
+static const struct form_text form_texts[] = {
+    [CHAT_CALLS_TAGGED] = {"<tool_call>", "", "\n<tool_call>", "", "\n{\"name\": ", ", \"arguments\": ", "}\n</tool_call>", true},
+    [CHAT_CALLS_MISTRAL] = {"[TOOL_CALLS]", "[", ", ", "]", "{\"name\": ", ", \"arguments\": ", "}", true},
+    [CHAT_CALLS_PLAIN] = {"", "", NULL, "", "{\"name\": ", ", \"parameters\": ", "}", true},
+};
+static const struct form_text apart = {"[TOOL_CALLS]", "", "[TOOL_CALLS]", "", "", "[ARGS]", "", false};
+
+static const struct form_text *text_of_form(const struct chat_call_form *f)
+{
+    bool is_apart = f->form == CHAT_CALLS_MISTRAL && f->arguments_apart;
+    return is_apart ? &apart : &form_texts[f->form == CHAT_CALLS_NONE ? CHAT_CALLS_PLAIN : f->form];
+}
 
 static int put(struct grammar_build *b, int from, const char *text)
 {
@@ -68,58 +83,73 @@ static int put_name(struct grammar_json *j, int from, const char *name, bool quo
     return from;
 }
 
-/* Without parameters a function takes an empty object. */
-static int arguments_rule(struct grammar_json *j, const json_t *function)
+/* Without parameters a function takes an empty object; any: whatever it says, any object. */
+static int arguments_rule(struct grammar_json *j, const json_t *function, bool any)
 {
     const json_t *schema = json_object_get(function, "parameters");
     json_t *none = json_pack("{s:s, s:{}}", "type", "object", "properties");
-    int rule = grammar_schema(j, json_is_object(schema) && json_object_size(schema) ? schema : none);
+    int rule = any ? grammar_json_object(j, 0) : grammar_schema(j, json_is_object(schema) && json_object_size(schema) ? schema : none);
     json_decref(none);
     return rule;
 }
 
-static void put_call(struct grammar_json *j, const struct form_text *f, const json_t *tool, int from, int to)
+static void put_call(struct grammar_json *j, const struct form_text *f, const json_t *function, bool any, int from, int to)
 {
-    const json_t *function = json_object_get(tool, "function");
-    int rule = arguments_rule(j, function);
+    int rule = arguments_rule(j, function, any);
     if (rule < 0)
         return;
-    from = put_name(j, put(j->build, from, f->before), json_string_value(json_object_get(function, "name")), f->name[0] == '"');
+    from = put_name(j, put(j->build, from, f->before), json_string_value(json_object_get(function, "name")), f->quoted);
     from = grammar_json_part(j, put(j->build, from, f->arguments), rule);
     grammar_skip(j->build, put(j->build, from, f->after), to);
 }
 
-/* A call of one of the tools. */
-static int call_rule(struct grammar_json *j, const struct form_text *f, const json_t *tools, const char *only)
+static bool is_strict(const json_t *function)
 {
-    int rule = grammar_rule(j->build, "a call");
+    return json_is_true(json_object_get(function, "strict"));
+}
+
+bool chat_calls_strict(const json_t *tools)
+{
     const json_t *tool;
     size_t i;
     json_array_foreach(tools, i, tool)
     {
-        const char *name = json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
-        if (!only || strcmp(only, name) == 0)
-            put_call(j, f, tool, grammar_rule_start(j->build, rule), grammar_rule_end(j->build, rule));
+        if (is_strict(json_object_get(tool, "function")))
+            return true;
     }
-    return rule;
+    return false;
 }
 
-int chat_calls_rule(struct grammar_json *j, const struct chat_call_form *form, const json_t *tools, const char *only, bool single)
+/* What is behind the tag: a call, or a list of some. */
+static int behind_tag(struct grammar_json *j, const struct form_text *f, const json_t *tools, const struct chat_calls_asked *asked)
 {
-    static const struct form_text texts[] = {
-        [CHAT_CALLS_NONE] = {"{\"name\": ", "\"", ", \"arguments\": ", "}"},
-        [CHAT_CALLS_TAGGED] = {"<tool_call>\n{\"name\": ", "\"", ", \"arguments\": ", "}\n</tool_call>"},
-        [CHAT_CALLS_MISTRAL] = {"{\"name\": ", "\"", ", \"arguments\": ", "}"},
-        [CHAT_CALLS_PLAIN] = {"{\"name\": ", "\"", ", \"parameters\": ", "}"},
-    };
-    static const struct form_text apart = {"[TOOL_CALLS]", "", "[ARGS]", ""};
-    bool list = form->form == CHAT_CALLS_MISTRAL && !form->arguments_apart;
     struct grammar_build *b = j->build;
-    int call = call_rule(j, form->form == CHAT_CALLS_MISTRAL && !list ? &apart : &texts[form->form], tools, only);
-    int rule = grammar_rule(b, "calls"), from = grammar_rule_start(b, rule), behind = grammar_state(b);
-    grammar_call(b, list ? put(b, from, "[TOOL_CALLS][") : from, call, behind);
-    if (!single && form->form != CHAT_CALLS_PLAIN && form->form != CHAT_CALLS_NONE)
-        grammar_call(b, put(b, behind, list ? ", " : form->arguments_apart ? "" : "\n"), call, behind);
-    grammar_skip(b, list ? put(b, behind, "]") : behind, grammar_rule_end(b, rule));
+    int one = grammar_rule(b, "a call"), all = grammar_rule(b, "calls"), behind = grammar_state(b);
+    const json_t *tool;
+    size_t i;
+    json_array_foreach(tools, i, tool)
+    {
+        const json_t *function = json_object_get(tool, "function");
+        if (!asked->only || strcmp(asked->only, json_string_value(json_object_get(function, "name"))) == 0)
+            put_call(j, f, function, asked->free && !is_strict(function), grammar_rule_start(b, one), grammar_rule_end(b, one));
+    }
+    grammar_call(b, put(b, grammar_rule_start(b, all), f->list), one, behind);
+    if (!asked->single && f->between)
+        grammar_call(b, put(b, behind, f->between), one, behind);
+    grammar_skip(b, put(b, behind, f->last), grammar_rule_end(b, all));
+    return all;
+}
+
+int chat_calls_rule(struct grammar_json *j, const struct chat_call_form *form, const json_t *tools, const struct chat_calls_asked *asked)
+{
+    const struct form_text *f = text_of_form(form);
+    struct grammar_build *b = j->build;
+    int calls = behind_tag(j, f, tools, asked), rule = grammar_rule(b, "the answer");
+    int from = grammar_rule_start(b, rule), to = grammar_rule_end(b, rule), tag = grammar_state(b);
+    if (asked->free)
+        grammar_search(b, from, f->tag, tag, to);
+    else
+        grammar_skip(b, put(b, from, f->tag), tag);
+    grammar_call(b, tag, calls, asked->free && !asked->single ? from : to);
     return rule;
 }

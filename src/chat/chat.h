@@ -74,8 +74,15 @@ struct chat_call_form {
 struct chat_call_form chat_call_form_find(const struct chat_template *, const struct tokenizer *);
 /* Empty: the token is no such mark. */
 struct text chat_mark_of(const struct chat_call_form *, int64_t token);
-/* A rule: calls of the tools, at least one. only: its name; NULL: any of them. A schema that is not supported is grammar_fault. */
-int chat_calls_rule(struct grammar_json *, const struct chat_call_form *, const json_t *tools, const char *only, bool single);
+/* Some of the tools are to be called by their schemas alone. */
+bool chat_calls_strict(const json_t *tools);
+/* A rule: calls of the tools. A schema that is not supported is grammar_fault. */
+struct chat_calls_asked {
+    const char *only; /* the tool that is called; NULL: any */
+    bool single;      /* once */
+    bool free;        /* there is any text between, maybe no call, and only strict tools keep to their schemas: not in the plain form */
+};
+int chat_calls_rule(struct grammar_json *, const struct chat_call_form *, const json_t *tools, const struct chat_calls_asked *);
 
 /* ---- chat.c: what is known of a model's conversations; it is only read, so that threads may share it ---- */
 struct chat {

@@ -137,6 +137,8 @@ int grammar_schema(struct grammar_json *, const json_t *schema);
 /* ---- tag.c ---- */
 /* Steps by any text up to a tag, the tag, and a few blanks. */
 void grammar_until(struct grammar_build *, int from, const char *tag, int to);
+/* By any text up to a tag to what is behind it; by any text without the tag to another state. */
+void grammar_search(struct grammar_build *, int from, const char *tag, int behind, int without);
 
 /* ---- automaton.c: reads bytes by a grammar; its states are made when they are needed ---- */
 struct automaton;

@@ -14,11 +14,11 @@ static size_t matched(const char *tag, size_t n, char byte)
     return 0;
 }
 
-void grammar_until(struct grammar_build *b, int from, const char *tag, int to)
+/* By how many bytes of the tag were read; the last one is behind it. */
+static int *step_tag(struct grammar_build *b, int from, const char *tag)
 {
     size_t length = strlen(tag);
-    int *state = NEWN(grammar_arena(b), int, length + 1), blank = grammar_rule(b, "a blank");
-    struct grammar_bytes blanks = {{0}};
+    int *state = NEWN(grammar_arena(b), int, length + 1);
     for (size_t i = 0; i <= length; i++)
         state[i] = grammar_state(b);
     grammar_skip(b, from, state[0]);
@@ -30,8 +30,25 @@ void grammar_until(struct grammar_build *b, int from, const char *tag, int to)
                     grammar_put_byte(&s, byte);
             grammar_step(b, state[i], s, state[k]);
         }
+    return state;
+}
+
+void grammar_until(struct grammar_build *b, int from, const char *tag, int to)
+{
+    const int *state = step_tag(b, from, tag);
+    int blank = grammar_rule(b, "a blank");
+    struct grammar_bytes blanks = {{0}};
     grammar_put_byte(&blanks, ' ');
     grammar_put_byte(&blanks, '\n');
     grammar_step(b, grammar_rule_start(b, blank), blanks, grammar_rule_end(b, blank));
-    grammar_skip(b, grammar_repeat(b, state[length], blank, 0, BLANKS), to);
+    grammar_skip(b, grammar_repeat(b, state[strlen(tag)], blank, 0, BLANKS), to);
+}
+
+void grammar_search(struct grammar_build *b, int from, const char *tag, int behind, int without)
+{
+    const int *state = step_tag(b, from, tag);
+    size_t length = strlen(tag);
+    for (size_t i = 0; i < length; i++)
+        grammar_skip(b, state[i], without);
+    grammar_skip(b, state[length], behind);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Calls of tools that a model must make, of tpc-run --serve: calls.py PORT FILE. FILE has the answers on other ranks, or gets them."""
+"""Calls of tools that a model must make, of tpc-run --serve: calls.py PORT FILE TOKENIZER [TOKEN...].
+FILE has the answers on other ranks, or gets them. TOKEN: those that lead to calls in free answers."""
 import json
 import os
 import sys
@@ -9,6 +10,10 @@ from calls import PORT, call, expect
 
 TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"x": {"type": "integer", "minimum": 0}, "y": {"enum": [1, 2]}}, "required": ["x", "y"]}}},
          {"type": "function", "function": {"name": "now", "description": "the time"}}]
+
+
+with open(sys.argv[3], encoding="utf-8") as f:
+    TOKENS = json.load(f)["model"]["vocab"]
 
 
 def chat(**fields):
@@ -46,6 +51,16 @@ def main(path):
         message = answer["choices"][0]["message"]
         good = [check(t["function"]["name"], json.loads(t["function"]["arguments"])) for t in message["tool_calls"]] if "tool_calls" in message else json.loads(message["content"])
         expect("a call or an answer of the form", isinstance(good, list), True)
+    strict = [dict(t, function=dict(t["function"], strict=t["function"]["name"] == "add")) for t in TOOLS]
+    bias = {str(TOKENS[t]): 30 for t in sys.argv[4:]}  # so that the model likes to call
+    made = 0
+    for seed in range(8 if bias else 0):
+        status, answer = chat(seed=seed, tools=strict, logit_bias=bias, max_tokens=120)
+        for t in answer["choices"][0]["message"].get("tool_calls", []):
+            made += 1
+            arguments = json.loads(t["function"]["arguments"])
+            check("add", arguments) if t["function"]["name"] == "add" else expect("arguments", isinstance(arguments, dict), True)
+    expect("some calls in texts", made > 0, bool(bias))
     for fields, param, words in [({"tool_choice": "required", "tools": []}, "tool_choice", "no tools to call"), ({"tool_choice": "maybe"}, "tool_choice", "expected"),
                                  ({"tool_choice": {"type": "function", "function": {"name": "sub"}}}, "tool_choice", "none of the tools"),
                                  ({"tool_choice": "required", "tools": [{"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}]}, "tools", "'not' is not supported"),

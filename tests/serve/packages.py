@@ -113,17 +113,28 @@ def classes():
         next: "Thing | None" = None
         day: typing.Literal[1, 2, None] = None
 
-    return Thing
+    class Weather(pydantic.BaseModel):
+        """The weather."""
+        city: typing.Literal["Ulm", "Rom"]
+        days: int = pydantic.Field(ge=1, le=9)
+
+    return Thing, Weather
 
 
 def structured(client):
     import openai
-    thing = classes()
+    thing, weather = classes()
     for seed in range(3):
         found = client.chat.completions.parse(model="any", messages=MESSAGES, response_format=thing, seed=seed, max_tokens=2000).choices[0].message.parsed
         expect("an object of a class", isinstance(found, thing), True)
         with client.chat.completions.stream(model="any", messages=MESSAGES, response_format=thing, seed=seed, max_tokens=2000) as stream:
             expect("the same as a stream", stream.get_final_completion().choices[0].message.parsed, found)
+    asked = {"model": "any", "messages": MESSAGES, "tools": [openai.pydantic_function_tool(weather)], "max_tokens": 400, "seed": 1, "parallel_tool_calls": False}
+    called = client.chat.completions.parse(**asked, tool_choice="required").choices[0]
+    made = called.message.tool_calls[0].function.parsed_arguments
+    expect("a call of a class", (called.finish_reason, called.message.content, isinstance(made, weather)), ("tool_calls", None, True))
+    with client.chat.completions.stream(**asked, tool_choice="required") as stream:
+        expect("the same as a stream", stream.get_final_completion().choices[0].message.tool_calls[0].function.parsed_arguments, made)
     try:
         client.chat.completions.create(model="any", messages=MESSAGES, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"not": {}}}})
         sys.exit("a schema that is not supported was taken")
@@ -146,6 +157,14 @@ def langchain():
         expect("a chat's stream", "".join(part.content for part in chat.stream(PROMPT)), text)
         bound = chat.bind(logprobs=True, top_logprobs=1).invoke(PROMPT)
         expect("its tokens", "".join(t["token"] for t in bound.response_metadata["logprobs"]["content"]), text)
+    _, weather = classes()
+    chat = ChatOpenAI(base_url=URL, api_key="none", model="any", max_tokens=400, max_retries=0, seed=1)
+    for method in ["json_schema", "function_calling"]:
+        expect(method, isinstance(chat.with_structured_output(weather, method=method).invoke(PROMPT), weather), True)
+    bound = chat.bind_tools([weather], tool_choice="any", parallel_tool_calls=False)
+    calls = bound.invoke(PROMPT).tool_calls
+    parts = list(bound.stream(PROMPT))
+    expect("calls of a stream", [c["args"] for p in parts for c in p.tool_calls], [c["args"] for c in calls])
     stop = wanted(**GREEDY)["text"][4]
     greedy = OpenAI(base_url=URL, api_key="none", model="any", max_tokens=MOST, logit_bias=BIAS, max_retries=0, **GREEDY)
     expect("a stop", greedy.invoke(PROMPT, stop=[stop]), wanted(**GREEDY, stop=stop)["text"])

@@ -77,12 +77,11 @@ static int behind(struct grammar_build *b, const char *tag, int root)
     return rule;
 }
 
-static int calls_of(struct grammar_build *b, const struct reading *r, const struct tools_asked *t)
+static int calls_of(struct grammar_build *b, const struct reading *r, const struct tools_asked *t, bool free)
 {
-    struct chat_call_form form = r->call->chat->calls;
+    const struct chat_calls_asked asked = {t->only, t->single, free};
     struct grammar_json j = grammar_json_new(b);
-    form.form = form.form == CHAT_CALLS_NONE ? CHAT_CALLS_PLAIN : form.form;
-    int rule = chat_calls_rule(&j, &form, t->tools, t->only, t->single);
+    int rule = chat_calls_rule(&j, &r->call->chat->calls, t->tools, &asked);
     return grammar_fault(b) ? -1 : rule;
 }
 
@@ -94,18 +93,40 @@ static int either(struct grammar_build *b, int one, int other)
     return rule;
 }
 
+/* How calls and the form go together. */
+enum { FORM_ALONE, CALLS_ALONE, CALLS_OR_FORM, CALLS_IN_TEXT, NO_FORM };
+
+static int kind_of(const struct reading *r, const struct form_asked *f, const struct tools_asked *t)
+{
+    enum chat_calls_form form = t && t->tools ? r->call->chat->calls.form : CHAT_CALLS_NONE;
+    bool tagged = form == CHAT_CALLS_TAGGED || form == CHAT_CALLS_MISTRAL;
+    if (t && t->must)
+        return CALLS_ALONE;
+    if (f->key)
+        return form == CHAT_CALLS_NONE ? FORM_ALONE : CALLS_OR_FORM;
+    return tagged && chat_calls_strict(t->tools) ? CALLS_IN_TEXT : NO_FORM;
+}
+
+/* Where both are asked for, *key is that which the last one is of. */
+static int root_of_kind(struct reading *r, struct grammar_build *b, const struct form_asked *f, const struct tools_asked *t, int kind,
+                        const char **key)
+{
+    int form = kind == FORM_ALONE || kind == CALLS_OR_FORM ? root_of(b, f) : -1;
+    *key = f->key;
+    if (kind == FORM_ALONE || grammar_fault(b))
+        return form;
+    *key = "tools";
+    int calls = calls_of(b, r, t, kind == CALLS_IN_TEXT);
+    return kind == CALLS_OR_FORM && calls >= 0 ? either(b, form, calls) : calls;
+}
+
 /* The grammar is kept without what was needed to make it. */
-static void make(struct reading *r, const struct form_asked *f, const char *tag, const struct tools_asked *t)
+static void make(struct reading *r, const struct form_asked *f, const char *tag, const struct tools_asked *t, int kind)
 {
     struct arena *tmp = arena_new(), *a = r->call->arena;
     struct grammar_build *b = grammar_begin(tmp);
-    bool must = t && t->must;
-    int root = must ? calls_of(b, r, t) : root_of(b, f);
-    if (root >= 0 && !must && t && t->tools && r->call->chat->calls.form != CHAT_CALLS_NONE) {
-        int calls = calls_of(b, r, t);
-        root = calls < 0 ? -1 : either(b, root, calls);
-    }
-    const char *key = must ? "tools" : f->key;
+    const char *key;
+    int root = root_of_kind(r, b, f, t, kind, &key);
     if (root >= 0 && tag)
         root = behind(b, tag, root);
     const struct grammar *g = root < 0 ? NULL : grammar_compile(b, root);
@@ -120,11 +141,14 @@ void form_read(struct reading *r, const char *tag, const struct tools_asked *t)
 {
     const struct service *s = r->call->service;
     const struct form_asked f = read_fields(r);
-    const char *key = t && t->must ? "tool_choice" : f.key;
-    if (key && s->chooses)
+    int kind = r->wrong ? NO_FORM : kind_of(r, &f, t);
+    const char *key = f.key ? f.key : kind == CALLS_ALONE ? "tool_choice" : "tools";
+    if (kind == NO_FORM)
+        return;
+    if (s->chooses)
         request_blame(r, key, "the model's graph chooses tokens itself: it takes no form of the text");
-    if (key && !tokenizer_joins(s->prompt_tokenizer))
+    if (!tokenizer_joins(s->prompt_tokenizer))
         request_blame(r, key, "the model's tokenizer does not join its tokens as they are: there is no form of the text");
-    if (key && !r->wrong)
-        make(r, &f, tag, t);
+    if (!r->wrong)
+        make(r, &f, tag, t, kind);
 }
