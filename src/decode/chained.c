@@ -90,8 +90,7 @@ int64_t chained_next(struct chained *c, struct logprobs *scored)
     pick_next(s, &c->history, &c->how, &next, &c->chosen);
     logprobs_next(s, &c->history, &c->how, &next, &c->chosen, scored);
     if (c->how.form)
-        c->form = form_take(c->how.form, next);
-    next = next < 0 ? 0 : next;
+        c->form = form_take(c->how.form, &next);
     history_add(&c->history, &next);
     return next;
 }

@@ -274,12 +274,10 @@ static void put_token(struct row *row, int64_t token)
     VEC_PUSH(row->arena, &row->token, token);
 }
 
-/* A row that is stuck has some token until it leaves. */
 static void put_next(struct row *row, int64_t *next)
 {
     if (row->how.form)
-        row->form = form_take(row->how.form, *next);
-    *next = *next < 0 ? 0 : *next;
+        row->form = form_take(row->how.form, next);
     put_token(row, *next);
 }
 

@@ -12,7 +12,8 @@ enum {
     MOST_NODES = 1024,  /* one with a larger set of nodes */
     FULL = 64 << 20,    /* bytes of states, roughly */
     HEAD = 1,           /* numbers that a state keeps before its places, */
-    PLACE = 2           /* and of each */
+    PLACE = 2,          /* and of each */
+    STEP = 32           /* work of any step */
 };
 
 /* A place in a rule, and the stack on which it stands. */
@@ -34,6 +35,7 @@ struct automaton {
     const struct grammar_rule_at *rule;
     int64_t age;
     size_t bytes, settled;
+    int64_t work; /* that steps took: places and nodes */
     struct numbered nodes, stacks, states;
     VEC(struct made_state) kept;
     /* what a step finds */
@@ -76,6 +78,7 @@ static int32_t join_stacks(struct automaton *a, int32_t x, int32_t y)
         VEC_PUSH(a->own, &a->merged, node);
     }
     a->too_many |= a->merged.n > MOST_NODES;
+    a->work += a->merged.n;
     return find(a, &a->stacks, a->merged.at, a->merged.n);
 }
 
@@ -85,6 +88,7 @@ static void add_place(struct automaton *a, int32_t at, int32_t stack)
 {
     if (a->too_many)
         return;
+    a->work++;
     if (!a->place_of[at]) {
         VEC_PUSH(a->own, &a->place, ((struct place){at, stack, true}));
         a->place_of[at] = a->place.n;
@@ -129,6 +133,7 @@ static void end_rules(struct automaton *a)
 static void begin_rule(struct automaton *a, const struct grammar_edge *call, int32_t stack)
 {
     int32_t rule = call->set;
+    a->work++;
     if (!a->state[call->to].only_ends) {
         const int32_t node[] = {call->to, stack};
         stack = stack_of_node(a, find(a, &a->nodes, node, 2));
@@ -148,6 +153,7 @@ static void begin_rules(struct automaton *a, int32_t at, int32_t stack)
 static int32_t take_first_rule(struct automaton *a, int i)
 {
     int first = i;
+    a->work += a->begun.n - i;
     for (int k = i + 1; k < a->begun.n; k++)
         if (a->rule[a->begun.at[k]].order < a->rule[a->begun.at[first]].order)
             first = k;
@@ -226,10 +232,13 @@ static int32_t make_step(struct automaton *a, int32_t from, int class)
     const int32_t *key = a->states.list[from].at;
     int32_t n = a->states.list[from].n;
     find_nothing(a);
-    for (int32_t k = HEAD; k < n; k += PLACE)
+    a->work += STEP;
+    for (int32_t k = HEAD; k < n; k += PLACE) {
+        a->work += 1 + a->state[key[k] + 1].step - a->state[key[k]].step;
         for (int32_t i = a->state[key[k]].step; i < a->state[key[k] + 1].step; i++)
             if (has_class(&a->set[a->step[i].set], class))
                 add_place(a, a->step[i].to, key[k + 1]);
+    }
     return finish_step(a);
 }
 
@@ -303,6 +312,11 @@ int64_t automaton_age(const struct automaton *a)
 bool automaton_is_full(const struct automaton *a)
 {
     return a->bytes > FULL && a->bytes > 2 * a->settled;
+}
+
+int64_t automaton_work(const struct automaton *a)
+{
+    return a->work;
 }
 
 void automaton_settle(struct automaton *a)

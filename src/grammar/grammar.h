@@ -154,6 +154,8 @@ bool automaton_is_last(struct automaton *, int state);
 /* Its states take much memory: more than is usual, and twice what they took when it was settled last. */
 bool automaton_is_full(const struct automaton *);
 void automaton_settle(struct automaton *);
+/* What its steps took so far, in units of some nanoseconds. */
+int64_t automaton_work(const struct automaton *);
 /* Forgets all states but the two, whose number others must not use any more, and counts how often. */
 void automaton_forget(struct automaton *);
 int64_t automaton_age(const struct automaton *);
@@ -178,7 +180,8 @@ struct matcher *matcher_new(struct arena *, struct automaton *);
 bool matcher_take(struct matcher *, const char *, size_t n);
 bool matcher_accepts(struct matcher *);
 bool matcher_is_last(struct matcher *);
-/* Bits of the columns whose tokens may follow: 64 columns a number, until the next call of any matcher of the automaton. */
+/* Bits of the columns whose tokens may follow: 64 columns a number, until the next call of any matcher of the automaton. NULL: to find them
+ * takes too long, for a token about half a second, or in the mean of many some milliseconds. */
 const uint64_t *matcher_mask(struct matcher *, const struct token_tree *);
 
 /* ==== inside ==== */

@@ -3,18 +3,22 @@
 
 #include <string.h>
 
+/* Work that masks of a text may take at once, and what each adds to it. */
+enum { MOST_WORK = 50000000, WORK_EACH = 1000000 };
+
 struct matcher {
     struct arena *arena;
     struct automaton *automaton;
     int state;
-    int64_t age; /* of the automaton whose state it is */
+    int64_t age;  /* of the automaton whose state it is */
+    int64_t work; /* that is left */
     VEC(char) text;
 };
 
 struct matcher *matcher_new(struct arena *a, struct automaton *automaton)
 {
     struct matcher *m = NEW(a, struct matcher);
-    *m = (struct matcher){.arena = a, .automaton = automaton, .state = AUTOMATON_START, .age = automaton_age(automaton)};
+    *m = (struct matcher){.arena = a, .automaton = automaton, .state = AUTOMATON_START, .age = automaton_age(automaton), .work = MOST_WORK};
     return m;
 }
 
@@ -67,6 +71,7 @@ static void set_columns(const struct token_tree *t, int32_t column, uint64_t *ma
 /* Where a walk is: the bytes of a node's path, the states before each, and their steps. */
 struct walk {
     struct matcher *matcher;
+    int64_t end; /* of the automaton's work, where it is too much */
     uint8_t byte[UINT8_MAX + 1];
     int state[UINT8_MAX + 2];
     const int32_t *steps[UINT8_MAX + 2];
@@ -97,17 +102,22 @@ static int32_t make_step(struct walk *w, int depth)
     return automaton_next(w->matcher->automaton, w->state[depth], w->byte[depth]);
 }
 
-static void walk(struct matcher *m, const struct token_tree *t, uint64_t *mask)
+/* False: it took too long. */
+static bool walk(struct matcher *m, const struct token_tree *t, uint64_t *mask)
 {
     const uint8_t *class_of = automaton_grammar(m->automaton)->class_of;
-    struct walk w = {.matcher = m};
+    int64_t start = automaton_work(m->automaton);
+    struct walk w = {.matcher = m, .end = start + m->work};
     enter(&w, 0, state_of(m));
     for (int64_t i = 0; i < t->nodes;) {
         const struct token_node *node = &t->node[i];
         int32_t next = w.steps[node->depth][class_of[node->byte]];
         w.byte[node->depth] = node->byte;
-        if (next == AUTOMATON_UNKNOWN)
+        if (next == AUTOMATON_UNKNOWN) {
+            if (automaton_work(m->automaton) > w.end)
+                return false;
             next = make_step(&w, node->depth);
+        }
         if (next == AUTOMATON_DEAD) {
             i = node->behind;
             continue;
@@ -117,19 +127,23 @@ static void walk(struct matcher *m, const struct token_tree *t, uint64_t *mask)
             set_columns(t, node->column, mask);
         i++;
     }
+    m->work -= automaton_work(m->automaton) - start;
+    return true;
 }
 
 const uint64_t *matcher_mask(struct matcher *m, const struct token_tree *t)
 {
     size_t bytes = (size_t)(t->columns + 63) / 64 * sizeof(uint64_t) + sizeof(uint64_t);
-    uint64_t *mask = automaton_note(m->automaton, state_of(m), 0);
+    uint64_t *mask = automaton_note(m->automaton, state_of(m), 0), *kept = NULL;
+    m->work = m->work < MOST_WORK - WORK_EACH ? m->work + WORK_EACH : MOST_WORK;
     if (mask)
         return mask;
     struct arena *tmp = arena_new();
     mask = arena_alloc(tmp, bytes);
-    walk(m, t, mask);
-    uint64_t *kept = automaton_note(m->automaton, state_of(m), bytes);
-    memcpy(kept, mask, bytes);
+    if (walk(m, t, mask)) {
+        kept = automaton_note(m->automaton, state_of(m), bytes);
+        memcpy(kept, mask, bytes);
+    }
     arena_free(tmp);
     return kept;
 }

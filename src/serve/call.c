@@ -210,11 +210,12 @@ static void drop_shown(struct choice *o)
         o->shown.n--;
 }
 
-/* Its grammar wants bytes that no token of the model has. */
-static void refuse_stuck(struct choice *o)
+/* Its grammar wants bytes that no token of the model has, or too much time. */
+static void refuse_form(struct choice *o, enum form_state form)
 {
     struct call *c = o->call;
-    c->refused = "the text can't go on: the model has no token that its grammar allows";
+    c->refused = form == FORM_STUCK ? "the text can't go on: the model has no token that its grammar allows"
+                                    : "the text can't go on: its grammar has too many ways to read it, and takes too long";
     c->status = MHD_HTTP_BAD_REQUEST;
     if (c->stream && !c->gone)
         reply_put_error(c, c->refused);
@@ -230,8 +231,8 @@ bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scor
         call_finish(o, "length");
         return false;
     }
-    if (form == FORM_STUCK) {
-        refuse_stuck(o);
+    if (form == FORM_STUCK || form == FORM_SLOW) {
+        refuse_form(o, form);
         return false;
     }
     VEC_PUSH(c->arena, &o->made, token);

@@ -57,7 +57,9 @@ def main():
     expect("a name that is no tool", ("tool_calls" in other["message"], other["finish_reason"]), (False, "stop"))
     if not wanted:
         return
-    one = json.loads(chat(tools=TOOLS, parallel_tool_calls=False))["choices"][0]
+    answer = json.loads(chat(tools=TOOLS, parallel_tool_calls=False))
+    one, made = answer["choices"][0], json.loads(chat(tools=TOOLS))["usage"]["completion_tokens"]
+    expect("the answer ends behind it", answer["usage"]["completion_tokens"] < made, True)
     expect("one call alone", [c["function"]["name"] for c in one["message"]["tool_calls"]], [wanted[0][0]])
     several = json.loads(chat(tools=TOOLS, n=2))["choices"]
     ids = [i for c in several for i in check_calls(c["message"]["tool_calls"])[:1]]

@@ -85,11 +85,15 @@ static bool make_text(struct arena *a, struct automaton *m, const struct vocabul
     for (int i = 0; i < LONGEST_TEXT && !ended; i++) {
         double start = clock_seconds();
         const uint64_t *mask = matcher_mask(text, t);
-        int64_t allowed = apply(mask, v->n, score);
+        int64_t allowed = mask ? apply(mask, v->n, score) : 0;
         VEC_PUSH(a, &times->list, clock_seconds() - start);
         *random = splitmix(*random);
-        int64_t token = allowed ? drawn(mask, v->n, (int64_t)(*random % (uint64_t)allowed)) : -1;
-        require(token >= 0 && matcher_take(text, v->token[token].at, v->token[token].n));
+        if (!allowed) { /* too many ways to read it */
+            puts(mask ? "no token may follow" : "it takes too long");
+            break;
+        }
+        int64_t token = drawn(mask, v->n, (int64_t)(*random % (uint64_t)allowed));
+        require(matcher_take(text, v->token[token].at, v->token[token].n));
         ended = matcher_is_last(text);
     }
     arena_free(own);

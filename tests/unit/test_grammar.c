@@ -84,6 +84,8 @@ static const struct group gbnf[] = {
     {"root ::= a a\na ::= b*\nb ::= \"x\"", {"2", "2xxx", "0y"}},
     {"root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"", {"2aaaaaaaaaaaaaaaaaaaaaaaadbcbcbcbcbcbcbcbcbcbcbcbc", "1aad", "0db"}},
     {"root ::= \"a\" (\"bx\" [] | \"c\")", {"1a", "0ab", "2ac"}}, /* no text goes on behind ab */
+    {"root ::= a\na ::= o a \")\" | \"x\"\no ::= \"(\" | \"((\"", {"2((x)", "2((x))", "1(((x)", "2(((x))", "2(((x)))", "0(x))"}},
+    {"root ::= a\na ::= o (a \")\")?\no ::= \"((\" | p\np ::= q \"z\"?\nq ::= \"(\" \"w\"?", {"2((", "2(()", "2(", "0()", "2(((())"}},
     {"root ::= a-b\na-b ::= \"q\" | root2\nroot2 ::= [-a]", {"2q", "2-", "2a", "0b"}},
 };
 static const char *const no_gbnf[][2] = {
@@ -154,6 +156,9 @@ static const struct group schemas[] = {
     {"{\"anyOf\": [{\"type\": \"null\"}, {\"type\": \"array\", \"items\": {\"$ref\": \"#\"}}]}", {"2[null,[[]]]", "01"}},
     {"{\"properties\": {\"a/properties/b\": {\"type\": \"null\"}, \"a\": {\"properties\": {\"b\": {\"type\": \"boolean\"}}}}}",
      {"2{\"a/properties/b\":null,\"a\":{\"b\":true}}", "0{\"a/properties/b\":t"}},
+    {"{\"properties\": {\"x\": {\"$ref\": \"#/$defs/i\"}}, \"$defs\": {\"i\": {\"properties\": {\"y\": {\"$ref\": \"#/$defs/i\"}}, "
+     "\"required\": [\"y\"]}}}", /* no x ever ends */
+     {"2{}", "0{\"", "2{ }"}},
     {"{\"oneOf\": [{\"type\": \"string\"}, {\"type\": \"integer\"}]}", {"21", "2\"\""}},
 };
 static const char *const no_schemas[][2] = {
@@ -285,6 +290,31 @@ START_TEST(ambiguous)
 }
 END_TEST
 
+/* So many ways to read a text take too long: no mask is found, in a second. */
+START_TEST(too_long)
+{
+    enum { PARTS = 700, MADE = 20000, LETTERS = 6 };
+    struct grammar_token *token = NEWN(arena, struct grammar_token, MADE);
+    struct captured text;
+    uint64_t random = 1;
+    captured_begin(&text);
+    (void)fputs("root ::= \"a\"?", text.to);
+    for (int i = 0; i < PARTS; i++)
+        (void)fprintf(text.to, " ([a-%c]? | \"b\")*", 'b' + i % 20);
+    struct automaton *a = of_gbnf(captured_end(&text, arena));
+    ck_assert_msg(a != NULL, "%s", fault);
+    for (int i = 0; i < MADE; i++) {
+        char *at = arena_alloc(arena, LETTERS);
+        for (int k = 0; k < LETTERS; k++)
+            at[k] = (char)('a' + (random = splitmix(random)) % 21);
+        token[i] = (struct grammar_token){at, LETTERS};
+    }
+    struct matcher *m = matcher_new(arena, a);
+    ck_assert_ptr_null(matcher_mask(m, token_tree_new(arena, token, MADE)));
+    automaton_free(a);
+}
+END_TEST
+
 /* A text of this grammar has an odd length: whoever waits for a rule is kept with all others that do. */
 START_TEST(joined)
 {
@@ -324,6 +354,7 @@ int main(void)
     tcase_add_loop_test(c, masks, 0, COUNT(mask_schemas));
     tcase_add_test(c, ambiguous);
     tcase_add_test(c, joined);
+    tcase_add_test(c, too_long);
     tcase_add_test(c, until_a_tag);
     return unit_run(s);
 }

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { KEPT = 8 }; /* automata that no row uses */
+enum { KEPT = 8 };                                /* automata that no row uses */
+static const int64_t given_up = INT64_C(1) << 40; /* a token: the best of all on a rank that takes too long, so that all ranks get it */
 
 struct used_automaton {
     struct automaton *automaton;
@@ -201,21 +202,30 @@ void form_mask(struct form *form, const struct row_scores *r, struct scored_toke
 {
     size_t bytes = (size_t)(r->columns + 63) / 64 * sizeof(uint64_t);
     form->own = form->own ? form->own : arena_alloc(form->arena, bytes + 1);
-    memcpy(form->own, matcher_mask(form->matcher, tree_of(form->forms, r)), bytes);
-    put_own(form, r);
+    const uint64_t *mask = matcher_mask(form->matcher, tree_of(form->forms, r));
+    memset(form->own, 0, bytes);
+    if (mask) {
+        memcpy(form->own, mask, bytes);
+        put_own(form, r);
+    }
     for (int64_t k = 0; k < r->columns; k++)
         if (!(form->own[k >> 6] >> (k & 63) & 1))
             score[k] = (struct scored_token){-INFINITY, -1};
+    if (!mask && r->columns)
+        score[0] = (struct scored_token){INFINITY, given_up};
 }
 
-enum form_state form_take(struct form *form, int64_t token)
+enum form_state form_take(struct form *form, int64_t *next)
 {
     const struct forms *f = form->forms;
+    int64_t token = *next;
     for (int64_t i = 0; i < f->ends; i++)
         if (f->end[i] == token)
             return FORM_WHOLE;
-    if (token < 0)
-        return FORM_STUCK;
+    if (token < 0 || token == given_up) {
+        *next = 0;
+        return token < 0 ? FORM_STUCK : FORM_SLOW;
+    }
     require(token < f->n && f->token[token].n && matcher_take(form->matcher, f->token[token].at, f->token[token].n));
     form->made = true;
     return matcher_is_last(form->matcher) ? FORM_WHOLE : FORM_GOES_ON;

@@ -132,9 +132,10 @@ struct form *form_new(struct forms *, const struct grammar *, bool begins);
 void form_free(struct form *);
 /* Scores of this rank, as row_scores_read gives them: tokens that may not come next are none. */
 void form_mask(struct form *, const struct row_scores *, struct scored_token *);
-/* The row got a token; -1: there was none for it. Whole: nothing may follow. */
-enum form_state { FORM_GOES_ON, FORM_WHOLE, FORM_STUCK };
-enum form_state form_take(struct form *, int64_t token);
+/* The row got a token. Whole: nothing may follow. Stuck: there was none for it; slow: to find one took too long. It is made one that the
+ * row may have until it leaves. */
+enum form_state { FORM_GOES_ON, FORM_WHOLE, FORM_STUCK, FORM_SLOW };
+enum form_state form_take(struct form *, int64_t *token);
 
 /* pick.c: the next token of every row of the history, from the scores behind its last token; -1: its grammar allows none. Every rank calls
  * it after a run of a stage. how: by row; NULL: the best one is taken. *count adds up the bytes and seconds of the exchange. In a pipeline
