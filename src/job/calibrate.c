@@ -175,6 +175,8 @@ static void print_link(const struct link *link, bool outer)
     printf("%.3f ns for each byte summed\n", 1e9 * link->reduce_seconds);
 }
 
+#define PAYS 1.25 /* times as fast, at which people are told of it */
+
 static void print_summary(const struct machine *to, const struct comm *comm, const struct measured *m, double error)
 {
     print_prices(to, comm->local_size);
@@ -182,6 +184,9 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
         printf("%s%.3g%s", r ? ", " : "speeds of the ranks: ", to->speed[r], r + 1 < to->speeds ? "" : " times these\n");
     for (int r = 0; r < to->memories; r++)
         printf("%s%.3g GB%s", r ? ", " : "memory of the ranks: ", 1e-9 * (double)to->memory[r], r + 1 < to->memories ? "" : "\n");
+    if (to->bf16_speed >= PAYS)
+        printf("products in bf16 take %.0f %% of the time of f32: tpc-run --fast, tpc-shard --weights bf16 (docs/precision.md)\n",
+               100 / to->bf16_speed);
     printf("sums rounded for messages: %.3f ns for each byte in bf16, %.3f in q8\n", 1e9 * to->bf16_seconds, 1e9 * to->q8_seconds);
     if (!m->links)
         return;
