@@ -3,12 +3,15 @@
 #include "config.h"
 #endif
 #include "cli/run.h"
+#include "decode/draft/draft.h"
 #include "job/timing/timing.h"
 #ifdef HAVE_SERVE
 #include "serve/serve.h"
 #endif
 
 #include <string.h>
+
+enum { USUAL_DRAFTS = 8 };
 
 static const struct arg_prose usage[] = {{"mpirun -n N tpc-run DIR [options]", "run each rank as a process"},
                                          {"tpc-run DIR [options]", "run each rank as a thread of one process"},
@@ -113,6 +116,8 @@ static void add_token_args(struct arena *a, struct arg_table *t, struct run_opti
         {"tokenizer", 0, ARG_TEXT, &o->job.tokenizer, "FILE", "a tokenizer.json (default: the one beside the model)"},
 #endif
         {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens; KV caches stay sharded"},
+        {"lookup", 0, ARG_MAYBE_INT, &o->lookup, "[=K]",
+         "with --generate and --prompt: draft up to K tokens (default: 8) that the text had before, and check them in one run"},
         {"save-state", 0, ARG_TEXT, &o->job.save_state, "FILE", "with --generate or --prompt: write what --load-state goes on from"},
         {"load-state", 0, ARG_TEXT, &o->job.load_state, "FILE", "decode on from a saved state, on any number of ranks"},
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
@@ -318,6 +323,7 @@ void run_options_read(struct arena *a, struct run_options *o, int argc, char **a
     job->random = o->random.given;
     job->seed = o->random.text ? (uint64_t)number_read("--random", o->random.text, 0, INT64_MAX) : 0;
     job->stats = o->stats.given;
+    job->lookup = !o->lookup.given ? 0 : o->lookup.text ? number_read("--lookup", o->lookup.text, 1, DRAFT_MOST) : USUAL_DRAFTS;
     job->dump = o->dump_after != NULL;
     job->bench = o->bench.given ? bench_form_of(o->bench.text) : BENCH_NONE;
     job->stats_path = o->stats.text;

@@ -54,7 +54,7 @@ static struct scored_token *scores_behind(const struct trial *t, const struct hi
     struct scored_token *all = NEWN(t->arena, struct scored_token, scores.columns + 1);
     *n = t->stage->chosen ? 1 : scores.columns;
     if (t->stage->chosen)
-        all[0] = row_scores_best(&scores, 0);
+        all[0] = row_scores_best(&scores, 0, back);
     else
         row_scores_read(&scores, 0, back, all);
     return all;

@@ -36,6 +36,7 @@ struct job_options {
     const char *save_state, *load_state; /* files of decoding that goes on; NULL: none */
     struct text_list input, role;        /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
+    int64_t lookup;    /* tokens that are drafted for a run at most; 0: none */
     bool usual_length; /* generate is the default: less where positions end */
     struct end_tokens eos;
     int64_t start;                             /* -1: not given */

@@ -85,6 +85,8 @@ struct session_state_row {
 void session_states_compose(struct session *, const char *symbol, int64_t rows, int64_t columns, const struct session_state_row *);
 /* Columns of a row, of all states. Why they can't be copied out of states and into them, in the arena; NULL: they can. */
 const char *session_states_without_columns(const struct session *, struct arena *, const char *symbol);
+/* The states in use, of which session_states_without_columns says nothing, keep so many of their first columns. */
+void session_states_cut(struct session *, int64_t columns);
 /* How they lie in the states in use, which a run left; and the bytes of one column on this rank. */
 struct session_columns;
 struct session_columns *session_columns_new(struct arena *, const struct session *, const char *symbol);

@@ -3,6 +3,7 @@
 #define TPC_DECODE_GENERATE_H
 
 #include "decode/decode.h"
+#include "decode/draft/draft.h"
 
 struct decoder {
     const struct replicas *replicas;
@@ -22,6 +23,12 @@ struct decoder {
     struct sampling sampling;
     struct row_sampling *how; /* by row */
     int64_t *next;
+    struct {
+        struct draft_pace pace;  /* most 0: no tokens are drafted */
+        int64_t n;               /* of each row in this run */
+        int64_t *token, *picked; /* [rows, n]; [rows, n + 1] */
+        int64_t runs, all, kept; /* behind the first; tokens that were drafted, and kept */
+    } draft;
     int64_t made;                     /* tokens decoded per row */
     int64_t printed;                  /* of them, as they came */
     struct session_collective chosen; /* bytes and seconds of picking tokens */
@@ -46,6 +53,17 @@ int64_t generate_last_token(const struct history *, int64_t row);
 /* ---- groups.c ---- */
 /* The rows of a pipeline, in groups that take turns. False: there is no pipeline, or its rows need each other. */
 bool generate_in_groups(struct decoder *, struct arena *);
+
+/* ---- drafts.c: several tokens in one run ---- */
+/* Tries whether the graph can do it, and fails if not, where it is asked for. Every rank of the group calls it. */
+void generate_try_drafts(struct decoder *, struct arena *);
+/* Drafts for the next run, if any. */
+void generate_draft(struct decoder *);
+/* The drafted tokens of all rows at this place are the next ones. */
+bool generate_keeps_drafts(const struct decoder *, int64_t place);
+/* After so many tokens of each row. */
+void generate_note_drafts(struct decoder *, const struct stage *, int64_t taken);
+void generate_tell_drafts(const struct decoder *);
 
 /* ---- output.c: of the tokens as they are made ---- */
 /* Seconds and bytes since the start. */

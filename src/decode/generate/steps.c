@@ -75,21 +75,33 @@ bool generate_take_tokens(struct decoder *d)
     return ended;
 }
 
-/* Decodes one token per row. Returns true if all rows have ended. */
-static bool run_token(struct decoder *d, struct stage *s)
+/* A token of every row that was picked; returns true if all rows have ended. */
+static bool take_place(struct decoder *d, struct stage *s, int64_t place)
+{
+    for (int64_t b = 0; b < d->history.batch; b++)
+        d->next[b] = d->draft.picked[b * (d->draft.n + 1) + place];
+    compare_token(d, s);
+    bool ended = generate_take_tokens(d);
+    d->fed = d->history.length - 1;
+    return ended;
+}
+
+/* Decodes a token per row, and further ones where they were drafted. Returns true if all rows have ended. */
+static bool run_tokens(struct decoder *d, struct stage *s)
 {
     generate_check_positions(d, s, &d->history, 0);
     struct token_cost before = generate_spent(d, s);
-    stage_run(s, &d->history, d->fed);
+    generate_draft(d);
+    draft_run(s, &d->history, d->fed, d->how, d->draft.n, d->draft.token, d->draft.picked, &d->chosen);
     if (d->unsharded)
         unsharded_run(d->unsharded, (int)(s - d->stage), &d->history, d->fed);
     if (!d->options->check.text.n)
         generate_forget_loaded(d);
-    d->fed = d->history.length;
-    pick_next(s, &d->history, d->how, d->next, &d->chosen);
-    pick_wait(s, d->history.batch, d->next);
-    compare_token(d, s);
-    bool ended = generate_take_tokens(d);
+    int64_t taken = 0;
+    bool ended = take_place(d, s, taken++);
+    while (!ended && generate_keeps_drafts(d, taken - 1))
+        ended = take_place(d, s, taken++);
+    generate_note_drafts(d, s, taken);
     struct token_cost after = generate_spent(d, s);
     if (d->options->stats && !d->options->stats_path && d->replicas->all->rank == 0)
         generate_print_cost(d, &before, &after);
@@ -115,6 +127,8 @@ static int64_t given_batch(const struct stage *first)
 static void start_rows(struct decoder *d, struct arena *a)
 {
     d->next = NEWN(a, int64_t, d->history.batch);
+    d->draft.token = NEWN(a, int64_t, d->history.batch * DRAFT_MOST);
+    d->draft.picked = NEWN(a, int64_t, d->history.batch * (DRAFT_MOST + 1));
     d->how = NEWN(a, struct row_sampling, d->history.batch);
     for (int64_t b = 0; b < d->history.batch; b++)
         d->how[b] = (struct row_sampling){
@@ -167,8 +181,9 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
         start_rows(d, a);
     else if (!d->next)
         generate_start(d, a, k);
+    d->history.scored = d->draft.pace.most + 1; /* room for their places */
     stage_get_ready(a, d->stage, k, &d->history);
-    return run_token(d, &d->stage[k]);
+    return run_tokens(d, &d->stage[k]);
 }
 
 /* Frees the earlier graphs, which have handed over their results. */
@@ -195,7 +210,7 @@ void generate_tokens(struct decoder *d, struct arena *a)
         stage_get_ready(a, d->stage, d->nstage - 1, NULL);
     generate_free_earlier(d);
     while (!ended && d->made < d->options->generate)
-        ended = run_token(d, last);
+        ended = run_tokens(d, last);
     d->first = first - start;
     d->rest = clock_seconds() - first;
 }

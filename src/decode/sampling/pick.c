@@ -1,4 +1,4 @@
-/* pick: picks the next token of every row. Scores stay where they are: ranks exchange their best ones.
+/* pick: picks the next token of every row, or of several places of each. Scores stay where they are: ranks exchange their best ones.
  *
  * The best token, or the best one with its draw added, needs one pair per rank and row. If only some of the scores count (top-k, top-p,
  * min-p), every rank sends as many of its best ones as may matter, and, for top-p, the sum of the weights of all its columns. Together they
@@ -19,48 +19,75 @@ struct pick {
     struct row_scores scores;
     const struct history *history;
     struct session_collective *count;
+    int64_t n; /* places: those of a row that get tokens, in their order, row by row */
     int64_t *next;
-    int64_t *slots;             /* by row: pairs that a rank sends in this round; 0: the row has its token */
-    struct scored_token **own;  /* by row: all scores of this rank, where they are read more than once */
-    struct scored_token *pairs; /* by rank, row and slot */
-    int64_t *mass;              /* by row */
+    int64_t *slots;             /* by place: pairs that a rank sends in this round; 0: the place has its token */
+    struct scored_token **own;  /* by place: all scores of this rank, where they are read more than once */
+    struct scored_token *pairs; /* by rank, place and slot */
+    int64_t *mass;              /* by place */
 };
 
-static const struct row_sampling *how_of_row(const struct pick *p, int64_t row)
+static int64_t row_of(const struct pick *p, int64_t place)
 {
-    static const struct row_sampling best = {.of = {.top_p = 1, .penalty = 1}};
-    return p->how ? &p->how[row] : &best;
+    return place / p->history->picked;
 }
 
-static const struct sampling *sampling_of_row(const struct pick *p, int64_t row)
+/* So many positions before the row's last token. */
+static int64_t back_of(const struct pick *p, int64_t place)
 {
-    return &how_of_row(p, row)->of;
+    return p->history->picked - 1 - place % p->history->picked;
+}
+
+/* The tokens that the place follows. */
+static struct history before_place(const struct pick *p, int64_t place)
+{
+    struct history h = *p->history;
+    h.length -= back_of(p, place);
+    return h;
+}
+
+static const struct row_sampling *how_of_place(const struct pick *p, int64_t place)
+{
+    static const struct row_sampling best = {.of = {.top_p = 1, .penalty = 1}};
+    return p->how ? &p->how[row_of(p, place)] : &best;
+}
+
+static const struct sampling *sampling_of_place(const struct pick *p, int64_t place)
+{
+    return &how_of_place(p, place)->of;
+}
+
+static struct draws draws_of_place(const struct pick *p, int64_t place)
+{
+    const struct history before = before_place(p, place);
+    return sampling_draws(how_of_place(p, place), history_next_position(&before, row_of(p, place)));
 }
 
 /* ---- this rank's scores ---- */
 
-static struct scored_token *read_row(struct pick *p, int64_t row)
+static struct scored_token *read_place(struct pick *p, int64_t place)
 {
-    if (p->own[row])
-        return p->own[row];
-    p->own[row] = NEWN(p->tmp, struct scored_token, p->scores.columns + 1);
-    row_scores_read(&p->scores, row, 0, p->own[row]);
-    if (adjust_changes(how_of_row(p, row)))
-        adjust_scores(&p->scores, p->history, row, how_of_row(p, row), p->own[row]);
-    return p->own[row];
+    const struct history before = before_place(p, place);
+    if (p->own[place])
+        return p->own[place];
+    p->own[place] = NEWN(p->tmp, struct scored_token, p->scores.columns + 1);
+    row_scores_read(&p->scores, row_of(p, place), back_of(p, place), p->own[place]);
+    if (adjust_changes(how_of_place(p, place)))
+        adjust_scores(&p->scores, &before, row_of(p, place), how_of_place(p, place), p->own[place]);
+    return p->own[place];
 }
 
 /* The best of this rank, with its draw if there are any. */
-static struct scored_token own_best(struct pick *p, int64_t row)
+static struct scored_token own_best(struct pick *p, int64_t place)
 {
-    const struct sampling *rule = sampling_of_row(p, row);
-    if (rule->temperature <= 0 && !adjust_changes(how_of_row(p, row)))
-        return row_scores_best(&p->scores, row);
-    const struct scored_token *all = read_row(p, row);
+    const struct sampling *rule = sampling_of_place(p, place);
+    if (rule->temperature <= 0 && !adjust_changes(how_of_place(p, place)))
+        return row_scores_best(&p->scores, row_of(p, place), back_of(p, place));
+    const struct scored_token *all = read_place(p, place);
     struct draws d = {0};
     struct scored_token best = {-INFINITY, -1};
     if (rule->temperature > 0)
-        d = sampling_draws(&p->how[row], history_next_position(p->history, row));
+        d = draws_of_place(p, place);
     for (int64_t i = 0; i < p->scores.columns; i++) {
         struct scored_token o = all[i];
         if (rule->temperature > 0)
@@ -71,9 +98,9 @@ static struct scored_token own_best(struct pick *p, int64_t row)
     return best;
 }
 
-static void own_few(struct pick *p, int64_t row, int64_t n, struct scored_token *to)
+static void own_few(struct pick *p, int64_t place, int64_t n, struct scored_token *to)
 {
-    row_scores_few(read_row(p, row), p->scores.columns, n, to);
+    row_scores_few(read_place(p, place), p->scores.columns, n, to);
 }
 
 /* ---- exchange ---- */
@@ -87,7 +114,7 @@ static void exchange(struct pick *p, void *all, int64_t each, bool from_first)
 static int64_t slots_of_all(const struct pick *p)
 {
     int64_t n = 0;
-    for (int64_t b = 0; b < p->history->batch; b++)
+    for (int64_t b = 0; b < p->n; b++)
         n += p->slots[b];
     return n;
 }
@@ -97,8 +124,8 @@ static void exchange_pairs(struct pick *p)
     int64_t each = slots_of_all(p);
     p->pairs = NEWN(p->tmp, struct scored_token, p->comm->size * each);
     struct scored_token *to = p->pairs + p->comm->rank * each;
-    for (int64_t b = 0; b < p->history->batch; to += p->slots[b++]) {
-        if (p->slots[b] && sampling_filters(sampling_of_row(p, b)))
+    for (int64_t b = 0; b < p->n; to += p->slots[b++]) {
+        if (p->slots[b] && sampling_filters(sampling_of_place(p, b)))
             own_few(p, b, p->slots[b], to);
         else if (p->slots[b])
             *to = own_best(p, b);
@@ -106,7 +133,7 @@ static void exchange_pairs(struct pick *p)
     exchange(p, p->pairs, each * (int64_t)sizeof *p->pairs, false);
 }
 
-/* ---- rows of which only some scores count ---- */
+/* ---- places of which only some scores count ---- */
 
 struct candidates {
     int64_t n, certain; /* of the whole vocabulary, the best so many are the first ones here */
@@ -120,10 +147,10 @@ static int by_rank(const void *x, const void *y)
     return row_scores_before(*a, *b) ? -1 : row_scores_before(*b, *a);
 }
 
-/* offset: of the row's slots among those of a rank. */
-static struct candidates candidates_of(const struct pick *p, int64_t row, int64_t offset)
+/* offset: of the place's slots among those of a rank. */
+static struct candidates candidates_of(const struct pick *p, int64_t place, int64_t offset)
 {
-    int64_t each = slots_of_all(p), slots = p->slots[row];
+    int64_t each = slots_of_all(p), slots = p->slots[place];
     struct candidates c = {.complete = true, .at = NEWN(p->tmp, struct scored_token, p->comm->size * slots)};
     struct scored_token bound = {0, -1};
     for (int r = 0; r < p->comm->size; r++) {
@@ -147,32 +174,32 @@ static struct candidates candidates_of(const struct pick *p, int64_t row, int64_
     return c;
 }
 
-static int64_t own_mass(struct pick *p, int64_t row, double best)
+static int64_t own_mass(struct pick *p, int64_t place, double best)
 {
-    const struct scored_token *all = read_row(p, row);
+    const struct scored_token *all = read_place(p, place);
     int64_t sum = 0;
     for (int64_t i = 0; i < p->scores.columns; i++)
-        sum += sampling_weight(sampling_of_row(p, row), all[i].score, best);
+        sum += sampling_weight(sampling_of_place(p, place), all[i].score, best);
     return sum;
 }
 
-/* The sum of weights of the whole vocabulary, once for each row that asks for it. */
+/* The sum of weights of the whole vocabulary, once for each place that asks for it. */
 static void exchange_masses(struct pick *p, const struct candidates *c)
 {
-    int64_t batch = p->history->batch, *all = NEWN(p->tmp, int64_t, p->comm->size * batch);
+    int64_t places = p->n, *all = NEWN(p->tmp, int64_t, p->comm->size * places);
     bool any = false;
-    for (int64_t b = 0; b < batch; b++) {
-        const struct sampling *rule = sampling_of_row(p, b);
+    for (int64_t b = 0; b < places; b++) {
+        const struct sampling *rule = sampling_of_place(p, b);
         if (!c[b].n || p->mass[b] || rule->top_k || rule->top_p >= 1)
             continue;
         any = true;
-        all[p->comm->rank * batch + b] = own_mass(p, b, c[b].at[0].score);
+        all[p->comm->rank * places + b] = own_mass(p, b, c[b].at[0].score);
     }
     if (!any)
         return;
-    exchange(p, all, batch * (int64_t)sizeof *all, false);
-    for (int64_t i = 0; i < p->comm->size * batch; i++)
-        p->mass[i % batch] += all[i];
+    exchange(p, all, places * (int64_t)sizeof *all, false);
+    for (int64_t i = 0; i < p->comm->size * places; i++)
+        p->mass[i % places] += all[i];
 }
 
 /* How many of the first candidates count; UNDECIDED: more must be known. */
@@ -197,10 +224,10 @@ static int64_t count_kept(const struct sampling *rule, const struct candidates *
     return all ? kept : UNDECIDED;
 }
 
-static int64_t draw_kept(const struct pick *p, int64_t row, const struct candidates *c)
+static int64_t draw_kept(const struct pick *p, int64_t place, const struct candidates *c)
 {
-    int64_t kept = count_kept(sampling_of_row(p, row), c, p->mass[row]);
-    const struct draws d = sampling_draws(&p->how[row], history_next_position(p->history, row));
+    int64_t kept = count_kept(sampling_of_place(p, place), c, p->mass[place]);
+    const struct draws d = draws_of_place(p, place);
     struct scored_token best = {-INFINITY, kept == UNDECIDED ? UNDECIDED : -1};
     for (int64_t i = 0; i < kept; i++) {
         struct scored_token o = {sampling_draw(&d, c->at[i].token, c->at[i].score, best.score), c->at[i].token};
@@ -211,24 +238,24 @@ static int64_t draw_kept(const struct pick *p, int64_t row, const struct candida
 }
 
 /* Rank 0 draws; another library of mathematics could round otherwise elsewhere. */
-static void draw_rows(struct pick *p)
+static void draw_places(struct pick *p)
 {
-    int64_t batch = p->history->batch, offset = 0;
-    struct candidates *c = NEWN(p->tmp, struct candidates, batch);
+    int64_t places = p->n, offset = 0;
+    struct candidates *c = NEWN(p->tmp, struct candidates, places);
     bool any = false;
-    for (int64_t b = 0; b < batch; offset += p->slots[b++])
-        if (p->slots[b] && sampling_filters(sampling_of_row(p, b))) {
+    for (int64_t b = 0; b < places; offset += p->slots[b++])
+        if (p->slots[b] && sampling_filters(sampling_of_place(p, b))) {
             c[b] = candidates_of(p, b, offset);
             any = true;
         }
     if (!any)
         return;
     exchange_masses(p, c);
-    for (int64_t b = 0; p->comm->rank == 0 && b < batch; b++)
+    for (int64_t b = 0; p->comm->rank == 0 && b < places; b++)
         if (c[b].n)
             p->next[b] = draw_kept(p, b, &c[b]);
     if (p->comm->size > 1)
-        exchange(p, p->next, batch * (int64_t)sizeof *p->next, true);
+        exchange(p, p->next, places * (int64_t)sizeof *p->next, true);
 }
 
 /* ---- rounds ---- */
@@ -236,7 +263,7 @@ static void draw_rows(struct pick *p)
 static void take_best(struct pick *p)
 {
     int64_t each = slots_of_all(p), offset = 0;
-    for (int64_t b = 0; b < p->history->batch; offset += p->slots[b++]) {
+    for (int64_t b = 0; b < p->n; offset += p->slots[b++]) {
         struct scored_token best = {0, -1};
         for (int r = 0; p->slots[b] && r < p->comm->size; r++)
             if (row_scores_before(p->pairs[r * each + offset], best))
@@ -256,8 +283,8 @@ static int64_t first_slots(const struct sampling *rule)
 static void check_scores(const struct pick *p)
 {
     const struct stage *s = p->scores.stage;
-    for (int64_t b = 0; b < p->history->batch && s->chosen; b++)
-        if (sampling_of_row(p, b)->temperature > 0 || adjust_changes(how_of_row(p, b)))
+    for (int64_t b = 0; b < p->n && s->chosen; b++)
+        if (sampling_of_place(p, b)->temperature > 0 || adjust_changes(how_of_place(p, b)))
             fail("%s: output '%s' has tokens that the graph chose, and sampling needs scores", s->path, s->logits_name);
 }
 
@@ -265,24 +292,24 @@ static void pick_here(const struct stage *s, const struct history *h, const stru
                       struct session_collective *count)
 {
     struct arena *tmp = arena_new();
-    struct pick p = {.tmp = tmp, .comm = s->comm, .how = how, .history = h, .count = count, .next = next};
+    struct pick p = {.tmp = tmp, .comm = s->comm, .how = how, .history = h, .count = count, .n = h->batch * h->picked, .next = next};
     p.scores = row_scores_of(tmp, s, h);
-    p.slots = NEWN(tmp, int64_t, h->batch);
-    p.own = NEWN(tmp, struct scored_token *, h->batch);
-    p.mass = NEWN(tmp, int64_t, h->batch);
+    p.slots = NEWN(tmp, int64_t, p.n);
+    p.own = NEWN(tmp, struct scored_token *, p.n);
+    p.mass = NEWN(tmp, int64_t, p.n);
     check_scores(&p);
-    for (int64_t b = 0; b < h->batch; b++)
-        p.slots[b] = first_slots(sampling_of_row(&p, b));
+    for (int64_t b = 0; b < p.n; b++)
+        p.slots[b] = first_slots(sampling_of_place(&p, b));
     while (slots_of_all(&p)) {
         exchange_pairs(&p);
         take_best(&p);
-        draw_rows(&p);
-        for (int64_t b = 0; b < h->batch; b++)
+        draw_places(&p);
+        for (int64_t b = 0; b < p.n; b++)
             p.slots[b] = next[b] == UNDECIDED ? p.slots[b] * MORE : 0;
     }
-    for (int64_t b = 0; b < h->batch; b++)
-        if (next[b] < 0 && !how_of_row(&p, b)->form)
-            fail("%s: output '%s' has no token for row %lld", s->path, s->logits_name, (long long)b);
+    for (int64_t b = 0; b < p.n; b++)
+        if (next[b] < 0 && !how_of_place(&p, b)->form)
+            fail("%s: output '%s' has no token for row %lld", s->path, s->logits_name, (long long)row_of(&p, b));
     arena_free(tmp);
 }
 
@@ -292,11 +319,11 @@ void pick_next(const struct stage *s, const struct history *h, const struct row_
     if (s->logits >= 0)
         pick_here(s, h, how, next, count);
     if (s->pipeline && s->logits >= 0)
-        pipeline_tell(s->pipeline, next, h->batch * (int64_t)sizeof *next);
+        pipeline_tell(s->pipeline, next, h->batch * h->picked * (int64_t)sizeof *next);
 }
 
-void pick_wait(const struct stage *s, int64_t batch, int64_t *next)
+void pick_wait(const struct stage *s, int64_t n, int64_t *next)
 {
     if (s->pipeline && s->logits < 0)
-        pipeline_hear(s->pipeline, s->home, next, batch * (int64_t)sizeof *next);
+        pipeline_hear(s->pipeline, s->home, next, n * (int64_t)sizeof *next);
 }

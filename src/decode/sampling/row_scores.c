@@ -86,13 +86,13 @@ static int64_t scores_start(const struct row_scores *r, int64_t row, int64_t bac
 }
 
 /* Of tokens [batch], [batch, positions] or [batch, positions, ranking]; the last two also with positions first. */
-static struct scored_token chosen_token(const struct row_scores *r, int64_t row)
+static struct scored_token chosen_token(const struct row_scores *r, int64_t row, int64_t back)
 {
     const struct tensor *t = &r->tensor;
     int64_t elements = r->n ? tensor_elements(t) / r->history->batch : 0, width = t->rank == 3 ? t->dim[2] : 1;
     if (elements == 0)
         return (struct scored_token){0, -1};
-    return (struct scored_token){0, (int64_t)tensor_element(t, find_position(r->stage, r->history, elements / width, width, row, 0))};
+    return (struct scored_token){0, (int64_t)tensor_element(t, find_position(r->stage, r->history, elements / width, width, row, back))};
 }
 
 static struct scored_token score_at(const struct row_scores *r, int64_t at, int64_t token)
@@ -101,12 +101,12 @@ static struct scored_token score_at(const struct row_scores *r, int64_t at, int6
     return (struct scored_token){isnan(x) ? -INFINITY : x, token};
 }
 
-struct scored_token row_scores_best(const struct row_scores *r, int64_t row)
+struct scored_token row_scores_best(const struct row_scores *r, int64_t row, int64_t back)
 {
     struct scored_token best = {0, -1};
     if (r->stage->chosen)
-        return chosen_token(r, row);
-    int64_t at = scores_start(r, row, 0);
+        return chosen_token(r, row, back);
+    int64_t at = scores_start(r, row, back);
     for (int i = 0; at >= 0 && i < r->n; i++)
         for (int64_t token = r->at[i].lo; token < r->at[i].hi; token++) {
             struct scored_token o = score_at(r, at++, token);

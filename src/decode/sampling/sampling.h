@@ -83,11 +83,11 @@ struct row_scores {
 struct row_scores row_scores_of(struct arena *, const struct stage *, const struct history *);
 /* The same with all of them on rank 0. Every rank calls it. */
 struct row_scores row_scores_gather(struct arena *, const struct stage *, const struct history *);
-/* The best of a row; where the graph chooses tokens, its choice. */
-struct scored_token row_scores_best(const struct row_scores *, int64_t row);
+/* The best of a row, behind its last token or the one so many before it; where the graph chooses tokens, its choice. */
+struct scored_token row_scores_best(const struct row_scores *, int64_t row, int64_t back);
 /* The column of a token among those of this rank; -1: another rank has it. */
 int64_t row_scores_column(const struct row_scores *, int64_t token);
-/* All of a row, behind its last token or the one so many before it; NaN counts as the least. */
+/* All of a row, at such a place; NaN counts as the least. */
 void row_scores_read(const struct row_scores *, int64_t row, int64_t back, struct scored_token *);
 /* The best n of them in any order, then none where there are fewer. */
 void row_scores_few(const struct scored_token *all, int64_t columns, int64_t n, struct scored_token *to);
@@ -137,11 +137,12 @@ void form_mask(struct form *, const struct row_scores *, struct scored_token *);
 enum form_state { FORM_GOES_ON, FORM_WHOLE, FORM_STUCK, FORM_SLOW };
 enum form_state form_take(struct form *, int64_t *token);
 
-/* pick.c: the next token of every row of the history, from the scores behind its last token; -1: its grammar allows none. Every rank calls
- * it after a run of a stage. how: by row; NULL: the best one is taken. *count adds up the bytes and seconds of the exchange. In a pipeline
- * those that have no scores get the tokens by pick_wait, which all ranks call before the next run of these rows. */
+/* pick.c: the next tokens of every row of the history, from the scores behind its last `picked` ones: [batch, picked]; -1: its grammar
+ * allows none. A row with a form has one place. Every rank calls it after a run of a stage. how: by row; NULL: the best one is taken.
+ * *count adds up the bytes and seconds of the exchange. In a pipeline those that have no scores get the tokens by pick_wait, n of them,
+ * which all ranks call before the next run of these rows. */
 void pick_next(const struct stage *, const struct history *, const struct row_sampling *how, int64_t *next,
                struct session_collective *count);
-void pick_wait(const struct stage *, int64_t batch, int64_t *next);
+void pick_wait(const struct stage *, int64_t n, int64_t *next);
 
 #endif

@@ -7,7 +7,7 @@
 
 struct history history_empty(struct arena *a, int64_t batch, int64_t room)
 {
-    struct history h = {.batch = batch, .room = room, .scored = 1};
+    struct history h = {.batch = batch, .room = room, .scored = 1, .picked = 1};
     int64_t n;
     if (!i64_mul(batch, room, &n))
         fail("%lld rows of %lld tokens are too many", (long long)batch, (long long)room);

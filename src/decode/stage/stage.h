@@ -94,6 +94,7 @@ struct history {
     int64_t *token, *seen, *position; /* [batch, room] */
     int64_t *behind;                  /* by row: columns of padding behind the last token; 0 once a token is added */
     int64_t scored;                   /* the last so many tokens of each row have scores in the next run, or more of them; 1 */
+    int64_t picked;                   /* by the scores of the last so many, tokens are picked; 1 */
 };
 struct history history_empty(struct arena *, int64_t batch, int64_t room);
 /* Sets the column behind the last one, of one row. The caller counts length. */

@@ -199,6 +199,14 @@ const char *session_states_without_columns(const struct session *s, struct arena
     return NULL;
 }
 
+void session_states_cut(struct session *s, int64_t columns)
+{
+    EACH (struct state_slot, k, s->states) {
+        require(k->in_place && k->filled && columns <= k->local.dim[k->axis]);
+        k->global.dim[k->axis] = k->local.dim[k->axis] = columns;
+    }
+}
+
 struct session_columns *session_columns_new(struct arena *a, const struct session *s, const char *symbol)
 {
     struct session_columns *c = NEW(a, struct session_columns);
