@@ -64,12 +64,12 @@ bool dnnl_narrows(void)
 
 bool dnnl_narrows_weight(const struct kenv *env, enum dtype w)
 {
-    return (w == DT_BF16 && dnnl_narrows()) || kenv_narrows(env);
+    return X86 && ((w == DT_BF16 && dnnl_narrows()) || kenv_narrows(env));
 }
 
 bool dnnl_packs(const struct kenv *env, enum dtype w)
 {
-    return X86 && (dnnl_narrows_weight(env, w) || (w == DT_F32 && library_has(dnnl_cpu_isa_avx512_core)));
+    return dnnl_narrows_weight(env, w) || (w == DT_F32 && library_has(dnnl_cpu_isa_avx512_core));
 }
 
 static void primitive_free(struct primitive *p)
