@@ -67,6 +67,7 @@ struct compile {
     struct lower_options lower;       /* tpc-run: its options that change what runs */
     bool prints;                      /* --print: the graph is only printed, so it may hold what tpc-run makes */
     const char *text;                 /* the file, if it is a graph in text form; NULL: ONNX */
+    const char *part;                 /* of a model in stages, "stage 1 on "; NULL: all of it */
     struct compared_list compared;    /* after compare */
     struct staged stages;
     struct pass_record *record; /* for -v; NULL: nothing is told */

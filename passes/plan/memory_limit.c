@@ -70,14 +70,15 @@ static const char *what_fits(const struct compile *c)
                         units_largest(c->arena, &last.use, last.weight, last.value));
 }
 
-/* "4 GiB is 1 GiB too little for 2 ranks, where the fullest", or "2 GiB is 1 GiB too little for rank 1 of 2, which" */
+/* "4 GiB is 1 GiB too little for 2 ranks, where the fullest", "2 GiB is 1 GiB too little for rank 1 of 2, which",
+ * or "4 GiB is 1 GiB too little for stage 1 on 2 ranks, where the fullest" */
 static const char *too_little(const struct compile *c, const struct trial *t)
 {
     struct arena *a = c->arena;
     int ranks = c->options->ranks;
     int64_t limit = limit_of(c->options, t->rank);
-    const char *less = arena_printf(a, "%s is %s too little for ", units_bytes(a, (double)limit),
-                                    units_bytes(a, (double)(memory_total(&t->use) - limit)));
+    const char *less = arena_printf(a, "%s is %s too little for %s", units_bytes(a, (double)limit),
+                                    units_bytes(a, (double)(memory_total(&t->use) - limit)), c->part ? c->part : "");
     return limits_differ(c->options, ranks) ? arena_printf(a, "%srank %d of %d, which", less, t->rank, ranks)
                                             : arena_printf(a, "%s%d rank%s, where the fullest", less, ranks, ranks == 1 ? "" : "s");
 }

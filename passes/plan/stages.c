@@ -52,7 +52,8 @@ static struct stage_prices price_whole(struct arena *a, struct space *s, int sta
     }
     for (int i = 0; i < g->values.n; i++)
         price_value(s, g->values.at[i], p->ranks * stages, &to);
-    return (struct stage_prices){to.node, to.crossing, crossing_seconds(&s->options->machine, p->ranks * stages, 0), to.bytes};
+    return (struct stage_prices){to.node, to.crossing, crossing_seconds(&s->options->machine, p->ranks * stages, 0), to.bytes,
+                                 (double)s->options->memory * p->ranks};
 }
 
 /* Nodes that run as one kernel are of one stage. */
@@ -135,9 +136,10 @@ static struct compile compile_stage(struct compile *c, const struct stage_plan *
     one.graph = stage_graph(c->arena, &plan->map, &plan->cut, stage);
     one.source = graph_copy(c->arena, one.graph);
     one.plans_only = c->plans_only;
-    one.properties |= PROP_LIMITED;
+    one.properties |= PROP_STAGED;
     one.plan->ranks = c->options->ranks;
-    pass_run(&one, "weight_dtype", "memory", NULL);
+    one.part = arena_printf(c->arena, "stage %d on ", stage);
+    pass_run(&one, "memory_limit", "memory", NULL);
     return one;
 }
 

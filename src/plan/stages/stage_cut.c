@@ -187,6 +187,24 @@ static void least_crossing(const struct search *s, double limit, struct stage_cu
     cut->first[0] = 0;
 }
 
+/* What holds more than a stage has room for is no stage, unless every cut has one. */
+static double least_within_room(const struct search *s, int stages)
+{
+    size_t pairs = (size_t)s->n * (size_t)s->n;
+    double *all = NEWN(s->arena, double, pairs);
+    if (s->prices->room <= 0)
+        return least_slowest(s, stages);
+    memcpy(all, s->seconds, pairs * sizeof *all);
+    for (size_t i = 0; i < pairs; i++)
+        if (s->held[i] > s->prices->room)
+            s->seconds[i] = INFINITY;
+    double least = least_slowest(s, stages);
+    if (isfinite(least))
+        return least;
+    memcpy(s->seconds, all, pairs * sizeof *all);
+    return least_slowest(s, stages);
+}
+
 struct stage_cut stage_cut_find(struct arena *a, const struct stage_map *map, const struct stage_prices *prices, int stages)
 {
     struct search s = {.arena = arena_new(), .map = map, .prices = prices};
@@ -196,7 +214,7 @@ struct stage_cut stage_cut_find(struct arena *a, const struct stage_map *map, co
     cut.seconds = NEWN(a, double, stages);
     find_positions(&s);
     price_all(&s);
-    least_crossing(&s, least_slowest(&s, stages) * (1 + STAGE_NEAR), &cut);
+    least_crossing(&s, least_within_room(&s, stages) * (1 + STAGE_NEAR), &cut);
     arena_free(s.arena);
     return cut;
 }

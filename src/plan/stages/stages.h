@@ -27,6 +27,7 @@ struct stage_prices {
     const double *crossing; /* by value id: seconds that its bytes take to a stage that reads it */
     double message;         /* seconds of a message, which brings all that a stage sends another, besides */
     const double *bytes;    /* by value id: of an activation, in a weighted step; of a weight, all */
+    double room;            /* bytes of weights that a stage may have, if some cut keeps that; 0: any number */
 };
 struct stage_cut {
     int stages;
