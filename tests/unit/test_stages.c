@@ -23,13 +23,16 @@ static int draw(int n)
     return (int)((drawn >> 33) % (uint64_t)n);
 }
 
-/* Each node adds two of what is before it; some read a weight. */
+/* Each node adds two of what is before it; some read one of three weights. */
 static struct graph *random_graph(struct arena *a)
 {
-    const char *text = "graph g {\n opset 23\n input v0: f32[4]\n const w: f32[4] = [1, 2, 3, 4] origin w\n";
+    const char *text = "graph g {\n opset 23\n input v0: f32[4]\n";
+    for (int i = 0; i < 3; i++)
+        text = arena_printf(a, "%s const w%d: f32[4] = [1, 2, 3, %d] origin w%d\n", text, i, i, i);
     for (int i = 1; i <= NODES; i++)
         text = arena_printf(a, "%s node n%d: v%d: ? = %s\n", text, i, i,
-                            draw(4) ? arena_printf(a, "Add(v%d, v%d)", draw(i), draw(i)) : arena_printf(a, "Mul(v%d, w)", draw(i)));
+                            draw(2) ? arena_printf(a, "Add(v%d, v%d)", draw(i), draw(i))
+                                    : arena_printf(a, "Mul(v%d, w%d)", draw(i), draw(3)));
     return parse(a, arena_printf(a, "%s output v%d\n output v1\n}", text, NODES));
 }
 
@@ -84,7 +87,7 @@ static double least(const struct graph *g, const struct stage_prices *p, const b
     if (k == stages) {
         first[stages] = g->nodes.n;
         struct cost c = cost_of(g, p, first, stages);
-        if (c.slowest > slowest || c.bytes > bytes)
+        if (c.slowest > slowest || c.bytes > bytes || (p->room > 0 && c.held > p->room))
             return INFINITY;
         return part == 0 ? c.slowest : part == 1 ? c.bytes : c.held;
     }
@@ -110,13 +113,16 @@ START_TEST(cuts_are_best)
         bytes[i] = 1 + draw(8);
         crossing[i] = draw(3) ? 0 : bytes[i];
     }
-    const struct stage_prices p = {node, crossing, _i % 3, bytes};
+    const struct stage_prices given = {node, crossing, _i % 3, bytes, _i % 2 ? 1 + draw(12) : 0};
     struct stage_map m = stage_map_of(a, g);
     stage_map_join(&m, draw(NODES), draw(NODES));
     for (int stages = 1; stages <= 4; stages++) {
-        struct stage_cut cut = stage_cut_find(a, &m, &p, stages);
+        struct stage_cut cut = stage_cut_find(a, &m, &given, stages);
+        struct stage_prices p = given;
         struct cost found = cost_of(g, &p, cut.first, stages);
         int first[8] = {0};
+        if (isinf(least(g, &p, m.cut, first, 1, stages, INFINITY, INFINITY, 0)))
+            p.room = 0; /* no cut keeps it */
         double slowest = least(g, &p, m.cut, first, 1, stages, INFINITY, INFINITY, 0), limit = slowest * (1 + STAGE_NEAR);
         double crosses = least(g, &p, m.cut, first, 1, stages, limit, INFINITY, 1);
         ck_assert_msg(found.slowest <= limit, "seed %d, %d stages: slowest %g, least %g", _i, stages, found.slowest, slowest);
