@@ -186,8 +186,9 @@ void run_options_check(const struct args *args, struct run_options *o)
     check_training(o);
     check_rounding(o);
     check_states(o);
-    if (o->lookup.given && (!job->generate || o->bench.given || o->dump_after || o->check || job->output))
-        fail_usage("--lookup is for --generate, --prompt and --load-state, without --bench, --dump-after, --check and --output");
+    if (o->lookup.given && (!(job->generate || job->serve) || o->bench.given || o->dump_after || o->check || job->output))
+        fail_usage(
+            "--lookup is for --generate, --prompt, --load-state, --chat and --serve, without --bench, --dump-after, --check and --output");
     bool decodes = (job->generate && !o->bench.given) || job->serve;
     if (job->generate && compares && !o->bench.given)
         fail_usage("--generate takes none of --test-data, --random, --dim and --repeat");

@@ -117,7 +117,7 @@ static void add_token_args(struct arena *a, struct arg_table *t, struct run_opti
 #endif
         {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens; KV caches stay sharded"},
         {"lookup", 0, ARG_MAYBE_INT, &o->lookup, "[=K]",
-         "with --generate and --prompt: draft up to K tokens (default: 8) that the text had before, and check them in one run"},
+         "with --generate, --prompt, --chat, --serve: guess up to K tokens (default: 8) that the text had before; check them in one run"},
         {"save-state", 0, ARG_TEXT, &o->job.save_state, "FILE", "with --generate or --prompt: write what --load-state goes on from"},
         {"load-state", 0, ARG_TEXT, &o->job.load_state, "FILE", "decode on from a saved state, on any number of ranks"},
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},

@@ -81,6 +81,9 @@ int64_t rows_count(const struct rows *);
 /* Tries whether prompts may run in parts; from now on they do, if so. Before the first row joins. True: rows may ask for scores of all
  * of their prompt. */
 bool rows_try_parts(struct rows *, const struct job_options *, int64_t vocabulary, int64_t context);
+/* From now on a row that is alone, of `context` tokens at most, goes on with up to so many drafted ones (decode/draft). After
+ * rows_try_parts. Why it can't; NULL: it does. */
+const char *rows_draft(struct rows *, int64_t most, int64_t context);
 /* Why the beginnings of texts can't be stored; NULL: they can. */
 const char *rows_unstored(const struct rows *);
 /* Bytes that a token of them takes on this rank. */
@@ -105,6 +108,8 @@ void rows_begin_step(struct rows *);
 /* Ends what was begun: in a pipeline other rows may have begun meanwhile. A row that has joined, or all rows, have their next tokens. */
 enum rows_done { ROWS_NONE, ROWS_PART, ROWS_JOINED, ROWS_STEPPED };
 enum rows_done rows_finish(struct rows *, int64_t *next);
+/* How many tokens that gave each row; more than one where they were drafted, for one row: at most DRAFT_MOST + 1. */
+int64_t rows_taken(const struct rows *);
 /* The log-probability of the token that a row got last, if the row asks for it. */
 const struct logprobs *rows_logprobs(const struct rows *, int64_t row);
 /* Those of tokens of its prompt that the last rows_begin_prompt found, if the row asks for them: of n tokens that follow those before. */

@@ -7,6 +7,7 @@
  * A prompt is cut at the same places whether other rows decode or not, and whether its first tokens are stored or not: rounding depends on
  * the parts. */
 #include "decode/decode.h"
+#include "decode/draft/draft.h"
 #include "ir/rank_meta.h"
 
 #include <string.h>
@@ -40,6 +41,7 @@ struct rows {
     struct history history;
     struct tensor *in;                        /* the inputs that follow from it */
     bool parts;                               /* prompts may run in parts */
+    bool all_scores;                          /* several tokens behind a cache have the scores of steps */
     const struct session_columns *columns_of; /* a row; NULL: they can't be stored: */
     const char *unstored;                     /* why */
     struct prefix *prefix;                    /* NULL: none are */
@@ -53,6 +55,12 @@ struct rows {
         struct logprobs *scored;       /* of tokens of its prompt that the last run found */
         int64_t found;
     } joins;
+    struct {
+        struct draft_pace pace;    /* most 0: none are drafted */
+        int64_t context;           /* tokens of a row at most */
+        int64_t n, at[DRAFT_MOST]; /* of this step */
+        int64_t taken;             /* tokens that it made */
+    } draft;
     struct session_collective chosen;
 };
 
@@ -61,7 +69,7 @@ static void make_room(struct rows *r)
     r->row = NEWN(r->arena, struct row *, r->most);
     r->how = NEWN(r->arena, struct row_sampling, r->most);
     r->scored = NEWN(r->arena, struct logprobs, r->most);
-    r->next = NEWN(r->arena, int64_t, r->most);
+    r->next = NEWN(r->arena, int64_t, r->most + DRAFT_MOST);
     r->joins.scored = NEWN(r->arena, struct logprobs, PREFIX_BLOCK);
 }
 
@@ -127,7 +135,21 @@ bool rows_try_parts(struct rows *r, const struct job_options *o, int64_t vocabul
     r->parts = found.agree;
     r->columns_of = found.columns;
     r->unstored = found.why;
+    r->all_scores = found.all_scores;
     return found.all_scores;
+}
+
+const char *rows_draft(struct rows *r, int64_t most, int64_t context)
+{
+    const char *why = r->alone ? r->alone
+        : r->stage->pipeline   ? "it is in pipeline stages"
+        : !r->all_scores       ? "several tokens behind a cache have other scores than those of steps, or only the last one has any"
+                               : NULL;
+    if (!why && !r->columns_of)
+        why = r->unstored;
+    r->draft.pace = draft_pace_new(why ? 0 : most);
+    r->draft.context = context;
+    return why;
 }
 
 const char *rows_unstored(const struct rows *r)
@@ -227,7 +249,9 @@ static void make_history(struct rows *r)
         r->how[b] = r->row[b]->how;
     }
     h->length++;
+    h->scored = r->draft.pace.most + 1; /* room for their places */
     history_reserve(r->feed, h, r->stage);
+    h->scored = 1;
     size_t bytes = (size_t)r->stage->graph->inputs.n * sizeof *r->in;
     r->in = memcpy(arena_alloc(r->feed, bytes + 1), r->stage->in, bytes);
 }
@@ -452,6 +476,38 @@ static void keep_step(struct rows *r, const struct row *row)
         prefix_keep(r->prefix, row->token.at, n, row->place, r->side.behind ? 0 : r->columns - n);
 }
 
+static int64_t lesser(int64_t x, int64_t y)
+{
+    return x < y ? x : y;
+}
+
+/* A row that is alone goes on with several tokens. One with a form, or with log-probabilities, takes them one by one. */
+static void draft_tokens(struct rows *r)
+{
+    const struct row *row = r->row[0];
+    int64_t room = lesser(r->history.room - r->history.length, r->draft.context - row->token.n) - 1;
+    r->draft.n = 0;
+    if (!r->draft.pace.most || r->n != 1 || row->how.form || row->how.logprobs)
+        return;
+    int64_t most = lesser(draft_pace_next(&r->draft.pace), room);
+    if (most > 0)
+        r->draft.n = draft_lookup(&r->history, 0, most, r->draft.at);
+}
+
+static void take_drafts(struct rows *r)
+{
+    r->draft.taken = 0;
+    do {
+        r->columns++;
+        put_next(r->row[0], &r->next[r->draft.taken]);
+        keep_step(r, r->row[0]);
+        history_add(&r->history, &r->next[r->draft.taken]);
+    } while (r->draft.taken++ < r->draft.n && r->next[r->draft.taken - 1] == r->draft.at[r->draft.taken - 1]);
+    if (r->draft.taken <= r->draft.n)
+        session_states_cut(r->stage->session, r->columns);
+    draft_pace_note(&r->draft.pace, r->draft.n, r->draft.taken - 1);
+}
+
 void rows_begin_step(struct rows *r)
 {
     r->begun = ROWS_STEPPED;
@@ -466,6 +522,11 @@ void rows_begin_step(struct rows *r)
     if (!r->feed || r->history.length == r->history.room)
         make_history(r);
     memcpy(s->in, r->in, (size_t)s->graph->inputs.n * sizeof *s->in);
+    draft_tokens(r);
+    if (r->draft.n) {
+        draft_run(s, &r->history, r->columns, r->how, r->draft.n, r->draft.at, r->next, &r->chosen);
+        return;
+    }
     history_feed(&r->history, s->keeps ? r->columns : 0, s);
     session_run(s->session, s->in, s->out);
     pick_next(s, &r->history, r->how, r->next, &r->chosen);
@@ -474,6 +535,11 @@ void rows_begin_step(struct rows *r)
 
 static void finish_step(struct rows *r)
 {
+    if (r->draft.n) {
+        use_states(r);
+        take_drafts(r);
+        return;
+    }
     pick_wait(r->stage, r->n, r->next);
     logprobs_wait(r->stage, r->n, r->how, r->scored);
     r->columns++;
@@ -488,18 +554,25 @@ static void finish_step(struct rows *r)
 enum rows_done rows_finish(struct rows *r, int64_t *next)
 {
     enum rows_done done = r->begun;
+    int64_t before = r->n;
     if (!r->chain && (done == ROWS_PART || done == ROWS_JOINED))
         logprobs_hear(r->stage, r->joins.found, r->joins.scored);
-    int64_t tokens = done == ROWS_STEPPED ? r->n : done == ROWS_JOINED;
+    r->draft.taken = 1;
     if (!r->chain && done == ROWS_JOINED)
         finish_prompt(r);
     if (!r->chain && done == ROWS_STEPPED)
         finish_step(r);
+    int64_t tokens = done == ROWS_STEPPED ? before * r->draft.taken : done == ROWS_JOINED;
     memcpy(next, r->next, (size_t)tokens * sizeof *next);
     if (r->chain && done == ROWS_JOINED)
         r->n = 1;
     r->begun = ROWS_NONE;
     return done;
+}
+
+int64_t rows_taken(const struct rows *r)
+{
+    return r->draft.taken;
 }
 
 void rows_free(struct rows *r)

@@ -303,9 +303,12 @@ static void take_step(struct service *s, struct group *g, int64_t n, const int64
 {
     s->counts.steps++;
     s->counts.step_seconds += clock_seconds() - g->began;
-    for (int64_t b = 0; b < n; b++)
-        if (g->choice[b] && !call_add_token(g->choice[b], next[b], rows_logprobs(g->rows, b), rows_form(g->rows, b)))
+    int64_t each = rows_taken(g->rows);
+    for (int64_t i = 0; i < n * each; i++) {
+        int64_t b = i / each;
+        if (g->choice[b] && !call_add_token(g->choice[b], next[i], rows_logprobs(g->rows, b), rows_form(g->rows, b)))
             g->choice[b] = NULL;
+    }
 }
 
 /* What the group's last run made. */

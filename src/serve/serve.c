@@ -284,6 +284,9 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     need.prefixes = o->prefix_cache > 0 && !rows_alone(rows) ? o->prefix_cache : 0;
     stage_check_cache(a, comm, comm, job, &stage[n - 1], need);
     bool prompt_scores = rows_try_parts(rows, job, limits.vocabulary, limits.context);
+    const char *no_drafts = job->lookup ? rows_draft(rows, job->lookup, limits.longest ? limits.longest : limits.context) : NULL;
+    if (no_drafts)
+        fail("%s: --lookup drafts nothing here: %s", stage[n - 1].path, no_drafts);
     store_prefixes(a, comm, rows, &stage[n - 1], limits.context, job, o);
     struct embedder *embedder = make_embedder(a, comm, stage, n, &limits, job, &s.no_embeddings);
     s.embedder = embedder;
