@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Texts with a form, of tpc-run --serve: server.py PORT FILE. FILE has the texts of a server on other ranks, or gets them."""
+"""Texts with a form, of tpc-run --serve: server.py PORT FILE. FILE has the texts of a server on other ranks, or gets them. server.py PORT blanks:
+of a tokenizer whose texts lose a blank at their beginning. server.py PORT thoughts TOKEN...: of a template that begins with thoughts; these
+tokens are liked, and end them."""
 import concurrent.futures
 import json
 import os
@@ -118,4 +120,29 @@ def main(path):
     stuck()
 
 
-main(sys.argv[2])
+def blanks():
+    """The grammar holds for the text that is returned: a chat begins with its first token, a completion goes on behind its prompt."""
+    status, answer = chat(grammar='root ::= " a"')
+    expect(f"a blank that would be lost: {answer}", (status, "can't go on" in json.dumps(answer)), (400, True))
+    for seed in range(6):
+        text, finish = said(grammar='root ::= " "? "a b"', seed=seed)[0]
+        expect(f"a chat {text!r}", (text, finish), ("a b", "stop"))
+    texts = [ask(prompt="Hello", grammar='root ::= " "? "a b"', logit_bias={"32": liked})["choices"][0]["text"] for liked in [-100, 100]]
+    expect("completions", texts, ["a b", " a b"])
+
+
+def thoughts(*tokens):
+    bias = dict.fromkeys(tokens, 8)
+    seen = thought = 0
+    for seed in range(6):
+        status, answer = chat(seed=seed, logit_bias=bias, max_tokens=1000, **form(NUMBERS))
+        message, finish = answer["choices"][0]["message"], answer["choices"][0]["finish_reason"]
+        seen += finish == "stop"
+        if finish == "stop":
+            check_numbers(message["content"])
+            thought += "reasoning_content" in message
+    expect("answers behind thoughts", seen > 1 and thought > 0, True)
+
+
+cases = {"blanks": blanks, "thoughts": thoughts}
+cases.get(sys.argv[2], lambda: main(sys.argv[2]))(*sys.argv[3:])
