@@ -3,7 +3,7 @@
 
 mutate_requests.py SOURCE BUILD WORK FROM-TO SEED
 
-One server of two ranks gets all of them, each on a connection of its own: bodies of completions with changed JSON, and requests with changed lines
+One server of two ranks gets all of them, each on a connection of its own: bodies of completions and chats with changed JSON, and requests with changed lines
 and bytes. Each gets one of the expected statuses with a body of JSON, or a closed connection where its framing is broken, within seconds. After
 each the server answers /health; at the end no row is taken, and it leaves with status 0 and without a word of a sanitizer.
 What breaks this stays in WORK. A request depends on SEED and its number alone.
@@ -31,7 +31,15 @@ BODIES = [
     {"prompt": [72, 101, 108], "max_tokens": 3, "stream": True, "stream_options": {"include_usage": True}, "repetition_penalty": 1.2},
     {"prompt": [[1, 2], [3]], "max_tokens": 2, "logprobs": None, "echo": False, "best_of": 1, "response_format": {"type": "text"}, "logit_bias": {},
      "add_special_tokens": True, "user": "me", "presence_penalty": 0, "frequency_penalty": 0, "suffix": None},
+    {"prompt": "a", "max_tokens": 6, "grammar": "root ::= [a-z]{1,3} (x | \"no\"?)*\nx ::= \"(\" x \")\" | [^a-c] # so\n", "seed": 3},
+    {"prompt": "a", "max_tokens": 20, "json_schema": {"$defs": {"n": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/n"}, "maxItems": 2}]}},
+     "type": "object", "properties": {"a": {"$ref": "#/$defs/n"}, "b": {"type": "string", "pattern": "^[a-c]{2,5}$"}, "c": {"type": "integer", "minimum": -5}},
+     "required": ["b"], "additionalProperties": {"enum": ["x", 1, None]}}},
+    {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+     {"role": "tool", "content": "5"}], "max_tokens": 20, "tool_choice": "required", "parallel_tool_calls": False, "stream": True,
+     "tools": [{"type": "function", "function": {"name": "f", "strict": True, "parameters": {"type": "object", "properties": {"x": {"type": "number", "maximum": 3}}}}}]},
 ]
+TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}{#- tools, <tool_call> -#}"
 LINES = [b"Content-Length: -1", b"Content-Length: 99999999999999999999", b"Content-Length: 1\r\nContent-Length: 2", b"Transfer-Encoding: chunked",
          b"Transfer-Encoding: gzip", b"Expect: 100-continue", b"Connection: close", b"Host: other.example", b"Origin: http://other.example",
          b"X: " + b"y" * 20000, b"X\x00: y", b": y", b"no colon", b"Content-Type: text/plain", b" folded"]
@@ -41,11 +49,12 @@ STARTS = [b"GET /v1/models HTTP/1.1", b"GET /metrics HTTP/1.0", b"OPTIONS /v1/co
 
 
 def request(r, port):
-    body = json.dumps(r.choice(BODIES)).encode()
+    fields = r.choice(BODIES)
+    body = json.dumps(fields).encode()
     how = r.random()
     if how < 0.7:
         body = json_mutant(r, body)
-    start, lines = b"POST /v1/completions HTTP/1.1", [b"Host: 127.0.0.1:%d" % port, b"Content-Length: %d" % len(body)]
+    start, lines = b"POST /v1/%s HTTP/1.1" % (b"chat/completions" if "messages" in fields else b"completions"), [b"Host: 127.0.0.1:%d" % port, b"Content-Length: %d" % len(body)]
     if how > 0.6:
         lines.insert(r.randrange(3), r.choice(LINES))
     if how > 0.85:
@@ -95,6 +104,8 @@ def start(source, build, work, servers):
     ranks, err = f"{work}/ranks", f"{work}/err"
     subprocess.run([f"{build}/tpc-shard", f"{source}/samples/llama/model.onnx", "--tp", "2", "-q", "-o", ranks], check=True)
     env = dict(os.environ, OMP_NUM_THREADS="1", ASAN_OPTIONS="abort_on_error=1", UBSAN_OPTIONS="abort_on_error=1:print_stacktrace=1")
+    with open(f"{ranks}/chat_template.jinja", "w", encoding="utf-8") as f:
+        f.write(TEMPLATE)
     with open(err, "w", encoding="utf-8") as log:
         server = subprocess.Popen([f"{build}/tpc-run", ranks, "--local", "2", "--threads", "1", "--tokenizer", f"{source}/tests/train/bytes.json",
                                    "--serve", "--port", "0", "--context", "64"], stdout=log, stderr=log, env=env)
