@@ -80,7 +80,8 @@ int64_t args_bytes(const char *what, const char *text)
         i++;
     for (int k = 0; k < i % 5; k++)
         x *= i < 10 ? 1000 : 1024;
-    if (end == text || i == 15 || !(x >= 1) || x > 1e18)
+    bool decimal = text[strspn(text, "+-0123456789.eE")] == *end; /* not hexadecimal, nor a word */
+    if (end == text || !decimal || i == 15 || !(x >= 1) || x > 1e18)
         fail_usage("%s is '%s', expected a size such as 800M, 1.5GiB or 4096", what, text);
     return (int64_t)x;
 }
