@@ -249,14 +249,6 @@ void pipeline_hear(struct pipeline *p, int stage, void *at, int64_t bytes)
         memcpy(at, from, (size_t)bytes);
 }
 
-void pipeline_share(struct pipeline *p, int stage, void *at, int64_t bytes)
-{
-    if (p->number == stage)
-        pipeline_tell(p, at, bytes);
-    else
-        pipeline_hear(p, stage, at, bytes);
-}
-
 void pipeline_settle(struct pipeline *p)
 {
     for (int i = 0; i < p->stages; i++)

@@ -29,8 +29,6 @@ void pipeline_send(struct pipeline *, const struct tensor *outputs);
 /* What each rank of a stage has, as many bytes, for the rank of the same index in every other stage: that stage tells, all others hear. */
 void pipeline_tell(struct pipeline *, const void *at, int64_t bytes);
 void pipeline_hear(struct pipeline *, int stage, void *at, int64_t bytes);
-/* Both: stage tells, and the call returns with the bytes on all ranks. */
-void pipeline_share(struct pipeline *, int stage, void *at, int64_t bytes);
 /* After runs that may have failed in some stage, and so have been given up there: what is on its way is dropped. Until then a stage that
  * waits for one that has given up fails. Every rank calls it. */
 void pipeline_settle(struct pipeline *);
