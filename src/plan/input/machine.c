@@ -77,7 +77,8 @@ static double machine_number(const char *path, const json_t *root, const struct 
 {
     const json_t *v = json_object_get(root, key->name);
     if (!json_is_number(v))
-        fail("%s: expected a number for '%s', found %s", path, key->name, v ? "something else" : "nothing");
+        fail("%s: expected a number for '%s', found %s", path, key->name,
+             v ? "something else" : "nothing: tpc-run --calibrate FILE measures it");
     double x = json_number_value(v);
     if (!isfinite(x) || x < 0 || (x <= 0 && !may_be_zero(key->unit)))
         fail("%s: expected '%s' above zero, found %g", path, key->name, x);
