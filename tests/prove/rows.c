@@ -31,7 +31,7 @@ static void run_group(struct comm *comm, void *data)
     if (replica_runs(&t, &d))
         session_run(s, in, out);
     for (int i = 0; i < g->outputs.n; i++)
-        out[i] = replica_gather_output(a, &t, &d, s, i, g->outputs.at[i]->name, &out[i]);
+        out[i] = replica_gather_output(a, &t, &d, session_output_type(s, i), g->outputs.at[i]->name, &out[i]);
     if (comm->rank == 0)
         prove_compare(job->prove, job->set, job->exact, g, out, job->out);
     replica_leave(&t);

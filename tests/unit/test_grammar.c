@@ -231,8 +231,8 @@ static bool may_follow(struct automaton *a, const char *text, size_t n, struct g
 
 static const char *const mask_schemas[] = {
     "true",
-    "{\"properties\": {\"a\": {\"type\": \"number\"}, \"ab\": {\"enum\": [\"a\", true]}}, "
-    "\"additionalProperties\": {\"type\": \"string\"}}",
+    ("{\"properties\": {\"a\": {\"type\": \"number\"}, \"ab\": {\"enum\": [\"a\", true]}}, "
+     "\"additionalProperties\": {\"type\": \"string\"}}"),
     "{\"anyOf\": [{\"type\": \"null\"}, {\"type\": \"array\", \"items\": {\"$ref\": \"#\"}}, {\"type\": \"string\", \"maxLength\": 5}]}",
 };
 
