@@ -117,8 +117,8 @@ struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mo
 enum { EXACT_RANKS = 16 }; /* for more, unless they are to be emitted, it tells */
 void compare_memory(struct compile *, bool exact);
 /* stages.c: what `pp` stages of `tp` ranks come to by a plan of the whole graph on tp ranks, without constraints: seconds of a weighted
- * step of one text, through all stages, and of the slowest stage; bytes of the fullest rank, about: what a rank of tp holds, by the part of
- * the weights that the fullest stage has. pp is given. */
+ * step of one text, through all stages, and of the slowest stage; bytes of the fullest rank, about: what a rank of tp holds, of weights and
+ * state the part of the weights that the fullest stage has. pp is given. */
 struct grid_point {
     int pp;
     double text, slowest, memory;

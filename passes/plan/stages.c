@@ -22,7 +22,7 @@ static double value_bytes(struct space *s, const struct value *v, int workload)
 }
 
 struct priced {
-    double *node, *crossing, *bytes;
+    double *node, *crossing, *bytes, *held;
 };
 
 /* ranks: of all stages. */
@@ -30,7 +30,10 @@ static void price_value(struct space *s, const struct value *v, int ranks, struc
 {
     const struct plan *p = s->plan;
     if (v->constant)
-        to->bytes[v->id] = (double)v->constant->bytes;
+        to->held[v->id] = to->bytes[v->id] = (double)v->constant->bytes;
+    const struct state *state = graph_state(s->g, v);
+    for (int w = 0; state && state->past == v && w < p->workloads.n; w++)
+        to->held[v->id] = fmax(to->held[v->id], value_bytes(s, v, w));
     if (v->constant || !v->producer || v->type.dtype == DT_NONE)
         return;
     for (int w = 0; w < p->workloads.n; w++) {
@@ -45,15 +48,16 @@ static struct stage_prices price_whole(struct arena *a, struct space *s, int sta
 {
     const struct graph *g = s->g;
     const struct plan *p = s->plan;
-    struct priced to = {NEWN(a, double, g->nodes.n + 1), NEWN(a, double, g->values.n + 1), NEWN(a, double, g->values.n + 1)};
+    struct priced to = {NEWN(a, double, g->nodes.n + 1), NEWN(a, double, g->values.n + 1), NEWN(a, double, g->values.n + 1),
+                        NEWN(a, double, g->values.n + 1)};
     EACH (const struct step_part, part, p->step.list) {
         for (int w = 0; w < p->workloads.n; w++)
             to.node[part->node] += p->workloads.at[w].weight / cost_steps(p) * part->seconds[w];
     }
     for (int i = 0; i < g->values.n; i++)
         price_value(s, g->values.at[i], p->ranks * stages, &to);
-    return (struct stage_prices){to.node, to.crossing, crossing_seconds(&s->options->machine, p->ranks * stages, 0), to.bytes,
-                                 (double)s->options->memory * p->ranks};
+    return (struct stage_prices){to.node,  to.crossing, crossing_seconds(&s->options->machine, p->ranks * stages, 0),
+                                 to.bytes, to.held,     (double)s->options->memory * p->ranks};
 }
 
 /* Nodes that run as one kernel are of one stage. */
@@ -69,27 +73,27 @@ static void join_kernels(struct stage_map *m, const struct space *s)
 
 /* ---- what other numbers of stages come to ---- */
 
-/* Bytes of the weights that nodes [from, to) read; tied ones count once. */
-static double weights_between(struct arena *a, const struct graph *g, int from, int to)
+/* Bytes that are held for nodes [from, to): what several read counts once. */
+static double held_between(struct arena *a, const struct graph *g, const double *held, int from, int to)
 {
     bool *seen = NEWN(a, bool, g->values.n + 1);
     double bytes = 0;
     for (int i = from; i < to; i++)
         for (int k = 0; k < g->nodes.at[i]->nin; k++) {
             const struct value *v = g->nodes.at[i]->in[k];
-            if (v && v->constant && !seen[v->id])
-                bytes += (double)v->constant->bytes;
+            if (v && !seen[v->id])
+                bytes += held[v->id];
             if (v)
                 seen[v->id] = true;
         }
     return bytes;
 }
 
-static double fullest_part(struct arena *a, const struct graph *g, const struct stage_cut *cut)
+static double fullest_part(struct arena *a, const struct graph *g, const double *held, const struct stage_cut *cut)
 {
-    double all = weights_between(a, g, 0, g->nodes.n), most = 0;
+    double all = held_between(a, g, held, 0, g->nodes.n), most = 0;
     for (int k = 0; k < cut->stages; k++)
-        most = fmax(most, weights_between(a, g, cut->first[k], cut->first[k + 1]));
+        most = fmax(most, held_between(a, g, held, cut->first[k], cut->first[k + 1]));
     return all > 0 ? most / all : 1;
 }
 
@@ -104,7 +108,7 @@ static void price_point(struct arena *a, const struct stage_map *map, struct spa
         p->text += cut.seconds[k];
         p->slowest = fmax(p->slowest, cut.seconds[k]);
     }
-    p->memory = fullest_part(a, map->g, &cut);
+    p->memory = fullest_part(a, map->g, prices.held, &cut);
 }
 
 void stages_price(const struct compile *first, int tp, int n, struct grid_point *at)
@@ -123,7 +127,7 @@ void stages_price(const struct compile *first, int tp, int n, struct grid_point 
     compare_memory(&c, false);
     const struct rank_use most = memory_most(tp, plan.use);
     for (int i = 0; i < n; i++)
-        at[i].memory *= (double)memory_total(&most);
+        at[i].memory = at[i].memory * (double)(most.weights + most.state) + (double)(most.peak + most.blocks);
     arena_free(a);
 }
 
@@ -143,6 +147,42 @@ static struct compile compile_stage(struct compile *c, const struct stage_plan *
     return one;
 }
 
+struct cutting {
+    struct compile *c;
+    struct stage_plan *plan;
+};
+
+static void cut_and_compile(void *cutting)
+{
+    struct compile *c = ((struct cutting *)cutting)->c;
+    struct stage_plan *plan = ((struct cutting *)cutting)->plan;
+    struct stage_made *made = NEWN(c->arena, struct stage_made, c->options->stages);
+    plan->cut = stage_cut_find(c->arena, &plan->map, &plan->prices, c->options->stages);
+    c->stages = (struct staged){c->options->stages, NEWN(c->arena, struct compile, c->options->stages), plan};
+    for (int i = 0; i < c->stages.n; i++) {
+        const struct compile *one = &c->stages.at[i];
+        c->stages.at[i] = compile_stage(c, plan, i);
+        made[i] = (struct stage_made){one->source, one->graph, one->plan};
+    }
+    plan->made = made;
+}
+
+/* Where the fastest cut within a limit on memory has a stage that needs more, for its activations, the one whose fullest stage holds least
+ * may keep it. */
+static void cut_within_limit(struct cutting *all)
+{
+    if (!all->c->options->memory) {
+        cut_and_compile(all);
+        return;
+    }
+    const char *failure = diag_try(all->c->arena, cut_and_compile, all);
+    if (!failure)
+        return;
+    explain("%s", failure);
+    all->plan->prices.room = stage_cut_least_held(&all->plan->map, &all->plan->prices, all->c->options->stages);
+    cut_and_compile(all);
+}
+
 void pass_stages(struct compile *c)
 {
     if (!c->options->stages)
@@ -156,14 +196,6 @@ void pass_stages(struct compile *c)
     plan->map = stage_map_of(c->arena, c->source);
     join_kernels(&plan->map, whole->space);
     plan->prices = price_whole(c->arena, whole->space, c->options->stages);
-    plan->cut = stage_cut_find(c->arena, &plan->map, &plan->prices, c->options->stages);
     plan->whole = whole;
-    struct stage_made *made = NEWN(c->arena, struct stage_made, c->options->stages);
-    c->stages = (struct staged){c->options->stages, NEWN(c->arena, struct compile, c->options->stages), plan};
-    for (int i = 0; i < c->stages.n; i++) {
-        const struct compile *one = &c->stages.at[i];
-        c->stages.at[i] = compile_stage(c, plan, i);
-        made[i] = (struct stage_made){one->source, one->graph, one->plan};
-    }
-    plan->made = made;
+    cut_within_limit(&(struct cutting){c, plan});
 }

@@ -18,7 +18,7 @@ struct ways {
 static void print_head(const struct compile *c, int ranks)
 {
     const struct machine *m = &c->options->machine;
-    printf("%s on %d ranks, machine %s\n", c->options->model, ranks, m->name);
+    printf("%s on %d rank%s, machine %s\n", c->options->model, ranks, ranks == 1 ? "" : "s", m->name);
     report_workloads(stdout, c->plan);
     printf("%6s%8s%10s%20s%18s%16s%18s\n", "--tp", "--pp", "--groups", "memory each, about", "step of one text", "slowest stage",
            "steps/s of many");

@@ -319,6 +319,8 @@ static void check_what_if(const struct shard_options *o)
         : o->dump_after      ? "--dump-after"
         : o->force           ? "--force"
                              : NULL;
+    if (one && o->ranks)
+        fail_usage("--ranks compares several ways, and %s is about one", one);
     if (one)
         fail_usage("--tp is missing: %s is about one number of ranks (the model alone compares several)", one);
 }

@@ -47,9 +47,26 @@ static struct room_need need_of(const struct graph *g)
     return sum;
 }
 
-/* Rank 0 of the group goes first, so that what all ranks would say is said once. */
-static void check_in_turn(struct comm *group, struct comm *all, const char *path, const char *what, struct room_need need)
+/* What a rank of the group needs in the mean: the ranks of a machine share its memory, and stages of a model differ. */
+static struct room_need mean_need(struct comm *group, struct room_need own)
 {
+    const double each[] = {(double)own.own, (double)own.mapped, (double)own.resident, (double)own.held};
+    double all[4];
+    int64_t mean[4];
+    if (group->size == 1 || group->local_size < group->size)
+        return own;
+    group->id = 0;
+    group->name = "memory that ranks need";
+    group->allreduce(group, each, all, 4, DT_F64, RED_SUM);
+    for (int i = 0; i < 4; i++)
+        mean[i] = all[i] / group->size < 9e18 ? (int64_t)(all[i] / group->size) : INT64_MAX;
+    return (struct room_need){.own = mean[0], .mapped = mean[1], .resident = mean[2], .held = mean[3]};
+}
+
+/* Rank 0 of the group goes first, so that what all ranks would say is said once. */
+static void check_in_turn(struct comm *group, struct comm *all, const char *path, const char *what, struct room_need own)
+{
+    const struct room_need need = mean_need(group, own);
     for (int turn = 0; turn < 2; turn++) {
         if (turn == (group->rank > 0))
             room_check(all, path, what, need);

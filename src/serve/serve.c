@@ -206,7 +206,7 @@ static struct embedder *make_embedder(struct arena *a, struct comm *comm, struct
     struct embedder *e = NULL;
     *why = NULL;
     if (last->pipeline)
-        *why = "it is in stages (--pp)";
+        *why = "a model in stages (--pp) returns none yet";
     else if (n > 1)
         *why = "an encoder and its decoder return none: serve the encoder alone";
     else if (last->embedding < 0)

@@ -100,25 +100,35 @@ static double least(const struct graph *g, const struct stage_prices *p, const b
     return best;
 }
 
+static double least_held(const struct graph *g, const struct stage_prices *p, const bool *cut, int stages)
+{
+    struct stage_prices open = *p;
+    int first[8] = {0};
+    open.room = 0;
+    return least(g, &open, cut, first, 1, stages, INFINITY, INFINITY, 2);
+}
+
 START_TEST(cuts_are_best)
 {
     struct arena *a = arena_new();
     drawn = (uint64_t)_i + 1;
     const struct graph *g = random_graph(a);
-    double node[NODES + 1], crossing[64] = {0}, bytes[64] = {0};
+    double node[NODES + 1], crossing[64] = {0}, bytes[64] = {0}, held[64] = {0};
     ck_assert_int_lt(g->values.n, 64);
     for (int i = 0; i < NODES; i++)
         node[i] = 64 * draw(4);
     for (int i = 0; i < g->values.n; i++) {
         bytes[i] = 1 + draw(8);
         crossing[i] = draw(3) ? 0 : bytes[i];
+        held[i] = g->values.at[i]->constant ? bytes[i] : 0;
     }
-    const struct stage_prices given = {node, crossing, _i % 3, bytes, _i % 2 ? 1 + draw(12) : 0};
+    const struct stage_prices given = {node, crossing, _i % 3, bytes, held, _i % 2 ? 1 + draw(12) : 0};
     struct stage_map m = stage_map_of(a, g);
     stage_map_join(&m, draw(NODES), draw(NODES));
     for (int stages = 1; stages <= 4; stages++) {
         struct stage_cut cut = stage_cut_find(a, &m, &given, stages);
         struct stage_prices p = given;
+        ck_assert(stage_cut_least_held(&m, &p, stages) == least_held(g, &given, m.cut, stages));
         struct cost found = cost_of(g, &p, cut.first, stages);
         int first[8] = {0};
         if (isinf(least(g, &p, m.cut, first, 1, stages, INFINITY, INFINITY, 0)))

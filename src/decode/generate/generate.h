@@ -43,8 +43,8 @@ void generate_free_earlier(struct decoder *);
 void generate_forget_loaded(struct decoder *);
 /* Starts the history from the tokens that graph k is given, or with one start token. */
 void generate_start(struct decoder *, struct arena *, int k);
-/* The stage has positions for the tokens so far and so many more. */
-void generate_check_positions(const struct decoder *, const struct stage *, const struct history *, int64_t more);
+/* The stage has positions for the tokens so far. */
+void generate_check_positions(const struct decoder *, const struct stage *, const struct history *);
 /* The next token of each row becomes the last one. Returns true if all rows have ended. */
 bool generate_take_tokens(struct decoder *);
 bool generate_is_end(const struct decoder *, int64_t token);

@@ -77,11 +77,14 @@ static void run_prompts(const struct groups *all)
 
 /* ---- steps ---- */
 
-/* more: tokens of each row that are still on their way. */
-static void begin_step(const struct groups *all, const struct group *g, int64_t more)
+/* There are positions for the tokens so far and one that is still on its way. */
+static bool has_positions(const struct groups *all)
 {
-    generate_check_positions(all->d, all->stage, &all->d->history, more);
-    rows_begin_step(g->rows);
+    const struct history *h = &all->d->history;
+    for (int64_t b = 0; all->stage->positions > 0 && b < h->batch; b++)
+        if (history_next_position(h, b) + 1 > all->stage->positions)
+            return false;
+    return true;
 }
 
 static void run_steps(const struct groups *all)
@@ -89,15 +92,21 @@ static void run_steps(const struct groups *all)
     struct decoder *d = all->d;
     bool ended = generate_take_tokens(d);
     int64_t most = d->options->generate;
-    for (int k = 0; k < all->n && !ended && d->made < most; k++)
-        begin_step(all, &all->at[k], 0);
-    while (!ended && d->made < most) {
+    bool begun = !ended && d->made < most;
+    if (begun)
+        generate_check_positions(d, all->stage, &d->history);
+    for (int k = 0; begun && k < all->n; k++)
+        rows_begin_step(all->at[k].rows);
+    while (begun && !ended) {
+        begun = d->made + 1 < most && has_positions(all);
         for (int k = 0; k < all->n; k++) {
             (void)rows_finish(all->at[k].rows, d->next + all->at[k].from);
-            if (d->made + 1 < most)
-                begin_step(all, &all->at[k], 1);
+            if (begun)
+                rows_begin_step(all->at[k].rows);
         }
         ended = generate_take_tokens(d);
+        if (!ended && d->made < most)
+            generate_check_positions(d, all->stage, &d->history);
     }
     for (int k = 0; k < all->n; k++) /* steps of rows that had ended */
         (void)rows_finish(all->at[k].rows, d->next + all->at[k].from);
@@ -122,7 +131,7 @@ bool generate_in_groups(struct decoder *d, struct arena *a)
         return false;
     double start = clock_seconds();
     generate_start(d, a, 0);
-    generate_check_positions(d, s, &d->history, 0);
+    generate_check_positions(d, s, &d->history);
     struct rows *first = rows_new(a, d->comm, s, d->history.batch);
     if (d->history.length > PREFIX_BLOCK)
         (void)rows_try_parts(first, d->options, decode_vocabulary(a, s), s->positions > 0 ? s->positions : INT32_MAX);

@@ -51,15 +51,15 @@ void generate_forget_loaded(struct decoder *d)
     d->loaded = NULL;
 }
 
-void generate_check_positions(const struct decoder *d, const struct stage *s, const struct history *h, int64_t more)
+void generate_check_positions(const struct decoder *d, const struct stage *s, const struct history *h)
 {
     for (int64_t b = 0; s->positions > 0 && b < h->batch; b++) {
-        int64_t tokens = history_next_position(h, b) + more, made = d->made + more;
+        int64_t tokens = history_next_position(h, b);
         if (tokens <= s->positions)
             continue;
-        if (made)
+        if (d->made)
             fail("%s: has positions for %lld tokens%s, and the text has them all: --generate is at most %lld here", s->path,
-                 (long long)s->positions, s->limit, (long long)made);
+                 (long long)s->positions, s->limit, (long long)d->made);
         fail("%s: has positions for %lld tokens%s, and the %s has %lld", s->path, (long long)s->positions, s->limit,
              d->before ? "text" : "prompt", (long long)tokens);
     }
@@ -89,7 +89,7 @@ static bool take_place(struct decoder *d, struct stage *s, int64_t place)
 /* Decodes a token per row, and further ones where they were drafted. Returns true if all rows have ended. */
 static bool run_tokens(struct decoder *d, struct stage *s)
 {
-    generate_check_positions(d, s, &d->history, 0);
+    generate_check_positions(d, s, &d->history);
     struct token_cost before = generate_spent(d, s);
     generate_draft(d);
     draft_run(s, &d->history, d->fed, d->how, d->draft.n, d->draft.token, d->draft.picked, &d->chosen);
@@ -163,7 +163,7 @@ static void run_encoder(struct decoder *d, struct arena *a, int k)
     struct history own = {0};
     if (reads) {
         own = prompt_as_given(a, s);
-        generate_check_positions(d, s, &own, 0);
+        generate_check_positions(d, s, &own);
     }
     stage_get_ready(a, d->stage, k, reads ? &own : NULL);
     stage_run(s, reads ? &own : NULL, 0);

@@ -29,6 +29,16 @@ static void show_step(FILE *f, struct arena *a, const struct stage_plan *p)
             units_seconds(a, p->whole->unsharded_seconds), units_seconds(a, slowest));
 }
 
+static void show_empty(FILE *f, const struct stage_plan *p)
+{
+    int empty = 0;
+    for (int i = 0; i < p->cut.stages; i++)
+        empty += p->made[i].source->nodes.n == 0;
+    if (empty)
+        fprintf(f, "note: %d of %d stages %s empty: --pp %d does the same\n", empty, p->cut.stages, empty == 1 ? "is" : "are",
+                p->cut.stages - empty);
+}
+
 static void show_missing(FILE *f, struct arena *a, const struct stage_plan *p)
 {
     for (int i = 0; i < p->cut.stages; i++)
@@ -57,6 +67,7 @@ void plan_report_stages(FILE *f, const struct options *options, const struct sta
         show_kinds(f, a, p);
     show_step(f, a, p);
     show_missing(f, a, p);
+    show_empty(f, p);
     for (int i = 0; i < p->cut.stages; i++)
         for (int k = 0; k < p->made[i].plan->warnings.n; k++)
             fprintf(f, "note: stage %d: %s\n", i, p->made[i].plan->warnings.at[k]);

@@ -91,7 +91,7 @@ static void add_operands(const struct search *s, const struct node *n, int from,
         if (!v || seen[v->id] == number)
             continue;
         seen[v->id] = number;
-        sum->held += v->constant ? s->prices->bytes[v->id] : 0;
+        sum->held += s->prices->held[v->id];
         if (!is_made_before(s, v, from))
             continue;
         sum->seconds += s->prices->crossing[v->id] + (sum->receives ? 0 : s->prices->message);
@@ -128,17 +128,17 @@ static void price_all(struct search *s)
 
 /* ---- search ------------------------------------------------------------------------------------------------------------------------- */
 
-/* The least time of the slowest of so many stages that end at the last position. */
-static double least_slowest(const struct search *s, int stages)
+/* Of so many stages that end at the last position, the least that the largest of them may be; each: of a stage from position i to j. */
+static double least_largest(const struct search *s, const double *each, int stages)
 {
     double *best = NEWN(s->arena, double, s->n), *next = NEWN(s->arena, double, s->n);
     for (int j = 0; j < s->n; j++)
-        best[j] = s->seconds[j];
+        best[j] = each[j];
     for (int k = 1; k < stages; k++) {
         for (int j = 0; j < s->n; j++) {
             next[j] = INFINITY;
             for (int i = 0; i <= j; i++)
-                next[j] = fmin(next[j], fmax(best[i], s->seconds[i * s->n + j]));
+                next[j] = fmin(next[j], fmax(best[i], each[i * s->n + j]));
         }
         memcpy(best, next, (size_t)s->n * sizeof *best);
     }
@@ -193,16 +193,16 @@ static double least_within_room(const struct search *s, int stages)
     size_t pairs = (size_t)s->n * (size_t)s->n;
     double *all = NEWN(s->arena, double, pairs);
     if (s->prices->room <= 0)
-        return least_slowest(s, stages);
+        return least_largest(s, s->seconds, stages);
     memcpy(all, s->seconds, pairs * sizeof *all);
     for (size_t i = 0; i < pairs; i++)
         if (s->held[i] > s->prices->room)
             s->seconds[i] = INFINITY;
-    double least = least_slowest(s, stages);
+    double least = least_largest(s, s->seconds, stages);
     if (isfinite(least))
         return least;
     memcpy(s->seconds, all, pairs * sizeof *all);
-    return least_slowest(s, stages);
+    return least_largest(s, s->seconds, stages);
 }
 
 struct stage_cut stage_cut_find(struct arena *a, const struct stage_map *map, const struct stage_prices *prices, int stages)
@@ -217,6 +217,16 @@ struct stage_cut stage_cut_find(struct arena *a, const struct stage_map *map, co
     least_crossing(&s, least_within_room(&s, stages) * (1 + STAGE_NEAR), &cut);
     arena_free(s.arena);
     return cut;
+}
+
+double stage_cut_least_held(const struct stage_map *map, const struct stage_prices *prices, int stages)
+{
+    struct search s = {.arena = arena_new(), .map = map, .prices = prices};
+    find_positions(&s);
+    price_all(&s);
+    double least = least_largest(&s, s.held, stages);
+    arena_free(s.arena);
+    return least;
 }
 
 int stage_of(const struct stage_map *m, const struct stage_cut *cut, const struct value *v)

@@ -27,7 +27,8 @@ struct stage_prices {
     const double *crossing; /* by value id: seconds that its bytes take to a stage that reads it */
     double message;         /* seconds of a message, which brings all that a stage sends another, besides */
     const double *bytes;    /* by value id: of an activation, in a weighted step; of a weight, all */
-    double room;            /* bytes of weights that a stage may have, if some cut keeps that; 0: any number */
+    const double *held;     /* by value id: bytes that a stage holds which reads it: of a weight, or of a state */
+    double room;            /* what a stage may hold, if some cut keeps that; 0: any number of bytes */
 };
 struct stage_cut {
     int stages;
@@ -37,6 +38,8 @@ struct stage_cut {
     double bytes;    /* that cross */
 };
 struct stage_cut stage_cut_find(struct arena *, const struct stage_map *, const struct stage_prices *, int stages);
+/* What the fullest stage holds, of the cut where that is least. */
+double stage_cut_least_held(const struct stage_map *, const struct stage_prices *, int stages);
 /* The stage that makes a value; -1: every stage that reads it has it. */
 int stage_of(const struct stage_map *, const struct stage_cut *, const struct value *);
 
