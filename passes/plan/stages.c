@@ -73,28 +73,13 @@ static void join_kernels(struct stage_map *m, const struct space *s)
 
 /* ---- what other numbers of stages come to ---- */
 
-/* Bytes that are held for nodes [from, to): what several read counts once. */
-static double held_between(struct arena *a, const struct graph *g, const double *held, int from, int to)
+/* The part of all weights and states that the fullest stage holds. */
+static double fullest_part(const struct graph *g, const struct stage_prices *prices, const struct stage_cut *cut)
 {
-    bool *seen = NEWN(a, bool, g->values.n + 1);
-    double bytes = 0;
-    for (int i = from; i < to; i++)
-        for (int k = 0; k < g->nodes.at[i]->nin; k++) {
-            const struct value *v = g->nodes.at[i]->in[k];
-            if (v && !seen[v->id])
-                bytes += held[v->id];
-            if (v)
-                seen[v->id] = true;
-        }
-    return bytes;
-}
-
-static double fullest_part(struct arena *a, const struct graph *g, const double *held, const struct stage_cut *cut)
-{
-    double all = held_between(a, g, held, 0, g->nodes.n), most = 0;
-    for (int k = 0; k < cut->stages; k++)
-        most = fmax(most, held_between(a, g, held, cut->first[k], cut->first[k + 1]));
-    return all > 0 ? most / all : 1;
+    double all = 0;
+    for (int i = 0; i < g->values.n; i++)
+        all += prices->held[i];
+    return all > 0 ? cut->held / all : 1;
 }
 
 /* The next token goes back to the first stage. */
@@ -108,7 +93,7 @@ static void price_point(struct arena *a, const struct stage_map *map, struct spa
         p->text += cut.seconds[k];
         p->slowest = fmax(p->slowest, cut.seconds[k]);
     }
-    p->memory = fullest_part(a, map->g, prices.held, &cut);
+    p->memory = fullest_part(map->g, &prices, &cut);
 }
 
 void stages_price(const struct compile *first, int tp, int n, struct grid_point *at)

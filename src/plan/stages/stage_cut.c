@@ -178,6 +178,7 @@ static void least_crossing(const struct search *s, double limit, struct stage_cu
             best[k][j] = k ? best_partial(s, best[k - 1], j, limit) : (struct partial){j ? INFINITY : 0, 0, 0};
     }
     cut->bytes = best[cut->stages][s->n - 1].bytes;
+    cut->held = best[cut->stages][s->n - 1].held;
     for (int k = cut->stages, j = s->n - 1; k > 0; k--) {
         int i = best[k][j].from;
         cut->first[k] = s->position[j].at;

@@ -36,6 +36,7 @@ struct stage_cut {
     bool *copied;
     double *seconds; /* by stage, by these prices */
     double bytes;    /* that cross */
+    double held;     /* by the fullest stage */
 };
 struct stage_cut stage_cut_find(struct arena *, const struct stage_map *, const struct stage_prices *, int stages);
 /* What the fullest stage holds, of the cut where that is least. */
