@@ -125,6 +125,8 @@ bool rank_meta_result(struct graph *, int i, struct rank_result *);
 /* States that other stages keep: number i of them; false: there are no more. Their inputs are inputs here, too, which nothing reads. */
 void rank_meta_set_other_state(struct graph *, int i, const struct rank_state *);
 bool rank_meta_other_state(const struct graph *, int i, struct rank_state *);
+/* The input is one of these. */
+bool rank_meta_kept_elsewhere(const struct graph *, const char *input);
 /* What is known of the whole graph (src/op/analysis/input_use.c), as a text; NULL: nothing. input "": of no input. */
 void rank_meta_set_mask_use(struct graph *, const char *input, const char *use);
 const char *rank_meta_mask_use(const struct graph *, const char *input);

@@ -95,6 +95,15 @@ bool rank_meta_other_state(const struct graph *g, int i, struct rank_state *s)
     return text != NULL;
 }
 
+bool rank_meta_kept_elsewhere(const struct graph *g, const char *input)
+{
+    struct rank_state state;
+    for (int i = 0; rank_meta_other_state(g, i, &state); i++)
+        if (strcmp(state.past, input) == 0)
+            return true;
+    return false;
+}
+
 void rank_meta_set_mask_use(struct graph *g, const char *input, const char *use)
 {
     graph_set_meta(g, key_of(g, RANK_META_MASK, input), use);

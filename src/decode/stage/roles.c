@@ -169,11 +169,7 @@ static bool is_present(const struct stage *s, int i)
 static bool is_elsewhere(const struct stage *s, int i)
 {
     const char *name = s->graph->inputs.at[i]->name;
-    struct rank_state state;
-    for (int k = 0; s->pipeline && rank_meta_other_state(s->graph, k, &state); k++)
-        if (strcmp(state.past, name) == 0)
-            return true;
-    return s->pipeline && rank_meta_sender(s->graph, name) >= 0;
+    return s->pipeline && (rank_meta_kept_elsewhere(s->graph, name) || rank_meta_sender(s->graph, name) >= 0);
 }
 
 static bool is_state(const struct stage *s, int i)

@@ -261,12 +261,8 @@ static enum wire wire_of(const struct graph *g, const struct comm *comm, const s
 static bool *states_elsewhere(struct arena *a, const struct graph *g)
 {
     bool *unread = NEWN(a, bool, g->inputs.n + 1);
-    struct rank_state state;
-    for (int i = 0; rank_meta_other_state(g, i, &state); i++) {
-        int input = graph_input_named(g, state.past);
-        if (input >= 0)
-            unread[input] = true;
-    }
+    for (int i = 0; i < g->inputs.n; i++)
+        unread[i] = rank_meta_kept_elsewhere(g, g->inputs.at[i]->name);
     return unread;
 }
 
