@@ -126,13 +126,16 @@ static struct groups form(struct arena *a, struct decoder *d, struct stage *s, s
 bool generate_in_groups(struct decoder *d, struct arena *a)
 {
     struct stage *s = &d->stage[0];
-    struct row_side side;
-    if (!may_group(d, s) || rows_side(a, d->comm, s, &side))
+    if (!may_group(d, s))
         return false;
     double start = clock_seconds();
     generate_start(d, a, 0);
     generate_check_positions(d, s, &d->history);
     struct rows *first = rows_new(a, d->comm, s, d->history.batch);
+    if (rows_alone(first)) { /* they run together, as given */
+        rows_free(first);
+        return false;
+    }
     if (d->history.length > PREFIX_BLOCK)
         (void)rows_try_parts(first, d->options, decode_vocabulary(a, s), s->positions > 0 ? s->positions : INT32_MAX);
     const struct groups all = form(a, d, s, first);
