@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct published_blocks {
     int64_t id;
@@ -146,15 +145,15 @@ static struct letter *take_letter(struct mailbox *mail, int from, int to)
     return NULL;
 }
 
+enum { LOOK_EACH = 1000 }; /* ms */
+
 /* Looks now and then for a rank of the scope that has failed. */
 static struct letter *wait_for_letter(struct mailbox *mail, int from, int to)
 {
     struct letter *m;
     pthread_mutex_lock(&mail->lock);
     while (!(m = take_letter(mail, from, to))) {
-        struct timespec until;
-        (void)clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
+        const struct timespec until = clock_after(LOOK_EACH);
         (void)pthread_cond_timedwait(&mail->came, &mail->lock, &until);
         pthread_mutex_unlock(&mail->lock);
         scope_look();
