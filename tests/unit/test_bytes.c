@@ -1,17 +1,10 @@
 /* Filters of bytes: every kernel's sums are those of plain loops. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/main.h"
 
 enum { MOST = 40 * 360, MOST_RUNS = 9, ROWS = BYTES_ROWS };
-
-static uint32_t state;
-
-static int64_t draw(int64_t n)
-{
-    state = state * 1664525 + 1013904223;
-    return (int64_t)(state >> 8) % n;
-}
 
 static void fill(uint8_t *to, int64_t n)
 {

@@ -2,19 +2,12 @@
  * exact. */
 #include "kern/conv/conv.h"
 #include "kern/gemm/gemm.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/kernel.h"
 
 #include <string.h>
 
 enum { ROOM = 60000, PRODUCTS = 1 << 19, SPATIAL = 3 };
-static uint32_t state;
-
-static int64_t draw(int64_t n)
-{
-    state = state * 1664525 + 1013904223;
-    return (int64_t)(state >> 8) % n;
-}
-
 static void fill(float *to)
 {
     for (int64_t i = 0; i < ROOM; i++)

@@ -1,17 +1,10 @@
 /* Sums of depthwise convolutions: every kernel's are those of plain loops, for each number of channels, taps and places. */
 #include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/main.h"
 
 enum { LANES = BYTES_WIDTH, PLACES = 5, STEP = 70, TAPS = 27, BYTES = PLACES * STEP };
-
-static uint32_t state;
-
-static int64_t draw(int64_t n)
-{
-    state = state * 1664525 + 1013904223;
-    return (int64_t)(state >> 8) % n;
-}
 
 struct example {
     struct depthwise_tile tile;

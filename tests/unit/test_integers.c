@@ -1,19 +1,12 @@
 /* Weights of 8 bits of recurrent nets (kern/recurrent/integers.c): sums are those of plain loops, for random sizes, types and zero points.
  */
 #include "kern/recurrent/recurrent.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/main.h"
 
 #include <string.h>
 
 enum { MOST_ROWS = 15, MOST_K = 150, MOST_N = 90, MOST_WIDTH = 192 };
-static uint32_t state;
-
-static int64_t draw(int64_t n)
-{
-    state = state * 1664525 + 1013904223;
-    return (int64_t)(state >> 8) % n;
-}
-
 static int number(enum dtype t, uint8_t x)
 {
     return t == DT_I8 ? (int8_t)x : x;

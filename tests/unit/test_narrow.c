@@ -3,26 +3,13 @@
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/main.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST_ROWS = 40, MOST_K = 150, MOST_N = 150 };
-
-static uint32_t state;
-
-static int64_t draw(int64_t n)
-{
-    state = state * 1664525 + 1013904223;
-    return (int64_t)(state >> 8) % n;
-}
-
-static void fill(float *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (float)(draw(17) - 8);
-}
 
 static uint16_t bf16_drawn(void)
 {
@@ -42,7 +29,7 @@ START_TEST(every_kernel_multiplies_few_rows)
             a[i] = bf16_drawn();
         for (int i = 0; i < COUNT(panel); i++)
             panel[i] = bf16_drawn();
-        fill(before, COUNT(before));
+        draw_into(before, COUNT(before));
         memcpy(c, before, sizeof c);
         kernel->sums(rows, &t);
         for (int i = 0; i < COUNT(c); i++) {
@@ -129,9 +116,9 @@ START_TEST(few_rows_meet_panels)
         struct kenv *env = kenv_new(1 + (int)draw(2), false);
         int64_t m = 1 + draw(NARROW_FEW_ROWS), n = 1 + draw(MOST_N), k = 1 + draw(MOST_K), pairs = (k + 1) / 2;
         bool adds = draw(2);
-        fill(a, m * k);
-        fill(w, k * n);
-        fill(bias, n);
+        draw_into(a, m * k);
+        draw_into(w, k * n);
+        draw_into(bias, n);
         in_panels(w, n, k, PADDED, panels);
         check_panels(env, w, n, k, PADDED, panels);
         memset(kenv_room(env, ROOM_NARROW, TURNED), 0xff, TURNED);
@@ -160,9 +147,9 @@ static void check_rows(struct kenv *env, void **cache, const struct sizes *z, co
 {
     static float a[MOST_ROWS * MOST_K], room[MOST_ROWS * MOST_K], bias[MOST_N], c[MOST_ROWS * MOST_N + 1];
     bool adds = draw(2);
-    fill(a, m * z->k);
-    fill(bias, z->n);
-    fill(c, COUNT(c));
+    draw_into(a, m * z->k);
+    draw_into(bias, z->n);
+    draw_into(c, COUNT(c));
     struct tensor left = stored(t, a, m, z->k, false, room);
     float behind = c[m * z->n];
     ck_assert(dnnl_product_packed(env, cache, m, z->n, z->k, &left, weight, z->transposed, adds ? bias : NULL, c));
@@ -189,7 +176,7 @@ START_TEST(packed_weights_multiply)
         enum dtype t = types[draw(COUNT(types))];
         if (t != DT_BF16)
             kenv_narrow(env);
-        fill(w, z.k * z.n);
+        draw_into(w, z.k * z.n);
         struct tensor weight = stored(t, w, z.k, z.n, z.transposed, room);
         if (dnnl_pack_weight(env, &cache, z.n, z.k, &weight, z.transposed))
             memset(room, 0x7f, sizeof room);

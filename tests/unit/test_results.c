@@ -2,20 +2,13 @@
  * exact, so that it is the same whether a product is rounded before a bias is added. */
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/main.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { PLACES = 13, CHANNELS = 80, COUNT = PLACES * CHANNELS };
-
-static uint32_t state;
-
-static int64_t draw(int64_t n)
-{
-    state = state * 1664525 + 1013904223;
-    return (int64_t)(state >> 8) % n;
-}
 
 static float real(void)
 {

@@ -2,20 +2,13 @@
  * number lies and on any number of threads. */
 #include "kern/conv/conv.h"
 #include "kern/gemm/gemm.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/main.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST = 40000 };
-static uint32_t state;
-
-static int64_t draw(int64_t n)
-{
-    state = state * 1664525 + 1013904223;
-    return (int64_t)(state >> 8) % n;
-}
-
 static float number(void)
 {
     static const float odd[] = {0, -0.0f, 200, -200, 1e30f, -1e30f, INFINITY};

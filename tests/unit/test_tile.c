@@ -2,26 +2,13 @@
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/main.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST_ROWS = 40, MOST_K = 300, MOST_N = 100 };
-
-static uint32_t state;
-
-static int64_t draw(int64_t n)
-{
-    state = state * 1664525 + 1013904223;
-    return (int64_t)(state >> 8) % n;
-}
-
-static void fill(float *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (float)(draw(17) - 8);
-}
 
 static float dot(const float *a, const float *b, int64_t step, int64_t k)
 {
@@ -54,9 +41,9 @@ START_TEST(every_kernel_multiplies_tiles)
     ISA_EACH(tile_kernel, kernel, tile_kernels)
     for (int rows = 1; rows <= TILE_ROWS; rows++)
         for (int round = 0; round < 20; round++) {
-            fill(a, COUNT(a));
-            fill(panel, COUNT(panel));
-            fill(c, COUNT(c));
+            draw_into(a, COUNT(a));
+            draw_into(panel, COUNT(panel));
+            draw_into(c, COUNT(c));
             struct tile t = {.panel = panel, .k = draw(50), .more = draw(2) == 1};
             int64_t c_row = TILE + draw(TILE);
             tile_at_rows(&t, rows, a, 50 + draw(10), c, c_row);
@@ -74,9 +61,9 @@ START_TEST(every_kernel_multiplies_pairs)
         float before[2 * TILE];
         struct tile t = {.panel = panel, .k = draw(50), .more = draw(2) == 1, .a = {a}, .c = {c}};
         int64_t apart = t.k * TILE + draw(100);
-        fill(a, COUNT(a));
-        fill(panel, COUNT(panel));
-        fill(c, COUNT(c));
+        draw_into(a, COUNT(a));
+        draw_into(panel, COUNT(panel));
+        draw_into(c, COUNT(c));
         memcpy(before, c, sizeof before);
         kernel->pair(&t, apart);
         for (int64_t i = 0; i < 2 * TILE; i++) {
@@ -111,7 +98,7 @@ START_TEST(fused_tiles_round_once)
             a[i] = any_float();
         for (int i = 0; i < COUNT(panel); i++)
             panel[i] = any_float();
-        fill(want, COUNT(want));
+        draw_into(want, COUNT(want));
         ISA_EACH(tile_kernel, kernel, tile_kernels)
         {
             memcpy(c, want, sizeof c);
@@ -143,9 +130,9 @@ START_TEST(products_in_tiles)
         int64_t m = 1 + draw(20), n = 1 + draw(90), k = 1 + draw(draw(4) ? 40 : 390);
         int64_t lda = (ta ? m : k) + draw(3), ldb = (tb ? k : n) + draw(3), ldc = n + draw(3);
         float alpha = factors[1 + draw(3)], beta = factors[draw(4)];
-        fill(a, ROOM);
-        fill(b, ROOM);
-        fill(c, ROOM);
+        draw_into(a, ROOM);
+        draw_into(b, ROOM);
+        draw_into(c, ROOM);
         for (int i = 0; i < ROOM && !(beta < 0 || beta > 0); i++)
             c[i] = NAN; /* is not read */
         memcpy(before, c, sizeof c);
@@ -177,9 +164,9 @@ START_TEST(products_in_bf16)
         {
             bool ta = draw(2), tb = draw(2);
             int64_t m = 1 + draw(20), n = 1 + draw(90), k = 1 + draw(draw(2) ? 40 : 590);
-            fill(a, ROOM);
-            fill(b, ROOM);
-            fill(c, ROOM);
+            draw_into(a, ROOM);
+            draw_into(b, ROOM);
+            draw_into(c, ROOM);
             float behind = c[m * n];
             narrow_gemm(env, kernel, ta, tb, m, n, k, a, b, c);
             for (int64_t i = 0; i < m * n; i++) {
@@ -237,8 +224,8 @@ static void check_product(int threads, enum dtype t, int64_t m, int64_t n, int64
     struct kenv *env = kenv_new(threads, false);
     struct tensor w = {.dtype = t, .rank = 2, .dim = {transposed ? n : k, transposed ? k : n}, .data = stored};
     void *cache = NULL;
-    fill(a, m * k);
-    fill(b, k * n);
+    draw_into(a, m * k);
+    draw_into(b, k * n);
     store(t, b, k, n, transposed, stored);
     struct kcall call = {.env = env, .cache = &cache};
     const struct panels *tiled = tiled_weight(&call, &w, n, k, transposed);
