@@ -17,6 +17,7 @@ packages() { # NAME...
         dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"
     done
     [ -z "$missing" ] && return
+    echo "installs packages by apt, a minute or so:$missing"
     sudo=
     [ "$(id -u)" = 0 ] || sudo=sudo
     $sudo apt-get update -qq
@@ -24,9 +25,11 @@ packages() { # NAME...
 }
 
 build() {
+    [ -x tpc-run ] || echo "builds tpc here: two to four minutes on two cores"
     [ -x configure ] || autoreconf -i
     [ -f Makefile ] || ./configure --quiet
     make --quiet -j "$(nproc)"
+    echo "built ./tpc-shard and ./tpc-run; next: ./tpc-shard samples/llama --tp 2, or: export PATH=$PWD:\$PATH"
 }
 
 case "${1:-all}" in

@@ -1,4 +1,5 @@
 /* grid: tpc-shard --ranks N: the ways in which N ranks serve as tensor parallel ranks, pipeline stages and replicas. */
+#include "cli/launch.h"
 #include "cli/shard.h"
 #include "plan/facts/facts.h"
 #include "plan/report/report.h"
@@ -65,8 +66,8 @@ static void choose(struct ways *all)
 static void print_next(struct arena *a, const struct way *w, const char *what, const char *given)
 {
     const char *stages = w->at.pp > 1 ? arena_printf(a, " --pp %d", w->at.pp) : "";
-    const char *groups = w->groups > 1 ? arena_printf(a, ", then tpc-run --groups %d", w->groups) : "";
-    printf("%s: tpc-shard %s --tp %d%s%s\n", what, given, w->tp, stages, groups);
+    const char *groups = w->groups > 1 ? arena_printf(a, ", then %s --groups %d", launch_beside(a, "tpc-run"), w->groups) : "";
+    printf("%s: %s %s --tp %d%s%s\n", what, launch_beside(a, "tpc-shard"), given, w->tp, stages, groups);
 }
 
 void grid_print(struct compile *c, int ranks, const char *given)

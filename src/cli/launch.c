@@ -1,6 +1,9 @@
 /* launch: what the environment says of an MPI launcher. It calls nothing of the MPI library: tpc-shard is not linked with it. */
+#include "config.h"
+
 #include "cli/launch.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +17,12 @@ const char *launch_variable(void)
             return name[i];
     }
     return NULL;
+}
+
+const char *launch_beside(struct arena *a, const char *name)
+{
+    const char *me = program_invocation_name, *end = strrchr(me, '/');
+    return end ? shell_word(a, arena_printf(a, "%.*s/%s", (int)(end - me), me, name)) : name;
 }
 
 static bool is_one(const char *variable)

@@ -6,6 +6,8 @@
 
 /* The environment variable that shows a launcher with several processes; NULL: none. */
 const char *launch_variable(void);
+/* How to call a program that stands beside this one: as this one was called, with its folder or without. A word of a shell. */
+const char *launch_beside(struct arena *, const char *name);
 /* Whether mpirun would start so many ranks here, in this environment. */
 bool launch_starts(int64_t ranks);
 /* All ranks of the job, or this one alone. */

@@ -185,7 +185,7 @@ static void print_next(struct arena *a, const struct shard_options *o, const cha
     const char *start = several && starts ? arena_printf(a, "mpirun -n %lld ", (long long)all) : "";
     const char *local = several && !starts ? arena_printf(a, " --local %lld", (long long)all) : "";
     if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
-        printf("wrote %s; next: %stpc-run %s%s%s\n", out, start, shell_word(a, out), local, how);
+        printf("wrote %s; next: %s%s %s%s%s\n", out, start, launch_beside(a, "tpc-run"), shell_word(a, out), local, how);
 }
 
 /* given: for the advice, NULL: none is given. */

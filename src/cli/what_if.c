@@ -1,4 +1,5 @@
 /* what_if: tpc-shard without --tp: a table of numbers of ranks, and the smallest that is enough. */
+#include "cli/launch.h"
 #include "cli/shard.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -158,7 +159,8 @@ static void print_advice(struct arena *a, const struct all_tried *all, const cha
         printf("%d ranks are the fewest of these numbers that fit into --memory\n", all->list.at[all->fits].ranks);
     printf("%s\n", what_more_do(a, all));
     print_tail(all, all->list.at[0].seconds);
-    printf("next: tpc-shard %s --tp %d%s\n", given, all->list.at[all->enough].ranks, all->list.at[all->enough].option);
+    printf("next: %s %s --tp %d%s\n", launch_beside(a, "tpc-shard"), given, all->list.at[all->enough].ranks,
+           all->list.at[all->enough].option);
 }
 
 void what_if_print(struct compile *c, const char *given)
