@@ -1,5 +1,5 @@
 """browser.py BROWSER WORK PAGE...: opens report pages in a headless browser, 400 and 1280 pixels wide, light and dark, everything unfolded.
-Nothing may go beyond the right edge, the console stays empty, tabs and the search work."""
+Nothing may go beyond the right edge, the console stays empty, captions touch no bar, an option or an entry of a key stays on one line, tabs and the search work."""
 import json
 import re
 import subprocess
@@ -19,6 +19,9 @@ async function look(page, width) {
   for (const e of d.querySelectorAll('details')) e.open = true;
   r.beyond = [...d.querySelectorAll('main *')].filter(e => visible(e) && !e.closest('.scroll,pre,table:not(.wide)') &&
     e.getBoundingClientRect().right > width + 1).map(e => e.outerHTML.slice(0, 80)).slice(0, 3);
+  const box = e => e.getBoundingClientRect();
+  r.touches = [...d.querySelectorAll('.try small')].filter(e => visible(e) && box(e).top < box(e.parentNode.querySelector('.track')).bottom).length;
+  r.broken = [...d.querySelectorAll('.try span span,.key span')].filter(e => e.getClientRects().length > 1).length;
   r.scrolls = d.documentElement.scrollWidth;
   r.loads = [...d.querySelectorAll('input[name=w]')].map(tab => {
     tab.click();
@@ -63,6 +66,7 @@ def look(browser, work, pages, dark):
 def check(results, dark):
     for r in results:
         assert r['scrolls'] <= r['width'] and not r['beyond'], r
+        assert not r['touches'] and not r['broken'], r
         assert r['found'][0] > 0 and r['found'][1] == 0 and r['found'][2] > r['found'][0], r
         assert len(set(r['loads'])) == len(r['loads']) and all(r['loads']), r
         assert r['screens'] < (5 if r['width'] > 400 else 8), r

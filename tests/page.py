@@ -5,7 +5,7 @@ import json
 import re
 import sys
 
-VOID = {'meta', 'input', 'br', 'td', 'th', 'tr', 'p', 'li', 'html', 'link'}  # and those whose end may be left out
+VOID = {'meta', 'wbr', 'input', 'br', 'td', 'th', 'tr', 'p', 'li', 'html', 'link'}  # and those whose end may be left out
 
 
 class Page(html.parser.HTMLParser):

@@ -34,10 +34,13 @@ void html_layers(const struct html_page *p)
 {
     html_head(p, "layers", "Layers",
               "A cell is a node, coloured by the placement that it leaves. Open a row to see the graph of one layer.");
-    fputs("<p class=key><i class=R></i>replicated <i class=S></i>sharded <i class=P></i>partial <i class=slice></i>slice", p->f);
+    fputs("<p class=key><span><i class=R></i>replicated</span> <span><i class=S></i>sharded</span> <span><i class=P></i>partial</span> "
+          "<span><i class=slice></i>slice</span>",
+          p->f);
     struct kind_uses kinds = plan_kinds(p->arena, p->g, p->plan);
     for (int i = 0; i < kinds.list.n; i++)
-        fprintf(p->f, " <i class=%s></i>%s", html_kind_class(p->arena, kinds.list.at[i].kind), collective_name(kinds.list.at[i].kind));
+        fprintf(p->f, " <span><i class=%s></i>%s</span>", html_kind_class(p->arena, kinds.list.at[i].kind),
+                collective_name(kinds.list.at[i].kind));
     fputs("</p>\n", p->f);
     for (int i = 0; i < p->groups.list.n; i++)
         show_group(p, &p->groups.list.at[i]);

@@ -41,9 +41,11 @@ void html_memory(const struct html_page *p)
     scale = (double)p->options->memory > scale ? (double)p->options->memory : scale;
     scale = scale > 0 ? scale : 1;
     html_head(p, "memory", "Memory", "What a rank holds in the workload that needs most.");
-    fprintf(p->f, "<p class=key><i class=weights></i>weights <i class=state></i>%s <i class=activations></i>activations and buffers",
+    fprintf(p->f,
+            "<p class=key><span><i class=weights></i>weights</span> <span><i class=state></i>%s</span> "
+            "<span><i class=activations></i>activations and buffers</span>",
             state_word(p));
-    fputs(p->options->memory ? " <u></u>limit</p>\n" : "</p>\n", p->f);
+    fputs(p->options->memory ? " <span><u></u>limit</span></p>\n" : "</p>\n", p->f);
     memory_bar(p, p->options->weights ? "unsharded, weights as they are" : "unsharded", &plan->unsharded, p->options->memory, scale);
     for (int r = 0; r < p->g->ranks && r < MOST_RANKS; r++)
         memory_bar(p, arena_printf(p->arena, "rank %d", r), &plan->use[r], limit_of(p->options, r), scale);

@@ -5,6 +5,8 @@
 #include "plan/html/html.h"
 #include "plan/input/input.h"
 
+#include <string.h>
+
 static void put_lines(const struct html_page *p, const char *const *line)
 {
     for (; *line; line++)
@@ -54,7 +56,12 @@ static void workload_tabs(const struct html_page *p)
         else
             fputs("<p class=load>", p->f);
         fprintf(p->f, "<b>workload %d</b> ", w + 1);
-        html_text(p, *load->text ? load->text : "static sizes");
+        for (const char *at = *load->text ? load->text : "static sizes", *end; *at; at = end) {
+            end = at + strcspn(at, ",");
+            end += *end == ',';
+            html_text(p, arena_strndup(p->arena, at, (size_t)(end - at)));
+            fputs("<wbr>", p->f);
+        }
         fprintf(p->f, " (weight %g)%s\n", load->weight, p->loads > 1 ? "</label>" : "</p>");
     }
 }

@@ -122,8 +122,12 @@ void html_timeline(const struct html_page *p)
     html_head(
         p, "time", p->measured ? "The step, predicted and measured" : "The predicted step",
         "All ranks work at the same time. Above, the step is folded by layers; below, one of each kind has its nodes, to a larger scale.");
-    fprintf(p->f, "<p class=key><i class=work></i>compute <i class=sent></i>collectives%s</p>\n",
-            p->measured ? " <i class=wait></i>waiting for other ranks" : "");
+    if (p->g->trained.n)
+        fputs("<p class=about>The forward half makes the loss, the backward half the gradients. The optimizer's update of the weights "
+              "follows; it is not predicted.</p>\n",
+              p->f);
+    fprintf(p->f, "<p class=key><span><i class=work></i>compute</span> <span><i class=sent></i>collectives</span>%s</p>\n",
+            p->measured ? " <span><i class=wait></i>waiting for other ranks</span>" : "");
     for (int w = 0; w < p->loads; w++)
         show_load(p, w);
     fputs("</section>\n", p->f);

@@ -19,8 +19,8 @@ static void show_row(const struct html_page *p, const struct other_ranks *o, int
     const struct compared *one = &p->plan->others.list.at[0].plan;
     double seconds = o->plan.step[w];
     html_load_begin(p, "div", is_this_plan(p, o) ? "bar try chosen" : "bar try", w);
-    fprintf(p->f, "<span>%d rank%s %s</span><div class=track><i class=work style=width:%.2f%%></i></div><span class=n>", o->ranks,
-            o->ranks == 1 ? "" : "s", o->plan.name, 100 * seconds / most);
+    fprintf(p->f, "<span>%d rank%s <span>%s</span></span><div class=track><i class=work style=width:%.2f%%></i></div><span class=n>",
+            o->ranks, o->ranks == 1 ? "" : "s", o->plan.name, 100 * seconds / most);
     html_seconds(p, seconds);
     fprintf(p->f, "</span><small>%.2f×, ", one->step[w] / seconds);
     html_bytes(p, (double)o->plan.memory);
