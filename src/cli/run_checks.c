@@ -154,6 +154,19 @@ static void check_states(const struct run_options *o)
         fail_usage("--save-state and --load-state don't go with --groups");
 }
 
+static void check_drafts(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    if (!o->lookup.given && !job->draft)
+        return;
+    if (o->lookup.given && job->draft)
+        fail_usage("--lookup and --draft both guess tokens: give only one");
+    if (!(job->generate || job->serve) || o->bench.given || o->dump_after || o->check || job->output)
+        fail_usage(
+            "--%s is for --generate, --prompt, --load-state, --chat and --serve, without --bench, --dump-after, --check and --output",
+            job->draft ? "draft" : "lookup");
+}
+
 void run_options_check(const struct args *args, struct run_options *o)
 {
     struct job_options *job = &o->job;
@@ -186,9 +199,7 @@ void run_options_check(const struct args *args, struct run_options *o)
     check_training(o);
     check_rounding(o);
     check_states(o);
-    if (o->lookup.given && (!(job->generate || job->serve) || o->bench.given || o->dump_after || o->check || job->output))
-        fail_usage(
-            "--lookup is for --generate, --prompt, --load-state, --chat and --serve, without --bench, --dump-after, --check and --output");
+    check_drafts(o);
     bool decodes = (job->generate && !o->bench.given) || job->serve;
     if (job->generate && compares && !o->bench.given)
         fail_usage("--generate takes none of --test-data, --random, --dim and --repeat");

@@ -118,6 +118,8 @@ static void add_token_args(struct arena *a, struct arg_table *t, struct run_opti
         {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens; KV caches stay sharded"},
         {"lookup", 0, ARG_MAYBE_INT, &o->lookup, "[=K]",
          "with --generate, --prompt, --chat, --serve: guess up to K tokens (default: 8) that the text had before; check them in one run"},
+        {"draft", 0, ARG_TEXT, &o->job.draft, "DIR",
+         "the same, but a small model with the same vocabulary guesses: a model, or a folder for as many ranks or fewer"},
         {"save-state", 0, ARG_TEXT, &o->job.save_state, "FILE", "with --generate or --prompt: write what --load-state goes on from"},
         {"load-state", 0, ARG_TEXT, &o->job.load_state, "FILE", "decode on from a saved state, on any number of ranks"},
         {"eos", 0, ARG_LIST, &o->eos, "ID,..", "with --generate: the tokens that end a row (repeatable)"},
@@ -241,6 +243,14 @@ static struct text_list graphs_to_check(struct arena *a, const struct run_option
     return graphs;
 }
 
+static const char *graph_that_drafts(struct arena *a, const char *path)
+{
+    struct text_list graphs = find_graphs(a, path);
+    if (graphs.text.n != 1)
+        fail_usage("--draft %s: holds %d graphs, expected one that reads and makes tokens", path, graphs.text.n);
+    return graphs.text.at[0];
+}
+
 /* A folder may hold several. */
 static struct text_list all_graphs(struct arena *a, struct text_list given)
 {
@@ -277,6 +287,8 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
         fail_usage("--wire is '%s', expected f32, bf16 or q8", o->wire);
     run_options_check(&args, o);
     o->job.check = graphs_to_check(a, o);
+    if (o->job.draft)
+        o->job.draft = graph_that_drafts(a, o->job.draft);
 }
 
 static int64_t token_id(const char *what, const char *text)

@@ -81,9 +81,10 @@ int64_t rows_count(const struct rows *);
 /* Tries whether prompts may run in parts; from now on they do, if so. Before the first row joins. True: rows may ask for scores of all
  * of their prompt. */
 bool rows_try_parts(struct rows *, const struct job_options *, int64_t vocabulary, int64_t context);
-/* From now on a row that is alone, of `context` tokens at most, goes on with up to so many drafted ones (decode/draft). After
- * rows_try_parts. Why it can't; NULL: it does. */
-const char *rows_draft(struct rows *, int64_t most, int64_t context);
+/* From now on a row that is alone, of `context` tokens at most, goes on with drafted ones (decode/draft). After rows_try_parts. Why it
+ * can't; NULL: it does. */
+struct drafter;
+const char *rows_draft(struct rows *, struct drafter *, int64_t context);
 /* Why the beginnings of texts can't be stored; NULL: they can. */
 const char *rows_unstored(const struct rows *);
 /* Bytes that a token of them takes on this rank. */

@@ -56,7 +56,7 @@ struct rows {
         int64_t found;
     } joins;
     struct {
-        struct draft_pace pace;    /* most 0: none are drafted */
+        struct drafter *from;      /* NULL: none are drafted */
         int64_t context;           /* tokens of a row at most */
         int64_t n, at[DRAFT_MOST]; /* of this step */
         int64_t taken;             /* tokens that it made */
@@ -139,7 +139,7 @@ bool rows_try_parts(struct rows *r, const struct job_options *o, int64_t vocabul
     return found.all_scores;
 }
 
-const char *rows_draft(struct rows *r, int64_t most, int64_t context)
+const char *rows_draft(struct rows *r, struct drafter *from, int64_t context)
 {
     const char *why = r->alone ? r->alone
         : r->stage->pipeline   ? "it is in pipeline stages"
@@ -147,7 +147,7 @@ const char *rows_draft(struct rows *r, int64_t most, int64_t context)
                                : NULL;
     if (!why && !r->columns_of)
         why = r->unstored;
-    r->draft.pace = draft_pace_new(why ? 0 : most);
+    r->draft.from = why ? NULL : from;
     r->draft.context = context;
     return why;
 }
@@ -249,7 +249,7 @@ static void make_history(struct rows *r)
         r->how[b] = r->row[b]->how;
     }
     h->length++;
-    h->scored = r->draft.pace.most + 1; /* room for their places */
+    h->scored = r->draft.from ? r->draft.from->pace.most + 1 : 1; /* room for their places */
     history_reserve(r->feed, h, r->stage);
     h->scored = 1;
     size_t bytes = (size_t)r->stage->graph->inputs.n * sizeof *r->in;
@@ -485,13 +485,14 @@ static int64_t lesser(int64_t x, int64_t y)
 static void draft_tokens(struct rows *r)
 {
     const struct row *row = r->row[0];
+    struct drafter *from = r->draft.from;
     int64_t room = lesser(r->history.room - r->history.length, r->draft.context - row->token.n) - 1;
     r->draft.n = 0;
-    if (!r->draft.pace.most || r->n != 1 || row->how.form || row->how.logprobs)
+    if (!from || r->n != 1 || row->how.form || row->how.logprobs)
         return;
-    int64_t most = lesser(draft_pace_next(&r->draft.pace), room);
+    int64_t most = lesser(draft_pace_next(&from->pace), room);
     if (most > 0)
-        r->draft.n = draft_lookup(&r->history, 0, most, r->draft.at);
+        r->draft.n = from->draft(from, &r->history, r->how, NULL, most, r->draft.at);
 }
 
 static void take_drafts(struct rows *r)
@@ -505,7 +506,7 @@ static void take_drafts(struct rows *r)
     } while (r->draft.taken++ < r->draft.n && r->next[r->draft.taken - 1] == r->draft.at[r->draft.taken - 1]);
     if (r->draft.taken <= r->draft.n)
         session_states_cut(r->stage->session, r->columns);
-    draft_pace_note(&r->draft.pace, r->draft.n, r->draft.taken - 1);
+    draft_pace_note(&r->draft.from->pace, r->draft.n, r->draft.taken - 1);
 }
 
 void rows_begin_step(struct rows *r)

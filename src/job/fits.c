@@ -74,6 +74,11 @@ static void check_in_turn(struct comm *group, struct comm *all, const char *path
     }
 }
 
+int64_t job_weight_bytes(const struct graph *g)
+{
+    return need_of(g).resident;
+}
+
 void job_check_memory(struct comm *all, const struct graph *g, const struct job_options *o)
 {
     if (!o->force)
@@ -86,13 +91,13 @@ void job_check_cache(struct comm *group, struct comm *all, const struct graph *g
     struct arena *tmp = arena_new();
     struct room_need need = cache->weights ? need_of(g) : (struct room_need){0};
     int64_t bytes = 0;
-    bool possible = i64_add(cache->bytes, cache->prefixes, &bytes) && i64_add(need.resident, bytes, &need.resident) &&
-        i64_add(need.own, bytes, &need.own);
+    bool possible = i64_add(cache->bytes, cache->prefixes, &bytes) && i64_add(bytes, cache->drafts, &bytes) &&
+        i64_add(need.resident, bytes, &need.resident) && i64_add(need.own, bytes, &need.own);
     if (!possible)
         need.resident = need.own = INT64_MAX;
-    const char *what = arena_printf(tmp, "%scaches of %lld row%s of %lld tokens%s", cache->weights ? "weights and " : "",
+    const char *what = arena_printf(tmp, "%scaches of %lld row%s of %lld tokens%s%s", cache->weights ? "weights and " : "",
                                     (long long)cache->rows, cache->rows == 1 ? "" : "s", (long long)cache->tokens,
-                                    cache->prefixes ? " and of prefixes" : "");
+                                    cache->prefixes ? " and of prefixes" : "", cache->drafts ? " and the model of --draft" : "");
     if (!o->force)
         check_in_turn(group, all, g->path, what, need);
     arena_free(tmp);

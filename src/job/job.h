@@ -36,7 +36,8 @@ struct job_options {
     const char *save_state, *load_state; /* files of decoding that goes on; NULL: none */
     struct text_list input, role;        /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
-    int64_t lookup;    /* tokens that are drafted for a run at most; 0: none */
+    int64_t lookup;    /* tokens that are looked up for a run at most; 0: none */
+    const char *draft; /* a model or folder that drafts tokens; NULL: none */
     bool usual_length; /* generate is the default: less where positions end */
     struct end_tokens eos;
     int64_t start;                             /* -1: not given */
@@ -83,10 +84,13 @@ void job_agree(struct comm *, const char *program, const struct text_list *setti
 /* fits.c: refuses a graph whose weights are more than what is available to the ranks of this machine, unless --force. Every rank calls it.
  */
 void job_check_memory(struct comm *all, const struct graph *, const struct job_options *);
+/* What a run reads of its weights. */
+int64_t job_weight_bytes(const struct graph *);
 /* The same for what decoding will hold in the end. Every rank of the group calls it. */
 struct cache_need {
     int64_t bytes, rows, tokens;
     int64_t prefixes; /* bytes for beginnings of texts (decode/prefix) */
+    int64_t drafts;   /* and for a model that drafts tokens (decode/draft) */
     bool weights;     /* they are not loaded yet */
 };
 void job_check_cache(struct comm *group, struct comm *all, const struct graph *, const struct job_options *, const struct cache_need *);

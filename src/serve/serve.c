@@ -1,4 +1,5 @@
 /* serve: what a server needs before its first request, and after its last. */
+#include "decode/small/small.h"
 #include "job/io/io.h"
 #include "serve/terminal.h"
 
@@ -221,10 +222,9 @@ static struct embedder *make_embedder(struct arena *a, struct comm *comm, struct
 /* ---- beginnings of texts that are stored ---- */
 
 /* Of the memory that caches leave, a quarter; but no more than for as many tokens as the rows may have. */
-static int64_t usual_store(struct arena *a, const struct comm *comm, const struct stage *last, const struct rows *rows, int64_t slots,
-                           int64_t context)
+static int64_t usual_store(const struct comm *comm, const struct stage *last, const struct rows *rows, int64_t slots, int64_t context)
 {
-    int64_t left = stage_room_left(a, comm, last, slots, context) / 4, all;
+    int64_t left = stage_room_left(comm, last, slots, context) / 4, all;
     int64_t column = rows_column_bytes(rows);
     bool small = column && i64_mul(slots * context, column, &all) && all < left;
     return small ? all : left;
@@ -238,7 +238,7 @@ static void tell_unstored(const struct comm *comm, const struct serve_options *o
         explain("no prefix cache: %s", why);
 }
 
-static void store_prefixes(struct arena *a, const struct comm *comm, struct rows *rows, const struct stage *last, int64_t context,
+static void store_prefixes(const struct comm *comm, struct rows *rows, const struct stage *last, int64_t context,
                            const struct job_options *job, const struct serve_options *o)
 {
     const char *why = o->prefix_cache == 0 ? "it is turned off" : rows_unstored(rows);
@@ -247,7 +247,7 @@ static void store_prefixes(struct arena *a, const struct comm *comm, struct rows
         return;
     }
     bool given = o->prefix_cache > 0;
-    int64_t bytes = given ? o->prefix_cache : usual_store(a, comm, last, rows, slots_of(rows, job, o), context);
+    int64_t bytes = given ? o->prefix_cache : usual_store(comm, last, rows, slots_of(rows, job, o), context);
     bool fits = rows_store(rows, bytes, !job->deterministic);
     if (!fits && given)
         fail_usage("--prefix-cache is %lld bytes, too few for %d tokens, which take %lld on a rank and some more", (long long)bytes,
@@ -280,14 +280,16 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     const struct limits limits = load_stages(a, comm, stage, n, job, o, threads);
     struct rows *rows = make_rows(a, comm, stage, n, &limits, job, o);
     s.no_texts = n == 1 && !stage->decides ? rows_alone(rows) : NULL;
+    struct drafter *drafter = n > 1 || !stage->decides ? NULL : drafter_new(a, comm, stage, job, threads);
     struct cache_need need = {.rows = slots_of(rows, job, o), .tokens = limits.context, .weights = true};
+    need.drafts = drafter_bytes(drafter, 1, limits.context);
     need.prefixes = o->prefix_cache > 0 && !rows_alone(rows) ? o->prefix_cache : 0;
-    stage_check_cache(a, comm, comm, job, &stage[n - 1], need);
+    stage_check_cache(comm, comm, job, &stage[n - 1], need);
     bool prompt_scores = rows_try_parts(rows, job, limits.vocabulary, limits.context);
-    const char *no_drafts = job->lookup ? rows_draft(rows, job->lookup, limits.longest ? limits.longest : limits.context) : NULL;
+    const char *no_drafts = job->lookup || job->draft ? rows_draft(rows, drafter, limits.context) : NULL;
     if (no_drafts)
-        fail("%s: --lookup drafts nothing here: %s", stage[n - 1].path, no_drafts);
-    store_prefixes(a, comm, rows, &stage[n - 1], limits.context, job, o);
+        fail("%s: %s drafts nothing here: %s", stage[n - 1].path, job->draft ? "--draft" : "--lookup", no_drafts);
+    store_prefixes(comm, rows, &stage[n - 1], limits.context, job, o);
     struct embedder *embedder = make_embedder(a, comm, stage, n, &limits, job, &s.no_embeddings);
     s.embedder = embedder;
     const struct row_groups groups = group_rows(a, &stage[n - 1], rows, slots_of(rows, job, o));
@@ -310,6 +312,7 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
         engine_run(comm, groups.pipeline, groups.n, groups.rows, embedder, NULL);
     for (int k = groups.n - 1; k >= 0; k--)
         rows_free(groups.rows[k]);
+    drafter_end(drafter);
     comm->barrier(comm);
     for (int k = 0; k < n; k++)
         stage_free(&stage[k]);

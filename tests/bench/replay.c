@@ -50,7 +50,7 @@ static double decode(struct replay *r, int kind)
     struct arena *tmp = arena_new();
     struct stage *s = &r->stage;
     struct history h = history_empty(tmp, 1, PROMPT + r->n + 1);
-    struct draft_pace pace = draft_pace_new(r->k);
+    struct draft_pace pace = draft_pace_new(r->k, 0);
     struct session_collective count = {.name = "next tokens", .op = "AllGather"};
     int64_t made = 0, drafted[DRAFT_MOST], next[DRAFT_MOST + 1];
     double start = 0;

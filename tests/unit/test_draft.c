@@ -60,19 +60,52 @@ static int64_t runs_with(struct draft_pace *p, int64_t runs, int64_t every)
     return n;
 }
 
+/* Tokens of a text for the time of a step each, where a drafted token is right with this chance in 256. */
+static double speed(int64_t price, int64_t chance)
+{
+    struct draft_pace p = draft_pace_new(16, price);
+    uint64_t state = 7;
+    int64_t tokens = 0, time = 0;
+    for (int i = 0; i < 4000; i++) {
+        int64_t k = draft_pace_next(&p), kept = 0;
+        while (kept < k && (int64_t)(splitmix(state++) % 256) < chance)
+            kept++;
+        draft_pace_note(&p, k, kept);
+        tokens += kept + 1;
+        time += 1024 + k * (128 + price);
+    }
+    return (double)tokens * 1024 / (double)time;
+}
+
+START_TEST(test_price)
+{
+    for (int64_t price = 0; price <= 2048; price += 128) /* no draft costs much where it does not pay */
+        for (int64_t chance = 0; chance <= 256; chance += 32)
+            ck_assert_double_gt(speed(price, chance), 0.95);
+    ck_assert_double_gt(speed(0, 128), 1.3);
+    ck_assert_double_gt(speed(102, 128), 1.12);
+    ck_assert_double_gt(speed(102, 230), 2);
+    ck_assert_double_gt(speed(102, 256), 3.6);
+    ck_assert_double_gt(speed(409, 230), 1.2);
+    ck_assert_double_gt(speed(2048, 256), 0.97);
+}
+END_TEST
+
 START_TEST(test_pace)
 {
-    struct draft_pace p = draft_pace_new(8);
-    ck_assert_int_lt(runs_with(&p, 1000, 0), 20); /* none is kept */
+    struct draft_pace p = draft_pace_new(8, 0);
+    ck_assert_int_lt(runs_with(&p, 1000, 0), 25); /* none is kept */
     ck_assert_int_lt(runs_with(&p, 1000, 0), 10);
-    p = draft_pace_new(8);
-    ck_assert_int_eq(runs_with(&p, 1000, 1000), 998); /* all but the first run, and two steps */
-    ck_assert_int_eq(p.now, 8);
+    p = draft_pace_new(8, 0);
+    ck_assert_int_eq(runs_with(&p, 1000, 1000), 1000); /* all but the first */
+    ck_assert_int_eq(draft_pace_next(&p), 8);
     ck_assert_int_gt(runs_with(&p, 1000, 10), 990); /* nine of ten */
-    p = draft_pace_new(1);
+    p = draft_pace_new(1, 0);
     ck_assert_int_eq(draft_pace_next(&p), 1);
-    ck_assert_int_eq(runs_with(&p, 1000, 1000) > 990, 1);
-    ck_assert_int_eq(p.now, 1);
+    ck_assert_int_eq(runs_with(&p, 1000, 1000), 1000);
+    ck_assert_int_eq(draft_pace_next(&p), 1);
+    ck_assert_int_gt(runs_with(&p, 200, 0), 5);        /* a text that can't be drafted any more is tried now and then, */
+    ck_assert_int_gt(runs_with(&p, 2000, 1000), 1800); /* and drafted again once it can */
 }
 END_TEST
 
@@ -82,5 +115,6 @@ int main(void)
     TCase *c = unit_case(suite, "draft", NULL, NULL);
     tcase_add_test(c, test_lookup);
     tcase_add_test(c, test_pace);
+    tcase_add_test(c, test_price);
     return unit_run(suite);
 }

@@ -30,3 +30,26 @@ int64_t draft_lookup(const struct history *h, int64_t row, int64_t most, int64_t
         to[n++] = i <= last ? token[i] : to[i - last - 1];
     return n;
 }
+
+/* ---- of all rows ---- */
+
+static int64_t draft_rows(struct drafter *d, const struct history *h, const struct row_sampling *how, const bool *free, int64_t most,
+                          int64_t *to)
+{
+    int64_t n = most, row[DRAFT_MOST];
+    (void)d, (void)how;
+    for (int64_t b = 0; b < h->batch && n > 0; b++) {
+        int64_t found = free && free[b] ? n : draft_lookup(h, b, n, row);
+        n = found < n ? found : n;
+    }
+    for (int64_t b = 0; b < h->batch && n > 0; b++)
+        (void)draft_lookup(h, b, n, to + b * n);
+    return n;
+}
+
+struct drafter *lookup_drafter(struct arena *a, int64_t most)
+{
+    struct drafter *d = NEW(a, struct drafter);
+    *d = (struct drafter){.option = "--lookup", .pace = draft_pace_new(most, 0), .draft = draft_rows};
+    return d;
+}

@@ -1,47 +1,61 @@
-/* pace: drafts grow while all of them are kept, and shrink when none is. Where even the shortest are in vain, steps follow alone, each time
- * twice as many, so that texts which can't be drafted cost next to nothing. The number follows from the text alone, so all ranks agree, and
- * the same run drafts the same. */
+/* pace: how many tokens to draft. What was kept of late tells the chance that a drafted token is right. The best number makes the most
+ * tokens for the time of a run: that of a step, and a bit more for each drafted token. Where none pays, steps follow alone, each time twice
+ * as many, so that texts which can't be drafted cost next to nothing. All numbers are integers, so all ranks agree, and the same run drafts
+ * the same. */
 #include "decode/draft/draft.h"
 
 enum {
-    LEAST = 3, /* tokens: a run of two rows takes longer than one of four where only products of one row have a kernel of their own */
-    PAUSE = 2, /* steps without drafts */
+    ONE = 1024,
+    ROW = ONE / 8,   /* of a step: what a further row takes in it */
+    PRIOR = ONE / 4, /* of a token that was kept, and of one that was not: all chances are possible */
+    PROBE = 2,       /* tokens that are drafted where none pays, after a pause */
+    PAUSE = 2,       /* steps without drafts */
     LONGEST = 128
 };
 
-static int64_t least_of(const struct draft_pace *p)
+struct draft_pace draft_pace_new(int64_t most, int64_t price)
 {
-    return p->most < LEAST ? p->most : LEAST;
+    return (struct draft_pace){.most = most, .price = price, .kept = 2 * ONE, .missed = ONE / 2, .pause = PAUSE};
 }
 
-struct draft_pace draft_pace_new(int64_t most)
+static int64_t best_number(const struct draft_pace *p)
 {
-    struct draft_pace p = {.most = most, .pause = PAUSE};
-    p.now = least_of(&p);
-    return p;
+    int64_t chance = ONE * (p->kept + PRIOR) / (p->kept + p->missed + 2 * PRIOR);
+    int64_t all = ONE, tokens = ONE, best = 0, most = ONE; /* the chance of k tokens in a row; expected tokens; of the best k */
+    for (int64_t k = 1; k <= p->most; k++) {
+        all = all * chance / ONE;
+        tokens += all;
+        int64_t speed = tokens * ONE / (ONE + k * (ROW + p->price));
+        if (speed > most) {
+            most = speed;
+            best = k;
+        }
+    }
+    return best;
 }
 
 int64_t draft_pace_next(struct draft_pace *p)
 {
-    if (p->wait == 0)
-        return p->now;
-    p->wait--;
-    return 0;
+    int64_t best = best_number(p);
+    if (p->wait > 0) {
+        p->wait--;
+        return 0;
+    }
+    if (best > 0)
+        return best;
+    p->wait = p->pause;
+    p->pause = 2 * p->pause < LONGEST ? 2 * p->pause : LONGEST;
+    return p->most < PROBE ? p->most : PROBE;
 }
 
 void draft_pace_note(struct draft_pace *p, int64_t drafted, int64_t kept)
 {
-    int64_t least = least_of(p);
     if (drafted == 0)
         return;
-    if (kept > 0)
+    p->kept += kept * ONE - p->kept / 4;
+    p->missed += (kept < drafted) * ONE - p->missed / 4;
+    if (kept > 0 && best_number(p) > 0) {
+        p->wait = 0;
         p->pause = PAUSE;
-    if (kept == drafted && drafted >= p->now)
-        p->now = 2 * p->now < p->most ? 2 * p->now : p->most;
-    else if (kept == 0 && p->now > least)
-        p->now = p->now / 2 > least ? p->now / 2 : least;
-    else if (kept == 0) {
-        p->wait = p->pause;
-        p->pause = 2 * p->pause < LONGEST ? 2 * p->pause : LONGEST;
     }
 }

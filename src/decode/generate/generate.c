@@ -131,7 +131,7 @@ static void begin(struct decoder *d, struct arena *a, struct job_options *o, int
     for (int k = 0; k < d->nstage; k++)
         stage_prepare(a, all, o, threads, d->stage, k);
     check_ends(last_stage(d), o);
-    generate_try_drafts(d, a);
+    generate_try_drafts(d, a, threads);
     take_beginning(d, a, o);
     d->sampling = sampling_agree(a, all, o);
     shard_rows(d, a);
@@ -181,6 +181,7 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
     if (prints && !diag_is_quiet())
         generate_tell_drafts(&d);
     all->barrier(all);
+    drafter_end(d.draft.from);
     stage_free(last_stage(&d));
     generate_forget_loaded(&d);
     return failed;

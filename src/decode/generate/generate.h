@@ -3,7 +3,7 @@
 #define TPC_DECODE_GENERATE_H
 
 #include "decode/decode.h"
-#include "decode/draft/draft.h"
+#include "decode/small/small.h"
 
 struct decoder {
     const struct replicas *replicas;
@@ -24,7 +24,8 @@ struct decoder {
     struct row_sampling *how; /* by row */
     int64_t *next;
     struct {
-        struct draft_pace pace;  /* most 0: no tokens are drafted */
+        struct drafter *from;    /* NULL: no tokens are drafted */
+        bool *ended;             /* by row: it takes no more tokens */
         int64_t n;               /* of each row in this run */
         int64_t *token, *picked; /* [rows, n]; [rows, n + 1] */
         int64_t runs, all, kept; /* behind the first; tokens that were drafted, and kept */
@@ -56,7 +57,7 @@ bool generate_in_groups(struct decoder *, struct arena *);
 
 /* ---- drafts.c: several tokens in one run ---- */
 /* Tries whether the graph can do it, and fails if not, where it is asked for. Every rank of the group calls it. */
-void generate_try_drafts(struct decoder *, struct arena *);
+void generate_try_drafts(struct decoder *, struct arena *, int threads);
 /* Drafts for the next run, if any. */
 void generate_draft(struct decoder *);
 /* The drafted tokens of all rows at this place are the next ones. */

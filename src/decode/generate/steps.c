@@ -127,6 +127,7 @@ static int64_t given_batch(const struct stage *first)
 static void start_rows(struct decoder *d, struct arena *a)
 {
     d->next = NEWN(a, int64_t, d->history.batch);
+    d->draft.ended = NEWN(a, bool, d->history.batch);
     d->draft.token = NEWN(a, int64_t, d->history.batch * DRAFT_MOST);
     d->draft.picked = NEWN(a, int64_t, d->history.batch * (DRAFT_MOST + 1));
     d->how = NEWN(a, struct row_sampling, d->history.batch);
@@ -134,6 +135,7 @@ static void start_rows(struct decoder *d, struct arena *a)
         d->how[b] = (struct row_sampling){
             .of = d->sampling, .number = (uint64_t)(d->shard.rows.from + b), .prompts = history_next_position(&d->history, b) - d->before};
     d->first_made = d->history.length;
+    drafter_check(d->draft.from, &d->history);
 }
 
 void generate_start(struct decoder *d, struct arena *a, int k)
@@ -151,8 +153,11 @@ void generate_start(struct decoder *d, struct arena *a, int k)
         d->history = history_start(a, given_batch(&d->stage[0]), start < 0 ? 0 : start, d->options->generate);
     d->fed = d->history.past;
     start_rows(d, a);
-    stage_check_cache(a, d->comm, d->replicas->all, d->options, &d->stage[d->nstage - 1],
-                      (struct cache_need){.rows = d->history.batch, .tokens = d->history.room, .weights = k == 0});
+    const struct cache_need need = {.rows = d->history.batch,
+                                    .tokens = d->history.room,
+                                    .drafts = drafter_bytes(d->draft.from, d->history.batch, d->history.room),
+                                    .weights = k == 0};
+    stage_check_cache(d->comm, d->replicas->all, d->options, &d->stage[d->nstage - 1], need);
 }
 
 /* Runs a graph without logits: an encoder. */
@@ -181,7 +186,7 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
         start_rows(d, a);
     else if (!d->next)
         generate_start(d, a, k);
-    d->history.scored = d->draft.pace.most + 1; /* room for their places */
+    d->history.scored = d->draft.from ? d->draft.from->pace.most + 1 : 1; /* room for their places */
     stage_get_ready(a, d->stage, k, &d->history);
     return run_tokens(d, &d->stage[k]);
 }

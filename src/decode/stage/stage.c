@@ -77,26 +77,28 @@ void stage_prepare(struct arena *a, struct comm *all, const struct job_options *
     s->session = session_new(s->graph, s->comm, own);
 }
 
-static int64_t cache_bytes(struct arena *a, const struct stage *s, int64_t rows, int64_t columns)
+int64_t stage_cache_bytes(const struct stage *s, int64_t rows, int64_t columns)
 {
+    struct arena *tmp = arena_new();
     struct bindings dims = {0};
     int tokens = decode_find_input(s, ROLE_TOKENS);
     const struct type *t = tokens < 0 ? NULL : session_input_type(s->session, tokens);
     if (t && t->rank > 1 && t->dim[s->positions_lead ? 1 : 0]->kind == DIM_SYM)
-        bindings_set(a, &dims, t->dim[s->positions_lead ? 1 : 0]->name, rows);
-    return session_state_need(s->session, &dims, columns);
+        bindings_set(tmp, &dims, t->dim[s->positions_lead ? 1 : 0]->name, rows);
+    int64_t bytes = session_state_need(s->session, &dims, columns);
+    arena_free(tmp);
+    return bytes;
 }
 
-void stage_check_cache(struct arena *a, struct comm *group, struct comm *all, const struct job_options *o, const struct stage *s,
-                       struct cache_need need)
+void stage_check_cache(struct comm *group, struct comm *all, const struct job_options *o, const struct stage *s, struct cache_need need)
 {
-    need.bytes = cache_bytes(a, s, need.rows, need.tokens);
+    need.bytes = stage_cache_bytes(s, need.rows, need.tokens);
     job_check_cache(group, all, s->graph, o, &need);
 }
 
-int64_t stage_room_left(struct arena *a, const struct comm *all, const struct stage *s, int64_t rows, int64_t columns)
+int64_t stage_room_left(const struct comm *all, const struct stage *s, int64_t rows, int64_t columns)
 {
-    int64_t room = room_left(all), caches = cache_bytes(a, s, rows, columns);
+    int64_t room = room_left(all), caches = stage_cache_bytes(s, rows, columns);
     return room > caches ? room - caches : 0;
 }
 

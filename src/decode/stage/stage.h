@@ -66,10 +66,11 @@ const char *stage_first_text(struct arena *, const struct stage *, struct comm *
 void stage_fuse(struct arena *, const struct job_options *, struct stage *s);
 void stage_prepare(struct arena *, struct comm *all, const struct job_options *, int threads, struct stage *stage, int k);
 /* Refuses what the state of so many rows and tokens will take, if it is more than what is available; sets need.bytes. */
-void stage_check_cache(struct arena *, struct comm *group, struct comm *all, const struct job_options *, const struct stage *,
-                       struct cache_need need);
+void stage_check_cache(struct comm *group, struct comm *all, const struct job_options *, const struct stage *, struct cache_need need);
+/* Of this rank. */
+int64_t stage_cache_bytes(const struct stage *, int64_t rows, int64_t tokens);
 /* What that state leaves of the memory that is available to this rank, once weights are loaded. */
-int64_t stage_room_left(struct arena *, const struct comm *all, const struct stage *, int64_t rows, int64_t columns);
+int64_t stage_room_left(const struct comm *all, const struct stage *, int64_t rows, int64_t columns);
 /* Constants and state that are given become inputs of the next run. A constant that is not: wrong usage. */
 void stage_place_given(struct arena *, struct stage *);
 /* The same for what stages before k leave; and room for inputs that follow from tokens, which those of the history are. NULL: none do. */
