@@ -154,6 +154,19 @@ static void check_states(const struct run_options *o)
         fail_usage("--save-state and --load-state don't go with --groups");
 }
 
+static void check_form(const struct run_options *o)
+{
+    const struct job_options *job = &o->job;
+    if (job->grammar && job->json_schema)
+        fail_usage("--grammar and --json-schema both give texts a form: give only one");
+    if (!job->grammar && !job->json_schema)
+        return;
+    if (!(job->generate || job->chat) || o->bench.given || o->dump_after || o->check || o->groups || job->save_state || job->load_state)
+        fail_usage("--%s is for --generate, --prompt and --chat, without --bench, --dump-after, --check, --groups, --save-state and "
+                   "--load-state",
+                   job->grammar ? "grammar" : "json-schema");
+}
+
 static void check_drafts(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
@@ -183,8 +196,9 @@ void run_options_check(const struct args *args, struct run_options *o)
     check_chat(job);
     if ((text || job->load_state) && !job->generate)
         job->usual_length = true, job->generate = USUAL_TOKENS;
-    if (job->tokenizer && !text && !job->train && !job->serve && !job->load_state)
-        fail_usage("--tokenizer is for --prompt, --prompt-file, --load-state, --serve and text for --train");
+    bool form = job->grammar || job->json_schema;
+    if (job->tokenizer && !text && !form && !job->train && !job->serve && !job->load_state)
+        fail_usage("--tokenizer is for --prompt, --prompt-file, --load-state, --serve, --grammar, --json-schema and text for --train");
     check_serving(o);
     if (o->bench.given)
         check_bench(o);
@@ -200,6 +214,7 @@ void run_options_check(const struct args *args, struct run_options *o)
     check_rounding(o);
     check_states(o);
     check_drafts(o);
+    check_form(o);
     bool decodes = (job->generate && !o->bench.given) || job->serve;
     if (job->generate && compares && !o->bench.given)
         fail_usage("--generate takes none of --test-data, --random, --dim and --repeat");

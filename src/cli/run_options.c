@@ -115,6 +115,8 @@ static void add_token_args(struct arena *a, struct arg_table *t, struct run_opti
         {"prompt-file", 0, ARG_TEXT, &o->job.prompt_file, "FILE", "the same, with each line of FILE as a prompt; -: stdin"},
         {"tokenizer", 0, ARG_TEXT, &o->job.tokenizer, "FILE", "a tokenizer.json (default: the one beside the model)"},
 #endif
+        {"grammar", 0, ARG_TEXT, &o->job.grammar, "FILE", "with --generate, --prompt and --chat: texts keep to this grammar in GBNF"},
+        {"json-schema", 0, ARG_TEXT, &o->job.json_schema, "FILE", "the same: texts are JSON that is valid by this schema"},
         {"generate", 0, ARG_INT, &o->job.generate, "N", "decode N tokens; KV caches stay sharded"},
         {"lookup", 0, ARG_MAYBE_INT, &o->lookup, "[=K]",
          "with --generate, --prompt, --chat, --serve: guess up to K tokens (default: 8) that the text had before; check them in one run"},

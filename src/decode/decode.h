@@ -21,6 +21,7 @@ const char *prompt_padding(const struct stage *, bool *behind, const char **node
  * and mask, which become the given ones of the first graph that reads tokens, and, without --eos, the tokens that end a text. Every rank
  * calls it; NULL but on rank 0. */
 struct prompt_text;
+struct token_texts;
 struct prompt_text *prompt_text_give(struct arena *, struct comm *all, struct stage *, int n, struct job_options *);
 /* The same without prompts, for text that goes on. */
 struct prompt_text *prompt_text_again(struct arena *, const struct comm *all, const struct job_options *);
@@ -30,6 +31,8 @@ void prompt_text_skip(struct prompt_text *, const int64_t *id, int64_t n);
 void prompt_text_print(struct prompt_text *, const int64_t *id, int64_t n, bool last);
 /* What n ids add to the first ones, which were printed, on a line of its own. */
 void prompt_text_print_row(struct prompt_text *, const int64_t *id, int64_t first, int64_t n);
+/* Those of the tokenizer, of n tokens, as a form needs them. A tokenizer whose tokens are no parts of texts is a failure. */
+struct token_texts prompt_text_tokens(struct arena *, const struct job_options *, int64_t n);
 /* The id and, where there is a tokenizer, its text, quoted. */
 const char *prompt_text_token(const struct prompt_text *, struct arena *, int64_t id);
 

@@ -2,10 +2,10 @@
 #include "config.h"
 
 #include "decode/decode.h"
+#include "tokenizer/tokenizer.h"
 
 #ifdef HAVE_TEXT
 #include "job/io/io.h"
-#include "tokenizer/tokenizer.h"
 
 #include <string.h>
 
@@ -86,16 +86,32 @@ static void encode_rows(const struct prompt_text *t, const struct prompts *p, st
         }
 }
 
+static const char *tokenizer_path(struct arena *a, const struct job_options *o)
+{
+    const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
+    if (!path)
+        fail("%s: there is no tokenizer.json next to it: name one with --tokenizer FILE", o->paths.text.at[0]);
+    return path;
+}
+
 struct prompt_text *prompt_text_again(struct arena *a, const struct comm *all, const struct job_options *o)
 {
     struct prompt_text *t = NEW(a, struct prompt_text);
     if (all->rank)
         return NULL;
-    const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
-    if (!path)
-        fail("%s: there is no tokenizer.json next to it: name one with --tokenizer FILE", o->paths.text.at[0]);
-    *t = (struct prompt_text){.arena = a, .tokenizer = tokenizer_read(a, path)};
+    *t = (struct prompt_text){.arena = a, .tokenizer = tokenizer_read(a, tokenizer_path(a, o))};
     return t;
+}
+
+struct token_texts prompt_text_tokens(struct arena *a, const struct job_options *o, int64_t n)
+{
+    const char *path = tokenizer_path(a, o);
+    const struct tokenizer *t = tokenizer_read(a, path);
+    if (!tokenizer_joins(t))
+        fail("%s: its tokens are not joined as they are: there is no form of the text", path);
+    if (n == INT32_MAX)
+        fail("%s: how many tokens it has is not known, which a form of the text needs", o->paths.text.at[0]);
+    return tokenizer_texts(t, a, n, &(struct token_ids){0});
 }
 
 static void read_on_first(struct prompt_text *t, const struct job_options *o, struct tensor *sent)
@@ -206,6 +222,12 @@ struct prompt_text *prompt_text_again(struct arena *a, const struct comm *all, c
 {
     (void)a, (void)all, (void)o;
     return NULL;
+}
+
+struct token_texts prompt_text_tokens(struct arena *a, const struct job_options *o, int64_t n)
+{
+    (void)a, (void)o, (void)n;
+    bug("a form of the text in a build without tokenizers");
 }
 
 void prompt_text_skip(struct prompt_text *t, const int64_t *id, int64_t n)

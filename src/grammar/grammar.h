@@ -140,6 +140,14 @@ void grammar_until(struct grammar_build *, int from, const char *tag, int to);
 /* By any text up to a tag to what is behind it; by any text without the tag to another state. */
 void grammar_search(struct grammar_build *, int from, const char *tag, int behind, int without);
 
+/* A rule: any text up to a tag, then one of the rule. */
+int grammar_behind(struct grammar_build *, const char *tag, int rule);
+
+/* ---- file.c ---- */
+/* Of a JSON schema, or of GBNF; behind any text up to a tag, NULL: there is none. In the arena. A failure: the file can't be read, is
+ * neither, or asks for what is not supported. */
+const struct grammar *grammar_file(struct arena *, const char *path, bool schema, const char *tag);
+
 /* ---- automaton.c: reads bytes by a grammar; its states are made when they are needed ---- */
 struct automaton;
 enum { AUTOMATON_DEAD, AUTOMATON_START }; /* states: no text goes on so; before the first byte */

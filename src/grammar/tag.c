@@ -52,3 +52,11 @@ void grammar_search(struct grammar_build *b, int from, const char *tag, int behi
         grammar_skip(b, state[i], without);
     grammar_skip(b, state[length], behind);
 }
+
+int grammar_behind(struct grammar_build *b, const char *tag, int root)
+{
+    int rule = grammar_rule(b, "thoughts"), mid = grammar_state(b);
+    grammar_until(b, grammar_rule_start(b, rule), tag, mid);
+    grammar_call(b, mid, root, grammar_rule_end(b, rule));
+    return rule;
+}

@@ -36,9 +36,10 @@ struct job_options {
     const char *save_state, *load_state; /* files of decoding that goes on; NULL: none */
     struct text_list input, role;        /* texts of the options: [K:]NAME=FILE, [K:]NAME=ROLE */
     int64_t local, repeat, threads, generate;
-    int64_t lookup;    /* tokens that are looked up for a run at most; 0: none */
-    const char *draft; /* a model or folder that drafts tokens; NULL: none */
-    bool usual_length; /* generate is the default: less where positions end */
+    int64_t lookup;                    /* tokens that are looked up for a run at most; 0: none */
+    const char *draft;                 /* a model or folder that drafts tokens; NULL: none */
+    const char *grammar, *json_schema; /* a file with the form of texts; NULL: none */
+    bool usual_length;                 /* generate is the default: less where positions end */
     struct end_tokens eos;
     int64_t start;                             /* -1: not given */
     double temperature, top_p, min_p, penalty; /* of sampling; -1: not given */

@@ -218,7 +218,7 @@ static void refuse_form(struct choice *o, enum form_state form)
                                     : "the text can't go on: its grammar has too many ways to read it, and takes too long";
     c->status = MHD_HTTP_BAD_REQUEST;
     if (c->stream && !c->gone)
-        reply_put_error(c, c->refused);
+        c->endpoint->put_error(c, c->refused);
     call_finish(o, "error");
 }
 

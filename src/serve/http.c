@@ -141,10 +141,11 @@ static enum MHD_Result ask_texts(struct call *c, const struct endpoint *endpoint
     return put ? MHD_YES : refuse(c, MHD_HTTP_TOO_MANY_REQUESTS, "too many texts wait already");
 }
 
-static const struct endpoint completions = {request_completion, "cmpl",          "text_completion", "text_completion",
-                                            reply_completion,   reply_put_event, reply_put_end,     NULL};
-static const struct endpoint chats = {request_chat, "chatcmpl",     "chat.completion", "chat.completion.chunk",
-                                      chat_reply,   chat_put_event, reply_put_end,     NULL};
+static const struct endpoint completions = {request_completion, "cmpl",           "text_completion",
+                                            "text_completion",  reply_completion, reply_put_event,
+                                            reply_put_end,      reply_put_error,  NULL};
+static const struct endpoint chats = {
+    request_chat, "chatcmpl", "chat.completion", "chat.completion.chunk", chat_reply, chat_put_event, reply_put_end, reply_put_error, NULL};
 static const struct endpoint tokenizing = {.read = request_tokenize, .whole = reply_tokens};
 static const struct endpoint detokenizing = {.read = request_detokenize, .whole = reply_detokenized};
 static const struct endpoint embedding = {.read = request_embedding, .whole = embeddings_reply};

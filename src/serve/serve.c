@@ -48,6 +48,19 @@ static int64_t slots_of(const struct rows *rows, const struct job_options *job, 
     return rows_alone(rows) || job->chat ? 1 : o->slots ? o->slots : USUAL_SLOTS;
 }
 
+/* Of the answers of a conversation. */
+static void read_form(struct arena *a, struct service *s, const struct job_options *o)
+{
+    const char *path = o->grammar ? o->grammar : o->json_schema;
+    if (!path || !s->chat)
+        return;
+    if (!tokenizer_joins(s->tokenizer))
+        fail("%s: its tokenizer does not join tokens as they are: there is no form of the text", o->paths.text.at[0]);
+    const char *tag = s->chat->tags.close.n ? arena_strndup(a, s->chat->tags.close.at, s->chat->tags.close.n) : NULL;
+    s->form = grammar_file(a, path, o->json_schema, NULL);
+    s->form_behind = grammar_file(a, path, o->json_schema, tag);
+}
+
 static void prepare_service(struct arena *a, struct service *s, const struct job_options *o)
 {
     const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
@@ -58,6 +71,7 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
     s->chat = chat_read(a, o, s->tokenizer, &s->no_chat);
     if (s->no_chat && (o->chat || o->chat_template))
         fail("%s", s->no_chat);
+    read_form(a, s, o);
     s->ends = o->eos.list.n ? o->eos : config_ends(a, o);
     s->seeded = o->sampling_seed >= 0;
     const char *at = o->paths.text.at[0], *model = path_real(a, at);
@@ -298,6 +312,8 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     s.context = limits.context;
     s.longest = limits.longest;
     s.chooses = stage[n - 1].chosen;
+    if (s.chooses && s.form)
+        fail("%s: its graph chooses tokens itself: it takes no form of the text", stage[n - 1].path);
     s.prompt_scores = prompt_scores;
     comm->barrier(comm);
     if (job->chat)

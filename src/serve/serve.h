@@ -101,6 +101,7 @@ struct endpoint {
     /* Events of a stream: what a text grew by; the end of all texts. */
     void (*put_event)(struct call *, struct choice *, struct text more, const char *finish);
     void (*put_end)(struct call *);
+    void (*put_error)(struct call *, const char *message); /* they can't go on */
     const char *(*whole)(struct call *); /* instead of all that: a reply without texts, JSON in the arena; NULL: it has texts */
 };
 
@@ -186,7 +187,8 @@ struct service {
     struct sampling usual; /* where a request says nothing */
     bool seeded;           /* its seed was asked for */
     struct end_tokens ends;
-    struct chat *chat; /* NULL: there is none, `no_chat` says why */
+    const struct grammar *form, *form_behind; /* of a conversation's answers, behind thoughts; NULL: they are free */
+    struct chat *chat;                        /* NULL: there is none, `no_chat` says why */
     const char *no_chat;
     bool chooses;                /* the graph returns tokens, not scores */
     bool prompt_scores;          /* it returns the scores of all positions of a prompt */

@@ -30,7 +30,13 @@ static void put_nothing(struct call *c)
     (void)c;
 }
 
-static const struct endpoint to_terminal = {.put_event = put_more, .put_end = put_nothing};
+/* It is told behind the text. */
+static void put_no_error(struct call *c, const char *message)
+{
+    (void)c, (void)message;
+}
+
+static const struct endpoint to_terminal = {.put_event = put_more, .put_end = put_nothing, .put_error = put_no_error};
 
 /* Bytes of a control character of UTF-8, which could drive a terminal; 0: it is none, or a tab or line end. */
 static size_t control_bytes(const char *at, size_t n)
@@ -90,7 +96,8 @@ static bool draw_seed(const struct service *s, uint64_t *seed)
 static struct call *ask_engine(struct service *s, const struct chat_prompt *p)
 {
     struct call *c = call_new(s, NULL);
-    struct reading r = {.call = c, .each = 1, .how.of = s->usual};
+    struct reading r = {.call = c, .each = 1, .how = {.of = s->usual, .begins = true}};
+    r.how.grammar = p->thinks ? s->form_behind : s->form;
     c->endpoint = &to_terminal;
     c->chat = s->chat;
     c->stream = true;
@@ -125,6 +132,8 @@ static void answer(struct terminal *t, const struct chat_prompt *p)
         print("\n", 1);
         struct chat_thoughts thoughts = {.tags = &s->chat->tags, .opened = p->thinks};
         conversation_add_answer(&t->said, chat_split(&thoughts, text_built(&c->choice->text), true));
+        if (c->refused)
+            diag_announce("%s", c->refused);
         if (!c->gone && strcmp(c->choice->finish, "length") == 0)
             diag_tell("the answer ends here: the context of %lld tokens is full", (long long)s->context);
     }

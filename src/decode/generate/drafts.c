@@ -49,7 +49,7 @@ static int64_t most_drafts(struct decoder *d)
 void generate_draft(struct decoder *d)
 {
     struct drafter *from = d->draft.from;
-    int64_t rows = d->history.batch, n = from && d->made > 0 ? most_drafts(d) : 0;
+    int64_t rows = d->history.batch, n = from && d->made > 0 && !d->form.all ? most_drafts(d) : 0;
     d->draft.n = 0;
     if (n <= 0)
         return;

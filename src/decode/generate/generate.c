@@ -134,6 +134,7 @@ static void begin(struct decoder *d, struct arena *a, struct job_options *o, int
     generate_try_drafts(d, a, threads);
     take_beginning(d, a, o);
     d->sampling = sampling_agree(a, all, o);
+    generate_read_form(d, a);
     shard_rows(d, a);
 }
 
@@ -184,6 +185,7 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
     drafter_end(d.draft.from);
     stage_free(last_stage(&d));
     generate_forget_loaded(&d);
+    generate_end_form(&d);
     return failed;
 }
 

@@ -30,6 +30,11 @@ struct decoder {
         int64_t *token, *picked; /* [rows, n]; [rows, n + 1] */
         int64_t runs, all, kept; /* behind the first; tokens that were drafted, and kept */
     } draft;
+    struct {
+        const struct grammar *grammar;
+        struct forms *all; /* NULL: texts are free */
+        int64_t *whole;    /* by row: tokens after which its text is whole; 0: it goes on */
+    } form;
     int64_t made;                     /* tokens decoded per row */
     int64_t printed;                  /* of them, as they came */
     struct session_collective chosen; /* bytes and seconds of picking tokens */
@@ -54,6 +59,16 @@ int64_t generate_last_token(const struct history *, int64_t row);
 /* ---- groups.c ---- */
 /* The rows of a pipeline, in groups that take turns. False: there is no pipeline, or its rows need each other. */
 bool generate_in_groups(struct decoder *, struct arena *);
+
+/* ---- form.c: texts that keep to a grammar, where the options name one ---- */
+/* Reads it. Every rank calls it. */
+void generate_read_form(struct decoder *, struct arena *);
+/* Of all rows. */
+void generate_start_form(struct decoder *, struct arena *);
+/* The row takes its next token. */
+void generate_take_form(struct decoder *, int64_t row);
+bool generate_is_whole(const struct decoder *, int64_t row);
+void generate_end_form(struct decoder *);
 
 /* ---- drafts.c: several tokens in one run ---- */
 /* Tries whether the graph can do it, and fails if not, where it is asked for. Every rank of the group calls it. */

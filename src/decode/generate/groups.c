@@ -17,10 +17,10 @@ struct groups {
 };
 
 /* Rows that go on from a given state, or whose positions are given, run as they are given, all at once. So do those that --check compares
- * step by step. */
+ * step by step, and those whose texts have a form. */
 static bool may_group(const struct decoder *d, const struct stage *s)
 {
-    if (!s->pipeline || d->options->check.text.n)
+    if (!s->pipeline || d->form.all || d->options->check.text.n)
         return false;
     for (int i = 0; i < s->graph->inputs.n; i++)
         if (s->given[i].data && s->role[i] != ROLE_TOKENS && s->role[i] != ROLE_MASK)

@@ -8,9 +8,11 @@ static bool streams(const struct decoder *d)
     return d->replicas->all->rank == 0 && d->replicas->count == 1 && d->history.batch == 1 && !d->options->stats;
 }
 
-/* How many tokens come before the one that ends a row. */
-static int64_t before_end(const struct decoder *d, const int64_t *id, int64_t n)
+/* How many tokens of a row, of the n that were made, come before the one that ends it. */
+static int64_t before_end(const struct decoder *d, int64_t row, const int64_t *id, int64_t n)
 {
+    if (generate_is_whole(d, row) && d->form.whole[row] < n)
+        n = d->form.whole[row];
     for (int64_t i = 0; i < n; i++)
         if (generate_is_end(d, id[i]))
             return i;
@@ -20,7 +22,7 @@ static int64_t before_end(const struct decoder *d, const int64_t *id, int64_t n)
 static void print_text(struct decoder *d, bool last)
 {
     const int64_t *id = d->history.token + d->first_made;
-    prompt_text_print(d->text, id - d->before, d->before + before_end(d, id, d->made), last);
+    prompt_text_print(d->text, id - d->before, d->before + before_end(d, 0, id, d->made), last);
 }
 
 void generate_print_now(struct decoder *d)
@@ -98,7 +100,7 @@ void generate_print_rest(struct decoder *d, const struct tensor *tokens)
     if (streams(d))
         printf("\n");
     for (int64_t b = 0; d->text && !streams(d) && b < tokens->dim[0]; b++, id += tokens->dim[1])
-        prompt_text_print_row(d->text, id, d->before, before_end(d, id + d->before, tokens->dim[1] - d->before));
+        prompt_text_print_row(d->text, id, d->before, before_end(d, b, id + d->before, tokens->dim[1] - d->before));
     if (!d->text && !streams(d))
         print_tokens(tokens, d->before);
 }
@@ -107,10 +109,15 @@ void generate_tell_ends(const struct decoder *d, const struct tensor *tokens)
 {
     int64_t ended = 0, rows = tokens->dim[0], n = tokens->dim[1];
     for (int64_t b = 0; b < rows; b++)
-        ended += before_end(d, (const int64_t *)tokens->data + b * n, n) < n;
+        ended += generate_is_whole(d, b) || before_end(d, b, (const int64_t *)tokens->data + b * n, n) < n;
     streams_flush();
     n -= d->before;
-    if (ended == rows)
+    if (d->form.all && ended == rows)
+        diag_tell("%s", rows == 1 ? "the text is whole" : "all texts are whole");
+    else if (d->form.all)
+        diag_tell("%lld of %lld texts %s whole, the others stopped after %lld tokens", (long long)ended, (long long)rows,
+                  ended == 1 ? "is" : "are", (long long)n);
+    else if (ended == rows)
         diag_tell("%s at an end token", rows == 1 ? "the text ended" : "all texts ended");
     else if (ended)
         diag_tell("%lld of %lld texts ended at an end token, the others after %lld tokens", (long long)ended, (long long)rows,

@@ -13,7 +13,7 @@ int64_t generate_last_token(const struct history *h, int64_t row)
 
 static bool has_ended(const struct decoder *d, int64_t row)
 {
-    return d->before + d->made > 0 && generate_is_end(d, generate_last_token(&d->history, row));
+    return generate_is_whole(d, row) || (d->before + d->made > 0 && generate_is_end(d, generate_last_token(&d->history, row)));
 }
 
 /* A row that has ended repeats its last token. Returns true if all rows have ended. */
@@ -24,7 +24,9 @@ static bool end_rows(struct decoder *d)
     for (int64_t b = 0; b < h->batch; b++) {
         if (has_ended(d, b))
             d->next[b] = generate_last_token(h, b);
-        all = all && generate_is_end(d, d->next[b]);
+        else
+            generate_take_form(d, b);
+        all = all && (generate_is_whole(d, b) || generate_is_end(d, d->next[b]));
     }
     return all;
 }
@@ -136,6 +138,7 @@ static void start_rows(struct decoder *d, struct arena *a)
             .of = d->sampling, .number = (uint64_t)(d->shard.rows.from + b), .prompts = history_next_position(&d->history, b) - d->before};
     d->first_made = d->history.length;
     drafter_check(d->draft.from, &d->history);
+    generate_start_form(d, a);
 }
 
 void generate_start(struct decoder *d, struct arena *a, int k)

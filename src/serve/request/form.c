@@ -68,15 +68,6 @@ static int root_of(struct grammar_build *b, const struct form_asked *f)
     return f->object ? grammar_json_object(&j, 0) : grammar_schema(&j, f->schema);
 }
 
-/* Free text up to a tag comes first. */
-static int behind(struct grammar_build *b, const char *tag, int root)
-{
-    int rule = grammar_rule(b, "thoughts"), mid = grammar_state(b);
-    grammar_until(b, grammar_rule_start(b, rule), tag, mid);
-    grammar_call(b, mid, root, grammar_rule_end(b, rule));
-    return rule;
-}
-
 static int calls_of(struct grammar_build *b, const struct reading *r, const struct tools_asked *t, bool free)
 {
     const struct chat_calls_asked asked = {t->only, t->single, free};
@@ -128,7 +119,7 @@ static void make(struct reading *r, const struct form_asked *f, const char *tag,
     const char *key;
     int root = root_of_kind(r, b, f, t, kind, &key);
     if (root >= 0 && tag)
-        root = behind(b, tag, root);
+        root = grammar_behind(b, tag, root);
     const struct grammar *g = root < 0 ? NULL : grammar_compile(b, root);
     if (g)
         r->how.grammar = memcpy(arena_alloc(a, grammar_size(g)), g, grammar_size(g));
