@@ -15,6 +15,7 @@
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
+#include "op/plugin/plugin.h"
 #include "op/recurrent/recurrent.h"
 #include "op/rule/rule.h"
 #include "passes/pass.h"
@@ -27,8 +28,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { MOST_RANKS = 16, MOST_SPLITS = 16 };
 
 static const struct sample samples[] = {
 #include "tests/selfcheck.def"
@@ -347,69 +346,13 @@ static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct p
 
 struct splits {
     int n;
-    const struct split *at[MOST_SPLITS];
+    const struct split *at[TRIAL_SPLITS];
 };
-
-static void add(struct splits *s, const struct split *split)
-{
-    require(s->n < MOST_SPLITS);
-    if (split)
-        s->at[s->n++] = split;
-}
-
-/* Ranks take indices in turn (strided), or rank 0 the outer quarters (segmented) or the upper half (swapped), or both the middle
- * (overlap), or one index is alone. */
-static const struct split *split_of_kind(struct trial *t, int64_t n, int ranks, const char *kind)
-{
-    struct interval *list[MOST_RANKS];
-    int count[MOST_RANKS] = {0};
-    for (int r = 0; r < ranks; r++)
-        list[r] = NEWN(t->arena, struct interval, n + 1);
-    for (int64_t i = 0; i < n; i++)
-        for (int r = 0; r < ranks; r++) {
-            bool mine = strcmp(kind, "strided") == 0 ? i % ranks == r
-                : strcmp(kind, "segmented") == 0     ? (i < n / 4 || i >= n - n / 4) == (r == 0)
-                : strcmp(kind, "overlap") == 0       ? (r == 0 ? i <= n / 2 : i >= n / 2)
-                : strcmp(kind, "swapped") == 0       ? (i >= n / 2) == (r == 0)
-                : strcmp(kind, "uneven") == 0        ? (i == 0) == (r == 0)
-                                                     : r == ranks - 1;
-            if (mine)
-                list[r][count[r]++] = (struct interval){i, i + 1};
-        }
-    return split_list(t->graph->alg, ranks, n, count, (const struct interval *const *)list);
-}
-
-/* A size that is a symbolic number of fours: the fours are split, inside the symbol or around it. */
-static void add_within(struct trial *t, struct splits *s, const struct dim *size)
-{
-    struct alg *alg = t->graph->alg;
-    const struct dim *four = dim_int(alg, 4), *one = dim_int(alg, 1), *symbol = dim_quotient(alg, size, four);
-    if (!symbol)
-        return;
-    add(s, split_scale(alg, split_even(alg, 2, four), symbol, one));
-    add(s, split_scale(alg, split_even(alg, 3, four), one, symbol));
-    add(s, split_scale(alg, split_of_kind(t, 4, 2, "strided"), symbol, one));
-}
 
 static struct splits all_splits(struct trial *t, const struct dim *size)
 {
     struct splits s = {0};
-    struct alg *alg = t->graph->alg;
-    int64_t n;
-    add(&s, split_even(alg, 2, size));
-    add(&s, split_even(alg, 3, size));
-    add(&s, split_even(alg, 4, size));
-    if (!dim_is_int(size, &n)) {
-        add_within(t, &s, size);
-        return s;
-    }
-    add(&s, split_of_kind(t, n, 2, "swapped"));
-    add(&s, n + 2 <= MOST_RANKS ? split_even(alg, (int)n + 2, size) : NULL);
-    add(&s, split_of_kind(t, n, 2, "uneven"));
-    add(&s, split_of_kind(t, n, 2, "strided"));
-    add(&s, split_of_kind(t, n, 2, "segmented"));
-    add(&s, split_of_kind(t, n, 2, "overlap"));
-    add(&s, split_of_kind(t, n, 3, "last"));
+    s.n = trial_splits(t->arena, t->graph->alg, size, s.at);
     return s;
 }
 
@@ -672,7 +615,7 @@ static void run_exchanging(struct comm *comm, void *data)
 
 static void run_together(struct trial *t, struct graph **rank, int ranks, int node, const struct split *units, struct tensor **held)
 {
-    struct tensor *in[MOST_RANKS], *out[MOST_RANKS];
+    struct tensor *in[TRIAL_RANKS], *out[TRIAL_RANKS];
     struct exchanging e = {.trial = t, .rank = rank, .node = node, .units = units, .in = in, .out = out};
     for (int r = 0; r < ranks; r++) {
         const struct node *n = rank[r]->nodes.at[node];
@@ -725,8 +668,8 @@ static bool lowered_right(struct trial *t, const struct split *s, struct placeme
     struct strategy strategy = {.in = in, .out = out, .assignment = *assignment, .lowered = true};
     struct compile c = {.arena = t->arena, .graph = t->graph};
     struct node *node = t->node;
-    struct tensor *held[MOST_RANKS], **results = NEWN(t->arena, struct tensor *, s->ranks);
-    require(s->ranks <= MOST_RANKS);
+    struct tensor *held[TRIAL_RANKS], **results = NEWN(t->arena, struct tensor *, s->ranks);
+    require(s->ranks <= TRIAL_RANKS);
     t->graph->ranks = s->ranks;
     node->strategy = &strategy;
     place_values(t, in, out);

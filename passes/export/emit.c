@@ -5,6 +5,7 @@
 #include "onnx/onnx.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
+#include "op/plugin/plugin.h"
 #include "passes/pass.h"
 #include "plan/apply/apply.h"
 #include "plan/facts/facts.h"
@@ -167,6 +168,9 @@ static void write_meta(const struct stream *s, struct graph *g)
         rank_meta_set_overlap(g, c->plan->overlap_bytes);
     if (c->options->machine.wire != WIRE_F32)
         rank_meta_set_wire(g, c->options->machine.wire);
+    const char *plugins = plugin_list(c->arena, whole->source);
+    if (plugins)
+        graph_set_meta(g, RANK_META_PLUGINS, plugins);
 }
 
 /* Called for each rank file, in turn. The plan is written before the first: the metadata has its hash. */

@@ -5,6 +5,7 @@
 #include "cli/args.h"
 #include "kern/kern.h"
 #include "onnx/onnx.h"
+#include "op/plugin/plugin.h"
 #include "plan/plan.h"
 #include "run/run.h"
 
@@ -59,6 +60,12 @@ struct folders args_folders(const struct text_list *list)
         if (!path_exists(list->text.at[i]))
             fail_usage("--external-root names '%s', and there is no such folder", list->text.at[i]);
     return (struct folders){list->text.at, list->text.n};
+}
+
+void args_plugins(const struct text_list *list)
+{
+    for (int i = 0; i < list->text.n; i++)
+        plugin_load(list->text.at[i]);
 }
 
 static double args_real(const char *what, const char *text, bool is_signed)

@@ -58,6 +58,9 @@ int64_t args_bytes(const char *what, const char *text);
 /* The folders of --external-root. One that does not exist: wrong usage. */
 struct folders args_folders(const struct text_list *);
 
+/* Loads the libraries of --plugin. */
+void args_plugins(const struct text_list *);
+
 /* find_model.c: the graphs of a model: of a file or a folder of rank files, itself; of another folder, the ONNX file in it, or those of an
  * encoder and a decoder, in the order in which they run. None, or several models, are a failure. */
 struct text_list find_graphs(struct arena *, const char *path);

@@ -11,7 +11,7 @@ struct run_options {
     struct job_options job;
     struct train_options train;
     struct serve_options serve;
-    struct text_list dim, bind, external_root, eos;
+    struct text_list dim, bind, external_root, eos, plugin;
     struct text_maybe random, stats, bench, lookup;
     const char *start, *check, *groups, *speed, *cache, *top_k, *seed, *port, *slots, *prefix_cache, *wire, *timeout, *dump_after;
     bool verbose;

@@ -95,6 +95,7 @@ static void add_value_args(struct arena *a, struct arg_table *t, struct run_opti
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions of random inputs (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "allow weights in this folder too (repeatable)"},
+        {"plugin", 0, ARG_LIST, &o->plugin, "FILE.so", "operators of a shared library (repeatable)"},
         {"output", 'o', ARG_TEXT, &o->job.output, "DIR", "write outputs as .npy; without it, print a digest of each"},
         {"pieces", 0, ARG_FLAG, &o->job.write_shards, NULL, "with --output: write the shard of each rank as NAME.rank-R.npy"},
         {"test-data", 0, ARG_TEXT, &o->job.test_data, "DIR", "read inputs from input_*.pb, compare with output_*.pb"},
@@ -334,6 +335,7 @@ void run_options_read(struct arena *a, struct run_options *o, int argc, char **a
     for (int i = 0; i < o->bind.text.n; i++)
         VEC_PUSH(a, &job->fixed.list, o->bind.text.at[i]);
     job->external_roots = args_folders(&o->external_root);
+    args_plugins(&o->plugin);
     job->random = o->random.given;
     job->seed = o->random.text ? (uint64_t)number_read("--random", o->random.text, 0, INT64_MAX) : 0;
     job->stats = o->stats.given;

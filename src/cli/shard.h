@@ -10,7 +10,7 @@ struct shard_options {
     struct options plan;
     int64_t tp, pp, ranks, random_seed; /* pp, ranks 0: not given */
     struct text_maybe sp, strict, train;
-    struct text_list dim, bind, workload, external_root, compare, report;
+    struct text_list dim, bind, workload, external_root, compare, report, plugin;
     const char *speed; /* of the ranks */
     const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *merge, *plan_file, *explain, *configuration,
         *annotate, *loss, *freeze, *trace, *recompute, *wire;

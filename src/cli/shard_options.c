@@ -104,6 +104,7 @@ static int file_options(struct shard_options *o, struct arg *to)
         ARG_HEADING("Files"),
         {"merge", 0, ARG_TEXT, &o->merge, "DIR", "restore the model that DIR was made from, to -o"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "allow weights in this folder too (repeatable)"},
+        {"plugin", 0, ARG_LIST, &o->plugin, "FILE.so", "operators of a shared library (repeatable)"},
         {"force", 0, ARG_FLAG, &o->force, NULL, "replace existing files"},
         ARG_HEADING("Messages"),
         {"quiet", 'q', ARG_FLAG, &o->quiet, NULL, "print errors only, no report"},
@@ -120,7 +121,7 @@ static const struct mode {
     int given;                              /* how many of those the option itself names */
 } modes[] = {
     {"merge", "one folder", {"merge", "out", "weights", "force", "quiet", "verbose"}, 1},
-    {"print", "one file", {"print", "external-root", "quiet", "verbose"}, 1},
+    {"print", "one file", {"print", "external-root", "plugin", "quiet", "verbose"}, 1},
     {"list-passes", "no model", {"list-passes", "quiet", "verbose"}, 0},
     {"list-ops", "no model", {"list-ops", "quiet", "verbose"}, 0},
 };

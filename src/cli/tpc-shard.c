@@ -182,6 +182,8 @@ static void print_next(struct arena *a, const struct shard_options *o, const cha
                                      : otherwise;
     int64_t all = o->pp > 1 ? o->tp * o->pp : o->tp;
     bool several = all > 1, starts = launch_starts(all);
+    for (int i = 0; i < o->plugin.text.n; i++)
+        how = arena_printf(a, "%s --plugin %s", how, shell_word(a, o->plugin.text.at[i]));
     const char *start = several && starts ? arena_printf(a, "mpirun -n %lld ", (long long)all) : "";
     const char *local = several && !starts ? arena_printf(a, " --local %lld", (long long)all) : "";
     if (!o->dry_run && !o->explain && shard_report_shows_text(&o->report))
@@ -331,6 +333,7 @@ void shard_command(int argc, char **argv)
     diag_setup("tpc-shard", 0);
     struct text_list plain = shard_options_parse(a, &o, argc, argv);
     diag_setup("tpc-shard", o.quiet ? -1 : o.verbose);
+    args_plugins(&o.plugin);
     if (o.list_passes)
         list_passes();
     else if (o.list_ops)

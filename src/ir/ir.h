@@ -80,6 +80,7 @@ struct op_param {
 };
 struct op {
     const char *name, *domain;
+    const char *plugin;                   /* the name of the plug-in that it is of; NULL: none */
     int since;                            /* first opset of the form this row describes */
     int min_in, max_in, min_out, max_out; /* max -1: variadic */
     int nin, nout, nattr;

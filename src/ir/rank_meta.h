@@ -16,6 +16,8 @@
 #define RANK_META_NOTE "tpc."
 /* The key of the digest of all ranks' data files. */
 #define RANK_META_WEIGHTS "tpc.weights"
+/* The key of the plug-ins whose operators it has: "NAME:DIGEST", with blanks between (op/plugin). */
+#define RANK_META_PLUGINS "tpc.plugins"
 
 /* Of a stage: its number and how many there are; followed by a name or a number, which of them send and read a value, and make an output.
  */

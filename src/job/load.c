@@ -4,6 +4,7 @@
 #include "job/job.h"
 #include "op/analysis/analysis.h"
 #include "op/canon/canon.h"
+#include "op/plugin/plugin.h"
 #include "passes/pass.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     diag_lock(&loading);
     double start = clock_seconds();
     pass_run(&c, "load", "load", NULL);
+    plugin_require(c.graph);
     if (o->train)
         job_weights_as_inputs(c.graph);
     pass_run(&c, "shapes", "canon", NULL);

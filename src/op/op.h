@@ -49,6 +49,10 @@ enum op_flag {
 
 /* The row of an op, or NULL. Domain "" and "ai.onnx" are one. */
 const struct op *op_find(const char *domain, const char *name);
+/* Rows of plug-ins (op/plugin): op becomes what the row says, which stays valid; then op_find finds it. One thread at a time. */
+struct op_row;
+void op_fill(struct op *, const struct op_row *);
+void op_add(const struct op *);
 int op_count(void);
 const struct op *op_at(int index);
 /* Of domain ai.onnx. Most ops differ in their first letter. */

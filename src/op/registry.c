@@ -4,6 +4,7 @@
 #include "op/op.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -208,15 +209,19 @@ static void name_absent(struct op *op)
     op->kernel_name = name_or_none(op->kernel_name);
 }
 
-static void registry_add(int i)
+static void fill_row(struct op *op, const struct op_row *row)
 {
-    const struct op_row *row = &op_rows[i];
-    struct op *op = &ops[i];
     *op = row->op;
     name_absent(op);
     op->in = row_operands(row->inputs, op->takes, &op->nin, &op->min_in, &op->max_in);
     op->out = row_operands(row->outputs, NULL, &op->nout, &op->min_out, &op->max_out);
     op->attr = row_attrs(row->attributes, &op->nattr);
+}
+
+static void registry_add(int i)
+{
+    struct op *op = &ops[i];
+    fill_row(op, &op_rows[i]);
     struct registry_key *k = NEW(table_arena, struct registry_key), *twice = NULL;
     if (!make_key(k->text, op->domain, op->name))
         bug("schemas/ops.def: the name of %s is too long", op->name);
@@ -245,6 +250,39 @@ static void ensure_table(void)
         bug("pthread_once failed");
 }
 
+/* ---- rows of plug-ins: a list that threads may read while it grows --------------------------------------------------------- */
+
+struct added_row {
+    const struct op *op;
+    struct added_row *next;
+};
+static _Atomic(struct added_row *) added;
+
+static const struct op *find_added(const char *domain, const char *name)
+{
+    for (const struct added_row *at = atomic_load(&added); at; at = at->next)
+        if (strcmp(at->op->domain, domain) == 0 && strcmp(at->op->name, name) == 0)
+            return at->op;
+    return NULL;
+}
+
+void op_fill(struct op *op, const struct op_row *row)
+{
+    ensure_table();
+    struct scope *user = scope_swap(NULL);
+    fill_row(op, row);
+    (void)scope_swap(user);
+}
+
+void op_add(const struct op *op)
+{
+    struct scope *user = scope_swap(NULL);
+    struct added_row *row = NEW(table_arena, struct added_row);
+    (void)scope_swap(user);
+    *row = (struct added_row){op, atomic_load(&added)};
+    atomic_store(&added, row);
+}
+
 const struct op *op_find(const char *domain, const char *name)
 {
     char text[KEY_MAX];
@@ -253,7 +291,7 @@ const struct op *op_find(const char *domain, const char *name)
     if (!make_key(text, domain ? domain : "", name))
         return NULL;
     HASH_FIND_STR(keys, text, k);
-    return k ? k->op : NULL;
+    return k ? k->op : find_added(domain ? domain : "", name);
 }
 
 int op_count(void)

@@ -302,6 +302,9 @@ static bool check_operand(struct graph *g, const struct node *node, const struct
         const struct dim *made = dim_of_parts(g, r, &operand->dim[d]), *is = dim_rewrite(g->alg, value->type.dim[d]);
         if (made != is && unsettled(g, made, is))
             return false;
+        if (made != is && node->op->plugin)
+            fail("%s: the rule %s gives dimension %d of '%s' size %s, its type is %s", node_where(g, node), rule_str(g->arena, r), d,
+                 value->name, dim_str(g->arena, made), type_str(g->arena, &value->type));
         if (made != is)
             bug("%s: the rule %s gives dimension %d of '%s' size %s, its type is %s", node_where(g, node), rule_str(g->arena, r), d,
                 value->name, dim_str(g->arena, made), type_str(g->arena, &value->type));

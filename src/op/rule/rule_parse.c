@@ -22,6 +22,8 @@ struct tokens {
 
 static _Noreturn void misread(const struct rule_reader *in, const char *what)
 {
+    if (in->node->op && in->node->op->plugin)
+        fail("%s: rule '%s': %s at '%s'", node_where(in->g, in->node), in->text, what, in->at);
     bug("%s: rule text '%s': %s at '%s'", node_where(in->g, in->node), in->text, what, in->at);
 }
 
@@ -340,7 +342,9 @@ static void find_sizes(struct rule_reader *in)
     while (sizes_once(in))
         continue;
     for (int f = 0; f < in->rule->nfactor; f++)
-        if (!in->rule->factor[f].size)
+        if (!in->rule->factor[f].size && in->node->op && in->node->op->plugin)
+            fail("%s: rule '%s': no type says the size of factor %s", node_where(in->g, in->node), in->text, in->rule->factor[f].name);
+        else if (!in->rule->factor[f].size)
             bug("%s: rule text '%s': no type says the size of factor %s", node_where(in->g, in->node), in->text, in->rule->factor[f].name);
 }
 

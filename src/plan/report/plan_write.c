@@ -1,6 +1,7 @@
 /* plan_write: plan.json, the plan for people and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed order and
  * nothing depends on the machine or the output folder, so the same input gives the same bytes; their digest ties rank files together. */
 #include "ir/configuration.h"
+#include "op/plugin/plugin.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/folder/folder.h"
@@ -54,7 +55,7 @@ static json_t *source_object(const struct plan_writer *w)
 static json_t *options_object(const struct plan_writer *w)
 {
     static const char *const sp[] = {"off", "on", "auto"};
-    json_t *o = json_object(), *fixed = json_array();
+    json_t *o = json_object(), *fixed = json_array(), *plugins = json_array();
     json_object_set_new(o, "sp", json_text_of(sp[w->options->sp]));
     if (w->options->sp_symbol)
         json_object_set_new(o, "sp_symbol", json_text_of(w->options->sp_symbol));
@@ -63,6 +64,12 @@ static json_t *options_object(const struct plan_writer *w)
         json_object_set_new(o, "weights", json_text_of(weight_type_name(w->options->weights)));
     if (w->options->machine.wire != WIRE_F32)
         json_object_set_new(o, "wire", json_text_of(sum_wire_name(w->options->machine.wire)));
+    for (const struct plugin *p = plugin_first(); p; p = p->next)
+        if (plugin_is_used(p, w->source))
+            json_array_append_new(plugins, json_pack("{s:s, s:s}", "name", p->name, "xxh3", p->digest));
+    if (json_array_size(plugins))
+        json_object_set(o, "plugins", plugins);
+    json_decref(plugins);
     json_object_set_new(o, "dims", json_sizes(&w->options->dims));
     for (int i = 0; i < w->options->fixed.list.n; i++)
         json_array_append_new(fixed, json_text_of(w->options->fixed.list.at[i]));

@@ -1,0 +1,78 @@
+/* plugin: operators of shared libraries (--plugin): loaded, checked against their own kernels, and found as the rows of schemas/ops.def
+ * are.
+ *
+ * Libraries are loaded from the paths of the command line alone: no model, folder or environment variable names one. */
+#ifndef TPC_OP_PLUGIN_H
+#define TPC_OP_PLUGIN_H
+
+#include "ir/ir.h"
+#include "op/plugin/tpc_plugin.h"
+
+enum { PLUGIN_OPERANDS = 8, PLUGIN_RESULTS = 4, PLUGIN_ATTRIBUTES = 16, PLUGIN_OPS = 256 };
+
+/* A dimension of a signature: dotted: any number of dimensions. size: of operands a symbol or an integer, of results an expression, in the
+ * interner of the plug-in. */
+struct plugin_dim {
+    bool dotted;
+    const char *name; /* of dotted ones */
+    const struct dim *size;
+};
+struct plugin_value {
+    const char *name;
+    enum dtype dtype;
+    int n; /* dimensions as written; at most MAX_RANK */
+    struct plugin_dim dim[MAX_RANK];
+    const struct dim *below; /* of indices; NULL: any numbers */
+};
+struct plugin_signature {
+    int nin, nout;
+    struct plugin_value in[PLUGIN_OPERANDS], out[PLUGIN_RESULTS];
+    const char *inputs, *outputs; /* the names as a row of schemas/ops.def has them */
+};
+struct plugin_op {
+    struct op op; /* first: the row of a node leads to the rest */
+    tpc_plugin_op given;
+    struct plugin_signature signature;
+};
+struct plugin {
+    const char *name, *path;
+    char digest[17]; /* of the file: XXH3, 64 bits, as text */
+    int n;
+    struct plugin_op *at;
+    struct plugin *next;
+};
+
+/* load.c: loads the library at this path, checks it, and adds its ops to those that op_find finds. One that can't be used is a failure of
+ * one sentence. The same file again: nothing happens. */
+void plugin_load(const char *path);
+const struct plugin *plugin_first(void); /* in the order of loading; NULL: there are none */
+/* Has the graph, or a body of it, nodes of the plug-in? */
+bool plugin_is_used(const struct plugin *, const struct graph *);
+/* "gate:0123456789abcdef" of those that the graph uses, separated by blanks; NULL: it uses none. */
+const char *plugin_list(struct arena *, const struct graph *);
+/* Fails unless all that the rank file was compiled with are loaded (RANK_META_PLUGINS). */
+void plugin_require(const struct graph *);
+static inline const struct plugin_op *plugin_op_of(const struct node *n)
+{
+    return (const struct plugin_op *)(const void *)n->op;
+}
+
+/* signature.c: reads the text of an op. Malformed: a failure that begins with where. */
+struct plugin_signature plugin_signature_parse(struct arena *, struct alg *, const char *text, const char *where);
+void plugin_infer(struct graph *, struct node *);
+
+/* run.c: the row's kernel and rule. */
+struct kcall;
+void plugin_kernel(struct kcall *);
+struct rule *plugin_rule(struct graph *, const struct node *);
+
+/* check.c: the self-check: the rule holds for the op's kernel. On small random operands, each factor is split in every way of trial_splits,
+ * and each reduction that the rule passes goes through it; what ranks make of their shards must be what one makes of all. Fails otherwise.
+ */
+void plugin_check(const struct plugin_op *, const char *where);
+
+/* trial_splits.c: ways to split a size: even, uneven, with empty ranks, strided, segmented, overlapping; returns their number. */
+enum { TRIAL_RANKS = 16, TRIAL_SPLITS = 16 };
+int trial_splits(struct arena *, struct alg *, const struct dim *size, const struct split *out[TRIAL_SPLITS]);
+
+#endif
