@@ -114,6 +114,8 @@ enum rows_done { ROWS_NONE, ROWS_PART, ROWS_JOINED, ROWS_STEPPED };
 enum rows_done rows_finish(struct rows *, int64_t *next);
 /* How many tokens that gave each row; more than one where they were drafted, for one row: at most DRAFT_MOST + 1. */
 int64_t rows_taken(const struct rows *);
+/* How many of them were drafted for it, kept or not. */
+int64_t rows_drafted(const struct rows *);
 /* The log-probability of the token that a row got last, if the row asks for it. */
 const struct logprobs *rows_logprobs(const struct rows *, int64_t row);
 /* Those of tokens of its prompt that the last rows_begin_prompt found, if the row asks for them: of n tokens that follow those before. */

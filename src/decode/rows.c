@@ -576,6 +576,11 @@ int64_t rows_taken(const struct rows *r)
     return r->draft.taken;
 }
 
+int64_t rows_drafted(const struct rows *r)
+{
+    return r->draft.n;
+}
+
 void rows_free(struct rows *r)
 {
     while (r->n)

@@ -222,6 +222,13 @@ static void refuse_form(struct choice *o, enum form_state form)
     call_finish(o, "error");
 }
 
+void call_note_run(struct choice *o, int64_t tokens)
+{
+    double now = clock_seconds();
+    o->each = (now - o->told) / (double)tokens;
+    o->told = now;
+}
+
 bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scores, enum form_state form)
 {
     struct call *c = o->call;
@@ -238,10 +245,10 @@ bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scor
     VEC_PUSH(c->arena, &o->made, token);
     VEC_PUSH(c->arena, &o->decoded, token);
     s->counts.made_tokens++;
-    if (o->made.n == 1) {
-        s->counts.first_seconds += clock_seconds() - o->arrived;
-        s->counts.firsts++;
-    }
+    if (o->made.n == 1)
+        metrics_first_token(&s->counts, o->told - o->arrived);
+    else
+        metrics_next_token(&s->counts, o->each);
     if (c->gone)
         return true;
     bool full = o->made.n >= c->most || (s->longest ? o->made.n >= s->longest : o->prompts + o->made.n >= s->context);

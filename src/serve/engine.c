@@ -294,6 +294,8 @@ static void take_prompt(struct service *s, struct group *g, bool joined, int64_t
         call_add_prompt_scores(g->joins, scores, scored);
     if (!joined)
         return;
+    if (g->joins)
+        call_note_run(g->joins, 1);
     bool goes_on = g->joins && call_add_token(g->joins, next, rows_logprobs(g->rows, row), rows_form(g->rows, row));
     g->choice[row] = goes_on ? g->joins : NULL;
     g->joins = NULL;
@@ -303,7 +305,12 @@ static void take_step(struct service *s, struct group *g, int64_t n, const int64
 {
     s->counts.steps++;
     s->counts.step_seconds += clock_seconds() - g->began;
-    int64_t each = rows_taken(g->rows);
+    int64_t each = rows_taken(g->rows), drafted = rows_drafted(g->rows);
+    s->counts.drafted += drafted;
+    s->counts.kept += drafted ? each - 1 : 0;
+    for (int64_t b = 0; b < n; b++)
+        if (g->choice[b])
+            call_note_run(g->choice[b], each);
     for (int64_t i = 0; i < n * each; i++) {
         int64_t b = i / each;
         if (g->choice[b] && !call_add_token(g->choice[b], next[i], rows_logprobs(g->rows, b), rows_form(g->rows, b)))

@@ -185,7 +185,7 @@ static enum MHD_Result refuse_responses(struct call *c)
 static enum MHD_Result answer_metrics(struct call *c)
 {
     pthread_mutex_lock(&c->service->lock);
-    const char *text = reply_metrics(c->arena, c->service);
+    const char *text = metrics_text(c->arena, c->service);
     pthread_mutex_unlock(&c->service->lock);
     return answer_text(c, MHD_HTTP_OK, "text/plain; version=0.0.4", text);
 }

@@ -1,4 +1,4 @@
-/* reply: what the server answers, as JSON of OpenAI's API, events of a stream, and metrics for Prometheus. */
+/* reply: what the server answers, as JSON of OpenAI's API, and events of a stream. */
 #include "serve/serve.h"
 
 #include <string.h>
@@ -151,38 +151,4 @@ void reply_put_error(struct call *c, const char *message)
     struct arena *tmp = arena_new();
     put_event(c, reply_error(tmp, message, "invalid_request_error", NULL, NULL));
     arena_free(tmp);
-}
-
-/* ---- metrics ---- */
-
-static const char *put_metric(struct arena *a, const char *before, const char *name, const char *type, const char *what, double value)
-{
-    return arena_printf(a, "%s# HELP tpc_%s %s\n# TYPE tpc_%s %s\ntpc_%s %.17g\n", before, name, what, name, type, name, value);
-}
-
-const char *reply_metrics(struct arena *a, const struct service *s)
-{
-    const struct counts *n = &s->counts;
-    const char *t = put_metric(a, "", "requests_total", "counter", "Requests for completions.", (double)n->requests);
-    t = put_metric(a, t, "requests_refused_total", "counter", "Those that were refused.", (double)n->refused);
-    t = put_metric(a, t, "clients_vanished_total", "counter", "Clients that left before their texts ended.", (double)n->vanished);
-    t = put_metric(a, t, "texts_total", "counter", "Texts that ended.", (double)n->texts);
-    t = put_metric(a, t, "prompt_tokens_total", "counter", "Tokens of prompts.", (double)n->prompt_tokens);
-    t = put_metric(a, t, "generated_tokens_total", "counter", "Tokens that were made.", (double)n->made_tokens);
-    t = put_metric(a, t, "prompt_seconds_total", "counter", "Time spent on prompts.", n->prompt_seconds);
-    t = put_metric(a, t, "prompt_runs_total", "counter", "Runs of prompts, which may have several.", (double)n->prompt_runs);
-    t = put_metric(a, t, "steps_total", "counter", "Steps, each of a token for every row.", (double)n->steps);
-    t = put_metric(a, t, "step_seconds_total", "counter", "Time spent on steps.", n->step_seconds);
-    t = put_metric(a, t, "first_token_seconds_sum", "counter", "From request to first token.", n->first_seconds);
-    t = put_metric(a, t, "first_token_seconds_count", "counter", "Texts with a first token.", (double)n->firsts);
-    t = put_metric(a, t, "prefix_cache_hits_total", "counter", "Texts that began behind stored tokens.", (double)s->stored.hits);
-    t = put_metric(a, t, "prefix_cache_tokens_total", "counter", "Tokens of prompts that were stored and did not run.",
-                   (double)s->stored.tokens);
-    t = put_metric(a, t, "prefix_cache_dropped_total", "counter", "Stored blocks that gave way to others.", (double)s->stored.dropped);
-    t = put_metric(a, t, "prefix_cache_blocks", "gauge", "Blocks that are stored.", (double)s->stored.blocks);
-    t = put_metric(a, t, "prefix_cache_blocks_most", "gauge", "Blocks that may be; 0: no prefix cache.", (double)s->stored.most);
-    t = put_metric(a, t, "prefix_cache_bytes", "gauge", "Bytes of stored blocks on rank 0.", (double)s->stored.bytes);
-    t = put_metric(a, t, "rows", "gauge", "Rows in use.", (double)s->active);
-    t = put_metric(a, t, "rows_most", "gauge", "Rows there are.", (double)s->slots);
-    return put_metric(a, t, "waiting", "gauge", "Texts that wait for a row.", (double)s->waiting);
 }

@@ -74,11 +74,12 @@ struct choice {
     int scored;               /* of its prompt's tokens */
     size_t counted;           /* bytes of it, and their characters */
     int64_t chars;
-    const char *finish; /* "stop", "length"; NULL: it goes on */
-    bool started;       /* has a row */
-    int64_t stored;     /* tokens of the prompt that did not run, because they were stored */
-    double arrived;
-    struct choice *next; /* that waits */
+    const char *finish;   /* "stop", "length"; NULL: it goes on */
+    bool started;         /* has a row */
+    int64_t stored;       /* tokens of the prompt that did not run, because they were stored */
+    double arrived, told; /* when its request came; when its last run had ended */
+    double each;          /* seconds that a token of that run took */
+    struct choice *next;  /* that waits */
 };
 
 /* What a request for embeddings asks for. */
@@ -152,10 +153,15 @@ struct call {
     struct call *before, *after;
 };
 
+enum { METRICS_BUCKETS = 13 };
+struct histogram {
+    int64_t in[METRICS_BUCKETS + 1]; /* by bucket; the last one has no limit */
+    double seconds;                  /* of all */
+};
 struct counts {
-    int64_t requests, refused, prompt_tokens, made_tokens, prompt_runs, steps, texts, vanished;
-    double step_seconds, prompt_seconds, first_seconds;
-    int64_t firsts;
+    int64_t requests, refused, prompt_tokens, made_tokens, prompt_runs, steps, texts, vanished, drafted, kept;
+    double step_seconds, prompt_seconds;
+    struct histogram first, next; /* until the first token of a text, until each next one */
 };
 
 /* Names of fields that the log has named already. */
@@ -227,6 +233,8 @@ bool call_put(struct call *);
 struct choice *call_next_waiting(struct service *);
 /* A token was made for it. False: that was the last one, and the choice is no more. */
 bool call_add_token(struct choice *, int64_t token, const struct logprobs *, enum form_state);
+/* A run made so many tokens for it, which are added next. */
+void call_note_run(struct choice *, int64_t tokens);
 /* Of further tokens of its prompt, all of which are shown. */
 void call_add_prompt_scores(struct choice *, const struct logprobs *, int64_t n);
 /* The text ends; a call that nobody waits for is freed with its last one. */
@@ -280,7 +288,12 @@ const char *reply_model(struct arena *, const struct service *);
 const char *reply_tokens(struct call *);
 const char *reply_detokenized(struct call *);
 const char *reply_health(struct arena *, const char *status, const char *message);
-const char *reply_metrics(struct arena *, const struct service *);
+/* ---- metrics.c: what GET /metrics tells ---- */
+void metrics_first_token(struct counts *, double seconds);
+void metrics_next_token(struct counts *, double seconds);
+const char *metrics_text(struct arena *, const struct service *);
+
+/* ---- reply.c: events ---- */
 /* An event of the stream: of a choice, which is taken; what a text grew by; the end of all. */
 void reply_put_choice(struct call *, json_t *choice);
 void reply_put_event(struct call *, struct choice *, struct text more, const char *finish);
