@@ -128,6 +128,20 @@ static void check_serving(const struct run_options *o)
                    "--request-timeout");
 }
 
+static void check_restart(const struct run_options *o)
+{
+    if (!o->restart && (o->launch || o->restart_limit))
+        fail_usage("--launch and --restart-limit are for --restart");
+    if (o->restart && o->job.chat)
+        fail_usage("--restart is for --serve and --train, not for --chat");
+    if (o->restart && !o->job.serve && !o->job.train)
+        fail_usage("--restart is for --serve and --train");
+    if (o->restart && o->job.train && !o->train.save && !o->train.resume)
+        fail_usage("--restart of --train goes on from the last checkpoint: say with --save where it is");
+    if (o->launch && o->job.local)
+        fail_usage("--launch starts processes, and --local threads: give only one");
+}
+
 /* A chat is served, to one user. */
 static void check_chat(struct job_options *job)
 {
@@ -215,6 +229,7 @@ void run_options_check(const struct args *args, struct run_options *o)
     check_states(o);
     check_drafts(o);
     check_form(o);
+    check_restart(o);
     bool decodes = (job->generate && !o->bench.given) || job->serve;
     if (job->generate && compares && !o->bench.given)
         fail_usage("--generate takes none of --test-data, --random, --dim and --repeat");

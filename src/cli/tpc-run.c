@@ -113,6 +113,15 @@ int main(int argc, char **argv)
     if (o.timeout)
         comm->timeout = (double)number_read("--timeout", o.timeout, 0, INT32_MAX);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
+    if (o.restart && comm->size > 1)
+        fail_usage("--restart starts the ranks itself: give the launcher with --launch, as in tpc-run .. --restart --launch 'mpirun -n %d'",
+                   comm->size);
+    if (o.restart)
+        return restart_run(a, &o);
+    if (o.job.supervised && comm->rank == 0)
+        supervised_start();
+    if (o.job.supervised && comm->insist)
+        comm->insist(comm);
     start_threads(a, comm, &o.job);
     struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve, .launcher = comm->size > 1 ? launch_variable() : NULL};
     if (o.job.local > 0)

@@ -13,6 +13,8 @@ struct chained {
     struct arena *arena;   /* of the text that is made; NULL: there is none */
     struct row_sampling how;
     enum form_state form;
+    int64_t repeats; /* tokens that are to be made again, */
+    const int64_t *repeat;
     struct history prompt, history;
     int ready; /* stages that have what earlier ones leave */
     int64_t fed;
@@ -60,6 +62,8 @@ void chained_begin(struct chained *c, const int64_t *prompt, int64_t n, const st
     c->how.prompts = 1; /* the start token */
     c->how.form = form;
     c->form = FORM_GOES_ON;
+    c->repeats = how->made;
+    c->repeat = memcpy(NEWN(c->arena, int64_t, how->made + 1), prompt + n, (size_t)how->made * sizeof *prompt);
     c->prompt = history_empty(c->arena, 1, n);
     for (; c->prompt.length < n; c->prompt.length++)
         history_put(&c->prompt, 0, prompt[c->prompt.length], true);
@@ -89,6 +93,10 @@ int64_t chained_next(struct chained *c, struct logprobs *scored)
     c->fed = c->history.length;
     pick_next(s, &c->history, &c->how, &next, &c->chosen);
     logprobs_next(s, &c->history, &c->how, &next, &c->chosen, scored);
+    if (c->repeats) {
+        next = *c->repeat++;
+        c->repeats--;
+    }
     if (c->how.form)
         c->form = form_take(c->how.form, &next);
     history_add(&c->history, &next);

@@ -53,7 +53,7 @@ struct parts_found parts_try(struct arena *, struct comm *, struct stage *, cons
  * calls all of these alike. */
 struct chained;
 struct chained *chained_new(struct arena *, struct comm *, struct stage *, int n, int64_t start, int64_t most);
-/* Forgets the text before, if there is one. */
+/* Forgets the text before, if there is one. Behind the n tokens of the prompt are those that are made again. */
 void chained_begin(struct chained *, const int64_t *prompt, int64_t n, const struct row_sampling *, struct form *);
 /* Of the text, with its last token. */
 enum form_state chained_form(const struct chained *);
@@ -103,7 +103,8 @@ bool rows_has_forms(const struct rows *);
 void rows_set_forms(struct rows *, struct forms *);
 /* What the form of a row says of its text, with its last token. */
 enum form_state rows_form(const struct rows *, int64_t row);
-/* A further row joins behind all others, once its prompt has run: one row at a time. stored: tokens that need not run, as rank 0 found. */
+/* A further row joins behind all others, once its prompt has run: one row at a time. The last `made` of the n tokens were made before.
+ * stored: tokens that need not run, as rank 0 found. A chain only repeats what was made. */
 void rows_join(struct rows *, const int64_t *prompt, int64_t n, int64_t stored, const struct row_sampling *);
 /* Runs the next part of that prompt, or all where it must run whole. */
 void rows_begin_prompt(struct rows *);

@@ -8,17 +8,10 @@
  * the parts. */
 #include "decode/decode.h"
 #include "decode/draft/draft.h"
+#include "decode/row.h"
 #include "ir/rank_meta.h"
 
 #include <string.h>
-
-struct row {
-    struct arena *arena;
-    VEC(int64_t) token; /* the last one is not in the cache yet */
-    struct row_sampling how;
-    enum form_state form; /* of its text, with the last token */
-    int64_t place;        /* its row in the states in use */
-};
 
 struct rows {
     struct arena *arena;
@@ -293,25 +286,6 @@ static void move_rows(struct rows *r, const struct session_states *added)
     arena_free(tmp);
 }
 
-static void put_token(struct row *row, int64_t token)
-{
-    VEC_PUSH(row->arena, &row->token, token);
-}
-
-static void put_next(struct row *row, int64_t *next)
-{
-    if (row->how.form)
-        row->form = form_take(row->how.form, next);
-    put_token(row, *next);
-}
-
-static void free_row(struct row *row)
-{
-    if (row->how.form)
-        form_free(row->how.form);
-    arena_free(row->arena);
-}
-
 /* ---- a row that joins ---- */
 
 static void swap_beside(struct rows *r)
@@ -336,18 +310,12 @@ static void begin_states(struct rows *r, int64_t stored)
 void rows_join(struct rows *r, const int64_t *prompt, int64_t n, int64_t stored, const struct row_sampling *how)
 {
     if (r->chain) {
-        chained_begin(r->chain, prompt, n, how, form_of(r, how));
+        require(how->repeats || !how->made);
+        chained_begin(r->chain, prompt, n - how->made, how, form_of(r, how));
         return;
     }
-    struct arena *a = arena_new();
-    struct row *row = NEW(a, struct row);
     require(r->n < r->most && !r->joins.row);
-    *row = (struct row){.arena = a, .how = sampling_copy(a, how)};
-    row->how.prompts = n;
-    row->how.form = form_of(r, how);
-    for (int64_t i = 0; i < n; i++)
-        put_token(row, prompt[i]);
-    r->joins.row = row;
+    r->joins.row = row_new(prompt, n, how, form_of(r, how));
     begin_states(r, stored);
 }
 
@@ -360,7 +328,7 @@ static void add_joined(struct rows *r, struct row *row, int64_t *next)
         swap_beside(r);
     r->columns = first ? row->token.n : r->columns;
     r->moved = r->moved && !first;
-    put_next(row, next);
+    row_put_next(row, next);
     r->row[r->n++] = row;
     if (!first)
         move_rows(r, r->joins.beside);
@@ -440,7 +408,7 @@ const struct logprobs *rows_prompt_logprobs(const struct rows *r, int64_t *n)
 
 void rows_drop(struct rows *r)
 {
-    free_row(r->joins.row);
+    row_free(r->joins.row);
     if (r->joins.beside)
         session_states_free(r->joins.beside);
     r->joins.row = NULL;
@@ -459,7 +427,7 @@ void rows_leave(struct rows *r, int64_t row)
     r->n--;
     r->moved = true;
     forget_history(r);
-    free_row(left);
+    row_free(left);
 }
 
 /* Padding in front of the longest row is dropped. */
@@ -500,7 +468,7 @@ static void take_drafts(struct rows *r)
     r->draft.taken = 0;
     do {
         r->columns++;
-        put_next(r->row[0], &r->next[r->draft.taken]);
+        row_put_next(r->row[0], &r->next[r->draft.taken]);
         keep_step(r, r->row[0]);
         history_add(&r->history, &r->next[r->draft.taken]);
     } while (r->draft.taken++ < r->draft.n && r->next[r->draft.taken - 1] == r->draft.at[r->draft.taken - 1]);
@@ -546,7 +514,7 @@ static void finish_step(struct rows *r)
     r->columns++;
     use_states(r);
     for (int64_t b = 0; b < r->n; b++) {
-        put_next(r->row[b], &r->next[b]);
+        row_put_next(r->row[b], &r->next[b]);
         keep_step(r, r->row[b]);
     }
     history_add(&r->history, r->next);

@@ -64,6 +64,7 @@ struct job_options {
     enum dtype cache;       /* in which caches of f32 are kept: f16 or i8; DT_NONE: as they are */
     bool deterministic, fast, verify, write_shards, quiet, serve, doctor;
     const char *pooling;      /* of embeddings; NULL: not given */
+    bool supervised;          /* a supervisor started the job (supervise) */
     bool chat;                /* serves a conversation on the terminal, and nobody else */
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */

@@ -59,7 +59,9 @@ void call_read(struct call *c)
 
 void call_resume(struct call *c)
 {
-    if (!c->connection)
+    if (c->remote)
+        back_resume(c);
+    else if (!c->connection)
         pthread_cond_signal(&c->service->wake_terminal);
     if (!c->suspended)
         return;
@@ -110,6 +112,17 @@ struct choice *call_next_waiting(struct service *s)
     s->waiting--;
     o->started = true;
     return o;
+}
+
+void call_put_back(struct service *s, int64_t n, struct choice **all)
+{
+    for (int64_t i = n - 1; i >= 0; i--) {
+        all[i]->next = s->first;
+        s->first = all[i];
+        if (!s->last)
+            s->last = all[i];
+        s->waiting++;
+    }
 }
 
 /* ---- text ---- */
@@ -199,6 +212,10 @@ static void send_text(struct choice *o, const char *finish)
 
 void call_add_prompt_scores(struct choice *o, const struct logprobs *p, int64_t n)
 {
+    if (o->call->remote) {
+        back_add_prompt_scores(o, p, n);
+        return;
+    }
     for (int64_t i = 0; i < n; i++)
         shown_score(o, &o->shown.at[++o->scored], &p[i]);
 }
@@ -226,6 +243,7 @@ void call_note_run(struct choice *o, int64_t tokens)
 {
     double now = clock_seconds();
     o->each = (now - o->told) / (double)tokens;
+    o->run = tokens;
     o->told = now;
 }
 
@@ -233,6 +251,8 @@ bool call_add_token(struct choice *o, int64_t token, const struct logprobs *scor
 {
     struct call *c = o->call;
     struct service *s = c->service;
+    if (c->remote)
+        return back_add_token(o, token, scores, form);
     bool end = config_is_end(&s->ends, token) || (c->chat && config_is_end(&c->chat->ends, token));
     if (c->most == 0) {
         call_finish(o, "length");
@@ -283,7 +303,7 @@ void call_finish(struct choice *o, const char *finish)
 {
     struct call *c = o->call;
     o->finish = finish;
-    if (!c->gone)
+    if (!c->gone && !c->remote)
         send_text(o, finish);
     if (--c->open == 0) {
         if (c->stream && !c->gone)
@@ -320,7 +340,7 @@ void call_drop_waiting(struct service *s, bool all)
     for (struct choice *o = list, *next; o; o = next) {
         next = o->next;
         o->next = NULL;
-        bool late = now - o->arrived > SERVE_WAIT_SECONDS;
+        bool late = !o->made.n && now - o->arrived > SERVE_WAIT_SECONDS;
         if (o->call->gone || all || late) {
             if (!o->call->gone) {
                 o->call->status = MHD_HTTP_SERVICE_UNAVAILABLE;

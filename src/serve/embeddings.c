@@ -51,7 +51,7 @@ bool embeddings_put(struct call *c)
     if (s->to_embed + s->waiting >= SERVE_WAITING)
         return false;
     order_texts(c);
-    m->vector = NEWN(c->arena, float, m->n *embed_width(s->embedder));
+    m->vector = NEWN(c->arena, float, m->n * s->width);
     c->open = m->n;
     for (int64_t i = 0; i < m->n; i++)
         s->counts.prompt_tokens += m->text[i].list.n;
@@ -82,10 +82,31 @@ struct embed_batch embeddings_next(struct service *s)
     return b;
 }
 
+struct call *embeddings_take(struct service *s)
+{
+    struct call *c = s->first_to_embed;
+    if (!c)
+        return NULL;
+    c->embeddings->begun = c->embeddings->n;
+    take_first(s);
+    return c;
+}
+
+void embeddings_put_back(struct call *c)
+{
+    struct service *s = c->service;
+    c->embeddings->begun = 0;
+    c->next_to_embed = s->first_to_embed;
+    s->first_to_embed = c;
+    if (!s->last_to_embed)
+        s->last_to_embed = c;
+    s->to_embed++;
+}
+
 void embeddings_done(const struct embed_batch *b, const float *vectors)
 {
     struct call *c = b->call;
-    int64_t width = embed_width(c->service->embedder);
+    int64_t width = c->service->width;
     for (int64_t i = 0; i < b->n; i++) {
         memcpy(c->embeddings->vector + b->text[i] * width, vectors + i * width, (size_t)width * sizeof *vectors);
         if (isnan(vectors[i * width]) && !c->refused) {
@@ -173,7 +194,7 @@ static void put_base64(struct text_builder *b, const float *v, int64_t n)
 static void put_vector(struct text_builder *b, struct call *c, int64_t i)
 {
     const struct embeddings *m = c->embeddings;
-    int64_t width = embed_width(c->service->embedder);
+    int64_t width = c->service->width;
     float *v = m->vector + i * width;
     if (m->dimensions < width)
         shorten(v, m->dimensions);

@@ -277,7 +277,7 @@ static void join_row(struct engine *e, struct group *g, const struct order *o, c
         how.grammar = sent(e, tmp, g->joins ? g->joins->how.grammar : NULL, o->grammar);
     if (o->grammar && !rows_has_forms(g->rows))
         make_forms(e);
-    int64_t stored = stored_tokens(e, g, token, o->prompts);
+    int64_t stored = stored_tokens(e, g, token, o->prompts - (how.repeats ? how.made : 0));
     rows_join(g->rows, token, o->prompts, stored, &how);
     arena_free(tmp);
 }

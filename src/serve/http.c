@@ -190,27 +190,57 @@ static enum MHD_Result answer_metrics(struct call *c)
     return answer_text(c, MHD_HTTP_OK, "text/plain; version=0.0.4", text);
 }
 
+/* Requests are taken while the job starts again, and are answered. */
+static enum MHD_Result answer_supervised_health(struct call *c)
+{
+    char why[256];
+    int restarts;
+    enum supervision state = supervisor_state(c->service->supervisor, &restarts, why);
+    const char *text = reply_supervised(c->arena, state == SUPERVISE_RUNS ? "ok" : supervisor_word(state), restarts, why);
+    return answer_json(c, state == SUPERVISE_STARTS ? MHD_HTTP_SERVICE_UNAVAILABLE : MHD_HTTP_OK, text);
+}
+
 static enum MHD_Result answer_health(struct call *c)
 {
     const struct service *s = c->service;
-    char silent[160] = "";
+    char silent[256] = "";
     pthread_mutex_lock(&c->service->lock);
     bool ending = s->ending;
     pthread_mutex_unlock(&c->service->lock);
     if (ending)
         return answer_json(c, MHD_HTTP_SERVICE_UNAVAILABLE, reply_health(c->arena, "ends", NULL));
+    if (s->supervisor)
+        return answer_supervised_health(c);
     if (s->comm->silent && s->comm->silent(s->comm, silent, sizeof silent))
         return answer_json(c, MHD_HTTP_SERVICE_UNAVAILABLE, reply_health(c->arena, "error", silent));
     return answer_json(c, MHD_HTTP_OK, reply_health(c->arena, "ok", NULL));
 }
 
+/* Before the job of a supervisor has started for the first time. */
+static bool is_unknown(const struct call *c)
+{
+    pthread_mutex_lock(&c->service->lock);
+    bool unknown = !c->service->known;
+    pthread_mutex_unlock(&c->service->lock);
+    return unknown;
+}
+
+static enum MHD_Result refuse_unknown(struct call *c)
+{
+    return refuse(c, MHD_HTTP_SERVICE_UNAVAILABLE, "the server starts");
+}
+
 static enum MHD_Result answer_models(struct call *c)
 {
+    if (is_unknown(c))
+        return refuse_unknown(c);
     return answer_json(c, MHD_HTTP_OK, reply_models(c->arena, c->service));
 }
 
 static enum MHD_Result answer_model(struct call *c)
 {
+    if (is_unknown(c))
+        return refuse_unknown(c);
     if (reply_names_model(c->service, c->rest))
         return answer_json(c, MHD_HTTP_OK, reply_model(c->arena, c->service));
     c->param = "model";

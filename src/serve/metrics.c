@@ -102,7 +102,7 @@ static void put_info(struct page *p, const struct service *s)
     json_t *name = reply_text(text_of(s->model));
     put(p,
         arena_printf(p->arena, "tpc_model_info{model=\"%s\",ranks=\"%d\",transport=\"%s\"} 1\n", label(p->arena, json_string_value(name)),
-                     s->comm->size, s->comm->kind));
+                     (int)s->ranks, s->transport ? s->transport : ""));
     json_decref(name);
     put_gauge(p, "context_tokens", "Tokens of a text with its prompt, at most.", s->context);
 }
@@ -139,6 +139,14 @@ static void put_stored(struct page *p, const struct prefix_counts *n)
     put_gauge(p, "prefix_cache_bytes", "Bytes of stored blocks on rank 0.", n->bytes);
 }
 
+static void put_supervision(struct page *p, struct supervisor *supervisor)
+{
+    int restarts;
+    enum supervision state = supervisor_state(supervisor, &restarts, NULL);
+    put_count(p, "restarts_total", "Restarts of the job.", restarts);
+    put_gauge(p, "serving", "1: the job makes texts; 0: it starts, or starts again.", state == SUPERVISE_RUNS);
+}
+
 const char *metrics_text(struct arena *a, const struct service *s)
 {
     struct page p = {.arena = a, .to.arena = a};
@@ -149,6 +157,8 @@ const char *metrics_text(struct arena *a, const struct service *s)
     put_gauge(&p, "rows", "Rows in use.", s->active);
     put_gauge(&p, "rows_most", "Rows there are.", s->slots);
     put_gauge(&p, "waiting", "Texts that wait for a row.", s->waiting);
+    if (s->supervisor)
+        put_supervision(&p, s->supervisor);
     text_put(&p.to, "", 1);
     return text_built(&p.to).at;
 }

@@ -53,7 +53,7 @@ static void *read_requests(void *service)
     struct service *s = service;
     pthread_mutex_lock(&s->lock);
     while (!s->over || s->first_unread) {
-        if (!s->first_unread) {
+        if (!s->first_unread || (!s->known && !s->over)) {
             pthread_cond_wait(&s->wake_reader, &s->lock);
             continue;
         }

@@ -70,8 +70,7 @@ const char *reply_error(struct arena *a, const char *message, const char *type, 
 
 static json_t *model_json(const struct service *s)
 {
-    json_t *can = json_pack("{s:b, s:b, s:b}", "completion", !s->no_texts, "chat", !s->no_texts && s->chat, "embeddings",
-                            s->embedder != NULL);
+    json_t *can = json_pack("{s:b, s:b, s:b}", "completion", !s->no_texts, "chat", !s->no_texts && s->chat, "embeddings", s->width > 0);
     return json_pack("{s:o, s:s, s:i, s:s, s:I, s:o}", "id", name_json(s->model), "object", "model", "created", 0, "owned_by", "tpc",
                      "context_length", (json_int_t)s->context, "capabilities", can);
 }
@@ -111,6 +110,11 @@ const char *reply_detokenized(struct call *c)
 const char *reply_health(struct arena *a, const char *status, const char *message)
 {
     return dump(a, json_pack("{s:s, s:s*}", "status", status, "message", message));
+}
+
+const char *reply_supervised(struct arena *a, const char *status, int restarts, const char *why)
+{
+    return dump(a, json_pack("{s:s, s:i, s:s*}", "status", status, "restarts", restarts, "last_restart", *why ? why : NULL));
 }
 
 /* ---- streams ---- */

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { USUAL_PORT = 8080, USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
+enum { USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
 
 /* ---- what the model takes ---- */
 
@@ -81,42 +81,6 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
         fail("can't create a lock");
 }
 
-static void tell_address(struct arena *a, const struct service *s, int port, const struct rows *rows)
-{
-    bool colons = strchr(s->host, ':') != NULL;
-    const char *what = s->no_texts ? "embeddings" : arena_printf(a, "%lld row%s", (long long)s->slots, s->slots == 1 ? "" : "s");
-    if (s->no_chat && !s->no_texts)
-        diag_tell("no chats: %s", s->no_chat);
-    if (s->embedder)
-        diag_tell("embeddings: %s", embed_what(s->embedder));
-    else if (s->no_embeddings)
-        explain("no embeddings: %s", s->no_embeddings);
-    if (!s->no_texts && rows_alone(rows))
-        diag_tell("one text at a time: %s", rows_alone(rows));
-    diag_tell("serving %s at http://%s%s%s:%d/v1, %s of at most %lld tokens", s->model, colons ? "[" : "", s->host, colons ? "]" : "", port,
-              what, (long long)s->context);
-}
-
-static void tell_stored(const struct prefix_counts *n)
-{
-    explain("prefix cache: %lld texts began behind %lld stored tokens; %.1f MiB in %lld blocks, of at most %lld; %lld blocks gave way",
-            (long long)n->hits, (long long)n->tokens, (double)n->bytes / 1048576, (long long)n->blocks, (long long)n->most,
-            (long long)n->dropped);
-}
-
-/* Replies that are under way get two seconds. */
-static void let_replies_end(struct service *s)
-{
-    for (int i = 0; i < 200; i++) {
-        pthread_mutex_lock(&s->lock);
-        bool done = !s->call;
-        pthread_mutex_unlock(&s->lock);
-        if (done)
-            return;
-        (void)nanosleep(&(struct timespec){0, 10000000}, NULL);
-    }
-}
-
 /* At a terminal, or behind a launcher, which may pass on what is typed. */
 static bool asks_user(const struct comm *comm, const struct job_options *o)
 {
@@ -134,33 +98,25 @@ static void converse_first(struct arena *a, struct comm *comm, const struct row_
     chat_free(s->chat);
 }
 
-static void serve_first(struct arena *a, struct comm *comm, const struct row_groups *g, struct service *s, const struct job_options *job,
-                        const struct serve_options *o, int port)
+static void serve_first(struct comm *comm, const struct row_groups *g, struct service *s, const struct serve_options *o)
 {
-    const struct rows *rows = g->rows[0];
+    struct arena *a = arena_new();
     s->comm = comm;
-    s->stored = rows_stored(rows);
-    s->slots = s->no_texts ? 0 : slots_of(rows, job, o);
-    s->host = o->host ? o->host : "127.0.0.1";
-    s->cors = o->cors;
-    s->per_address = o->per_address;
-    s->read_seconds = o->request_seconds ? (double)o->request_seconds : SERVE_READ_SECONDS;
-    struct listening l = listen_open(s->host, port);
-    s->local = l.local;
-    reader_start(s);
-    connections_start(s);
-    struct MHD_Daemon *d = http_start(s, l.fd);
-    tell_address(a, s, l.port, rows);
+    struct doors d = doors_open(s, o);
+    doors_tell(a, s, &d);
     engine_run(comm, g->pipeline, g->n, g->rows, s->embedder, s);
-    (void)MHD_quiesce_daemon(d);
-    reader_stop(s);
-    let_replies_end(s);
-    http_stop(d);
-    connections_stop(s);
+    doors_close(s, &d);
     chat_free(s->chat);
-    if (s->stored.most)
-        tell_stored(&s->stored);
-    diag_tell("ended after %lld texts", (long long)s->counts.texts);
+    arena_free(a);
+}
+
+static void serve_supervisor(struct comm *comm, const struct row_groups *g, struct service *s, const struct job_options *job)
+{
+    s->comm = comm;
+    back_open(s, job->deterministic || s->longest);
+    engine_run(comm, g->pipeline, g->n, g->rows, s->embedder, s);
+    back_close();
+    chat_free(s->chat);
 }
 
 /* All graphs, ready to run, and what the first and the last one take. */
@@ -280,6 +236,23 @@ static struct sampling usual_sampling(struct arena *a, struct comm *comm, const 
     return last->chosen ? (struct sampling){.top_p = 1, .penalty = 1} : sampling_agree(a, comm, o);
 }
 
+/* What clients may know of it, but for what they may ask for. */
+static void note_model(struct service *s, const struct comm *comm, const struct rows *rows, const struct limits *limits)
+{
+    s->vocabulary = limits->vocabulary;
+    s->context = limits->context;
+    s->longest = limits->longest;
+    s->alone = rows_alone(rows);
+    s->stored = rows_stored(rows);
+    s->ranks = comm->size;
+    s->transport = comm->kind;
+    s->known = true;
+    if (comm->rank == 0 && s->embedder) {
+        s->width = embed_width(s->embedder);
+        s->embeds = embed_what(s->embedder);
+    }
+}
+
 void serve_requests(struct arena *a, const struct replicas *replicas, const struct job_options *job, const struct serve_options *o,
                     int threads)
 {
@@ -308,13 +281,12 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     s.embedder = embedder;
     const struct row_groups groups = group_rows(a, &stage[n - 1], rows, slots_of(rows, job, o));
     s.usual = usual_sampling(a, comm, &stage[n - 1], job);
-    s.vocabulary = limits.vocabulary;
-    s.context = limits.context;
-    s.longest = limits.longest;
     s.chooses = stage[n - 1].chosen;
     if (s.chooses && s.form)
         fail("%s: its graph chooses tokens itself: it takes no form of the text", stage[n - 1].path);
     s.prompt_scores = prompt_scores;
+    s.slots = s.no_texts ? 0 : slots_of(rows, job, o);
+    note_model(&s, comm, rows, &limits);
     comm->barrier(comm);
     if (job->chat)
         signal_catch_interrupts();
@@ -322,8 +294,10 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
         signal_soften();
     if (comm->rank == 0 && job->chat)
         converse_first(a, comm, &groups, &s, job);
+    else if (comm->rank == 0 && supervised_is())
+        serve_supervisor(comm, &groups, &s, job);
     else if (comm->rank == 0)
-        serve_first(a, comm, &groups, &s, job, o, o->port < 0 ? USUAL_PORT : (int)o->port);
+        serve_first(comm, &groups, &s, o);
     else
         engine_run(comm, groups.pipeline, groups.n, groups.rows, embedder, NULL);
     for (int k = groups.n - 1; k >= 0; k--)
@@ -332,4 +306,13 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
     comm->barrier(comm);
     for (int k = 0; k < n; k++)
         stage_free(&stage[k]);
+}
+
+int serve_supervised(struct arena *a, const struct job_options *job, const struct serve_options *o, struct supervisor *supervisor)
+{
+    struct service s = {0};
+    prepare_service(a, &s, job);
+    if (o->api_key_file)
+        s.keys = keys_read(a, o->api_key_file);
+    return front_run(a, &s, o, supervisor);
 }

@@ -8,6 +8,7 @@
 #include "chat/chat.h"
 #include "decode/decode.h"
 #include "decode/embed/embed.h"
+#include "supervise/supervise.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -30,8 +31,10 @@ enum {
     SERVE_END_SECONDS = 10    /* of texts that are made when the server is asked to end */
 };
 
-/* serve.c: serves until a request to end. Every rank calls it. */
+/* serve.c: serves until a request to end. Every rank calls it. Where the job is supervised, for the supervisor. */
 void serve_requests(struct arena *, const struct replicas *, const struct job_options *, const struct serve_options *, int threads);
+/* The supervisor's part of it. Exit status. */
+int serve_supervised(struct arena *, const struct job_options *, const struct serve_options *, struct supervisor *);
 
 /* ---- what threads share ---- */
 
@@ -79,6 +82,7 @@ struct choice {
     int64_t stored;       /* tokens of the prompt that did not run, because they were stored */
     double arrived, told; /* when its request came; when its last run had ended */
     double each;          /* seconds that a token of that run took */
+    int64_t run;          /* tokens of that run, none of which was added yet; else 0 */
     struct choice *next;  /* that waits */
 };
 
@@ -150,6 +154,7 @@ struct call {
     size_t read;         /* bytes of them that HTTP took */
     const char *refused; /* instead of texts: why */
     unsigned status;     /* of that */
+    int64_t remote;      /* its number where a supervisor has it; 0: it is of this process */
     struct call *before, *after;
 };
 
@@ -175,15 +180,16 @@ struct service {
     pthread_cond_t wake;                            /* of the engine */
     struct tokenizer *tokenizer, *prompt_tokenizer; /* of the engine, and of the reader: each is for one thread */
     const char *model;
-    const struct comm *comm;
-    bool local;              /* it listens on this machine alone */
-    const char *host;        /* --host, or its default */
-    const struct keys *keys; /* of --api-key-file; NULL: none is asked for */
-    struct text_list cors;   /* origins; "*": any */
-    int64_t per_address;     /* connections of one address at most; 0: any number */
-    double read_seconds;     /* for a request to come whole, from the connection or the reply before it on */
-    struct connection *open; /* connections */
-    int64_t connections;     /* those that are not being closed */
+    const struct comm *comm;       /* NULL: the job is another process's: */
+    struct supervisor *supervisor; /* that starts it; NULL: it is this one */
+    bool local;                    /* it listens on this machine alone */
+    const char *host;              /* --host, or its default */
+    const struct keys *keys;       /* of --api-key-file; NULL: none is asked for */
+    struct text_list cors;         /* origins; "*": any */
+    int64_t per_address;           /* connections of one address at most; 0: any number */
+    double read_seconds;           /* for a request to come whole, from the connection or the reply before it on */
+    struct connection *open;       /* connections */
+    int64_t connections;           /* those that are not being closed */
     struct call *first_unread, *last_unread;
     int64_t unread;
     pthread_cond_t wake_reader, wake_guard, wake_terminal;
@@ -200,9 +206,15 @@ struct service {
     bool prompt_scores;          /* it returns the scores of all positions of a prompt */
     int64_t vocabulary, context; /* of prompts: tokens below it; tokens of a row, with those that are made */
     int64_t longest;             /* text that a decoder makes behind an encoder, whose prompts have the context; 0: there is no encoder */
+    bool known;                  /* all that the model says, from `usual` to `alone`; a supervisor is told by its job */
     const char *no_texts;        /* why the model makes none; NULL: it does */
     const char *no_embeddings;   /* why there are none; NULL: there are */
-    struct embedder *embedder;   /* NULL: no embeddings */
+    int64_t ranks;               /* of the job */
+    const char *transport;       /* between them */
+    const char *embeds;          /* what they are, for people; NULL: there are none */
+    const char *alone;           /* why texts are made one at a time; NULL: they are not */
+    int64_t width;               /* of embeddings; 0: there are none */
+    struct embedder *embedder;   /* that makes them; NULL: none, or the job of a supervisor does */
     struct call *first_to_embed, *last_to_embed;
     int64_t to_embed; /* calls that wait for vectors */
     int64_t slots, active;
@@ -241,6 +253,8 @@ void call_add_prompt_scores(struct choice *, const struct logprobs *, int64_t n)
 void call_finish(struct choice *, const char *finish);
 /* Finds clients that have gone, and drops their waiting texts and those that waited too long; all: everyone's. */
 void call_drop_waiting(struct service *, bool all);
+/* Texts that were begun wait again, before all others, in this order. */
+void call_put_back(struct service *, int64_t n, struct choice **);
 /* Lets HTTP go on. */
 void call_resume(struct call *);
 /* So many of its texts have their vectors, or will have none. */
@@ -255,6 +269,9 @@ struct embed_batch {
     int64_t n, text[EMBED_BATCH];
 };
 struct embed_batch embeddings_next(struct service *);
+/* The first call, with all of its texts; NULL: none waits. And back, as if it had not been taken. */
+struct call *embeddings_take(struct service *);
+void embeddings_put_back(struct call *);
 /* Their vectors are there, in their order; NULL: they are not asked for any more. */
 void embeddings_done(const struct embed_batch *, const float *vectors);
 /* Drops the calls of clients that have gone; all: everyone's. */
@@ -288,6 +305,9 @@ const char *reply_model(struct arena *, const struct service *);
 const char *reply_tokens(struct call *);
 const char *reply_detokenized(struct call *);
 const char *reply_health(struct arena *, const char *status, const char *message);
+/* Of a supervisor; restarts: those so far; why: the last one was needed, "": there was none. */
+const char *reply_supervised(struct arena *, const char *status, int restarts, const char *why);
+
 /* ---- metrics.c: what GET /metrics tells ---- */
 void metrics_first_token(struct counts *, double seconds);
 void metrics_next_token(struct counts *, double seconds);
@@ -374,9 +394,65 @@ const char *page_text(struct arena *, const struct page_file *);
 struct MHD_Daemon *http_start(struct service *, int listening);
 void http_stop(struct MHD_Daemon *);
 
+/* ---- doors.c: all that clients see of a server ---- */
+struct doors {
+    struct MHD_Daemon *daemon;
+    int port;
+};
+/* From now on requests come. */
+struct doors doors_open(struct service *, const struct serve_options *);
+/* Where the server is, and what it makes. */
+void doors_tell(struct arena *, const struct service *, const struct doors *);
+/* Once no text is made any more. */
+void doors_close(struct service *, struct doors *);
+
 /* ---- engine.c ---- */
 /* Decodes until the service ends. Every rank calls it; service NULL but on rank 0, embedder where there are embeddings. rows: in groups
  * that take turns; pipeline NULL: there are no stages, and one group. */
 void engine_run(struct comm *, struct pipeline *, int groups, struct rows **rows, struct embedder *, struct service *);
+
+/* ---- relay.c: what a supervisor and rank 0 of its job say to each other ---- */
+enum {
+    RELAY_TEXT = MESSAGE_OWN, /* a text that is to be made: struct relay_text */
+    RELAY_EMBED,              /* a call for vectors: its number, its texts */
+    RELAY_LEAVE,              /* its number: nobody wants it any more */
+    RELAY_TOKEN,              /* of a text: struct relay_token */
+    RELAY_SCORES,             /* of tokens of its prompt: its number, n, n times struct logprobs */
+    RELAY_VECTORS,            /* of a call: its number, n, n numbers */
+    RELAY_COUNTS              /* since the job began: struct relay_counts */
+};
+struct relay_text {
+    int64_t number, most, tokens; /* tokens: of the prompt, and those that were made so far, which follow */
+    bool chat;
+    int64_t grammar;         /* bytes of it, which follow biases */
+    struct row_sampling how; /* without pointers */
+};
+struct relay_token {
+    int64_t number, token, stored;
+    int64_t run; /* the first token of a run that made so many; else 0 */
+    enum form_state form;
+    bool over, scored; /* it is the last one; struct logprobs follows */
+};
+struct relay_counts {
+    int64_t prompt_runs, steps, drafted, kept;
+    double step_seconds, prompt_seconds;
+    struct prefix_counts stored;
+};
+/* What the model says, as the message MESSAGE_READY; false: it is of another build. */
+void relay_put_facts(struct message_text *, const struct service *);
+bool relay_take_facts(struct cursor *, struct arena *, struct service *);
+
+/* ---- front.c: the supervisor ---- */
+/* Serves until a request to end, with a job that it starts. The service is prepared, and knows nothing of the model. Exit status. */
+int front_run(struct arena *, struct service *, const struct serve_options *, struct supervisor *);
+
+/* ---- back.c: rank 0 of such a job ---- */
+/* From now on texts come from the supervisor. repeats: those that go on make their tokens again. */
+void back_open(struct service *, bool repeats);
+void back_close(void);
+/* As the functions of call.c, of calls of the supervisor. All need the lock. */
+bool back_add_token(struct choice *, int64_t token, const struct logprobs *, enum form_state);
+void back_add_prompt_scores(struct choice *, const struct logprobs *, int64_t n);
+void back_resume(struct call *);
 
 #endif

@@ -226,7 +226,7 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
         t.validation = validate_new(a, r, job, o, &t.settings, unfused, t.session, threads);
     int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
     t.kept = o->resume, t.kept_step = done;
-    if (done >= t.settings.steps)
+    if (done > t.settings.steps || (done == t.settings.steps && !job->supervised)) /* a job that starts again may have been done */
         fail_usage("--steps is %lld, and %s has done %lld", (long long)t.settings.steps, o->resume, (long long)done);
     if (r->all->rank == 0 && t.save)
         t.claim = claim_begin(a, t.save);
@@ -236,6 +236,8 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     if (job->fast && r->all->rank == 0 && !dnnl_narrows())
         diag_tell("--fast: this processor has no products in bf16: they stay in f32");
     signal_soften();
+    if (r->all->rank == 0)
+        supervised_send(MESSAGE_READY, (struct message_data){"", 0});
     train_steps(&t, done);
     if (r->all->rank == 0)
         log_close(t.log);

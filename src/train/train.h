@@ -5,6 +5,7 @@
 
 #include "job/job.h"
 #include "onnx/onnx.h"
+#include "supervise/supervise.h"
 
 /* The options as given; 0, -1 (of lr and seed) and NULL: not given. */
 struct train_options {

@@ -54,6 +54,8 @@ struct row_sampling {
     int64_t alternatives;          /* besides, of so many of the best at each place: at most LOGPROBS_MOST */
     const struct grammar *grammar; /* that its text keeps to; NULL: it is free */
     bool begins;                   /* its text is what its tokens say alone: a blank before the first one is lost */
+    int64_t made;                  /* so many of the tokens that it begins with were made before, and its text goes on */
+    bool repeats;                  /* steps make these again, for prompts round in another way; else they run as a part of the prompt */
     struct form *form;             /* of a row that runs */
 };
 enum { LOGPROBS_MOST = 20 };

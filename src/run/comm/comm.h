@@ -67,6 +67,8 @@ struct comm {
     void (*look)(struct comm *, const char *in);
     /* Another rank does not run: a sentence says which. Any thread may ask, and only rank 0 knows of all. NULL: none is watched. */
     bool (*silent)(const struct comm *, char *sentence, size_t room);
+    /* From now on a rank that does not run for 2 s is the end of the job, whatever this one does. NULL: none is watched. */
+    void (*insist)(struct comm *);
     __attribute__((noreturn)) void (*abort)(struct comm *, int status);
     void (*free)(struct comm *);
     /* Of several machines with as many ranks each: those on this one, and those with the same index there. NULL: one machine, or others. */
@@ -224,6 +226,8 @@ void watch_leave(void *watch);
 void watch_look(struct watch *, const struct watch_wait *);
 /* A rank that has been heard of has not run for some seconds, or has ended: a sentence says which. Any thread may ask. */
 bool watch_finds_silent(const struct watch *, char *sentence, size_t room);
+/* From now on such a rank ends the program, after 2 s. */
+void watch_insist(struct watch *);
 void watch_stop(struct watch *);
 
 #endif

@@ -135,6 +135,13 @@ static bool mpi_silent(const struct comm *c, char *sentence, size_t room)
     return w->whole->watch && watch_finds_silent(w->whole->watch, sentence, room);
 }
 
+static void mpi_insist(struct comm *c)
+{
+    struct world *w = c->state;
+    if (w->whole->watch)
+        watch_insist(w->whole->watch);
+}
+
 int comm_mpi_test(int n, MPI_Request *requests, int *done, MPI_Status *statuses)
 {
     pthread_mutex_lock(&turn);
@@ -338,6 +345,7 @@ static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *
                             .split = mpi_split,
                             .look = mpi_look,
                             .silent = mpi_silent,
+                            .insist = mpi_insist,
                             .abort = mpi_abort};
     MPI_Comm_rank(mpi, &w->comm.rank);
     MPI_Comm_size(mpi, &w->comm.size);

@@ -23,9 +23,9 @@
 
 enum { HOST_BYTES = 64, BEAT_STACK = 1 << 18 };
 enum { BEAT_EACH = 250, TRY_EACH = 20, VANISHED_AFTER = 45000 }; /* ms */
-enum { SILENT = 3000 };                                          /* ms: a rank that sends no beats does not run */
-enum { BUSY = 'b', WAITS = 'w', LEAVES = 'l' };                  /* what a beat says of its rank */
-enum { ENDS_AFTER = 2000 };                                      /* ms: a launcher that ends the job has done so */
+enum { SILENT = 3000, SILENT_AT_MOST = 2000 };  /* ms: a rank that sends no beats does not run; where the job ends with it */
+enum { BUSY = 'b', WAITS = 'w', LEAVES = 'l' }; /* what a beat says of its rank */
+enum { ENDS_AFTER = 2000 };                     /* ms: a launcher that ends the job has done so */
 static const double look_every = 1, tell_after = 30, explain_after = 20;
 
 struct peer {
@@ -61,6 +61,8 @@ struct watch {
     double lost;           /* since when it knows that a rank is; 0: none is */
     int64_t kills;         /* of processes for want of memory, on this machine, when the watch began */
     bool speaks, beats;
+    atomic_int silent_after; /* ms without a beat, and a rank does not run */
+    atomic_bool insists;     /* the job ends with it */
 };
 
 /* ---- the thread ---- */
@@ -164,6 +166,23 @@ static void look_for_lost(struct watch *w)
     }
 }
 
+/* Also while this rank is idle, or in the middle of a call of MPI that never returns. */
+static void look_for_silent(const struct watch *w)
+{
+    char sentence[256];
+    if (!atomic_load(&w->insists) || atomic_load(&w->leaves) || !watch_finds_silent(w, sentence, sizeof sentence))
+        return;
+    if (w->rank <= 1)
+        diag_announce("%s", sentence);
+    diag_leave(1);
+}
+
+void watch_insist(struct watch *w)
+{
+    atomic_store(&w->silent_after, SILENT_AT_MOST);
+    atomic_store(&w->insists, true);
+}
+
 /* A rank that waits looks once a second. */
 static void *beat(void *watch)
 {
@@ -177,6 +196,7 @@ static void *beat(void *watch)
         for (int r = 0; r < w->size; r++)
             beat_to(&w->peer[r], w->fd[r], say, each);
         look_for_lost(w);
+        look_for_silent(w);
         atomic_fetch_add(&w->rounds, 1);
         each = missing ? TRY_EACH : BEAT_EACH;
     } while (goes_on(w, each));
@@ -236,7 +256,7 @@ struct watch *watch_start(struct arena *a, struct comm *comm, const char *host, 
 {
     bool near = comm->local_size == comm->size;
     struct watch *w = NEW(a, struct watch);
-    *w = (struct watch){.rank = comm->rank, .size = comm->size, .started = clock_seconds(), .speaks = speaks};
+    *w = (struct watch){.rank = comm->rank, .size = comm->size, .started = clock_seconds(), .speaks = speaks, .silent_after = SILENT};
     w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     w->kills = memory_kills();
     w->polled = NEWN(a, struct pollfd, w->size + 1);
@@ -299,7 +319,7 @@ bool watch_finds_silent(const struct watch *w, char *sentence, size_t room)
 {
     char name[128];
     for (int r = 0; r < w->size; r++)
-        if (atomic_load(&w->peer[r].beats) > 0 && atomic_load(&w->peer[r].unheard) > SILENT) {
+        if (atomic_load(&w->peer[r].beats) > 0 && atomic_load(&w->peer[r].unheard) > atomic_load(&w->silent_after)) {
             snprintf(sentence, room, "%s does not run", name_of(w, r, name, sizeof name));
             return true;
         }

@@ -68,11 +68,11 @@ static void read_texts(struct reading *r)
         request_refuse(r, field, arena_printf(c->arena, "1 to %d texts", SERVE_EMBEDDINGS));
     if (r->wrong)
         return;
-    int64_t numbers = (int64_t)n * embed_width(c->service->embedder);
+    int64_t numbers = (int64_t)n * c->service->width;
     if (numbers > SERVE_NUMBERS)
         request_blame(r, field,
                       arena_printf(c->arena, "%lld vectors of %lld numbers are more than the %d that a reply has: send fewer texts",
-                                   (long long)n, (long long)embed_width(c->service->embedder), SERVE_NUMBERS));
+                                   (long long)n, (long long)c->service->width, SERVE_NUMBERS));
     c->embeddings->text = NEWN(c->arena, struct token_ids, n);
     for (size_t i = 0; i < n && !r->wrong; i++)
         add_text(r, several ? json_array_get(v, i) : v);
@@ -92,7 +92,7 @@ void request_embedding(struct reading *r)
     static const char *const own[] = {NULL};
     struct call *c = r->call;
     const struct service *s = c->service;
-    if (!s->embedder) {
+    if (!s->width) {
         request_blame(r, NULL, s->no_embeddings);
         return;
     }
@@ -102,7 +102,7 @@ void request_embedding(struct reading *r)
     c->embeddings = NEW(c->arena, struct embeddings);
     (void)request_given(r, "model");
     read_form(r);
-    c->embeddings->dimensions = request_integer(r, "dimensions", 1, embed_width(s->embedder), embed_width(s->embedder));
+    c->embeddings->dimensions = request_integer(r, "dimensions", 1, s->width, s->width);
     r->special = request_flag(r, "add_special_tokens", true);
     read_texts(r);
 }

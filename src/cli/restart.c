@@ -1,0 +1,114 @@
+/* restart: the supervisor of a job. It starts this program again, as it was started itself, but for the options that are its own. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+#include "cli/run.h"
+#ifdef HAVE_SERVE
+#include "serve/serve.h"
+#endif
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { USUAL_RESTARTS = 10, USUAL_MINUTES = 10 };
+static const char resume[] = "--resume ";
+
+struct launch {
+    const struct run_options *options;
+    const char *program;    /* this one, as a word of the shell */
+    const char *checkpoint; /* of a training run; NULL: it is none */
+    struct stat before;     /* the checkpoint when this program began; of no file: 0 */
+};
+
+static const char *find_program(struct arena *a)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n < 0)
+        fail("/proc/self/exe: can't be read: %s", strerror(errno));
+    path[n] = '\0';
+    return shell_word(a, arena_strdup(a, path));
+}
+
+/* The job has written it. */
+static bool has_checkpoint(const struct launch *l)
+{
+    struct stat now;
+    return l->checkpoint && stat(l->checkpoint, &now) == 0 &&
+        (now.st_ino != l->before.st_ino || now.st_mtim.tv_sec != l->before.st_mtim.tv_sec ||
+         now.st_mtim.tv_nsec != l->before.st_mtim.tv_nsec);
+}
+
+static const char *command(void *launch, struct arena *a, int start)
+{
+    const struct launch *l = launch;
+    const struct run_options *o = l->options;
+    const char *words = arena_printf(a, "exec %s%s%s --supervised", o->launch ? o->launch : "", o->launch ? " " : "", l->program);
+    const bool resumes = start > 0 && has_checkpoint(l);
+    for (int i = 0; i < o->job.paths.text.n; i++)
+        words = arena_printf(a, "%s %s", words, shell_word(a, o->job.paths.text.at[i]));
+    for (int i = 0; i < o->words.text.n; i++)
+        if (!resumes || strncmp(o->words.text.at[i], resume, sizeof resume - 1) != 0)
+            words = arena_printf(a, "%s %s", words, o->words.text.at[i]);
+    return resumes ? arena_printf(a, "%s %s%s", words, resume, shell_word(a, l->checkpoint)) : words;
+}
+
+/* ---- training ---- */
+
+/* What the job prints. */
+static void print(void *unused, struct message_data text)
+{
+    (void)unused;
+    (void)fwrite(text.at, 1, text.n, stdout);
+    streams_flush();
+}
+
+static bool wait_for_request(void *unused)
+{
+    (void)unused;
+    (void)nanosleep(&(struct timespec){0, 50000000}, NULL);
+    return signal_asked();
+}
+
+/* A job has all the time for its last step and checkpoint; a second request ends the supervisor, and the job with it. */
+static int train(struct supervisor *s, struct launch *l)
+{
+    const struct train_options *o = &l->options->train;
+    l->checkpoint = o->save ? o->save : o->resume;
+    if (stat(l->checkpoint, &l->before))
+        l->before = (struct stat){0};
+    s->other = print;
+    s->tend = wait_for_request;
+    s->end_within = INFINITY;
+    signal_soften();
+    return supervisor_run(s);
+}
+
+/* ---- all jobs ---- */
+
+static void read_limit(struct arena *a, struct supervisor *s, const char *text)
+{
+    const char *colon = text ? strchr(text, ':') : NULL;
+    s->most = USUAL_RESTARTS;
+    s->seconds = 60.0 * USUAL_MINUTES;
+    if (text)
+        s->most = number_read("--restart-limit", arena_strndup(a, text, colon ? (size_t)(colon - text) : strlen(text)), 1, 1000000);
+    if (colon)
+        s->seconds = 60.0 * (double)number_read("--restart-limit", colon + 1, 1, 1000000);
+}
+
+int restart_run(struct arena *a, const struct run_options *o)
+{
+    struct launch l = {.options = o, .program = find_program(a)};
+    struct supervisor s = {.command = command, .start_of = &l, .launched = o->launch, .lock = PTHREAD_MUTEX_INITIALIZER};
+    read_limit(a, &s, o->restart_limit);
+#ifdef HAVE_SERVE
+    if (o->job.serve)
+        return serve_supervised(a, &o->job, &o->serve, &s);
+#endif
+    return train(&s, &l);
+}

@@ -1,0 +1,29 @@
+"""Kills a training run at steps of its log: restart.py LOG STEP,STEP.. COMMAND...: the process below the supervisor, which must end with status 0."""
+import subprocess
+import sys
+import time
+
+log, steps, command = sys.argv[1], [int(step) for step in sys.argv[2].split(",")], sys.argv[3:]
+job = subprocess.Popen(command)
+
+
+def last_step():
+    try:
+        with open(log) as f:
+            lines = f.read().split("\n")
+    except FileNotFoundError:
+        return 0
+    done = [line.split(",")[0] for line in lines[1:-1]]
+    return int(done[-1]) if done else 0
+
+
+for step in steps:
+    end = time.monotonic() + 60
+    while last_step() < step:
+        if time.monotonic() > end or job.poll() is not None:
+            job.kill()
+            sys.exit(f"no step {step}")
+        time.sleep(0.002)
+    subprocess.run(["pkill", "-KILL", "-P", str(job.pid)], check=True)
+    time.sleep(0.2)
+sys.exit(job.wait(120))
