@@ -164,6 +164,7 @@ static void write_meta(const struct stream *s, struct graph *g)
     for (int i = 0; i < c->plan->workloads.n; i++)
         rank_meta_set_workload(g, c->graph, i + 1, &c->plan->workloads.at[i].dims);
     plan_note_partial_sums(g, c->graph);
+    plan_note_products(g, c->graph);
     if (c->plan->overlap_bytes > 0)
         rank_meta_set_overlap(g, c->plan->overlap_bytes);
     if (c->options->machine.wire != WIRE_F32)

@@ -68,7 +68,7 @@ void args_plugins(const struct text_list *list)
         plugin_load(list->text.at[i]);
 }
 
-static double args_real(const char *what, const char *text, bool is_signed)
+double args_real(const char *what, const char *text, bool is_signed)
 {
     char *end;
     double x = strtod(text, &end);

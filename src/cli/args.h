@@ -55,6 +55,8 @@ void args_bindings(struct arena *, const char *text, struct bindings *);
 /* Parses a size in bytes, such as 800M, 1.5GiB or 4096. K, M, G and T are powers of 1000; KiB, MiB, GiB and TiB of 1024. Less than 1:
  * wrong usage that names `what`. */
 int64_t args_bytes(const char *what, const char *text);
+/* A number of 0 or more; is_signed: a finite one. Another text: wrong usage that names `what`. */
+double args_real(const char *what, const char *text, bool is_signed);
 /* The folders of --external-root. One that does not exist: wrong usage. */
 struct folders args_folders(const struct text_list *);
 

@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 enum { USUAL_RESTARTS = 10, USUAL_MINUTES = 10 };
-static const char resume[] = "--resume ";
+static const char resume[] = "--resume ", begins[] = "--lora ";
 
 struct launch {
     const struct run_options *options;
     const char *program;    /* this one, as a word of the shell */
-    const char *checkpoint; /* of a training run; NULL: it is none */
+    const char *checkpoint; /* of a training run, or the folder of one; NULL: it is none */
     struct stat before;     /* the checkpoint when this program began; of no file: 0 */
 };
 
@@ -35,12 +35,18 @@ static const char *find_program(struct arena *a)
 }
 
 /* The job has written it. */
-static bool has_checkpoint(const struct launch *l)
+static bool has_checkpoint(struct arena *a, const struct launch *l)
 {
     struct stat now;
-    return l->checkpoint && stat(l->checkpoint, &now) == 0 &&
+    return l->checkpoint && stat(train_checkpoint_path(a, l->checkpoint, false), &now) == 0 &&
         (now.st_ino != l->before.st_ino || now.st_mtim.tv_sec != l->before.st_mtim.tv_sec ||
          now.st_mtim.tv_nsec != l->before.st_mtim.tv_nsec);
+}
+
+/* An option that a checkpoint takes the place of. */
+static bool starts_training(const char *word)
+{
+    return strncmp(word, resume, sizeof resume - 1) == 0 || strncmp(word, begins, sizeof begins - 1) == 0;
 }
 
 static const char *command(void *launch, struct arena *a, int start)
@@ -48,11 +54,11 @@ static const char *command(void *launch, struct arena *a, int start)
     const struct launch *l = launch;
     const struct run_options *o = l->options;
     const char *words = arena_printf(a, "exec %s%s%s --supervised", o->launch ? o->launch : "", o->launch ? " " : "", l->program);
-    const bool resumes = start > 0 && has_checkpoint(l);
+    const bool resumes = start > 0 && has_checkpoint(a, l);
     for (int i = 0; i < o->job.paths.text.n; i++)
         words = arena_printf(a, "%s %s", words, shell_word(a, o->job.paths.text.at[i]));
     for (int i = 0; i < o->words.text.n; i++)
-        if (!resumes || strncmp(o->words.text.at[i], resume, sizeof resume - 1) != 0)
+        if (!resumes || !starts_training(o->words.text.at[i]))
             words = arena_printf(a, "%s %s", words, o->words.text.at[i]);
     return resumes ? arena_printf(a, "%s %s%s", words, resume, shell_word(a, l->checkpoint)) : words;
 }
@@ -75,11 +81,11 @@ static bool wait_for_request(void *unused)
 }
 
 /* A job has all the time for its last step and checkpoint; a second request ends the supervisor, and the job with it. */
-static int train(struct supervisor *s, struct launch *l)
+static int train(struct arena *a, struct supervisor *s, struct launch *l)
 {
     const struct train_options *o = &l->options->train;
     l->checkpoint = o->save ? o->save : o->resume;
-    if (stat(l->checkpoint, &l->before))
+    if (stat(train_checkpoint_path(a, l->checkpoint, false), &l->before))
         l->before = (struct stat){0};
     s->other = print;
     s->tend = wait_for_request;
@@ -110,5 +116,5 @@ int restart_run(struct arena *a, const struct run_options *o)
     if (o->job.serve)
         return serve_supervised(a, &o->job, &o->serve, &s);
 #endif
-    return train(&s, &l);
+    return train(a, &s, &l);
 }

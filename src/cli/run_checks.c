@@ -223,6 +223,10 @@ void run_options_check(const struct args *args, struct run_options *o)
         fail_usage("expected a model or folder, found none: --help shows the usage");
     if (n > 1 && !job->generate && !job->serve)
         fail_usage("expected one graph, found %d: --generate, --prompt, --chat and --serve run several", n);
+    if (job->lora && n > 1)
+        fail_usage("--lora is about one graph, and there are %d", n);
+    if (job->lora && o->train.resume)
+        fail_usage("--resume goes on from its own adapters: --lora does not go with it");
     check_shards(o);
     check_training(o);
     check_rounding(o);

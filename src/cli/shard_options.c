@@ -4,6 +4,7 @@
 #include "plan/facts/facts.h"
 #include "plan/folder/folder.h"
 #include "plan/input/input.h"
+#include "plan/lora/lora.h"
 
 #include <string.h>
 
@@ -73,6 +74,8 @@ static int training_options(struct shard_options *o, struct arg *to)
         ARG_HEADING("Training"),
         {"train", 0, ARG_MAYBE, &o->train, "[=GLOB,..]", "compile a step of training: the loss and the gradients of these weights"},
         {"freeze", 0, ARG_TEXT, &o->freeze, "GLOB,..", "with --train: weights that have no gradient"},
+        {"lora", 0, ARG_TEXT, &o->lora, "RANK[,ALPHA]", "with --train: add adapters of this rank to products, and train them alone"},
+        {"on", 0, ARG_TEXT, &o->on, "GLOB,..", "with --lora: the products (default: all with weights, but those that make an output)"},
         {"recompute", 0, ARG_TEXT, &o->recompute, "HOW", "with --train: none, full, or auto: full if only then --memory holds (default)"},
         {"loss", 0, ARG_TEXT, &o->loss, "NAME", "with --train: cross-entropy, mse, l1, bce, or an output"},
     };
@@ -368,6 +371,27 @@ static enum recompute recompute_of(const char *text)
     return RECOMPUTE_FULL;
 }
 
+/* RANK[,ALPHA]: by default, the factor is 1. */
+static void set_lora(struct arena *a, struct shard_options *o)
+{
+    struct options *p = &o->plan;
+    size_t n = o->lora ? strcspn(o->lora, ",") : 0;
+    if (!o->lora && o->on)
+        fail_usage("--on is given without --lora");
+    if (!o->lora)
+        return;
+    if (!p->train || o->train.text || p->freeze)
+        fail_usage("--lora %s",
+                   !p->train ? "is for --train: tpc-run --lora applies adapters"
+                             : "trains adapters alone: it takes no names with --train, and no --freeze");
+    if (!i64_parse(arena_strndup(a, o->lora, n), 1, LORA_RANK, &p->lora.rank))
+        fail_usage("--lora is '%s', expected RANK[,ALPHA] with a rank of 1 to %d", o->lora, LORA_RANK);
+    p->lora.alpha = o->lora[n] ? args_real("ALPHA of --lora", o->lora + n + 1, true) : (double)p->lora.rank;
+    if (!(p->lora.alpha > 0))
+        fail_usage("--lora is '%s', expected an ALPHA above 0", o->lora);
+    p->lora.on = o->on;
+}
+
 static void set_training(struct shard_options *o)
 {
     struct options *p = &o->plan;
@@ -470,6 +494,7 @@ void shard_options_plan(struct arena *a, struct shard_options *o, const char *mo
     p->random_seed = (uint64_t)o->random_seed;
     p->random_split_only = o->random_split_only;
     set_training(o);
+    set_lora(a, o);
     set_sizes(a, o);
     set_limits(a, o);
     set_shown(a, o);

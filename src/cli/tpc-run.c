@@ -57,14 +57,14 @@ static void rank_main(struct comm *comm, void *data)
 /* ---- start --------------------------------------------------------------------------------------------------------------------- */
 
 /* Before the run whose results they take. Each is an option, its file, and what such a file has near its beginning. */
-static void check_files(const struct run_options *o)
+static void check_files(struct arena *a, const struct run_options *o)
 {
     const char *const file[][3] = {{"--trace", o->job.trace, TRACE_KIND},
                                    {"--stats", o->job.stats_path, STATS_KIND},
                                    {"--save-state", o->job.save_state, SAVED_KIND},
                                    {"--calibrate", o->job.calibrate, MACHINE_KIND},
                                    {"--log", o->train.log, LOG_KIND},
-                                   {"--save", o->train.save, CHECKPOINT_KIND}};
+                                   {"--save", train_checkpoint_path(a, o->train.save, false), CHECKPOINT_KIND}};
     for (int i = 0; i < (int)(sizeof file / sizeof *file); i++)
         if (file[i][1]) {
             out_check(file[i][0], file[i][1], file[i][2]);
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
         comm->barrier(comm);
     run_options_read(a, &o, argc, argv); /* rank 0 first, so that a wrong command line is reported once */
     if (!comm->rank)
-        check_files(&o);
+        check_files(a, &o);
     find_missing(a, comm->rank, replica_rank(comm, &o.job), &o.job.paths);
     if (!comm->rank)
         comm->barrier(comm);

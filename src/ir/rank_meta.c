@@ -436,7 +436,8 @@ bool rank_meta_rows(const struct graph *g, int i, const char **symbol, const cha
 void rank_meta_copy_rows(struct graph *to, const struct graph *from)
 {
     for (int i = 0; i < from->meta.n; i++)
-        if (name_in(&from->meta.at[i], ROWS) || strcmp(from->meta.at[i].key, MIXES) == 0)
+        if (name_in(&from->meta.at[i], ROWS) || strcmp(from->meta.at[i].key, MIXES) == 0 ||
+            strcmp(from->meta.at[i].key, RANK_META_ADAPTERS) == 0)
             graph_set_meta(to, from->meta.at[i].key, from->meta.at[i].text);
 }
 

@@ -1,4 +1,4 @@
-/* rank_meta: what a rank file says of the global graph and its plan, in the model's metadata_props. Only rank_meta.c reads and writes keys
+/* rank_meta: what a rank file says of the global graph and its plan, in the model's metadata_props. Only rank_meta*.c read and write keys
  * "tpc.*"; docs/rank-files.md describes them. */
 #ifndef TPC_IR_RANK_META_H
 #define TPC_IR_RANK_META_H
@@ -19,6 +19,10 @@
 /* The key of the plug-ins whose operators it has: "NAME:DIGEST", with blanks between (op/plugin). */
 #define RANK_META_PLUGINS "tpc.plugins"
 
+/* The key of the alpha of adapters that a step of training trains. */
+#define RANK_META_ADAPTERS "tpc.lora"
+/* The key, followed by the name of a product with a weight, of how that is split. */
+#define RANK_META_PRODUCT "tpc.product."
 /* Of a stage: its number and how many there are; followed by a name or a number, which of them send and read a value, and make an output.
  */
 #define RANK_META_STAGE "tpc.stage"
@@ -145,6 +149,18 @@ void rank_meta_copy_rows(struct graph *to, const struct graph *from);
 /* Of a step of training: why rows of a batch are not proven to be independent before the loss; NULL: they are. Copied with rows. */
 void rank_meta_set_mixing(struct graph *, const char *why);
 const char *rank_meta_mixing(const struct graph *);
+
+/* ---- low-rank adapters ---- */
+/* Of a step of training that trains adapters alone: their alpha; 0: it trains weights. Copied with rows. */
+double rank_meta_adapters(const struct graph *);
+void rank_meta_set_adapters(struct graph *, double alpha);
+/* Of a product with a weight: how the dimension that it sums over is split, and the last one of its result. NULL: it is not. That none is
+ * stated is a failure. */
+struct rank_product {
+    const struct split *rows, *columns;
+};
+struct rank_product rank_meta_product(struct graph *, const struct node *);
+void rank_meta_set_product(struct graph *, const char *node, const struct rank_product *);
 
 /* ---- integers that a global input may hold, for made-up inputs: less than rows (-1: not known), or a mask ------------------------------
  */

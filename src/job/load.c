@@ -1,5 +1,6 @@
 /* load: loads the file of this rank and checks that all ranks run one plan. Rank 0 loads first, so that a common error is reported once. */
 #include "ir/rank_meta.h"
+#include "job/adapters/adapters.h"
 #include "job/io/io.h"
 #include "job/job.h"
 #include "op/analysis/analysis.h"
@@ -27,6 +28,8 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     if (o->train)
         job_weights_as_inputs(c.graph);
     pass_run(&c, "shapes", "canon", NULL);
+    if (o->lora && !o->train)
+        adapters_apply(c.graph, o->lora);
     if ((o->groups > 1 || o->batch_symbol || o->serve) && !c.graph->rank_meta)
         op_note_rows(c.graph);
     diag_unlock(&loading);

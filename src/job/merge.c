@@ -3,6 +3,7 @@
  * after it: an only file keeps its offsets, several lie one after another. Bytes that no tensor uses are zero. Weights of a checkpoint of
  * training take the places of the model's. All files are written under temporary names and renamed at the end. */
 #include "ir/text/text.h"
+#include "job/adapters/adapters.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
 #include "plan/folder/folder.h"
@@ -425,6 +426,42 @@ static void replace_weights(struct merge_job *m, const struct safetensors *from)
         write_replacement(m, &all.list.at[i]);
 }
 
+/* ---- adapters ---- */
+
+struct merged_weights {
+    struct merge_job *merge;
+    struct weight_places places;
+};
+
+/* Other copies of the weight stay: a table of embeddings is none of the product's. */
+static void put_merged(void *merged_weights, const char *weight, const struct tensor *t)
+{
+    struct merged_weights *to = merged_weights;
+    struct tensor tensor = *t;
+    const struct safetensors one = {.path = to->merge->weights, .n = 1, .name = &weight, .tensor = &tensor};
+    write_replacement(to->merge, &(struct replacement){place_named(to->merge, &to->places, &one, 0), &tensor, false});
+}
+
+/* As the folder restores it, so far as planning saw it. */
+static struct graph *source_graph(struct merge_job *m)
+{
+    const struct options options = {.folder = m->folder};
+    struct compile c = {.arena = m->arena, .options = &options, .model_path = path_join(m->arena, m->folder->dir, "model.onnx")};
+    pass_run(&c, "load", "canon", NULL);
+    return c.graph;
+}
+
+static void merge_adapters(struct merge_job *m, const struct adapters *from)
+{
+    struct merged_weights to = {m, onnx_weight_places(m->arena, m->target[TARGET_MODEL].part)};
+    adapters_merge(source_graph(m), from, put_merged, &to);
+}
+
+static bool holds_adapters(const char *path)
+{
+    return path_is_folder(path) || strcmp(path_base(path), ADAPTERS_FILE) == 0;
+}
+
 /* A checkpoint, or any file of weights. */
 static const struct safetensors *read_weights(struct arena *a, const char *path)
 {
@@ -469,7 +506,9 @@ void job_merge(struct arena *a, const char *dir, const char *weights, const char
         fail("%s: was made from a graph in text form: there is no ONNX model to restore", dir);
     find_parts(&m);
     check_targets(&m);
-    const struct safetensors *from = weights ? read_weights(a, weights) : NULL;
+    bool adapters = weights && holds_adapters(weights);
+    const struct adapters adapted = adapters ? adapters_read(a, weights) : (struct adapters){0};
+    const struct safetensors *from = weights && !adapters ? read_weights(a, weights) : NULL;
     diag_on_failure(remove_parts, &m);
     progress_start(&m.progress, "merging", total_bytes(m.folder));
     write_model(&m);
@@ -479,6 +518,8 @@ void job_merge(struct arena *a, const char *dir, const char *weights, const char
     folder_check_data(m.folder);
     if (from)
         replace_weights(&m, from);
+    if (adapters)
+        merge_adapters(&m, &adapted);
     rename_all(&m);
     diag_forget(remove_parts, &m);
     tell_written(&m);

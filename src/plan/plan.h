@@ -71,15 +71,20 @@ struct options {
         *configuration; /* --configuration: whose annotations to follow; "": nobody's; NULL: that for as many devices, if there is one */
     const char *train, *freeze; /* --train, --freeze: globs over weights; NULL: not asked */
     const char *loss;           /* --loss: what is minimised; NULL: cross entropy */
-    enum recompute recompute;   /* --recompute */
-    enum dtype weights;         /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
-    VEC(const char *) compare;  /* --compare: "first", "none" or a plan file */
-    const char *explain;        /* --explain: a name; NULL: not asked */
-    const char *annotate;       /* --annotate: the file to write; NULL: none */
-    const char *trace;          /* --trace: a run that --report html compares with the plan; NULL: none */
-    bool price;                 /* the report lists what every strategy costs */
-    bool equal_shares;          /* splits are as for ranks of equal speed and memory, whatever these are */
-    bool compare_equal;         /* the report says what such splits take */
+    struct {
+        int64_t rank; /* 0: no adapters */
+        double alpha;
+        const char *on;        /* --on: globs over products; NULL: those that make no output */
+    } lora;                    /* --lora */
+    enum recompute recompute;  /* --recompute */
+    enum dtype weights;        /* --weights: the type that large f32 weights are stored in; DT_NONE: their own */
+    VEC(const char *) compare; /* --compare: "first", "none" or a plan file */
+    const char *explain;       /* --explain: a name; NULL: not asked */
+    const char *annotate;      /* --annotate: the file to write; NULL: none */
+    const char *trace;         /* --trace: a run that --report html compares with the plan; NULL: none */
+    bool price;                /* the report lists what every strategy costs */
+    bool equal_shares;         /* splits are as for ranks of equal speed and memory, whatever these are */
+    bool compare_equal;        /* the report says what such splits take */
     bool solver_first, dry_run, force;
     enum strict strict;
     int64_t memory;             /* --memory: most bytes that any rank may hold (src/plan/facts/limits.c); 0: no limit */

@@ -26,7 +26,8 @@ struct training {
     struct train_log *log;         /* rank 0 */
     struct tensor *in, *out;
     int loss_sum, loss_count; /* outputs */
-    const char *save;         /* NULL: no checkpoints */
+    bool adapters;            /* these alone are trained */
+    const char *save;         /* NULL: no checkpoints; a folder, of adapters */
     struct claim *claim;      /* of that, on rank 0 */
     const char *kept;         /* the last checkpoint; NULL: there is none */
     int64_t kept_step;        /* that it was written after */
@@ -181,6 +182,8 @@ static void train_steps(struct training *t, int64_t step)
         if (saves) {
             join_parts_end(t->joining);
             checkpoint_save(t->claim, r, t->session, &t->settings, step, &t->parameters, t->joining);
+            if (t->adapters && r->all->rank == 0)
+                train_adapters_write(t->save, t->graph, &t->parameters);
             t->kept = t->save, t->kept_step = step;
         }
         if (saves && r->all->rank == 0)
@@ -203,13 +206,14 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
 {
     struct job_options completed = *given, *job = &completed;
     struct training t = {.arena = a, .replicas = r, .env = kenv_new(threads, false), .save = o->save ? o->save : o->resume};
-    struct checkpoint *from = checkpoint_open(a, o->resume);
+    struct checkpoint *from = checkpoint_open(a, train_checkpoint_path(a, o->resume, false));
     t.settings = settings_of(a, o, job, from);
     job->fast = t.settings.fast;
     job->tokenizer = t.settings.tokenizer;
     settings_check(a, &t.settings, o, job->input.text.n > 0);
     check_rows(&t.settings, r);
     t.graph = job_load(a, r->process_group, job->paths.text.at[0], job);
+    t.adapters = rank_meta_adapters(t.graph) > 0;
     struct graph *unfused = o->validate.text.n ? graph_copy(a, t.graph) : NULL;
     job_fuse(t.graph, r->process_group, job);
     job_check_memory(r->all, t.graph, job);
@@ -222,14 +226,20 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
                                                      .gradients = t.settings.accumulate > 1 ? GRADIENTS_ADD : GRADIENTS_LEAVE,
                                                      .profile = job->profile});
     start(&t, job, o);
+    if (job->lora && !t.adapters)
+        fail("%s: trains weights of the model: --lora begins from adapters, which tpc-shard --train --lora adds", graph_file(t.graph));
+    if (t.adapters && !from)
+        train_adapters_start(a, t.graph, r, t.session, t.settings.seed, job->lora, &t.parameters);
     if (unfused)
         t.validation = validate_new(a, r, job, o, &t.settings, unfused, t.session, threads);
     int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
     t.kept = o->resume, t.kept_step = done;
     if (done > t.settings.steps || (done == t.settings.steps && !job->supervised)) /* a job that starts again may have been done */
         fail_usage("--steps is %lld, and %s has done %lld", (long long)t.settings.steps, o->resume, (long long)done);
+    if (r->all->rank == 0 && t.save && t.adapters)
+        train_adapters_folder(t.save);
     if (r->all->rank == 0 && t.save)
-        t.claim = claim_begin(a, t.save);
+        t.claim = claim_begin(a, train_checkpoint_path(a, t.save, t.adapters));
     if (r->all->rank == 0)
         t.log = log_open(a, o->log, done);
     check_mixing(&t, job->force);

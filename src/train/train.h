@@ -177,6 +177,16 @@ struct claim *claim_begin(struct arena *, const char *path);
 struct out *claim_write(struct claim *);
 void claim_end(struct claim *);
 
+/* ---- adapters.c: training of low-rank adapters alone -------------------------------------------------------------------------- */
+/* They begin as the seed draws them, or as a file of PEFT has them (path NULL: none is given). */
+void train_adapters_start(struct arena *, const struct graph *, const struct replicas *, struct session *, int64_t seed, const char *path,
+                          struct parameters *);
+/* Of --save and --resume, the file that is the checkpoint: in a folder, for adapters. NULL: none is given. */
+const char *train_checkpoint_path(struct arena *, const char *path, bool adapters);
+void train_adapters_folder(const char *path); /* makes it, unless it is there */
+/* Into such a folder, what its checkpoint holds in PEFT's form. */
+void train_adapters_write(const char *path, const struct graph *, const struct parameters *);
+
 /* ---- log.c: a line per step, and a CSV file ------------------------------------------------------------------------------------ */
 #define LOG_KIND "step,loss," /* such a file begins so */
 struct step_report {

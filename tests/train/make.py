@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Write rows.npy, tokens with padding, and torch's losses of 20 steps on them: adamw.csv and sgd.csv.
+"""Write rows.npy, tokens with padding, and torch's losses of 20 steps on them: adamw.csv and sgd.csv; and those of adapters of PEFT, which
+begin as adapters/ has them: adapters.csv.
 
     python tests/train/make.py SAMPLES
 
-The model is the sample gpt2, whose head is tied to its embeddings. Needs torch, transformers and onnx.
+The model is the sample gpt2, whose head is tied to its embeddings. Needs torch, transformers, peft and onnx.
 """
 import math
 import os
 import sys
 
+import peft
 import numpy as np
 import onnx
 import torch
@@ -72,8 +74,17 @@ def losses(model, optimizer, rows, lr, seed):
 
 
 def groups(model, decay):
-    params = list(model.parameters())
+    params = [p for p in model.parameters() if p.requires_grad]
     return [{"params": [p for p in params if p.dim() >= 2], "weight_decay": decay}, {"params": [p for p in params if p.dim() < 2], "weight_decay": 0.0}]
+
+
+def with_adapters(model):
+    torch.manual_seed(9)
+    config = peft.LoraConfig(r=4, lora_alpha=8, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
+    adapted = peft.get_peft_model(model, config)
+    adapted.save_pretrained(os.path.join(here, "adapters"))
+    os.remove(os.path.join(here, "adapters", "README.md"))
+    return adapted
 
 
 def write(name, lines):
@@ -86,3 +97,5 @@ model = make_model(sys.argv[1])
 write("adamw.csv", losses(model, torch.optim.AdamW(groups(model, 0.1), betas=(0.9, 0.95), eps=1e-8), rows, 3e-3, 3))
 model = make_model(sys.argv[1])
 write("sgd.csv", losses(model, torch.optim.SGD(groups(model, 0.01), lr=0.02, momentum=0.9), rows, 0.02, 4))
+adapted = with_adapters(make_model(sys.argv[1]))
+write("adapters.csv", losses(adapted, torch.optim.AdamW(groups(adapted, 0.1), betas=(0.9, 0.95), eps=1e-8), rows, 3e-2, 3))

@@ -62,4 +62,7 @@ void plan_note_ranks(struct graph *local);
 /* partial_sums.c: into the metadata of a rank's file, which nodes of the global graph make partial sums, and of what. */
 void plan_note_partial_sums(struct graph *to, struct graph *global);
 
+/* products.c: into the same, how products with weights are split, for adapters of a run. */
+void plan_note_products(struct graph *to, struct graph *global);
+
 #endif

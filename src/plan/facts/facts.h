@@ -214,20 +214,21 @@ struct name_matches {
     VEC(int) at;
 };
 /* What is looked for. where: for messages; kind: one of enum named_kind, as people call it in `what`; among: by position or id, NULL: all.
- */
+ * weight: by position of a node, the weight whose names are the node's, too; NULL: none. */
 struct name_search {
     const char *where, *what;
     enum named_kind kind;
     const bool *among;
+    const struct value *const *weight;
 };
 /* What one of the globs names that commas separate. One that names nothing is a failure that names what is nearest and a few others. */
 struct name_matches names_find(const struct names *, const struct name_search *, const char *globs);
 /* That failure; kinds: of enum named_kind. */
 _Noreturn void names_refuse(const struct names *, const struct name_search *, unsigned kinds, const char *glob);
 
-/* trained.c. trained_mark sets constant->trained of the weights that an output depends on and that --train names, and --freeze does not,
- * and counts in plan->trainable what they could name: tensors of the model with more than one float. trained_note_shared makes a warning of
- * weights that several modules read; trained_tell lists weights, under -v. */
+/* trained.c. trained_mark sets constant->trained of the weights that an output depends on and that --train names, and --freeze does not
+ * (with --lora: of none), and counts in plan->trainable what they could name: tensors of the model with more than one float.
+ * trained_note_shared makes a warning of weights that several modules read; trained_tell lists weights, under -v. */
 void trained_mark(struct graph *, const struct options *, struct plan *);
 void trained_note_shared(const struct graph *, struct plan *);
 void trained_tell(const struct graph *, int n, struct value *const *weight);

@@ -96,8 +96,9 @@ static bool is_wanted(const struct name_search *s, const struct value *v)
 
 static bool is_named(const struct names *n, const struct name_search *s, int at, const char *glob)
 {
+    const struct value *weight = s->weight ? s->weight[at] : NULL;
     if (s->kind == NAMED_NODES)
-        return (!s->among || s->among[at]) && names_node(n, at, glob);
+        return (!s->among || s->among[at]) && (names_node(n, at, glob) || (weight && names_value(n, weight, glob)));
     return is_wanted(s, n->g->values.at[at]) && names_value(n, n->g->values.at[at], glob);
 }
 
@@ -160,7 +161,8 @@ static struct known known_names(const struct names *n, const struct name_search 
 {
     struct known all = {{NULL, 0, 0}, {NULL, 0, 0}};
     for (int i = 0; i < n->g->nodes.n && kinds & NAMED_NODES; i++)
-        add_known(n->arena, &all, n->g->nodes.at[i]->name, n->node[i]);
+        if (s->kind != NAMED_NODES || !s->among || s->among[i])
+            add_known(n->arena, &all, n->g->nodes.at[i]->name, n->node[i]);
     for (int i = 0; i < n->g->values.n; i++) {
         const struct value *v = n->g->values.at[i];
         bool wanted = (kinds & (unsigned)(v->constant ? NAMED_WEIGHTS : NAMED_TENSORS)) && (!s->among || s->among[v->id]);

@@ -29,6 +29,8 @@ void trained_mark(struct graph *g, const struct options *o, struct plan *p)
     const struct names *names = names_new(g->arena, g);
     struct name_search s = {.what = "weight that can be trained", .kind = NAMED_WEIGHTS, .among = may_be};
     s.where = arena_printf(g->arena, "%s: --train", graph_file(g));
+    if (o->lora.rank)
+        return;
     mark(g, names, &s, o->train, true);
     s.where = arena_printf(g->arena, "%s: --freeze", graph_file(g));
     if (o->freeze)

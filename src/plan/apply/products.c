@@ -1,0 +1,22 @@
+/* products: how the products of a rank file that have weights are split. An adapter that a run adds to one is cut alike: its A as the
+ * product's operand, its B as the result (src/job/peft). */
+#include "ir/rank_meta.h"
+#include "plan/apply/apply.h"
+#include "plan/lora/lora.h"
+
+/* Of its last dimension; NULL: that is not split. */
+static const struct split *last_split(const struct value *v)
+{
+    return v->placed && v->place.kind == PLACE_S && v->place.dim == v->type.rank - 1 ? v->place.split : NULL;
+}
+
+void plan_note_products(struct graph *to, struct graph *global)
+{
+    if (global->ranks < 2 || global->trained.n) /* a step of training has adapters of its own */
+        return;
+    struct lora_products all = lora_products_find(global);
+    EACH (const struct lora_product, p, all.list) {
+        const struct rank_product product = {last_split(p->node->in[0]), last_split(p->node->out[0])};
+        rank_meta_set_product(to, p->node->name, &product);
+    }
+}
