@@ -26,6 +26,11 @@ def shard(model, ranks, out, *options):
     return out
 
 
+def load_plugin(path):
+    """Operators of a shared library, as --plugin of tpc-shard and tpc-run, for all models that are compiled or opened later."""
+    lib.check(lib.call.tpc_load_plugin(lib.path(path)))
+
+
 class Info:
     """An input or output of the model: name, dtype, shape (a size, or the text of a symbol), and whether it is state."""
 

@@ -50,6 +50,7 @@ class Prompt(ctypes.Structure):
 FUNCTIONS = {
     "tpc_version": (c_char_p, []),
     "tpc_error": (c_char_p, []),
+    "tpc_load_plugin": (c_int, [c_char_p]),
     "tpc_shard": (c_int, [c_char_p, c_int, c_char_p, POINTER(c_char_p)]),
     "tpc_open": (c_void_p, [c_char_p, POINTER(Options)]),
     "tpc_close": (None, [c_void_p]),

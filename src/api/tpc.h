@@ -38,6 +38,10 @@ TPC_API const char *tpc_error(void);
  * {"--sp", "--memory", "2GiB", NULL}; NULL: none. An existing folder is an error without "--force". */
 TPC_API int tpc_shard(const char *model, int ranks, const char *out, const char *const *options);
 
+/* As --plugin: operators of a shared library (tpc_plugin.h), for all models that are compiled or opened later. The same file again: nothing
+ * happens. It stays loaded as long as the process. */
+TPC_API int tpc_load_plugin(const char *path);
+
 /* ---- sessions ------------------------------------------------------------------------------------------------------------------- */
 typedef struct tpc_session tpc_session;
 

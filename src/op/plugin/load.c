@@ -155,10 +155,12 @@ static void load_library(struct arena *a, const char *path, const char *digest)
 
 void plugin_load(const char *path)
 {
+    static struct arena *room; /* for the next plug-in: what one leaves that can't be used is overwritten */
     diag_lock(&loading);
     struct scope *user = scope_swap(NULL);
-    struct arena *a = arena_new();
+    room = room ? room : arena_new();
     (void)scope_swap(user);
+    arena_reset(room);
     struct map map = map_file(path);
     char digest[17];
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, digest_bytes(map.at, map.bytes));
@@ -166,10 +168,10 @@ void plugin_load(const char *path)
     bool known = false;
     for (const struct plugin *p = first; p; p = p->next)
         known = known || strcmp(p->digest, digest) == 0;
-    if (known)
-        arena_free(a);
-    else
-        load_library(a, path, digest);
+    if (!known) {
+        load_library(room, path, digest);
+        room = NULL;
+    }
     diag_unlock(&loading);
 }
 
