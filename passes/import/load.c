@@ -7,6 +7,7 @@
 #include "onnx/onnx.h"
 #include "op/canon/canon.h"
 #include "op/op.h"
+#include "op/plugin/plugin.h"
 #include "passes/pass.h"
 #include "plan/folder/folder.h"
 #include "plan/input/input.h"
@@ -115,6 +116,8 @@ void pass_load(struct compile *c)
         check_external_files(c);
     }
     check_kept(c);
+    if (c->options && plugin_first())
+        plugin_check_nodes(c->graph);
     if (c->fixed)
         bind_fixed(c);
 }

@@ -90,6 +90,12 @@ static const char *in_place(const tpc_plugin_call *call)
     return twice(call);
 }
 
+/* By an attribute: 0: y = 2 x, else by places. */
+static const char *by_mode(const tpc_plugin_call *call)
+{
+    return call->attr[0].i ? places(call) : twice(call);
+}
+
 /* y = 2 x + 1: no sum passes it. */
 static const char *affine(const tpc_plugin_call *call)
 {
@@ -102,7 +108,7 @@ static const char *affine(const tpc_plugin_call *call)
 static const char *kernel(const tpc_plugin_call *call)
 {
     (void)twice, (void)places, (void)rows, (void)one_short, (void)random_numbers, (void)in_place;
-    (void)affine, (void)call;
+    (void)affine, (void)by_mode, (void)call;
     return BODY;
 }
 

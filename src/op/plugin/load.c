@@ -102,7 +102,7 @@ static void read_op(struct arena *a, struct plugin *p, int i, const tpc_plugin_o
                                       .kernel = plugin_kernel,
                                       .kernel_name = "plugin"}};
     op_fill(&op->op, &row);
-    plugin_check(op, where);
+    plugin_check(op, NULL, where);
 }
 
 static const tpc_plugin *call_entry(const char *path, void *library)

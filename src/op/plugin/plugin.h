@@ -68,8 +68,9 @@ struct rule *plugin_rule(struct graph *, const struct node *);
 
 /* check.c: the self-check: the rule holds for the op's kernel. On small random operands, each factor is split in every way of trial_splits,
  * and each reduction that the rule passes goes through it; what ranks make of their shards must be what one makes of all. Fails otherwise.
- */
-void plugin_check(const struct plugin_op *, const char *where);
+ * like: a node whose attributes it has; NULL: it has the defaults. Of a graph: with the attributes of its nodes. */
+void plugin_check(const struct plugin_op *, const struct node *like, const char *where);
+void plugin_check_nodes(const struct graph *);
 
 /* trial_splits.c: ways to split a size: even, uneven, with empty ranks, strided, segmented, overlapping; returns their number. */
 enum { TRIAL_RANKS = 16, TRIAL_SPLITS = 16 };
