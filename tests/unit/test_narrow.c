@@ -24,7 +24,7 @@ START_TEST(every_kernel_multiplies_few_rows)
     state = (uint32_t)_i;
     ISA_EACH(narrow_row_kernel, kernel, narrow_row_kernels)
     for (int rows = 1; rows <= NARROW_ROWS; rows++) {
-        struct narrow_tile t = {draw(PAIRS), a, 2 * (PAIRS + draw(5)), panel, c, PANEL_COLUMNS + draw(9), draw(2)};
+        struct narrow_tile t = {draw(PAIRS), a, 2 * (PAIRS + draw(5)), panel, c, PANEL_COLUMNS + draw(9), draw(2), 0};
         for (int i = 0; i < COUNT(a); i++)
             a[i] = bf16_drawn();
         for (int i = 0; i < COUNT(panel); i++)

@@ -142,7 +142,7 @@ static void narrow_scores(const struct unit *u, const struct stripe *s, int64_t 
     for (int64_t j = from / PANEL_COLUMNS * PANEL_COLUMNS; j < to; j += PANEL_COLUMNS)
         kernel->sums(
             s->rows,
-            &(struct narrow_tile){u->pairs, s->query, 2 * u->pairs, u->narrow_keys + j * 2 * u->pairs, u->scores + j, KEYS, false});
+            &(struct narrow_tile){u->pairs, s->query, 2 * u->pairs, u->narrow_keys + j * 2 * u->pairs, u->scores + j, KEYS, false, 0});
 }
 
 /* What stands before from or behind to in a pair has no share, or no value: it is 0. */
@@ -156,7 +156,7 @@ static void narrow_values(const struct unit *u, const struct stripe *s, int64_t 
     for (int64_t column = 0; column < u->wide; column += PANEL_COLUMNS)
         kernel->sums(s->rows,
                      &(struct narrow_tile){(to - from) / 2, u->shares + from, KEYS, u->narrow_values + column * KEYS + from * PANEL_COLUMNS,
-                                           s->out + column, u->width, true});
+                                           s->out + column, u->width, true, 0});
 }
 
 static void stripe_meets(const struct unit *u, struct stripe *s, int64_t first)

@@ -95,6 +95,16 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
     return at;
 }
 
+/* How many our own loops multiply. Where the library has tiles for bf16 (AMX), it keeps more of them. */
+static int64_t few_rows(bool narrow)
+{
+#if X86
+    if (narrow && isa_runs(ISA_AMX))
+        return NARROW_GROUP;
+#endif
+    return narrow ? NARROW_FEW_ROWS : PANEL_ROWS;
+}
+
 bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *w,
                          bool transposed, const float *bias, float *c)
 {
@@ -106,13 +116,13 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
         return false;
     const void *data[OPERANDS] = {a->data, pack_product(env, cache, p, w, transposed), bias, c};
     int64_t pairs = (k + 1) / 2, padded = padded_depth(&key);
-    bool few = p->panels && m <= (narrow ? NARROW_FEW_ROWS : 1);
+    bool few = p->panels && m <= few_rows(narrow);
     if (narrow)
         data[SRC] = narrow_rows(env, a, m, k, few ? 2 * pairs : k);
     if (few && narrow)
         narrow_row_product(env, &(struct narrow_row){m, n, pairs, padded, data[SRC], data[WEIGHTS], bias, c});
     else if (few)
-        panel_row_product(env, &(struct panel_row){n, k, padded, data[SRC], data[WEIGHTS], bias, c});
+        panel_row_product(env, &(struct panel_row){m, n, k, padded, data[SRC], data[WEIGHTS], bias, c});
     else
         dnnl_run(s, p, data);
     return true;

@@ -95,18 +95,33 @@ void tiled_product(struct kenv *, const struct panels *, int64_t m, const float 
 /* a[n] b[n], on this thread. */
 float gemm_dot(const float *a, const float *b, int64_t n);
 
-/* ---- panel_row.c: c[n] = a[k] w + bias, w in panels as oneDNN's BA16a64b has them ---- */
-enum { PANEL_COLUMNS = 64 };
+/* ---- panel_row.c: c[m, n] = a[m, k] w + bias of up to PANEL_ROWS rows, w in panels as oneDNN's BA16a64b has them ---- */
+enum { PANEL_COLUMNS = 64, PANEL_ROWS = 16, PANEL_GROUP = 6 /* rows that a kernel takes at a time */ };
 struct panel_row {
-    int64_t n, k, padded; /* padded: k in the panels */
+    int64_t m, n, k, padded; /* padded: k in the panels */
     const float *a, *w, *bias;
     float *c;
 };
-void panel_row_product(struct kenv *, struct panel_row *);
+void panel_row_product(struct kenv *, const struct panel_row *);
+struct panel_part {
+    int64_t depth, rows, ahead; /* rows: numbers of a for each of k; ahead: numbers of w from here to those that are wanted soon */
+    const float *a, *w;         /* [depth][rows]; [depth][PANEL_COLUMNS] */
+    float *sums;                /* [..][PANEL_COLUMNS], to which it is added */
+};
+struct panel_row_kernel {
+    enum isa isa;
+    void (*add)(int rows, const struct panel_part *); /* 1 to PANEL_GROUP rows */
+};
+extern const struct panel_row_kernel panel_row_kernels[]; /* the fastest first, plain C last */
+const struct panel_row_kernel *panel_row_best(void);
 
-/* ---- narrow_row.c: the same of up to NARROW_ROWS rows and a weight of bf16, in panels as BA16a64b2a has them: pairs of numbers of k
+/* ---- narrow_row.c: the same of up to NARROW_FEW_ROWS rows and a weight of bf16, in panels as BA16a64b2a has them: pairs of numbers of k
  * --- */
-enum { NARROW_ROWS = 6, NARROW_FEW_ROWS = 5 /* for which this is faster than the library */ };
+enum {
+    NARROW_FEW_ROWS = 16,
+    NARROW_ROWS = 6, /* that a kernel takes at most; */
+    NARROW_GROUP = 5 /* of few rows it takes so many at a time */
+};
 struct narrow_row {
     int64_t m, n, pairs, padded; /* pairs of k; padded: k in the panels */
     const uint16_t *a;           /* [m][pairs][2] */
@@ -122,7 +137,8 @@ struct narrow_tile {
     const uint16_t *panel; /* [pairs][PANEL_COLUMNS][2] */
     float *c;              /* rows [PANEL_COLUMNS], c_row numbers apart */
     int64_t c_row;
-    bool more; /* is added to c */
+    bool more;     /* is added to c */
+    int64_t ahead; /* bytes of the panel from here to those that are wanted soon */
 };
 struct narrow_row_kernel {
     enum isa isa;

@@ -32,7 +32,7 @@ static void plain_round(const float *from, int64_t n, uint16_t *to)
 
 #if X86
 #define DOTS __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
-enum { LANES = 16, PARTS = PANEL_COLUMNS / LANES, AHEAD = 2048 };
+enum { LANES = 16, PARTS = PANEL_COLUMNS / LANES };
 
 INLINE DOTS void dot_rows(int rows, const struct narrow_tile *t)
 {
@@ -44,7 +44,7 @@ INLINE DOTS void dot_rows(int rows, const struct narrow_tile *t)
         __m512i w[PARTS];
         UNROLL for (int p = 0; p < PARTS; p++)
         {
-            __builtin_prefetch((const char *)panel + AHEAD + p * 64, 0, 2);
+            __builtin_prefetch((const char *)panel + t->ahead + p * 64, 0, 2);
             w[p] = _mm512_loadu_si512(panel + p * LANES * PAIR);
         }
         UNROLL for (int r = 0; r < rows; r++)
@@ -92,16 +92,35 @@ const struct narrow_row_kernel narrow_row_kernels[] = {
 
 ISA_BEST(narrow_row_best, narrow_row_kernel, narrow_row_kernels)
 
+enum {
+    PART_PAIRS = 64, /* what the first-level cache keeps for the next group of rows */
+    AHEAD = 2048     /* bytes of the panel, of a single group */
+};
+
+/* sums[m][PANEL_COLUMNS] of one panel, by one group of rows after another. While they meet a stretch of it, the next one comes. */
+static void panel_sums(const struct narrow_row *p, const uint16_t *panel, float *sums)
+{
+    int64_t groups = (p->m + NARROW_GROUP - 1) / NARROW_GROUP, each = (p->m + groups - 1) / groups, width = PANEL_COLUMNS * PAIR;
+    int64_t stretch = groups == 1 ? p->pairs : PART_PAIRS, ahead = groups == 1 ? AHEAD : PART_PAIRS * width * (int64_t)sizeof *panel;
+    if (p->pairs == 0)
+        memset(sums, 0, (size_t)(p->m * PANEL_COLUMNS) * sizeof *sums);
+    for (int64_t from = 0; from < p->pairs; from += stretch)
+        for (int64_t r = 0; r < p->m; r += each) {
+            const uint16_t *a = p->a + (r * p->pairs + from) * PAIR;
+            narrow_row_best()->sums((int)at_most(p->m - r, each),
+                                    &(struct narrow_tile){at_most(p->pairs - from, stretch), a, p->pairs * PAIR, panel + from * width,
+                                                          sums + r * PANEL_COLUMNS, PANEL_COLUMNS, from > 0, ahead});
+        }
+}
+
 /* Panels lo..hi. */
 static void panel_range(void *data, int64_t lo, int64_t hi)
 {
     const struct narrow_row *p = data;
-    const struct narrow_row_kernel *kernel = narrow_row_best();
-    float sums[NARROW_ROWS * PANEL_COLUMNS];
+    float sums[NARROW_FEW_ROWS * PANEL_COLUMNS];
     for (int64_t from = lo * PANEL_COLUMNS; from < hi * PANEL_COLUMNS && from < p->n; from += PANEL_COLUMNS) {
         int64_t count = at_most(p->n - from, PANEL_COLUMNS);
-        kernel->sums((int)p->m,
-                     &(struct narrow_tile){p->pairs, p->a, p->pairs * PAIR, p->w + from * p->padded, sums, PANEL_COLUMNS, false});
+        panel_sums(p, p->w + from * p->padded, sums);
         for (int64_t i = 0; i < p->m; i++)
             for (int64_t j = 0; j < count; j++)
                 p->c[i * p->n + from + j] = sums[i * PANEL_COLUMNS + j] + (p->bias ? p->bias[from + j] : 0);
@@ -110,7 +129,7 @@ static void panel_range(void *data, int64_t lo, int64_t hi)
 
 void narrow_row_product(struct kenv *env, struct narrow_row *p)
 {
-    kenv_parallel_for(env, (p->n + PANEL_COLUMNS - 1) / PANEL_COLUMNS, PANEL_COLUMNS * p->pairs, panel_range, p);
+    kenv_parallel_for(env, (p->n + PANEL_COLUMNS - 1) / PANEL_COLUMNS, PANEL_COLUMNS * p->pairs * p->m, panel_range, p);
 }
 
 /* ---- rows as bf16 -------------------------------------------------------------------------------------------------------------------- */
