@@ -2,7 +2,7 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include "cli/run.h"
+#include "cli/restart.h"
 #ifdef HAVE_SERVE
 #include "serve/serve.h"
 #endif
@@ -19,18 +19,21 @@ static const char resume[] = "--resume ", begins[] = "--lora ";
 
 struct launch {
     const struct run_options *options;
-    const char *program;    /* this one, as a word of the shell */
+    const char *program; /* this one, as a word of the shell */
+    const char *build;
     const char *checkpoint; /* of a training run, or the folder of one; NULL: it is none */
-    struct stat before;     /* the checkpoint when this program began; of no file: 0 */
+    struct restart_hosts *hosts;
+    struct stat before; /* the checkpoint when this program began; of no file: 0 */
 };
 
-static const char *find_program(struct arena *a)
+static const char *find_program(struct arena *a, const char **bin)
 {
     char path[4096];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n < 0)
         fail("/proc/self/exe: can't be read: %s", strerror(errno));
     path[n] = '\0';
+    *bin = path_dir(a, arena_strdup(a, path));
     return shell_word(a, arena_strdup(a, path));
 }
 
@@ -53,10 +56,13 @@ static const char *command(void *launch, struct arena *a, int start)
 {
     const struct launch *l = launch;
     const struct run_options *o = l->options;
-    const char *words = arena_printf(a, "exec %s%s%s --supervised", o->launch ? o->launch : "", o->launch ? " " : "", l->program);
+    const char *folder = NULL, *by = l->hosts ? restart_hosts_launch(a, l->hosts, &folder) : o->launch ? o->launch : "";
+    if (!by)
+        return "exit 1";
+    const char *words = arena_printf(a, "exec %s%s%s --supervised %s", by, *by ? " " : "", l->program, l->build);
     const bool resumes = start > 0 && has_checkpoint(a, l);
     for (int i = 0; i < o->job.paths.text.n; i++)
-        words = arena_printf(a, "%s %s", words, shell_word(a, o->job.paths.text.at[i]));
+        words = arena_printf(a, "%s %s", words, shell_word(a, folder ? folder : o->job.paths.text.at[i]));
     for (int i = 0; i < o->words.text.n; i++)
         if (!resumes || !starts_training(o->words.text.at[i]))
             words = arena_printf(a, "%s %s", words, o->words.text.at[i]);
@@ -107,9 +113,12 @@ static void read_limit(struct arena *a, struct supervisor *s, const char *text)
         s->seconds = 60.0 * (double)number_read("--restart-limit", colon + 1, 1, 1000000);
 }
 
-int restart_run(struct arena *a, const struct run_options *o)
+int restart_run(struct arena *a, const struct run_options *o, const char *build)
 {
-    struct launch l = {.options = o, .program = find_program(a)};
+    const char *bin;
+    struct launch l = {.options = o, .program = find_program(a, &bin), .build = build};
+    if (o->launch)
+        l.hosts = restart_hosts_new(a, o, bin);
     struct supervisor s = {.command = command, .start_of = &l, .launched = o->launch, .lock = PTHREAD_MUTEX_INITIALIZER};
     read_limit(a, &s, o->restart_limit);
 #ifdef HAVE_SERVE

@@ -12,18 +12,18 @@ struct run_options {
     struct train_options train;
     struct serve_options serve;
     struct text_list dim, bind, external_root, eos, plugin;
-    struct text_maybe random, stats, bench, lookup;
+    struct text_maybe random, stats, bench, lookup, restart;
     const char *start, *check, *groups, *speed, *cache, *top_k, *seed, *port, *slots, *prefix_cache, *wire, *timeout, *dump_after, *launch,
-        *restart_limit;
-    bool verbose, restart;
+        *hosts, *restart_limit, *supervised;
+    bool verbose;
     struct text_list settings; /* what all ranks must have alike */
     struct text_list words;    /* of the command line of a job that is supervised, but for its models */
 };
 
 /* run_options.c: reads the command line. */
 void run_options_read(struct arena *, struct run_options *, int argc, char **argv);
-/* restart.c: the supervisor of a job (--restart). Exit status. */
-int restart_run(struct arena *, const struct run_options *);
+/* restart.c: the supervisor of a job (--restart), which has to be of the same build. Exit status. */
+int restart_run(struct arena *, const struct run_options *, const char *build);
 /* run_checks.c: options that contradict each other are wrong usage. Some defaults follow from others. */
 void run_options_check(const struct args *, struct run_options *);
 

@@ -130,16 +130,21 @@ static void check_serving(const struct run_options *o)
 
 static void check_restart(const struct run_options *o)
 {
-    if (!o->restart && (o->launch || o->restart_limit))
-        fail_usage("--launch and --restart-limit are for --restart");
-    if (o->restart && o->job.chat)
-        fail_usage("--restart is for --serve and --train, not for --chat");
-    if (o->restart && !o->job.serve && !o->job.train)
+    const bool restarts = o->restart.given;
+    if (!restarts && (o->launch || o->restart_limit || o->hosts))
+        fail_usage("--launch, --hosts and --restart-limit are for --restart");
+    if (restarts && (o->job.chat || (!o->job.serve && !o->job.train)))
         fail_usage("--restart is for --serve and --train");
-    if (o->restart && o->job.train && !o->train.save && !o->train.resume)
+    if (restarts && o->job.train && !o->train.save && !o->train.resume)
         fail_usage("--restart of --train goes on from the last checkpoint: say with --save where it is");
     if (o->launch && o->job.local)
         fail_usage("--launch starts processes, and --local threads: give only one");
+    if (o->hosts && (!o->launch || !strstr(o->launch, "{hosts}") || !strstr(o->launch, "{ranks}")))
+        fail_usage("--hosts needs --launch with {hosts} and {ranks}, as in 'mpirun -n {ranks} --host {hosts}'");
+    if (!o->hosts && o->launch && strstr(o->launch, "{hosts}"))
+        fail_usage("--launch has {hosts}, and --hosts names none");
+    if (restarts && o->restart.text && !o->hosts)
+        fail_usage("--restart=%s says what fewer ranks are made of, and needs --hosts", o->restart.text);
 }
 
 /* A chat is served, to one user. */

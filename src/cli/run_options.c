@@ -80,11 +80,14 @@ static void add_rank_args(struct arena *a, struct arg_table *t, struct run_optio
         {"verify", 0, ARG_FLAG, &o->job.verify, NULL, "compare all bytes of the weights with what tpc-shard wrote"},
         {"timeout", 0, ARG_TEXT, &o->timeout, "S",
          "end the job if a process of mpirun that others wait for is stopped for S seconds (default: 300; 0: never)"},
-        {"restart", 0, ARG_FLAG, &o->restart, NULL, "with --serve and --train: start the job again when a rank or a host of it is lost"},
+        {"restart", 0, ARG_MAYBE, &o->restart, "[=MODEL]",
+         "with --serve and --train: start the job again when a rank or a host of it is lost; MODEL: what fewer ranks are made of"},
         {"launch", 0, ARG_TEXT, &o->launch, "COMMAND", "with --restart: what starts the ranks, such as 'mpirun -n 4 --hostfile hosts'"},
+        {"hosts", 0, ARG_TEXT, &o->hosts, "HOST,..",
+         "with --launch: what stands for {hosts} there, and {ranks} for their number: a host for each rank, and spares behind them"},
         {"restart-limit", 0, ARG_TEXT, &o->restart_limit, "N[:MINUTES]",
          "with --restart: end where more than N restarts would be needed in so many minutes (default: 10:10)"},
-        {"supervised", 0, ARG_FLAG, &o->job.supervised, NULL, NULL},
+        {"supervised", 0, ARG_TEXT, &o->supervised, "BUILD", NULL},
         {"force", 0, ARG_FLAG, &o->job.force, NULL, "run even where memory is short; with --train: where rows may depend on each other"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
@@ -291,8 +294,9 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
                         NULL,        comm_mpi_library};
     static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* of each rank */
     o->job.paths = all_graphs(a, args_parse(a, &args, argc, argv));
-    static const char *const of_supervisor[] = {"restart", "launch",      "restart-limit",   "host",         "port",
-                                                "cors",    "per-address", "request-timeout", "api-key-file", NULL};
+    o->job.supervised = o->supervised;
+    static const char *const of_supervisor[] = {"hosts", "restart",     "launch",          "restart-limit", "host", "port",
+                                                "cors",  "per-address", "request-timeout", "api-key-file",  NULL};
     o->settings = args_given(a, &args, own);
     o->words = args_given(a, &args, of_supervisor);
     VEC_PUSH(a, &o->settings.text, paths_given(a, &o->job.paths));

@@ -113,11 +113,13 @@ int main(int argc, char **argv)
     if (o.timeout)
         comm->timeout = (double)number_read("--timeout", o.timeout, 0, INT32_MAX);
     job_agree(comm, "tpc-run " PACKAGE_VERSION ", build " TPC_BUILD, &o.settings);
-    if (o.restart && comm->size > 1)
+    if (o.restart.given && comm->size > 1)
         fail_usage("--restart starts the ranks itself: give the launcher with --launch, as in tpc-run .. --restart --launch 'mpirun -n %d'",
                    comm->size);
-    if (o.restart)
-        return restart_run(a, &o);
+    if (o.restart.given)
+        return restart_run(a, &o, TPC_BUILD);
+    if (o.job.supervised && strcmp(o.supervised, TPC_BUILD) != 0)
+        fail_usage("the supervisor is of another build than this program");
     if (o.job.supervised && comm->rank == 0)
         supervised_start();
     if (o.job.supervised && comm->insist)

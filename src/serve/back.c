@@ -7,9 +7,7 @@
 static struct {
     struct service *service;
     bool repeats;
-    double told; /* when counts were sent */
 } back;
-static const double tell_each = 0.25;
 
 /* ---- what comes ---- */
 
@@ -109,15 +107,20 @@ static void tell(int kind, const void *head, size_t bytes, const void *rest, siz
     arena_free(t.arena);
 }
 
-static void tell_counts(bool now)
+static void tell_counts(void)
 {
     const struct service *s = back.service;
-    if (!now && clock_seconds() - back.told < tell_each)
-        return;
-    back.told = clock_seconds();
     const struct relay_counts n = {s->counts.prompt_runs,  s->counts.steps,          s->counts.drafted, s->counts.kept,
                                    s->counts.step_seconds, s->counts.prompt_seconds, s->stored};
     tell(RELAY_COUNTS, &n, sizeof n, "", 0);
+}
+
+static void tell_regularly(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&back.service->lock);
+    tell_counts();
+    pthread_mutex_unlock(&back.service->lock);
 }
 
 /* Tokens of the text so far, with those that were made before. */
@@ -137,6 +140,8 @@ bool back_add_token(struct choice *o, int64_t token, const struct logprobs *scor
     if (o->how.repeats && o->made.n <= o->how.made)
         return true;
     bool over = end || form != FORM_GOES_ON || is_full(o);
+    if (over)
+        tell_counts(); /* whoever has the reply finds it counted */
     if (!c->gone) {
         const struct relay_token t = {.number = c->remote,
                                       .token = token,
@@ -150,7 +155,6 @@ bool back_add_token(struct choice *o, int64_t token, const struct logprobs *scor
     o->run = 0;
     if (over)
         call_finish(o, "stop");
-    tell_counts(over);
     return !over;
 }
 
@@ -166,9 +170,9 @@ void back_resume(struct call *c)
     const struct embeddings *m = c->embeddings;
     if (!m || c->open || c->gone)
         return;
+    tell_counts();
     const int64_t head[2] = {c->remote, m->n * c->service->width};
     tell(RELAY_VECTORS, head, sizeof head, m->vector, (size_t)head[1] * sizeof *m->vector);
-    tell_counts(true);
 }
 
 /* ---- start ---- */
@@ -178,13 +182,14 @@ void back_open(struct service *s, bool repeats)
     struct message_text t = {.arena = arena_new()};
     back.service = s;
     back.repeats = repeats;
-    supervised_listen(take, NULL);
+    supervised_listen(take, tell_regularly, NULL);
     relay_put_facts(&t, s);
     supervised_send(MESSAGE_READY, message_bytes(&t));
     arena_free(t.arena);
+    tell_counts();
 }
 
 void back_close(void)
 {
-    supervised_listen(NULL, NULL);
+    supervised_listen(NULL, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static void take_facts(struct front *f, struct cursor *in)
     struct service scratch = {0};
     bool first = !s->known;
     if (!relay_take_facts(in, f->arena, first ? s : &scratch))
-        fail("the job is of another build of tpc-run");
+        fail("what rank 0 says of its model can't be read");
     if (!first && (scratch.vocabulary != s->vocabulary || scratch.context != s->context || scratch.width != s->width))
         fail("the job serves another model than before");
     if (!first) {
@@ -322,6 +322,7 @@ int front_run(struct arena *a, struct service *s, const struct serve_options *o,
     supervisor->tend = tend;
     supervisor->own = &f;
     supervisor->end_within = SERVE_END_SECONDS;
+    supervisor->endless = true;
     f.doors = doors_open(s, o);
     signal_soften();
     int status = supervisor_run(supervisor);

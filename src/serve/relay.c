@@ -1,7 +1,4 @@
 /* relay: what rank 0 of a supervised job tells of its model. */
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
 #include "serve/serve.h"
 
 #include <string.h>
@@ -30,8 +27,6 @@ static const char *take_string(struct cursor *c, struct arena *a)
 void relay_put_facts(struct message_text *t, const struct service *s)
 {
     const int64_t number[] = {s->vocabulary, s->context, s->longest, s->slots, s->width, s->chooses, s->prompt_scores, s->ranks};
-    put_string(t, PACKAGE_VERSION);
-    put_number(t, sizeof(struct row_sampling));
     message_put(t, number, sizeof number);
     message_put(t, &s->usual, sizeof s->usual);
     put_string(t, s->no_texts);
@@ -43,9 +38,6 @@ void relay_put_facts(struct message_text *t, const struct service *s)
 
 bool relay_take_facts(struct cursor *c, struct arena *a, struct service *s)
 {
-    const char *version = take_string(c, a);
-    if (!version || strcmp(version, PACKAGE_VERSION) != 0 || cursor_number(c) != sizeof(struct row_sampling))
-        return false;
     s->vocabulary = cursor_number(c);
     s->context = cursor_number(c);
     s->longest = cursor_number(c);

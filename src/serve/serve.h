@@ -438,7 +438,7 @@ struct relay_counts {
     double step_seconds, prompt_seconds;
     struct prefix_counts stored;
 };
-/* What the model says, as the message MESSAGE_READY; false: it is of another build. */
+/* What the model says, as the message MESSAGE_READY; false: it can't be. */
 void relay_put_facts(struct message_text *, const struct service *);
 bool relay_take_facts(struct cursor *, struct arena *, struct service *);
 

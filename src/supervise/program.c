@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { EACH = 20 };                       /* ms */
-enum { ASKED = 4000, KILLED = 2000 };     /* ms for a launcher to end its job; for the system to end what is killed */
+enum { ASKED = 2500, KILLED = 2000 };     /* ms for a launcher to end its job; for the system to end what is killed */
 enum { OTHER_FILES = 4096, LINE = 4352 }; /* that a program does not inherit; bytes of the list of what it maps */
 
 static void nap(int milliseconds)
@@ -142,6 +142,12 @@ void program_end(struct program *p, bool asks)
         (void)unlink(p->shared.at[i]);
     arena_free(p->arena);
     *p = (struct program){.out = p->out};
+}
+
+void program_close(struct program *p)
+{
+    program_end(p, false);
+    (void)close(p->out);
 }
 
 /* It is reaped with the rest. */

@@ -73,6 +73,8 @@ void program_note_files(struct program *);
 /* Ends it with all that it started, also what has left it behind, and removes what was noted. asks: it may first end its processes on other
  * hosts itself. */
 void program_end(struct program *, bool asks);
+/* The same of one that leaves nothing behind. */
+void program_close(struct program *);
 /* Whether it has ended by itself; *status: as of wait. */
 bool program_has_ended(struct program *, int *status);
 /* In words. */
@@ -94,6 +96,7 @@ struct supervisor {
     bool (*tend)(void *own);                         /* waits a moment, and sends; true: the job is to end in order */
     void *own;
     double end_within; /* seconds that a job has to end in order */
+    bool endless;      /* a job that ends by itself is lost, even in order */
     /* Kept: */
     pthread_mutex_t lock; /* of what follows, which any thread may read; given as PTHREAD_MUTEX_INITIALIZER */
     enum supervision state;
@@ -117,8 +120,8 @@ const char *supervisor_word(enum supervision);
 /* Starts a thread that beats and hears. */
 void supervised_start(void);
 bool supervised_is(void);
-/* Messages go there from now on, in that thread. NULL: nowhere. */
-void supervised_listen(void (*take)(void *, const struct message *), void *data);
+/* Messages go to `take` from now on, in that thread, and `tell` is called with each beat. NULL: nowhere, nothing. */
+void supervised_listen(void (*take)(void *, const struct message *), void (*tell)(void *), void *data);
 /* Nothing where the job is not supervised. */
 void supervised_send(int kind, struct message_data data);
 

@@ -15,6 +15,7 @@ static struct {
     pthread_t thread;
     pthread_mutex_t writes, hears;
     void (*take)(void *, const struct message *);
+    void (*tell)(void *);
     void *data;
 } own = {.writes = PTHREAD_MUTEX_INITIALIZER, .hears = PTHREAD_MUTEX_INITIALIZER};
 
@@ -53,6 +54,10 @@ void supervised_send(int kind, struct message_data data)
 static void send_beat(void)
 {
     supervised_send(MESSAGE_BEAT, (struct message_data){"", 0});
+    pthread_mutex_lock(&own.hears);
+    if (own.tell)
+        own.tell(own.data);
+    pthread_mutex_unlock(&own.hears);
 }
 
 static void take_message(void *unused, const struct message *m)
@@ -116,10 +121,11 @@ void supervised_start(void)
         fail("can't create a thread for messages of the supervisor");
 }
 
-void supervised_listen(void (*take)(void *, const struct message *), void *data)
+void supervised_listen(void (*take)(void *, const struct message *), void (*tell)(void *), void *data)
 {
     pthread_mutex_lock(&own.hears);
     own.take = take;
+    own.tell = tell;
     own.data = data;
     pthread_mutex_unlock(&own.hears);
 }

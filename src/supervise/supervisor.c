@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { WRONG_USAGE = 2 };                 /* the exit status of what no restart would mend */
 enum { BEAT_EACH = 1000, SILENT = 2500 }; /* ms */
 /* Seconds: to the first beat; of one that says that it fails; between starts that fail. */
 static const double start_within = 60, fails_within = 1, wait_at_most = 30;
@@ -189,7 +190,7 @@ static const char *attend(struct supervisor *s, struct life *l, struct arena *a,
         if (*asked && (!is_ready(l) || clock_seconds() > until))
             return NULL;
     }
-    return (ended && *status == 0) || *asked ? NULL : why;
+    return (ended && *status == 0 && !s->endless) || *asked ? NULL : why;
 }
 
 /* Those in the time that counts are too many. */
@@ -258,8 +259,9 @@ int supervisor_run(struct supervisor *s)
     for (int start = 0; again && !asked; start++) {
         struct arena *a = arena_new();
         const char *lost;
+        status = 0;
         bool ready = live(s, a, start, &status, &asked, &lost);
-        again = lost && (ready || start > 0);
+        again = lost && (ready || start > 0) && !(WIFEXITED(status) && WEXITSTATUS(status) == WRONG_USAGE);
         failed = ready ? 0 : failed + 1;
         if (again) {
             if (s->lost)

@@ -11,7 +11,7 @@ hosts_up 2 || exit 1
 hosts_run 1 "$run" "$folder" --random --dim batch_size=1 --dim sequence_length=16 --dim past_sequence_length=8 --repeat 100000000 --threads 1 -q \
     >"$said" 2>&1 &
 sleep 5
-ip link set "$hosts_id.2" down
+ip -n "$hosts_id-2" link set eth0 down
 for wait in $(seq 120); do
     grep -q '^tpc-run: rank 0 on node1: node2, the host of rank 1, does not answer' "$said" && exit 0
     sleep 1

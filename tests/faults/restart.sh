@@ -1,0 +1,32 @@
+#!/bin/sh
+# restart.sh TPC-RUN FOLDER TOKENIZER: a supervised server over emulated hosts, three ranks and a spare, four clients. Ranks are killed and stopped, and links go
+# down: the spare takes over, and a host that is back is used again. Then three hosts without a spare lose one: its ranks are made for two. All texts are those of
+# a server that nobody disturbs. FAULTS: of the first part, with kill, stop and links N that go down. Exit status 77: it can't be tried here.
+run=$1
+folder=$2
+tokenizer=$3
+. "${srcdir:-.}/tests/hosts.sh"
+lacks=$(hosts_lack) && { echo "skipped: $lacks"; exit 77; }
+link=$(mktemp)
+trap 'hosts_down; rm -f "$link"' EXIT INT TERM
+hosts_up 4 || exit 1
+cat >"$link" <<END
+[ -n "\$TPC_UNDO" ] && state=up || state=down
+exec ip -n $hosts_id-\$1 link set eth0 \$state
+END
+launch="${MPIRUN:-mpirun} --bind-to none --mca plm_rsh_agent $hosts_rsh --mca btl self,vader,tcp --mca oob_tcp_if_include $hosts_net.0/24 \
+    --mca btl_tcp_if_include $hosts_net.0/24 --host {hosts} -n {ranks}"
+
+# trial FAULTS HOSTS OPTION...
+trial() {
+    faults=$1 list=$2
+    shift 2
+    # shellcheck disable=SC2016
+    ip netns exec "$hosts_id-1" unshare -u sh -c 'ip link set lo up; hostname node1; exec "$@"' sh \
+        "${PYTHON:-python3}" "${srcdir:-.}/tests/serve/restart.py" same "$faults" "$run" "$folder" --serve "$@" --launch "$launch" --hosts "$list" --deterministic \
+        --port 0 --threads 1 --tokenizer "$tokenizer"
+}
+export TOKENS="${TOKENS:-1500}"
+at() { echo "$hosts_net.1$1"; }
+trial "$(echo "${FAULTS:-kill,stop,link 2,link 3,kill}" | sed "s|link|sh $link|g")" "$(at 1),$(at 2),$(at 3),$(at 4)" --restart || exit 1
+trial "sh $link 3" "$(at 1),$(at 2),$(at 3)" --restart || exit 1
