@@ -25,7 +25,7 @@ packages() { # NAME...
 }
 
 build() {
-    [ -x tpc-run ] || echo "builds tpc here: two to four minutes on two cores"
+    [ -x tpc-run ] || echo "builds tpc here: about two minutes on two idle cores"
     [ -x configure ] || autoreconf -i
     [ -f Makefile ] || ./configure --quiet
     make --quiet -j "$(nproc)"

@@ -11,7 +11,7 @@
 
 /* What is loaded stays as long as the process: nodes lead to it. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
-static struct plugin *first, **last = &first;
+static struct plugin *_Atomic first, *_Atomic *last = &first;
 
 const struct plugin *plugin_first(void)
 {

@@ -39,7 +39,7 @@ struct plugin {
     char digest[17]; /* of the file: XXH3, 64 bits, as text */
     int n;
     struct plugin_op *at;
-    struct plugin *next;
+    struct plugin *_Atomic next; /* threads read the list while it grows */
 };
 
 /* load.c: loads the library at this path, checks it, and adds its ops to those that op_find finds. One that can't be used is a failure of
