@@ -151,6 +151,7 @@ static void load_library(struct arena *a, const char *path, const char *digest)
         op_add(&p->at[i].op);
     *last = p;
     last = &p->next;
+    explain("%s: the plug-in '%s' with %d operator%s, checked; digest %s", path, p->name, p->n, p->n == 1 ? "" : "s", p->digest);
 }
 
 void plugin_load(const char *path)
