@@ -52,7 +52,7 @@ void pass_adapters(struct compile *c)
             name_index_put(g->arena, &at, p->module, k);
             VEC_PUSH(g->arena, &made, new_adapter(c, p));
         }
-        (void)lora_attach(g, p, made.at[k].a, made.at[k].b, o->lora.alpha / (double)o->lora.rank);
+        (void)lora_attach(g, p, made.at[k].a, made.at[k].b, &(struct lora_factor){.number = o->lora.alpha / (double)o->lora.rank});
     }
     rank_meta_set_adapters(g, o->lora.alpha);
 }

@@ -1,5 +1,6 @@
 /* run_checks: which options of tpc-run go together. */
 #include "cli/run.h"
+#include "job/adapters/adapters.h"
 
 #include <math.h>
 #include <string.h>
@@ -199,6 +200,19 @@ static void check_drafts(const struct run_options *o)
             job->draft ? "draft" : "lookup");
 }
 
+static void check_lora(const struct job_options *job, const char *resume)
+{
+    struct arena *a = arena_new();
+    struct named_adapters *named;
+    if (job->lora.text.n && job->paths.text.n > 1)
+        fail_usage("--lora is about one graph, and there are %d", job->paths.text.n);
+    if (job->lora.text.n && resume)
+        fail_usage("--resume goes on from its own adapters: --lora does not go with it");
+    if (adapters_named(a, &job->lora, &named) && named[0].name && (!job->serve || job->chat))
+        fail_usage("--lora NAME=FILE is for --serve: expected FILE, found '%s'", job->lora.text.at[0]);
+    arena_free(a);
+}
+
 void run_options_check(const struct args *args, struct run_options *o)
 {
     struct job_options *job = &o->job;
@@ -228,10 +242,7 @@ void run_options_check(const struct args *args, struct run_options *o)
         fail_usage("expected a model or folder, found none: --help shows the usage");
     if (n > 1 && !job->generate && !job->serve)
         fail_usage("expected one graph, found %d: --generate, --prompt, --chat and --serve run several", n);
-    if (job->lora && n > 1)
-        fail_usage("--lora is about one graph, and there are %d", n);
-    if (job->lora && o->train.resume)
-        fail_usage("--resume goes on from its own adapters: --lora does not go with it");
+    check_lora(job, o->train.resume);
     check_shards(o);
     check_training(o);
     check_rounding(o);

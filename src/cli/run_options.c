@@ -100,8 +100,9 @@ static void add_value_args(struct arena *a, struct arg_table *t, struct run_opti
         {"input", 0, ARG_LIST, &o->job.input, "[K:]NAME=FILE",
          "an input (of graph K): .npy, .pb ({rank} in it: a shard per rank), 1,2 or [1,2],[3,4], or \"a\",\"b\""},
         {"random", 0, ARG_MAYBE_INT, &o->random, "[SEED]", "make random inputs for those not given"},
-        {"lora", 0, ARG_TEXT, &o->job.lora, "FILE",
-         "run with the adapters in this folder or adapter_model.safetensors of PEFT; with --train: begin from them"},
+        {"lora", 0, ARG_LIST, &o->job.lora, "[NAME=]FILE",
+         "run with the adapters in this folder or adapter_model.safetensors of PEFT; with --train: begin from them; "
+         "with --serve and NAME: for requests whose model is NAME (repeatable)"},
         {"dim", 0, ARG_LIST, &o->dim, "NAME=INT,..", "sizes of symbolic dimensions of random inputs (repeatable)"},
         {"bind", 0, ARG_LIST, &o->bind, "NAME=VALUE,..", "fix an input of a model to a constant (repeatable)"},
         {"external-root", 0, ARG_LIST, &o->external_root, "DIR", "allow weights in this folder too (repeatable)"},

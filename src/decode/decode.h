@@ -36,9 +36,10 @@ struct token_texts prompt_text_tokens(struct arena *, const struct job_options *
 /* The id and, where there is a tokenizer, its text, quoted. */
 const char *prompt_text_token(const struct prompt_text *, struct arena *, int64_t id);
 
-/* parts.c: runs tokens [from, to) of a row behind the others, which ran before; the tokens up to `to`. all_scores: of each of these
+/* parts.c: runs tokens [from, to) of a row behind the others, which ran before, with this adapter (row_sampling); the tokens up to `to`.
+ * all_scores: of each of these
  * positions, else at least of the last one. */
-struct history parts_run(struct arena *, struct stage *, const int64_t *token, int64_t from, int64_t to, bool all_scores);
+struct history parts_run(struct arena *, struct stage *, int64_t adapter, const int64_t *token, int64_t from, int64_t to, bool all_scores);
 /* Tried with made-up tokens: whether a prompt has the same scores in several parts as in one, and whether columns can be taken out of the
  * states and put back. Afterwards states are as before the first run. symbol: that counts rows. Every rank calls it. */
 struct parts_found {
@@ -96,8 +97,8 @@ int64_t rows_column_bytes(const struct rows *);
  * prompts. False: that is too little for any. */
 bool rows_store(struct rows *, int64_t bytes, bool steps);
 struct prefix_counts rows_stored(const struct rows *);
-/* How many tokens of a prompt need not run, because they are stored. */
-int64_t rows_find_stored(struct rows *, const int64_t *prompt, int64_t n);
+/* How many tokens of a prompt need not run with this adapter, because they are stored. */
+int64_t rows_find_stored(struct rows *, int64_t adapter, const int64_t *prompt, int64_t n);
 /* Rows may have forms once these are set. */
 bool rows_has_forms(const struct rows *);
 void rows_set_forms(struct rows *, struct forms *);

@@ -10,10 +10,11 @@
 
 enum { TRIED = 24 }; /* tokens */
 
-struct history parts_run(struct arena *a, struct stage *s, const int64_t *token, int64_t from, int64_t to, bool all_scores)
+struct history parts_run(struct arena *a, struct stage *s, int64_t adapter, const int64_t *token, int64_t from, int64_t to, bool all_scores)
 {
     struct history h = history_empty(a, 1, to);
     h.scored = all_scores ? to - from : 1;
+    h.adapter = memcpy(NEWN(a, int64_t, 1), &adapter, sizeof adapter);
     for (; h.length < to; h.length++)
         history_put(&h, 0, token[h.length], true);
     history_reserve(a, &h, s);
@@ -93,7 +94,7 @@ static void take_columns(struct trial *t)
 
 static const struct scored_token *run_second_part(struct trial *t, int64_t *n)
 {
-    const struct history h = parts_run(t->arena, t->stage, t->token, t->half, t->n, false);
+    const struct history h = parts_run(t->arena, t->stage, 0, t->token, t->half, t->n, false);
     return scores_behind(t, &h, 0, n);
 }
 
@@ -103,13 +104,13 @@ static void try_both(void *trial)
     int64_t n, m;
     const struct scored_token *within = NULL;
     forget_states(t);
-    struct history h = parts_run(t->arena, t->stage, t->token, 0, t->n, true);
+    struct history h = parts_run(t->arena, t->stage, 0, t->token, 0, t->n, true);
     const struct scored_token *whole = scores_behind(t, &h, 0, &n);
     bool all = has_all_positions(t);
     if (all)
         within = scores_behind(t, &h, t->n - t->half, &n);
     forget_states(t);
-    h = parts_run(t->arena, t->stage, t->token, 0, t->half, false);
+    h = parts_run(t->arena, t->stage, 0, t->token, 0, t->half, false);
     const struct scored_token *first = scores_behind(t, &h, 0, &m);
     t->scored = all && m == n && are_close(t, within, first, n);
     take_columns(t);

@@ -167,9 +167,9 @@ struct prefix_counts rows_stored(const struct rows *r)
     return r->prefix ? prefix_counts(r->prefix) : (struct prefix_counts){0};
 }
 
-int64_t rows_find_stored(struct rows *r, const int64_t *prompt, int64_t n)
+int64_t rows_find_stored(struct rows *r, int64_t adapter, const int64_t *prompt, int64_t n)
 {
-    return r->prefix ? prefix_find(r->prefix, prompt, n) : 0;
+    return r->prefix ? prefix_find(r->prefix, adapter, prompt, n) : 0;
 }
 
 /* ---- the forms of texts ---- */
@@ -237,10 +237,13 @@ static void make_history(struct rows *r)
             bool seen = i >= 0 && i < in_cache(r->row[b]);
             history_put(h, b, seen ? r->row[b]->token.at[i] : 0, seen);
         }
+    int64_t *adapter = NEWN(r->feed, int64_t, r->n);
     for (int64_t b = 0; b < r->n; b++) {
         history_put(h, b, r->row[b]->token.at[in_cache(r->row[b])], true);
         r->how[b] = r->row[b]->how;
+        adapter[b] = r->how[b].adapter;
     }
+    h->adapter = adapter;
     h->length++;
     h->scored = r->draft.from ? r->draft.from->pace.most + 1 : 1; /* room for their places */
     history_reserve(r->feed, h, r->stage);
@@ -301,7 +304,7 @@ static void begin_states(struct rows *r, int64_t stored)
     r->joins.ran = stored;
     swap_beside(r);
     if (stored)
-        prefix_take(r->prefix, r->joins.row->token.at, stored);
+        prefix_take(r->prefix, r->joins.row->how.adapter, r->joins.row->token.at, stored);
     else
         session_states_compose(r->stage->session, NULL, 0, 0, NULL);
     swap_beside(r);
@@ -370,9 +373,9 @@ void rows_begin_prompt(struct rows *r)
     forget_history(r);
     use_states(r);
     swap_beside(r);
-    struct history h = parts_run(tmp, r->stage, row->token.at, from, to, scores);
+    struct history h = parts_run(tmp, r->stage, row->how.adapter, row->token.at, from, to, scores);
     if (r->prefix)
-        prefix_keep(r->prefix, row->token.at, to, 0, 0);
+        prefix_keep(r->prefix, row->how.adapter, row->token.at, to, 0, 0);
     r->joins.found = 0;
     if (scores)
         score_prompt(r, row, &h, from, to);
@@ -441,7 +444,7 @@ static void keep_step(struct rows *r, const struct row *row)
 {
     int64_t n = in_cache(row);
     if (r->prefix && r->steps)
-        prefix_keep(r->prefix, row->token.at, n, row->place, r->side.behind ? 0 : r->columns - n);
+        prefix_keep(r->prefix, row->how.adapter, row->token.at, n, row->place, r->side.behind ? 0 : r->columns - n);
 }
 
 static int64_t lesser(int64_t x, int64_t y)

@@ -66,7 +66,7 @@ struct job_options {
     const char *pooling;      /* of embeddings; NULL: not given */
     bool supervised;          /* a supervisor started the job (supervise) */
     bool chat;                /* serves a conversation on the terminal, and nobody else */
-    const char *lora;         /* adapters in PEFT's form: to run with; with train: to begin from. NULL: none */
+    struct text_list lora;    /* adapters in PEFT's form, [NAME=]FILE: to run with; with train: to begin from */
     bool train;               /* weights are inputs of the rank's graph (weight_inputs.c) */
     int64_t groups;           /* number of replicas, from 1 */
     const char *batch_symbol; /* the symbol of --groups; NULL: none */

@@ -28,8 +28,8 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     if (o->train)
         job_weights_as_inputs(c.graph);
     pass_run(&c, "shapes", "canon", NULL);
-    if (o->lora && !o->train)
-        adapters_apply(c.graph, o->lora);
+    if (o->lora.text.n && !o->train)
+        adapters_apply(c.graph, &o->lora);
     if ((o->groups > 1 || o->batch_symbol || o->serve) && !c.graph->rank_meta)
         op_note_rows(c.graph);
     diag_unlock(&loading);

@@ -245,7 +245,7 @@ static int64_t stored_tokens(struct engine *e, struct group *g, const int64_t *p
 {
     int64_t stored = 0;
     if (g->joins && !g->joins->how.prompt_logprobs)
-        stored = g->joins->stored = rows_find_stored(g->rows, prompt, n);
+        stored = g->joins->stored = rows_find_stored(g->rows, g->joins->how.adapter, prompt, n);
     send_orders(e, &stored, sizeof stored);
     return stored;
 }

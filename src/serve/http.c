@@ -241,8 +241,9 @@ static enum MHD_Result answer_model(struct call *c)
 {
     if (is_unknown(c))
         return refuse_unknown(c);
-    if (reply_names_model(c->service, c->rest))
-        return answer_json(c, MHD_HTTP_OK, reply_model(c->arena, c->service));
+    int number = reply_named_model(c->service, c->rest);
+    if (number >= 0)
+        return answer_json(c, MHD_HTTP_OK, reply_model(c->arena, c->service, number));
     c->param = "model";
     c->code = "model_not_found";
     return refuse(c, MHD_HTTP_NOT_FOUND,

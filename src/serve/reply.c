@@ -47,7 +47,8 @@ json_t *reply_completion(const struct choice *o)
 static json_t *frame(const struct call *c, const char *object, json_t *choices)
 {
     return json_pack("{s:s, s:s, s:I, s:o, s:o}", "id", arena_printf(c->arena, "%s-%lld", c->endpoint->id, (long long)c->number), "object",
-                     object, "created", (json_int_t)c->created, "model", name_json(c->service->model), "choices", choices);
+                     object, "created", (json_int_t)c->created, "model", name_json(c->model ? c->model : c->service->model), "choices",
+                     choices);
 }
 
 const char *reply_whole(struct call *c)
@@ -68,29 +69,44 @@ const char *reply_error(struct arena *a, const char *message, const char *type, 
         a, json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", name_json(message), "type", type, "param", param, "code", code));
 }
 
-static json_t *model_json(const struct service *s)
+/* Vectors are the model's own. */
+static json_t *model_json(const struct service *s, const char *name)
 {
-    json_t *can = json_pack("{s:b, s:b, s:b}", "completion", !s->no_texts, "chat", !s->no_texts && s->chat, "embeddings", s->width > 0);
-    return json_pack("{s:o, s:s, s:i, s:s, s:I, s:o}", "id", name_json(s->model), "object", "model", "created", 0, "owned_by", "tpc",
+    bool own = name == s->model;
+    json_t *can = json_pack("{s:b, s:b, s:b}", "completion", !s->no_texts, "chat", !s->no_texts && s->chat, "embeddings",
+                            own && s->width > 0);
+    return json_pack("{s:o, s:s, s:i, s:s, s:I, s:o}", "id", name_json(name), "object", "model", "created", 0, "owned_by", "tpc",
                      "context_length", (json_int_t)s->context, "capabilities", can);
 }
 
 const char *reply_models(struct arena *a, const struct service *s)
 {
-    return dump(a, json_pack("{s:s, s:[o]}", "object", "list", "data", model_json(s)));
+    json_t *all = json_array();
+    (void)json_array_append_new(all, model_json(s, s->model));
+    for (int i = 0; i < s->adapters; i++)
+        (void)json_array_append_new(all, model_json(s, s->adapter[i].name));
+    return dump(a, json_pack("{s:s, s:o}", "object", "list", "data", all));
 }
 
-bool reply_names_model(const struct service *s, const char *name)
+static bool is_written(const char *name, const char *as)
 {
-    json_t *own = name_json(s->model);
-    bool same = strcmp(json_string_value(own), name) == 0;
+    json_t *own = name_json(name);
+    bool same = strcmp(json_string_value(own), as) == 0;
     json_decref(own);
     return same;
 }
 
-const char *reply_model(struct arena *a, const struct service *s)
+int reply_named_model(const struct service *s, const char *name)
 {
-    return dump(a, model_json(s));
+    for (int i = 0; i < s->adapters; i++)
+        if (is_written(s->adapter[i].name, name))
+            return i + 1;
+    return is_written(s->model, name) ? 0 : -1;
+}
+
+const char *reply_model(struct arena *a, const struct service *s, int number)
+{
+    return dump(a, model_json(s, number ? s->adapter[number - 1].name : s->model));
 }
 
 const char *reply_tokens(struct call *c)

@@ -61,6 +61,17 @@ static void read_form(struct arena *a, struct service *s, const struct job_optio
     s->form_behind = grammar_file(a, path, o->json_schema, tag);
 }
 
+static void read_adapters(struct arena *a, struct service *s, const struct job_options *o)
+{
+    struct named_adapters *named;
+    int n = adapters_named(a, &o->lora, &named);
+    s->adapters = n && named[0].name ? n : 0;
+    s->adapter = named;
+    for (int i = 0; i < s->adapters; i++)
+        if (strcmp(named[i].name, s->model) == 0)
+            fail_usage("--lora: '%s' is the name of the model itself", s->model);
+}
+
 static void prepare_service(struct arena *a, struct service *s, const struct job_options *o)
 {
     const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
@@ -77,6 +88,7 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
     const char *at = o->paths.text.at[0], *model = path_real(a, at);
     model = model ? model : at;
     s->model = path_base(o->paths.text.n > 1 ? path_dir(a, model) : model);
+    read_adapters(a, s, o);
     if (pthread_mutex_init(&s->lock, NULL) || pthread_cond_init(&s->wake, NULL))
         fail("can't create a lock");
 }

@@ -8,6 +8,7 @@
 #include "chat/chat.h"
 #include "decode/decode.h"
 #include "decode/embed/embed.h"
+#include "job/adapters/adapters.h"
 #include "supervise/supervise.h"
 
 #include <microhttpd.h>
@@ -115,6 +116,7 @@ struct call {
     struct arena *arena;
     struct service *service;
     const struct endpoint *endpoint; /* of texts; NULL: another address, or not known yet */
+    const char *model;               /* as the request names it, where that is an adapter; NULL: the service's */
     const struct chat *chat;         /* of a conversation; NULL: it is none */
     json_t *tools;                   /* that its answers may call; NULL: none */
     struct MHD_Connection *connection;
@@ -180,6 +182,8 @@ struct service {
     pthread_cond_t wake;                            /* of the engine */
     struct tokenizer *tokenizer, *prompt_tokenizer; /* of the engine, and of the reader: each is for one thread */
     const char *model;
+    int adapters; /* that requests may name as the model */
+    const struct named_adapters *adapter;
     const struct comm *comm;       /* NULL: the job is another process's: */
     struct supervisor *supervisor; /* that starts it; NULL: it is this one */
     bool local;                    /* it listens on this machine alone */
@@ -299,9 +303,9 @@ json_t *reply_completion(const struct choice *);
 /* param, code: the field that is refused, and a word for programs; NULL: none. */
 const char *reply_error(struct arena *, const char *message, const char *type, const char *param, const char *code);
 const char *reply_models(struct arena *, const struct service *);
-/* As replies write it. */
-bool reply_names_model(const struct service *, const char *name);
-const char *reply_model(struct arena *, const struct service *);
+/* The number of a model as replies write its name: 0: the model, from 1: one of its adapters; -1: there is none. */
+int reply_named_model(const struct service *, const char *name);
+const char *reply_model(struct arena *, const struct service *, int number);
 const char *reply_tokens(struct call *);
 const char *reply_detokenized(struct call *);
 const char *reply_health(struct arena *, const char *status, const char *message);

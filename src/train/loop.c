@@ -226,10 +226,10 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
                                                      .gradients = t.settings.accumulate > 1 ? GRADIENTS_ADD : GRADIENTS_LEAVE,
                                                      .profile = job->profile});
     start(&t, job, o);
-    if (job->lora && !t.adapters)
+    if (job->lora.text.n && !t.adapters)
         fail("%s: trains weights of the model: --lora begins from adapters, which tpc-shard --train --lora adds", graph_file(t.graph));
     if (t.adapters && !from)
-        train_adapters_start(a, t.graph, r, t.session, t.settings.seed, job->lora, &t.parameters);
+        train_adapters_start(a, t.graph, r, t.session, t.settings.seed, job->lora.text.n ? job->lora.text.at[0] : NULL, &t.parameters);
     if (unfused)
         t.validation = validate_new(a, r, job, o, &t.settings, unfused, t.session, threads);
     int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);

@@ -68,7 +68,7 @@ static void draw_text(int64_t *token)
 static void check_found(struct prefix_pool *p, struct model *m, const int64_t *token, int64_t blocks)
 {
     int64_t found = model_find(m, token, blocks);
-    ck_assert_int_eq(prefix_pool_find(p, token, blocks), found);
+    ck_assert_int_eq(prefix_pool_find(p, 0, token, blocks), found);
     for (int64_t i = 0; i < found; i++) {
         const char *at = prefix_pool_at(p, i);
         for (int k = 0; k < BYTES; k++)
@@ -79,7 +79,7 @@ static void check_found(struct prefix_pool *p, struct model *m, const int64_t *t
 static void check_added(struct prefix_pool *p, struct model *m, const int64_t *token, int64_t blocks)
 {
     int64_t mark = model_add(m, token, blocks);
-    void *at = prefix_pool_add(p, token, blocks);
+    void *at = prefix_pool_add(p, 0, token, blocks);
     ck_assert(!at == !mark);
     if (at)
         memset(at, (char)mark, BYTES);
@@ -107,16 +107,31 @@ START_TEST(is_as_the_list)
 }
 END_TEST
 
+/* Nothing of one is found for another, in any block. */
+START_TEST(keeps_apart_what_computed_them)
+{
+    const int64_t text[2 * TOKENS] = {1, 2, 3, 4, 5, 6};
+    struct prefix_pool *p = prefix_pool_new(TOKENS, BYTES, 4);
+    ck_assert(prefix_pool_add(p, 0, text, 1) && prefix_pool_add(p, 0, text, 2));
+    ck_assert_int_eq(prefix_pool_find(p, 1, text, 2), 0);
+    ck_assert(prefix_pool_add(p, 1, text, 1));
+    ck_assert_int_eq(prefix_pool_find(p, 1, text, 2), 1);
+    ck_assert_int_eq(prefix_pool_find(p, 2, text, 2), 0);
+    ck_assert_int_eq(prefix_pool_find(p, 0, text, 2), 2);
+    prefix_pool_free(p);
+}
+END_TEST
+
 /* What stands behind a block that gave way is not found behind another one in its place. */
 START_TEST(ends_where_a_block_is_gone)
 {
     const int64_t first[2 * TOKENS] = {1, 2, 3, 4, 5, 6}, other[2 * TOKENS] = {7, 8, 9, 4, 5, 6};
     struct prefix_pool *p = prefix_pool_new(TOKENS, BYTES, 2);
-    ck_assert(prefix_pool_add(p, first, 1) && prefix_pool_add(p, first, 2));
-    ck_assert(prefix_pool_add(p, other, 1));
-    ck_assert_int_eq(prefix_pool_find(p, other, 2), 1);
-    ck_assert_int_eq(prefix_pool_find(p, first, 2), 1);
-    ck_assert(!prefix_pool_add(p, other, 3));
+    ck_assert(prefix_pool_add(p, 0, first, 1) && prefix_pool_add(p, 0, first, 2));
+    ck_assert(prefix_pool_add(p, 0, other, 1));
+    ck_assert_int_eq(prefix_pool_find(p, 0, other, 2), 1);
+    ck_assert_int_eq(prefix_pool_find(p, 0, first, 2), 1);
+    ck_assert(!prefix_pool_add(p, 0, other, 3));
     prefix_pool_free(p);
 }
 END_TEST
@@ -127,8 +142,8 @@ START_TEST(keeps_the_beginning)
     int64_t token[LONGEST * TOKENS] = {0};
     struct prefix_pool *p = prefix_pool_new(TOKENS, BYTES, 3);
     for (int64_t i = 1; i <= LONGEST; i++)
-        ck_assert(!prefix_pool_add(p, token, i) == (i > 3));
-    ck_assert_int_eq(prefix_pool_find(p, token, LONGEST), 3);
+        ck_assert(!prefix_pool_add(p, 0, token, i) == (i > 3));
+    ck_assert_int_eq(prefix_pool_find(p, 0, token, LONGEST), 3);
     ck_assert_int_eq(prefix_pool_dropped(p), 0);
     prefix_pool_free(p);
 }
@@ -139,6 +154,7 @@ int main(void)
     Suite *suite = suite_create("prefix_pool");
     TCase *t = unit_case(suite, "prefix_pool", NULL, NULL);
     tcase_add_loop_test(t, is_as_the_list, 0, 8);
+    tcase_add_test(t, keeps_apart_what_computed_them);
     tcase_add_test(t, ends_where_a_block_is_gone);
     tcase_add_test(t, keeps_the_beginning);
     return unit_run(suite);

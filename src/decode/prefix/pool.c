@@ -12,7 +12,7 @@ struct pooled {
     UT_hash_handle hh; /* the table is in the order of use */
     int64_t number;
     void *at;
-    int64_t key[]; /* the number of the block before it, 0: none; its tokens */
+    int64_t key[]; /* the number of the block before it; of a first one, what computed it, below 0 or 0; its tokens */
 };
 
 struct prefix_pool {
@@ -73,9 +73,9 @@ static void use_path(struct prefix_pool *p)
     }
 }
 
-int64_t prefix_pool_find(struct prefix_pool *p, const int64_t *token, int64_t blocks)
+int64_t prefix_pool_find(struct prefix_pool *p, int64_t of, const int64_t *token, int64_t blocks)
 {
-    int64_t before = 0;
+    int64_t before = -of;
     p->path.n = 0;
     for (int64_t i = 0; i < blocks; i++) {
         struct pooled *b;
@@ -113,15 +113,15 @@ static struct pooled *drop_block(struct prefix_pool *p)
     return b;
 }
 
-void *prefix_pool_add(struct prefix_pool *p, const int64_t *token, int64_t blocks)
+void *prefix_pool_add(struct prefix_pool *p, int64_t of, const int64_t *token, int64_t blocks)
 {
-    int64_t found = prefix_pool_find(p, token, blocks);
+    int64_t found = prefix_pool_find(p, of, token, blocks);
     struct pooled *before = found ? p->path.at[found - 1] : NULL, *b;
     if (found != blocks - 1 || (p->n == p->most && p->table == before))
         return NULL;
     b = p->n < p->most ? new_block(p) : drop_block(p);
     b->number = ++p->numbers;
-    set_key(p, b->key, before ? before->number : 0, token + found * p->tokens);
+    set_key(p, b->key, before ? before->number : -of, token + found * p->tokens);
     put_last(p, b);
     use_path(p);
     return b->at;

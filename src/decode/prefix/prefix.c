@@ -32,15 +32,15 @@ void prefix_free(struct prefix *p)
     prefix_pool_free(p->pool);
 }
 
-int64_t prefix_find(struct prefix *p, const int64_t *token, int64_t n)
+int64_t prefix_find(struct prefix *p, int64_t adapter, const int64_t *token, int64_t n)
 {
-    return PREFIX_BLOCK * prefix_pool_find(p->pool, token, (n - 1) / PREFIX_BLOCK);
+    return PREFIX_BLOCK * prefix_pool_find(p->pool, adapter, token, (n - 1) / PREFIX_BLOCK);
 }
 
-void prefix_take(struct prefix *p, const int64_t *token, int64_t n)
+void prefix_take(struct prefix *p, int64_t adapter, const int64_t *token, int64_t n)
 {
     int64_t blocks = n / PREFIX_BLOCK;
-    if (prefix_pool_find(p->pool, token, blocks) != blocks)
+    if (prefix_pool_find(p->pool, adapter, token, blocks) != blocks)
         bug("a prefix of %lld tokens is stored on rank 0 and not on this one", (long long)n);
     session_columns_begin(p->columns, p->session, n);
     for (int64_t i = 0; i < blocks; i++)
@@ -49,9 +49,9 @@ void prefix_take(struct prefix *p, const int64_t *token, int64_t n)
     p->counts.tokens += n;
 }
 
-void prefix_keep(struct prefix *p, const int64_t *token, int64_t n, int64_t row, int64_t column)
+void prefix_keep(struct prefix *p, int64_t adapter, const int64_t *token, int64_t n, int64_t row, int64_t column)
 {
-    void *to = n > 0 && n % PREFIX_BLOCK == 0 ? prefix_pool_add(p->pool, token, n / PREFIX_BLOCK) : NULL;
+    void *to = n > 0 && n % PREFIX_BLOCK == 0 ? prefix_pool_add(p->pool, adapter, token, n / PREFIX_BLOCK) : NULL;
     if (to)
         session_columns_read(p->columns, p->session, row, column + n - PREFIX_BLOCK, PREFIX_BLOCK, to);
 }

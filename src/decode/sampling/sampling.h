@@ -49,6 +49,7 @@ struct row_sampling {
     int64_t prompts; /* its first tokens, which were not made */
     int64_t biases;  /* scores that are added to those of tokens, each named once */
     const struct scored_token *bias;
+    int64_t adapter;               /* that it runs with, from 1; 0: none */
     bool logprobs;                 /* log-probabilities of its tokens are asked for */
     bool prompt_logprobs;          /* and of its prompt */
     int64_t alternatives;          /* besides, of so many of the best at each place: at most LOGPROBS_MOST */

@@ -196,7 +196,8 @@ struct drafter *small_drafter(struct arena *a, struct comm *comm, const struct s
     *m = (struct small_model){.path = o->draft, .all = comm, .few = comm, .runs = comm->rank < ranks, .options = *o};
     m->options.paths = m->options.input = m->options.role = m->options.prompt = (struct text_list){0};
     m->options.fixed = (struct bound_inputs){0};
-    m->options.tokenizer = m->options.lora = NULL;
+    m->options.lora = (struct text_list){0};
+    m->options.tokenizer = NULL;
     VEC_PUSH(a, &m->options.paths.text, o->draft);
     if (ranks < comm->size)
         m->few = comm->split(comm, !m->runs);

@@ -76,7 +76,9 @@ static void size_input_of(const struct history *h, const struct stage *s, int i,
     if (s->role[i] == ROLE_CACHED && t->rank > 0)
         (void)dim_is_int(t->dim[t->rank - 1], &columns);
     size_input(h, t, columns, to);
-    if (s->role[i] == ROLE_LAST && t->rank == 1)
+    if (s->role[i] == ROLE_ADAPTER)
+        to->dim[0] = h->batch;
+    else if (s->role[i] == ROLE_LAST && t->rank == 1)
         to->dim[0] = h->scored;
     else if (s->role[i] == ROLE_LAST) {
         to->dim[1] = h->scored;
@@ -128,6 +130,12 @@ static void write_same(bool value, struct tensor *to)
         tensor_put(to, i, value);
 }
 
+static void write_adapters(const struct history *h, struct tensor *to)
+{
+    for (int64_t b = 0; b < h->batch; b++)
+        tensor_put(to, b, h->adapter ? (double)h->adapter[b] : 0);
+}
+
 /* By row where it has rows, else of all. */
 static void write_last(const struct history *h, int64_t fed, struct tensor *to)
 {
@@ -156,6 +164,8 @@ void history_feed(const struct history *h, int64_t fed, struct stage *s)
         size_input_of(h, s, i, h->length - (all ? 0 : fed), &s->in[i]);
         if (s->role[i] == ROLE_CACHED || s->role[i] == ROLE_SEGMENTS)
             write_same(s->role[i] == ROLE_CACHED && fed > 0, &s->in[i]);
+        else if (s->role[i] == ROLE_ADAPTER)
+            write_adapters(h, &s->in[i]);
         else if (s->role[i] == ROLE_LAST)
             write_last(h, fed, &s->in[i]);
         else

@@ -2,6 +2,7 @@
  * floats and fixed shapes are constants. An integer input as long as past plus sequence is the mask. The only other one of shape [batch,
  * sequence] holds the tokens. */
 #include "decode/stage/stage.h"
+#include "job/adapters/adapters.h"
 #include "job/io/io.h"
 
 #include <stdlib.h>
@@ -195,6 +196,8 @@ int decode_find_input(const struct stage *s, enum role role)
 /* Segments tell an encoder: what has them and scores is none that goes on with a text. */
 static enum role usual_role(const struct stage *s, int i, bool encodes)
 {
+    if (strcmp(s->graph->inputs.at[i]->name, ADAPTERS_INPUT) == 0)
+        return ROLE_ADAPTER;
     for (int k = 0; k < KNOWN; k++)
         if (strcmp(s->graph->inputs.at[i]->name, known[k].usual) == 0 && (encodes || known[k].role != ROLE_SEGMENTS))
             return known[k].role;

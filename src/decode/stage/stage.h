@@ -15,6 +15,7 @@ enum role {
     ROLE_CACHE_POSITION, /* positions in the cache: padding is counted */
     ROLE_CACHED,         /* true if there is a past; picks the branch of a merged decoder */
     ROLE_SEGMENTS,       /* which of several texts a token is of: there is one, so 0 */
+    ROLE_ADAPTER,        /* the number of each row's adapter (job/adapters) */
     ROLE_LAST,           /* where the last token of a row, or of all, is among ROLE_TOKENS (last_position.c) */
     ROLE_STATE,          /* a KV cache or other state; the session keeps it */
     ROLE_ELSEWHERE       /* a state that ranks of another pipeline stage keep, or a value that they send */
@@ -94,6 +95,7 @@ struct history {
     int64_t past;                     /* columns that the given state holds; their tokens are not known */
     int64_t *token, *seen, *position; /* [batch, room] */
     int64_t *behind;                  /* by row: columns of padding behind the last token; 0 once a token is added */
+    const int64_t *adapter;           /* by row, where the graph has several; NULL: no row has one */
     int64_t scored;                   /* the last so many tokens of each row have scores in the next run, or more of them; 1 */
     int64_t picked;                   /* by the scores of the last so many, tokens are picked; 1 */
 };

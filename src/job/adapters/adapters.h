@@ -39,8 +39,17 @@ bool adapter_is_of(const struct adapter *, const char *module);
 /* A tensor of other sizes is a failure. */
 void adapter_check(const struct adapters *, const struct adapter *, const char *what, int64_t rows, int64_t columns);
 
-/* apply.c: adds those of a file to a canonical graph, of a model or of one rank. */
-void adapters_apply(struct graph *, const char *path);
+/* named.c: what --lora gives: one file, or several with names of which a request of a server names one. name NULL: that one file. */
+enum { ADAPTERS_MOST = 64 };
+struct named_adapters {
+    const char *name, *path;
+};
+int adapters_named(struct arena *, const struct text_list *given, struct named_adapters **);
+
+/* apply.c: adds them to a canonical graph, of a model or of one rank. Where they have names, the graph gets an input i64[batch]: of each
+ * row the number of its adapter, from 1; 0: it has none. Their A lie side by side, and their B, and a factor of 0 hides those of others. */
+#define ADAPTERS_INPUT "lora_adapter_of_row"
+void adapters_apply(struct graph *, const struct text_list *given);
 
 /* merge.c: for each weight that adapters change, what it becomes; take gets a tensor that it may not keep. source: the canonical graph of
  * the model. */

@@ -43,39 +43,148 @@ static struct value *cut_constant(struct graph *g, const char *name, const float
     return v;
 }
 
-static void apply_one(struct graph *g, const struct adapters *s, const struct adapter *p, const struct lora_product *product,
-                      const struct rank_product *split, const struct cut *rows, const struct cut *columns)
+struct split_product {
+    struct graph *graph;
+    const struct lora_product *product;
+    struct rank_product split;
+    struct cut rows, columns;
+};
+
+static struct split_product split_of(struct graph *g, const struct lora_product *p)
 {
-    struct arena *tmp = arena_new();
-    struct cut few = cut_of(g, NULL, adapter_rank(p));
-    struct value *a = cut_constant(g, arena_printf(g->arena, "%s" LORA_A, product->module), adapter_turned(tmp, p, 0), rows, &few),
-                 *b = cut_constant(g, arena_printf(g->arena, "%s" LORA_B, product->module), adapter_turned(tmp, p, 1), &few, columns);
-    const struct node *first = lora_attach(g, product, a, b, adapter_factor(s, p));
-    if (split->rows && rank_meta_sum_count(g) >= 0) {
-        rank_meta_set_sum(g, first->name, &(struct rank_sum){RANK_SUM_SPLIT, product->node->in[0]->type.rank - 1, split->rows});
-        rank_meta_set_sum_count(g, rank_meta_sum_count(g) + 1);
-    }
-    arena_free(tmp);
+    struct split_product s = {.graph = g, .product = p};
+    if (g->ranks > 1)
+        s.split = rank_meta_product(g, p->node);
+    s.rows = cut_of(g, s.split.rows, p->rows);
+    s.columns = cut_of(g, s.split.columns, p->columns);
+    if (intervals_extent(&s.rows.own) != p->rows || intervals_extent(&s.columns.own) != p->columns)
+        fail("%s: metadata of its weight says [%lld, %lld], expected [%lld, %lld]", node_where(g, p->node),
+             (long long)intervals_extent(&s.rows.own), (long long)intervals_extent(&s.columns.own), (long long)p->rows,
+             (long long)p->columns);
+    return s;
 }
 
-void adapters_apply(struct graph *g, const char *path)
+/* a: [rows, rank], b: [rank, columns] of the whole product. */
+static void attach(const struct split_product *s, int64_t rank, const float *a, const float *b, const struct lora_factor *factor)
+{
+    struct graph *g = s->graph;
+    const struct lora_product *p = s->product;
+    struct cut few = cut_of(g, NULL, rank);
+    struct value *own_a = cut_constant(g, arena_printf(g->arena, "%s" LORA_A, p->module), a, &s->rows, &few),
+                 *own_b = cut_constant(g, arena_printf(g->arena, "%s" LORA_B, p->module), b, &few, &s->columns);
+    const struct node *first = lora_attach(g, p, own_a, own_b, factor);
+    if (s->split.rows && rank_meta_sum_count(g) >= 0) {
+        rank_meta_set_sum(g, first->name, &(struct rank_sum){RANK_SUM_SPLIT, p->node->in[0]->type.rank - 1, s->split.rows});
+        rank_meta_set_sum_count(g, rank_meta_sum_count(g) + 1);
+    }
+}
+
+static void check_stages(const struct graph *g)
 {
     if (g->rank_meta && g->rank_meta->stages > 1)
         fail("%s: is of one stage of %d: --lora does not go with stages yet", graph_file(g), g->rank_meta->stages);
+}
+
+static void apply_one(struct graph *g, const char *path)
+{
     const struct adapters s = adapters_read(g->arena, path);
     struct lora_products products = lora_products_find(g);
     const struct adapter **of = adapters_match(g->arena, &s, graph_file(g), &products);
     for (int i = 0; i < products.list.n; i++) {
-        const struct lora_product *p = &products.list.at[i];
         if (!of[i])
             continue;
-        const struct rank_product split = g->ranks > 1 ? rank_meta_product(g, p->node) : (struct rank_product){NULL, NULL};
-        struct cut rows = cut_of(g, split.rows, p->rows), columns = cut_of(g, split.columns, p->columns);
-        adapter_check(&s, of[i], graph_file(g), rows.size, columns.size);
-        if (intervals_extent(&rows.own) != p->rows || intervals_extent(&columns.own) != p->columns)
-            fail("%s: metadata of its weight says [%lld, %lld], expected [%lld, %lld]", node_where(g, p->node),
-                 (long long)intervals_extent(&rows.own), (long long)intervals_extent(&columns.own), (long long)p->rows,
-                 (long long)p->columns);
-        apply_one(g, &s, of[i], p, &split, &rows, &columns);
+        struct arena *tmp = arena_new();
+        struct split_product p = split_of(g, &products.list.at[i]);
+        adapter_check(&s, of[i], graph_file(g), p.rows.size, p.columns.size);
+        attach(&p, adapter_rank(of[i]), adapter_turned(tmp, of[i], 0), adapter_turned(tmp, of[i], 1),
+               &(struct lora_factor){.number = adapter_factor(&s, of[i])});
+        arena_free(tmp);
     }
+}
+
+/* ---- several, of which each row of the batch has one or none --------------------------------------------------------------------------
+ */
+
+struct several {
+    struct graph *graph;
+    int n;
+    struct adapters *file;
+    const struct adapter ***of; /* by file and product */
+    struct value *row;          /* the input; NULL: not made yet */
+};
+
+/* The number of each row's adapter, from 1; 0: it has none. */
+static struct value *row_input(struct several *s, const struct lora_product *p)
+{
+    struct graph *g = s->graph;
+    const struct type *x = &p->node->in[0]->type;
+    if (!s->row) {
+        const struct type type = {.dtype = DT_I64, .rank = 1, .dim = {x->dim[0]}};
+        s->row = graph_value(g, ADAPTERS_INPUT, &type);
+        VEC_PUSH(g->arena, &g->inputs, s->row);
+        if (g->rank_meta)
+            rank_meta_set_value(g, RANK_INPUT, s->row->name, &type, placement_replicated);
+    }
+    if (x->rank < 2 || x->dim[0] != s->row->type.dim[0])
+        fail("%s: its operand is %s, whose rows are not those of the batch: adapters by request can't be for it", node_where(g, p->node),
+             type_str(g->arena, x));
+    return s->row;
+}
+
+/* Those of product i side by side: A [rows, total], B [total, columns]; row k of the table has the factor of file k - 1 in its columns. */
+static void attach_all(struct several *s, const struct lora_product *product, int i, int64_t total)
+{
+    struct graph *g = s->graph;
+    struct arena *tmp = arena_new();
+    struct split_product p = split_of(g, product);
+    float *a = NEWN(tmp, float, p.rows.size *total), *b = NEWN(tmp, float, total *p.columns.size),
+          *table = NEWN(tmp, float, (s->n + 1) * total);
+    int64_t at = 0;
+    for (int k = 0; k < s->n; k++) {
+        const struct adapter *one = s->of[k][i];
+        if (!one)
+            continue;
+        adapter_check(&s->file[k], one, graph_file(g), p.rows.size, p.columns.size);
+        int64_t rank = adapter_rank(one);
+        const float *from = adapter_turned(tmp, one, 0);
+        for (int64_t r = 0; r < p.rows.size; r++)
+            memcpy(a + r * total + at, from + r * rank, (size_t)rank * sizeof *a);
+        memcpy(b + at * p.columns.size, adapter_turned(tmp, one, 1), (size_t)(rank * p.columns.size) * sizeof *b);
+        for (int64_t c = at; c < at + rank; c++)
+            table[(k + 1) * total + c] = (float)adapter_factor(&s->file[k], one);
+        at += rank;
+    }
+    const char *name = arena_printf(g->arena, "%s.lora_rows", product->module);
+    struct lora_factor factor = {.table = graph_constant(g, name, DT_F32, 2, (const int64_t[]){s->n + 1, total}, table)};
+    factor.row = row_input(s, product);
+    attach(&p, total, a, b, &factor);
+    arena_free(tmp);
+}
+
+static void apply_several(struct graph *g, int n, const struct named_adapters *named)
+{
+    struct several s = {g, n, NEWN(g->arena, struct adapters, n), NEWN(g->arena, const struct adapter **, n), NULL};
+    struct lora_products products = lora_products_find(g);
+    for (int k = 0; k < n; k++) {
+        s.file[k] = adapters_read(g->arena, named[k].path);
+        s.of[k] = adapters_match(g->arena, &s.file[k], graph_file(g), &products);
+    }
+    for (int i = 0; i < products.list.n; i++) {
+        int64_t total = 0;
+        for (int k = 0; k < n; k++)
+            total += s.of[k][i] ? adapter_rank(s.of[k][i]) : 0;
+        if (total)
+            attach_all(&s, &products.list.at[i], i, total);
+    }
+}
+
+void adapters_apply(struct graph *g, const struct text_list *given)
+{
+    struct named_adapters *named;
+    int n = adapters_named(g->arena, given, &named);
+    check_stages(g);
+    if (named[0].name)
+        apply_several(g, n, named);
+    else
+        apply_one(g, named[0].path);
 }

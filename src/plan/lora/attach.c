@@ -25,14 +25,24 @@ static void add_to_result(struct lowering *l, struct node *product, struct value
     VEC_PUSH(g->arena, &l->nodes, sum);
 }
 
-struct node *lora_attach(struct graph *g, const struct lora_product *p, struct value *a, struct value *b, double factor)
+static struct value *times_factor(struct lowering *l, struct value *few, const struct lora_factor *f)
+{
+    if (!f->table && f->number == 1)
+        return few;
+    struct value *by;
+    if (f->table)
+        by = lower_unsqueeze(l, "lora_A/rows", lower_binary(l, "Gather", "lora_A/Gather", f->table, f->row), 1, few->type.rank - 2);
+    else
+        by = lower_scalar(l, "lora_A/factor", DT_F32, f->number);
+    return lower_binary(l, "Mul", "lora_A/Mul", few, by);
+}
+
+struct node *lora_attach(struct graph *g, const struct lora_product *p, struct value *a, struct value *b, const struct lora_factor *factor)
 {
     struct lowering l = {.g = g, .name = label_node(g->arena, g, p->node)};
     struct value *x = lower_cast(&l, "lora_A/Cast", p->node->in[0], DT_F32), *few = lower_binary(&l, "MatMul", "lora_A/MatMul", x, a);
     struct node *first = few->producer;
-    if (factor != 1)
-        few = lower_binary(&l, "Mul", "lora_A/Mul", few, lower_scalar(&l, "lora_A/factor", DT_F32, factor));
-    struct value *v = lower_binary(&l, "MatMul", "lora_B/MatMul", few, b);
+    struct value *v = lower_binary(&l, "MatMul", "lora_B/MatMul", times_factor(&l, few, factor), b);
     add_to_result(&l, p->node, lower_cast(&l, "lora_B/Cast", v, p->node->out[0]->type.dtype));
     for (int i = 0, at = place_of(g, p->node) + 1; i < l.nodes.n; i++)
         graph_insert(g, at + i, l.nodes.at[i]);

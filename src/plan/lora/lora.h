@@ -29,9 +29,14 @@ struct lora_products lora_products_named(struct graph *, const struct lora_produ
 /* ---- attach.c ---- */
 #define LORA_A ".lora_A.weight" /* how the names of both end, behind the module's */
 #define LORA_B ".lora_B.weight"
+/* What x A is multiplied by: a number; or, by rows of the batch, f32[any, rank]: of row i of the batch, row number row[i] of the table. */
+struct lora_factor {
+    double number;
+    struct value *table, *row; /* NULL: the number */
+};
 /* Adds (x a) b factor to the product's result. a: f32[rows, rank], b: f32[rank, columns]; of a rank's graph, its shards. Returns the node
  * of x a. */
-struct node *lora_attach(struct graph *, const struct lora_product *, struct value *a, struct value *b, double factor);
+struct node *lora_attach(struct graph *, const struct lora_product *, struct value *a, struct value *b, const struct lora_factor *);
 
 /* initial.c: what A begins as: drawn evenly from -1/sqrt(rows) to 1/sqrt(rows), as PEFT does (kaiming_uniform_ of torch with a = sqrt(5)).
  * The name of A and the seed tell the numbers. to: [rows, rank] */

@@ -101,6 +101,8 @@ void request_embedding(struct reading *r)
         request_blame(r, key, arena_printf(c->arena, "this server does not support '%s': leave it out, or set it to null", key));
     c->embeddings = NEW(c->arena, struct embeddings);
     (void)request_given(r, "model");
+    if (s->adapters && request_model(r) > 0)
+        request_refuse(r, "model", "the model itself, for adapters make no vectors");
     read_form(r);
     c->embeddings->dimensions = request_integer(r, "dimensions", 1, s->width, s->width);
     r->special = request_flag(r, "add_special_tokens", true);

@@ -40,6 +40,10 @@ void request_add_choices(struct reading *, const char *key, const int64_t *token
 /* The tokens of a text; false: `key` was blamed. */
 bool request_encode(struct reading *, const char *key, struct text, bool special, struct token_ids *);
 
+/* model.c: the number of the adapter that the request names as its model, from 1; 0: the model itself. A server without adapters takes any
+ * name. */
+int64_t request_model(struct reading *);
+
 /* ---- logprobs.c: which log-probabilities are asked for; then, of all texts, whether they are too many for a reply ---- */
 void logprobs_of_completion(struct reading *);
 void logprobs_of_chat(struct reading *);

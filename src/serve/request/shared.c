@@ -112,9 +112,10 @@ static void read_most(struct reading *r, const struct shared_field *f)
 
 static void read_model(struct reading *r, const struct shared_field *f)
 {
-    const json_t *v = request_given(r, f->name);
-    if (v && !json_is_string(v))
-        request_refuse(r, f->name, "a name");
+    (void)f;
+    r->how.adapter = request_model(r);
+    if (r->how.adapter > 0)
+        r->call->model = r->call->service->adapter[r->how.adapter - 1].name;
 }
 
 static void read_each(struct reading *r, const struct shared_field *f)

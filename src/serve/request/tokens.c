@@ -1,17 +1,10 @@
 /* tokens: the fields of /tokenize and /detokenize, as vLLM has them. */
 #include "serve/request/request.h"
 
-static void read_model(struct reading *r)
-{
-    const json_t *model = request_given(r, "model");
-    if (model && !json_is_string(model))
-        request_refuse(r, "model", "a name");
-}
-
 void request_tokenize(struct reading *r)
 {
     const json_t *prompt = request_given(r, "prompt");
-    read_model(r);
+    (void)request_model(r);
     bool special = request_flag(r, "add_special_tokens", true);
     if (request_given(r, "messages"))
         request_blame(r, "messages", "/tokenize takes a text in 'prompt', and no messages");
@@ -26,7 +19,7 @@ void request_detokenize(struct reading *r)
     struct call *c = r->call;
     const json_t *list = request_given(r, "tokens"), *v;
     size_t i;
-    read_model(r);
+    (void)request_model(r);
     if (!json_is_array(list))
         request_refuse(r, "tokens", "a list of token ids");
     json_array_foreach(list, i, v)

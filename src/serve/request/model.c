@@ -1,0 +1,36 @@
+/* model: which model a request names: the one that is served, or one of its adapters. */
+#include "serve/request/request.h"
+
+#include <string.h>
+
+/* 'a', 'b', .. */
+static const char *names_of(struct arena *a, const struct service *s)
+{
+    const char *all = arena_printf(a, "'%s'", s->model);
+    for (int i = 0; i < s->adapters; i++)
+        all = arena_printf(a, "%s, '%s'", all, s->adapter[i].name);
+    return all;
+}
+
+/* As reply_named_model. */
+static int number_of(const struct service *s, const char *name)
+{
+    for (int i = 0; i < s->adapters; i++)
+        if (strcmp(s->adapter[i].name, name) == 0)
+            return i + 1;
+    return strcmp(s->model, name) == 0 ? 0 : -1;
+}
+
+int64_t request_model(struct reading *r)
+{
+    const struct service *s = r->call->service;
+    const json_t *v = request_given(r, "model");
+    if (v && !json_is_string(v))
+        request_refuse(r, "model", "a name");
+    if (!v || !json_is_string(v) || !s->adapters)
+        return 0;
+    int number = number_of(s, json_string_value(v));
+    if (number < 0)
+        request_refuse(r, "model", arena_printf(r->call->arena, "one of %s", names_of(r->call->arena, s)));
+    return number < 0 ? 0 : number;
+}
