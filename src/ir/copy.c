@@ -34,6 +34,7 @@ static void copy_node(struct graph *to, const struct node *n)
     *copy = *n;
     copy->in = twins(to, n->nin, n->in);
     copy->out = twins(to, n->nout, n->out);
+    copy->forward = twin(to, n->forward);
     copy->attr = NEWN(to->arena, struct attr, n->nattr);
     if (n->nattr > 0)
         memcpy(copy->attr, n->attr, (size_t)n->nattr * sizeof *n->attr);
@@ -64,6 +65,11 @@ static void copy_trained(struct graph *to, const struct graph *from)
         t.weight = twin(to, t.weight);
         VEC_PUSH(to->arena, &to->trained, t);
     }
+    for (int i = 0; i < from->followed.n; i++) {
+        struct followed f = from->followed.at[i];
+        f.weight = twin(to, f.weight);
+        VEC_PUSH(to->arena, &to->followed, f);
+    }
 }
 
 static void copy_header(struct graph *to, const struct graph *from)
@@ -72,13 +78,14 @@ static void copy_header(struct graph *to, const struct graph *from)
     to->ir_version = from->ir_version;
     to->opset = from->opset;
     to->captures = from->captures;
+    to->in_flight = from->in_flight;
     to->ranks = from->ranks;
     to->rank = from->rank;
     to->rank_meta = from->rank_meta;
     to->properties = from->properties;
     to->modules = from->modules;
     for (int i = 0; i < from->meta.n; i++)
-        VEC_PUSH(to->arena, &to->meta, from->meta.at[i]);
+        graph_set_meta(to, from->meta.at[i].key, from->meta.at[i].text);
     for (int i = 0; i < from->opsets.n; i++)
         VEC_PUSH(to->arena, &to->opsets, from->opsets.at[i]);
 }

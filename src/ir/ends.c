@@ -35,6 +35,15 @@ void graph_set_output(struct graph *g, int output, struct value *to)
         old->state = 0;
 }
 
+int graph_weight_inputs(const struct graph *g)
+{
+    int n = g->inputs.n - g->followed.n;
+    EACH (const struct trained, t, g->trained) {
+        n -= t->initial != NULL;
+    }
+    return n;
+}
+
 int graph_output_number(const struct graph *g, const struct value *v)
 {
     require(v->output <= g->outputs.n);

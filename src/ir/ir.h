@@ -111,12 +111,14 @@ struct node {
     const char *optype, *domain; /* domain "" is ai.onnx */
     const char *name;
     int nin, nout, nattr;
-    struct value **in;  /* NULL where an optional input is absent; positions are kept */
-    struct value **out; /* likewise; trailing absent ones are cut */
-    struct attr *attr;  /* in the order of the op's row (all present), or as found when op is NULL */
-    int opset;          /* opset of its domain at load (ops without a row keep it) */
-    void *strategy;     /* chosen by choose; struct strategy of op/op.h */
-    bool on_ranks;      /* of a lowering: each rank runs it on its own shards, which no rule of the global graph describes */
+    struct value **in;     /* NULL where an optional input is absent; positions are kept */
+    struct value **out;    /* likewise; trailing absent ones are cut */
+    struct attr *attr;     /* in the order of the op's row (all present), or as found when op is NULL */
+    int opset;             /* opset of its domain at load (ops without a row keep it) */
+    void *strategy;        /* chosen by choose; struct strategy of op/op.h */
+    struct value *forward; /* of the backward half: a result of the node whose gradient this one is part of; NULL: it is not of that half */
+    bool again;            /* of that half: it computes a value of the forward half again (--recompute) */
+    bool on_ranks;         /* of a lowering: each rank runs it on its own shards, which no rule of the global graph describes */
 };
 
 struct state {
@@ -129,6 +131,14 @@ struct trained {
     struct value *weight;
     int output;
     struct constant *initial; /* what it held before it became an input (job/weight_inputs.c); NULL: it is a constant */
+};
+/* In a stage: a weight that another stage trains, which sends its new value; an input while it does (job/weight_inputs.c). */
+struct followed {
+    struct value *weight;
+    struct constant *initial;
+    struct type type; /* global */
+    struct placement place;
+    int stage;
 };
 struct meta {
     const char *key, *text;
@@ -152,12 +162,14 @@ struct graph {
     int captures; /* of a body: the number of its inputs, the last ones, that are values from around its node */
     VEC(struct state) states;
     VEC(struct trained) trained; /* with --train */
+    VEC(struct followed) followed;
     VEC(struct meta) meta;
     struct name_index meta_at;                  /* positions by key */
     VEC(struct meta) opsets;                    /* domain -> version as text, of the source */
     VEC(struct configuration *) configurations; /* of the source; copies have none */
     int64_t ir_version;
     int opset;                   /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
+    int in_flight;               /* of a stage that trains: microbatches whose activations it holds at once; 0: not one */
     int ranks, rank;             /* ranks: 0 before choose; rank: -1 for the global graph */
     struct rank_meta *rank_meta; /* of a rank file (ir/rank_meta.h); NULL: it is none */
     bool keeps_sums;             /* nodes that make partial sums stay as they are (tpc-run --deterministic) */
@@ -258,6 +270,8 @@ int graph_input_named(const struct graph *, const char *name); /* its number; -1
 int graph_output_named(const struct graph *, const char *name);
 /* The output, and the state that it is an end of, becomes another value. */
 void graph_set_output(struct graph *, int output, struct value *to);
+/* The first input that is a weight, while tpc-run trains; the number of inputs: there is none. */
+int graph_weight_inputs(const struct graph *);
 /* Which output the value is, -1: none. */
 int graph_output_number(const struct graph *, const struct value *);
 void graph_add_state(struct graph *, struct state);

@@ -106,9 +106,33 @@ static int find_kept(struct recompute *r)
     return at;
 }
 
+struct size_search {
+    const struct node *node;
+    bool found;
+};
+
+static void find_own_size(void *search, const struct dim *symbol)
+{
+    struct size_search *s = search;
+    bool given = !dim_has_data(symbol);
+    for (int k = 0; k < s->node->nin; k++)
+        given = given || (s->node->in[k] && type_uses(&s->node->in[k]->type, symbol->name));
+    s->found = s->found || !given;
+}
+
+/* Its data gives a size its name: a copy would give it another one. */
+static bool decides_size(const struct node *n)
+{
+    struct size_search s = {n, false};
+    for (int k = 0; k < n->nout; k++)
+        for (int d = 0; n->out[k] && d < n->out[k]->type.rank; d++)
+            dim_each_symbol(n->out[k]->type.dim[d], find_own_size, &s);
+    return s.found;
+}
+
 static bool repeatable(const struct node *n)
 {
-    return n->op && !(n->op->flags & (OP_DRAWS | OP_CONTROL | OP_COLLECTIVE));
+    return n->op && !(n->op->flags & (OP_DRAWS | OP_CONTROL | OP_COLLECTIVE)) && !decides_size(n);
 }
 
 /* Values up to the last kept one may be computed again. */
@@ -130,6 +154,8 @@ static void add_node(struct recompute *r, struct node *n)
 static struct value *kept_again(struct recompute *r, struct value *v)
 {
     struct node *n = op_node(r->g, "tpc", "Again", arena_printf(r->g->arena, "%s/again", v->name), 1, &v);
+    n->forward = v;
+    n->again = true;
     add_node(r, n);
     return n->out[0];
 }
@@ -137,6 +163,8 @@ static struct value *kept_again(struct recompute *r, struct value *v)
 static void copy_node(struct recompute *r, const struct node *n)
 {
     struct node *copy = lower_copy_of(r->g, n, arena_printf(r->g->arena, "%s/again", n->name ? n->name : n->optype), n->nin, n->in);
+    copy->forward = n->out[0];
+    copy->again = true;
     for (int k = 0; k < copy->nin; k++)
         if (copy->in[k] && r->again[copy->in[k]->id])
             copy->in[k] = r->again[copy->in[k]->id];

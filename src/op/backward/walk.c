@@ -70,8 +70,20 @@ static void walk_node(struct gradients *all, struct node *node)
             gradients_add(all, node->in[i], dx[i]);
 }
 
+static struct value *first_result(const struct node *n)
+{
+    for (int i = 0; i < n->nout; i++)
+        if (n->out[i])
+            return n->out[i];
+    return NULL;
+}
+
 void gradients_walk(struct gradients *all, int n, struct node *const *node)
 {
-    for (int i = n - 1; i >= 0; i--)
+    for (int i = n - 1; i >= 0; i--) {
+        int made = all->made.list.n;
         walk_node(all, node[i]);
+        for (; made < all->made.list.n; made++)
+            all->made.list.at[made]->forward = first_result(node[i]);
+    }
 }
