@@ -113,52 +113,12 @@ static void write_plan(const struct emission *e)
     manifest_wrote(e->manifest, "model.onnx", e->model);
 }
 
-static void note_other_states(struct graph *g, const struct graph *whole, const struct graph *own)
-{
-    int n = 0;
-    EACH (const struct state, s, whole->states) {
-        const struct rank_state state = rank_meta_state_of(s);
-        bool here = false;
-        EACH (const struct state, k, own->states) {
-            const struct rank_state kept = rank_meta_state_of(k);
-            here = here || (strcmp(kept.past, state.past) == 0 && strcmp(kept.present, state.present) == 0);
-        }
-        if (!here)
-            rank_meta_set_other_state(g, n++, &state);
-    }
-}
-
-/* What the stage gets from others and sends them, and which outputs of the model all stages make. */
-static void write_stage(const struct stream *s, struct graph *g)
-{
-    const struct compile *whole = s->to->whole;
-    const struct stage_plan *plan = whole->stages.plan;
-    const struct graph *own = stage_at(s)->graph;
-    int number = stage_number(s);
-    rank_meta_set_stage(g, number, s->to->stages);
-    for (int i = whole->source->inputs.n; i < own->inputs.n; i++)
-        rank_meta_set_sender(g, own->inputs.at[i]->name, stage_sender(plan, own->inputs.at[i]->name));
-    for (int i = 0; i < own->outputs.n; i++) {
-        const int *to;
-        int n = stage_readers(g->arena, plan, own->outputs.at[i]->name, &to);
-        if (n)
-            rank_meta_set_readers(g, own->outputs.at[i]->name, n, to);
-    }
-    op_note_whole(g, whole->source);
-    note_other_states(g, whole->source, own);
-    for (int i = 0; i < whole->source->outputs.n; i++) {
-        const struct value *v = whole->source->outputs.at[i];
-        int stage = stage_of(&plan->map, &plan->cut, v);
-        rank_meta_set_result(g, i, &(struct rank_result){v->name, stage < 0 ? 0 : stage, v->type});
-    }
-}
-
 static void write_meta(const struct stream *s, struct graph *g)
 {
     const struct compile *whole = s->to->whole, *c = stage_at(s);
     rank_meta_write(g, c->graph, whole->plan->hash);
     if (s->to->stages > 1)
-        write_stage(s, g);
+        stage_write_meta(g, whole->stages.plan, c->graph, stage_number(s));
     rank_meta_copy_rows(g, whole->source);
     op_note_inputs(c->arena, g, whole->source);
     for (int i = 0; i < c->plan->workloads.n; i++)

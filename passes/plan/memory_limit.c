@@ -109,7 +109,7 @@ static _Noreturn void fail_limit(const struct compile *c, struct trial t, bool h
 static const struct trial *find_price(struct fitter *f, struct compile *c, double *below)
 {
     const struct trial *best = memory_raise_price(f, below);
-    if (best || f->recomputed || !c->options->train || c->options->recompute != RECOMPUTE_AUTO)
+    if (best || f->recomputed || c->part || !c->options->train || c->options->recompute != RECOMPUTE_AUTO)
         return best;
     f->recomputed = true;
     c->source = graph_copy(c->arena, c->source);

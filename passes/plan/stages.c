@@ -2,6 +2,7 @@
  *
  * A plan of the whole graph on the ranks of a stage tells what each node takes, with the reshards before it. The cut is chosen by that.
  * Then each stage goes through the passes from weight_dtype to memory, as a model by itself. */
+#include "op/backward/backward.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 
@@ -60,13 +61,13 @@ static struct stage_prices price_whole(struct arena *a, struct space *s, int sta
                                  to.bytes, to.held,     (double)s->options->memory * p->ranks};
 }
 
-/* Nodes that run as one kernel are of one stage. */
+/* Nodes of the forward half that run as one kernel are of one stage. */
 static void join_kernels(struct stage_map *m, const struct space *s)
 {
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct fused_part *part = fused_part(s, s->g->nodes.at[i]);
         const struct value *made = part && part->into && part->into->nout ? part->into->out[0] : NULL;
-        if (made && !m->copied[i] && m->position[made->id] >= 0)
+        if (made && m->place[i] == i && m->position[made->id] >= 0)
             stage_map_join(m, i, m->position[made->id]);
     }
 }
@@ -150,6 +151,7 @@ static void cut_and_compile(void *cutting)
         made[i] = (struct stage_made){one->source, one->graph, one->plan};
     }
     plan->made = made;
+    plan->shared = stage_weights_find(c->arena, plan);
 }
 
 /* Where the fastest cut within a limit on memory has a stage that needs more, for its activations, the one whose fullest stage holds least
@@ -168,10 +170,9 @@ static void cut_within_limit(struct cutting *all)
     cut_and_compile(all);
 }
 
-void pass_stages(struct compile *c)
+static void plan_and_cut(void *compile)
 {
-    if (!c->options->stages)
-        return;
+    struct compile *c = compile;
     struct plan *whole = NEW(c->arena, struct plan);
     struct stage_plan *plan = NEW(c->arena, struct stage_plan);
     whole->ranks = c->options->ranks;
@@ -181,6 +182,25 @@ void pass_stages(struct compile *c)
     plan->map = stage_map_of(c->arena, c->source);
     join_kernels(&plan->map, whole->space);
     plan->prices = price_whole(c->arena, whole->space, c->options->stages);
+    plan->model = c->plan;
     plan->whole = whole;
     cut_within_limit(&(struct cutting){c, plan});
+}
+
+/* Of training, if need be with the forward half computed again, in all stages. */
+void pass_stages(struct compile *c)
+{
+    const struct options *o = c->options;
+    if (!o->stages)
+        return;
+    if (o->memory && o->train && o->recompute == RECOMPUTE_AUTO) {
+        const char *failure = diag_try(c->arena, plan_and_cut, c);
+        if (!failure)
+            return;
+        explain("%s", failure);
+        diag_tell("%s: to keep --memory the backward half computes the forward half again (--recompute full)", o->model);
+        c->source = graph_copy(c->arena, c->source);
+        recompute_forward(c->source);
+    }
+    plan_and_cut(c);
 }

@@ -333,8 +333,7 @@ static void check_what_if(const struct shard_options *o)
 static void check_stages(const struct shard_options *o)
 {
     bool everywhere = o->sp.given && !(o->sp.text && strcmp(o->sp.text, "auto") == 0); /* a stage may have no sequence */
-    const char *other = o->train.given        ? "--train"
-        : everywhere                          ? "--sp, but with --sp=auto,"
+    const char *other = everywhere            ? "--sp, but with --sp=auto,"
         : o->memory && strchr(o->memory, ',') ? "a list of --memory"
         : o->speed                            ? "--speed"
         : o->plan_file                        ? "--plan"

@@ -79,6 +79,7 @@ static void copy_header(struct graph *to, const struct graph *from)
     to->opset = from->opset;
     to->captures = from->captures;
     to->in_flight = from->in_flight;
+    to->late = from->late;
     to->ranks = from->ranks;
     to->rank = from->rank;
     to->rank_meta = from->rank_meta;

@@ -170,6 +170,7 @@ struct graph {
     int64_t ir_version;
     int opset;                   /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
     int in_flight;               /* of a stage that trains: microbatches whose activations it holds at once; 0: not one */
+    int late;                    /* of such a stage: the first input that a later stage sends, as are all behind it */
     int ranks, rank;             /* ranks: 0 before choose; rank: -1 for the global graph */
     struct rank_meta *rank_meta; /* of a rank file (ir/rank_meta.h); NULL: it is none */
     bool keeps_sums;             /* nodes that make partial sums stay as they are (tpc-run --deterministic) */

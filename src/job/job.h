@@ -156,7 +156,7 @@ struct tensor replica_gather_output(struct arena *, const struct replicas *, con
                                     const char *name, const struct tensor *own);
 
 /* ---- io/stages.c: a folder of tpc-shard --pp, of which each rank has the file of one stage ---------------------------- */
-/* The inputs of the model: the first ones of the graph. Those behind them come from other stages. */
+/* The inputs of the model: the first ones of the graph. Behind them are those from other stages, then weights that are trained. */
 int job_given_inputs(const struct graph *);
 /* A graph with the inputs and outputs of the model, and no nodes; the graph itself if it is no stage. */
 struct graph *job_model_ends(struct arena *, struct graph *);
@@ -183,6 +183,8 @@ void job_dump_graph(struct arena *, const struct replicas *, const struct graph 
 /* weight_inputs.c: of a step of training, which tpc-shard --train made: each weight that has a gradient becomes an input, of this rank's
  * own type, in the order of the gradients; graph->trained lists them. */
 void job_weights_as_inputs(struct graph *);
+/* The name of the weight that an output of this name is the gradient of; NULL: of none. */
+const char *job_weight_of_gradient(struct arena *, const char *output);
 
 /* calibrate.c: measures the machine. Every rank calls it; rank 0 writes the profile. */
 void job_calibrate(struct arena *, struct comm *, const struct job_options *, int threads);

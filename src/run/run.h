@@ -19,7 +19,7 @@ struct session_options {
     bool force;                   /* activations may take more than what is available */
     enum gradients_go gradients;  /* what session_gradients_to is for */
     bool profile;                 /* every step is timed, and collectives begin together */
-    struct pipeline *pipeline;    /* of a graph that is a stage: each run takes what earlier ones send, and sends what later ones read */
+    struct pipeline *pipeline;    /* of a graph that is a stage: each run takes what others send, and sends what they read */
     const struct session *beside; /* another session of this rank, whose packed weights this one uses where they are its own; NULL: none */
 };
 /* graph: after the passes load to fuse_kernels. */
@@ -29,6 +29,10 @@ void session_free(struct session *);
  * memory, valid until the next run. A dtype or shape that does not fit and a violated assumption are failures. A state whose data is NULL
  * keeps the value that the last run left; before the first run it has size 0 along its growing dimension. */
 void session_run(struct session *, const struct tensor *inputs, struct tensor *outputs);
+/* The same in two parts, for a stage of a step of training: between them other sessions of the stage may run. The first ends where the
+ * gradients of later stages are needed, without these at the end of the run. The inputs must stay until the second has run. */
+void session_begin(struct session *, const struct tensor *inputs);
+void session_finish(struct session *, struct tensor *outputs);
 /* For the runs that follow: the gradient of graph->trained number i is made in to[i] (GRADIENTS_LEAVE), or added to what is there
  * (GRADIENTS_ADD); copied there if it is the first. */
 void session_gradients_to(struct session *, float *const *to, bool first);

@@ -15,23 +15,24 @@
 
 /* ---- what they begin as ---- */
 
-/* The modules, from the names of their A. */
+/* The modules of all stages, from the names of their A. */
 static struct lora_products modules_of(struct arena *a, const struct parameters *p)
 {
     struct lora_products all = {{NULL, 0, 0}};
-    for (int i = 0; i < p->n; i++) {
-        size_t n = strlen(p->at[i].name), end = strlen(LORA_A);
-        if (n > end && path_ends(p->at[i].name, LORA_A))
-            VEC_PUSH(a, &all.list, ((struct lora_product){.module = arena_strndup(a, p->at[i].name, n - end), .rows = p->at[i].dim[0]}));
+    EACH (const struct trained_weight, w, p->all) {
+        size_t n = strlen(w->name), end = strlen(LORA_A);
+        if (n > end && path_ends(w->name, LORA_A))
+            VEC_PUSH(a, &all.list, ((struct lora_product){.module = arena_strndup(a, w->name, n - end), .rows = w->dim[0]}));
     }
     return all;
 }
 
-static const struct parameter *parameter_named(const struct graph *g, const struct parameters *p, const char *name)
+static const struct trained_weight *weight_named(const struct graph *g, const struct parameters *p, const char *name)
 {
-    for (int i = 0; i < p->n; i++)
-        if (strcmp(p->at[i].name, name) == 0)
-            return &p->at[i];
+    EACH (const struct trained_weight, w, p->all) {
+        if (strcmp(w->name, name) == 0)
+            return w;
+    }
     fail("%s: trains no '%s': not a folder that tpc-shard --train --lora made", graph_file(g), name);
 }
 
@@ -43,14 +44,18 @@ struct start {
     struct parameters *parameters;
 };
 
-static void put(const struct start *s, const struct parameter *p, const float *full)
+/* Nothing if it is of another stage. */
+static void put(const struct start *s, const struct trained_weight *w, const float *full)
 {
+    if (w->own < 0)
+        return;
     struct arena *tmp = arena_new();
+    const struct parameter *p = &s->parameters->at[w->own];
     parameters_take_shard(tmp, s->replicas, s->session, p, full, s->parameters->weight + p->from);
     arena_free(tmp);
 }
 
-static void draw(const struct start *s, const struct parameter *p, int64_t seed)
+static void draw(const struct start *s, const struct trained_weight *p, int64_t seed)
 {
     struct arena *tmp = arena_new();
     float *full = NEWN(tmp, float, p->dim[0] * p->dim[1]);
@@ -60,10 +65,10 @@ static void draw(const struct start *s, const struct parameter *p, int64_t seed)
 }
 
 static void take(const struct start *s, const struct adapters *from, const struct adapter *of, const char *module,
-                 const struct parameter *a)
+                 const struct trained_weight *a)
 {
     struct arena *tmp = arena_new();
-    const struct parameter *b = parameter_named(s->graph, s->parameters, arena_printf(tmp, "%s" LORA_B, module));
+    const struct trained_weight *b = weight_named(s->graph, s->parameters, arena_printf(tmp, "%s" LORA_B, module));
     double factor = rank_meta_adapters(s->graph) / (double)a->dim[1];
     if (!of)
         fail("%s: lacks an adapter for '%s', which %s trains", from->path, module, graph_file(s->graph));
@@ -84,14 +89,14 @@ void train_adapters_start(struct arena *arena, const struct graph *g, const stru
     struct lora_products modules = modules_of(arena, p);
     if (!path) {
         EACH (const struct lora_product, m, modules.list)
-            draw(&s, parameter_named(g, p, arena_printf(arena, "%s" LORA_A, m->module)), seed);
+            draw(&s, weight_named(g, p, arena_printf(arena, "%s" LORA_A, m->module)), seed);
         return;
     }
     const struct adapters from = adapters_read(arena, path);
     const struct adapter **of = adapters_match(arena, &from, graph_file(g), &modules);
     for (int i = 0; i < modules.list.n; i++) {
         const char *module = modules.list.at[i].module;
-        take(&s, &from, of[i], module, parameter_named(g, p, arena_printf(arena, "%s" LORA_A, module)));
+        take(&s, &from, of[i], module, weight_named(g, p, arena_printf(arena, "%s" LORA_A, module)));
     }
 }
 
@@ -151,24 +156,24 @@ void train_adapters_write(const char *path, const struct graph *g, const struct 
     struct arena *a = arena_new();
     const struct safetensors *from = safetensors_read(a, train_checkpoint_path(a, path, true));
     struct lora_products modules = modules_of(a, p);
-    const char **name = NEWN(a, const char *, p->n);
-    struct tensor *turned = NEWN(a, struct tensor, p->n);
-    const struct tensor **plain = NEWN(a, const struct tensor *, p->n);
+    const char **name = NEWN(a, const char *, p->all.n);
+    struct tensor *turned = NEWN(a, struct tensor, p->all.n);
+    const struct tensor **plain = NEWN(a, const struct tensor *, p->all.n);
     const struct named_text format = {"format", "pt"};
     struct out out;
-    for (int i = 0; i < p->n; i++) {
-        plain[i] = safetensors_find(from, p->at[i].name);
+    for (int i = 0; i < p->all.n; i++) {
+        plain[i] = safetensors_find(from, p->all.at[i].name);
         require(plain[i] && plain[i]->rank == 2);
-        name[i] = arena_printf(a, ADAPTERS_PREFIX "%s", p->at[i].name);
+        name[i] = arena_printf(a, ADAPTERS_PREFIX "%s", p->all.at[i].name);
         turned[i] = (struct tensor){.dtype = DT_F32, .rank = 2, .dim = {plain[i]->dim[1], plain[i]->dim[0]}};
     }
     out_open_whole(a, &out, path_join(a, path, ADAPTERS_FILE));
-    safetensors_begin(&out, p->n, name, turned, 1, &format);
-    for (int i = 0; i < p->n; i++)
+    safetensors_begin(&out, p->all.n, name, turned, 1, &format);
+    for (int i = 0; i < p->all.n; i++)
         put_turned(&out, plain[i]);
     safetensors_end(&out);
     (void)out_close(&out);
-    int64_t rank = parameter_named(g, p, arena_printf(a, "%s" LORA_A, modules.list.at[0].module))->dim[1];
+    int64_t rank = weight_named(g, p, arena_printf(a, "%s" LORA_A, modules.list.at[0].module))->dim[1];
     write_whole(a, path_join(a, path, ADAPTERS_CONFIG), config_text(a, rank_meta_adapters(g), &modules, rank));
     map_close(from->file);
     arena_free(a);

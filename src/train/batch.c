@@ -15,15 +15,14 @@ struct fed {
     const struct type *type;
     struct tensor samples; /* the whole file */
     const char *path;
-    int64_t rows; /* of the table that tokens choose from; -1: not known */
-    void *room;
-    size_t bytes;
+    int64_t rows;        /* of the table that tokens choose from; -1: not known */
+    struct buffer *room; /* by slot */
 };
 struct batches {
     struct arena *arena;
     const struct settings *settings;
     const char *path; /* of the graph */
-    int n;
+    int n, slots;
     struct fed *fed;
     struct token_file tokens; /* path NULL: none */
     int64_t samples;          /* to draw from: windows, rows or samples */
@@ -150,11 +149,16 @@ struct batches *batch_new(struct arena *a, struct graph *g, const struct session
                           const struct batch_source *from, struct settings *settings)
 {
     struct batches *b = NEW(a, struct batches);
-    *b = (struct batches){
-        .arena = a, .settings = settings, .path = job->paths.text.at[0], .n = g->inputs.n - g->trained.n, .in_order = from->in_order};
+    *b = (struct batches){.arena = a,
+                          .settings = settings,
+                          .path = job->paths.text.at[0],
+                          .n = job_given_inputs(g),
+                          .slots = from->slots,
+                          .in_order = from->in_order};
     b->fed = NEWN(a, struct fed, b->n);
     for (int i = 0; i < b->n; i++)
-        b->fed[i] = (struct fed){.name = g->inputs.at[i]->name, .type = session_input_type(s, i), .rows = -1};
+        b->fed[i] = (struct fed){
+            .name = g->inputs.at[i]->name, .type = session_input_type(s, i), .rows = -1, .room = NEWN(a, struct buffer, from->slots)};
     for (int i = 0; i < from->input.text.n; i++)
         take_samples(b, g, from->input.text.at[i]);
     if (from->data) {
@@ -203,36 +207,39 @@ static void size_window(const struct batches *b, const struct fed *f, int64_t ro
         to->dim[to->rank - 1] = b->settings->sequence;
 }
 
-static void give_room(struct batches *b, struct fed *f, struct tensor *to)
+static void give_room(const struct batches *b, struct fed *f, int slot, struct tensor *to)
 {
     int64_t n;
     if (!type_sizes_product(to->dim, to->rank, &n) || n > INT32_MAX)
         fail("%s: input '%s' is too large for this batch", b->path, f->name);
-    if (f->bytes < tensor_bytes(to)) {
-        f->bytes = tensor_bytes(to);
-        f->room = arena_alloc(b->arena, f->bytes);
-    }
-    to->data = f->room;
+    to->data = buffer_reserve(&f->room[slot], tensor_bytes(to));
 }
 
-static void fill_windows(struct batches *b, struct fed *f, const int64_t *drawn, int64_t rows, struct tensor *to)
+static void fill_windows(const struct batches *b, struct fed *f, int slot, const int64_t *drawn, int64_t rows, struct tensor *to)
 {
     int64_t columns = b->settings->sequence, step = b->tokens.samples != 1 ? b->tokens.row : b->in_order ? columns : 1;
     size_window(b, f, rows, to);
-    give_room(b, f, to);
+    give_room(b, f, slot, to);
     int64_t n = tensor_elements(to);
     for (int64_t i = 0; i < n; i++)
         tensor_put(to, i, window_element(b, f, drawn[i / columns % rows] * step, i % columns));
 }
 
-static void fill_samples(struct batches *b, struct fed *f, const int64_t *drawn, int64_t rows, struct tensor *to)
+static void fill_samples(const struct batches *b, struct fed *f, int slot, const int64_t *drawn, int64_t rows, struct tensor *to)
 {
     *to = f->samples;
     to->dim[0] = rows;
-    give_room(b, f, to);
+    give_room(b, f, slot, to);
     size_t bytes = tensor_bytes(to) / (size_t)rows;
     for (int64_t r = 0; r < rows; r++)
         memcpy((char *)to->data + (size_t)r * bytes, (const char *)f->samples.data + (size_t)drawn[r] * bytes, bytes);
+}
+
+void batch_free(struct batches *b)
+{
+    for (int i = 0; i < b->n; i++)
+        for (int k = 0; k < b->slots; k++)
+            buffer_free(&b->fed[i].room[k]);
 }
 
 int64_t batch_samples(const struct batches *b)
@@ -240,7 +247,7 @@ int64_t batch_samples(const struct batches *b)
     return b->samples;
 }
 
-void batch_fill(struct batches *b, int64_t step, struct replica_range rows, struct tensor *in)
+void batch_fill(struct batches *b, int64_t step, struct replica_range rows, int slot, struct tensor *in)
 {
     struct arena *tmp = arena_new();
     int64_t *drawn = NEWN(tmp, int64_t, rows.count);
@@ -248,8 +255,8 @@ void batch_fill(struct batches *b, int64_t step, struct replica_range rows, stru
         drawn[r] = b->in_order ? rows.from + r : data_draw(b->settings->seed, step * b->settings->batch + rows.from + r, b->samples);
     for (int i = 0; i < b->n; i++)
         if (b->fed[i].feed == FEED_SAMPLES)
-            fill_samples(b, &b->fed[i], drawn, rows.count, &in[i]);
+            fill_samples(b, &b->fed[i], slot, drawn, rows.count, &in[i]);
         else
-            fill_windows(b, &b->fed[i], drawn, rows.count, &in[i]);
+            fill_windows(b, &b->fed[i], slot, drawn, rows.count, &in[i]);
     arena_free(tmp);
 }

@@ -96,8 +96,9 @@ int64_t checkpoint_load(struct arena *a, const struct checkpoint *c, const struc
     if (!c)
         return 0;
     int states = 1 + optimizer_moments(o);
-    if (c->file->n != p->n * states)
-        fail("%s: has %d tensors, expected %d: %d weights with what the optimizer keeps", c->file->path, c->file->n, p->n * states, p->n);
+    if (c->file->n != p->all.n * states)
+        fail("%s: has %d tensors, expected %d: %d weights with what the optimizer keeps", c->file->path, c->file->n, p->all.n * states,
+             p->all.n);
     load_state(a, c, 0, t, s, p, p->weight);
     for (int k = 1; k < states; k++) {
         load_state(a, c, k, t, s, p, p->gradient);
@@ -115,29 +116,40 @@ static void begin_file(struct out *out, const struct settings *o, int64_t steps,
 {
     struct arena *a = arena_new();
     int states = 1 + optimizer_moments(o), n = 0;
-    const char **name = NEWN(a, const char *, p->n *states);
-    struct tensor *tensor = NEWN(a, struct tensor, p->n * states);
+    const char **name = NEWN(a, const char *, p->all.n *states);
+    struct tensor *tensor = NEWN(a, struct tensor, p->all.n * states);
     struct named_text text[SETTINGS_TEXTS + 2] = {{"format", SAFETENSORS_CHECKPOINT}, {"step", arena_printf(a, "%lld", (long long)steps)}};
     settings_texts(a, o, text + 2);
     for (int k = 0; k < states; k++)
-        for (int i = 0; i < p->n; i++) {
-            name[n] = arena_printf(a, "%s%s", state_prefix[k], p->at[i].name);
-            tensor[n] = (struct tensor){.dtype = DT_F32, .rank = p->at[i].rank};
-            memcpy(tensor[n++].dim, p->at[i].dim, sizeof tensor->dim);
+        EACH (const struct trained_weight, w, p->all) {
+            name[n] = arena_printf(a, "%s%s", state_prefix[k], w->name);
+            tensor[n] = (struct tensor){.dtype = DT_F32, .rank = w->rank};
+            memcpy(tensor[n++].dim, w->dim, sizeof tensor->dim);
         }
     safetensors_begin(out, n, name, tensor, SETTINGS_TEXTS + 2, text);
     arena_free(a);
 }
 
+/* The full tensor of a weight of some stage, on the first rank of all. */
+static struct tensor gather_weight(struct arena *a, struct session *s, const struct parameters *p, const struct trained_weight *w,
+                                   const float *from)
+{
+    struct tensor full = {0};
+    if (w->own >= 0) {
+        struct tensor shard = p->at[w->own].local;
+        shard.data = (void *)(uintptr_t)(from + p->at[w->own].from);
+        full = session_gather(s, a, p->at[w->own].output, &shard);
+    }
+    return p->pipeline ? pipeline_to_first(p->pipeline, a, w->name, w->stage, &full) : full;
+}
+
 /* Gathers the shards of one replica; its first rank writes. */
 static void put_state(struct out *out, const struct replicas *t, struct session *s, const struct parameters *p, const float *from)
 {
-    for (int i = 0; t->index == 0 && i < p->n; i++) {
+    for (int i = 0; t->index == 0 && i < p->all.n; i++) {
         struct arena *tmp = arena_new();
-        struct tensor shard = p->at[i].local;
-        shard.data = (void *)(uintptr_t)(from + p->at[i].from);
-        struct tensor full = session_gather(s, tmp, p->at[i].output, &shard);
-        if (t->process_group->rank == 0)
+        struct tensor full = gather_weight(tmp, s, p, &p->all.at[i], from);
+        if (out)
             out_put(out, full.data, tensor_bytes(&full));
         arena_free(tmp);
     }

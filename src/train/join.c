@@ -17,7 +17,7 @@ struct join_times {
 };
 struct joining {
     const struct parameters *parameters;
-    struct session *session;
+    struct session *session; /* whose run makes gradients complete */
     struct behind *behind;
     struct join_task *sum, *gather; /* by bucket */
     int64_t last;                   /* the number of what was added last */
@@ -96,10 +96,11 @@ static void take_gradient(void *joining, int number)
             j->last = behind_add(j->behind, sum_bucket, &j->sum[k]);
 }
 
-void join_gradients_begin(struct joining *j)
+void join_gradients_begin(struct joining *j, struct session *s)
 {
     if (!j)
         return;
+    j->session = s;
     for (int k = 0; k < j->parameters->buckets; k++)
         for (int i = 0; i < j->parameters->n; i++)
             j->sum[k].lacks += reaches(&j->parameters->bucket[k], &j->parameters->at[i]);
@@ -167,17 +168,19 @@ int join_counts(const struct joining *j, struct session_collective to[JOIN_COUNT
 
 /* ---- both ---- */
 
-struct joining *join_start(struct arena *a, const struct replicas *r, const struct parameters *p, struct session *s)
+struct joining *join_start(struct arena *a, const struct replicas *r, const struct parameters *p, int sessions,
+                           struct session *const *session)
 {
     if (!r->across)
         return NULL;
     struct joining *j = NEW(a, struct joining);
-    *j = (struct joining){.parameters = p, .session = s, .behind = behind_start(a, r->across)};
+    *j = (struct joining){.parameters = p, .behind = behind_start(a, r->across)};
     j->sum = NEWN(a, struct join_task, p->buckets);
     j->gather = NEWN(a, struct join_task, p->buckets);
     for (int k = 0; k < p->buckets; k++)
         j->sum[k] = j->gather[k] = (struct join_task){.join = j, .number = k, .all = p->gradient};
-    session_weights_needed(s, wait_for_weight, j);
+    for (int i = 0; i < sessions; i++)
+        session_weights_needed(session[i], wait_for_weight, j);
     return j;
 }
 

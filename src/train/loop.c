@@ -1,7 +1,7 @@
-/* loop: a step runs the graph on the microbatches of this replica, adds their gradients, joins those of all replicas, and updates the
- * weights. A loss is a sum and a count, divided once, so it does not matter how rows are distributed. Each replica sums, clips and updates
- * its own parts of the weights and gathers the rest. This sends as many bytes as an all-reduce and takes only a part of the optimizer's
- * memory (ZeRO stage 1). */
+/* loop: a step runs the graph on the microbatches of this replica, joins the gradients of all replicas, and updates the weights. A loss is
+ * a sum and a count, divided once, so it does not matter how rows are distributed. Each replica sums, clips and updates its own parts of
+ * the weights and gathers the rest. This sends as many bytes as an all-reduce and takes only a part of the optimizer's memory (ZeRO stage
+ * 1). */
 #include "ir/rank_meta.h"
 #include "job/io/io.h"
 #include "job/timing/timing.h"
@@ -16,46 +16,25 @@ struct training {
     struct arena *arena;
     const struct replicas *replicas;
     struct graph *graph;
-    struct session *session;
     struct settings settings;
+    struct microbatches microbatches;
+    struct session *session; /* the first of theirs */
     struct parameters parameters;
-    struct joining *joining; /* NULL: one replica */
-    struct batches *batches;
+    struct joining *joining;       /* NULL: one replica */
+    struct shared_weights *shared; /* NULL: no stages */
     struct kenv *env;
     struct validation *validation; /* NULL: none is asked for */
     struct train_log *log;         /* rank 0 */
-    struct tensor *in, *out;
-    int loss_sum, loss_count; /* outputs */
-    bool adapters;            /* these alone are trained */
-    const char *save;         /* NULL: no checkpoints; a folder, of adapters */
-    struct claim *claim;      /* of that, on rank 0 */
-    const char *kept;         /* the last checkpoint; NULL: there is none */
-    int64_t kept_step;        /* that it was written after */
-    double labels;            /* of all steps of this run */
+    bool adapters;                 /* these alone are trained */
+    const char *save;              /* NULL: no checkpoints; a folder, of adapters */
+    struct claim *claim;           /* of that, on rank 0 */
+    const char *kept;              /* the last checkpoint; NULL: there is none */
+    int64_t kept_step;             /* that it was written after */
+    double labels;                 /* of all steps of this run */
 };
 
 /* ---- one step --------------------------------------------------------------------------------------------------------------------------
  */
-
-static struct step_sums run_rows(struct training *t, int64_t step)
-{
-    const struct replicas *r = t->replicas;
-    struct replica_range mine = replica_range_of(&r->shares, t->settings.batch, r->index);
-    const struct replica_shares parts = {(int)t->settings.accumulate, NULL};
-    struct step_sums sums = {0};
-    for (int64_t k = 0; k < t->settings.accumulate; k++) {
-        struct replica_range rows = replica_range_of(&parts, mine.count, (int)k);
-        rows.from += mine.from;
-        batch_fill(t->batches, step, rows, t->in);
-        session_gradients_to(t->session, t->parameters.into, k == 0);
-        if (k == t->settings.accumulate - 1)
-            join_gradients_begin(t->joining);
-        session_run(t->session, t->in, t->out);
-        sums.loss += tensor_element(&t->out[t->loss_sum], 0);
-        sums.count += tensor_element(&t->out[t->loss_count], 0);
-    }
-    return sums;
-}
 
 struct step_sums train_sums_join(const struct replicas *r, struct step_sums own)
 {
@@ -80,6 +59,14 @@ static _Noreturn void fail_diverged(const struct training *t, int64_t step, doub
          number_text(t->arena, loss), number_text(t->arena, norm), kept);
 }
 
+static void send_shared(struct training *t)
+{
+    if (!t->shared)
+        return;
+    join_parts_end(t->joining);
+    shared_weights_send(t->shared, t->replicas, &t->parameters, t->session);
+}
+
 static void update(struct training *t, int64_t step, const struct step_sums *sums, struct step_report *report)
 {
     const struct settings *s = &t->settings;
@@ -95,6 +82,7 @@ static void update(struct training *t, int64_t step, const struct step_sums *sum
         join_parts(t->joining, k, t->parameters.weight);
     }
     join_parts_later(t->joining);
+    send_shared(t);
 }
 
 /* A sum over replicas and microbatches is that of one batch if no row depends on others. */
@@ -113,7 +101,7 @@ static void check_mixing(const struct training *t, bool force)
 static bool train_step(struct training *t, int64_t step)
 {
     double start = clock_seconds();
-    struct step_sums sums = run_rows(t, step);
+    struct step_sums sums = microbatches_run(&t->microbatches, step, &t->parameters, t->joining);
     join_gradients_end(t->joining);
     sums.square = clip_square(&t->parameters, t->env);
     sums = train_sums_join(t->replicas, sums);
@@ -124,7 +112,7 @@ static bool train_step(struct training *t, int64_t step)
     r.seconds = clock_seconds() - start;
     if (t->validation && (r.step % t->settings.validate_every == 0 || r.step == r.steps || sums.ends > 0)) {
         join_parts_end(t->joining);
-        r.validation = validate_loss(t->validation, &t->parameters);
+        r.validation = validate_loss(t->validation, &t->parameters, t->shared);
     }
     if (!(sums.count > 0))
         r.loss = NAN;
@@ -138,14 +126,6 @@ static bool train_step(struct training *t, int64_t step)
 /* ---- start -----------------------------------------------------------------------------------------------------------------------------
  */
 
-static int output_named(const struct graph *g, const char *name)
-{
-    int i = graph_output_named(g, name);
-    if (i >= 0)
-        return i;
-    fail("%s: has no output '%s': not a folder that tpc-shard --train made", graph_file(g), name);
-}
-
 static void check_rows(const struct settings *s, const struct replicas *r)
 {
     for (int k = 0; k < r->count; k++)
@@ -154,20 +134,20 @@ static void check_rows(const struct settings *s, const struct replicas *r)
                        r->count, r->count == 1 ? "" : "s", (long long)s->accumulate);
 }
 
-static void start(struct training *t, const struct job_options *job, const struct train_options *o)
+static void start(struct training *t, const struct job_options *job, const struct train_options *o, const struct session_options *options)
 {
     struct graph *g = t->graph;
-    t->loss_sum = output_named(g, "loss_sum");
-    t->loss_count = output_named(g, "loss_count");
-    struct batch_source from = {.data = o->data, .input = job->input};
-    t->batches = batch_new(t->arena, g, t->session, job, &from, &t->settings);
-    t->parameters = parameters_new(t->arena, t->replicas, g, t->session);
-    t->joining = join_start(t->arena, t->replicas, &t->parameters, t->session);
-    session_stats_add(t->session, parameters_bytes(&t->parameters), parameters_state_bytes(&t->parameters));
-    t->in = NEWN(t->arena, struct tensor, g->inputs.n);
-    t->out = NEWN(t->arena, struct tensor, g->outputs.n);
-    for (int i = 0; i < t->parameters.n; i++)
-        t->in[t->parameters.at[i].input] = t->parameters.at[i].local;
+    struct microbatches *m = &t->microbatches;
+    *m = microbatches_new(t->arena, t->replicas, g, &t->settings, *options);
+    t->session = m->session[0];
+    struct batch_source from = {.data = o->data, .input = job->input, .slots = m->n};
+    m->batches = batch_new(t->arena, g, t->session, job, &from, &t->settings);
+    t->parameters = parameters_new(t->arena, t->replicas, options->pipeline, g, t->session);
+    microbatches_read(m, &t->parameters);
+    t->joining = join_start(t->arena, t->replicas, &t->parameters, m->n, m->session);
+    t->shared = shared_weights_new(t->arena, options->pipeline, g, m->n, m->in);
+    session_stats_add(t->session, parameters_bytes(&t->parameters) + shared_weights_bytes(t->shared),
+                      parameters_state_bytes(&t->parameters));
 }
 
 /* From a step on, to the last or to a request to end. */
@@ -202,46 +182,73 @@ static void tell_statistics(const struct training *t, const char *path)
     stats_report(t->arena, r, &rows, t->session, join_counts(t->joining, count), count, path);
 }
 
+/* The options of this run, which a checkpoint completes. */
+static struct job_options complete(struct training *t, const struct job_options *given, const struct train_options *o,
+                                   const struct checkpoint *from)
+{
+    struct job_options job = *given;
+    t->settings = settings_of(t->arena, o, given, from);
+    job.fast = t->settings.fast;
+    job.tokenizer = t->settings.tokenizer;
+    settings_check(t->arena, &t->settings, o, given->input.text.n > 0);
+    check_rows(&t->settings, t->replicas);
+    return job;
+}
+
+static void start_adapters(struct training *t, const struct job_options *job, bool resumes)
+{
+    if (job->lora.text.n && !t->adapters)
+        fail("%s: trains weights of the model: --lora begins from adapters, which tpc-shard --train --lora adds", graph_file(t->graph));
+    if (t->adapters && !resumes)
+        train_adapters_start(t->arena, t->graph, t->replicas, t->session, t->settings.seed, job->lora.text.n ? job->lora.text.at[0] : NULL,
+                             &t->parameters);
+}
+
+/* A job that starts again may have been done. */
+static void open_outputs(struct training *t, const struct job_options *job, const struct train_options *o, int64_t done)
+{
+    bool first = t->replicas->all->rank == 0;
+    if (done > t->settings.steps || (done == t->settings.steps && !job->supervised))
+        fail_usage("--steps is %lld, and %s has done %lld", (long long)t->settings.steps, o->resume, (long long)done);
+    if (first && t->save && t->adapters)
+        train_adapters_folder(t->save);
+    if (first && t->save)
+        t->claim = claim_begin(t->arena, train_checkpoint_path(t->arena, t->save, t->adapters));
+    if (first)
+        t->log = log_open(t->arena, o->log, done);
+}
+
 void train_run(struct arena *a, const struct replicas *r, const struct job_options *given, const struct train_options *o, int threads)
 {
-    struct job_options completed = *given, *job = &completed;
-    struct training t = {.arena = a, .replicas = r, .env = kenv_new(threads, false), .save = o->save ? o->save : o->resume};
+    struct replicas own = *r;
+    struct training t = {.arena = a, .replicas = &own, .env = kenv_new(threads, false), .save = o->save ? o->save : o->resume};
     struct checkpoint *from = checkpoint_open(a, train_checkpoint_path(a, o->resume, false));
-    t.settings = settings_of(a, o, job, from);
-    job->fast = t.settings.fast;
-    job->tokenizer = t.settings.tokenizer;
-    settings_check(a, &t.settings, o, job->input.text.n > 0);
-    check_rows(&t.settings, r);
+    const struct job_options completed = complete(&t, given, o, from), *job = &completed;
     t.graph = job_load(a, r->process_group, job->paths.text.at[0], job);
     t.adapters = rank_meta_adapters(t.graph) > 0;
+    struct pipeline *pipeline = pipeline_form(a, r->process_group, t.graph);
+    if (pipeline)
+        own.process_group = pipeline_stage(pipeline);
     struct graph *unfused = o->validate.text.n ? graph_copy(a, t.graph) : NULL;
-    job_fuse(t.graph, r->process_group, job);
+    job_fuse(t.graph, own.process_group, job);
     job_check_memory(r->all, t.graph, job);
-    t.session = session_new(t.graph, r->process_group,
-                            (struct session_options){.threads = threads,
-                                                     .verify = job->verify,
-                                                     .deterministic = job->deterministic,
-                                                     .narrow = job->fast,
-                                                     .force = job->force,
-                                                     .gradients = t.settings.accumulate > 1 ? GRADIENTS_ADD : GRADIENTS_LEAVE,
-                                                     .profile = job->profile});
-    start(&t, job, o);
-    if (job->lora.text.n && !t.adapters)
-        fail("%s: trains weights of the model: --lora begins from adapters, which tpc-shard --train --lora adds", graph_file(t.graph));
-    if (t.adapters && !from)
-        train_adapters_start(a, t.graph, r, t.session, t.settings.seed, job->lora.text.n ? job->lora.text.at[0] : NULL, &t.parameters);
+    start(&t, job, o,
+          &(struct session_options){.threads = threads,
+                                    .pipeline = pipeline,
+                                    .verify = job->verify,
+                                    .deterministic = job->deterministic,
+                                    .narrow = job->fast,
+                                    .force = job->force,
+                                    .gradients = t.settings.accumulate > 1 ? GRADIENTS_ADD : GRADIENTS_LEAVE,
+                                    .profile = job->profile});
+    start_adapters(&t, job, from != NULL);
     if (unfused)
-        t.validation = validate_new(a, r, job, o, &t.settings, unfused, t.session, threads);
-    int64_t done = checkpoint_load(a, from, r, t.session, &t.settings, &t.parameters);
+        t.validation = validate_new(a, &(struct validation_source){&own, r->process_group, unfused, t.session}, job, o, &t.settings,
+                                    threads);
+    int64_t done = checkpoint_load(a, from, &own, t.session, &t.settings, &t.parameters);
+    send_shared(&t);
     t.kept = o->resume, t.kept_step = done;
-    if (done > t.settings.steps || (done == t.settings.steps && !job->supervised)) /* a job that starts again may have been done */
-        fail_usage("--steps is %lld, and %s has done %lld", (long long)t.settings.steps, o->resume, (long long)done);
-    if (r->all->rank == 0 && t.save && t.adapters)
-        train_adapters_folder(t.save);
-    if (r->all->rank == 0 && t.save)
-        t.claim = claim_begin(a, train_checkpoint_path(a, t.save, t.adapters));
-    if (r->all->rank == 0)
-        t.log = log_open(a, o->log, done);
+    open_outputs(&t, job, o, done);
     check_mixing(&t, job->force);
     if (job->fast && r->all->rank == 0 && !dnnl_narrows())
         diag_tell("--fast: this processor has no products in bf16: they stay in f32");
@@ -259,5 +266,6 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     r->all->barrier(r->all);
     kenv_free(t.env);
     validate_free(t.validation);
-    session_free(t.session);
+    microbatches_free(&t.microbatches);
+    pipeline_free(pipeline);
 }

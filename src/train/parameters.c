@@ -1,6 +1,7 @@
 /* parameters: the trained weights of this rank lie one after another in a flat array; their gradients and moments, in arrays of the same
  * order. So replicas may cut them evenly, whatever the weights' sizes (ZeRO stage 1, Rajbhandari et al. 2020), in buckets that they
  * exchange as soon as these are complete. */
+#include "ir/rank_meta.h"
 #include "run/collective/collective.h"
 #include "train/train.h"
 
@@ -132,9 +133,47 @@ static void find_pieces(struct arena *a, const struct replicas *t, const struct 
     p->partial = NEWN(a, double, p->pieces);
 }
 
-struct parameters parameters_new(struct arena *a, const struct replicas *t, const struct graph *g, struct session *s)
+/* ---- of all stages ------------------------------------------------------------------------------------------------------------------ */
+
+static int own_number(const struct parameters *p, const char *name)
 {
-    struct parameters p = {.n = g->trained.n, .at = NEWN(a, struct parameter, g->trained.n)};
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->at[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static void add_own(struct arena *a, struct parameters *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        struct trained_weight w = {.name = p->at[i].name, .rank = p->at[i].rank, .own = i};
+        memcpy(w.dim, p->at[i].dim, sizeof w.dim);
+        VEC_PUSH(a, &p->all, w);
+    }
+}
+
+/* Their gradients are outputs of the model. */
+static void add_of_stages(struct arena *a, struct graph *g, struct parameters *p)
+{
+    struct rank_result r;
+    for (int i = 0; rank_meta_result(g, i, &r); i++) {
+        const char *name = job_weight_of_gradient(a, r.name);
+        if (!name)
+            continue;
+        struct trained_weight w = {.name = name, .rank = r.type.rank, .stage = r.stage, .own = own_number(p, name)};
+        for (int d = 0; d < w.rank; d++)
+            if (!dim_is_int(r.type.dim[d], &w.dim[d]))
+                fail("%s: weight '%s' has a size that is not known: %s", graph_file(g), name, type_str(a, &r.type));
+        if ((w.own >= 0) != (w.stage == pipeline_number(p->pipeline)))
+            fail("%s: its metadata says that stage %d trains '%s', and %s does", graph_file(g), w.stage, name,
+                 w.own >= 0 ? "this one" : "no weight of it");
+        VEC_PUSH(a, &p->all, w);
+    }
+}
+
+struct parameters parameters_new(struct arena *a, const struct replicas *t, struct pipeline *pipeline, struct graph *g, struct session *s)
+{
+    struct parameters p = {.n = g->trained.n, .at = NEWN(a, struct parameter, g->trained.n), .pipeline = pipeline};
     for (int i = 0; i < p.n; i++) {
         read_parameter(g, s, i, &p.at[i]);
         check_sizes(g, a, t, s, &p.at[i]);
@@ -160,6 +199,10 @@ struct parameters parameters_new(struct arena *a, const struct replicas *t, cons
         constant_release(initial);
     }
     find_pieces(a, t, s, &p);
+    if (pipeline)
+        add_of_stages(a, g, &p);
+    else
+        add_own(a, &p);
     return p;
 }
 

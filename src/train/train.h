@@ -55,13 +55,22 @@ struct bucket {
     struct range all, own; /* own: which the optimizer of this replica updates (ZeRO stage 1) */
     int64_t moment;        /* where the moments of the own part begin */
 };
+/* A trained weight of some stage, as a full tensor. */
+struct trained_weight {
+    const char *name;
+    int rank;
+    int64_t dim[MAX_RANK];
+    int stage, own; /* own: its number in this stage; -1: it is of another */
+};
 struct parameters {
     int n;
     struct parameter *at;
-    int64_t total;            /* elements, with gaps of zeros */
-    float *weight, *gradient; /* [total] */
-    float **into;             /* by number: where its gradient goes */
-    int buckets;              /* the flat arrays are cut into */
+    VEC(struct trained_weight) all; /* of all stages */
+    struct pipeline *pipeline;      /* NULL: there are no stages */
+    int64_t total;                  /* elements, with gaps of zeros */
+    float *weight, *gradient;       /* [total] */
+    float **into;                   /* by number: where its gradient goes */
+    int buckets;                    /* the flat arrays are cut into */
     struct bucket *bucket;
     int64_t own;      /* elements of the own parts of all buckets */
     float *moment[2]; /* of the own parts of all buckets, first and second */
@@ -70,7 +79,7 @@ struct parameters {
     double *partial;     /* [pieces] */
 };
 struct range parameters_meet(struct range, struct range); /* what is in both; of negative length: nothing */
-struct parameters parameters_new(struct arena *, const struct replicas *, const struct graph *, struct session *);
+struct parameters parameters_new(struct arena *, const struct replicas *, struct pipeline *, struct graph *, struct session *);
 /* Of the weights; of their gradients and moments. */
 int64_t parameters_bytes(const struct parameters *);
 int64_t parameters_state_bytes(const struct parameters *);
@@ -80,9 +89,9 @@ void parameters_take_shard(struct arena *, const struct replicas *, struct sessi
 
 /* ---- join.c: what replicas tell one another, bucket by bucket; all is NULL and done where there is one replica -------------------- */
 struct joining;
-struct joining *join_start(struct arena *, const struct replicas *, const struct parameters *, struct session *);
-/* The next run makes gradients complete. Behind the end the own parts of all buckets are the sums of all replicas. */
-void join_gradients_begin(struct joining *);
+struct joining *join_start(struct arena *, const struct replicas *, const struct parameters *, int sessions, struct session *const *);
+/* The next run of the session makes gradients complete. Behind the end the own parts of all buckets are the sums of all replicas. */
+void join_gradients_begin(struct joining *, struct session *);
 void join_gradients_end(struct joining *);
 /* Each replica has the own part of a bucket of a flat array. Behind the end all have all. */
 void join_parts(struct joining *, int bucket, float *all);
@@ -93,6 +102,40 @@ void join_parts_later(struct joining *);
 enum { JOIN_COUNTS = 2 };
 int join_counts(const struct joining *, struct session_collective[JOIN_COUNTS]);
 void join_end(struct joining *);
+
+/* Of all rows of a step: the loss, its labels, the square of the gradient's norm, and how many ranks were asked to end. */
+struct step_sums {
+    double loss, count, square, ends;
+};
+/* loop.c: of all ranks, in one message. Those of one replica have the same loss: it counts once. */
+struct step_sums train_sums_join(const struct replicas *, struct step_sums own);
+
+/* ---- microbatches.c: the runs of a step. Of stages, each begins some before it finishes the first (1F1B) ---------------------------- */
+struct microbatches {
+    const struct settings *settings;
+    const struct replicas *replicas;
+    struct batches *batches;
+    int n;                    /* in flight at most */
+    struct session **session; /* of each of them */
+    struct tensor **in, *out;
+    int loss_sum, loss_count; /* outputs; -1: of another stage */
+};
+struct microbatches microbatches_new(struct arena *, const struct replicas *, struct graph *, const struct settings *,
+                                     struct session_options);
+/* The weights are inputs of every run. */
+void microbatches_read(struct microbatches *, const struct parameters *);
+struct step_sums microbatches_run(struct microbatches *, int64_t step, const struct parameters *, struct joining *);
+void microbatches_free(struct microbatches *);
+
+/* ---- shared_weights.c: weights that one stage trains and others read, too (a tied embedding and head) -------------------------------- */
+struct shared_weights;
+/* NULL: no stage has any. in: of n runs at once, where such a weight is an input. */
+struct shared_weights *shared_weights_new(struct arena *, struct pipeline *, struct graph *, int n, struct tensor *const *in);
+/* After the weights have changed: all stages have the new ones. Every rank calls it. */
+void shared_weights_send(struct shared_weights *, const struct replicas *, const struct parameters *, struct session *);
+/* As an input of another graph, whose inputs behind those of the model are `shift` places earlier. */
+void shared_weights_read(const struct shared_weights *, struct tensor *in, int shift);
+int64_t shared_weights_bytes(const struct shared_weights *);
 
 /* clip.c: this rank's addend of the square of the norm of the full gradient. Each element counts once. */
 double clip_square(const struct parameters *, struct kenv *);
@@ -128,29 +171,29 @@ struct batch_source {
     const char *data;       /* a file of tokens; NULL: none */
     struct text_list input; /* NAME=FILE of samples */
     bool in_order;          /* rows are not drawn by chance but numbered */
+    int slots;              /* how many batches are there at once */
 };
 /* Finds what each input is fed. An input that nothing feeds is wrong usage. Completes settings->sequence. The settings are kept. */
 struct batches *batch_new(struct arena *, struct graph *, const struct session *, const struct job_options *, const struct batch_source *,
                           struct settings *);
 /* How many rows there are to draw from. */
 int64_t batch_samples(const struct batches *);
-/* Rows of the step, into the inputs of the graph; they are valid until the next call. */
-void batch_fill(struct batches *, int64_t step, struct replica_range rows, struct tensor *in);
+/* Rows of the step, into the inputs of the graph; they are valid until the slot is filled again. */
+void batch_fill(struct batches *, int64_t step, struct replica_range rows, int slot, struct tensor *in);
+void batch_free(struct batches *);
 
 /* ---- validate.c: the loss of a file that is not trained on ---------------------------------------------------------------------- */
-/* Of all rows of a step: the loss, its labels, the square of the gradient's norm, and how many ranks were asked to end. */
-struct step_sums {
-    double loss, count, square, ends;
-};
-/* loop.c: of all ranks, in one message. Those of one replica have the same loss: it counts once. */
-struct step_sums train_sums_join(const struct replicas *, struct step_sums own);
-
 struct validation;
-/* step: the graph that trains, before it is fused, and a session of it, which tells types. */
-struct validation *validate_new(struct arena *, const struct replicas *, const struct job_options *, const struct train_options *,
-                                const struct settings *, struct graph *step, const struct session *trains, int threads);
+struct validation_source {
+    const struct replicas *replicas; /* their process group is that of a stage */
+    struct comm *group;              /* the process group of all stages */
+    struct graph *step;              /* that trains, before it is fused */
+    const struct session *trains;    /* of it: tells types */
+};
+struct validation *validate_new(struct arena *, const struct validation_source *, const struct job_options *, const struct train_options *,
+                                const struct settings *, int threads);
 /* The mean over all labels; -1: there is none. Every rank calls it. */
-double validate_loss(struct validation *, const struct parameters *);
+double validate_loss(struct validation *, const struct parameters *, const struct shared_weights *);
 void validate_free(struct validation *); /* also NULL */
 
 /* ---- checkpoint.c: weights and moments as full tensors in one file that appears complete or not at all ------------------------- */

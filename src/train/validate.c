@@ -1,36 +1,71 @@
 /* validate: the loss of rows that are not trained on: all of a file, one after another. The graph is the part of the step before its
  * gradients. Replicas share the rows, and a loss is a sum and a count, so it does not matter how rows are distributed. */
+#include "ir/rank_meta.h"
 #include "job/io/io.h"
 #include "train/train.h"
 
 #include <string.h>
 
 struct validation {
-    const struct replicas *replicas;
-    struct settings settings; /* of the training */
+    const struct replicas *replicas; /* whose process group is that of the stage */
+    struct comm *group;              /* of all stages of this replica */
+    struct settings settings;        /* of the training */
     struct session *session;
+    struct pipeline *pipeline;
     struct batches *batches;
-    struct tensor *in, *out; /* out: the sum, and the number of labels */
+    struct tensor *in, *out;
+    int sum, count; /* outputs; -1: of another stage */
+    int late;       /* inputs that only gradients need, and that are not there */
 };
+
+/* ---- the graph -------------------------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_late(const struct graph *g, const struct value *input)
+{
+    return g->rank_meta && rank_meta_sender(g, input->name) > g->rank_meta->stage;
+}
+
+static void drop_late_inputs(struct graph *g)
+{
+    int kept = 0;
+    for (int i = 0; i < g->inputs.n; i++)
+        if (!is_late(g, g->inputs.at[i]))
+            g->inputs.at[kept++] = g->inputs.at[i];
+    g->inputs.n = kept;
+}
+
+/* An output that later stages read stays, for them alone. */
+static bool goes_on(struct graph *g, const char *output)
+{
+    int n = 0, *to = NEWN(g->arena, int, g->rank_meta ? g->rank_meta->stages : 1);
+    for (int i = 0, stage; (stage = rank_meta_reader(g, output, i)) >= 0; i++)
+        if (stage > g->rank_meta->stage)
+            to[n++] = stage;
+    if (n)
+        rank_meta_set_readers(g, output, n, to);
+    return n > 0;
+}
 
 static struct graph *before_gradients(struct arena *a, const struct graph *step)
 {
     struct graph *g = graph_copy(a, step);
-    struct value *sum = graph_find(g, "loss_sum"), *count = graph_find(g, "loss_count");
-    require(sum && count);
     graph_clear_outputs(g);
-    graph_add_output(g, sum);
-    graph_add_output(g, count);
+    for (int i = 0; i < step->outputs.n; i++) {
+        struct value *v = g->values.at[step->outputs.at[i]->id];
+        bool loss = strcmp(v->name, "loss_sum") == 0 || strcmp(v->name, "loss_count") == 0;
+        if (loss || goes_on(g, v->name))
+            graph_add_output(g, v);
+    }
+    drop_late_inputs(g);
     g->trained.n = 0;
     graph_prune(g);
     return g;
 }
 
-struct validation *validate_new(struct arena *a, const struct replicas *r, const struct job_options *job, const struct train_options *o,
-                                const struct settings *s, struct graph *step, const struct session *trains, int threads)
+static struct batch_source source_of(struct arena *a, const struct train_options *o)
 {
-    struct validation *v = NEW(a, struct validation);
-    struct batch_source from = {.in_order = true};
+    struct batch_source from = {.in_order = true, .slots = 1};
     for (int i = 0; i < o->validate.text.n; i++) {
         const char *text = o->validate.text.at[i];
         if (strchr(text, '='))
@@ -40,33 +75,64 @@ struct validation *validate_new(struct arena *a, const struct replicas *r, const
         else
             from.data = text;
     }
-    struct graph *g = before_gradients(a, step);
-    job_fuse(g, r->process_group, job);
-    *v = (struct validation){.replicas = r, .settings = *s, .out = NEWN(a, struct tensor, 2)};
+    return from;
+}
+
+struct validation *validate_new(struct arena *a, const struct validation_source *of, const struct job_options *job,
+                                const struct train_options *o, const struct settings *s, int threads)
+{
+    struct validation *v = NEW(a, struct validation);
+    struct batch_source from = source_of(a, o);
+    struct graph *g = before_gradients(a, of->step);
+    *v = (struct validation){.replicas = of->replicas, .group = of->group, .settings = *s};
+    v->pipeline = pipeline_form(a, of->group, g);
+    job_fuse(g, of->replicas->process_group, job);
     v->session = session_new(
-        g, r->process_group,
-        (struct session_options){.threads = threads, .verify = job->verify, .deterministic = job->deterministic, .force = job->force});
-    v->batches = batch_new(a, step, trains, job, &from, &v->settings);
-    v->in = NEWN(a, struct tensor, step->inputs.n);
+        g, of->replicas->process_group,
+        (struct session_options){
+            .threads = threads, .pipeline = v->pipeline, .verify = job->verify, .deterministic = job->deterministic, .force = job->force});
+    v->batches = batch_new(a, of->step, of->trains, job, &from, &v->settings);
+    v->in = NEWN(a, struct tensor, of->step->inputs.n);
+    v->out = NEWN(a, struct tensor, g->outputs.n);
+    v->sum = graph_output_named(g, "loss_sum");
+    v->count = graph_output_named(g, "loss_count");
+    v->late = of->step->inputs.n - g->inputs.n;
     return v;
 }
 
-double validate_loss(struct validation *v, const struct parameters *p)
+/* ---- its runs --------------------------------------------------------------------------------------------------------------------------
+ */
+
+/* A stage does not wait for later ones, so it could run far ahead of them. */
+static void keep_pace(const struct validation *v, int64_t run)
+{
+    if (v->pipeline && run % (2 * pipeline_stages(v->pipeline)) == 0)
+        v->group->barrier(v->group);
+}
+
+static void add_rows(struct validation *v, struct replica_range rows, struct step_sums *sums)
+{
+    batch_fill(v->batches, 0, rows, 0, v->in);
+    session_run(v->session, v->in, v->out);
+    sums->loss += v->sum < 0 ? 0 : tensor_element(&v->out[v->sum], 0);
+    sums->count += v->count < 0 ? 0 : tensor_element(&v->out[v->count], 0);
+}
+
+double validate_loss(struct validation *v, const struct parameters *p, const struct shared_weights *shared)
 {
     const struct replicas *r = v->replicas;
-    int64_t all = batch_samples(v->batches), batch = v->settings.batch;
+    int64_t all = batch_samples(v->batches), batch = v->settings.batch, run = 0;
     struct step_sums sums = {0};
     for (int i = 0; i < p->n; i++)
-        v->in[p->at[i].input] = p->at[i].local;
+        v->in[p->at[i].input - v->late] = p->at[i].local;
+    shared_weights_read(shared, v->in, v->late);
     for (int64_t from = 0; from < all; from += batch) {
         struct replica_range mine = replica_range_of(&r->shares, all - from < batch ? all - from : batch, r->index);
         mine.from += from;
         if (mine.count == 0)
             continue;
-        batch_fill(v->batches, 0, mine, v->in);
-        session_run(v->session, v->in, v->out);
-        sums.loss += tensor_element(&v->out[0], 0);
-        sums.count += tensor_element(&v->out[1], 0);
+        add_rows(v, mine, &sums);
+        keep_pace(v, ++run);
     }
     sums = train_sums_join(r, sums);
     if (sums.count > 0)
@@ -78,6 +144,9 @@ double validate_loss(struct validation *v, const struct parameters *p)
 
 void validate_free(struct validation *v)
 {
-    if (v)
-        session_free(v->session);
+    if (!v)
+        return;
+    batch_free(v->batches);
+    session_free(v->session);
+    pipeline_free(v->pipeline);
 }

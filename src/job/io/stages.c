@@ -11,7 +11,7 @@ static bool is_stage(const struct graph *g)
 
 int job_given_inputs(const struct graph *g)
 {
-    int n = g->inputs.n;
+    int n = graph_weight_inputs(g);
     while (is_stage(g) && n > 0 && rank_meta_sender(g, g->inputs.at[n - 1]->name) >= 0)
         n--;
     return n;
@@ -56,8 +56,7 @@ struct tensor *job_model_outputs(struct arena *a, struct pipeline *p, struct gra
 
 void job_check_stages(const struct graph *g, const char *folder, const struct job_options *o)
 {
-    const char *other = o->train   ? "--train"
-        : o->bench                 ? "--bench"
+    const char *other = o->bench   ? "--bench"
         : o->load_state            ? "--load-state"
         : o->save_state            ? "--save-state"
         : o->paths.text.n > 1      ? "other graphs"

@@ -18,6 +18,7 @@ struct merger_view {
     int *last;    /* by value id: the last node that reads it, -1: none does */
     int *live;    /* by node: values that later nodes read; constants are none */
     int *partial; /* those of them that are partial */
+    bool *late;   /* by value id: of a stage that trains, it waits for the gradients of later ones */
     bool *after;  /* by value id: it waits for the reduction that others may join */
     VEC(const struct value *) waiting;
     signed char *small; /* by id of a collective's operand: 1 small, -1 not, 0 not known yet */
@@ -92,6 +93,23 @@ static void count_live(struct merger_view *w, const struct value *v, int from)
     }
 }
 
+static bool *find_late(const struct graph *g, struct arena *a)
+{
+    bool *late = NEWN(a, bool, g->values.n);
+    for (int i = g->late; g->in_flight && i < g->inputs.n; i++)
+        late[g->inputs.at[i]->id] = true;
+    for (int i = 0; g->in_flight && i < g->nodes.n; i++) {
+        const struct node *n = g->nodes.at[i];
+        bool reads = false;
+        for (int k = 0; k < n->nin; k++)
+            reads = reads || (n->in[k] && late[n->in[k]->id]);
+        for (int k = 0; k < n->nout; k++)
+            if (n->out[k])
+                late[n->out[k]->id] = reads;
+    }
+    return late;
+}
+
 static void view_graph(struct merger *m)
 {
     struct graph *g = m->g;
@@ -101,6 +119,7 @@ static void view_graph(struct merger *m)
                               .last = NEWN(m->tmp, int, g->values.n),
                               .live = NEWN(m->tmp, int, g->nodes.n + 1),
                               .partial = NEWN(m->tmp, int, g->nodes.n + 1),
+                              .late = find_late(g, m->tmp),
                               .after = NEWN(m->tmp, bool, g->values.n),
                               .small = NEWN(m->tmp, signed char, g->values.n)};
     for (int i = 0; i < g->values.n; i++)
@@ -158,7 +177,7 @@ static int look(struct merger *m, int first)
 
 static bool alike(const struct merger *m, const struct node *a, const struct node *b)
 {
-    return bucket_alike(a, b) && is_small(m, b);
+    return bucket_alike(a, b) && m->view.late[a->in[0]->id] == m->view.late[b->in[0]->id] && is_small(m, b);
 }
 
 static bool can_join(const struct merger *m, const struct node *a, const struct node *b)

@@ -229,12 +229,12 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
 {
     int n = h->plan->workloads.n;
     size_items(h, use);
-    int64_t training = training_bytes(h);
+    int64_t training = training_bytes(h), times = h->g->in_flight > 1 ? h->g->in_flight : 1;
     bool same = before && memcmp(h->size, h->before, (size_t)(n * h->life.nitem) * sizeof *h->size) == 0;
     for (int w = 0; w < n; w++) {
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
-        int64_t state = state_bytes(h, dims, false), blocks = block_bytes(h, dims);
-        int64_t peak = same ? before->peak : slab_of(h, w) - state_bytes(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims);
+        int64_t state = state_bytes(h, dims, false), blocks = times * block_bytes(h, dims);
+        int64_t peak = same ? before->peak : times * (slab_of(h, w) - state_bytes(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims));
         require(state >= 0 && blocks >= 0);
         use->state = state + training > use->state ? state + training : use->state;
         use->blocks = blocks > use->blocks ? blocks : use->blocks;

@@ -298,6 +298,13 @@ static void show_proof(FILE *f, struct arena *a, const struct plan *p)
         fprintf(f, "%s\n", first);
 }
 
+void report_trained(FILE *f, struct arena *a, const struct plan *p)
+{
+    if (p->trainable.weights)
+        fprintf(f, "trains %d of %d weights, %s numbers\n", p->trained.weights, p->trainable.weights,
+                count_text(a, p->trained.numbers, p->trainable.numbers));
+}
+
 void plan_report(FILE *f, const struct graph *g, const struct options *options, const struct plan *p)
 {
     struct arena *a = arena_new();
@@ -305,9 +312,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     report_workloads(f, p);
     if (p->sequence)
         fprintf(f, "sequence split: %s\n", p->sequence);
-    if (p->trainable.weights)
-        fprintf(f, "trains %d of %d weights, %s numbers\n", p->trained.weights, p->trainable.weights,
-                count_text(a, p->trained.numbers, p->trainable.numbers));
+    report_trained(f, a, p);
     show_memory(f, a, g, options, p);
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);

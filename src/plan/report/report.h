@@ -63,6 +63,8 @@ const char *units_rate(struct arena *, double bytes_per_second);
 const char *units_delay(struct arena *, double seconds);
 /* report.c: a line for each workload. */
 void report_workloads(FILE *, const struct plan *);
+/* How many of the weights are trained; nothing without --train. */
+void report_trained(FILE *, struct arena *, const struct plan *);
 /* compare.c: "2 AllGather, 4 AllReduce", or none. */
 const char *compare_kinds(struct arena *, const struct kind_uses *, const char *none);
 /* report.c: what the first assignment that fits takes compared with the plan, and what the plan buys if that is faster; NULL: not known. */

@@ -11,7 +11,18 @@ static void show_stage(FILE *f, struct arena *a, const struct stage_plan *p, int
         bytes += p->prices.bytes[graph_find(p->map.g, made->source->inputs.at[i]->name)->id];
     fprintf(f, "  %-9d%12d%14s%14s%14s%14s%14s\n", stage, made->source->nodes.n, units_bytes(a, (double)most.weights),
             units_bytes(a, (double)memory_total(&most)), made->plan->missing.list.n ? "" : units_seconds(a, plan_seconds(made->plan)),
-            stage ? units_bytes(a, bytes) : "", stage ? units_seconds(a, stage_receives(p, stage)) : "");
+            bytes > 0 ? units_bytes(a, bytes) : "", bytes > 0 ? units_seconds(a, stage_receives(p, stage)) : "");
+}
+
+/* Microbatches follow each other at the pace of the slowest stage. */
+static void show_training(FILE *f, struct arena *a, const struct stage_plan *p, double all, double slowest)
+{
+    int stages = p->cut.stages, many = 4 * stages;
+    fprintf(f, "predicted time of a microbatch: %s, on 1 rank %s; %d take %s, of which a stage works %.0f %%\n", units_seconds(a, all),
+            units_seconds(a, p->whole->unsharded_seconds), many, units_seconds(a, all + (many - 1) * slowest),
+            100 * many * all / stages / (all + (many - 1) * slowest));
+    fprintf(f, "memory is for --accumulate %d and more: stage k of %d holds the activations of %d - k microbatches\n", stages, stages,
+            stages);
 }
 
 /* A text goes through all stages; as many as there are stages are on their way at once. */
@@ -24,6 +35,10 @@ static void show_step(FILE *f, struct arena *a, const struct stage_plan *p)
         slowest = own > slowest ? own : slowest;
         if (p->made[i].plan->missing.list.n)
             return;
+    }
+    if (p->map.g->trained.n) {
+        show_training(f, a, p, all, slowest);
+        return;
     }
     fprintf(f, "predicted step time, weighted: %s, on 1 rank %s; the slowest stage takes %s\n", units_seconds(a, all),
             units_seconds(a, p->whole->unsharded_seconds), units_seconds(a, slowest));
@@ -60,6 +75,7 @@ void plan_report_stages(FILE *f, const struct options *options, const struct sta
     fprintf(f, "%s on %d ranks, %d stages of %d" REPORT_KIND "%s\n", options->model, p->cut.stages * options->ranks, p->cut.stages,
             options->ranks, options->machine.name);
     report_workloads(f, p->whole);
+    report_trained(f, a, p->model);
     fprintf(f, "%-11s%12s%14s%14s%14s%14s%14s\n", "stage", "nodes", "weights", "memory", "step", "receives", "in");
     for (int i = 0; i < p->cut.stages; i++)
         show_stage(f, a, p, i);
@@ -68,6 +84,8 @@ void plan_report_stages(FILE *f, const struct options *options, const struct sta
     show_step(f, a, p);
     show_missing(f, a, p);
     show_empty(f, p);
+    for (int k = 0; k < p->model->warnings.n; k++)
+        fprintf(f, "note: %s\n", p->model->warnings.at[k]);
     for (int i = 0; i < p->cut.stages; i++)
         for (int k = 0; k < p->made[i].plan->warnings.n; k++)
             fprintf(f, "note: stage %d: %s\n", i, p->made[i].plan->warnings.at[k]);

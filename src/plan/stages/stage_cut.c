@@ -24,28 +24,38 @@ struct search {
 
 /* ---- positions ---------------------------------------------------------------------------------------------------------------------- */
 
-static bool is_made_before(const struct search *s, const struct value *v, int at)
+/* By value id: the first and the last position where it is made or read. */
+struct reach {
+    int first, last;
+};
+
+static void reach_to(struct reach *r, int place)
 {
-    return v && s->map->position[v->id] >= 0 && s->map->position[v->id] < at;
+    if (r->first < 0 || place < 0)
+        return;
+    r->first = place < r->first ? place : r->first;
+    r->last = place > r->last ? place : r->last;
 }
 
-/* By value id: the last node that reads it. */
-static const int *last_readers(const struct search *s, struct arena *tmp)
+static const struct reach *find_reach(const struct search *s, struct arena *tmp)
 {
-    int *last = NEWN(tmp, int, s->map->g->values.n + 1);
-    for (int i = 0; i < s->map->g->nodes.n; i++)
-        for (int k = 0; k < s->map->g->nodes.at[i]->nin; k++)
-            if (s->map->g->nodes.at[i]->in[k])
-                last[s->map->g->nodes.at[i]->in[k]->id] = i;
-    return last;
+    const struct graph *g = s->map->g;
+    struct reach *r = NEWN(tmp, struct reach, g->values.n + 1);
+    for (int i = 0; i < g->values.n; i++)
+        r[i] = (struct reach){s->map->position[i], s->map->position[i]};
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i]->nin; k++)
+            if (g->nodes.at[i]->in[k])
+                reach_to(&r[g->nodes.at[i]->in[k]->id], s->map->place[i]);
+    return r;
 }
 
 static void add_crossing(const struct search *s, double *bytes)
 {
     struct arena *tmp = arena_new();
-    const int *last = last_readers(s, tmp);
+    const struct reach *r = find_reach(s, tmp);
     for (int i = 0; i < s->map->g->values.n; i++)
-        for (int at = s->map->position[i] + 1; s->map->position[i] >= 0 && at <= last[i]; at++)
+        for (int at = r[i].first + 1; r[i].first >= 0 && at <= r[i].last; at++)
             bytes[at] += s->prices->bytes[i];
     arena_free(tmp);
 }
@@ -82,48 +92,104 @@ struct sum {
     double seconds, bytes, held;
     bool receives;
 };
+/* The nodes of each position, the first ones of the backward half behind the one of the forward half; -1: none. */
+struct nodes_at {
+    int *first, *next;
+};
 
-/* seen: by value id, the number of the last stage that counted it. */
-static void add_operands(const struct search *s, const struct node *n, int from, int *seen, int number, struct sum *sum)
+static struct nodes_at find_nodes_at(const struct search *s, struct arena *tmp)
 {
-    for (int k = 0; k < n->nin; k++) {
-        const struct value *v = n->in[k];
-        if (!v || seen[v->id] == number)
-            continue;
-        seen[v->id] = number;
-        sum->held += s->prices->held[v->id];
-        if (!is_made_before(s, v, from))
-            continue;
-        sum->seconds += s->prices->crossing[v->id] + (sum->receives ? 0 : s->prices->message);
-        sum->bytes += s->prices->bytes[v->id];
-        sum->receives = true;
+    int n = s->map->g->nodes.n;
+    struct nodes_at at = {NEWN(tmp, int, n + 1), NEWN(tmp, int, n + 1)};
+    for (int i = 0; i <= n; i++)
+        at.first[i] = -1;
+    for (int i = n - 1; i >= 0; i--)
+        if (s->map->place[i] >= 0) {
+            at.next[i] = at.first[s->map->place[i]];
+            at.first[s->map->place[i]] = i;
+        }
+    return at;
+}
+
+/* One direction of a search: what is made on its other side comes from another stage. seen: by value id, the number of the last stage
+ * that counted it. */
+struct side {
+    const struct search *s;
+    struct nodes_at nodes;
+    int *seen, number;
+    int from, to; /* positions of the other side */
+};
+
+static void add_received(const struct side *x, const struct value *v, struct sum *sum)
+{
+    int at = x->s->map->position[v->id];
+    if (at < x->from || at >= x->to)
+        return;
+    sum->seconds += x->s->prices->crossing[v->id] + (sum->receives ? 0 : x->s->prices->message);
+    sum->bytes += x->s->prices->bytes[v->id];
+    sum->receives = true;
+}
+
+/* held: it is to be counted, too. */
+static void add_position(const struct side *x, int at, bool held, struct sum *sum)
+{
+    for (int i = x->nodes.first[at]; i >= 0; i = x->nodes.next[i]) {
+        const struct node *n = x->s->map->g->nodes.at[i];
+        sum->seconds += held ? x->s->prices->node[i] : 0;
+        for (int k = 0; k < n->nin; k++) {
+            if (!n->in[k] || x->seen[n->in[k]->id] == x->number)
+                continue;
+            x->seen[n->in[k]->id] = x->number;
+            sum->held += held ? x->s->prices->held[n->in[k]->id] : 0;
+            add_received(x, n->in[k], sum);
+        }
     }
 }
 
-static void price_from(struct search *s, int i, int *seen)
+/* Of all stages that begin at position i: their work, and what earlier stages send. */
+static void price_from(struct search *s, struct side *x, int i)
 {
     struct sum sum = {0};
     int at = s->position[i].at;
+    x->from = 0;
+    x->to = at;
+    x->number++;
     for (int j = i; j < s->n; j++) {
-        for (; at < s->position[j].at; at++) {
-            sum.seconds += s->map->copied[at] ? 0 : s->prices->node[at];
-            add_operands(s, s->map->g->nodes.at[at], s->position[i].at, seen, i + 1, &sum);
-        }
+        for (; at < s->position[j].at; at++)
+            add_position(x, at, true, &sum);
         s->seconds[i * s->n + j] = sum.seconds;
         s->bytes[i * s->n + j] = sum.bytes;
         s->held[i * s->n + j] = sum.held;
     }
 }
 
+/* Of all stages that end at position j: what later stages send, gradients. */
+static void price_to(struct search *s, struct side *x, int j)
+{
+    struct sum sum = {0};
+    int at = s->position[j].at;
+    x->from = at;
+    x->to = s->map->g->nodes.n;
+    x->number++;
+    for (int i = j; i >= 0; i--) {
+        while (at > s->position[i].at)
+            add_position(x, --at, false, &sum);
+        s->seconds[i * s->n + j] += sum.seconds;
+        s->bytes[i * s->n + j] += sum.bytes;
+    }
+}
+
 static void price_all(struct search *s)
 {
-    int *seen = NEWN(s->arena, int, s->map->g->values.n + 1);
+    struct side x = {.s = s, .nodes = find_nodes_at(s, s->arena), .seen = NEWN(s->arena, int, s->map->g->values.n + 1)};
     size_t pairs = (size_t)s->n * (size_t)s->n;
     s->seconds = NEWN(s->arena, double, pairs);
     s->bytes = NEWN(s->arena, double, pairs);
     s->held = NEWN(s->arena, double, pairs);
     for (int i = 0; i < s->n; i++)
-        price_from(s, i, seen);
+        price_from(s, &x, i);
+    for (int j = 0; s->map->g->trained.n && j < s->n; j++)
+        price_to(s, &x, j);
 }
 
 /* ---- search ------------------------------------------------------------------------------------------------------------------------- */
@@ -228,53 +294,4 @@ double stage_cut_least_held(const struct stage_map *map, const struct stage_pric
     double least = least_largest(&s, s.held, stages);
     arena_free(s.arena);
     return least;
-}
-
-int stage_of(const struct stage_map *m, const struct stage_cut *cut, const struct value *v)
-{
-    int at = m->position[v->id];
-    for (int k = 0; at >= 0 && k < cut->stages; k++)
-        if (at < cut->first[k + 1])
-            return k;
-    return -1;
-}
-
-int stage_sender(const struct stage_plan *p, const char *value)
-{
-    const struct value *v = graph_find(p->map.g, value);
-    return v ? stage_of(&p->map, &p->cut, v) : -1;
-}
-
-static bool stage_reads(const struct stage_plan *p, const struct value *v, int stage)
-{
-    for (int i = p->cut.first[stage]; i < p->cut.first[stage + 1]; i++)
-        for (int k = 0; !p->map.copied[i] && k < p->map.g->nodes.at[i]->nin; k++)
-            if (p->map.g->nodes.at[i]->in[k] == v)
-                return true;
-    return false;
-}
-
-int stage_readers(struct arena *a, const struct stage_plan *p, const char *value, const int **out)
-{
-    const struct value *v = graph_find(p->map.g, value);
-    int *stages = NEWN(a, int, p->cut.stages), n = 0, from = v ? stage_of(&p->map, &p->cut, v) : -1;
-    for (int k = from + 1; from >= 0 && k < p->cut.stages; k++)
-        if (stage_reads(p, v, k))
-            stages[n++] = k;
-    *out = stages;
-    return n;
-}
-
-double stage_receives(const struct stage_plan *p, int stage)
-{
-    double seconds = 0;
-    bool any = false;
-    for (int i = 0; i < p->map.g->values.n; i++) {
-        int from = stage_of(&p->map, &p->cut, p->map.g->values.at[i]);
-        if (from < 0 || from >= stage || !stage_reads(p, p->map.g->values.at[i], stage))
-            continue;
-        seconds += p->prices.crossing[i];
-        any = true;
-    }
-    return any ? seconds + p->prices.message : 0;
 }

@@ -13,7 +13,7 @@ struct stage_part {
 
 static bool is_in(const struct stage_part *p, int node, int stage)
 {
-    return !p->map->copied[node] && node >= p->cut->first[stage] && node < p->cut->first[stage + 1];
+    return stage_at_position(p->cut, p->map->place[node]) == stage;
 }
 
 static int stage_of_output(const struct stage_part *p, const struct value *v)
@@ -63,28 +63,27 @@ static void drop_nodes(struct stage_part *p)
     p->g->nodes.n = kept;
 }
 
-/* What earlier stages send, in the order of values. Of sizes that it may hold nothing is known here. */
-static void add_received(struct stage_part *p)
+/* What earlier or later stages send, in the order of values. Of sizes that it may hold nothing is known here. */
+static void add_received(struct stage_part *p, bool later)
 {
     for (int i = 0; i < p->whole->values.n; i++) {
         struct value *v = p->g->values.at[i];
         int stage = stage_of(p->map, p->cut, v);
-        if (!p->needed[i] || stage < 0 || stage == p->stage)
+        if (!p->needed[i] || stage < 0 || stage == p->stage || (stage > p->stage) != later)
             continue;
-        require(stage < p->stage);
         v->dims = NULL;
         VEC_PUSH(p->g->arena, &p->g->inputs, v);
     }
 }
 
-/* By value id: a later stage reads it. */
+/* By value id: another stage reads it. */
 static const bool *sent_values(const struct stage_part *p)
 {
     bool *sent = NEWN(p->g->arena, bool, p->whole->values.n + 1);
     for (int i = 0; i < p->whole->nodes.n; i++)
         for (int k = 0; k < p->whole->nodes.at[i]->nin; k++) {
             const struct value *v = p->whole->nodes.at[i]->in[k];
-            if (v && stage_of(p->map, p->cut, v) == p->stage && !is_in(p, i, p->stage))
+            if (v && !p->map->copied[i] && stage_of(p->map, p->cut, v) == p->stage && !is_in(p, i, p->stage))
                 sent[v->id] = true;
         }
     return sent;
@@ -100,6 +99,17 @@ static void set_outputs(struct stage_part *p)
     for (int i = 0; i < p->whole->values.n; i++)
         if (sent[i] && graph_output_number(p->g, p->g->values.at[i]) < 0)
             graph_add_output(p->g, p->g->values.at[i]);
+}
+
+/* A weight is trained by the stage that makes its gradient. */
+static void set_trained(struct stage_part *p)
+{
+    p->g->trained.n = 0;
+    EACH (const struct trained, t, p->whole->trained) {
+        int output = graph_output_number(p->g, p->g->values.at[p->whole->outputs.at[t->output]->id]);
+        if (output >= 0)
+            VEC_PUSH(p->g->arena, &p->g->trained, ((struct trained){p->g->values.at[t->weight->id], output, t->initial}));
+    }
 }
 
 /* A state is of the stage that leaves its next value, or else of the one that reads it. */
@@ -124,8 +134,12 @@ struct graph *stage_graph(struct arena *a, const struct stage_map *map, const st
     p.needed = NEWN(a, bool, map->g->values.n + 1);
     find_nodes(&p);
     drop_nodes(&p);
-    add_received(&p);
+    add_received(&p, false);
+    p.g->late = p.g->inputs.n;
+    add_received(&p, true);
     set_outputs(&p);
+    set_trained(&p);
+    p.g->in_flight = map->g->trained.n ? cut->stages - stage : 0;
     set_states(&p);
     return p.g;
 }

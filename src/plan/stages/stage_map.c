@@ -1,47 +1,12 @@
-/* stage_map: which nodes every stage has, and where a graph may be cut.
+/* stage_map: where a graph may be cut.
  *
  * A state stays with its stage: no cut is between the nodes that read it and the one that leaves its next value. A size that only data
  * decides is a symbol that no input tells, so no cut is between the first and the last node that know it. */
-#include "op/op.h"
 #include "plan/stages/stages.h"
 
-/* A size in its attributes is one that only data decides. */
-static bool reads_data_size(const struct node *n)
+void stage_map_join(struct stage_map *m, int position, int other)
 {
-    for (int i = 0; i < n->nattr; i++)
-        for (int k = 0; n->attr[i].kind == ATTR_DIMS && n->attr[i].set && k < n->attr[i].n; k++)
-            if (dim_has_data(n->attr[i].dims[k]))
-                return true;
-    return false;
-}
-
-/* Computed from constants, sizes and copied nodes alone, the same in every stage. */
-static bool is_copied(const struct stage_map *m, const struct node *n)
-{
-    if (!n->op || (n->op->flags & OP_DRAWS) || node_bodies(n) || reads_data_size(n))
-        return false;
-    for (int i = 0; i < n->nin; i++) {
-        const struct value *v = n->in[i];
-        if (v && !v->constant && !(v->producer && m->position[v->id] < 0))
-            return false;
-    }
-    return true;
-}
-
-static void find_copied(struct stage_map *m)
-{
-    for (int i = 0; i < m->g->nodes.n; i++) {
-        const struct node *n = m->g->nodes.at[i];
-        m->copied[i] = is_copied(m, n);
-        for (int k = 0; k < n->nout; k++)
-            if (n->out[k])
-                m->position[n->out[k]->id] = m->copied[i] ? -1 : i;
-    }
-}
-
-void stage_map_join(struct stage_map *m, int node, int other)
-{
-    int first = node < other ? node : other, last = node < other ? other : node;
+    int first = position < other ? position : other, last = position < other ? other : position;
     for (int i = first + 1; i <= last; i++)
         m->cut[i] = false;
 }
@@ -71,14 +36,14 @@ static void keep_states(struct stage_map *m)
 
 /* ---- sizes that only data decides ------------------------------------------------------------------------------------------------ */
 
-/* The first and the last node that know a symbol. */
+/* The first and the last position where a node knows a symbol. */
 struct known {
     const struct dim *symbol;
     int first, last;
 };
 struct known_list {
     struct arena *arena;
-    int node;
+    int place; /* of the node that is looked at */
     VEC(struct known) list;
 };
 
@@ -89,11 +54,12 @@ static void note_symbol(void *known_list, const struct dim *symbol)
         return;
     EACH (struct known, k, all->list) {
         if (k->symbol == symbol) {
-            k->last = all->node;
+            k->first = all->place < k->first ? all->place : k->first;
+            k->last = all->place > k->last ? all->place : k->last;
             return;
         }
     }
-    VEC_PUSH(all->arena, &all->list, ((struct known){symbol, all->node, all->node}));
+    VEC_PUSH(all->arena, &all->list, ((struct known){symbol, all->place, all->place}));
 }
 
 static void note_dims(struct known_list *all, int n, const struct dim *const *at)
@@ -127,8 +93,10 @@ static void note_node(struct known_list *all, const struct node *n)
 static void keep_sizes(struct stage_map *m, struct arena *a)
 {
     struct known_list all = {.arena = a};
-    for (all.node = 0; all.node < m->g->nodes.n; all.node++)
-        note_node(&all, m->g->nodes.at[all.node]);
+    for (int i = 0; i < m->g->nodes.n; i++) {
+        all.place = m->place[i] < 0 ? i : m->place[i];
+        note_node(&all, m->g->nodes.at[i]);
+    }
     EACH (const struct known, k, all.list) {
         stage_map_join(m, k->first, k->last);
     }
@@ -140,13 +108,11 @@ struct stage_map stage_map_of(struct arena *a, const struct graph *g)
     int n = g->nodes.n;
     m.copied = NEWN(a, bool, n + 1);
     m.cut = NEWN(a, bool, n + 1);
+    m.place = NEWN(a, int, n + 1);
     m.position = NEWN(a, int, g->values.n + 1);
-    for (int i = 0; i < g->values.n; i++)
-        m.position[i] = -1;
-    find_copied(&m);
-    for (int i = 0; i <= n; i++)
-        m.cut[i] = true;
+    stage_places_find(&m, a);
     keep_states(&m);
     keep_sizes(&m, a);
+    stage_places_keep_weights(&m, a);
     return m;
 }

@@ -12,10 +12,15 @@ struct passed {
     int stage, end; /* the other; which input or output */
     const char *name;
 };
-/* What other stages send this one. */
+/* What other stages tell this one. */
 struct from_stage {
     struct buffer message;
     bool over; /* it has given up the runs so far */
+};
+struct pipeline_values {
+    struct buffer *message; /* by stage */
+    struct arena *strings;
+    int stages;
 };
 struct pipeline {
     struct arena *arena;
@@ -25,7 +30,6 @@ struct pipeline {
     const char *path;
     VEC(struct passed) in, out;
     struct from_stage *from; /* by stage */
-    struct arena *strings;   /* of the values of this run */
 };
 
 /* ---- which values ------------------------------------------------------------------------------------------------------------------- */
@@ -38,19 +42,20 @@ static int by_stage(const void *a, const void *b)
 
 static void find_passed(struct pipeline *p, struct graph *g)
 {
+    int weights = graph_weight_inputs(g); /* they are passed on between steps */
     for (int i = 0; i < g->inputs.n; i++) {
         const char *name = g->inputs.at[i]->name;
         int from = rank_meta_sender(g, name);
-        if (from >= p->number)
-            fail("%s: stage %d gets '%s' from stage %d, expected an earlier one", p->path, p->number, name, from);
-        if (from >= 0)
+        if (from == p->number)
+            fail("%s: stage %d gets '%s' from stage %d, expected another one", p->path, p->number, name, from);
+        if (from >= 0 && i < weights)
             VEC_PUSH(p->arena, &p->in, ((struct passed){from, i, name}));
     }
     for (int i = 0; i < g->outputs.n; i++) {
         const char *name = g->outputs.at[i]->name;
         for (int k = 0, to; (to = rank_meta_reader(g, name, k)) >= 0; k++) {
-            if (to <= p->number)
-                fail("%s: stage %d sends '%s' to stage %d, expected a later one", p->path, p->number, name, to);
+            if (to == p->number)
+                fail("%s: stage %d sends '%s' to stage %d, expected another one", p->path, p->number, name, to);
             VEC_PUSH(p->arena, &p->out, ((struct passed){to, i, name}));
         }
     }
@@ -126,7 +131,7 @@ static void agree(struct pipeline *p)
     for (int r = 0; r < p->all->size; r++) {
         const char *text = arena_strndup(p->arena, all + at, (size_t)bytes[r]);
         at += bytes[r];
-        if (r / ranks < p->number && r % ranks == p->all->rank % ranks)
+        if (r / ranks != p->number && r % ranks == p->all->rank % ranks)
             compare_sent(p, r / ranks, text);
     }
     p->all->barrier(p->all);
@@ -141,7 +146,6 @@ struct pipeline *pipeline_form(struct arena *a, struct comm *all, struct graph *
     struct pipeline *p = NEW(a, struct pipeline);
     *p = (struct pipeline){.arena = a, .all = all, .stages = g->rank_meta->stages, .number = g->rank_meta->stage, .path = graph_file(g)};
     require(all->size % p->stages == 0 && all->size / p->stages == g->ranks);
-    p->strings = arena_new();
     p->from = NEWN(a, struct from_stage, p->stages);
     find_passed(p, g);
     agree(p);
@@ -158,7 +162,6 @@ void pipeline_free(struct pipeline *p)
     p->messages->free(p->messages);
     for (int i = 0; i < p->stages; i++)
         buffer_free(&p->from[i].message);
-    arena_free(p->strings);
 }
 
 struct comm *pipeline_stage(const struct pipeline *p)
@@ -217,12 +220,12 @@ static void send_small(struct pipeline *p, int rank, enum kind kind, const void 
     arena_free(tmp);
 }
 
-/* What follows the kind; *bytes of it. name: what is waited for, for messages. */
-static char *take_message(struct pipeline *p, int stage, int rank, enum kind kind, const char *name, int64_t *bytes)
+/* What follows the kind; *bytes of it, in `to`. name: what is waited for, for messages. */
+static char *take_message(struct pipeline *p, int stage, enum kind kind, const char *name, struct buffer *to, int64_t *bytes)
 {
     struct from_stage *from = &p->from[stage];
     p->messages->name = name;
-    char *at = p->messages->receive_message(p->messages, rank, &from->message, bytes);
+    char *at = p->messages->receive_message(p->messages, rank_of(p, stage), to, bytes);
     from->over = from->over || *at == GIVEN_UP;
     if (from->over)
         fail("stage %d has given up this run", stage);
@@ -242,7 +245,7 @@ void pipeline_tell(struct pipeline *p, const void *at, int64_t bytes)
 void pipeline_hear(struct pipeline *p, int stage, void *at, int64_t bytes)
 {
     int64_t came;
-    const char *from = take_message(p, stage, rank_of(p, stage), WORD, "what another stage tells", &came);
+    const char *from = take_message(p, stage, WORD, "what another stage tells", &p->from[stage].message, &came);
     if (came != bytes)
         fail_job("stage %d tells %lld bytes where stage %d expects %lld", stage, (long long)came, p->number, (long long)bytes);
     if (bytes)
@@ -325,15 +328,6 @@ static struct tensor unpack(struct arena *a, const char *name, char **at)
     return t;
 }
 
-bool pipeline_sends(const struct pipeline *p, int output)
-{
-    EACH (const struct passed, v, p->out) {
-        if (v->end == output)
-            return true;
-    }
-    return false;
-}
-
 /* How many values from this one on go to or come from the same stage. */
 static int same_stage(const struct passed *v, const struct passed *end)
 {
@@ -343,21 +337,62 @@ static int same_stage(const struct passed *v, const struct passed *end)
     return n;
 }
 
-void pipeline_receive(struct pipeline *p, struct tensor *inputs)
+struct pipeline_values *pipeline_values_new(struct arena *a, const struct pipeline *p)
 {
-    arena_reset(p->strings);
+    struct pipeline_values *v = NEW(a, struct pipeline_values);
+    *v = (struct pipeline_values){NEWN(a, struct buffer, p->stages), arena_new(), p->stages};
+    return v;
+}
+
+void pipeline_values_free(struct pipeline_values *v)
+{
+    for (int i = 0; v && i < v->stages; i++)
+        buffer_free(&v->message[i]);
+    if (v)
+        arena_free(v->strings);
+}
+
+static bool is_later(const struct pipeline *p, const struct passed *v)
+{
+    return v->stage > p->number;
+}
+
+bool pipeline_receives_later(const struct pipeline *p, int input)
+{
+    EACH (const struct passed, v, p->in) {
+        if (v->end == input)
+            return is_later(p, v);
+    }
+    return false;
+}
+
+bool pipeline_sends(const struct pipeline *p, bool later, int output)
+{
+    EACH (const struct passed, v, p->out) {
+        if (v->end == output && is_later(p, v) == later)
+            return true;
+    }
+    return false;
+}
+
+void pipeline_receive(struct pipeline *p, bool later, struct pipeline_values *to, struct tensor *inputs)
+{
+    if (!later)
+        arena_reset(to->strings);
     for (int i = 0; i < p->in.n;) {
         const struct passed *v = &p->in.at[i];
         int n = same_stage(v, p->in.at + p->in.n);
         int64_t bytes;
-        char *at = take_message(p, v->stage, rank_of(p, v->stage), VALUES, v->name, &bytes);
-        for (int k = 0; k < n; k++)
-            inputs[v[k].end] = unpack(p->strings, v[k].name, &at);
         i += n;
+        if (is_later(p, v) != later)
+            continue;
+        char *at = take_message(p, v->stage, VALUES, v->name, &to->message[v->stage], &bytes);
+        for (int k = 0; k < n; k++)
+            inputs[v[k].end] = unpack(to->strings, v[k].name, &at);
     }
 }
 
-void pipeline_send(struct pipeline *p, const struct tensor *outputs)
+void pipeline_send(struct pipeline *p, bool later, const struct tensor *outputs)
 {
     struct arena *tmp = arena_new();
     const struct tensor **at = NEWN(tmp, const struct tensor *, p->out.n + 1);
@@ -366,24 +401,35 @@ void pipeline_send(struct pipeline *p, const struct tensor *outputs)
         int n = same_stage(v, p->out.at + p->out.n);
         for (int k = 0; k < n; k++)
             at[k] = &outputs[v[k].end];
-        send_values(p, rank_of(p, v->stage), VALUES, n, at);
+        if (is_later(p, v) == later)
+            send_values(p, rank_of(p, v->stage), VALUES, n, at);
         i += n;
     }
     arena_free(tmp);
 }
 
+void pipeline_send_tensor(struct pipeline *p, int stage, const struct tensor *t)
+{
+    send_values(p, rank_of(p, stage), RESULT, 1, &t);
+}
+
+struct tensor pipeline_take_tensor(struct pipeline *p, int stage, const char *name, struct arena *a)
+{
+    int64_t bytes;
+    char *at = take_message(p, stage, RESULT, name, &p->from[stage].message, &bytes);
+    return unpack(a, name, &at);
+}
+
 struct tensor pipeline_to_first(struct pipeline *p, struct arena *a, const char *name, int stage, const struct tensor *own)
 {
     struct tensor t = p->number == stage ? *own : (struct tensor){0};
-    int64_t bytes;
     if (p->stage->rank > 0 || stage == 0)
         return t;
     if (p->number == stage)
-        send_values(p, 0, RESULT, 1, &own);
+        pipeline_send_tensor(p, 0, own);
     if (p->number > 0)
         return t;
-    char *at = take_message(p, stage, rank_of(p, stage), RESULT, name, &bytes);
-    t = unpack(a, name, &at);
+    t = pipeline_take_tensor(p, stage, name, a);
     if (t.dtype != DT_STRING)
         t.data = memcpy(arena_alloc(a, tensor_bytes(&t) + 1), t.data, tensor_bytes(&t));
     return t;

@@ -1,6 +1,7 @@
 /* pipeline: the stages of a run (tpc-shard --pp), and how values get from one to another. Rank t of a stage exchanges whole values with
  * rank t of the others, by messages that wait for nobody: a stage that has sent its values begins its next run while later stages compute.
- * All stages make the same runs in the same order. */
+ * All stages make the same runs in the same order. Of a step of
+ * training a run waits in the middle for the gradients of later stages, and others may begin meanwhile. */
 #ifndef TPC_RUN_PIPELINE_H
 #define TPC_RUN_PIPELINE_H
 
@@ -20,12 +21,21 @@ int pipeline_number(const struct pipeline *);
 int pipeline_stages(const struct pipeline *);
 /* A rank that waits for another stage keeps its core busy. */
 bool pipeline_polls(const struct pipeline *);
-/* Is output i sent to another stage? */
-bool pipeline_sends(const struct pipeline *, int output);
-/* Sets the inputs that other stages send; they are valid until the next call. */
-void pipeline_receive(struct pipeline *, struct tensor *inputs);
-/* outputs: the global tensors of those that are sent. They may change afterwards. */
-void pipeline_send(struct pipeline *, const struct tensor *outputs);
+/* Does input i come from a later stage, as gradients do? */
+bool pipeline_receives_later(const struct pipeline *, int input);
+/* Is output i sent to a later stage, or to an earlier one? */
+bool pipeline_sends(const struct pipeline *, bool later, int output);
+/* Where the values of one run lie that other stages send. */
+struct pipeline_values *pipeline_values_new(struct arena *, const struct pipeline *);
+void pipeline_values_free(struct pipeline_values *); /* also NULL */
+/* Sets the inputs that earlier or later stages send; they are valid until these values are received into again. */
+void pipeline_receive(struct pipeline *, bool later, struct pipeline_values *, struct tensor *inputs);
+/* outputs: the global tensors of those that are sent to earlier or later stages. They may change afterwards. */
+void pipeline_send(struct pipeline *, bool later, const struct tensor *outputs);
+/* A whole tensor between two runs, to and from the rank of the same index in another stage; valid until the next call, strings in the
+ * arena. */
+void pipeline_send_tensor(struct pipeline *, int stage, const struct tensor *);
+struct tensor pipeline_take_tensor(struct pipeline *, int stage, const char *name, struct arena *);
 /* What each rank of a stage has, as many bytes, for the rank of the same index in every other stage: that stage tells, all others hear. */
 void pipeline_tell(struct pipeline *, const void *at, int64_t bytes);
 void pipeline_hear(struct pipeline *, int stage, void *at, int64_t bytes);

@@ -257,15 +257,6 @@ static enum wire wire_of(const struct graph *g, const struct comm *comm, const s
     return o->wire == WIRE_PLANNED ? rank_meta_wire(g) : o->wire;
 }
 
-/* By input: a state that another stage keeps. */
-static bool *states_elsewhere(struct arena *a, const struct graph *g)
-{
-    bool *unread = NEWN(a, bool, g->inputs.n + 1);
-    for (int i = 0; i < g->inputs.n; i++)
-        unread[i] = rank_meta_kept_elsewhere(g, g->inputs.at[i]->name);
-    return unread;
-}
-
 static struct session *session_build(struct graph *g, struct comm *comm, struct kenv *env, struct session_options o)
 {
     struct arena *arena = arena_new();
@@ -283,12 +274,11 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     signature_read(arena, g, &s->sig);
     check_kernels(s);
     s->actual = NEWN(arena, struct tensor, g->inputs.n);
-    s->taken = NEWN(arena, struct tensor, g->inputs.n + 1);
-    if (o.pipeline)
-        s->unread = states_elsewhere(arena, g);
     if (o.keep_state)
         state_prepare(s);
-    s->nstep = g->nodes.n;
+    s->nstep = s->stage.pause = g->nodes.n;
+    if (o.pipeline)
+        stage_run_prepare(s);
     s->step = NEWN(arena, struct session_step, s->nstep);
     for (int i = 0; i < s->nstep; i++)
         step_new(s, &s->step[i], g->nodes.at[i]);
@@ -334,6 +324,7 @@ void session_free(struct session *s)
     if (!s->inner)
         kenv_free(s->env);
     state_free(s);
+    pipeline_values_free(s->stage.values);
     buffer_free(&s->slab.memory);
     buffer_free(&s->scratch);
     arena_free(s->plan);
@@ -374,21 +365,25 @@ static void bind_inputs(struct session *s, const struct tensor *inputs)
     layout_update(s);
 }
 
+void session_place_input(struct session *s, int i, const struct tensor *input)
+{
+    struct tensor *t = &s->tensor[s->graph->inputs.at[i]->id];
+    if (session_is_state(s, i) && input->data)
+        state_fill(s, i, input);
+    else if (session_is_state(s, i))
+        state_begin(s, i);
+    else if (s->stage.unread && s->stage.unread[i] && !input->data)
+        t->data = nothing;
+    else if (s->sig.in[i].place.kind == PLACE_S)
+        scatter_input(s, i, input, t);
+    else
+        t->data = input->data ? input->data : nothing;
+}
+
 static void place_inputs(struct session *s, const struct tensor *inputs)
 {
-    for (int i = 0; i < s->graph->inputs.n; i++) {
-        struct tensor *t = &s->tensor[s->graph->inputs.at[i]->id];
-        if (session_is_state(s, i) && inputs[i].data)
-            state_fill(s, i, &inputs[i]);
-        else if (session_is_state(s, i))
-            state_begin(s, i);
-        else if (s->unread && s->unread[i])
-            t->data = nothing;
-        else if (s->sig.in[i].place.kind == PLACE_S)
-            scatter_input(s, i, &inputs[i], t);
-        else
-            t->data = inputs[i].data ? inputs[i].data : nothing;
-    }
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        session_place_input(s, i, &inputs[i]);
 }
 
 static void gather_operands(struct session *s, struct session_step *step)
@@ -477,59 +472,49 @@ static int run_from(struct session *s, int step, double began)
     return 1;
 }
 
-/* A state of another stage that is not given, which nothing here reads: of any size. */
-static struct tensor unread_input(const struct formal *f)
+static void run_steps(struct session *s, int first, int end, double began)
 {
-    struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
-    for (int d = 0; d < t.rank; d++)
-        t.dim[d] = -1;
-    return t;
-}
-
-/* The given inputs, and what earlier stages send. */
-static const struct tensor *take_inputs(struct session *s, const struct tensor *given)
-{
-    for (int i = 0; i < s->graph->inputs.n; i++)
-        s->taken[i] = s->unread[i] && !given[i].data ? unread_input(&s->sig.in[i]) : given[i];
-    pipeline_receive(s->pipeline, s->taken);
-    return s->taken;
-}
-
-/* What later stages read, as a whole on each rank. */
-static void pass_outputs(struct session *s, const struct tensor *outputs)
-{
-    struct arena *tmp = arena_new();
-    struct tensor *whole = NEWN(tmp, struct tensor, s->sig.nout + 1);
-    for (int i = 0; i < s->sig.nout; i++) {
-        bool as_it_is = s->sig.out[i].place.kind == PLACE_R && !outputs[i].room;
-        if (pipeline_sends(s->pipeline, i))
-            whole[i] = as_it_is ? outputs[i] : session_gather(s, tmp, i, &outputs[i]);
+    for (int i = first; i < end;) {
+        i += run_from(s, i, began);
+        dynamic_release(s, i - 1);
     }
-    pipeline_send(s->pipeline, whole);
-    arena_free(tmp);
 }
 
-void session_run(struct session *s, const struct tensor *inputs, struct tensor *outputs)
+void session_begin(struct session *s, const struct tensor *inputs)
 {
     double start = clock_seconds();
     if (s->pipeline)
-        inputs = take_inputs(s, inputs);
+        inputs = stage_run_inputs(s, inputs);
     bind_inputs(s, inputs);
     dynamic_begin(s);
     place_inputs(s, inputs);
     gradients_place(s);
-    for (int i = 0; i < s->nstep;) {
-        i += run_from(s, i, start);
-        dynamic_release(s, i - 1);
-    }
+    run_steps(s, 0, s->stage.pause, start);
+    if (s->pipeline)
+        stage_run_pass(s, true);
+    s->stats.seconds += clock_seconds() - start;
+}
+
+void session_finish(struct session *s, struct tensor *outputs)
+{
+    double start = clock_seconds();
+    if (s->stage.pause < s->nstep)
+        stage_run_later(s);
+    run_steps(s, s->stage.pause, s->nstep, start);
     gradients_finish(s);
     for (int i = 0; i < s->graph->outputs.n; i++)
         outputs[i] = s->tensor[s->graph->outputs.at[i]->id];
     if (s->pipeline)
-        pass_outputs(s, outputs);
+        stage_run_pass(s, false);
     state_advance(s);
     s->stats.runs++;
     s->stats.seconds += clock_seconds() - start;
+}
+
+void session_run(struct session *s, const struct tensor *inputs, struct tensor *outputs)
+{
+    session_begin(s, inputs);
+    session_finish(s, outputs);
 }
 
 int64_t session_slab(const struct session *s)

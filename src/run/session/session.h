@@ -29,6 +29,8 @@ struct signature {
 void signature_read(struct arena *, struct graph *, struct signature *);
 /* Checks dtypes, ranks and sizes of the inputs, binds every symbol, checks lower bounds and assumptions. Failures name the sizes. */
 void signature_bind(struct arena *, const struct signature *, const struct tensor *, struct bindings *);
+/* Types and sizes of inputs under these bindings. */
+void signature_check_inputs(struct arena *, const struct signature *, const struct tensor *, const struct bindings *);
 /* Of those whose sizes are all bound. A size that only data decides is bound when it is computed. */
 void signature_check_assumptions(struct arena *, const struct signature *, const struct bindings *);
 /* Adds the symbols that assumptions determine. */
@@ -82,8 +84,13 @@ struct session {
     enum wire wire; /* of sums */
     bool inner;     /* runs a subgraph: env is the outer session's */
     struct pipeline *pipeline;
-    struct tensor *taken; /* the inputs of a stage's run */
-    bool *unread;         /* by input: a state of another stage; NULL: there are no stages */
+    struct {
+        int pause;            /* the first step that reads what later stages send; the number of steps: there is none */
+        struct tensor *taken; /* the inputs of a run */
+        bool *unread;         /* by input: nothing is there when a run begins: a state of another stage, or what later ones send; NULL: no
+                                 stages */
+        struct pipeline_values *values;
+    } stage;
     struct signature sig;
     struct bindings bind, next; /* of the plan; of the run that starts */
     bool planned;
@@ -134,12 +141,24 @@ struct session {
 };
 
 /* session.c */
+/* Where the steps find an input: a shard of the global tensor, or the tensor itself. */
+void session_place_input(struct session *, int input, const struct tensor *);
 /* The kernel of a step on its operands and results, which are set. */
 void session_run_kernel(struct session *, struct session_step *);
 /* Bytes of its slab and of those of the subgraphs that were run. */
 int64_t session_slab(const struct session *);
 /* A session for a subgraph, with the threads of the outer one. */
 struct session *session_inner(const struct session *outer, struct graph *body);
+
+/* stage_run.c: the run of a stage of a pipeline. */
+/* Before there are steps: what later stages read is computed first. */
+void stage_run_prepare(struct session *);
+/* The given inputs, and what earlier stages send. */
+const struct tensor *stage_run_inputs(struct session *, const struct tensor *given);
+/* What later stages send comes to where inputs are placed. */
+void stage_run_later(struct session *);
+/* What later or earlier stages read, as a whole on each rank. */
+void stage_run_pass(struct session *, bool later);
 
 /* profile.c: what a session needs to time its steps; runs one and times it. began: when the run did. */
 void profile_begin(struct session *);

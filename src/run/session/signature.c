@@ -255,16 +255,27 @@ static void check_lower(const struct signature *s, const struct bindings *b)
     }
 }
 
-void signature_bind(struct arena *a, const struct signature *s, const struct tensor *in, struct bindings *b)
+static void check_input_types(struct arena *a, const struct signature *s, const struct tensor *in)
 {
     for (int i = 0; i < s->nin; i++)
         check_input_type(a, s, &s->in[i], &in[i]);
+}
+
+void signature_check_inputs(struct arena *a, const struct signature *s, const struct tensor *in, const struct bindings *b)
+{
+    check_input_types(a, s, in);
+    for (int i = 0; i < s->nin; i++)
+        check_input_sizes(a, s, in, i, b);
+}
+
+void signature_bind(struct arena *a, const struct signature *s, const struct tensor *in, struct bindings *b)
+{
+    check_input_types(a, s, in);
     while (solve_inputs(a, s, in, true, b)) /* first, for what the user gives is to blame */
         continue;
     while (solve_inputs(a, s, in, false, b) || solve_assumptions(a, s, b))
         continue;
-    for (int i = 0; i < s->nin; i++)
-        check_input_sizes(a, s, in, i, b);
+    signature_check_inputs(a, s, in, b);
     signature_check_assumptions(a, s, b);
     check_lower(s, b);
 }

@@ -49,7 +49,7 @@ static bool *sliced_operands(struct session *s, const struct session_step *step)
 
 void batch_blocks_prepare(struct session *s)
 {
-    if (s->overlap || kenv_deterministic(s->env) || s->gradients.go != GRADIENTS_STAY)
+    if (s->overlap || kenv_deterministic(s->env) || s->gradients.go != GRADIENTS_STAY || s->stage.pause < s->nstep)
         return;
     struct batch_blocks *b = s->blocks = NEW(s->arena, struct batch_blocks);
     b->sliced = NEWN(s->arena, bool *, s->nstep + 1);

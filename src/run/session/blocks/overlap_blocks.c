@@ -68,7 +68,7 @@ static bool ranks_agree(struct session *s, const struct row_segments *all, int64
 
 void overlap_prepare(struct session *s)
 {
-    if (!s->comm->overlaps || s->inner || kenv_deterministic(s->env) || s->gradients.go != GRADIENTS_STAY)
+    if (!s->comm->overlaps || s->inner || kenv_deterministic(s->env) || s->gradients.go != GRADIENTS_STAY || s->stage.pause < s->nstep)
         return;
     int64_t least = rank_meta_overlap(s->graph);
     struct row_segments segments = {0};

@@ -1,0 +1,139 @@
+/* stage_run: a run of a stage takes what earlier stages send at its begin, and sends what later ones read as soon as that is made.
+ * Gradients come from later stages: the run waits for them where it first reads one, and sends its own at the end. */
+#include "ir/rank_meta.h"
+#include "run/session/session.h"
+
+/* ---- the order of steps ----------------------------------------------------------------------------------------------------------------
+ */
+
+static void mark_operands(const struct node *n, bool *needed)
+{
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k])
+            needed[n->in[k]->id] = true;
+}
+
+/* By node: something that later stages read depends on it. */
+static bool *needed_later(struct arena *tmp, const struct session *s)
+{
+    const struct graph *g = s->graph;
+    bool *needed = NEWN(tmp, bool, g->values.n + 1), *is = NEWN(tmp, bool, g->nodes.n + 1);
+    for (int i = 0; i < g->outputs.n; i++)
+        if (pipeline_sends(s->pipeline, true, i))
+            needed[g->outputs.at[i]->id] = true;
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        for (int k = 0; k < g->nodes.at[i]->nout; k++)
+            is[i] = is[i] || (g->nodes.at[i]->out[k] && needed[g->nodes.at[i]->out[k]->id]);
+        if (is[i])
+            mark_operands(g->nodes.at[i], needed);
+    }
+    return is;
+}
+
+static bool waits(const struct session *s)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        if (pipeline_receives_later(s->pipeline, i))
+            return true;
+    return false;
+}
+
+/* Later stages would wait for a node that stands behind what this stage waits for. */
+static void compute_first(struct session *s)
+{
+    struct arena *tmp = arena_new();
+    struct graph *g = s->graph;
+    const bool *first = needed_later(tmp, s);
+    struct node **rest = NEWN(tmp, struct node *, g->nodes.n + 1);
+    int n = 0, at = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (first[i])
+            g->nodes.at[at++] = g->nodes.at[i];
+        else
+            rest[n++] = g->nodes.at[i];
+    for (int i = 0; i < n; i++)
+        g->nodes.at[at++] = rest[i];
+    arena_free(tmp);
+}
+
+static int first_reader(const struct session *s)
+{
+    const struct graph *g = s->graph;
+    bool *late = NEWN(s->arena, bool, g->values.n + 1);
+    for (int i = 0; i < g->inputs.n; i++)
+        late[g->inputs.at[i]->id] = pipeline_receives_later(s->pipeline, i);
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.at[i]->nin; k++)
+            if (g->nodes.at[i]->in[k] && late[g->nodes.at[i]->in[k]->id])
+                return i;
+    return g->nodes.n;
+}
+
+/* What later stages wait for may not wait for them. */
+static void check_sent(const struct session *s)
+{
+    for (int i = s->stage.pause; i < s->graph->nodes.n; i++)
+        for (int k = 0; k < s->graph->nodes.at[i]->nout; k++) {
+            const struct value *v = s->graph->nodes.at[i]->out[k];
+            int output = v ? graph_output_number(s->graph, v) : -1;
+            if (output >= 0 && pipeline_sends(s->pipeline, true, output))
+                fail("%s: '%s', which later stages get, depends on what they send", graph_file(s->graph), v->name);
+        }
+}
+
+void stage_run_prepare(struct session *s)
+{
+    struct graph *g = s->graph;
+    s->stage.taken = NEWN(s->arena, struct tensor, g->inputs.n + 1);
+    s->stage.unread = NEWN(s->arena, bool, g->inputs.n + 1);
+    s->stage.values = pipeline_values_new(s->arena, s->pipeline);
+    for (int i = 0; i < g->inputs.n; i++)
+        s->stage.unread[i] = rank_meta_kept_elsewhere(g, g->inputs.at[i]->name) || pipeline_receives_later(s->pipeline, i);
+    if (waits(s))
+        compute_first(s);
+    s->stage.pause = first_reader(s);
+    check_sent(s);
+}
+
+/* ---- what passes -----------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Not there yet, or not needed: of any size. */
+static struct tensor unread_input(const struct formal *f)
+{
+    struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
+    for (int d = 0; d < t.rank; d++)
+        t.dim[d] = -1;
+    return t;
+}
+
+const struct tensor *stage_run_inputs(struct session *s, const struct tensor *given)
+{
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        s->stage.taken[i] = s->stage.unread[i] && !given[i].data ? unread_input(&s->sig.in[i]) : given[i];
+    pipeline_receive(s->pipeline, false, s->stage.values, s->stage.taken);
+    return s->stage.taken;
+}
+
+void stage_run_later(struct session *s)
+{
+    pipeline_receive(s->pipeline, true, s->stage.values, s->stage.taken);
+    signature_check_inputs(s->arena, &s->sig, s->stage.taken, &s->bind);
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        if (pipeline_receives_later(s->pipeline, i))
+            session_place_input(s, i, &s->stage.taken[i]);
+}
+
+void stage_run_pass(struct session *s, bool later)
+{
+    struct arena *tmp = arena_new();
+    struct tensor *whole = NEWN(tmp, struct tensor, s->sig.nout + 1);
+    for (int i = 0; i < s->sig.nout; i++) {
+        const struct tensor *own = &s->tensor[s->graph->outputs.at[i]->id];
+        bool as_it_is = s->sig.out[i].place.kind == PLACE_R && !own->room;
+        if (pipeline_sends(s->pipeline, later, i))
+            whole[i] = as_it_is ? *own : session_gather(s, tmp, i, own);
+    }
+    pipeline_send(s->pipeline, later, whole);
+    arena_free(tmp);
+}
