@@ -34,7 +34,7 @@ class Server:
     def get(self, path, **body):
         data = json.dumps(body).encode() if body else None
         try:
-            with urllib.request.urlopen(urllib.request.Request(self.url + path, data)) as reply:
+            with urllib.request.urlopen(urllib.request.Request(self.url + path, data), timeout=60) as reply:
                 return reply.status, json.load(reply)
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
