@@ -30,6 +30,7 @@
 #define RANK_META_FROM "tpc.from."
 #define RANK_META_TO "tpc.to."
 #define RANK_META_RESULT "tpc.result."
+#define RANK_META_ADDEND "tpc.addend."
 /* Of a stage: a state of another one; what the whole graph does with an input: of a mask, and of positions. */
 #define RANK_META_OTHER_STATE "tpc.other_state."
 #define RANK_META_MASK "tpc.mask."
@@ -118,6 +119,9 @@ int rank_meta_sender(const struct graph *, const char *input);
 /* The output goes to these stages. Number i of them; -1: there are no more. */
 void rank_meta_set_readers(struct graph *, const char *output, int n, const int *stage);
 int rank_meta_reader(const struct graph *, const char *output, int i);
+/* Such a value, between stages, is only added to gradients of weights: it may come once for several microbatches, as their sum. */
+void rank_meta_set_addend(struct graph *, const char *value);
+bool rank_meta_is_addend(const struct graph *, const char *value);
 /* An output of the model, and the stage that makes it. */
 struct rank_result {
     const char *name;

@@ -59,6 +59,16 @@ int rank_meta_reader(const struct graph *g, const char *output, int i)
     return text ? stage_number(g, key, text) : -1;
 }
 
+void rank_meta_set_addend(struct graph *g, const char *value)
+{
+    graph_set_meta(g, key_of(g, RANK_META_ADDEND, value), "sum");
+}
+
+bool rank_meta_is_addend(const struct graph *g, const char *value)
+{
+    return graph_meta(g, key_of(g, RANK_META_ADDEND, value)) != NULL;
+}
+
 /* "STAGE|TYPE|NAME" */
 void rank_meta_set_result(struct graph *g, int i, const struct rank_result *r)
 {

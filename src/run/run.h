@@ -34,8 +34,8 @@ void session_run(struct session *, const struct tensor *inputs, struct tensor *o
 void session_begin(struct session *, const struct tensor *inputs);
 void session_finish(struct session *, struct tensor *outputs);
 /* For the runs that follow: the gradient of graph->trained number i is made in to[i] (GRADIENTS_LEAVE), or added to what is there
- * (GRADIENTS_ADD); copied there if it is the first. */
-void session_gradients_to(struct session *, float *const *to, bool first);
+ * (GRADIENTS_ADD); copied there if it is the first run of a step. last: it is the last one. */
+void session_gradients_to(struct session *, float *const *to, bool first, bool last);
 /* In the runs that follow, made(data, i) is called as soon as gradient i is where it goes and nothing reads it any more: in the same order
  * on all ranks. NULL: nothing is. */
 void session_gradients_made(struct session *, void (*made)(void *data, int number), void *data);

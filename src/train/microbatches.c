@@ -52,7 +52,7 @@ static void begin(struct microbatches *m, int64_t step, int64_t k, const struct 
     int slot = (int)(k % m->n);
     rows.from += mine.from;
     batch_fill(m->batches, step, rows, slot, m->in[slot]);
-    session_gradients_to(m->session[slot], p->into, k == 0);
+    session_gradients_to(m->session[slot], p->into, k == 0, k == m->settings->accumulate - 1);
     if (k == m->settings->accumulate - 1)
         join_gradients_begin(j, m->session[slot]);
     session_begin(m->session[slot], m->in[slot]);

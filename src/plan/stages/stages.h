@@ -86,6 +86,9 @@ int stage_readers(struct arena *, const struct stage_plan *, const char *value, 
 /* Until a stage has what it reads of others: seconds of a weighted step. */
 double stage_receives(const struct stage_plan *, int stage);
 
+/* stage_addends.c: by value id. */
+const bool *stage_addends(struct arena *, const struct graph *);
+
 /* stage_meta.c: into the metadata of a rank file. own: the stage's global graph. */
 void stage_write_meta(struct graph *rank_file, const struct stage_plan *, const struct graph *own, int stage);
 

@@ -11,6 +11,7 @@
 struct passed {
     int stage, end; /* the other; which input or output */
     const char *name;
+    bool adds; /* it comes with the last microbatch of a step, as the sum of all */
 };
 /* What other stages tell this one. */
 struct from_stage {
@@ -30,6 +31,8 @@ struct pipeline {
     const char *path;
     VEC(struct passed) in, out;
     struct from_stage *from; /* by stage */
+    struct buffer *sum;      /* by output: of what is added before it goes */
+    int outputs;
 };
 
 /* ---- which values ------------------------------------------------------------------------------------------------------------------- */
@@ -49,14 +52,14 @@ static void find_passed(struct pipeline *p, struct graph *g)
         if (from == p->number)
             fail("%s: stage %d gets '%s' from stage %d, expected another one", p->path, p->number, name, from);
         if (from >= 0 && i < weights)
-            VEC_PUSH(p->arena, &p->in, ((struct passed){from, i, name}));
+            VEC_PUSH(p->arena, &p->in, ((struct passed){from, i, name, rank_meta_is_addend(g, name)}));
     }
     for (int i = 0; i < g->outputs.n; i++) {
         const char *name = g->outputs.at[i]->name;
         for (int k = 0, to; (to = rank_meta_reader(g, name, k)) >= 0; k++) {
             if (to == p->number)
                 fail("%s: stage %d sends '%s' to stage %d, expected another one", p->path, p->number, name, to);
-            VEC_PUSH(p->arena, &p->out, ((struct passed){to, i, name}));
+            VEC_PUSH(p->arena, &p->out, ((struct passed){to, i, name, rank_meta_is_addend(g, name)}));
         }
     }
     if (p->in.n)
@@ -74,13 +77,14 @@ static const char *list_sent(struct pipeline *p)
 {
     const char *text = "";
     EACH (const struct passed, v, p->out) {
-        text = arena_printf(p->arena, "%s%d %zu %s", text, v->stage, strlen(v->name), v->name);
+        text = arena_printf(p->arena, "%s%d %d %zu %s", text, v->stage, v->adds, strlen(v->name), v->name);
     }
     return text;
 }
 
 struct sent {
     int stage, length;
+    bool adds;
     const char *name;
 };
 
@@ -91,6 +95,7 @@ static bool next_sent(const struct pipeline *p, const char **text, struct sent *
     if (!**text)
         return false;
     out->stage = (int)strtol(*text, &end, 10);
+    out->adds = strtol(end, &end, 10) != 0;
     out->length = (int)strtol(end, &end, 10);
     require(out->stage >= 0 && out->stage < p->stages && *end == ' ');
     out->name = end + 1;
@@ -100,7 +105,7 @@ static bool next_sent(const struct pipeline *p, const char **text, struct sent *
 
 static bool is_named(const struct passed *v, const struct sent *s)
 {
-    return (int)strlen(v->name) == s->length && strncmp(v->name, s->name, (size_t)s->length) == 0;
+    return v->adds == s->adds && (int)strlen(v->name) == s->length && strncmp(v->name, s->name, (size_t)s->length) == 0;
 }
 
 /* The entries of one sender against what this rank expects of it: both are in the same order. */
@@ -147,6 +152,8 @@ struct pipeline *pipeline_form(struct arena *a, struct comm *all, struct graph *
     *p = (struct pipeline){.arena = a, .all = all, .stages = g->rank_meta->stages, .number = g->rank_meta->stage, .path = graph_file(g)};
     require(all->size % p->stages == 0 && all->size / p->stages == g->ranks);
     p->from = NEWN(a, struct from_stage, p->stages);
+    p->outputs = g->outputs.n;
+    p->sum = NEWN(a, struct buffer, g->outputs.n + 1);
     find_passed(p, g);
     agree(p);
     p->messages = all->split(all, 0);
@@ -162,6 +169,8 @@ void pipeline_free(struct pipeline *p)
     p->messages->free(p->messages);
     for (int i = 0; i < p->stages; i++)
         buffer_free(&p->from[i].message);
+    for (int i = 0; i < p->outputs; i++)
+        buffer_free(&p->sum[i]);
 }
 
 struct comm *pipeline_stage(const struct pipeline *p)
@@ -375,35 +384,62 @@ bool pipeline_sends(const struct pipeline *p, bool later, int output)
     return false;
 }
 
-void pipeline_receive(struct pipeline *p, bool later, struct pipeline_values *to, struct tensor *inputs)
+bool pipeline_adds(const struct pipeline *p, bool received, int end)
 {
-    if (!later)
-        arena_reset(to->strings);
-    for (int i = 0; i < p->in.n;) {
-        const struct passed *v = &p->in.at[i];
-        int n = same_stage(v, p->in.at + p->in.n);
-        int64_t bytes;
-        i += n;
-        if (is_later(p, v) != later)
-            continue;
-        char *at = take_message(p, v->stage, VALUES, v->name, &to->message[v->stage], &bytes);
-        for (int k = 0; k < n; k++)
-            inputs[v[k].end] = unpack(to->strings, v[k].name, &at);
+    for (int i = 0; i < (received ? p->in.n : p->out.n); i++) {
+        const struct passed *v = received ? &p->in.at[i] : &p->out.at[i];
+        if (v->end == end)
+            return v->adds;
     }
+    return false;
 }
 
-void pipeline_send(struct pipeline *p, bool later, const struct tensor *outputs)
+struct buffer *pipeline_sum(struct pipeline *p, int output)
+{
+    return &p->sum[output];
+}
+
+/* Of values from this one on to or from one stage, those that go now; *out: how many all are. */
+static int going(struct arena *tmp, const struct passed *v, const struct passed *end, bool sums, const struct passed ***out, int *all)
+{
+    int n = 0;
+    *all = same_stage(v, end);
+    *out = NEWN(tmp, const struct passed *, *all);
+    for (int i = 0; i < *all; i++)
+        if (sums || !v[i].adds)
+            (*out)[n++] = &v[i];
+    return n;
+}
+
+void pipeline_receive(struct pipeline *p, bool later, bool sums, struct pipeline_values *to, struct tensor *inputs)
 {
     struct arena *tmp = arena_new();
-    const struct tensor **at = NEWN(tmp, const struct tensor *, p->out.n + 1);
-    for (int i = 0; i < p->out.n;) {
-        const struct passed *v = &p->out.at[i];
-        int n = same_stage(v, p->out.at + p->out.n);
+    if (!later)
+        arena_reset(to->strings);
+    for (int i = 0, all; i < p->in.n; i += all) {
+        const struct passed **v;
+        int n = going(tmp, &p->in.at[i], p->in.at + p->in.n, sums, &v, &all), stage = p->in.at[i].stage;
+        int64_t bytes;
+        if (n == 0 || is_later(p, v[0]) != later)
+            continue;
+        char *at = take_message(p, stage, VALUES, v[0]->name, &to->message[stage], &bytes);
         for (int k = 0; k < n; k++)
-            at[k] = &outputs[v[k].end];
-        if (is_later(p, v) == later)
-            send_values(p, rank_of(p, v->stage), VALUES, n, at);
-        i += n;
+            inputs[v[k]->end] = unpack(to->strings, v[k]->name, &at);
+    }
+    arena_free(tmp);
+}
+
+void pipeline_send(struct pipeline *p, bool later, bool sums, const struct tensor *outputs)
+{
+    struct arena *tmp = arena_new();
+    for (int i = 0, all; i < p->out.n; i += all) {
+        const struct passed **v;
+        int n = going(tmp, &p->out.at[i], p->out.at + p->out.n, sums, &v, &all);
+        const struct tensor **at = NEWN(tmp, const struct tensor *, n + 1);
+        for (int k = 0; k < n; k++)
+            at[k] = &outputs[v[k]->end];
+        if (n > 0 && is_later(p, v[0]) == later)
+            send_values(p, rank_of(p, v[0]->stage), VALUES, n, at);
     }
     arena_free(tmp);
 }

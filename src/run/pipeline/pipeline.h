@@ -28,10 +28,14 @@ bool pipeline_sends(const struct pipeline *, bool later, int output);
 /* Where the values of one run lie that other stages send. */
 struct pipeline_values *pipeline_values_new(struct arena *, const struct pipeline *);
 void pipeline_values_free(struct pipeline_values *); /* also NULL */
-/* Sets the inputs that earlier or later stages send; they are valid until these values are received into again. */
-void pipeline_receive(struct pipeline *, bool later, struct pipeline_values *, struct tensor *inputs);
+/* Is input or output i only added to gradients, so that the sum of several runs may be sent? And where the rank adds those of an output. */
+bool pipeline_adds(const struct pipeline *, bool received, int i);
+struct buffer *pipeline_sum(struct pipeline *, int output);
+/* Sets the inputs that earlier or later stages send; they are valid until these values are received into again. sums: those that are only
+ * added, too. */
+void pipeline_receive(struct pipeline *, bool later, bool sums, struct pipeline_values *, struct tensor *inputs);
 /* outputs: the global tensors of those that are sent to earlier or later stages. They may change afterwards. */
-void pipeline_send(struct pipeline *, bool later, const struct tensor *outputs);
+void pipeline_send(struct pipeline *, bool later, bool sums, const struct tensor *outputs);
 /* A whole tensor between two runs, to and from the rank of the same index in another stage; valid until the next call, strings in the
  * arena. */
 void pipeline_send_tensor(struct pipeline *, int stage, const struct tensor *);

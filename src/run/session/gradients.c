@@ -122,8 +122,9 @@ void gradients_prepare(struct session *s)
     find_due(s);
 }
 
-void session_gradients_to(struct session *s, float *const *to, bool first)
+void session_gradients_to(struct session *s, float *const *to, bool first, bool last)
 {
+    s->gradients.last = last;
     require(s->gradients.go == GRADIENTS_ADD || (s->gradients.go == GRADIENTS_LEAVE && first));
     s->gradients.to = to;
     s->gradients.first = first;

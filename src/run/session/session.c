@@ -270,6 +270,7 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     s->force = o.force;
     s->wire = wire_of(g, comm, &o);
     s->gradients.go = o.gradients;
+    s->gradients.first = s->gradients.last = true;
     s->pipeline = o.pipeline;
     signature_read(arena, g, &s->sig);
     check_kernels(s);
@@ -324,7 +325,7 @@ void session_free(struct session *s)
     if (!s->inner)
         kenv_free(s->env);
     state_free(s);
-    pipeline_values_free(s->stage.values);
+    stage_run_free(s);
     buffer_free(&s->slab.memory);
     buffer_free(&s->scratch);
     arena_free(s->plan);

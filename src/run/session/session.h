@@ -90,6 +90,7 @@ struct session {
         bool *unread;         /* by input: nothing is there when a run begins: a state of another stage, or what later ones send; NULL: no
                                  stages */
         struct pipeline_values *values;
+        struct buffer *zeros; /* by input: in place of a sum that comes with a later run */
     } stage;
     struct signature sig;
     struct bindings bind, next; /* of the plan; of the run that starts */
@@ -123,7 +124,7 @@ struct session {
     struct {
         enum gradients_go go;
         float *const *to;
-        bool first;
+        bool first, last;         /* run of a step */
         int *owner;               /* by value id: the first gradient whose bytes it is; -1: none */
         int *next;                /* by gradient: the next one with the same bytes; -1: none */
         struct due ready, needed; /* gradients that are complete behind a step; weights that the next step is the first to read */
@@ -153,6 +154,7 @@ struct session *session_inner(const struct session *outer, struct graph *body);
 /* stage_run.c: the run of a stage of a pipeline. */
 /* Before there are steps: what later stages read is computed first. */
 void stage_run_prepare(struct session *);
+void stage_run_free(struct session *);
 /* The given inputs, and what earlier stages send. */
 const struct tensor *stage_run_inputs(struct session *, const struct tensor *given);
 /* What later stages send comes to where inputs are placed. */

@@ -1,7 +1,10 @@
 /* stage_run: a run of a stage takes what earlier stages send at its begin, and sends what later ones read as soon as that is made.
  * Gradients come from later stages: the run waits for them where it first reads one, and sends its own at the end. */
 #include "ir/rank_meta.h"
+#include "kern/core/core.h"
 #include "run/session/session.h"
+
+#include <string.h>
 
 /* ---- the order of steps ----------------------------------------------------------------------------------------------------------------
  */
@@ -81,12 +84,30 @@ static void check_sent(const struct session *s)
         }
 }
 
+static void check_adds(const struct session *s, bool adds, const struct value *v)
+{
+    if (adds && v->type.dtype != DT_F32)
+        fail("%s: metadata says that '%s' is added up, and it is %s", graph_file(s->graph), v->name, dtype_name(v->type.dtype));
+}
+
+void stage_run_free(struct session *s)
+{
+    pipeline_values_free(s->stage.values);
+    for (int i = 0; s->stage.zeros && i < s->graph->inputs.n; i++)
+        buffer_free(&s->stage.zeros[i]);
+}
+
 void stage_run_prepare(struct session *s)
 {
     struct graph *g = s->graph;
     s->stage.taken = NEWN(s->arena, struct tensor, g->inputs.n + 1);
     s->stage.unread = NEWN(s->arena, bool, g->inputs.n + 1);
     s->stage.values = pipeline_values_new(s->arena, s->pipeline);
+    s->stage.zeros = NEWN(s->arena, struct buffer, g->inputs.n + 1);
+    for (int i = 0; i < g->inputs.n; i++)
+        check_adds(s, pipeline_adds(s->pipeline, true, i), g->inputs.at[i]);
+    for (int i = 0; i < g->outputs.n; i++)
+        check_adds(s, pipeline_adds(s->pipeline, false, i), g->outputs.at[i]);
     for (int i = 0; i < g->inputs.n; i++)
         s->stage.unread[i] = rank_meta_kept_elsewhere(g, g->inputs.at[i]->name) || pipeline_receives_later(s->pipeline, i);
     if (waits(s))
@@ -111,29 +132,69 @@ const struct tensor *stage_run_inputs(struct session *s, const struct tensor *gi
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
         s->stage.taken[i] = s->stage.unread[i] && !given[i].data ? unread_input(&s->sig.in[i]) : given[i];
-    pipeline_receive(s->pipeline, false, s->stage.values, s->stage.taken);
+    pipeline_receive(s->pipeline, false, true, s->stage.values, s->stage.taken);
     return s->stage.taken;
+}
+
+/* What is only added comes with the last run of a step, as the sum of all. One order of all sums needs each by itself. */
+static bool sums_go(const struct session *s)
+{
+    return s->gradients.last || kenv_deterministic(s->env);
+}
+
+static void take_zero(struct session *s, int input)
+{
+    struct tensor *t = &s->stage.taken[input];
+    for (int d = 0; d < t->rank; d++)
+        if (!dim_eval(s->sig.in[input].type.dim[d], &s->bind, &t->dim[d]))
+            fail("%s: input '%s' has a size that is not known", s->sig.path, s->sig.in[input].name);
+    sizes_check(s, t, s->sig.in[input].name);
+    t->data = buffer_reserve(&s->stage.zeros[input], tensor_bytes(t));
+    memset(t->data, 0, tensor_bytes(t));
 }
 
 void stage_run_later(struct session *s)
 {
-    pipeline_receive(s->pipeline, true, s->stage.values, s->stage.taken);
+    pipeline_receive(s->pipeline, true, sums_go(s), s->stage.values, s->stage.taken);
+    for (int i = 0; i < s->graph->inputs.n; i++)
+        if (!sums_go(s) && pipeline_receives_later(s->pipeline, i) && pipeline_adds(s->pipeline, true, i))
+            take_zero(s, i);
     signature_check_inputs(s->arena, &s->sig, s->stage.taken, &s->bind);
     for (int i = 0; i < s->graph->inputs.n; i++)
         if (pipeline_receives_later(s->pipeline, i))
             session_place_input(s, i, &s->stage.taken[i]);
 }
 
+/* Adds this run's shard to those of the step so far. */
+static struct tensor add_up(struct session *s, int output, const struct tensor *own)
+{
+    struct tensor sum = *own;
+    size_t bytes = tensor_bytes(own);
+    float *to = buffer_reserve(pipeline_sum(s->pipeline, output), bytes);
+    const float *from = own->data;
+    sum.data = to;
+    if (s->gradients.first)
+        memcpy(to, from, bytes);
+    for (int64_t i = 0, n = s->gradients.first ? 0 : tensor_elements(own); i < n; i++)
+        to[i] += from[i];
+    return sum;
+}
+
 void stage_run_pass(struct session *s, bool later)
 {
     struct arena *tmp = arena_new();
     struct tensor *whole = NEWN(tmp, struct tensor, s->sig.nout + 1);
+    bool sums = later || sums_go(s);
     for (int i = 0; i < s->sig.nout; i++) {
-        const struct tensor *own = &s->tensor[s->graph->outputs.at[i]->id];
-        bool as_it_is = s->sig.out[i].place.kind == PLACE_R && !own->room;
-        if (pipeline_sends(s->pipeline, later, i))
-            whole[i] = as_it_is ? *own : session_gather(s, tmp, i, own);
+        struct tensor own = s->tensor[s->graph->outputs.at[i]->id];
+        bool as_it_is = s->sig.out[i].place.kind == PLACE_R && !own.room, adds = !later && pipeline_adds(s->pipeline, false, i);
+        if (!pipeline_sends(s->pipeline, later, i))
+            continue;
+        if (adds && !kenv_deterministic(s->env))
+            own = add_up(s, i, &own);
+        if (!adds || sums)
+            whole[i] = as_it_is ? own : session_gather(s, tmp, i, &own);
     }
-    pipeline_send(s->pipeline, later, whole);
+    pipeline_send(s->pipeline, later, sums, whole);
     arena_free(tmp);
 }
