@@ -11,7 +11,7 @@
 enum { WRONG_USAGE = 2 };                 /* the exit status of what no restart would mend */
 enum { BEAT_EACH = 1000, SILENT = 2500 }; /* ms */
 /* Seconds: to the first beat; of one that says that it fails; between starts that fail. */
-static const double start_within = 60, fails_within = 1, wait_at_most = 30;
+static const double start_within = 60, fails_within = 2, wait_at_most = 30;
 
 /* What is known of the program that runs, of the thread that hears it and of the supervisor. */
 struct life {
@@ -229,7 +229,10 @@ static bool live(struct supervisor *s, struct arena *a, int start, int *status, 
     if (pthread_mutex_init(&l.lock, NULL) || pthread_create(&thread, NULL, listen_to, &l))
         fail("can't create a thread for messages of the job");
     *lost = attend(s, &l, a, status, asked);
-    program_end(&s->program, s->launched);
+    pthread_mutex_lock(&l.lock);
+    bool ends = l.fails > 0; /* the launcher ends the job already, and has had the time for it */
+    pthread_mutex_unlock(&l.lock);
+    program_end(&s->program, s->launched && !ends);
     pthread_mutex_lock(&l.lock);
     l.over = true;
     pthread_mutex_unlock(&l.lock);

@@ -22,7 +22,7 @@ import time
 LIMIT = float(os.environ.get("RESTART_LIMIT", "30"))  # s from a fault to the next token, for a busy machine
 TOKENS = int(os.environ.get("TOKENS", "300"))
 MARK = f"TPC_RESTART={os.getpid()}."
-SCHEMA = {"type": "object", "properties": {"names": {"type": "array", "items": {"type": "string"}}}, "required": ["names"]}
+SCHEMA = {"type": "array", "items": {"type": "integer"}, "minItems": 1000}
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "stop": signal.SIGSTOP}
 LONG = "and so on, " * 30
 BODIES = [
@@ -240,6 +240,8 @@ def main():
         stop(f"health: {server.get('/health')}")
     if how == "same" and differs(got, wanted):
         stop(differs(got, wanted))
+    if got[3][0]["text"][len(BODIES[3]["prompt"]):].count("[") != 1:
+        stop(f"the form of a text begins again: {got[3][0]['text']}")
     if not same_beginning(got, wanted):
         stop("texts begin in another way")
     check_end(server, files)

@@ -1,4 +1,6 @@
-"""Kills a training run at steps of its log: restart.py LOG STEP,STEP.. COMMAND...: the process below the supervisor, which must end with status 0."""
+"""Kills a training run at steps of its log: restart.py LOG STEP,STEP.. COMMAND...: the process below the supervisor, which must end with status 0. STRIKE: another
+fault, a command of the shell, which runs again 15 s later with TPC_UNDO=1."""
+import os
 import subprocess
 import sys
 import time
@@ -24,6 +26,10 @@ for step in steps:
             job.kill()
             sys.exit(f"no step {step}")
         time.sleep(0.002)
-    subprocess.run(["pkill", "-KILL", "-P", str(job.pid)], check=True)
+    if strike := os.environ.get("STRIKE"):
+        subprocess.run(strike, shell=True, check=True)
+        subprocess.Popen(f"sleep 15; {strike}", shell=True, env=dict(os.environ, TPC_UNDO="1"))
+    else:
+        subprocess.run(["pkill", "-KILL", "-P", str(job.pid)], check=True)
     time.sleep(0.2)
 sys.exit(job.wait(120))
