@@ -266,9 +266,9 @@ int supervisor_run(struct supervisor *s)
         bool ready = live(s, a, start, &status, &asked, &lost);
         again = lost && (ready || start > 0) && !(WIFEXITED(status) && WEXITSTATUS(status) == WRONG_USAGE);
         failed = ready ? 0 : failed + 1;
+        if (lost && s->lost)
+            s->lost(s->own);
         if (again) {
-            if (s->lost)
-                s->lost(s->own);
             again = note_restart(s, lost);
             status = again ? status : 1 << 8;
             wait_for_next(s, again ? failed : 0, &asked);
