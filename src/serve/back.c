@@ -34,7 +34,7 @@ static void take_text(struct cursor *in)
     struct choice *o = c->choice = NEW(c->arena, struct choice);
     *o = (struct choice){.call = c, .prompts = t.tokens, .how = t.how, .text.arena = c->arena};
     in->bad = in->bad || t.tokens < 1 || t.tokens > SERVE_BODY || t.how.biases < 0 || t.how.biases > SERVE_BIASES || t.how.made < 0 ||
-        t.how.made >= t.tokens || t.grammar < 0;
+        t.how.made >= t.tokens || t.grammar < 0 || t.how.adapter < 0 || t.how.adapter > s->adapters;
     if (in->bad)
         refuse();
     const int64_t *token = o->prompt = cursor_copy(in, c->arena, (size_t)t.tokens * sizeof *o->prompt);

@@ -201,8 +201,12 @@ def check_end(server, files):
         stop(f"files are left: {left}")
 
 
-def await_last(server):
-    """One fault more than there may be restarts."""
+def await_last(server, clients):
+    """One fault more than there may be restarts: what can't go on is answered, too."""
+    for c in clients:
+        c.join()
+        if c.wrong and not c.wrong.startswith("503 "):
+            stop(f"a request of the server that ended: {c.wrong}")
     if server.process.wait(60) != 1 or not re.search("as often as --restart-limit allows, and is not any more", server.log()):
         stop(f"the supervisor ends with {server.process.returncode}: {server.log()}")
 
@@ -223,7 +227,7 @@ def main():
         start = time.monotonic()
         undo = strike(server, fault)
         if how == "limit" and n == len(faults):
-            await_last(server)
+            await_last(server, clients)
             return
         server.wait_for(r": restart \d+\n", n)
         if json.loads(server.get("/health")[1])["restarts"] != n:
