@@ -30,6 +30,7 @@ enum compile_property {
     PROP_GRADIENTS = 1 << 24,
     PROP_OVERLAPPED = 1 << 25,
     PROP_STAGED = 1 << 26,
+    PROP_ADAPTED = 1 << 27,
     /* A pass that gives only these leaves the graph as it is: there is nothing to verify after it. */
     PROP_READ_ONLY = PROP_WORKLOADS | PROP_CONFIGURED | PROP_SOURCE | PROP_LIMITED | PROP_COMPARED | PROP_EXPLAINED | PROP_ANNOTATED |
         PROP_PRICED | PROP_OVERLAPPED | PROP_STAGED

@@ -78,6 +78,7 @@ static void copy_header(struct graph *to, const struct graph *from)
     to->ir_version = from->ir_version;
     to->opset = from->opset;
     to->captures = from->captures;
+    to->keeps_sums = from->keeps_sums;
     to->in_flight = from->in_flight;
     to->late = from->late;
     to->ranks = from->ranks;

@@ -47,6 +47,16 @@ static bool goes_on(struct graph *g, const char *output)
     return n > 0;
 }
 
+/* Nodes that make partial sums are fewer now. */
+static void recount_sums(struct graph *g)
+{
+    int64_t n = 0;
+    for (int i = 0; i < g->nodes.n; i++)
+        n += rank_meta_has_sum(g, g->nodes.at[i]);
+    if (g->keeps_sums && g->ranks > 1 && rank_meta_sum_count(g) >= 0)
+        rank_meta_set_sum_count(g, n);
+}
+
 static struct graph *before_gradients(struct arena *a, const struct graph *step)
 {
     struct graph *g = graph_copy(a, step);
@@ -60,6 +70,7 @@ static struct graph *before_gradients(struct arena *a, const struct graph *step)
     drop_late_inputs(g);
     g->trained.n = 0;
     graph_prune(g);
+    recount_sums(g);
     return g;
 }
 
