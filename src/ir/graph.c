@@ -471,6 +471,20 @@ static void walk_uses(const struct graph *g, struct uses *uses)
         add_use(&uses[g->outputs.at[i]->id], NULL, i);
 }
 
+bool *graph_leads_to(const struct graph *g, struct arena *a, bool *marked)
+{
+    bool *leads = NEWN(a, bool, g->nodes.n + 1);
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        const struct node *n = g->nodes.at[i];
+        for (int k = 0; k < n->nout; k++)
+            leads[i] = leads[i] || (n->out[k] && marked[n->out[k]->id]);
+        for (int k = 0; leads[i] && k < n->nin; k++)
+            if (n->in[k])
+                marked[n->in[k]->id] = true;
+    }
+    return leads;
+}
+
 struct uses *graph_uses(const struct graph *g, struct arena *arena)
 {
     struct uses *uses = NEWN(arena, struct uses, g->values.n + 1);

@@ -249,6 +249,8 @@ struct uses {
     struct use *at;
 };
 struct uses *graph_uses(const struct graph *, struct arena *);
+/* By node: a marked value depends on it. marked: by value id; what these depend on is marked, too. */
+bool *graph_leads_to(const struct graph *, struct arena *, bool *marked);
 /* Of the first n values: one node reads it, or it is an output that none reads. */
 bool graph_reads_once(const struct uses *, int n, const struct value *);
 /* For messages: the file it came from, or its name. */

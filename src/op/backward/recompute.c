@@ -25,16 +25,9 @@ struct recompute {
 static void split_halves(struct recompute *r)
 {
     struct graph *g = r->g;
-    bool *needed = NEWN(r->tmp, bool, g->values.n + 1), *is = NEWN(r->tmp, bool, g->nodes.n + 1);
+    bool *needed = NEWN(r->tmp, bool, g->values.n + 1);
     needed[g->outputs.at[0]->id] = true;
-    for (int i = g->nodes.n - 1; i >= 0; i--) {
-        const struct node *n = g->nodes.at[i];
-        for (int k = 0; k < n->nout; k++)
-            is[i] = is[i] || (n->out[k] && needed[n->out[k]->id]);
-        for (int k = 0; is[i] && k < n->nin; k++)
-            if (n->in[k])
-                needed[n->in[k]->id] = true;
-    }
+    const bool *is = graph_leads_to(g, r->tmp, needed);
     r->node = NEWN(r->tmp, struct node *, g->nodes.n + 1);
     for (int half = 0, at = 0; half < 2; half++) {
         for (int i = 0; i < g->nodes.n; i++)

@@ -55,17 +55,9 @@ static const bool *forward_nodes(struct arena *a, const struct graph *g)
 {
     if (!g->trained.n)
         return NULL;
-    bool *needed = NEWN(a, bool, g->values.n + 1), *is = NEWN(a, bool, g->nodes.n + 1);
+    bool *needed = NEWN(a, bool, g->values.n + 1);
     needed[g->outputs.at[0]->id] = true;
-    for (int i = g->nodes.n - 1; i >= 0; i--) {
-        const struct node *n = g->nodes.at[i];
-        for (int k = 0; k < n->nout; k++)
-            is[i] = is[i] || (n->out[k] && needed[n->out[k]->id]);
-        for (int k = 0; is[i] && k < n->nin; k++)
-            if (n->in[k])
-                needed[n->in[k]->id] = true;
-    }
-    return is;
+    return graph_leads_to(g, a, needed);
 }
 
 static bool has_half(const struct plan *p, const bool *forward, int first, int end, bool half)

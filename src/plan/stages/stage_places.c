@@ -31,19 +31,12 @@ static bool is_copied(const struct stage_map *m, const struct node *n)
 /* By node: the loss depends on it. Without a loss all are of the forward half. */
 static const bool *forward_half(struct arena *a, const struct graph *g)
 {
-    bool *is = NEWN(a, bool, g->nodes.n + 1), *needed = NEWN(a, bool, g->values.n + 1);
+    bool *needed = NEWN(a, bool, g->values.n + 1), *all = NEWN(a, bool, g->nodes.n + 1);
+    for (int i = 0; i < g->nodes.n; i++)
+        all[i] = true;
     for (int i = 0; g->trained.n && i < g->trained.at[0].output; i++)
         needed[g->outputs.at[i]->id] = true;
-    for (int i = g->nodes.n - 1; i >= 0; i--) {
-        const struct node *n = g->nodes.at[i];
-        is[i] = g->trained.n == 0;
-        for (int k = 0; k < n->nout; k++)
-            is[i] = is[i] || (n->out[k] && needed[n->out[k]->id]);
-        for (int k = 0; is[i] && k < n->nin; k++)
-            if (n->in[k])
-                needed[n->in[k]->id] = true;
-    }
-    return is;
+    return g->trained.n ? graph_leads_to(g, a, needed) : all;
 }
 
 static const int *node_of_values(const struct graph *g, struct arena *a)

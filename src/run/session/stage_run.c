@@ -9,28 +9,14 @@
 /* ---- the order of steps ----------------------------------------------------------------------------------------------------------------
  */
 
-static void mark_operands(const struct node *n, bool *needed)
-{
-    for (int k = 0; k < n->nin; k++)
-        if (n->in[k])
-            needed[n->in[k]->id] = true;
-}
-
 /* By node: something that later stages read depends on it. */
-static bool *needed_later(struct arena *tmp, const struct session *s)
+static const bool *needed_later(struct arena *tmp, const struct session *s)
 {
     const struct graph *g = s->graph;
-    bool *needed = NEWN(tmp, bool, g->values.n + 1), *is = NEWN(tmp, bool, g->nodes.n + 1);
+    bool *needed = NEWN(tmp, bool, g->values.n + 1);
     for (int i = 0; i < g->outputs.n; i++)
-        if (pipeline_sends(s->pipeline, true, i))
-            needed[g->outputs.at[i]->id] = true;
-    for (int i = g->nodes.n - 1; i >= 0; i--) {
-        for (int k = 0; k < g->nodes.at[i]->nout; k++)
-            is[i] = is[i] || (g->nodes.at[i]->out[k] && needed[g->nodes.at[i]->out[k]->id]);
-        if (is[i])
-            mark_operands(g->nodes.at[i], needed);
-    }
-    return is;
+        needed[g->outputs.at[i]->id] = pipeline_sends(s->pipeline, true, i);
+    return graph_leads_to(g, tmp, needed);
 }
 
 static bool waits(const struct session *s)
