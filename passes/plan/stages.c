@@ -152,6 +152,7 @@ static void cut_and_compile(void *cutting)
     }
     plan->made = made;
     plan->shared = stage_weights_find(c->arena, plan);
+    plan->addend = stage_addends(c->arena, plan->map.g);
 }
 
 /* Where the fastest cut within a limit on memory has a stage that needs more, for its activations, the one whose fullest stage holds least

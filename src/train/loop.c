@@ -218,6 +218,22 @@ static void open_outputs(struct training *t, const struct job_options *job, cons
         t->log = log_open(t->arena, o->log, done);
 }
 
+static void end(struct training *t, const struct job_options *job)
+{
+    struct comm *all = t->replicas->all;
+    if (all->rank == 0)
+        log_close(t->log);
+    join_parts_end(t->joining);
+    if (job->stats)
+        tell_statistics(t, job->stats_path);
+    join_end(t->joining);
+    job_tell_times(t->arena, all, t->session, job->paths.text.at[0], &(struct job_options){.profile = job->profile});
+    all->barrier(all);
+    kenv_free(t->env);
+    validate_free(t->validation);
+    microbatches_free(&t->microbatches);
+}
+
 void train_run(struct arena *a, const struct replicas *r, const struct job_options *given, const struct train_options *o, int threads)
 {
     struct replicas own = *r;
@@ -256,16 +272,6 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     if (r->all->rank == 0)
         supervised_send(MESSAGE_READY, (struct message_data){"", 0});
     train_steps(&t, done);
-    if (r->all->rank == 0)
-        log_close(t.log);
-    join_parts_end(t.joining);
-    if (job->stats)
-        tell_statistics(&t, job->stats_path);
-    join_end(t.joining);
-    job_tell_times(a, r->all, t.session, job->paths.text.at[0], &(struct job_options){.profile = job->profile});
-    r->all->barrier(r->all);
-    kenv_free(t.env);
-    validate_free(t.validation);
-    microbatches_free(&t.microbatches);
+    end(&t, job);
     pipeline_free(pipeline);
 }

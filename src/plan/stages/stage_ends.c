@@ -20,37 +20,55 @@ int stage_sender(const struct stage_plan *p, const char *value)
     return v ? stage_of(&p->map, &p->cut, v) : -1;
 }
 
-static bool stage_reads(const struct stage_plan *p, const struct value *v, int stage)
+static bool reads(const struct node *n, const struct value *v)
 {
-    for (int i = 0; i < p->map.g->nodes.n; i++)
-        for (int k = 0; stage_at_position(&p->cut, p->map.place[i]) == stage && k < p->map.g->nodes.at[i]->nin; k++)
-            if (p->map.g->nodes.at[i]->in[k] == v)
-                return true;
+    for (int k = 0; k < n->nin; k++)
+        if (n->in[k] == v)
+            return true;
     return false;
 }
 
 int stage_readers(struct arena *a, const struct stage_plan *p, const char *value, const int **out)
 {
-    const struct value *v = graph_find(p->map.g, value);
+    const struct graph *g = p->map.g;
+    const struct value *v = graph_find(g, value);
     int *stages = NEWN(a, int, p->cut.stages), n = 0, from = v ? stage_of(&p->map, &p->cut, v) : -1;
-    for (int k = 0; from >= 0 && k < p->cut.stages; k++)
-        if (k != from && stage_reads(p, v, k))
+    bool *is = NEWN(a, bool, p->cut.stages);
+    for (int i = 0; from >= 0 && i < g->nodes.n; i++)
+        if (p->map.place[i] >= 0 && reads(g->nodes.at[i], v))
+            is[stage_at_position(&p->cut, p->map.place[i])] = true;
+    for (int k = 0; k < p->cut.stages; k++)
+        if (is[k] && k != from)
             stages[n++] = k;
     *out = stages;
     return n;
 }
 
+/* By value id: a node of the stage reads it. */
+static const bool *read_in(struct arena *tmp, const struct stage_plan *p, int stage)
+{
+    bool *read = NEWN(tmp, bool, p->map.g->values.n + 1);
+    for (int i = 0; i < p->map.g->nodes.n; i++)
+        for (int k = 0; stage_at_position(&p->cut, p->map.place[i]) == stage && k < p->map.g->nodes.at[i]->nin; k++)
+            if (p->map.g->nodes.at[i]->in[k])
+                read[p->map.g->nodes.at[i]->in[k]->id] = true;
+    return read;
+}
+
 double stage_receives(const struct stage_plan *p, int stage)
 {
+    struct arena *tmp = arena_new();
+    const bool *read = read_in(tmp, p, stage);
     double seconds = 0;
     bool earlier = false, later = false;
     for (int i = 0; i < p->map.g->values.n; i++) {
         int from = stage_of(&p->map, &p->cut, p->map.g->values.at[i]);
-        if (from < 0 || from == stage || !stage_reads(p, p->map.g->values.at[i], stage))
+        if (from < 0 || from == stage || !read[i])
             continue;
         seconds += p->prices.crossing[i];
         earlier = earlier || from < stage;
         later = later || from > stage;
     }
+    arena_free(tmp);
     return seconds + (earlier + later) * p->prices.message;
 }

@@ -40,14 +40,13 @@ static void write_shared_weights(struct graph *g, const struct stage_weights *al
 static void note_addends(struct graph *g, const struct stage_plan *plan, const struct graph *own, int stage)
 {
     const struct graph *whole = plan->map.g;
-    const bool *addend = stage_addends(g->arena, whole);
     for (int i = whole->inputs.n; i < own->inputs.n; i++)
-        if (stage_sender(plan, own->inputs.at[i]->name) > stage && addend[graph_find(whole, own->inputs.at[i]->name)->id])
+        if (stage_sender(plan, own->inputs.at[i]->name) > stage && plan->addend[graph_find(whole, own->inputs.at[i]->name)->id])
             rank_meta_set_addend(g, own->inputs.at[i]->name);
     for (int i = 0; i < own->outputs.n; i++) {
         const int *to;
         int n = stage_readers(g->arena, plan, own->outputs.at[i]->name, &to);
-        if (n && to[n - 1] < stage && addend[graph_find(whole, own->outputs.at[i]->name)->id])
+        if (n && to[n - 1] < stage && plan->addend[graph_find(whole, own->outputs.at[i]->name)->id])
             rank_meta_set_addend(g, own->outputs.at[i]->name);
     }
 }

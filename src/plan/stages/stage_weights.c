@@ -4,24 +4,13 @@
 
 #include <string.h>
 
-/* By value id: some node reads it. */
-static const bool *read_in(struct arena *tmp, const struct graph *g)
-{
-    bool *read = NEWN(tmp, bool, g->values.n + 1);
-    for (int i = 0; i < g->nodes.n; i++)
-        for (int k = 0; k < g->nodes.at[i]->nin; k++)
-            if (g->nodes.at[i]->in[k])
-                read[g->nodes.at[i]->in[k]->id] = true;
-    return read;
-}
-
-static void add_weight(struct arena *a, const struct stage_plan *p, const bool *const *read, int trains, const struct value *weight,
+static void add_weight(struct arena *a, const struct stage_plan *p, struct uses *const *uses, int trains, const struct value *weight,
                        struct stage_weights *to)
 {
     struct stage_weight w = {.name = weight->name, .trains = trains, .reads = NEWN(a, int, p->cut.stages)};
     for (int k = 0; k < p->cut.stages; k++) {
         const struct value *v = graph_find(p->made[k].source, weight->name);
-        if (k != trains && v && read[k][v->id])
+        if (k != trains && v && uses[k][v->id].n > 0)
             w.reads[w.n++] = k;
     }
     if (w.n)
@@ -32,12 +21,12 @@ struct stage_weights stage_weights_find(struct arena *a, const struct stage_plan
 {
     struct arena *tmp = arena_new();
     struct stage_weights all = {{NULL, 0, 0}};
-    const bool **read = NEWN(tmp, const bool *, p->cut.stages);
+    struct uses **uses = NEWN(tmp, struct uses *, p->cut.stages);
     for (int k = 0; k < p->cut.stages; k++)
-        read[k] = read_in(tmp, p->made[k].source);
+        uses[k] = graph_uses(p->made[k].source, tmp);
     for (int k = 0; k < p->cut.stages; k++)
         EACH (const struct trained, t, p->made[k].source->trained) {
-            add_weight(a, p, read, k, t->weight, &all);
+            add_weight(a, p, uses, k, t->weight, &all);
         }
     arena_free(tmp);
     return all;

@@ -77,6 +77,7 @@ struct stage_plan {
     const struct plan *whole;      /* what one rank takes for all */
     const struct stage_made *made; /* by stage */
     struct stage_weights shared;
+    const bool *addend; /* by value id of the model: it is only added to gradients of weights */
 };
 /* stage_weights.c: of the stages that are made. */
 struct stage_weights stage_weights_find(struct arena *, const struct stage_plan *);
@@ -86,7 +87,7 @@ int stage_readers(struct arena *, const struct stage_plan *, const char *value, 
 /* Until a stage has what it reads of others: seconds of a weighted step. */
 double stage_receives(const struct stage_plan *, int stage);
 
-/* stage_addends.c: by value id. */
+/* stage_addends.c: as stage_plan.addend. */
 const bool *stage_addends(struct arena *, const struct graph *);
 
 /* stage_meta.c: into the metadata of a rank file. own: the stage's global graph. */
