@@ -7,10 +7,6 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
-/* An even split must give a rank so many times as much, for rows are spread unevenly over experts, and so over ranks that have some of
- * them. */
-#define DEALT_GAIN 1.25
-
 /* By the symbols that count the rows of an expert. */
 struct row_counts {
     struct name_index index;
@@ -142,13 +138,11 @@ double experts_dealt_share(const struct space *s, int expert)
     return (double)each / mates;
 }
 
-const struct split *experts_dealt_split(struct space *s, const struct value *v, int d, const struct split *even)
+const struct split *experts_dealt_split(struct space *s, const struct value *v, int d)
 {
     int expert = s->experts.of[v->id];
-    int64_t size, most;
-    if (expert < 0 || !dim_is_int(v->type.dim[d], &size) || !dim_is_int(split_extent(s->g->alg, even, 0), &most))
-        return NULL;
-    if ((double)most <= DEALT_GAIN * experts_dealt_share(s, expert) * (double)size)
+    int64_t size;
+    if (expert < 0 || !dim_is_int(v->type.dim[d], &size))
         return NULL;
     int *count = NEWN(s->arena, int, s->ranks);
     const struct interval **list = NEWN(s->arena, const struct interval *, s->ranks), all = {0, size};
