@@ -5,6 +5,8 @@
 #include "op/backward/backward.h"
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
+#include "plan/input/input.h"
 
 #include <math.h>
 
@@ -57,8 +59,71 @@ static struct stage_prices price_whole(struct arena *a, struct space *s, int sta
     }
     for (int i = 0; i < g->values.n; i++)
         price_value(s, g->values.at[i], p->ranks * stages, &to);
-    return (struct stage_prices){to.node,  to.crossing, crossing_seconds(&s->options->machine, p->ranks * stages, 0),
-                                 to.bytes, to.held,     (double)s->options->memory * p->ranks};
+    return (struct stage_prices){.node = to.node,
+                                 .crossing = to.crossing,
+                                 .message = crossing_seconds(&s->options->machine, p->ranks * stages, 0),
+                                 .bytes = to.bytes,
+                                 .held = to.held};
+}
+
+/* ---- what the ranks of each stage are ---- */
+
+/* ranks: of all stages, or of those that stage k has. */
+static void ranks_of_stage(struct options *o, int k)
+{
+    int first = o->ranks * k;
+    o->machine.speeds = o->machine.speeds ? o->ranks : 0;
+    o->machine.speed = o->machine.speeds ? o->machine.speed + first : NULL;
+    o->machine.memories = o->machine.memories ? o->ranks : 0;
+    o->machine.memory = o->machine.memories ? o->machine.memory + first : NULL;
+    if (o->machine.memories)
+        o->memory = machine_most_memory(&o->machine);
+}
+
+static const struct options *stage_options(struct arena *a, const struct options *o, int k)
+{
+    struct options *own = NEW(a, struct options);
+    *own = *o;
+    ranks_of_stage(own, k);
+    return own;
+}
+
+/* Those of a plan of the whole graph, whose ranks are alike. */
+static const struct options *alike_options(struct arena *a, const struct options *o)
+{
+    struct options *alike = NEW(a, struct options);
+    *alike = *o;
+    alike->machine.speeds = alike->machine.memories = 0;
+    return alike;
+}
+
+/* A stage computes at the speed of all of its ranks, and holds what all hold. */
+static void price_stages(struct arena *a, const struct options *o, struct stage_prices *p)
+{
+    double *slower = NEWN(a, double, o->stages), *room = NEWN(a, double, o->stages);
+    for (int k = 0; k < o->stages; k++) {
+        double speed = 0;
+        const struct options *own = stage_options(a, o, k);
+        for (int r = 0; r < o->ranks; r++) {
+            speed += own->machine.speeds ? own->machine.speed[r] : 1;
+            room[k] += (double)limit_of(own, r);
+        }
+        slower[k] = o->ranks / speed;
+    }
+    p->slower = o->machine.speeds ? slower : NULL;
+    p->room = o->memory ? room : NULL;
+}
+
+/* Where speeds or memory differ: of the slowest stage, if all had the same work. */
+static double equal_seconds(struct arena *a, const struct stage_plan *plan, const struct options *o)
+{
+    struct stage_prices alike = plan->prices;
+    alike.slower = alike.room = NULL;
+    const struct stage_cut cut = stage_cut_find(a, &plan->map, &alike, o->stages);
+    double slowest = 0;
+    for (int k = 0; k < o->stages; k++)
+        slowest = fmax(slowest, cut.work[k] * (plan->prices.slower ? plan->prices.slower[k] : 1) + cut.seconds[k] - cut.work[k]);
+    return slowest;
 }
 
 /* Nodes of the forward half that run as one kernel are of one stage. */
@@ -122,7 +187,7 @@ void stages_price(const struct compile *first, int tp, int n, struct grid_point 
 /* The graph of a stage is its own source: what one rank would take and hold is counted of that. */
 static struct compile compile_stage(struct compile *c, const struct stage_plan *plan, int stage)
 {
-    struct compile one = keep_source_copy(c, c->arena, c->options, NEW(c->arena, struct plan));
+    struct compile one = keep_source_copy(c, c->arena, stage_options(c->arena, c->options, stage), NEW(c->arena, struct plan));
     one.graph = stage_graph(c->arena, &plan->map, &plan->cut, stage);
     one.source = graph_copy(c->arena, one.graph);
     one.plans_only = c->plans_only;
@@ -148,7 +213,7 @@ static void cut_and_compile(void *cutting)
     for (int i = 0; i < c->stages.n; i++) {
         const struct compile *one = &c->stages.at[i];
         c->stages.at[i] = compile_stage(c, plan, i);
-        made[i] = (struct stage_made){one->source, one->graph, one->plan};
+        made[i] = (struct stage_made){one->options, one->source, one->graph, one->plan};
     }
     plan->made = made;
     plan->shared = stage_weights_find(c->arena, plan);
@@ -167,7 +232,11 @@ static void cut_within_limit(struct cutting *all)
     if (!failure)
         return;
     explain("%s", failure);
-    all->plan->prices.room = stage_cut_least_held(&all->plan->map, &all->plan->prices, all->c->options->stages);
+    double *room = NEWN(all->c->arena, double, all->c->options->stages);
+    double part = stage_cut_least_part(&all->plan->map, &all->plan->prices, all->c->options->stages);
+    for (int k = 0; k < all->c->options->stages; k++)
+        room[k] = part * all->plan->prices.room[k];
+    all->plan->prices.room = room;
     cut_and_compile(all);
 }
 
@@ -177,12 +246,14 @@ static void plan_and_cut(void *compile)
     struct plan *whole = NEW(c->arena, struct plan);
     struct stage_plan *plan = NEW(c->arena, struct stage_plan);
     whole->ranks = c->options->ranks;
-    struct compile priced = keep_source_copy(c, c->arena, c->options, whole);
+    struct compile priced = keep_source_copy(c, c->arena, alike_options(c->arena, c->options), whole);
     priced.properties |= PROP_LIMITED;
     pass_run(&priced, "weight_dtype", "choose", NULL);
     plan->map = stage_map_of(c->arena, c->source);
     join_kernels(&plan->map, whole->space);
     plan->prices = price_whole(c->arena, whole->space, c->options->stages);
+    price_stages(c->arena, c->options, &plan->prices);
+    plan->equal = equal_seconds(c->arena, plan, c->options);
     plan->model = c->plan;
     plan->whole = whole;
     cut_within_limit(&(struct cutting){c, plan});

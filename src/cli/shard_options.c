@@ -333,18 +333,16 @@ static void check_what_if(const struct shard_options *o)
 static void check_stages(const struct shard_options *o)
 {
     bool everywhere = o->sp.given && !(o->sp.text && strcmp(o->sp.text, "auto") == 0); /* a stage may have no sequence */
-    const char *other = everywhere            ? "--sp, but with --sp=auto,"
-        : o->memory && strchr(o->memory, ',') ? "a list of --memory"
-        : o->speed                            ? "--speed"
-        : o->plan_file                        ? "--plan"
-        : o->configuration                    ? "--configuration"
-        : o->strict.given                     ? "--strict"
-        : o->state_from                       ? "--state-from"
-        : o->annotate                         ? "--annotate"
-        : o->compare.text.n                   ? "--compare"
-        : o->explain                          ? "--explain"
-        : o->dump_after                       ? "--dump-after"
-                                              : NULL;
+    const char *other = everywhere ? "--sp, but with --sp=auto,"
+        : o->plan_file             ? "--plan"
+        : o->configuration         ? "--configuration"
+        : o->strict.given          ? "--strict"
+        : o->state_from            ? "--state-from"
+        : o->annotate              ? "--annotate"
+        : o->compare.text.n        ? "--compare"
+        : o->explain               ? "--explain"
+        : o->dump_after            ? "--dump-after"
+                                   : NULL;
     if (o->pp <= 1)
         return;
     if (other)
@@ -352,9 +350,6 @@ static void check_stages(const struct shard_options *o)
     for (int i = 0; i < o->report.text.n; i++)
         if (!shard_report_is(o->report.text.at[i], "text") && !shard_report_is(o->report.text.at[i], "json"))
             fail_usage("--pp: stages do not go with --report %s yet, only with text and json", o->report.text.at[i]);
-    if (o->plan.machine.speeds || o->plan.machine.memories)
-        fail_usage("--pp: %s has %s of ranks, and stages do not go with these yet", o->plan.machine.name,
-                   o->plan.machine.speeds ? "speeds" : "memory");
     if (o->tp * o->pp > PLAN_RANKS)
         fail_usage("--pp %lld stages of --tp %lld ranks are more than %d", (long long)o->pp, (long long)o->tp, PLAN_RANKS);
 }
@@ -448,6 +443,15 @@ static void set_memory(struct arena *a, struct machine *m, const char *list)
     m->memory = memory;
 }
 
+/* A list by rank has one for each rank of all stages. */
+static void check_listed(const struct shard_options *o, const char *where, int listed, const char *what)
+{
+    int stages = o->plan.stages ? o->plan.stages : 1, ranks = o->plan.ranks * stages;
+    if (ranks > listed)
+        fail_usage("%s has %d %s%s, and --tp%s asks for %d ranks", where, listed, what, listed == 1 ? "" : "s",
+                   stages > 1 ? " with --pp" : "", ranks);
+}
+
 static void set_limits(struct arena *a, struct shard_options *o)
 {
     struct options *p = &o->plan;
@@ -457,9 +461,8 @@ static void set_limits(struct arena *a, struct shard_options *o)
     p->memory = own ? p->memory : machine_most_memory(&p->machine);
     if (p->machine.memories == 1 && o->memory)
         p->machine.memories = 0;
-    if (p->machine.memories && p->ranks > p->machine.memories)
-        fail_usage("%s has %d size%s of memory, and --tp asks for %d ranks", o->memory ? "--memory" : p->machine.name, p->machine.memories,
-                   p->machine.memories == 1 ? "" : "s", p->ranks);
+    if (p->machine.memories)
+        check_listed(o, o->memory ? "--memory" : p->machine.name, p->machine.memories, "size");
     if (own && p->memory != (p->machine.memories ? machine_most_memory(&p->machine) : p->memory))
         fail("%s: memory: expected a 'limit' of %lld, the most of machine.memory, found %lld", p->plan_file->path,
              (long long)machine_most_memory(&p->machine), (long long)p->memory);
@@ -480,9 +483,8 @@ void shard_options_plan(struct arena *a, struct shard_options *o, const char *mo
     require(o->tp < 0 || (o->tp >= 1 && o->tp <= PLAN_RANKS));
     p->ranks = o->tp < 0 ? 1 : (int)o->tp;
     p->stages = o->pp > 1 ? (int)o->pp : 0;
-    if (p->machine.speeds && p->ranks > p->machine.speeds)
-        fail_usage("%s has %d speed%s, and --tp asks for %d ranks", o->speed ? "--speed" : p->machine.name, p->machine.speeds,
-                   p->machine.speeds == 1 ? "" : "s", p->ranks);
+    if (p->machine.speeds)
+        check_listed(o, o->speed ? "--speed" : p->machine.name, p->machine.speeds, "speed");
     p->out = shard_folder_name(a, o->out ? o->out : shard_default_out(a, o, shard_folder_name(a, model), path_is_folder(model)));
     if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
         fail_usage("%s is given without --state-from", p->plan_file->state_from.at[0].path);

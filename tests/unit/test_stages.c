@@ -50,7 +50,7 @@ static struct cost cost_of_stage(const struct graph *g, const struct stage_price
 {
     struct cost c = {0, 0, 0};
     for (int i = first[k]; i < first[k + 1]; i++)
-        c.slowest += p->node[i];
+        c.slowest += p->node[i] * (p->slower ? p->slower[k] : 1);
     for (int v = 0; v < g->values.n; v++) {
         const struct value *value = g->values.at[v];
         bool read = false, made = false;
@@ -75,7 +75,7 @@ static struct cost cost_of(const struct graph *g, const struct stage_prices *p, 
         struct cost c = cost_of_stage(g, p, first, k);
         all.slowest = fmax(all.slowest, c.slowest);
         all.bytes += c.bytes;
-        all.held = fmax(all.held, c.held);
+        all.held = fmax(all.held, c.held / (p->room ? p->room[k] : 1));
     }
     return all;
 }
@@ -87,7 +87,7 @@ static double least(const struct graph *g, const struct stage_prices *p, const b
     if (k == stages) {
         first[stages] = g->nodes.n;
         struct cost c = cost_of(g, p, first, stages);
-        if (c.slowest > slowest || c.bytes > bytes || (p->room > 0 && c.held > p->room))
+        if (c.slowest > slowest || c.bytes > bytes || (p->room && c.held > 1))
             return INFINITY;
         return part == 0 ? c.slowest : part == 1 ? c.bytes : c.held;
     }
@@ -100,12 +100,14 @@ static double least(const struct graph *g, const struct stage_prices *p, const b
     return best;
 }
 
-static double least_held(const struct graph *g, const struct stage_prices *p, const bool *cut, int stages)
+/* Parts of their room that stages hold are exact: rooms are powers of two. */
+enum { WIDE = 1024 }; /* nothing is too much for a room so many times as large */
+
+static double least_part(const struct graph *g, struct stage_prices p, const double *wide, const bool *cut, int stages)
 {
-    struct stage_prices open = *p;
     int first[8] = {0};
-    open.room = 0;
-    return least(g, &open, cut, first, 1, stages, INFINITY, INFINITY, 2);
+    p.room = wide;
+    return WIDE * least(g, &p, cut, first, 1, stages, INFINITY, INFINITY, 2);
 }
 
 START_TEST(cuts_are_best)
@@ -122,17 +124,23 @@ START_TEST(cuts_are_best)
         crossing[i] = draw(3) ? 0 : bytes[i];
         held[i] = g->values.at[i]->constant ? bytes[i] : 0;
     }
-    const struct stage_prices given = {node, crossing, _i % 3, bytes, held, _i % 2 ? 1 + draw(12) : 0};
+    double slower[4], room[4], wide[4];
+    for (int k = 0; k < 4; k++) {
+        slower[k] = 1 << draw(3);
+        room[k] = 1 << draw(4);
+        wide[k] = WIDE * room[k];
+    }
+    const struct stage_prices given = {node, crossing, _i % 3, bytes, held, _i % 5 ? slower : NULL, _i % 2 ? room : NULL};
     struct stage_map m = stage_map_of(a, g);
     stage_map_join(&m, draw(NODES), draw(NODES));
     for (int stages = 1; stages <= 4; stages++) {
         struct stage_cut cut = stage_cut_find(a, &m, &given, stages);
         struct stage_prices p = given;
-        ck_assert(stage_cut_least_held(&m, &p, stages) == least_held(g, &given, m.cut, stages));
-        struct cost found = cost_of(g, &p, cut.first, stages);
+        ck_assert(!p.room || stage_cut_least_part(&m, &p, stages) == least_part(g, given, wide, m.cut, stages));
         int first[8] = {0};
         if (isinf(least(g, &p, m.cut, first, 1, stages, INFINITY, INFINITY, 0)))
-            p.room = 0; /* no cut keeps it */
+            p.room = wide; /* no cut keeps it */
+        struct cost found = cost_of(g, &p, cut.first, stages);
         double slowest = least(g, &p, m.cut, first, 1, stages, INFINITY, INFINITY, 0), limit = slowest * (1 + STAGE_NEAR);
         double crosses = least(g, &p, m.cut, first, 1, stages, limit, INFINITY, 1);
         ck_assert_msg(found.slowest <= limit, "seed %d, %d stages: slowest %g, least %g", _i, stages, found.slowest, slowest);

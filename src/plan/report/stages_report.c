@@ -1,6 +1,33 @@
 /* stages_report: the stages of a model on one screen: what each holds, gets from others and takes. */
 #include "plan/cost/cost.h"
+#include "plan/facts/facts.h"
+#include "plan/input/input.h"
 #include "plan/report/report.h"
+
+#include <math.h>
+
+/* Where ranks differ. */
+static void show_ranks(FILE *f, struct arena *a, const struct stage_plan *p, const struct options *options)
+{
+    enum { MOST_RANKS = 32 };
+    int n = options->ranks, all = n * p->cut.stages;
+    bool speeds = machine_speeds_differ(&options->machine, all), limited = limits_differ(options, all);
+    if (!speeds && !limited)
+        return;
+    fprintf(f, "%-11s%12s%s%14s%s\n", "rank", "stage", speeds ? "         speed" : "", "memory", limited ? "       at most" : "");
+    for (int r = 0; r < all && r < MOST_RANKS; r++) {
+        const struct rank_use *use = &p->made[r / n].plan->use[r % n];
+        fprintf(f, "  %-9d%12d", r, r / n);
+        if (speeds)
+            fprintf(f, "%14.3g", options->machine.speed[r]);
+        fprintf(f, "%14s", units_bytes(a, (double)memory_total(use)));
+        if (limited)
+            fprintf(f, "%14s", units_bytes(a, (double)limit_of(options, r)));
+        fputc('\n', f);
+    }
+    if (all > MOST_RANKS)
+        fprintf(f, "  and %d more\n", all - MOST_RANKS);
+}
 
 static void show_stage(FILE *f, struct arena *a, const struct stage_plan *p, int stage)
 {
@@ -44,6 +71,16 @@ static void show_step(FILE *f, struct arena *a, const struct stage_plan *p)
             units_seconds(a, p->whole->unsharded_seconds), units_seconds(a, slowest));
 }
 
+/* Both by the prices that the cut was chosen by. */
+static void show_equal(FILE *f, const struct stage_plan *p)
+{
+    double slowest = 0;
+    for (int k = 0; k < p->cut.stages; k++)
+        slowest = fmax(slowest, p->cut.seconds[k]);
+    if (p->prices.slower && slowest > 0)
+        fprintf(f, "  cut as for equal ranks, the slowest stage takes %.2f times as long\n", p->equal / slowest);
+}
+
 static void show_empty(FILE *f, const struct stage_plan *p)
 {
     int empty = 0;
@@ -81,7 +118,9 @@ void plan_report_stages(FILE *f, const struct options *options, const struct sta
         show_stage(f, a, p, i);
     if (options->ranks > 1)
         show_kinds(f, a, p);
+    show_ranks(f, a, p, options);
     show_step(f, a, p);
+    show_equal(f, p);
     show_missing(f, a, p);
     show_empty(f, p);
     for (int k = 0; k < p->model->warnings.n; k++)

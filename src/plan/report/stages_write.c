@@ -15,12 +15,12 @@ static json_t *received_array(const struct stage_plan *p, int stage)
     return all;
 }
 
-static json_t *stage_object(const struct options *options, const struct stage_plan *p, int stage)
+static json_t *stage_object(const struct stage_plan *p, int stage)
 {
     const struct stage_made *made = &p->made[stage];
     return json_pack("{s:i, s:o, s:f, s:o}", "nodes", made->source->nodes.n, "receives", received_array(p, stage), "receive_seconds",
                      stage_receives(p, stage), "plan",
-                     plan_object(made->source, made->global, options, made->plan, stage * options->ranks));
+                     plan_object(made->source, made->global, made->options, made->plan, stage * made->options->ranks));
 }
 
 char *plan_json_stages(const struct graph *source, const struct options *options, const struct stage_plan *p)
@@ -33,7 +33,7 @@ char *plan_json_stages(const struct graph *source, const struct options *options
     json_object_set_new(root, "pp", json_integer(p->cut.stages));
     json_object_set_new(root, "crossing_bytes", json_real(p->cut.bytes));
     for (int i = 0; i < p->cut.stages; i++)
-        json_array_append_new(all, stage_object(options, p, i));
+        json_array_append_new(all, stage_object(p, i));
     json_object_set_new(root, "stages", all);
     char *text = json_dump(source->arena, root, JSON_INDENT(1));
     json_decref(first);

@@ -19,7 +19,8 @@ struct search {
     const struct stage_prices *prices;
     int n;
     struct position *position;
-    double *seconds, *bytes, *held; /* of a stage from position i to j: at i * n + j */
+    double *work, *receives, *bytes, *held; /* of a stage from position i to j: at i * n + j. work, receives: seconds */
+    bool within;                            /* what holds more than a stage has room for is no stage */
 };
 
 /* ---- positions ---------------------------------------------------------------------------------------------------------------------- */
@@ -89,8 +90,8 @@ static void find_positions(struct search *s)
 /* ---- what a stage comes to -------------------------------------------------------------------------------------------------------- */
 
 struct sum {
-    double seconds, bytes, held;
-    bool receives;
+    double work, receives, bytes, held;
+    bool any; /* is received */
 };
 /* The nodes of each position, the first ones of the backward half behind the one of the forward half; -1: none. */
 struct nodes_at {
@@ -125,9 +126,9 @@ static void add_received(const struct side *x, const struct value *v, struct sum
     int at = x->s->map->position[v->id];
     if (at < x->from || at >= x->to)
         return;
-    sum->seconds += x->s->prices->crossing[v->id] + (sum->receives ? 0 : x->s->prices->message);
+    sum->receives += x->s->prices->crossing[v->id] + (sum->any ? 0 : x->s->prices->message);
     sum->bytes += x->s->prices->bytes[v->id];
-    sum->receives = true;
+    sum->any = true;
 }
 
 /* held: it is to be counted, too. */
@@ -135,7 +136,7 @@ static void add_position(const struct side *x, int at, bool held, struct sum *su
 {
     for (int i = x->nodes.first[at]; i >= 0; i = x->nodes.next[i]) {
         const struct node *n = x->s->map->g->nodes.at[i];
-        sum->seconds += held ? x->s->prices->node[i] : 0;
+        sum->work += held ? x->s->prices->node[i] : 0;
         for (int k = 0; k < n->nin; k++) {
             if (!n->in[k] || x->seen[n->in[k]->id] == x->number)
                 continue;
@@ -157,7 +158,8 @@ static void price_from(struct search *s, struct side *x, int i)
     for (int j = i; j < s->n; j++) {
         for (; at < s->position[j].at; at++)
             add_position(x, at, true, &sum);
-        s->seconds[i * s->n + j] = sum.seconds;
+        s->work[i * s->n + j] = sum.work;
+        s->receives[i * s->n + j] = sum.receives;
         s->bytes[i * s->n + j] = sum.bytes;
         s->held[i * s->n + j] = sum.held;
     }
@@ -174,7 +176,7 @@ static void price_to(struct search *s, struct side *x, int j)
     for (int i = j; i >= 0; i--) {
         while (at > s->position[i].at)
             add_position(x, --at, false, &sum);
-        s->seconds[i * s->n + j] += sum.seconds;
+        s->receives[i * s->n + j] += sum.receives;
         s->bytes[i * s->n + j] += sum.bytes;
     }
 }
@@ -183,7 +185,8 @@ static void price_all(struct search *s)
 {
     struct side x = {.s = s, .nodes = find_nodes_at(s, s->arena), .seen = NEWN(s->arena, int, s->map->g->values.n + 1)};
     size_t pairs = (size_t)s->n * (size_t)s->n;
-    s->seconds = NEWN(s->arena, double, pairs);
+    s->work = NEWN(s->arena, double, pairs);
+    s->receives = NEWN(s->arena, double, pairs);
     s->bytes = NEWN(s->arena, double, pairs);
     s->held = NEWN(s->arena, double, pairs);
     for (int i = 0; i < s->n; i++)
@@ -194,17 +197,32 @@ static void price_all(struct search *s)
 
 /* ---- search ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Of so many stages that end at the last position, the least that the largest of them may be; each: of a stage from position i to j. */
-static double least_largest(const struct search *s, const double *each, int stages)
+/* Of stage k, from position i to j: pair is i * n + j. */
+static double seconds_of(const struct search *s, int k, int pair)
+{
+    const struct stage_prices *p = s->prices;
+    if (s->within && p->room && s->held[pair] > p->room[k])
+        return INFINITY;
+    return s->work[pair] * (p->slower ? p->slower[k] : 1) + s->receives[pair];
+}
+
+/* Of its room, where that is known. */
+static double fullness(const struct search *s, int k, int pair)
+{
+    return s->held[pair] / (s->prices->room ? s->prices->room[k] : 1);
+}
+
+/* The least that the largest of the stages may be. */
+static double least_largest(const struct search *s, double (*each)(const struct search *, int k, int pair), int stages)
 {
     double *best = NEWN(s->arena, double, s->n), *next = NEWN(s->arena, double, s->n);
     for (int j = 0; j < s->n; j++)
-        best[j] = each[j];
+        best[j] = each(s, 0, j);
     for (int k = 1; k < stages; k++) {
         for (int j = 0; j < s->n; j++) {
             next[j] = INFINITY;
             for (int i = 0; i <= j; i++)
-                next[j] = fmin(next[j], fmax(best[i], each[i * s->n + j]));
+                next[j] = fmin(next[j], fmax(best[i], each(s, k, i * s->n + j)));
         }
         memcpy(best, next, (size_t)s->n * sizeof *best);
     }
@@ -213,22 +231,23 @@ static double least_largest(const struct search *s, const double *each, int stag
 
 /* Stages that end at a position, and where the last of them begins. */
 struct partial {
-    double bytes, held;
+    double bytes, fullness;
     int from;
 };
 
 static bool is_better(const struct partial *a, const struct partial *b)
 {
-    return a->bytes != b->bytes ? a->bytes < b->bytes : a->held < b->held;
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->fullness < b->fullness;
 }
 
-static struct partial best_partial(const struct search *s, const struct partial *before, int j, double limit)
+/* before: those of the stages before stage k. */
+static struct partial best_partial(const struct search *s, const struct partial *before, int k, int j, double limit)
 {
     struct partial best = {INFINITY, INFINITY, 0};
     for (int i = 0; i <= j; i++) {
         int pair = i * s->n + j;
-        struct partial one = {before[i].bytes + s->bytes[pair], fmax(before[i].held, s->held[pair]), i};
-        if (s->seconds[pair] <= limit && is_better(&one, &best))
+        struct partial one = {before[i].bytes + s->bytes[pair], fmax(before[i].fullness, fullness(s, k, pair)), i};
+        if (seconds_of(s, k, pair) <= limit && is_better(&one, &best))
             best = one;
     }
     return best;
@@ -241,57 +260,57 @@ static void least_crossing(const struct search *s, double limit, struct stage_cu
     for (int k = 0; k <= cut->stages; k++) {
         best[k] = NEWN(s->arena, struct partial, s->n);
         for (int j = 0; j < s->n; j++)
-            best[k][j] = k ? best_partial(s, best[k - 1], j, limit) : (struct partial){j ? INFINITY : 0, 0, 0};
+            best[k][j] = k ? best_partial(s, best[k - 1], k - 1, j, limit) : (struct partial){j ? INFINITY : 0, 0, 0};
     }
     cut->bytes = best[cut->stages][s->n - 1].bytes;
-    cut->held = best[cut->stages][s->n - 1].held;
     for (int k = cut->stages, j = s->n - 1; k > 0; k--) {
         int i = best[k][j].from;
         cut->first[k] = s->position[j].at;
-        cut->seconds[k - 1] = s->seconds[i * s->n + j];
+        cut->seconds[k - 1] = seconds_of(s, k - 1, i * s->n + j);
+        cut->work[k - 1] = cut->seconds[k - 1] - s->receives[i * s->n + j];
+        cut->held = fmax(cut->held, s->held[i * s->n + j]);
         j = i;
     }
     cut->first[0] = 0;
 }
 
-/* What holds more than a stage has room for is no stage, unless every cut has one. */
-static double least_within_room(const struct search *s, int stages)
+/* Within the room of each stage, unless every cut has a stage that needs more. */
+static double least_seconds(struct search *s, int stages)
 {
-    size_t pairs = (size_t)s->n * (size_t)s->n;
-    double *all = NEWN(s->arena, double, pairs);
-    if (s->prices->room <= 0)
-        return least_largest(s, s->seconds, stages);
-    memcpy(all, s->seconds, pairs * sizeof *all);
-    for (size_t i = 0; i < pairs; i++)
-        if (s->held[i] > s->prices->room)
-            s->seconds[i] = INFINITY;
-    double least = least_largest(s, s->seconds, stages);
+    s->within = true;
+    double least = least_largest(s, seconds_of, stages);
     if (isfinite(least))
         return least;
-    memcpy(s->seconds, all, pairs * sizeof *all);
-    return least_largest(s, s->seconds, stages);
+    s->within = false;
+    return least_largest(s, seconds_of, stages);
+}
+
+static struct search begin(const struct stage_map *map, const struct stage_prices *prices)
+{
+    struct search s = {.arena = arena_new(), .map = map, .prices = prices};
+    find_positions(&s);
+    price_all(&s);
+    return s;
 }
 
 struct stage_cut stage_cut_find(struct arena *a, const struct stage_map *map, const struct stage_prices *prices, int stages)
 {
-    struct search s = {.arena = arena_new(), .map = map, .prices = prices};
     struct stage_cut cut = {.stages = stages, .copied = map->copied};
     require(stages >= 1);
     cut.first = NEWN(a, int, stages + 1);
     cut.seconds = NEWN(a, double, stages);
-    find_positions(&s);
-    price_all(&s);
-    least_crossing(&s, least_within_room(&s, stages) * (1 + STAGE_NEAR), &cut);
+    cut.work = NEWN(a, double, stages);
+    struct search s = begin(map, prices);
+    least_crossing(&s, least_seconds(&s, stages) * (1 + STAGE_NEAR), &cut);
     arena_free(s.arena);
     return cut;
 }
 
-double stage_cut_least_held(const struct stage_map *map, const struct stage_prices *prices, int stages)
+double stage_cut_least_part(const struct stage_map *map, const struct stage_prices *prices, int stages)
 {
-    struct search s = {.arena = arena_new(), .map = map, .prices = prices};
-    find_positions(&s);
-    price_all(&s);
-    double least = least_largest(&s, s.held, stages);
+    require(prices->room);
+    struct search s = begin(map, prices);
+    double least = least_largest(&s, fullness, stages);
     arena_free(s.arena);
     return least;
 }

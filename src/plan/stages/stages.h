@@ -37,19 +37,22 @@ struct stage_prices {
     double message;         /* seconds of a message, which brings all that a stage sends another, besides */
     const double *bytes;    /* by value id: of an activation, in a weighted step; of a weight, all */
     const double *held;     /* by value id: bytes that a stage holds which reads it: of a weight, or of a state */
-    double room;            /* what a stage may hold, if some cut keeps that; 0: any number of bytes */
+    /* By stage; NULL: all stages are alike. */
+    const double *slower; /* its nodes take this many times `node` */
+    const double *room;   /* bytes that it may hold, if some cut keeps that; NULL: any number */
 };
 struct stage_cut {
     int stages;
     int *first; /* positions where stages begin, and the end */
     bool *copied;
     double *seconds; /* by stage, by these prices */
+    double *work;    /* of these, without what is received */
     double bytes;    /* that cross */
     double held;     /* by the fullest stage */
 };
 struct stage_cut stage_cut_find(struct arena *, const struct stage_map *, const struct stage_prices *, int stages);
-/* What the fullest stage holds, of the cut where that is least. */
-double stage_cut_least_held(const struct stage_map *, const struct stage_prices *, int stages);
+/* The part of its room that the fullest stage holds, of the cut where that is least. */
+double stage_cut_least_part(const struct stage_map *, const struct stage_prices *, int stages);
 /* stage_ends.c: the stage of a position; -1 of -1. */
 int stage_at_position(const struct stage_cut *, int position);
 /* The stage that makes a value; -1: every stage that reads it has it. */
@@ -66,6 +69,7 @@ struct stage_weights {
 
 /* The stages of a model, each planned by itself. */
 struct stage_made {
+    const struct options *options; /* those of the model, with speed and memory of the stage's ranks */
     const struct graph *source, *global;
     const struct plan *plan;
 };
@@ -77,6 +81,7 @@ struct stage_plan {
     const struct plan *whole;      /* what one rank takes for all */
     const struct stage_made *made; /* by stage */
     struct stage_weights shared;
+    double equal;       /* seconds of the slowest stage, by these prices, of the cut that is best where all stages are alike */
     const bool *addend; /* by value id of the model: it is only added to gradients of weights */
 };
 /* stage_weights.c: of the stages that are made. */
