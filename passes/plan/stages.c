@@ -84,6 +84,7 @@ static const struct options *stage_options(struct arena *a, const struct options
 {
     struct options *own = NEW(a, struct options);
     *own = *o;
+    own->part = true;
     ranks_of_stage(own, k);
     return own;
 }

@@ -270,6 +270,8 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
                                    : NULL;
     if (given)
         fail_usage("%s: %s sets it already", given, file->path);
+    if (o->pp > 1)
+        fail_usage("--pp: %s is a plan without stages; a file of constraints goes with them", file->path);
     if (o->tp >= 0 && o->tp != e->ranks)
         fail("%s: is a plan for %d ranks, but --tp is %lld", file->path, e->ranks, (long long)o->tp);
     if (o->sp.given && (p->sp != e->sp || (p->sp_symbol && (!e->sp_symbol || strcmp(p->sp_symbol, e->sp_symbol) != 0))))
@@ -334,9 +336,7 @@ static void check_stages(const struct shard_options *o)
 {
     bool everywhere = o->sp.given && !(o->sp.text && strcmp(o->sp.text, "auto") == 0); /* a stage may have no sequence */
     const char *other = everywhere ? "--sp, but with --sp=auto,"
-        : o->plan_file             ? "--plan"
         : o->configuration         ? "--configuration"
-        : o->strict.given          ? "--strict"
         : o->state_from            ? "--state-from"
         : o->annotate              ? "--annotate"
         : o->compare.text.n        ? "--compare"

@@ -86,6 +86,7 @@ struct options {
     bool equal_shares;         /* splits are as for ranks of equal speed and memory, whatever these are */
     bool compare_equal;        /* the report says what such splits take */
     bool solver_first, dry_run, force;
+    bool part; /* the graph is a stage: a constraint of --plan may name what is in another */
     enum strict strict;
     int64_t memory;             /* --memory: most bytes that any rank may hold (src/plan/facts/limits.c); 0: no limit */
     const char *out, *model;    /* folder to write, model file */

@@ -23,7 +23,10 @@ static bool has_style(const struct match *x, enum style style)
 
 static void find_nodes(struct space *s, struct match *x)
 {
-    const struct name_search search = {.where = x->c->where, .what = s->g->modules ? "node or module" : "node", .kind = NAMED_NODES};
+    const struct name_search search = {.where = x->c->where,
+                                       .what = s->g->modules ? "node or module" : "node",
+                                       .kind = NAMED_NODES,
+                                       .optional = s->options->part};
     struct name_matches found = names_find(space_names(s), &search, x->c->glob);
     for (int i = 0; i < found.at.n; i++)
         VEC_PUSH(s->arena, &x->nodes, found.at.at[i]);
@@ -35,6 +38,8 @@ static void check_style(const struct space *s, const struct match *x, enum style
     for (int i = 0; i < x->nodes.n; i++)
         if (style_applies(s, style, x->c, x->nodes.at[i]))
             return;
+    if (s->options->part)
+        return;
     fail("%s: of %d nodes named like '%s' none %s, as style %s expects", x->c->where, x->nodes.n, x->c->glob, style_subject(style),
          plan_style_name(style));
 }
@@ -107,6 +112,8 @@ static void require_nodes(struct space *s, const struct constraint *c, bool *ins
 {
     struct match x = {.c = c, .inside = inside};
     find_nodes(s, &x);
+    if (!x.nodes.n)
+        return;
     for (enum style i = 0; i < STYLES; i++)
         if (has_style(&x, i) && !(1u << i & PREPARES))
             check_style(s, &x, i);
@@ -126,8 +133,11 @@ static void require_values(struct space *s, const struct constraint *c)
     bool *used = NEWN(s->arena, bool, s->g->values.n + 1), weights = c->on == ON_WEIGHTS;
     for (int i = 0; i < s->g->values.n; i++)
         used[i] = s->uses[i].list.n > 0;
-    const struct name_search search = {
-        .where = c->where, .what = weights ? "weight" : "tensor", .kind = weights ? NAMED_WEIGHTS : NAMED_TENSORS, .among = used};
+    const struct name_search search = {.where = c->where,
+                                       .what = weights ? "weight" : "tensor",
+                                       .kind = weights ? NAMED_WEIGHTS : NAMED_TENSORS,
+                                       .among = used,
+                                       .optional = s->options->part};
     struct name_matches found = names_find(space_names(s), &search, c->glob);
     for (int i = 0; i < found.at.n; i++)
         boundary_add_requirement(

@@ -220,8 +220,10 @@ struct name_search {
     enum named_kind kind;
     const bool *among;
     const struct value *const *weight;
+    bool optional; /* a glob may name nothing */
 };
-/* What one of the globs names that commas separate. One that names nothing is a failure that names what is nearest and a few others. */
+/* What one of the globs names that commas separate. One that names nothing is a failure that names what is nearest and a few others, unless
+ * it is optional. */
 struct name_matches names_find(const struct names *, const struct name_search *, const char *globs);
 /* That failure; kinds: of enum named_kind. */
 _Noreturn void names_refuse(const struct names *, const struct name_search *, unsigned kinds, const char *glob);

@@ -133,7 +133,7 @@ struct name_matches names_find(const struct names *n, const struct name_search *
             VEC_PUSH(n->arena, &found.at, i);
     }
     for (int k = 0; k < globs.list.n; k++)
-        if (!met[k])
+        if (!met[k] && !s->optional)
             names_refuse(n, s, s->kind, globs.list.at[k]);
     return found;
 }

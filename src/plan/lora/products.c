@@ -140,7 +140,7 @@ struct lora_products lora_products_named(struct graph *g, const struct lora_prod
         }
     if (globs) {
         const struct name_search s = {arena_printf(g->arena, "%s: --on", graph_file(g)), "product with a weight", NAMED_NODES, among,
-                                      weight};
+                                      weight, false};
         struct name_matches at = names_find(names_new(g->arena, g), &s, globs);
         for (int i = 0; i < at.at.n; i++)
             named[at.at.at[i]] = true;
