@@ -23,10 +23,8 @@ static bool has_style(const struct match *x, enum style style)
 
 static void find_nodes(struct space *s, struct match *x)
 {
-    const struct name_search search = {.where = x->c->where,
-                                       .what = s->g->modules ? "node or module" : "node",
-                                       .kind = NAMED_NODES,
-                                       .optional = s->options->part};
+    const struct name_search search = {
+        .where = x->c->where, .what = s->g->modules ? "node or module" : "node", .kind = NAMED_NODES, .optional = s->options->part};
     struct name_matches found = names_find(space_names(s), &search, x->c->glob);
     for (int i = 0; i < found.at.n; i++)
         VEC_PUSH(s->arena, &x->nodes, found.at.at[i]);

@@ -139,8 +139,8 @@ struct lora_products lora_products_named(struct graph *g, const struct lora_prod
             named[i] = !globs && !ends_in_output(g, uses, g->nodes.at[i]->out[0], 0);
         }
     if (globs) {
-        const struct name_search s = {arena_printf(g->arena, "%s: --on", graph_file(g)), "product with a weight", NAMED_NODES, among,
-                                      weight, false};
+        const struct name_search s = {
+            arena_printf(g->arena, "%s: --on", graph_file(g)), "product with a weight", NAMED_NODES, among, weight, false};
         struct name_matches at = names_find(names_new(g->arena, g), &s, globs);
         for (int i = 0; i < at.at.n; i++)
             named[at.at.at[i]] = true;
