@@ -443,12 +443,12 @@ static void set_memory(struct arena *a, struct machine *m, const char *list)
     m->memory = memory;
 }
 
-/* A list by rank has one for each rank of all stages. */
-static void check_listed(const struct shard_options *o, const char *where, int listed, const char *what)
+/* A list by rank has one for each rank of all stages. of: what each one is of. */
+static void check_listed(const struct shard_options *o, const char *where, int listed, const char *what, const char *of)
 {
     int stages = o->plan.stages ? o->plan.stages : 1, ranks = o->plan.ranks * stages;
     if (ranks > listed)
-        fail_usage("%s has %d %s%s, and --tp%s asks for %d ranks", where, listed, what, listed == 1 ? "" : "s",
+        fail_usage("%s has %d %s%s%s, and --tp%s asks for %d ranks", where, listed, what, listed == 1 ? "" : "s", of,
                    stages > 1 ? " with --pp" : "", ranks);
 }
 
@@ -462,7 +462,7 @@ static void set_limits(struct arena *a, struct shard_options *o)
     if (p->machine.memories == 1 && o->memory)
         p->machine.memories = 0;
     if (p->machine.memories)
-        check_listed(o, o->memory ? "--memory" : p->machine.name, p->machine.memories, "size");
+        check_listed(o, o->memory ? "--memory" : p->machine.name, p->machine.memories, "size", " of memory");
     if (own && p->memory != (p->machine.memories ? machine_most_memory(&p->machine) : p->memory))
         fail("%s: memory: expected a 'limit' of %lld, the most of machine.memory, found %lld", p->plan_file->path,
              (long long)machine_most_memory(&p->machine), (long long)p->memory);
@@ -484,7 +484,7 @@ void shard_options_plan(struct arena *a, struct shard_options *o, const char *mo
     p->ranks = o->tp < 0 ? 1 : (int)o->tp;
     p->stages = o->pp > 1 ? (int)o->pp : 0;
     if (p->machine.speeds)
-        check_listed(o, o->speed ? "--speed" : p->machine.name, p->machine.speeds, "speed");
+        check_listed(o, o->speed ? "--speed" : p->machine.name, p->machine.speeds, "speed", "");
     p->out = shard_folder_name(a, o->out ? o->out : shard_default_out(a, o, shard_folder_name(a, model), path_is_folder(model)));
     if (p->plan_file && p->plan_file->state_from.n && !p->plan_file->emitted && !o->state_from)
         fail_usage("%s is given without --state-from", p->plan_file->state_from.at[0].path);
