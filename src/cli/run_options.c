@@ -6,7 +6,7 @@
 #include "decode/draft/draft.h"
 #include "job/timing/timing.h"
 #ifdef HAVE_SERVE
-#include "serve/serve.h"
+#include "serve/admission/admission.h"
 #endif
 
 #include <string.h>

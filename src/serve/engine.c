@@ -1,5 +1,5 @@
 /* engine: decodes the texts of all calls, a row each. Rank 0 gives orders, one before each run; other ranks do the same. */
-#include "serve/serve.h"
+#include "serve/queue/queue.h"
 
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,7 @@
 /* front: the supervisor's side of a server. It has the requests, and what was made for them so far; a job makes the tokens. Texts that were
  * with a job that is lost go on with the next one. */
-#include "serve/serve.h"
+#include "serve/http/http.h"
+#include "serve/queue/queue.h"
 
 #include <string.h>
 

@@ -1,7 +1,10 @@
 /* serve: what a server needs before its first request, and after its last. */
 #include "decode/small/small.h"
 #include "job/io/io.h"
-#include "serve/terminal.h"
+#include "serve/admission/admission.h"
+#include "serve/http/http.h"
+#include "serve/queue/queue.h"
+#include "serve/terminal/terminal.h"
 
 #include <math.h>
 #include <string.h>
@@ -72,7 +75,7 @@ static void read_adapters(struct arena *a, struct service *s, const struct job_o
             fail_usage("--lora: '%s' is the name of the model itself", s->model);
 }
 
-static void prepare_service(struct arena *a, struct service *s, const struct job_options *o)
+static void prepare_service(struct arena *a, struct service *s, const struct job_options *o, const struct serve_options *serve)
 {
     const char *path = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
     if (!path)
@@ -89,6 +92,8 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
     model = model ? model : at;
     s->model = path_base(o->paths.text.n > 1 ? path_dir(a, model) : model);
     read_adapters(a, s, o);
+    if (serve->api_key_file)
+        s->keys = keys_read(a, serve->api_key_file);
     if (pthread_mutex_init(&s->lock, NULL) || pthread_cond_init(&s->wake, NULL))
         fail("can't create a lock");
 }
@@ -265,53 +270,68 @@ static void note_model(struct service *s, const struct comm *comm, const struct 
     }
 }
 
-void serve_requests(struct arena *a, const struct replicas *replicas, const struct job_options *job, const struct serve_options *o,
-                    int threads)
+/* Rows for texts, or none: with the memory that they take checked, and what --draft and --prefix-cache need. */
+static struct row_groups prepare_rows(struct arena *a, struct comm *comm, struct stage *stage, int n, const struct limits *limits,
+                                      const struct job_options *job, const struct serve_options *o, int threads, struct service *s,
+                                      struct drafter **drafter)
 {
-    struct comm *comm = replicas->all;
-    int n = job->paths.text.n;
-    struct stage *stage = NEWN(a, struct stage, n);
-    struct service s = {0};
-    if (comm->rank == 0)
-        prepare_service(a, &s, job);
-    if (comm->rank == 0 && o->api_key_file)
-        s.keys = keys_read(a, o->api_key_file);
-    const struct limits limits = load_stages(a, comm, stage, n, job, o, threads);
-    struct rows *rows = make_rows(a, comm, stage, n, &limits, job, o);
-    s.no_texts = n == 1 && !stage->decides ? rows_alone(rows) : NULL;
-    struct drafter *drafter = n > 1 || !stage->decides ? NULL : drafter_new(a, comm, stage, job, threads);
-    struct cache_need need = {.rows = slots_of(rows, job, o), .tokens = limits.context, .weights = true};
-    need.drafts = drafter_bytes(drafter, 1, limits.context);
+    struct stage *last = &stage[n - 1];
+    struct rows *rows = make_rows(a, comm, stage, n, limits, job, o);
+    bool no_texts = n == 1 && !stage->decides;
+    int64_t slots = slots_of(rows, job, o);
+    s->no_texts = no_texts ? rows_alone(rows) : NULL;
+    s->slots = no_texts ? 0 : slots;
+    *drafter = n > 1 || no_texts ? NULL : drafter_new(a, comm, stage, job, threads);
+    struct cache_need need = {.rows = slots, .tokens = limits->context, .weights = true};
+    need.drafts = drafter_bytes(*drafter, 1, limits->context);
     need.prefixes = o->prefix_cache > 0 && !rows_alone(rows) ? o->prefix_cache : 0;
-    stage_check_cache(comm, comm, job, &stage[n - 1], need);
-    bool prompt_scores = rows_try_parts(rows, job, limits.vocabulary, limits.context);
-    const char *no_drafts = job->lookup || job->draft ? rows_draft(rows, drafter, limits.context) : NULL;
+    stage_check_cache(comm, comm, job, last, need);
+    s->prompt_scores = rows_try_parts(rows, job, limits->vocabulary, limits->context);
+    const char *no_drafts = job->lookup || job->draft ? rows_draft(rows, *drafter, limits->context) : NULL;
     if (no_drafts)
-        fail("%s: %s drafts nothing here: %s", stage[n - 1].path, job->draft ? "--draft" : "--lookup", no_drafts);
-    store_prefixes(comm, rows, &stage[n - 1], limits.context, job, o);
-    struct embedder *embedder = make_embedder(a, comm, stage, n, &limits, job, &s.no_embeddings);
-    s.embedder = embedder;
-    const struct row_groups groups = group_rows(a, &stage[n - 1], rows, slots_of(rows, job, o));
-    s.usual = usual_sampling(a, comm, &stage[n - 1], job);
-    s.chooses = stage[n - 1].chosen;
-    if (s.chooses && s.form)
-        fail("%s: its graph chooses tokens itself: it takes no form of the text", stage[n - 1].path);
-    s.prompt_scores = prompt_scores;
-    s.slots = s.no_texts ? 0 : slots_of(rows, job, o);
-    note_model(&s, comm, rows, &limits);
+        fail("%s: %s drafts nothing here: %s", last->path, job->draft ? "--draft" : "--lookup", no_drafts);
+    store_prefixes(comm, rows, last, limits->context, job, o);
+    return group_rows(a, last, rows, slots);
+}
+
+/* Until the service ends. */
+static void run_service(struct arena *a, struct comm *comm, const struct row_groups *g, struct service *s, const struct job_options *job,
+                        const struct serve_options *o)
+{
     comm->barrier(comm);
     if (job->chat)
         signal_catch_interrupts();
     else
         signal_soften();
     if (comm->rank == 0 && job->chat)
-        converse_first(a, comm, &groups, &s, job);
+        converse_first(a, comm, g, s, job);
     else if (comm->rank == 0 && supervised_is())
-        serve_supervisor(comm, &groups, &s, job);
+        serve_supervisor(comm, g, s, job);
     else if (comm->rank == 0)
-        serve_first(comm, &groups, &s, o);
+        serve_first(comm, g, s, o);
     else
-        engine_run(comm, groups.pipeline, groups.n, groups.rows, embedder, NULL);
+        engine_run(comm, g->pipeline, g->n, g->rows, s->embedder, NULL);
+}
+
+void serve_requests(struct arena *a, const struct replicas *replicas, const struct job_options *job, const struct serve_options *o,
+                    int threads)
+{
+    struct comm *comm = replicas->all;
+    int n = job->paths.text.n;
+    struct stage *stage = NEWN(a, struct stage, n), *last = &stage[n - 1];
+    struct service s = {0};
+    struct drafter *drafter;
+    if (comm->rank == 0)
+        prepare_service(a, &s, job, o);
+    const struct limits limits = load_stages(a, comm, stage, n, job, o, threads);
+    const struct row_groups groups = prepare_rows(a, comm, stage, n, &limits, job, o, threads, &s, &drafter);
+    s.embedder = make_embedder(a, comm, stage, n, &limits, job, &s.no_embeddings);
+    s.usual = usual_sampling(a, comm, last, job);
+    s.chooses = last->chosen;
+    if (s.chooses && s.form)
+        fail("%s: its graph chooses tokens itself: it takes no form of the text", last->path);
+    note_model(&s, comm, groups.rows[0], &limits);
+    run_service(a, comm, &groups, &s, job, o);
     for (int k = groups.n - 1; k >= 0; k--)
         rows_free(groups.rows[k]);
     drafter_end(drafter);
@@ -323,8 +343,6 @@ void serve_requests(struct arena *a, const struct replicas *replicas, const stru
 int serve_supervised(struct arena *a, const struct job_options *job, const struct serve_options *o, struct supervisor *supervisor)
 {
     struct service s = {0};
-    prepare_service(a, &s, job);
-    if (o->api_key_file)
-        s.keys = keys_read(a, o->api_key_file);
+    prepare_service(a, &s, job, o);
     return front_run(a, &s, o, supervisor);
 }

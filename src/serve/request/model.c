@@ -1,4 +1,5 @@
 /* model: which model a request names: the one that is served, or one of its adapters. */
+#include "serve/reply/reply.h"
 #include "serve/request/request.h"
 
 #include <string.h>

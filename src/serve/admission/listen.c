@@ -1,5 +1,5 @@
 /* listen: the socket at which a server takes connections. */
-#include "serve/serve.h"
+#include "serve/admission/admission.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -3,7 +3,7 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include "serve/serve.h"
+#include "serve/reply/reply.h"
 
 #include <string.h>
 

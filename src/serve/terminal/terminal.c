@@ -1,6 +1,7 @@
 /* terminal: turns of a conversation. ^C stops an answer; a second one, before the first has had its effect, ends the program. */
-#include "serve/terminal.h"
+#include "serve/terminal/terminal.h"
 
+#include "serve/queue/queue.h"
 #include "serve/request/request.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
 /* http: requests and replies, over libmicrohttpd. */
+#include "serve/http/http.h"
+
+#include "serve/admission/admission.h"
+#include "serve/queue/queue.h"
+#include "serve/reply/reply.h"
 #include "serve/request/request.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* reader: reads the bodies of requests in a thread of its own, one after another. */
+#include "serve/queue/queue.h"
 #include "serve/request/request.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* embeddings: requests for vectors of texts, between the reader, the engine and HTTP. Texts of one request run together where they can,
  * those of about the same length beside each other. */
-#include "serve/serve.h"
+#include "serve/queue/queue.h"
+#include "serve/reply/reply.h"
 
 #include <math.h>
 #include <stdlib.h>

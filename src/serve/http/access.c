@@ -1,5 +1,5 @@
 /* access: a line for each request, with -v: who asked for what, and what was answered. What clients send is escaped. */
-#include "serve/serve.h"
+#include "serve/http/http.h"
 
 #include <netdb.h>
 #include <string.h>

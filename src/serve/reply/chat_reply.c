@@ -1,5 +1,5 @@
 /* chat_reply: answers of chats: what the model thought, what it says, and the tools that it calls, whole or as events. */
-#include "serve/serve.h"
+#include "serve/reply/reply.h"
 
 #include <string.h>
 

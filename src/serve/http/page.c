@@ -1,7 +1,7 @@
 /* page: the web client at /: an HTML file with its style and its script, which are built into the program. */
 #include "serve/page/page.h" /* made from page.html, page.css and page.js */
 
-#include "serve/serve.h"
+#include "serve/http/http.h"
 
 #include <string.h>
 

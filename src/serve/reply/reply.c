@@ -1,5 +1,5 @@
 /* reply: what the server answers, as JSON of OpenAI's API, and events of a stream. */
-#include "serve/serve.h"
+#include "serve/reply/reply.h"
 
 #include <string.h>
 

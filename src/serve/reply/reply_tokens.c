@@ -1,5 +1,5 @@
 /* reply_tokens: texts, and tokens with their log-probabilities as completions and chats have them, as JSON. */
-#include "serve/serve.h"
+#include "serve/reply/reply.h"
 
 #include <string.h>
 

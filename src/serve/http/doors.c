@@ -1,5 +1,7 @@
 /* doors: what clients see of a server: requests are taken, read and answered. */
-#include "serve/serve.h"
+#include "serve/admission/admission.h"
+#include "serve/http/http.h"
+#include "serve/queue/queue.h"
 
 #include <string.h>
 #include <time.h>

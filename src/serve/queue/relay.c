@@ -1,5 +1,5 @@
 /* relay: what rank 0 of a supervised job tells of its model. */
-#include "serve/serve.h"
+#include "serve/queue/queue.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* keys: who may use the server: clients that send one of the keys of a file. Keys are compared in a time that does not tell how much of
  * one is right, and are written nowhere. */
-#include "serve/serve.h"
+#include "serve/admission/admission.h"
 
 #include <errno.h>
 #include <stdio.h>

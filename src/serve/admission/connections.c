@@ -3,7 +3,8 @@
  * request long before. */
 #include "config.h"
 
-#include "serve/serve.h"
+#include "serve/admission/admission.h"
+#include "serve/reply/reply.h"
 
 #include <netinet/in.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
 /* conversation: what was said, and the prompt that it makes. */
-#include "serve/terminal.h"
+#include "serve/reply/reply.h"
+#include "serve/terminal/terminal.h"
 
 enum { ROOM = 512 }; /* tokens for an answer, where a quarter of the context is not less */
 

@@ -1,5 +1,5 @@
 /* input: messages from stdin, line by line. */
-#include "serve/terminal.h"
+#include "serve/terminal/terminal.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,9 @@
 /* call: requests between the thread that speaks HTTP and the engine. */
 #include "config.h"
 
+#include "serve/admission/admission.h"
+#include "serve/queue/queue.h"
+#include "serve/reply/reply.h"
 #include "serve/request/request.h"
 
 #include <string.h>

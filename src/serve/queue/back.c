@@ -1,6 +1,6 @@
 /* back: rank 0 of a supervised job. Its calls are those of the supervisor, with one text each or with texts for vectors. Tokens go back as
  * they are made: what they say, and where a text ends for what it says, is up to the supervisor. */
-#include "serve/serve.h"
+#include "serve/queue/queue.h"
 
 #include <string.h>
 

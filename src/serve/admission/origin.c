@@ -1,6 +1,6 @@
 /* origin: which pages of a browser may use the server. A page of any site may send requests to this machine, and a name of its site may
  * lead here (DNS rebinding). So a server that listens on this machine alone looks at the names in Host and Origin. */
-#include "serve/serve.h"
+#include "serve/admission/admission.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /* head: what is wrong with the head of a request. A proxy in front of the server must find the same requests in the same bytes (RFC 9112,
  * sections 3.2, 5.1 and 6), so a head that can be read in two ways is refused and the connection closed. */
-#include "serve/serve.h"
+#include "serve/admission/admission.h"
 
 #include <string.h>
 #include <strings.h>
