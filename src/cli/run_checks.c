@@ -57,6 +57,7 @@ static const char *training_option(const struct train_options *t)
                   {"optimizer", t->optimizer},
                   {"save", t->save},
                   {"save-every", t->save_every},
+                  {"keep", t->keep},
                   {"resume", t->resume},
                   {"validate", t->validate.text.n},
                   {"validate-every", t->validate_every},
@@ -75,6 +76,8 @@ static void check_training(const struct run_options *o)
         fail_usage("--%s is for --train", trains);
     if (o->train.validate_every && !o->train.validate.text.n)
         fail_usage("--validate-every is given without --validate");
+    if (o->train.keep && !o->train.save && !o->train.resume)
+        fail_usage("--keep is given without --save");
     if (job->train && o->groups && strchr(o->groups, ':'))
         fail_usage("--groups is '%s': --train distributes the rows itself, and takes only a number of replicas", o->groups);
     if (job->train && (job->generate || job->test_data || o->check || job->output || o->random.given || o->dim.text.n || job->repeat > 1))

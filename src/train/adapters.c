@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define CHECKPOINT_FILE "checkpoint.safetensors"
 
@@ -114,6 +115,16 @@ void train_adapters_folder(const char *path)
     struct arena *a = arena_new();
     if (path_exists(path_join(a, path, ADAPTERS_FILE)) && !path_exists(path_join(a, path, CHECKPOINT_FILE)))
         fail("%s holds adapters that no --save wrote, so they are not replaced: name another folder", path);
+    arena_free(a);
+}
+
+void train_adapters_remove(const char *path)
+{
+    static const char *const file[] = {ADAPTERS_FILE, ADAPTERS_CONFIG, CHECKPOINT_FILE};
+    struct arena *a = arena_new();
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+        (void)unlink(path_join(a, path, file[i]));
+    (void)rmdir(path);
     arena_free(a);
 }
 

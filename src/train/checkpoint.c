@@ -59,6 +59,19 @@ bool checkpoint_real(const struct checkpoint *c, const char *key, double *to)
     return true;
 }
 
+bool checkpoint_says(const struct checkpoint *c, const char *key)
+{
+    return c && safetensors_text(c->file, key);
+}
+
+double checkpoint_validation(const struct checkpoint *c)
+{
+    double loss = INFINITY;
+    if (checkpoint_says(c, "validation") && *safetensors_text(c->file, "validation"))
+        (void)checkpoint_real(c, "validation", &loss);
+    return loss;
+}
+
 /* ---- reading --------------------------------------------------------------------------------------------------------------------------
  */
 
@@ -105,6 +118,7 @@ int64_t checkpoint_load(struct arena *a, const struct checkpoint *c, const struc
         for (int b = 0; b < p->buckets; b++)
             memcpy(p->moment[k - 1] + p->bucket[b].moment, p->gradient + p->bucket[b].own.from, own_bytes(&p->bucket[b]));
     }
+    (void)checkpoint_validation(c);
     (void)checkpoint_integer(c, "step", 0, INT32_MAX, &step);
     return step;
 }
@@ -112,21 +126,23 @@ int64_t checkpoint_load(struct arena *a, const struct checkpoint *c, const struc
 /* ---- writing --------------------------------------------------------------------------------------------------------------------------
  */
 
-static void begin_file(struct out *out, const struct settings *o, int64_t steps, const struct parameters *p)
+static void begin_file(struct out *out, const struct settings *o, int64_t steps, double validation, const struct parameters *p)
 {
     struct arena *a = arena_new();
     int states = 1 + optimizer_moments(o), n = 0;
     const char **name = NEWN(a, const char *, p->all.n *states);
     struct tensor *tensor = NEWN(a, struct tensor, p->all.n * states);
-    struct named_text text[SETTINGS_TEXTS + 2] = {{"format", SAFETENSORS_CHECKPOINT}, {"step", arena_printf(a, "%lld", (long long)steps)}};
-    settings_texts(a, o, text + 2);
+    struct named_text text[SETTINGS_TEXTS + 3] = {{"format", SAFETENSORS_CHECKPOINT},
+                                                  {"step", arena_printf(a, "%lld", (long long)steps)},
+                                                  {"validation", validation < 0 ? "" : arena_printf(a, "%.17g", validation)}};
+    settings_texts(a, o, text + 3);
     for (int k = 0; k < states; k++)
         EACH (const struct trained_weight, w, p->all) {
             name[n] = arena_printf(a, "%s%s", state_prefix[k], w->name);
             tensor[n] = (struct tensor){.dtype = DT_F32, .rank = w->rank};
             memcpy(tensor[n++].dim, w->dim, sizeof tensor->dim);
         }
-    safetensors_begin(out, n, name, tensor, SETTINGS_TEXTS + 2, text);
+    safetensors_begin(out, n, name, tensor, SETTINGS_TEXTS + 3, text);
     arena_free(a);
 }
 
@@ -156,11 +172,11 @@ static void put_state(struct out *out, const struct replicas *t, struct session 
 }
 
 void checkpoint_save(struct claim *to, const struct replicas *t, struct session *s, const struct settings *o, int64_t steps,
-                     const struct parameters *p, struct joining *j)
+                     double validation, const struct parameters *p, struct joining *j)
 {
     struct out *out = t->all->rank == 0 ? claim_write(to) : NULL;
     if (out)
-        begin_file(out, o, steps, p);
+        begin_file(out, o, steps, validation, p);
     put_state(out, t, s, p, p->weight);
     for (int k = 0; k < optimizer_moments(o); k++) {
         for (int b = 0; b < p->buckets; b++) {

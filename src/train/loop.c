@@ -30,6 +30,8 @@ struct training {
     struct claim *claim;           /* of that, on rank 0 */
     const char *kept;              /* the last checkpoint; NULL: there is none */
     int64_t kept_step;             /* that it was written after */
+    struct kept *beside;           /* those beside it, on rank 0 */
+    double best, validated;        /* the lowest loss of a validation, and that of the last step, if it was validated */
     double labels;                 /* of all steps of this run */
 };
 
@@ -114,6 +116,7 @@ static bool train_step(struct training *t, int64_t step)
         join_parts_end(t->joining);
         r.validation = validate_loss(t->validation, &t->parameters, t->shared);
     }
+    t->validated = r.validation;
     if (!(sums.count > 0))
         r.loss = NAN;
     if (t->replicas->all->rank == 0 && isnan(r.loss))
@@ -150,24 +153,33 @@ static void start(struct training *t, const struct job_options *job, const struc
                       parameters_state_bytes(&t->parameters));
 }
 
+static void save(struct training *t, int64_t step)
+{
+    join_parts_end(t->joining);
+    checkpoint_save(t->claim, t->replicas, t->session, &t->settings, step, t->validated, &t->parameters, t->joining);
+    t->kept = t->save, t->kept_step = step;
+    if (t->replicas->all->rank > 0)
+        return;
+    if (t->adapters)
+        train_adapters_write(t->save, t->graph, &t->parameters);
+    const char *best = kept_add(t->beside, t->graph, &t->parameters, step, t->validated);
+    diag_tell("wrote %s%s%s, after step %lld", t->save, best ? " and " : "", best ? best : "", (long long)step);
+}
+
 /* From a step on, to the last or to a request to end. */
 static void train_steps(struct training *t, int64_t step)
 {
     const struct replicas *r = t->replicas;
     for (bool ends = false; step < t->settings.steps && !ends;) {
         ends = train_step(t, step++);
-        bool saves = t->save && (step % t->settings.save_every == 0 || step == t->settings.steps || ends);
+        bool best = t->validated >= 0 && t->validated < t->best;
+        bool saves = t->save && (step % t->settings.save_every == 0 || step == t->settings.steps || ends || best);
         if ((ends || step == t->settings.steps) && !(t->labels > 0)) /* weights that learned nothing are not a result */
             fail("no row of the steps up to %lld has a label, only padding: there is nothing to learn from", (long long)step);
-        if (saves) {
-            join_parts_end(t->joining);
-            checkpoint_save(t->claim, r, t->session, &t->settings, step, &t->parameters, t->joining);
-            if (t->adapters && r->all->rank == 0)
-                train_adapters_write(t->save, t->graph, &t->parameters);
-            t->kept = t->save, t->kept_step = step;
-        }
-        if (saves && r->all->rank == 0)
-            diag_tell("wrote %s, after step %lld", t->save, (long long)step);
+        if (saves)
+            save(t, step);
+        if (best)
+            t->best = t->validated;
         if (ends && r->all->rank == 0)
             diag_tell("ended after step %lld of %lld%s%s", (long long)step, (long long)t->settings.steps,
                       t->save ? ": --resume continues from " : ", and without --save nothing is kept", t->save ? t->save : "");
@@ -204,6 +216,17 @@ static void start_adapters(struct training *t, const struct job_options *job, bo
                              &t->parameters);
 }
 
+/* The lowest loss of a validation, which the first rank knows. */
+static double best_of_all(const struct training *t)
+{
+    struct comm *all = t->replicas->all;
+    double mine = t->beside ? kept_best(t->beside) : all->rank == 0 ? INFINITY : 0, best;
+    all->id = 0;
+    all->name = "loss of the best checkpoint";
+    all->allreduce(all, &mine, &best, 1, DT_F64, RED_SUM);
+    return best;
+}
+
 /* A job that starts again may have been done. */
 static void open_outputs(struct training *t, const struct job_options *job, const struct train_options *o, int64_t done)
 {
@@ -214,6 +237,9 @@ static void open_outputs(struct training *t, const struct job_options *job, cons
         train_adapters_folder(t->save);
     if (first && t->save)
         t->claim = claim_begin(t->arena, train_checkpoint_path(t->arena, t->save, t->adapters));
+    if (first && t->save)
+        t->beside = kept_begin(t->arena, t->save, t->adapters, t->settings.keep, done);
+    t->best = best_of_all(t);
     if (first)
         t->log = log_open(t->arena, o->log, done);
 }

@@ -1,14 +1,33 @@
-/* schedule: the learning rate rises linearly to its full value, then falls along half a cosine. */
+/* schedule: the learning rate rises linearly to its full value, then stays (constant), falls to the floor along half a cosine or a line, or
+ * stays and falls along a line in the last steps (warm-up, stable, decay: Hu et al. 2024). */
 #include "train/train.h"
 
 #include <math.h>
 
+/* How much of the fall is left, from 1 to 0, behind so many steps of it. */
+static double left(double done, double steps)
+{
+    if (done < 0)
+        return 1;
+    return done < steps ? 1 - done / steps : 0;
+}
+
+static double height(const struct settings *s, double done)
+{
+    double all = (double)s->steps, rest = left(done - s->warmup, all - s->warmup);
+    switch (s->schedule) {
+    case SCHEDULE_CONSTANT: return 1;
+    case SCHEDULE_LINEAR: return rest;
+    case SCHEDULE_WSD: return left(done - fmax(all - s->cooldown, s->warmup), fmin(s->cooldown, all - s->warmup));
+    case SCHEDULE_COSINE: break;
+    }
+    return 0.5 * (1 - cos(3.14159265358979323846 * rest));
+}
+
 double schedule_rate(const struct settings *s, int64_t step)
 {
-    double rise = s->warmup, done = (double)step;
-    if (done < rise)
-        return s->lr * (done + 1) / (rise + 1);
-    double rest = (double)s->steps - rise, part = rest > 0 ? (done - rise) / rest : 1;
-    double cosine = 0.5 * (1 + cos(3.14159265358979323846 * (part < 1 ? part : 1)));
-    return s->lr * (s->floor + (1 - s->floor) * cosine);
+    double done = (double)step;
+    if (done < s->warmup)
+        return s->lr * (done + 1) / (s->warmup + 1);
+    return s->lr * (s->floor + (1 - s->floor) * height(s, done));
 }

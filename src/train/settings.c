@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 8, SAVE_EVERY = 100, VALIDATE_EVERY = 100, RISE_PART = 50 };
-static const double usual_rate = 3e-4;
+enum { BATCH = 8, SAVE_EVERY = 100, VALIDATE_EVERY = 100, RISE_PART = 50, FALL_PART = 10 };
+static const double usual_rate = 3e-4, usual_floor = 0.1;
 
 /* ---- --optimizer NAME,KEY=X,... ------------------------------------------------------------------------------------------------------ */
 
@@ -19,18 +19,39 @@ struct key {
     {                                                \
 #name, offsetof(struct settings, name), most \
     }
-static const struct key keys[] = {KEY(beta1, 1),    KEY(beta2, 1),       KEY(eps, 1),           KEY(decay, INFINITY),
-                                  KEY(momentum, 1), KEY(clip, INFINITY), KEY(warmup, INFINITY), KEY(floor, 1)};
+static const struct key keys[] = {KEY(beta1, 1),         KEY(beta2, 1),           KEY(eps, 1),
+                                  KEY(decay, INFINITY),  KEY(momentum, 1),        KEY(clip, INFINITY),
+                                  KEY(warmup, INFINITY), KEY(cooldown, INFINITY), KEY(floor, 1)};
 enum { KEYS = sizeof keys / sizeof *keys };
+static const char *const schedules[] = {
+    [SCHEDULE_COSINE] = "cosine", [SCHEDULE_LINEAR] = "linear", [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_WSD] = "wsd"};
+enum { SCHEDULES = sizeof schedules / sizeof *schedules };
 
 _Noreturn static void bad_key(const char *where, const char *part)
 {
-    fail_usage("%s: '%s' is not KEY=NUMBER, with a key of beta1, beta2, eps, decay, momentum, clip, warmup, floor", where, part);
+    fail_usage(
+        "%s: '%s' is not KEY=NUMBER, with a key of beta1, beta2, eps, decay, momentum, clip, warmup, cooldown, floor, or schedule=NAME",
+        where, part);
+}
+
+static void take_schedule(struct settings *s, const char *where, const char *name)
+{
+    for (int i = 0; i < SCHEDULES; i++)
+        if (strcmp(name, schedules[i]) == 0) {
+            s->schedule = (enum schedule)i;
+            return;
+        }
+    fail_usage("%s: schedule is '%s', expected cosine, linear, constant or wsd", where, name);
 }
 
 static void take_key(struct settings *s, const char *where, const char *part)
 {
+    static const char schedule[] = "schedule=";
     const char *equal = strchr(part, '=');
+    if (strncmp(part, schedule, sizeof schedule - 1) == 0) {
+        take_schedule(s, where, equal + 1);
+        return;
+    }
     const struct key *k = keys;
     while (k < keys + KEYS && equal && !(strlen(k->name) == (size_t)(equal - part) && strncmp(part, k->name, strlen(k->name)) == 0))
         k++;
@@ -82,6 +103,7 @@ static void take_numbers(struct settings *s, const struct train_options *o, cons
     s->steps = number_of(c, "steps", 1, o->steps, 0);
     s->accumulate = o->accumulate ? o->accumulate : 1;
     s->save_every = number_of(c, "save-every", 1, o->save_every, SAVE_EVERY);
+    s->keep = number_of(checkpoint_says(c, "keep") ? c : NULL, "keep", 1, o->keep, 1);
     s->validate_every = number_of(c, "validate-every", 1, o->validate_every, VALIDATE_EVERY);
     s->seed = number_of(c, "seed", 0, o->seed, 0);
     s->lr = usual_rate;
@@ -91,7 +113,8 @@ static void take_numbers(struct settings *s, const struct train_options *o, cons
 
 struct settings settings_of(struct arena *a, const struct train_options *o, const struct job_options *job, const struct checkpoint *c)
 {
-    struct settings s = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1, .momentum = 0.9, .clip = 1, .warmup = -1, .floor = 0.1};
+    struct settings s = {
+        .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1, .momentum = 0.9, .clip = 1, .warmup = -1, .cooldown = -1, .floor = -1};
     const char *text = checkpoint_text(c, "optimizer"), *tokenizer = checkpoint_text(c, "tokenizer");
     int64_t fast = 0;
     take_numbers(&s, o, c);
@@ -99,9 +122,18 @@ struct settings settings_of(struct arena *a, const struct train_options *o, cons
     s.fast = !job->deterministic && (job->fast || fast);
     s.tokenizer = job->tokenizer ? job->tokenizer : tokenizer && *tokenizer ? tokenizer : NULL;
     s.text = o->optimizer ? o->optimizer : text ? text : "adamw";
-    take_optimizer(a, &s, o->optimizer || !c ? "--optimizer" : arena_printf(a, "%s: its optimizer", checkpoint_path(c)));
+    const char *where = o->optimizer || !c ? "--optimizer" : arena_printf(a, "%s: its optimizer", checkpoint_path(c));
+    take_optimizer(a, &s, where);
+    if (s.cooldown >= 0 && s.schedule != SCHEDULE_WSD)
+        fail_usage("%s: cooldown is for schedule=wsd", where);
+    if (s.floor >= 0 && s.schedule == SCHEDULE_CONSTANT)
+        fail_usage("%s: floor is for a rate that falls, and schedule=constant does not", where);
+    if (s.floor < 0)
+        s.floor = usual_floor;
     if (s.warmup < 0)
         s.warmup = (double)(s.steps / RISE_PART);
+    if (s.cooldown < 0)
+        s.cooldown = (double)(s.steps / FALL_PART);
     return s;
 }
 
@@ -141,5 +173,6 @@ void settings_texts(struct arena *a, const struct settings *s, struct named_text
     to[6] = (struct named_text){"save-every", arena_printf(a, "%lld", (long long)s->save_every)};
     to[7] = (struct named_text){"validate-every", arena_printf(a, "%lld", (long long)s->validate_every)};
     to[8] = (struct named_text){"fast", s->fast ? "1" : "0"};
+    to[10] = (struct named_text){"keep", arena_printf(a, "%lld", (long long)s->keep)};
     to[9] = (struct named_text){"tokenizer", s->tokenizer ? s->tokenizer : ""};
 }

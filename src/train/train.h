@@ -11,7 +11,7 @@
 struct train_options {
     const char *data, *save, *resume, *log, *optimizer;
     struct text_list validate;
-    int64_t batch, sequence, steps, accumulate, save_every, validate_every, seed;
+    int64_t batch, sequence, steps, accumulate, save_every, keep, validate_every, seed;
     double lr;
 };
 
@@ -20,12 +20,14 @@ void train_run(struct arena *, const struct replicas *, const struct job_options
 
 /* ---- settings.c: what a run does, from options, a checkpoint and defaults --------------------------------------------------------- */
 enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_SGD };
+enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 struct settings {
-    int64_t batch, sequence, steps, accumulate, save_every, validate_every, seed; /* sequence 0: as the data have it */
-    const char *text;                                                             /* of --optimizer */
+    int64_t batch, sequence, steps, accumulate, save_every, keep, validate_every, seed; /* sequence 0: as the data have it */
+    const char *text;                                                                   /* of --optimizer */
     enum optimizer optimizer;
+    enum schedule schedule;
     double lr, beta1, beta2, eps, decay, momentum;
-    double clip, warmup, floor; /* clip 0: none; warmup: steps; floor: the last learning rate, as a part of lr */
+    double clip, warmup, cooldown, floor; /* clip 0: none; warmup, cooldown: steps; floor: the last learning rate, as a part of lr */
     bool fast;
     const char *tokenizer; /* NULL: the one beside the model */
 };
@@ -34,7 +36,7 @@ struct checkpoint;
 struct settings settings_of(struct arena *, const struct train_options *, const struct job_options *, const struct checkpoint *);
 /* What must be given and is not is wrong usage, all of it at once. samples: there are some of --input. */
 void settings_check(struct arena *, const struct settings *, const struct train_options *, bool samples);
-enum { SETTINGS_TEXTS = 10 };
+enum { SETTINGS_TEXTS = 11 };
 /* What a checkpoint keeps of them. */
 void settings_texts(struct arena *, const struct settings *, struct named_text[SETTINGS_TEXTS]);
 
@@ -140,7 +142,7 @@ int64_t shared_weights_bytes(const struct shared_weights *);
 /* clip.c: this rank's addend of the square of the norm of the full gradient. Each element counts once. */
 double clip_square(const struct parameters *, struct kenv *);
 
-/* schedule.c: the learning rate of a step, from 0: a linear rise, then half a cosine down to the floor. */
+/* schedule.c: the learning rate of a step, from 0: a linear rise, then as settings.schedule says. */
 double schedule_rate(const struct settings *, int64_t step);
 
 /* optimizer.c: step number `step`, from 0, of the own part of a bucket. scale: of the gradients. */
@@ -205,13 +207,24 @@ const char *checkpoint_path(const struct checkpoint *);
 const char *checkpoint_text(const struct checkpoint *, const char *key);
 bool checkpoint_integer(const struct checkpoint *, const char *key, int64_t least, int64_t most, int64_t *);
 bool checkpoint_real(const struct checkpoint *, const char *key, double *);
+bool checkpoint_says(const struct checkpoint *, const char *key); /* older ones say less */
+/* The loss of the validation behind its step; infinite: there was none. */
+double checkpoint_validation(const struct checkpoint *);
 /* Sets weights and moments; returns the number of steps that were done. */
 int64_t checkpoint_load(struct arena *, const struct checkpoint *, const struct replicas *, struct session *, const struct settings *,
                         struct parameters *);
-/* Every rank calls it; the gradients are lost. to: of rank 0. */
+/* Every rank calls it; the gradients are lost. to: of rank 0. validation: a loss; below 0: there is none after this step. */
 struct claim;
-void checkpoint_save(struct claim *to, const struct replicas *, struct session *, const struct settings *, int64_t steps,
+void checkpoint_save(struct claim *to, const struct replicas *, struct session *, const struct settings *, int64_t steps, double validation,
                      const struct parameters *, struct joining *);
+
+/* ---- kept.c: the checkpoints beside the last one, FILE.best and FILE.step-N ------------------------------------------------------- */
+struct kept;
+/* Before the first step: fails if a file of another kind has such a name. done: the steps up to there are of this run. */
+struct kept *kept_begin(struct arena *, const char *path, bool adapters, int64_t most, int64_t done);
+double kept_best(const struct kept *); /* the lowest loss of a validation; infinite: there is none */
+/* After each checkpoint. The name of the best if this one is it; otherwise NULL. */
+const char *kept_add(struct kept *, const struct graph *, const struct parameters *, int64_t step, double validation);
 
 /* ---- claim.c: the one process that writes checkpoints to a file --------------------------------------------------------------- */
 /* Before the first step: fails if nothing can be written there, or another process does. */
@@ -227,6 +240,7 @@ void train_adapters_start(struct arena *, const struct graph *, const struct rep
 /* Of --save and --resume, the file that is the checkpoint: in a folder, for adapters. NULL: none is given. */
 const char *train_checkpoint_path(struct arena *, const char *path, bool adapters);
 void train_adapters_folder(const char *path); /* makes it, unless it is there */
+void train_adapters_remove(const char *path); /* what was written there, and the folder if nothing else is in it */
 /* Into such a folder, what its checkpoint holds in PEFT's form. */
 void train_adapters_write(const char *path, const struct graph *, const struct parameters *);
 
