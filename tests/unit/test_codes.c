@@ -134,7 +134,8 @@ static void product_by(const struct codes_kernel *kernel, const struct sample *s
 static struct codes_rows sample_rows(struct arena *a, const struct sample *s, const struct codes *w)
 {
     int64_t groups = (s->m * s->digits + CODES_ROWS - 1) / CODES_ROWS;
-    struct codes_rows to = {.rows = s->m * s->digits, .padded = w->blocks * w->block, .steps = w->blocks * w->block / w->step};
+    struct codes_rows to = {
+        .rows = s->m * s->digits, .each = CODES_ROWS, .padded = w->blocks * w->block, .steps = w->blocks * w->block / w->step};
     to.digit = arena_alloc(a, (size_t)(groups * CODES_ROWS * to.padded));
     to.scale = arena_alloc(a, (size_t)(groups * CODES_ROWS * to.steps) * sizeof *to.scale);
     to.start = arena_alloc(a, (size_t)(groups * CODES_ROWS * to.steps) * sizeof *to.start);

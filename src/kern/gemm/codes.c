@@ -190,18 +190,20 @@ static void tile_rows(const struct tile_run *r, int64_t tile, int64_t group, int
 static void tile_range(void *data, int64_t lo, int64_t hi)
 {
     const struct tile_run *r = data;
-    int64_t most = CODES_ROWS / r->digits, m = r->rows.rows / r->digits;
+    int64_t most = r->rows.each / r->digits, m = r->rows.rows / r->digits;
     for (int64_t t = lo; t < hi; t++)
         for (int64_t i = 0; i < m; i += most)
             tile_rows(r, t, i / most, i, m - i < most ? m - i : most);
 }
 
-static struct codes_rows rows_new(struct kcall *call, const struct codes *w, int64_t rows)
+/* Groups are as few as can be, and alike: a small one would read the weight for little. */
+static struct codes_rows rows_new(struct kcall *call, const struct codes *w, int64_t m, int digits)
 {
-    struct codes_rows to = {.rows = rows, .padded = w->blocks * w->block, .steps = w->blocks * (w->block / w->step)};
-    int64_t whole = (rows + CODES_ROWS - 1) / CODES_ROWS * CODES_ROWS;
-    size_t digits = kcall_bytes(call, whole, (size_t)to.padded), each = kcall_bytes(call, whole * to.steps, sizeof *to.scale);
-    char *room = kenv_room(call->env, ROOM_B, digits + 2 * each);
+    struct codes_rows to = {.rows = m * digits, .padded = w->blocks * w->block, .steps = w->blocks * (w->block / w->step)};
+    int64_t most = CODES_ROWS / digits, groups = (m + most - 1) / most, whole = groups * CODES_ROWS;
+    to.each = groups ? (m + groups - 1) / groups * digits : CODES_ROWS;
+    size_t bytes = kcall_bytes(call, whole, (size_t)to.padded), each = kcall_bytes(call, whole * to.steps, sizeof *to.scale);
+    char *room = kenv_room(call->env, ROOM_B, bytes + 2 * each);
     to.scale = (float *)(void *)room;
     to.start = (int32_t *)(void *)(room + each);
     to.digit = (int8_t *)room + 2 * each;
@@ -211,7 +213,7 @@ static struct codes_rows rows_new(struct kcall *call, const struct codes *w, int
 void codes_product(struct kcall *call, const struct codes *w, int64_t m, int digits, const float *a, float *c)
 {
     struct tile_run r = {.w = w, .kernel = codes_best(), .digits = digits, .a = a, .c = c};
-    r.rows = rows_new(call, w, m * digits);
+    r.rows = rows_new(call, w, m, digits);
     kenv_parallel_for(call->env, m, 4 * w->k * digits, code_range, &r);
     kenv_parallel_for(call->env, (w->n + CODES_WIDTH - 1) / CODES_WIDTH, m * digits * CODES_WIDTH * w->k / 64 + 1, tile_range, &r);
 }

@@ -14,7 +14,8 @@ enum {
     SCALES = CODES_WIDTH * (int)sizeof(float),
     AHEAD = 512,
     UNIT = 16,
-    FEW_ROWS = 3
+    FEW_ROWS = 3,
+    ASKING = 2 /* groups of rows that ask for the next tile */
 };
 
 INLINE int32_t word_at(const int8_t *digit)
@@ -171,12 +172,22 @@ INLINE void ask_for(const char *codes, int bits)
     UNROLL for (int i = 0; i < UNIT * bits / 8 * CODES_WIDTH; i += 64) __builtin_prefetch(codes + AHEAD + i, 0, 2);
 }
 
-/* units of UNIT numbers; codes and digit move behind them. */
-INLINE VNNI void vnni_units(int bits, int rows, int64_t units, const char **codes, const int8_t **digit, int64_t each, int64_t row,
-                            __m512i (*sum)[HALVES])
+/* Of more groups than one, each of the first two asks for every other line of a block of the next tile: those that come after the first
+ * find a tile in the cache, and memory would rest meanwhile. */
+INLINE void ask_for_next(const struct codes *w, const struct codes_rows *a, int64_t group, const char *block)
+{
+    if (a->rows <= CODES_ROWS || group >= ASKING)
+        return;
+    for (size_t i = 64 * (size_t)group; i < w->block_bytes; i += 64 * ASKING)
+        __builtin_prefetch(block + (size_t)w->blocks * w->block_bytes + i, 0, 2);
+}
+
+/* units of UNIT numbers; codes and digit move behind them. alone: no other rows read them. */
+INLINE VNNI void vnni_units(int bits, int rows, bool alone, int64_t units, const char **codes, const int8_t **digit, int64_t each,
+                            int64_t row, __m512i (*sum)[HALVES])
 {
     for (int64_t i = 0; i < units; i++, *codes += UNIT * bits / 8 * CODES_WIDTH, *digit += UNIT / WORD * each) {
-        if (rows <= FEW_ROWS)
+        if (alone)
             ask_for(*codes, bits);
         vnni_unit(bits, rows, *codes, *digit, each, row, sum);
     }
@@ -195,10 +206,11 @@ INLINE VNNI void vnni_rows(int bits, int rows, const struct codes *w, int64_t ti
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++) total[r][h] = _mm512_setzero_ps();
     for (int64_t b = 0; b < w->blocks; b++, block += w->block_bytes) {
         const char *codes = block + SCALES;
+        ask_for_next(w, a, group, block);
         for (int64_t p = 0; p < each; p++, scale += CODES_ROWS, start += CODES_ROWS) {
             __m512i sum[CODES_ROWS][HALVES];
             vnni_start(rows, zeros, start, sum);
-            vnni_units(bits, rows, units, &codes, &digit, GROUP_WORD, WORD, sum);
+            vnni_units(bits, rows, a->rows <= CODES_ROWS, units, &codes, &digit, GROUP_WORD, WORD, sum);
             vnni_scale(rows, block, scale, sum, total);
         }
         zeros = zeros ? zeros + CODES_WIDTH : NULL;
@@ -212,7 +224,7 @@ INLINE VNNI void vnni_integers(int bits, int rows, const struct codes *w, int64_
     __m512i sum[CODES_ROWS][HALVES];
     const char *codes = w->weight + (size_t)tile * w->block_bytes + SCALES;
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++) sum[r][h] = _mm512_setzero_si512();
-    vnni_units(bits, rows, w->block / UNIT, &codes, &digit, WORD, w->block, sum);
+    vnni_units(bits, rows, rows <= FEW_ROWS, w->block / UNIT, &codes, &digit, WORD, w->block, sum);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
         _mm512_storeu_si512(sums + r * apart + h * WORDS / 4, sum[r][h]);
 }

@@ -167,7 +167,7 @@ static void place_steps(const struct batch *b, const struct codes *w, const stru
 
 void codes_row(const struct codes *w, const struct codes_rows *to, int digits, int64_t i, const float *a)
 {
-    int64_t group = i * digits / CODES_ROWS, first = i * digits % CODES_ROWS;
+    int64_t group = i * digits / to->each, first = i * digits % to->each;
     int step = (int)w->step;
     float padded[MOST];
     struct batch b;

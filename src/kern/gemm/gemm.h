@@ -209,10 +209,11 @@ bool codes_fast(void);
 
 /* ---- codes_rows.c: rows of activations as digits. Each digit of a row is a row here; CODES_ROWS of them are a group ---- */
 struct codes_rows {
-    int64_t rows, padded, steps; /* numbers and steps of a row */
-    int8_t *digit;               /* [groups][padded / 4][CODES_ROWS][4] */
-    float *scale;                /* [groups][steps][CODES_ROWS] */
-    int32_t *start;              /* the same: less the zero point times the sum of the digits; less the sum where zero points differ */
+    int64_t rows, each;    /* each: of a group, at most CODES_ROWS; whole rows of activations */
+    int64_t padded, steps; /* numbers and steps of a row */
+    int8_t *digit;         /* [groups][padded / 4][CODES_ROWS][4] */
+    float *scale;          /* [groups][steps][CODES_ROWS] */
+    int32_t *start;        /* the same: less the zero point times the sum of the digits; less the sum where zero points differ */
 };
 /* Row i of a[k] becomes rows i * digits and so on; digits divides CODES_ROWS. */
 void codes_row(const struct codes *, const struct codes_rows *, int digits, int64_t i, const float *a);
