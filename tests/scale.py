@@ -151,6 +151,10 @@ def llama8b(n):
     return decoder(n, 4096, 32, 8, 14336, 128256)
 
 
+def llama70b(n):
+    return decoder(n, 8192, 64, 8, 28672, 128256)
+
+
 def llama405b(n):
     return decoder(n, 16384, 128, 8, 53248, 128256)
 
