@@ -348,8 +348,8 @@ static void check_stages(const struct shard_options *o)
     if (other)
         fail_usage("--pp: stages do not go with %s yet", other);
     for (int i = 0; i < o->report.text.n; i++)
-        if (!shard_report_is(o->report.text.at[i], "text") && !shard_report_is(o->report.text.at[i], "json"))
-            fail_usage("--pp: stages do not go with --report %s yet, only with text and json", o->report.text.at[i]);
+        if (shard_report_is(o->report.text.at[i], "html") || shard_report_is(o->report.text.at[i], "dot"))
+            fail_usage("--pp: stages do not go with --report %s yet, only with text, json and svg", o->report.text.at[i]);
     if (o->tp * o->pp > PLAN_RANKS)
         fail_usage("--pp %lld stages of --tp %lld ranks are more than %d", (long long)o->pp, (long long)o->tp, PLAN_RANKS);
 }

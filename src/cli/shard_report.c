@@ -25,7 +25,14 @@ static void json_report(FILE *f, const struct compile *c)
 }
 REPORT(html, plan_html(f, c->graph, c->options, c->plan))
 REPORT(dot, plan_dot(f, c->graph))
-REPORT(svg, plan_svg(f, c->graph, c->options, c->plan))
+
+static void svg_report(FILE *f, const struct compile *c)
+{
+    if (c->stages.n)
+        plan_svg_stages(f, c->options, c->stages.plan);
+    else
+        plan_svg(f, c->graph, c->options, c->plan);
+}
 
 /* begins: what a file of the kind has near its beginning, so that no other is replaced. */
 static const struct form {

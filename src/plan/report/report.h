@@ -32,6 +32,8 @@ void plan_dot(FILE *, struct graph *global);
 /* svg.c: a picture of one layer over the ranks. */
 #define SVG_KIND "text { font: 11px sans-serif" /* near its beginning */
 void plan_svg(FILE *, struct graph *global, const struct options *, const struct plan *);
+/* svg_stages.c: of pipeline stages, and when each works. */
+void plan_svg_stages(FILE *, const struct options *, const struct stage_plan *);
 
 /* explain.c: why the node, value or weight called name has its placement, after the pass choose. Solves again for every alternative: the
  * graph and the space must not be used afterwards. name may be part of a name, or a kind of collective. An unknown name is a failure that

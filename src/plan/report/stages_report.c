@@ -33,9 +33,7 @@ static void show_stage(FILE *f, struct arena *a, const struct stage_plan *p, int
 {
     const struct stage_made *made = &p->made[stage];
     const struct rank_use most = memory_most(made->global->ranks, made->plan->use);
-    double bytes = 0;
-    for (int i = p->map.g->inputs.n; i < made->source->inputs.n; i++)
-        bytes += p->prices.bytes[graph_find(p->map.g, made->source->inputs.at[i]->name)->id];
+    double bytes = stage_received_bytes(p, stage);
     fprintf(f, "  %-9d%12d%14s%14s%14s%14s%14s\n", stage, made->source->nodes.n, units_bytes(a, (double)most.weights),
             units_bytes(a, (double)memory_total(&most)), made->plan->missing.list.n ? "" : units_seconds(a, plan_seconds(made->plan)),
             bytes > 0 ? units_bytes(a, bytes) : "", bytes > 0 ? units_seconds(a, stage_receives(p, stage)) : "");

@@ -4,6 +4,7 @@
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/report/report.h"
+#include "plan/report/svg_draw.h"
 
 #include <string.h>
 
@@ -32,24 +33,6 @@ struct picture {
 };
 
 /* ---- texts --------------------------------------------------------------------------------------------------------------------- */
-
-/* The first characters that fit into this many pixels at this size of type, by a wide estimate. */
-static const char *fitting_text(const struct picture *p, const char *text, double wide, int size)
-{
-    size_t most = wide > 0 ? (size_t)(wide / (0.62 * size)) : 0, n = most;
-    if (strlen(text) <= most)
-        return text;
-    while (n > 0 && (--n, ((unsigned char)text[n] & 0xC0) == 0x80)) /* between two characters */
-        ;
-    return n > 0 ? arena_printf(p->arena, "%.*s…", (int)n, text) : "";
-}
-
-static void draw_text(const struct picture *p, double x, double y, const char *class, const char *text)
-{
-    fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
-    escape_text(p->f, text);
-    fputs("</text>\n", p->f);
-}
 
 /* "MatMul", "MatMul_3", "Repeat". */
 static bool is_op_name(const struct picture *p, const char *held_part)
@@ -110,19 +93,19 @@ static const char *share_text(const struct picture *p, const struct value *v, in
 {
     struct held_part held_part = held_part_of(p, v->place, rank);
     if (v->place.kind == PLACE_R)
-        return fitting_text(p, "replicated", wide, 11);
+        return svg_fitting(p->arena, "replicated", wide, 11);
     if (v->place.kind == PLACE_P)
-        return fitting_text(p, "partial", wide, 11);
+        return svg_fitting(p->arena, "partial", wide, 11);
     const char *size = dim_str(p->arena, v->type.dim[v->place.dim]);
     if (!dim_is_int(v->type.dim[v->place.dim], NULL))
-        return fitting_text(p, arena_printf(p->arena, "1/%d of %s", p->g->ranks, size), wide, 11);
+        return svg_fitting(p->arena, arena_printf(p->arena, "1/%d of %s", p->g->ranks, size), wide, 11);
     const char *text[] = {arena_printf(p->arena, "%lld of %s %s", (long long)held_part.held, size, unit),
                           arena_printf(p->arena, "%lld of %s", (long long)held_part.held, size),
                           arena_printf(p->arena, "%lld/%s", (long long)held_part.held, size)};
     for (int i = *unit ? 0 : 1; i < 2; i++)
-        if (strcmp(fitting_text(p, text[i], wide, 11), text[i]) == 0)
+        if (strcmp(svg_fitting(p->arena, text[i], wide, 11), text[i]) == 0)
             return text[i];
-    return fitting_text(p, text[2], wide, 11);
+    return svg_fitting(p->arena, text[2], wide, 11);
 }
 
 /* ---- shapes --------------------------------------------------------------------------------------------------------------------- */
@@ -132,34 +115,29 @@ static double column(const struct picture *p, int rank)
     return MARGIN + GUTTER + rank * (p->wide + GAP);
 }
 
-static void rectangle(const struct picture *p, const char *class, double x, double y, double wide, double high)
-{
-    fprintf(p->f, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" class=\"%s\"/>\n", x, y, wide, high, class);
-}
-
 /* A box, filled along one of its sides where the rank holds it. */
 static void filled_box(const struct picture *p, struct placement place, int rank, bool upright, const double box[4])
 {
     struct held_part held_part = held_part_of(p, place, rank);
     const char *class = arena_printf(p->arena, "r%d", rank);
-    rectangle(p, "box", box[0], box[1], box[2], box[3]);
+    svg_rect(p->f, "box", box[0], box[1], box[2], box[3]);
     if (place.kind != PLACE_S)
-        rectangle(p, place.kind == PLACE_R ? "all" : arena_printf(p->arena, "r%d partial", rank), box[0], box[1], box[2], box[3]);
+        svg_rect(p->f, place.kind == PLACE_R ? "all" : arena_printf(p->arena, "r%d partial", rank), box[0], box[1], box[2], box[3]);
     for (int i = 0; i < held_part.n && held_part.size > 0; i++) {
         double lo = (double)held_part.at[i].lo / (double)held_part.size, hi = (double)held_part.at[i].hi / (double)held_part.size;
         if (upright)
-            rectangle(p, class, box[0], box[1] + lo * box[3], box[2], (hi - lo) * box[3]);
+            svg_rect(p->f, class, box[0], box[1] + lo * box[3], box[2], (hi - lo) * box[3]);
         else
-            rectangle(p, class, box[0] + lo * box[2], box[1], (hi - lo) * box[2], box[3]);
+            svg_rect(p->f, class, box[0] + lo * box[2], box[1], (hi - lo) * box[2], box[3]);
     }
 }
 
 static void row_label(const struct picture *p, double high, const char *what, const char *how)
 {
     double y = p->y + high / 2 + (how ? -3 : 4);
-    draw_text(p, MARGIN, y, "label", fitting_text(p, what, GUTTER - 12, 12));
+    svg_text(p->f, MARGIN, y, "label", svg_fitting(p->arena, what, GUTTER - 12, 12));
     if (how)
-        draw_text(p, MARGIN, y + 15, "small", fitting_text(p, how, GUTTER - 12, 11));
+        svg_text(p->f, MARGIN, y + 15, "small", svg_fitting(p->arena, how, GUTTER - 12, 11));
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
@@ -186,9 +164,9 @@ static void draw_product(const struct picture *p, const struct node *n, int rank
 {
     const struct value *w = layers_weight(p->roles, n);
     double matrix = wide < MATRIX_WIDE ? wide : MATRIX_WIDE, left = x + (wide - matrix) / 2, middle = x + wide / 2;
-    draw_text(p, middle, p->y + 13, "name", fitting_text(p, short_name(p, n), wide, 12));
+    svg_text(p->f, middle, p->y + 13, "name", svg_fitting(p->arena, short_name(p, n), wide, 12));
     filled_box(p, w->place, rank, is_row_parallel(p, n, w), (const double[4]){left, p->y + 20, matrix, MATRIX_HIGH});
-    draw_text(p, middle, p->y + 20 + MATRIX_HIGH + 14, "share", share_text(p, w, rank, unit_of(p, n, w), wide));
+    svg_text(p->f, middle, p->y + 20 + MATRIX_HIGH + 14, "share", share_text(p, w, rank, unit_of(p, n, w), wide));
 }
 
 static const char *product_style(const struct picture *p, const struct layer_row *r)
@@ -211,7 +189,7 @@ static void draw_products(const struct picture *p, const struct layer_row *r)
     row_label(p, PRODUCTS_HIGH, product_style(p, r), result_text(r->nodes.at[r->nodes.n - 1]->out[0]));
     for (int k = 0; k < p->ranks; k++) {
         double wide = (p->wide - (r->nodes.n + 1) * PAD) / r->nodes.n;
-        rectangle(p, "frame", column(p, k), p->y, p->wide, PRODUCTS_HIGH);
+        svg_rect(p->f, "frame", column(p, k), p->y, p->wide, PRODUCTS_HIGH);
         for (int i = 0; i < r->nodes.n; i++)
             draw_product(p, r->nodes.at[i], k, column(p, k) + PAD + i * (wide + PAD), wide);
     }
@@ -249,12 +227,12 @@ static void draw_attention(const struct picture *p, const struct layer_row *r)
     for (int k = 0; k < p->ranks; k++) {
         double middle = column(p, k) + p->wide / 2, y = p->y + (cache ? 21 : 29);
         bool split = scores->place.kind == PLACE_S;
-        rectangle(p, "paper", column(p, k), p->y, p->wide, ATTENTION_HIGH);
-        rectangle(p, split ? arena_printf(p->arena, "r%d soft", k) : "all", column(p, k), p->y, p->wide, ATTENTION_HIGH);
-        draw_text(p, middle, y, "name", share_text(p, scores, k, heads_unit(scores), p->wide));
+        svg_rect(p->f, "paper", column(p, k), p->y, p->wide, ATTENTION_HIGH);
+        svg_rect(p->f, split ? arena_printf(p->arena, "r%d soft", k) : "all", column(p, k), p->y, p->wide, ATTENTION_HIGH);
+        svg_text(p->f, middle, y, "name", share_text(p, scores, k, heads_unit(scores), p->wide));
         if (cache)
-            draw_text(p, middle, y + 17, "share",
-                      arena_printf(p->arena, "KV cache: %s", share_text(p, cache, k, heads_unit(cache), p->wide - 70)));
+            svg_text(p->f, middle, y + 17, "share",
+                     arena_printf(p->arena, "KV cache: %s", share_text(p, cache, k, heads_unit(cache), p->wide - 70)));
     }
 }
 
@@ -264,7 +242,7 @@ static void draw_other(const struct picture *p, const struct layer_row *r)
     row_label(p, OTHER_HIGH, ops_text(p, r), NULL);
     for (int k = 0; k < p->ranks; k++) {
         filled_box(p, v->place, k, false, (const double[4]){column(p, k), p->y, p->wide, OTHER_HIGH});
-        draw_text(p, column(p, k) + p->wide / 2, p->y + 16, "share", share_text(p, v, k, "", p->wide));
+        svg_text(p->f, column(p, k) + p->wide / 2, p->y + 16, "share", share_text(p, v, k, "", p->wide));
     }
 }
 
@@ -289,8 +267,8 @@ static void draw_collective(const struct picture *p, const struct layer_row *r)
     escape_text(p->f, n->in[0]->name);
     fprintf(p->f, "</title><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"15\" fill=\"%s\"/>\n", left, p->y, wide, BAND_HIGH,
             dot_collective_colour(collective_parse(n->optype)));
-    draw_text(p, left + 20, p->y + 19, "band", n->optype);
-    draw_text(p, PICTURE_WIDE - MARGIN - 20, p->y + 19, "bytes", fitting_text(p, payload_text(p, n), wide - name - 50, 11));
+    svg_text(p->f, left + 20, p->y + 19, "band", n->optype);
+    svg_text(p->f, PICTURE_WIDE - MARGIN - 20, p->y + 19, "bytes", svg_fitting(p->arena, payload_text(p, n), wide - name - 50, 11));
     fputs("</g>\n", p->f);
 }
 
@@ -317,23 +295,6 @@ static void draw_row(const struct picture *p, const struct layer_row *r)
 
 /* ---- the picture ------------------------------------------------------------------------------------------------------------------ */
 
-static const char style[] =
-    "<style>\n" SVG_KIND "; fill: #57606a; } .label { font-size: 12px; font-weight: bold; fill: #24292f; }\n"
-    ".title { font-size: 16px; font-weight: bold; fill: #24292f; } .name, .share, .rank { text-anchor: middle; }\n"
-    ".name, .rank { font-size: 12px; font-weight: bold; fill: #24292f; } .share { fill: #24292f; }\n"
-    ".band, .bytes { fill: #1f2328; } .band { font-size: 12px; font-weight: bold; } .bytes { text-anchor: end; } .paper { fill: "
-    "#ffffff; } .flow { stroke: #afb8c1; stroke-width: 2; }\n"
-    ".frame { fill: #f6f8fa; stroke: #d0d7de; rx: 6px; } .box { fill: #ffffff; stroke: #afb8c1; stroke-dasharray: 3 2; }\n"
-    ".all { fill: #d0d7de; } .r0 { fill: #79b8ff; } .r1 { fill: #ffb26b; } .r2 { fill: #8fd19e; } .r3 { fill: #d2a8ff; }\n"
-    ".partial { fill-opacity: 0.35; } .soft { fill-opacity: 0.6; }\n"
-    "@media (prefers-color-scheme: dark) {\n"
-    "text { fill: #9198a1; } .label, .title, .name, .rank, .share { fill: #e6edf3; } .band, .bytes { fill: #1f2328; } .paper { "
-    "fill: #0d1117; }\n"
-    ".frame { fill: #151b23; stroke: #3d444d; } .box { fill: #0d1117; stroke: #656c76; } .flow { stroke: #656c76; } .all { "
-    "fill: #3d444d; }\n"
-    ".r0 { fill: #1f6feb; } .r1 { fill: #bd561d; } .r2 { fill: #238636; } .r3 { fill: #8957e5; }\n"
-    "}\n</style>\n";
-
 static double rows_high(const struct layer *l)
 {
     double high = 0;
@@ -353,14 +314,14 @@ static const char *block_name(const struct layer *l)
 
 static void draw_head(const struct picture *p, const struct options *o, const struct layer *l)
 {
-    draw_text(
-        p, MARGIN, 30, "title",
-        fitting_text(p, arena_printf(p->arena, "%s on %d ranks: %s %d of %d", o->model, p->g->ranks, block_name(l), l->number, l->repeat),
-                     PICTURE_WIDE - 2 * MARGIN, 16));
+    svg_text(p->f, MARGIN, 30, "title",
+             svg_fitting(p->arena,
+                         arena_printf(p->arena, "%s on %d ranks: %s %d of %d", o->model, p->g->ranks, block_name(l), l->number, l->repeat),
+                         PICTURE_WIDE - 2 * MARGIN, 16));
     for (int k = 0; k < p->ranks; k++)
-        draw_text(p, column(p, k) + p->wide / 2, HEAD_HIGH - 14, "rank", arena_printf(p->arena, "rank %d", k));
+        svg_text(p->f, column(p, k) + p->wide / 2, HEAD_HIGH - 14, "rank", arena_printf(p->arena, "rank %d", k));
     if (p->ranks < p->g->ranks)
-        draw_text(p, PICTURE_WIDE - MARGIN - MORE / 2.0, HEAD_HIGH - 14, "rank", "…");
+        svg_text(p->f, PICTURE_WIDE - MARGIN - MORE / 2.0, HEAD_HIGH - 14, "rank", "…");
 }
 
 /* Behind the rows: from one to the next. */
@@ -374,16 +335,16 @@ static void draw_flow(const struct picture *p, double end)
 static void draw_foot(const struct picture *p, const struct layer *l)
 {
     double y = p->y + 14;
-    draw_text(p, MARGIN, y, "small",
-              "Filled: the part of a matrix or value that the rank holds. Gray: replicated. Bytes: what one rank puts in.");
+    svg_text(p->f, MARGIN, y, "small",
+             "Filled: the part of a matrix or value that the rank holds. Gray: replicated. Bytes: what one rank puts in.");
     for (int w = 0; w < p->plan->workloads.n && w < MOST_WORKLOADS; w++)
-        draw_text(p, MARGIN, y += LINE, "small",
-                  fitting_text(p, arena_printf(p->arena, "Workload %d: %s", w + 1, p->plan->workloads.at[w].text),
-                               PICTURE_WIDE - 2 * MARGIN, 11));
+        svg_text(p->f, MARGIN, y += LINE, "small",
+                 svg_fitting(p->arena, arena_printf(p->arena, "Workload %d: %s", w + 1, p->plan->workloads.at[w].text),
+                             PICTURE_WIDE - 2 * MARGIN, 11));
     if (l->repeat > 1)
-        draw_text(p, MARGIN, y + LINE, "small",
-                  arena_printf(p->arena, "%d of %d %ss %s split like this one.", l->alike, l->repeat, block_name(l),
-                               l->alike == 1 ? "is" : "are"));
+        svg_text(p->f, MARGIN, y + LINE, "small",
+                 arena_printf(p->arena, "%d of %d %ss %s split like this one.", l->alike, l->repeat, block_name(l),
+                              l->alike == 1 ? "is" : "are"));
 }
 
 static int foot_high(const struct picture *p)
@@ -400,10 +361,7 @@ void plan_svg(FILE *f, struct graph *g, const struct options *options, const str
     p.wide = (PICTURE_WIDE - 2 * MARGIN - GUTTER - (g->ranks > DRAWN ? MORE : 0) - (p.ranks - 1) * GAP) / (double)p.ranks;
     require(plan->workloads.n > 0 && p.wide > 0);
     double end = HEAD_HIGH + rows_high(&l), high = end + foot_high(&p);
-    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" viewBox=\"0 0 %d %.0f\">\n", PICTURE_WIDE, high,
-            PICTURE_WIDE, high);
-    fputs(style, f);
-    fprintf(f, "<rect width=\"%d\" height=\"%.0f\" class=\"paper\"/>\n", PICTURE_WIDE, high);
+    svg_begin(f, PICTURE_WIDE, high);
     draw_head(&p, options, &l);
     draw_flow(&p, end - 4);
     for (int i = 0; i < l.rows.n; i++) {

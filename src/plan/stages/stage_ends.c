@@ -72,3 +72,12 @@ double stage_receives(const struct stage_plan *p, int stage)
     arena_free(tmp);
     return seconds + (earlier + later) * p->prices.message;
 }
+
+double stage_received_bytes(const struct stage_plan *p, int stage)
+{
+    const struct graph *own = p->made[stage].source;
+    double bytes = 0;
+    for (int i = p->map.g->inputs.n; i < own->inputs.n; i++)
+        bytes += p->prices.bytes[graph_find(p->map.g, own->inputs.at[i]->name)->id];
+    return bytes;
+}

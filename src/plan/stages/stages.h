@@ -91,6 +91,8 @@ int stage_sender(const struct stage_plan *, const char *value);
 int stage_readers(struct arena *, const struct stage_plan *, const char *value, const int **out);
 /* Until a stage has what it reads of others: seconds of a weighted step. */
 double stage_receives(const struct stage_plan *, int stage);
+/* What each of its ranks gets from other stages in a weighted step. */
+double stage_received_bytes(const struct stage_plan *, int stage);
 
 /* stage_addends.c: as stage_plan.addend. */
 const bool *stage_addends(struct arena *, const struct graph *);
