@@ -106,6 +106,8 @@ struct chat_prompt {
 /* The tokens of a conversation, ready for its answer. variables: messages, as chat_messages returns them, and perhaps tools, documents and
  * others; nothing of them becomes a special token. NULL, or a sentence in the arena: what is wrong. */
 const char *chat_render(const struct chat *, const struct tokenizer *, struct arena *, const json_t *variables, struct chat_prompt *);
+/* The tokens of the first bytes of what chat_write wrote. NULL, or what is wrong. */
+const char *chat_encode(const struct tokenizer *, struct arena *, const struct jinja_text *, size_t bytes, struct token_ids *);
 /* The text alone. answers: it ends where an answer is to begin. NULL, or what is wrong. */
 const char *chat_write(const struct chat *, struct arena *, const json_t *variables, bool answers, struct jinja_text *);
 

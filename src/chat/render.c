@@ -60,13 +60,13 @@ static void encode(void *data)
 }
 
 /* A role is one of a few, whoever wrote it, and templates make special tokens of it: '<|' + role + '|>'. */
-static struct text_spans spans_of(struct arena *a, const struct jinja_text *t)
+static struct text_spans spans_of(struct arena *a, const struct jinja_text *t, size_t bytes)
 {
     struct text_span *span = NEWN(a, struct text_span, t->ranges + 1);
     int n = 0;
     for (int i = 0; i < t->ranges; i++) {
-        const struct jinja_range r = t->untrusted[i];
-        if (!chat_is_role((struct text){t->at + r.from, r.to - r.from}))
+        const struct jinja_range r = {t->untrusted[i].from, t->untrusted[i].to < bytes ? t->untrusted[i].to : bytes};
+        if (r.from < r.to && !chat_is_role((struct text){t->at + r.from, r.to - r.from}))
             span[n++] = (struct text_span){r.from, r.to};
     }
     return (struct text_spans){span, n};
@@ -81,6 +81,14 @@ static bool ends_in_tag(const struct jinja_text *t, struct text tag)
     return tag.n && n >= tag.n && n - tag.n >= others && memcmp(t->at + n - tag.n, tag.at, tag.n) == 0;
 }
 
+const char *chat_encode(const struct tokenizer *tokenizer, struct arena *a, const struct jinja_text *t, size_t bytes, struct token_ids *to)
+{
+    struct encoding e = {.tokenizer = tokenizer, .arena = a, .text = {t->at, bytes}, .untrusted = spans_of(a, t, bytes)};
+    const char *why = diag_try(a, encode, &e);
+    *to = e.ids;
+    return why;
+}
+
 const char *chat_render(const struct chat *c, const struct tokenizer *tokenizer, struct arena *a, const json_t *variables,
                         struct chat_prompt *out)
 {
@@ -88,8 +96,8 @@ const char *chat_render(const struct chat *c, const struct tokenizer *tokenizer,
     const char *why = chat_write(c, a, variables, true, &t);
     if (why)
         return why;
-    struct encoding e = {.tokenizer = tokenizer, .arena = a, .text = {t.at, t.n}, .untrusted = spans_of(a, &t)};
-    why = diag_try(a, encode, &e);
-    *out = (struct chat_prompt){e.ids, ends_in_tag(&t, c->tags.open)};
+    struct token_ids ids = {{NULL, 0, 0}};
+    why = chat_encode(tokenizer, a, &t, t.n, &ids);
+    *out = (struct chat_prompt){ids, ends_in_tag(&t, c->tags.open)};
     return why;
 }

@@ -48,7 +48,8 @@ static const char *training_option(const struct train_options *t)
     const struct {
         const char *name;
         bool given;
-    } option[] = {{"data", t->data},
+    } option[] = {{"data", t->data.text.n},
+                  {"mix", t->mix},
                   {"batch", t->batch},
                   {"sequence", t->sequence},
                   {"accumulate", t->accumulate},
@@ -76,6 +77,8 @@ static void check_training(const struct run_options *o)
         fail_usage("--%s is for --train", trains);
     if (o->train.validate_every && !o->train.validate.text.n)
         fail_usage("--validate-every is given without --validate");
+    if (o->train.mix && !o->train.data.text.n)
+        fail_usage("--mix is given without --data");
     if (o->train.keep && !o->train.save && !o->train.resume)
         fail_usage("--keep is given without --save");
     if (job->train && o->groups && strchr(o->groups, ':'))
@@ -158,8 +161,8 @@ static void check_chat(struct job_options *job)
         fail_usage("--chat and --serve are given: give only one");
     if (job->system && !job->chat)
         fail_usage("--system is for --chat");
-    if (job->chat_template && !job->chat && !job->serve)
-        fail_usage("--chat-template is for --serve and --chat");
+    if (job->chat_template && !job->chat && !job->serve && !job->train)
+        fail_usage("--chat-template is for --serve, --chat and --train");
     job->serve = job->serve || job->chat;
 }
 

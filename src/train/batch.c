@@ -24,9 +24,9 @@ struct batches {
     const char *path; /* of the graph */
     int n, slots;
     struct fed *fed;
-    struct token_file tokens; /* path NULL: none */
-    int64_t samples;          /* to draw from: windows, rows or samples */
-    bool in_order;            /* they are not drawn; windows do not overlap */
+    struct sources *sources; /* NULL: no files of tokens */
+    int64_t samples;         /* to draw from: those of the sources, or of --input */
+    bool in_order;           /* they are not drawn; windows do not overlap */
 };
 
 /* ---- what feeds an input --------------------------------------------------------------------------------------------------------------
@@ -117,31 +117,12 @@ static void check_fed(const struct batches *b, struct graph *g)
     }
 }
 
-/* ---- how much there is to draw from -----------------------------------------------------------------------------------------------------
- */
-
-/* Where windows may begin. */
-static int64_t windows(const struct batches *b, int64_t sequence)
+static void take_tokens(struct batches *b, const struct batch_source *from, const struct job_options *job, struct settings *s)
 {
-    if (b->tokens.samples != 1)
-        return b->tokens.samples;
-    return b->in_order ? (b->tokens.row - 1) / sequence : b->tokens.row - sequence;
-}
-
-static void take_tokens(struct batches *b, const char *path, const struct job_options *job, struct settings *s)
-{
-    b->tokens = data_is_text(path) ? text_tokens(b->arena, path, b->path, job->tokenizer) : data_open(path);
-    bool stream = b->tokens.samples == 1;
-    if (!s->sequence && stream)
-        fail_usage("--data needs --sequence: how many tokens are a row?");
-    if (!s->sequence)
-        s->sequence = b->tokens.row - 1;
-    if (s->sequence < 1 || s->sequence >= b->tokens.row)
-        fail("%s: has rows of %lld tokens, expected more than --sequence %lld: labels are the tokens one place on", path,
-             (long long)b->tokens.row, (long long)s->sequence);
-    int64_t n = windows(b, s->sequence);
+    b->sources = sources_read(b->arena, from, job, s);
+    int64_t n = sources_samples(b->sources);
     if (b->samples && b->samples != n)
-        fail("%s: has %lld samples, expected %lld as --input has", path, (long long)n, (long long)b->samples);
+        fail("%s: has %lld samples, expected %lld as --input has", from->data.text.at[0], (long long)n, (long long)b->samples);
     b->samples = n;
 }
 
@@ -161,8 +142,8 @@ struct batches *batch_new(struct arena *a, struct graph *g, const struct session
             .name = g->inputs.at[i]->name, .type = session_input_type(s, i), .rows = -1, .room = NEWN(a, struct buffer, from->slots)};
     for (int i = 0; i < from->input.text.n; i++)
         take_samples(b, g, from->input.text.at[i]);
-    if (from->data) {
-        take_tokens(b, from->data, job, settings);
+    if (from->data.text.n) {
+        take_tokens(b, from, job, settings);
         feed_tokens(b, g);
     }
     check_fed(b, g);
@@ -172,23 +153,25 @@ struct batches *batch_new(struct arena *a, struct graph *g, const struct session
 /* ---- filling --------------------------------------------------------------------------------------------------------------------------
  */
 
-static int64_t checked_token(const struct batches *b, const struct fed *f, int64_t at)
+static int64_t checked_token(const struct token_file *t, const struct fed *f, int64_t at)
 {
-    int64_t token = data_token(&b->tokens, at);
+    int64_t token = data_token(t, at);
     if (f->rows > 0 && token >= f->rows)
-        fail("%s: token %lld is %lld, and '%s' takes less than %lld", b->tokens.path, (long long)at, (long long)token, f->name,
+        fail("%s: token %lld is %lld, and '%s' takes less than %lld", t->path, (long long)at, (long long)token, f->name,
              (long long)f->rows);
     return token;
 }
 
 /* Column `at` of a window that begins at token from of the file. Padding is token 0, hidden and without a label. */
-static double window_element(const struct batches *b, const struct fed *f, int64_t from, int64_t at)
+static double window_element(const struct token_file *t, const struct fed *f, int64_t from, int64_t at)
 {
     int64_t token;
     switch (f->feed) {
-    case FEED_TOKENS: token = checked_token(b, f, from + at); return token < 0 ? 0 : (double)token;
-    case FEED_LABELS: token = checked_token(b, f, from + at + 1); return token < 0 ? -100 : (double)token;
-    case FEED_MASK: return data_token(&b->tokens, from + at) >= 0;
+    case FEED_TOKENS: token = checked_token(t, f, from + at); return token < 0 ? 0 : (double)token;
+    case FEED_LABELS:
+        token = checked_token(t, f, from + at + 1);
+        return token < 0 || (t->silent && t->silent[from + at + 1]) ? -100 : (double)token;
+    case FEED_MASK: return data_token(t, from + at) >= 0;
     case FEED_POSITIONS: return (double)at;
     case FEED_NONE:
     case FEED_SAMPLES: break;
@@ -217,12 +200,15 @@ static void give_room(const struct batches *b, struct fed *f, int slot, struct t
 
 static void fill_windows(const struct batches *b, struct fed *f, int slot, const int64_t *drawn, int64_t rows, struct tensor *to)
 {
-    int64_t columns = b->settings->sequence, step = b->tokens.samples != 1 ? b->tokens.row : b->in_order ? columns : 1;
+    int64_t columns = b->settings->sequence;
     size_window(b, f, rows, to);
     give_room(b, f, slot, to);
     int64_t n = tensor_elements(to);
-    for (int64_t i = 0; i < n; i++)
-        tensor_put(to, i, window_element(b, f, drawn[i / columns % rows] * step, i % columns));
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from, sample = drawn[i / columns % rows];
+        const struct token_file *t = sources_at(b->sources, sample, &from);
+        tensor_put(to, i, window_element(t, f, from, i % columns));
+    }
 }
 
 static void fill_samples(const struct batches *b, struct fed *f, int slot, const int64_t *drawn, int64_t rows, struct tensor *to)
@@ -247,12 +233,19 @@ int64_t batch_samples(const struct batches *b)
     return b->samples;
 }
 
+/* Number `number` of all rows. */
+static int64_t draw(const struct batches *b, int64_t number)
+{
+    int64_t seed = b->settings->seed;
+    return b->sources ? sources_draw(b->sources, seed, number) : data_draw(seed, number, b->samples);
+}
+
 void batch_fill(struct batches *b, int64_t step, struct replica_range rows, int slot, struct tensor *in)
 {
     struct arena *tmp = arena_new();
     int64_t *drawn = NEWN(tmp, int64_t, rows.count);
     for (int64_t r = 0; r < rows.count; r++)
-        drawn[r] = b->in_order ? rows.from + r : data_draw(b->settings->seed, step * b->settings->batch + rows.from + r, b->samples);
+        drawn[r] = b->in_order ? rows.from + r : draw(b, step * b->settings->batch + rows.from + r);
     for (int i = 0; i < b->n; i++)
         if (b->fed[i].feed == FEED_SAMPLES)
             fill_samples(b, &b->fed[i], slot, drawn, rows.count, &in[i]);

@@ -15,7 +15,7 @@ static struct token_file open_npy(const char *path)
     if (!number || t.rank < 1 || t.rank > 2)
         fail("%s: has %d dimensions of %s, expected tokens [n] or [samples, positions] of u8, u16, i32, u32 or i64", path, t.rank,
              dtype_name(t.dtype));
-    return (struct token_file){path, t.dtype, t.data, t.rank == 2 ? t.dim[0] : 1, t.dim[t.rank - 1]};
+    return (struct token_file){path, t.dtype, t.data, t.rank == 2 ? t.dim[0] : 1, t.dim[t.rank - 1], NULL};
 }
 
 /* A file of llm.c says how many tokens it has: all of them, unless it was cut. */
@@ -30,9 +30,11 @@ static void check_head(const struct token_file *f, const uint8_t *head)
 static struct token_file open_raw(const char *path)
 {
     if (!path_ends(path, ".bin") && !path_ends(path, ".u16") && !path_ends(path, ".u32"))
-        fail_usage("%s: expected text in a .txt, tokens in a .npy, or raw ones in a .bin, .u16 or .u32", path);
+        fail_usage("%s: expected text in a .txt, .md, .rst, .tex or .html, samples in a .jsonl, "
+                   "tokens in a .npy, or raw ones in a .bin, .u16 or .u32",
+                   path);
     struct map m = map_file(path);
-    struct token_file f = {path, path_ends(path, ".u32") ? DT_U32 : DT_U16, m.at, 1, 0};
+    struct token_file f = {path, path_ends(path, ".u32") ? DT_U32 : DT_U16, m.at, 1, 0, NULL};
     size_t bytes = m.bytes;
     bool u16 = bytes >= sizeof head_u16 && memcmp(m.at, head_u16, sizeof head_u16) == 0,
          u32 = bytes >= sizeof head_u32 && memcmp(m.at, head_u32, sizeof head_u32) == 0;
@@ -80,5 +82,14 @@ int64_t data_draw(int64_t seed, int64_t number, int64_t n)
 
 bool data_is_text(const char *path)
 {
-    return path_ends(path, ".txt");
+    static const char *const end[] = {".txt", ".md", ".rst", ".tex", ".html"};
+    bool is = data_is_samples(path);
+    for (size_t i = 0; i < sizeof end / sizeof *end; i++)
+        is = is || path_ends(path, end[i]);
+    return is;
+}
+
+bool data_is_samples(const char *path)
+{
+    return path_ends(path, ".jsonl");
 }

@@ -143,7 +143,7 @@ static void start(struct training *t, const struct job_options *job, const struc
     struct microbatches *m = &t->microbatches;
     *m = microbatches_new(t->arena, t->replicas, g, &t->settings, *options);
     t->session = m->session[0];
-    struct batch_source from = {.data = o->data, .input = job->input, .slots = m->n};
+    struct batch_source from = {.data = o->data, .mix = o->mix, .input = job->input, .slots = m->n};
     m->batches = batch_new(t->arena, g, t->session, job, &from, &t->settings);
     t->parameters = parameters_new(t->arena, t->replicas, options->pipeline, g, t->session);
     microbatches_read(m, &t->parameters);

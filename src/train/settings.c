@@ -143,15 +143,23 @@ static bool is_stream(const char *path)
     return data_is_text(path) || data_open(path).samples == 1;
 }
 
+static bool any_stream(const struct text_list *files)
+{
+    bool any = false;
+    for (int i = 0; i < files->text.n; i++)
+        any = any || is_stream(files->text.at[i]);
+    return any;
+}
+
 void settings_check(struct arena *a, const struct settings *s, const struct train_options *o, bool samples)
 {
     const char *lacks[3];
     int n = 0;
     if (!s->steps)
         lacks[n++] = "--steps N, how many steps";
-    if (!o->data && !samples)
+    if (!o->data.text.n && !samples)
         lacks[n++] = "--data FILE, text or tokens to learn from, or --input NAME=FILE.npy";
-    if (!s->sequence && !samples && (!o->data || is_stream(o->data)))
+    if (!s->sequence && !samples && (!o->data.text.n || any_stream(&o->data)))
         lacks[n++] = "--sequence N, how many tokens a row has";
     const char *text = n ? lacks[0] : "";
     for (int i = 1; i < n; i++)

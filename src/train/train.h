@@ -9,8 +9,8 @@
 
 /* The options as given; 0, -1 (of lr and seed) and NULL: not given. */
 struct train_options {
-    const char *data, *save, *resume, *log, *optimizer;
-    struct text_list validate;
+    const char *save, *resume, *log, *optimizer, *mix;
+    struct text_list data, validate;
     int64_t batch, sequence, steps, accumulate, save_every, keep, validate_every, seed;
     double lr;
 };
@@ -157,11 +157,13 @@ struct token_file {
     enum dtype dtype;
     const void *at;
     int64_t samples, row; /* tokens of a row; samples 1: one stream */
+    const bool *silent;   /* by token: it is no label; NULL: all are labels */
 };
 struct token_file data_open(const char *path);
-bool data_is_text(const char *path); /* by its name */
-/* text.c: of a file of text. tokenizer NULL: the one in the folder. */
-struct token_file text_tokens(struct arena *, const char *path, const char *folder, const char *tokenizer);
+bool data_is_text(const char *path);    /* by its name */
+bool data_is_samples(const char *path); /* text, with a sample in each line */
+/* text.c: of a file of text; of samples: rows for this sequence. */
+struct token_file text_tokens(struct arena *, const char *path, const struct job_options *, int64_t sequence);
 /* Token i of the file; what is negative is padding. */
 int64_t data_token(const struct token_file *, int64_t i);
 /* Draws one of n: the same for a seed and a number everywhere. */
@@ -170,11 +172,18 @@ int64_t data_draw(int64_t seed, int64_t number, int64_t n);
 /* ---- batch.c: the inputs of a microbatch ---------------------------------------------------------------------------------------- */
 struct batches;
 struct batch_source {
-    const char *data;       /* a file of tokens; NULL: none */
+    struct text_list data;  /* files of tokens */
+    const char *mix;        /* their weights, W,W,..; NULL: rows are drawn evenly from all */
     struct text_list input; /* NAME=FILE of samples */
     bool in_order;          /* rows are not drawn by chance but numbered */
     int slots;              /* how many batches are there at once */
 };
+/* sources.c: the files; completes settings->sequence. What is drawn is the same for a seed and a number everywhere. */
+struct sources;
+struct sources *sources_read(struct arena *, const struct batch_source *, const struct job_options *, struct settings *);
+int64_t sources_samples(const struct sources *);
+int64_t sources_draw(const struct sources *, int64_t seed, int64_t number);
+const struct token_file *sources_at(const struct sources *, int64_t sample, int64_t *from); /* from: its first token */
 /* Finds what each input is fed. An input that nothing feeds is wrong usage. Completes settings->sequence. The settings are kept. */
 struct batches *batch_new(struct arena *, struct graph *, const struct session *, const struct job_options *, const struct batch_source *,
                           struct settings *);

@@ -81,10 +81,10 @@ static struct batch_source source_of(struct arena *a, const struct train_options
         const char *text = o->validate.text.at[i];
         if (strchr(text, '='))
             VEC_PUSH(a, &from.input.text, text);
-        else if (from.data)
-            fail_usage("--validate names %s and %s, expected one file of tokens", from.data, text);
+        else if (from.data.text.n)
+            fail_usage("--validate names %s and %s, expected one file of tokens", from.data.text.at[0], text);
         else
-            from.data = text;
+            VEC_PUSH(a, &from.data.text, text);
     }
     return from;
 }
