@@ -326,7 +326,9 @@ int64_t sum_wire_bytes(enum wire, int64_t floats);
     X(REDUCESCATTER, "ReduceScatter") \
     X(ALLTOALL, "AllToAll")           \
     X(REDISTRIBUTE, "Redistribute")   \
-    X(BROADCAST, "Broadcast")
+    X(BROADCAST, "Broadcast")         \
+    X(DISPATCH, "Dispatch")           \
+    X(COMBINE, "Combine")
 #define COLLECTIVE_CONSTANT(constant, op) COLL_##constant,
 enum collective { COLL_NONE, COLLECTIVES(COLLECTIVE_CONSTANT) };
 #undef COLLECTIVE_CONSTANT

@@ -211,7 +211,8 @@ static const char *get_provider(const OrtCustomOp *op)
 
 static size_t count_inputs(const OrtCustomOp *op)
 {
-    return kind_of(op) == COLL_ALLREDUCE || kind_of(op) == COLL_BROADCAST ? 1 : 2;
+    bool travels = kind_of(op) == COLL_DISPATCH || kind_of(op) == COLL_COMBINE;
+    return kind_of(op) == COLL_ALLREDUCE || kind_of(op) == COLL_BROADCAST ? 1 : travels ? 4 : 2;
 }
 
 static size_t count_outputs(const OrtCustomOp *op)
@@ -220,11 +221,10 @@ static size_t count_outputs(const OrtCustomOp *op)
     return 1;
 }
 
-/* The first is of any type, and so the result. */
+/* All but the sizes, which are the last, are of any type, and so is the result. */
 static ONNXTensorElementDataType input_type(const OrtCustomOp *op, size_t i)
 {
-    (void)op;
-    return i == 0 ? ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED : ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
+    return i == 0 || i + 1 < count_inputs(op) ? ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED : ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
 }
 
 static ONNXTensorElementDataType output_type(const OrtCustomOp *op, size_t i)

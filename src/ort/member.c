@@ -106,6 +106,8 @@ struct member *member_new(const struct member_text *t, struct rank_of own)
     m->fit = arena_new();
     *c = (struct collective_node){.kind = collective_parse(t->op), .name = arena_strdup(a, t->name), .axis2 = -1};
     check_rank(t, own);
+    if (c->kind == COLL_DISPATCH || c->kind == COLL_COMBINE)
+        fail("collective '%s' (%s): rows that travel to their experts run in tpc-run alone", t->name, t->op);
     read_splits(alg_new(a), t, own, c);
     read_rest(t, own, c);
     find_symbols(m);

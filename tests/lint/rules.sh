@@ -170,7 +170,7 @@ heap() {
 #   String..., RegexFullMatch, CategoryMapper  every rank has all strings; tests/strings.tap
 #   AllReduce ... Shard Term            made by the plan, never planned; tests/comm
 #   Dims Chain ... Positions LocalTopK  made from others that have rules
-RULELESS=" Attention MultiHeadAttention Constant Shape Size CastLike Einsum If Loop Scan NonZero Unique NonMaxSuppression MaxUnpool RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli StringConcat StringSplit StringNormalizer RegexFullMatch CategoryMapper AllReduce AllGather ReduceScatter AllToAll Redistribute Broadcast Shard Term Dims Chain FusedAttention QuantizeRows DequantizeRows AttentionGradient ScatterInto ScatterElementsInto Append Room EntropyGradient QuantMatMul IntegerMatMul QuantGather ChannelsLastConv ChannelsLastPool LocalIndex Positions LocalTopK "
+RULELESS=" Attention MultiHeadAttention Constant Shape Size CastLike Einsum If Loop Scan NonZero Unique NonMaxSuppression MaxUnpool RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli StringConcat StringSplit StringNormalizer RegexFullMatch CategoryMapper AllReduce AllGather ReduceScatter AllToAll Redistribute Broadcast Dispatch Combine Shard Term Dims Chain FusedAttention QuantizeRows DequantizeRows AttentionGradient ScatterInto ScatterElementsInto Append Room EntropyGradient QuantMatMul IntegerMatMul QuantGather ChannelsLastConv ChannelsLastPool LocalIndex Positions LocalTopK "
 ruleless() {
     "$objects/tpc-shard" --list-ops >"$work/ops" || echo "tpc-shard does not list the ops"
     for op in $(awk '$4 == "none" { print $2 }' "$work/ops"); do

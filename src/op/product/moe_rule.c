@@ -20,8 +20,7 @@ bool moe_takes_all(const struct node *node, const struct moe_sizes *m)
         attr_int(node, "k") >= experts;
 }
 
-/* What a row of these weights has besides zeros, at most, as the lowering below writes them; -1: nothing tells. */
-static int64_t most_nonzero(const struct value *weights)
+int64_t moe_most_nonzero(const struct value *weights)
 {
     const struct node *n = weights->producer;
     int64_t most;
@@ -38,7 +37,7 @@ static int64_t most_nonzero(const struct value *weights)
 int64_t moe_chosen(const struct node *node)
 {
     const struct moe_sizes m = {.quantized = strcmp(node->op->name, "QMoE") == 0};
-    int64_t k = attr_int(node, "k"), most = node_operand(node, moe_mix_at(&m)) ? most_nonzero(node->in[moe_mix_at(&m)]) : -1;
+    int64_t k = attr_int(node, "k"), most = node_operand(node, moe_mix_at(&m)) ? moe_most_nonzero(node->in[moe_mix_at(&m)]) : -1;
     return most >= 0 && most < k ? most : k;
 }
 
@@ -188,7 +187,7 @@ struct rule *rule_moe(struct graph *g, const struct node *node)
         rule_put(g, &r->out[0], d, 0, f.row[d]);
     }
     put_moe_factor(&f, INPUT, f.rows, rule_factor(g, r, "h", m.hidden, FACTOR_REPLICATED | FACTOR_CONTRACTED));
-    f.e = rule_factor(g, r, "e", m.experts, moe_takes_all(node, &m) ? 0 : FACTOR_LOWERED);
+    f.e = rule_factor(g, r, "e", m.experts, FACTOR_TRAVELS | (moe_takes_all(node, &m) ? 0 : FACTOR_LOWERED));
     r->factor[f.e].red = RED_SUM;
     put_choice(&f, ROUTER);
     f.n = rule_factor(g, r, "n", m.result, result_flags(node, &m));
@@ -237,7 +236,7 @@ static struct value *chosen(struct lowering *l, struct value *by, struct value *
 }
 
 /* The same experts, all of them, with these weights. */
-static struct value *with_weights(struct lowering *l, const struct moe_sizes *m, struct value *weights)
+static struct value *with_weights(struct lowering *l, const struct moe_sizes *m, struct value *rows, struct value *weights)
 {
     const struct node *node = l->node;
     struct graph *g = l->g;
@@ -246,6 +245,7 @@ static struct value *with_weights(struct lowering *l, const struct moe_sizes *m,
     int64_t experts;
     for (int i = 0; i < node->nin; i++)
         in[i] = node->in[i];
+    in[INPUT] = rows;
     in[ROUTER] = in[mix] = weights;
     const char *name = arena_printf(g->arena, "%s/experts", l->name);
     const struct op *op = m->quantized ? node->op : op_find("tpc", "Experts");
@@ -260,10 +260,67 @@ static struct value *with_weights(struct lowering *l, const struct moe_sizes *m,
     return all->out[0];
 }
 
+/* ---- rows that travel ------------------------------------------------------------------------------------------------------------ */
+
+/* A strategy by the node's rule that splits the experts alone. */
+static void split_experts(struct lowering *l, struct node *n, const struct split *experts)
+{
+    const struct rule *r = rule_of(l->g, n);
+    struct strategy *st = NEW(l->g->arena, struct strategy);
+    const char *why;
+    require(r);
+    st->in = NEWN(l->g->arena, struct placement, n->nin + 1);
+    st->out = NEWN(l->g->arena, struct placement, n->nout + 1);
+    st->assignment.factor = NEWN(l->g->arena, const struct split *, r->nfactor + 1);
+    for (int f = 0; f < r->nfactor; f++)
+        if (r->factor[f].flags & FACTOR_TRAVELS)
+            st->assignment.factor[f] = experts;
+    if (!rule_project(l->g, r, l->g->ranks, &st->assignment, st->in, st->out, &why))
+        bug("%s: experts are not split as rows travel to them: %s", node_where(l->g, n), why);
+    n->strategy = st;
+}
+
+/* Dispatch or Combine of x: its rows, or what the experts of each rank made of them. Each rank reads the weights of its rows, and those of
+ * its experts. */
+static struct value *travel_step(struct lowering *l, const char *op, struct value *x, struct value *weights,
+                                 const struct placement place[4], const struct split *experts)
+{
+    const struct placement rows = l->node->in[INPUT]->place;
+    struct node *n = graph_node(l->g, op_find("tpc", op), arena_printf(l->g->arena, "%s/%s", l->name, op), 3,
+                                (struct value *[]){x, weights, weights}, 1);
+    node_output(l->g, n, 0, graph_value(l->g, n->name, &x->type));
+    attr_set_int(n, "axis", rows.dim);
+    attr_set_string(n, place[0].kind == PLACE_S ? "from" : "to", split_str(l->g->arena, rows.split));
+    attr_set_string(n, "experts", split_str(l->g->arena, experts));
+    attr_set_dims(l->g, n, "extent", 1, &x->type.dim[rows.dim]);
+    VEC_PUSH(l->g->arena, &l->nodes, n);
+    lower_on_ranks(l, n, place, &place[3]);
+    return n->out[0];
+}
+
+/* Every rank has some rows, and some experts. Between the two steps a rank holds the rows that its experts need, and zeros for the others,
+ * which nothing reads. */
+static struct value *travelling(struct lowering *l, const struct moe_sizes *m, struct value *weights)
+{
+    const struct placement rows = l->node->in[INPUT]->place, of_rows = l->node->in[ROUTER]->place;
+    const struct split *experts = l->node->in[moe_weight_at(m, FC1)]->place.split;
+    const struct placement of_experts = placement_split(1, experts), sum = placement_partial(RED_SUM);
+    struct value *x = travel_step(l, "Dispatch", l->node->in[INPUT], weights,
+                                  (struct placement[]){rows, of_rows, of_experts, placement_replicated}, experts);
+    struct value *y = with_weights(l, m, x, weights);
+    split_experts(l, y->producer, experts);
+    return travel_step(l, "Combine", y, weights, (struct placement[]){sum, of_rows, of_experts, rows}, experts);
+}
+
 void lower_moe(struct lowering *l)
 {
     struct moe_sizes m = moe_read(l->g, l->node);
     struct value *router = l->node->in[ROUTER], *values;
+    bool travel = l->node->in[INPUT]->place.kind == PLACE_S;
+    if (moe_takes_all(l->node, &m)) {
+        lower_result(l, 0, travelling(l, &m, l->node->in[moe_mix_at(&m)]));
+        return;
+    }
     if (node_operand(l->node, moe_mix_at(&m))) {
         values = l->node->in[moe_mix_at(&m)];
     } else {
@@ -273,5 +330,5 @@ void lower_moe(struct lowering *l)
         values = softmax->out[0];
     }
     struct value *weights = lower_cast(l, "narrow", chosen(l, router, values), l->node->in[INPUT]->type.dtype);
-    lower_result(l, 0, with_weights(l, &m, weights));
+    lower_result(l, 0, travel ? travelling(l, &m, weights) : with_weights(l, &m, l->node->in[INPUT], weights));
 }

@@ -46,6 +46,8 @@ bool moe_takes_all(const struct node *, const struct moe_sizes *);
  * experts).
  */
 int64_t moe_chosen(const struct node *);
+/* What a row of weights for each row and expert has besides zeros, at most, as the lowering writes them; -1: nothing tells. */
+int64_t moe_most_nonzero(const struct value *);
 
 /* Where operands stand; matrices are in the order fc1, fc2, fc3. */
 static inline int moe_weight_at(const struct moe_sizes *m, int j)

@@ -14,6 +14,7 @@ enum factor_flag {
     FACTOR_DROPPED = 8,    /* absent from the results because it is cut away (Slice, unused part): no reduction needed */
     FACTOR_HEADS = 16,     /* seeds splits: outer factor of a split or merging Reshape, heads of attention, Repeat's result, hidden units */
     FACTOR_LOWERED = 32,   /* split only by the row's lowering, whose result is a partial value by `red` (Gather from a table: sum) */
+    FACTOR_TRAVELS = 128,  /* a result may be split, too: the row's lowering sends its rows to the ranks of this factor, and back */
     FACTOR_ORDERED = 64    /* with LOWERED: only if ranks hold one interval each, in ascending order (running sums) */
 };
 struct factor {
@@ -150,6 +151,8 @@ const struct dim *rule_sizes(struct graph *, const struct rule *, const int *lis
 const struct dim *rule_part_size(struct graph *, const struct rule *, const struct rule_part *);
 /* The one factor that a dimension is; -1: none, several, or windows. The same of dimension d of an operand or result. */
 int rule_lone_factor(const struct rule_dim *);
+/* Are rows and a factor that they travel to (FACTOR_TRAVELS) split? */
+bool rule_travels(const struct rule *, const struct assignment *);
 int rule_factor_at(const struct rule_operand *, int d);
 bool rule_has_factor(const struct rule_operand *, int factor);
 /* Dimension d is one factor in every result, and each range of its indices is computed from the same range of the operands that have it. */

@@ -142,6 +142,13 @@ static bool operand_has(const struct rule_operand *operand, int factor)
     return false;
 }
 
+/* Of rows that travel, each rank knows where its own may go. */
+static bool travels(const struct projection *p, const struct rule_dim *dim)
+{
+    int f = rule_lone_factor(dim);
+    return f >= 0 && p->rule->factor[f].flags & FACTOR_TRAVELS;
+}
+
 static bool project_operand(struct projection *p, const struct rule_operand *operand, struct placement *out)
 {
     *out = placement_replicated;
@@ -152,7 +159,7 @@ static bool project_operand(struct projection *p, const struct rule_operand *ope
         const struct split *s;
         if (!dim_split(p, &operand->dim[d], &s))
             return false;
-        if (!s || s->replicated)
+        if (!s || s->replicated || (dims > 0 && travels(p, &operand->dim[d])))
             continue;
         *out = placement_split(d, s);
         if (dims++ > 0)
@@ -167,6 +174,8 @@ static bool project_operand(struct projection *p, const struct rule_operand *ope
 static bool lose_factor(struct projection *p, int f, const struct split *s, struct placement *out)
 {
     const struct factor *factor = &p->rule->factor[f];
+    if (factor->flags & FACTOR_TRAVELS && out->kind == PLACE_S)
+        return s->partition && out->split->partition ? true : refused(p, "rows that travel would be on several ranks");
     if (factor->red == RED_NONE)
         return factor->flags & FACTOR_DROPPED ? true : refused(p, "a result lacks the split factor and does not reduce over it");
     if (!(factor->red == RED_SUM || factor->red == RED_PROD ? s->partition : s->cover))
@@ -341,6 +350,17 @@ bool rule_project(struct graph *g, const struct rule *r, int ranks, const struct
     if (why)
         *why = legal ? NULL : p.why;
     return legal;
+}
+
+bool rule_travels(const struct rule *r, const struct assignment *c)
+{
+    int to = 0, split = 0;
+    for (int f = 0; c->factor && f < r->nfactor; f++)
+        if (c->factor[f] && !c->factor[f]->replicated) {
+            split++;
+            to += (r->factor[f].flags & FACTOR_TRAVELS) != 0;
+        }
+    return to > 0 && split > to;
 }
 
 const struct split *rule_part_split(struct graph *g, const struct rule *r, int ranks, const struct assignment *assignment,

@@ -1,4 +1,4 @@
-/* Communication: result types of AllGather, ReduceScatter, AllToAll and Redistribute.
+/* Communication: result types of AllGather, ReduceScatter, AllToAll, Redistribute, Dispatch and Combine.
  *
  * On the global graph (rank -1) types are global and a collective changes none of them. On a rank's graph the splits named by `from`
  * and `to` say what this rank holds, and `extent` is the global size of the dimension: of the axis; for AllToAll of concat_axis, the
@@ -22,11 +22,11 @@ static const struct split *split_attribute(const struct graph *g, const struct n
     return split;
 }
 
-/* The last entry of extent; NULL when its operand's content is not known. */
+/* The last entry of extent, which is the last operand; NULL when its content is not known. */
 static const struct dim *global_extent(struct graph *g, const struct node *node)
 {
     const struct dim *const *at;
-    int n = op_size_operand(g, node, 1, "extent", &at);
+    int n = op_size_operand(g, node, node->op->nin - 1, "extent", &at);
     if (n == -2)
         fail("%s: the extent is missing", node_where(g, node));
     return n > 0 ? at[n - 1] : NULL;
@@ -62,6 +62,21 @@ static int axis_attribute(const struct graph *g, const struct node *node, const 
     return op_axis(g, node, attr_int(node, name), type->rank);
 }
 
+/* Rows that travel: a weight for each row and expert. */
+static void check_travel(struct graph *g, const struct node *node, int axis)
+{
+    const struct type *x = op_operand(g, node, 0);
+    if (node->op->nin == 2)
+        return;
+    split_attribute(g, node, "experts");
+    for (int i = 1; i <= 2; i++) {
+        op_need_rank(g, node, i, 2, 2);
+        op_same_dtype(g, node, 0, i);
+    }
+    if (!dtype_is_float(x->dtype) || axis > x->rank - 2)
+        fail("%s: axis is %d of %s, expected one of the rows of floats", node_where(g, node), axis, type_str(g->arena, x));
+}
+
 /* The axis is split as `from`; the result is split as `to`, or has all of the axis. */
 static void infer_gathered(struct graph *g, struct node *node, bool split)
 {
@@ -70,6 +85,7 @@ static void infer_gathered(struct graph *g, struct node *node, bool split)
         return;
     int axis = axis_attribute(g, node, "axis", &type);
     const struct dim *n = global_extent(g, node);
+    check_travel(g, node, axis);
     op_same_dim(g, node, type.dim[axis], held_extent(g, node, split_attribute(g, node, "from"), n), "the operand and what the rank holds");
     if (split)
         type.dim[axis] = held_extent(g, node, split_attribute(g, node, "to"), n);
@@ -88,6 +104,7 @@ void infer_reducescatter(struct graph *g, struct node *node)
         return;
     int axis = axis_attribute(g, node, "axis", &type);
     const struct dim *n = global_extent(g, node);
+    check_travel(g, node, axis);
     if (n)
         op_same_dim(g, node, type.dim[axis], n, "the operand and the extent");
     type.dim[axis] = held_extent(g, node, split_attribute(g, node, "to"), n);
@@ -109,5 +126,9 @@ void infer_alltoall(struct graph *g, struct node *node)
 
 bool collective_in_strips(const struct node *node)
 {
-    return strcmp(node->op->name, "AllToAll") != 0 && strcmp(node->op->name, "Redistribute") != 0;
+    static const char *const at_once[] = {"AllToAll", "Redistribute", "Dispatch", "Combine"};
+    for (size_t i = 0; i < sizeof at_once / sizeof *at_once; i++)
+        if (strcmp(node->op->name, at_once[i]) == 0)
+            return false;
+    return true;
 }

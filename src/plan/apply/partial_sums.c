@@ -31,6 +31,15 @@ static bool sums_apart(const struct node *n)
     return n->on_ranks && op_is_onnx(n, "ReduceSum") && dtype_is_float(n->in[0]->type.dtype);
 }
 
+/* A mixture sums over what its weights are split by, the width of experts or these themselves. */
+static const struct value *split_weight(const struct node *n)
+{
+    for (int i = 1; n->op && n->op->flags & OP_ROUTES && i < n->nin; i++)
+        if (n->in[i] && n->in[i]->placed && n->in[i]->place.kind == PLACE_S)
+            return n->in[i];
+    return NULL;
+}
+
 static struct rank_sum partial_sum_of(struct graph *g, const struct node *n)
 {
     if (n->nout == 0 || !is_partial_sum(n->out[0]))
@@ -38,6 +47,9 @@ static struct rank_sum partial_sum_of(struct graph *g, const struct node *n)
     const struct split *s = summed(g, n);
     if (s)
         return (struct rank_sum){RANK_SUM_SPLIT, n->in[0]->place.dim, s};
+    const struct value *weight = split_weight(n);
+    if (weight)
+        return (struct rank_sum){RANK_SUM_SPLIT, weight->place.dim, weight->place.split};
     for (int i = 0; i < n->nin; i++)
         if (is_partial_sum(n->in[i]))
             return (struct rank_sum){.kind = RANK_SUM_NONE};

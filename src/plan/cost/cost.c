@@ -269,6 +269,8 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
 {
     if (n->op->flags & OP_RECURS)
         return exchange_seconds(m, g, n, dims, ranks);
+    if (op_is_tpc(n, "Dispatch") || op_is_tpc(n, "Combine"))
+        return routing_travel_seconds(m, n, dims, ranks);
     const struct value *v = n->in[0];
     struct placement from = v->place, to = n->out[0]->place, parted = from.kind == PLACE_S ? from : to;
     struct moved x = {(double)dtype_size(v->type.dtype), 1, v->type.dtype};

@@ -3,6 +3,7 @@
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
+#include "plan/cost/work.h"
 #include "plan/space/space.h"
 
 bool explicit_is_reshard(const struct node *n)
@@ -27,8 +28,10 @@ double explicit_seconds(struct space *s, int workload, int busy)
     double seconds = 0;
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
-        seconds += explicit_is_reshard(n) ? cost_reshard_seconds(s, n->in[0], n->in[0]->place, n->out[0]->place, workload)
-                                          : cost_node_seconds(s, n, s->rule[i], n->strategy, workload, busy);
+        bool travels = op_is_tpc(n, "Dispatch") || op_is_tpc(n, "Combine");
+        seconds += travels           ? routing_travel_seconds(&s->options->machine, n, &s->plan->workloads.at[workload].dims, s->ranks)
+            : explicit_is_reshard(n) ? cost_reshard_seconds(s, n->in[0], n->in[0]->place, n->out[0]->place, workload)
+                                     : cost_node_seconds(s, n, s->rule[i], n->strategy, workload, busy);
     }
     return seconds;
 }

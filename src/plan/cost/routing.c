@@ -214,3 +214,27 @@ double routing_wait(struct space *s, const struct value *v, int workload)
     return (1 - routing_dealt(s, expert, workload)) *
         fmax(2 * rows * x->numbers / m->flops, fmin(rows, 1) * x->bytes / m->memory_bandwidth);
 }
+
+/* ---- rows that travel to their experts ---------------------------------------------------------------------------------------------- */
+
+static double size_under(const struct dim *d, const struct bindings *dims)
+{
+    int64_t size;
+    return dim_eval(d, dims, &size) && size > 0 ? (double)size : 1;
+}
+
+/* A row goes to a rank if one of its k experts is there. The rank that gets most counts. It packs and places what it sends and gets, and
+ * writes zeros for the other rows. */
+double routing_travel_seconds(const struct machine *m, const struct node *n, const struct bindings *dims, int ranks)
+{
+    const struct type *x = &n->in[0]->type;
+    int64_t chosen = moe_most_nonzero(n->in[1]);
+    double rows = 1, experts = size_under(n->in[1]->type.dim[1], dims), k = chosen >= 0 ? fmin((double)chosen, experts) : experts,
+           bytes = (double)dtype_size(x->dtype) * size_under(x->dim[x->rank - 1], dims);
+    for (int d = 0; d < x->rank - 1; d++)
+        rows *= size_under(x->dim[d], dims);
+    double others = rows * (ranks - 1) / ranks, goes = 1 - pow(1 - fmin(k / experts, 1), fmax(experts / ranks, 1)),
+           most = fmin(routing_largest(others * goes, INFINITY, ranks), others);
+    struct sent sent = {.kind = COLL_ALLTOALL, .ranks = ranks, .bytes = rows * bytes, .moves = true, .moved = most * bytes};
+    return collective_seconds(m, &sent) + price_of_pass(m, (rows + 2 * most) * bytes);
+}

@@ -53,6 +53,8 @@ double routing_wait(struct space *, const struct value *, int workload);
 /* The expected largest of so many numbers, each of which counts the hits of `trials` trials, `mean` on average; INFINITY trials:
  * the limit (Poisson). */
 double routing_largest(double mean, double trials, int numbers);
+/* What Dispatch or Combine takes. */
+double routing_travel_seconds(const struct machine *, const struct node *, const struct bindings *, int ranks);
 /* price.c: seconds. */
 double price_of_pass(const struct machine *, double bytes); /* bytes are moved, and nothing else */
 /* Adds to each rank, so many times, what it computes of the node, without its lowering. */

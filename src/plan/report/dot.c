@@ -9,8 +9,8 @@
 const char *dot_collective_colour(enum collective kind)
 {
     static const char *const colours[] = {
-        [COLL_ALLREDUCE] = "#e8a09a", [COLL_ALLGATHER] = "#a9cbe8",    [COLL_REDUCESCATTER] = "#f2cf8d",
-        [COLL_ALLTOALL] = "#c9b3e0",  [COLL_REDISTRIBUTE] = "#b5dcb0", [COLL_BROADCAST] = "#d9d9d9",
+        [COLL_ALLREDUCE] = "#e8a09a",    [COLL_ALLGATHER] = "#a9cbe8", [COLL_REDUCESCATTER] = "#f2cf8d", [COLL_ALLTOALL] = "#c9b3e0",
+        [COLL_REDISTRIBUTE] = "#b5dcb0", [COLL_BROADCAST] = "#d9d9d9", [COLL_DISPATCH] = "#f0c9a0",      [COLL_COMBINE] = "#e0b090",
     };
     bool known = (size_t)kind < sizeof colours / sizeof *colours && colours[kind];
     return known ? colours[kind] : "#ffffff";

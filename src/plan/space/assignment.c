@@ -188,6 +188,23 @@ static int lone_group_factor(const struct rule *r, const struct assignment *c)
     return count == 1 && r->ngroup > 1 ? found : -1;
 }
 
+/* Of rows alone: with each split of what rows travel to, they do. */
+static void add_travelling(struct space *s, int node, const struct assignment *c, struct assignments *out)
+{
+    const struct rule *r = s->rule[node];
+    for (int f = 0; f < r->nfactor; f++) {
+        struct candidates to = {0};
+        if (!(r->factor[f].flags & FACTOR_TRAVELS) || c->factor[f])
+            continue;
+        factor_candidates(s, node, f, &to);
+        for (int i = 0; i < to.list.n; i++) {
+            struct assignment made = assignment_copy(s, r, c);
+            made.factor[f] = to.list.at[i].split;
+            VEC_PUSH(s->tmp, &out->list, made);
+        }
+    }
+}
+
 struct assignments assignment_list(struct space *s, int node, bool result, int i, int d, const struct split *split)
 {
     const struct rule *r = s->rule[node];
@@ -210,6 +227,7 @@ struct assignments assignment_list(struct space *s, int node, bool result, int i
             complete_group(s, node, &found.list.at[k], lone, &out);
         else
             VEC_PUSH(s->tmp, &out.list, found.list.at[k]);
+        add_travelling(s, node, &found.list.at[k], &out);
     }
     return out;
 }

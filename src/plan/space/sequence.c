@@ -229,6 +229,7 @@ void sequence_seed(struct space *s)
         sequence_seed_windows(s, up, &rows);
     for (int i = 0; i < s->g->nodes.n; i++)
         s->sequence.passes[i] = s->options->sp == SP_AUTO;
+    sequence_pass_routers(s);
     spread_on(&flattened, &rows);
     mark_values(s, up, &rows);
     s->sequence.slides = rows.slides;

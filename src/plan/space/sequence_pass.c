@@ -3,7 +3,8 @@
  * 2309.14509).
  *
  * Plain --sp does not let them pass: each would keep weights replicated, for a part of the tokens. Under --sp=auto the price of weights
- * decides, and a plan file lets them pass the nodes that it names. A KV dimension is never split: it is gathered. */
+ * decides, and a plan file lets them pass the nodes that it names. They pass mixtures whose experts are split, for their rows travel, and
+ * what makes the scores of these from the rows. A KV dimension is never split: it is gathered. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
@@ -28,12 +29,38 @@ static bool is_rows(const struct space *s, int node, int f)
     return !(factor & FACTOR_CONTRACTED) && !(dim_node_multiplies_activations(s->roles, n) && dim_factor_is_kv(s->roles, node, f));
 }
 
+static bool has_travellers(const struct rule *r)
+{
+    for (int f = 0; r && f < r->nfactor; f++)
+        if (r->factor[f].flags & FACTOR_TRAVELS)
+            return true;
+    return false;
+}
+
+/* From the scores back to the product that makes them. */
+static void pass_router(struct space *s, const struct value *scores)
+{
+    for (int i; (i = s->producer[scores->id]) >= 0 && s->rule[i]; scores = s->g->nodes.at[i]->in[0]) {
+        const struct node *n = s->g->nodes.at[i];
+        s->sequence.passes[i] = true;
+        if (n->op->flags & OP_PRODUCT || n->nin == 0 || !n->in[0])
+            return;
+    }
+}
+
+void sequence_pass_routers(struct space *s)
+{
+    for (int i = 0; i < s->g->nodes.n; i++)
+        if (has_travellers(s->rule[i]))
+            pass_router(s, s->g->nodes.at[i]->in[1]);
+}
+
 bool sequence_passes(const struct space *s, int node, const struct assignment *c)
 {
     const struct rule *r = s->rule[node];
     unsigned flags = s->g->nodes.at[node]->op->flags;
     require(r);
-    if (!(flags & (OP_PRODUCT | OP_BARRIER)))
+    if (!(flags & (OP_PRODUCT | OP_BARRIER)) || rule_travels(r, c))
         return true;
     for (int f = 0; f < r->nfactor; f++) {
         if (splits_factor(c, f) && !(s->sequence.passes[node] && is_rows(s, node, f)))

@@ -227,6 +227,8 @@ bool sequence_has_windows(const struct space *);
 /* sequence_pass.c: may a split along a sequence pass the node by this assignment? Products and barriers only where the sequence passes, and
  * as rows. */
 bool sequence_passes(const struct space *, int node, const struct assignment *);
+/* Lets them pass what makes the scores of mixtures whose rows can travel to their experts. */
+void sequence_pass_routers(struct space *);
 
 /* required_placement.c. Adds a required placement, given as text. One that can't be met (check: beside those before it, too) is a failure
  * that names the nearest placement that can. */

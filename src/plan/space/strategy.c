@@ -86,7 +86,7 @@ bool strategy_assigned(struct arena *a, struct graph *g, const struct node *n, c
     const char *fault = NULL;
     *out = strategy_replicated(a, n, r);
     out->assignment = *c;
-    out->lowered = assignment_is_lowered(c, r);
+    out->lowered = assignment_is_lowered(c, r) || rule_travels(r, c);
     if (!lowering_fits(n, c, r))
         fault = "the op has no lowering for it";
     else if (!rule_project(g, r, ranks, c, out->in, out->out, &fault))

@@ -12,17 +12,19 @@ void collective_run(const struct collective_node *c, const struct route *route, 
                     const struct tensor *x, struct tensor *y)
 {
     const struct collective_kind *kind = collective_kind(c->kind);
-    struct tensor from = *x, to = *y;
+    struct tensor from[TRAVEL_OPERANDS] = {*x}, to = *y;
+    for (int i = 1; c->experts && i < TRAVEL_OPERANDS; i++)
+        from[i] = x[i];
     comm->id = c->id;
     comm->name = c->name;
     comm->wire = c->wire;
     for (int64_t i = 0; i < route->strips; i++) {
-        kind->run(c, route, comm, scratch, &from, &to);
-        from.data = (char *)from.data + route->x_step;
+        kind->run(c, route, comm, scratch, from, &to);
+        from[0].data = (char *)from[0].data + route->x_step;
         to.data = (char *)to.data + route->y_step;
     }
     if (route->last)
-        kind->run(c, route->last, comm, scratch, &from, &to);
+        kind->run(c, route->last, comm, scratch, from, &to);
     comm->wire = WIRE_F32;
 }
 
@@ -30,9 +32,9 @@ void collective_run(const struct collective_node *c, const struct route *route, 
 
 static const char *list_line(struct arena *a, const struct collective_node *c)
 {
-    return arena_printf(a, "%lld %s '%s' axis %d %d root %d %s %s from %s to %s", (long long)c->id, collective_name(c->kind), c->name,
+    return arena_printf(a, "%lld %s '%s' axis %d %d root %d %s %s from %s to %s%s%s", (long long)c->id, collective_name(c->kind), c->name,
                         c->axis, c->axis2, c->root, redop_name(c->red), sum_wire_name(c->wire), c->from ? split_str(a, c->from) : "-",
-                        c->to ? split_str(a, c->to) : "-");
+                        c->to ? split_str(a, c->to) : "-", c->experts ? " experts " : "", c->experts ? split_str(a, c->experts) : "");
 }
 
 static const char comparing[] = "comparison of the ranks' lists of collectives";

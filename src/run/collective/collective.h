@@ -46,10 +46,10 @@ struct collective_node {
     int axis, axis2, root; /* AllToAll: split axis, concatenated axis */
     enum redop red;
     enum wire wire;
-    bool bits;     /* AllReduce: only one rank's addend is not zero: bits are added, which keeps -0 */
-    bool complete; /* ReduceScatter: every rank has the sum already (complete_sums.c) */
-    const struct split *from, *to;
-    const struct dim *const *extent; /* global sizes that the file states, beside the splits' own */
+    bool bits;                               /* AllReduce: only one rank's addend is not zero: bits are added, which keeps -0 */
+    bool complete;                           /* ReduceScatter: every rank has the sum already (complete_sums.c) */
+    const struct split *from, *to, *experts; /* experts: Dispatch and Combine */
+    const struct dim *const *extent;         /* global sizes that the file states, beside the splits' own */
     int nextent;
 };
 /* read.c */
@@ -63,6 +63,8 @@ struct route {
     int64_t send_total, recv_total;
     struct region *send, *recv; /* by rank: of x, of y */
     int64_t *send_bytes, *recv_bytes;
+    struct intervals *rows, *experts; /* by rank, of Dispatch and Combine: the rows that are its own, the experts that it holds */
+    const void **part;                /* as many as there are ranks */
 };
 /* strip: bytes of the global tensor that go at a time, if it can be cut. */
 struct route *collective_route(struct arena *, const struct collective_node *, const struct comm *, const struct tensor *x,
@@ -71,6 +73,7 @@ struct route *collective_route(struct arena *, const struct collective_node *, c
  * side, y or x, is what moves for this rank. */
 struct route *collective_route_parts(struct arena *, const struct collective_node *, const struct comm *, const struct tensor *x,
                                      const struct tensor *y, const struct interval *part);
+/* x: all operands. */
 void collective_run(const struct collective_node *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x,
                     struct tensor *y);
 /* Fails unless every rank has the same list of collectives and the same plan, by its hash. */
@@ -82,6 +85,15 @@ struct unit_gather;
 struct unit_gather *unit_gather_new(struct arena *, struct comm *, struct buffer *blocks, const struct split *);
 /* For the kernel's call. */
 const struct units *unit_gather_units(const struct unit_gather *);
+
+/* ---- travel.c: rows that go to the ranks of their experts, and back --------------------------------------------------------------- */
+enum { TRAVEL_OPERANDS = 3 }; /* x, chosen, met */
+void travel_route(struct arena *, const struct collective_node *, const struct comm *, const struct tensor *x, const struct tensor *y,
+                  const struct bindings *, struct route *);
+void travel_dispatch(const struct collective_node *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x,
+                     struct tensor *y);
+void travel_combine(const struct collective_node *, const struct route *, struct comm *, struct buffer *scratch, const struct tensor *x,
+                    struct tensor *y);
 
 /* ---- kinds.c: one row for each kind ------------------------------------------------------------------------------------------ */
 struct collective_kind {

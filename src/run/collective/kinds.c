@@ -4,7 +4,9 @@
  *   AllGather       own intervals to every rank
  *   ReduceScatter   to each rank the intervals that it keeps, reduced there in rank order
  *   AllToAll        own intervals of the concatenated axis x the receiver's intervals of the split axis
- *   Redistribute    what the receiver keeps and does not hold, from its owner */
+ *   Redistribute    what the receiver keeps and does not hold, from its owner
+ *   Dispatch        own rows to the ranks that hold an expert of theirs (travel.c)
+ *   Combine         what these made of the rows, back, added there in rank order */
 #include "run/collective/collective.h"
 
 #include <string.h>
@@ -208,6 +210,8 @@ const struct collective_kind *collective_kind(enum collective kind)
         [COLL_ALLTOALL] = {route_alltoall, lead_none, run_alltoall},
         [COLL_REDISTRIBUTE] = {route_redistribute, lead_none, run_alltoall},
         [COLL_BROADCAST] = {NULL, lead_all, run_broadcast},
+        [COLL_DISPATCH] = {travel_route, lead_none, travel_dispatch},
+        [COLL_COMBINE] = {travel_route, lead_none, travel_combine},
     };
     require(kind > COLL_NONE && (size_t)kind < sizeof kinds / sizeof *kinds && kinds[kind].run);
     return &kinds[kind];

@@ -54,6 +54,8 @@ void collective_read(struct graph *g, const struct node *n, struct collective_no
         c->from = split_attr(g, n, "from");
     if (attr_find(n, "to"))
         c->to = split_attr(g, n, "to");
+    if (attr_find(n, "experts"))
+        c->experts = split_attr(g, n, "experts");
     if (attr_find(n, "axis"))
         c->axis = axis_attr(g, n, "axis");
     if (attr_find(n, "split_axis"))

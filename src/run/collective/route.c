@@ -38,6 +38,9 @@ static void check_ranks(const struct collective_node *c, const struct comm *comm
         fail("collective '%s' (%s) is for %d ranks, the run has %d", c->name, collective_name(c->kind), s->ranks, comm->size);
     if (c->from && c->to && c->from->ranks != c->to->ranks)
         fail("collective '%s' (%s) is from %d to %d ranks", c->name, collective_name(c->kind), c->from->ranks, c->to->ranks);
+    if (c->experts && c->experts->ranks != comm->size)
+        fail("collective '%s' (%s) has experts on %d ranks, the run has %d", c->name, collective_name(c->kind), c->experts->ranks,
+             comm->size);
     if (c->root < 0 || c->root >= comm->size)
         fail("collective '%s' (%s) has root %d, the run has %d ranks", c->name, collective_name(c->kind), c->root, comm->size);
 }
