@@ -13,7 +13,8 @@ enum {
     FULL = 64 << 20,    /* bytes of states, roughly */
     HEAD = 1,           /* numbers that a state keeps before its places, */
     PLACE = 2,          /* and of each */
-    STEP = 32           /* work of any step */
+    STEP = 32,          /* work of any step */
+    MOST_STEP = 500000  /* of one; one that takes more is given up */
 };
 
 /* A place in a rule, and the stack on which it stands. */
@@ -35,7 +36,9 @@ struct automaton {
     const struct grammar_rule_at *rule;
     int64_t age;
     size_t bytes, settled;
-    int64_t work; /* that steps took: places and nodes */
+    int64_t work;     /* that steps took: places and nodes */
+    int64_t until;    /* where the step that is made has taken too much */
+    int64_t given_up; /* steps */
     struct numbered nodes, stacks, states;
     VEC(struct made_state) kept;
     /* what a step finds */
@@ -45,7 +48,8 @@ struct automaton {
     int32_t *stack_of;  /* by rule: the stack on which it begins; -1: it does not */
     VEC(int32_t) key;
     VEC(int32_t) merged;
-    bool ends, too_many;
+    bool ends, too_many, too_long;
+    bool no_start; /* what precedes the first byte was given up */
 };
 
 /* ---- stacks ---- */
@@ -84,9 +88,16 @@ static int32_t join_stacks(struct automaton *a, int32_t x, int32_t y)
 
 /* ---- what follows a byte ---- */
 
+/* The step that is made has to stop. */
+static bool is_over(struct automaton *a)
+{
+    a->too_long |= a->work > a->until;
+    return a->too_many || a->too_long;
+}
+
 static void add_place(struct automaton *a, int32_t at, int32_t stack)
 {
-    if (a->too_many)
+    if (is_over(a))
         return;
     a->work++;
     if (!a->place_of[at]) {
@@ -104,7 +115,7 @@ static void add_place(struct automaton *a, int32_t at, int32_t stack)
 /* Where a rule may end, those that wait for it go on. */
 static void go_below(struct automaton *a, int32_t stack)
 {
-    for (int32_t i = 0; i < a->stacks.list[stack].n && !a->too_many; i++) {
+    for (int32_t i = 0; i < a->stacks.list[stack].n && !is_over(a); i++) {
         int32_t node = a->stacks.list[stack].at[i];
         if (node == BOTTOM)
             a->ends = true;
@@ -117,7 +128,7 @@ static void end_rules(struct automaton *a)
 {
     for (bool more = true; more;) {
         more = false;
-        for (int i = 0; i < a->place.n && !a->too_many; i++) {
+        for (int i = 0; i < a->place.n && !is_over(a); i++) {
             struct place *p = &a->place.at[i];
             if (!p->again)
                 continue;
@@ -145,7 +156,7 @@ static void begin_rule(struct automaton *a, const struct grammar_edge *call, int
 
 static void begin_rules(struct automaton *a, int32_t at, int32_t stack)
 {
-    for (int32_t i = a->state[at].call; i < a->state[at + 1].call && !a->too_many; i++)
+    for (int32_t i = a->state[at].call; i < a->state[at + 1].call && !is_over(a); i++)
         begin_rule(a, &a->call[i], stack);
 }
 
@@ -180,7 +191,7 @@ static int by_place(const void *x, const void *y)
 static int32_t keep_state(struct automaton *a)
 {
     int32_t n = (a->key.n - HEAD) / PLACE;
-    if (a->too_many || (n == 0 && !a->ends))
+    if (is_over(a) || (n == 0 && !a->ends))
         return AUTOMATON_DEAD;
     a->key.at[0] = a->ends;
     qsort(a->key.at + HEAD, (size_t)n, PLACE * sizeof *a->key.at, by_place);
@@ -196,7 +207,8 @@ static int32_t keep_state(struct automaton *a)
 
 static void find_nothing(struct automaton *a)
 {
-    a->ends = a->too_many = false;
+    a->ends = a->too_many = a->too_long = false;
+    a->until = a->work + MOST_STEP;
     a->place.n = a->begun.n = a->key.n = 0;
     VEC_PUSH(a->own, &a->key, 0);
 }
@@ -210,13 +222,14 @@ static int32_t finish_step(struct automaton *a)
         begin_rules(a, a->place.at[i].at, a->place.at[i].stack);
         a->place_of[a->place.at[i].at] = 0;
     }
-    for (int i = 0; i < a->begun.n; i++) {
+    for (int i = 0; i < a->begun.n && !is_over(a); i++) {
         int32_t rule = take_first_rule(a, i), start = a->rule[rule].start;
         put_key(a, start, a->stack_of[rule]);
         begin_rules(a, start, a->stack_of[rule]);
     }
     for (int i = 0; i < a->begun.n; i++)
         a->stack_of[a->begun.at[i]] = -1;
+    a->given_up += a->too_long;
     return keep_state(a);
 }
 
@@ -232,8 +245,8 @@ static int32_t make_step(struct automaton *a, int32_t from, int class)
     const int32_t *key = a->states.list[from].at;
     int32_t n = a->states.list[from].n;
     find_nothing(a);
-    a->work += STEP;
-    for (int32_t k = HEAD; k < n; k += PLACE) {
+    a->work += from == AUTOMATON_START && a->no_start ? MOST_STEP + 1 : STEP;
+    for (int32_t k = HEAD; k < n && !is_over(a); k += PLACE) {
         a->work += 1 + a->state[key[k] + 1].step - a->state[key[k]].step;
         for (int32_t i = a->state[key[k]].step; i < a->state[key[k] + 1].step; i++)
             if (has_class(&a->set[a->step[i].set], class))
@@ -260,9 +273,12 @@ static void make_start(struct automaton *a)
     a->stack_of[root] = stack;
     a->ends = a->state[a->rule[root].start].ends;
     int32_t start = finish_step(a);
+    a->no_start = a->too_long;
     if (start == AUTOMATON_DEAD) { /* it has too many places */
         (void)find(a, &a->states, bottom, 1);
         VEC_PUSH(a->made, &a->kept, ((struct made_state){.to = NEWN(a->made, int32_t, a->grammar->classes)}));
+        if (a->no_start)
+            memset(a->kept.at[AUTOMATON_START].to, AUTOMATON_UNKNOWN, (size_t)a->grammar->classes * sizeof(int32_t));
     }
 }
 
@@ -319,6 +335,11 @@ int64_t automaton_work(const struct automaton *a)
     return a->work;
 }
 
+int64_t automaton_given_up(const struct automaton *a)
+{
+    return a->given_up;
+}
+
 void automaton_settle(struct automaton *a)
 {
     a->settled = a->bytes;
@@ -330,7 +351,7 @@ int automaton_next(struct automaton *a, int state, uint8_t byte)
     int32_t to = a->kept.at[state].to[class];
     if (to == AUTOMATON_UNKNOWN) {
         to = make_step(a, state, class);
-        a->kept.at[state].to[class] = to;
+        a->kept.at[state].to[class] = a->too_long ? AUTOMATON_UNKNOWN : to;
     }
     return to;
 }

@@ -37,8 +37,9 @@ const struct grammar *grammar_file(struct arena *a, const char *path, bool schem
     if (root >= 0 && tag)
         root = grammar_behind(b, tag, root);
     const struct grammar *g = root < 0 ? NULL : grammar_compile(b, root);
-    if (!g)
-        fail("%s: %s", path, grammar_fault(b));
+    const char *wrong = g ? grammar_trial(g) : grammar_fault(b);
+    if (wrong)
+        fail("%s: %s", path, wrong);
     g = memcpy(arena_alloc(a, grammar_size(g)), g, grammar_size(g));
     arena_free(tmp);
     return g;

@@ -154,7 +154,9 @@ enum { AUTOMATON_DEAD, AUTOMATON_START }; /* states: no text goes on so; before 
 struct automaton *automaton_new(const struct grammar *);
 void automaton_free(struct automaton *);
 const struct grammar *automaton_grammar(const struct automaton *); /* its own copy */
+/* AUTOMATON_DEAD, too, where the step takes too much work (some 10 ms), which automaton_given_up counts. */
 int automaton_next(struct automaton *, int state, uint8_t byte);
+int64_t automaton_given_up(const struct automaton *);
 /* The text may end here. */
 bool automaton_accepts(const struct automaton *, int state);
 /* The text can't go on here. */
@@ -169,6 +171,10 @@ void automaton_forget(struct automaton *);
 int64_t automaton_age(const struct automaton *);
 /* What somebody keeps for a state, so many bytes of zeros at first. NULL: there is nothing yet, and bytes is 0. */
 void *automaton_note(struct automaton *, int state, size_t bytes);
+
+/* ---- trial.c ---- */
+/* NULL, or a sentence: one of its first states, as many as bounded work finds, takes too much work to leave. */
+const char *grammar_trial(const struct grammar *);
 
 /* ---- tokens.c: the bytes of tokens as a tree, and those that may follow a text ---- */
 struct grammar_token {
@@ -189,7 +195,7 @@ bool matcher_take(struct matcher *, const char *, size_t n);
 bool matcher_accepts(struct matcher *);
 bool matcher_is_last(struct matcher *);
 /* Bits of the columns whose tokens may follow: 64 columns a number, until the next call of any matcher of the automaton. NULL: to find them
- * takes too long, for a token about half a second, or in the mean of many some milliseconds. */
+ * takes too long: for a token about a tenth of a second, or in the mean of many some milliseconds. */
 const uint64_t *matcher_mask(struct matcher *, const struct token_tree *);
 
 /* ==== inside ==== */

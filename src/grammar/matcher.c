@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Work that masks of a text may take at once, and what each adds to it. */
-enum { MOST_WORK = 50000000, WORK_EACH = 1000000 };
+enum { MOST_WORK = 2000000, WORK_EACH = 200000 };
 
 struct matcher {
     struct arena *arena;
@@ -106,7 +106,7 @@ static int32_t make_step(struct walk *w, int depth)
 static bool walk(struct matcher *m, const struct token_tree *t, uint64_t *mask)
 {
     const uint8_t *class_of = automaton_grammar(m->automaton)->class_of;
-    int64_t start = automaton_work(m->automaton);
+    int64_t start = automaton_work(m->automaton), given_up = automaton_given_up(m->automaton);
     struct walk w = {.matcher = m, .end = start + m->work};
     enter(&w, 0, state_of(m));
     for (int64_t i = 0; i < t->nodes;) {
@@ -117,6 +117,8 @@ static bool walk(struct matcher *m, const struct token_tree *t, uint64_t *mask)
             if (automaton_work(m->automaton) > w.end)
                 return false;
             next = make_step(&w, node->depth);
+            if (automaton_given_up(m->automaton) > given_up)
+                return false;
         }
         if (next == AUTOMATON_DEAD) {
             i = node->behind;

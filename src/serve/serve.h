@@ -22,6 +22,7 @@ enum {
     SERVE_CHOICES = 128,      /* texts of one request */
     SERVE_STOPS = 16,         /* stop sequences of one */
     SERVE_BIASES = 1024,      /* tokens of a logit_bias */
+    SERVE_TOOLS = 1024,       /* functions that a model may call */
     SERVE_LOGPROBS = 1 << 22, /* log-probabilities of a reply */
     SERVE_EMBEDDINGS = 2048,  /* vectors of a reply */
     SERVE_NUMBERS = 1 << 22,  /* of them all */

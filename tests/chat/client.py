@@ -96,7 +96,7 @@ def refusals():
              ({"messages": [{"role": "user", "content": ["x"]}]}, "messages", "expected an object with a type"),
              ({"messages": [{"role": "assistant", "content": None, "tool_calls": ["x"]}]}, "messages", "tool_calls[0]: expected an object"),
              ({"messages": [{"role": "assistant", "content": "x", "tool_calls": 1}]}, "messages", "tool_calls: expected a list"),
-             ({"messages": [user], "tools": [{"type": "retrieval"}]}, "tools", "expected a list of objects of type \"function\""),
+             ({"messages": [user], "tools": [{"type": "retrieval"}]}, "tools", "tools[0].type: expected \"function\""),
              ({"messages": [user], "tools": 5}, "tools", "expected a list"), ({"messages": [user], "documents": [{"text": "x"}]}, "documents", "takes none"),
              ({"messages": [user], "tool_choice": "required"}, "tool_choice", "no tools to call"),
              ({"messages": [user], "tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice", "'f' is none of the tools"),

@@ -64,7 +64,12 @@ def main(path):
     for fields, param, words in [({"tool_choice": "required", "tools": []}, "tool_choice", "no tools to call"), ({"tool_choice": "maybe"}, "tool_choice", "expected"),
                                  ({"tool_choice": {"type": "function", "function": {"name": "sub"}}}, "tool_choice", "none of the tools"),
                                  ({"tool_choice": "required", "tools": [{"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}]}, "tools", "'not' is not supported"),
-                                 ({"tools": [{"type": "function", "function": {"name": "f", "parameters": 5}}]}, "tools", "expected a list of objects")]:
+                                 *[({"tools": [TOOLS[0], {"type": kind, "function": function}], **more}, "tools", f"tools[1].{words}") for kind, function, more, words in [
+                                     ("function", {"name": "f", "parameters": 5}, {}, "function.parameters: expected a schema"),
+                                     ("function", {"name": "f", "parameters": {"type": "array"}}, {"tool_choice": "required"}, "function.parameters: expected a schema"),
+                                     ("function", {}, {}, "function.name: expected 1 to 64"), ("function", {"name": "a b"}, {}, "function.name: expected 1 to 64"),
+                                     ("function", {"name": "f" * 65}, {}, "function.name: expected 1 to 64"), ("function", 3, {}, "function: expected an object"),
+                                     ("function", {"name": TOOLS[0]["function"]["name"]}, {}, "function.name: an earlier tool"), ("custom", {"name": "f"}, {}, "type: expected")]]]:
         status, answer = chat(**fields)
         expect(f"{answer}", (status, answer["error"]["param"], words in answer["error"]["message"]), (400, param, True))
     if os.path.exists(path):

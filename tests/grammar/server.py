@@ -91,7 +91,8 @@ def refused():
              ("response_format", {"response_format": {"type": "json_schema"}}, "a schema in json_schema.schema"), ("grammar", {"grammar": "root ::= x"}, "no rule 'x'"),
              ("grammar", {"grammar": 3}, "a text in GBNF"), ("json_schema", {"json_schema": [1]}, "an object"), ("json_schema", {"json_schema": PERSON, "grammar": "root ::= \"a\""}, "give one"),
              ("grammar", {"grammar": "root ::= root \"a\" | \"b\""}, "begins with itself"), ("grammar", {"grammar": "root ::= " + "(" * 5000}, "groups within each other"),
-             ("response_format", dict(form({"type": "string", "maxLength": 10**9})), "too large")]
+             ("response_format", dict(form({"type": "string", "maxLength": 10**9})), "too large"),
+             ("json_schema", {"json_schema": {"type": "string", "pattern": "^(a?){500}a{500}$"}}, "too many ways to read a text")]
     for param, fields, words in cases:
         for fields in [fields, dict(fields, stream=True)]:
             status, answer = chat(**fields)

@@ -290,7 +290,7 @@ START_TEST(ambiguous)
 }
 END_TEST
 
-/* So many ways to read a text take too long: no mask is found, in a second. */
+/* So many ways to read a text take too long: no mask is found. */
 START_TEST(too_long)
 {
     enum { PARTS = 700, MADE = 20000, LETTERS = 6 };
@@ -312,6 +312,26 @@ START_TEST(too_long)
     struct matcher *m = matcher_new(arena, a);
     ck_assert_ptr_null(matcher_mask(m, token_tree_new(arena, token, MADE)));
     automaton_free(a);
+}
+END_TEST
+
+/* A step of such a grammar is given up at a bounded work, and a trial says so before a text waits. */
+START_TEST(too_long_a_step)
+{
+    const char *text = "root ::= (\"a\"?){500} \"a\"{500}", *usual = "root ::= \"a\" [a-z]{1,200}";
+    struct grammar_build *b = grammar_begin(arena), *c = grammar_begin(arena);
+    const struct grammar *g = grammar_compile(b, grammar_gbnf(b, text, strlen(text)));
+    ck_assert_ptr_nonnull(g);
+    ck_assert_ptr_nonnull(grammar_trial(g));
+    struct automaton *a = automaton_new(g);
+    int64_t before = automaton_work(a);
+    ck_assert_int_eq(automaton_next(a, AUTOMATON_START, 'a'), AUTOMATON_DEAD);
+    ck_assert_int_eq(automaton_given_up(a), 1);
+    ck_assert_int_lt(automaton_work(a) - before, 600000);
+    struct grammar_token token = {"a", 1};
+    ck_assert_ptr_null(matcher_mask(matcher_new(arena, a), token_tree_new(arena, &token, 1)));
+    automaton_free(a);
+    ck_assert_ptr_null(grammar_trial(grammar_compile(c, grammar_gbnf(c, usual, strlen(usual)))));
 }
 END_TEST
 
@@ -355,6 +375,7 @@ int main(void)
     tcase_add_test(c, ambiguous);
     tcase_add_test(c, joined);
     tcase_add_test(c, too_long);
+    tcase_add_test(c, too_long_a_step);
     tcase_add_test(c, until_a_tag);
     return unit_run(s);
 }

@@ -121,7 +121,10 @@ static void make(struct reading *r, const struct form_asked *f, const char *tag,
     if (root >= 0 && tag)
         root = grammar_behind(b, tag, root);
     const struct grammar *g = root < 0 ? NULL : grammar_compile(b, root);
-    if (g)
+    const char *slow = g ? grammar_trial(g) : NULL;
+    if (slow)
+        grammar_refuse(b, slow);
+    if (g && !slow)
         r->how.grammar = memcpy(arena_alloc(a, grammar_size(g)), g, grammar_size(g));
     else
         request_blame(r, key, arena_printf(a, "%s: %s", key, grammar_fault(b)));

@@ -8,26 +8,58 @@ static const char *name_of(const json_t *tool)
     return json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
 }
 
-static bool is_function(const json_t *tool)
+enum { LONGEST_NAME = 64 };
+
+static bool is_name(const char *name)
 {
-    const char *type = json_string_value(json_object_get(tool, "type")), *name = name_of(tool);
-    const json_t *parameters = json_object_get(json_object_get(tool, "function"), "parameters");
-    return type && strcmp(type, "function") == 0 && name && *name &&
-        (!parameters || json_is_null(parameters) || json_is_object(parameters));
+    static const char signs[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    size_t n = name ? strlen(name) : 0;
+    return n >= 1 && n <= LONGEST_NAME && strspn(name, signs) == n;
+}
+
+/* Arguments of a call are an object, so the schema must take objects, and no others where it names a type. */
+static bool takes_objects(const json_t *parameters)
+{
+    const json_t *type = json_object_get(parameters, "type");
+    return !parameters || json_is_null(parameters) ||
+        (json_is_object(parameters) && (!type || (json_is_string(type) && strcmp(json_string_value(type), "object") == 0)));
+}
+
+static bool is_repeated(const json_t *list, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(name_of(json_array_get(list, k)), name_of(json_array_get(list, i))) == 0)
+            return true;
+    return false;
+}
+
+/* What a tool should have been; NULL: it is good. Those before it are. */
+static const char *tool_fault(const json_t *list, size_t i)
+{
+    const json_t *tool = json_array_get(list, i), *function = json_object_get(tool, "function");
+    const char *type = json_string_value(json_object_get(tool, "type"));
+    if (!type || strcmp(type, "function") != 0)
+        return ".type: expected \"function\": there are no other tools";
+    if (!json_is_object(function))
+        return ".function: expected an object with a name";
+    if (!is_name(name_of(tool)))
+        return ".function.name: expected 1 to 64 letters of ASCII, digits, _ and -";
+    if (is_repeated(list, i))
+        return ".function.name: an earlier tool has this name";
+    if (!takes_objects(json_object_get(function, "parameters")))
+        return ".function.parameters: expected a schema of the type \"object\"";
+    return NULL;
 }
 
 static const json_t *read_list(struct reading *r)
 {
-    const json_t *list = request_given(r, "tools"), *tool;
-    size_t i;
-    if (list && !json_is_array(list))
-        request_refuse(r, "tools", "a list of functions");
-    json_array_foreach(list, i, tool)
-    {
-        if (!is_function(tool))
-            request_refuse(
-                r, "tools",
-                "a list of objects of type \"function\", each with a function, its name, and its parameters as a schema, if any");
+    const json_t *list = request_given(r, "tools");
+    if (list && (!json_is_array(list) || json_array_size(list) > SERVE_TOOLS))
+        request_refuse(r, "tools", arena_printf(r->call->arena, "a list of at most %d functions", SERVE_TOOLS));
+    for (size_t i = 0; !r->wrong && i < json_array_size(list); i++) {
+        const char *fault = tool_fault(list, i);
+        if (fault)
+            request_blame(r, "tools", arena_printf(r->call->arena, "tools[%zu]%s", i, fault));
     }
     return json_array_size(list) ? list : NULL;
 }
