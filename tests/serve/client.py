@@ -114,6 +114,8 @@ def hostile():
     expect("a long prompt", json.loads(call("POST", "/v1/completions", {"prompt": "x" * 5000})[1])["error"],
            {"message": "This model's maximum context length is 4096 tokens, and the prompt has 5000: it may have 4095, for at least one token is made",
             "type": "invalid_request_error", "param": "prompt", "code": "context_length_exceeded"})
+    status, answer = call("POST", "/v1/completions", b'{"prompt": "x", "seed": 9223372036854775808}')
+    expect("a number beyond 64 bits", (status, b"whole numbers have 64 bits" in answer), (400, True))
     expect("a long body", call("POST", "/v1/completions", b'{"prompt": "' + b"x" * 2**21 + b'"}')[0], 413)
     expect("another address", call("POST", "/v2", {})[0], 404)
     expect("another method", call("GET", "/v1/completions")[0], 405)

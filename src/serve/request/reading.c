@@ -87,6 +87,9 @@ const char *request_body(struct call *c, void (*read)(struct reading *))
     const struct text body = text_built(&c->body);
     json_t *root = json_loadb(body.n ? body.at : "", body.n, JSON_ALLOW_NUL, &error);
     struct reading r = {.call = c, .root = root};
+    if (!root && json_error_code(&error) == json_error_numeric_overflow)
+        return arena_printf(c->arena, "line %d of the body has a number that is too large: whole numbers have 64 bits with their sign",
+                            error.line);
     if (!root)
         return arena_printf(c->arena, "the body is not JSON: line %d: %s", error.line, error.text);
     if (json_is_object(root)) {
