@@ -96,6 +96,7 @@ static int report_options(struct shard_options *o, struct arg *to)
          "print the graph after a pass; all: write a file for each pass to a new DIR"},
         {"list-passes", 0, ARG_FLAG, &o->list_passes, NULL, "print the passes of the pipeline"},
         {"list-ops", 0, ARG_FLAG, &o->list_ops, NULL, "print the ops with opset, rule and kernel"},
+        {"print-rule", 0, ARG_TEXT, &o->print_rule, "OP", "print the rule by which an op is split, from its row"},
         {"print", 0, ARG_TEXT, &o->print, "FILE", "print a model or rank file as text"},
     };
     return GIVE(to, table);
@@ -126,6 +127,7 @@ static const struct mode {
     {"merge", "one folder", {"merge", "out", "weights", "force", "quiet", "verbose"}, 1},
     {"print", "one file", {"print", "external-root", "plugin", "quiet", "verbose"}, 1},
     {"list-passes", "no model", {"list-passes", "quiet", "verbose"}, 0},
+    {"print-rule", "one op", {"print-rule", "plugin", "quiet", "verbose"}, 1},
     {"list-ops", "no model", {"list-ops", "quiet", "verbose"}, 0},
 };
 

@@ -69,6 +69,27 @@ static void list_ops(void)
     onnx_each_upgraded(list_upgraded, NULL);
 }
 
+/* The rows of an op of every domain; over: what "[n a]" means. */
+static void print_rule(const char *name)
+{
+    int found = 0;
+    for (int i = 0; i < op_count(); i++) {
+        const struct op *op = op_at(i);
+        if (strcmp(op->name, name) != 0)
+            continue;
+        found++;
+        printf("%s %s: ", plain_domain(op->domain), op->name);
+        if (op->rule_text)
+            printf("%s%s%s%s\n", op->over ? "over " : "", op->over ? op->over_name : "", op->over ? ": " : "", op->rule_text);
+        else if (op->rule && strcmp(op->rule_name, "replicated") != 0)
+            printf("code, rule_%s; --explain NODE prints it for a node\n", op->rule_name);
+        else
+            printf("none; the op is kept replicated\n");
+    }
+    if (!found)
+        fail("--print-rule: no operator is named '%s'; --list-ops prints those that are", name);
+}
+
 static void print_file(struct arena *a, const struct shard_options *o)
 {
     struct compile c = {.arena = a, .model_path = o->print, .external_roots = args_folders(&o->external_root), .prints = true};
@@ -338,6 +359,8 @@ void shard_command(int argc, char **argv)
         list_passes();
     else if (o.list_ops)
         list_ops();
+    else if (o.print_rule)
+        print_rule(o.print_rule);
     else if (o.print)
         print_file(a, &o);
     else if (o.merge)

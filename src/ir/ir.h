@@ -92,6 +92,8 @@ struct op {
     void (*infer)(struct graph *, struct node *); /* output types from operands; mismatch is a failure */
     void (*value)(struct graph *, struct node *); /* shape information, where it carries any; or NULL */
     struct rule *(*rule)(struct graph *, const struct node *); /* NULL: only replicated */
+    const char *rule_text;                                     /* what it reads; NULL: code makes the rule */
+    uint32_t (*over)(struct graph *, const struct node *);     /* the dimensions that "[n a]" in the text means; NULL: none */
     void (*lower)(struct lowering *);                          /* NULL: its split form is itself */
     /* One rank's node, of whose windows it does some; where rules have windows. */
     void (*slide)(struct graph *, struct node *, const struct slide *);
@@ -99,7 +101,7 @@ struct op {
     const char *no_backward;                       /* why there are none; NULL: there are */
     void (*expand)(struct graph *, struct node *); /* IR-only ops: standard ops at emit; NULL: none */
     void (*kernel)(struct kcall *);                /* NULL: none (collectives) */
-    const char *infer_name, *value_name, *rule_name, *lower_name, *backward_name, *expand_name,
+    const char *infer_name, *value_name, *rule_name, *over_name, *lower_name, *backward_name, *expand_name,
         *kernel_name; /* "none" where NULL; --list-ops */
 };
 /* Finds the row of an op, or NULL: op_find (op/op.h), which readers of nodes are given. */

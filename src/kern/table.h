@@ -7,6 +7,8 @@
 #define OP(name, domain, since, inputs, outputs, attributes, ...) __VA_ARGS__
 #define INFER(f)
 #define VALUE(f)
+#define RULE_TEXT(text)
+#define OVER(f)
 #define RULE(f)
 #define LOWER(f)
 #define BACKWARD(f)

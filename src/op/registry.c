@@ -203,6 +203,7 @@ static void name_absent(struct op *op)
 {
     op->value_name = name_or_none(op->value_name);
     op->rule_name = name_or_none(op->rule_name);
+    op->over_name = name_or_none(op->over_name);
     op->lower_name = name_or_none(op->lower_name);
     op->backward_name = name_or_none(op->backward_name);
     op->expand_name = name_or_none(op->expand_name);

@@ -23,14 +23,6 @@ void infer_compress(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, flat ? 1 : x->rank, dim);
 }
 
-struct rule *rule_compress(struct graph *g, const struct node *node)
-{
-    if (!attr_is_set(node, "axis"))
-        return NULL;
-    int axis = op_axis(g, node, attr_int(node, "axis"), node->in[0]->type.rank);
-    return rule_template(g, node, UINT32_C(1) << axis, "([!n a]...)(!k) -> ([!m a]...)  n*: dropped  k: dropped  linear 0  moves");
-}
-
 /* ---- Unique ----------------------------------------------------------------------------------------------------------------------- */
 
 void infer_unique(struct graph *g, struct node *node)

@@ -29,5 +29,3 @@ void infer_tfidf(struct graph *g, struct node *node)
     dim[x->rank - 1] = dim_int(g->alg, column_count(g, node));
     op_result(g, node, 0, DT_F32, x->rank, dim);
 }
-
-RULE_TEXT(tfidf, 0, node->in[0]->type.rank == 2 ? "(b !n) -> (b !o)" : "(!n) -> (!o)")

@@ -98,6 +98,7 @@ static void read_op(struct arena *a, struct plugin *p, int i, const tpc_plugin_o
                                       .infer_name = "plugin",
                                       .rule = given->rule ? plugin_rule : NULL,
                                       .rule_name = given->rule ? "plugin" : NULL,
+                                      .rule_text = given->rule,
                                       .no_backward = "operators of plug-ins have no gradient",
                                       .kernel = plugin_kernel,
                                       .kernel_name = "plugin"}};

@@ -1,4 +1,4 @@
-/* Elementwise ops: inference by broadcasting and shape arithmetic on dimension vectors. Their rules are in elementwise_rule.c. */
+/* Elementwise ops: inference by broadcasting and shape arithmetic on dimension vectors. */
 #include "op/infer/infer.h"
 #include "op/table/table.h"
 

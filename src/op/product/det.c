@@ -10,5 +10,3 @@ void infer_det(struct graph *g, struct node *node)
     op_same_dim(g, node, x->dim[x->rank - 2], x->dim[x->rank - 1], "the rows and the columns of X");
     op_result(g, node, 0, x->dtype, x->rank - 2, x->dim);
 }
-
-RULE_TEXT(det, 0, "(b.. !n !m) -> (b..)")

@@ -79,14 +79,6 @@ struct rule *rule_rows_product(struct graph *g, const struct node *node)
     return r;
 }
 
-struct rule *rule_matmul(struct graph *g, const struct node *node)
-{
-    static const char *const text[2][2] = {{"(k)(k) -> ()", "(k)(b.. k n) -> (b.. n)"},
-                                           {"(b.. m k)(k) -> (b.. m)", "(b.. m k)(b.. k n) -> (b.. m n)"}};
-    const char *shape = text[node->in[0]->type.rank > 1][node->in[1]->type.rank > 1];
-    return rule_parse(g, node, arena_printf(g->arena, "%s  k: sum contracted  linear 0, 1", shape));
-}
-
 struct rule *rule_gemm(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);

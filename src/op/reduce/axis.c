@@ -123,9 +123,12 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
     return r;
 }
 
-/* A rank that has no part of the extreme elements leaves a position beyond all: the first or last position is the least or largest. */
-RULE_TEXT(arg, UINT32_C(1) << the_axis(g, node, node->in[0]->type.rank),
-          attr_int(node, "select_last_index") ? "([@n a]...) -> ([~ a]...)  n*: lowered max" : "([@n a]...) -> ([~ a]...)  n*: lowered min")
+/* The dimension that attribute axis names; none without it. */
+uint32_t over_axis(struct graph *g, const struct node *node)
+{
+    int rank = node->in[0]->type.rank;
+    return rank && attr_is_set(node, "axis") ? UINT32_C(1) << the_axis(g, node, rank) : 0;
+}
 
 /* How many candidates each rank has must be known; they are carried with one dimension more. */
 struct rule *rule_topk(struct graph *g, const struct node *node)

@@ -34,17 +34,3 @@ void infer_groupnorm(struct graph *g, struct node *node)
     else if (!whole)
         fail("%s: %s channels do not form %lld groups", node_where(g, node), dim_str(g->arena, channels), (long long)groups);
 }
-
-/* Linear in scale and bias together; here also in X, bias and mean. */
-RULE_TEXT(batchnorm, 0, "(b c h...)(c)* -> (b c h...)  linear 0+2+3, 1+2  increasing 2")
-RULE_TEXT(instancenorm, 0, "(b c !h...)(c)* -> (b c !h...)  linear 1+2  increasing 2")
-
-struct rule *rule_groupnorm(struct graph *g, const struct node *node)
-{
-    const struct dim *groups = dim_int(g->alg, attr_int(node, "num_groups"));
-    if (dim_equals(groups, 0) || !dim_quotient(g->alg, node->in[0]->type.dim[1], groups))
-        /* one symbol, of which only a run knows that groups divide it */
-        return rule_template(g, node, 0, "(b !c !h...)(!c)* -> (b !c !h...)  linear 1+2  increasing 2");
-    const char *text = "(b (g !c) !h...)((g !c))* -> (b (g !c) !h...)  num_groups = g  linear 1+2  increasing 2  g: size ";
-    return rule_template(g, node, 0, arena_printf(g->arena, "%s%s", text, dim_str(g->arena, groups)));
-}

@@ -38,35 +38,6 @@ void infer_loss(struct graph *g, struct node *node)
     op_result(g, node, 1, x->dtype, x->rank, x->dim);
 }
 
-static struct rule *loss_rule(struct graph *g, const struct node *node)
-{
-    const char *none = "(b @c d...)(b d...)(c) -> (b d...)(b @c d...)  c: lowered dropped";
-    const char *sum = "(b @c d...)(b d...)(c) -> ()(b @c d...)  b: sum  c: lowered dropped  d*: sum";
-    const char *mean = "(b @c d...)(b d...)(c) -> ()(b @c d...)  b: lowered dropped  c: lowered dropped  d*: lowered dropped";
-    return rule_template(g, node, UINT32_MAX, !reduces(g, node) ? none : is_mean(node) ? mean : sum);
-}
-
-/* Linear in the scores; without the mean also in the weights. */
-struct rule *rule_likelihoodloss(struct graph *g, const struct node *node)
-{
-    struct rule *r = loss_rule(g, node);
-    rule_linear(r, 1);
-    if (node->nin > 2 && !is_mean(node))
-        rule_linear(r, 4);
-    return r;
-}
-
-struct rule *rule_entropyloss(struct graph *g, const struct node *node)
-{
-    struct rule *r = loss_rule(g, node);
-    bool others = node_result(node, 1);
-    if (node->nin > 2 && !others && !is_mean(node))
-        rule_linear(r, 4);
-    r->increasing = node->nin > 2 && !others && strcmp(attr_string(node, "reduction"), "none") == 0 ? 4
-                                                                                                    : 0; /* a probability is at most 1 */
-    return r;
-}
-
 /* ---- over split classes: the largest score is reduced, then the sum of exponentials, the label's score and its weight together --- */
 
 enum { CLASSES = 1 };

@@ -84,32 +84,9 @@ void infer_normgrad(struct graph *g, struct node *node)
 /* ---- rules --------------------------------------------------------------------------------------------------------------------------- */
 
 /* The dimensions from the axis on are normalised. */
-static uint32_t normalised(const struct graph *g, const struct node *node)
+uint32_t over_normalised(struct graph *g, const struct node *node)
 {
     return ~UINT32_C(0) << norm_axis(g, node, node->in[0]->type.rank);
-}
-
-/* Linear in scale and bias together, which the other results do not depend on. */
-struct rule *rule_layernorm(struct graph *g, const struct node *node)
-{
-    int results = 0;
-    for (int i = 0; i < node->nout; i++)
-        results += node->out[i] != NULL;
-    return rule_template(g, node, normalised(g, node),
-                         results > 1 ? "([h a]...)([h a]..)* -> ([h a]..)*  h*: lowered dropped"
-                                     : "([h a]...)([h a]..)* -> ([h a]..)*  h*: lowered dropped  linear 1+2 if 2  linear 1 if not 2  "
-                                       "increasing 2 if 2");
-}
-
-RULE_TEXT(skiprmsnorm, UINT32_C(1) << (node->in[0]->type.rank - 1), "([h a]...)([h a]..)* -> ([h a]..)*  h*: lowered dropped")
-
-/* Rows split. Linear in the gradient, and dX in the scale. */
-struct rule *rule_normgrad(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_template(g, node, normalised(g, node), "([!h a]...)([!h a]..)* -> ([!h a]..)*  linear 2");
-    if (node->nout < 2 || !node->out[1])
-        rule_linear(r, 2);
-    return r;
 }
 
 /* ---- over split dimensions: moments are summed over the ranks, in float64, so that one reduction does -------------------------- */

@@ -69,7 +69,7 @@ VALUE_IS(reducemax, value_reduce(g, node, dim_max, NULL))
 
 /* ---- rules ------------------------------------------------------------------------------------------------------------------------ */
 
-static uint32_t reduced_axes(struct graph *g, const struct node *node)
+uint32_t over_reduced(struct graph *g, const struct node *node)
 {
     bool reduced[MAX_RANK];
     uint32_t set = 0;
@@ -78,14 +78,6 @@ static uint32_t reduced_axes(struct graph *g, const struct node *node)
         set |= (uint32_t)reduced[d] << d;
     return set;
 }
-
-RULE_TEXT(reducesum, reduced_axes(g, node), "([n a]...) -> ([~ a]...)  n*: sum  linear 0 if float")
-RULE_TEXT(reducemax, reduced_axes(g, node), "([n a]...) -> ([~ a]...)  n*: max  max-linear 0")
-RULE_TEXT(reducemin, reduced_axes(g, node), "([n a]...) -> ([~ a]...)  n*: min  min-linear 0")
-RULE_TEXT(reduceprod, reduced_axes(g, node), "([n a]...) -> ([~ a]...)  n*: prod")
-/* Integer means are rounded: those of parts say nothing. */
-RULE_TEXT(reducemean, reduced_axes(g, node),
-          dtype_is_float(node->in[0]->type.dtype) ? "([n a]...) -> ([~ a]...)  n*: lowered sum  linear 0" : "([!n a]...) -> ([~ a]...)")
 
 /* The sum over the ranks of each rank's sum divided by the global count. */
 void lower_reducemean(struct lowering *l)
@@ -116,18 +108,12 @@ static int running_axis(struct graph *g, const struct node *node, int rank)
     return op_axis(g, node, at, rank);
 }
 
-/* An axis that only the run knows may be any. */
-static struct rule *running_rule(struct graph *g, const struct node *node, const char *known, const char *unknown)
+/* None: only the run knows the axis, so that it may be any. */
+uint32_t over_running(struct graph *g, const struct node *node)
 {
     int axis = running_axis(g, node, node->in[0]->type.rank);
-    return axis < 0 ? rule_template(g, node, 0, unknown) : rule_template(g, node, UINT32_C(1) << axis, known);
+    return axis < 0 ? 0 : UINT32_C(1) << axis;
 }
-
-/* The axis is lowered. */
-RULE_IS(cumsum,
-        running_rule(g, node, "([@a a]...)(!axis..)* -> ([@a a]...)  a*: lowered ordered  linear 0 if float",
-                     "(@a...)(!axis..)* -> (@a...)  linear 0 if float"))
-RULE_IS(cumprod, running_rule(g, node, "([!a a]...)(!axis..)* -> ([!a a]...)", "(@a...)(!axis..)* -> (@a...)"))
 
 static struct value *running(struct lowering *l, const char *part, struct value *x, int64_t axis, bool exclusive)
 {

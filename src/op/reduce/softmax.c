@@ -4,13 +4,6 @@
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-struct rule *rule_softmax(struct graph *g, const struct node *node)
-{
-    int rank = node->in[0]->type.rank;
-    uint32_t axis = rank > 0 ? UINT32_C(1) << op_axis(g, node, attr_int(node, "axis"), rank) : 0;
-    return rule_template(g, node, axis, node->op->lower ? "([n a]...) -> ([n a]...)  n*: lowered" : "([!n a]...) -> ([!n a]...)");
-}
-
 /* ---- over a split axis: the largest element and the sum of exponentials are reduced over the ranks ---------------------------- */
 
 /* x less its largest element along the axis, the exponentials of that, and their sum. */

@@ -467,9 +467,9 @@ static void take_note(struct rule_reader *in)
     } else if (strcmp(word, "moves") == 0) {
         in->rule->moves = true;
     } else if (strcmp(word, "increasing") == 0) {
-        in->rule->increasing = take_set(in, ",");
+        in->rule->increasing |= take_set(in, ",");
     } else if (strcmp(word, "decreasing") == 0) {
-        in->rule->decreasing = take_set(in, ",");
+        in->rule->decreasing |= take_set(in, ",");
     } else if (take_text(in, "-linear")) {
         extremum_note(in, word);
     } else if (strcmp(word, "group") == 0) {

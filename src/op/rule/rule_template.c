@@ -1,5 +1,5 @@
 /* Rules whose text depends on a node: rule_template writes the text for this node, and rule_parse reads it. */
-#include "op/rule/rule.h"
+#include "op/rule/rule_case.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -8,6 +8,7 @@ enum { MOST_TERMS = 12 };
 
 struct writer {
     struct arena *arena;
+    struct graph *graph;
     const struct node *node;
     uint32_t set;
     const struct type *first; /* of the first operand with ... */
@@ -121,18 +122,6 @@ static const char *put_operands(struct writer *w, const char *at, int n, struct 
 
 /* ---- notes -------------------------------------------------------------------------------------------------------------------------- */
 
-/* "float": the elements of operand 0; "2": the node has this operand; "not 2". */
-static bool holds(const struct writer *w, const char *condition)
-{
-    if (strncmp(condition, "not ", 4) == 0)
-        return !holds(w, condition + 4);
-    int i = *condition - '0';
-    if (strncmp(condition, "float", 5) == 0)
-        return dtype_is_float(w->node->in[0]->type.dtype);
-    require(i >= 0 && i <= 9);
-    return node_operand(w->node, i);
-}
-
 /* "increasing *", "linear *", "max-linear *": every operand, of those that a mask can name. */
 static void put_all(struct writer *w, const char *note, size_t n)
 {
@@ -166,7 +155,7 @@ static void put_notes(struct writer *w, const char *at)
         const char *end = strstr(at, "  "), *condition = strstr(at, " if ");
         end = end ? end : at + strlen(at);
         bool conditional = condition && condition < end;
-        if (!conditional || holds(w, condition + 4))
+        if (!conditional || rule_conditions_hold(w->graph, w->node, w->set, condition + 4, (size_t)(end - condition) - 4))
             put_note(w, at, (size_t)((conditional ? condition : end) - at));
         at = end;
     }
@@ -174,7 +163,7 @@ static void put_notes(struct writer *w, const char *at)
 
 struct rule *rule_template(struct graph *g, const struct node *node, uint32_t set, const char *text)
 {
-    struct writer w = {.arena = arena_new(), .node = node, .set = set, .to = -1};
+    struct writer w = {.arena = arena_new(), .graph = g, .node = node, .set = set, .to = -1};
     const char *at = put_operands(&w, text, node->nin, node->in);
     at = strstr(at, "->");
     put_text(&w, " -> ");

@@ -34,7 +34,7 @@ void infer_centercroppad(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-static uint32_t cropped(const struct graph *g, const struct node *node)
+uint32_t over_cropped(struct graph *g, const struct node *node)
 {
     const struct type *x = &node->in[0]->type, *y = &node->out[0]->type;
     int axis[MAX_RANK], n = crop_axes(g, node, x->rank, axis);
@@ -43,8 +43,6 @@ static uint32_t cropped(const struct graph *g, const struct node *node)
         set |= (uint32_t)(x->dim[axis[i]] != y->dim[axis[i]]) << axis[i];
     return set;
 }
-
-RULE_TEXT(centercroppad, cropped(g, node), "([!n a]...) -> ([!p a]...)  n*: dropped  linear 0 if float  increasing 0")
 
 /* ---- AffineGrid ------------------------------------------------------------------------------------------------------------------- */
 
@@ -69,5 +67,3 @@ void infer_affinegrid(struct graph *g, struct node *node)
     dim[n + 1] = dim_int(g->alg, n);
     op_result(g, node, 0, theta->dtype, (int)n + 2, dim);
 }
-
-RULE_TEXT(affinegrid, 0, "(b !i !j) -> (b !y.. !k)  linear 0")

@@ -305,7 +305,6 @@ struct rule *rule_tile(struct graph *g, const struct node *node)
 /* ---- Trilu ------------------------------------------------------------------------------------------------------------------- */
 
 /* The last two indices are compared with each other: positions. */
-RULE_TEXT(trilu, UINT32_C(3) << (node->in[0]->type.rank - 2), "([@d d]...) -> ([@d d]...)  d*: lowered  linear 0  moves")
 
 /* Positions of rows, or of columns (of the last two dimensions). */
 static struct value *line_positions(struct lowering *l, const char *part, int d)

@@ -57,16 +57,3 @@ void infer_spacetodepth(struct graph *g, struct node *node)
         dim[d] = divided(g, node, x->dim[d], b, "a spatial dimension and whole blocks of it");
     op_result(g, node, 0, x->dtype, 4, dim);
 }
-
-static struct rule *moving_rule(struct graph *g, const struct node *node, const char *text)
-{
-    long long b = block_size(g, node);
-    struct rule *r = rule_parse(g, node, arena_printf(g->arena, "%s  i: size %lld  j: size %lld  moves", text, b, b));
-    rule_linear(r, 1);
-    return r;
-}
-
-RULE_IS(depthtospace,
-        moving_rule(g, node, is_crd(g, node) ? "(n (c !i !j) h w) -> (n c (h !i) (w !j))" : "(n (!i !j c) h w) -> (n c (h !i) (w !j))"))
-RULE_IS(spacetodepth,
-        moving_rule(g, node, is_crd(g, node) ? "(n c (h !i) (w !j)) -> (n (c !i !j) h w)" : "(n c (h !i) (w !j)) -> (n (!i !j c) h w)"))

@@ -98,8 +98,6 @@ void value_range(struct graph *g, struct node *node)
 
 /* ---- the rule, and a part of it --------------------------------------------------------------------------------------------- */
 
-RULE_TEXT(range, 0, "(x..)* -> (@n)  n: lowered")
-
 void lower_range(struct lowering *l)
 {
     const struct value *y = l->node->out[0];

@@ -288,11 +288,3 @@ struct rule *rule_replicated(struct graph *g, const struct node *node)
     (void)node;
     return NULL;
 }
-
-/* One operand, elements unchanged. */
-RULE_TEXT(identity, 0, "(d...) -> (d...)  linear 0  moves")
-
-/* Aligned right; a dimension of size 1 that grows is absent from the operand. */
-RULE_TEXT(expand, 0, "(d..)(x..)* -> (d..)  linear 0  moves")
-
-RULE_TEXT(fill, 0, "(x..)* -> (d...)")

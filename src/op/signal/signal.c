@@ -66,16 +66,12 @@ void infer_dft(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-RULE_TEXT(stft, 0, "(b !n...)(x..)(!w)(x..) -> (b !k !l !m)  linear 0  linear 2 if 2")
-
 /* All dimensions but the axis and the last one are free; none where only the run knows the axis. */
-static uint32_t transformed(struct graph *g, const struct node *node)
+uint32_t over_transformed(struct graph *g, const struct node *node)
 {
     int rank = node->in[0]->type.rank, axis = dft_axis(g, node, rank);
     return axis < 0 ? UINT32_MAX : UINT32_C(1) << axis | UINT32_C(1) << (rank - 1);
 }
-
-RULE_TEXT(dft, transformed(g, node), "([!n a]...)(x..)* -> ([!k a]...)  linear 0")
 
 /* ---- STFT: signal [batch, length, parts], or [batch, length] as torch writes it, window [frame] -> [batch, frames, frequencies, 2] ----
  */

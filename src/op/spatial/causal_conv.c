@@ -37,11 +37,3 @@ void infer_causalconv(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, 3, x->dim);
     op_result(g, node, 1, x->dtype, 3, state);
 }
-
-struct rule *rule_causalconv(struct graph *g, const struct node *node)
-{
-    bool linear = !node_operand(node, 2) && strcmp(attr_string(node, "activation"), "none") == 0;
-    return rule_template(g, node, 0,
-                         linear ? "(b c !t)(c !o !k)(c)(b c !p) -> (b c !t)(b c !p)  linear 0+3 if 3  linear 0 if not 3"
-                                : "(b c !t)(c !o !k)(c)(b c !p) -> (b c !t)(b c !p)");
-}

@@ -76,13 +76,6 @@ void slide_pool(struct graph *g, struct node *node, const struct slide *s)
     window_slide(g, node, &win, s);
 }
 
-/* Each channel on its own; places are reduced. */
-RULE_TEXT(globalpool, 0, "(a b !h...) -> (a b 1...)")
-RULE_TEXT(globalmaxpool, UINT32_MAX, "(a b h...) -> (a b 1...)  h*: max  max-linear 0")
-RULE_TEXT(globalaveragepool, UINT32_MAX, "(a b h...) -> (a b 1...)  h*: lowered sum  linear 0")
-RULE_TEXT(lrn, 0, "(b !c h..) -> (b !c h..)")
-RULE_TEXT(maxpoolgrad, 0, "(b c !h..)(b c !y..) -> (b c !h..)  linear 1")
-
 /* Places count the elements of the whole tensor: who asks for them gets them replicated. */
 struct rule *rule_maxpool(struct graph *g, const struct node *node)
 {

@@ -23,13 +23,6 @@ void infer_gridsample(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-struct rule *rule_gridsample(struct graph *g, const struct node *node)
-{
-    struct rule *r = rule_template(g, node, 0, "(b c !h...)(b o... !k) -> (b c o...)  linear 0 if float");
-    r->moves = strcmp(attr_string(node, "mode"), "nearest") == 0 && strcmp(attr_string(node, "padding_mode"), "zeros") != 0;
-    return r;
-}
-
 void infer_roialign(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 4, 4);
@@ -46,10 +39,6 @@ void infer_roialign(struct graph *g, struct node *node)
     const struct dim *n = op_same_dim(g, node, rois->dim[0], op_operand(g, node, 2)->dim[0], "the regions and their images");
     op_result(g, node, 0, x->dtype, 4, (const struct dim *[]){n, x->dim[1], dim_int(g->alg, rows), dim_int(g->alg, columns)});
 }
-
-RULE_TEXT(roialign, 0,
-          strcmp(attr_string(node, "mode"), "avg") == 0 ? "(!b c !h !w)(r !k)(r) -> (r c !p !q)  linear 0"
-                                                        : "(!b c !h !w)(r !k)(r) -> (r c !p !q)  max-linear 0")
 
 /* ---- DeformConv ------------------------------------------------------------------------------------------------------------------- */
 
@@ -99,18 +88,4 @@ void infer_deformconv(struct graph *g, struct node *node)
     if (node_operand(node, 4))
         need_places(g, node, 4, taps, out, "the mask and the places of the result");
     op_result(g, node, 0, x->dtype, 4, out);
-}
-
-/* Output channels of one group are columns. Channels belong to groups of offsets, so they stay together; places read by their index. */
-struct rule *rule_deformconv(struct graph *g, const struct node *node)
-{
-    bool bias = node_operand(node, 3), mask = node_operand(node, 4);
-    struct rule *r = rule_template(g, node, 0,
-                                   attr_int(node, "group") > 1
-                                       ? "(b !c !h !w)(!m !d !k !l)(b !o !y !x)+(!m)(b !u !y !x) -> (b !m !y !x)  increasing 3 if 3"
-                                       : "(b !c !h !w)(m !d !k !l)(b !o !y !x)+(m)(b !u !y !x) -> (b m !y !x)  increasing 3 if 3");
-    static const uint32_t factors[3] = {1, 2, 16}; /* X, W and the mask, each with the bias */
-    for (int i = 0; i < (mask ? 3 : 2); i++)
-        rule_linear(r, factors[i] | (bias ? 8u : 0));
-    return r;
 }

@@ -142,5 +142,3 @@ void infer_onehotencoder(struct graph *g, struct node *node)
     dim[x->rank] = dim_int(g->alg, n);
     op_result(g, node, 0, DT_F32, x->rank + 1, dim);
 }
-
-RULE_TEXT(onehotencoder, 0, "(b..) -> (b.. !c)")

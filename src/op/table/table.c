@@ -5,6 +5,7 @@
 
 #include "kern/table.h"
 #include "op/op.h"
+#include "op/rule/rule.h"
 
 #define OP(op_name, op_domain, op_since, op_inputs, op_outputs, op_attributes, ...) \
     {.inputs = op_inputs,                                                           \
@@ -13,6 +14,8 @@
      .op = {.name = #op_name, .domain = op_domain, .since = op_since, __VA_ARGS__}},
 #define INFER(f) .infer = infer_##f, .infer_name = #f,
 #define VALUE(f) .value = value_##f, .value_name = #f,
+#define RULE_TEXT(text) .rule = rule_by_text, .rule_text = text, .rule_name = "text",
+#define OVER(f) .over = over_##f, .over_name = #f,
 #define RULE(f) .rule = rule_##f, .rule_name = #f,
 #define LOWER(f) .lower = lower_##f, .lower_name = #f,
 #define BACKWARD(f) .backward = backward_##f, .backward_name = #f,

@@ -9,6 +9,8 @@
 #define OP(name, domain, since, inputs, outputs, attributes, ...) __VA_ARGS__
 #define INFER(f) void infer_##f(struct graph *, struct node *);
 #define VALUE(f) void value_##f(struct graph *, struct node *);
+#define RULE_TEXT(text)
+#define OVER(f) uint32_t over_##f(struct graph *, const struct node *);
 #define RULE(f) struct rule *rule_##f(struct graph *, const struct node *);
 #define LOWER(f) void lower_##f(struct lowering *);
 #define BACKWARD(f) void backward_##f(struct backward *);

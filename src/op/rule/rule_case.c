@@ -1,0 +1,203 @@
+/* Rules whose text is in schemas/ops.def: which of its cases a node is, and when its notes hold. */
+#include "op/op.h"
+#include "op/rule/rule_case.h"
+
+#include "op/infer/infer.h"
+#include "op/table/table.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t over_all(struct graph *g, const struct node *node)
+{
+    (void)g;
+    (void)node;
+    return UINT32_MAX;
+}
+
+uint32_t over_last(struct graph *g, const struct node *node)
+{
+    (void)g;
+    return UINT32_C(1) << (node->in[0]->type.rank - 1);
+}
+
+uint32_t over_last_two(struct graph *g, const struct node *node)
+{
+    (void)g;
+    return UINT32_C(3) << (node->in[0]->type.rank - 2);
+}
+
+/* ---- conditions ---------------------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_WORDS = 4, WORD_SIZE = 32 };
+
+struct words {
+    int n;
+    char at[MOST_WORDS][WORD_SIZE];
+};
+
+static struct words words_of(const char *text, size_t n)
+{
+    struct words w = {0};
+    for (const char *end = text + n; text < end;) {
+        size_t length = strcspn(text, " ");
+        length = length < (size_t)(end - text) ? length : (size_t)(end - text);
+        require(w.n < MOST_WORDS && length && length < WORD_SIZE);
+        memcpy(w.at[w.n++], text, length);
+        text += length + strspn(text + length, " ");
+    }
+    return w;
+}
+
+static bool is(const char *word, const char *expected)
+{
+    return strcmp(word, expected) == 0;
+}
+
+/* The operand that a word counts. */
+static struct value *counted(const struct node *node, const char *word)
+{
+    if (!isdigit((unsigned char)*word))
+        bug("%s: the rule's text has '%s', expected the number of an operand", node->op->name, word);
+    return node_operand(node, atoi(word));
+}
+
+/* The sign of a constant number: 1, -1, or 0 where it is not known. */
+static int sign_of(struct value *v)
+{
+    double k;
+    return !v || !op_constant_real(v, &k) ? 0 : k > 0 ? 1 : k < 0 ? -1 : 0;
+}
+
+/* Constants of which none is 0. */
+static bool divides(const struct value *v)
+{
+    struct constant *by = v ? v->constant : NULL;
+    return by && dtype_is_float(by->dtype) && op_constant_within(by, v->name, 1e-30, INFINITY, false);
+}
+
+/* A number, or what an attribute is; false: the node has no such attribute. */
+static bool number_of(const struct node *node, const char *word, double *out)
+{
+    char *end;
+    *out = strtod(word, &end);
+    if (!*end)
+        return true;
+    const struct attr *a = attr_find(node, word);
+    if (a)
+        *out = a->kind == ATTR_FLOAT ? (double)a->f : (double)a->i;
+    return a != NULL;
+}
+
+static bool compares(const struct node *node, const char *left, const char *how, const char *right)
+{
+    double a, b;
+    if (is(how, "="))
+        return is(attr_string(node, left), right);
+    if (!number_of(node, left, &a) || !number_of(node, right, &b))
+        return false;
+    return is(how, "<=") ? a <= b : a >= b;
+}
+
+/* Attribute `name` is a number above 0 that divides dimension d of operand 0. */
+static bool groups_divide(struct graph *g, const struct node *node, const char *name, const char *d)
+{
+    const struct dim *groups = dim_int(g->alg, attr_int(node, name));
+    return !dim_equals(groups, 0) && dim_quotient(g->alg, node->in[0]->type.dim[atoi(d)], groups);
+}
+
+static bool one_result(const struct node *node)
+{
+    int n = 0;
+    for (int i = 0; i < node->nout; i++)
+        n += node->out[i] != NULL;
+    return n == 1;
+}
+
+/* "float", "2", "over", or an attribute that is not 0. */
+static bool word_holds(const struct node *node, uint32_t set, const char *word)
+{
+    if (is(word, "float"))
+        return dtype_is_float(node->in[0]->type.dtype);
+    if (is(word, "over"))
+        return set != 0;
+    if (isdigit((unsigned char)*word))
+        return counted(node, word) != NULL;
+    return attr_int(node, word) != 0;
+}
+
+static bool pair_holds(const struct node *node, const char *what, const char *which)
+{
+    enum dtype result = node->out[0] ? node->out[0]->type.dtype : DT_NONE;
+    if (is(what, "float"))
+        return dtype_is_float(result);
+    if (is(what, "reducible"))
+        return result != DT_BOOL && !dtype_is_small(result);
+    if (is(what, "one"))
+        return one_result(node);
+    if (is(what, "result"))
+        return node_result(node, atoi(which));
+    if (is(what, "vector"))
+        return counted(node, which)->type.rank == 1;
+    if (is(what, "divides"))
+        return divides(counted(node, which));
+    if (is(what, "positive") || is(what, "negative"))
+        return sign_of(counted(node, which)) == (is(what, "positive") ? 1 : -1);
+    bug("%s: the rule's text has the condition '%s %s'", node->op->name, what, which);
+}
+
+static bool condition_holds(struct graph *g, const struct node *node, uint32_t set, const char *text, size_t n)
+{
+    struct words w = words_of(text, n);
+    if (w.n == 4 && is(w.at[0], "not"))
+        return !compares(node, w.at[1], w.at[2], w.at[3]);
+    if (w.n > 1 && is(w.at[0], "not"))
+        return !condition_holds(g, node, set, text + 4, n - 4);
+    if (w.n == 3 && is(w.at[1], "is"))
+        return attr_is_set(node, w.at[0]);
+    if (w.n == 3 && is(w.at[1], "divides"))
+        return groups_divide(g, node, w.at[0], w.at[2]);
+    return w.n == 3 ? compares(node, w.at[0], w.at[1], w.at[2]) : w.n == 2 ? pair_holds(node, w.at[0], w.at[1]) : word_holds(node, set, w.at[0]);
+}
+
+bool rule_conditions_hold(struct graph *g, const struct node *node, uint32_t set, const char *text, size_t n)
+{
+    for (const char *end = text + n; text < end;) {
+        const char *and = strstr(text, " and ");
+        size_t length = and && and < end ? (size_t)(and - text) : (size_t)(end - text);
+        if (!condition_holds(g, node, set, text, length))
+            return false;
+        text += length + (length < (size_t)(end - text) ? strlen(" and ") : 0);
+    }
+    return true;
+}
+
+/* ---- cases --------------------------------------------------------------------------------------------------------------------------- */
+
+/* "{num_groups}" becomes what that attribute is. */
+static const char *with_numbers(struct arena *a, const struct node *node, const char *text)
+{
+    const char *open = strchr(text, '{'), *close = open ? strchr(open, '}') : NULL;
+    if (!close)
+        return text;
+    const char *name = arena_strndup(a, open + 1, (size_t)(close - open - 1));
+    return arena_printf(a, "%.*s%lld%s", (int)(open - text), text, (long long)attr_int(node, name), with_numbers(a, node, close + 1));
+}
+
+struct rule *rule_by_text(struct graph *g, const struct node *node)
+{
+    uint32_t set = node->op->over ? node->op->over(g, node) : 0;
+    for (const char *at = node->op->rule_text; *at; at += strspn(at, "; ")) {
+        size_t n = strcspn(at, ";");
+        const char *colon = strstr(at, ": ");
+        bool conditional = strncmp(at, "if ", 3) == 0;
+        if (!conditional || rule_conditions_hold(g, node, set, at + 3, (size_t)(colon - at) - 3)) {
+            const char *from = conditional ? colon + 2 : at;
+            return rule_template(g, node, set, with_numbers(g->arena, node, arena_strndup(g->arena, from, n - (size_t)(from - at))));
+        }
+        at += n;
+    }
+    return NULL;
+}

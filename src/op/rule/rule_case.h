@@ -1,0 +1,10 @@
+/* rule_case: conditions in the texts of rules. */
+#ifndef TPC_OP_RULE_CASE_H
+#define TPC_OP_RULE_CASE_H
+
+#include "op/rule/rule.h"
+
+/* Do all n characters of text hold, conditions joined by " and "? set: the dimensions that OVER names (src/op/rule/rule.h). */
+bool rule_conditions_hold(struct graph *, const struct node *, uint32_t set, const char *text, size_t n);
+
+#endif
