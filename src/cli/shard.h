@@ -12,9 +12,8 @@ struct shard_options {
     struct text_maybe sp, strict, train;
     struct text_list dim, bind, workload, external_root, compare, report, plugin;
     const char *speed; /* of the ranks */
-    const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *print_rule,
-        *merge, *plan_file, *explain, *configuration,
-        *annotate, *loss, *freeze, *lora, *on, *trace, *recompute, *wire;
+    const char *out, *state_from, *machine, *solver, *memory, *weights, *dump_after, *print, *print_rule, *merge, *plan_file, *explain,
+        *configuration, *annotate, *loss, *freeze, *lora, *on, *trace, *recompute, *wire;
     struct text_list repeated; /* what of the command line another command for the same plan repeats, as args_given has it */
     bool dry_run, list_passes, list_ops, force, quiet, verbose, random_split_only;
 };

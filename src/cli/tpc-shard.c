@@ -87,7 +87,7 @@ static void print_rule(const char *name)
             printf("none; the op is kept replicated\n");
     }
     if (!found)
-        fail("--print-rule: no operator is named '%s'; --list-ops prints those that are", name);
+        fail_usage("--print-rule: no operator is named '%s'; --list-ops prints those that are", name);
 }
 
 static void print_file(struct arena *a, const struct shard_options *o)

@@ -110,19 +110,13 @@ struct rule *rule_parse(struct graph *, const struct node *, const char *text);
 /* The same, for texts of any rank and number of operands, which are left out where the node lacks them. "(a..)*" is every operand that
  * follows. "a..." is a factor for each dimension, a0 and on; "[n a]...": n for those in the set of dimensions, 1 there, - or ~ for none or,
  * if they are kept, 1. "[n a]..": the same of an operand that is broadcast. The first operand with ... says which dimensions these are.
- * "n*: sum" is a note for each n, and * all operands. A note may end in " if " and conditions, joined by " and ", each perhaps after "not ":
- *   float, float result     the elements of operand 0, or of result 0
- *   2                       the node has operand 2
- *   result 1, one result    the node has result 1; it has no other than one
- *   vector 1                operand 1 has one dimension
- *   positive 1, negative 1  operand 1 is a constant number of this sign
- *   divides 1               operand 1 is constant, and no element is 0
- *   reducible result        ranks reduce numbers of the result's type
- *   over                    "[n a]" has an n
- *   axis is given           the attribute is set
- *   upper                   the attribute is not 0
- *   mode = avg, beta >= 0   of an attribute; bias <= lambd: of two
- *   num_groups divides 1    the attribute, a number above 0, divides dimension 1 of operand 0 */
+ * "n*: sum" is a note for each n, and * all operands. A note may end in " if " and conditions, joined by " and ", each perhaps after "not
+ * ": float, float result     the elements of operand 0, or of result 0 2                       the node has operand 2 result 1, one result
+ * the node has result 1; it has no other than one vector 1                operand 1 has one dimension positive 1, negative 1  operand 1 is
+ * a constant number of this sign divides 1               operand 1 is constant, and no element is 0 reducible result        ranks reduce
+ * numbers of the result's type over                    "[n a]" has an n axis is given           the attribute is set upper the attribute is
+ * not 0 mode = avg, beta >= 0   of an attribute; bias <= lambd: of two num_groups divides 1    the attribute, a number above 0, divides
+ * dimension 1 of operand 0 */
 struct rule *rule_template(struct graph *, const struct node *, uint32_t set, const char *text);
 /* The rule of a row of ops.def by its text, "if CONDITIONS: CASE; if CONDITIONS: CASE; CASE": the first case that holds; NULL: none does.
  * "{num_groups}" is what that attribute is. */

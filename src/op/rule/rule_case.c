@@ -1,8 +1,8 @@
 /* Rules whose text is in schemas/ops.def: which of its cases a node is, and when its notes hold. */
-#include "op/op.h"
 #include "op/rule/rule_case.h"
 
 #include "op/infer/infer.h"
+#include "op/op.h"
 #include "op/table/table.h"
 
 #include <ctype.h>
@@ -159,14 +159,16 @@ static bool condition_holds(struct graph *g, const struct node *node, uint32_t s
         return attr_is_set(node, w.at[0]);
     if (w.n == 3 && is(w.at[1], "divides"))
         return groups_divide(g, node, w.at[0], w.at[2]);
-    return w.n == 3 ? compares(node, w.at[0], w.at[1], w.at[2]) : w.n == 2 ? pair_holds(node, w.at[0], w.at[1]) : word_holds(node, set, w.at[0]);
+    return w.n == 3 ? compares(node, w.at[0], w.at[1], w.at[2])
+        : w.n == 2  ? pair_holds(node, w.at[0], w.at[1])
+                    : word_holds(node, set, w.at[0]);
 }
 
 bool rule_conditions_hold(struct graph *g, const struct node *node, uint32_t set, const char *text, size_t n)
 {
     for (const char *end = text + n; text < end;) {
         const char *and = strstr(text, " and ");
-        size_t length = and && and < end ? (size_t)(and - text) : (size_t)(end - text);
+        size_t length = and&&and < end ? (size_t)(and-text) : (size_t)(end - text);
         if (!condition_holds(g, node, set, text, length))
             return false;
         text += length + (length < (size_t)(end - text) ? strlen(" and ") : 0);
