@@ -217,8 +217,8 @@ static void make_files(const struct compile *c)
     file_form_make(c->arena, c->rank_graphs, c->graph->ranks);
     list_sizes(c);
     if (c->plan->missing.list.n)
-        diag_tell("%s: tpc-run can't run this plan: it has no kernel for %s", c->model_path,
-                  missing_kernels_text(c->arena, &c->plan->missing));
+        diag_tell("%s: tpc-run can't run this plan: it has no kernel for %s%s", c->model_path,
+                  missing_kernels_text(c->arena, &c->plan->missing), missing_kernels_hint(&c->plan->missing));
 }
 
 static void emit_folder(struct compile *c, int stages, const struct compile *stage)

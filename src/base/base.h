@@ -299,6 +299,8 @@ void streams_end(void); /* call before the program ends without a failure */
  * it; with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. A library that crashes where a limit
  * leaves little memory is a failure that says so. */
 void signal_watch(bool ending);
+/* What code that is not this program's is run for, as a part of a sentence, in case that it crashes; NULL: none is. The text stays. */
+void signal_while(const char *what);
 /* From now on the first SIGINT or SIGTERM only asks to end, and the second ends the program. */
 void signal_soften(void);
 bool signal_asked(void);

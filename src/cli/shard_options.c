@@ -1,6 +1,7 @@
 /* shard_options: the command line of tpc-shard, and the options of a plan that it comes to. */
 #include "cli/args.h"
 #include "cli/shard.h"
+#include "op/plugin/plugin.h"
 #include "plan/facts/facts.h"
 #include "plan/folder/folder.h"
 #include "plan/input/input.h"
@@ -128,7 +129,7 @@ static const struct mode {
     {"print", "one file", {"print", "external-root", "plugin", "quiet", "verbose"}, 1},
     {"list-passes", "no model", {"list-passes", "quiet", "verbose"}, 0},
     {"print-rule", "one op", {"print-rule", "plugin", "quiet", "verbose"}, 1},
-    {"list-ops", "no model", {"list-ops", "quiet", "verbose"}, 0},
+    {"list-ops", "no model", {"list-ops", "plugin", "quiet", "verbose"}, 0},
 };
 
 static void check_mode(const struct args *args, const struct mode *m, const struct text_list *plain)
@@ -293,6 +294,20 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->machine = e->machine;
 }
 
+/* A folder's model has their operators, too. */
+static void require_plugins(struct arena *a, const char *dir)
+{
+    const char *path = path_join(a, dir, "plan.json");
+    json_t *plan = json_read(path), *one;
+    size_t i;
+    json_array_foreach(json_object_get(json_object_get(plan, "options"), "plugins"), i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        plugin_require_name(path, name ? name : "");
+    }
+    json_decref(plan);
+}
+
 /* Sets the model: a file, the one in an emitted folder, or the one in another. */
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
@@ -302,6 +317,7 @@ static void set_model(struct arena *a, struct options *p, const char *model)
         return;
     p->folder = folder_read(a, shard_folder_name(a, model), !p->dry_run);
     p->model = path_join(a, p->folder->dir, "model.onnx");
+    require_plugins(a, p->folder->dir);
 }
 
 /* Without a number of ranks there is a table of several plans: nothing goes with it that is about one. */

@@ -9,6 +9,7 @@
 #include "job/job.h"
 #include "onnx/onnx.h"
 #include "op/op.h"
+#include "op/plugin/plugin.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/folder/folder.h"
@@ -65,6 +66,10 @@ static void list_ops(void)
         const struct op *op = op_at(i);
         printf("%-16s %-34s %5d  %-20s %s\n", plain_domain(op->domain), op->name, op->since, op->rule_name, op->kernel_name);
     }
+    for (const struct plugin *p = plugin_first(); p; p = p->next)
+        for (int i = 0; i < p->n; i++)
+            printf("%-16s %-34s %5d  %-20s plug-in %s\n", p->at[i].op.domain, p->at[i].op.name, p->at[i].op.since,
+                   p->at[i].op.rule ? p->at[i].given.rule : "none", p->name);
     onnx_each_composed(list_composed, NULL);
     onnx_each_upgraded(list_upgraded, NULL);
 }

@@ -96,6 +96,44 @@ static const char *by_mode(const tpc_plugin_call *call)
     return call->attr[0].i ? places(call) : twice(call);
 }
 
+/* y[2 i], y[2 i + 1] = x[2 i + 1], x[2 i]. */
+static const char *swaps(const tpc_plugin_call *call)
+{
+    const float *x = call->in[0].data;
+    float *y = call->out[0].data;
+    if (call->in[0].dim[call->in[0].rank - 1] % 2)
+        return "the last dimension is odd";
+    for (int64_t i = 0; i < elements(&call->in[0]); i += 2) {
+        y[i] = x[i + 1];
+        y[i + 1] = x[i];
+    }
+    return NULL;
+}
+
+/* One element too many, in front or behind. */
+static const char *beyond(const tpc_plugin_call *call, int64_t at)
+{
+    twice(call);
+    ((float *)call->out[0].data)[at < 0 ? at : elements(&call->out[0])] = 1;
+    return NULL;
+}
+
+static const char *crashes(const tpc_plugin_call *call)
+{
+    twice(call);
+    abort();
+}
+
+/* NaN of what is negative. */
+static const char *roots(const tpc_plugin_call *call)
+{
+    const float *x = call->in[0].data;
+    float *y = call->out[0].data;
+    for (int64_t i = 0; i < elements(&call->in[0]); i++)
+        y[i] = x[i] < 0 ? x[i] / 0.0F * 0.0F : x[i];
+    return NULL;
+}
+
 /* y = 2 x + 1: no sum passes it. */
 static const char *affine(const tpc_plugin_call *call)
 {
@@ -108,7 +146,7 @@ static const char *affine(const tpc_plugin_call *call)
 static const char *kernel(const tpc_plugin_call *call)
 {
     (void)twice, (void)places, (void)rows, (void)one_short, (void)random_numbers, (void)in_place;
-    (void)affine, (void)by_mode, (void)call;
+    (void)affine, (void)by_mode, (void)swaps, (void)beyond, (void)crashes, (void)roots, (void)call;
     return BODY;
 }
 

@@ -115,6 +115,13 @@ static void tell_cut_file(int number, siginfo_t *info, void *context)
         (void)pause();
 }
 
+static _Atomic(const char *) doing;
+
+void signal_while(const char *what)
+{
+    doing = what;
+}
+
 static void (*_Atomic farewell)(void *);
 static void *farewell_data;
 
@@ -134,7 +141,8 @@ static void tell_fault(int number)
     (void)signal(SIGALRM, SIG_DFL);
     (void)alarm(5);
     if (room.bytes >= LITTLE) {
-        diag_announce("ended by signal %d (%s)", number, strsignal(number));
+        const char *what = doing;
+        diag_announce("ended by signal %d (%s)%s%s", number, strsignal(number), what ? ", while " : "", what ? what : "");
         say_farewell();
         return;
     }

@@ -33,12 +33,15 @@ void lifetime_stretch_all(struct lifetimes *, const struct lifetime_ends *, int 
 struct missing_kernel {
     const char *op, *first; /* with its domain; a node's name */
     int nodes;
+    bool foreign; /* of a domain that tpc has no operators of */
 };
 struct missing_kernels {
     VEC(struct missing_kernel) list;
 };
 struct missing_kernels missing_kernels_of(struct arena *, const struct graph *);
 const char *missing_kernels_text(struct arena *, const struct missing_kernels *);
+/* What follows such a sentence; "": nothing does. */
+const char *missing_kernels_hint(const struct missing_kernels *);
 
 /* ---- load_time_constants.c ---- */
 /* By value id: it follows from constants alone, and is the same at every run. */

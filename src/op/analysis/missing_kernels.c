@@ -25,7 +25,8 @@ static void note_missing(struct arena *a, struct missing_kernels *all, const str
             all->list.at[i].nodes++;
             return;
         }
-    VEC_PUSH(a, &all->list, ((struct missing_kernel){op, n->name, 1}));
+    const bool foreign = *n->domain && !n->op && strncmp(n->domain, "ai.onnx", 7) != 0 && strcmp(n->domain, "com.microsoft") != 0;
+    VEC_PUSH(a, &all->list, ((struct missing_kernel){op, n->name, 1, foreign}));
 }
 
 static void look_in(struct arena *a, struct missing_kernels *all, const struct graph *g, bool in_body, bool untyped)
@@ -58,4 +59,12 @@ const char *missing_kernels_text(struct arena *a, const struct missing_kernels *
         text = arena_printf(a, "%s%s%s (%s)", text, i ? ", " : "", m->op, where);
     }
     return text;
+}
+
+const char *missing_kernels_hint(const struct missing_kernels *all)
+{
+    bool foreign = false;
+    for (int i = 0; i < all->list.n; i++)
+        foreign = foreign || all->list.at[i].foreign;
+    return foreign ? "; a plug-in may have operators of such a domain: --plugin FILE.so" : "";
 }

@@ -8,6 +8,14 @@
 /* ---- what the rule claims --------------------------------------------------------------------------------------------------------------
  */
 
+static _Noreturn void refuse(const struct plugin_trial *t, const char *why)
+{
+    if (t->infinite)
+        fail("%s: its kernel makes NaN or infinity of operands between -1 and 1, so the rule '%s' can't be checked: %s", t->where,
+             t->p->given.rule, why);
+    fail("%s: the rule '%s' is wrong: %s", t->where, t->p->given.rule, why);
+}
+
 static void try_factor(struct plugin_trial *t, int f)
 {
     const struct split *split[TRIAL_SPLITS];
@@ -21,8 +29,7 @@ static void try_factor(struct plugin_trial *t, int f)
             continue;
         const char *why = plugin_trial_wrong(t, split[i]->ranks, in, out, NULL);
         if (why)
-            fail("%s: the rule '%s' is wrong: with %s split as %s, %s", t->where, t->p->given.rule, r->factor[f].name,
-                 split_str(t->arena, split[i]), why);
+            refuse(t, arena_printf(t->arena, "with %s split as %s, %s", r->factor[f].name, split_str(t->arena, split[i]), why));
     }
 }
 
@@ -66,10 +73,16 @@ static void try_pass(struct plugin_trial *t, const struct rule_pass *pass)
         out[i] = placement_partial(pass->to);
     const char *why = plugin_trial_wrong(t, RANKS, in, out, addends);
     if (why)
-        fail("%s: the rule '%s' is wrong: it does not pass %s: %s", t->where, t->p->given.rule, redop_name(pass->from), why);
+        refuse(t, arena_printf(t->arena, "it does not pass %s: %s", redop_name(pass->from), why));
 }
 
-/* Every dimension is one factor, or 1: what the trials cover. */
+/* One factor, 1, or a factor of units that are never split: what the trials cover. */
+static bool is_plain(const struct rule *r, const struct rule_dim *d)
+{
+    const struct rule_part *p = d->part;
+    return !d->window && (d->n == 0 || (d->n == 1 && (p->n <= 1 || (p->n == 2 && r->factor[p->factor[1]].flags & FACTOR_REPLICATED))));
+}
+
 static void check_form(const struct plugin_trial *t)
 {
     const struct rule *r = t->rule;
@@ -79,11 +92,13 @@ static void check_form(const struct plugin_trial *t)
     for (int i = 0; i < r->nin + r->nout; i++) {
         const struct rule_operand *o = i < r->nin ? &r->in[i] : &r->out[i - r->nin];
         for (int d = 0; d < o->rank; d++)
-            plain = plain && !o->dim[d].window && o->dim[d].n <= 1 && (o->dim[d].n == 0 || o->dim[d].part[0].n <= 1);
+            plain = plain && is_plain(r, &o->dim[d]);
     }
     if (!plain)
-        fail("%s: the rule '%s': a dimension of a plug-in's rule is one factor or 1, without windows, parts, groups and lowerings",
-             t->where, t->p->given.rule);
+        fail(
+            "%s: the rule '%s': a dimension of a plug-in's rule is one factor, 1, or (n !p) for units of p, without windows, parts, groups "
+            "and lowerings",
+            t->where, t->p->given.rule);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------------------------------
@@ -121,7 +136,7 @@ static void set_types(struct plugin_trial *t, int round, int dotted, struct type
             for (int j = 0; j < (x->dotted ? dotted : 1); j++) {
                 if (type[i].rank == MAX_RANK)
                     return;
-                type[i].dim[type[i].rank++] = dim_int(t->graph->alg, x->dotted ? leading[j] : size_of(t, x->size, round));
+                type[i].dim[type[i].rank++] = dim_int(t->graph->alg, x->dotted ? leading[j] : x->times * size_of(t, x->size, round));
             }
         }
     }

@@ -201,16 +201,37 @@ const char *plugin_list(struct arena *a, const struct graph *g)
     return text;
 }
 
+void plugin_require_name(const char *path, const char *name)
+{
+    for (const struct plugin *p = first; p; p = p->next)
+        if (strcmp(p->name, name) == 0)
+            return;
+    fail("%s: was compiled with the plug-in '%s': give its library as --plugin FILE.so", path, name);
+}
+
+/* A plan that was made without the operators of a plug-in knows nothing of their results. */
+static void check_named(const struct graph *g, const char *text)
+{
+    for (const struct plugin *p = first; p; p = p->next) {
+        const size_t n = strlen(p->name);
+        const char *at = text;
+        while (at && (strncmp(at, p->name, n) != 0 || at[n] != ':'))
+            at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+        if (!at && plugin_is_used(p, g))
+            fail("%s: was compiled without the plug-in '%s', which has operators of it: compile it again with --plugin %s", graph_file(g),
+                 p->name, p->path);
+    }
+}
+
 static void require_one(const struct graph *g, const char *word, size_t n)
 {
     size_t length = 0;
     while (length < n && word[length] != ':')
         length++;
     const struct plugin *p = first;
-    while (p && (strlen(p->name) != length || strncmp(p->name, word, length) != 0))
+    plugin_require_name(graph_file(g), arena_strndup(g->arena, word, length));
+    while (strlen(p->name) != length || strncmp(p->name, word, length) != 0)
         p = p->next;
-    if (!p)
-        fail("%s: was compiled with the plug-in '%.*s': give its library as --plugin FILE.so", graph_file(g), (int)length, word);
     if (length == n)
         fail("%s: its metadata names a plug-in without a digest: '%.*s'", graph_file(g), (int)n, word);
     if (strlen(p->digest) != n - length - 1 || strncmp(p->digest, word + length + 1, n - length - 1) != 0)
@@ -226,4 +247,6 @@ void plugin_require(const struct graph *g)
         require_one(g, text, n);
         text += n;
     }
+    if (g->rank_meta)
+        check_named(g, graph_meta(g, RANK_META_PLUGINS));
 }

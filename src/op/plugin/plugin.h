@@ -10,12 +10,14 @@
 
 enum { PLUGIN_OPERANDS = 8, PLUGIN_RESULTS = 4, PLUGIN_ATTRIBUTES = 16, PLUGIN_OPS = 256 };
 
-/* A dimension of a signature: dotted: any number of dimensions. size: of operands a symbol or an integer, of results an expression, in the
- * interner of the plug-in. */
+/* A dimension of a signature: dotted: any number of dimensions. size: of operands a symbol, so many times, or an integer, of results an
+ * expression, in the interner of the plug-in. */
 struct plugin_dim {
     bool dotted;
     const char *name; /* of dotted ones */
     const struct dim *size;
+    int64_t times;  /* of operands: at least 1 */
+    const char *at; /* in the text of the plug-in */
 };
 struct plugin_value {
     const char *name;
@@ -23,6 +25,7 @@ struct plugin_value {
     int n; /* dimensions as written; at most MAX_RANK */
     struct plugin_dim dim[MAX_RANK];
     const struct dim *below; /* of indices; NULL: any numbers */
+    const char *below_at;    /* in the text */
 };
 struct plugin_signature {
     int nin, nout;
@@ -50,8 +53,10 @@ const struct plugin *plugin_first(void); /* in the order of loading; NULL: there
 bool plugin_is_used(const struct plugin *, const struct graph *);
 /* "gate:0123456789abcdef" of those that the graph uses, separated by blanks; NULL: it uses none. */
 const char *plugin_list(struct arena *, const struct graph *);
-/* Fails unless all that the rank file was compiled with are loaded (RANK_META_PLUGINS). */
+/* Fails unless all that the rank file was compiled with are loaded (RANK_META_PLUGINS), and no others that it has operators of. */
 void plugin_require(const struct graph *);
+/* Fails unless one of that name is loaded, which what is at the path was compiled with. */
+void plugin_require_name(const char *path, const char *name);
 static inline const struct plugin_op *plugin_op_of(const struct node *n)
 {
     return (const struct plugin_op *)(const void *)n->op;

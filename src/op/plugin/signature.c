@@ -8,6 +8,7 @@
 
 /* ---- reading ------------------------------------------------------------------------------------------------------------------------ */
 
+enum { MOST_TIMES = 256 }; /* of a dimension that is a multiple */
 struct signature_reader {
     struct arena *arena;
     struct alg *alg;
@@ -16,7 +17,14 @@ struct signature_reader {
 
 static _Noreturn void misread(const struct signature_reader *in, const char *what)
 {
-    fail("%s: signature '%s': %s at '%s'", in->where, in->text, what, in->at);
+    fail("%s: signature '%s': %s at character %d, '%s'", in->where, in->text, what, (int)(in->at - in->text) + 1, in->at);
+}
+
+/* Of what began there. */
+static _Noreturn void misread_from(struct signature_reader *in, const char *start, const char *what)
+{
+    in->at = start;
+    misread(in, what);
 }
 
 static bool take(struct signature_reader *in, const char *token)
@@ -42,7 +50,7 @@ static const char *take_name(struct signature_reader *in)
     while (isalnum((unsigned char)*in->at) || *in->at == '_')
         in->at++;
     if (in->at == start || isdigit((unsigned char)*start))
-        misread(in, "expected a name");
+        misread_from(in, start, "expected a name");
     return arena_strndup(in->arena, start, (size_t)(in->at - start));
 }
 
@@ -55,8 +63,25 @@ static const struct dim *take_size(struct signature_reader *in, const char *end)
         depth += (*in->at == '(') - (*in->at == ')');
     const struct dim *size = dim_parse(in->alg, arena_strndup(in->arena, start, (size_t)(in->at - start)), 0, &error);
     if (!size)
-        misread(in, error);
+        misread_from(in, start, error);
     return size;
+}
+
+/* Of an operand: an integer, a name, or a multiple of one. */
+static void set_times(struct signature_reader *in, struct plugin_dim *d, const char *start)
+{
+    const char *name;
+    d->times = 1;
+    if (d->size->kind == DIM_SYM || (d->size->kind == DIM_INT && d->size->k > 0))
+        return;
+    const struct dim *symbol = dim_symbols(d->size, &name, 1) == 1 ? dim_sym(in->alg, name, 0) : NULL;
+    const struct dim *times = symbol ? dim_quotient(in->alg, d->size, symbol) : NULL;
+    if (!times || !dim_is_int(times, &d->times) || d->times < 1 || d->times > MOST_TIMES)
+        misread_from(in, start,
+                     arena_printf(in->arena,
+                                  "a dimension of an operand is a name, as n, up to %d times one, as 2*n, or an integer above 0,",
+                                  MOST_TIMES));
+    d->size = symbol;
 }
 
 static void take_dim(struct signature_reader *in, struct plugin_dim *d, bool operand)
@@ -65,13 +90,14 @@ static void take_dim(struct signature_reader *in, struct plugin_dim *d, bool ope
     const char *start = in->at;
     size_t n = strspn(start, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
     if (strncmp(start + n, "..", 2) == 0) {
-        *d = (struct plugin_dim){.dotted = true, .name = take_name(in)};
+        *d = (struct plugin_dim){.dotted = true, .name = take_name(in), .at = start};
         in->at += 2;
         return;
     }
     d->size = take_size(in, ",]");
-    if (operand && d->size->kind != DIM_SYM && !(d->size->kind == DIM_INT && d->size->k > 0))
-        misread(in, "a dimension of an operand is a name or an integer above 0,");
+    d->at = start;
+    if (operand)
+        set_times(in, d, start);
 }
 
 static void take_value(struct signature_reader *in, struct plugin_value *v, bool operand)
@@ -79,10 +105,13 @@ static void take_value(struct signature_reader *in, struct plugin_value *v, bool
     int dotted = 0;
     v->name = take_name(in);
     expect(in, ":");
+    in->at += strspn(in->at, " ");
+    const char *start = in->at;
     v->dtype = dtype_parse(take_name(in));
     if (v->dtype != DT_F32 && v->dtype != DT_I64)
-        misread(in, "a type is f32 or i64,");
+        misread_from(in, start, "a type is f32 or i64,");
     expect(in, "[");
+    start = in->at;
     while (!take(in, "]")) {
         if (v->n == MAX_RANK)
             misread(in, "too many dimensions");
@@ -92,11 +121,12 @@ static void take_value(struct signature_reader *in, struct plugin_value *v, bool
         dotted += v->dim[v->n++].dotted;
     }
     if (dotted > 1)
-        misread(in, "two dimensions with ..");
+        misread_from(in, start, "two dimensions with ..");
     if (operand && take(in, "<")) {
+        start = v->below_at = in->at + strspn(in->at, " ");
         v->below = take_size(in, ",-");
         if (v->dtype != DT_I64 || (v->below->kind != DIM_SYM && v->below->kind != DIM_INT))
-            misread(in, "only i64 is below a name or an integer,");
+            misread_from(in, start, "only i64 is below a name or an integer,");
     }
 }
 
@@ -105,12 +135,13 @@ static int take_values(struct signature_reader *in, struct plugin_value *v, int 
     int n = 0;
     *names = "";
     do {
+        const char *start = in->at + strspn(in->at, " ");
         if (n == most)
             misread(in, arena_printf(in->arena, "more than %d %s", most, operand ? "operands" : "results"));
         take_value(in, &v[n], operand);
         for (int i = 0; i < n; i++)
             if (strcmp(v[i].name, v[n].name) == 0)
-                misread(in, "two values of one name");
+                misread_from(in, start, "two values of one name");
         *names = arena_printf(in->arena, "%s%s%s", *names, n ? " " : "", v[n].name);
         n++;
     } while (take(in, ","));
@@ -129,14 +160,15 @@ static bool operand_has(const struct plugin_signature *s, const char *name, bool
     return false;
 }
 
-static void check_known(const struct signature_reader *in, const struct plugin_signature *s, const struct dim *size)
+/* at: where it is written. */
+static void check_known(struct signature_reader *in, const struct plugin_signature *s, const struct dim *size, const char *at)
 {
     enum { MOST_NAMES = 16 };
     const char *name[MOST_NAMES];
     int n = dim_symbols(size, name, MOST_NAMES);
     for (int i = 0; i < n && i < MOST_NAMES; i++)
         if (!operand_has(s, name[i], false))
-            fail("%s: signature '%s': no operand has a dimension '%s'", in->where, in->text, name[i]);
+            misread_from(in, at, arena_printf(in->arena, "no operand has a dimension '%s',", name[i]));
 }
 
 struct plugin_signature plugin_signature_parse(struct arena *a, struct alg *alg, const char *text, const char *where)
@@ -151,14 +183,14 @@ struct plugin_signature plugin_signature_parse(struct arena *a, struct alg *alg,
         misread(&in, "expected its end");
     for (int i = 0; i < s.nin; i++)
         if (s.in[i].below)
-            check_known(&in, &s, s.in[i].below);
+            check_known(&in, &s, s.in[i].below, s.in[i].below_at);
     for (int i = 0; i < s.nout; i++)
         for (int d = 0; d < s.out[i].n; d++) {
             const struct plugin_dim *x = &s.out[i].dim[d];
             if (x->dotted && !operand_has(&s, x->name, true))
-                fail("%s: signature '%s': no operand has dimensions '%s..'", where, text, x->name);
+                misread_from(&in, x->at, arena_printf(a, "no operand has dimensions '%s..',", x->name));
             if (!x->dotted)
-                check_known(&in, &s, x->size);
+                check_known(&in, &s, x->size, x->at);
         }
     return s;
 }
@@ -201,6 +233,15 @@ static void bind_name(struct names *all, const char *name, bool dotted, int n, c
         known->at[i] = op_same_dim(all->g, all->node, known->at[i], at[i], arena_printf(all->g->arena, "dimensions '%s'", name));
 }
 
+static void bind_multiple(struct names *all, const struct plugin_value *v, const struct plugin_dim *x, const struct dim *size)
+{
+    const struct dim *by = x->times == 1 ? size : dim_quotient(all->g->alg, size, dim_int(all->g->alg, x->times));
+    if (!by)
+        fail("%s: a dimension of operand '%s' is %s, and the plug-in takes multiples of %lld", node_where(all->g, all->node), v->name,
+             dim_str(all->g->arena, size), (long long)x->times);
+    bind_name(all, x->size->name, false, 1, &by);
+}
+
 static void bind_operand(struct names *all, const struct plugin_value *v, int i)
 {
     const struct type *t = op_operand(all->g, all->node, i);
@@ -219,7 +260,7 @@ static void bind_operand(struct names *all, const struct plugin_value *v, int i)
         if (x->dotted)
             bind_name(all, x->name, true, spread, &t->dim[d]);
         else if (x->size->kind == DIM_SYM)
-            bind_name(all, x->size->name, false, 1, &t->dim[d]);
+            bind_multiple(all, v, x, t->dim[d]);
         else
             (void)op_same_dim(all->g, all->node, dim_int(all->g->alg, x->size->k), t->dim[d], "dimensions that the plug-in fixes");
         d += x->dotted ? spread : 1;

@@ -38,11 +38,12 @@ typedef struct {
 /* One operator. Texts stay valid as long as the library is loaded.
  *
  * signature   "x: f32[b.., n], w: f32[n] -> y: f32[b.., n]": names, types (f32, i64) and dimensions. A dimension is a name, which is one
- * size wherever it stands, or an integer; "b.." is any number of dimensions. Of results it may be an expression: "2*n", "m + n". "ids:
- * i64[b..] < v": the numbers are indices below v. attributes  "epsilon:f=1e-5 axis:i=-1 mode:s=plain": integers, floats and strings, each
- * with a default; NULL: none rule        which dimensions may be split: "(b.. n)(n) -> (b.. n)", in the grammar of src/op/rule/rule.h, with
- * one factor, or 1, for each dimension; NULL: every rank computes all of it kernel      computes out from in. NULL: it is done; else a
- * sentence why not, without a full stop, which stays valid. Several threads may call it at the same time. */
+ * size wherever it stands, a multiple of one, "2*h", or an integer; "b.." is any number of dimensions. Of results it may be an expression:
+ * "2*n", "m + n". "ids: i64[b..] < v": the numbers are indices below v. attributes  "epsilon:f=1e-5 axis:i=-1 mode:s=plain": integers,
+ * floats and strings, each with a default; NULL: none rule        which dimensions may be split: "(b.. n)(n) -> (b.. n)", in the grammar of
+ * src/op/rule/rule.h, with one factor, 1, or units of a factor for each dimension; NULL: every rank computes all of it kernel      computes
+ * out from in. NULL: it is done; else a sentence why not, without a full stop, which stays valid. Several threads may call it at the same
+ * time. */
 typedef struct {
     const char *domain, *name;
     const char *signature, *attributes, *rule;

@@ -15,6 +15,8 @@ double plugin_trial_draw(struct plugin_trial *t)
     return (double)(t->random >> 11) / 9007199254740992.0 * 2 - 1;
 }
 
+enum { GUARD = 64, CANARY = 0xa5 }; /* bytes before and behind a tensor, which no kernel writes to */
+
 /* ---- tensors ------------------------------------------------------------------------------------------------------------------------ */
 
 struct tensor plugin_trial_tensor(struct plugin_trial *t, const struct type *type)
@@ -23,8 +25,20 @@ struct tensor plugin_trial_tensor(struct plugin_trial *t, const struct type *typ
     for (int d = 0; d < type->rank; d++)
         if (!dim_is_int(type->dim[d], &x.dim[d]))
             bug("%s: the size of a trial is no number", t->where);
-    x.data = arena_alloc(t->arena, tensor_bytes(&x) + 64);
+    char *at = arena_alloc(t->arena, tensor_bytes(&x) + 2 * (size_t)GUARD);
+    memset(at, CANARY, GUARD);
+    memset(at + GUARD + tensor_bytes(&x), CANARY, GUARD);
+    x.data = at + GUARD;
     return x;
+}
+
+static bool is_guarded(const struct tensor *x)
+{
+    const uint8_t *front = (const uint8_t *)x->data - GUARD, *back = (const uint8_t *)x->data + tensor_bytes(x);
+    for (int i = 0; i < GUARD; i++)
+        if (front[i] != CANARY || back[i] != CANARY)
+            return false;
+    return true;
 }
 
 double plugin_trial_get(const struct tensor *x, int64_t i)
@@ -83,7 +97,8 @@ struct pair {
     struct tensor *global, *local;
     double most;
     uint8_t *seen;
-    bool right;
+    int64_t wrong; /* the first element that differs; -1: none does */
+    double is;     /* what it is */
 };
 
 static void take_element(void *pair, int64_t global, int64_t local)
@@ -92,10 +107,18 @@ static void take_element(void *pair, int64_t global, int64_t local)
     plugin_trial_set(p->local, local, plugin_trial_get(p->global, global));
 }
 
+static void compare(struct pair *p, int64_t element, double is)
+{
+    if (p->wrong >= 0 || near(p->global, plugin_trial_get(p->global, element), is, p->most))
+        return;
+    p->wrong = element;
+    p->is = is;
+}
+
 static void compare_element(void *pair, int64_t global, int64_t local)
 {
     struct pair *p = pair;
-    p->right = p->right && near(p->global, plugin_trial_get(p->global, global), plugin_trial_get(p->local, local), p->most);
+    compare(p, global, plugin_trial_get(p->local, local));
     p->seen[global] = 1;
 }
 
@@ -123,10 +146,26 @@ struct graph *plugin_trial_graph(struct plugin_trial *t, struct alg *alg)
     return g;
 }
 
+/* "x: f32[4, 8], w: f32[8]" */
+static const char *operands_text(const struct plugin_trial *t, const struct node *n)
+{
+    const char *text = "";
+    for (int i = 0; i < n->nin; i++)
+        text = arena_printf(t->arena, "%s%s%s: %s", text, i ? ", " : "", n->in[i]->name, type_str(t->arena, &n->in[i]->type));
+    return text;
+}
+
 static void run_kernel(struct plugin_trial *t, const struct graph *g, const struct node *n, const struct tensor *in, struct tensor *out)
 {
     struct kcall call = {.node = n, .graph = g, .nin = n->nin, .nout = n->nout, .in = in, .out = out, .bind = &t->bind, .env = t->env};
+    const char *with = operands_text(t, n);
+    signal_while(arena_printf(t->arena, "the self-check of %s ran its kernel with %s", t->where, with));
     t->p->op.kernel(&call);
+    signal_while(NULL);
+    for (int i = 0; i < n->nin + n->nout; i++)
+        if (!is_guarded(i < n->nin ? &in[i] : &out[i - n->nin]))
+            fail("%s: its kernel writes before or behind '%s', with %s", t->where, i < n->nin ? n->in[i]->name : n->out[i - n->nin]->name,
+                 with);
 }
 
 /* The whole run: its results, all of which the kernel writes, and which operands alone decide. */
@@ -206,28 +245,41 @@ static double reduce(enum redop op, double a, double b)
     return op == RED_SUM ? a + b : op == RED_PROD ? a * b : op == RED_MAX ? fmax(a, b) : fmin(a, b);
 }
 
-/* Result i of all ranks, against the whole one. */
-static bool result_right(struct plugin_trial *t, int i, struct placement place, int ranks, struct tensor (*result)[PLUGIN_RESULTS])
+/* Of element k, against the whole one. */
+static void compare_sum(struct pair *p, int64_t k, struct placement place, int ranks, int i, struct tensor (*result)[PLUGIN_RESULTS])
+{
+    double sum = plugin_trial_get(&result[0][i], k);
+    for (int r = 1; r < ranks; r++) {
+        double next = plugin_trial_get(&result[r][i], k);
+        if (place.kind == PLACE_P)
+            sum = reduce(place.op, sum, next);
+        else
+            compare(p, k, next);
+    }
+    compare(p, k, sum);
+}
+
+/* Result i of all ranks, against the whole one; NULL: it is right. */
+static const char *result_wrong(struct plugin_trial *t, int i, struct placement place, int ranks, struct tensor (*result)[PLUGIN_RESULTS])
 {
     struct tensor *whole = &t->whole[i];
     int64_t n = tensor_elements(whole);
-    struct pair p = {.global = whole, .most = largest(whole), .seen = arena_alloc(t->arena, (size_t)n + 1), .right = true};
+    struct pair p = {.global = whole, .most = largest(whole), .seen = arena_alloc(t->arena, (size_t)n + 1), .wrong = -1};
     for (int r = 0; place.kind == PLACE_S && r < ranks; r++) {
         p.local = &result[r][i];
         each_element(t, whole, p.local, place, r, compare_element, &p);
     }
-    if (place.kind == PLACE_S)
-        return p.right && !memchr(p.seen, 0, (size_t)n);
-    for (int64_t k = 0; k < n; k++) {
-        double sum = plugin_trial_get(&result[0][i], k);
-        for (int r = 1; r < ranks; r++) {
-            p.right = p.right &&
-                (place.kind == PLACE_P || near(whole, plugin_trial_get(&result[r][i], k), plugin_trial_get(whole, k), p.most));
-            sum = place.kind == PLACE_P ? reduce(place.op, sum, plugin_trial_get(&result[r][i], k)) : sum;
-        }
-        p.right = p.right && near(whole, sum, plugin_trial_get(whole, k), p.most);
-    }
-    return p.right;
+    const char *name = t->p->signature.out[i].name;
+    if (place.kind == PLACE_S && p.wrong < 0 && memchr(p.seen, 0, (size_t)n))
+        return arena_printf(t->arena, "no rank makes all of '%s'", name);
+    for (int64_t k = 0; place.kind != PLACE_S && k < n; k++)
+        compare_sum(&p, k, place, ranks, i, result);
+    if (p.wrong < 0)
+        return NULL;
+    double one = plugin_trial_get(whole, p.wrong);
+    t->infinite = !isfinite(one) || !isfinite(p.is);
+    return arena_printf(t->arena, "'%s' of %d ranks is not that of one: element %lld is %g, expected %g", name, ranks, (long long)p.wrong,
+                        p.is, one);
 }
 
 /* NULL: ranks with these placements make what one makes. */
@@ -240,10 +292,10 @@ const char *plugin_trial_wrong(struct plugin_trial *t, int ranks, const struct p
         if (why)
             return why;
     }
-    for (int i = 0; i < t->node->nout; i++)
-        if (!result_right(t, i, out[i], ranks, result))
-            return arena_printf(t->arena, "'%s' of %d ranks is not that of one", t->p->signature.out[i].name, ranks);
-    return NULL;
+    const char *why = NULL;
+    for (int i = 0; i < t->node->nout && !why; i++)
+        why = result_wrong(t, i, out[i], ranks, result);
+    return why;
 }
 
 void plugin_trial_start(struct plugin_trial *t, const struct type *in)

@@ -20,6 +20,7 @@ struct plugin_trial {
     struct kenv *env;
     struct tensor in[PLUGIN_OPERANDS], whole[PLUGIN_RESULTS];
     uint64_t random;
+    bool infinite; /* what is wrong is about NaN or infinity */
 };
 
 double plugin_trial_draw(struct plugin_trial *); /* between -1 and 1 */

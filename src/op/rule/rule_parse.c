@@ -487,6 +487,13 @@ static void take_note(struct rule_reader *in)
 /* ---- reading
  * ------------------------------------------------------------------------------------------------------------------------------------ */
 
+/* Before the first note, as between two. */
+static void check_blanks(const struct rule_reader *in)
+{
+    if (*in->at && (in->at - in->text < 2 || in->at[-1] != ' ' || in->at[-2] != ' '))
+        misread(in, "expected two blanks before a note");
+}
+
 struct rule *rule_parse(struct graph *g, const struct node *node, const char *text)
 {
     struct rule_reader in = {arena_new(), g, node, rule_new(g, node), text, text};
@@ -497,6 +504,7 @@ struct rule *rule_parse(struct graph *g, const struct node *node, const char *te
         misread(&in, "expected ->");
     take_operands(&in, r->nout, t + r->nin);
     place_operands(&in, t);
+    check_blanks(&in);
     while (*in.at)
         take_note(&in);
     find_sizes(&in);

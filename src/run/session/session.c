@@ -21,7 +21,7 @@ static void check_kernels(struct session *s)
 {
     struct missing_kernels missing = missing_kernels_of(s->arena, s->graph);
     if (missing.list.n)
-        fail("%s: no kernel for %s", s->sig.path, missing_kernels_text(s->arena, &missing));
+        fail("%s: no kernel for %s%s", s->sig.path, missing_kernels_text(s->arena, &missing), missing_kernels_hint(&missing));
 }
 
 static enum step_kind step_kind_of(unsigned flags)
