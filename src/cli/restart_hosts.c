@@ -6,11 +6,14 @@
 #endif
 #include "cli/restart.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-enum { EACH = 20, WITHIN = 3000, AT_MOST = 8000 }; /* ms: how often hosts are looked at; for their answer; where they are too few */
+enum { EACH = 20 }; /* ms: how often hosts are looked at */
+/* Seconds for their answer; where they are too few, so many times as long as the slowest one of the start before, but at most. */
+static const double answer_within = 3, slowest_times = 3, answer_at_most = 8;
 
 struct restart_hosts {
     const char *launch;
@@ -21,6 +24,7 @@ struct restart_hosts {
     const char *why;
     const char *shard; /* the program, as a word of the shell */
     bool *made;        /* by number of ranks: its folder was */
+    double slowest;    /* seconds to the last answer at the start before; 0: none has come yet */
 };
 
 /* ---- words ---- */
@@ -65,8 +69,8 @@ static void tell(const struct restart_hosts *h)
     if (h->from)
         diag_tell("restarts: on the first %d of %d hosts that answer; on fewer with ranks made of %s", h->ranks, h->host.text.n, h->from);
     else
-        diag_tell("restarts: on the first %d of %d hosts that answer; on fewer there is none: %s%s", h->ranks, h->host.text.n, h->why,
-                  spares ? "" : ". So all of these must come back");
+        diag_tell("restarts: on the first %d of %d hosts that answer; on fewer only with ranks that are there already: %s%s", h->ranks, h->host.text.n, h->why,
+                  spares ? "" : ". Otherwise all of these must come back");
 }
 
 struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_options *o, const char *bin)
@@ -80,6 +84,8 @@ struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_option
     h->ranks = job_rank_files(a, h->folder) * (int)o->job.groups;
     h->shard = shell_word(a, arena_printf(a, "%s/tpc-shard", bin));
     h->made = NEWN(a, bool, h->ranks + 1);
+    if (o->job.train && o->restart.text)
+        fail_usage("--restart=MODEL is for --serve: make ranks that train for fewer hosts yourself");
     if (h->ranks < 1 || o->job.paths.text.n > 1)
         fail_usage("--hosts is for one folder of ranks, a host for each rank");
     if (h->host.text.n < h->ranks)
@@ -87,6 +93,8 @@ struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_option
                    h->ranks);
     if (o->job.groups > 1)
         h->why = "--groups is given";
+    else if (o->job.train) /* whoever made them chose what is trained, and how */
+        h->why = arena_printf(a, "make ranks that train as %s.N-ranks, for N hosts", h->folder);
     else if (o->restart.text)
         h->from = o->restart.text;
     else if (has_all_ranks(a, h))
@@ -99,35 +107,45 @@ struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_option
 
 /* ---- which hosts answer ---- */
 
-static void wait_for_answers(struct program *asked, bool *answers, int n, int wanted)
+static double longest_wait(const struct restart_hosts *h)
 {
-    int open = n, answered = 0;
-    for (int waited = 0; open && waited < (answered < wanted ? AT_MOST : WITHIN); waited += EACH) {
+    return h->slowest > 0 ? fmin(fmax(slowest_times * h->slowest, answer_within), answer_at_most) : answer_at_most;
+}
+
+static void wait_for_answers(struct restart_hosts *h, struct program *asked, bool *answers)
+{
+    const double began = clock_seconds(), longest = longest_wait(h);
+    double last = 0;
+    int n = h->host.text.n, open = n, answered = 0;
+    for (double waited = 0; open && waited < (answered < h->ranks ? longest : answer_within); waited = clock_seconds() - began) {
         open = answered = 0;
         for (int i = 0; i < n; i++) {
             int status;
             bool ended = program_has_ended(&asked[i], &status);
+            if (ended && status == 0 && !answers[i])
+                last = clock_seconds() - began;
             answers[i] = ended && status == 0;
             open += !ended;
             answered += answers[i];
         }
         (void)nanosleep(&(struct timespec){0, EACH * 1000000L}, NULL);
     }
+    h->slowest = last;
 }
 
-static void ask(struct arena *a, const struct restart_hosts *h, bool *answers)
+static void ask(struct arena *a, struct restart_hosts *h, bool *answers)
 {
     int n = h->host.text.n;
     struct program *asked = NEWN(a, struct program, n);
     for (int i = 0; i < n; i++)
         asked[i] = program_start(arena_printf(a, "exec %s true 2>/dev/null", launch_on(a, h, h->host.text.at[i], 1)));
-    wait_for_answers(asked, answers, n, h->ranks);
+    wait_for_answers(h, asked, answers);
     for (int i = 0; i < n; i++)
         program_close(&asked[i]);
 }
 
 /* The first ones that answer, with commas between, as many as there are ranks, or fewer. */
-static const char *choose(struct arena *a, const struct restart_hosts *h, int *n)
+static const char *choose(struct arena *a, struct restart_hosts *h, int *n)
 {
     bool *answers = NEWN(a, bool, h->host.text.n);
     const char *chosen = "", *silent = "";
@@ -167,6 +185,8 @@ const char *restart_hosts_launch(struct arena *a, struct restart_hosts *h, const
     if (n == h->ranks)
         return launch_on(a, h, hosts, n);
     *folder = arena_printf(a, "%s.%d-ranks", h->folder, n);
+    if (n > 0 && !h->from && job_rank_files(a, *folder) == n)
+        return launch_on(a, h, hosts, n);
     if (n == 0 || !h->from)
         diag_announce("%d of %d hosts are left, which is too few", n, h->ranks);
     else if (make_ranks(a, h, n, *folder))

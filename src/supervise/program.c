@@ -105,22 +105,24 @@ void program_note_files(struct program *p)
 
 /* ---- end ---- */
 
-static void reap(void)
+/* True: none was left. A process whose parent has ended is a child of this one, so one without children has none below it. A list of
+ * processes that come and go meanwhile would not tell. */
+static bool reap(void)
 {
-    while (waitpid(-1, NULL, WNOHANG) > 0)
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
         continue;
+    return pid < 0 && errno == ECHILD;
 }
 
-/* True: none was left. */
 static bool kill_own(void)
 {
     struct arena *tmp = arena_new();
-    reap();
     const struct family f = family_find(tmp);
     for (int i = 0; i < f.n; i++)
         (void)kill(f.pid[i], SIGKILL);
     arena_free(tmp);
-    return f.n == 0;
+    return reap();
 }
 
 void program_end(struct program *p, bool asks)
@@ -136,7 +138,6 @@ void program_end(struct program *p, bool asks)
     }
     for (int waited = 0; waited < KILLED && !kill_own(); waited += EACH)
         nap(EACH);
-    reap();
     (void)close(p->in);
     for (int i = 0; i < p->shared.n; i++)
         (void)unlink(p->shared.at[i]);

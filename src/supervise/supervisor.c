@@ -51,6 +51,15 @@ static void set_state(struct supervisor *s, enum supervision state)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Known before all is ended that belongs to it. */
+static void set_lost(struct supervisor *s)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->state == SUPERVISE_RUNS)
+        s->state = SUPERVISE_RESTARTS;
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* ---- the thread that hears ---- */
 
 static void hear(void *life, const struct message *m)
@@ -66,6 +75,8 @@ static void hear(void *life, const struct message *m)
         l->of->take(l->of->own, m);
     if (m->kind == MESSAGE_READY)
         set_state(l->of, SUPERVISE_RUNS);
+    if (m->kind == MESSAGE_LOST)
+        set_lost(l->of);
 }
 
 static void pass_on(void *life, struct message_data other)
@@ -229,6 +240,8 @@ static bool live(struct supervisor *s, struct arena *a, int start, int *status, 
     if (pthread_mutex_init(&l.lock, NULL) || pthread_create(&thread, NULL, listen_to, &l))
         fail("can't create a thread for messages of the job");
     *lost = attend(s, &l, a, status, asked);
+    if (*lost)
+        set_lost(s);
     pthread_mutex_lock(&l.lock);
     bool ends = l.fails > 0; /* the launcher ends the job already, and has had the time for it */
     pthread_mutex_unlock(&l.lock);

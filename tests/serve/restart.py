@@ -252,4 +252,5 @@ def main():
     print(f"{len(faults)} faults: served again after {back:.1f} s at most, the next token came after {slowest:.1f} s")
 
 
-main()
+if __name__ == "__main__":
+    main()
