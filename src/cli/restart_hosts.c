@@ -69,8 +69,8 @@ static void tell(const struct restart_hosts *h)
     if (h->from)
         diag_tell("restarts: on the first %d of %d hosts that answer; on fewer with ranks made of %s", h->ranks, h->host.text.n, h->from);
     else
-        diag_tell("restarts: on the first %d of %d hosts that answer; on fewer only with ranks that are there already: %s%s", h->ranks, h->host.text.n, h->why,
-                  spares ? "" : ". Otherwise all of these must come back");
+        diag_tell("restarts: on the first %d of %d hosts that answer; on fewer only with ranks that are there already: %s%s", h->ranks,
+                  h->host.text.n, h->why, spares ? "" : ". Otherwise all of these must come back");
 }
 
 struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_options *o, const char *bin)
