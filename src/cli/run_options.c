@@ -208,13 +208,14 @@ static void add_train_args(struct arena *a, struct arg_table *t, struct run_opti
         {"lr", 0, ARG_REAL, &o->train.lr, "X", "with --train: highest learning rate (default: 3e-4)"},
         {"optimizer", 0, ARG_TEXT, &o->train.optimizer, "NAME[,KEY=X..]",
          "adamw or sgd; beta1, beta2, eps, decay, momentum, clip; schedule=cosine|linear|constant|wsd, warmup, cooldown, floor"},
+        {"validate", 0, ARG_LIST, &o->train.validate, "FILE", "with --train: the loss of this file, too (NAME=FILE: samples; repeatable)"},
+        {"validate-every", 0, ARG_INT, &o->train.validate_every, "N", "with --train: steps between validations (default: 100)"},
+        {"log", 0, ARG_TEXT, &o->train.log, "FILE", "with --train: write a CSV line per step"},
+        ARG_HEADING("Checkpoints"),
         {"save", 0, ARG_TEXT, &o->train.save, "FILE", "with --train: write checkpoints (safetensors)"},
         {"save-every", 0, ARG_INT, &o->train.save_every, "N", "with --train: steps between checkpoints (default: 100)"},
         {"keep", 0, ARG_INT, &o->train.keep, "N", "with --save: keep the last N checkpoints, as FILE.step-STEP (default: the last alone)"},
         {"resume", 0, ARG_TEXT, &o->train.resume, "FILE", "with --train: go on from a checkpoint, on any number of ranks"},
-        {"validate", 0, ARG_LIST, &o->train.validate, "FILE", "with --train: the loss of this file, too (NAME=FILE: samples; repeatable)"},
-        {"validate-every", 0, ARG_INT, &o->train.validate_every, "N", "with --train: steps between validations (default: 100)"},
-        {"log", 0, ARG_TEXT, &o->train.log, "FILE", "with --train: write a CSV line per step"},
     };
     add_args(a, t, row, sizeof row / sizeof *row);
 }
