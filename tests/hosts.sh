@@ -2,7 +2,10 @@
 #
 #   hosts_lack                          what is missing for it, in words; status 1: nothing
 #   hosts_up N [MBIT [MICROSECONDS]]    N hosts, each on a link of so many Mbit/s, with so long a delay from one to another
+#   hosts_on K COMMAND...               on host K
+#   hosts_mpirun [AGENT]                prints Open MPI's launcher over the links, without hosts; AGENT: a command instead of ssh
 #   hosts_run RANKS COMMAND...          under Open MPI, RANKS of them on each host
+#   hosts_link FILE                     writes a script: sh FILE K takes the link of host K down, and with TPC_UNDO=1 up again
 #   hosts_down
 hosts=0
 hosts_id=tpc$$
@@ -53,12 +56,27 @@ END
     chmod +x "$hosts_rsh"
 }
 
+hosts_on() {
+    # shellcheck disable=SC2016
+    ip netns exec "$hosts_id-$1" unshare -u sh -c 'hostname node$1; shift; exec "$@"' sh "$@"
+}
+
+hosts_mpirun() {
+    echo "${MPIRUN:-mpirun} --bind-to none --mca plm_rsh_agent ${1:-$hosts_rsh} --mca btl self,vader,tcp \
+        --mca oob_tcp_if_include $hosts_net.0/24 --mca btl_tcp_if_include $hosts_net.0/24" | tr -s ' \n' ' '
+}
+
 hosts_run() {
     each=$1 list=''
     shift
     for k in $(seq $hosts); do list=$list${list:+,}$hosts_net.1$k:$each; done
-    # shellcheck disable=SC2016,SC2086 # MPIRUN may be several words
-    ip netns exec $hosts_id-1 unshare -u sh -c 'hostname node1; exec "$@"' sh ${MPIRUN:-mpirun} --bind-to none --mca plm_rsh_agent "$hosts_rsh" \
-        --mca btl self,vader,tcp --mca oob_tcp_if_include $hosts_net.0/24 --mca btl_tcp_if_include $hosts_net.0/24 --host "$list" \
-        -n $((hosts * each)) "$@"
+    # shellcheck disable=SC2046 # words
+    hosts_on 1 $(hosts_mpirun) --host "$list" -n $((hosts * each)) "$@"
+}
+
+hosts_link() {
+    cat >"$1" <<END
+[ -n "\$TPC_UNDO" ] && state=up || state=down
+exec ip -n $hosts_id-\$1 link set eth0 \$state
+END
 }

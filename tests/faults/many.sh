@@ -13,24 +13,16 @@ export TOKENS="${TOKENS:-600}" HOSTS=3 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_A
 "$python" "$srcdir/tests/tokenizer/bytes.py" >"$work/tokenizer.json" && "$build/tpc-shard" "$srcdir/samples/llama/model.onnx" --tp 3 -q -o "$work/llama" || exit 1
 hosts_up 3 || exit 1
 
-on() { # NUMBER COMMAND...
-    # shellcheck disable=SC2016
-    ip netns exec "$hosts_id-$1" unshare -u sh -c 'hostname node$1; shift; exec "$@"' sh "$@"
-}
 agent=$work/agent
 printf '#!/bin/sh\nexec %s %s/tests/faults/host.py run "$@"\n' "$python" "$srcdir" >"$agent"
 chmod +x "$agent"
 for k in 1 2 3; do
     : >"$work/host$k"
-    on $k "$python" "$srcdir/tests/faults/host.py" serve "$hosts_net.1$k" >"$work/host$k" &
+    hosts_on $k "$python" "$srcdir/tests/faults/host.py" serve "$hosts_net.1$k" >"$work/host$k" &
     until grep -q listens "$work/host$k"; do sleep 0.1; done
 done
-cat >"$work/link" <<LINK
-[ -n "\$TPC_UNDO" ] && state=up || state=down
-exec ip -n $hosts_id-\$1 link set eth0 \$state
-LINK
-launch="${MPIRUN:-mpirun} --bind-to none --mca plm_rsh_agent $agent --mca btl self,vader,tcp --mca oob_tcp_if_include $hosts_net.0/24 \
-    --mca btl_tcp_if_include $hosts_net.0/24 --host {hosts} -n {ranks}"
+hosts_link "$work/link"
+launch="$(hosts_mpirun "$agent")--host {hosts} -n {ranks}"
 list=$hosts_net.11,$hosts_net.12,$hosts_net.13
 LINK="sh $work/link"
 export LINK
@@ -42,7 +34,7 @@ trains() {
     # shellcheck disable=SC2086 # options are words
     "$build/tpc-run" "$work/train" --local 3 $train --log "$work/wanted.csv" >/dev/null || return 1
     # shellcheck disable=SC2086
-    on 1 "$python" "$srcdir/tests/faults/many_train.py" "$work/log.csv" "$work/wanted.csv" "$build/tpc-run" "$work/train" $train --save "$work/ck" --log "$work/log.csv" \
+    hosts_on 1 "$python" "$srcdir/tests/faults/many_train.py" "$work/log.csv" "$work/wanted.csv" "$build/tpc-run" "$work/train" $train --save "$work/ck" --log "$work/log.csv" \
         --restart --restart-limit 1000:10 --launch "$launch" --hosts "$list"
 }
 serves() { # same|free [OPTION]
@@ -50,7 +42,7 @@ serves() { # same|free [OPTION]
     for k in 1 2 3; do "$build/tpc-shard" "$srcdir/samples/llama/model.onnx" --tp $k -q -o "$work/plain$k" --force || return 1; done
     way=$1
     shift
-    on 1 "$python" "$srcdir/tests/faults/many.py" "$way" "$build/tpc-run" "$work/llama" --serve --restart --restart-limit 1000:10 --launch "$launch" --hosts "$list" \
+    hosts_on 1 "$python" "$srcdir/tests/faults/many.py" "$way" "$build/tpc-run" "$work/llama" --serve --restart --restart-limit 1000:10 --launch "$launch" --hosts "$list" \
         --port 0 --threads 1 --tokenizer "$work/tokenizer.json" "$@"
 }
 status=0

@@ -13,22 +13,13 @@ link=$(mktemp)
 out=$(mktemp -d)
 trap 'hosts_down; rm -rf "$link" "$out"' EXIT INT TERM
 hosts_up 4 || exit 1
-cat >"$link" <<END
-[ -n "\$TPC_UNDO" ] && state=up || state=down
-exec ip -n $hosts_id-\$1 link set eth0 \$state
-END
-launch="${MPIRUN:-mpirun} --bind-to none --mca plm_rsh_agent $hosts_rsh --mca btl self,vader,tcp --mca oob_tcp_if_include $hosts_net.0/24 \
-    --mca btl_tcp_if_include $hosts_net.0/24 --host {hosts} -n {ranks}"
-
-on_first() { # COMMAND...
-    # shellcheck disable=SC2016
-    ip netns exec "$hosts_id-1" unshare -u sh -c 'hostname node1; exec "$@"' sh "$@"
-}
+hosts_link "$link"
+launch="$(hosts_mpirun)--host {hosts} -n {ranks}"
 # trial FAULTS HOSTS OPTION...
 trial() {
     faults=$1 list=$2
     shift 2
-    on_first "${PYTHON:-python3}" "${srcdir:-.}/tests/serve/restart.py" same "$faults" "$run" "$folder" --serve "$@" --launch "$launch" --hosts "$list" --deterministic \
+    hosts_on 1 "${PYTHON:-python3}" "${srcdir:-.}/tests/serve/restart.py" same "$faults" "$run" "$folder" --serve "$@" --launch "$launch" --hosts "$list" --deterministic \
         --port 0 --threads 1 --tokenizer "$tokenizer"
 }
 export TOKENS="${TOKENS:-1500}"
@@ -41,7 +32,7 @@ train() { # FILE COMMAND...
     "$@" "$trained" --train --deterministic --threads 1 -q --data "$data" --batch 7 --steps 300 --save-every 20 --save "$out/$file.ck" --log "$out/$file.csv"
 }
 train alone "$run" --local 3 >/dev/null || exit 1
-STRIKE="sh $link 2" train hosts on_first "${PYTHON:-python3}" "${srcdir:-.}/tests/train/restart.py" "$out/hosts.csv" 110 "$run" --restart --launch "$launch" \
+STRIKE="sh $link 2" train hosts hosts_on 1 "${PYTHON:-python3}" "${srcdir:-.}/tests/train/restart.py" "$out/hosts.csv" 110 "$run" --restart --launch "$launch" \
     --hosts "$(at 1),$(at 2),$(at 3),$(at 4)" >/dev/null || exit 1
 cut -d, -f1-5 "$out/alone.csv" >"$out/alone.losses"
 cut -d, -f1-5 "$out/hosts.csv" | diff "$out/alone.losses" - && cmp "$out/alone.ck" "$out/hosts.ck"
