@@ -167,8 +167,8 @@ static bool condition_holds(struct graph *g, const struct node *node, uint32_t s
 bool rule_conditions_hold(struct graph *g, const struct node *node, uint32_t set, const char *text, size_t n)
 {
     for (const char *end = text + n; text < end;) {
-        const char *and = strstr(text, " and ");
-        size_t length = and&&and < end ? (size_t)(and-text) : (size_t)(end - text);
+        const char *next = strstr(text, " and ");
+        size_t length = (size_t)((next && next < end ? next : end) - text);
         if (!condition_holds(g, node, set, text, length))
             return false;
         text += length + (length < (size_t)(end - text) ? strlen(" and ") : 0);

@@ -152,7 +152,7 @@ static void make_blocks(const struct travel *t, struct buffer *scratch, bool bac
     }
 }
 
-static const char *pack_row(char *to, const char *row, int64_t bytes)
+static char *pack_row(char *to, const char *row, int64_t bytes)
 {
     memcpy(to, row, (size_t)bytes);
     return to + bytes;
@@ -192,7 +192,7 @@ void travel_dispatch(const struct collective_node *c, const struct route *route,
         char *to = comm->send[r].at;
         for (int64_t row = 0; r != comm->rank && row < t.chosen->dim[0]; row++)
             if (goes(&t, row, r))
-                to = (char *)(uintptr_t)pack_row(to, t.own + row * t.bytes, t.bytes);
+                to = pack_row(to, t.own + row * t.bytes, t.bytes);
     }
     comm->exchange(comm, comm->send, comm->recv, comm->seen);
     for (int r = 0; r < comm->size; r++)
@@ -209,7 +209,7 @@ static void pack_rows(const struct travel *t, int r)
     for (int i = 0; i < rows->n; i++)
         for (int64_t row = rows->at[i].lo; row < rows->at[i].hi; row++)
             if (comes(t, row))
-                to = (char *)(uintptr_t)pack_row(to, t->all + row * t->bytes, t->bytes);
+                to = pack_row(to, t->all + row * t->bytes, t->bytes);
 }
 
 /* at: by rank, its next row; moved on. part: room for as many as there are ranks. */
