@@ -27,8 +27,13 @@ const char *isa_name(enum isa set)
 
 #if X86
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 enum { F16C = 1 << 29, AVX_VNNI = 1 << 4, BF16 = 1 << 5, TILE_BF16 = 1 << 22, TILE_INT8 = 1 << 25, TILE_STATE = 3 << 17 };
+enum { ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 }; /* of Linux's asm/prctl.h */
 
 static unsigned leaf(unsigned number, unsigned part, char which)
 {
@@ -38,11 +43,16 @@ static unsigned leaf(unsigned number, unsigned part, char which)
     return which == 'a' ? a : which == 'c' ? c : d;
 }
 
-/* Does the system keep the registers of tiles? Asked only of processors that have them. */
+/* Does the system keep the registers of tiles, and may this process use them? Linux wants to be asked (since 5.16), once for all threads.
+ * Called only on processors that have tiles. */
 static bool keeps_tiles(void)
 {
     unsigned low, high;
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+#ifdef __linux__
+    if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) != 0)
+        return false;
+#endif
     return (low & TILE_STATE) == TILE_STATE;
 }
 

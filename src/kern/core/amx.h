@@ -1,0 +1,43 @@
+/* amx: registers of tiles (Intel AMX: 8 tiles of up to 16 rows of 64 bytes). A thread gives them shapes before it uses them and
+ * gives them up after that: other code of the thread, oneDNN's too, has shapes of its own. */
+#ifndef TPC_KERN_CORE_AMX_H
+#define TPC_KERN_CORE_AMX_H
+
+#include "kern/core/isa.h"
+
+#if X86
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#define AMX __attribute__((target("amx-tile,amx-int8,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16,avx512vnni")))
+
+enum { AMX_ROWS = 16, AMX_BYTES = 64, AMX_TILES = 8 };
+
+/* What LDTILECFG reads (Intel's Software Developer's Manual, volume 1, "Programming with Intel AMX"). */
+struct amx_shapes {
+    uint8_t palette, start, reserved[14];
+    uint16_t bytes[16]; /* of a row */
+    uint8_t rows[16];
+};
+
+/* Tile t has rows[t] rows of bytes[t] bytes; tiles that are not used may have 0. */
+INLINE AMX void amx_begin(const int rows[AMX_TILES], const int bytes[AMX_TILES])
+{
+    struct amx_shapes shapes;
+    memset(&shapes, 0, sizeof shapes);
+    shapes.palette = 1;
+    for (int t = 0; t < AMX_TILES; t++) {
+        shapes.rows[t] = (uint8_t)rows[t];
+        shapes.bytes[t] = (uint16_t)bytes[t];
+    }
+    _tile_loadconfig(&shapes);
+}
+
+INLINE AMX void amx_end(void)
+{
+    _tile_release();
+}
+#endif
+
+#endif
