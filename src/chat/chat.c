@@ -13,20 +13,13 @@ static bool is_token_name(const char *key)
     return path_ends(key, "_token");
 }
 
-/* A text, or an object with its content. */
-static const json_t *token_text(const json_t *v)
-{
-    const json_t *text = json_is_object(v) ? json_object_get(v, "content") : v;
-    return json_is_string(text) ? text : NULL;
-}
-
 static void put_tokens(json_t *to, const char *path)
 {
     json_t *root = path ? tokenizer_json(path) : NULL, *v;
     const char *key;
     json_object_foreach(root, key, v)
     {
-        const json_t *text = is_token_name(key) ? token_text(v) : NULL;
+        const json_t *text = is_token_name(key) ? json_token_text(v) : NULL;
         if (text && !json_object_get(to, key))
             (void)json_object_set(to, key, (json_t *)(uintptr_t)text);
     }

@@ -1,5 +1,10 @@
-/* config: what generation_config.json and genai_config.json beside a model say of decoding. */
+/* config: what generation_config.json, genai_config.json and tokenizer_config.json beside a model say of decoding. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
 #include "decode/sampling/sampling.h"
+#include "plan/input/input.h"
+#include "tokenizer/tokenizer.h"
 
 #include <string.h>
 
@@ -33,6 +38,51 @@ static void add_ends(struct arena *a, const char *path, const json_t *v, struct 
     }
 }
 
+#ifdef HAVE_TEXT
+/* By its text. Of {"ID": token, ..}, or [{"id": ID, ..}, ..]; -1: it is not there. */
+static int64_t id_of(json_t *tokens, const json_t *text)
+{
+    const char *key;
+    json_t *v;
+    size_t i;
+    int64_t id;
+    json_object_foreach(tokens, key, v)
+    {
+        const json_t *own = json_token_text(v);
+        if (own && json_equal((json_t *)(uintptr_t)own, (json_t *)(uintptr_t)text) && i64_parse(key, 0, INT32_MAX, &id))
+            return id;
+    }
+    json_array_foreach(tokens, i, v)
+    {
+        const json_t *own = json_is_object(v) ? json_token_text(v) : NULL, *number = json_object_get(v, "id");
+        if (own && json_equal((json_t *)(uintptr_t)own, (json_t *)(uintptr_t)text) && json_is_integer(number))
+            return json_integer_value(number);
+    }
+    return -1;
+}
+
+/* tokenizer_config.json names the end by its text; it or tokenizer.json has its id. One that neither has ends nothing. */
+static void add_end_of_tokenizer(struct arena *a, const struct job_options *o, struct end_tokens *ends)
+{
+    const char *path = config_beside(a, o, TEXT_TOKENIZER_CONFIG);
+    const char *tokens = o->tokenizer ? o->tokenizer : config_beside(a, o, TEXT_TOKENIZER);
+    json_t *config = path ? tokenizer_json(path) : NULL;
+    const json_t *text = json_token_text(json_object_get(config, "eos_token"));
+    int64_t id = text ? id_of(json_object_get(config, "added_tokens_decoder"), text) : -1;
+    json_t *other = text && id < 0 && tokens ? tokenizer_json(tokens) : NULL;
+    id = other ? id_of(json_object_get(other, "added_tokens"), text) : id;
+    if (id >= 0)
+        VEC_PUSH(a, &ends->list, id);
+    json_decref(config);
+    json_decref(other);
+}
+#else
+static void add_end_of_tokenizer(struct arena *a, const struct job_options *o, struct end_tokens *ends)
+{
+    (void)a, (void)o, (void)ends;
+}
+#endif
+
 struct end_tokens config_ends(struct arena *a, const struct job_options *o)
 {
     struct end_tokens ends = {0};
@@ -44,6 +94,8 @@ struct end_tokens config_ends(struct arena *a, const struct job_options *o)
         add_ends(a, path, json_object_get(part_of(root, end_part[i]), "eos_token_id"), &ends);
         json_decref(root);
     }
+    if (!ends.list.n)
+        add_end_of_tokenizer(a, o, &ends);
     return ends;
 }
 

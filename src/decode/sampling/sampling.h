@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* config.c: generation_config.json and genai_config.json beside a model. */
+/* config.c: generation_config.json and genai_config.json beside a model; without an end there, eos_token of tokenizer_config.json. */
 struct end_tokens config_ends(struct arena *, const struct job_options *);
 bool config_is_end(const struct end_tokens *, int64_t token);
 /* The token that a decoder behind an encoder begins with: by the options, else as the file says; 0 if neither does. Every rank calls it. */

@@ -27,6 +27,8 @@ json_t *json_sizes(const struct bindings *); /* an object of integers */
 bool json_sizes_are(const json_t *, const struct bindings *);
 /* "an object", "a string", ... for messages. */
 const char *json_kind(const json_t *);
+/* The text of a token in tokenizer_config.json: a string, or an object with its content. NULL: it is neither. */
+const json_t *json_token_text(const json_t *);
 
 /* model_texts.c: tokenizer.json and the like, which programs read next to a model and which travel with the ranks. */
 enum model_text {

@@ -16,6 +16,12 @@ const char *json_kind(const json_t *v)
     return v ? kinds[json_typeof(v)] : "nothing";
 }
 
+const json_t *json_token_text(const json_t *v)
+{
+    const json_t *text = json_is_object(v) ? json_object_get(v, "content") : v;
+    return json_is_string(text) ? text : NULL;
+}
+
 json_t *json_parse(const char *path, const char *text, size_t bytes)
 {
     json_error_t error;
