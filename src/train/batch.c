@@ -117,9 +117,9 @@ static void check_fed(const struct batches *b, struct graph *g)
     }
 }
 
-static void take_tokens(struct batches *b, const struct batch_source *from, const struct job_options *job, struct settings *s)
+static void take_tokens(struct batches *b, const struct batch_source *from, struct settings *s)
 {
-    b->sources = sources_read(b->arena, from, job, s);
+    b->sources = sources_read(b->arena, from, s);
     int64_t n = sources_samples(b->sources);
     if (b->samples && b->samples != n)
         fail("%s: has %lld samples, expected %lld as --input has", from->data.text.at[0], (long long)n, (long long)b->samples);
@@ -143,7 +143,7 @@ struct batches *batch_new(struct arena *a, struct graph *g, const struct session
     for (int i = 0; i < from->input.text.n; i++)
         take_samples(b, g, from->input.text.at[i]);
     if (from->data.text.n) {
-        take_tokens(b, from, job, settings);
+        take_tokens(b, from, settings);
         feed_tokens(b, g);
     }
     check_fed(b, g);

@@ -47,16 +47,19 @@ bool checkpoint_integer(const struct checkpoint *c, const char *key, int64_t lea
     return text != NULL;
 }
 
+static bool is_finite_number(const char *text, double *to)
+{
+    char *end;
+    *to = strtod(text, &end);
+    return !*end && end != text && isfinite(*to);
+}
+
 bool checkpoint_real(const struct checkpoint *c, const char *key, double *to)
 {
     const char *text = checkpoint_text(c, key);
-    char *end;
-    if (!text)
-        return false;
-    *to = strtod(text, &end);
-    if (*end || end == text || !(*to >= 0 && isfinite(*to)))
+    if (text && !(is_finite_number(text, to) && *to >= 0))
         fail("%s: its %s is '%s', expected a number of 0 or more", c->file->path, key, text);
-    return true;
+    return text != NULL;
 }
 
 bool checkpoint_says(const struct checkpoint *c, const char *key)
@@ -66,9 +69,10 @@ bool checkpoint_says(const struct checkpoint *c, const char *key)
 
 double checkpoint_validation(const struct checkpoint *c)
 {
+    const char *text = checkpoint_says(c, "validation") ? safetensors_text(c->file, "validation") : "";
     double loss = INFINITY;
-    if (checkpoint_says(c, "validation") && *safetensors_text(c->file, "validation"))
-        (void)checkpoint_real(c, "validation", &loss);
+    if (*text && !is_finite_number(text, &loss))
+        fail("%s: its validation is '%s', expected a number", c->file->path, text);
     return loss;
 }
 
@@ -134,7 +138,7 @@ static void begin_file(struct out *out, const struct settings *o, int64_t steps,
     struct tensor *tensor = NEWN(a, struct tensor, p->all.n * states);
     struct named_text text[SETTINGS_TEXTS + 3] = {{"format", SAFETENSORS_CHECKPOINT},
                                                   {"step", arena_printf(a, "%lld", (long long)steps)},
-                                                  {"validation", validation < 0 ? "" : arena_printf(a, "%.17g", validation)}};
+                                                  {"validation", !isfinite(validation) ? "" : arena_printf(a, "%.17g", validation)}};
     settings_texts(a, o, text + 3);
     for (int k = 0; k < states; k++)
         EACH (const struct trained_weight, w, p->all) {

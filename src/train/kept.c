@@ -149,7 +149,7 @@ static void drop(const struct kept *k, const char *path)
 
 const char *kept_add(struct kept *k, const struct graph *g, const struct parameters *p, int64_t step, double validation)
 {
-    bool best = validation >= 0 && validation < k->best;
+    bool best = validation < k->best;
     if (k->most > 1) {
         forget_step(k, step);
         name(k, g, p, of_step(k, k->arena, step));

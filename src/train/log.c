@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -81,7 +82,7 @@ struct train_log *log_open(struct arena *a, const char *path, int64_t goes_on)
 void log_step(struct train_log *l, const struct step_report *r)
 {
     char validation[64] = "", words[64] = "";
-    if (r->validation >= 0) {
+    if (!isnan(r->validation)) {
         snprintf(validation, sizeof validation, "%.7g", r->validation);
         snprintf(words, sizeof words, ", validation %.4f", r->validation);
     }

@@ -108,7 +108,7 @@ static bool train_step(struct training *t, int64_t step)
     sums.square = clip_square(&t->parameters, t->env);
     sums = train_sums_join(t->replicas, sums);
     t->labels += sums.count;
-    struct step_report r = {.step = step + 1, .steps = t->settings.steps, .labels = sums.count, .validation = -1};
+    struct step_report r = {.step = step + 1, .steps = t->settings.steps, .labels = sums.count, .validation = NAN};
     r.loss = sums.count > 0 ? sums.loss / sums.count : 0;
     update(t, step, &sums, &r);
     r.seconds = clock_seconds() - start;
@@ -137,13 +137,14 @@ static void check_rows(const struct settings *s, const struct replicas *r)
                        r->count, r->count == 1 ? "" : "s", (long long)s->accumulate);
 }
 
-static void start(struct training *t, const struct job_options *job, const struct train_options *o, const struct session_options *options)
+static void start(struct training *t, const struct job_options *job, const struct train_options *o, struct texts *texts,
+                  const struct session_options *options)
 {
     struct graph *g = t->graph;
     struct microbatches *m = &t->microbatches;
     *m = microbatches_new(t->arena, t->replicas, g, &t->settings, *options);
     t->session = m->session[0];
-    struct batch_source from = {.data = o->data, .mix = o->mix, .input = job->input, .slots = m->n};
+    struct batch_source from = {.data = o->data, .mix = o->mix, .input = job->input, .slots = m->n, .texts = texts};
     m->batches = batch_new(t->arena, g, t->session, job, &from, &t->settings);
     t->parameters = parameters_new(t->arena, t->replicas, options->pipeline, g, t->session);
     microbatches_read(m, &t->parameters);
@@ -172,7 +173,7 @@ static void train_steps(struct training *t, int64_t step)
     const struct replicas *r = t->replicas;
     for (bool ends = false; step < t->settings.steps && !ends;) {
         ends = train_step(t, step++);
-        bool best = t->validated >= 0 && t->validated < t->best;
+        bool best = t->validated < t->best;
         bool saves = t->save && (step % t->settings.save_every == 0 || step == t->settings.steps || ends || best);
         if ((ends || step == t->settings.steps) && !(t->labels > 0)) /* weights that learned nothing are not a result */
             fail("no row of the steps up to %lld has a label, only padding: there is nothing to learn from", (long long)step);
@@ -274,7 +275,8 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
     struct graph *unfused = o->validate.text.n ? graph_copy(a, t.graph) : NULL;
     job_fuse(t.graph, own.process_group, job);
     job_check_memory(r->all, t.graph, job);
-    start(&t, job, o,
+    struct texts *texts = data_texts_new(job);
+    start(&t, job, o, texts,
           &(struct session_options){.threads = threads,
                                     .pipeline = pipeline,
                                     .verify = job->verify,
@@ -285,8 +287,9 @@ void train_run(struct arena *a, const struct replicas *r, const struct job_optio
                                     .profile = job->profile});
     start_adapters(&t, job, from != NULL);
     if (unfused)
-        t.validation = validate_new(a, &(struct validation_source){&own, r->process_group, unfused, t.session}, job, o, &t.settings,
+        t.validation = validate_new(a, &(struct validation_source){&own, r->process_group, unfused, t.session, texts}, job, o, &t.settings,
                                     threads);
+    data_texts_free(texts);
     int64_t done = checkpoint_load(a, from, &own, t.session, &t.settings, &t.parameters);
     send_shared(&t);
     t.kept = o->resume, t.kept_step = done;

@@ -162,8 +162,12 @@ struct token_file {
 struct token_file data_open(const char *path);
 bool data_is_text(const char *path);    /* by its name */
 bool data_is_samples(const char *path); /* text, with a sample in each line */
-/* text.c: of a file of text; of samples: rows for this sequence. */
-struct token_file text_tokens(struct arena *, const char *path, const struct job_options *, int64_t sequence);
+/* text.c: the tokenizer, chat template and end tokens of the model, read where a file of text first needs them. */
+struct texts;
+struct texts *data_texts_new(const struct job_options *);
+void data_texts_free(struct texts *);
+/* Of a file of text; of samples: rows for this sequence. */
+struct token_file text_tokens(struct arena *, const char *path, struct texts *, int64_t sequence);
 /* Token i of the file; what is negative is padding. */
 int64_t data_token(const struct token_file *, int64_t i);
 /* Draws one of n: the same for a seed and a number everywhere. */
@@ -177,10 +181,11 @@ struct batch_source {
     struct text_list input; /* NAME=FILE of samples */
     bool in_order;          /* rows are not drawn by chance but numbered */
     int slots;              /* how many batches are there at once */
+    struct texts *texts;    /* read the files that are text */
 };
 /* sources.c: the files; completes settings->sequence. What is drawn is the same for a seed and a number everywhere. */
 struct sources;
-struct sources *sources_read(struct arena *, const struct batch_source *, const struct job_options *, struct settings *);
+struct sources *sources_read(struct arena *, const struct batch_source *, struct settings *);
 int64_t sources_samples(const struct sources *);
 int64_t sources_draw(const struct sources *, int64_t seed, int64_t number);
 const struct token_file *sources_at(const struct sources *, int64_t sample, int64_t *from); /* from: its first token */
@@ -200,10 +205,11 @@ struct validation_source {
     struct comm *group;              /* the process group of all stages */
     struct graph *step;              /* that trains, before it is fused */
     const struct session *trains;    /* of it: tells types */
+    struct texts *texts;
 };
 struct validation *validate_new(struct arena *, const struct validation_source *, const struct job_options *, const struct train_options *,
                                 const struct settings *, int threads);
-/* The mean over all labels; -1: there is none. Every rank calls it. */
+/* The mean over all labels; NAN: there is none. Every rank calls it. */
 double validate_loss(struct validation *, const struct parameters *, const struct shared_weights *);
 void validate_free(struct validation *); /* also NULL */
 
@@ -222,7 +228,7 @@ double checkpoint_validation(const struct checkpoint *);
 /* Sets weights and moments; returns the number of steps that were done. */
 int64_t checkpoint_load(struct arena *, const struct checkpoint *, const struct replicas *, struct session *, const struct settings *,
                         struct parameters *);
-/* Every rank calls it; the gradients are lost. to: of rank 0. validation: a loss; below 0: there is none after this step. */
+/* Every rank calls it; the gradients are lost. to: of rank 0. validation: a loss; NAN: there is none after this step. */
 struct claim;
 void checkpoint_save(struct claim *to, const struct replicas *, struct session *, const struct settings *, int64_t steps, double validation,
                      const struct parameters *, struct joining *);
@@ -258,7 +264,7 @@ void train_adapters_write(const char *path, const struct graph *, const struct p
 struct step_report {
     int64_t step, steps; /* from 1 */
     double loss, rate, norm, labels, seconds;
-    double validation; /* a loss; below 0: there is none after this step */
+    double validation; /* a loss; NAN: there is none after this step */
 };
 struct train_log;
 /* path NULL: no file. goes_on: lines up to that step stay. Fails if another process writes a log there. */

@@ -4,6 +4,7 @@
 #include "job/io/io.h"
 #include "train/train.h"
 
+#include <math.h>
 #include <string.h>
 
 struct validation {
@@ -74,9 +75,9 @@ static struct graph *before_gradients(struct arena *a, const struct graph *step)
     return g;
 }
 
-static struct batch_source source_of(struct arena *a, const struct train_options *o)
+static struct batch_source source_of(struct arena *a, const struct train_options *o, struct texts *texts)
 {
-    struct batch_source from = {.in_order = true, .slots = 1};
+    struct batch_source from = {.in_order = true, .slots = 1, .texts = texts};
     for (int i = 0; i < o->validate.text.n; i++) {
         const char *text = o->validate.text.at[i];
         if (strchr(text, '='))
@@ -93,7 +94,7 @@ struct validation *validate_new(struct arena *a, const struct validation_source 
                                 const struct train_options *o, const struct settings *s, int threads)
 {
     struct validation *v = NEW(a, struct validation);
-    struct batch_source from = source_of(a, o);
+    struct batch_source from = source_of(a, o, of->texts);
     struct graph *g = before_gradients(a, of->step);
     *v = (struct validation){.replicas = of->replicas, .group = of->group, .settings = *s};
     v->pipeline = pipeline_form(a, of->group, g);
@@ -150,7 +151,7 @@ double validate_loss(struct validation *v, const struct parameters *p, const str
         return sums.loss / sums.count;
     if (r->all->rank == 0)
         diag_tell("--validate: no row has a label, only padding: there is no loss");
-    return -1;
+    return NAN;
 }
 
 void validate_free(struct validation *v)

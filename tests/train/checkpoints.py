@@ -14,7 +14,7 @@ good, work, command = pathlib.Path(sys.argv[1]).read_bytes(), pathlib.Path(sys.a
 header, data = parts(good)
 VALUES = ("x", "", 5, None, -1, "-1", "nan", "missing")
 FINE = {("tokenizer", v) for v in ("x", "", "-1", "nan")}  # the name of a file that tokens do not need
-FINE |= {("validation", ""), ("validation", "missing"), ("keep", "missing")}  # older ones do not say it
+FINE |= {("validation", ""), ("validation", "missing"), ("validation", "-1"), ("keep", "missing")}  # older ones do not say it
 
 
 def changed(key, value):

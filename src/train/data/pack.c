@@ -1,6 +1,6 @@
 /* pack: samples of text become rows of equal length. In the order of the file, a sample begins a row where it does not fit into the last
  * one. Its first token is no label, for nothing before it tells it. */
-#include "train/samples.h"
+#include "train/data/samples.h"
 
 struct packing {
     struct arena *arena;

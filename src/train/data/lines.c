@@ -5,7 +5,7 @@
 #ifdef HAVE_TEXT
 #include "decode/sampling/sampling.h"
 #include "plan/input/input.h"
-#include "train/samples.h"
+#include "train/data/samples.h"
 
 #include <string.h>
 
@@ -13,16 +13,14 @@ enum { LONGEST = 64 << 20 }; /* bytes of a line */
 struct reading {
     struct arena *arena;
     const char *path;
-    const struct job_options *job;
-    const struct tokenizer *tokenizer;
-    struct conversations *conversations; /* NULL: there was none yet */
+    struct texts *texts;
     struct end_tokens ends;
     struct samples samples;
 };
 
 static void add_text(struct reading *r, const json_t *text)
 {
-    struct token_ids ids = tokenizer_encode(r->tokenizer, r->arena, json_string_value(text), json_string_length(text), true);
+    struct token_ids ids = tokenizer_encode(text_tokenizer(r->texts), r->arena, json_string_value(text), json_string_length(text), true);
     if (r->ends.list.n && (!ids.list.n || !config_is_end(&r->ends, ids.list.at[ids.list.n - 1])))
         VEC_PUSH(r->arena, &ids.list, r->ends.list.at[0]);
     for (int i = 0; i < ids.list.n; i++) {
@@ -42,16 +40,21 @@ static const char *add_line(struct reading *r, const json_t *line)
         add_text(r, text);
         return NULL;
     }
-    if (!r->conversations)
-        r->conversations = chats_begin(r->arena, r->path, r->job, r->tokenizer);
-    return chats_add(r->conversations, r->arena, line, &r->samples);
+    return chats_add(text_conversations(r->texts, r->path), r->arena, line, &r->samples);
+}
+
+static bool is_blank(const char *at, size_t n)
+{
+    while (n && memchr(" \t\r", at[n - 1], 3))
+        n--;
+    return n == 0;
 }
 
 /* Blank lines hold nothing. */
 static void read_line(struct reading *r, long long number, const char *at, size_t n)
 {
     json_error_t e;
-    if (strspn(at, " \t\r") >= n)
+    if (is_blank(at, n))
         return;
     if (n > LONGEST)
         fail("%s:%lld: the line has %zu bytes, expected %d at most", r->path, number, n, LONGEST);
@@ -65,19 +68,18 @@ static void read_line(struct reading *r, long long number, const char *at, size_
     VEC_PUSH(r->arena, &r->samples.end, r->samples.token.n);
 }
 
-struct samples lines_read(struct arena *a, const char *path, const struct job_options *job)
+struct samples lines_read(struct arena *a, const char *path, struct texts *texts)
 {
     struct map m = map_file(path);
-    struct reading r = {.arena = a, .path = path, .job = job, .tokenizer = text_tokenizer(a, job), .ends = config_ends(a, job)};
-    const char *text = arena_strndup(a, (const char *)m.at, m.bytes), *end = text + m.bytes, *next;
+    struct reading r = {.arena = a, .path = path, .texts = texts, .ends = *text_ends(texts)};
+    const char *text = m.at ? (const char *)m.at : "", *end = text + m.bytes, *next;
     long long number = 0;
-    map_close(m);
     for (const char *at = text; at < end; at = next + 1) {
         next = memchr(at, '\n', (size_t)(end - at));
         next = next ? next : end;
         read_line(&r, ++number, at, (size_t)(next - at));
     }
-    chats_end(r.conversations);
+    map_close(m);
     if (!r.samples.token.n)
         fail("%s: has no samples: expected an object with \"text\" or \"messages\" in each line", path);
     return r.samples;

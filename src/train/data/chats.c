@@ -4,7 +4,7 @@
 #include "config.h"
 #endif
 #ifdef HAVE_TEXT
-#include "train/samples.h"
+#include "train/data/samples.h"
 
 #ifdef HAVE_SERVE
 #include "chat/chat.h"

@@ -25,7 +25,7 @@ static int64_t windows(const struct sources *s, const struct token_file *t)
     return s->in_order ? (t->row - 1) / s->sequence : t->row - s->sequence;
 }
 
-static struct token_file read_tokens(struct arena *a, const char *path, const struct job_options *job, int64_t sequence)
+static struct token_file read_tokens(struct arena *a, const char *path, struct texts *texts, int64_t sequence)
 {
     struct token_file t = {.samples = 1};
     bool text = data_is_text(path);
@@ -33,12 +33,12 @@ static struct token_file read_tokens(struct arena *a, const char *path, const st
         t = data_open(path);
     if (!sequence && t.samples == 1)
         fail_usage("--data needs --sequence: how many tokens are a row?");
-    return text ? text_tokens(a, path, job, sequence) : t;
+    return text ? text_tokens(a, path, texts, sequence) : t;
 }
 
-static void take_file(struct arena *a, struct sources *s, const char *path, const struct job_options *job, struct settings *settings)
+static void take_file(struct arena *a, struct sources *s, const char *path, struct texts *texts, struct settings *settings)
 {
-    struct token_file t = read_tokens(a, path, job, settings->sequence);
+    struct token_file t = read_tokens(a, path, texts, settings->sequence);
     if (!settings->sequence)
         settings->sequence = t.row - 1;
     if (settings->sequence < 1 || settings->sequence >= t.row)
@@ -66,12 +66,12 @@ static void take_mix(struct sources *s, const char *mix)
     s->mixed = true;
 }
 
-struct sources *sources_read(struct arena *a, const struct batch_source *from, const struct job_options *job, struct settings *settings)
+struct sources *sources_read(struct arena *a, const struct batch_source *from, struct settings *settings)
 {
     struct sources *s = NEW(a, struct sources);
     *s = (struct sources){.in_order = from->in_order};
     for (int i = 0; i < from->data.text.n; i++)
-        take_file(a, s, from->data.text.at[i], job, settings);
+        take_file(a, s, from->data.text.at[i], from->texts, settings);
     if (from->mix)
         take_mix(s, from->mix);
     return s;
