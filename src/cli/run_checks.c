@@ -62,7 +62,8 @@ static const char *training_option(const struct train_options *t)
                   {"resume", t->resume},
                   {"validate", t->validate.text.n},
                   {"validate-every", t->validate_every},
-                  {"log", t->log}};
+                  {"log", t->log},
+                  {"plot", t->plot}};
     for (size_t i = 0; i < sizeof option / sizeof *option; i++)
         if (option[i].given)
             return option[i].name;
@@ -77,6 +78,8 @@ static void check_training(const struct run_options *o)
         fail_usage("--%s is for --train", trains);
     if (o->train.validate_every && !o->train.validate.text.n)
         fail_usage("--validate-every is given without --validate");
+    if (o->train.plot && !path_ends(o->train.plot, ".svg"))
+        fail_usage("--plot is '%s', expected FILE.svg: it is a picture in SVG", o->train.plot);
     if (o->train.mix && !o->train.data.text.n)
         fail_usage("--mix is given without --data");
     if (o->train.keep && !o->train.save && !o->train.resume)

@@ -211,6 +211,7 @@ static void add_train_args(struct arena *a, struct arg_table *t, struct run_opti
         {"validate", 0, ARG_LIST, &o->train.validate, "FILE", "with --train: the loss of this file, too (NAME=FILE: samples; repeatable)"},
         {"validate-every", 0, ARG_INT, &o->train.validate_every, "N", "with --train: steps between validations (default: 100)"},
         {"log", 0, ARG_TEXT, &o->train.log, "FILE", "with --train: write a CSV line per step"},
+        {"plot", 0, ARG_TEXT, &o->train.plot, "FILE.svg", "with --train: draw losses and rates, again at each checkpoint"},
         ARG_HEADING("Checkpoints"),
         {"save", 0, ARG_TEXT, &o->train.save, "FILE", "with --train: write checkpoints (safetensors)"},
         {"save-every", 0, ARG_INT, &o->train.save_every, "N", "with --train: steps between checkpoints (default: 100)"},

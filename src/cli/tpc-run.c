@@ -64,6 +64,7 @@ static void check_files(struct arena *a, const struct run_options *o)
                                    {"--save-state", o->job.save_state, SAVED_KIND},
                                    {"--calibrate", o->job.calibrate, MACHINE_KIND},
                                    {"--log", o->train.log, LOG_KIND},
+                                   {"--plot", o->train.plot, PLOT_KIND},
                                    {"--save", train_checkpoint_path(a, o->train.save, false), CHECKPOINT_KIND}};
     for (int i = 0; i < (int)(sizeof file / sizeof *file); i++)
         if (file[i][1]) {

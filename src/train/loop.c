@@ -25,6 +25,7 @@ struct training {
     struct kenv *env;
     struct validation *validation; /* NULL: none is asked for */
     struct train_log *log;         /* rank 0 */
+    struct train_plot *plot;       /* rank 0 */
     bool adapters;                 /* these alone are trained */
     const char *save;              /* NULL: no checkpoints; a folder, of adapters */
     struct claim *claim;           /* of that, on rank 0 */
@@ -75,6 +76,8 @@ static void update(struct training *t, int64_t step, const struct step_sums *sum
     double scale = sums->count > 0 ? 1 / sums->count : 0, norm = scale * sqrt(sums->square);
     report->norm = norm;
     report->rate = schedule_rate(s, step);
+    if ((!isfinite(norm) || !isfinite(report->loss)) && t->plot)
+        plot_draw(t->plot);
     if (!isfinite(norm) || !isfinite(report->loss))
         fail_diverged(t, step, report->loss, norm);
     if (s->clip > 0 && norm > s->clip)
@@ -121,8 +124,10 @@ static bool train_step(struct training *t, int64_t step)
         r.loss = NAN;
     if (t->replicas->all->rank == 0 && isnan(r.loss))
         diag_tell("step %lld: no row has a label, only padding: there is no loss", (long long)r.step);
-    if (t->replicas->all->rank == 0)
+    if (t->replicas->all->rank == 0) {
         log_step(t->log, &r);
+        plot_step(t->plot, &r);
+    }
     return sums.ends > 0;
 }
 
@@ -181,6 +186,8 @@ static void train_steps(struct training *t, int64_t step)
             save(t, step);
         if (best)
             t->best = t->validated;
+        if (t->plot && (saves || step % t->settings.save_every == 0 || step == t->settings.steps || ends))
+            plot_draw(t->plot);
         if (ends && r->all->rank == 0)
             diag_tell("ended after step %lld of %lld%s%s", (long long)step, (long long)t->settings.steps,
                       t->save ? ": --resume continues from " : ", and without --save nothing is kept", t->save ? t->save : "");
@@ -241,8 +248,10 @@ static void open_outputs(struct training *t, const struct job_options *job, cons
     if (first && t->save)
         t->beside = kept_begin(t->arena, t->save, t->adapters, t->settings.keep, done);
     t->best = best_of_all(t);
-    if (first)
-        t->log = log_open(t->arena, o->log, done);
+    if (!first)
+        return;
+    t->log = log_open(t->arena, o->log, done);
+    t->plot = plot_open(t->arena, o->plot, &(struct plot_run){job->paths.text.at[0], o->log, done, t->settings.steps});
 }
 
 static void end(struct training *t, const struct job_options *job)

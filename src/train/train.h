@@ -9,7 +9,7 @@
 
 /* The options as given; 0, -1 (of lr and seed) and NULL: not given. */
 struct train_options {
-    const char *save, *resume, *log, *optimizer, *mix;
+    const char *save, *resume, *log, *plot, *optimizer, *mix;
     struct text_list data, validate;
     int64_t batch, sequence, steps, accumulate, save_every, keep, validate_every, seed;
     double lr;
@@ -261,6 +261,7 @@ void train_adapters_write(const char *path, const struct graph *, const struct p
 
 /* ---- log.c: a line per step, and a CSV file ------------------------------------------------------------------------------------ */
 #define LOG_KIND "step,loss," /* such a file begins so */
+enum { LOG_COLUMNS = 7 };
 struct step_report {
     int64_t step, steps; /* from 1 */
     double loss, rate, norm, labels, seconds;
@@ -271,5 +272,18 @@ struct train_log;
 struct train_log *log_open(struct arena *, const char *path, int64_t goes_on);
 void log_step(struct train_log *, const struct step_report *);
 void log_close(struct train_log *);
+
+/* ---- plot/plot.c: the losses as a picture -------------------------------------------------------------------------------------- */
+#define PLOT_KIND "<svg class=\"losses\"" /* such a file begins so */
+struct train_plot;
+struct plot_run {
+    const char *folder, *log; /* log: has the steps that were done before; NULL: no file */
+    int64_t done, steps;
+};
+/* path NULL: none is drawn. */
+struct train_plot *plot_open(struct arena *, const char *path, const struct plot_run *);
+void plot_step(struct train_plot *, const struct step_report *);
+/* A whole new file, in place of the one before. */
+void plot_draw(const struct train_plot *);
 
 #endif
