@@ -180,6 +180,27 @@ static size_t part(const struct kcall *call, int64_t n, size_t size)
     return (kcall_bytes(call, n, size) + 63) & ~(size_t)63;
 }
 
+static bool counts(float weight)
+{
+    return weight < 0 || weight > 0 || weight != weight;
+}
+
+/* Of n choices; start: room. Each expert's routes are counted first. */
+static void place_routes(struct moe_call *m, int64_t n, const int64_t *expert, const float *weight)
+{
+    memset(m->start, 0, kcall_bytes(m->call, m->experts + 1, sizeof *m->start));
+    for (int64_t i = 0; i < n; i++)
+        m->start[expert[i] + 1] += counts(weight[i]);
+    for (int64_t e = 0; e < m->experts; e++)
+        m->start[e + 1] += m->start[e];
+    int64_t total = m->start[m->experts];
+    for (int64_t i = n - 1; i >= 0; i--) /* from the end of each expert's routes to their start */
+        if (counts(weight[i]))
+            m->route[--m->start[expert[i] + 1]] = (struct token_route){i / m->k, weight[i]};
+    memmove(m->start, m->start + 1, kcall_bytes(m->call, m->experts, sizeof *m->start));
+    m->start[m->experts] = total;
+}
+
 /* Rows by expert, in their order; those of weight 0 are left out. */
 static void group_by_expert(struct moe_call *m)
 {
@@ -195,13 +216,7 @@ static void group_by_expert(struct moe_call *m)
     m->route = (struct token_route *)(void *)(room + starts);
     for (int64_t r = 0; r < m->rows; r++)
         route_row(m, r, value, expert + r * m->k, weight + r * m->k);
-    m->start[0] = 0;
-    for (int64_t e = 0; e < m->experts; e++) {
-        m->start[e + 1] = m->start[e];
-        for (int64_t i = 0; i < n; i++)
-            if (expert[i] == e && (weight[i] < 0 || weight[i] > 0 || weight[i] != weight[i]))
-                m->route[m->start[e + 1]++] = (struct token_route){i / m->k, weight[i]};
-    }
+    place_routes(m, n, expert, weight);
 }
 
 /* ---- one expert -------------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+/* expert_rows: a few rows times a matrix of f32 whose columns lie one after another. Columns go through all rows while they are in the
+ * cache, so the product takes the time of reading the matrix once. Each sum is added up as it is for one row alone, bit for bit. */
+#include "kern/core/core.h"
+#include "kern/product/product.h"
+
+#include <string.h>
+
+enum { LANES = 16, COLUMNS = 4, ROWS = 4 };
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+INLINE void read_lanes(const float *x, int64_t n, lanes *v)
+{
+    *v = (lanes){0};
+    memcpy(v, x, (size_t)n * sizeof *x);
+}
+
+static float sum_of(const lanes *v)
+{
+    float x[LANES];
+    memcpy(x, v, sizeof x);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            x[i] += x[i + half];
+    return x[0];
+}
+
+struct expert_tile {
+    const float *a[ROWS], *w[COLUMNS];
+    int64_t k, ahead; /* ahead: numbers of a column from here to those of the next tile */
+    lanes sum[ROWS][COLUMNS];
+};
+
+INLINE void add_products(int rows, const struct expert_tile *t, int64_t i, int64_t n, lanes sum[ROWS][COLUMNS])
+{
+    lanes w[COLUMNS];
+    UNROLL for (int j = 0; j < COLUMNS; j++)
+    {
+        read_lanes(t->w[j] + i, n, &w[j]);
+        __builtin_prefetch(t->w[j] + i + t->ahead, 0, 2);
+    }
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        lanes a;
+        read_lanes(t->a[r] + i, n, &a);
+        UNROLL for (int j = 0; j < COLUMNS; j++) sum[r][j] += a * w[j];
+    }
+}
+
+INLINE void multiply_tile(int rows, struct expert_tile *t)
+{
+    lanes sum[ROWS][COLUMNS] = {0};
+    int64_t whole = t->k / LANES * LANES;
+    for (int64_t i = 0; i < whole; i += LANES)
+        add_products(rows, t, i, LANES, sum);
+    if (whole < t->k)
+        add_products(rows, t, whole, t->k - whole, sum);
+    memcpy(t->sum, sum, sizeof sum);
+}
+
+static SIMD void multiply(int rows, struct expert_tile *t)
+{
+    switch (rows) {
+    case 1: multiply_tile(1, t); break;
+    case 2: multiply_tile(2, t); break;
+    case 3: multiply_tile(3, t); break;
+    default: multiply_tile(4, t);
+    }
+}
+
+struct few_rows {
+    int64_t m, n, k;
+    const float *a, *w;
+    float *c;
+};
+
+/* Rows of a tile of columns, from row r on. */
+static void row_group(const struct few_rows *p, struct expert_tile *t, int64_t from, int64_t count, int64_t r)
+{
+    int rows = (int)(p->m - r < ROWS ? p->m - r : ROWS);
+    for (int i = 0; i < rows; i++)
+        t->a[i] = p->a + (r + i) * p->k;
+    multiply(rows, t);
+    for (int i = 0; i < rows; i++)
+        for (int64_t j = 0; j < count; j++)
+            p->c[(r + i) * p->n + from + j] = sum_of(&t->sum[i][j]);
+}
+
+/* Tiles lo..hi of columns: the last one may have fewer, and its first one fills it. */
+static void tile_range(void *data, int64_t lo, int64_t hi)
+{
+    const struct few_rows *p = data;
+    struct expert_tile t = {.k = p->k, .ahead = COLUMNS * p->k};
+    for (int64_t from = lo * COLUMNS; from < hi * COLUMNS; from += COLUMNS) {
+        int64_t count = p->n - from < COLUMNS ? p->n - from : COLUMNS;
+        for (int j = 0; j < COLUMNS; j++)
+            t.w[j] = p->w + (from + (j < count ? j : 0)) * p->k;
+        for (int64_t r = 0; r < p->m; r += ROWS)
+            row_group(p, &t, from, count, r);
+    }
+}
+
+void expert_few_rows(struct kenv *env, int64_t m, int64_t n, int64_t k, const float *a, const float *w, float *c)
+{
+    struct few_rows p = {m, n, k, a, w, c};
+    kenv_parallel_for(env, (n + COLUMNS - 1) / COLUMNS, COLUMNS * k * m, tile_range, &p);
+}
