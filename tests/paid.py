@@ -138,6 +138,13 @@ def experts(n, hidden, inner, k, rows):
             f"node y: y: f32[{rows}, {hidden}] = com.microsoft::MoE(x, r, a, _, b) {{k = {k}, activation_type = \"relu\"}} output y")
 
 
+def weighted_experts(n, hidden, inner, k, rows):
+    """Weights of rows for all experts: zeros but for those of k."""
+    graph = experts(n, hidden, inner, n, rows).replace("com.microsoft::MoE(x, r, a, _, b)", "tpc::Experts(x, w, a, _, b, _, _, _, w)")
+    return (f"const zero: f32[] = [0] const k: i64[1] = [{k}] " + graph.replace("node y", "node s: s: ? = Shape(r) node z: z: ? = Expand(zero, s) "
+            "node top: best: ?, id: ? = TopK(r, k) node w: w: ? = ScatterElements(z, id, best) {axis = 1} node y", 1))
+
+
 def coded_experts(n, hidden, inner, k, rows):
     return (f'input x: f32[{rows}, {hidden}] input r: f32[{rows}, {n}] const a: u8[{n}, {inner}, {hidden}] = hex "{"77" * (n * inner * hidden)}" '
             f'const s: f32[{n}, {inner}] = {ones(n * inner)} const b: u8[{n}, {hidden}, {inner}] = hex "{"77" * (n * inner * hidden)}" '
@@ -154,12 +161,13 @@ def larger_of_two(trials, p):
 
 
 TOLERANCE = 0.03  # of experts: their operands and routing are not free
-# Experts on two ranks: the price, the graph, and what it takes by width and by expert. A row goes through k experts, wherever they are. By expert
+# Experts on two ranks: the price, the graph, and what it takes by width and by expert, whether the rows travel or not. A row goes through k experts, wherever they are. By expert
 # the slower rank counts: of 2 routes it has 1.5, were they drawn one after another; tpc takes two Poisson numbers of mean 1.
 LARGEST_OF_ONE = 1.5238  # sum over x of 1 - P(x)^2, P of mean 1
 SPLIT_CASES = [
     ("flops", experts(64, 8, 16, 2, 1), 2 * 2 * 2 * 8 * 16 / 2 / RATE, LARGEST_OF_ONE * 2 * 2 * 8 * 16 / RATE),
     ("flops", experts(64, 8, 16, 2, 512), 2 * 1024 * 2 * 8 * 16 / 2 / RATE, (512 + 0.5642 * 512 ** 0.5) * 2 * 2 * 8 * 16 / RATE),
+    ("flops", weighted_experts(64, 8, 16, 2, 512), 2 * 1024 * 2 * 8 * 16 / 2 / RATE, (512 + 0.5642 * 512 ** 0.5) * 2 * 2 * 8 * 16 / RATE),
     ("memory_bandwidth", experts(16, 64, 64, 2, 1), 2 * 4 * 2 * 64 * 64 / 2 / RATE, larger_of_two(8, 2 / 16) * 4 * 2 * 64 * 64 / RATE),
     ("code_seconds", coded_experts(16, 32, 32, 2, 1), 0.35 * 2 * 2 * 32 * 32 / 2, larger_of_two(8, 2 / 16) * 0.35 * 2 * 32 * 32),
     ("code_seconds", coded_experts(16, 32, 32, 2, 512), 1.4 * 16 * 2 * 32 * 32 / 2, 8 * 1.4 * 2 * 32 * 32),
@@ -197,13 +205,13 @@ def free_machine(rows):
     return free
 
 
-def seconds(build, work, machine, graph, ranks=1, constraint=None):
+def seconds(build, work, machine, graph, ranks=1, constraints=()):
     with open(f"{work}/paid.json", "w", encoding="utf-8") as f:
         json.dump(machine, f)
     with open(f"{work}/paid.graph", "w", encoding="utf-8") as f:
         f.write(f"graph g {{ opset 23 {graph} }}")
     with open(f"{work}/plan.json", "w", encoding="utf-8") as f:
-        json.dump({"constraints": [constraint] if constraint else []}, f)
+        json.dump({"constraints": list(constraints)}, f)
     p = subprocess.run([f"{build}/tpc-shard", f"{work}/paid.graph", "--tp", str(ranks), "-n", "-q", "--machine", f"{work}/paid.json", "--report", "json",
                         "--plan", f"{work}/plan.json"], capture_output=True, text=True)
     if p.returncode:
@@ -213,8 +221,8 @@ def seconds(build, work, machine, graph, ranks=1, constraint=None):
 
 def main():
     build, work = sys.argv[1:3]
-    rows, wrong = price_rows(build), 0
-    free = free_machine(rows)
+    prices, wrong = price_rows(build), 0
+    free = free_machine(prices)
     for key, value, others, graph, expected in CASES:
         machine = {**free, **others, key: value}
         machine["machine_flops"] = machine["flops"]
@@ -224,19 +232,22 @@ def main():
             wrong += 1
     for key, graph, *both in SPLIT_CASES:
         value = {"turn_seconds": 1, "code_seconds": 1}.get(key, RATE)
-        machine = {**free, key: value, "machine_ranks": 2}
+        machine = {**free, key: value, "machine_ranks": 2, "link_bandwidth": 1e30, "hop_latency": 0, "collective_overhead": 0}
         machine.update({f"machine_{k}": 2 * value for k in ("flops", "memory_bandwidth") if k == key})
-        for strategy, expected in zip(("R * S(1;*)* -> P(sum)", "R * S(0;*)* -> P(sum)"), both):
-            found = seconds(build, work, machine, graph, 2, {"match": "y", "strategy": strategy})
+        for strategy, expected in zip(("R * S(1;*)* -> P(sum)", "R * S(0;*)* -> P(sum)", "S(0;*) S(0;*) S(0;*)* -> S(0;*)"), both + both[1:]):
+            rows = [{"tensor": "x", "placement": "S(0)"}] if strategy.startswith("S") else []
+            if rows and "input x: f32[1," in graph:  # nothing to split
+                continue
+            found = seconds(build, work, machine, graph, 2, [*rows, {"match": "y", "strategy": strategy}])
             if abs(found - expected) > TOLERANCE * expected:
                 print(f"{key} = {value}, {strategy}: {found} seconds, expected {expected}: {graph:.200}")
                 wrong += 1
     machine = {**free, "memory_bandwidth": RATE, "machine_memory_bandwidth": RATE}
-    found = seconds(build, work, machine, dealt_experts(), 2, {"weight": "w2", "placement": "S(1; t2:64:0-64/-)"})
+    found = seconds(build, work, machine, dealt_experts(), 2, [{"weight": "w2", "placement": "S(1; t2:64:0-64/-)"}])
     if abs(found - DEALT) > 1e-4 * DEALT:
         print(f"an expert that is dealt: {found} seconds, expected {DEALT}")
         wrong += 1
-    unpaid = {key for kind, key, *_ in rows if kind == "price"} - {key for key, *_ in CASES}
+    unpaid = {key for kind, key, *_ in prices if kind == "price"} - {key for key, *_ in CASES}
     for key in unpaid:
         print(f"{key}: no case")
     return wrong + len(unpaid) > 0

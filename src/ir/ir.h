@@ -33,6 +33,7 @@ struct value {
     struct placement place;    /* where its producer leaves it (after choose) */
     bool placed;
     const struct value *form_of; /* of a graph that runs: the value that this one stands for: in another order, as codes, with more in it */
+    const struct value *outside; /* of a lowering that is priced alone: the operand of the lowered node, in its graph */
 };
 /* The type that a value has in memory and in files: its element type, or the one that a constant is stored in. */
 enum dtype value_storage(const struct value *);

@@ -234,6 +234,8 @@ FORMS = {"moe": moe, "qmoe": qmoe, "weighted": weighted, "masks": masks, "equal"
 
 
 def constraints(form, by, args):
+    if by == "travel":
+        return [{"tensor": "x", "placement": "S(0)"}, {"match": "y", "strategy": "S(0;*) S(0;*) S(0;*)* -> S(0;*)"}, {"tensor": "y", "placement": "S(0)"}]
     if form in ("moe", "qmoe", "weighted"):
         return [{"match": "y", "strategy": f"R * S({int(by == 'width')};*)* -> P(sum)"}]
     if form == "gathered":
@@ -300,7 +302,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
     p.add_argument("forms", nargs="*", help=f"of {', '.join(FORMS)} (default: all)")
-    p.add_argument("--by", nargs="+", default=["whole", "width", "expert"], choices=["whole", "width", "expert"])
+    p.add_argument("--by", nargs="+", default=["whole", "width", "expert"], choices=["whole", "width", "expert", "travel"])
     p.add_argument("--experts", type=int, default=16)
     p.add_argument("--k", type=int, default=2)
     p.add_argument("--hidden", type=int, default=1536)
@@ -324,7 +326,7 @@ def main():
         rows = [row for form in args.forms or FORMS for row in measure(args, work, form)]
     middle = statistics.median(predicted / measured for *_, predicted, measured in rows)
     print("| form | plan | tokens | predicted, ms | measured, ms | ratio | to all |\n|---|---|---|---|---|---|---|")
-    plans = {"whole": "1 rank", "width": "2 ranks by width", "expert": "2 ranks by expert"}
+    plans = {"whole": "1 rank", "width": "2 ranks by width", "expert": "2 ranks by expert", "travel": "2 ranks, rows travel"}
     for form, by, tokens, predicted, measured in rows:
         print(f"| {form} | {plans[by]} | {tokens} | {predicted:.4g} | {measured:.4g} | {predicted / measured:.2f} | {predicted / measured / middle:.2f} |")
 

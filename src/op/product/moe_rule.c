@@ -20,16 +20,22 @@ bool moe_takes_all(const struct node *node, const struct moe_sizes *m)
         attr_int(node, "k") >= experts;
 }
 
+/* The node that makes the numbers, before they are converted and sent to ranks. */
+static const struct node *maker_of(const struct value *v)
+{
+    const struct node *n = (v->outside ? v->outside : v)->producer;
+    bool same = n && n->op && n->nin == 1 && (n->op->flags & (OP_CONVERTS | OP_COLLECTIVE) || op_is_tpc(n, "Shard"));
+    return same ? maker_of(n->in[0]) : n;
+}
+
 int64_t moe_most_nonzero(const struct value *weights)
 {
-    const struct node *n = weights->producer;
+    const struct node *n = maker_of(weights);
     int64_t most;
     double zero;
-    while (n && n->op && n->nin == 1 && (n->op->flags & (OP_CONVERTS | OP_COLLECTIVE) || op_is_tpc(n, "Shard")))
-        n = n->in[0]->producer;
     if (!n || n->op != op_find("", "ScatterElements") || attr_int(n, "axis") != 1 || n->in[1]->type.rank != 2)
         return -1;
-    const struct node *into = n->in[0]->producer;
+    const struct node *into = maker_of(n->in[0]);
     bool zeros = into && into->op == op_find("", "Expand") && op_constant_real(into->in[0], &zero) && zero == 0;
     return zeros && dim_is_int(n->in[1]->type.dim[1], &most) ? most : -1;
 }

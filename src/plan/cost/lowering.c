@@ -165,6 +165,7 @@ static struct value *value_alone(struct graph *g, const struct value *v, struct 
     struct value *copy = graph_value(g, v->name, &v->type);
     copy->constant = v->constant;
     copy->stored = v->stored;
+    copy->outside = v;
     copy->place = place;
     copy->placed = true;
     return copy;

@@ -2,7 +2,7 @@
  * special about an op is a flag or a column of its row. */
 #include "plan/cost/work.h"
 
-#include "kern/gemm/gemm.h"
+#include "kern/product/product.h"
 #include "op/op.h"
 #include "op/prices.h"
 #include "op/product/product.h"
@@ -112,7 +112,8 @@ static void add_experts(const struct work_at *x, struct work *k)
 {
     struct routing t = routing_of(x);
     double numbers = t.held > 0 ? expert_numbers(x) / t.held : 0;
-    bool codes = dtype_is_integer(x->node->in[FIRST_WEIGHT]->type.dtype), few = t.rows <= PANEL_FEW_ROWS * t.met;
+    enum dtype stored = x->node->in[FIRST_WEIGHT]->type.dtype;
+    bool codes = dtype_is_integer(stored), few = t.rows <= (stored == DT_F32 ? EXPERT_FEW_ROWS : PANEL_FEW_ROWS) * t.met;
     k->operations = 2 * t.rows * numbers;
     k->codes = codes ? (few ? PRICE_EXPERT_FEW_CODES : PRICE_EXPERT_CODES) * t.met * numbers : 0;
     k->spread = codes || few ? 0 : t.met * numbers;
