@@ -11,7 +11,7 @@
 struct sample {
     int64_t m, n, k, block, blocks;
     int bits, digits, step;
-    bool zeros;
+    bool zeros, narrow; /* narrow: both operands are rounded to bf16 instead */
     uint8_t *codes, *zero;
     float *scale, *a;
 };
@@ -42,10 +42,10 @@ static void sample_zeros(const void *from, int64_t j, uint8_t *zeros)
     memcpy(zeros, s->zero + j * s->blocks, (size_t)s->blocks);
 }
 
-static struct sample sample_new(struct arena *a, int number)
+static struct sample sample_of(struct arena *a, int number, int64_t m, int64_t n, int64_t k)
 {
     static const int64_t blocks[] = {16, 32, 48, 64, 128};
-    struct sample s = {.m = 1 + draw(15), .n = 1 + draw(80), .k = 1 + draw(300), .block = blocks[draw(5)], .bits = 2 << draw(3)};
+    struct sample s = {.m = m, .n = n, .k = k, .block = blocks[draw(5)], .bits = 2 << draw(3)};
     s.zeros = draw(2);
     s.digits = 1 + number % 3;
     s.step = s.block % 32 ? 16 : 32;
@@ -65,6 +65,13 @@ static struct sample sample_new(struct arena *a, int number)
     return s;
 }
 
+/* Of up to `rows` rows and `depth` numbers of k. */
+static struct sample sample_new(struct arena *a, int number, uint32_t rows, uint32_t depth)
+{
+    int64_t m = 1 + draw(rows), n = 1 + draw(80);
+    return sample_of(a, number, m, n, 1 + draw(depth));
+}
+
 /* c[i, j] in double, and by how much digits may miss it. */
 static double exact(const struct sample *s, int64_t i, int64_t j, double *slack)
 {
@@ -80,8 +87,9 @@ static double exact(const struct sample *s, int64_t i, int64_t j, double *slack)
             all += fabs(w);
             bound += (double)s->codes[j * s->k + l] * fabs((double)s->scale[block]);
             most = fabs(x) > most ? fabs(x) : most;
+            *slack += s->narrow ? fabs(w * x) * 0x1.02p-7 : 0;
         }
-        *slack += most * (all * left[s->digits - 1] + bound * 0x1p-20); /* and for sums in float32 */
+        *slack += most * ((s->narrow ? 0 : all * left[s->digits - 1]) + bound * 0x1p-20); /* and for sums in float32 */
     }
     return sum;
 }
@@ -150,7 +158,7 @@ START_TEST(every_kernel_is_within_the_digits)
     struct kenv *env = kenv_new(2, false);
     state = (uint32_t)_i;
     for (int k = 0; k < 30; k++) {
-        struct sample s = sample_new(a, k);
+        struct sample s = sample_new(a, k, 15, 300);
         const struct codes *w = sample_pack(env, &s);
         struct codes_rows rows = sample_rows(a, &s, w);
         float *c = arena_alloc(a, (size_t)(s.m * s.n) * sizeof *c);
@@ -160,6 +168,59 @@ START_TEST(every_kernel_is_within_the_digits)
         {
             product_by(kernel, &s, w, &rows, c);
             check_product(&s, c, isa_name(kernel->isa));
+        }
+    }
+    kenv_free(env);
+    arena_free(a);
+}
+END_TEST
+
+/* A stretch of k and more, tiles that are not full; at last, more rows than stay in the cache. */
+START_TEST(many_rows_are_rounded_to_bf16)
+{
+    struct arena *a = arena_new();
+    struct kenv *env = kenv_new(2, false);
+    state = (uint32_t)_i + 50;
+    for (int k = 0; k < 31; k++) {
+        struct sample s = k < 30 ? sample_new(a, 0, 70, k % 10 ? 300 : 1200) : sample_of(a, 0, 150, 3, 4700);
+        const struct codes *w = sample_pack(env, &s);
+        float *c = arena_alloc(a, (size_t)(s.m * s.n) * sizeof *c);
+        s.narrow = true;
+        ISA_EACH(codes_panel_kernel, kernel, codes_panel_kernels)
+        {
+            codes_many(&(struct kcall){.env = env}, kernel, w, s.m, s.a, c);
+            check_product(&s, c, isa_name(kernel->isa));
+        }
+    }
+    kenv_free(env);
+    arena_free(a);
+}
+END_TEST
+
+START_TEST(every_kernel_decodes_panels)
+{
+    enum { MOST = 256 };
+    static uint16_t plain[MOST * CODES_WIDTH], found[MOST * CODES_WIDTH];
+    struct arena *a = arena_new();
+    struct kenv *env = kenv_new(1, false);
+    state = (uint32_t)_i + 70;
+    for (int round = 0; round < 30; round++) {
+        struct sample s = sample_new(a, 0, 15, 300);
+        const struct codes *w = sample_pack(env, &s);
+        int64_t units = w->blocks * w->block / 16, from = draw((uint32_t)units), n = 1 + draw((uint32_t)(units - from)),
+                tile = (s.n - 1) / CODES_WIDTH;
+        n = n > MOST / 16 ? MOST / 16 : n;
+        size_t numbers = (size_t)((n + 1) / 2 * CODES_DEPTH * CODES_WIDTH);
+        const struct codes_panel_kernel *last = codes_panel_kernels;
+        while (last->isa != ISA_PLAIN)
+            last++;
+        last->decode(w, tile, from * 16, n * 16, plain);
+        ISA_EACH(codes_panel_kernel, kernel, codes_panel_kernels)
+        {
+            memset(found, 255, sizeof found);
+            kernel->decode(w, tile, from * 16, n * 16, found);
+            for (size_t i = 0; i < numbers; i++) /* 0 may have a sign */
+                ck_assert_int_eq(found[i] & (found[i] << 1 & 65535 ? 65535 : 32767), plain[i] & (plain[i] << 1 & 65535 ? 65535 : 32767));
         }
     }
     kenv_free(env);
@@ -203,7 +264,7 @@ START_TEST(rows_are_digits)
     struct arena *a = arena_new();
     state = (uint32_t)_i;
     for (int k = 0; k < 30; k++) {
-        struct sample s = sample_new(a, k);
+        struct sample s = sample_new(a, k, 15, 300);
         s.k = s.k * s.m;
         s.m = 1 + s.n % 2;
         s.a = arena_alloc(a, (size_t)(s.m * s.k) * sizeof *s.a);
@@ -323,7 +384,7 @@ START_TEST(matmul_nbits_reads_its_weight)
     state = (uint32_t)_i + 100;
     for (int i = 0; i < 24; i++) {
         struct form f = form_new("com.microsoft", "MatMulNBits");
-        int64_t bits = 2 << draw(3), block = 16 << draw(3), m = 1 + draw(9), n = 1 + draw(40), k = 1 + draw(200),
+        int64_t bits = 2 << draw(3), block = 16 << draw(4), m = 1 + draw(draw(2) ? 9 : 50), n = 1 + draw(40), k = 1 + draw(200),
                 blocks = (k + block - 1) / block;
         operand(&f, DT_F32, 2, (int64_t[]){m, k});
         operand(&f, DT_U8, 3, (int64_t[]){n, blocks, block * bits / 8});
@@ -482,6 +543,8 @@ int main(void)
     TCase *t = unit_case(suite, "codes", NULL, NULL);
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, every_kernel_is_within_the_digits, 1, 9);
+    tcase_add_loop_test(t, many_rows_are_rounded_to_bf16, 0, 4);
+    tcase_add_loop_test(t, every_kernel_decodes_panels, 0, 4);
     tcase_add_loop_test(t, rows_are_digits, 0, 4);
     tcase_add_test(t, special_numbers);
     tcase_add_loop_test(t, matmul_nbits_reads_its_weight, 0, 4);

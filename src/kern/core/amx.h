@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define AMX __attribute__((target("amx-tile,amx-int8,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16,avx512vnni")))
+#define AMX __attribute__((target("amx-tile,amx-int8,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16,avx512vnni,avx512vbmi")))
 
 enum { AMX_ROWS = 16, AMX_BYTES = 64, AMX_TILES = 8 };
 
@@ -31,6 +31,7 @@ INLINE AMX void amx_begin(const int rows[AMX_TILES], const int bytes[AMX_TILES])
         shapes.rows[t] = (uint8_t)rows[t];
         shapes.bytes[t] = (uint16_t)bytes[t];
     }
+    __asm__ volatile("" ::"r"(&shapes) : "memory"); /* gcc 12 takes it that 8 bytes are read; and tiles read what was stored before */
     _tile_loadconfig(&shapes);
 }
 

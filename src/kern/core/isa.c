@@ -64,7 +64,7 @@ static unsigned of_processor(void)
     bool avx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
     return BIT(AVX2, avx2) | BIT(AVX2_VNNI, leaf(7, 1, 'a') & AVX_VNNI) | BIT(AVX512, avx512) |
         BIT(AVX512_VNNI, __builtin_cpu_supports("avx512vnni")) | BIT(AVX512_BF16, leaf(7, 1, 'a') & BF16) |
-        BIT(AMX, (leaf(7, 0, 'd') & tiles) == tiles && keeps_tiles());
+        BIT(AMX, (leaf(7, 0, 'd') & tiles) == tiles && __builtin_cpu_supports("avx512vbmi") && keeps_tiles());
 }
 #elif NEON
 #include <sys/auxv.h>

@@ -213,6 +213,10 @@ static struct codes_rows rows_new(struct kcall *call, const struct codes *w, int
 void codes_product(struct kcall *call, const struct codes *w, int64_t m, int digits, const float *a, float *c)
 {
     struct tile_run r = {.w = w, .kernel = codes_best(), .digits = digits, .a = a, .c = c};
+    if (digits == 1 && codes_many_pays(m)) {
+        codes_many(call, codes_panel_best(), w, m, a, c);
+        return;
+    }
     r.rows = rows_new(call, w, m, digits);
     kenv_parallel_for(call->env, m, 4 * w->k * digits, code_range, &r);
     kenv_parallel_for(call->env, (w->n + CODES_WIDTH - 1) / CODES_WIDTH, m * digits * CODES_WIDTH * w->k / 64 + 1, tile_range, &r);

@@ -229,6 +229,35 @@ struct codes_kernel {
 extern const struct codes_kernel codes_kernels[]; /* the fastest first, plain C last */
 const struct codes_kernel *codes_best(void);
 
+/* ---- codes_panel.c: a tile of the weight as a panel of bf16, and products with it, for each instruction set ---- */
+/* A panel is [steps][halves of CODES_WIDTH][CODES_DEPTH / 2][CODES_WIDTH / 2][2]: pairs of numbers of k. */
+enum { CODES_DEPTH = 32, CODES_TILE_ROWS = 16 };
+struct codes_panel {
+    int64_t rows, steps, group; /* steps of CODES_DEPTH numbers of k; group: numbers of a from CODES_TILE_ROWS rows to the next ones */
+    const uint16_t *a;          /* [groups][..][CODES_TILE_ROWS][CODES_DEPTH] */
+    const uint16_t *panel;
+    float *sums; /* rows of CODES_WIDTH, `apart` */
+    int64_t apart;
+    bool more; /* is added to the sums */
+    const char *next;
+    int64_t next_bytes; /* what is wanted after this; it may lie beyond the weight */
+};
+struct codes_panel_kernel {
+    enum isa isa;
+    int64_t least; /* rows from which it is faster than dots of integers */
+    /* a[k] as a row, filled up with zeros to depth, whole steps. */
+    void (*place)(const float *a, int64_t k, int64_t depth, uint16_t *to);
+    void (*decode)(const struct codes *, int64_t tile, int64_t from, int64_t n, uint16_t *panel); /* numbers from..from + n of k */
+    void (*multiply)(const struct codes_panel *);
+};
+extern const struct codes_panel_kernel codes_panel_kernels[]; /* the fastest first, plain C last */
+const struct codes_panel_kernel *codes_panel_best(void);
+
+/* ---- codes_many.c: products of many rows with such a weight, both rounded to bf16: each number by 2^-8 of itself at most ---- */
+bool codes_many_pays(int64_t m);
+/* By a kernel of codes_panel.c. Uses ROOM_B and ROOM_THREADS. */
+void codes_many(struct kcall *, const struct codes_panel_kernel *, const struct codes *, int64_t m, const float *a, float *c);
+
 /* ---- bytes.c: filters of signed bytes, for sums that are exact ---------------------------------------------------------------------- */
 /* Groups of n columns of k numbers, which are runs, each of as many. A group has tiles of BYTES_WIDTH columns, the last one of BYTES_WIDTH
  * / 2 if that is enough; a tile has words of 4 numbers of a column, all columns in a row. What is beyond n and a run is 0. */
