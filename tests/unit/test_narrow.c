@@ -137,6 +137,82 @@ START_TEST(few_rows_meet_panels)
 }
 END_TEST
 
+/* Where a block ends within a tile, only what is inside is written. */
+START_TEST(every_kernel_multiplies_parts)
+{
+    enum { MOST = 70, GROUPS = (MOST + NARROW_TILE_ROWS - 1) / NARROW_TILE_ROWS, STEPS = 4, APART = PANEL_COLUMNS + 9 };
+    static uint16_t a[GROUPS * (STEPS + 2) * NARROW_TILE_ROWS * NARROW_TILE_DEPTH], panel[STEPS * NARROW_TILE_DEPTH * PANEL_COLUMNS];
+    static float c[MOST * APART], before[MOST * APART], bias[PANEL_COLUMNS];
+    state = (uint32_t)_i;
+    ISA_EACH(narrow_part_kernel, kernel, narrow_part_kernels)
+    for (int round = 0; round < 60; round++) {
+        int64_t steps = 1 + draw(STEPS), rows = 1 + draw(MOST), columns = draw(2) ? PANEL_COLUMNS : 1 + draw(PANEL_COLUMNS);
+        struct narrow_part p = {rows,
+                                columns,
+                                steps,
+                                a,
+                                (steps + draw(3)) * NARROW_TILE_ROWS * NARROW_TILE_DEPTH,
+                                panel,
+                                draw(2) ? panel : NULL,
+                                draw(2) ? bias : NULL,
+                                draw(2),
+                                c,
+                                PANEL_COLUMNS + draw(9)};
+        for (int i = 0; i < COUNT(a); i++)
+            a[i] = bf16_drawn();
+        for (int i = 0; i < COUNT(panel); i++)
+            panel[i] = bf16_drawn();
+        draw_into(bias, COUNT(bias));
+        draw_into(before, COUNT(before));
+        memcpy(c, before, sizeof c);
+        kernel->product(&p);
+        for (int i = 0; i < COUNT(c); i++) {
+            int64_t r = i / p.c_row, j = i % p.c_row;
+            bool inside = r < rows && j < columns;
+            const uint16_t *row = a + r / NARROW_TILE_ROWS * p.a_group + r % NARROW_TILE_ROWS * NARROW_TILE_DEPTH;
+            float want = !inside || p.more ? before[i] : p.bias ? bias[j] : 0;
+            for (int64_t l = 0; inside && l < steps * NARROW_TILE_DEPTH; l++)
+                want += bf16_to_f32(row[l / NARROW_TILE_DEPTH * NARROW_TILE_ROWS * NARROW_TILE_DEPTH + l % NARROW_TILE_DEPTH]) *
+                    bf16_to_f32(panel[(l / 2 * PANEL_COLUMNS + j) * 2 + l % 2]);
+            ck_assert_msg(c[i] >= want && c[i] <= want, "%s, [%d, %d] of %d steps: number %d is %g, not %g", isa_name(kernel->isa),
+                          (int)rows, (int)columns, (int)steps, i, (double)c[i], (double)want);
+        }
+    }
+}
+END_TEST
+
+/* Rows of any storage, or columns, in blocks and stretches, on any number of threads. */
+START_TEST(many_rows_meet_panels)
+{
+    static const enum dtype types[] = {DT_F32, DT_F16, DT_BF16};
+    enum { ROWS = 1100, N = 70, K = 1100, MOST = 40000, TURNED = 1 << 16 };
+    static float a[MOST], room[MOST], w[MOST], bias[N], c[ROWS * N];
+    static uint16_t panels[2 * PANEL_COLUMNS * (K + NARROW_TILE_DEPTH)];
+    state = (uint32_t)_i;
+    for (int round = 0; round < 12; round++) {
+        struct kenv *env = kenv_new(1 + (int)draw(3), false);
+        int64_t n = 1 + draw(N), k = 1 + draw(round % 3 ? 100 : K), most = MOST / k, m = 1 + draw((int)(most < ROWS ? most : ROWS));
+        bool adds = draw(2), transposed = draw(2);
+        n = k * n > MOST ? MOST / k : n;
+        draw_into(a, m * k);
+        draw_into(w, k * n);
+        draw_into(bias, n);
+        in_panels(w, n, k, (k + NARROW_TILE_DEPTH - 1) / NARROW_TILE_DEPTH * NARROW_TILE_DEPTH, panels);
+        memset(kenv_room(env, ROOM_NARROW, TURNED), 0xff, TURNED);
+        struct tensor left = stored(types[draw(COUNT(types))], a, m, k, transposed, room);
+        narrow_tiles_product(env, &(struct narrow_tiles){m, n, k, &left, transposed, panels, adds ? bias : NULL, c});
+        for (int64_t i = 0; i < m * n; i++) {
+            float want = adds ? bias[i % n] : 0;
+            for (int64_t l = 0; l < k; l++)
+                want += a[i / n * k + l] * w[l * n + i % n];
+            ck_assert_msg(c[i] >= want && c[i] <= want, "%s [%d, %d]%s x [%d, %d]: element %d is %g, not %g", dtype_name(left.dtype),
+                          (int)m, (int)k, transposed ? ", transposed" : "", (int)k, (int)n, (int)i, (double)c[i], (double)want);
+        }
+        kenv_free(env);
+    }
+}
+END_TEST
+
 struct sizes {
     int64_t n, k;
     bool transposed;
@@ -194,6 +270,8 @@ int main(void)
     tcase_add_loop_test(narrow, every_kernel_multiplies_few_rows, 0, 4);
     tcase_add_loop_test(narrow, every_kernel_rounds, 0, 4);
     tcase_add_loop_test(narrow, few_rows_meet_panels, 0, 4);
+    tcase_add_loop_test(narrow, every_kernel_multiplies_parts, 0, 4);
+    tcase_add_loop_test(narrow, many_rows_meet_panels, 0, 4);
     tcase_add_loop_test(narrow, packed_weights_multiply, 0, 4);
     return unit_run(suite);
 }

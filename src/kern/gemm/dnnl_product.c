@@ -95,28 +95,52 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
     return at;
 }
 
-/* How many our own loops multiply. Where the library has tiles for bf16 (AMX), it keeps more of them. */
-static int64_t few_rows(bool narrow)
+/* ---- in tiles of our own ---------------------------------------------------------------------------------------------------------------
+ */
+
+/* The weight in panels, kept in *cache; for this call only if cache is NULL. */
+static const uint16_t *kept_panels(struct kenv *env, void **cache, int64_t n, int64_t k, const struct tensor *w, bool transposed)
 {
-#if X86
-    if (narrow && isa_runs(ISA_AMX))
-        return NARROW_GROUP;
-#endif
-    return narrow ? NARROW_FEW_ROWS : PANEL_ROWS;
+    int64_t padded = (k + NARROW_TILE_DEPTH - 1) / NARROW_TILE_DEPTH * NARROW_TILE_DEPTH;
+    size_t bytes = (size_t)((n + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS * padded) * sizeof(uint16_t);
+    if (cache && *cache)
+        return *cache;
+    void *at = cache ? kenv_weights(env, bytes) : kenv_room(env, ROOM_DNNL, bytes);
+    narrow_panels(env, w, n, k, transposed, padded, at);
+    if (cache)
+        *cache = at;
+    return at;
 }
+
+static void tiles_product(struct kenv *env, const uint16_t *panels, int64_t m, int64_t n, int64_t k, const struct tensor *a,
+                          bool transposed, const float *bias, float *c)
+{
+    int64_t pairs = (k + 1) / 2, padded = (k + NARROW_TILE_DEPTH - 1) / NARROW_TILE_DEPTH * NARROW_TILE_DEPTH;
+    if (m <= NARROW_GROUP && !transposed)
+        narrow_row_product(env, &(struct narrow_row){m, n, pairs, padded, narrow_rows(env, a, m, k, 2 * pairs), panels, bias, c});
+    else
+        narrow_tiles_product(env, &(struct narrow_tiles){m, n, k, a, transposed, panels, bias, c});
+}
+
+/* ---- a constant weight ------------------------------------------------------------------------------------------------------------------
+ */
 
 bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *w,
                          bool transposed, const float *bias, float *c)
 {
     struct dnnl_state *s = dnnl_state_of(env);
     bool narrow = dnnl_narrows_weight(env, w->dtype);
+    if (narrow && narrow_tiles_fast() && m > 0 && n > 0 && k > 0) {
+        tiles_product(env, kept_panels(env, cache, n, k, w, transposed), m, n, k, a, false, bias, c);
+        return true;
+    }
     struct primitive_key key = product_key(narrow, m, n, k, bias != NULL);
     struct primitive *p = dnnl_primitive_of(s, &key, plan_product);
     if (p->missing)
         return false;
     const void *data[OPERANDS] = {a->data, pack_product(env, cache, p, w, transposed), bias, c};
     int64_t pairs = (k + 1) / 2, padded = padded_depth(&key);
-    bool few = p->panels && m <= few_rows(narrow);
+    bool few = p->panels && m <= (narrow ? NARROW_FEW_ROWS : PANEL_ROWS);
     if (narrow)
         data[SRC] = narrow_rows(env, a, m, k, few ? 2 * pairs : k);
     if (few && narrow)
@@ -130,7 +154,10 @@ bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, i
 
 bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, const struct tensor *w, bool transposed)
 {
-    struct primitive_key key = product_key(dnnl_narrows_weight(env, w->dtype), TYPICAL_ROWS, n, k, false);
+    bool narrow = dnnl_narrows_weight(env, w->dtype);
+    if (narrow && narrow_tiles_fast() && n > 0 && k > 0)
+        return kept_panels(env, cache, n, k, w, transposed) != NULL;
+    struct primitive_key key = product_key(narrow, TYPICAL_ROWS, n, k, false);
     struct primitive *p = dnnl_primitive_of(dnnl_state_of(env), &key, plan_product);
     return !p->missing && pack_product(env, cache, p, w, transposed) != w->data;
 }
@@ -155,11 +182,15 @@ static const void *narrow_left(struct kenv *env, const struct primitive *p, bool
 static bool narrow_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
 {
     struct dnnl_state *s = dnnl_state_of(env);
+    const struct tensor left = tensor_of_floats(a), right = tensor_of_floats(b);
+    if (narrow_tiles_fast()) {
+        tiles_product(env, kept_panels(env, NULL, n, k, &right, tb), m, n, k, &left, ta, NULL, c);
+        return true;
+    }
     struct primitive_key key = product_key(true, m, n, k, false);
     struct primitive *p = dnnl_primitive_of(s, &key, plan_product);
     if (p->missing)
         return false;
-    const struct tensor left = tensor_of_floats(a), right = tensor_of_floats(b);
     const void *data[OPERANDS] = {narrow_left(env, p, ta, &left), pack_product(env, NULL, p, &right, tb), NULL, c};
     dnnl_run(s, p, data);
     return true;

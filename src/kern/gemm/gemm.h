@@ -149,8 +149,39 @@ extern const struct narrow_row_kernel narrow_row_kernels[]; /* the fastest first
 const struct narrow_row_kernel *narrow_row_best(void);
 /* A weight [k, n], [n, k] when transposed, of any floats, rounded to bf16, in such panels. */
 void narrow_panels(struct kenv *, const struct tensor *weight, int64_t n, int64_t k, bool transposed, int64_t padded, uint16_t *to);
+/* n numbers of a tensor of floats, from number i on, rounded to bf16. */
+void narrow_stretch(const struct tensor *, int64_t i, int64_t n, uint16_t *to);
 /* a[m, k] rounded to bf16 in rows of `width` numbers, zeros behind k; a itself where it is that. In ROOM_NARROW. */
 const uint16_t *narrow_rows(struct kenv *, const struct tensor *a, int64_t m, int64_t k, int64_t width);
+
+/* ---- narrow_tiles.c: the same of many rows, where the processor has registers of tiles ---------------------------------------------- */
+enum { NARROW_TILE_ROWS = 16, NARROW_TILE_DEPTH = 32 /* of k: panels are filled up to it */ };
+struct narrow_tiles {
+    int64_t m, n, k;
+    const struct tensor *a; /* [m, k], [k, m] when transposed, of any floats; rounded in ROOM_NARROW */
+    bool transposed;
+    const uint16_t *w; /* panels, filled up to NARROW_TILE_DEPTH */
+    const float *bias; /* [n]; NULL: none */
+    float *c;          /* [m, n] */
+};
+void narrow_tiles_product(struct kenv *, const struct narrow_tiles *);
+bool narrow_tiles_fast(void); /* has this processor such registers? */
+struct narrow_part {
+    int64_t rows, columns, steps; /* at most PANEL_COLUMNS columns; steps of NARROW_TILE_DEPTH numbers of k */
+    const uint16_t *a; /* groups of NARROW_TILE_ROWS rows, the last one filled up: [steps][NARROW_TILE_ROWS][NARROW_TILE_DEPTH] */
+    int64_t a_group;   /* numbers from a group to the next */
+    const uint16_t *panel, *next; /* next: what is read after it, or NULL */
+    const float *bias;            /* [columns]; NULL: none */
+    bool more;                    /* is added to c, without the bias */
+    float *c;                     /* rows are c_row numbers apart */
+    int64_t c_row;
+};
+struct narrow_part_kernel {
+    enum isa isa;
+    void (*product)(const struct narrow_part *);
+};
+extern const struct narrow_part_kernel narrow_part_kernels[]; /* the fastest first, plain C last */
+const struct narrow_part_kernel *narrow_part_best(void);
 
 /* ---- codes.c: products with a weight of 2, 4 or 8 bits in blocks, by dots of 8-bit integers --------------------------------------- */
 /* The weight lies in tiles of CODES_WIDTH columns. A tile has blocks of `block` numbers of k, one behind another: the scales of the

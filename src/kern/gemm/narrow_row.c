@@ -139,8 +139,7 @@ struct rounded {
     uint16_t *to;
 };
 
-/* Numbers from.. from + n of the operand. */
-static void round_stretch(const struct tensor *a, int64_t from, int64_t n, uint16_t *to)
+void narrow_stretch(const struct tensor *a, int64_t from, int64_t n, uint16_t *to)
 {
     const void *at = element_at_const(a->data, dtype_size(a->dtype), from);
     float wide[CHUNK];
@@ -162,7 +161,7 @@ static void round_range(void *data, int64_t lo, int64_t hi)
     const struct rounded *r = data;
     for (int64_t i = lo; i < hi; i++) {
         uint16_t *to = r->to + i * r->width;
-        round_stretch(r->a, i * r->k, r->k, to);
+        narrow_stretch(r->a, i * r->k, r->k, to);
         memset(to + r->k, 0, (size_t)(r->width - r->k) * sizeof *to);
     }
 }
@@ -193,7 +192,7 @@ static void panels_of_rows(const struct panelled *p, int64_t column, int64_t cou
     for (int64_t l = 0; l < p->k; l += PAIR, to += PANEL_COLUMNS * PAIR) {
         memset(row[1], 0, sizeof row[1]);
         for (int64_t i = 0; i < PAIR && l + i < p->k; i++)
-            round_stretch(p->w, (l + i) * p->n + column, count, row[i]);
+            narrow_stretch(p->w, (l + i) * p->n + column, count, row[i]);
         for (int64_t j = 0; j < count; j += PANEL_COLUMNS)
             join_pairs(row[0] + j, row[1] + j, at_most(count - j, PANEL_COLUMNS), to + j * p->padded);
     }
@@ -206,7 +205,7 @@ static void panel_of_columns(const struct panelled *p, int64_t column, int64_t c
     for (int64_t l = 0; l < p->k; l += STRETCH, to += STRETCH * PANEL_COLUMNS) {
         int64_t depth = at_most(p->k - l, STRETCH);
         for (int64_t j = 0; j < count; j++) {
-            round_stretch(p->w, (column + j) * p->k + l, depth, rows + j * STRETCH);
+            narrow_stretch(p->w, (column + j) * p->k + l, depth, rows + j * STRETCH);
             if (depth % PAIR)
                 rows[j * STRETCH + depth] = 0;
         }

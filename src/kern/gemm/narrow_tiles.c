@@ -1,0 +1,305 @@
+/* narrow_tiles: products of many rows of bf16 with panels of pairs, by registers of tiles. A pair of tiles of rows meets a pair of tiles of
+ * columns, so a tile that is read serves two products. Rows lie tile by tile, [groups of 16 rows][steps][16][32]. The rows of a block, a
+ * stretch of k deep, stay in the second-level cache; panel after panel passes, and the next one is asked for ahead. */
+#include "base/half.h"
+#include "kern/core/amx.h"
+#include "kern/core/core.h"
+#include "kern/core/intrinsics.h"
+#include "kern/gemm/gemm.h"
+
+#include <string.h>
+
+enum {
+    GROUP = NARROW_TILE_ROWS,
+    STEP = NARROW_TILE_DEPTH,
+    PAIR = 2,
+    BLOCK = 2 * GROUP, /* rows of a pair of tiles */
+    PANEL_STEP = STEP * PANEL_COLUMNS,
+    MOST_STEPS = 32,      /* of a stretch */
+    BLOCK_BYTES = 1 << 20 /* of the rows of a stretch: half of the second-level cache of processors that have tiles */
+};
+
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+
+static int64_t parts_of(int64_t n, int64_t part)
+{
+    return (n + part - 1) / part;
+}
+
+/* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
+static float plain_dot(const struct narrow_part *p, int64_t row, int64_t column)
+{
+    const uint16_t *a = p->a + row / GROUP * p->a_group + row % GROUP * STEP, *w = p->panel + column * PAIR;
+    float sum = 0;
+    for (int64_t s = 0; s < p->steps; s++, a += GROUP * STEP, w += PANEL_STEP)
+        for (int i = 0; i < STEP; i++)
+            sum += bf16_to_f32(a[i]) * bf16_to_f32(w[i / PAIR * PANEL_COLUMNS * PAIR + i % PAIR]);
+    return sum;
+}
+
+static void plain_part(const struct narrow_part *p)
+{
+    for (int64_t row = 0; row < p->rows; row++)
+        for (int64_t column = 0; column < p->columns; column++) {
+            float *c = p->c + row * p->c_row + column, start = p->more ? *c : p->bias ? p->bias[column] : 0;
+            *c = start + plain_dot(p, row, column);
+        }
+}
+
+/* ---- tiles --------------------------------------------------------------------------------------------------------------------------- */
+#if X86
+enum { LINE = 64, HALF = PANEL_COLUMNS / 2, TILE_COLUMNS = 16, TILE_PAIRS = TILE_COLUMNS * PAIR, PANEL_ROW = PANEL_COLUMNS * PAIR * 2 };
+
+/* What sums begin with, or where they go: in the result, or in scratch where the tiles reach beyond the result. */
+struct sums {
+    float *at;
+    int64_t bytes; /* from a row to the next; 0: all rows are the same */
+};
+
+/* What is asked for ahead: `each` lines with every step. */
+struct ahead {
+    const char *at;
+    int64_t each;
+};
+
+INLINE AMX void ask_ahead(struct ahead *ahead)
+{
+    for (int64_t i = 0; i < ahead->each; i++, ahead->at += LINE)
+        _mm_prefetch(ahead->at, _MM_HINT_T1);
+}
+
+/* 32 rows and 32 columns. */
+static AMX void square(const struct narrow_part *p, const uint16_t *a, const uint16_t *w, const struct sums *from, const struct sums *to,
+                       struct ahead *ahead)
+{
+    const uint16_t *below = a + p->a_group;
+    size_t in = (size_t)from->bytes, out = (size_t)to->bytes;
+    const float *from_below = from->at + GROUP * from->bytes / (int64_t)sizeof(float);
+    float *to_below = to->at + GROUP * to->bytes / (int64_t)sizeof(float);
+    _tile_loadd(0, from->at, in);
+    _tile_loadd(1, from->at + TILE_COLUMNS, in);
+    _tile_loadd(2, from_below, in);
+    _tile_loadd(3, from_below + TILE_COLUMNS, in);
+    for (int64_t s = 0; s < p->steps; s++, a += GROUP * STEP, below += GROUP * STEP, w += PANEL_STEP) {
+        _tile_loadd(4, a, LINE);
+        _tile_loadd(6, w, PANEL_ROW);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, w + TILE_PAIRS, PANEL_ROW);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, below, LINE);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        ask_ahead(ahead);
+    }
+    _tile_stored(0, to->at, out);
+    _tile_stored(1, to->at + TILE_COLUMNS, out);
+    _tile_stored(2, to_below, out);
+    _tile_stored(3, to_below + TILE_COLUMNS, out);
+}
+
+/* 16 rows and 64 columns. */
+static AMX void line(const struct narrow_part *p, const uint16_t *a, const uint16_t *w, const struct sums *from, const struct sums *to,
+                     struct ahead *ahead)
+{
+    size_t in = (size_t)from->bytes, out = (size_t)to->bytes;
+    _tile_loadd(0, from->at, in);
+    _tile_loadd(1, from->at + TILE_COLUMNS, in);
+    _tile_loadd(2, from->at + 2 * TILE_COLUMNS, in);
+    _tile_loadd(3, from->at + 3 * TILE_COLUMNS, in);
+    for (int64_t s = 0; s < p->steps; s++, a += GROUP * STEP, w += PANEL_STEP) {
+        _tile_loadd(4, a, LINE);
+        _tile_loadd(5, w, PANEL_ROW);
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_loadd(6, w + TILE_PAIRS, PANEL_ROW);
+        _tile_dpbf16ps(1, 4, 6);
+        _tile_loadd(7, w + 2 * TILE_PAIRS, PANEL_ROW);
+        _tile_dpbf16ps(2, 4, 7);
+        _tile_loadd(5, w + 3 * TILE_PAIRS, PANEL_ROW);
+        _tile_dpbf16ps(3, 4, 5);
+        ask_ahead(ahead);
+    }
+    _tile_stored(0, to->at, out);
+    _tile_stored(1, to->at + TILE_COLUMNS, out);
+    _tile_stored(2, to->at + 2 * TILE_COLUMNS, out);
+    _tile_stored(3, to->at + 3 * TILE_COLUMNS, out);
+}
+
+static void copy_block(int64_t rows, int64_t columns, const float *from, int64_t from_row, float *to, int64_t to_row)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(to + i * to_row, from + i * from_row, (size_t)columns * sizeof *to);
+}
+
+/* Rows row.. of the block: 32, or 16 where no more are left. */
+static AMX void block(const struct narrow_part *p, int64_t row, float *start, struct ahead *ahead)
+{
+    float scratch[BLOCK * PANEL_COLUMNS] __attribute__((aligned(LINE)));
+    bool pair = p->rows - row > GROUP;
+    int64_t height = pair ? BLOCK : GROUP, rows = at_most(p->rows - row, height);
+    bool whole = rows == height && p->columns == PANEL_COLUMNS;
+    float *c = p->c + row * p->c_row;
+    const uint16_t *a = p->a + row / GROUP * p->a_group;
+    struct sums to = {whole ? c : scratch, (whole ? p->c_row : PANEL_COLUMNS) * (int64_t)sizeof *c};
+    struct sums from = p->more ? to : (struct sums){start, 0};
+    if (p->more && !whole)
+        copy_block(rows, p->columns, c, p->c_row, scratch, PANEL_COLUMNS);
+    if (pair) {
+        square(p, a, p->panel, &from, &to, ahead);
+        from.at += HALF;
+        to.at += HALF;
+        square(p, a, p->panel + HALF * PAIR, &from, &to, ahead);
+    } else {
+        line(p, a, p->panel, &from, &to, ahead);
+    }
+    if (!whole)
+        copy_block(rows, p->columns, scratch, PANEL_COLUMNS, c, p->c_row);
+}
+
+static AMX void part_in_tiles(const struct narrow_part *p)
+{
+    static const int rows[AMX_TILES] = {16, 16, 16, 16, 16, 16, 16, 16}, bytes[AMX_TILES] = {64, 64, 64, 64, 64, 64, 64, 64};
+    float start[PANEL_COLUMNS] __attribute__((aligned(LINE))) = {0};
+    int64_t passes = p->rows > GROUP ? 2 * parts_of(p->rows, BLOCK) : 1;
+    struct ahead ahead = {(const char *)p->next, p->next ? parts_of(PANEL_STEP * (int64_t)sizeof *p->next / LINE, passes) : 0};
+    if (p->bias)
+        memcpy(start, p->bias, (size_t)p->columns * sizeof *start);
+    amx_begin(rows, bytes);
+    for (int64_t row = 0; row < p->rows; row += BLOCK)
+        block(p, row, start, &ahead);
+    amx_end();
+}
+#endif
+
+const struct narrow_part_kernel narrow_part_kernels[] = {
+#if X86
+    {ISA_AMX, part_in_tiles},
+#endif
+    {ISA_PLAIN, plain_part},
+};
+
+ISA_BEST(narrow_part_best, narrow_part_kernel, narrow_part_kernels)
+
+bool narrow_tiles_fast(void)
+{
+    return narrow_part_best()->isa != ISA_PLAIN;
+}
+
+/* ---- rows, tile by tile -------------------------------------------------------------------------------------------------------------- */
+struct tiled_rows {
+    const struct tensor *a; /* [m, k]; [k, m] when transposed */
+    int64_t m, k, steps;
+    uint16_t *to;
+};
+
+/* Row i of a stretch of k, `depth` numbers from number `from` on. */
+static void tile_row(const struct tiled_rows *t, int64_t i, const uint16_t *row, int64_t from, int64_t depth)
+{
+    uint16_t *to = t->to + (i / GROUP * t->steps + from / STEP) * GROUP * STEP + i % GROUP * STEP;
+    int64_t l = 0;
+    for (; l + STEP <= depth; l += STEP, to += GROUP * STEP)
+        memcpy(to, row + l, STEP * sizeof *to);
+    if (l < depth) {
+        memcpy(to, row + l, (size_t)(depth - l) * sizeof *to);
+        memset(to + depth - l, 0, (size_t)(STEP - depth + l) * sizeof *to);
+    }
+}
+
+/* Groups lo..hi. */
+static void tile_rows(void *data, int64_t lo, int64_t hi)
+{
+    const struct tiled_rows *t = data;
+    uint16_t row[CHUNK];
+    for (int64_t i = lo * GROUP; i < at_most(hi * GROUP, t->m); i++)
+        for (int64_t from = 0; from < t->k; from += CHUNK) {
+            int64_t depth = at_most(t->k - from, CHUNK);
+            narrow_stretch(t->a, i * t->k + from, depth, row);
+            tile_row(t, i, row, from, depth);
+        }
+}
+
+/* Groups lo..hi of columns. */
+static void tile_columns(void *data, int64_t lo, int64_t hi)
+{
+    const struct tiled_rows *t = data;
+    uint16_t wide[STEP * GROUP], turned[GROUP * STEP];
+    for (int64_t g = lo; g < hi; g++)
+        for (int64_t from = 0; from < t->k; from += STEP) {
+            int64_t depth = at_most(t->k - from, STEP), count = at_most(t->m - g * GROUP, GROUP);
+            for (int64_t l = 0; l < depth; l++)
+                narrow_stretch(t->a, (from + l) * t->m + g * GROUP, count, wide + l * GROUP);
+            for (int64_t i = 0; i < count * depth; i++)
+                turned[i] = wide[i % depth * GROUP + i / depth];
+            for (int64_t i = 0; i < count; i++)
+                tile_row(t, g * GROUP + i, turned + i * depth, from, depth);
+        }
+}
+
+static const uint16_t *tiled_rows(struct kenv *env, const struct narrow_tiles *p, int64_t steps)
+{
+    int64_t groups = parts_of(p->m, GROUP);
+    size_t bytes = (size_t)(groups * steps * GROUP * STEP) * sizeof(uint16_t);
+    struct tiled_rows t = {p->a, p->m, p->k, steps, kenv_room(env, ROOM_NARROW, bytes)};
+    if (p->m % GROUP)
+        memset(t.to + (groups - 1) * steps * GROUP * STEP, 0, (size_t)(steps * GROUP * STEP) * sizeof *t.to);
+    kenv_parallel_for(env, groups, GROUP * p->k, p->transposed ? tile_columns : tile_rows, &t);
+    return t.to;
+}
+
+/* ---- the product --------------------------------------------------------------------------------------------------------------------- */
+struct tiles_run {
+    const struct narrow_tiles *p;
+    const uint16_t *rows;
+    int64_t steps, stretch; /* steps of a row, and of a stretch */
+    int64_t panels, height; /* panels of the weight; rows of a block */
+};
+
+/* Panels lo..hi, rows row.. of a block. */
+static void block_panels(const struct tiles_run *r, int64_t row, int64_t lo, int64_t hi)
+{
+    const struct narrow_tiles *p = r->p;
+    struct narrow_part part = {.rows = at_most(p->m - row, r->height), .a_group = r->steps * GROUP * STEP, .c_row = p->n};
+    for (int64_t from = 0; from < r->steps; from += r->stretch)
+        for (int64_t panel = lo; panel < hi; panel++) {
+            int64_t column = panel * PANEL_COLUMNS;
+            part.steps = at_most(r->steps - from, r->stretch);
+            part.a = r->rows + (row / GROUP * r->steps + from) * GROUP * STEP;
+            part.panel = p->w + (panel * r->steps + from) * PANEL_STEP;
+            part.next = panel + 1 < r->panels ? part.panel + r->steps * PANEL_STEP : NULL;
+            part.bias = p->bias ? p->bias + column : NULL;
+            part.more = from > 0;
+            part.c = p->c + row * p->n + column;
+            part.columns = at_most(p->n - column, PANEL_COLUMNS);
+            narrow_part_best()->product(&part);
+        }
+}
+
+/* Blocks of rows, panel by panel: items lo..hi. */
+static void product_range(void *data, int64_t lo, int64_t hi)
+{
+    const struct tiles_run *r = data;
+    while (lo < hi) {
+        int64_t block = lo / r->panels, end = at_most(hi, (block + 1) * r->panels);
+        block_panels(r, block * r->height, lo % r->panels, end - block * r->panels);
+        lo = end;
+    }
+}
+
+/* Rows of a block: as even as they can be, and so few that every thread has one. */
+static int64_t block_height(const struct kenv *env, const struct tiles_run *r)
+{
+    int64_t m = r->p->m, most = BLOCK_BYTES / (r->stretch * STEP * (int64_t)sizeof(uint16_t)), blocks = parts_of(m, most);
+    while (blocks * r->panels < kenv_threads(env) && blocks * BLOCK < m)
+        blocks++;
+    return parts_of(parts_of(m, blocks), BLOCK) * BLOCK;
+}
+
+void narrow_tiles_product(struct kenv *env, const struct narrow_tiles *p)
+{
+    int64_t steps = parts_of(p->k, STEP), stretch = parts_of(steps, parts_of(steps, MOST_STEPS));
+    struct tiles_run r = {p, tiled_rows(env, p, steps), steps, stretch, parts_of(p->n, PANEL_COLUMNS), 0};
+    r.height = block_height(env, &r);
+    kenv_parallel_for(env, parts_of(p->m, r.height) * r.panels, at_most(p->m, r.height) * PANEL_COLUMNS * p->k / 8 + 1, product_range, &r);
+}
