@@ -21,6 +21,13 @@ struct amx_shapes {
     uint8_t rows[16];
 };
 
+/* What was written at `at` is in memory from here on: GCC 12 knows neither that tiles are loaded from there, nor that LDTILECFG reads more
+ * than 8 bytes. */
+INLINE void amx_written(const void *at)
+{
+    __asm__ volatile("" ::"r"(at) : "memory");
+}
+
 /* Tile t has rows[t] rows of bytes[t] bytes; tiles that are not used may have 0. */
 INLINE AMX void amx_begin(const int rows[AMX_TILES], const int bytes[AMX_TILES])
 {
@@ -31,7 +38,7 @@ INLINE AMX void amx_begin(const int rows[AMX_TILES], const int bytes[AMX_TILES])
         shapes.rows[t] = (uint8_t)rows[t];
         shapes.bytes[t] = (uint16_t)bytes[t];
     }
-    __asm__ volatile("" ::"r"(&shapes) : "memory"); /* gcc 12 takes it that 8 bytes are read; and tiles read what was stored before */
+    amx_written(&shapes);
     _tile_loadconfig(&shapes);
 }
 
