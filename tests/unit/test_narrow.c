@@ -140,24 +140,32 @@ END_TEST
 /* Where a block ends within a tile, only what is inside is written. */
 START_TEST(every_kernel_multiplies_parts)
 {
-    enum { MOST = 70, GROUPS = (MOST + NARROW_TILE_ROWS - 1) / NARROW_TILE_ROWS, STEPS = 4, APART = PANEL_COLUMNS + 9 };
-    static uint16_t a[GROUPS * (STEPS + 2) * NARROW_TILE_ROWS * NARROW_TILE_DEPTH], panel[STEPS * NARROW_TILE_DEPTH * PANEL_COLUMNS];
-    static float c[MOST * APART], before[MOST * APART], bias[PANEL_COLUMNS];
+    enum {
+        MOST = 70,
+        PANELS = 3,
+        GROUPS = (MOST + NARROW_TILE_ROWS - 1) / NARROW_TILE_ROWS,
+        STEPS = 4,
+        APART = PANELS * PANEL_COLUMNS + 9
+    };
+    static uint16_t a[GROUPS * (STEPS + 2) * NARROW_TILE_ROWS * NARROW_TILE_DEPTH],
+        panel[PANELS * (STEPS + 1) * NARROW_TILE_DEPTH * PANEL_COLUMNS];
+    static float c[MOST * APART], before[MOST * APART], bias[PANELS * PANEL_COLUMNS];
     state = (uint32_t)_i;
     ISA_EACH(narrow_part_kernel, kernel, narrow_part_kernels)
     for (int round = 0; round < 60; round++) {
-        int64_t steps = 1 + draw(STEPS), rows = 1 + draw(MOST), columns = draw(2) ? PANEL_COLUMNS : 1 + draw(PANEL_COLUMNS);
+        int64_t steps = 1 + draw(STEPS), rows = 1 + draw(MOST), columns = draw(2) ? PANEL_COLUMNS : 1 + draw(PANELS * PANEL_COLUMNS);
+        int64_t apart = (steps + draw(2)) * NARROW_TILE_DEPTH * PANEL_COLUMNS;
         struct narrow_part p = {rows,
                                 columns,
                                 steps,
                                 a,
                                 (steps + draw(3)) * NARROW_TILE_ROWS * NARROW_TILE_DEPTH,
                                 panel,
-                                draw(2) ? panel : NULL,
+                                apart,
                                 draw(2) ? bias : NULL,
                                 draw(2),
                                 c,
-                                PANEL_COLUMNS + draw(9)};
+                                PANELS * PANEL_COLUMNS + draw(9)};
         for (int i = 0; i < COUNT(a); i++)
             a[i] = bf16_drawn();
         for (int i = 0; i < COUNT(panel); i++)
@@ -173,7 +181,7 @@ START_TEST(every_kernel_multiplies_parts)
             float want = !inside || p.more ? before[i] : p.bias ? bias[j] : 0;
             for (int64_t l = 0; inside && l < steps * NARROW_TILE_DEPTH; l++)
                 want += bf16_to_f32(row[l / NARROW_TILE_DEPTH * NARROW_TILE_ROWS * NARROW_TILE_DEPTH + l % NARROW_TILE_DEPTH]) *
-                    bf16_to_f32(panel[(l / 2 * PANEL_COLUMNS + j) * 2 + l % 2]);
+                    bf16_to_f32(panel[j / PANEL_COLUMNS * apart + (l / 2 * PANEL_COLUMNS + j % PANEL_COLUMNS) * 2 + l % 2]);
             ck_assert_msg(c[i] >= want && c[i] <= want, "%s, [%d, %d] of %d steps: number %d is %g, not %g", isa_name(kernel->isa),
                           (int)rows, (int)columns, (int)steps, i, (double)c[i], (double)want);
         }

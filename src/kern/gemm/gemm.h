@@ -167,15 +167,18 @@ struct narrow_tiles {
 void narrow_tiles_product(struct kenv *, const struct narrow_tiles *);
 bool narrow_tiles_fast(void); /* has this processor such registers? */
 struct narrow_part {
-    int64_t rows, columns, steps; /* at most PANEL_COLUMNS columns; steps of NARROW_TILE_DEPTH numbers of k */
+    int64_t rows, columns, steps; /* steps of NARROW_TILE_DEPTH numbers of k */
     const uint16_t *a; /* groups of NARROW_TILE_ROWS rows, the last one filled up: [steps][NARROW_TILE_ROWS][NARROW_TILE_DEPTH] */
     int64_t a_group;   /* numbers from a group to the next */
-    const uint16_t *panel, *next; /* next: what is read after it, or NULL */
-    const float *bias;            /* [columns]; NULL: none */
-    bool more;                    /* is added to c, without the bias */
-    float *c;                     /* rows are c_row numbers apart */
+    const uint16_t *panel;
+    int64_t panels_apart; /* numbers from a panel to the next */
+    const float *bias;    /* [columns]; NULL: none */
+    bool more;            /* is added to c, without the bias */
+    float *c;             /* rows are c_row numbers apart */
     int64_t c_row;
 };
+/* Numbers [0, n) of row i, a multiple of NARROW_TILE_DEPTH, go where groups of `steps` steps have them. */
+void narrow_tile_row(const uint16_t *row, int64_t n, int64_t i, int64_t steps, uint16_t *to);
 struct narrow_part_kernel {
     enum isa isa;
     void (*product)(const struct narrow_part *);

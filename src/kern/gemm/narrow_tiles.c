@@ -32,7 +32,8 @@ static int64_t parts_of(int64_t n, int64_t part)
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 static float plain_dot(const struct narrow_part *p, int64_t row, int64_t column)
 {
-    const uint16_t *a = p->a + row / GROUP * p->a_group + row % GROUP * STEP, *w = p->panel + column * PAIR;
+    const uint16_t *a = p->a + row / GROUP * p->a_group + row % GROUP * STEP;
+    const uint16_t *w = p->panel + column / PANEL_COLUMNS * p->panels_apart + column % PANEL_COLUMNS * PAIR;
     float sum = 0;
     for (int64_t s = 0; s < p->steps; s++, a += GROUP * STEP, w += PANEL_STEP)
         for (int i = 0; i < STEP; i++)
@@ -79,6 +80,7 @@ static AMX void square(const struct narrow_part *p, const uint16_t *a, const uin
     size_t in = (size_t)from->bytes, out = (size_t)to->bytes;
     const float *from_below = from->at + GROUP * from->bytes / (int64_t)sizeof(float);
     float *to_below = to->at + GROUP * to->bytes / (int64_t)sizeof(float);
+    amx_written();
     _tile_loadd(0, from->at, in);
     _tile_loadd(1, from->at + TILE_COLUMNS, in);
     _tile_loadd(2, from_below, in);
@@ -105,6 +107,7 @@ static AMX void line(const struct narrow_part *p, const uint16_t *a, const uint1
                      struct ahead *ahead)
 {
     size_t in = (size_t)from->bytes, out = (size_t)to->bytes;
+    amx_written();
     _tile_loadd(0, from->at, in);
     _tile_loadd(1, from->at + TILE_COLUMNS, in);
     _tile_loadd(2, from->at + 2 * TILE_COLUMNS, in);
@@ -133,7 +136,7 @@ static void copy_block(int64_t rows, int64_t columns, const float *from, int64_t
         memcpy(to + i * to_row, from + i * from_row, (size_t)columns * sizeof *to);
 }
 
-/* Rows row.. of the block: 32, or 16 where no more are left. */
+/* Rows row.. of a panel: 32, or 16 where no more are left. */
 static AMX void block(const struct narrow_part *p, int64_t row, float *start, struct ahead *ahead)
 {
     float scratch[BLOCK * PANEL_COLUMNS] __attribute__((aligned(LINE)));
@@ -158,17 +161,29 @@ static AMX void block(const struct narrow_part *p, int64_t row, float *start, st
         copy_block(rows, p->columns, scratch, PANEL_COLUMNS, c, p->c_row);
 }
 
+/* Lines of the next panel for every step of this one. */
+static int64_t lines_ahead(const struct narrow_part *p)
+{
+    int64_t passes = p->rows > GROUP ? 2 * parts_of(p->rows, BLOCK) : 1;
+    return parts_of(PANEL_STEP * (int64_t)sizeof *p->panel / LINE, passes);
+}
+
 static AMX void part_in_tiles(const struct narrow_part *p)
 {
     static const int rows[AMX_TILES] = {16, 16, 16, 16, 16, 16, 16, 16}, bytes[AMX_TILES] = {64, 64, 64, 64, 64, 64, 64, 64};
     float start[PANEL_COLUMNS] __attribute__((aligned(LINE))) = {0};
-    int64_t passes = p->rows > GROUP ? 2 * parts_of(p->rows, BLOCK) : 1;
-    struct ahead ahead = {(const char *)p->next, p->next ? parts_of(PANEL_STEP * (int64_t)sizeof *p->next / LINE, passes) : 0};
-    if (p->bias)
-        memcpy(start, p->bias, (size_t)p->columns * sizeof *start);
     amx_begin(rows, bytes);
-    for (int64_t row = 0; row < p->rows; row += BLOCK)
-        block(p, row, start, &ahead);
+    for (int64_t column = 0; column < p->columns; column += PANEL_COLUMNS) {
+        struct narrow_part panel = *p;
+        panel.panel = p->panel + column / PANEL_COLUMNS * p->panels_apart;
+        struct ahead ahead = {(const char *)(panel.panel + p->panels_apart), column + PANEL_COLUMNS < p->columns ? lines_ahead(p) : 0};
+        panel.columns = at_most(p->columns - column, PANEL_COLUMNS);
+        panel.c = p->c + column;
+        if (p->bias)
+            memcpy(start, p->bias + column, (size_t)panel.columns * sizeof *start);
+        for (int64_t row = 0; row < p->rows; row += BLOCK)
+            block(&panel, row, start, &ahead);
+    }
     amx_end();
 }
 #endif
@@ -194,17 +209,19 @@ struct tiled_rows {
     uint16_t *to;
 };
 
-/* Row i of a stretch of k, `depth` numbers from number `from` on. */
-static void tile_row(const struct tiled_rows *t, int64_t i, const uint16_t *row, int64_t from, int64_t depth)
+void narrow_tile_row(const uint16_t *row, int64_t n, int64_t i, int64_t steps, uint16_t *to)
 {
-    uint16_t *to = t->to + (i / GROUP * t->steps + from / STEP) * GROUP * STEP + i % GROUP * STEP;
-    int64_t l = 0;
-    for (; l + STEP <= depth; l += STEP, to += GROUP * STEP)
+    to += i / GROUP * steps * GROUP * STEP + i % GROUP * STEP;
+    for (int64_t l = 0; l < n; l += STEP, to += GROUP * STEP)
         memcpy(to, row + l, STEP * sizeof *to);
-    if (l < depth) {
-        memcpy(to, row + l, (size_t)(depth - l) * sizeof *to);
-        memset(to + depth - l, 0, (size_t)(STEP - depth + l) * sizeof *to);
-    }
+}
+
+/* `depth` numbers of row i, from number `from` on, and zeros up to a whole step, for which there is room. */
+static void tile_row(const struct tiled_rows *t, int64_t i, uint16_t *row, int64_t from, int64_t depth)
+{
+    int64_t whole = parts_of(depth, STEP) * STEP;
+    memset(row + depth, 0, (size_t)(whole - depth) * sizeof *row);
+    narrow_tile_row(row, whole, i, t->steps, t->to + from * GROUP);
 }
 
 /* Groups lo..hi. */
@@ -224,16 +241,17 @@ static void tile_rows(void *data, int64_t lo, int64_t hi)
 static void tile_columns(void *data, int64_t lo, int64_t hi)
 {
     const struct tiled_rows *t = data;
-    uint16_t wide[STEP * GROUP], turned[GROUP * STEP];
+    uint16_t wide[STEP * GROUP], row[STEP];
     for (int64_t g = lo; g < hi; g++)
         for (int64_t from = 0; from < t->k; from += STEP) {
             int64_t depth = at_most(t->k - from, STEP), count = at_most(t->m - g * GROUP, GROUP);
             for (int64_t l = 0; l < depth; l++)
                 narrow_stretch(t->a, (from + l) * t->m + g * GROUP, count, wide + l * GROUP);
-            for (int64_t i = 0; i < count * depth; i++)
-                turned[i] = wide[i % depth * GROUP + i / depth];
-            for (int64_t i = 0; i < count; i++)
-                tile_row(t, g * GROUP + i, turned + i * depth, from, depth);
+            for (int64_t i = 0; i < count; i++) {
+                for (int64_t l = 0; l < depth; l++)
+                    row[l] = wide[l * GROUP + i];
+                tile_row(t, g * GROUP + i, row, from, depth);
+            }
         }
 }
 
@@ -260,20 +278,21 @@ struct tiles_run {
 static void block_panels(const struct tiles_run *r, int64_t row, int64_t lo, int64_t hi)
 {
     const struct narrow_tiles *p = r->p;
-    struct narrow_part part = {.rows = at_most(p->m - row, r->height), .a_group = r->steps * GROUP * STEP, .c_row = p->n};
-    for (int64_t from = 0; from < r->steps; from += r->stretch)
-        for (int64_t panel = lo; panel < hi; panel++) {
-            int64_t column = panel * PANEL_COLUMNS;
-            part.steps = at_most(r->steps - from, r->stretch);
-            part.a = r->rows + (row / GROUP * r->steps + from) * GROUP * STEP;
-            part.panel = p->w + (panel * r->steps + from) * PANEL_STEP;
-            part.next = panel + 1 < r->panels ? part.panel + r->steps * PANEL_STEP : NULL;
-            part.bias = p->bias ? p->bias + column : NULL;
-            part.more = from > 0;
-            part.c = p->c + row * p->n + column;
-            part.columns = at_most(p->n - column, PANEL_COLUMNS);
-            narrow_part_best()->product(&part);
-        }
+    int64_t column = lo * PANEL_COLUMNS;
+    struct narrow_part part = {.rows = at_most(p->m - row, r->height),
+                               .columns = at_most(p->n, hi * PANEL_COLUMNS) - column,
+                               .a_group = r->steps * GROUP * STEP,
+                               .panels_apart = r->steps * PANEL_STEP,
+                               .bias = p->bias ? p->bias + column : NULL,
+                               .c = p->c + row * p->n + column,
+                               .c_row = p->n};
+    for (int64_t from = 0; from < r->steps; from += r->stretch) {
+        part.steps = at_most(r->steps - from, r->stretch);
+        part.a = r->rows + (row / GROUP * r->steps + from) * GROUP * STEP;
+        part.panel = p->w + (lo * r->steps + from) * PANEL_STEP;
+        part.more = from > 0;
+        narrow_part_best()->product(&part);
+    }
 }
 
 /* Blocks of rows, panel by panel: items lo..hi. */
