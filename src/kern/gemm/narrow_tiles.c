@@ -80,7 +80,7 @@ static AMX void square(const struct narrow_part *p, const uint16_t *a, const uin
     size_t in = (size_t)from->bytes, out = (size_t)to->bytes;
     const float *from_below = from->at + GROUP * from->bytes / (int64_t)sizeof(float);
     float *to_below = to->at + GROUP * to->bytes / (int64_t)sizeof(float);
-    amx_written();
+    amx_written(from->at);
     _tile_loadd(0, from->at, in);
     _tile_loadd(1, from->at + TILE_COLUMNS, in);
     _tile_loadd(2, from_below, in);
@@ -107,7 +107,7 @@ static AMX void line(const struct narrow_part *p, const uint16_t *a, const uint1
                      struct ahead *ahead)
 {
     size_t in = (size_t)from->bytes, out = (size_t)to->bytes;
-    amx_written();
+    amx_written(from->at);
     _tile_loadd(0, from->at, in);
     _tile_loadd(1, from->at + TILE_COLUMNS, in);
     _tile_loadd(2, from->at + 2 * TILE_COLUMNS, in);
