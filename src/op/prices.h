@@ -14,10 +14,9 @@ enum price_unit {
 
 /* Numbers that are rounded for a result of a convolution of integers: a sum of products is more work than a number. */
 #define PRICE_CONV_CODES 1.4
-/* The same for each number of an expert's matrix that is decoded: it has a scale, too. */
-#define PRICE_EXPERT_CODES 1.4
-/* Where an expert has a few rows, they are multiplied by the codes of a block before these have their scale. */
-#define PRICE_EXPERT_FEW_CODES 0.35
+/* Operations of a product that decoding a number of an expert's matrix takes as long as: once for each row, at most twice for several. */
+#define PRICE_EXPERT_DECODED 14
+#define PRICE_EXPERT_TIMES 2
 /* The overhead of a convolution, in those of other kernels: its weights are in no near cache. */
 #define PRICE_CONV_OVERHEADS 5
 

@@ -76,7 +76,8 @@ struct panels {
     void (*row)(const struct panels *, const float *a, int64_t from, int64_t count,
                 float *c); /* c[count] = a[k] panel, without making it */
 };
-#define PANEL_FEW_ROWS 4 /* up to so many rows no panel is made */
+#define PANEL_FEW_ROWS 4  /* up to so many rows no panel is made */
+#define COLUMN_FEW_ROWS 8 /* where it is by column; a panel of a few columns is, for several rows that read it */
 /* a[m, k] as [k, m], in ROOM_TURN_Q. */
 const float *packed_gemm_transposed(struct kcall *, const float *a, int64_t m, int64_t k);
 /* c[m, n] = a[m, k] w. Uses ROOM_THREADS and ROOM_TURN_Q. In deterministic mode a panel not by column is TILE wide. */
@@ -94,6 +95,14 @@ void tiled_product(struct kenv *, const struct panels *, int64_t m, const float 
 
 /* a[n] b[n], on this thread. */
 float gemm_dot(const float *a, const float *b, int64_t n);
+
+/* ---- column_rows.c: c[m, stride] = a[m, k] w^T, w: [count, k], on this thread ---- */
+struct column_rows {
+    int64_t m, count, k, stride;
+    const float *a, *w;
+    float *c;
+};
+void column_rows_product(const struct column_rows *);
 
 /* ---- panel_row.c: c[m, n] = a[m, k] w + bias of up to PANEL_ROWS rows, w in panels as oneDNN's BA16a64b has them ---- */
 enum { PANEL_COLUMNS = 64, PANEL_ROWS = 16, PANEL_GROUP = 6 /* rows that a kernel takes at a time */ };

@@ -63,10 +63,28 @@ struct panel_run {
     size_t scratch_each;
 };
 
-static void few_rows(const struct panel_run *r, int64_t from, int64_t count)
+enum {
+    FEW_COLUMNS = 8, /* that are unpacked for a few rows: they stay in a near cache */
+    SINGLE_ROWS = 2  /* up to so many rows each reads the weight as it is stored */
+};
+
+static bool has_few_rows(const struct panels *w, int64_t m)
 {
-    for (int64_t i = 0; i < r->m; i++)
-        r->w->row(r->w, r->a + i * r->w->k, from, count, r->c + i * r->w->n + from);
+    return m <= (w->by_column ? COLUMN_FEW_ROWS : PANEL_FEW_ROWS);
+}
+
+/* Columns that several rows read are unpacked once. */
+static void few_rows(const struct panel_run *r, int64_t from, int64_t count, float *panel)
+{
+    const struct panels *w = r->w;
+    bool each = w->unpack && (r->m <= SINGLE_ROWS || !w->by_column);
+    for (int64_t i = 0; each && i < r->m; i++)
+        w->row(w, r->a + i * w->k, from, count, r->c + i * w->n + from);
+    int64_t step = w->unpack ? FEW_COLUMNS : count;
+    for (int64_t at = from; !each && at < from + count; at += step) {
+        int64_t n = from + count - at < step ? from + count - at : step;
+        column_rows_product(&(struct column_rows){r->m, n, w->k, w->n, r->a, panel_of(w, at, n, panel), r->c + at});
+    }
 }
 
 static void through_panel(const struct panel_run *r, int64_t from, int64_t count, float *panel)
@@ -92,8 +110,8 @@ static void panel_range(void *data, int thread, int64_t lo, int64_t hi)
     float *panel = (float *)(void *)(r->scratch + (size_t)thread * r->scratch_each);
     for (int64_t p = lo; p < hi; p++) {
         int64_t left = r->w->n - p * width, count = left < width ? left : width;
-        if (r->m <= PANEL_FEW_ROWS)
-            few_rows(r, p * width, count);
+        if (has_few_rows(r->w, r->m))
+            few_rows(r, p * width, count, panel);
         else
             through_panel(r, p * width, count, panel);
     }
@@ -119,8 +137,10 @@ void packed_gemm(struct kcall *call, const struct panels *w, int64_t m, const fl
         tiled_product(call->env, w, m, a, c);
         return;
     }
-    size_t panel = m <= PANEL_FEW_ROWS ? 0 : kcall_bytes(call, w->width * (w->k + (w->by_column ? m : 0)), sizeof(float));
-    if (m > PANEL_FEW_ROWS && w->by_column) /* a product of a transposed operand takes twice the time */
+    bool few = has_few_rows(w, m);
+    int64_t column = w->k + (w->by_column ? m : 0);
+    size_t panel = kcall_bytes(call, (few ? FEW_COLUMNS : w->width) * column, sizeof(float));
+    if (!few && w->by_column) /* a product of a transposed operand takes twice the time */
         r.a = packed_gemm_transposed(call, a, m, w->k);
     r.scratch_each = (panel + 63) & ~(size_t)63;
     r.scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env), r.scratch_each));

@@ -166,8 +166,6 @@ void expert_product(struct kcall *call, const struct experts *w, int64_t m, cons
         memset(c, 0, kcall_bytes(call, m * own.panels.n, sizeof *c));
     else if (has_blocks(&own))
         block_product(call, &own, m, a, c);
-    else if (!own.panels.unpack && m <= EXPERT_FEW_ROWS && !kenv_deterministic(call->env))
-        expert_few_rows(call->env, m, own.panels.n, own.panels.k, a, own.panels.weight, c);
     else
         packed_gemm(call, &own.panels, m, a, c);
     if (own.bias)

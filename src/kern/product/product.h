@@ -52,10 +52,6 @@ bool scaled_pack(struct kcall *, const struct packed_key *);
 bool integer_packs(const struct kcall *, struct packed_key *);
 bool integer_pack(struct kcall *, const struct packed_key *);
 
-/* ---- expert_rows.c: c[m, n] = a[m, k] w^T; w: f32 [n, k] ---- */
-#define EXPERT_FEW_ROWS 8 /* up to so many rows it is faster than a product by panels */
-void expert_few_rows(struct kenv *, int64_t m, int64_t n, int64_t k, const float *a, const float *w, float *c);
-
 /* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage --------------------------------------------------------
  */
 /* Integers of `bits` bits in bytes where there are scales: per row, or per block of a row. */

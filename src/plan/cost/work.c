@@ -2,7 +2,7 @@
  * special about an op is a flag or a column of its row. */
 #include "plan/cost/work.h"
 
-#include "kern/product/product.h"
+#include "kern/gemm/gemm.h"
 #include "op/op.h"
 #include "op/prices.h"
 #include "op/product/product.h"
@@ -107,15 +107,15 @@ static double expert_numbers(const struct work_at *x)
     return numbers;
 }
 
-/* Numbers that are codes are decoded once. Where an expert has more than a few rows, the kernel lays its matrices out anew, once. */
+/* Codes are decoded for one or two rows of an expert, or for a panel. Where matrices are no codes and an expert has more than a few rows,
+ * the kernel lays its matrices out anew, once. */
 static void add_experts(const struct work_at *x, struct work *k)
 {
     struct routing t = routing_of(x);
     double numbers = t.held > 0 ? expert_numbers(x) / t.held : 0;
-    enum dtype stored = x->node->in[FIRST_WEIGHT]->type.dtype;
-    bool codes = dtype_is_integer(stored), few = t.rows <= (stored == DT_F32 ? EXPERT_FEW_ROWS : PANEL_FEW_ROWS) * t.met;
-    k->operations = 2 * t.rows * numbers;
-    k->codes = codes ? (few ? PRICE_EXPERT_FEW_CODES : PRICE_EXPERT_CODES) * t.met * numbers : 0;
+    bool codes = dtype_is_integer(x->node->in[FIRST_WEIGHT]->type.dtype), few = t.rows <= COLUMN_FEW_ROWS * t.met;
+    double decoded = codes ? fmin(t.rows, PRICE_EXPERT_TIMES * t.met) : 0;
+    k->operations = (2 * t.rows + PRICE_EXPERT_DECODED * decoded) * numbers;
     k->spread = codes || few ? 0 : t.met * numbers;
 }
 

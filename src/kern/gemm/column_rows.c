@@ -24,13 +24,13 @@ static float sum_of(const lanes *v)
     return x[0];
 }
 
-struct expert_tile {
+struct column_tile {
     const float *a[ROWS], *w[COLUMNS];
     int64_t k, ahead; /* ahead: numbers of a column from here to those of the next tile */
     lanes sum[ROWS][COLUMNS];
 };
 
-INLINE void add_products(int rows, const struct expert_tile *t, int64_t i, int64_t n, lanes sum[ROWS][COLUMNS])
+INLINE void add_products(int rows, const struct column_tile *t, int64_t i, int64_t n, lanes sum[ROWS][COLUMNS])
 {
     lanes w[COLUMNS];
     UNROLL for (int j = 0; j < COLUMNS; j++)
@@ -46,7 +46,7 @@ INLINE void add_products(int rows, const struct expert_tile *t, int64_t i, int64
     }
 }
 
-INLINE void multiply_tile(int rows, struct expert_tile *t)
+INLINE void multiply_tile(int rows, struct column_tile *t)
 {
     lanes sum[ROWS][COLUMNS] = {0};
     int64_t whole = t->k / LANES * LANES;
@@ -57,7 +57,7 @@ INLINE void multiply_tile(int rows, struct expert_tile *t)
     memcpy(t->sum, sum, sizeof sum);
 }
 
-static SIMD void multiply(int rows, struct expert_tile *t)
+static SIMD void multiply(int rows, struct column_tile *t)
 {
     switch (rows) {
     case 1: multiply_tile(1, t); break;
@@ -67,14 +67,8 @@ static SIMD void multiply(int rows, struct expert_tile *t)
     }
 }
 
-struct few_rows {
-    int64_t m, n, k;
-    const float *a, *w;
-    float *c;
-};
-
 /* Rows of a tile of columns, from row r on. */
-static void row_group(const struct few_rows *p, struct expert_tile *t, int64_t from, int64_t count, int64_t r)
+static void row_group(const struct column_rows *p, struct column_tile *t, int64_t from, int64_t count, int64_t r)
 {
     int rows = (int)(p->m - r < ROWS ? p->m - r : ROWS);
     for (int i = 0; i < rows; i++)
@@ -82,25 +76,18 @@ static void row_group(const struct few_rows *p, struct expert_tile *t, int64_t f
     multiply(rows, t);
     for (int i = 0; i < rows; i++)
         for (int64_t j = 0; j < count; j++)
-            p->c[(r + i) * p->n + from + j] = sum_of(&t->sum[i][j]);
+            p->c[(r + i) * p->stride + from + j] = sum_of(&t->sum[i][j]);
 }
 
-/* Tiles lo..hi of columns: the last one may have fewer, and its first one fills it. */
-static void tile_range(void *data, int64_t lo, int64_t hi)
+/* The last tile may have fewer columns: its first one fills it. */
+void column_rows_product(const struct column_rows *p)
 {
-    const struct few_rows *p = data;
-    struct expert_tile t = {.k = p->k, .ahead = COLUMNS * p->k};
-    for (int64_t from = lo * COLUMNS; from < hi * COLUMNS; from += COLUMNS) {
-        int64_t count = p->n - from < COLUMNS ? p->n - from : COLUMNS;
+    struct column_tile t = {.k = p->k, .ahead = COLUMNS * p->k};
+    for (int64_t from = 0; from < p->count; from += COLUMNS) {
+        int64_t count = p->count - from < COLUMNS ? p->count - from : COLUMNS;
         for (int j = 0; j < COLUMNS; j++)
             t.w[j] = p->w + (from + (j < count ? j : 0)) * p->k;
         for (int64_t r = 0; r < p->m; r += ROWS)
             row_group(p, &t, from, count, r);
     }
-}
-
-void expert_few_rows(struct kenv *env, int64_t m, int64_t n, int64_t k, const float *a, const float *w, float *c)
-{
-    struct few_rows p = {m, n, k, a, w, c};
-    kenv_parallel_for(env, (n + COLUMNS - 1) / COLUMNS, COLUMNS * k * m, tile_range, &p);
 }
