@@ -413,8 +413,10 @@ static void set_training(struct shard_options *o)
     p->recompute = recompute_of(o->recompute);
     if (!p->train && (p->freeze || p->loss || o->recompute))
         fail_usage("--%s is given without --train", p->freeze ? "freeze" : p->loss ? "loss" : "recompute");
-    if (p->train && o->weights && strcmp(o->weights, "f32") != 0)
-        fail_usage("--train keeps weights in f32: --weights does not go with it");
+    if (p->train && o->weights && strcmp(o->weights, "f32") != 0 && strcmp(o->weights, "bf16") != 0)
+        fail_usage("--train stores weights as f32 or bf16: --weights %s does not go with it", o->weights);
+    if (p->train && o->weights && strcmp(o->weights, "bf16") == 0 && o->pp > 1)
+        fail_usage("--pp: stages that train store weights as f32: --weights bf16 does not go with them yet");
 }
 
 static void set_shown(struct arena *a, struct shard_options *o)

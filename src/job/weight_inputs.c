@@ -25,8 +25,8 @@ static struct value *weight_of(const struct graph *g, const char *output)
 static struct constant *become_input(struct graph *g, struct value *v)
 {
     struct constant *initial = v->constant;
-    if (initial->dtype != DT_F32)
-        fail("%s: weight '%s' is %s: only f32 is trained", graph_file(g), v->name, dtype_name(initial->dtype));
+    if (initial->dtype != DT_F32 && initial->dtype != DT_BF16)
+        fail("%s: weight '%s' is %s: only f32 and bf16 are trained", graph_file(g), v->name, dtype_name(initial->dtype));
     v->constant = NULL;
     VEC_PUSH(g->arena, &g->inputs, v);
     if (g->rank_meta)

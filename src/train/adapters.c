@@ -52,7 +52,9 @@ static void put(const struct start *s, const struct trained_weight *w, const flo
         return;
     struct arena *tmp = arena_new();
     const struct parameter *p = &s->parameters->at[w->own];
-    parameters_take_shard(tmp, s->replicas, s->session, p, full, s->parameters->weight + p->from);
+    if (p->local.dtype != DT_F32)
+        fail("%s: adapter '%s' is %s, expected f32", graph_file(s->graph), w->name, dtype_name(p->local.dtype));
+    parameters_take_shard(tmp, s->replicas, s->session, p, full, p->local.data);
     arena_free(tmp);
 }
 

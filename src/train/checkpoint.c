@@ -116,7 +116,8 @@ int64_t checkpoint_load(struct arena *a, const struct checkpoint *c, const struc
     if (c->file->n != p->all.n * states)
         fail("%s: has %d tensors, expected %d: %d weights with what the optimizer keeps", c->file->path, c->file->n, p->all.n * states,
              p->all.n);
-    load_state(a, c, 0, t, s, p, p->weight);
+    load_state(a, c, 0, t, s, p, p->gradient);
+    parameters_set(p, p->gradient);
     for (int k = 1; k < states; k++) {
         load_state(a, c, k, t, s, p, p->gradient);
         for (int b = 0; b < p->buckets; b++)
@@ -157,6 +158,7 @@ static struct tensor gather_weight(struct arena *a, struct session *s, const str
     struct tensor full = {0};
     if (w->own >= 0) {
         struct tensor shard = p->at[w->own].local;
+        shard.dtype = DT_F32;
         shard.data = (void *)(uintptr_t)(from + p->at[w->own].from);
         full = session_gather(s, a, p->at[w->own].output, &shard);
     }
@@ -181,10 +183,10 @@ void checkpoint_save(struct claim *to, const struct replicas *t, struct session 
     struct out *out = t->all->rank == 0 ? claim_write(to) : NULL;
     if (out)
         begin_file(out, o, steps, validation, p);
-    put_state(out, t, s, p, p->weight);
-    for (int k = 0; k < optimizer_moments(o); k++) {
+    for (int k = 0; k < 1 + optimizer_moments(o); k++) {
         for (int b = 0; b < p->buckets; b++) {
-            memcpy(p->gradient + p->bucket[b].own.from, p->moment[k] + p->bucket[b].moment, own_bytes(&p->bucket[b]));
+            const struct bucket *x = &p->bucket[b];
+            memcpy(p->gradient + x->own.from, k ? p->moment[k - 1] + x->moment : parameters_own(p, x), own_bytes(x));
             join_parts(j, b, p->gradient);
         }
         join_parts_end(j);

@@ -6,7 +6,7 @@
 struct join_task {
     struct joining *join;
     int number;   /* of the bucket */
-    float *all;   /* the flat array */
+    float *all;   /* the flat array; NULL: the weights as runs read them */
     int lacks;    /* gradients of the bucket that are not made yet */
     int64_t turn; /* its number behind */
 };
@@ -66,9 +66,15 @@ static void gather_bucket(struct comm *c, void *task)
 {
     const struct join_task *t = task;
     const struct bucket *b = &t->join->parameters->bucket[t->number];
+    const struct parameters *p = t->join->parameters;
     struct join_begun from = begin(c, gather_name, t);
-    comm_gather_shares(c, t->all + b->all.from, length_of(&b->all), sizeof(float));
-    if (t->all == t->join->parameters->weight) /* what a checkpoint gathers does not count */
+    if (t->all)
+        comm_gather_shares(c, t->all + b->all.from, length_of(&b->all), sizeof(float));
+    else if (b->narrow)
+        comm_gather_shares(c, p->rounded + b->all.from, length_of(&b->all), sizeof *p->rounded);
+    else
+        comm_gather_shares(c, p->weight + (b->all.from - p->narrow), length_of(&b->all), sizeof *p->weight);
+    if (!t->all) /* what a checkpoint gathers does not count */
         end(c, &t->join->gathers, from);
 }
 
@@ -136,6 +142,11 @@ void join_parts(struct joining *j, int bucket, float *all)
     j->gather[bucket].turn = j->last = behind_add(j->behind, gather_bucket, &j->gather[bucket]);
 }
 
+void join_weights(struct joining *j, int bucket)
+{
+    join_parts(j, bucket, NULL);
+}
+
 void join_parts_end(struct joining *j)
 {
     if (j)
@@ -150,19 +161,19 @@ void join_parts_later(struct joining *j)
 
 /* ---- times ----------------------------------------------------------------------------------------------------------- */
 
-static struct session_collective count_of(const struct joining *j, const char *op, const char *name, const struct join_times *t)
+static struct session_collective count_of(const struct joining *j, const char *op, const char *name, const struct join_times *t,
+                                          int64_t bytes)
 {
     double behind = t->took > t->waited ? t->took - t->waited : 0;
-    int64_t payload = j->steps * j->parameters->total * (int64_t)sizeof(float);
-    return (struct session_collective){name, op, j->steps, t->bytes, payload, t->waited, behind};
+    return (struct session_collective){name, op, j->steps, t->bytes, j->steps * bytes, t->waited, behind};
 }
 
 int join_counts(const struct joining *j, struct session_collective to[JOIN_COUNTS])
 {
     if (!j)
         return 0;
-    to[0] = count_of(j, collective_name(COLL_REDUCESCATTER), sum_name, &j->sums);
-    to[1] = count_of(j, collective_name(COLL_ALLGATHER), gather_name, &j->gathers);
+    to[0] = count_of(j, collective_name(COLL_REDUCESCATTER), sum_name, &j->sums, j->parameters->total * (int64_t)sizeof(float));
+    to[1] = count_of(j, collective_name(COLL_ALLGATHER), gather_name, &j->gathers, parameters_bytes(j->parameters));
     return JOIN_COUNTS;
 }
 

@@ -84,7 +84,7 @@ static void update(struct training *t, int64_t step, const struct step_sums *sum
         scale *= s->clip / (norm + 1e-6);
     for (int k = 0; k < t->parameters.buckets; k++) {
         optimizer_step(&t->parameters, &t->parameters.bucket[k], s, report->rate, scale, step, t->env);
-        join_parts(t->joining, k, t->parameters.weight);
+        join_weights(t->joining, k);
     }
     join_parts_later(t->joining);
     send_shared(t);

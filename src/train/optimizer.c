@@ -57,18 +57,17 @@ static void descent_part(void *data, int64_t lo, int64_t hi)
     descent_range(c->weight + lo, c->moment + lo, c->gradient + lo, hi - lo, c);
 }
 
-/* Elements from to to of the flat arrays, all of one parameter. own: where their moments are. */
+/* Elements from to to of the flat arrays, all of one parameter. weight, own: where they and their moments are. */
 static void step_range(const struct parameters *p, const struct settings *s, double decay, double rate, double scale, int64_t step,
-                       struct range r, int64_t own, struct kenv *env)
+                       struct range r, float *weight, int64_t own, struct kenv *env)
 {
     double t = (double)step + 1;
     if (s->optimizer == OPTIMIZER_SGD) {
-        struct descent c = {p->weight + r.from, p->moment[0] + own, p->gradient + r.from, (float)scale,
-                            (float)s->momentum, (float)decay,       (float)rate};
+        struct descent c = {weight, p->moment[0] + own, p->gradient + r.from, (float)scale, (float)s->momentum, (float)decay, (float)rate};
         kenv_parallel_for(env, r.to - r.from, 8, descent_part, &c);
         return;
     }
-    struct adamw c = {.weight = p->weight + r.from,
+    struct adamw c = {.weight = weight,
                       .first = p->moment[0] + own,
                       .second = p->moment[1] + own,
                       .gradient = p->gradient + r.from,
@@ -87,7 +86,10 @@ void optimizer_step(const struct parameters *p, const struct bucket *b, const st
 {
     EACH (const struct parameter, x, *p) {
         struct range r = parameters_meet(b->own, (struct range){x->from, x->from + x->count});
-        if (r.from < r.to)
-            step_range(p, s, x->decays ? s->decay : 0, rate, scale, step, r, b->moment + r.from - b->own.from, env);
+        int64_t in = r.from - b->own.from;
+        if (r.from >= r.to)
+            continue;
+        step_range(p, s, x->decays ? s->decay : 0, rate, scale, step, r, parameters_own(p, b) + in, b->moment + in, env);
+        parameters_round(p, b, r, env);
     }
 }

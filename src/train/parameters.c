@@ -1,7 +1,9 @@
 /* parameters: the trained weights of this rank lie one after another in a flat array; their gradients and moments, in arrays of the same
- * order. So replicas may cut them evenly, whatever the weights' sizes (ZeRO stage 1, Rajbhandari et al. 2020), in buckets that they
- * exchange as soon as these are complete. */
+ * order. Weights that the file has as bf16 come first, and are kept twice: runs read bf16, the optimizer
+ * changes f32 (Micikevicius et al. 2018). So replicas may cut them evenly, whatever the weights' sizes (ZeRO stage 1, Rajbhandari et al.
+ * 2020), in buckets that they exchange as soon as these are complete. */
 #include "ir/rank_meta.h"
+#include "kern/core/core.h"
 #include "run/collective/collective.h"
 #include "train/train.h"
 
@@ -22,7 +24,7 @@ static void read_parameter(const struct graph *g, const struct session *s, int i
     *p = (struct parameter){.name = t->weight->name, .output = t->output, .rank = full->rank};
     while (g->inputs.at[p->input] != t->weight)
         p->input++;
-    p->local = (struct tensor){.dtype = DT_F32, .rank = t->initial->rank};
+    p->local = (struct tensor){.dtype = t->initial->dtype, .rank = t->initial->rank};
     memcpy(p->local.dim, t->initial->dim, sizeof p->local.dim);
     for (int d = 0; d < full->rank; d++) {
         if (!dim_is_int(full->dim[d], &p->dim[d]))
@@ -102,19 +104,16 @@ static int64_t bucket_length(int64_t total)
     return n < SMALL_BUCKET ? SMALL_BUCKET : n > LARGE_BUCKET ? LARGE_BUCKET : n;
 }
 
-/* Of each bucket a replica owns a part. Returns the elements of all. */
-static int64_t cut_buckets(struct arena *a, const struct replicas *t, struct parameters *p)
+/* Of each bucket a replica owns a part. */
+static void cut_buckets(const struct replicas *t, struct parameters *p, struct range all, bool narrow)
 {
-    int64_t length = bucket_length(p->total), own = 0;
-    p->buckets = (int)((p->total + length - 1) / length);
-    p->bucket = NEWN(a, struct bucket, p->buckets);
-    for (int k = 0; k < p->buckets; k++) {
-        int64_t at = k * length, n = p->total - at < length ? p->total - at : length;
+    int64_t length = bucket_length(p->total);
+    for (int64_t at = all.from; at < all.to; at += length) {
+        int64_t n = all.to - at < length ? all.to - at : length;
         struct range part = {comm_share_start(n, t->count, t->index), comm_share_start(n, t->count, t->index + 1)};
-        p->bucket[k] = (struct bucket){{at, at + n}, {at + part.from, at + part.to}, own};
-        own += part.to - part.from;
+        p->bucket[p->buckets++] = (struct bucket){{at, at + n}, {at + part.from, at + part.to}, p->own, narrow};
+        p->own += part.to - part.from;
     }
-    return own;
 }
 
 /* The pieces of the own parts. */
@@ -171,33 +170,64 @@ static void add_of_stages(struct arena *a, struct graph *g, struct parameters *p
     }
 }
 
+/* Places those of a storage behind what has a place. */
+static void place_all(const struct graph *g, struct parameters *p, bool narrow)
+{
+    for (int i = 0; i < p->n; i++) {
+        if ((p->at[i].local.dtype == DT_BF16) != narrow)
+            continue;
+        p->at[i].from = p->total;
+        if (!i64_add(p->total, (p->at[i].count + ALIGN - 1) / ALIGN * ALIGN, &p->total) || p->total / LARGE_BUCKET >= INT32_MAX)
+            fail("%s: its weights are too large", graph_file(g));
+    }
+}
+
+static void make_arrays(struct arena *a, const struct replicas *t, struct parameters *p)
+{
+    int64_t length = bucket_length(p->total);
+    p->bucket = NEWN(a, struct bucket, p->narrow / length + (p->total - p->narrow) / length + 2);
+    cut_buckets(t, p, (struct range){0, p->narrow}, true);
+    p->rounded = NEWN(a, uint16_t, p->narrow);
+    p->master = NEWN(a, float, p->own);
+    cut_buckets(t, p, (struct range){p->narrow, p->total}, false);
+    p->weight = NEWN(a, float, p->total - p->narrow);
+    p->gradient = NEWN(a, float, p->total);
+    p->into = NEWN(a, float *, p->n);
+    p->moment[0] = NEWN(a, float, p->own);
+    p->moment[1] = NEWN(a, float, p->own);
+    for (int i = 0; i < p->n; i++) {
+        struct parameter *x = &p->at[i];
+        bool narrow = x->local.dtype == DT_BF16;
+        x->local.data = narrow ? (void *)(p->rounded + x->from) : (void *)(p->weight + (x->from - p->narrow));
+        p->into[i] = p->gradient + x->from;
+    }
+}
+
+/* What the file has, to where its gradient will be. */
+static void read_initial(const struct graph *g, int i, struct parameters *p)
+{
+    struct constant *initial = g->trained.at[i].initial;
+    const struct parameter *x = &p->at[i];
+    if (x->count)
+        convert_to_f32(x->local.dtype, constant_data(initial, x->name), x->count, p->gradient + x->from);
+    digest_check(initial, x->name, true);
+    constant_release(initial);
+}
+
 struct parameters parameters_new(struct arena *a, const struct replicas *t, struct pipeline *pipeline, struct graph *g, struct session *s)
 {
     struct parameters p = {.n = g->trained.n, .at = NEWN(a, struct parameter, g->trained.n), .pipeline = pipeline};
     for (int i = 0; i < p.n; i++) {
         read_parameter(g, s, i, &p.at[i]);
         check_sizes(g, a, t, s, &p.at[i]);
-        p.at[i].from = p.total;
-        if (!i64_add(p.total, (p.at[i].count + ALIGN - 1) / ALIGN * ALIGN, &p.total))
-            fail("%s: its weights are too large", graph_file(g));
     }
-    if (p.total / LARGE_BUCKET >= INT32_MAX)
-        fail("%s: its weights are too large", graph_file(g));
-    p.own = cut_buckets(a, t, &p);
-    p.weight = NEWN(a, float, p.total);
-    p.gradient = NEWN(a, float, p.total);
-    p.into = NEWN(a, float *, p.n);
-    p.moment[0] = NEWN(a, float, p.own);
-    p.moment[1] = NEWN(a, float, p.own);
-    for (int i = 0; i < p.n; i++) {
-        struct constant *initial = g->trained.at[i].initial;
-        p.at[i].local.data = p.weight + p.at[i].from;
-        p.into[i] = p.gradient + p.at[i].from;
-        if (p.at[i].count)
-            memcpy(p.at[i].local.data, constant_data(initial, p.at[i].name), (size_t)p.at[i].count * sizeof(float));
-        digest_check(initial, p.at[i].name, true);
-        constant_release(initial);
-    }
+    place_all(g, &p, true);
+    p.narrow = p.total;
+    place_all(g, &p, false);
+    make_arrays(a, t, &p);
+    for (int i = 0; i < p.n; i++)
+        read_initial(g, i, &p);
+    parameters_set(&p, p.gradient);
     find_pieces(a, t, s, &p);
     if (pipeline)
         add_of_stages(a, g, &p);
@@ -208,12 +238,54 @@ struct parameters parameters_new(struct arena *a, const struct replicas *t, stru
 
 int64_t parameters_bytes(const struct parameters *p)
 {
-    return p->total * (int64_t)sizeof(float);
+    return p->narrow * (int64_t)sizeof *p->rounded + (p->total - p->narrow) * (int64_t)sizeof *p->weight;
+}
+
+static int64_t own_narrow(const struct parameters *p)
+{
+    int64_t n = 0;
+    for (int k = 0; k < p->buckets; k++)
+        n += p->bucket[k].narrow ? p->bucket[k].own.to - p->bucket[k].own.from : 0;
+    return n;
 }
 
 int64_t parameters_state_bytes(const struct parameters *p)
 {
-    return (p->total + 2 * p->own) * (int64_t)sizeof(float);
+    return (p->total + 2 * p->own + own_narrow(p)) * (int64_t)sizeof(float);
+}
+
+float *parameters_own(const struct parameters *p, const struct bucket *b)
+{
+    return b->narrow ? p->master + b->moment : p->weight + (b->own.from - p->narrow);
+}
+
+struct rounding {
+    const float *from;
+    uint16_t *to;
+};
+
+static void round_part(void *data, int64_t lo, int64_t hi)
+{
+    const struct rounding *r = data;
+    convert_from_f32(DT_BF16, r->from + lo, hi - lo, r->to + lo);
+}
+
+void parameters_round(const struct parameters *p, const struct bucket *b, struct range r, struct kenv *env)
+{
+    struct rounding x = {parameters_own(p, b) + (r.from - b->own.from), p->rounded + r.from};
+    if (b->narrow)
+        kenv_parallel_for(env, r.to - r.from, 2, round_part, &x);
+}
+
+void parameters_set(struct parameters *p, const float *from)
+{
+    for (int k = 0; k < p->buckets; k++) {
+        const struct bucket *b = &p->bucket[k];
+        if (b->narrow)
+            memcpy(parameters_own(p, b), from + b->own.from, (size_t)(b->own.to - b->own.from) * sizeof(float));
+    }
+    convert_from_f32(DT_BF16, from, p->narrow, p->rounded);
+    memcpy(p->weight, from + p->narrow, (size_t)(p->total - p->narrow) * sizeof(float));
 }
 
 void parameters_take_shard(struct arena *a, const struct replicas *t, struct session *s, const struct parameter *p, const void *full,

@@ -44,10 +44,10 @@ void settings_texts(struct arena *, const struct settings *, struct named_text[S
 struct parameter {
     const char *name;
     int input, output;   /* of the graph */
-    struct tensor local; /* this rank's shard, in place */
+    struct tensor local; /* this rank's shard as runs read it, in place: f32, or bf16 */
     int rank;
     int64_t dim[MAX_RANK]; /* of the full weight */
-    int64_t from, count;   /* its elements in the flat arrays */
+    int64_t from, count;   /* its elements, of all */
     bool decays;           /* its weights decay: it has two dimensions of more than one */
 };
 struct range {
@@ -56,6 +56,7 @@ struct range {
 struct bucket {
     struct range all, own; /* own: which the optimizer of this replica updates (ZeRO stage 1) */
     int64_t moment;        /* where the moments of the own part begin */
+    bool narrow;           /* of weights that runs read as bf16 */
 };
 /* A trained weight of some stage, as a full tensor. */
 struct trained_weight {
@@ -69,8 +70,11 @@ struct parameters {
     struct parameter *at;
     VEC(struct trained_weight) all; /* of all stages */
     struct pipeline *pipeline;      /* NULL: there are no stages */
-    int64_t total;                  /* elements, with gaps of zeros */
-    float *weight, *gradient;       /* [total] */
+    int64_t narrow, total;          /* elements, with gaps of zeros: first those that runs read as bf16; all */
+    uint16_t *rounded;              /* [narrow], the weights as bf16; */
+    float *master;                  /* of the own parts of their buckets, as the optimizer has them */
+    float *weight;                  /* [total - narrow], the other weights */
+    float *gradient;                /* [total] */
     float **into;                   /* by number: where its gradient goes */
     int buckets;                    /* the flat arrays are cut into */
     struct bucket *bucket;
@@ -85,6 +89,12 @@ struct parameters parameters_new(struct arena *, const struct replicas *, struct
 /* Of the weights; of their gradients and moments. */
 int64_t parameters_bytes(const struct parameters *);
 int64_t parameters_state_bytes(const struct parameters *);
+/* The weights that the optimizer of this replica changes, in the own part of a bucket. */
+float *parameters_own(const struct parameters *, const struct bucket *);
+/* After it has changed elements r of that: runs read them. */
+void parameters_round(const struct parameters *, const struct bucket *, struct range r, struct kenv *);
+/* All weights of this rank, from f32. */
+void parameters_set(struct parameters *, const float *from);
 /* This rank's shard of a full weight. */
 void parameters_take_shard(struct arena *, const struct replicas *, struct session *, const struct parameter *, const void *full,
                            float *shard);
@@ -95,7 +105,8 @@ struct joining *join_start(struct arena *, const struct replicas *, const struct
 /* The next run of the session makes gradients complete. Behind the end the own parts of all buckets are the sums of all replicas. */
 void join_gradients_begin(struct joining *, struct session *);
 void join_gradients_end(struct joining *);
-/* Each replica has the own part of a bucket of a flat array. Behind the end all have all. */
+/* Each replica has the own part of a bucket, of the weights as runs read them, or of a flat array. Behind the end all have all. */
+void join_weights(struct joining *, int bucket);
 void join_parts(struct joining *, int bucket, float *all);
 void join_parts_end(struct joining *);
 /* As the end, but where they go on meanwhile a step waits when it first reads a weight. */

@@ -1,8 +1,8 @@
 /* Products and lookups read a weight in the type in which it is stored.
  *
- * Cast(w) to f32 of a constant w in f16 or bf16: MatMul, Gemm and Conv that read it as their weight, and Gather that reads it as its table,
- * take w itself. Their kernels widen what they read of it: each number exactly as Cast does, so the result is the same. The Cast goes where
- * nothing else reads it.
+ * Cast(w) to f32 of a constant w in f16 or bf16, or of an input, as weights are that are trained: MatMul, Gemm and Conv that read it as
+ * their weight, and Gather that reads it as its table, take w itself. Their kernels widen what they read of it: each number exactly as Cast
+ * does, so the result is the same. The Cast goes where nothing else reads it.
  *
  * DequantizeLinear of constants that only convolutions read, as weights or biases, is a constant: it is decoded when it is packed. A filter
  * that meets integers stays one of integers. */
@@ -15,7 +15,7 @@
 static struct value *half_weight(const struct node *n)
 {
     struct value *w = n->op && !*n->domain && strcmp(n->optype, "Cast") == 0 ? n->in[0] : NULL;
-    bool half = w && w->constant && (w->constant->dtype == DT_F16 || w->constant->dtype == DT_BF16);
+    bool half = w && !w->producer && (w->type.dtype == DT_F16 || w->type.dtype == DT_BF16);
     return half && n->out[0]->type.dtype == DT_F32 ? w : NULL;
 }
 

@@ -334,11 +334,18 @@ static double held_bytes(struct space *s, const struct value *v, struct placemen
     return most;
 }
 
+int cost_trained(const struct value *weight)
+{
+    enum { KEPT = 3 };
+    size_t size = dtype_size(value_storage(weight));
+    return size < sizeof(float) ? (KEPT + 1) * (int)(sizeof(float) / size) : KEPT;
+}
+
 int cost_copies(const struct graph *g, const struct value *weight)
 {
     for (int i = 0; i < g->trained.n; i++)
         if (g->trained.at[i].weight == weight)
-            return 1 + COST_TRAINED;
+            return 1 + cost_trained(weight);
     return 1;
 }
 

@@ -5,7 +5,9 @@
 #include "op/rule/rule.h"
 #include "plan/space/space.h"
 
-enum { COST_TRAINED = 3 }; /* training keeps so many arrays of a weight's size in addition to it: its gradient and two moments */
+/* What training keeps in addition to a weight, in arrays of the size in which it is stored: its gradient and two moments, and of a weight
+ * that is stored narrower than f32 also the f32 that the optimizer changes. */
+int cost_trained(const struct value *weight);
 /* cost.c: sum of the workload weights. */
 double cost_steps(const struct plan *);
 double plan_objective(const struct plan *); /* as written: seconds over all workloads */

@@ -108,12 +108,11 @@ static int64_t state_bytes(const struct holder *h, const struct bindings *dims, 
     return total;
 }
 
-/* What training keeps in addition to a weight: its gradient, and two moments. */
 static int64_t training_bytes(const struct holder *h)
 {
     int64_t total = 0;
     for (int i = 0; i < h->g->trained.n; i++)
-        total += COST_TRAINED * constant_bytes(h, h->g->trained.at[i].weight);
+        total += cost_trained(h->g->trained.at[i].weight) * constant_bytes(h, h->g->trained.at[i].weight);
     return total;
 }
 
