@@ -1,14 +1,15 @@
 /* codes_many: products of many rows with a weight of few bits in bf16. Rows and weight are rounded to it, and sums are float32. A tile of
- * the weight is decoded once for all rows, a stretch of k at a time: it stays in the first level of cache while rows come by. */
+ * the weight is decoded once for all rows, a stretch of k at a time, while the one before is multiplied. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
 
 enum {
-    STRETCH = 1024,      /* numbers of k, at most */
+    STRETCH = 3072,      /* numbers of k, at most */
     MOST_ROOM = 9 << 17, /* bytes of rows that stay in the second level of cache */
-    LEAST_ROWS = 128
+    LEAST_ROWS = 128,
+    PANELS = 2 * STRETCH * CODES_WIDTH * (int)sizeof(uint16_t)
 };
 
 struct many_run {
@@ -36,45 +37,60 @@ static void place_range(void *data, int64_t lo, int64_t hi)
                          r->placed + i / CODES_TILE_ROWS * CODES_TILE_ROWS * r->depth + i % CODES_TILE_ROWS * CODES_DEPTH);
 }
 
-/* Bytes of the codes of a stretch. */
-static int64_t stretch_bytes(const struct codes *w, int64_t n)
+/* Part number i of tiles lo..hi, a stretch of k of one of them; its panel. None beyond the last one. */
+static struct codes_part part_at(const struct many_run *r, int64_t i, int64_t lo, int64_t hi, char *scratch)
 {
-    return n / w->block * (int64_t)w->block_bytes;
+    int64_t numbers = r->w->blocks * r->w->block, stretches = (numbers + STRETCH - 1) / STRETCH;
+    struct codes_part p = {.w = r->w, .tile = lo + i / stretches, .from = i % stretches * STRETCH};
+    p.n = p.tile < hi ? at_most(numbers - p.from, STRETCH) : 0;
+    p.panel = (uint16_t *)(void *)scratch + i % 2 * STRETCH * CODES_WIDTH;
+    return p;
 }
 
-/* A block of rows of a tile. */
-static void tile_rows(const struct many_run *r, int64_t tile, int64_t first, int64_t rows, char *scratch)
+/* Where the codes of a part lie: those of its whole blocks. */
+static void ask_for(const struct codes_part *of, struct codes_panel *p)
 {
-    const struct codes *w = r->w;
-    int64_t numbers = w->blocks * w->block, column = tile * CODES_WIDTH, count = at_most(w->n - column, CODES_WIDTH);
-    uint16_t *panel = (uint16_t *)(void *)scratch;
-    float *part = (float *)(void *)(scratch + STRETCH * CODES_WIDTH * sizeof *panel), *to = r->c + first * w->n + column;
-    struct codes_panel p = {.rows = rows,
-                            .group = CODES_TILE_ROWS * r->depth,
-                            .panel = panel,
-                            .sums = count < CODES_WIDTH ? part : to,
-                            .apart = count < CODES_WIDTH ? CODES_WIDTH : w->n};
-    for (int64_t k = 0; k < numbers; k += STRETCH) {
-        int64_t n = at_most(numbers - k, STRETCH);
-        r->kernel->decode(w, tile, k, n, panel);
-        p.steps = (n + CODES_DEPTH - 1) / CODES_DEPTH;
-        p.a = r->placed + first * r->depth + k * CODES_TILE_ROWS;
-        p.more = k > 0;
-        p.next = w->weight + (size_t)((tile + 1) * w->blocks) * w->block_bytes + stretch_bytes(w, k);
-        p.next_bytes = stretch_bytes(w, n);
-        r->kernel->multiply(&p);
-    }
-    for (int64_t i = 0; i < rows && count < CODES_WIDTH; i++)
-        memcpy(to + i * w->n, part + i * CODES_WIDTH, (size_t)count * sizeof *part);
+    const struct codes *w = of->w;
+    p->soon = w->weight + (size_t)(of->tile * w->blocks + of->from / w->block) * w->block_bytes;
+    p->soon_bytes = of->n / w->block * (int64_t)w->block_bytes;
 }
 
-/* Tiles lo..hi. */
+/* A block of rows of a part. `part`: rows of a tile that is not full. */
+static void part_rows(const struct many_run *r, int64_t first, int64_t rows, const struct codes_part *of, struct codes_panel *p,
+                      float *part)
+{
+    int64_t column = of->tile * CODES_WIDTH, count = at_most(r->w->n - column, CODES_WIDTH);
+    float *to = r->c + first * r->w->n + column;
+    p->rows = rows;
+    p->steps = (of->n + CODES_DEPTH - 1) / CODES_DEPTH;
+    p->group = CODES_TILE_ROWS * r->depth;
+    p->a = r->placed + first * r->depth + of->from * CODES_TILE_ROWS;
+    p->panel = of->panel;
+    p->sums = count < CODES_WIDTH ? part : to;
+    p->apart = count < CODES_WIDTH ? CODES_WIDTH : r->w->n;
+    p->more = of->from > 0;
+    r->kernel->multiply(p);
+    for (int64_t i = 0; i < rows && count < CODES_WIDTH && of->from + of->n == r->w->blocks * r->w->block; i++)
+        memcpy(to + i * r->w->n, part + i * CODES_WIDTH, (size_t)count * sizeof *part);
+}
+
+/* Tiles lo..hi. While a part is multiplied, the next one is decoded, and the one after that comes from memory. */
 static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct many_run *r = data;
-    for (int64_t i = 0; i < r->m; i += r->rows)
-        for (int64_t t = lo; t < hi; t++)
-            tile_rows(r, t, i, at_most(r->m - i, r->rows), r->scratch + (size_t)thread * r->each);
+    char *scratch = r->scratch + (size_t)thread * r->each;
+    float *part = (float *)(void *)(scratch + PANELS);
+    for (int64_t first = 0; first < r->m; first += r->rows) {
+        struct codes_part now = part_at(r, 0, lo, hi, scratch), soon;
+        struct codes_panel p = {0};
+        r->kernel->decode(&now);
+        for (int64_t i = 0; now.n > 0; i++, now = p.next) {
+            p.next = part_at(r, i + 1, lo, hi, scratch);
+            soon = part_at(r, i + 2, lo, hi, scratch);
+            ask_for(&soon, &p);
+            part_rows(r, first, at_most(r->m - first, r->rows), &now, &p, part);
+        }
+    }
 }
 
 /* Blocks of rows, all about as large. */
@@ -98,7 +114,7 @@ void codes_many(struct kcall *call, const struct codes_panel_kernel *kernel, con
     int64_t groups = (m + CODES_TILE_ROWS - 1) / CODES_TILE_ROWS, tiles = (w->n + CODES_WIDTH - 1) / CODES_WIDTH;
     r.depth = (w->blocks * w->block + CODES_DEPTH - 1) / CODES_DEPTH * CODES_DEPTH;
     r.rows = block_rows(m, r.depth);
-    r.each = STRETCH * CODES_WIDTH * sizeof *r.placed + kcall_bytes(call, r.rows, CODES_WIDTH * sizeof *c);
+    r.each = PANELS + kcall_bytes(call, r.rows, CODES_WIDTH * sizeof *c);
     r.placed = kenv_room(call->env, ROOM_B, kcall_bytes(call, groups * CODES_TILE_ROWS, (size_t)r.depth * sizeof *r.placed));
     r.scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env), r.each));
     kenv_parallel_for(call->env, m, w->k, place_range, &r);

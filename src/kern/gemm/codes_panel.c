@@ -50,12 +50,13 @@ static int code_at(const struct codes *w, const struct unit *u, int i, int colum
     return byte >> part * w->bits & ((1 << w->bits) - 1);
 }
 
-static void plain_decode(const struct codes *w, int64_t tile, int64_t from, int64_t n, uint16_t *panel)
+static void plain_decode(const struct codes_part *p)
 {
-    memset(panel, 0, (size_t)((n + DEPTH - 1) / DEPTH * HALVES * HALF) * sizeof *panel);
-    for (int64_t k = 0; k < n; k++) {
-        struct unit u = unit_at(w, tile, from + k / UNIT * UNIT);
-        uint16_t *to = panel + k / DEPTH * HALVES * HALF + k % DEPTH / 2 * LANES * 2 + k % 2;
+    const struct codes *w = p->w;
+    memset(p->panel, 0, (size_t)((p->n + DEPTH - 1) / DEPTH * HALVES * HALF) * sizeof *p->panel);
+    for (int64_t k = 0; k < p->n; k++) {
+        struct unit u = unit_at(w, p->tile, p->from + k / UNIT * UNIT);
+        uint16_t *to = p->panel + k / DEPTH * HALVES * HALF + k % DEPTH / 2 * LANES * 2 + k % 2;
         for (int j = 0; j < CODES_WIDTH; j++) {
             float scale;
             memcpy(&scale, u.scales + (size_t)j * sizeof scale, sizeof scale);
@@ -77,6 +78,7 @@ static void plain_multiply(const struct codes_panel *p)
         }
         *to = sum;
     }
+    plain_decode(&p->next);
 }
 
 #if X86
@@ -111,7 +113,7 @@ static AMX void find_places(struct coding *c)
 }
 
 /* The scales and zero points of LANES columns, each twice. */
-INLINE AMX void read_coding(const struct codes *w, const struct unit *u, int h, struct coding *c)
+INLINE AMX void read_coding(const struct codes *w, const struct unit *u, int64_t h, struct coding *c)
 {
     const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0), bias = _mm512_set1_epi32(BIASED);
     __m512 scale = _mm512_loadu_ps(u->scales + h * 4 * LANES);
@@ -141,51 +143,51 @@ INLINE AMX void decode_word(const struct coding *c, __m512i word, uint16_t *to)
     }
 }
 
-/* A unit of LANES columns. `bits` is a constant. */
-INLINE AMX void decode_unit(int bits, const struct coding *c, const char *codes, uint16_t *to)
+/* Item i of a part: half i % HALVES of unit i / HALVES. `bits` is a constant. */
+INLINE AMX void decode_item(int bits, const struct codes_part *p, struct coding *c, int64_t i)
 {
     const __m512i mask = _mm512_set1_epi8((char)((1 << bits) - 1));
-    UNROLL for (int i = 0; i < UNIT / WORD; i++, to += 2 * 2 * LANES)
+    const int64_t k = i / HALVES * UNIT, h = i % HALVES;
+    const struct unit u = unit_at(p->w, p->tile, p->from + k);
+    const char *codes = u.codes + h * LANES * WORD;
+    uint16_t *to = p->panel + k / DEPTH * HALVES * HALF + h * HALF + k % DEPTH * LANES;
+    read_coding(p->w, &u, h, c);
+    UNROLL for (int w = 0; w < UNIT / WORD; w++, to += 2 * 2 * LANES)
     {
-        __m512i word = _mm512_loadu_si512(codes + i * bits / 8 * CODES_WIDTH * WORD);
+        __m512i word = _mm512_loadu_si512(codes + w * bits / 8 * CODES_WIDTH * WORD);
         if (bits < 8)
-            word = _mm512_and_si512(_mm512_srli_epi32(word, (unsigned)(i * bits % 8)), mask);
+            word = _mm512_and_si512(_mm512_srli_epi32(word, (unsigned)(w * bits % 8)), mask);
         decode_word(c, word, to);
     }
 }
 
-/* Numbers from..from + n of k, all of one block. */
-INLINE AMX void decode_block(int bits, const struct codes *w, const struct unit *u, int64_t n, struct coding *c, uint16_t *to, int64_t at)
+INLINE int64_t items_of(const struct codes_part *p)
 {
-    UNROLL for (int h = 0; h < HALVES; h++)
-    {
-        const char *codes = u->codes + h * LANES * WORD;
-        read_coding(w, u, h, c);
-        for (int64_t k = at; k < at + n; k += UNIT, codes += UNIT * bits / 8 * CODES_WIDTH)
-            decode_unit(bits, c, codes, to + k / DEPTH * HALVES * HALF + h * HALF + k % DEPTH * LANES);
-    }
+    return p->n / UNIT * HALVES;
 }
 
-INLINE AMX void decode_units(int bits, const struct codes *w, int64_t tile, int64_t from, int64_t n, uint16_t *panel)
+/* A unit without another one in its step is followed by zeros. */
+INLINE void end_part(const struct codes_part *p)
+{
+    for (int h = 0; h < HALVES && p->n % DEPTH; h++)
+        memset(p->panel + p->n / DEPTH * HALVES * HALF + h * HALF + UNIT * LANES, 0, UNIT * LANES * sizeof *p->panel);
+}
+
+INLINE AMX void decode_items(int bits, const struct codes_part *p)
 {
     struct coding c;
     find_places(&c);
-    for (int64_t k = 0, part; k < n; k += part) {
-        int64_t left = w->block - (from + k) % w->block;
-        struct unit u = unit_at(w, tile, from + k);
-        part = left < n - k ? left : n - k;
-        decode_block(bits, w, &u, part, &c, panel, k);
-    }
-    for (int h = 0; h < HALVES && n % DEPTH; h++)
-        memset(panel + n / DEPTH * HALVES * HALF + h * HALF + UNIT * LANES, 0, UNIT * LANES * sizeof *panel);
+    for (int64_t i = 0; i < items_of(p); i++)
+        decode_item(bits, p, &c, i);
+    end_part(p);
 }
 
-static AMX void amx_decode(const struct codes *w, int64_t tile, int64_t from, int64_t n, uint16_t *panel)
+static AMX void amx_decode(const struct codes_part *p)
 {
-    switch (w->bits) {
-    case 2: decode_units(2, w, tile, from, n, panel); break;
-    case 4: decode_units(4, w, tile, from, n, panel); break;
-    default: decode_units(8, w, tile, from, n, panel); break;
+    switch (p->w->bits) {
+    case 2: decode_items(2, p); break;
+    case 4: decode_items(4, p); break;
+    default: decode_items(8, p); break;
     }
 }
 
@@ -199,6 +201,32 @@ INLINE AMX void shape_tiles(int64_t rows)
     amx_begin(tall, wide);
 }
 
+/* What vector registers do while tiles multiply: each of `times` steps does its share. */
+struct meanwhile {
+    const struct codes_part *next;
+    struct coding coding;
+    int64_t times, due, done; /* due: items times steps */
+    const char *soon;
+    int64_t ahead; /* bytes of each step */
+};
+
+INLINE AMX struct meanwhile meanwhile_of(const struct codes_panel *p)
+{
+    struct meanwhile m = {.next = &p->next, .times = (p->rows + 2 * ROWS - 1) / (2 * ROWS) * p->steps, .soon = p->soon};
+    m.ahead = (p->soon_bytes + 64 * m.times - 1) / (64 * m.times) * 64;
+    find_places(&m.coding);
+    return m;
+}
+
+INLINE AMX void do_share(int bits, struct meanwhile *m)
+{
+    m->due += items_of(m->next);
+    for (; m->done * m->times < m->due; m->done++)
+        decode_item(bits, m->next, &m->coding, m->done);
+    for (const char *end = m->soon + m->ahead; m->soon < end; m->soon += 64)
+        __builtin_prefetch(m->soon, 0, 2);
+}
+
 /* A row to be written. */
 INLINE AMX void ask_for_sums(const float *row)
 {
@@ -206,82 +234,83 @@ INLINE AMX void ask_for_sums(const float *row)
     __builtin_prefetch(row + LANES, 1, 3);
 }
 
-/* Up to two groups of rows. A tile is loaded as soon as its last use is under way. `ahead` bytes of each step from `next` on are asked for.
- */
-INLINE AMX void multiply_groups(bool two, const struct codes_panel *p, const uint16_t *a, float *sums, const char *next, int64_t ahead)
+INLINE AMX void load_sums(bool two, bool more, const float *sums, int64_t apart)
 {
-    const size_t apart = (size_t)p->apart * sizeof *sums;
+    const size_t step = (size_t)apart * sizeof *sums;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    if (more) {
+        _tile_loadd(0, sums, step);
+        _tile_loadd(1, sums + LANES, step);
+    }
+    if (more && two) {
+        _tile_loadd(2, sums + ROWS * apart, step);
+        _tile_loadd(3, sums + ROWS * apart + LANES, step);
+    }
+}
+
+INLINE AMX void store_sums(bool two, float *sums, int64_t apart)
+{
+    const size_t step = (size_t)apart * sizeof *sums;
+    _tile_stored(0, sums, step);
+    _tile_stored(1, sums + LANES, step);
+    if (two) {
+        _tile_stored(2, sums + ROWS * apart, step);
+        _tile_stored(3, sums + ROWS * apart + LANES, step);
+    }
+}
+
+/* Up to two groups of rows. */
+INLINE AMX void multiply_groups(int bits, bool two, const struct codes_panel *p, const uint16_t *a, float *sums, struct meanwhile *m)
+{
     const uint16_t *panel = p->panel;
-    float *below = sums + ROWS * p->apart;
-    if (p->more) {
-        _tile_loadd(0, sums, apart);
-        _tile_loadd(1, sums + LANES, apart);
-        if (two) {
-            _tile_loadd(2, below, apart);
-            _tile_loadd(3, below + LANES, apart);
-        }
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
-    _tile_loadd(6, panel, AMX_BYTES);
-    _tile_loadd(4, a, AMX_BYTES);
-    _tile_loadd(7, panel + HALF, AMX_BYTES);
-    if (two)
-        _tile_loadd(5, a + p->group, AMX_BYTES);
-    for (int64_t s = 1; s < p->steps; s++) {
-        a += ROWS * DEPTH;
-        panel += HALVES * HALF;
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(4, a, AMX_BYTES);
-        if (two)
-            _tile_dpbf16ps(2, 5, 6);
+    load_sums(two, p->more, sums, p->apart);
+    for (int64_t s = 0; s < p->steps; s++, a += ROWS * DEPTH, panel += HALVES * HALF) {
         _tile_loadd(6, panel, AMX_BYTES);
-        if (two) {
-            _tile_dpbf16ps(3, 5, 7);
-            _tile_loadd(5, a + p->group, AMX_BYTES);
-        }
+        _tile_loadd(4, a, AMX_BYTES);
         _tile_loadd(7, panel + HALF, AMX_BYTES);
-        for (int64_t i = 0; i < ahead; i += 64, next += 64)
-            __builtin_prefetch(next, 0, 2);
-        if (s <= 2 * ROWS)
-            ask_for_sums(sums + (s - 1) * p->apart);
+        _tile_dpbf16ps(0, 4, 6);
+        if (two)
+            _tile_loadd(5, a + p->group, AMX_BYTES);
+        _tile_dpbf16ps(1, 4, 7);
+        if (two) {
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+        }
+        if (s < 2 * ROWS)
+            ask_for_sums(sums + s * p->apart);
+        do_share(bits, m);
     }
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    if (two) {
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+    store_sums(two, sums, p->apart);
+}
+
+INLINE AMX void multiply_rows(int bits, const struct codes_panel *p)
+{
+    struct meanwhile m = meanwhile_of(p);
+    shape_tiles(p->rows);
+    for (int64_t i = 0; i < p->rows; i += 2 * ROWS) {
+        const int64_t left = p->rows - i;
+        const uint16_t *a = p->a + i / ROWS * p->group;
+        if (i > 0 && left < 2 * ROWS)
+            shape_tiles(left);
+        if (left > ROWS)
+            multiply_groups(bits, true, p, a, p->sums + i * p->apart, &m);
+        else
+            multiply_groups(bits, false, p, a, p->sums + i * p->apart, &m);
     }
-    _tile_stored(0, sums, apart);
-    _tile_stored(1, sums + LANES, apart);
-    if (two) {
-        _tile_stored(2, below, apart);
-        _tile_stored(3, below + LANES, apart);
-    }
+    amx_end();
+    end_part(&p->next);
 }
 
 static AMX void amx_multiply(const struct codes_panel *p)
 {
-    const int64_t pairs = (p->rows + 2 * ROWS - 1) / (2 * ROWS), times = pairs * p->steps, lines = (p->next_bytes + 63) / 64;
-    const int64_t ahead = (lines + times - 1) / times * 64;
-    const char *next = p->next;
-    shape_tiles(p->rows);
-    for (int64_t i = 0; i < p->rows; i += 2 * ROWS, next += p->steps * ahead) {
-        int64_t left = p->rows - i;
-        const uint16_t *a = p->a + i / ROWS * p->group;
-        float *sums = p->sums + i * p->apart;
-        if (i > 0 && left < 2 * ROWS)
-            shape_tiles(left);
-        if (left > ROWS)
-            multiply_groups(true, p, a, sums, next, ahead);
-        else
-            multiply_groups(false, p, a, sums, next, ahead);
+    switch (p->next.n ? p->next.w->bits : 8) {
+    case 2: multiply_rows(2, p); break;
+    case 4: multiply_rows(4, p); break;
+    default: multiply_rows(8, p); break;
     }
-    amx_end();
 }
 #endif
 

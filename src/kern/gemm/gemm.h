@@ -275,22 +275,28 @@ const struct codes_kernel *codes_best(void);
 /* ---- codes_panel.c: a tile of the weight as a panel of bf16, and products with it, for each instruction set ---- */
 /* A panel is [steps][halves of CODES_WIDTH][CODES_DEPTH / 2][CODES_WIDTH / 2][2]: pairs of numbers of k. */
 enum { CODES_DEPTH = 32, CODES_TILE_ROWS = 16 };
+struct codes_part {
+    const struct codes *w;
+    int64_t tile, from, n; /* numbers from..from + n of k, multiples of 16; n 0: none */
+    uint16_t *panel;
+};
 struct codes_panel {
     int64_t rows, steps, group; /* steps of CODES_DEPTH numbers of k; group: numbers of a from CODES_TILE_ROWS rows to the next ones */
     const uint16_t *a;          /* [groups][..][CODES_TILE_ROWS][CODES_DEPTH] */
     const uint16_t *panel;
     float *sums; /* rows of CODES_WIDTH, `apart` */
     int64_t apart;
-    bool more; /* is added to the sums */
-    const char *next;
-    int64_t next_bytes; /* what is wanted after this; it may lie beyond the weight */
+    bool more;              /* is added to the sums */
+    struct codes_part next; /* is decoded meanwhile */
+    const char *soon;       /* soon_bytes that are wanted after this; they may lie beyond the weight */
+    int64_t soon_bytes;
 };
 struct codes_panel_kernel {
     enum isa isa;
     int64_t least; /* rows from which it is faster than dots of integers */
     /* a[k] as a row, filled up with zeros to depth, whole steps. */
     void (*place)(const float *a, int64_t k, int64_t depth, uint16_t *to);
-    void (*decode)(const struct codes *, int64_t tile, int64_t from, int64_t n, uint16_t *panel); /* numbers from..from + n of k */
+    void (*decode)(const struct codes_part *);
     void (*multiply)(const struct codes_panel *);
 };
 extern const struct codes_panel_kernel codes_panel_kernels[]; /* the fastest first, plain C last */
