@@ -37,6 +37,9 @@ int kenv_threads(const struct kenv *);
 /* From now on products may round their operands to bf16: this processor multiplies it faster than float32 (dnnl_narrows). */
 void kenv_narrow(struct kenv *);
 bool kenv_narrows(const struct kenv *);
+/* The same of large products of two computed operands and of attention alone: a graph whose weights are bf16 rounds them. */
+void kenv_narrow_computed(struct kenv *);
+bool kenv_narrows_computed(const struct kenv *);
 bool kenv_deterministic(const struct kenv *);    /* sums as below, and nothing else depends on the number of threads or of rows */
 void *kenv_scratch(struct kenv *, size_t bytes); /* valid until the next call of the same kernel; zero bytes gives a valid pointer */
 

@@ -359,7 +359,7 @@ void attention_core_run(struct kcall *call, struct attention_core *a)
     if (a->kv_heads < 1 || a->q_heads % a->kv_heads)
         fail("%s: %lld query heads do not share %lld key heads evenly", kcall_where(call), (long long)a->q_heads, (long long)a->kv_heads);
     a->chunks = kenv_deterministic(call->env);
-    a->narrow |= X86 && (kenv_narrows(call->env) || (a->k.dtype == DT_BF16 && a->v.dtype == DT_BF16 && dnnl_narrows()));
+    a->narrow |= X86 && (kenv_narrows_computed(call->env) || (a->k.dtype == DT_BF16 && a->v.dtype == DT_BF16 && dnnl_narrows()));
     int64_t rows = a->rows < BLOCK ? a->rows : BLOCK;
     if (a->rows <= FEW && !a->chunks) {
         t.together = attention_together(a, kenv_threads(call->env));

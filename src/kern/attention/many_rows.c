@@ -3,7 +3,7 @@
  * cache, and adds up values. Where a later block has a larger score, what is there is scaled down (online softmax, Milakov and Gimelshein
  * 2018). Blocks of keys begin at multiples of their size, so a row gets the same bits whatever unit it is in.
  *
- * Products may be of bf16 (gemm/narrow_row.c): queries, keys, values and exponentials are rounded, and sums are float32.
+ * Products may be of bf16 (many_narrow.c).
  *
  * Exponentials may contract to multiply-adds: they are computed in whole tiles, so no remainder is contracted differently. */
 #if defined(__clang__)
@@ -11,39 +11,23 @@
 #elif defined(__GNUC__)
 #pragma GCC optimize("fp-contract=fast")
 #endif
-#include "kern/attention/attention.h"
-#include "kern/core/core.h"
+#include "kern/attention/many_rows.h"
+
 #include "kern/core/mathf.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
 
-_Static_assert((int)TILE_ROWS <= (int)NARROW_ROWS, "a stripe is multiplied at once");
-enum { KEYS = 256, MOST_ROWS = 24 * TILE_ROWS, MOST_TOGETHER = 512 };
-struct stripe {
-    int64_t h, first, lo, hi; /* it sees keys [lo, hi) */
-    int rows;
-    bool any[TILE_ROWS];
-    float max[TILE_ROWS];
-    uint16_t *query; /* of bf16: [rows, pairs, 2] */
-    float *out;      /* [rows, width]: sums of values, then those of exponentials by their place in a tile */
-};
+enum { MOST_ROWS = 144, MOST_TOGETHER = 512 };
 struct many {
     const struct attention_core *a;
     int64_t together, block, blocks, wide, width; /* heads and rows of a unit, units of a head; value_size in whole tiles, and one more */
     int64_t pairs;                                /* of numbers of a key */
+    int64_t stripe;                               /* rows of a stripe */
+    bool tiles;
     char *scratch;
     size_t scratch_each;
 };
-struct unit {
-    const struct attention_core *a;
-    int64_t b, kv, wide, width, pairs, count, lo, hi;
-    struct stripe *stripe;
-    float *keys, *values, *scores, *room, *out; /* keys: [KEYS / TILE][size][TILE]; values: [wide / TILE][KEYS][TILE] */
-    /* of bf16: [KEYS / PANEL_COLUMNS][pairs][PANEL_COLUMNS][2], [wide / PANEL_COLUMNS][KEYS / 2][PANEL_COLUMNS][2], [TILE_ROWS][KEYS] */
-    uint16_t *narrow_keys, *narrow_values, *shares, *rounded, *queries; /* rounded: rows; queries: of the unit's stripes */
-};
-
 /* ---- softmax ------------------------------------------------------------------------------------------------------------------------ */
 
 /* exp(x) of x <= 0; 0 where that is below the least normal number. */
@@ -135,40 +119,16 @@ static void stripe_values(const struct unit *u, const struct stripe *s, int64_t 
     }
 }
 
-/* The same of bf16. */
-static void narrow_scores(const struct unit *u, const struct stripe *s, int64_t from, int64_t to)
-{
-    const struct narrow_row_kernel *kernel = narrow_row_best();
-    for (int64_t j = from / PANEL_COLUMNS * PANEL_COLUMNS; j < to; j += PANEL_COLUMNS)
-        kernel->sums(
-            s->rows,
-            &(struct narrow_tile){u->pairs, s->query, 2 * u->pairs, u->narrow_keys + j * 2 * u->pairs, u->scores + j, KEYS, false, 0});
-}
-
-/* What stands before from or behind to in a pair has no share, or no value: it is 0. */
-static void narrow_values(const struct unit *u, const struct stripe *s, int64_t from, int64_t to)
-{
-    const struct narrow_row_kernel *kernel = narrow_row_best();
-    from = from / 2 * 2;
-    to = (to + 1) / 2 * 2;
-    for (int r = 0; r < s->rows; r++)
-        kernel->round(u->scores + r * KEYS + from, to - from, u->shares + r * KEYS + from);
-    for (int64_t column = 0; column < u->wide; column += PANEL_COLUMNS)
-        kernel->sums(s->rows,
-                     &(struct narrow_tile){(to - from) / 2, u->shares + from, KEYS, u->narrow_values + column * KEYS + from * PANEL_COLUMNS,
-                                           s->out + column, u->width, true, 0});
-}
-
 static void stripe_meets(const struct unit *u, struct stripe *s, int64_t first)
 {
     int64_t from = s->lo > first ? s->lo - first : 0, to = s->hi < first + KEYS ? s->hi - first : KEYS;
     if (from >= to)
         return;
-    (u->a->narrow ? narrow_scores : stripe_scores)(u, s, from, to);
+    (u->a->narrow ? many_narrow_scores : stripe_scores)(u, s, from, to);
     int64_t start = from / TILE * TILE;
     for (int r = 0; r < s->rows; r++)
         soften(u, s, r, first + start, (to - start + TILE - 1) / TILE, u->scores + r * KEYS + start);
-    (u->a->narrow ? narrow_values : stripe_values)(u, s, from, to);
+    (u->a->narrow ? many_narrow_add : stripe_values)(u, s, from, to);
 }
 
 /* ---- a unit -------------------------------------------------------------------------------------------------------------------------- */
@@ -207,61 +167,6 @@ static void pack_values(const struct unit *u, int64_t from, int64_t n)
             pack_row(value + j * step + column, size - column, u->values + column * KEYS + j * TILE);
 }
 
-/* n keys or values as bf16, [n, width] with zeros behind size; where they lie if they lie so. *step: from row to row. */
-static const uint16_t *rounded_rows(const struct unit *u, const struct head_rows *h, int64_t from, int64_t n, int64_t size, int64_t width,
-                                    int64_t *step)
-{
-    bool lies_so = h->dtype == DT_BF16 && width == size && h->row % 2 == 0;
-    int64_t apart;
-    *step = lies_so ? h->row : width;
-    if (lies_so)
-        return head_rows_at(h, u->b, u->kv, from);
-    const float *wide = attention_widened(h, u->b, u->kv, from, n, size, u->room, &apart);
-    for (int64_t i = 0; i < n; i++) {
-        narrow_row_best()->round(wide + i * apart, size, u->rounded + i * width);
-        memset(u->rounded + i * width + size, 0, (size_t)(width - size) * sizeof *u->rounded);
-    }
-    return u->rounded;
-}
-
-static void narrow_pack_keys(const struct unit *u, int64_t from, int64_t n)
-{
-    int64_t step, width = 2 * u->pairs;
-    const uint16_t *key = rounded_rows(u, &u->a->k, from, n, u->a->size, width, &step);
-    for (int64_t j = 0; j < n; j += PANEL_COLUMNS) {
-        uint16_t *panel = u->narrow_keys + j * width;
-        if (n - j < PANEL_COLUMNS)
-            memset(panel, 0, (size_t)(PANEL_COLUMNS * width) * sizeof *panel);
-        transpose_words(n - j < PANEL_COLUMNS ? n - j : PANEL_COLUMNS, u->pairs, key + j * step, step / 2, panel, PANEL_COLUMNS);
-    }
-}
-
-/* to[n][2] = a, b */
-static SIMD void join_pairs(const uint16_t *a, const uint16_t *b, int64_t n, uint16_t *to)
-{
-    LOOP for (int64_t i = 0; i < n; i++)
-    {
-        to[2 * i] = a[i];
-        to[2 * i + 1] = b[i];
-    }
-}
-
-/* Keys that no row of the unit sees have values of 0, for their shares are. */
-static void narrow_pack_values(const struct unit *u, int64_t from, int64_t n)
-{
-    static const uint16_t none[PANEL_COLUMNS];
-    int64_t step, size = u->a->value_size, seen = u->lo > from ? u->lo - from : 0;
-    const uint16_t *value = rounded_rows(u, &u->a->v, from, n, size, size, &step);
-    for (int64_t column = 0; column < size; column += PANEL_COLUMNS)
-        for (int64_t j = 0; j < n; j += 2) {
-            int64_t count = size - column < PANEL_COLUMNS ? size - column : PANEL_COLUMNS;
-            uint16_t *to = u->narrow_values + column * KEYS + j * PANEL_COLUMNS;
-            const uint16_t *at = value + j * step + column;
-            memset(to + 2 * count, 0, (size_t)(PANEL_COLUMNS - count) * 2 * sizeof *to);
-            join_pairs(j >= seen ? at : none, j + 1 >= seen && j + 1 < n ? at + step : none, count, to);
-        }
-}
-
 static void stripe_finish(const struct unit *u, const struct stripe *s)
 {
     const struct attention_core *a = u->a;
@@ -278,30 +183,33 @@ static void stripe_finish(const struct unit *u, const struct stripe *s)
     }
 }
 
-static void round_queries(const struct unit *u, const struct stripe *s)
+/* What a stripe sees is what those rows of the head before it see, `before` stripes back, where heads have one mask. */
+static void stripe_seen(const struct unit *u, struct stripe *s, int64_t before)
 {
     const struct attention_core *a = u->a;
-    const float *q = head_rows_at(&a->q, u->b, s->h, s->first);
-    for (int r = 0; r < s->rows; r++) {
-        uint16_t *to = s->query + r * 2 * u->pairs;
-        narrow_row_best()->round(q + r * a->q.row, a->size, to);
-        memset(to + a->size, 0, (size_t)(2 * u->pairs - a->size) * sizeof *to);
+    const struct stripe *same = u->count >= before && a->mask_step[1] == 0 ? s - before : NULL;
+    if (!same) {
+        attention_seen(a, u->b, s->h, s->first, s->rows, &s->lo, &s->hi);
+        return;
     }
+    s->lo = same->lo;
+    s->hi = same->hi;
 }
 
 static void unit_stripes(struct unit *u, int64_t h, int64_t heads, int64_t first, int64_t rows)
 {
     const struct attention_core *a = u->a;
+    int64_t stripe = u->tiles ? MOST_STRIPE : TILE_ROWS;
     u->lo = a->keys;
     for (int64_t i = 0; i < heads * rows; i += u->stripe[u->count++].rows) {
         struct stripe *s = &u->stripe[u->count];
         int64_t left = rows - i % rows;
-        *s = (struct stripe){.h = h + i / rows, .first = first + i % rows, .rows = (int)(left < TILE_ROWS ? left : TILE_ROWS)};
+        *s = (struct stripe){.h = h + i / rows, .first = first + i % rows, .rows = (int)(left < stripe ? left : stripe)};
         s->out = u->out + i * u->width;
-        s->query = u->queries + i * 2 * u->pairs;
+        s->query = u->queries + u->count * stripe * 2 * u->pairs;
         if (a->narrow)
-            round_queries(u, s);
-        attention_seen(a, u->b, s->h, s->first, s->rows, &s->lo, &s->hi);
+            many_narrow_queries(u, s);
+        stripe_seen(u, s, (rows + stripe - 1) / stripe);
         for (int r = 0; r < s->rows; r++)
             s->max[r] = a->sink ? a->sink[s->h] : -INFINITY;
         u->lo = s->lo < u->lo ? s->lo : u->lo;
@@ -314,8 +222,8 @@ static void unit_run(struct unit *u)
 {
     for (int64_t first = u->lo / KEYS * KEYS; first < u->hi; first += KEYS) {
         int64_t n = u->hi - first < KEYS ? u->hi - first : KEYS;
-        (u->a->narrow ? narrow_pack_keys : pack_keys)(u, first, n);
-        (u->a->narrow ? narrow_pack_values : pack_values)(u, first, n);
+        (u->a->narrow ? many_narrow_keys : pack_keys)(u, first, n);
+        (u->a->narrow ? many_narrow_values : pack_values)(u, first, n);
         for (int64_t i = 0; i < u->count; i++)
             stripe_meets(u, &u->stripe[i], first);
     }
@@ -325,7 +233,7 @@ static void unit_run(struct unit *u)
 
 static int64_t stripes_of(const struct many *t)
 {
-    return t->together * ((t->block + TILE_ROWS - 1) / TILE_ROWS);
+    return t->together * ((t->block + t->stripe - 1) / t->stripe);
 }
 
 /* Numbers of KEYS rounded rows. */
@@ -334,22 +242,34 @@ static int64_t rounded_of(const struct many *t)
     return KEYS * (2 * t->pairs > t->wide ? 2 * t->pairs : t->wide);
 }
 
+/* Of bf16, beside keys and values: shares, rounded rows and queries, in whole words of 8 bytes. */
+static int64_t narrow_numbers(const struct many *t)
+{
+    return t->a->narrow ? (t->stripe * KEYS + rounded_of(t) + stripes_of(t) * t->stripe * 2 * t->pairs + 3) / 4 * 4 : 0;
+}
+
+/* That a key takes, of either type. */
+static int64_t key_floats(const struct many *t)
+{
+    return t->a->size > t->pairs ? t->a->size : t->pairs;
+}
+
 static void many_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct many *t = data;
     const struct attention_core *a = t->a;
-    struct unit room = {.a = a, .wide = t->wide, .width = t->width, .pairs = t->pairs};
+    struct unit room = {.a = a, .wide = t->wide, .width = t->width, .pairs = t->pairs, .tiles = t->tiles};
     room.keys = (float *)(void *)(t->scratch + (size_t)thread * t->scratch_each);
-    room.values = room.keys + KEYS * a->size;
+    room.values = room.keys + KEYS * key_floats(t);
     room.scores = room.values + KEYS * t->wide;
-    room.room = room.scores + KEYS * TILE_ROWS;
+    room.room = room.scores + KEYS * t->stripe;
     room.out = room.room + KEYS * (a->size > t->wide ? a->size : t->wide);
-    room.stripe = (struct stripe *)(void *)(room.out + t->together * t->block * t->width);
     room.narrow_keys = (uint16_t *)(void *)room.keys;
     room.narrow_values = (uint16_t *)(void *)room.values;
-    room.shares = (uint16_t *)(void *)(room.stripe + stripes_of(t));
-    room.rounded = room.shares + TILE_ROWS * KEYS;
-    room.queries = room.rounded + rounded_of(t);
+    room.shares = (uint16_t *)(void *)(room.out + t->together * t->block * t->width);
+    room.rounded = room.shares + (a->narrow ? t->stripe * KEYS : 0);
+    room.queries = room.rounded + (a->narrow ? rounded_of(t) : 0);
+    room.stripe = (struct stripe *)(void *)(room.shares + narrow_numbers(t));
     for (int64_t i = lo; i < hi; i++) {
         struct unit u = room;
         int64_t first = i % t->blocks * t->block, h = i / t->blocks * t->together % a->q_heads;
@@ -364,8 +284,8 @@ static void many_range(void *data, int thread, int64_t lo, int64_t hi)
 static int64_t rows_of_unit(const struct many *t, int threads)
 {
     int64_t most = t->a->rows < MOST_ROWS ? t->a->rows : MOST_ROWS, units = t->a->batch * t->a->q_heads / t->together;
-    while (most > TILE_ROWS && (most * t->together > MOST_TOGETHER || units * (t->a->rows / most) < 4 * (threads - 1)))
-        most = (most / 2 + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    while (most > t->stripe && (most * t->together > MOST_TOGETHER || units * (t->a->rows / most) < 4 * (threads - 1)))
+        most = (most / 2 + t->stripe - 1) / t->stripe * t->stripe;
     return most;
 }
 
@@ -375,13 +295,15 @@ void attention_many_rows(struct kcall *call, const struct attention_core *a)
     int64_t tile = a->narrow ? PANEL_COLUMNS : TILE;
     struct many t = {.a = a, .together = attention_together(a, threads), .wide = (a->value_size + tile - 1) / tile * tile};
     t.width = t.wide + TILE;
-    t.pairs = a->narrow ? (a->size + 1) / 2 : 0;
+    t.tiles = a->narrow && narrow_tiles_fast();
+    t.stripe = t.tiles ? MOST_STRIPE : TILE_ROWS;
+    t.pairs = !a->narrow ? 0 : t.tiles ? (a->size + TILE - 1) / TILE * TILE / 2 : (a->size + 1) / 2;
     t.block = rows_of_unit(&t, threads);
     t.blocks = (a->rows + t.block - 1) / t.block;
-    int64_t floats = KEYS * (a->size + t.wide + TILE_ROWS + (a->size > t.wide ? a->size : t.wide)) + t.together * t.block * t.width;
-    int64_t narrow = a->narrow ? TILE_ROWS * KEYS + rounded_of(&t) + t.together * t.block * 2 * t.pairs : 0;
+    int64_t widest = a->size > t.wide ? a->size : t.wide;
+    int64_t floats = KEYS * (key_floats(&t) + t.wide + t.stripe + widest) + t.together * t.block * t.width;
     t.scratch_each = (kcall_bytes(call, floats, sizeof(float)) + kcall_bytes(call, stripes_of(&t), sizeof(struct stripe)) +
-                      kcall_bytes(call, narrow, sizeof(uint16_t)) + 63) &
+                      kcall_bytes(call, narrow_numbers(&t), sizeof(uint16_t)) + 63) &
         ~(size_t)63;
     t.scratch = kenv_scratch(call->env, kcall_bytes(call, threads, t.scratch_each));
     kenv_parallel_shares(call->env, a->batch * a->q_heads / t.together * t.blocks, t.together * t.block * a->keys * (a->size + 8),

@@ -36,7 +36,7 @@ struct packed {
 };
 struct kenv {
     int graphs, threads;
-    bool deterministic, narrows;
+    bool deterministic, narrows, narrows_computed;
     struct room_block room[ROOM_COUNT];
     struct kept kept;     /* ring */
     struct area *weights; /* the one in use first */
@@ -187,6 +187,16 @@ void kenv_narrow(struct kenv *env)
 bool kenv_narrows(const struct kenv *env)
 {
     return env->narrows;
+}
+
+void kenv_narrow_computed(struct kenv *env)
+{
+    env->narrows_computed = true;
+}
+
+bool kenv_narrows_computed(const struct kenv *env)
+{
+    return env->narrows || env->narrows_computed;
 }
 
 void **kenv_library(struct kenv *env, void (*release)(void *))

@@ -208,7 +208,7 @@ void dnnl_product(struct kenv *env, bool ta, bool tb, int64_t m, int64_t n, int6
         return;
     }
     bool whole = lda == (ta ? m : k) && ldb == (tb ? k : n) && ldc == n && !(alpha < 1 || alpha > 1 || beta < 0 || beta > 0);
-    bool narrow = kenv_narrows(env) && whole && (double)m * (double)n * (double)k >= NARROW_LEAST && !omp_in_parallel();
+    bool narrow = kenv_narrows_computed(env) && whole && (double)m * (double)n * (double)k >= NARROW_LEAST && !omp_in_parallel();
     if (!X86 && narrow && narrow_fast()) {
         narrow_gemm(env, narrow_best(), ta, tb, m, n, k, a, b, c);
         return;

@@ -72,6 +72,17 @@ static void read_collective(struct session *s, struct session_step *step, struct
     c->complete = kenv_deterministic(s->env) && c->kind == COLL_REDUCESCATTER && c->red == RED_SUM;
 }
 
+static bool multiplies_bf16(const struct session *s)
+{
+    for (int i = 0; i < s->nstep; i++) {
+        const struct node *n = s->step[i].node;
+        for (int k = 0; k < n->nin && n->op && n->op->flags & OP_PRODUCT; k++)
+            if (s->step[i].in_constant[k] && n->in[k]->type.dtype == DT_BF16)
+                return true;
+    }
+    return false;
+}
+
 /* Recurrent nets pack their weights also where these are put together from constants, the same ones at every run, as exporters do. */
 static void settle_weights(struct session *s)
 {
@@ -291,6 +302,8 @@ static struct session *session_build(struct graph *g, struct comm *comm, struct 
     layout_prepare(s);
     place_constants(s);
     settle_weights(s);
+    if (!o.deterministic && dnnl_narrows() && multiplies_bf16(s))
+        kenv_narrow_computed(s->env);
     if (o.profile)
         profile_begin(s);
     return s;
