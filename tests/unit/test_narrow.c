@@ -137,6 +137,26 @@ START_TEST(few_rows_meet_panels)
 }
 END_TEST
 
+START_TEST(every_kernel_rounds_into_tiles)
+{
+    enum { STEPS = 5, STEP = NARROW_TILE_DEPTH, APART = NARROW_TILE_ROWS * STEP };
+    static float x[STEPS * STEP];
+    static uint16_t to[STEPS * APART], want[STEPS * APART];
+    state = (uint32_t)_i;
+    ISA_EACH(narrow_part_kernel, kernel, narrow_part_kernels)
+    for (int64_t steps = 0; steps <= STEPS; steps++) {
+        for (int i = 0; i < COUNT(x); i++)
+            x[i] = (float)draw(1 << 20) / 777;
+        memset(to, 0x77, sizeof to);
+        memset(want, 0x77, sizeof want);
+        for (int64_t i = 0; i < steps * STEP; i++)
+            want[i / STEP * APART + i % STEP] = f32_to_bf16(x[i]);
+        kernel->round(x, steps, to);
+        ck_assert_msg(memcmp(to, want, sizeof to) == 0, "%s, %d steps", isa_name(kernel->isa), (int)steps);
+    }
+}
+END_TEST
+
 /* Where a block ends within a tile, only what is inside is written. */
 START_TEST(every_kernel_multiplies_parts)
 {
@@ -279,6 +299,7 @@ int main(void)
     tcase_add_loop_test(narrow, every_kernel_rounds, 0, 4);
     tcase_add_loop_test(narrow, few_rows_meet_panels, 0, 4);
     tcase_add_loop_test(narrow, every_kernel_multiplies_parts, 0, 4);
+    tcase_add_loop_test(narrow, every_kernel_rounds_into_tiles, 0, 4);
     tcase_add_loop_test(narrow, many_rows_meet_panels, 0, 4);
     tcase_add_loop_test(narrow, packed_weights_multiply, 0, 4);
     return unit_run(suite);

@@ -125,10 +125,8 @@ static void tile_values(const struct unit *u, const struct stripe *s, int64_t fr
 {
     int64_t start = from / STEP * STEP, steps = (to - start + STEP - 1) / STEP;
     uint16_t *shares = u->shares + start * GROUP;
-    for (int r = 0; r < s->rows; r++) {
-        narrow_row_best()->round(u->scores + r * KEYS + start, steps * STEP, u->rounded);
-        narrow_tile_row(u->rounded, steps * STEP, r, KEYS / STEP, shares);
-    }
+    for (int64_t r = 0; r < s->rows; r++)
+        narrow_part_best()->round(u->scores + r * KEYS + start, steps, shares + r / GROUP * KEYS * GROUP + r % GROUP * STEP);
     narrow_part_best()->product(&(struct narrow_part){.rows = s->rows,
                                                       .columns = u->wide,
                                                       .steps = steps,

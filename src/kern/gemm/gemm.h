@@ -191,6 +191,8 @@ void narrow_tile_row(const uint16_t *row, int64_t n, int64_t i, int64_t steps, u
 struct narrow_part_kernel {
     enum isa isa;
     void (*product)(const struct narrow_part *);
+    /* A row of steps * NARROW_TILE_DEPTH numbers, rounded as narrow_row_kernel does, where groups of rows have them. */
+    void (*round)(const float *, int64_t steps, uint16_t *to);
 };
 extern const struct narrow_part_kernel narrow_part_kernels[]; /* the fastest first, plain C last */
 const struct narrow_part_kernel *narrow_part_best(void);

@@ -50,6 +50,12 @@ static void plain_part(const struct narrow_part *p)
         }
 }
 
+static void plain_round(const float *from, int64_t steps, uint16_t *to)
+{
+    for (int64_t s = 0; s < steps; s++, from += STEP, to += GROUP * STEP)
+        narrow_row_best()->round(from, STEP, to);
+}
+
 /* ---- tiles --------------------------------------------------------------------------------------------------------------------------- */
 #if X86
 enum { LINE = 64, HALF = PANEL_COLUMNS / 2, TILE_COLUMNS = 16, TILE_PAIRS = TILE_COLUMNS * PAIR, PANEL_ROW = PANEL_COLUMNS * PAIR * 2 };
@@ -168,6 +174,14 @@ static int64_t lines_ahead(const struct narrow_part *p)
     return parts_of(PANEL_STEP * (int64_t)sizeof *p->panel / LINE, passes);
 }
 
+static AMX void round_in_tiles(const float *from, int64_t steps, uint16_t *to)
+{
+    for (int64_t s = 0; s < steps; s++, from += STEP, to += GROUP * STEP) {
+        __m512 low = _mm512_loadu_ps(from), high = _mm512_loadu_ps(from + STEP / 2);
+        _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+}
+
 static AMX void part_in_tiles(const struct narrow_part *p)
 {
     static const int rows[AMX_TILES] = {16, 16, 16, 16, 16, 16, 16, 16}, bytes[AMX_TILES] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -190,9 +204,9 @@ static AMX void part_in_tiles(const struct narrow_part *p)
 
 const struct narrow_part_kernel narrow_part_kernels[] = {
 #if X86
-    {ISA_AMX, part_in_tiles},
+    {ISA_AMX, part_in_tiles, round_in_tiles},
 #endif
-    {ISA_PLAIN, plain_part},
+    {ISA_PLAIN, plain_part, plain_round},
 };
 
 ISA_BEST(narrow_part_best, narrow_part_kernel, narrow_part_kernels)
@@ -229,12 +243,16 @@ static void tile_rows(void *data, int64_t lo, int64_t hi)
 {
     const struct tiled_rows *t = data;
     uint16_t row[CHUNK];
-    for (int64_t i = lo * GROUP; i < at_most(hi * GROUP, t->m); i++)
-        for (int64_t from = 0; from < t->k; from += CHUNK) {
+    int64_t whole = t->a->dtype == DT_F32 ? t->k / STEP : 0;
+    for (int64_t i = lo * GROUP; i < at_most(hi * GROUP, t->m); i++) {
+        uint16_t *to = t->to + i / GROUP * t->steps * GROUP * STEP + i % GROUP * STEP;
+        narrow_part_best()->round((const float *)t->a->data + i * t->k, whole, to);
+        for (int64_t from = whole * STEP; from < t->k; from += CHUNK) {
             int64_t depth = at_most(t->k - from, CHUNK);
             narrow_stretch(t->a, i * t->k + from, depth, row);
             tile_row(t, i, row, from, depth);
         }
+    }
 }
 
 /* Groups lo..hi of columns. */
