@@ -515,16 +515,16 @@ DOTS(TARGET)
 
 const struct codes_kernel codes_kernels[] = {
 #if X86
-    {ISA_AVX512_VNNI, true, vnni_dot, vnni_whole},
-    {ISA_AVX2, false, avx2_dot, avx2_whole},
+    {ISA_AVX512_VNNI, true, vnni_dot},
+    {ISA_AVX2, false, avx2_dot},
 #elif NEON
 #if NEON_DOTS
-    {ISA_NEON_I8MM, true, neon_i8mm_dot, neon_i8mm_whole},
-    {ISA_NEON_DOT, true, neon_dot_dot, neon_dot_whole},
+    {ISA_NEON_I8MM, true, neon_i8mm_dot},
+    {ISA_NEON_DOT, true, neon_dot_dot},
 #endif
-    {ISA_NEON, true, neon_dot, neon_whole},
+    {ISA_NEON, true, neon_dot},
 #endif
-    {ISA_PLAIN, false, plain_dot, plain_whole},
+    {ISA_PLAIN, false, plain_dot},
 };
 
 ISA_BEST(codes_best, codes_kernel, codes_kernels)
@@ -532,4 +532,27 @@ ISA_BEST(codes_best, codes_kernel, codes_kernels)
 bool codes_fast(void)
 {
     return codes_best()->fast;
+}
+
+const struct codes_whole_kernel codes_whole_kernels[] = {
+#if X86
+    {ISA_AMX, CODES_WHOLE_ROWS, 8, true, codes_amx_whole},
+    {ISA_AVX512_VNNI, CODES_ROWS, 0, false, vnni_whole},
+    {ISA_AVX2, CODES_ROWS, 0, false, avx2_whole},
+#elif NEON
+#if NEON_DOTS
+    {ISA_NEON_I8MM, CODES_ROWS, 0, false, neon_i8mm_whole},
+    {ISA_NEON_DOT, CODES_ROWS, 0, false, neon_dot_whole},
+#endif
+    {ISA_NEON, CODES_ROWS, 0, false, neon_whole},
+#endif
+    {ISA_PLAIN, CODES_ROWS, 0, false, plain_whole},
+};
+
+const struct codes_whole_kernel *codes_whole_best(const struct codes *w, int64_t rows)
+{
+    const struct codes_whole_kernel *k = codes_whole_kernels;
+    while (!isa_runs(k->isa) || rows < k->least || (k->bytes && w->bits != 8))
+        k++;
+    return k;
 }

@@ -12,7 +12,7 @@ enum { PART = 1 << 20 }; /* numbers whose sum is below 2^31 */
 
 struct integer_run {
     const struct codes *w;
-    const struct codes_kernel *kernel;
+    const struct codes_whole_kernel *kernel;
     const struct codes_integers *a;
     int8_t *digit; /* [m][w->block] */
     int32_t *row;  /* sums of rows */
@@ -107,7 +107,7 @@ static SIMD void scale_rows(const struct columns *c, int64_t rows, const int32_t
 static void store_rows(const struct integer_run *r, const struct columns *c, int64_t first, int64_t rows, int32_t *sums)
 {
     int64_t n = r->w->n, at = first * n + c->from;
-    float real[CODES_ROWS * CODES_WIDTH];
+    float real[CODES_WHOLE_ROWS * CODES_WIDTH];
     bool part = c->n < CODES_WIDTH;
     less_zeros(r, c, first, rows, sums);
     if (!r->to->whole)
@@ -122,11 +122,11 @@ static void store_rows(const struct integer_run *r, const struct columns *c, int
 static void tile_range(void *data, int64_t lo, int64_t hi)
 {
     const struct integer_run *r = data;
-    int32_t sums[CODES_ROWS * CODES_WIDTH];
+    int32_t sums[CODES_WHOLE_ROWS * CODES_WIDTH];
     for (int64_t t = lo; t < hi; t++) {
         struct columns c = columns_of(r, t);
-        for (int64_t i = 0; i < r->a->m; i += CODES_ROWS) {
-            int64_t rows = r->a->m - i < CODES_ROWS ? r->a->m - i : CODES_ROWS;
+        for (int64_t i = 0; i < r->a->m; i += r->kernel->rows) {
+            int64_t rows = r->a->m - i < r->kernel->rows ? r->a->m - i : r->kernel->rows;
             r->kernel->whole(r->w, t, r->digit + i * r->w->block, (int)rows, sums, CODES_WIDTH);
             store_rows(r, &c, i, rows, sums);
         }
@@ -135,7 +135,7 @@ static void tile_range(void *data, int64_t lo, int64_t hi)
 
 void codes_sums(struct kcall *call, const struct codes *w, const struct codes_integers *a, const struct codes_result *to)
 {
-    struct integer_run r = {.w = w, .kernel = codes_best(), .a = a, .to = to};
+    struct integer_run r = {.w = w, .kernel = codes_whole_best(w, a->m), .a = a, .to = to};
     size_t digits = kcall_bytes(call, a->m, (size_t)w->block), rows = kcall_bytes(call, a->m, sizeof *r.row);
     require(w->sums);
     r.row = kenv_room(call->env, ROOM_B, digits + rows);

@@ -268,11 +268,22 @@ struct codes_kernel {
     enum isa isa;
     bool fast; /* are three digits faster by it than float32? */
     void (*dot)(const struct codes *, int64_t tile, const struct codes_rows *, int64_t group, int rows, float *sums, int64_t apart);
-    /* Of all numbers of a weight of one block, as they are: digit[rows][block]. */
-    void (*whole)(const struct codes *, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart);
 };
 extern const struct codes_kernel codes_kernels[]; /* the fastest first, plain C last */
 const struct codes_kernel *codes_best(void);
+/* The same of all numbers of a weight of one block, as they are: digit[rows][block]. */
+struct codes_whole_kernel {
+    enum isa isa;
+    int rows, least; /* of a call, at most; of a product, from which it is faster than the next one */
+    bool bytes;      /* codes have 8 bits */
+    void (*whole)(const struct codes *, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart);
+};
+enum { CODES_WHOLE_ROWS = 32 }; /* the most of them */
+extern const struct codes_whole_kernel codes_whole_kernels[];
+const struct codes_whole_kernel *codes_whole_best(const struct codes *, int64_t rows);
+#if X86
+void codes_amx_whole(const struct codes *, int64_t tile, const int8_t *digit, int rows, int32_t *sums, int64_t apart);
+#endif
 
 /* ---- codes_panel.c: a tile of the weight as a panel of bf16, and products with it, for each instruction set ---- */
 /* A panel is [steps][halves of CODES_WIDTH][CODES_DEPTH / 2][CODES_WIDTH / 2][2]: pairs of numbers of k. */

@@ -70,10 +70,10 @@ static SIMD void add_scaled(const struct codes *w, int64_t from, int64_t n, cons
 
 void integers_product(const struct codes *w, int64_t m, const int8_t *digit, int zero, float step, const float *scale, float *const *c)
 {
-    const struct codes_kernel *kernel = codes_best();
-    int32_t sums[CODES_ROWS * CODES_WIDTH], row[CODES_ROWS];
-    for (int64_t first = 0; first < m; first += CODES_ROWS) {
-        int64_t rows = m - first < CODES_ROWS ? m - first : CODES_ROWS;
+    const struct codes_whole_kernel *kernel = codes_whole_best(w, m);
+    int32_t sums[CODES_WHOLE_ROWS * CODES_WIDTH], row[CODES_WHOLE_ROWS];
+    for (int64_t first = 0; first < m; first += kernel->rows) {
+        int64_t rows = m - first < kernel->rows ? m - first : kernel->rows;
         for (int64_t i = 0; i < rows; i++)
             row[i] = sum_of(digit + (first + i) * w->block, w->block);
         for (int64_t from = 0; from < w->n; from += CODES_WIDTH) {
