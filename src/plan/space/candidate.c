@@ -31,7 +31,7 @@ static void seed_weight_dim(struct space *s, int node, const struct value *v, in
     int n = weight_splits(s, v, d, split);
     for (int i = 0; i < n; i++)
         space_add(s, v, d, (struct candidate){split[i], false, "a weight of", node});
-    const struct split *dealt = n == 1 ? experts_dealt_split(s, v, d) : NULL; /* to ranks of equal speed */
+    const struct split *dealt = n == 1 ? experts_dealt_split(s, v, d, split[0]) : NULL; /* to ranks of equal speed */
     if (dealt)
         space_add(s, v, d, (struct candidate){dealt, false, "an expert of", node});
 }

@@ -3,6 +3,8 @@
  * An expert is what has its rows, and the weights that only such nodes read. It may be dealt to a rank: one that has all of its inner
  * width, while the others have none and add zeros. Then the ranks of a mixture work side by side, each on its own experts. */
 #include "op/analysis/analysis.h"
+#include "op/op.h"
+#include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
@@ -88,6 +90,37 @@ static void find_weights(struct space *s)
     }
 }
 
+/* More than rows of an MLP: does it join what lies along the width of the expert? */
+static bool joins_width(const struct space *s, int i)
+{
+    const struct node *n = s->g->nodes.at[i];
+    const struct rule *r = s->rule[i];
+    if (!r || (n->op->flags & OP_PRODUCT && dim_node_reads_weight(s->roles, n)))
+        return !r;
+    for (int f = 0; f < r->nfactor; f++)
+        if (r->factor[f].flags & (FACTOR_CONTRACTED | FACTOR_LOWERED | FACTOR_REPLICATED))
+            return true;
+    return false;
+}
+
+/* An MLP multiplies by columns, then by rows, with only what works number by number between them. */
+static void find_deep(struct space *s)
+{
+    enum { MLP = 2 };
+    int *products = NEWN(s->arena, int, s->g->values.n + 1); /* by value: one after another, in its expert */
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct node *n = s->g->nodes.at[i];
+        int expert = expert_of_node(s, n), most = 0;
+        if (expert < 0 || n->nin == 0 || !n->in[0] || s->experts.of[n->in[0]->id] != expert || !dtype_is_float(n->in[0]->type.dtype))
+            continue;
+        for (int k = 0; k < n->nin; k++)
+            most = n->in[k] && products[n->in[k]->id] > most ? products[n->in[k]->id] : most;
+        most += n->op && (n->op->flags & OP_PRODUCT) != 0;
+        products[n->out[0]->id] = most;
+        s->experts.list.at[expert].deep |= joins_width(s, i) || most > MLP;
+    }
+}
+
 void experts_find(struct space *s)
 {
     struct row_counts counts = {.found = -1};
@@ -105,6 +138,7 @@ void experts_find(struct space *s)
     for (int i = 0; i < s->g->values.n; i++)
         s->experts.of[i] = expert_with_rows(&counts, s->g->values.at[i]);
     find_weights(s);
+    find_deep(s);
     for (int i = 0; i < s->g->values.n; i++)
         if (s->experts.of[i] >= 0 && s->g->values.at[i]->constant)
             add_weight(&s->experts.list.at[s->experts.of[i]], s->g->values.at[i]);
@@ -138,11 +172,23 @@ double experts_dealt_share(const struct space *s, int expert)
     return (double)each / mates;
 }
 
-const struct split *experts_dealt_split(struct space *s, const struct value *v, int d)
+/* The split gives no rank more than dealing does, on average of the experts, and an MLP is summed once, however it is split. */
+static bool splits_as_well(struct space *s, int expert, const struct split *even, int64_t size)
+{
+    double share = experts_dealt_share(s, expert);
+    bool well = !s->experts.list.at[expert].deep;
+    for (int r = 0; r < s->ranks && well; r++) {
+        int64_t own;
+        well = dim_is_int(split_extent(s->g->alg, even, r), &own) && (double)own <= share * (double)size;
+    }
+    return well;
+}
+
+const struct split *experts_dealt_split(struct space *s, const struct value *v, int d, const struct split *even)
 {
     int expert = s->experts.of[v->id];
     int64_t size;
-    if (expert < 0 || !dim_is_int(v->type.dim[d], &size))
+    if (expert < 0 || !dim_is_int(v->type.dim[d], &size) || splits_as_well(s, expert, even, size))
         return NULL;
     int *count = NEWN(s->arena, int, s->ranks);
     const struct interval **list = NEWN(s->arena, const struct interval *, s->ranks), all = {0, size};

@@ -66,6 +66,7 @@ struct space_expert {
     struct routes rows;
     int mixture, mates;    /* the same for all experts of a mixture; how many these are */
     double numbers, bytes; /* of the weights that it alone reads */
+    bool deep;             /* more than an MLP: it may have to be summed more than once where its width is split */
     bool dealt;            /* some of its values may be split so; written by src/plan/cost/cost.c */
 };
 struct space_experts {
@@ -207,9 +208,9 @@ void experts_find(struct space *);
 double experts_dealt_share(const struct space *, int expert);
 /* May a split by which an expert is dealt not be carried on to this value, for that is no expert's? Others would have it from there. */
 bool experts_end_at(struct space *, const struct node *, const struct value *, const struct split *);
-/* The split by which the expert of a value is dealt: one rank has all of the dimension. NULL: it is no expert's, or the size is not
- * known. */
-const struct split *experts_dealt_split(struct space *, const struct value *, int d);
+/* The split by which the expert of a value is dealt: one rank has all of the dimension. NULL: it is no expert's, the size is not known, or it
+ * costs no less than the even split. */
+const struct split *experts_dealt_split(struct space *, const struct value *, int d, const struct split *even);
 
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
 void sequence_seed(struct space *);
