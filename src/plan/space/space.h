@@ -208,8 +208,8 @@ void experts_find(struct space *);
 double experts_dealt_share(const struct space *, int expert);
 /* May a split by which an expert is dealt not be carried on to this value, for that is no expert's? Others would have it from there. */
 bool experts_end_at(struct space *, const struct node *, const struct value *, const struct split *);
-/* The split by which the expert of a value is dealt: one rank has all of the dimension. NULL: it is no expert's, the size is not known, or it
- * costs no less than the even split. */
+/* The split by which the expert of a value is dealt: one rank has all of the dimension. NULL: it is no expert's, the size is not known, or
+ * it costs no less than the even split. */
 const struct split *experts_dealt_split(struct space *, const struct value *, int d, const struct split *even);
 
 /* sequence.c: marks the dimensions that --sp splits and seeds them at the results of row-split products. */
