@@ -10,12 +10,13 @@ Forms:
   sorted    rows in the order of their experts; each expert takes those between two running counts (transformers' OnnxExporter)
   gathered  each row gathers the matrices of its experts (transformers' batched_mm)
 
-One layer of --experts experts, of which a row takes --k; an expert is fc2 silu(fc1 x). Plans: one rank; two ranks, every expert split by width;
-two ranks with half of the experts each. The matrices that a token meets should exceed the caches. Calibrates two ranks first.
+One layer of --experts experts, of which a row takes --k; an expert is fc2 silu(fc1 x). Plans: one rank; --ranks ranks, every expert split by width;
+the same with a part of the experts each; the same with rows that are split and travel to their experts (not of experts that are nodes). The matrices
+that a token meets should exceed the caches. Calibrates two ranks first. With fewer cores than ranks, times say little: what is printed are ratios
+to those of the plan by width.
 
 Runs of all plans and tokens of a form take turns. The least time of each input counts, and --inputs of them are averaged where tokens are few,
-for by expert a rank's work depends on them. "to all" is the ratio over the median of all ratios: on a busy machine it tells more than the ratio.
-gathered has --few tokens in place of the last number of --tokens, for it copies a matrix for each row.
+for by expert a rank's work depends on them. gathered has --few tokens at most, for it copies a matrix for each row.
 RUN in the environment: what starts every run ("chrt -f 50").
 """
 import argparse
@@ -28,6 +29,8 @@ import subprocess
 import sys
 import tempfile
 
+PLANS = {"whole": "1 rank", "width": "by width", "expert": "by expert", "travel": "rows travel"}
+OPERATORS = ("moe", "qmoe", "weighted")
 MANY = 64  # tokens, of which each expert has its share
 RUN = os.environ.get("RUN", "").split()
 
@@ -236,14 +239,14 @@ FORMS = {"moe": moe, "qmoe": qmoe, "weighted": weighted, "masks": masks, "equal"
 def constraints(form, by, args):
     if by == "travel":
         return [{"tensor": "x", "placement": "S(0)"}, {"match": "y", "strategy": "S(0;*) S(0;*) S(0;*)* -> S(0;*)"}, {"tensor": "y", "placement": "S(0)"}]
-    if form in ("moe", "qmoe", "weighted"):
+    if form in OPERATORS:
         return [{"match": "y", "strategy": f"R * S({int(by == 'width')};*)* -> P(sum)"}]
     if form == "gathered":
         return [{"weight": "up", "placement": "S(1)" if by == "width" else "S(0)"}, {"weight": "down", "placement": "S(2)" if by == "width" else "S(0)"}]
     if by == "width":
         return [{"weight": "up*", "placement": "S(1)"}, {"weight": "down*", "placement": "S(0)"}]
-    whole = [f"t2:{args.inner}:0-{args.inner}/-", f"t2:{args.inner}:-/0-{args.inner}"]
-    return [{"weight": f"{name}{e}", "placement": f"S({d}; {whole[e % 2]})"} for e in range(args.experts) for name, d in (("up", 1), ("down", 0))]
+    whole = [f"t{args.ranks}:{args.inner}:" + "/".join(f"0-{args.inner}" if r == holder else "-" for r in range(args.ranks)) for holder in range(args.ranks)]
+    return [{"weight": f"{name}{e}", "placement": f"S({d}; {whole[e % args.ranks]})"} for e in range(args.experts) for name, d in (("up", 1), ("down", 0))]
 
 
 def command(*words):
@@ -255,20 +258,20 @@ def command(*words):
 
 class Case:
     def __init__(self, args, work, form, by, tokens):
-        self.args, self.form, self.by, self.tokens, self.ranks = args, form, by, tokens, 1 if by == "whole" else 2
+        self.args, self.form, self.by, self.tokens, self.ranks = args, form, by, tokens, 1 if by == "whole" else args.ranks
         self.folder = f"{work}/{form}.{by}"
         self.least = collections.defaultdict(lambda: float("inf"))
 
     def plan(self, work):
         with open(f"{work}/plan.json", "w", encoding="utf-8") as f:
             json.dump({"constraints": constraints(self.form, self.by, self.args) if self.ranks > 1 else []}, f)
-        loads = [word for t in self.args.tokens + [self.args.few] for word in ("--workload", f"T={t}")]
+        loads = [word for t in self.args.tokens for word in ("--workload", f"T={t}")]
         command(f"{self.args.build}/tpc-shard", f"{work}/{self.form}.graph", "--tp", str(self.ranks), "--machine", self.args.machine, "--plan", f"{work}/plan.json",
                 "-q", "--force", "-o", self.folder, *loads)
 
     def predicted(self):
         with open(f"{self.folder}/plan.json", encoding="utf-8") as f:
-            return json.load(f)["cost"]["workloads"][(self.args.tokens + [self.args.few]).index(self.tokens)]["seconds"] * 1e3
+            return json.load(f)["cost"]["workloads"][(self.args.tokens).index(self.tokens)]["seconds"] * 1e3
 
     def run(self):
         for seed in range(1, 1 + (self.args.inputs if self.tokens < MANY else 1)):
@@ -285,8 +288,8 @@ def measure(args, work, form):
         model = Model(args, f"{work}/weights")
         FORMS[form](model)
         f.write(model.text())
-    tokens = args.tokens[:-1] + [args.few] if form == "gathered" else args.tokens
-    cases = [Case(args, work, form, by, t) for by in args.by for t in tokens]
+    tokens = [t for t in args.tokens if t <= args.few or form != "gathered"]
+    cases = [Case(args, work, form, by, t) for by in args.by if by != "travel" or form in OPERATORS for t in tokens]
     for case in cases[::len(tokens)]:
         case.plan(work)
     for _ in range(args.rounds):
@@ -298,11 +301,19 @@ def measure(args, work, form):
     return rows
 
 
+def cell(times, over):
+    """Predicted and measured milliseconds and their ratio; or both relative to another plan's."""
+    if not times:
+        return ""
+    return f"{times[0] / over[0]:.2f}, {times[1] / over[1]:.2f}" if over else f"{times[0]:.4g}, {times[1]:.4g} ms, {times[0] / times[1]:.2f}"
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
     p.add_argument("forms", nargs="*", help=f"of {', '.join(FORMS)} (default: all)")
-    p.add_argument("--by", nargs="+", default=["whole", "width", "expert"], choices=["whole", "width", "expert", "travel"])
+    p.add_argument("--by", nargs="+", default=list(PLANS), choices=list(PLANS))
+    p.add_argument("--ranks", type=int, default=2)
     p.add_argument("--experts", type=int, default=16)
     p.add_argument("--k", type=int, default=2)
     p.add_argument("--hidden", type=int, default=2048)
@@ -324,11 +335,12 @@ def main():
             args.machine = f"{work}/machine.json"
             command(*RUN, f"{args.build}/tpc-run", "--local", "2", "--threads", "1", "--calibrate", args.machine)
         rows = [row for form in args.forms or FORMS for row in measure(args, work, form)]
-    middle = statistics.median(predicted / measured for *_, predicted, measured in rows)
-    print("| form | plan | tokens | predicted, ms | measured, ms | ratio | to all |\n|---|---|---|---|---|---|---|")
-    plans = {"whole": "1 rank", "width": "2 ranks by width", "expert": "2 ranks by expert", "travel": "2 ranks, rows travel"}
-    for form, by, tokens, predicted, measured in rows:
-        print(f"| {form} | {plans[by]} | {tokens} | {predicted:.4g} | {measured:.4g} | {predicted / measured:.2f} | {predicted / measured / middle:.2f} |")
+    cores = len(os.sched_getaffinity(0))
+    print("| form | tokens | " + " | ".join(PLANS[by] for by in args.by) + " |\n|" + "---|" * (2 + len(args.by)))
+    found = {row[:3]: row[3:] for row in rows}
+    for form, tokens in dict.fromkeys((form, tokens) for form, _, tokens, *_ in rows):
+        cells = [cell(found.get((form, by, tokens)), found.get((form, "width", tokens)) if args.ranks > cores else None) for by in args.by]
+        print(f"| {form} | {tokens} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":
