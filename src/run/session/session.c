@@ -196,6 +196,15 @@ static void release_packed(const struct node *n, unsigned packed)
         }
 }
 
+/* Training reads a weight that it leaves as it is in two orders, forward and backward, and each would be packed by itself. With products in
+ * bf16 both take as much as a weight of f32, which is not read any more; in f32 the weight alone takes half of that. */
+static bool reads_as_stored(const struct session *s, const struct node *n)
+{
+    bool product = op_is_onnx(n, "MatMul") || op_is_onnx(n, "Gemm");
+    return product && s->gradients.go != GRADIENTS_STAY && !kenv_narrows(s->env) && n->in[1]->constant &&
+        dtype_fits_f32(n->in[1]->type.dtype);
+}
+
 /* Weights that a kernel keeps packed are packed here, one after another. Returns the operands that the kernel will read no more, a bit for
  * each. */
 static unsigned pack_weight(struct session *s, struct session_step *step)
@@ -203,6 +212,7 @@ static unsigned pack_weight(struct session *s, struct session_step *step)
     const struct node *n = step->node;
     if (step->kind != STEP_KERNEL)
         return 0;
+    step->as_stored = reads_as_stored(s, n);
     for (int k = 0; k < n->nin; k++)
         if (step->in_constant[k])
             step->in[k] = s->tensor[n->in[k]->id];
@@ -211,7 +221,7 @@ static unsigned pack_weight(struct session *s, struct session_step *step)
                          .nin = n->nin,
                          .in = step->in,
                          .in_constant = step->in_constant,
-                         .cache = &step->cache,
+                         .cache = step->as_stored ? NULL : &step->cache,
                          .env = s->env};
     unsigned packed = kern_pack(&call);
     release_packed(n, packed);
@@ -424,7 +434,7 @@ void session_run_kernel(struct session *s, struct session_step *step)
                          .in = step->in,
                          .out = step->out,
                          .in_constant = step->in_constant,
-                         .cache = &step->cache,
+                         .cache = step->as_stored ? NULL : &step->cache,
                          .bind = &s->bind,
                          .env = s->env,
                          .share = step->sum ? ordered_sum_share(step->sum) : NULL,

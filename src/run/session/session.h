@@ -46,8 +46,9 @@ struct session_step {
     struct node *node;
     struct tensor *in, *out; /* by position */
     bool *in_constant;
-    void *cache;  /* the kernel's slot */
-    bool dynamic; /* the size of a result is known only with its operands */
+    void *cache;    /* the kernel's slot */
+    bool as_stored; /* it has none: its weight is read as it lies */
+    bool dynamic;   /* the size of a result is known only with its operands */
     struct collective_node *collective;
     struct session_collective *count;
     struct route *route;
