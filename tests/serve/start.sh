@@ -7,7 +7,10 @@ fi
 if lacks sys; then skip "the server" "no $python"; plan; exit; fi
 "$python" "$srcdir/tests/tokenizer/bytes.py" >"$work/tokenizer.json"
 server=
-stop() { [ -z "$server" ] || kill "$server" 2>/dev/null || :; }
+stop() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null || :
+    [ ! -s "$work/launcher" ] || kill "$(cat "$work/launcher")" 2>/dev/null || :
+}
 trap 'stop; rm -rf "$work"' EXIT INT TERM
 
 starts() { # COMMAND...: in the background, at a free port unless it names one; sets $server and $port
@@ -23,6 +26,17 @@ starts() { # COMMAND...: in the background, at a free port unless it names one; 
     done
     cat "$work/served"
     return 1
+}
+# Under MPI the launcher itself is asked to end: what runs in the background is the shell around it, which would leave it behind.
+mpi_starts() { # COMMAND...: on 2 ranks
+    # shellcheck disable=SC2016,SC2086 # MPIRUN may be several words
+    starts with_mpi sh -c 'echo $$ >"$0"; exec "$@"' "$work/launcher" ${MPIRUN:-mpirun} -n 2 "$@"
+}
+mpi_ends() {
+    kill "$(cat "$work/launcher")" || return 1
+    wait $server || :
+    rm "$work/launcher"
+    server=
 }
 ends() { # in order
     kill $server && wait $server && tail -n 1 "$work/served" | grep 'ended after [0-9]* texts'
