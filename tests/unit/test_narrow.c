@@ -144,15 +144,17 @@ START_TEST(every_kernel_rounds_into_tiles)
     static uint16_t to[STEPS * APART], want[STEPS * APART];
     state = (uint32_t)_i;
     ISA_EACH(narrow_part_kernel, kernel, narrow_part_kernels)
-    for (int64_t steps = 0; steps <= STEPS; steps++) {
+    for (int64_t steps = 0, k; steps <= STEPS; steps++) {
+        k = steps * STEP - (steps ? draw(2 * STEP) : 0);
+        k = k < 0 ? 0 : k;
         for (int i = 0; i < COUNT(x); i++)
             x[i] = (float)draw(1 << 20) / 777;
         memset(to, 0x77, sizeof to);
         memset(want, 0x77, sizeof want);
         for (int64_t i = 0; i < steps * STEP; i++)
-            want[i / STEP * APART + i % STEP] = f32_to_bf16(x[i]);
-        kernel->round(x, steps, to);
-        ck_assert_msg(memcmp(to, want, sizeof to) == 0, "%s, %d steps", isa_name(kernel->isa), (int)steps);
+            want[i / STEP * APART + i % STEP] = i < k ? f32_to_bf16(x[i]) : 0;
+        kernel->place(x, k, steps * STEP, to);
+        ck_assert_msg(memcmp(to, want, sizeof to) == 0, "%s, %d numbers of %d steps", isa_name(kernel->isa), (int)k, (int)steps);
     }
 }
 END_TEST

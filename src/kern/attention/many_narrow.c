@@ -40,16 +40,6 @@ void many_narrow_keys(const struct unit *u, int64_t from, int64_t n)
     }
 }
 
-/* to[n][2] = a, b */
-static SIMD void join_pairs(const uint16_t *a, const uint16_t *b, int64_t n, uint16_t *to)
-{
-    LOOP for (int64_t i = 0; i < n; i++)
-    {
-        to[2 * i] = a[i];
-        to[2 * i + 1] = b[i];
-    }
-}
-
 /* Keys that no row of the unit sees, and those beyond n in a step, have values of 0, for their shares are. */
 void many_narrow_values(const struct unit *u, int64_t from, int64_t n)
 {
@@ -61,8 +51,8 @@ void many_narrow_values(const struct unit *u, int64_t from, int64_t n)
             int64_t count = size - column < PANEL_COLUMNS ? size - column : PANEL_COLUMNS;
             uint16_t *to = u->narrow_values + column * KEYS + j * PANEL_COLUMNS;
             memset(to + 2 * count, 0, (size_t)(PANEL_COLUMNS - count) * 2 * sizeof *to);
-            join_pairs(j >= seen && j < n ? value + j * step + column : none,
-                       j + 1 >= seen && j + 1 < n ? value + (j + 1) * step + column : none, count, to);
+            narrow_join_pairs(j >= seen && j < n ? value + j * step + column : none,
+                              j + 1 >= seen && j + 1 < n ? value + (j + 1) * step + column : none, count, to);
         }
 }
 
@@ -70,12 +60,15 @@ void many_narrow_queries(const struct unit *u, const struct stripe *s)
 {
     const struct attention_core *a = u->a;
     const float *q = head_rows_at(&a->q, u->b, s->h, s->first);
-    for (int r = 0; r < s->rows; r++) {
-        uint16_t *to = u->tiles ? u->rounded : s->query + r * 2 * u->pairs;
-        narrow_row_best()->round(q + r * a->q.row, a->size, to);
-        memset(to + a->size, 0, (size_t)(2 * u->pairs - a->size) * sizeof *to);
-        if (u->tiles)
-            narrow_tile_row(to, 2 * u->pairs, r, 2 * u->pairs / STEP, s->query);
+    int64_t width = 2 * u->pairs;
+    for (int64_t r = 0; r < s->rows; r++, q += a->q.row) {
+        uint16_t *to = s->query + r * width;
+        if (u->tiles) {
+            narrow_part_best()->place(q, a->size, width, s->query + r / GROUP * width * GROUP + r % GROUP * STEP);
+            continue;
+        }
+        narrow_row_best()->round(q, a->size, to);
+        memset(to + a->size, 0, (size_t)(width - a->size) * sizeof *to);
     }
 }
 
@@ -126,7 +119,8 @@ static void tile_values(const struct unit *u, const struct stripe *s, int64_t fr
     int64_t start = from / STEP * STEP, steps = (to - start + STEP - 1) / STEP;
     uint16_t *shares = u->shares + start * GROUP;
     for (int64_t r = 0; r < s->rows; r++)
-        narrow_part_best()->round(u->scores + r * KEYS + start, steps, shares + r / GROUP * KEYS * GROUP + r % GROUP * STEP);
+        narrow_part_best()->place(u->scores + r * KEYS + start, steps * STEP, steps * STEP,
+                                  shares + r / GROUP * KEYS * GROUP + r % GROUP * STEP);
     narrow_part_best()->product(&(struct narrow_part){.rows = s->rows,
                                                       .columns = u->wide,
                                                       .steps = steps,

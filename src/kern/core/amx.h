@@ -42,6 +42,48 @@ INLINE AMX void amx_begin(const int rows[AMX_TILES], const int bytes[AMX_TILES])
     _tile_loadconfig(&shapes);
 }
 
+/* Sums of up to 32 rows and 32 columns of 4 bytes are tiles 0 to 3: [16 rows][16 columns]. 4 and 5 are rows of the left operand, `bytes`
+ * each, 6 and 7 columns of the right one, in words of 4 bytes. two: there are more than 16 rows. */
+INLINE AMX void amx_begin_sums(int64_t rows, int bytes)
+{
+    const int first = rows < AMX_ROWS ? (int)rows : AMX_ROWS, words = bytes / 4;
+    const int second = rows < AMX_ROWS + 1 ? 1 : rows < 2 * AMX_ROWS ? (int)rows - AMX_ROWS : AMX_ROWS;
+    amx_begin((int[AMX_TILES]){first, first, second, second, first, second, words, words},
+              (int[AMX_TILES]){AMX_BYTES, AMX_BYTES, AMX_BYTES, AMX_BYTES, bytes, bytes, AMX_BYTES, AMX_BYTES});
+}
+
+/* Rows are `step` bytes apart; 0: all are the same. */
+INLINE AMX void amx_load_sums(bool two, const void *sums, size_t step)
+{
+    const char *from = sums;
+    amx_written(from);
+    _tile_loadd(0, from, step);
+    _tile_loadd(1, from + AMX_BYTES, step);
+    if (two) {
+        _tile_loadd(2, from + AMX_ROWS * step, step);
+        _tile_loadd(3, from + AMX_ROWS * step + AMX_BYTES, step);
+    }
+}
+
+INLINE AMX void amx_zero_sums(void)
+{
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+}
+
+INLINE AMX void amx_store_sums(bool two, void *sums, size_t step)
+{
+    char *to = sums;
+    _tile_stored(0, to, step);
+    _tile_stored(1, to + AMX_BYTES, step);
+    if (two) {
+        _tile_stored(2, to + AMX_ROWS * step, step);
+        _tile_stored(3, to + AMX_ROWS * step + AMX_BYTES, step);
+    }
+}
+
 INLINE AMX void amx_end(void)
 {
     _tile_release();

@@ -33,8 +33,8 @@ static void place_range(void *data, int64_t lo, int64_t hi)
 {
     const struct many_run *r = data;
     for (int64_t i = lo; i < hi; i++)
-        r->kernel->place(r->a + i * r->w->k, r->w->k, r->depth,
-                         r->placed + i / CODES_TILE_ROWS * CODES_TILE_ROWS * r->depth + i % CODES_TILE_ROWS * CODES_DEPTH);
+        narrow_part_best()->place(r->a + i * r->w->k, r->w->k, r->depth,
+                                  r->placed + i / CODES_TILE_ROWS * CODES_TILE_ROWS * r->depth + i % CODES_TILE_ROWS * CODES_DEPTH);
 }
 
 /* Part number i of tiles lo..hi, a stretch of k of one of them; its panel. None beyond the last one. */

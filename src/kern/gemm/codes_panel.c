@@ -33,15 +33,6 @@ INLINE struct unit unit_at(const struct codes *w, int64_t tile, int64_t k)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
-static void plain_place(const float *a, int64_t k, int64_t depth, uint16_t *to)
-{
-    for (int64_t i = 0; i < depth; i += DEPTH, to += ROWS * DEPTH) {
-        int64_t left = k > i ? k - i : 0;
-        memset(to, 0, DEPTH * sizeof *to);
-        convert_from_f32(DT_BF16, a + i, left < DEPTH ? left : DEPTH, to);
-    }
-}
-
 /* Number i of a unit of a column. */
 static int code_at(const struct codes *w, const struct unit *u, int i, int column)
 {
@@ -83,16 +74,6 @@ static void plain_multiply(const struct codes_panel *p)
 
 #if X86
 /* ---- AMX ----------------------------------------------------------------------------------------------------------------------------- */
-
-static AMX void amx_place(const float *a, int64_t k, int64_t depth, uint16_t *to)
-{
-    for (int64_t i = 0; i < depth; i += DEPTH, to += ROWS * DEPTH) {
-        int64_t left = k - i;
-        __mmask32 some = left >= DEPTH ? UINT32_MAX : left > 0 ? (1U << left) - 1 : 0;
-        __m512 low = _mm512_maskz_loadu_ps((__mmask16)some, a + i), high = _mm512_maskz_loadu_ps((__mmask16)(some >> LANES), a + i + LANES);
-        _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(high, low));
-    }
-}
 
 /* A pair of registers has two numbers of k of LANES columns: those of the first half of the columns, then those of the second, column by
  * column. */
@@ -191,16 +172,6 @@ static AMX void amx_decode(const struct codes_part *p)
     }
 }
 
-/* Sums are tiles 0 to 3: [group of rows][half of columns]; 4 and 5 are rows of a, 6 and 7 halves of the panel. */
-INLINE AMX void shape_tiles(int64_t rows)
-{
-    int all = rows < 2 * ROWS ? (int)rows : 2 * ROWS, first = all < ROWS ? all : ROWS, second = all > ROWS ? all - ROWS : 1;
-    int tall[AMX_TILES] = {first, first, second, second, first, second, DEPTH / 2, DEPTH / 2}, wide[AMX_TILES];
-    for (int t = 0; t < AMX_TILES; t++)
-        wide[t] = AMX_BYTES;
-    amx_begin(tall, wide);
-}
-
 /* What vector registers do while tiles multiply: each of `times` steps does its share. */
 struct meanwhile {
     const struct codes_part *next;
@@ -234,39 +205,15 @@ INLINE AMX void ask_for_sums(const float *row)
     __builtin_prefetch(row + LANES, 1, 3);
 }
 
-INLINE AMX void load_sums(bool two, bool more, const float *sums, int64_t apart)
-{
-    const size_t step = (size_t)apart * sizeof *sums;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    if (more) {
-        _tile_loadd(0, sums, step);
-        _tile_loadd(1, sums + LANES, step);
-    }
-    if (more && two) {
-        _tile_loadd(2, sums + ROWS * apart, step);
-        _tile_loadd(3, sums + ROWS * apart + LANES, step);
-    }
-}
-
-INLINE AMX void store_sums(bool two, float *sums, int64_t apart)
-{
-    const size_t step = (size_t)apart * sizeof *sums;
-    _tile_stored(0, sums, step);
-    _tile_stored(1, sums + LANES, step);
-    if (two) {
-        _tile_stored(2, sums + ROWS * apart, step);
-        _tile_stored(3, sums + ROWS * apart + LANES, step);
-    }
-}
-
 /* Up to two groups of rows. */
 INLINE AMX void multiply_groups(int bits, bool two, const struct codes_panel *p, const uint16_t *a, float *sums, struct meanwhile *m)
 {
     const uint16_t *panel = p->panel;
-    load_sums(two, p->more, sums, p->apart);
+    const size_t step = (size_t)p->apart * sizeof *sums;
+    if (p->more)
+        amx_load_sums(two, sums, step);
+    else
+        amx_zero_sums();
     for (int64_t s = 0; s < p->steps; s++, a += ROWS * DEPTH, panel += HALVES * HALF) {
         _tile_loadd(6, panel, AMX_BYTES);
         _tile_loadd(4, a, AMX_BYTES);
@@ -283,18 +230,18 @@ INLINE AMX void multiply_groups(int bits, bool two, const struct codes_panel *p,
             ask_for_sums(sums + s * p->apart);
         do_share(bits, m);
     }
-    store_sums(two, sums, p->apart);
+    amx_store_sums(two, sums, step);
 }
 
 INLINE AMX void multiply_rows(int bits, const struct codes_panel *p)
 {
     struct meanwhile m = meanwhile_of(p);
-    shape_tiles(p->rows);
+    amx_begin_sums(p->rows, AMX_BYTES);
     for (int64_t i = 0; i < p->rows; i += 2 * ROWS) {
         const int64_t left = p->rows - i;
         const uint16_t *a = p->a + i / ROWS * p->group;
         if (i > 0 && left < 2 * ROWS)
-            shape_tiles(left);
+            amx_begin_sums(left, AMX_BYTES);
         if (left > ROWS)
             multiply_groups(bits, true, p, a, p->sums + i * p->apart, &m);
         else
@@ -316,9 +263,9 @@ static AMX void amx_multiply(const struct codes_panel *p)
 
 const struct codes_panel_kernel codes_panel_kernels[] = {
 #if X86
-    {ISA_AMX, 32, amx_place, amx_decode, amx_multiply},
+    {ISA_AMX, 32, amx_decode, amx_multiply},
 #endif
-    {ISA_PLAIN, INT64_MAX, plain_place, plain_decode, plain_multiply},
+    {ISA_PLAIN, INT64_MAX, plain_decode, plain_multiply},
 };
 
 ISA_BEST(codes_panel_best, codes_panel_kernel, codes_panel_kernels)

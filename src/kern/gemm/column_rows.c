@@ -1,4 +1,4 @@
-/* expert_rows: a few rows times a matrix of f32 whose columns lie one after another. Columns go through all rows while they are in the
+/* column_rows: a few rows times a matrix of f32 whose columns lie one after another. Columns go through all rows while they are in the
  * cache, so the product takes the time of reading the matrix once. Each sum is added up as it is for one row alone, bit for bit. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"

@@ -98,10 +98,16 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
 /* ---- in tiles of our own ---------------------------------------------------------------------------------------------------------------
  */
 
+/* Numbers of k of such a panel. */
+static int64_t tiles_depth(int64_t k)
+{
+    return (k + NARROW_TILE_DEPTH - 1) / NARROW_TILE_DEPTH * NARROW_TILE_DEPTH;
+}
+
 /* The weight in panels, kept in *cache; for this call only if cache is NULL. */
 static const uint16_t *kept_panels(struct kenv *env, void **cache, int64_t n, int64_t k, const struct tensor *w, bool transposed)
 {
-    int64_t padded = (k + NARROW_TILE_DEPTH - 1) / NARROW_TILE_DEPTH * NARROW_TILE_DEPTH;
+    int64_t padded = tiles_depth(k);
     size_t bytes = (size_t)((n + PANEL_COLUMNS - 1) / PANEL_COLUMNS * PANEL_COLUMNS * padded) * sizeof(uint16_t);
     if (cache && *cache)
         return *cache;
@@ -115,7 +121,7 @@ static const uint16_t *kept_panels(struct kenv *env, void **cache, int64_t n, in
 static void tiles_product(struct kenv *env, const uint16_t *panels, int64_t m, int64_t n, int64_t k, const struct tensor *a,
                           bool transposed, const float *bias, float *c)
 {
-    int64_t pairs = (k + 1) / 2, padded = (k + NARROW_TILE_DEPTH - 1) / NARROW_TILE_DEPTH * NARROW_TILE_DEPTH;
+    int64_t pairs = (k + 1) / 2, padded = tiles_depth(k);
     if (m <= NARROW_GROUP && !transposed)
         narrow_row_product(env, &(struct narrow_row){m, n, pairs, padded, narrow_rows(env, a, m, k, 2 * pairs), panels, bias, c});
     else

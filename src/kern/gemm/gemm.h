@@ -160,6 +160,8 @@ const struct narrow_row_kernel *narrow_row_best(void);
 void narrow_panels(struct kenv *, const struct tensor *weight, int64_t n, int64_t k, bool transposed, int64_t padded, uint16_t *to);
 /* n numbers of a tensor of floats, from number i on, rounded to bf16. */
 void narrow_stretch(const struct tensor *, int64_t i, int64_t n, uint16_t *to);
+/* to[n][2] = a, b */
+void narrow_join_pairs(const uint16_t *a, const uint16_t *b, int64_t n, uint16_t *to);
 /* a[m, k] rounded to bf16 in rows of `width` numbers, zeros behind k; a itself where it is that. In ROOM_NARROW. */
 const uint16_t *narrow_rows(struct kenv *, const struct tensor *a, int64_t m, int64_t k, int64_t width);
 
@@ -186,13 +188,11 @@ struct narrow_part {
     float *c;             /* rows are c_row numbers apart */
     int64_t c_row;
 };
-/* Numbers [0, n) of row i, a multiple of NARROW_TILE_DEPTH, go where groups of `steps` steps have them. */
-void narrow_tile_row(const uint16_t *row, int64_t n, int64_t i, int64_t steps, uint16_t *to);
 struct narrow_part_kernel {
     enum isa isa;
     void (*product)(const struct narrow_part *);
-    /* A row of steps * NARROW_TILE_DEPTH numbers, rounded as narrow_row_kernel does, where groups of rows have them. */
-    void (*round)(const float *, int64_t steps, uint16_t *to);
+    /* a[k] as a row, rounded, where groups of rows have it, filled up with zeros to depth, whole steps. */
+    void (*place)(const float *a, int64_t k, int64_t depth, uint16_t *to);
 };
 extern const struct narrow_part_kernel narrow_part_kernels[]; /* the fastest first, plain C last */
 const struct narrow_part_kernel *narrow_part_best(void);
@@ -287,7 +287,7 @@ void codes_amx_whole(const struct codes *, int64_t tile, const int8_t *digit, in
 
 /* ---- codes_panel.c: a tile of the weight as a panel of bf16, and products with it, for each instruction set ---- */
 /* A panel is [steps][halves of CODES_WIDTH][CODES_DEPTH / 2][CODES_WIDTH / 2][2]: pairs of numbers of k. */
-enum { CODES_DEPTH = 32, CODES_TILE_ROWS = 16 };
+enum { CODES_DEPTH = NARROW_TILE_DEPTH, CODES_TILE_ROWS = NARROW_TILE_ROWS };
 struct codes_part {
     const struct codes *w;
     int64_t tile, from, n; /* numbers from..from + n of k, multiples of 16; n 0: none */
@@ -307,8 +307,6 @@ struct codes_panel {
 struct codes_panel_kernel {
     enum isa isa;
     int64_t least; /* rows from which it is faster than dots of integers */
-    /* a[k] as a row, filled up with zeros to depth, whole steps. */
-    void (*place)(const float *a, int64_t k, int64_t depth, uint16_t *to);
     void (*decode)(const struct codes_part *);
     void (*multiply)(const struct codes_panel *);
 };

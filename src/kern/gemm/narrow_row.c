@@ -175,8 +175,7 @@ struct panelled {
     uint16_t *to;
 };
 
-/* to[n][2] = a, b */
-static SIMD void join_pairs(const uint16_t *a, const uint16_t *b, int64_t n, uint16_t *to)
+SIMD void narrow_join_pairs(const uint16_t *a, const uint16_t *b, int64_t n, uint16_t *to)
 {
     LOOP for (int64_t i = 0; i < n; i++)
     {
@@ -194,7 +193,7 @@ static void panels_of_rows(const struct panelled *p, int64_t column, int64_t cou
         for (int64_t i = 0; i < PAIR && l + i < p->k; i++)
             narrow_stretch(p->w, (l + i) * p->n + column, count, row[i]);
         for (int64_t j = 0; j < count; j += PANEL_COLUMNS)
-            join_pairs(row[0] + j, row[1] + j, at_most(count - j, PANEL_COLUMNS), to + j * p->padded);
+            narrow_join_pairs(row[0] + j, row[1] + j, at_most(count - j, PANEL_COLUMNS), to + j * p->padded);
     }
 }
 

@@ -50,10 +50,13 @@ static void plain_part(const struct narrow_part *p)
         }
 }
 
-static void plain_round(const float *from, int64_t steps, uint16_t *to)
+static void plain_place(const float *a, int64_t k, int64_t depth, uint16_t *to)
 {
-    for (int64_t s = 0; s < steps; s++, from += STEP, to += GROUP * STEP)
-        narrow_row_best()->round(from, STEP, to);
+    for (int64_t i = 0; i < depth; i += STEP, to += GROUP * STEP) {
+        int64_t left = k > i ? k - i : 0;
+        memset(to, 0, STEP * sizeof *to);
+        convert_from_f32(DT_BF16, a + i, left < STEP ? left : STEP, to);
+    }
 }
 
 /* ---- tiles --------------------------------------------------------------------------------------------------------------------------- */
@@ -83,14 +86,7 @@ static AMX void square(const struct narrow_part *p, const uint16_t *a, const uin
                        struct ahead *ahead)
 {
     const uint16_t *below = a + p->a_group;
-    size_t in = (size_t)from->bytes, out = (size_t)to->bytes;
-    const float *from_below = from->at + GROUP * from->bytes / (int64_t)sizeof(float);
-    float *to_below = to->at + GROUP * to->bytes / (int64_t)sizeof(float);
-    amx_written(from->at);
-    _tile_loadd(0, from->at, in);
-    _tile_loadd(1, from->at + TILE_COLUMNS, in);
-    _tile_loadd(2, from_below, in);
-    _tile_loadd(3, from_below + TILE_COLUMNS, in);
+    amx_load_sums(true, from->at, (size_t)from->bytes);
     for (int64_t s = 0; s < p->steps; s++, a += GROUP * STEP, below += GROUP * STEP, w += PANEL_STEP) {
         _tile_loadd(4, a, LINE);
         _tile_loadd(6, w, PANEL_ROW);
@@ -102,10 +98,7 @@ static AMX void square(const struct narrow_part *p, const uint16_t *a, const uin
         _tile_dpbf16ps(3, 5, 7);
         ask_ahead(ahead);
     }
-    _tile_stored(0, to->at, out);
-    _tile_stored(1, to->at + TILE_COLUMNS, out);
-    _tile_stored(2, to_below, out);
-    _tile_stored(3, to_below + TILE_COLUMNS, out);
+    amx_store_sums(true, to->at, (size_t)to->bytes);
 }
 
 /* 16 rows and 64 columns. */
@@ -174,19 +167,21 @@ static int64_t lines_ahead(const struct narrow_part *p)
     return parts_of(PANEL_STEP * (int64_t)sizeof *p->panel / LINE, passes);
 }
 
-static AMX void round_in_tiles(const float *from, int64_t steps, uint16_t *to)
+static AMX void place_in_tiles(const float *a, int64_t k, int64_t depth, uint16_t *to)
 {
-    for (int64_t s = 0; s < steps; s++, from += STEP, to += GROUP * STEP) {
-        __m512 low = _mm512_loadu_ps(from), high = _mm512_loadu_ps(from + STEP / 2);
+    for (int64_t i = 0; i < depth; i += STEP, to += GROUP * STEP) {
+        int64_t left = k - i;
+        __mmask32 some = left >= STEP ? UINT32_MAX : left > 0 ? (1U << left) - 1 : 0;
+        __m512 low = _mm512_maskz_loadu_ps((__mmask16)some, a + i),
+               high = _mm512_maskz_loadu_ps((__mmask16)(some >> TILE_COLUMNS), a + i + TILE_COLUMNS);
         _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(high, low));
     }
 }
 
 static AMX void part_in_tiles(const struct narrow_part *p)
 {
-    static const int rows[AMX_TILES] = {16, 16, 16, 16, 16, 16, 16, 16}, bytes[AMX_TILES] = {64, 64, 64, 64, 64, 64, 64, 64};
     float start[PANEL_COLUMNS] __attribute__((aligned(LINE))) = {0};
-    amx_begin(rows, bytes);
+    amx_begin_sums(BLOCK, AMX_BYTES);
     for (int64_t column = 0; column < p->columns; column += PANEL_COLUMNS) {
         struct narrow_part panel = *p;
         panel.panel = p->panel + column / PANEL_COLUMNS * p->panels_apart;
@@ -204,9 +199,9 @@ static AMX void part_in_tiles(const struct narrow_part *p)
 
 const struct narrow_part_kernel narrow_part_kernels[] = {
 #if X86
-    {ISA_AMX, part_in_tiles, round_in_tiles},
+    {ISA_AMX, part_in_tiles, place_in_tiles},
 #endif
-    {ISA_PLAIN, plain_part, plain_round},
+    {ISA_PLAIN, plain_part, plain_place},
 };
 
 ISA_BEST(narrow_part_best, narrow_part_kernel, narrow_part_kernels)
@@ -223,19 +218,14 @@ struct tiled_rows {
     uint16_t *to;
 };
 
-void narrow_tile_row(const uint16_t *row, int64_t n, int64_t i, int64_t steps, uint16_t *to)
-{
-    to += i / GROUP * steps * GROUP * STEP + i % GROUP * STEP;
-    for (int64_t l = 0; l < n; l += STEP, to += GROUP * STEP)
-        memcpy(to, row + l, STEP * sizeof *to);
-}
-
 /* `depth` numbers of row i, from number `from` on, and zeros up to a whole step, for which there is room. */
 static void tile_row(const struct tiled_rows *t, int64_t i, uint16_t *row, int64_t from, int64_t depth)
 {
     int64_t whole = parts_of(depth, STEP) * STEP;
+    uint16_t *to = t->to + (i / GROUP * t->steps + from / STEP) * GROUP * STEP + i % GROUP * STEP;
     memset(row + depth, 0, (size_t)(whole - depth) * sizeof *row);
-    narrow_tile_row(row, whole, i, t->steps, t->to + from * GROUP);
+    for (int64_t l = 0; l < whole; l += STEP, to += GROUP * STEP)
+        memcpy(to, row + l, STEP * sizeof *to);
 }
 
 /* Groups lo..hi. */
@@ -243,11 +233,13 @@ static void tile_rows(void *data, int64_t lo, int64_t hi)
 {
     const struct tiled_rows *t = data;
     uint16_t row[CHUNK];
-    int64_t whole = t->a->dtype == DT_F32 ? t->k / STEP : 0;
     for (int64_t i = lo * GROUP; i < at_most(hi * GROUP, t->m); i++) {
-        uint16_t *to = t->to + i / GROUP * t->steps * GROUP * STEP + i % GROUP * STEP;
-        narrow_part_best()->round((const float *)t->a->data + i * t->k, whole, to);
-        for (int64_t from = whole * STEP; from < t->k; from += CHUNK) {
+        if (t->a->dtype == DT_F32) {
+            uint16_t *to = t->to + i / GROUP * t->steps * GROUP * STEP + i % GROUP * STEP;
+            narrow_part_best()->place((const float *)t->a->data + i * t->k, t->k, t->steps * STEP, to);
+            continue;
+        }
+        for (int64_t from = 0; from < t->k; from += CHUNK) {
             int64_t depth = at_most(t->k - from, CHUNK);
             narrow_stretch(t->a, i * t->k + from, depth, row);
             tile_row(t, i, row, from, depth);
