@@ -29,38 +29,18 @@ import subprocess
 import sys
 import tempfile
 
+from graph_text import GraphText
+
 PLANS = {"whole": "1 rank", "width": "by width", "expert": "by expert", "travel": "rows travel"}
 OPERATORS = ("moe", "qmoe", "weighted")
 MANY = 64  # tokens, of which each expert has its share
 RUN = os.environ.get("RUN", "").split()
 
 
-class Model:
-    """The text of a graph whose weights are ranges of one file of random numbers."""
-
+class Model(GraphText):
     def __init__(self, args, path):
-        self.a, self.path, self.lines, self.at = args, path, [], 0
-        self.bytes = 4 * (2 * args.experts * args.hidden * args.inner)
-
-    def weight(self, name, *dims, dtype="f32"):
-        size = {"f32": 4, "u8": 1}[dtype]
-        for d in dims:
-            size *= d
-        if self.at + size > self.bytes:
-            self.at = 0
-        self.lines.append(f'const {name}: {dtype}[{", ".join(map(str, dims))}] = file "{self.path}" {self.at} {size} origin {name}')
-        self.at += size
-        return name
-
-    def ints(self, name, *values, scalar=False):
-        self.lines.append(f'const {name}: i64[{"" if scalar else len(values)}] = [{", ".join(map(str, values))}]')
-        return name
-
-    def node(self, result, call):
-        """Results are named by a text of names between commas; the node has the first one's name."""
-        names = result.split(",")
-        self.lines.append(f'node {names[0]}: {", ".join(f"{n}: ?" for n in names)} = {call}')
-        return names[0]
+        self.a = args
+        super().__init__(path, 4 * (2 * args.experts * args.hidden * args.inner))
 
     def text(self):
         return "graph experts { opset 23 input x: f32[T, %d]\n%s\noutput y }\n" % (self.a.hidden, "\n".join(self.lines))

@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 
+from graph_text import GraphText
+
 LAYERS = 2
 RUN = os.environ.get("RUN", "").split()
 SIZES = {"deepseek": dict(hidden=7168, heads=128, q_rank=1536, kv_rank=512, experts=64, k=8, inner=512, shared=2048),
@@ -28,28 +30,10 @@ WIDE = dict(hidden=1024, heads=16, experts=32, k=4, inner=1024)
 NOPE, ROPE, VALUE, HEAD = 128, 64, 128, 64
 
 
-class Layers:
+class Layers(GraphText):
     def __init__(self, sizes, path):
+        super().__init__(path, os.path.getsize(path))
         self.__dict__.update(sizes)
-        self.path, self.size, self.at, self.lines = path, os.path.getsize(path), 0, []
-
-    def weight(self, name, *dims, dtype="f32"):
-        size = {"f32": 4, "u8": 1}[dtype]
-        for d in dims:
-            size *= d
-        self.at = self.at if self.at + size <= self.size else 0
-        self.lines.append(f'const {name}: {dtype}[{", ".join(map(str, dims))}] = file "{self.path}" {self.at} {size} origin {name}')
-        self.at += size
-        return name
-
-    def ints(self, name, *values):
-        self.lines.append(f'const {name}: i64[{len(values)}] = [{", ".join(map(str, values))}]')
-        return name
-
-    def node(self, results, call):
-        names = results.split(",")
-        self.lines.append(f'node {names[0]}: {", ".join(f"{n}: ?" for n in names)} = {call}')
-        return names[0]
 
     def product(self, name, x, rows, columns):
         return self.node(name, f"MatMul({x}, {self.weight(f'{name}_w', rows, columns)})")
