@@ -1,4 +1,5 @@
-/* choose: from a graph and its constraints to the best plan: the space, its constraints, the solver, and the cost of the choice. */
+/* choose: finds the best plan of a graph under its constraints: builds the space, applies the constraints, runs the solver, and prices the
+ * choice. */
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -11,7 +12,7 @@
 
 static _Noreturn void refuse_constraints(struct space *s)
 {
-    enum { DEAR = 1 << 30 }; /* so that the plan has no more unrequested communication than it must; 2^50 is a quarter of an hour */
+    enum { DEAR = 1 << 30 }; /* no plan then has more unrequested communication than it must; 2^50 ps are about 19 minutes */
     if (s->limits.unrequested) {
         s->limits.unrequested = (int64_t)DEAR << 20;
         if (solve_space(s) < COST_NEVER)
@@ -29,8 +30,8 @@ static int variables(const struct problem *p)
     return n;
 }
 
-/* What is known of the optimum: no plan costs less than `least`; under --memory, none that fits is below plan->fitting. An emitted plan is
- * not searched: its own record counts, as long as it costs what that says. */
+/* Records what is known of the optimum: no plan costs less than `least`; under --memory, no plan that fits costs less than plan->fitting.
+ * The plan of an emitted folder is not searched: its record holds as long as the plan costs what the record says. */
 static void judge(struct space *s, int64_t least)
 {
     const struct emitted *e = s->options->plan_file ? s->options->plan_file->emitted : NULL;
@@ -42,7 +43,8 @@ static void judge(struct space *s, int64_t least)
     p->proven = e ? e->proven && replay_holds(s) : (double)p->objective <= (1 + PLAN_NEAR) * (double)bound_on_all;
     p->memory_gap = limited && p->objective > p->fitting ? (double)(p->objective - p->fitting) * 1e-12 / cost_steps(p) : 0;
     p->lower_bound = e ? replay_holds(s) * e->lower_bound : bound > 0 ? bound : 0;
-    if (p->room.bytes && p->room.bytes < s->options->memory) /* less room than there is: others that fit are not compared */
+    if (p->room.bytes && p->room.bytes < s->options->memory) /* the limit was tighter than --memory: not every plan that fits was
+                                                              * compared */
         p->near.more = fmax(p->near.more, 1);
     if (e && e->memory) {
         p->byte_price = e->byte_price;
@@ -50,7 +52,7 @@ static void judge(struct space *s, int64_t least)
     }
 }
 
-/* For plan.json: insert and fuse take the nodes apart. */
+/* Records strategies and placements for plan.json: insert and fuse change the nodes later. */
 static void note_choice(struct space *s)
 {
     struct plan *p = s->plan;
@@ -63,14 +65,14 @@ static void note_choice(struct space *s)
                      ((struct named){s->g->values.at[i]->name, placement_str(s->arena, *s->chosen.read[i])}));
 }
 
-/* Nothing that the plan file or a test's seed decides. */
+/* Whether the plan is searched: neither a plan file nor a test's seed fixes it. */
 static bool is_searched(const struct options *o)
 {
     return !(o->plan_file && o->plan_file->emitted) && !o->random_seed;
 }
 
-/* The time per step and the bytes of the first assignment that fits; nothing where the constraints allow none. Does not change the space.
- */
+/* Records the time per step and the resident bytes of the first assignment that fits; leaves 0 if the constraints allow none. Does not
+ * change the space. */
 static void note_first(struct space *s)
 {
     size_t bytes = sizeof *s->strategies * (size_t)s->g->nodes.n;
@@ -91,7 +93,7 @@ static void note_first(struct space *s)
     s->plan->room = room;
 }
 
-/* The first assignment that fits instead of the best. */
+/* Takes the first assignment that fits instead of the best. */
 static void settle_for_first(struct space *s, struct choice_problem *e, struct solution *best)
 {
     greedy_assign(s);
@@ -101,7 +103,7 @@ static void settle_for_first(struct space *s, struct choice_problem *e, struct s
         fail("%s: --solver first finds no plan, --solver exact does", graph_file(s->g));
 }
 
-/* Where no plan is found within limits over time, the price of a byte alone counts. */
+/* Solves with limits over time; if that finds no plan, with the byte price alone. */
 static struct choice_problem solve_plan(struct space *s, struct solution *best)
 {
     struct choice_problem e = encode_space(s, s->arena);

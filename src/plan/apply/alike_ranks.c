@@ -1,8 +1,8 @@
-/* alike_ranks: ranks whose graphs differ in nothing but the rank's number. Most ranks of a plan are alike, and what holds of the graph of
- * one, its types, its memory, holds of all of them.
+/* alike_ranks: finds ranks whose graphs differ only in the rank's number. Most ranks of a plan are alike, so their types and memory are
+ * computed once.
  *
- * What a rank holds follows from what it holds by each split, and from the attributes that differ from rank to rank. One scratch graph
- * takes the form of each rank in turn, without the nodes and values that no rank has otherwise. */
+ * A rank's graph follows from the rank's part of each split and from the attributes that differ between ranks. One scratch graph takes the
+ * form of each rank in turn; it contains only what differs. */
 #include "op/op.h"
 #include "plan/apply/apply.h"
 
@@ -11,9 +11,9 @@
 struct rank_form {
     struct graph *g;
     const struct local_nodes *nodes;
-    VEC(const struct split *) splits; /* each once, of values and of attributes */
-    VEC(int) values;                  /* that are split */
-    const struct dim **extent;        /* by split id, of the rank */
+    VEC(const struct split *) splits; /* of values and attributes, each once */
+    VEC(int) values;                  /* sharded values */
+    const struct dim **extent;        /* by split id: the rank's extent */
     int ids;
 };
 
@@ -26,7 +26,7 @@ static void add_split(struct rank_form *f, struct arena *a, const struct split *
     f->ids = s->id >= f->ids ? s->id + 1 : f->ids;
 }
 
-/* Those that inference reads, as of a collective. */
+/* Adds the splits in attributes that inference reads, as of a collective. */
 static void add_attribute_splits(struct rank_form *f, struct arena *a, const struct node *n)
 {
     static const char *const names[] = {"from", "to", "units", "extent_of"};
@@ -83,7 +83,7 @@ static void take_types(struct rank_form *f, int rank)
     }
 }
 
-/* The graph takes the form of the rank. */
+/* Gives the graph the rank's form and returns its digest. */
 static uint64_t form_digest(struct rank_form *f, int rank)
 {
     uint64_t digest = 0;

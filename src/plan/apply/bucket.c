@@ -1,9 +1,9 @@
-/* bucket: several small collectives of one kind as one of their concatenated operands.
+/* bucket: merges small collectives of one kind into one collective of their concatenated operands.
  *
  *     reductions     [n] of each operand, concatenated: [sum of n]
  *     gathers        of dimension 0 in as many equal shards as there are ranks: [ranks, n / ranks] of each, concatenated along 1
  *
- * A bucket takes more operands as they come, so none is copied again. */
+ * Operands are added to the one Concat, so none is copied twice. */
 #include "op/op.h"
 #include "plan/apply/apply.h"
 
@@ -82,7 +82,7 @@ static void set_sizes(struct graph *g, struct node *split, int axis)
     attr_set_dims(g, split, "split", split->nout, size);
 }
 
-/* The bucket takes collective x; nodes that it needs are appended. */
+/* Adds collective x to the bucket; appends the nodes that x needs. */
 static void add(struct graph *g, struct bucket *q, const struct node *x, struct nodes *made)
 {
     struct type type = flat_type(g, x->in[0]);
@@ -116,7 +116,7 @@ static struct node *join_node(struct graph *g, const struct node *a, struct valu
     return n;
 }
 
-/* An empty one, for collectives like a. */
+/* An empty bucket for collectives like a. */
 static struct bucket *new_bucket(struct graph *g, struct buckets *all, const struct node *a, struct nodes *made)
 {
     struct type type = flat_type(g, a->in[0]);

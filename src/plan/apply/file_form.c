@@ -1,5 +1,5 @@
-/* file_form: the graphs of ranks, from the canonical form to that of files: internal ops are expanded, sizes are operands again, and
- * weights that are stored in another type are cast. */
+/* file_form: converts the ranks' graphs from the canonical form to that of files: expands internal ops, makes sizes operands again, and
+ * casts weights stored in another type. */
 #include "op/emit/emit.h"
 #include "op/op.h"
 #include "plan/apply/apply.h"
@@ -24,7 +24,7 @@ static void make_operands(struct graph **graphs, int ranks, int rank, struct nod
     graph_sort(g);
 }
 
-/* Puts a Cast to the computed type behind each weight that is stored in another type. */
+/* Adds a Cast to the computed type after each weight that is stored in another type. */
 static void widen_stored(struct graph *g)
 {
     int values = g->values.n;

@@ -1,4 +1,4 @@
-/* local_nodes: what of a node differs from rank to rank. Size attributes that a rule names get the local extent. Windows get local
+/* local_nodes: sets what differs between ranks in a node. Size attributes that a rule names get the local extent. Windows get local
  * attributes by the row's SLIDE, index maps local intervals (slice_index.c). */
 #include "op/op.h"
 #include "op/rule/rule.h"
@@ -30,7 +30,7 @@ static void set_size_attributes(struct graph *global, const struct node *node, c
 
 /* ---- windows ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Of dimension d of the first operand: how the factor that counts the windows is split. NULL: it is whole, or no window slides there. */
+/* The split of the factor that counts the windows along dimension d of the first operand. NULL: not split, or no windows there. */
 static const struct split *windows_of(const struct node *node, const struct rule *rule, int d)
 {
     const struct rule_dim *dim = &rule->in[0].dim[d];
@@ -39,7 +39,7 @@ static const struct split *windows_of(const struct node *node, const struct rule
     return s && !s->replicated ? s : NULL;
 }
 
-/* What they read of each dimension; NULL: no windows slide. */
+/* The split of what windows read, by dimension; NULL: no windows. */
 static const struct split **window_reads(struct arena *a, struct graph *global, const struct node *node, const struct rule *rule)
 {
     const struct split **all = NULL;

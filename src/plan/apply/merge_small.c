@@ -1,9 +1,9 @@
-/* merge_small: small reductions become one of their concatenated operands (bucket.c), and so do small gathers.
+/* merge_small: merges small reductions into one of their concatenated operands (bucket.c), and small gathers likewise.
  *
- * Two that do not depend on each other become one once both operands are available. One that depends on another may still join it: for a
- * linear f, the sum of f(addends) is f of the sum of the addends. So an AllReduce after linear nodes moves up to the addends themselves, if
- * these do not depend on the other. Example: in a loss mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing
- * is left to reduce after the mean. */
+ * Two independent collectives merge once both operands are available. One that depends on another may still join it: for a linear f, the
+ * sum of f(addends) is f of the sum of the addends. So an AllReduce after linear nodes moves up to the addends themselves, if these do not
+ * depend on the other. Example: in a loss mean(log(sum) - score), the label's score joins the sum of exponentials, and nothing is left to
+ * reduce after the mean. */
 #include "op/canon/canon.h"
 #include "op/op.h"
 #include "plan/apply/apply.h"
@@ -12,26 +12,26 @@
 
 #include <string.h>
 
-/* What is known of the graph as it is, until it is another one. */
+/* Facts about the graph, valid until it changes. */
 struct merger_view {
     const struct uses *uses;
-    int *last;    /* by value id: the last node that reads it, -1: none does */
-    int *live;    /* by node: values that later nodes read; constants are none */
-    int *partial; /* those of them that are partial */
-    bool *late;   /* by value id: of a stage that trains, it waits for the gradients of later ones */
-    bool *after;  /* by value id: it waits for the reduction that others may join */
+    int *last;    /* by value id: its last reader; -1: none */
+    int *live;    /* by node: number of live values, without constants */
+    int *partial; /* number of live partial values */
+    bool *late;   /* by value id: in a training stage, it depends on the gradients of later stages */
+    bool *after;  /* by value id: it depends on the reduction that others may join */
     VEC(const struct value *) waiting;
-    signed char *small; /* by id of a collective's operand: 1 small, -1 not, 0 not known yet */
+    signed char *small; /* by id of a collective's operand: 1 small, -1 not, 0 unknown */
 };
 
 struct merger {
     struct graph *g;
     const struct machine *machine;
     const struct plan *plan;
-    struct arena *tmp; /* the view's */
+    struct arena *tmp; /* for the view */
     struct merger_view view;
     struct buckets buckets;
-    bool changed; /* the graph is another one: look again */
+    bool changed; /* the graph changed: renew the view */
 };
 
 static bool is_sum_reduction(const struct value *v)
@@ -48,7 +48,7 @@ static bool payload_is_small(const struct merger *m, const struct node *reductio
     return true;
 }
 
-/* The fixed price of a collective is more than the price of copying its bytes four times. */
+/* Whether the fixed cost of the collective exceeds the cost of copying its bytes four times. */
 static bool is_small(const struct merger *m, const struct node *reduction)
 {
     signed char *known = &m->view.small[reduction->in[0]->id];
@@ -70,7 +70,7 @@ static bool reads(const struct merger *m, const struct node *n)
     return false;
 }
 
-/* Values of graph inputs, and of nodes that read none, are there from the first node on: what reads only those waits for nothing. */
+/* Whether the value is available from the start: a graph input, or computed from nothing. */
 static bool is_early(const struct value *v)
 {
     for (int i = 0; v->producer && i < v->producer->nin; i++)
@@ -79,7 +79,7 @@ static bool is_early(const struct value *v)
     return !v->constant;
 }
 
-/* A value lives from the node `from` on, to the one before its last reader. */
+/* Counts a value as live from node `from` to the node before its last reader. */
 static void count_live(struct merger_view *w, const struct value *v, int from)
 {
     int last = w->last[v->id];
@@ -141,7 +141,7 @@ static void view_graph(struct merger *m)
     }
 }
 
-/* An earlier operand is the same value. */
+/* Whether an earlier operand is the same value. */
 static bool reads_before(const struct node *n, int operand)
 {
     for (int i = 0; i < operand; i++)
@@ -150,7 +150,8 @@ static bool reads_before(const struct node *n, int operand)
     return false;
 }
 
-/* Finds what waits for the reduction. Returns the last node that matters: all that later ones read waits, and none of it is partial. */
+/* Marks what depends on the reduction. Returns the last node to consider: from there on, all live values depend on it and none is
+ * partial. */
 static int look(struct merger *m, int first)
 {
     struct graph *g = m->g;
@@ -187,13 +188,13 @@ static bool can_join(const struct merger *m, const struct node *a, const struct 
 
 /* ---- a sum after linear nodes ---------------------------------------------------------------------------------------------------- */
 
-/* The linear nodes, and the partial values before them. */
+/* Linear nodes, and the partial values before them. */
 struct linear {
     VEC(struct node *) nodes;
     VEC(struct node *) sums;
-}; /* sums: of those values, inserted nowhere */
+}; /* sums: of those values, not inserted yet */
 
-/* Partial in, partial out; a product of shards makes partial values of its own, whatever its bias is. */
+/* Whether the node keeps a partial operand partial. A product of shards makes new partial values, whatever its bias is. */
 static bool passes_partial(const struct node *n)
 {
     bool any = false;
@@ -205,7 +206,7 @@ static bool passes_partial(const struct node *n)
     return any;
 }
 
-/* Terms that are made here: their sum, if it may join a. */
+/* Adds a partial value that is made here to the sum, if it may join reduction a. */
 static bool find_partial(struct merger *m, const struct node *a, struct value *v, struct linear *found)
 {
     for (int i = 0; i < found->sums.n; i++)
@@ -218,7 +219,7 @@ static bool find_partial(struct merger *m, const struct node *a, struct value *v
     return can_join(m, a, sum);
 }
 
-/* The partial values that v comes from, by nodes that nothing else reads. False: not all of them may join a. */
+/* Finds the partial values from which v is computed by nodes that nothing else reads. False: not all of them may join a. */
 static bool find_linear(struct merger *m, const struct node *a, struct value *v, struct linear *found)
 {
     struct node *n = v->producer;
@@ -271,7 +272,7 @@ static void move_up(struct graph *g, const struct linear *found, const struct no
     graph_prune(g);
 }
 
-/* The sum, which waits for reduction a, is made of partial values that do not. */
+/* Replaces a reduction that depends on reduction a by one of earlier partial values that do not. */
 static bool hasten(struct merger *m, const struct node *a, const struct node *late)
 {
     struct linear found = {.nodes = {NULL, 0, 0}};
@@ -285,7 +286,7 @@ static bool hasten(struct merger *m, const struct node *a, const struct node *la
 
 /* ---- all of them -------------------------------------------------------------------------------------------------------------------- */
 
-/* One of the later collectives joins the first, or moves up so that it can. */
+/* Lets a later collective join the first, or moves it up so that it can. */
 static bool join_next(struct merger *m, int first)
 {
     struct graph *g = m->g;

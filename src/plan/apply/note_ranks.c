@@ -1,5 +1,5 @@
-/* note_ranks: what a collective's node says for runtimes that see it alone, without the graph's metadata: whose it is, and the sizes that
- * its splits leave open. */
+/* note_ranks: notes in a collective's node what a runtime needs that does not see the graph's metadata: its ranks, and the sizes that its
+ * splits leave open. */
 #include "op/op.h"
 #include "plan/apply/apply.h"
 
@@ -18,7 +18,7 @@ static int splits_of(struct graph *g, const struct node *n, const struct split *
     return count;
 }
 
-/* The global size of the dimension tells one size of a split. If one has several, all symbols stand before it. */
+/* The dimension's global size determines one size of a split. If a split has several, notes all symbols before it. */
 static void note_symbols(struct graph *g, struct node *n)
 {
     const struct split *split[2];

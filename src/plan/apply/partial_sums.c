@@ -1,5 +1,5 @@
 /* partial_sums: which nodes of a rank file make partial sums, and how the summed dimension is split. tpc-run adds such values in the order
- * of their indices, and under --deterministic completes a sum where it is made. A node that only passes partial sums on has no note. */
+ * of their indices, and under --deterministic completes a sum where it is made. Nodes that only forward partial sums have no note. */
 #include "ir/rank_meta.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
@@ -12,7 +12,7 @@ static bool is_partial_sum(const struct value *v)
     return v && v->placed && v->place.kind == PLACE_P && v->place.op == RED_SUM;
 }
 
-/* Of the first operand's split dimension, the split of the factor that the node sums over; NULL: it sums over none. */
+/* The split of the factor that the node sums over, from the first operand; NULL: it sums over none. */
 static const struct split *summed(struct graph *g, const struct node *n)
 {
     const struct value *x = node_operand(n, 0);
@@ -25,13 +25,13 @@ static const struct split *summed(struct graph *g, const struct node *n)
     return NULL;
 }
 
-/* The node's sharded dimension becomes a dimension of one sum per rank. Only the lowering of CumSum makes such a node. */
+/* Whether the node's sharded dimension becomes one sum per rank. Only the lowering of CumSum makes such a node. */
 static bool sums_apart(const struct node *n)
 {
     return n->on_ranks && op_is_onnx(n, "ReduceSum") && dtype_is_float(n->in[0]->type.dtype);
 }
 
-/* A mixture sums over what its weights are split by, the width of experts or these themselves. */
+/* The weight of a mixture whose split it sums over: the width of the experts or the experts themselves. */
 static const struct value *split_weight(const struct node *n)
 {
     for (int i = 1; n->op && n->op->flags & OP_ROUTES && i < n->nin; i++)

@@ -1,10 +1,10 @@
-/* products: how the products of a rank file that have weights are split. An adapter that a run adds to one is cut alike: its A as the
- * product's operand, its B as the result (src/job/peft). */
+/* products: how the products of a rank file that have weights are split. A run shards an adapter of such a product likewise: its A like the
+ * product's operand, its B like the result (src/job/peft). */
 #include "ir/rank_meta.h"
 #include "plan/apply/apply.h"
 #include "plan/lora/lora.h"
 
-/* Of its last dimension; NULL: that is not split. */
+/* The split of its last dimension; NULL: none. */
 static const struct split *last_split(const struct value *v)
 {
     return v->placed && v->place.kind == PLACE_S && v->place.dim == v->type.rank - 1 ? v->place.split : NULL;
@@ -12,7 +12,7 @@ static const struct split *last_split(const struct value *v)
 
 void plan_note_products(struct graph *to, struct graph *global)
 {
-    if (global->ranks < 2 || global->trained.n) /* a step of training has adapters of its own */
+    if (global->ranks < 2 || global->trained.n) /* a training step has its own adapters */
         return;
     struct lora_products all = lora_products_find(global);
     EACH (const struct lora_product, p, all.list) {

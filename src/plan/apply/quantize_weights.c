@@ -1,8 +1,8 @@
-/* quantize_weights: weights become integers of 8 or 4 bits in blocks of 32 that share a scale (--weights int8, int4). MatMul and Gemm by an
- * f32 weight become MatMulNBits, Gather of its rows GatherBlockQuantized, which ONNX Runtime runs, too.
+/* quantize_weights: converts weights to integers of 8 or 4 bits in blocks of 32 that share a scale (--weights int8, int4). MatMul and Gemm
+ * by an f32 weight become MatMulNBits, Gather of its rows GatherBlockQuantized, which ONNX Runtime runs, too.
  *
- * A number is rounded to the nearest of 2^bits multiples of the scale. The greatest one of a block is the least code, so it is kept as it
- * is. Nothing is read here: the bytes are made when a file is written, and a split of the weight between blocks changes none of them. */
+ * A number is rounded to the nearest of 2^bits multiples of the scale. The number of largest magnitude in a block gets the least code, so
+ * it is exact. Bytes are converted when a file is written; a split of the weight between blocks does not change them. */
 #include "op/op.h"
 #include "plan/apply/apply.h"
 #include "plan/facts/facts.h"
@@ -13,12 +13,12 @@
 
 enum { BLOCK = 32, COLUMNS = 16, LEVEL = 4 }; /* LEVEL: activations may be rounded to 8 bits */
 
-/* A matrix that is stored by columns: column j is k numbers. */
+/* A matrix stored by columns: column j has k numbers. */
 struct quantized {
     const char *model, *name;
     int64_t n, k;
     int bits;
-    bool by_rows; /* it lies there as [n, k]; else [k, n] */
+    bool by_rows; /* stored as [n, k]; else [k, n] */
 };
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static int64_t blocks_of(const struct quantized *q)
     return (q->k + BLOCK - 1) / BLOCK;
 }
 
-/* Block b of `count` columns from column j on, filled up with zeros. The bytes may lie anywhere. */
+/* Reads block b of `count` columns from column j on, padded with zeros. `from` may be unaligned. */
 static void read_blocks(const struct quantized *q, const char *from, int64_t j, int64_t count, int64_t b, float (*x)[BLOCK])
 {
     int64_t n = q->k - b * BLOCK < BLOCK ? q->k - b * BLOCK : BLOCK;
@@ -43,7 +43,7 @@ static void read_blocks(const struct quantized *q, const char *from, int64_t j, 
     }
 }
 
-/* What a step of the codes is worth. */
+/* The scale of a block: the difference between two codes. */
 static float block_scale(const struct quantized *q, const float *x)
 {
     float most = 0;
@@ -122,7 +122,7 @@ static struct value *made_constant(struct graph *g, struct value *w, const struc
     return v;
 }
 
-/* The codes, in bytes of which a row of the operand has dim[1..], and the scales. */
+/* Makes the constants of the codes, in bytes with rows of dim[1..] bytes, and of the scales. */
 static void quantize(struct graph *g, struct value *w, const struct quantized *from, bool table, struct value **codes,
                      struct value **scales)
 {
@@ -163,7 +163,7 @@ static bool is_one(const struct node *n, const char *attr)
     return x >= 1 && x <= 1;
 }
 
-/* A Gemm that is a product and a bias of one row. */
+/* Whether a Gemm is a product plus a bias of one row. */
 static bool plain_gemm(const struct node *n)
 {
     const struct value *c = node_operand(n, 2);

@@ -1,6 +1,6 @@
-/* slice_index: the positions that index-map ops state, for one rank. Cut points of Slice and Split on a split axis become the extents that
- * the rank holds of each part; a Repeat whose local copies are not uniform (heads of one group, KV heads repeated) gets the local index
- * of every copy. That is decided for all ranks together, so that their nodes keep one form. */
+/* slice_index: the positions in index-map ops, for one rank. Cut points of Slice and Split on a split axis become the extents that the rank
+ * holds of each part; a Repeat whose local copies are not uniform (heads of one group, KV heads repeated) gets the local index of every
+ * copy. The decision is common to all ranks, so that their nodes have one form. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "plan/apply/apply.h"
@@ -34,7 +34,7 @@ static void set_split_sizes(const struct node *node, struct graph *g, struct nod
     node_attr(local, "num_outputs")->set = false;
 }
 
-/* How [lo, hi) of a dimension split by s is split. */
+/* The split of the slice [lo, hi) of a dimension that is split by s. */
 static const struct split *slice_split(const struct graph *g, const struct node *local, const struct split *s, int64_t lo, int64_t hi)
 {
     const struct split *part = split_restrict(g->alg, s, lo, hi);
@@ -43,7 +43,7 @@ static const struct split *slice_split(const struct graph *g, const struct node 
     return part;
 }
 
-/* A bound in canonical or source form: from the end when negative, clamped to the size. */
+/* A bound in canonical or source form: negative bounds count from the end; clamped to the size. */
 static int64_t bound(const struct dim *given, int64_t size)
 {
     int64_t k;
@@ -52,7 +52,7 @@ static int64_t bound(const struct dim *given, int64_t size)
     return k < 0 ? 0 : k > size ? size : k;
 }
 
-/* What is before an entry's slice of the axis, and the slice. */
+/* The part of the axis before an entry's slice, and the slice. */
 struct slice_parts {
     const struct split *before, *slice;
 };
@@ -143,7 +143,7 @@ static int64_t pieces_total(const struct rank_pieces *p)
     return n;
 }
 
-/* For each index of the result that a rank holds, where it holds the index that is copied there. Returns the count, -1: not listed. */
+/* For each result index of a rank, the local index from which it is copied. Returns the count; -1: the splits are not listed. */
 static int repeat_index(struct arena *a, const struct graph *g, const struct node *node, int rank, const struct dim ***out)
 {
     int axis = axis_at(node, attr_int(node, "axis")), n = 0;
@@ -169,7 +169,7 @@ static bool repeats_evenly(struct arena *a, const struct graph *g, const struct 
     int64_t copies = attr_int(node, "repeats"), k;
     int n = repeat_index(a, g, node, rank, &index);
     if (n < 0)
-        return true; /* split in multiples of a symbolic size: inference has them */
+        return true; /* multiples of a symbolic size: inference determines the extents */
     for (int i = 0; i < n; i++)
         if (!dim_is_int(index[i], &k) || k != i / copies)
             return false;

@@ -1,9 +1,9 @@
 /* boundary: placements of the values at the boundary of a set of nodes. `input` is the placement of a value that enters the set, before its
  * nodes read it as `desired_input`. `output` is the placement that a value which leaves the set is resharded to; nodes outside, or the
- * taker of a graph output, read it as `desired_output`.
+ * caller for a graph output, read it as `desired_output`.
  *
- * Values are activations, in the order in which nodes read (make) them, each once. Weights, state, which is the set's own, and scalars,
- * which are replicated anyway, are not among them. */
+ * Values are activations, in the order in which nodes read (make) them, each once; not weights, state, which belongs to the set, or
+ * scalars, which are always replicated. */
 #include "plan/constrain/constrain.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -103,7 +103,7 @@ static void check_layout(struct space *s, const struct constraint *c, const stru
         check_globs(s, c, l, b);
 }
 
-/* Of the i-th value; NULL: none. */
+/* The placement that the layout gives to value i; NULL: none. */
 static const char *layout_of(struct space *s, const struct layout *l, int i, const struct value *v)
 {
     int k = l->form == LAYOUT_ORDER ? i : 0;
@@ -119,7 +119,7 @@ static void require_place(struct space *s, const struct constraint *c, enum requ
     boundary_add_requirement(s, (struct requirement){.from = c, .kind = kind, .value = v, .text = text});
 }
 
-/* Of where nodes inside (outside, and who takes a graph output) read the value. */
+/* Requires the placement in which nodes inside the set (or outside it, and callers of a graph output) read the value. */
 static void require_reads(struct space *s, const struct constraint *c, const struct module *m, bool inside, const struct value *v,
                           const char *text)
 {
@@ -138,7 +138,7 @@ static void require_reads(struct space *s, const struct constraint *c, const str
     }
 }
 
-/* The plan file names the nodes that read (make) the value: splits along a sequence may pass them. */
+/* Lets splits along a sequence pass the nodes that read (make) the value, because the plan file names them. */
 static void let_through(struct space *s, const struct module *m, bool result, const struct value *v)
 {
     const struct place_uses *uses = &s->uses[v->id];
@@ -154,7 +154,7 @@ static bool is_taken(const struct space *s, const struct value *v)
 {
     const struct place_uses *uses = &s->uses[v->id];
     require(uses->list.n > 0);
-    return uses->list.at[uses->list.n - 1].node < 0; /* outputs are the last uses */
+    return uses->list.at[uses->list.n - 1].node < 0; /* outputs are the last in a list of uses */
 }
 
 static void prepare_value(struct space *s, const struct constraint *c, const struct module *m, bool result, const struct value *v,

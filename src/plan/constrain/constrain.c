@@ -1,8 +1,8 @@
-/* constrain: the requirements of the plan file (requirement.c) as restrictions of what may be chosen; the solver fills in the rest.
+/* constrain: applies the requirements of the plan file (requirement.c) as restrictions of the space; the solver chooses the rest.
  *
- * A requirement of a node drops strategies, one of a value is a required placement (src/plan/space/required_placement.c). --strict allows
- * the communication that requirements request: of values that they place or read, all around a node whose strategy they give, what a
- * style requests (style.c), and the lowerings of nodes that have a style or a strategy. */
+ * A requirement on a node removes strategies; one on a value is a required placement (src/plan/space/required_placement.c). --strict allows
+ * the communication that requirements request: of values that they place or read, of all values around a node whose strategy they fix, what
+ * a style requests (style.c), and in the lowerings of nodes with a style or strategy. */
 #include "plan/constrain/constrain.h"
 
 #include "op/rule/rule.h"
@@ -53,7 +53,7 @@ static const char *nearest_strategy(struct space *s, const struct requirement *d
     return texts[best];
 }
 
-/* beside: what else is required; nearest: what is possible. */
+/* beside: other requirements that conflict; nearest: a possible one. */
 static _Noreturn void refuse_requirement(struct space *s, const struct requirement *d, const char *beside, const char *nearest)
 {
     const struct node *n = d->kind <= REQUIREMENT_OPERAND ? s->g->nodes.at[d->node] : NULL;
@@ -145,7 +145,7 @@ static void forget(struct space *s)
     }
 }
 
-/* The placements of --state-from hold whatever the constraints are. */
+/* Requires the placements of --state-from, whatever the constraints are. */
 static void require_states(struct space *s, bool check)
 {
     for (int i = 0; s->plan->state_placement && s->ranks > 1 && i < s->g->states.n; i++) {
@@ -165,7 +165,7 @@ bool constrain_seed(struct space *s)
     requirement_make_all(s);
     bool changed = false;
     for (int i = 0; i < s->g->nodes.n; i++)
-        changed |= s->sequence.passes[i] && s->options->sp != SP_AUTO; /* there all are, and their strategies made */
+        changed |= s->sequence.passes[i] && s->options->sp != SP_AUTO; /* under SP_AUTO splits pass all nodes, and the strategies exist */
     for (int i = 0; i < s->limits.requirements.n; i++)
         changed |= seed(s, s->limits.requirements.at[i]);
     return required_seed_all(s) || changed;

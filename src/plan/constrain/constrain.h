@@ -1,4 +1,4 @@
-/* constrain: restricts a space by the plan file and the model's annotations, and finds the constraint to blame if nothing is left. */
+/* constrain: restricts a space by the plan file and the model's annotations, and finds the constraint at fault if nothing is left. */
 #ifndef TPC_CONSTRAIN_H
 #define TPC_CONSTRAIN_H
 
@@ -9,33 +9,32 @@
 /* constrain.c: the constraints of the plan file. */
 bool constrain_seed(struct space *);
 void constrain_all(struct space *);
-void constrain_user(struct space *); /* but not an emitted plan */
-/* After no plan was found: fails naming the first constraint that cannot be met together with the ones before it. Returns where none is to
- * blame. */
+void constrain_user(struct space *); /* not for an emitted plan */
+/* After no plan was found: fails with the first constraint that contradicts earlier ones. Returns if no constraint is at fault. */
 void constrain_blame(struct space *);
 
-/* replay.c: leaves what an emitted plan chose; a plan of another graph is a failure that names the first difference. */
+/* replay.c: restricts the space to the choices of an emitted plan; fails with the first difference if the plan is of another graph. */
 void replay_plan(struct space *);
-/* Does the plan cost what the emitted one says? */
+/* Whether the plan costs what the emitted one says. */
 bool replay_holds(const struct space *);
 
-/* kept_weights.c: of a chosen plan, a warning for each constraint on tensors that adds reshards and moves no weight; after
+/* kept_weights.c: for a chosen plan, warns of each constraint on tensors that adds reshards and changes the placement of no weight; after
  * plan_note_step. */
 void constrain_note_kept(struct space *);
 
-/* strict.c: of a chosen plan, unrequested communication: fails naming the first; makes a warning of each. */
+/* strict.c: unrequested communication of a chosen plan: fails with the first; warns of each. */
 _Noreturn void strict_blame(struct space *);
 void strict_warn(struct space *);
 
-/* sharding_spec.c: the placement that a sharding spec gives a tensor of that type. NULL, or the end of a sentence that names what tpc can't
- * do. */
+/* sharding_spec.c: the placement that a sharding spec gives a tensor of that type. NULL, or the end of a sentence that names what tpc does
+ * not support. */
 const char *sharding_placement(struct arena *, struct alg *, const struct type *, const struct sharding *, int ranks,
                                struct placement *out);
-/* The spec of a placement, but for node and tensor; false: none (partial values, blocks of unequal sizes). */
+/* The spec of a placement, without node and tensor; false: there is no spec (partial values, blocks of unequal sizes). */
 bool sharding_of_placement(struct arena *, struct alg *, const struct type *, struct placement, int ranks, struct sharding *out);
 
-/* onnx_config.c: plan_configuration chooses the device configuration of a model (options->configuration). annotation_of: after the pass
- * choose, how the chosen plan places a tensor of a node of the source (struct annotation of onnx.h); the first argument is
+/* onnx_config.c: plan_configuration chooses the model's device configuration (options->configuration). annotation_of: after the pass
+ * choose, the placement that the chosen plan gives a tensor of a node of the source (struct annotation of onnx.h); the first argument is
  * plan->space. */
 void plan_configuration(const struct graph *, const struct options *, struct plan *);
 bool onnx_annotation_of(void *space, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
@@ -43,20 +42,20 @@ bool onnx_annotation_of(void *space, struct arena *, const char *node, const cha
 /* ---- style.c: styles of nodes ------------------------------------------------------------------------------------------------- */
 
 enum { REQUESTS_OPERANDS = 1, REQUESTS_RESULTS = 2 };
-/* Does the style apply to the node itself? The constraint comes from styles sequence and loss-parallel. */
+/* Whether the style applies to the node. style_constraint: the constraint of styles sequence and loss-parallel. */
 bool style_applies(const struct space *, enum style, const struct constraint *, int node);
-/* What nodes a style applies to, as "multiplies a weight". */
+/* The nodes that a style applies to, in words: "multiplies a weight". */
 const char *style_subject(enum style);
-/* How many requirements of the style the strategy does not meet. */
+/* The number of the style's requirements that the strategy does not meet. */
 int style_unmet(const struct space *, enum style, int dim, int node, const struct strategy *);
-/* For --strict: whose communication the style requests, bits of REQUESTS_. */
+/* For --strict: bits of REQUESTS_: the values whose communication the style requests. */
 unsigned style_requests(const struct space *, enum style, int node);
-/* Candidates for the splits that the style needs where there are none; true when there are new ones. */
+/* Adds candidates for splits that the style needs, if there are none; true if any is new. */
 bool style_seed(struct space *, enum style, int dim, int node);
 
 /* ---- style_pairwise.c: style pairwise ------------------------------------------------------------------------------------------ */
 
-/* By node: is it the row-parallel half of a pair; does no other product of the style follow it? */
+/* By node: whether it is the row-parallel half of a pair; whether no other product of the style follows it. */
 struct pairs {
     bool *row, *last;
 };
@@ -68,10 +67,10 @@ struct pairs style_pairs_find(const struct space *, const bool *target);
 enum requirement_kind {
     REQUIREMENT_STYLE,    /* the node has the style */
     REQUIREMENT_STRATEGY, /* the text of the node's strategy matches the glob `text` */
-    REQUIREMENT_KEPT,     /* the node reads the operand with placement `text`, or partial, if it has such a strategy */
+    REQUIREMENT_KEPT,     /* the node reads the operand with placement `text`, or partial if such a strategy exists */
     REQUIREMENT_OPERAND,  /* the node reads the operand with placement `text` */
-    REQUIREMENT_READ,     /* the value is resharded to `text` before anything reads or takes it; a graph input or a weight has it */
-    REQUIREMENT_PLACED    /* the same, but a graph output is taken with it */
+    REQUIREMENT_READ,     /* the value is resharded to `text` before any read; a graph input or a weight has it */
+    REQUIREMENT_PLACED    /* the same, but a graph output leaves with it */
 };
 struct requirement {
     const struct constraint *from;
@@ -83,8 +82,8 @@ struct requirement {
 };
 /* onnx_config.c: requirements of the model's device configuration, if one is followed. */
 void onnx_annotations_require(struct space *);
-/* What the annotations and the constraints require, in their order. A constraint that matches nothing is a failure that names what is
- * nearest. */
+/* Makes the requirements of the annotations and the constraints, in their order. A constraint that matches nothing fails with the nearest
+ * name. */
 void requirement_make_all(struct space *);
 
 /* ---- boundary.c: the values at the boundary of nodes --------------------------------------------------------------------------- */

@@ -1,12 +1,12 @@
-/* kept_weights: constraints on tensors that move no weight: the values are resharded once they are made, or not even that, because nobody
- * reads them so. It may be the cheapest way to meet them, and not what was meant. */
+/* kept_weights: finds constraints on tensors that change the placement of no weight: the values are only resharded after they are made, or
+ * not even that, because nothing reads them in that placement. This may be the cheapest way to meet them, but not the intended one. */
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
 
 #include <string.h>
 
-/* The weight of the product that the value comes from; NULL: none is near. */
+/* The weight of the product from which the value comes; NULL: none nearby. */
 static const struct value *weight_of(const struct space *s, const struct value *v)
 {
     enum { STEPS = 8 };
@@ -24,7 +24,7 @@ static const struct value *weight_of(const struct space *s, const struct value *
     return NULL;
 }
 
-/* What brings the value to another placement before anything reads it; NULL: nothing does. */
+/* The reshard of the value before any read; NULL: none. */
 static const struct step_part *reshard_of(const struct space *s, const struct value *v)
 {
     const struct placement *read = s->chosen.read[v->id];
@@ -38,13 +38,13 @@ static const struct step_part *reshard_of(const struct space *s, const struct va
 }
 
 struct kept {
-    int count, unread;         /* unread: values that all readers take as they are left */
+    int count, unread;         /* unread: values that all readers read as they are produced */
     const struct value *first; /* of these */
     enum collective by;
-    const struct value *weight; /* the first */
+    const struct value *weight; /* the first of these weights */
 };
 
-/* What is left whole or split, and resharded. Sums of partial values are what a placement asks for. */
+/* Finds replicated or sharded values that are resharded. Partial values do not count: a placement asks for their reduction. */
 static struct kept find_kept(const struct space *s, const struct constraint *c)
 {
     struct kept k = {.by = COLL_NONE};

@@ -1,9 +1,9 @@
 /* onnx_config: the multi-device configuration of a model as requirements, and a chosen plan as a configuration.
  *
- * Under a configuration a node names the placements of its operands and results. Canonicalisation calls what it makes of node N N, or else
- * N/..., and a tensor keeps its name as long as it exists. A spec applies to what still reads or makes the tensor under such a name, and is
- * ignored if nothing does. A node with specs reads an operand that has none as its producer leaves it. It reads a graph input replicated,
- * and partial values as they are, if it can. Weights and state are free. */
+ * In a configuration, a node gives the placements of its operands and results. Canonicalisation names the nodes that it makes from node N
+ * either N or N/..., and a tensor keeps its name while it exists. A spec applies to nodes of such a name that still read or make the
+ * tensor; if there are none, it is ignored. An operand without a spec, of a node with specs, is read as its producer leaves it; a graph
+ * input is read replicated, a partial value partial if possible. Weights and state are free. */
 #include "ir/configuration.h"
 #include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
@@ -75,7 +75,7 @@ void plan_configuration(const struct graph *g, const struct options *o, struct p
 
 /* ---- what a spec applies to ---------------------------------------------------------------------------------------------------------- */
 
-/* The readers of a value that are left of a source's node. */
+/* The remaining readers of a value that come from one node of the source. */
 struct readers {
     VEC(struct place_use) list;
 };
@@ -92,7 +92,7 @@ static void add_readers(const struct space *s, struct arena *a, const struct val
     }
 }
 
-/* That of its name; else what was made of it. */
+/* Readers in the node of that name; if there is none, in nodes made from it. */
 static struct readers readers_of(const struct space *s, struct arena *a, const struct value *v, const char *node)
 {
     struct readers out = {{NULL, 0, 0}};
@@ -146,7 +146,7 @@ static const struct constraint *constraint_of(struct space *s, const struct shar
     return c;
 }
 
-/* False: the spec applies to nothing that exists. left, by value id: how results are left. */
+/* False: the spec applies to nothing that exists. left, by value id: placements of results. */
 static bool demand(struct space *s, const struct sharding *from, const struct placement **left)
 {
     const struct value *v = living(s, from->tensor);
@@ -199,8 +199,7 @@ void onnx_annotations_require(struct space *s)
             require_kept(s, &c->shardings.at[i], left);
 }
 
-/* ---- a chosen plan as annotations ------------------------------------------------------------------------------------------------------
- */
+/* ---- a chosen plan as annotations -------------------------------------------------------------------------------------------- */
 
 static struct placement operand_place(const struct space *s, struct place_use u)
 {
@@ -208,7 +207,8 @@ static struct placement operand_place(const struct space *s, struct place_use u)
     return st ? st->in[u.operand] : s->chosen.output[u.operand];
 }
 
-/* The placement of a result: at its end of the graph, or what it is resharded to. A partial value has the one that all readers want. */
+/* The placement of a result: of the graph input or output, or the one to which it is resharded. For a partial value, the one that all
+ * readers need. */
 static struct placement result_place(const struct space *s, const struct value *v)
 {
     int number = graph_output_number(s->g, v);

@@ -1,5 +1,5 @@
-/* replay: an emitted plan fixes everything: each node keeps the one strategy that the plan names, each end its placement, so nothing is
- * left to search. Nodes, inputs and outputs must be the plan's, in its order. */
+/* replay: an emitted plan fixes every choice: each node has the strategy that the plan names, each input and output its placement, so
+ * nothing is left to search. Nodes, inputs and outputs must be the plan's, in its order. */
 #include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
@@ -72,7 +72,7 @@ static void fix_ends(struct space *s, const char *what, const struct named_list 
     same_count(s, what, there, n);
 }
 
-/* Constants that insert and lowerings made are not there yet. */
+/* Skips constants that insert and lowerings made: they do not exist yet. */
 static void replay_named(struct space *s, require_value *add, const char *key, const struct named_list *there)
 {
     for (int i = 0; i < there->list.n; i++) {

@@ -1,4 +1,4 @@
-/* requirement: what the constraints of the plan file require, node by node and value by value, in their order. */
+/* requirement: the requirements of the plan file's constraints on single nodes and values, in order. */
 #include "plan/constrain/constrain.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -8,7 +8,7 @@ enum { PREPARES = 1u << STYLE_PREPARE_INPUT | 1u << STYLE_PREPARE_OUTPUT | 1u <<
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------------ */
 
-/* The nodes that a constraint names. inside, by node: the nodes of the module that is prepared. */
+/* The nodes that a constraint names. inside, by node: whether it belongs to the module of style prepare-*. */
 struct match {
     const struct constraint *c;
     VEC(int) nodes;
@@ -30,7 +30,7 @@ static void find_nodes(struct space *s, struct match *x)
         VEC_PUSH(s->arena, &x->nodes, found.at.at[i]);
 }
 
-/* A style that applies to none of the nodes is a failure. */
+/* Fails if a style applies to none of the nodes. */
 static void check_style(const struct space *s, const struct match *x, enum style style)
 {
     for (int i = 0; i < x->nodes.n; i++)
@@ -56,7 +56,7 @@ static enum style own_style(const struct match *x, enum style style, int node)
     return style != STYLE_PAIRWISE ? style : x->pairs.row[node] ? STYLE_ROWWISE : STYLE_COLWISE;
 }
 
-/* False if none of the constraint's styles applies to the node. */
+/* Returns false if none of the constraint's styles applies to the node. */
 static bool require_node(struct space *s, const struct match *x, int node)
 {
     bool met = !(x->c->styles & ~(unsigned)PREPARES);
@@ -66,7 +66,7 @@ static bool require_node(struct space *s, const struct match *x, int node)
                 s, (struct requirement){.from = x->c, .kind = REQUIREMENT_STYLE, .node = node, .style = own_style(x, i, node)});
             met = true;
         }
-    s->sequence.passes[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE)); /* the plan file names it: rows may pass */
+    s->sequence.passes[node] |= met && (x->c->strategy || has_style(x, STYLE_SEQUENCE)); /* rows may be split */
     if (met && x->c->strategy)
         boundary_add_requirement(
             s,
@@ -105,7 +105,7 @@ static void prepare_all(struct space *s, const struct match *x)
         x->inside[x->nodes.at[i]] = false;
 }
 
-/* inside: all false, as it is left. */
+/* inside: all false, before and after. */
 static void require_nodes(struct space *s, const struct constraint *c, bool *inside)
 {
     struct match x = {.c = c, .inside = inside};
@@ -142,7 +142,7 @@ static void require_values(struct space *s, const struct constraint *c)
             s, (struct requirement){.from = c, .kind = REQUIREMENT_PLACED, .value = s->g->values.at[found.at.at[i]], .text = c->placement});
 }
 
-/* With one rank everything is replicated whatever is required. */
+/* With one rank everything is replicated, whatever is required. */
 void requirement_make_all(struct space *s)
 {
     const struct plan_file *file = s->ranks > 1 ? s->options->plan_file : NULL;

@@ -1,12 +1,12 @@
-/* sharding_spec: the sharding specs of ONNX's multi-device annotations as placements, and back.
+/* sharding_spec: converts the sharding specs of ONNX's multi-device annotations to placements, and back.
  *
- * One part of the sharded axis is split evenly (the first shards hold one index more). Parts before it repeat that, parts after it stay
- * together: [3:1, 64:2] is three blocks of 64, each in halves, as a fused Q, K, V is split by heads. Device i is rank i. Entry i of the
- * device list holds shard i; an entry that is a key of the group map names several devices, which all hold it. No sharded axis, and one
- * entry for all devices: replicated. (onnx.proto; the proposals on multi-device execution and on its sharding formalism define what shapes
- * and operators allow.)
+ * One part of the sharded axis is split evenly (the first shards hold one index more). Parts before it repeat that split, parts after it
+ * are not split: [3:1, 64:2] is three blocks of 64, each in halves, as a fused Q, K, V is split by heads. Device i is rank i. Entry i of
+ * the device list holds shard i; an entry that is a key of the group map names several devices that all hold it. Without a sharded axis,
+ * and with one entry for all devices, the tensor is replicated. (onnx.proto; the proposals on multi-device execution and on its sharding
+ * formalism define what shapes and operators allow.)
  *
- * Specs know no partial values. Two axes at once, and blocks of unequal sizes, are not supported. */
+ * Specs cannot express partial values. Two sharded axes and blocks of unequal sizes are not supported. */
 #include "ir/configuration.h"
 #include "plan/constrain/constrain.h"
 #include "plan/plan.h"
@@ -15,15 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The spec while it is read. fault: the end of a sentence. */
-enum { MOST_PARTS = 64 }; /* of an axis: far above real ones */
+/* The spec being read. fault: the end of a sentence. */
+enum { MOST_PARTS = 64 }; /* parts of an axis: far above real ones */
 struct spec {
     struct arena *arena;
     struct alg *alg;
     const struct type *type;
     const struct sharding *s;
-    int ranks, axis;                        /* -1: none is sharded */
-    const struct dim *outer, *size, *inner; /* of the axis: size is split */
+    int ranks, axis;                        /* -1: no axis is sharded */
+    const struct dim *outer, *size, *inner; /* of the axis: only `size` is split */
     int64_t shards;
     const char *fault;
 };
@@ -45,7 +45,7 @@ static const struct dim *part_size(struct spec *p, const struct shards *part)
     return d ? dim_rewrite(p->alg, d) : NULL;
 }
 
-/* The product of the given sizes; false on overflow. */
+/* Multiplies the given sizes; false on overflow. */
 static bool spec_sizes_fit(const struct sharded_axis *a)
 {
     int64_t all = 1;
@@ -55,7 +55,7 @@ static bool spec_sizes_fit(const struct sharded_axis *a)
     return true;
 }
 
-/* The part that is split; -1: none, -2: several. */
+/* The index of the split part; -1: none, -2: several. */
 static int dealt_part(const struct sharded_axis *a)
 {
     int found = -1;
@@ -156,7 +156,7 @@ static bool in_order(const struct spec *p, const struct device_held *rank)
     return true;
 }
 
-/* Some rank holds nothing, or more than one shard, or another than its own. */
+/* Some rank holds no shard, several shards, or another than its own. */
 static const struct split *split_out_of_order(struct spec *p, const struct device_held *rank)
 {
     int64_t n = p->size->k, each = n / p->shards, more = n % p->shards;
@@ -192,7 +192,7 @@ static const struct split *read_split(struct spec *p, const struct device_held *
 
 /* ---- a spec as a placement --------------------------------------------------------------------------------------------------------- */
 
-/* One entry for all devices; a list of all of them is taken for that, too. */
+/* Whether one entry names all devices; a list of all devices counts, too. */
 static bool is_replicated(struct spec *p, const struct device_held *rank)
 {
     int holders = 0;
@@ -239,7 +239,7 @@ static int64_t *ranks_from(struct arena *a, int first, int n)
     return at;
 }
 
-/* Who holds a shard, which begins at lo. */
+/* The ranks that hold a shard, which begins at lo. */
 struct shard {
     int64_t lo;
     int n;
@@ -257,7 +257,7 @@ static int by_start(const void *pa, const void *pb)
     return (a->lo > b->lo) - (a->lo < b->lo);
 }
 
-/* What a rank holds is a shard, which its neighbours may hold, too; some hold nothing. */
+/* Each rank holds one shard, which its neighbours may hold, too; some ranks hold none. */
 static int shards_by_rank(struct arena *a, const struct split *s, struct shard *at)
 {
     int n = 0;
@@ -279,7 +279,7 @@ static bool device_holds(const struct split *s, int rank, int64_t index)
     return false;
 }
 
-/* n shards of this many indices. The rank that holds the first index of a shard holds all of it. */
+/* n shards of this many indices each. The rank that holds the first index of a shard holds all of it. */
 static int shards_by_index(struct arena *a, const struct split *s, int n, int64_t size, struct shard *at)
 {
     for (int i = 0; i < n; i++) {
@@ -307,7 +307,7 @@ static void set_devices(struct arena *a, struct sharding *s, int n, const struct
     s->group = group;
 }
 
-/* Of a listed split: how many indices always stay together, and how often a rank's part comes again at most. */
+/* Of a listed split: the number of indices that always stay together, and the most often that a rank's part repeats. */
 struct spec_grain {
     int64_t inner, outer;
 };
@@ -338,7 +338,7 @@ static void add_part(struct arena *a, struct part_list *to, const struct dim *si
         VEC_PUSH(a, &to->list, ((struct shards){sized, sized ? n : 0, sized ? NULL : dim_str(a, size), count}));
 }
 
-/* The axis as outer, outer of the grain, what is split, inner of the grain, inner; ones are left out. */
+/* The axis as a product: outer, outer of the grain, the split size, inner of the grain, inner; without ones. */
 static struct sharded_axis sharded_axis_of(struct arena *a, struct alg *alg, int dim, const struct split *s, struct spec_grain g,
                                            int64_t shards)
 {
@@ -360,7 +360,8 @@ static bool reads_as(struct arena *a, struct alg *alg, const struct type *type, 
     return !sharding_placement(a, alg, type, s, ranks, &read) && placement_eq(read, at);
 }
 
-/* The plainest form that reads as the placement: by rank; as a cover, whose shards several ranks hold in other sets, by index. */
+/* The simplest spec that reads back as the placement: shards by rank; or for a cover, in which different sets of ranks hold the shards, by
+ * index. */
 static bool split_sharding(struct arena *a, struct alg *alg, const struct type *type, struct placement at, int ranks, struct sharding *out)
 {
     require(at.kind == PLACE_S && at.split->ranks == ranks);

@@ -1,11 +1,11 @@
-/* strict: unrequested communication: what no constraint of the plan file requests. */
+/* strict: finds unrequested communication: collectives that no constraint of the plan file requests. */
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
 #include "plan/space/space.h"
 
 #include <string.h>
 
-/* The first step of a value that communicates; COLL_NONE: none does. */
+/* The first collective of a reshard of the value; COLL_NONE: none. */
 static enum collective communicates(const struct space *s, const struct value *v)
 {
     const struct place_uses *uses = &s->uses[v->id];
@@ -16,14 +16,14 @@ static enum collective communicates(const struct space *s, const struct value *v
     return by;
 }
 
-/* A collective that nobody asked for: what it moves, and where; pattern: the same of all layers. */
+/* An unrequested collective: what it moves, and where; pattern: its name with layer numbers as *. */
 struct unrequested {
     enum collective by;
-    const char *name, *pattern, *within; /* within: the op of the node that it is in; NULL: it moves a value */
+    const char *name, *pattern, *within; /* within: the op of the lowered node that contains it; NULL: it reshards a value */
     const char *strategy;                /* of that node */
     int count;
 };
-/* In the order of the graph. */
+/* In graph order. */
 struct all_unrequested {
     VEC(struct unrequested) list;
 };
@@ -82,7 +82,7 @@ static bool is_alike(const struct unrequested *a, const struct unrequested *b)
         (!a->within || strcmp(a->within, b->within) == 0) && strcmp(a->strategy, b->strategy) == 0;
 }
 
-/* Those of all layers are one note. */
+/* Makes one warning for the same collective of all layers. */
 void strict_warn(struct space *s)
 {
     struct all_unrequested all = unrequested(s);

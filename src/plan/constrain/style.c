@@ -1,10 +1,10 @@
-/* style: what the styles of a plan file, named as in torch.distributed.tensor.parallel, require of a node, and whose communication
- * they request under --strict.
+/* style: what the styles of a plan file, named as in torch.distributed.tensor.parallel, require of a node, and the communication that they
+ * request under --strict.
  *
  *     style          applies to                          the node's strategy                                     requests
  *     colwise        products and lookups of weights     weight and result split, other operands replicated      its operands
  *     rowwise        the same                            weight split, the result partial                        its result
- *     pairwise       products with weights               colwise and rowwise in turn (style_pairwise.c)          as these
+ *     pairwise       products with weights               colwise and rowwise, alternating (style_pairwise.c)          as these
  *     vocab          products and lookups of weights     a table by rows (rowwise), a head by columns (colwise)  as these
  *     sequence       what has dimension `dim`            the result split along it                               its operands
  *     replicate      everything                          replicated                                              its operands
@@ -12,9 +12,9 @@
  *                    over classes
  *     prepare-...    sets of nodes                       anything: only the values around it (boundary.c)        these values
  *
- * The solver decides where a result goes from there, unless the constraint does. Style sequence ignores a node that has no dimension `dim`,
- * or one of size 1, as shape arithmetic and statistics may. A softmax is over classes if no product of activations contracts the dimension
- * that it is over. Attention's softmax is not; loss-parallel applies to it only if a constraint gives its full name. */
+ * The solver decides how a result is resharded, unless the constraint does. Style sequence ignores a node whose dimension `dim` is missing
+ * or of size 1, as in shape arithmetic and statistics. A softmax is over classes if no product of activations contracts its dimension. The
+ * softmax of attention is not; loss-parallel applies to it only if a constraint gives its full name. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
@@ -49,7 +49,7 @@ static bool has_sequence(const struct space *s, int dim, int node)
     return node_result(n, 0) && !s->weight[n->out[0]->id] && sequence_dim(n->out[0], dim) >= 0;
 }
 
-/* Of scores; a loss has no axis. */
+/* The class dimension of scores; a loss has no axis attribute. */
 static int class_dim(const struct graph *g, const struct node *n)
 {
     return attr_find(n, "axis") ? op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank) : 1;
@@ -132,7 +132,7 @@ unsigned style_requests(const struct space *s, enum style style, int node)
 
 /* ---- splits that nothing else suggests -------------------------------------------------------------------------------------------- */
 
-/* The scores are split over classes, which only a lowering splits. */
+/* Splits the scores over classes, which only a lowering does. */
 static bool seed_classes(struct space *s, int node)
 {
     const struct node *n = style_node(s, node);
@@ -141,7 +141,7 @@ static bool seed_classes(struct space *s, int node)
     return f >= 0 && (r->factor[f].flags & FACTOR_LOWERED) && space_seed(s, n->in[0], d, NULL, false);
 }
 
-/* The solver does not split the weights of an outer product by itself. */
+/* Seeds the weights of an outer product, which the solver does not split by itself. */
 static bool seed_weights(struct space *s, int node)
 {
     const struct node *n = style_node(s, node);

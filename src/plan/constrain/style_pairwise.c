@@ -1,10 +1,11 @@
-/* style_pairwise: products of style pairwise alternate along every chain. One that reads, through nodes that multiply no weight, the result
- * of a column-parallel product is row-parallel. All others are column-parallel, so q, k and v, or gate and up, side by side all are. */
+/* style_pairwise: products of style pairwise alternate along every chain. A product that reads the result of a column-parallel product,
+ * through nodes that multiply no weight, is row-parallel. All others are column-parallel, so parallel products (q, k and v; gate and up)
+ * all are. */
 #include "plan/constrain/constrain.h"
 #include "plan/input/input.h"
 #include "plan/space/space.h"
 
-/* Ends a chain: what it makes is no split result of a product before it. */
+/* Whether the node ends a chain: its result is not a split result of an earlier product. */
 static bool is_end(const struct space *s, const bool *target, int node)
 {
     return target[node] || style_applies(s, STYLE_COLWISE, NULL, node);
@@ -37,7 +38,7 @@ static void find_rows(const struct space *s, const bool *target, bool *row)
     }
 }
 
-/* A column product is last where no row product reads it. */
+/* Marks column products that no row product reads as last. */
 static void find_last(const struct space *s, const bool *target, const bool *row, bool *last)
 {
     bool *awaited = NEWN(s->arena, bool, s->g->values.n + 1);

@@ -1,9 +1,9 @@
-/* calibrate: the constants of the model of collectives, and of their overlap with computation, from measured times.
+/* calibrate: the constants of the cost model of collectives and of their overlap with computation, fitted to measured times.
  *
- * A time is a sum of constants, none below zero, each with a count: overhead, latency, time per byte sent in messages of each size, and
- * per byte summed. Every difference is divided by the measured time, so that short messages count as much as long ones. Non-negative least
- * squares by cyclic coordinate descent (Franc, Hlavac, Navara 2005). Which form an AllReduce takes depends on the constants: hence the
- * repetition. */
+ * A time is a sum of nonnegative constants, each times a count: overhead, latency, time per byte sent in messages of each size, and per
+ * byte summed. Every difference is divided by the measured time, so that short messages count as much as long ones. Non-negative least
+ * squares by cyclic coordinate descent (Franc, Hlavac, Navara 2005). The fit is repeated, because the constants decide which algorithm an
+ * AllReduce uses. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 
@@ -86,7 +86,7 @@ double calibrate_fit(struct link *link, int units, int n, const struct timed_tra
 
 void calibrate_overlap(struct machine *m, int n, const struct timed_overlap *at)
 {
-    const double least = 1e-4; /* what work of larger nodes loses by caches and cores that are shared is not measured */
+    const double least = 1e-4; /* work that larger nodes lose to shared caches and cores, which the measurement does not see */
     struct normal_equations sums = {0};
     double x[UNKNOWNS] = {0}, ratios = 0;
     for (int i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* collective_cost: what a collective costs on a machine, as it runs (run/comm): in one exchange, or within machines and between them
- * (run/comm/machines.c). An exchange costs hops, bytes on a rank's link and bytes that a rank adds up. A byte takes as long as messages of
- * that size say, for some fit a cache and some do not: between two sizes of the profile by the logarithm. calibrate.c fits the constants of
- * a link to this model. */
+ * (run/comm/machines.c). The cost of an exchange is its hops, the bytes on a rank's link and the bytes that a rank adds up. The time per
+ * byte depends on the message size (caches); between two sizes of the profile it is interpolated over the logarithm. calibrate.c fits the
+ * constants of a link to this model. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 
@@ -14,7 +14,7 @@ enum wire collective_wire(const struct machine *m, enum dtype dtype, struct plac
 
 /* ---- one exchange over one link --------------------------------------------------------------------------------------------------- */
 
-/* coded: bytes of float32 that a rank encodes and decodes. */
+/* The transfer with coded messages; coded: bytes of float32 that a rank encodes and decodes. */
 static struct transfer shortened(struct coding by, struct transfer x, double coded)
 {
     x.bytes *= (double)sum_wire_bytes(by.wire, SUM_WIRE_BLOCK) / (double)sum_wire_bytes(WIRE_F32, SUM_WIRE_BLOCK);
@@ -32,7 +32,7 @@ struct transfer cost_link_transfer(const struct link *link, enum collective kind
     case COLL_ALLREDUCE: return cost_link_seconds(link, halves) < cost_link_seconds(link, whole) ? halves : whole;
     case COLL_ALLGATHER: return (struct transfer){lg, others * n, 0, 0};
     case COLL_REDUCESCATTER: return shortened(by, (struct transfer){lg, others * n, n, 0}, 2 * n);
-    default: return (struct transfer){lg, others / t * n, 0, 0}; /* what a rank sends is its own part, and of that what others hold */
+    default: return (struct transfer){lg, others / t * n, 0, 0}; /* a rank sends the share of its own part that others need */
     }
 }
 
@@ -60,13 +60,13 @@ double cost_link_seconds(const struct link *link, struct transfer x)
 
 /* ---- over levels ------------------------------------------------------------------------------------------------------------------ */
 
-/* What each rank has of a level's link while all ranks send. */
+/* Bandwidth of a rank on this level's link while all ranks send. */
 static double bandwidth_of(const struct link *link)
 {
     return fmin(link->bandwidth, link->unit_bandwidth / link->ranks);
 }
 
-/* The parts of a rank's bytes and hops that go over a level, where it sends as much to each of `all` ranks but its own `own`. */
+/* The share of a rank's bytes and hops that cross a level, where it sends as much to each of `all` ranks except its `own`. */
 struct level_share {
     double bytes, hops;
 };
@@ -76,7 +76,7 @@ static struct level_share share_of_level(const struct machine *m, int level, dou
     return to > from ? (struct level_share){(to - from) / (all - own), log2(to / from) / log2(all / own)} : (struct level_share){0, 0};
 }
 
-/* The link as which levels work for groups of ranks: `own` of them are no partners, as they are one, or one machine. */
+/* The link as seen by groups of ranks: `own` of the ranks are no partners, because they are this rank or its machine. */
 static struct link link_over(const struct machine *m, double own, double all)
 {
     int top = 0;
@@ -88,7 +88,7 @@ static struct link link_over(const struct machine *m, double own, double all)
         return one;
     }
     struct link over = m->level[top];
-    double seconds[LINK_SIZES + 1] = {0}; /* of a byte */
+    double seconds[LINK_SIZES + 1] = {0}; /* per byte */
     over.latency = 0;
     for (int l = 0; l <= top; l++) {
         struct level_share share = share_of_level(m, l, own, all);
@@ -112,7 +112,7 @@ double collective_overhead(const struct machine *m, double ranks)
     return link_over(m, 1, ranks).overhead;
 }
 
-/* An AllReduce of all within machines and then between them, or of parts. */
+/* An AllReduce within machines, then between them. */
 static double allreduce_over(const struct link *within, const struct link *between, struct coding by, double here, double machines,
                              double n)
 {

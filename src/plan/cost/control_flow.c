@@ -1,5 +1,5 @@
-/* control_flow: the cost of an If, Loop or Scan: the larger branch of an If, or the body of a Loop or Scan once per iteration, if their
- * number is known. Every rank runs all of it. */
+/* control_flow: the cost of an If, Loop or Scan: the larger branch of an If; the body of a Loop or Scan times the number of iterations, if
+ * that is known. Every rank runs all of it. */
 #include "lower/lower.h"
 #include "op/control/control.h"
 #include "op/op.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* The sizes of the body under each workload. */
+/* A plan with the sizes of the body under each workload. */
 static struct plan *plan_inside(struct space *s, const struct node *n, int k, const struct graph *body)
 {
     struct plan *plan = NEW(s->arena, struct plan);
@@ -20,7 +20,7 @@ static struct plan *plan_inside(struct space *s, const struct node *n, int k, co
     return plan;
 }
 
-/* The body, fused as it runs, all of it on one rank. */
+/* The space of the body on one rank, fused as it runs. */
 static struct space *body_space(struct space *s, const struct node *n, int k)
 {
     struct graph *body = lower_body(s->arena, s->g, n, k);
@@ -35,7 +35,7 @@ static struct space *body_space(struct space *s, const struct node *n, int k)
     return in;
 }
 
-/* Made once: every strategy of the node asks for them. */
+/* The spaces of all bodies, built once: every strategy of the node asks for them. */
 static struct space **bodies_of(struct space *s, const struct node *n)
 {
     for (int i = 0; i < s->bodies.n; i++)

@@ -2,14 +2,14 @@
  *
  *     node             its work (work.c) at the prices of the machine (price.c)
  *     AllGather, ReduceScatter    g + lg t a + (t-1)/t n/B        AllReduce  g + min(2 lg t a + 2 (t-1)/t n/B, lg t (a + n/B))
- *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B, of ranges (a halo) what they lack
+ *     AllToAll, Redistribute      g + lg t a + (t-1)/t^2 n/B, of ranges (a halo) what is missing
  *     recurrent net    an AllGather of its hidden units at each step, where they are split
  *
- * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second.
- * n: bytes of the global value. transition_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its
- * F, and its M for weights and state, which come from memory; activations mostly lie in a rank's own cache. What several nodes of a graph
- * run as one is in fused.c, the price of collectives in collective_cost.c. Costs are integers so that sums do not depend on their order:
- * the same plan on every machine. */
+ * and c for every byte of the addends that a rank sums: n in a ReduceScatter and the first form of AllReduce, t n in the second. n: bytes
+ * of the global value. transition_seconds adds the cost of a dimension that is not the leading one. Ranks of one machine share its F, and
+ * its M for weights and state, which come from memory; activations are mostly in a rank's own cache. fused.c finds the nodes that run as
+ * one kernel; collective_cost.c prices collectives. Costs are integers, so sums do not depend on their order and every machine finds the
+ * same plan. */
 #include "plan/cost/cost.h"
 
 #include "op/op.h"
@@ -41,7 +41,7 @@ double plan_objective(const struct plan *p)
 static int64_t picoseconds(double seconds)
 {
     double ps = seconds * 1e12;
-    require(seconds >= 0); /* nor is it no number */
+    require(seconds >= 0); /* NaN fails, too */
     return ps < 1e18 ? (int64_t)llround(ps) : COST_NEVER / 1024;
 }
 
@@ -61,7 +61,7 @@ void cost_evaluate_types(struct space *s)
 
 static int dealt_expert(struct space *s, const struct value *v, const struct split *q, int w);
 
-/* May its expert be dealt? */
+/* Marks the value's expert if a candidate split assigns it to one rank. */
 static void note_dealt(struct space *s, const struct value *v)
 {
     for (int d = 0; s->experts.of && s->experts.of[v->id] >= 0 && d < v->type.rank; d++)
@@ -85,7 +85,7 @@ void cost_prepare(struct space *s)
         }
 }
 
-/* What part of a dimension rank r holds by a split, under workload w. */
+/* The fraction of a dimension that rank r holds by a split, under workload w. */
 double cost_fraction(struct space *s, const struct split *q, int w, int r)
 {
     require(q->ranks == s->ranks && r < s->ranks && w < s->plan->workloads.n);
@@ -123,7 +123,7 @@ int cost_next_rank(struct space *s, const struct split *q, int w, int r)
     return (int)s->sizes.fraction[q->id][(s->plan->workloads.n + w) * s->ranks + r];
 }
 
-/* The expert of a value that is dealt by this split; -1: it is not. */
+/* The expert of a value, if this split assigns it to one rank; else -1. */
 static int dealt_expert(struct space *s, const struct value *v, const struct split *q, int w)
 {
     int expert = s->experts.of ? s->experts.of[v->id] : -1, working = 0;
@@ -159,7 +159,7 @@ double cost_local_size(struct space *s, const struct value *v, struct placement 
     return size * (p.kind == PLACE_S && p.dim == dim ? cost_part(s, v, p.split, w, r) : 1);
 }
 
-/* On the rank that they fill most of; as many as they are there, weighed as in src/plan/facts/limits.c. */
+/* The resident bytes of the fullest rank times the number of ranks, weighted as in src/plan/facts/limits.c. */
 static double weighed_most(struct space *s, const struct value *v, struct placement p, int w)
 {
     double most = 0;
@@ -181,7 +181,7 @@ static double most_bytes(struct space *s, const struct value *v, struct placemen
     return most * value_width(v);
 }
 
-/* Moving times that many bytes of what each rank holds, on the slowest. */
+/* Seconds of the slowest rank to move its part of the value this many times. */
 static double slowest_pass(struct space *s, const struct value *v, struct placement p, double times, int w)
 {
     double most = 0;
@@ -196,7 +196,8 @@ static double slowest_pass(struct space *s, const struct value *v, struct placem
 
 /* ---- communication ------------------------------------------------------------------------------------------------------- */
 
-/* What a collective moves: bytes of the global value, and how many indices the dimensions before the one that it joins or parts have. */
+/* What a collective moves: bytes of the global value, and the number of indices in the dimensions before the one that it joins or
+ * splits. */
 struct moved {
     double bytes, outer;
     enum dtype dtype;
@@ -210,8 +211,8 @@ static double part_moved(const struct split *from, const struct split *to, const
     return part;
 }
 
-/* Blocks of a dimension with others before it do not lie one after another: AllGather and ReduceScatter along it also move the global value
- * once through memory. A leading dimension (a sequence at batch 1) needs no such pass. */
+/* Blocks of a dimension that is not the first are not contiguous: AllGather and ReduceScatter along it also copy the global value once in
+ * memory. A leading dimension (a sequence at batch 1) needs no such copy. */
 static double transition_seconds(const struct machine *m, const struct bindings *dims, int ranks, struct placement from,
                                  struct placement to, struct moved x)
 {
@@ -228,7 +229,7 @@ static double transition_seconds(const struct machine *m, const struct bindings 
     return collective_seconds(m, &sent) + (packs ? price_of_pass(m, 2 * x.bytes) + ranks * x.outer * m->row_seconds : 0);
 }
 
-/* Indices of the dimensions that lie before this one in memory. */
+/* The product of the dimensions that precede this one in memory. */
 static double outer_indices(const struct space *s, const struct value *v, int dim, int w)
 {
     const int64_t *size = s->sizes.extent[v->id * s->plan->workloads.n + w];
@@ -252,7 +253,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     return transition_seconds(m, &s->plan->workloads.at[w].dims, s->ranks, from, to, x) + routing_wait(s, v, w);
 }
 
-/* What a recurrent net sends between its steps; 0: nothing. */
+/* What a recurrent net sends between its steps; 0 if nothing. */
 static double exchange_seconds(const struct machine *m, const struct graph *g, const struct node *n, const struct bindings *dims, int ranks)
 {
     struct recurrent_exchange x;
@@ -286,13 +287,14 @@ double cost_collective_seconds(const struct machine *m, const struct graph *g, c
         : collective_seconds(m, &(struct sent){.kind = COLL_BROADCAST, .ranks = ranks, .bytes = x.bytes});
 }
 
-/* Not of a kernel that runs as a whole: where that is apart, its parts have their own price. */
+/* Whether the value is read or written by a kernel that may end early. A kernel that runs whole or not at all is priced apart
+ * (fused_find_alone). */
 static bool ends_kernel(const struct space *s, const struct value *v)
 {
     return s->fused.inner[v->id] && !s->fused.whole[v->id];
 }
 
-/* Where an inner value is resharded, its kernel ends: the value is stored, and another kernel reads it. */
+/* The cost of resharding an inner value: its kernel ends there, the value is stored, and another kernel reads it. */
 double cost_cut_seconds(struct space *s, const struct value *v, struct placement place, bool reads, int w)
 {
     const struct machine *m = &s->options->machine;
@@ -307,7 +309,7 @@ int64_t cost_of_cut(struct space *s, const struct value *v, struct placement pla
     return picoseconds(seconds);
 }
 
-/* One picosecond more for every step, so that equal costs are broken towards fewer; and the price of a collective. */
+/* The price of the collectives, plus one picosecond per step, so that ties go to fewer steps. */
 int64_t cost_of_reshard(struct space *s, const struct value *v, struct placement from, struct placement to)
 {
     double seconds = 0;

@@ -1,5 +1,5 @@
-/* explicit: a graph with reshards as nodes, whose nodes and values are placed: the lowering of a node, a body of control flow, or a whole
- * model after the pass insert. Nothing is chosen in its space: it is for the price alone. */
+/* explicit: the space of a graph with reshards as nodes, whose nodes and values are placed: the lowering of a node, a body of control flow,
+ * or a whole model after the pass insert. Its plan is fixed; the space only prices it. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"

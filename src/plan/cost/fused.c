@@ -1,10 +1,10 @@
-/* fused: what the run does of each node. It fuses nodes (src/lower/graph/lower_graph.c); here that is done to a copy of the graph, where
- * values keep their ids. So a kernel's parts are the nodes between its result and its operands:
+/* fused: which kernel computes each node. The run fuses nodes (src/lower/graph/lower_graph.c); this file fuses a copy of the graph, in
+ * which values keep their ids. A kernel's parts are the nodes between its operands and its result:
  *
  *     the graph         a = Conv(x, w)    b = Add(a, z)    y = Relu(b)
  *     the one that runs y/last = ChannelsLastConv(x/last, w, z)            y/last and x/last are forms of y and x
  *
- * The parts read what the kernel reads, x, w and z, and the last one writes y. Nothing stores a and b: they are inner values. */
+ * The parts read x, w and z, as the kernel does, and the last part writes y. No kernel stores a and b: they are inner values. */
 #include "kern/product/product.h"
 #include "op/op.h"
 #include "op/prices.h"
@@ -18,16 +18,16 @@
 struct fused_search {
     struct space *s;
     struct arena *tmp;
-    int nvalues;                /* of the model's graph: what has another id, or no form of these, is a step within a kernel */
+    int nvalues;                /* values of the model's graph; a value with a higher id that is no form of these is internal to a kernel */
     const struct value **in;    /* by value id: the form in which the kernel reads it; NULL: it does not */
-    bool *stored, *read;        /* by value id: it is in memory, in some form; some part of the kernel reads it already */
-    int *position;              /* by value id: that of the node that makes it */
-    const struct node **reader; /* by value id: the first that reads it */
+    bool *stored, *read;        /* by value id: stored in memory, in some form; read by an earlier part of the kernel */
+    int *position;              /* by value id: position of its producer */
+    const struct node **reader; /* by value id: its first reader */
     int *kernel;                /* by node position: the last kernel that it is a part of, from 1 on */
-    int at, steps;              /* this kernel; the nodes that it takes to run */
-    int whole;                  /* its number, if it runs as a whole or not at all; 0 */
-    bool in_place;              /* it writes what it reads into operand 0 */
-    VEC(int) ids, parts;        /* what it reads; its parts */
+    int at, steps;              /* the current kernel; the nodes that run for it */
+    int whole;                  /* its number, if it runs whole or not at all; else 0 */
+    bool in_place;              /* it writes into operand 0 */
+    VEC(int) ids, parts;        /* values that it reads; its parts */
 };
 
 /* ---- values of both graphs -------------------------------------------------------------------------------------------------------- */
@@ -52,14 +52,14 @@ static struct fused_part *part_of(const struct space *s, const struct node *n)
     return &s->fused.part[first_result(n)->id];
 }
 
-/* The node of the model that makes result k of a kernel; NULL: none does. */
+/* The node of the model that makes result k of a kernel; NULL: none. */
 static struct node *maker_of(const struct fused_search *x, const struct node *kernel, int k)
 {
     int id = kernel->out[k] ? model_id(x, kernel->out[k]) : -1;
     return id >= 0 ? x->s->g->values.at[id]->producer : NULL;
 }
 
-/* Brings a value from one form to another. */
+/* Whether the kernel only converts a value from one form to another. */
 static bool changes_form(const struct fused_search *x, const struct node *kernel)
 {
     int id = kernel->nin > 0 && kernel->in[0] ? model_id(x, kernel->in[0]) : -1;
@@ -68,7 +68,7 @@ static bool changes_form(const struct fused_search *x, const struct node *kernel
 
 /* ---- what a kernel reads ------------------------------------------------------------------------------------------------------------ */
 
-/* Steps that make no value of the model are of the kernel that reads them. */
+/* Adds the kernel's operands. Nodes that make no value of the model belong to the kernel that reads them. */
 static void add_operands(struct fused_search *x, const struct node *kernel)
 {
     x->steps++;
@@ -114,14 +114,15 @@ static bool is_inner(const struct fused_search *x, const struct value *v)
     return !x->in[v->id] && !x->stored[v->id] && v->producer;
 }
 
-/* moved: by what only moves or repeats elements, at an end of the kernel: the rest of it may do without that. */
+/* Marks an inner value. moved: a node at an end of the kernel makes or reads it and only moves or repeats elements, so the rest of the
+ * kernel may run without that node. */
 static void note_inner(struct fused_search *x, const struct value *v, bool moved)
 {
     x->s->fused.inner[v->id] = true;
     x->s->fused.whole[v->id] = moved ? 0 : x->whole;
 }
 
-/* What the elements of operand v are read from; parts that only move, convert or decode them belong to the kernel. */
+/* The value from which the elements of operand v are read; parts that only move, convert or decode them belong to the kernel. */
 static const struct value *read_from(struct fused_search *x, const struct value *v)
 {
     while (is_inner(x, v) && keeps_elements(v->producer)) {
@@ -152,7 +153,7 @@ static void visit(struct fused_search *x, const struct node *n)
 
 /* ---- what its parts do -------------------------------------------------------------------------------------------------------------- */
 
-/* A function of 8-bit codes is a table of them (kern/pointwise/chain.c). */
+/* Whether the kernel applies a function to 8-bit codes by table lookup (kern/pointwise/chain.c). */
 static bool maps_codes(const struct node *kernel)
 {
     return kernel->op->flags & OP_ELEMENTWISE && kernel->nin == 1 && dtype_is_byte(kernel->in[0]->type.dtype) &&
@@ -164,7 +165,7 @@ static const struct node *node_at(const struct fused_search *x, int i)
     return x->s->g->nodes.at[x->parts.at[i]];
 }
 
-/* A kernel that computes meanwhile, as a product does, is as slow as the slower of both. */
+/* Whether the kernel's time is the sum of memory traffic and computation. A product overlaps both, so the slower of them counts. */
 static bool works_in_turn(const struct fused_search *x)
 {
     bool turns = true;
@@ -186,7 +187,7 @@ static double elements_of(const struct space *s, const struct value *v)
     return n;
 }
 
-/* A sum of convolutions of one tensor is one, as large as the largest. */
+/* The largest of the convolutions of one tensor that run as one convolution. */
 static const struct node *largest_convolution(const struct fused_search *x)
 {
     const struct node *largest = NULL;
@@ -198,7 +199,7 @@ static const struct node *largest_convolution(const struct fused_search *x)
     return largest;
 }
 
-/* A product with a weight in codes is made once for each 8 bits that the other operand is rounded to. */
+/* How often a product with a weight in codes is made: once for each 8 bits that the other operand is rounded to. */
 static int digits_of(const struct node *kernel)
 {
     bool rounds = kernel->op && kernel->op->flags & OP_INTEGERS && kernel->op->flags & OP_PRODUCT &&
@@ -245,7 +246,7 @@ static void add_results(struct fused_search *x, const struct node *kernel)
     }
 }
 
-/* The node whose result the kernel leaves; NULL: nothing of the model. */
+/* The node whose result the kernel stores; NULL: no node of the model. */
 static const struct node *last_part(const struct fused_search *x, const struct node *kernel)
 {
     const struct node *last = NULL;
@@ -254,7 +255,8 @@ static const struct node *last_part(const struct fused_search *x, const struct n
     return last;
 }
 
-/* A chain of elementwise ops, or one after a product, may end earlier; what a pattern finds may not. */
+/* Whether the kernel runs whole or not at all. A chain of elementwise ops, alone or after a product, may end earlier; a matched pattern may
+ * not. */
 static bool runs_whole(const struct node *kernel)
 {
     return kernel->op && !(kernel->op->flags & (OP_ELEMENTWISE | OP_PRODUCT));
@@ -278,7 +280,7 @@ static void add_kernel(struct fused_search *x, const struct node *kernel)
     forget_operands(x);
 }
 
-/* What makes another form of a value is of the node that makes it, or of its first reader. */
+/* Adds a node that converts a value to the part that makes the value, or to its first reader. */
 static void add_change(struct fused_search *x, const struct node *kernel)
 {
     const struct space *s = x->s;
@@ -291,7 +293,8 @@ static void add_change(struct fused_search *x, const struct node *kernel)
     part->recoded = kernel->op->codes > 0;
 }
 
-/* What is computed at load: what makes a value that is a constant in the graph that runs, and what nothing else reads. */
+/* Marks nodes that are computed at load: those that make a constant of the graph that runs, and those whose results only such nodes
+ * read. */
 static void add_folded(struct fused_search *x, const struct graph *runs)
 {
     const struct graph *g = x->s->g;
@@ -346,7 +349,7 @@ static void find_stored(struct fused_search *x, const struct graph *runs)
         }
 }
 
-/* An inner value lies in memory as the result of its kernel does, once something takes it from there. */
+/* Gives each inner value the memory layout of its kernel's result, for the case that it is stored. */
 static void spread_last(struct space *s)
 {
     for (int i = s->g->nodes.n - 1; i >= 0; i--) {
@@ -389,7 +392,7 @@ void fused_find_alone(struct space *s)
     s->fused = (struct space_fused){0};
     fused_find(s, s->g);
     fused.alone = s->fused.part;
-    for (int i = 0; i <= s->g->values.n; i++) /* of no kernel that runs as a whole, whose numbers are those of the other search */
+    for (int i = 0; i <= s->g->values.n; i++) /* kernels that need not run whole keep their numbers from the other search */
         fused.alone[i].whole = 0;
     s->fused = fused;
 }
@@ -405,7 +408,7 @@ void fused_join(struct space *s)
     memset(s->fused.apart, 0, sizeof *s->fused.apart * (size_t)(s->fused.wholes + 1));
 }
 
-/* By the chosen plan, if there is one yet. */
+/* Whether the chosen plan, if there is one yet, reshards the value. */
 static bool is_resharded(const struct space *s, const struct value *v)
 {
     return v->placed && reshard_is_read(s, v);
@@ -421,7 +424,7 @@ void fused_settle(struct space *s)
     }
 }
 
-/* The part that leaves the result of n's kernel in the chosen plan, which may end the kernel early. */
+/* The part that stores the result of n's kernel in the chosen plan, which may end the kernel early. */
 static const struct node *last_of(const struct space *s, const struct node *n)
 {
     const struct value *v = first_result(n);

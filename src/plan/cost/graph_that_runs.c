@@ -1,12 +1,12 @@
-/* graph_that_runs: a graph as a rank runs it: what tpc-run makes of it, of a copy. Options of a run are no inputs of a plan:
- * docs/calibrate.md says why. */
+/* graph_that_runs: a graph as a rank runs it: tpc-run's lowering applied to a copy. Options of a run do not affect plans: docs/calibrate.md
+ * says why. */
 #include "lower/lower.h"
 #include "op/emit/emit.h"
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 
-/* Ranks hold shards of one size, or nearly. */
+/* Ranks hold shards of (nearly) one size. */
 static bool alike(void *ranks, uint64_t digest)
 {
     return (void)ranks, (void)digest, true;

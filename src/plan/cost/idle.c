@@ -1,23 +1,24 @@
-/* idle: where a chosen plan splits a dimension of fewer elements than ranks, so that some ranks have nothing to do. */
+/* idle: finds where a chosen plan splits a dimension that has fewer elements than there are ranks, so that some ranks are idle. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 
-/* A node in which ranks have nothing to do, and the value that it splits among the others, along dimension dim. */
+/* A node in which ranks are idle, and the value that the other ranks split along dimension dim. */
 struct idle {
-    int ranks; /* that have nothing to do; 0: none */
+    int ranks; /* that are idle; 0: none */
     double seconds;
     const struct node *node;
     const struct value *value;
     int dim;
 };
-/* Of a workload: the one that takes most, and all. */
+/* Idle nodes of a workload: the most expensive one, and the total. */
 struct idle_nodes {
     struct idle most;
     int n;
     double seconds;
 };
 
-/* Ranks that hold nothing of what others hold some of; while one works on a dealt expert, the others work on theirs. */
+/* Ranks that hold nothing of a value that others hold. Does not count values of experts assigned to one rank: the other ranks then work on
+ * their own experts. */
 static int without_part(struct space *s, const struct value *v, struct placement place, int w)
 {
     int n = 0;
@@ -73,7 +74,7 @@ static const char *idle_text(struct space *s, int w, const struct idle_nodes *al
 
 void plan_note_idle(struct space *s)
 {
-    const double least = 0.05; /* of the step */
+    const double least = 0.05; /* as a fraction of the step */
     for (int w = 0; w < s->plan->workloads.n; w++) {
         struct idle_nodes all = idle_at(s, w);
         if (all.n && all.seconds >= least * s->plan->workloads.at[w].seconds)

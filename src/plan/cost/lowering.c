@@ -1,8 +1,8 @@
-/* lowering: the body that a row writes for a node, with placements, so that it runs on the ranks.
+/* lowering: the subgraph that a row of ops.def writes for a node, with placements.
  *
  * Node by node, from the operands on: partial values stay partial through linear ops, splits pass where the node's own rule lets them, and
- * all other operands are resharded to what the rule wants, each once. Each result gets the placement of the lowered node's strategy.
- * The same body, in a graph of its own, gives the cost of the strategy. */
+ * every other operand is resharded once to the placement that the rule needs. Each result gets the placement of the lowered node's
+ * strategy. The same body, in a graph of its own, gives the cost of the strategy. */
 #include "op/lower/lower.h"
 #include "op/op.h"
 #include "op/recurrent/recurrent.h"
@@ -19,7 +19,7 @@ struct body {
 
 /* ---- steps ---------------------------------------------------------------------------------------------------------------- */
 
-/* In one step, or two by way of R. */
+/* In one step, or in two through R. */
 static struct value *resharded(struct body *b, struct value *v, struct placement to)
 {
     if (placement_eq(v->place, to))
@@ -44,8 +44,8 @@ static bool reads_as_placed(const struct node *n, const struct strategy *st)
     return true;
 }
 
-/* The operands are partial as the rule lets them be, the others replicated. A maximum is reduced before anything computes with it: others
- * read it, too, and would reduce it again. */
+/* Whether partial operands may stay partial by the rule, with the others replicated. A maximum is reduced before any node computes with it:
+ * several nodes read it, and each would reduce it again. */
 static bool stays_partial(const struct body *b, const struct node *n, const struct rule *r, struct strategy *st)
 {
     struct rule_pass pass[MOST_PASSES];
@@ -60,7 +60,7 @@ static bool stays_partial(const struct body *b, const struct node *n, const stru
     return false;
 }
 
-/* Every sharded operand keeps its split; replicated ones may be cut to match. */
+/* Every sharded operand keeps its split; replicated ones may be sliced to match. */
 static bool stays_sharded(const struct body *b, const struct node *n, const struct rule *r, struct strategy *st)
 {
     struct assignment c = strategy_replicated(b->g->arena, n, r).assignment;
@@ -91,7 +91,7 @@ static struct strategy *strategy_for_operands(const struct body *b, const struct
 
 /* ---- the body --------------------------------------------------------------------------------------------------------------- */
 
-/* A result of the lowered node has its placement already: where the body leaves it otherwise, a step follows. */
+/* Places a result of the lowered node; adds a reshard if the body leaves it in another placement. */
 static void place_result(struct body *b, struct node *n, int i, struct placement left)
 {
     struct value *result = n->out[i];

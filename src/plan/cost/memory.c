@@ -1,7 +1,7 @@
 /* memory: what each rank holds while it runs: its weights, the state that a decode loop or training carries, and in the worst workload the
- * slab that its activations share and the blocks that a collective packs. The graph is the one that is executed, with explicit reshards and
- * fused nodes, and the slab is laid out as the runtime does (src/op/analysis/lifetime.c, src/base/memory/slab.c), so its size is exact for
- * these sizes. */
+ * slab that its activations share and the blocks that a collective packs. The graph is the one that runs, with explicit reshards and fused
+ * nodes, and the slab has the runtime's layout (src/op/analysis/lifetime.c, src/base/memory/slab.c), so its size is exact for these
+ * sizes. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "op/runtime/runtime.h"
@@ -19,11 +19,11 @@ struct holder {
     struct row_segments segments; /* what may run in blocks of rows while collectives overlap with compute */
     struct name_index of_inputs;  /* symbols of sizes */
     int rank;
-    bool *late;             /* by item: its size is what data decides, so it lies outside of the slab */
-    int64_t *size, *before; /* by workload * items + item: of this rank, and of the one before it */
+    bool *late;             /* by item: data decides its size, so it is allocated outside of the slab */
+    int64_t *size, *before; /* by workload * items + item: of this rank, and of the previous one */
 };
 
-/* What the rank has of v. A rank's own graph has local types. */
+/* The type of v on the rank. A rank's own graph has local types. */
 static struct type held_type(const struct holder *h, const struct value *v)
 {
     return h->g->rank >= 0 ? v->type : placement_local(h->g->alg, &v->type, v->place, h->rank);
@@ -49,7 +49,7 @@ static int64_t constant_bytes(const struct holder *h, const struct value *v)
     return plan_possible_bytes(weight_bytes(&local));
 }
 
-/* Read by row only: its pages stay in the file until they are wanted. */
+/* Whether the weight is only read by rows: its pages stay in the file until they are read. */
 static bool is_table(const struct uses *uses)
 {
     for (int i = 0; i < uses->n; i++) {
@@ -60,7 +60,7 @@ static bool is_table(const struct uses *uses)
     return true;
 }
 
-/* What recurrent nets keep packed in addition to their weights. */
+/* Bytes of packed copies that recurrent nets keep of their weights. */
 static int64_t packed_bytes(const struct holder *h)
 {
     const bool *constant = op_load_time_constants(h->tmp, h->g);
@@ -90,13 +90,13 @@ static void add_weights(const struct holder *h, const struct uses *uses, struct 
     }
 }
 
-/* The rank reads the input where the caller has it. */
+/* Whether the rank reads the input from the caller's memory. */
 static bool is_elsewhere(const struct holder *h, const struct value *input, const struct bindings *dims)
 {
     return placement_is_stretch(&input->type, input->place, h->rank, dims);
 }
 
-/* Every state once. in_slab: without those that are used where they are. */
+/* Bytes of all states, each counted once. in_slab: without states that are used in place. */
 static int64_t state_bytes(const struct holder *h, const struct bindings *dims, bool in_slab)
 {
     int64_t total = 0;
@@ -118,7 +118,7 @@ static int64_t training_bytes(const struct holder *h)
 
 /* ---- activations -------------------------------------------------------------------------------------------------------------- */
 
-/* Shards of inputs may be copied into the slab. */
+/* Lifetimes of the graph; shards of inputs may be copied into the slab. */
 static struct lifetimes lives_of(struct arena *tmp, const struct graph *g)
 {
     bool *copied = NEWN(tmp, bool, g->inputs.n);
@@ -173,7 +173,7 @@ static bool overlaps(const struct holder *h, const struct row_segment *x, const 
     return row_segment_runs(x, size, h->g->ranks, h->plan->overlap_bytes);
 }
 
-/* As the runtime does, step by step. */
+/* Peak bytes of data-dependent sizes, step by step as the runtime allocates them. */
 static int64_t late_bytes(const struct holder *h, struct arena *tmp, const struct lifetimes *life, const int64_t *size)
 {
     struct block_pool pool = {0};
@@ -208,7 +208,8 @@ static int64_t slab_of(const struct holder *h, int workload)
     return bytes;
 }
 
-/* Blocks on their way: what goes strip by strip takes a strip to send and one to reduce, the rest is packed and unpacked at once. */
+/* Bytes of communication buffers: a collective that runs in blocks needs one block to send and one to reduce; any other packs and unpacks
+ * its whole payload. */
 static int64_t block_bytes(const struct holder *h, const struct bindings *dims)
 {
     int64_t most = 0;
@@ -223,7 +224,7 @@ static int64_t block_bytes(const struct holder *h, const struct bindings *dims)
     return most;
 }
 
-/* Ranks often hold the same: the slab is computed again only if a size differs. */
+/* Adds the slab. Computed again only if a size differs from the previous rank's: ranks often hold the same. */
 static void add_activations(struct holder *h, const struct rank_use *before, struct rank_use *use)
 {
     int n = h->plan->workloads.n;
@@ -308,15 +309,15 @@ void plan_memory_that_runs(const struct graph *g, const struct plan *plan, int r
 {
     struct arena *tmp = arena_new();
     plan_memory(cost_graph_that_runs(tmp, g), plan, ranks, out);
-    for (int r = 0; r < ranks; r++) { /* the fused graph has values that this one has not */
+    for (int r = 0; r < ranks; r++) { /* the fused graph has values that this one lacks */
         out[r].weight = out[r].weight < g->values.n ? out[r].weight : -1;
         out[r].value = out[r].value < g->values.n ? out[r].value : -1;
     }
     arena_free(tmp);
 }
 
-/* Shared out as ranks may hold. Constants that are computed at load may be an eighth more in one graph than in another; --weights may store
- * less. */
+/* A lower bound of the bytes per rank, distributed by the ranks' limits. It allows for constants computed at load, which may add an eighth,
+ * and for --weights, which may store less. */
 int64_t memory_least(const struct graph *g, const struct plan *plan, const struct options *options, int ranks)
 {
     struct rank_use all = {0};

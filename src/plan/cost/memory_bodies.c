@@ -1,5 +1,6 @@
-/* bodies: what the bodies of control flow take in addition to the slab of the graph around them. Each is a session of its own and keeps its
- * slab, so both branches of an If count. Sizes inside follow from the operands; a value that a Loop carries counts at its initial size. */
+/* bodies: the memory of the bodies of control flow, in addition to the slab of the enclosing graph. Each body is a session of its own and
+ * keeps its slab, so both branches of an If count. Sizes inside follow from the operands; a value that a Loop carries counts at its initial
+ * size. */
 #include "op/analysis/analysis.h"
 #include "plan/cost/cost.h"
 

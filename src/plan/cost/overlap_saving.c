@@ -1,5 +1,5 @@
-/* overlap_saving: which collectives overlap with compute (run/session/blocks/overlap_blocks.c), and what that saves. The solver does
- * not know of it: it is found for the chosen plan. */
+/* overlap_saving: which collectives overlap with compute (run/session/blocks/overlap_blocks.c), and the time that this saves. The solver
+ * does not model overlap: it is computed for the chosen plan. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -15,8 +15,7 @@ static double sum_seconds(const struct machine *m, int ranks, double bytes)
     return collective_seconds(m, &(struct sent){.kind = COLL_ALLREDUCE, .wire = m->wire, .ranks = ranks, .bytes = bytes});
 }
 
-/* Half of a sum, which surely overlaps with compute, must take as long as its blocks take from the rank. 0: none does; between
- * machines only. */
+/* The least payload whose half takes as long to send as its blocks cost the rank. 0: no sum overlaps; between machines only. */
 static int64_t least_bytes(const struct machine *m, int ranks)
 {
     const double least = ROW_BLOCKS * m->overlap_overhead / fmax(0.5 - m->overlap_share, DBL_MIN);
@@ -44,7 +43,7 @@ struct overlapped {
     double **node; /* by node position: seconds by workload; NULL: not known */
 };
 
-/* Of the tensor that has all of the axis. */
+/* Bytes of the tensor that has the whole axis. */
 static int64_t bytes_of(const struct overlapped *o, const struct node *n, const struct bindings *dims)
 {
     int64_t local = cost_payload(o->g, n, dims, o->g->ranks), all;
@@ -77,12 +76,12 @@ static double sent_seconds(const struct overlapped *o, const struct node *n, dou
                               &(struct sent){.kind = collective_parse(n->op->name), .wire = wire, .ranks = o->g->ranks, .bytes = bytes});
 }
 
-/* A rank and the sums that overlap with it, from the start of the segment. */
+/* The time of a rank and of the sums that overlap with it, from the start of the segment. */
 struct lanes {
     double rank, behind;
 };
 
-/* An overlapping sum takes its share of the rank's time, spread over all that it takes. */
+/* Adds compute time. An overlapping sum takes its share of the rank's time, spread over its duration. */
 static void compute(const struct machine *m, struct lanes *at, double seconds)
 {
     double left = 1 - fmin(m->overlap_share / m->overlap_slowdown, 0.9), meanwhile = fmax(at->behind - at->rank, 0);

@@ -1,4 +1,4 @@
-/* What a collective moves, or a recurrent net whose hidden units are split, for reports. */
+/* payload: bytes that a collective moves, or a recurrent net whose hidden units are split, for reports. */
 #include "op/op.h"
 #include "op/recurrent/recurrent.h"
 #include "plan/cost/cost.h"
@@ -15,7 +15,7 @@ static int64_t exchanged(struct alg *alg, const struct recurrent_exchange *x, co
     return known && i64_mul(bytes, most, &bytes) && i64_mul(bytes, sizeof(float), &bytes) ? bytes : 0;
 }
 
-/* The most bytes that one rank sends or receives to redistribute the value; -1: not one range each. */
+/* The most bytes that one rank sends or receives to redistribute the value; -1: some rank holds several ranges. */
 static int64_t redistributed(const struct value *v, struct placement to, const struct bindings *dims)
 {
     struct arena *tmp = arena_new();

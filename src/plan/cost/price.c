@@ -1,4 +1,4 @@
-/* price: what a node takes on a machine: its work at prices, which are rows of schemas/prices.def, on the slowest rank. */
+/* price: seconds of a node on a machine: its work times the prices of schemas/prices.def, on the slowest rank. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/cost/work.h"
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* What one of this many busy ranks gets of what it would have alone. */
+/* The rate of one of this many busy ranks, given its rate alone and the machine's. */
 static double rate(const struct machine *m, double alone, double machine, int busy)
 {
     return fmin(alone, machine / fmin(busy, m->machine_ranks));
@@ -25,7 +25,7 @@ static double kernel_speed(const struct machine *m, enum product_kernel kernel)
     return 1;
 }
 
-/* Bytes per second that a product streams of its weight: narrow ones are widened on the way. */
+/* Bytes per second at which a product streams its weight; narrow types are widened in the kernel. */
 static double streaming_rate(const struct machine *m, enum stored stored, int busy)
 {
     switch (stored) {
@@ -86,7 +86,7 @@ int price_next_speed(const struct space *s, int rank)
     return next;
 }
 
-/* The next rank that has other work, as some split gives it more or less, or another speed. As many as there are: none. */
+/* The next rank whose work or speed differs; the number of ranks: none. */
 static int next_rank(const struct work_at *x)
 {
     const struct node *n = x->node;
@@ -101,10 +101,10 @@ static int next_rank(const struct work_at *x)
     return next;
 }
 
-/* What is computed at load costs next to nothing, but equal plans must not differ by chance. */
+/* Nodes computed at load cost next to nothing, but more than zero: equal plans must not differ by chance. */
 #define RUNS_OF_A_LOAD 1000
 
-/* Of the first of its ranks, as many as given. */
+/* The extreme speed among the first `ranks` ranks. */
 static double extreme_speed(const struct machine *m, int ranks, bool fastest)
 {
     double speed = m->speeds ? m->speed[0] : 1;
@@ -122,7 +122,7 @@ double price_speed(const struct space *s, int rank, int busy)
     return extreme_speed(m, busy == 1 ? s->options->ranks : busy, busy == 1);
 }
 
-/* On the slowest rank. */
+/* Seconds of the slowest rank. */
 static double slowest_seconds(const struct work_at *x, int busy)
 {
     struct work_at each = *x;
@@ -158,7 +158,7 @@ void price_each_rank(const struct work_at *x, double times, double *seconds)
 double cost_node_seconds(struct space *s, const struct node *n, const struct rule *rule, const struct strategy *st, int w, int busy)
 {
     const struct work_at x = {s, n, rule, st, w, 0};
-    require(busy >= 1); /* in a subgraph, that of the whole job: s->ranks may be fewer */
+    require(busy >= 1); /* in a subgraph, of the whole job: s->ranks may be fewer */
     if (n->op && n->op->flags & OP_CONTROL)
         return control_flow_seconds(s, n, w, busy);
     double chance = routing_chance(s, n, w), idle = (1 - chance) * s->options->machine.node_overhead;

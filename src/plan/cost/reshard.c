@@ -3,8 +3,8 @@
  *     R -> S  local slice        S -> R  AllGather       P -> R  AllReduce      P -> S  ReduceScatter
  *     S -> S' AllToAll (another dimension), Redistribute (another split of the same one)      R -> P(sum)  rank 0 keeps it
  *
- * Weights do not travel: what a rank does not hold of one it does not read. Under --sp a partial value that has the sequence dimension is
- * never all-reduced: P -> S(sequence) -> R. */
+ * A sharded weight is never resharded: a rank reads only what it holds. Under --sp a partial value that has the sequence dimension is never
+ * all-reduced: P -> S(sequence) -> R. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
@@ -47,7 +47,7 @@ struct reshard_path reshard_find(struct space *s, const struct value *v, struct 
 
 enum { EXACT_TARGETS = 6 };
 
-/* The target to make before target i: the one on the way to it, or i itself. */
+/* The target to make before target i: its stop on the way, or i itself. */
 static int on_the_way(struct space *s, const struct value *v, struct placement from, const struct placement *to, int n, const bool *have,
                       int i)
 {
@@ -58,7 +58,7 @@ static int on_the_way(struct space *s, const struct value *v, struct placement f
     return i;
 }
 
-/* Grows greedily: the target that is cheapest to reach from what is there comes next, or that on the way to it, which may cost the same. */
+/* Greedy tree: adds the target that is cheapest to reach, or the stop on the way to it, which may cost the same. */
 static int64_t greedy_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
 {
     bool have[RESHARD_TARGETS] = {false};
@@ -78,7 +78,8 @@ static int64_t greedy_tree(struct space *s, const struct value *v, struct placem
                     source = j;
                 }
             }
-        require(which >= 0 && which != source && (source < 0 || have[source])); /* no target hangs on itself or on one that is not there */
+        require(which >= 0 && which != source && (source < 0 || have[source])); /* no target depends on itself or on one that is not made
+                                                                                 * yet */
         struct placement at = source < 0 ? from : to[source];
         which = on_the_way(s, v, at, to, n, have, which);
         have[which] = true;
@@ -89,8 +90,8 @@ static int64_t greedy_tree(struct space *s, const struct value *v, struct placem
     return total;
 }
 
-/* The minimum arborescence over few targets: they are added one by one, each below the cheapest parent that is there or below the root, and
- * every set of targets keeps its cheapest last one. A greedy tree reshards first and gathers later what could be gathered once. */
+/* Minimum arborescence over few targets: dynamic programming over sets of targets. Each target is added below its cheapest available parent
+ * or the root, and every set keeps its cheapest last target. A greedy tree would reshard first and later gather several times. */
 static int64_t exact_tree(struct space *s, const struct value *v, struct placement from, int n, const struct placement *to, int *parent)
 {
     int64_t best[1 << EXACT_TARGETS] = {0}, cost[EXACT_TARGETS + 1][EXACT_TARGETS];

@@ -1,5 +1,5 @@
-/* reshard_node: the single steps from a placement of a value to another, and such a step as a node: a collective of domain tpc, a local
- * slice, or an addend. */
+/* reshard_node: a single step from a placement of a value to another, and the step as a node: a collective of domain tpc, a local slice, or
+ * an addend. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
 

@@ -1,15 +1,14 @@
-/* routing: rows that go through a few of many experts. Each row goes through k different ones, and each expert is as likely as the others.
+/* routing: the cost of routing rows to a few of many experts. Each row goes to k different experts, all equally likely.
  *
- *     every rank has a part of every expert     rows * k of all of its experts, of which 1 - (1 - k/E)^rows are met
+ *     every rank has a part of every expert     rows * k of all of its experts, of which 1 - (1 - k/E)^rows get rows
  *     every rank has e experts of E             the slowest rank counts: the expected largest of what ranks have
  *
- * Rows of a rank's experts are a Poisson number of mean rows * k * e/E: what the sum of all ranks, which is fixed, takes from the spread
- * makes up for how much less a binomial number spreads. The experts that it meets are hits of e trials. No rank waits for one that has less
- * to do than another, so a split by experts that is even takes longer than one by width, and most where ranks have few rows.
+ * The rows of a rank's experts are modelled as a Poisson variable of mean rows * k * e/E: the fixed total over ranks and the smaller
+ * variance of a binomial nearly cancel. The number of its experts that get rows is binomial over e trials. All ranks wait for the slowest,
+ * so an even split by experts takes longer than a split by width, most of all with few rows.
  *
- * Where each expert is nodes of its own, each with at least one row, they work with the chance that it is met. Where such experts are dealt
- * to ranks, the price of each is its part of what the slowest rank takes for all of them: the ranks work side by side, and wait at the sum.
- */
+ * If each expert has nodes of its own, its cost is multiplied by the probability that it gets rows. If such experts are assigned to ranks,
+ * each costs its part of the slowest rank's time for all of them: the ranks work in parallel and wait at the sum. */
 #include "op/analysis/analysis.h"
 #include "op/product/product.h"
 #include "plan/cost/cost.h"
@@ -20,10 +19,10 @@
 
 /* ---- the largest of several counts ------------------------------------------------------------------------------------------------- */
 
-/* Above this variance a count is as good as normal. */
+/* Above this variance a count is approximated by a normal distribution. */
 #define NORMAL 100
 
-/* Of all counts up to x: the probability that a number is one of them. */
+/* The probability that a count is at most x, for all x. */
 struct distribution {
     double mean, trials, below;
 };
@@ -53,7 +52,7 @@ double routing_largest(double mean, double trials, int numbers)
 
 /* ---- what a rank has ---------------------------------------------------------------------------------------------------------------- */
 
-/* Ranks that have experts at all. */
+/* Ranks that hold experts. */
 static int working_ranks(struct space *s, struct placement weight, int w)
 {
     int working = 0;
@@ -88,11 +87,11 @@ double routing_met(struct routing t)
 
 /* ---- experts as nodes of their own -------------------------------------------------------------------------------------------------- */
 
-/* By symbol: the number of rows that go through an expert; workloads chances for each. */
+/* By symbol: the symbols that count rows of an expert; their probabilities by workload. */
 struct chances {
     struct name_index index;
     VEC(double) list;
-    VEC(int) found; /* values: the rows that are found, which always takes work */
+    VEC(int) found; /* values: the indices of the rows, which are always computed */
 };
 
 static double size_at(const struct space *s, const struct dim *d, int workload)
@@ -122,7 +121,7 @@ static bool is_taken_off(const struct dim *term)
     return (term->kind == DIM_MUL && dim_is_int(term->arg[0], &times) ? times : term->lo) < 0;
 }
 
-/* That a size is not 0. A row that goes through some of a few classes goes through few others: the chances of a sum add up. */
+/* The probability that a size is not 0. A row that goes to some of a few classes goes to few others: the probabilities of a sum add up. */
 static double chance_of(const struct chances *all, const struct dim *d, int w)
 {
     int at = d->kind == DIM_SYM ? name_index_find(&all->index, d->name) : -1;
@@ -223,8 +222,8 @@ static double size_under(const struct dim *d, const struct bindings *dims)
     return dim_eval(d, dims, &size) && size > 0 ? (double)size : 1;
 }
 
-/* A row goes to a rank if one of its k experts is there. The rank that gets most counts. It packs and places what it sends and gets, and
- * writes zeros for the other rows. */
+/* A row travels to a rank if one of its k experts is there. The rank that gets most rows counts. It packs and places the rows that it sends
+ * and receives, and writes zeros for the other rows. */
 double routing_travel_seconds(const struct machine *m, const struct node *n, const struct bindings *dims, int ranks)
 {
     const struct type *x = &n->in[0]->type;

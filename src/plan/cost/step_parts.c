@@ -1,5 +1,4 @@
-/* step_parts: what the predicted step of the chosen plan is made of: nodes and reshards in the order of time, and the layers they are of.
- */
+/* step_parts: the parts of the predicted step of the chosen plan: nodes and reshards in execution order, and their layers. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/space/space.h"
@@ -28,7 +27,7 @@ static void add_node(struct space *s, int i)
     }
 }
 
-/* ends: the first of a value, where its kernel may end; begins: to where a kernel reads it. */
+/* Adds a reshard. ends: the first reshard of a value, which may end its kernel; begins: one that another kernel reads. */
 static void add_transition(struct space *s, const struct value *v, struct placement from, struct placement to, int reader, bool ends,
                            bool begins)
 {
@@ -39,7 +38,7 @@ static void add_transition(struct space *s, const struct value *v, struct placem
             (begins ? cost_cut_seconds(s, v, to, true, w) : 0);
 }
 
-/* The first node that reads the value there, or what is made from there. */
+/* The first node that reads the value in this placement or in one derived from it. */
 static int first_reader(const struct space *s, const struct value *v, const struct reshards *r, int which)
 {
     int first = s->g->nodes.n;
@@ -74,7 +73,7 @@ static void add_reshards(struct space *s, const struct value *v)
 
 /* ---- order ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Reshards before the node that reads them, in the order in which they were added. */
+/* Sorts reshards before the node that reads them; otherwise keeps the order. */
 static void sort_parts(struct space *s)
 {
     struct step_parts *step = &s->plan->step, sorted = {.list = {NULL, 0, 0}};
@@ -106,7 +105,7 @@ static void add_to_digest(uint64_t *digest, const void *at, size_t bytes)
 struct part_digest {
     uint64_t sum;
     struct arena *arena;
-    VEC(const struct dim *) size; /* that only data tells: each is known by when the part first has it */
+    VEC(const struct dim *) size; /* data-dependent sizes: each is identified by the first part that has it */
 };
 
 static void add_to_part(struct part_digest *d, const void *at, size_t bytes)
@@ -165,7 +164,7 @@ static void digest_parts(struct space *s)
     arena_free(tmp);
 }
 
-/* By node, and one more for what an output takes: its layer; -1: none. */
+/* By node, plus one entry for outputs: the layer; -1: none. */
 static int *layer_of_nodes(struct space *s, const struct layers *all)
 {
     int *layer = NEWN(s->arena, int, s->g->nodes.n + 1);
@@ -182,7 +181,7 @@ static void find_layers(struct space *s)
     struct step_parts *step = &s->plan->step;
     struct layers all = layers_find(s->arena, s->g, s->roles);
     const int *layer = layer_of_nodes(s, &all);
-    uint64_t *digest = NEWN(s->arena, uint64_t, all.list.n + 1); /* of each layer, of its parts in order */
+    uint64_t *digest = NEWN(s->arena, uint64_t, all.list.n + 1); /* by layer: digest of its parts in order */
     for (int i = 0; i < step->list.n; i++) {
         struct step_part *p = &step->list.at[i];
         p->layer = layer[p->node];

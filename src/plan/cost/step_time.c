@@ -1,4 +1,4 @@
-/* step_time: what a step of the chosen plan takes. The solver's costs are sums over the workloads; here each has its own. */
+/* step_time: seconds of a step of the chosen plan. The solver's costs are sums over the workloads; here each workload has its own. */
 #include "plan/cost/cost.h"
 #include "plan/cost/work.h"
 #include "plan/plan.h"

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* A value as the rank holds it. */
+/* A value with its placement on the rank. */
 struct held {
     const struct value *v;
     struct placement place;
@@ -39,7 +39,7 @@ static double size_of(const struct work_at *x, struct held h, int d)
     return cost_local_size(x->s, h.v, h.place, d, x->workload, x->rank);
 }
 
-/* Of the whole value. */
+/* The sizes of the whole value. */
 static const int64_t *sizes(const struct work_at *x, const struct value *v)
 {
     return x->s->sizes.extent[v->id * x->s->plan->workloads.n + x->workload];
@@ -60,8 +60,8 @@ static bool factor_size(const struct work_at *x, int i, int64_t *size)
     return dim_eval(x->rule->factor[i].size, &x->s->plan->workloads.at[x->workload].dims, size);
 }
 
-/* Filter taps per output element: the weight's dimensions without the channels. Where windows slide by parts of an
- * element, as in a transpose, each element meets one place of so many. */
+/* Filter taps per output element: the weight's dimensions without the channels. Where windows slide by parts of an element, as in a
+ * transposed convolution, each element meets one tap in each stride. */
 static double kernel_places(const struct work_at *x)
 {
     const struct rule *rule = x->rule;
@@ -79,7 +79,7 @@ static double kernel_places(const struct work_at *x)
     return places;
 }
 
-/* Products that one element of the result sums: the product of what is contracted; in a fused attention the sum, of new and past keys. */
+/* The contracted size of a result element: the product of the contracted dimensions; for a fused attention the sum of new and past keys. */
 static double contracted_products(const struct work_at *x)
 {
     const struct split *const *split = x->st->assignment.factor;
@@ -95,7 +95,7 @@ static double contracted_products(const struct work_at *x)
     return products;
 }
 
-/* Numbers of an expert's matrices that a rank holds, for all of its experts. */
+/* Elements of the expert matrices that a rank holds. */
 static double expert_numbers(const struct work_at *x)
 {
     const struct node *n = x->node;
@@ -107,8 +107,8 @@ static double expert_numbers(const struct work_at *x)
     return numbers;
 }
 
-/* Codes are decoded for one or two rows of an expert, or for a panel. Where matrices are no codes and an expert has more than a few rows,
- * the kernel lays its matrices out anew, once. */
+/* Adds the work of experts. Codes are decoded once per one or two rows of an expert, or once per panel of rows. Matrices of floats are
+ * packed once if an expert has more than a few rows. */
 static void add_experts(const struct work_at *x, struct work *k)
 {
     struct routing t = routing_of(x);
@@ -119,7 +119,7 @@ static void add_experts(const struct work_at *x, struct work *k)
     k->spread = codes || few ? 0 : t.met * numbers;
 }
 
-/* Rows of a recurrent net go through the weights of each direction. */
+/* Each row of a recurrent net is multiplied by the weights of each direction. */
 static double recurrent_flops(const struct work_at *x)
 {
     double rows = elements(x, operand(x, 0)) / fmax((double)sizes(x, x->node->in[0])[2], 1);
@@ -131,7 +131,7 @@ bool work_is_convolution(const struct node *n)
     return n->op && n->op->flags & OP_CONVOLVES;
 }
 
-/* Channels of a convolution's result are computed a vector at a time: the work counts whole vectors, as a multiple. */
+/* The kernel computes output channels in whole vectors: the ratio of whole vectors to channels. */
 static double vector_filling(const struct work_at *x)
 {
     double lanes = x->s->options->machine.vector_lanes, channels;
@@ -141,13 +141,13 @@ static double vector_filling(const struct work_at *x)
     return channels > 0 ? ceil(channels / lanes) * lanes / channels : 1;
 }
 
-/* Every channel has a filter of its own. */
+/* Whether every channel has a filter of its own. */
 static bool is_depthwise(const struct work_at *x)
 {
     return attr_int(x->node, "group") > 1 && x->node->in[1] && sizes(x, x->node->in[1])[1] == 1;
 }
 
-/* Those that one of integers reads lie in words of four, of all places of a filter that are neighbours. */
+/* The integer kernel pads neighbouring taps to words of four: the ratio of padded to real taps. */
 static double word_filling(const struct work_at *x)
 {
     enum { WORD = 4 };
@@ -177,7 +177,7 @@ static void add_products(const struct work_at *x, struct work *k)
     double channels = 1, each = n->op->flags & OP_APPENDS ? 4 : 2; /* attention: both of its products */
     k->kernel = kernel_of(x);
     k->operations = each * repeats(x, k->kernel) * elements(x, result(x, 0)) * contracted_products(x);
-    if (n->op->flags & OP_SPREADS) /* the products of every place with all filters */
+    if (n->op->flags & OP_SPREADS) /* every tap times all filters */
         channels = (double)sizes(x, n->in[0])[1] / fmax((double)attr_int(n, "group"), 1);
     k->spread = n->op->flags & OP_SPREADS ? k->operations / fmax(channels, 1) : 0;
 }
@@ -191,7 +191,7 @@ static void add_operations(const struct work_at *x, struct work *k)
         (flags & OP_ROUTES ? add_experts : add_products)(x, k);
 }
 
-/* Exponential functions of the result's elements, and those that are rounded to codes, or read from them. */
+/* Counts exponentials of the result's elements, and elements rounded to or decoded from codes. */
 static void add_numbers(const struct work_at *x, struct work *k)
 {
     const struct node *n = x->node;
@@ -215,7 +215,8 @@ static void add_bytes(const struct work_at *x, struct work *k)
 {
     const struct node *n = x->node;
     const struct fused_part *part = fused_part(x->s, n);
-    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* of rows of a table, each from memory once */
+    bool lookup = n->op && (n->op->flags & OP_SEEDS) && !(n->op->flags & OP_PRODUCT); /* a lookup reads the rows of its table from memory
+                                                                                       * once */
     for (int i = 0; i < n->nin; i++)
         if (n->in[i] && part->read[i] > 0 && !(lookup && i != 1))
             *bytes_of(x->s, n->in[i], k) += elements(x, operand(x, i)) * part->read[i];
@@ -231,7 +232,7 @@ static void add_bytes(const struct work_at *x, struct work *k)
         k->streamed *= routing_met(routing_of(x));
 }
 
-/* Bits of a number of the weight, where it is of integers: several may lie in a byte. */
+/* Bits per element of an integer weight; several elements may share a byte. */
 static int code_bits(const struct node *n, enum dtype stored)
 {
     return n->op->flags & OP_NARROW ? (int)attr_int(n, "bits") : dtype_bits(stored);
@@ -247,7 +248,7 @@ static enum stored weight_stored(const struct node *n, enum dtype dtype)
 
 /* ---- rows of neighbours that a node goes through one by one --------------------------------------------------------------- */
 
-/* The dimension that is k-th in memory. */
+/* The dimension at position k of the memory layout. */
 static int dim_at(const struct space *s, const struct value *v, int k)
 {
     if (!s->fused.last[v->id] || k == 0)
@@ -255,7 +256,7 @@ static int dim_at(const struct space *s, const struct value *v, int k)
     return k == v->type.rank - 1 ? 1 : k + 1;
 }
 
-/* Elements side by side in both, where one is a part of the other. */
+/* The length of contiguous runs common to both layouts, where one value is a part of the other. */
 static double common_run(const struct work_at *x, struct held a, struct held b)
 {
     double run = 1;
@@ -281,7 +282,7 @@ static double turned_run(const struct work_at *x, struct held y)
     return run;
 }
 
-/* Of an operand and a result: of the one that is copied whole. */
+/* Counts the copy from an operand to a result, by the one that is copied whole. */
 static void add_copied(const struct work_at *x, struct held from, struct held to, struct work *k)
 {
     if (!from.v || !to.v || from.v->type.rank != to.v->type.rank || from.v->type.rank == 0)
@@ -294,7 +295,7 @@ static void add_copied(const struct work_at *x, struct held from, struct held to
         k->turned += all;
 }
 
-/* An elementwise op goes row by row through an operand that is repeated between rows. */
+/* Rows that an elementwise op reads one by one, because an operand is broadcast between rows. */
 static double repeated_rows(const struct work_at *x)
 {
     struct held y = result(x, 0);

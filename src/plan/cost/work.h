@@ -1,4 +1,4 @@
-/* work: what a node does on one rank under one workload, as counts; and what that takes on a machine. */
+/* work: the work of a node on one rank under one workload, as counts, and its price on a machine. */
 #ifndef TPC_WORK_H
 #define TPC_WORK_H
 
@@ -6,26 +6,26 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
-/* Kernels of products, each with a speed of its own. */
+/* Kernels of products, each with its own speed. */
 enum product_kernel { KERNEL_MATRIX, KERNEL_BF16, KERNEL_INTEGERS, KERNEL_CONV, KERNEL_DEPTHWISE, KERNEL_INTEGER_CONV };
-/* How weights are stored that a product streams. */
+/* How the weights that a product streams are stored. */
 enum stored { STORED_FULL, STORED_HALF, STORED_BYTE, STORED_CODE };
-/* Of the kernel that brings an operand or the result into another form: numbers that are rounded or decoded, or moved; bytes. */
+/* The kernel that converts an operand or the result to another form: elements rounded or decoded, or moved; bytes. */
 struct work_form {
     double codes, turned, passed;
 };
 struct work {
     enum product_kernel kernel;
     double operations;                /* multiplications and additions, of whole vectors and words */
-    double functions, codes, spread;  /* numbers: of exponential functions; rounded or decoded; moved one by one to where they belong */
-    double rows, turned;              /* rows that are copied; numbers that are moved away from their neighbours */
-    double streamed, carried, passed; /* bytes of weights; of state, which lies in memory from step to step; of all else */
-    enum stored stored;               /* the weights */
-    bool in_turn;                     /* it moves its bytes before or after it computes, not meanwhile */
-    double nodes;                     /* nodes whose overhead it has */
-    struct work_form form;            /* passed 0: there is no such kernel */
+    double functions, codes, spread;  /* elements: exponentials; rounded or decoded; scattered one by one */
+    double rows, turned;              /* rows copied; elements moved away from their neighbours (transposed) */
+    double streamed, carried, passed; /* bytes of weights; of state, which stays in memory between steps; of everything else */
+    enum stored stored;               /* type of the weights */
+    bool in_turn;                     /* it does not overlap memory traffic with computation */
+    double nodes;                     /* number of node overheads */
+    struct work_form form;            /* passed 0: no such kernel */
 };
-/* A node by a strategy, under a workload, on a rank. */
+/* A node with its strategy, under a workload, on a rank. */
 struct work_at {
     struct space *s;
     const struct node *node;
@@ -35,32 +35,31 @@ struct work_at {
 };
 /* work.c */
 bool work_is_convolution(const struct node *);
-/* Of a node with a lowering, only its form: the lowering has work of its own. */
+/* For a node with a lowering, only its form: the lowering has its own work. */
 struct work work_of(const struct work_at *);
-/* routing.c: what a rank's experts get of the rows, and how many of them get any; of the slowest rank where experts are split. */
+/* routing.c: how many rows a rank's experts get, and how many experts get any; for the slowest rank if experts are split. */
 struct routing {
-    double held, met, rows; /* experts; rows that go through any of them, once for each */
+    double held, met, rows; /* experts; experts that get rows; rows, counted once per expert */
 };
 struct routing routing_of(const struct work_at *);
-double routing_met(struct routing); /* the share of a rank's experts */
-/* Experts as nodes of their own, behind a NonZero that finds their rows: the chances that there are any. */
+double routing_met(struct routing); /* the fraction of a rank's experts that get rows */
+/* Finds experts that are nodes of their own, after a NonZero that selects their rows, and the probability that they get any. */
 void routing_find_chances(struct space *);
 double routing_chance(const struct space *, const struct node *, int workload); /* 1: the node always has work */
-/* A dealt expert (space/experts.c): what the slowest rank has of all of its mixture, as a part of what there is. */
+/* An expert assigned to one rank (space/experts.c): the slowest rank's share of its mixture. */
 double routing_dealt(struct space *, int expert, int workload);
-/* A collective on a value of an expert that may be dealt: seconds that the other ranks wait for the one that has it. */
+/* A collective on a value of such an expert: seconds that the other ranks wait for the expert's rank. */
 double routing_wait(struct space *, const struct value *, int workload);
-/* The expected largest of so many numbers, each of which counts the hits of `trials` trials, `mean` on average; INFINITY trials:
- * the limit (Poisson). */
+/* The expected maximum of `numbers` binomial counts of `trials` trials and mean `mean`; INFINITY trials: of Poisson counts. */
 double routing_largest(double mean, double trials, int numbers);
-/* What Dispatch or Combine takes. */
+/* Seconds of a Dispatch or Combine. */
 double routing_travel_seconds(const struct machine *, const struct node *, const struct bindings *, int ranks);
 /* price.c: seconds. */
-double price_of_pass(const struct machine *, double bytes); /* bytes are moved, and nothing else */
-/* Adds to each rank, so many times, what it computes of the node, without its lowering. */
+double price_of_pass(const struct machine *, double bytes); /* only moves bytes */
+/* Adds to each rank's seconds `times` times its part of the node, without the node's lowering. */
 void price_each_rank(const struct work_at *, double times, double *seconds);
-/* Of a rank, relative to the profile's numbers. One that is busy alone is the fastest; what all do alike is as slow as the slowest. */
+/* The speed of a rank relative to the profile. If one rank is busy, it is the fastest; if all do the same work, the slowest counts. */
 double price_speed(const struct space *, int rank, int busy);
-int price_next_speed(const struct space *, int rank); /* the next rank that is faster or slower; as many as there are: none */
+int price_next_speed(const struct space *, int rank); /* the next rank whose speed differs; the number of ranks: none */
 
 #endif

@@ -1,5 +1,4 @@
-/* dim_class: equivalence classes of dimensions: which dimensions of which values are the same one, carried along by factors that stand
- * alone.
+/* dim_class: equivalence classes of dimensions: dimensions of values that rules identify, through factors that form a dimension alone.
  *
  * Union-find over value id * MAX_RANK + dimension. Identity is by rule, not by size or symbol: two lengths of 64 in one graph need not be
  * the same dimension, and a dimension may be called differently in two inputs. */

@@ -1,18 +1,17 @@
-/* dim_roles: what the dimensions and symbols of a canonical graph are for, found once for all of planning, by the rules and by dataflow,
- * never by names.
+/* dim_roles: the roles of dimensions and symbols of a canonical graph, found once for all of planning by rules and dataflow, never by
+ * names.
  *
- *     KV           a dimension of keys, values, scores or masks that a product of activations contracts, or that becomes one on the way
- *                  there. Queries have none.
- *     sequence     what attention mixes: queries, keys and scores alike. Its symbol occurs in a contracted dimension (the key length), or,
- *                  where its size is no symbol, its class is contracted between two activations. The batch never is.
- *     head size    what one head holds: an inner factor of features that are merged from heads, or split into them.
+ *     KV           a dimension of keys, values, scores or masks that a product of activations contracts, or that becomes such a dimension
+ * on the way there. Queries have none. sequence     what attention mixes: queries, keys and scores alike. Its symbol occurs in a contracted
+ * dimension (the key length), or, where its size is no symbol, its class is contracted between two activations. The batch never is. head
+ * size    what one head holds: an inner factor of features that are merged from heads, or split into them.
  *
- * Symbols: that of a state pair's growing dimension is the past. One that is contracted is a sequence if it is also a row of a product,
- * and a context (the prompt that an encoder has read) if it is not and occurs in input-only state.
+ * Symbols: the symbol of a state pair's growing dimension is the past. A contracted symbol is a sequence if it is also a row of a product;
+ * if not, and if it occurs in input-only state, it is a context (the prompt that an encoder has read).
  *
- * Two neighbours answer other questions. kv_origin.c finds the tensors that attention reads as keys and values, not dimensions.
- * op/analysis/batch_independence.c proves for tpc-run that rows along a symbol may run without the others; planning needs no such proof.
- * Head dimensions are typed in the rules: FACTOR_HEADS. */
+ * Related files: kv_origin.c finds the tensors that attention reads as keys and values, not dimensions. op/analysis/batch_independence.c
+ * proves for tpc-run that rows along a symbol may run separately; planning needs no such proof. Rules mark head dimensions:
+ * FACTOR_HEADS. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
@@ -60,7 +59,7 @@ bool dim_has_role(const struct dim_roles *all, const struct value *v, int d, enu
     return all->of[v->id][d] & role;
 }
 
-/* Weights end the walk: past them are other rows. */
+/* Weights end the walk: beyond them are other rows. */
 bool dim_factor_is_kv(const struct dim_roles *all, int node, int f)
 {
     const struct node *n = all->g->nodes.at[node];
@@ -102,7 +101,7 @@ static bool *class_marks(const struct dim_roles *all)
     return NEWN(all->arena, bool, all->g->values.n *MAX_RANK + 1);
 }
 
-/* Dimensions of weights: features, not rows. */
+/* Marks dimensions of weights: features, not rows. */
 static bool *mark_features(const struct dim_roles *all)
 {
     bool *mark = class_marks(all);
@@ -112,7 +111,7 @@ static bool *mark_features(const struct dim_roles *all)
     return mark;
 }
 
-/* A factor inside a head factor, as d in (h d), is a head size wherever it stands alone. */
+/* Marks a factor inside a head factor, as d in (h d), as a head size wherever it forms a dimension alone. */
 static void mark_inside(const struct dim_roles *all, int node, const struct rule_part *p, bool *mark)
 {
     bool inside = false;
@@ -124,7 +123,7 @@ static void mark_inside(const struct dim_roles *all, int node, const struct rule
     }
 }
 
-/* What holds heads, as each half in (2 (h d)), is no head size: d is contracted. The pairs of a rotary are not. */
+/* Unmarks what contains heads, as each half in (2 (h d)): d is contracted there. The pairs of a rotary stay marked. */
 static void unmark_merged(const struct dim_roles *all, const struct dim_walk *w, const bool *contracted, bool *mark)
 {
     const struct rule *r = all->rule[w->node];
@@ -134,7 +133,7 @@ static void unmark_merged(const struct dim_roles *all, const struct dim_walk *w,
         mark[dim_class_of(all->class, w->at)] = false;
 }
 
-/* Rows may be merged like features: (batch head), (batch sequence). What is inside those is no head size. */
+/* Rows may be merged like features: (batch head), (batch sequence). The factors inside these are no head sizes. */
 static bool *mark_head_sizes(const struct dim_roles *all, const bool *contracted)
 {
     bool *mark = class_marks(all), *features = mark_features(all);
@@ -175,7 +174,7 @@ static bool is_sequence(const struct dim_roles *all, const struct value *v, int 
     return !(size->kind == DIM_INT && size->k <= 1) && contracted[dim_class_of(all->class, v->id * MAX_RANK + d)];
 }
 
-/* By the classes of the new keys after the past ones, too. */
+/* Marks sequences, also through the classes of new keys after the past ones. */
 static void mark_sequences(struct dim_roles *all, bool *contracted)
 {
     dim_class_spread(all, contracted);
@@ -238,7 +237,7 @@ static void note_row(void *of, const struct dim *symbol)
         s->row = true;
 }
 
-/* The rows of a packed attention are its new keys as well. */
+/* Marks the symbols of a node. The rows of a packed attention are also its new keys. */
 static void mark_symbols(struct dim_roles *all, int node)
 {
     const struct rule *r = all->rule[node];
@@ -262,7 +261,7 @@ static void note_steps(struct dim_roles *all, const struct type *t, int d)
     s->samples |= t->rank == 3 && d == 2 && dim_equals(t->dim[1], 1);
 }
 
-/* Windows walk along dimension d of operand 0, or it is never split and not the weight's. */
+/* Whether windows slide along dimension d of operand 0, or it is a dimension without a weight that is never split. */
 static bool is_walked(const struct rule *r, int d)
 {
     int f = rule_lone_factor(&r->in[0].dim[d]);
@@ -271,7 +270,7 @@ static bool is_walked(const struct rule *r, int d)
     return f >= 0 && (r->factor[f].flags & FACTOR_REPLICATED) && !rule_has_factor(&r->in[1], f);
 }
 
-/* What a recurrent node or windows walk along. */
+/* Marks the dimensions along which a recurrent node steps or windows slide. */
 static void mark_steps(struct dim_roles *all, int node)
 {
     const struct node *n = all->g->nodes.at[node];
@@ -284,7 +283,7 @@ static void mark_steps(struct dim_roles *all, int node)
     }
 }
 
-/* A picture has two sides that are not known; where one is, the other counts columns as steps. */
+/* A picture has two sides of unknown size. If one side is known, the other one counts steps. */
 static void pair_sides(struct dim_roles *all)
 {
     for (int i = 0; i < all->g->inputs.n; i++) {
@@ -359,7 +358,7 @@ static void find_symbols(struct dim_roles *all)
 
 /* ---- all --------------------------------------------------------------------------------------------------------------------- */
 
-/* With the rules of nodes whose ops have one of these flags; 0: of all. */
+/* Uses the rules of nodes whose ops have one of these flags; 0: of all nodes. */
 static struct dim_roles *roles_by(struct arena *a, struct graph *g, unsigned flags)
 {
     struct dim_roles *all = NEW(a, struct dim_roles);

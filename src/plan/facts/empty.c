@@ -1,11 +1,10 @@
-/* empty: values without elements at a workload whose sizes are assumed: an input that is too short for the windows of its convolutions.
- *
- * What is empty because of a size that may be 0, as a past length, or because of data, is meant so. */
+/* empty: finds values without elements in a workload with assumed sizes: an input that is too short for the windows of its convolutions.
+ * Values that are empty because a size may be 0, as a past length, or because of data, are intended. */
 #include "op/analysis/analysis.h"
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 
-/* Every symbol is of an input, and above zero. */
+/* The sizes known: every symbol belongs to an input and is above zero. */
 struct known {
     const struct name_index *of_inputs;
     const struct bindings *dims;
@@ -31,7 +30,7 @@ static bool is_empty(const struct type *t, const struct name_index *of_inputs, c
     return false;
 }
 
-/* The first of the results of a graph; NULL: none. */
+/* The first node of a graph with an empty result; NULL: none. */
 static const struct node *first_empty(const struct graph *g, const struct name_index *of_inputs, const struct bindings *dims)
 {
     for (int i = 0; i < g->nodes.n; i++)

@@ -1,9 +1,9 @@
 /* kv_origin: the tensors that attention reads as keys and values, by dataflow.
  *
  * A fused attention op takes them as operands 1 and 2, and leaves them as results 1 and 2. Written out, attention is two products of
- * activations with a softmax between: the weighted sum contracts a dimension of its weights and of the values. Followed back from the
- * weights by the rules of the ops on the way, past a softmax over it, that dimension comes out of the product that made the scores, one
- * of whose operands has it: the keys. */
+ * activations with a softmax in between: the weighted sum contracts a dimension of its weights and of the values. Rules carry that
+ * dimension back from the weights, through a softmax over it, to the product that made the scores. The operand of this product that has the
+ * dimension is the keys. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
@@ -14,12 +14,12 @@ struct kv_step {
     const struct value *value;
     int dim;
     bool weighed;
-}; /* weighed: a softmax lies after */
+}; /* weighed: a softmax follows */
 struct kv_search {
     struct graph *g;
     struct arena *tmp, *arena;
-    struct rule **rule; /* by value id of the node's first result, made when asked for */
-    int *seen;          /* by step: the last walk that met it */
+    struct rule **rule; /* by value id of the node's first result, on demand */
+    int *seen;          /* by step: the last walk that visited it */
     int walk;
     VEC(struct kv_step) open;
     struct kv_pairs *found;
@@ -35,7 +35,7 @@ static bool one_element(const struct value *v)
     return true;
 }
 
-/* Is the op linear in operand i while the other one is as it is? */
+/* Whether the op is linear in operand i while the other operand is fixed. */
 static bool is_linear(const struct rule *r, int i)
 {
     for (int k = 0; r && k < r->nlinear; k++)
@@ -44,7 +44,7 @@ static bool is_linear(const struct rule *r, int i)
     return false;
 }
 
-/* Of an op of two operands, the one that it scales by the one element of the other; -1: none. */
+/* Of an op with two operands, the operand that a one-element operand scales; -1: none. */
 static int scaled_operand(struct graph *g, const struct node *n)
 {
     if (!(n->op->flags & OP_ELEMENTWISE) || n->nin != 2 || !n->in[1])
@@ -55,7 +55,7 @@ static int scaled_operand(struct graph *g, const struct node *n)
     return -1;
 }
 
-/* The operand whose elements a node keeps, moved, repeated or scaled; -1: none. */
+/* The operand whose elements a node keeps, moves, repeats or scales; -1: none. */
 static int kept_operand(struct graph *g, const struct node *n)
 {
     if (!n->op || n->nin < 1 || !n->in[0])
@@ -71,7 +71,7 @@ static int dim_with(const struct rule_operand *o, int f)
     return -1;
 }
 
-/* Dimension d of the first result as a dimension of operand i; -1: it is made of several, or of none. */
+/* Dimension d of the first result as a dimension of operand i; -1: it comes from several dimensions, or from none. */
 static int dim_of_operand(const struct rule *r, int i, int d)
 {
     require(!r || i < r->nin);
@@ -133,7 +133,7 @@ static void walk_back(struct kv_search *s, struct kv_step at, struct origin valu
     }
 }
 
-/* Operand i of a product are the weights, if dimension d of them comes from scores. */
+/* Takes operand i of a product as attention weights, if dimension d of it comes from scores. */
 static void follow_weights(struct kv_search *s, const struct node *n, int i, int d, struct origin value)
 {
     s->walk++;
@@ -174,7 +174,7 @@ static int kv_dim(const struct rule *r, const struct rule_operand *o)
     return -1;
 }
 
-/* What is appended to a past is no state; state.c finds pairs. */
+/* Keys and values appended to a past are skipped: state.c finds pairs. */
 static void fused_attention(struct kv_search *s, const struct node *n)
 {
     const struct rule *r = has_past(n) ? NULL : rule_at(s, n);

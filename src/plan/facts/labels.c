@@ -1,4 +1,4 @@
-/* labels: what people call nodes and weights: the module or path that they come from, not the op or the number that an exporter added. */
+/* labels: readable names of nodes and weights: the module or path that they come from, without the op or number that an exporter added. */
 #include "op/op.h"
 #include "plan/facts/facts.h"
 
@@ -29,7 +29,7 @@ const char *label_last(const char *label)
     return at;
 }
 
-/* A name of one part that ends in a number of its own: "onnx::MatMul_733", "val_12", "12". */
+/* Whether a name has one part that ends in its own number: "onnx::MatMul_733", "val_12", "12". */
 static bool is_numbered(const char *name)
 {
     size_t n = strlen(name), digits = 0;
@@ -38,7 +38,7 @@ static bool is_numbered(const char *name)
     return digits > 0 && !strpbrk(name, "./") && (digits == n || name[n - 1 - digits] == '_');
 }
 
-/* What is there of the value after a node that only moves, decodes or casts it; NULL: the node computes with it. */
+/* The value that a use makes if its node only moves, decodes or casts; NULL: the node computes with it. */
 static const struct value *moved_by(struct use use)
 {
     bool alone = use.index == 0 && use.node->nout > 0;
@@ -47,9 +47,9 @@ static const struct value *moved_by(struct use use)
     return alone ? use.node->out[0] : NULL;
 }
 
-enum { MOVES = 8 }; /* that are looked through */
+enum { MOVES = 8 }; /* nodes to look through */
 
-/* The node that computes with it, after those that only move it. */
+/* The node that computes with the value, after nodes that only move it. */
 static struct use reader_of(const struct uses *uses, const struct value *v)
 {
     struct use use = {NULL, 0};

@@ -1,11 +1,11 @@
 /* layers: the blocks of products with weights that repeat in a graph, found by ops and sizes of weights and never by names. The block that
- * covers most products comes first; what lies before and after it may have blocks of its own: a decoder after an encoder. */
+ * covers most products comes first; the nodes before and after it may have blocks of their own: a decoder after an encoder. */
 #include "op/op.h"
 #include "plan/facts/facts.h"
 
 #include <string.h>
 
-/* MOST_TRIED: products times periods; ALONE: products of the only layer if nothing repeats. */
+/* MOST_TRIED: products times periods; ALONE: products of a single layer if nothing repeats. */
 enum { MOST_PRODUCTS = 1 << 16, MOST_PERIOD = 2048, MOST_TRIED = 1 << 26, LEAST_PERIOD = 2, ALONE = 8 };
 
 struct finder {
@@ -13,16 +13,16 @@ struct finder {
     const struct graph *g;
     const struct dim_roles *roles;
     VEC(int) product; /* node positions of the products with weights */
-    VEC(int) sign;    /* of each, the first product with the same op and sizes of weights */
+    VEC(int) sign;    /* by product: the first product with the same op and weight sizes */
     struct name_index signs;
     struct layers found;
 };
-/* In products. */
+/* Counted in products. */
 struct block {
     int first, period, repeat;
 };
 
-/* 0: not static. */
+/* Elements; 0: not static. */
 static int64_t static_elements(const struct value *v)
 {
     int64_t n = 1, k;
@@ -73,7 +73,7 @@ static void find_products(struct finder *f)
     }
 }
 
-/* How many products from number i on, below `end`, are each like the one `period` before them. */
+/* How many products from i on, up to `end`, are like the product `period` before them. */
 static int run_length(const struct finder *f, int i, int end, int period)
 {
     int n = 0;
@@ -82,7 +82,7 @@ static int run_length(const struct finder *f, int i, int end, int period)
     return n;
 }
 
-/* The block that covers most of the products from number `from` to `to`; repeat 0: none does. */
+/* The block that covers most of the products `from` to `to`; repeat 0: none. */
 static struct block find_block(const struct finder *f, int from, int to, int least)
 {
     struct block best = {from, 0, 0};
@@ -103,7 +103,7 @@ static bool is_collective(const struct node *n)
     return n->op && (n->op->flags & OP_COLLECTIVE);
 }
 
-/* Two activations come together: a residual connection. */
+/* Whether two activations meet: a residual connection. */
 static bool joins(const struct finder *f, const struct node *n)
 {
     int activations = 0;
@@ -112,7 +112,8 @@ static bool joins(const struct finder *f, const struct node *n)
     return n->op && (n->op->flags & OP_ELEMENTWISE) && activations > 1 && dtype_is_float(n->out[0]->type.dtype);
 }
 
-/* Between the last product of a layer and the next one: after the last residual connection there, and what communicates its result. */
+/* The end of a layer, between its last product and the next layer's first: after the last residual connection, and after the collectives of
+ * its result. */
 static int layer_end(const struct finder *f, int from, int to)
 {
     struct node *const *at = f->g->nodes.at;
@@ -127,7 +128,7 @@ static int layer_end(const struct finder *f, int from, int to)
     return end;
 }
 
-/* The end of the layer that has product number k - 1 as its last. */
+/* The end of the layer whose last product is k - 1. */
 static int end_behind(const struct finder *f, int k)
 {
     int from = k > 0 ? f->product.at[k - 1] + 1 : 0;
@@ -136,8 +137,8 @@ static int end_behind(const struct finder *f, int k)
 
 /* ---- all layers --------------------------------------------------------------------------------------------------------------- */
 
-/* If no residual connection stands before the first layer, its beginning is not known. Then it begins as far before its first product as
- * the second layer. */
+/* The first node of the first layer. If no residual connection precedes the layer, it begins as far before its first product as the second
+ * layer does. */
 static int first_begin(const struct finder *f, struct block b)
 {
     int second = b.first + b.period, begin = end_behind(f, b.first);
@@ -156,7 +157,7 @@ static void add_layers(struct finder *f, struct block b)
     f->found.blocks += b.repeat > 0;
 }
 
-/* Those of the products from number `from` to `to`. */
+/* The blocks of products `from` to `to`. */
 static void find_blocks(struct finder *f, int from, int to, int depth)
 {
     enum { MOST_BLOCKS = 16 };

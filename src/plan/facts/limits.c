@@ -1,4 +1,4 @@
-/* limits: what each rank may hold (--memory), all the same or by rank, and shares of a dimension that keep to it. */
+/* limits: the memory limit of each rank (--memory), equal or by rank, and shares of a dimension that respect it. */
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 
@@ -6,7 +6,7 @@
 
 __extension__ typedef __int128 wide;
 
-enum { FINE = 1 << 14 }; /* shares in all, and at least 16 for each rank */
+enum { FINE = 1 << 14 }; /* shares in total, and at least 16 per rank */
 
 int64_t limit_of(const struct options *o, int rank)
 {
@@ -35,7 +35,7 @@ int64_t limit_weighed(const struct options *o, int rank, int64_t bytes, bool up)
     return weighed < LIMIT_MOST ? (int64_t)weighed : LIMIT_MOST;
 }
 
-/* The parts of a whole that are in proportion to speeds, but for ranks that have room for less. */
+/* Parts of a whole in proportion to speeds, capped by each rank's free memory. */
 static void fill(int ranks, const double *speed, const double *room, double *part)
 {
     double least = INFINITY;

@@ -1,9 +1,9 @@
-/* long_text: workloads that are given, and longer than the configuration next to the model says that a text of it may be. */
+/* long_text: finds given workloads that are longer than the configuration next to the model allows a text to be. */
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
 
-/* The largest size of a kind; 0: there is none. */
+/* The largest size of a kind; 0: none. */
 static int64_t largest(const struct dim_roles *roles, enum symbol_kind kind, const struct bindings *dims)
 {
     int64_t most = 0;

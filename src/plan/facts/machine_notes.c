@@ -1,8 +1,8 @@
-/* machine_notes: what a profile lacks for as many machines as ranks need, and numbers that look as if they were in other units. */
+/* machine_notes: warns of links that a profile lacks for the machines that ranks need, and of numbers that look like other units. */
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 
-/* Ranks share machines, and nothing says what lies between these. */
+/* Whether ranks use several machines and the profile has no link between these. */
 static bool lacks_network(const struct machine *m, int ranks)
 {
     return m->machine_ranks > 1 && ranks > m->machine_ranks && m->levels == 1;
@@ -17,7 +17,7 @@ static void note_slow(struct plan *plan, struct arena *a, const char *where, con
 
 static void note_units(struct plan *plan, struct arena *a, const struct machine *m, int level)
 {
-    const double most = 1; /* second */
+    const double most = 1; /* seconds */
     const struct link *link = &m->level[level];
     const char *where = level ? arena_printf(a, "machine %s: levels[%d]: ", m->name, level - 1) : arena_printf(a, "machine %s: ", m->name);
     if (link->latency > most)

@@ -1,5 +1,5 @@
-/* names: what a glob of the user names: by own names, by those of the model's file, and by the labels that reports show. One place, so that
- * what one option or report calls a thing, every option takes. */
+/* names: finds what a user's glob names: by name, by the model file's name, and by the labels in reports. All options share it, so every
+ * option accepts every name that an option or report shows. */
 #include "plan/facts/facts.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@ struct names {
     struct arena *arena;
     const struct graph *g;
     const char **node;               /* by position: label */
-    const char **value;              /* by id: label; NULL: nobody uses it */
-    const char **reader;             /* by id, of a weight: label of the node that it is for; NULL: none */
-    const char **both;               /* by id: "NAME of LABEL", as lists of weights show it; NULL: nobody uses it */
+    const char **value;              /* by id: label; NULL: no node uses it */
+    const char **reader;             /* by id of a weight: label of the node that uses it; NULL: none */
+    const char **both;               /* by id: "NAME of LABEL", as in lists of weights; NULL: no node uses it */
     struct name_index nodes, values; /* own names */
 };
 
@@ -102,7 +102,7 @@ static bool is_named(const struct names *n, const struct name_search *s, int at,
     return is_wanted(s, n->g->values.at[at]) && names_value(n, n->g->values.at[at], glob);
 }
 
-/* The globs between commas; all of a text that is a name. */
+/* The globs between commas; the whole text if it is a name. */
 struct globs {
     VEC(const char *) list;
 };
@@ -141,7 +141,7 @@ struct name_matches names_find(const struct names *n, const struct name_search *
 /* ---- what is not ---------------------------------------------------------------------------------------------------------------- */
 
 struct known {
-    VEC(const char *) name, pattern; /* own names and labels; labels with numbers as *, the first of each */
+    VEC(const char *) name, pattern; /* names and labels; labels with numbers as *, the first of each */
 };
 
 static void add_known(struct arena *a, struct known *all, const char *own, const char *label)
@@ -172,7 +172,7 @@ static struct known known_names(const struct names *n, const struct name_search 
     return all;
 }
 
-/* Of a name that was left unfinished, as a module's, the nearest is one that it is part of. */
+/* Fails. The nearest name of an incomplete one, such as a module's, is a name that contains it. */
 void names_refuse(const struct names *n, const struct name_search *s, unsigned kinds, const char *glob)
 {
     struct arena *a = n->arena;

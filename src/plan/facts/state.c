@@ -1,21 +1,21 @@
-/* state: what a decode loop carries from one step to the next, found by dataflow and not by name.
+/* state: finds what a decode loop carries from step to step, by dataflow and not by name.
  *
  * Pairs are found before types are known: ranks and sizes come from the graph inputs. A pair (past, present): a graph input that an op of
  * flag OP_APPENDS appends to, whose result is a graph output; on both sides only ops that keep every element and permute dimensions
- * (OP_CONVERTS, OP_MOVES) may lie between. Concat appends along its axis; a fused attention op names its operands past_X and its
- * results present_X and appends along the second last dimension. The growing dimension may be 0: the first step has no past. An If makes a
- * pair if one of its branches does.
+ * (OP_CONVERTS, OP_MOVES) may come between. Concat appends along its axis; a fused attention op names its operands past_X and its results
+ * present_X and appends along the second last dimension. The growing dimension may be 0: the first step has no past. An If makes a pair if
+ * one of its branches does.
  *
- * In a canonical graph the keys and values that attention reads show the rest. If both are graph inputs, in a graph that has a pair, they
- * are input-only state, as the keys and values of an encoder are in its decoder's steps. Without a pair nothing shows that there is a loop.
- * If both are made here and are graph outputs, they are output-only state, which the prefill leaves to the decode steps. */
+ * In a canonical graph the rest follows from the keys and values that attention reads. If both are graph inputs, in a graph that has a
+ * pair, they are input-only state, as the keys and values of an encoder are in its decoder's steps. Without a pair there is no evidence of
+ * a loop. If the graph makes both and outputs them, they are output-only state, which the prefill passes to the decode steps. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "plan/facts/facts.h"
 
 #include <string.h>
 
-/* Keeps every element, and every dimension up to their order. Before types are known, that of a Reshape can't be told. */
+/* Whether a node keeps every element and only permutes dimensions. Before types are known, a Reshape is not known to. */
 static bool permutes(const struct node *node)
 {
     unsigned flags = node->op ? node->op->flags : 0;
@@ -41,7 +41,7 @@ static int dim_before(const struct graph *g, const struct node *node, int d, int
     return from >= 0 && from < rank ? from : -1;
 }
 
-/* The rank of a value, from its graph input; -1 when something other than moves made it. */
+/* The rank of a value, from its graph input; -1 if ops other than moves made it. */
 static int known_rank(const struct value *v)
 {
     while (v->producer && permutes(v->producer) && v->producer->in[0])
@@ -49,7 +49,7 @@ static int known_rank(const struct value *v)
     return v->producer || v->constant ? -1 : v->type.rank;
 }
 
-/* Follows moves back from dimension d of v to a graph input; NULL if none. */
+/* Follows moves back from dimension d of v to a graph input; NULL if there is none. */
 static struct value *input_behind(const struct graph *g, struct value *v, int *d)
 {
     int rank = known_rank(v);
@@ -74,7 +74,7 @@ static void add_state(struct graph *g, struct value *past, struct value *present
         dim_sym(g->alg, size->name, 0);
 }
 
-/* Of a recurrence: no dimension grows. */
+/* Adds the state of a recurrence: no dimension grows. */
 static void add_recurrent(struct graph *g, struct value *present)
 {
     const struct value *past = op_recurrent_past(present);
@@ -94,7 +94,7 @@ static struct value *concat_past(const struct graph *g, const struct node *node,
     return NULL;
 }
 
-/* The operand past_X for the result present_X. */
+/* The operand past_X for result present_X. */
 static struct value *fused_past(const struct graph *g, const struct node *node, const struct value *result, int *d)
 {
     int operand = op_past_operand(node, result->index);
@@ -104,7 +104,7 @@ static struct value *fused_past(const struct graph *g, const struct node *node, 
 
 static struct value *past_behind(const struct graph *, struct value *, int *d);
 
-/* In the first branch that appends to what it captures. */
+/* The past in the first branch that appends to a captured value. */
 static struct value *branch_past(const struct graph *g, const struct node *node, const struct value *result, int *d)
 {
     for (int k = 0; k < node_bodies(node); k++) {
@@ -117,13 +117,13 @@ static struct value *branch_past(const struct graph *g, const struct node *node,
     return NULL;
 }
 
-/* The graph input, and its dimension, along which an op appends to it what is moved to this value; NULL: none. */
+/* The graph input, with its dimension, to which an op appends to make this value, maybe moved; NULL: none. */
 static struct value *past_behind(const struct graph *g, struct value *v, int *d)
 {
     while (v->producer && permutes(v->producer) && v->producer->in[0])
         v = v->producer->in[0];
     const struct node *node = v->producer;
-    if (node && node->op && node_bodies(node) > 1) /* one of them runs */
+    if (node && node->op && node_bodies(node) > 1) /* an If: one branch runs */
         return branch_past(g, node, v, d);
     if (!node || !node->op || !(node->op->flags & OP_APPENDS))
         return NULL;
@@ -157,7 +157,7 @@ static bool is_float_input(const struct graph *g, const struct value *v)
     return false;
 }
 
-/* The dimension of a graph output that is dimension at.dim of what it is moved from; -1: it is not moved from there. */
+/* The dimension of a graph output that comes from dimension at.dim of its origin; -1: none. */
 static int output_dim(struct graph *g, struct value *output, struct origin at)
 {
     for (int d = 0; d < output->type.rank; d++) {
@@ -170,7 +170,7 @@ static int output_dim(struct graph *g, struct value *output, struct origin at)
     return -1;
 }
 
-/* An input that is also an output, unchanged, is input-only state with two ends. */
+/* Adds input-only state. An input that is also an output, unchanged, has two ends. */
 static void add_input_only(struct graph *g, struct value *input)
 {
     struct state state = {.past = input, .dim = -1};
@@ -192,7 +192,7 @@ static bool appends_to_input(struct graph *g, const struct node *n)
     return false;
 }
 
-/* A pair that the plan file denies is no output-only state either. */
+/* Output-only state; not for a pair that the plan file denies. */
 static struct state output_only_at(struct graph *g, struct origin at)
 {
     struct state state = {.dim = -1};
@@ -204,7 +204,7 @@ static struct state output_only_at(struct graph *g, struct origin at)
     return state;
 }
 
-/* Of a state that the plan file names, only the growing dimension is set. */
+/* Adds output-only state; if the plan file names it, sets only its growing dimension. */
 static void set_output_only(struct graph *g, struct state state)
 {
     struct state *known = graph_state(g, state.present);
@@ -223,7 +223,7 @@ static void add_output_only(struct graph *g, struct kv_pair at)
     set_output_only(g, value);
 }
 
-/* A pair that the plan file names grows where its ends differ. */
+/* Finds the growing dimension of a pair that the plan file names: where its ends differ. */
 static void find_growing(const struct graph *g, struct state *s)
 {
     const struct type *past = &s->past->type, *present = &s->present->type;

@@ -1,4 +1,4 @@
-/* state_from: --state-from: the placements that another plan of the same model gives to the state that this graph shares with it. */
+/* state_from: --state-from: the placements that another plan of the model gives to the state that both graphs share. */
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -20,7 +20,7 @@ static const json_t *need_member(const struct other_reader *r, const json_t *o, 
     return member;
 }
 
-/* The state by the end that a graph after this one takes, or that all take. */
+/* Reads a state, by the end that a later graph reads, or that all graphs read. */
 static struct other_state read_other_state(const struct other_reader *r, const json_t *o)
 {
     const char *present = json_text(r->a, r->path, o, "present"), *error = NULL;
@@ -35,7 +35,7 @@ static struct other_state read_other_state(const struct other_reader *r, const j
     return s;
 }
 
-/* Gives root up. */
+/* Releases root. */
 static struct other_plan *read_other(struct arena *a, const char *path, json_t *root, int ranks)
 {
     struct other_plan *other = NEW(a, struct other_plan);
@@ -87,7 +87,7 @@ static int find_there(const struct other_plan *other, const struct state_names *
     fail("%s: %s has no state '%s'", names->path, other->path, end);
 }
 
-/* The pairs that the plan file names. */
+/* Matches the pairs that the plan file names. */
 static void match_named(const struct graph *g, const struct plan_file *file, const struct other_plan *other, int *match)
 {
     for (int k = 0; file && k < file->state_from.n; k++) {
@@ -104,7 +104,7 @@ static void match_named(const struct graph *g, const struct plan_file *file, con
     }
 }
 
-/* The rest goes by name. */
+/* Matches the rest by name. */
 static void match_rest(const struct graph *g, const struct other_plan *other, int *match)
 {
     struct handed *here = NEWN(g->arena, struct handed, g->states.n), *there = NEWN(g->arena, struct handed, other->states.n);

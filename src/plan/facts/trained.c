@@ -1,4 +1,4 @@
-/* trained: which constants are weights that --train trains, and which of them several modules share. */
+/* trained: finds the weights that --train trains, and those of them that several modules share. */
 #include "op/backward/backward.h"
 #include "plan/facts/facts.h"
 
@@ -37,7 +37,8 @@ void trained_mark(struct graph *g, const struct options *o, struct plan *p)
         mark(g, names, &s, o->freeze, false);
 }
 
-/* Exporters merge weights of a new model that are equal, as those of all norms: what was to become several is one. */
+/* Notes shared weights: exporters merge equal weights of a new model, as of all norms, so modules that should learn different ones share
+ * one. */
 static void note_shared(struct arena *a, struct plan *p, const struct value *v, const struct label_list *readers)
 {
     const char *const *at = readers->list.at;

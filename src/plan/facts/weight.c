@@ -1,4 +1,4 @@
-/* weight: what counts as a weight in planning. constant_is_weight (ir) is about folding: which constants are too large for it. */
+/* weight: what counts as a weight in planning. constant_is_weight (ir) is another question: which constants are too large to fold. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"

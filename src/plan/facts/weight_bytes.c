@@ -1,6 +1,6 @@
-/* weight: which bytes of a source tensor a rank holds. A split dimension seen in row-major order is: for every index of the dimensions
- * before it, the rank's intervals, each times the bytes of the dimensions after it. Ranges that adjoin are merged, so a split of the
- * first dimension is one range and a column split is one range per row. Owned or not makes no difference: every holder gets a copy. */
+/* weight_bytes: the bytes of a source tensor that a rank holds. In row-major order these are, for every index of the dimensions before the
+ * split one, the rank's intervals times the bytes of the dimensions after it. Adjacent ranges are merged, so a split of the first dimension
+ * is one range and a column split is one range per row. Ranks with overlapping intervals each get a copy. */
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
 
@@ -33,7 +33,7 @@ static void add_range(struct arena *arena, struct ranges *r, int64_t offset, int
         VEC_PUSH(arena, &r->list, ((struct byte_range){offset, bytes}));
 }
 
-/* Elements that share bytes: so many indices of a dimension make whole bytes. */
+/* If elements share bytes: how many indices of a dimension make whole bytes. */
 static int64_t indices_of_bytes(const struct constant *c, int dim)
 {
     int64_t row = elements_between(c, dim + 1, c->rank), n = 1;

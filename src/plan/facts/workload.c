@@ -1,10 +1,10 @@
 /* workload: the sizes that a plan is made for. One plan serves prefill and decode, whose sizes differ, so tpc plans for both.
  *
- * Roles of symbols come from dim_roles.c. What data decides is guessed (op_guess_size). All others are as small as their facts
- * and the equations allow. The prompt is the longest one up to 512 under which every equation can still hold, and that tables of positions
- * have rows for; a graph without state has no decode steps. What a recurrent net walks along is as long as a prompt, sound lasts a second
- * at 16 kHz. A picture has the size that classifiers are trained for; where outputs grow with it, the size that detectors use. Both are
- * multiples of all usual strides, as is the least size where equations allow neither. */
+ * Roles of symbols come from dim_roles.c. Data-dependent sizes are guessed (op_guess_size). Other symbols are as small as their facts and
+ * the equations allow. The prompt is the longest one up to 512 for which every equation can hold and position tables have rows; a graph
+ * without state has no decode steps. A recurrent net has as many steps as the prompt, audio lasts a second at 16 kHz. A picture has the
+ * size that classifiers are trained for, or if outputs grow with it, the size that detectors use. Both are multiples of all usual strides;
+ * so is the smaller size if equations allow neither. */
 #include "op/analysis/analysis.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -15,24 +15,24 @@
 #include <string.h>
 
 enum { PROMPT = 512, CONTEXT = 1024, STEPS = 256, SECOND = 16000, CLASSIFIED = 224, DETECTED = 640, TRAINING_BATCH = 8 };
-/* Of a search for sizes: symbols of an equation, the largest size, tries for an equation and for all. */
+/* Limits of a search for sizes: symbols of an equation, the largest size, tries per equation and in total. */
 enum { MOST_SYMBOLS = 64, LARGEST = 512, MOST_TRIES = 1 << 16, ALL_TRIES = 1 << 19 };
 
 struct symbol {
     const char *name;
-    int64_t least, lo; /* that is planned for, that is a size at all */
+    int64_t least, lo; /* least size to plan for; least possible size */
     bool of_input, leading, of_output;
     enum symbol_kind kind;
-    const struct dim *form, *guess; /* an equation gives it; what it is taken for where data decides it */
+    const struct dim *form, *guess; /* an equation gives it; the guess if data decides it */
 };
 struct symbol_sizes {
     struct graph *g;
     VEC(struct symbol) list;
     struct name_index index;
-    int tries;                  /* of all searches for sizes */
-    uint64_t *failed;           /* by equation: the sizes at which a search for others failed, hashed; 0: none did */
-    bool smallest;              /* steps and sides are as small as they can be: usual ones contradict the equations */
-    struct index_limits limits; /* of the default */
+    int tries;                  /* of all searches */
+    uint64_t *failed;           /* by equation: hash of the sizes at which a search failed; 0: none */
+    bool smallest;              /* steps and sides are minimal: usual ones contradict the equations */
+    struct index_limits limits; /* for the default */
 };
 
 static struct symbol *symbol_find(const struct symbol_sizes *all, const char *name)
@@ -53,7 +53,7 @@ static void symbols_ready(struct symbol_sizes *all)
     all->failed = NEWN(all->g->arena, uint64_t, alg_equations(all->g->alg, &eq) + 1);
 }
 
-/* A symbol that an equation was solved for takes its value from the others. */
+/* Finds symbols that an equation defines in terms of others. */
 static void find_forms(struct symbol_sizes *all)
 {
     for (int i = 0; i < all->list.n; i++) {
@@ -63,7 +63,7 @@ static void find_forms(struct symbol_sizes *all)
     }
 }
 
-/* False: they have their values already. */
+/* False: they already have these values. */
 static bool apply_forms(const struct symbol_sizes *all, struct bindings *b)
 {
     int64_t value;
@@ -88,7 +88,7 @@ static void guess_result(struct symbol_sizes *all, const struct node *n, int i)
     }
 }
 
-/* By the first node that has it. */
+/* Finds guesses, from the first node with each size. */
 static void find_guesses(struct symbol_sizes *all)
 {
     for (int i = 0; i < all->g->nodes.n; i++)
@@ -97,7 +97,7 @@ static void find_guesses(struct symbol_sizes *all)
                 guess_result(all, all->g->nodes.at[i], k);
 }
 
-/* A step of training reads a batch, and rows of labels. */
+/* A training step reads a batch, and rows of labels. */
 static void set_training_roles(struct symbol_sizes *all)
 {
     const struct value *labels = all->g->trained.n ? graph_find(all->g, "labels") : NULL;
@@ -151,7 +151,7 @@ struct size_search {
     int n, tries;
 };
 
-/* Tries all values of the free symbols from number i on up to most, at least one of them equal to it. */
+/* Tries all values up to `most` of the free symbols from i on, at least one of them equal to `most`. */
 static bool try_from(struct size_search *s, int i, int64_t most, bool reached)
 {
     if (i == s->n)
@@ -167,7 +167,7 @@ static bool try_from(struct size_search *s, int i, int64_t most, bool reached)
     return false;
 }
 
-/* May a search give it any size? */
+/* Whether a search may choose the symbol's size. */
 static bool is_free(const struct symbol_sizes *all, const struct symbol *s)
 {
     return s->kind == SYMBOL_OTHER || (s->kind >= SYMBOL_STEPS && all->smallest);
@@ -200,7 +200,7 @@ static void hash_size(void *size_hash, const struct dim *d)
     h->hash ^= h->hash >> 29;
 }
 
-/* Of the sizes that a search may not change. */
+/* Hash of the sizes that a search may not change. */
 static uint64_t hash_given(const struct size_search *s)
 {
     struct size_hash h = {s, 1};
@@ -209,7 +209,7 @@ static uint64_t hash_given(const struct size_search *s)
     return h.hash | 1;
 }
 
-/* The smallest values (by the largest of them) of an equation's other symbols under which it holds. */
+/* Finds the smallest values (by their maximum) of an equation's other symbols for which it holds. */
 static bool satisfy(struct symbol_sizes *all, const struct equation *eq, struct bindings *b, uint64_t *failed)
 {
     struct size_search s = {.all = all, .eq = eq, .b = b};
@@ -246,7 +246,7 @@ struct lengths {
     int64_t sequence, past, context;
 };
 
-/* As large as is usual. */
+/* The usual size of a symbol. */
 static int64_t usual_size(const struct symbol_sizes *all, const struct symbol *s, struct lengths at)
 {
     switch (s->kind) {
@@ -283,7 +283,7 @@ static bool any_of_kind(struct symbol_sizes *all, bool past)
     return false;
 }
 
-/* A size of the table that nothing else tells becomes that of the rows that are read. */
+/* Gives a table whose size nothing else determines as many rows as are read. */
 static bool enlarge_table(struct symbol_sizes *all, const struct index_limit *l, struct bindings *b)
 {
     const char *name[MOST_SYMBOLS];
@@ -312,7 +312,7 @@ static bool fit_tables(struct symbol_sizes *all, struct bindings *b)
     return false;
 }
 
-/* The longest past up to that of at, or else sequence, and context with it, that satisfies the equations; false: none does. */
+/* The longest past, or else sequence with context, up to the one in `at`, that satisfies the equations; false: none does. */
 static bool longest_length(struct symbol_sizes *all, bool past, struct lengths *at, struct bindings *out)
 {
     struct lengths most = *at;
@@ -341,7 +341,7 @@ static const char *bindings_text(struct symbol_sizes *all, const struct bindings
     return named > MOST_NAMED ? arena_printf(all->g->arena, "%s, and %d more", text, named - MOST_NAMED) : text;
 }
 
-/* Which sizes of inputs nobody gave: "n, rows"; "sizes": none is given; NULL: all are. */
+/* The input sizes that nobody gave: "n, rows"; "sizes": none is given; NULL: all are. */
 static const char *assumed_text(const struct symbol_sizes *all, const struct bindings *given)
 {
     enum { MOST_NAMED = 8 };
@@ -388,7 +388,7 @@ static void note_kind(const struct symbol_sizes *all, struct plan *plan, enum sy
                  arena_printf(all->g->arena, "taken for %s: %s (--workload gives other sizes)", taken, names));
 }
 
-/* Assumptions about sizes whose purpose no attention shows. */
+/* Notes assumed sizes whose purpose no attention shows. */
 static void note_assumed(const struct symbol_sizes *all, struct plan *plan)
 {
     if (!all->smallest) {
@@ -398,7 +398,7 @@ static void note_assumed(const struct symbol_sizes *all, struct plan *plan)
     note_kind(all, plan, SYMBOL_OTHER, "as small as can be, because nothing tells what they count");
 }
 
-/* A side is a multiple of usual strides where the equations hold for it, too: lines of text are 48 pixels high, not 33. */
+/* Rounds a side to a multiple of usual strides if the equations allow it: lines of text are 48 pixels high, not 33. */
 static void round_sides(struct symbol_sizes *all, struct bindings *b)
 {
     EACH (const struct symbol, s, all->list) {
@@ -412,7 +412,7 @@ static void round_sides(struct symbol_sizes *all, struct bindings *b)
     }
 }
 
-/* Usual sizes first. */
+/* Tries usual sizes first. */
 static bool find_prompt(struct symbol_sizes *all, int64_t prompt, struct lengths *at, struct bindings *b)
 {
     bool good = false;
@@ -426,16 +426,16 @@ static bool find_prompt(struct symbol_sizes *all, int64_t prompt, struct lengths
     return good;
 }
 
-/* Tables with fewer rows are of kinds of tokens, such as those of the first and the second sentence. */
+/* Tables with fewer rows are of token types, such as first and second sentence. */
 enum { LEAST_POSITIONS = 16 };
 
-/* An input that gives each token a row of a table other than the vocabulary. */
+/* Whether an input gives each token a row of a table other than the vocabulary. */
 static bool is_positions(const struct graph *g, const struct value_use *use, int tokens, int i)
 {
     return tokens >= 0 && i != tokens && use[i].rows >= LEAST_POSITIONS && type_eq(&g->inputs.at[i]->type, &g->inputs.at[tokens]->type);
 }
 
-/* Rows of the shortest table of positions that is read by the places of tokens, or by an input of positions; -1: none. */
+/* Rows of the shortest position table that is read by token positions, or by an input of positions; -1: none. */
 static int64_t position_rows(struct graph *g)
 {
     struct arena *tmp = arena_new();
@@ -450,7 +450,7 @@ static int64_t position_rows(struct graph *g)
     return rows;
 }
 
-/* The tokens that a text of the model may have: by its tables, and by the configuration next to it. -1: neither tells. */
+/* The longest text of the model in tokens: by its tables, and by the configuration next to it. -1: unknown. */
 static int64_t longest_text(struct symbol_sizes *all, const char *model, struct plan *plan)
 {
     const enum config_side side = any_of_kind(all, true) ? CONFIG_DECODER : CONFIG_ENCODER;
@@ -483,8 +483,7 @@ static void plan_default(struct symbol_sizes *all, struct plan *plan, const char
                  "no small sizes satisfy all assumptions of the model: state sizes to plan for with --workload");
 }
 
-/* ---- --workload DIM=INT,...[:WEIGHT] ---------------------------------------------------------------------------------------------------
- */
+/* ---- --workload DIM=INT,...[:WEIGHT] ----------------------------------------------------------------------------------------- */
 
 static double weight_of(const char *text, const char *after)
 {
@@ -510,7 +509,7 @@ static void bind_one(struct symbol_sizes *all, const char *text, const char *ite
     bindings_set(all->g->arena, b, given.name, given.value);
 }
 
-/* Others are guessed from them. */
+/* Marks the given symbols; the others are guessed from them. */
 static void mark_given(struct symbol_sizes *all, const struct bindings *b)
 {
     for (int i = 0; i < b->list.n; i++) {
@@ -520,7 +519,7 @@ static void mark_given(struct symbol_sizes *all, const struct bindings *b)
     }
 }
 
-/* Sizes that the text does not give are as small as the equations allow. */
+/* Gives sizes that the text omits their smallest values under the equations. */
 static void plan_text(struct symbol_sizes *all, struct plan *plan, const char *text)
 {
     struct bindings given = {0};

@@ -1,4 +1,4 @@
-/* json: reading JSON files that people write (json.h). jansson bounds the depth; the size is bounded here. */
+/* json: reads hand-written JSON files (input.h). jansson bounds the depth; this file bounds the size. */
 #include "plan/input/input.h"
 
 #include <stdlib.h>

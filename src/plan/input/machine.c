@@ -1,5 +1,5 @@
-/* machine: the constants of the cost model, of which schemas/prices.def is the list. The reference profile is compiled in, so that the same
- * model gives the same plan everywhere; a file written by tpc-run --calibrate describes a real machine. */
+/* machine: the constants of the cost model; schemas/prices.def lists them. The reference profile is compiled in, so that the same model
+ * gives the same plan everywhere; a file of tpc-run --calibrate describes a real machine. */
 #include "op/prices.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -29,7 +29,7 @@ static const struct machine_key keys[] = {
 enum { KEYS = sizeof keys / sizeof *keys };
 _Static_assert(KEYS <= 64, "struct machine has a bit for each number");
 
-/* Of a link of `levels`, which are all but the first. */
+/* Of a link of `levels`, which has all levels but the first. */
 static const struct machine_key link_keys[] = {
 #define LEVEL(key, unit, member, ...) {#key, offsetof(struct link, member), unit, 0},
 #define LINK(key, unit, reference, member, ...) {#key, offsetof(struct link, member), unit, reference},
@@ -41,11 +41,11 @@ enum { LINK_KEYS = sizeof link_keys / sizeof *link_keys };
 #define MACHINE_ASSUMED "assumed"
 #define MACHINE_SPEEDS "speeds"
 #define MACHINE_MEMORY "memory"
-/* Profiles of this version have a price of resident bytes, too, which is gone. */
+/* Profiles of this version also have a price of resident bytes, which no longer exists. */
 enum { PRICED_VERSION = 3 };
 #define PRICE_OF_BYTES "weight_price"
 
-/* What a profile may have about itself (struct machine_origin). */
+/* Keys about the profile itself (struct machine_origin). */
 static const char *const remarks[] = {
 #define ABOUT(key, ...) #key,
 #include "schemas/prices.def"
@@ -54,7 +54,7 @@ enum { REMARKS = sizeof remarks / sizeof *remarks };
 
 #define ALL_KEYS (KEYS == 64 ? UINT64_MAX : ((uint64_t)1 << KEYS) - 1)
 
-/* -1: there is none of this name. */
+/* -1: no such name. */
 static int key_number(const char *name)
 {
     for (int i = 0; i < KEYS; i++)
@@ -85,7 +85,7 @@ static double machine_number(const char *path, const json_t *root, const struct 
     return x;
 }
 
-/* True: it is of PRICED_VERSION. */
+/* True: the version is PRICED_VERSION. */
 static bool check_version(const char *where, const json_t *root)
 {
     const json_t *version = json_object_get(root, "version");
@@ -110,14 +110,14 @@ static struct link link_from(const char *where, const json_t *of)
     return link;
 }
 
-/* A unit of a level is some of those of the level below. */
+/* A unit of a level consists of units of the level below. */
 static void check_units(const char *where, double ranks, double below)
 {
     if (ranks <= below || ranks > PLAN_RANKS || fmod(ranks, below) != 0)
         fail("%s: expected 'ranks' to be a multiple of the %g of the level below, up to %d, found %g", where, below, PLAN_RANKS, ranks);
 }
 
-/* Machines are units of a level, for messages within a machine go through memory. */
+/* Some level must have machines as units, because messages within a machine use shared memory. */
 static void check_machines(const char *where, const struct machine *m)
 {
     bool found = m->levels == 1 || m->machine_ranks <= 1;
@@ -147,7 +147,7 @@ static void read_levels(const char *where, const json_t *root, struct machine *m
     arena_free(tmp);
 }
 
-/* A rank's speed, relative to the numbers of the profile. */
+/* A rank's speed, relative to the profile. */
 static double checked_speed(const char *where, int rank, double speed)
 {
     const double least = 1e-3, most = 1e3;
@@ -273,7 +273,7 @@ bool machine_speeds_differ(const struct machine *m, int ranks)
     return false;
 }
 
-/* Ranks of a machine together are as fast as one of them alone, or faster. */
+/* The ranks of a machine together must be at least as fast as one alone. */
 static void check_together(const char *where, const struct machine *m)
 {
     const struct {
@@ -312,7 +312,7 @@ struct machine machine_reference(void)
     return m;
 }
 
-/* Those that the file calls the reference's: as they are there, or not, for then a person has set them. */
+/* Keys whose price the file calls the reference's: with the reference's value, or with another, which the user set. */
 struct named_keys {
     const char *text; /* a, b, c */
     int n;
@@ -342,7 +342,7 @@ const char *machine_origins(struct arena *a, const struct machine *m)
                         reference.n ? arena_printf(a, "%s %d of the reference: %s", set.n ? ";" : ",", reference.n, reference.text) : "");
 }
 
-/* A file, else the name of an installed profile. */
+/* A file, or else an installed profile by name. */
 static const char *find(struct arena *a, const char *name)
 {
     const char *installed = path_exists(name) || strchr(name, '/') ? NULL : datafile_path(a, arena_printf(a, "machines/%s.json", name));

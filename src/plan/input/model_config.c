@@ -1,5 +1,5 @@
-/* model_config: the most tokens of a text that the configuration next to a model states. A model with rotary embeddings has no table that
- * tells. The names come from transformers' configuration classes, and genai_config.json's. */
+/* model_config: the longest text in tokens by the configuration next to a model; models with rotary embeddings have no table that tells.
+ * The names come from transformers' configuration classes and genai_config.json. */
 #include "plan/input/input.h"
 
 #include <math.h>
@@ -7,9 +7,9 @@
 
 enum { LARGEST_CONFIG = 1 << 26 };
 
-/* It is stated for the text. */
+/* This key is the limit of a text. */
 static const char text_key[] = "model_max_length";
-/* These may size a table. The first one that is there counts. */
+/* These keys may size a table. The first one present counts. */
 static const struct limit_key {
     const char *name;
     enum config_side side;
@@ -26,7 +26,7 @@ static const struct limit_key {
     {"seq_length", CONFIG_BOTH},
     {"context_length", CONFIG_BOTH},
 };
-/* The parts of a file that describe a model of text, outermost first. */
+/* The parts of a file that describe a text model, outermost first. */
 static const struct config_part {
     const char *name;
     enum config_side side;
@@ -48,7 +48,7 @@ static bool is_of_side(enum config_side of, enum config_side asked)
 
 /* ---- the file ------------------------------------------------------------------------------------------------------------------ */
 
-/* Python writes NaN and Infinity, which are no JSON: no number that counts here is one. */
+/* Python writes NaN and Infinity, which are invalid JSON: replaces them, since no number that counts here is one. */
 static void drop_constants(char *text, size_t n)
 {
     static const char *const constants[] = {"-Infinity", "Infinity", "NaN"};
@@ -68,7 +68,7 @@ static void drop_constants(char *text, size_t n)
     }
 }
 
-/* NULL: the file holds no JSON object, and *note says so. Other programs have files of this name, too. */
+/* NULL, with *note, if the file holds no JSON object. Other programs have files of this name, too. */
 static json_t *read_config(struct arena *a, const char *path, const char **note)
 {
     struct map file = map_file(path);
@@ -77,7 +77,7 @@ static json_t *read_config(struct arena *a, const char *path, const char **note)
     if (file.bytes > LARGEST_CONFIG)
         (void)snprintf(error.text, sizeof error.text, "it has %zu bytes", file.bytes);
     else {
-        char *text = arena_alloc(a, file.bytes + 1); /* zeros and all */
+        char *text = arena_alloc(a, file.bytes + 1); /* may contain zero bytes */
         if (file.bytes)
             memcpy(text, file.at, file.bytes);
         drop_constants(text, file.bytes);
@@ -97,7 +97,7 @@ static json_t *read_config(struct arena *a, const char *path, const char **note)
 
 static const double most_tokens = (double)((int64_t)1 << 62);
 
-/* False, and *count stays: it is no number of tokens. 2048.0 is one. */
+/* Reads a number of tokens; 2048.0 is one. False: it is none, and *count is unchanged. */
 static bool take_count(const json_t *v, int64_t *count)
 {
     double x = json_number_value(v);
@@ -107,7 +107,7 @@ static bool take_count(const json_t *v, int64_t *count)
     return true;
 }
 
-/* What a note calls a value. */
+/* A value in the words of a note. */
 static const char *value_text(struct arena *a, const json_t *v)
 {
     return json_is_number(v) ? arena_printf(a, "%.15g", json_number_value(v)) : json_kind(v);
@@ -115,8 +115,8 @@ static const char *value_text(struct arena *a, const json_t *v)
 
 /* ---- rotary embeddings --------------------------------------------------------------------------------------------------------- */
 
-/* Whether the stated limit is the one before the model was stretched, as in transformers' modeling_rope_utils.py. For longrope, su and
- * llama3 it is the one after, and other types are not known to stretch a model. */
+/* Whether the stated limit is the one before RoPE scaling, as in transformers' modeling_rope_utils.py. For longrope, su and llama3 it is
+ * the limit after scaling; other types are not known to extend a model. */
 static bool counts_before(const char *type)
 {
     static const char *const types[] = {"linear", "dynamic", "yarn"};
@@ -128,7 +128,7 @@ static int64_t stretched(double tokens, double factor)
     return (int64_t)fmin(floor(tokens * factor), most_tokens);
 }
 
-/* Where the length before is stated, too, the limit may be of either. A factor that is none: the limit is not known. */
+/* Applies RoPE scaling. If the original length is stated, too, the limit may mean either. An invalid factor: the limit is unknown. */
 static void stretch_by(struct arena *a, const char *path, const char *name, const json_t *scaling, struct config_limit *limit)
 {
     const json_t *factor = json_object_get(scaling, "factor");
@@ -165,8 +165,8 @@ static void stretch(struct arena *a, const char *path, const json_t *part, struc
 
 /* ---- the limit ------------------------------------------------------------------------------------------------------------------ */
 
-/* Attention by the distance between tokens has no last position (T5, DeBERTa). Such a model may have a table of positions, too: that is in
- * its graph, where its rows count. */
+/* Attention with relative positions has no last position (T5, DeBERTa). Such a model may also have a position table; the rows of the table
+ * in the graph then count. */
 static bool has_distances(const json_t *part)
 {
     int64_t buckets;
@@ -174,7 +174,7 @@ static bool has_distances(const json_t *part)
         json_is_true(json_object_get(part, "relative_attention"));
 }
 
-/* null and -1 mean no limit. */
+/* Reads a limit; null and -1 mean none. */
 static bool take_limit(struct arena *a, const char *path, const json_t *part, const char *key, struct config_limit *limit)
 {
     const json_t *v = json_object_get(part, key);

@@ -1,5 +1,5 @@
-/* model_texts: the files next to a model that say how text becomes token ids, where a text ends and how long it may be, and how
- * vectors of its tokens become one. */
+/* model_texts: the files next to a model that define tokenization, the end and length limit of a text, and how token vectors are pooled
+ * into one. */
 #include "plan/input/input.h"
 
 const char *const model_texts[MODEL_TEXTS] = {[TEXT_TOKENIZER] = "tokenizer.json",

@@ -1,5 +1,5 @@
-/* plan_parse: the plan file of --plan as a person writes it: constraints on nodes, tensors and weights, and the state of a decode loop.
- * Only its form is read here; what it means for a graph is src/plan/constrain/constrain.c, and src/plan/input/state_names.c for state. */
+/* plan_parse: parses the user's plan file (--plan): constraints on nodes, tensors and weights, and the state of a decode loop. Checks only
+ * its form; src/plan/constrain/constrain.c applies constraints to a graph, and src/plan/input/state_names.c state. */
 #include "plan/input/input.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ static struct layout layout_read(struct arena *a, const char *where, const json_
     return out;
 }
 
-/* What a style needs, or alone may not have, at one end of its nodes. */
+/* Checks what a style requires or forbids at one end of its nodes. */
 static void check_state_end(const struct constraint *c, enum style style, const char *end, bool prepares, bool given)
 {
     if (prepares && !given)
@@ -181,7 +181,7 @@ static const char *second_name(const char *where, const char *first, const json_
     return text;
 }
 
-/* {"glob": "pattern"}; state may lack an end: null or "". */
+/* {"glob": "pattern"}; a state may lack an end: null or "". */
 static void read_states(struct arena *a, struct plan_file *file, const char *where, const json_t *root, const char *key)
 {
     const char *first;

@@ -1,5 +1,5 @@
-/* plan_read: a plan.json that tpc-shard wrote, read back: what it chose (src/plan/constrain/replay.c gives it to a graph again) and all
- * that its choice, its costs and its report depend on. */
+/* plan_read: reads back a plan.json that tpc-shard wrote: its choices (src/plan/constrain/replay.c applies them to a graph) and everything
+ * that its choices, costs and report depend on. */
 #include "op/canon/canon.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"

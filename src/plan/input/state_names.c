@@ -1,4 +1,4 @@
-/* state_names: state as the plan file names it ("state": {"past_key_values.*.key": "present.*.key"}). A glob applies to every graph input
+/* state_names: state that the plan file names ("state": {"past_key_values.*.key": "present.*.key"}). A glob applies to every graph input
  * that it matches or, for output-only state, to every graph output. */
 #include "plan/input/input.h"
 
@@ -63,7 +63,7 @@ static void name_states(struct naming *t, const struct state_names *names)
         refuse_state_name(g, names, output_only ? "output" : "input", glob, among);
 }
 
-/* The past of a first step is empty along the dimension in which the declared types differ. */
+/* Lets the past of a first step be empty along the dimension in which the declared types differ. */
 static void may_lack_past(struct graph *g, const struct state *s)
 {
     const struct type *past = s->past ? &s->past->type : NULL, *present = s->present ? &s->present->type : NULL;

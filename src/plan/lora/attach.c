@@ -13,7 +13,7 @@ static int place_of(const struct graph *g, const struct node *n)
     bug("node '%s' is not in the graph", n->name);
 }
 
-/* The product makes a new value, and the sum what it made before: names of the interface stay. */
+/* Adds v to the product's result. The product gets a new result, and the sum takes the old name: names of the interface stay. */
 static void add_to_result(struct lowering *l, struct node *product, struct value *v)
 {
     struct graph *g = l->g;

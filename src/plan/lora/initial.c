@@ -1,4 +1,4 @@
-/* initial: the numbers that an adapter begins with. B begins as zeros, so that it changes nothing. */
+/* initial: the initial values of an adapter. B is zero, so the adapter changes nothing at first. */
 #include "plan/lora/lora.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* products: where adapters may lie, and which module of the source that is. */
+/* products: finds the products that can have adapters, and their modules in the source. */
 #include "op/op.h"
 #include "plan/facts/facts.h"
 #include "plan/lora/lora.h"
@@ -7,7 +7,7 @@
 
 enum { DEEPEST = 8 }; /* nodes between a weight and its product */
 
-/* Constants, moved, decoded and converted. */
+/* Whether the value is made from constants by moves, decoding and conversion. */
 static bool is_of_constants(const struct value *v, int depth)
 {
     const struct node *n = v->producer;
@@ -28,7 +28,7 @@ static bool is_product(const struct node *n)
     return gemm || few_bits || op_is_onnx(n, "MatMul");
 }
 
-/* What its operand 1 is made of. */
+/* Finds the weight from which operand 1 is made. */
 static void find_weight(const struct node *n, struct lora_product *p)
 {
     struct value *v = n->in[1];
@@ -42,7 +42,7 @@ static void find_weight(const struct node *n, struct lora_product *p)
     p->weight = v;
 }
 
-/* The size of the last dimension; false: it is not known. */
+/* The size of the last dimension; false if unknown. */
 static bool last_size(const struct type *t, int64_t *size)
 {
     return t->rank > 0 && dim_is_int(t->dim[t->rank - 1], size) && *size > 0;
@@ -62,7 +62,7 @@ static bool read_product(struct node *n, struct lora_product *p)
 
 /* ---- names ---- */
 
-/* Of a weight "MODULE.weight" that is its name; else of the node's path. */
+/* The module: NAME for a weight "NAME.weight"; else from the node's path. */
 static const char *module_of(const struct graph *g, const struct uses *uses, const struct lora_product *p)
 {
     static const char end[] = ".weight";
@@ -76,7 +76,7 @@ static const char *module_of(const struct graph *g, const struct uses *uses, con
     return path;
 }
 
-/* One that has the module and another weight; NULL: none. */
+/* A product of that module with another weight; NULL: none. */
 static const struct lora_product *other_of(const struct lora_products *all, const struct name_index *at, const char *module,
                                            const struct value *weight)
 {
@@ -111,7 +111,7 @@ struct lora_products lora_products_find(struct graph *g)
 
 /* ---- which of them ---- */
 
-/* It is an output, or only becomes one, by a bias, say. */
+/* Whether the result is an output, or becomes one, for example after a bias. */
 static bool ends_in_output(const struct graph *g, const struct uses *uses, const struct value *v, int depth)
 {
     const struct uses *u = &uses[v->id];

@@ -1,10 +1,10 @@
-/* alternatives: the strategies that a node could have instead of its own, and what they cost here: the node, and the reshards around it. */
+/* alternatives: the other strategies of a node, and their local costs: the node plus the reshards around it. */
 #include "op/op.h"
 #include "plan/cost/cost.h"
 #include "plan/report/report.h"
 #include "plan/space/space.h"
 
-/* What the other readers of v, and node if it reads it, are given, when v is left as from; read: how the node reads it. */
+/* Cost of the reshards from placement `from` of v to its readers; `read`: how the given node reads it. */
 static int64_t cost_of_readers(struct space *s, const struct value *v, struct placement from, int node, const struct strategy *st)
 {
     const struct place_uses *uses = &s->uses[v->id];
@@ -49,7 +49,7 @@ bool alternative_allowed(const struct space *s, int node, const struct strategy 
     return false;
 }
 
-/* Classes of dimensions whose indices are heads of attention. */
+/* Classes of dimensions that index attention heads. */
 static bool *head_classes(struct space *s)
 {
     bool *heads = NEWN(s->arena, bool, s->g->values.n *MAX_RANK + 1);
@@ -70,7 +70,7 @@ static struct alternative alternative_of(struct space *s, int node, const struct
                                 !alternative_allowed(s, node, st)};
 }
 
-/* Of nodes outside of layers, and of the first of layers that are alike. */
+/* Prices nodes outside of layers, and in the first of equal layers. */
 void plan_price(struct space *s)
 {
     struct alternatives *all = NEW(s->arena, struct alternatives);
@@ -80,7 +80,7 @@ void plan_price(struct space *s)
     all->node = NEWN(s->arena, struct alternative_list, s->g->nodes.n + 1);
     all->head = head_classes(s);
     all->class = s->roles->class;
-    s->plan->near = (struct near_choice){0}; /* only time counts here */
+    s->plan->near = (struct near_choice){0}; /* only time counts */
     for (int i = 0; i < step->list.n; i++) {
         const struct step_part *part = &step->list.at[i];
         if (part->to || (part->layer >= 0 && step->layer.at[part->layer] != part->layer))

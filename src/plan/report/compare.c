@@ -1,4 +1,4 @@
-/* compare: what a plan costs, compared with others of the same graph: predicted times, collectives by kind, weights of the fullest rank. */
+/* compare: compares a plan with others of the same graph: predicted times, collectives by kind, weights of the fullest rank. */
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/plan.h"
@@ -58,7 +58,7 @@ static double bytes_of(const struct kind_uses *all, int workload)
     return sum;
 }
 
-/* chosen: the seconds of the plan that this one is compared with; 0: no speed is claimed. */
+/* chosen: seconds of the plan to compare with; 0: no speed is claimed. */
 static void show_plan(FILE *f, struct arena *a, const struct compared *c, int workloads, double chosen)
 {
     fprintf(f, "  %-21s", path_base(c->name));

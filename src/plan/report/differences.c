@@ -1,5 +1,5 @@
-/* differences: what two plans of one graph choose otherwise: weights, nodes, collectives. Names with other numbers that differ alike, as in
- * layers, are one line. */
+/* differences: lists in what two plans of one graph differ: weights, nodes, collectives. Equal differences in names that differ only in
+ * numbers, as in layers, share one line. */
 #include "plan/plan.h"
 #include "plan/report/report.h"
 
@@ -29,7 +29,7 @@ struct choices *differences_choices(struct arena *a, const struct graph *g, cons
 /* ---- what differs ---------------------------------------------------------------------------------------------------------------- */
 
 struct difference {
-    const char *first, *pattern, *own, *other; /* first: the name of the first one */
+    const char *first, *pattern, *own, *other; /* first: the name of the first */
     int count;
 };
 struct differences {
@@ -50,7 +50,7 @@ static void note(struct arena *a, struct differences *all, const char *name, con
     VEC_PUSH(a, &all->list, ((struct difference){name, pattern, own, other, 1}));
 }
 
-/* Of things that both plans have. */
+/* Compares things that both plans have. */
 static struct differences compare_named(struct arena *a, const struct named_list *own, const struct named_list *other)
 {
     struct differences all = {{NULL, 0, 0}, 0};
@@ -67,7 +67,7 @@ static struct differences compare_named(struct arena *a, const struct named_list
     return all;
 }
 
-/* Of collectives of one plan that the other lacks. */
+/* Notes collectives of one plan that the other lacks. */
 static void note_lacking(struct arena *a, struct differences *all, const struct named_list *list, const struct named_list *other, bool here)
 {
     struct name_index there = {0};

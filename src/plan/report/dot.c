@@ -1,5 +1,5 @@
 /* dot: the planned graph for graphviz: placements on the edges, collectives coloured by kind, weights inside the nodes that read them.
- * Layers that are alike are drawn once. */
+ * Equal layers are drawn once. */
 #include "op/op.h"
 #include "plan/report/report.h"
 
@@ -44,9 +44,9 @@ struct drawing {
     const struct graph *g;
     const struct uses *uses;
     struct layers layers;
-    int *like;  /* by layer, the first one that is like it */
-    int *stand; /* by node position, the node drawn for it: itself, or its counterpart in the layer that is drawn */
-    int *made;  /* by value id, the node drawn that makes it; graph input i: -1 - i */
+    int *like;  /* by layer: the first equal layer */
+    int *stand; /* by node position: the node drawn for it, maybe itself */
+    int *made;  /* by value id: the drawn node that makes it; graph input i: -1 - i */
 };
 
 /* ---- layers that are alike --------------------------------------------------------------------------------------------------------- */
@@ -93,8 +93,7 @@ static const char *layer_title(const struct drawing *d, int layer)
     return more > 0 ? arena_printf(d->arena, "layer %d and %d like it", layer + 1, more) : arena_printf(d->arena, "layer %d", layer + 1);
 }
 
-/* ---- nodes and edges ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- nodes and edges --------------------------------------------------------------------------------------------------------- */
 
 static void show_node(const struct drawing *d, int i)
 {
@@ -149,7 +148,7 @@ static void show_nodes(const struct drawing *d)
     }
 }
 
-/* Of the nodes that are drawn. What a layer that is not drawn makes comes from its counterpart. */
+/* Draws the edges of drawn nodes. A value made in a layer that is not drawn comes from the drawn layer's node. */
 static void show_edges(const struct drawing *d)
 {
     for (int i = 0; i < d->g->nodes.n; i++) {
@@ -163,7 +162,7 @@ static void show_edges(const struct drawing *d)
     }
 }
 
-/* Inputs that only layers read that are not drawn, and outputs that they make as the one that is drawn does. */
+/* Marks inputs that only hidden layers read, and outputs that they make like the drawn one. */
 static bool *hidden_ends(const struct drawing *d)
 {
     bool *hidden = NEWN(d->arena, bool, d->g->values.n + 1);

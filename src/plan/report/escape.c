@@ -1,9 +1,9 @@
-/* escape: text of a model in HTML and XML. */
+/* escape: escapes a model's text for HTML and XML. */
 #include "plan/report/report.h"
 
 #include <string.h>
 
-/* Bytes of the character that a text begins with; 0: it is no UTF-8, or none that XML takes. */
+/* Bytes of the first character of a text; 0: invalid UTF-8, or not allowed in XML. */
 static size_t character(const char *text)
 {
     size_t n = 1, most = strlen(text);

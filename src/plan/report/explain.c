@@ -1,6 +1,6 @@
 /* explain: why a node, tensor or weight is placed as it is (--explain). It lists the candidates and their origins. It also gives the cost
- * of each alternative at the node, and for the whole plan, by forcing the alternative and solving again. Under an emitted plan the rest is
- * solved freely, under its constraints. */
+ * of each alternative at the node, and for the whole plan, by forcing the alternative and solving again. For an emitted plan, the rest is
+ * solved freely under the plan's constraints. */
 #include "op/rule/rule.h"
 #include "plan/constrain/constrain.h"
 #include "plan/cost/cost.h"
@@ -14,8 +14,8 @@
 struct explainer {
     FILE *f;
     struct space *s;
-    int64_t least; /* the plan's cost, by the price of a byte of memory, too, if there is one */
-    bool fewer;    /* of the plans that take nearly the least, it is one with fewer collectives or bytes */
+    int64_t least; /* the plan's cost, including memory at its byte price */
+    bool fewer;    /* it has fewer collectives or bytes than other plans of nearly the same cost */
 };
 
 static double microseconds_text(const struct explainer *x, int64_t cost)
@@ -31,7 +31,7 @@ static void explain_time(const struct explainer *x, int64_t cost)
         fprintf(x->f, " %12.2f", microseconds_text(x, cost));
 }
 
-/* The plan with one thing forced, against the plan. */
+/* Compares the plan with one thing forced with the chosen plan. */
 static void show_total(const struct explainer *x, int64_t cost)
 {
     if (cost >= COST_NEVER)
@@ -93,7 +93,7 @@ static int64_t forced_strategy(const struct explainer *x, int node, struct strat
     return cost;
 }
 
-/* Why the plan was chosen that has it. */
+/* Why the plan with this total was chosen. */
 static const char *total_reason(const struct explainer *x)
 {
     const struct plan *p = x->s->plan;
@@ -118,7 +118,7 @@ static const char *reason_of(const struct explainer *x, int node)
     return total_reason(x);
 }
 
-/* The split by which a strategy differs from others of the same outline; NULL: none has it. */
+/* The split that distinguishes a strategy from others of the same outline; NULL: none. */
 static const struct split *telling_split(const struct space *s, int node, const struct strategy *st)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -136,7 +136,7 @@ static const struct split *telling_split(const struct space *s, int node, const 
     return NULL;
 }
 
-/* Costs around the node are the plan's: all are taken before the first alternative is solved for. */
+/* Lists strategies. Costs around the node are the plan's: all are computed before the first alternative is solved. */
 static void show_strategies(const struct explainer *x, int node)
 {
     const struct node *n = x->s->g->nodes.at[node];
@@ -164,7 +164,7 @@ static void show_strategies(const struct explainer *x, int node)
     }
 }
 
-/* "h, a1" of the factors that are split, "(h d)" of those split as one. */
+/* "h, a1" for factors that are split, "(h d)" for factors split together. */
 static const char *factors_text(const struct explainer *x, const struct rule *r, const struct assignment *c, const struct split **split)
 {
     const char *text = "";
@@ -198,7 +198,7 @@ static void show_rejected(const struct explainer *x, int node)
         fprintf(x->f, "  and %d more splits were rejected\n", all.list.n - MOST_SHOWN);
 }
 
-/* In which kernel the node runs; of its last node, all that run in it. */
+/* The kernel in which the node runs; for the kernel's last node, all nodes that run in it. */
 static void explain_kernel(const struct explainer *x, const struct node *n)
 {
     struct space *s = x->s;
@@ -245,7 +245,7 @@ static int64_t forced_place(const struct explainer *x, const struct value *v, st
 {
     required_add(x->s, "--explain", v, placement_str(x->s->arena, p), false);
     int64_t cost = solve_space(x->s);
-    constrain_user(x->s); /* as before */
+    constrain_user(x->s); /* restores the user's constraints */
     return cost;
 }
 
@@ -262,7 +262,7 @@ static void show_readers(const struct explainer *x, const struct value *v)
         fprintf(x->f, "  and by %d more\n", uses->list.n - MOST_SHOWN);
 }
 
-/* The collectives and slices of the value, and why an output has one. */
+/* The collectives and slices of the value, and the reason for one at an output. */
 static void show_reshards(const struct explainer *x, const struct value *v)
 {
     const struct step_parts *step = &x->s->plan->step;
@@ -360,7 +360,7 @@ static void explain_named(FILE *f, struct space *s, const char *name, bool fewer
         explain_value(&x, part.value);
 }
 
-/* Only time counts here, and what --memory makes of it: limits over time, or the price of a byte. */
+/* Compares by time alone, or as --memory requires: by limits over time, or by the byte price. */
 void plan_explain(FILE *f, struct space *s, const char *name)
 {
     struct near_choice near = s->plan->near;

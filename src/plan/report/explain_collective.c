@@ -1,5 +1,5 @@
-/* explain_collective: why there is a collective (--explain AllReduce): which nodes leave a value in one placement, and which read it in
- * another. */
+/* explain_collective: why there are collectives (--explain AllReduce): the nodes that leave a value in one placement, and those that read
+ * it in another. */
 #include "op/rule/rule.h"
 #include "plan/report/report.h"
 #include "plan/space/space.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct move {
-    const char *value, *made, *read; /* patterns of names: the same of all layers is one */
+    const char *value, *made, *read; /* patterns of names, so that all layers share one entry */
     int count;
     double *seconds;
 };

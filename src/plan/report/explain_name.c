@@ -1,4 +1,4 @@
-/* explain_name: what a part of a name means to --explain: nodes, weights, inputs and outputs, those of all layers together. */
+/* explain_name: resolves a partial name for --explain: nodes, weights, inputs and outputs; those of all layers count as one. */
 #include "op/rule/rule.h"
 #include "plan/report/report.h"
 #include "plan/space/space.h"

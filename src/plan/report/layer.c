@@ -1,4 +1,4 @@
-/* layer: one layer of the planned graph, as rows of a picture: of the layers of its largest block, one that is split as most are. */
+/* layer: one layer of the planned graph, as rows of a picture: a layer of the largest block that is split like most of its layers. */
 #include "op/op.h"
 #include "plan/report/report.h"
 
@@ -23,7 +23,7 @@ static bool is_attention(const struct finder *f, const struct node *n)
 
 /* ---- rows --------------------------------------------------------------------------------------------------------------------- */
 
-/* What people look for: computing with floats, and not only moving them. */
+/* Whether to show the node: it computes with floats and does not only move them. */
 static bool is_shown(const struct finder *f, int i)
 {
     const struct node *n = finder_node(f, i);
@@ -76,7 +76,7 @@ static const char *place_letter(struct arena *a, struct placement p)
     return p.kind == PLACE_S ? arena_printf(a, "S%d", p.dim) : p.kind == PLACE_P ? "P" : "R";
 }
 
-/* How products, attention and collectives are split, as text. */
+/* The splits of products, attention and collectives, as text. */
 static const char *layer_text(struct finder *f, const struct layer *l)
 {
     const char *text = "";
@@ -89,11 +89,11 @@ static const char *layer_text(struct finder *f, const struct layer *l)
     return text;
 }
 
-/* The last one of the most frequent kind: the first layers of a model may read its inputs another way. */
+/* The last layer of the most frequent kind: the first layers of a model may read its inputs differently. */
 static struct layer most_frequent(struct finder *f, int n, const struct layer_span *span)
 {
     struct layer best = {.alike = 0}, *all = NEWN(f->arena, struct layer, n);
-    int *like = NEWN(f->arena, int, n), *count = NEWN(f->arena, int, n); /* the first of each kind, and how many it has */
+    int *like = NEWN(f->arena, int, n), *count = NEWN(f->arena, int, n); /* the first of each kind, and its number */
     struct name_index kinds = {0};
     for (int k = 0; k < n; k++) {
         all[k] = rows_between(f, span[k].first, span[k].end);

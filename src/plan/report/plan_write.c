@@ -1,5 +1,6 @@
-/* plan_write: plan.json, the plan for people and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed order and
- * nothing depends on the machine or the output folder, so the same input gives the same bytes; their digest ties rank files together. */
+/* plan_write: writes plan.json, the plan for users and scripts (schemas/plan.schema.json). Never read at run time. Keys come in a fixed
+ * order and nothing depends on the machine or the output folder, so the same input gives the same bytes; their digest ties rank files
+ * together. */
 #include "ir/configuration.h"
 #include "op/plugin/plugin.h"
 #include "plan/cost/cost.h"
@@ -17,7 +18,7 @@ struct plan_writer {
     const struct graph *source, *global;
     const struct options *options;
     const struct plan *plan;
-    int first; /* the number of its first rank: 0, but of stages */
+    int first; /* the number of its first rank: 0, except in stages */
 };
 
 static json_t *json_place(const struct plan_writer *w, struct placement p)
@@ -25,7 +26,7 @@ static json_t *json_place(const struct plan_writer *w, struct placement p)
     return json_text_of(placement_str(w->tmp, p));
 }
 
-/* NULL, which objects leave out, for NULL. */
+/* NULL for NULL, which objects leave out. */
 static json_t *json_maybe(const char *text)
 {
     return text ? json_text_of(text) : NULL;
@@ -177,7 +178,7 @@ static json_t *weights_object(const struct plan_writer *w)
     return all;
 }
 
-/* No speed is claimed of a plan that tpc-run can't run. */
+/* Seconds; NULL for a plan that tpc-run cannot run. */
 static json_t *json_seconds(const struct plan *p, double seconds)
 {
     return p->missing.list.n ? json_null() : json_real(seconds);
@@ -263,7 +264,7 @@ static json_t *seconds_array(const struct plan *p, const double *at)
     return all;
 }
 
-/* Nodes and reshards in the order of time. */
+/* Nodes and reshards in execution order. */
 static json_t *steps_array(const struct plan *p)
 {
     json_t *all = json_array();
@@ -285,8 +286,7 @@ static json_t *layers_array(const struct plan *p)
     return all;
 }
 
-/* The limit of --memory, what the fullest rank holds, the price of a byte that led there, and the shares that unequal ranks have room for.
- */
+/* The limit of --memory, the fullest rank's bytes, the byte price of the plan, and the shares that unequal memory allows. */
 static json_t *memory_object(const struct plan_writer *w)
 {
     const struct rank_use *use = w->plan->use;

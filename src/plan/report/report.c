@@ -1,4 +1,4 @@
-/* report: the plan on one screen, for the person who decides whether N ranks are worth it. */
+/* report: the plan on one screen, to decide whether N ranks pay off. */
 #include "plan/report/report.h"
 
 #include "plan/cost/cost.h"
@@ -81,7 +81,7 @@ void report_workloads(FILE *f, const struct plan *p)
     }
 }
 
-/* The last column, the average over the workloads, where there are several. */
+/* Ends a row with the average over the workloads, if there are several. */
 static void end_with(FILE *f, const struct plan *p, const char *average)
 {
     if (p->workloads.n > 1)
@@ -97,7 +97,7 @@ static void show_times(FILE *f, struct arena *a, const struct plan *p, const cha
     end_with(f, p, units_seconds(a, unsharded ? p->unsharded_seconds : plan_seconds(p)));
 }
 
-/* What it would be without; nothing where nothing is saved. */
+/* The time without overlap; nothing if overlap saves nothing. */
 static void show_overlap(FILE *f, struct arena *a, const struct plan *p)
 {
     bool some = false;
@@ -124,7 +124,7 @@ static void show_speed_up(FILE *f, struct arena *a, const struct plan *p)
     end_with(f, p, times_as_fast(a, p->unsharded_seconds, plan_seconds(p)));
 }
 
-/* "workload 2", or "workloads 1 and 3"; NULL: none is slower on all ranks. */
+/* "workload 2", or "workloads 1 and 3"; NULL: all ranks are faster in every workload. */
 static const char *slower_at(struct arena *a, const struct plan *p)
 {
     const char *list = NULL;
@@ -138,7 +138,7 @@ static const char *slower_at(struct arena *a, const struct plan *p)
     return list ? arena_printf(a, "workload%s %s", n > 1 ? "s" : "", list) : NULL;
 }
 
-/* Then every rank does what one would. */
+/* Whether nothing is split: every rank does the whole work. */
 static bool splits_nothing(const struct plan *p)
 {
     bool same = p->collectives.n == 0;
@@ -147,7 +147,7 @@ static bool splits_nothing(const struct plan *p)
     return same;
 }
 
-/* Of the levels that this many ranks reach. */
+/* The links of the levels that this many ranks use. */
 static const char *links_text(struct arena *a, const struct machine *m, int ranks)
 {
     const char *text = arena_printf(a, "%s and %s between ranks", units_rate(a, m->level[0].bandwidth),
@@ -160,7 +160,7 @@ static const char *links_text(struct arena *a, const struct machine *m, int rank
     return text;
 }
 
-/* What the times are predicted for. */
+/* The machines for which times are predicted. */
 static void show_machines(FILE *f, struct arena *a, const struct machine *m, int ranks)
 {
     int machines = (int)ceil(ranks / m->machine_ranks);
@@ -195,7 +195,7 @@ static void show_time(FILE *f, struct arena *a, const struct graph *g, const str
         fprintf(f, "%d ranks are as fast as one: nothing is split at these sizes (--workload gives others).\n", g->ranks);
 }
 
-/* What plans of equal shares come to. */
+/* Compares with plans of equal shares. */
 static void show_equal(FILE *f, struct arena *a, const struct plan *p)
 {
     const struct compared *equal = p->equal;
@@ -205,7 +205,7 @@ static void show_equal(FILE *f, struct arena *a, const struct plan *p)
         fprintf(f, "  equal shares take %.2f times as long: %s\n", equal->seconds / plan_seconds(p), units_seconds(a, equal->seconds));
 }
 
-/* Where ranks differ. */
+/* Lists ranks, if they differ. */
 static void show_ranks(FILE *f, struct arena *a, const struct graph *g, const struct options *options, const struct plan *p)
 {
     enum { MOST_RANKS = 32 };
@@ -258,7 +258,7 @@ const char *report_first(struct arena *a, const struct plan *p)
                         units_bytes(a, more), 100 * (1 / times - 1));
 }
 
-/* What is known of other plans that are nearly as fast: a hundredth of the bytes counts as a collective. */
+/* Other plans that are nearly as fast: a hundredth of the bytes counts as one collective. */
 static const char *near_text(const struct plan *p)
 {
     if (!p->near.searched)
@@ -268,7 +268,7 @@ static const char *near_text(const struct plan *p)
     return "; another as fast may have fewer collectives, or hold less";
 }
 
-/* Where --memory rules the fastest plan out. */
+/* The fastest plan, if --memory excludes it. */
 static void show_fastest(FILE *f, struct arena *a, const struct plan *p)
 {
     double times = p->fastest_seconds > 0 ? plan_seconds(p) / p->fastest_seconds : 0;

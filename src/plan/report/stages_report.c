@@ -1,4 +1,4 @@
-/* stages_report: the stages of a model on one screen: what each holds, gets from others and takes. */
+/* stages_report: the stages of a model on one screen: what each holds, receives and costs. */
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Where ranks differ. */
+/* Lists ranks, if they differ. */
 static void show_ranks(FILE *f, struct arena *a, const struct stage_plan *p, const struct options *options)
 {
     enum { MOST_RANKS = 32 };
@@ -50,7 +50,7 @@ static void show_training(FILE *f, struct arena *a, const struct stage_plan *p, 
             stages);
 }
 
-/* A text goes through all stages; as many as there are stages are on their way at once. */
+/* A text goes through all stages; as many texts as stages are in flight. */
 static void show_step(FILE *f, struct arena *a, const struct stage_plan *p)
 {
     double all = 0, slowest = 0;
@@ -69,7 +69,7 @@ static void show_step(FILE *f, struct arena *a, const struct stage_plan *p)
             units_seconds(a, p->whole->unsharded_seconds), units_seconds(a, slowest));
 }
 
-/* Both by the prices that the cut was chosen by. */
+/* Both by the prices with which the cut was chosen. */
 static void show_equal(FILE *f, const struct stage_plan *p)
 {
     double slowest = 0;

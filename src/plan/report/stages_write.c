@@ -1,4 +1,4 @@
-/* stages_write: plan.json of a model in stages (schemas/stages.schema.json): where it is cut, and the plan of each stage. */
+/* stages_write: writes plan.json of a model in stages (schemas/stages.schema.json): the cuts, and the plan of each stage. */
 #include "plan/input/input.h"
 #include "plan/report/report.h"
 

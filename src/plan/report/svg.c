@@ -1,5 +1,5 @@
-/* svg: a picture of one layer (layer.c) over the ranks: a column per rank, a row per group of products, attention, collective and what lies
- * between. Weights are drawn as matrices with the part that the rank holds filled. */
+/* svg: a picture of one layer (layer.c) over the ranks: a column per rank, a row per group of products, attention, collective and other
+ * nodes. Weights are drawn as matrices with the part that the rank holds filled. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
@@ -28,7 +28,7 @@ struct picture {
     struct graph *g;
     const struct plan *plan;
     const struct dim_roles *roles;
-    int ranks; /* drawn */
+    int ranks; /* ranks in the picture */
     double wide, y;
 };
 
@@ -41,7 +41,7 @@ static bool is_op_name(const struct picture *p, const char *held_part)
     return op_find("", op) || op_find("tpc", op);
 }
 
-/* The last part of a name that is not an op's: "q_proj" of "/layers.0/q_proj/MatMul". */
+/* The last part of a name that is not an op's: "q_proj" in "/layers.0/q_proj/MatMul". */
 static const char *short_name(const struct picture *p, const struct node *n)
 {
     const char *module = node_module(p->g, n);
@@ -74,7 +74,7 @@ struct held_part {
     int64_t size, held;
 };
 
-/* Under the first workload. */
+/* For the first workload. */
 static struct held_part held_part_of(const struct picture *p, struct placement place, int rank)
 {
     const struct bindings *dims = &p->plan->workloads.at[0].dims;
@@ -88,7 +88,7 @@ static struct held_part held_part_of(const struct picture *p, struct placement p
     return held_part;
 }
 
-/* "64 of 128 columns", "1/2 of sequence_length", "replicated"; without the unit, or as "64/128", where that is too wide. */
+/* "64 of 128 columns", "1/2 of sequence_length", "replicated"; without the unit, or as "64/128", if that is too wide. */
 static const char *share_text(const struct picture *p, const struct value *v, int rank, const char *unit, double wide)
 {
     struct held_part held_part = held_part_of(p, v->place, rank);
@@ -115,7 +115,7 @@ static double column(const struct picture *p, int rank)
     return MARGIN + GUTTER + rank * (p->wide + GAP);
 }
 
-/* A box, filled along one of its sides where the rank holds it. */
+/* A box, filled along one side in proportion to the rank's part. */
 static void filled_box(const struct picture *p, struct placement place, int rank, bool upright, const double box[4])
 {
     struct held_part held_part = held_part_of(p, place, rank);
@@ -142,7 +142,7 @@ static void row_label(const struct picture *p, double high, const char *what, co
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Does the product sum over what its weight is split along? */
+/* Whether the product sums over the dimension along which its weight is split. */
 static bool is_row_parallel(const struct picture *p, const struct node *n, const struct value *weight)
 {
     const struct rule *r = rule_of(p->g, n);
@@ -195,7 +195,7 @@ static void draw_products(const struct picture *p, const struct layer_row *r)
     }
 }
 
-/* The first result of a row that multiplies activations. */
+/* The first result of a product of activations in the row. */
 static const struct value *scores_of(const struct picture *p, const struct layer_row *r)
 {
     for (int i = 0; i < r->nodes.n; i++)
@@ -204,7 +204,7 @@ static const struct value *scores_of(const struct picture *p, const struct layer
     bug("a row of attention that multiplies nothing");
 }
 
-/* What the row leaves for the next step; NULL: nothing. */
+/* The value that the row passes to the next step; NULL: none. */
 static const struct value *cache_of(const struct picture *p, const struct layer_row *r)
 {
     for (int i = 0; i < r->nodes.n; i++)
@@ -324,7 +324,7 @@ static void draw_head(const struct picture *p, const struct options *o, const st
         svg_text(p->f, PICTURE_WIDE - MARGIN - MORE / 2.0, HEAD_HIGH - 14, "rank", "…");
 }
 
-/* Behind the rows: from one to the next. */
+/* Draws the arrows between rows, below them. */
 static void draw_flow(const struct picture *p, double end)
 {
     for (int k = 0; k < p->ranks; k++)

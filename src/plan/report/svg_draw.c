@@ -34,7 +34,7 @@ const char *svg_fitting(struct arena *a, const char *text, double wide, int size
     size_t most = wide > 0 ? (size_t)(wide / (0.62 * size)) : 0, n = most;
     if (strlen(text) <= most)
         return text;
-    while (n > 0 && (--n, ((unsigned char)text[n] & 0xC0) == 0x80)) /* between two characters */
+    while (n > 0 && (--n, ((unsigned char)text[n] & 0xC0) == 0x80)) /* to a character boundary */
         ;
     return n > 0 ? arena_printf(a, "%.*s…", (int)n, text) : "";
 }

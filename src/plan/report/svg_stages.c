@@ -1,5 +1,5 @@
-/* svg_stages: a picture of pipeline stages: a row for each, with its ranks and what it gets from others, then when each works while as many
- * groups of rows as there are stages are on their way. Of training, the microbatches of a step by the 1F1B schedule. */
+/* svg_stages: a picture of pipeline stages: a row for each, with its ranks and what it receives; then the time at which each works, with as
+ * many groups of rows in flight as there are stages. For training, the microbatches of a step by the 1F1B schedule. */
 #include "plan/cost/cost.h"
 #include "plan/report/report.h"
 #include "plan/report/svg_draw.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { WIDE = 900, MARGIN = 16, LABEL = 92, HEAD = 52, ROW = 64, BETWEEN = 34, RANKS_DRAWN = 4, STAGES_DRAWN = 32, SLOT = 20, LINE = 16 };
-/* A backward half computes two products for each of the forward half. */
+/* The backward pass computes two products for each product of the forward pass. */
 #define FORWARD_PART (1.0 / 3)
 
 struct picture {
@@ -16,7 +16,7 @@ struct picture {
     struct arena *arena;
     const struct stage_plan *plan;
     const struct options *options;
-    int stages; /* drawn */
+    int stages; /* stages in the picture */
     double y;
 };
 
@@ -49,7 +49,7 @@ static void draw_stage(const struct picture *p, int stage)
         svg_text(p->f, WIDE - MARGIN - more, p->y + ROW / 2.0, "label", "…");
 }
 
-/* What the next stage gets, above it. */
+/* Draws what the next stage receives, above it. */
 static void draw_received(const struct picture *p, int stage)
 {
     double bytes = stage_received_bytes(p->plan, stage), x = MARGIN + LABEL + 20;
@@ -62,19 +62,19 @@ static void draw_received(const struct picture *p, int stage)
 
 /* ---- when each works ---------------------------------------------------------------------------------------------------------------- */
 
-/* What a stage does with one group of rows or one microbatch. */
+/* The work of a stage on one group of rows or one microbatch. */
 struct turn {
     int group;
-    bool again; /* the backward half */
+    bool again; /* the backward pass */
     double from, to;
 };
 struct times {
     bool trains;
     int stages, groups, n; /* n: turns of a stage */
-    struct turn **turn;    /* by stage, in the order in which it takes them */
+    struct turn **turn;    /* by stage, in execution order */
 };
 
-/* Stage k begins P - k microbatches, then finishes one for each that it begins. */
+/* Stage k starts P - k microbatches, then finishes one for each that it starts. */
 static void order_training(struct times *t, int k)
 {
     int ahead = t->stages - k < t->groups ? t->stages - k : t->groups, begun = 0, done = 0;
@@ -94,7 +94,7 @@ static const struct turn *turn_of(const struct times *t, int stage, int group, b
     return NULL;
 }
 
-/* When what a turn needs is there: -1, it is not known yet. */
+/* When the inputs of a turn are available: -1: not known yet. */
 static double ready_at(const struct times *t, int k, const struct turn *turn)
 {
     const struct turn *before = NULL;
@@ -103,11 +103,11 @@ static double ready_at(const struct times *t, int k, const struct turn *turn)
     else if (k > 0)
         before = turn_of(t, k - 1, turn->group, false);
     else if (!t->trains && turn->group >= t->stages)
-        before = turn_of(t, t->stages - 1, turn->group - t->stages, false); /* the token that it made is the next one's input */
+        before = turn_of(t, t->stages - 1, turn->group - t->stages, false); /* its input is the token that this group made before */
     return !before ? 0 : before->to > 0 ? before->to : -1;
 }
 
-/* Turns begin as soon as they can, in the order of their stage. */
+/* Runs turns as early as possible, in each stage's order. */
 static void run_turns(const struct picture *p, struct times *t)
 {
     int *next = NEWN(p->arena, int, t->stages);
@@ -175,7 +175,7 @@ static void draw_times(struct picture *p)
                       : "Time goes to the right; numbers are groups of rows. Empty: the stage waits.");
 }
 
-/* A plan that can't run has no times; many stages would be too small. */
+/* Whether to show times: not for a plan that cannot run, nor for too many stages. */
 static bool has_times(const struct picture *p)
 {
     for (int k = 0; k < p->plan->cut.stages; k++)

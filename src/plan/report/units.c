@@ -1,4 +1,4 @@
-/* units: bytes and seconds as a person reads them. */
+/* units: bytes and seconds in readable units. */
 #include "plan/report/report.h"
 
 const char *units_bytes(struct arena *a, double bytes)

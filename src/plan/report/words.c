@@ -1,11 +1,11 @@
-/* words: placements as people say them: "columns, 32 of 128". */
+/* words: placements in words: "columns, 32 of 128". */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/report/report.h"
 
 #include <string.h>
 
-/* Does a node with this rule sum over what the operand is split along? */
+/* Whether a node with this rule sums over dimension d of the operand. */
 static bool is_contracted(const struct rule *r, int operand, int d)
 {
     int f = r && operand < r->nin && d < r->in[operand].rank ? rule_factor_at(&r->in[operand], d) : -1;

@@ -1,10 +1,10 @@
-/* around: better assignments, by solving a part exactly while the rest stays (large-neighbourhood search: Shaw, 1998).
+/* around: improves assignments by large-neighbourhood search (Shaw, 1998): solves a part exactly while the rest stays fixed.
  *
- * A part is a variable with others near it. Their tables are cut at what the rest has, what they take is charged at the points' prices, and
- * elimination finds the best values; where its tables would grow too large, some of the part stays as well. If this takes more than a
- * limit, the points in question become dearer, and the part is solved again.
+ * A part is a variable with neighbours. Its tables are restricted to the values of the rest, what it takes is charged at the points'
+ * prices, and elimination finds the best values; if the tables would grow too large, some of the part stays fixed, too. If the result
+ * exceeds a limit, the prices of those points rise, and the part is solved again.
  *
- * Proposals are made by two at a time from the same assignment, and taken one after another, so that the result does not depend on the
+ * Two threads make proposals from the same assignment; proposals are accepted one after another, so the result does not depend on the
  * number of threads. */
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
@@ -12,9 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Proposals from the same assignment; prices that are tried for each; variables of a part; one part of so
- * many is as large as can be; tables of a variable that lead to others;
- * variables of problems that are worth a second thread. */
+/* Proposals per assignment; prices tried for each; variables of a small and a large part; one part in this many is large; tables of a
+ * variable that are followed to neighbours; variables of problems that are worth a second thread. */
 enum { BATCH = 8, TRIES = 5, SMALL_PART = 40, LARGE_PART = 400, ONE_WHOLE = 16, MOST_NEAR = 24, WORTH_THREADS = 128 };
 
 struct proposal {
@@ -22,7 +21,7 @@ struct proposal {
     uint64_t seed;
     VEC(int) part;
     VEC(int) value;        /* of the part */
-    int *at, *seen, stamp; /* at: by variable, its position in the part, -1; seen: by table, when it was last */
+    int *at, *seen, stamp; /* at: by variable, its position in the part, or -1; seen: by table, stamp of the last visit */
     double effort;
 };
 struct placed_values {
@@ -34,14 +33,14 @@ struct around {
     const struct problem *p;
     struct arena *arena;
     struct problem_index of;
-    int **order; /* by variable: its values, the most promising first */
+    int **order; /* by variable: its values, most promising first */
     struct placed_values now, best;
-    int64_t *change, stamp, *seen; /* seen: by table, when it was last */
-    double effort, room;           /* room: by how much what is accepted may cost more than the best */
+    int64_t *change, stamp, *seen; /* seen: by table, stamp of the last visit */
+    double effort, room;           /* room: excess over the best cost that is still accepted */
     const double *price;
-    double usual; /* price of a point that has one, on average */
+    double usual; /* average of the nonzero prices */
     int64_t most_entries;
-    bool whole; /* some parts are as large as can be */
+    bool whole; /* some parts are as large as possible */
     uint64_t seed;
     struct proposal proposal[BATCH];
 };
@@ -72,7 +71,7 @@ static void copy_state(const struct around *s, struct placed_values *to, const s
     to->excess = from->excess;
 }
 
-/* By what the bound says of them; as they are where there is none. */
+/* Orders values by the bound; without one, keeps their order. */
 static int *order_values(const struct around *s, const struct bound *b, int v, int64_t *least)
 {
     int n = s->p->size.at[v], *order = NEWN(s->arena, int, n);
@@ -125,11 +124,11 @@ struct local {
     const struct around *s;
     struct arena *a;
     struct proposal *out;
-    int **kept, *count, *current; /* by position: the values to choose from, and which of them it has */
+    int **kept, *count, *current; /* by position: the values to choose from, and the current one */
     bool whole;                   /* as many variables as can be reached */
     int from, to;
     double *price, *sum;   /* of points from..to-1 */
-    int64_t *taken;        /* by what stays */
+    int64_t *taken;        /* by the fixed rest */
     struct problem *fixed; /* tables without charges */
     int *value;            /* of the part */
 };
@@ -142,7 +141,7 @@ static void join_part(struct local *l, int v)
     VEC_PUSH(l->a, &l->out->part, v);
 }
 
-/* Some variable that takes of a point; -1: none is found. */
+/* A variable that takes of a point; -1: none found. */
 static int taking_at(const struct around *s, int point, uint64_t *seed)
 {
     for (int i = 0; i < 100; i++) {
@@ -153,7 +152,7 @@ static int taking_at(const struct around *s, int point, uint64_t *seed)
     return -1;
 }
 
-/* A point at which v takes; -1: none. */
+/* A point of which v takes; -1: none. */
 static int point_of(const struct around *s, int v, uint64_t *seed)
 {
     const struct index_list *mine = &s->of.takes[v];
@@ -163,7 +162,7 @@ static int point_of(const struct around *s, int v, uint64_t *seed)
     return t->from + (int)(draw(seed) % (uint64_t)(t->to - t->from));
 }
 
-/* A point where too much is taken. */
+/* A point whose limit is exceeded. */
 static int point_over(const struct around *s, uint64_t *seed)
 {
     int n = s->p->points, first = (int)(draw(seed) % (uint64_t)n);
@@ -175,7 +174,7 @@ static int point_over(const struct around *s, uint64_t *seed)
     return -1;
 }
 
-/* One variable, or several that take at the same point: one where too much is taken, if there is any. */
+/* Starts with one variable, or with several that take of the same point, preferably one whose limit is exceeded. */
 static void seed_part(struct local *l, uint64_t *seed)
 {
     const struct around *s = l->s;
@@ -192,7 +191,7 @@ static void seed_part(struct local *l, uint64_t *seed)
         join_part(l, v);
 }
 
-/* Grows from a variable, breadth first with chance; often from several that take at the same time. */
+/* Grows the part from its start, randomised breadth first. */
 static void choose_part(struct local *l, uint64_t *seed)
 {
     const struct around *s = l->s;
@@ -210,7 +209,7 @@ static void choose_part(struct local *l, uint64_t *seed)
     }
 }
 
-/* The most promising values, and the one it has. */
+/* Keeps the most promising values and the current one. */
 static void choose_values(struct local *l, int most)
 {
     const struct around *s = l->s;
@@ -232,7 +231,7 @@ static void choose_values(struct local *l, int most)
     }
 }
 
-/* Adds a table at the values that stay. */
+/* Adds a table, restricted to the fixed values. */
 static void cut_into(struct local *l, const struct cost_table *t)
 {
     const struct problem *p = l->s->p;
@@ -304,7 +303,7 @@ static void copy_points(struct local *l, double times)
     }
 }
 
-/* What the part takes with the values found less what it takes now. */
+/* What the part takes with the new values minus what it takes now. */
 static void taken_by(struct local *l)
 {
     const struct around *s = l->s;
@@ -325,7 +324,7 @@ static void taken_by(struct local *l)
         l->taken[i] += l->taken[i - 1];
 }
 
-/* By how much the excess grows; where too much is taken, prices rise. */
+/* The growth of the excess; raises the prices of points whose limit is exceeded. */
 static double judge_taken(struct local *l)
 {
     const struct around *s = l->s;
@@ -357,7 +356,7 @@ static void charge(struct local *l, struct problem *q)
     }
 }
 
-/* The same tables, with a copy of those of one variable. */
+/* The same tables, with a copy of those of single variables. */
 static struct problem *charged(struct local *l, struct arena *a)
 {
     struct problem *q = problem_new(a);
@@ -437,7 +436,7 @@ static int64_t cost_around(struct around *s, const struct proposal *o)
     return sum;
 }
 
-/* Swaps the values of a proposal and of the assignment, and moves what is taken. */
+/* Swaps the values of a proposal and the assignment, and updates what is taken. */
 static void swap_values(struct around *s, struct proposal *o)
 {
     const struct problem *p = s->p;
@@ -467,7 +466,7 @@ static void swap_values(struct around *s, struct proposal *o)
         s->change[to] = 0;
 }
 
-/* Takes a proposal if it is still good enough. */
+/* Accepts a proposal if it is still good enough. */
 static void take(struct around *s, struct proposal *o)
 {
     if (!o->value.n)

@@ -1,17 +1,17 @@
-/* bound: a lower bound by passing messages, sequential reweighted (Kolmogorov, "A New Look at Reweighted Message Passing", 2015).
+/* bound: a lower bound by sequential reweighted message passing (Kolmogorov, "A New Look at Reweighted Message Passing", 2015).
  *
- * The sum of the tables stays the same while costs move between tables and variables. The sum of the least entries of all of them is a
- * bound at any time, and rises. A sweep takes the variables one after another: what a table knows of a variable (its least entry for each
- * value) moves to the variable, and then in equal parts to the tables that have variables still to come.
+ * The sum of the tables stays the same while costs move between tables and variables. The sum of their least entries is a bound at any
+ * time, and it rises. A sweep visits the variables in order: for each table of a variable, the least entry for each value moves to the
+ * variable, and then in equal parts to the tables that have variables still to be visited.
  *
- * The bound less the least cost of a variable plus that of a value bounds all assignments with this value. Where it reaches the cost of
- * the best assignment that is known, the value is dropped: nothing better has it. */
+ * The bound, minus the least cost of a variable, plus the cost of one of its values, bounds all assignments with this value. If that
+ * reaches the best known cost, the value is dropped: no better assignment has it. */
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 
 #include <string.h>
 
-#define MOST_COST ((int64_t)1 << 58) /* of all together, so that sums of moved costs do not overflow */
+#define MOST_COST ((int64_t)1 << 58) /* in total, so that sums of moved costs do not overflow */
 
 struct bound_table {
     struct cost_table t;
@@ -26,12 +26,12 @@ struct incidences {
 struct bound {
     const struct problem *p;
     struct arena *arena;
-    VEC(struct bound_table) tables;   /* of two variables and more */
+    VEC(struct bound_table) tables;   /* of two or more variables */
     struct incidences *of;            /* by variable */
-    int64_t **unary, *least;          /* by variable: of its values; the least of them */
-    int64_t total, constant;          /* of all that is least */
+    int64_t **unary, *least;          /* by variable: costs of its values; the least of them */
+    int64_t total, constant;          /* of all least costs */
     int64_t **moved, *share, *change; /* scratch: by position in a variable's list, what its tables give it; by value */
-    bool *gives;                      /* by position: does it? */
+    bool *gives;                      /* by position: whether it gives */
     double effort;
     int dropped;
     bool forward;
@@ -107,7 +107,7 @@ static int64_t moved_cost(int64_t cost, int64_t by)
     return is_never(cost) || is_never(by) ? COST_NEVER : cost + by;
 }
 
-/* Adds to every entry the cost of its value; what can't be stays so. */
+/* Adds the cost of its value to every entry; forbidden entries stay forbidden. */
 static void add_costs(const struct bound *b, struct bound_table *t, int position, const int64_t *by_value)
 {
     struct table_layout l = problem_layout(b->p, &t->t, position);
@@ -126,7 +126,7 @@ static void add_costs(const struct bound *b, struct bound_table *t, int position
     t->least = low;
 }
 
-/* Are variables of the table still to come in this sweep; have any been? */
+/* Whether variables of the table are still to be visited in this sweep; whether any have been. */
 static bool has_others(const struct bound *b, const struct bound_table *t, int v, bool later)
 {
     for (int i = 0; i < t->t.nvar; i++)
@@ -135,8 +135,8 @@ static bool has_others(const struct bound *b, const struct bound_table *t, int v
     return false;
 }
 
-/* Costs of tables that were visited move to the variable. Returns in how many tables variables are still to come, or have been: the more.
- */
+/* Moves costs of tables to the variable. Returns the number of tables with variables still to be visited, or with visited ones, whichever
+ * is larger. */
 static int gather(struct bound *b, int v)
 {
     int later = 0, earlier = 0, size = b->p->size.at[v];
@@ -156,7 +156,7 @@ static int gather(struct bound *b, int v)
     return later > earlier ? later : earlier;
 }
 
-/* Drops values that nothing better than what is known has. rest: the bound without the variable's own least cost. */
+/* Drops values that no assignment better than the best known one has. rest: the bound without the variable's least cost. */
 static void drop_values(struct bound *b, int v, int64_t rest, const struct known *best)
 {
     for (int x = 0; x < b->p->size.at[v]; x++)
@@ -257,7 +257,7 @@ void bound_values(const struct bound *b, int v, int64_t *least)
     }
 }
 
-/* The least entry for each value of a variable, where those before it have a value. */
+/* Adds the least entry for each value of a variable, given the values of earlier ones. */
 static void add_least(const struct bound *b, struct incidence at, int before, const int *value, int64_t *sum)
 {
     const struct cost_table *t = &b->tables.at[at.table].t;

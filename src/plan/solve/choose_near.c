@@ -1,12 +1,13 @@
-/* choose_near: of the plans that are nearly as fast as the fastest, the one with the fewest collectives and bytes. A hundredth of what each
- * rank would hold if all weights and state were shared out counts as one collective: nobody wants one collective of many less for a tenth
- * of the memory, nor ten more for a hundredth.
+/* choose_near: among plans nearly as fast as the fastest, finds the one with the fewest collectives and bytes. A hundredth of a rank's even
+ * share of all weights and state counts as one collective: one collective of many is not worth a tenth of the memory, nor a hundredth of
+ * the memory ten collectives.
  *
- * Both get a price, a Lagrange multiplier, beside the time, and the problem is solved again. A plan that is the cheapest at a price has the
- * fewest of all that take no more time (Everett, "Generalized Lagrange Multiplier Method", 1963). The first price is all the time that may
- * be lost: what saves a collective for more is too slow. Values that no plan has that is fast enough are left out. If the plan is too slow
- * all the same, because it saves several at once, the price is lowered to where it and the best one known cost the same. What every
- * solution proves of the plans that are fast enough is kept: no price may show a plan between two that are cheapest at the same one. */
+ * Both get a price, a Lagrange multiplier, in addition to time, and the problem is solved again. The cheapest plan at a price has the
+ * fewest of all plans that take no more time (Everett, "Generalized Lagrange Multiplier Method", 1963). The first price is the whole time
+ * that may be lost: a plan that pays more per saved collective is too slow. Values that no sufficiently fast plan has are removed. If the
+ * plan is still too slow, because it saves several at once, the price is lowered to where it costs the same as the best known plan. The
+ * bound that every solution proves for sufficiently fast plans is kept: a plan between two that are cheapest at the same price may never be
+ * found. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
@@ -18,33 +19,33 @@
 enum { MOST_TRIALS = 6 };
 #define BYTES_OF_A_COLLECTIVE 0.01
 
-/* A plan at a price of a collective. cost: without it; bound: no plan costs less with it. */
+/* A plan at a price per collective. cost: without that price; bound: no plan costs less with it. */
 struct trial {
     int64_t price;
     int *value, collectives;
     int64_t cost, bound;
-    double bytes, saved; /* saved: collectives, and bytes in these */
+    double bytes, saved; /* saved: collectives, and bytes counted as collectives */
 };
 struct nearing {
-    struct choice_problem *of; /* its variables are those of the same problem at any price */
+    struct choice_problem *of; /* its variables are the same at any price */
     struct trial best;
-    bool **slow;   /* by variable, by value: no plan that is fast enough has it */
-    int **kept;    /* by node: which of its strategies are left, the others being slow */
-    int64_t most;  /* what a plan may cost */
-    double held;   /* and hold, where bytes have a price */
-    double each;   /* bytes that count as a collective */
-    double fewest; /* no plan that is fast enough has fewer collectives, and bytes in these */
+    bool **slow;   /* by variable and value: no sufficiently fast plan has it */
+    int **kept;    /* by node: its remaining strategies; the others are too slow */
+    int64_t most;  /* the most that a plan may cost */
+    double held;   /* and hold, if bytes have a price */
+    double each;   /* bytes that count as one collective */
+    double fewest; /* no sufficiently fast plan has fewer collectives, and bytes counted as such */
 };
 
 static void set_price(struct nearing *n, int64_t price)
 {
     struct space *s = n->of->s;
-    double seconds = (double)price * 1e-12 / cost_steps(s->plan); /* a step */
+    double seconds = (double)price * 1e-12 / cost_steps(s->plan); /* per step */
     s->plan->near.collective_price = price;
     s->plan->near.byte_price = n->each > 0 ? seconds / n->each * s->options->machine.memory_bandwidth : 0;
 }
 
-/* Of an assignment at a price: all but its value. */
+/* The figures of an assignment at a price, without its value. */
 static struct trial outcome(const struct nearing *n, struct choice_problem *e, int64_t price, const struct solution *best)
 {
     encode_place_values(e, best->value);
@@ -57,8 +58,8 @@ static struct trial outcome(const struct nearing *n, struct choice_problem *e, i
 
 /* ---- without what is slow ----------------------------------------------------------------------------------------------------- */
 
-/* Every node keeps the strategies that are not slow; all where the problem is narrow, for then the others cost next to nothing. Returns
- * what it had. */
+/* Restricts every node to strategies that are not too slow; to all of them if the problem is narrow, since the others then cost next to
+ * nothing. Returns the previous strategies. */
 static struct strategies *leave_fast(struct nearing *n, bool narrow)
 {
     struct space *s = n->of->s;
@@ -79,7 +80,7 @@ static struct strategies *leave_fast(struct nearing *n, bool narrow)
     return all;
 }
 
-/* The ends of values and of the graph, one after another: their variables have the same values with all strategies and with few. */
+/* The ends of values and of the graph, in a list: their variables have the same values with all strategies and with a subset. */
 static const struct endpoint *end_at(const struct choice_problem *e, int i)
 {
     int values = e->s->g->values.n;
@@ -106,7 +107,7 @@ static void forbid_slow(const struct nearing *n, struct choice_problem *e)
     }
 }
 
-/* The variables beside those of nodes and ends have tables with these alone: each takes the best of its values. */
+/* Completes the variables other than those of nodes and ends: tables link them to these alone, so each takes its best value. */
 static void complete_values(const struct choice_problem *e, const bool *known, int *value)
 {
     struct arena *tmp = arena_new();
@@ -127,7 +128,7 @@ static void complete_values(const struct choice_problem *e, const bool *known, i
     arena_free(tmp);
 }
 
-/* The best assignment in a problem of the strategies that are left. */
+/* The best assignment, in the problem of the remaining strategies. */
 static int *best_among_fast(const struct nearing *n, const struct choice_problem *e)
 {
     const struct space *s = e->s;
@@ -148,7 +149,7 @@ static int *best_among_fast(const struct nearing *n, const struct choice_problem
     return value;
 }
 
-/* An assignment of such a problem in the one of all strategies; only of nodes and ends. */
+/* Translates an assignment of that problem to the problem of all strategies; only for nodes and ends. */
 static int *among_all(const struct nearing *n, const struct choice_problem *e, const int *value)
 {
     const struct space *s = e->s;
@@ -169,7 +170,7 @@ static struct trial solve_at(struct nearing *n, int64_t price)
     forbid_slow(n, &e);
     e.known = best_among_fast(n, &e);
     struct solution best = encode_solve(&e);
-    require(best.cost < COST_NEVER); /* the fastest is left */
+    require(best.cost < COST_NEVER); /* the fastest plan remains */
     struct trial t = outcome(n, &e, price, &best);
     t.value = among_all(n, &e, best.value);
     arena_free(tmp);
@@ -199,7 +200,7 @@ static void find_fewest(struct nearing *n, int64_t price)
     }
 }
 
-/* Costs with so dear collectives must still add up. */
+/* With the largest price, costs must still add up without overflow. */
 static int64_t most_price(const struct nearing *n)
 {
     const struct graph *g = n->of->s->g;
@@ -217,7 +218,7 @@ void choose_near(struct choice_problem *e, struct solution *best)
     n.held = n.best.bytes;
     const int64_t most = most_price(&n);
     n.slow = slow_values(e->p, s->arena, &(struct known){best->value, n.most + 1});
-    struct strategies *all = leave_fast(&n, best->narrow || s->plan->room.bytes > 0); /* barred plans are told by all strategies */
+    struct strategies *all = leave_fast(&n, best->narrow || s->plan->room.bytes > 0); /* barred plans refer to all strategies */
     find_fewest(&n, lost < most ? lost + 1 : most);
     memcpy(s->strategies, all, sizeof *all * (size_t)s->g->nodes.n);
     set_price(&n, n.best.price);

@@ -1,23 +1,23 @@
-/* A value read once links its producer and its reader directly. A value read more often has a variable of its own: how it is produced, and
- * the set of placements it is made available in, so that a reshard shared by readers is paid once. */
+/* edge_tables: a value read once links its producer and its reader directly. A value read more often has a variable of its own: how it is
+ * produced, and the set of placements in which it is made available, so that a reshard shared by readers is paid once. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 #include "plan/space/space.h"
 
-/* Placements that one may be turned into; so many of them at once, if they are many; entries of tables that are small enough not to look
- * for smaller ones, and of those that list sets. */
+/* Most placements that one may be converted to; how many at once, if there are many; entries of tables for which no smaller form is sought;
+ * of tables that list sets. */
 enum { TARGETS = 20, AT_ONCE = 3, SMALL = 1 << 12, MOST_ENTRIES = 1 << 18 };
 
-/* needed: bits of placements without which some reader can't do. more: there are other placements. */
+/* needed: bits of placements that some reader requires. more: there are other placements. */
 struct targets {
     int n;
     unsigned needed;
     bool more;
     struct placement at[TARGETS];
 };
-/* The placement in which a value is made, with a subset of the placements that it can be turned into. If least is above 0: with all of
- * these, and at least so many are read. */
+/* The placement in which a value is made, with a subset of the placements to which it can be resharded. If least is above 0: with all of
+ * these, and at least `least` of them are read. */
 struct availability {
     struct placement made;
     const struct targets *targets;
@@ -32,7 +32,7 @@ int solve_variable(struct choice_problem *e, int n, int replicated)
     return problem_variable(e->p, n);
 }
 
-/* Adds a placement unless it is there; its position. */
+/* Adds a placement if it is new; returns its position. */
 static int edge_add_placement(struct endpoint *e, struct placement p)
 {
     for (int i = 0; i < e->n; i++)
@@ -66,7 +66,7 @@ struct endpoint edge_reader(struct choice_problem *e, struct place_use u)
 
 /* ---- tables ------------------------------------------------------------------------------------------------------------------ */
 
-/* A state can pass its variable to its own output: a table needs two different ones. */
+/* A state can pass its variable to its own output, but a table needs two different ones. */
 static int64_t *pair_table(struct choice_problem *e, const struct endpoint *a, const struct endpoint *b)
 {
     return a->var == b->var ? NULL : problem_pair(e->p, a->var, b->var);
@@ -112,7 +112,7 @@ typedef struct {
     VEC(struct availability) list;
 } availabilities;
 
-/* Does a reader take nothing but p? */
+/* Whether a reader accepts only p. */
 static bool only_choice(const struct endpoint *reader, int n, struct placement p)
 {
     for (int i = 0; i < n; i++) {
@@ -125,7 +125,7 @@ static bool only_choice(const struct endpoint *reader, int n, struct placement p
     return false;
 }
 
-/* What limits never lose, R and what is needed, comes first. */
+/* Orders targets: R and the needed ones come first, so that the limit never drops them. */
 static struct targets *targets_from(struct choice_problem *e, const struct value *v, struct placement made, const struct endpoint *wanted,
                                     const struct endpoint *reader, int readers)
 {
@@ -146,7 +146,7 @@ static struct targets *targets_from(struct choice_problem *e, const struct value
     return out;
 }
 
-/* How many subsets of n have no more than `most` elements. */
+/* The number of subsets of n with at most `most` elements. */
 static int64_t subsets_within(int n, int most)
 {
     int64_t all = 1, of_size = 1;
@@ -155,7 +155,8 @@ static int64_t subsets_within(int n, int most)
     return all;
 }
 
-/* Readers need no more than one each; tables over the sets and all ends have so many entries for each set. */
+/* The largest useful subset: readers need at most one placement each, and tables over the sets and all ends have `entries` entries per
+ * set. */
 static int most_at_once(const struct targets *t, int readers, int64_t entries)
 {
     int most = readers < t->n ? readers : t->n, least = bits(t->needed) > 1 ? bits(t->needed) : 1;
@@ -164,15 +165,15 @@ static int most_at_once(const struct targets *t, int readers, int64_t entries)
     return most;
 }
 
-/* made, with every subset of the other wanted placements that it can be turned into. Where that are too many, everything at once is offered
- * for the least that one placement more could cost: too cheap, so a bound stays one. */
+/* Combines `made` with every subset of the wanted placements that can be made from it. If there are too many, offers all at once for the
+ * least cost of one further placement: too cheap, so a bound remains a bound. */
 static void subsets_from(struct choice_problem *e, const struct value *v, struct placement made, const struct endpoint *wanted,
                          const struct endpoint *reader, int readers, int64_t entries, availabilities *out)
 {
     const struct targets *t = targets_from(e, v, made, wanted, reader, readers);
     int most = most_at_once(t, readers, entries);
     for (unsigned set = 0, next; set < 1u << t->n; set = next) {
-        next = bits(set) > most ? set + (set & -set) : set + 1; /* up to there all have these and more */
+        next = bits(set) > most ? set + (set & -set) : set + 1; /* all sets in between have at least as many */
         if (bits(set) <= most && (set & t->needed) == t->needed)
             VEC_PUSH(e->arena, &out->list, ((struct availability){made, t, set, 0}));
     }
@@ -182,7 +183,7 @@ static void subsets_from(struct choice_problem *e, const struct value *v, struct
         VEC_PUSH(e->arena, &out->list, ((struct availability){made, t, 0, most + 1}));
 }
 
-/* The sum of this many of the least costs by which a wanted placement can be reached from any other. */
+/* The sum of the `count` least costs of reaching a wanted placement from any other. */
 static int64_t least_reshards(struct choice_problem *e, const struct value *v, struct placement made, const struct endpoint *wanted, int n)
 {
     int64_t *least = NEWN(e->arena, int64_t, wanted->n + 1), sum = 0;
@@ -228,7 +229,7 @@ static bool offers(struct choice_problem *e, const struct value *v, const struct
     return false;
 }
 
-/* What each set costs, and which placements it has. */
+/* Fills in the cost of each set, and its placements. */
 static const int64_t *fill_sets(struct choice_problem *e, const struct value *v, const struct endpoint *from, const struct endpoint *wanted,
                                 const availabilities *sets, int var)
 {
@@ -276,7 +277,7 @@ static void link_by_sets(struct choice_problem *e, const struct value *v, const 
         VEC_PUSH(e->arena, &e->relaxed, relaxed);
 }
 
-/* Entries of the tables that link_by_sets makes, at least. */
+/* The least number of entries of link_by_sets's tables. */
 static int64_t entries_by_sets(struct choice_problem *e, const struct endpoint *from, const struct endpoint *reader, int nreader)
 {
     struct endpoint made = distinct(e, from), wanted = wanted_by_all(e, reader, nreader);
@@ -293,7 +294,7 @@ static bool link_jointly(struct choice_problem *e, const struct value *v, const 
     return otherwise > SMALL && joint_table_make(e, v, from, reader, nreader, otherwise);
 }
 
-/* The ends of a value; required, if it is resharded before it is read, is what that leaves. */
+/* The ends of a value; `required`, if it is resharded before it is read, has the placements that remain. */
 static struct endpoint *reader_ends(struct choice_problem *e, const struct value *v, struct endpoint *from)
 {
     const struct place_uses *uses = &e->s->uses[v->id];

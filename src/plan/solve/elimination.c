@@ -16,7 +16,7 @@ struct queued {
     int64_t weight;
     int var;
 };
-/* A heap, smallest first; entries of other weights than the variable has now are stale. */
+/* A heap, smallest first; an entry is stale if its variable has another weight now. */
 struct queue {
     VEC(struct queued) list;
 };
@@ -25,15 +25,15 @@ struct elimination {
     struct arena *arena;
     VEC(struct cost_table) tables;
     struct index_list *tables_of, *near; /* by variable */
-    int64_t *weight;                     /* entries of the table its elimination makes */
-    bool *done, *held;                   /* held: by variable, it takes; NULL: there are no limits */
-    struct queue queue, widest;          /* widest: by how wide the table is, the widest first, with noise */
+    int64_t *weight;                     /* entries of the table that its elimination makes */
+    bool *done, *held;                   /* held: by variable: it takes of points; NULL: no limits */
+    struct queue queue, widest;          /* widest: by table width with noise, widest first */
     uint64_t noise;
-    bool ranked; /* is there a queue of the widest? */
+    bool ranked; /* whether the queue `widest` exists */
     VEC(struct elimination_step) steps;
-    bool **forbidden;          /* by variable and value; NULL: not looked for */
+    bool **forbidden;          /* by variable and value; NULL: not computed */
     struct index_list changed; /* tables that may forbid more */
-    VEC(bool) waits;           /* by table: is it one of them? */
+    VEC(bool) waits;           /* by table: whether it is one of them */
     int64_t largest;
     double spent;
 };
@@ -75,7 +75,7 @@ static void take_table(struct elimination *e, struct cost_table t)
     VEC_PUSH(e->arena, &e->tables, t);
 }
 
-/* The same table without the variables that have one value. */
+/* The same table without variables that have one value. */
 static struct cost_table drop_fixed(struct elimination *e, const struct cost_table *t)
 {
     struct cost_table out = {.var = NEWN(e->arena, int, t->nvar + 1), .cost = t->cost};
@@ -116,7 +116,7 @@ static void queue_pop(struct queue *queue)
     at[i] = last;
 }
 
-/* The wider the table, the less; the bits of doubles that are not negative have their order. */
+/* Decreases with the width of the table; the bits of nonnegative doubles sort like the doubles. */
 static int64_t narrowness(const struct elimination *e, int v)
 {
     uint64_t h = ((uint64_t)v + 1) * 0x9E3779B97F4A7C15u ^ e->noise * 0xBF58476D1CE4E5B9u;
@@ -135,7 +135,7 @@ static int64_t table_weight(const struct problem *p, const struct index_list *ne
     return w;
 }
 
-/* What takes of limits is not eliminated: they are no tables. */
+/* Variables that take of limits are not eliminated: limits are no tables. */
 static void weigh_variable(struct elimination *e, int var)
 {
     e->weight[var] = e->held && e->held[var] ? INT64_MAX : table_weight(e->p, &e->near[var]);
@@ -187,7 +187,7 @@ static void mark_changed(struct elimination *e, int table)
     e->waits.at[table] = true;
 }
 
-/* Forbids values of var in all tables but one, where they are forbidden already. */
+/* Forbids values of var in all tables except `but`, where they are forbidden already. */
 static void forbid(struct elimination *e, int var, const bool *values, int but)
 {
     for (int i = 0; i < e->tables_of[var].list.n; i++) {
@@ -206,7 +206,7 @@ static void forbid(struct elimination *e, int var, const bool *values, int but)
     }
 }
 
-/* The values of var that a table leaves nothing to go with. */
+/* Finds values of var for which a table allows nothing. */
 static bool find_forbidden(struct elimination *e, int table, int var, bool *values)
 {
     const struct cost_table *t = &e->tables.at[table];
@@ -238,7 +238,7 @@ static void propagate(struct elimination *e)
     }
 }
 
-/* Tables of which entries may be overwritten. */
+/* From here on, entries of the tables may be overwritten. */
 void elimination_forbid_early(struct elimination *e)
 {
     e->forbidden = NEWN(e->arena, bool *, e->p->size.n + 1);
@@ -251,7 +251,7 @@ void elimination_forbid_early(struct elimination *e)
 
 /* ---- one step -------------------------------------------------------------------------------------------------------------------- */
 
-/* The position of an assignment of the scope in a table, step by step: strides of the scope's variables and of var in it. */
+/* Steps through a table in the order of the scope: strides of the scope's variables and of var. */
 struct stride {
     const int64_t *cost;
     int64_t *scope, var;
@@ -363,7 +363,7 @@ int elimination_locally_best(struct elimination *e, int var)
     return best;
 }
 
-/* The table without var, which is x. */
+/* The table for var = x, without var. */
 static struct cost_table cut_table(struct elimination *e, const struct cost_table *t, int var, int x)
 {
     struct table_layout l = problem_layout(e->p, t, position_of(t, var));
@@ -417,7 +417,7 @@ struct elimination *elimination_new(const struct problem *p, struct arena *a)
     return e;
 }
 
-/* Sums to form when var is eliminated. */
+/* The number of sums needed to eliminate var. */
 static double effort(const struct elimination *e, int var)
 {
     return (double)e->weight[var] * e->p->size.at[var] * (e->tables_of[var].list.n + 1);
@@ -435,7 +435,7 @@ bool elimination_run(struct elimination *e, int64_t cap, double most)
     return true;
 }
 
-/* The order is found on copies of the lists of neighbours; a table more or less for a variable is not counted. */
+/* Simulates the order on copies of the neighbour lists, by approximate numbers of tables. */
 double elimination_effort(const struct elimination *of, int64_t cap, double most)
 {
     struct arena *tmp = arena_new();
@@ -507,7 +507,7 @@ int64_t elimination_largest(const struct elimination *e)
     return e->largest;
 }
 
-/* Is every variable of t one of the other's? */
+/* Whether all variables of t are in the other table. */
 static bool within(const struct cost_table *t, const struct cost_table *other)
 {
     for (int i = 0; i < t->nvar; i++) {
@@ -520,7 +520,7 @@ static bool within(const struct cost_table *t, const struct cost_table *other)
     return true;
 }
 
-/* Adds table t into another, which has all of its variables. */
+/* Adds table t to another, which has all of its variables. */
 static void add_into(struct elimination *e, const struct cost_table *t, struct cost_table *to)
 {
     struct stride s = strides_of(e, t, to->var, to->nvar, -1);
@@ -538,7 +538,7 @@ static void add_into(struct elimination *e, const struct cost_table *t, struct c
     }
 }
 
-/* The list of the variable that has the fewest tables: a wider table is in that of each. */
+/* The shortest of its variables' table lists: a wider table is in the list of each variable. */
 static const struct index_list *shortest_list(const struct elimination *e, const struct cost_table *t)
 {
     const struct index_list *least = &e->tables_of[t->var[0]];
@@ -547,7 +547,7 @@ static const struct index_list *shortest_list(const struct elimination *e, const
     return least;
 }
 
-/* One of all variables of a table that is left, in which it goes; -1: none. Of two with the same variables the first. */
+/* A remaining table with all variables of the given one; -1: none. Of two tables with the same variables, the first. */
 static int wider_table(const struct elimination *e, int of, const bool *gone)
 {
     const struct cost_table *t = &e->tables.at[of];
@@ -561,7 +561,7 @@ static int wider_table(const struct elimination *e, int of, const bool *gone)
     return -1;
 }
 
-/* A table that is added into becomes one of the elimination's own; others stay those of the problem. */
+/* Adds narrow tables to wider ones. A table that is added to becomes the elimination's own; others remain the problem's. */
 static void add_narrow_tables(struct elimination *e, const bool *alive, bool *gone)
 {
     bool *own = NEWN(e->arena, bool, e->tables.n + 1);

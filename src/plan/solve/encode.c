@@ -1,7 +1,6 @@
-/* encode: the choice as a problem for the solver, and its solution as placements.
- *
- * A variable per node (its strategies), per constant and per graph input or output that may be split; a state pair is one variable,
- * so both ends agree. src/plan/solve/edge_tables.c makes the tables between them. */
+/* encode: encodes the choice of a plan as a problem for the solver, and decodes its solution to placements. A variable per node (its
+ * strategies), per constant and per graph input or output that may be split; a state pair is one variable, so both ends agree.
+ * src/plan/solve/edge_tables.c makes the tables between them. */
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
@@ -10,7 +9,7 @@
 
 #include <string.h>
 
-#define EFFORT_KNOWN 0.125  /* where a good plan is known already */
+#define EFFORT_KNOWN 0.125  /* if a good plan is known already */
 #define EFFORT_WITHIN 0.025 /* within limits over time, where many problems are solved */
 
 /* ---- variables ------------------------------------------------------------------------------------------------------------- */
@@ -21,7 +20,7 @@ static uint64_t mix(uint64_t h, uint64_t x)
     return h ^ h >> 29;
 }
 
-/* The test hook: costs drawn from a seed instead of predicted, so that the best plan is a random legal one. */
+/* Test hook: costs are drawn from a seed instead of predicted, so that the best plan is a random legal one. */
 static int64_t random_cost(const struct space *s, const char *name, int k, bool replicated)
 {
     uint64_t h = s->options->random_seed;
@@ -39,7 +38,7 @@ static int replicated_strategy(const struct space *s, int i)
     return 0;
 }
 
-/* Of the k-th strategy of node i. */
+/* The cost of strategy k of node i. */
 static int64_t strategy_cost(struct space *s, int i, int k)
 {
     const struct node *n = s->g->nodes.at[i];
@@ -72,7 +71,7 @@ static struct endpoint end_at(struct choice_problem *e, int n, const struct plac
     return out;
 }
 
-/* Replicated, or as required. */
+/* An end that is replicated, or has its required placement. */
 static struct endpoint free_end(struct choice_problem *e, const struct value *v)
 {
     if (!e->s->limits.required[v->id].list.n)
@@ -91,13 +90,13 @@ static struct endpoint constant_end(struct choice_problem *e, const struct value
     return out;
 }
 
-/* What a state has grown to after a step. */
+/* The value of a state after a step. */
 static const struct value *state_value(const struct state *st)
 {
     return st->present ? st->present : st->past;
 }
 
-/* One variable for both ends of a state, or for the one that it has. */
+/* One variable for both ends of a state, or for its only end. */
 static struct endpoint state_end(struct choice_problem *e, const struct state *st)
 {
     struct places allowed = space_allowed(e->s, st->past ? st->past : st->present);
@@ -139,7 +138,7 @@ static void end_variables(struct choice_problem *e)
     for (int i = 0; i < g->values.n; i++)
         if (g->values.at[i]->constant && e->s->uses[i].list.n)
             e->source[i] = constant_end(e, g->values.at[i]);
-    for (int i = 0; i < g->trained.n; i++) /* a gradient is placed as its weight */
+    for (int i = 0; i < g->trained.n; i++) /* a gradient has its weight's placement */
         e->sink[g->trained.at[i].output] = e->source[g->trained.at[i].weight->id];
     for (int i = 0; i < g->values.n; i++) {
         struct places read = space_read_places(e->s, g->values.at[i]);

@@ -1,17 +1,17 @@
-/* greedy: the first assignment that fits, as optimum's ParallelAxisSolverPass looks for one, without costs. A baseline.
+/* greedy: finds the first assignment that fits, without costs, like optimum's ParallelAxisSolverPass. A baseline.
  *
  * Nodes, in topological order, take the first strategy that fits the placements of their operands, in a fixed order of preference:
  *
  *     product with a weight    column-parallel (the result stays sharded), if the operand is replicated or split along the sequence;
- *                              row-parallel, if it is split as the product sums; column-parallel, the result gathered; replicated
- *     lookup in a weight       split by rows of the table (the vocabulary); replicated
- *     any other node           replicated if its operands are; else a split of theirs that it passes on, replicated ones being sliced to
- *                              match, or one that ends in it (a loss over split classes)
+ *                              row-parallel, if it is split along the contracted dimension; column-parallel, the result gathered;
+ * replicated lookup in a weight       split by rows of the table (the vocabulary); replicated any other node           replicated if its
+ * operands are; else a split of theirs that it passes on, replicated ones being sliced to match, or one that ends in it (a loss over split
+ * classes)
  *
- * Partial values are reduced where they are made: scattered along the sequence under --sp, else replicated. Weights, states and what is
- * made of them alone are placed afterwards, as their readers want them. If nothing fits, the search goes back to the latest choices that
- * the node depends on; the last of their options are a gathered result and replication. If none of them helps, they stay as they were and
- * the node is replicated, its operands gathered: the reshard that optimum lacks. Choices are a list, not a recursion. */
+ * Partial values are reduced where they are made: scattered along the sequence under --sp, else replicated. Weights, states and values made
+ * only from them are placed afterwards, as their readers need them. If nothing fits, the search backtracks to the latest choices that the
+ * node depends on; their last options are a gathered result and replication. If none of them helps, they stay as they were, and the node is
+ * replicated with gathered operands: the reshard that optimum lacks. Choices are a list, not a recursion. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/cost/cost.h"
@@ -25,7 +25,7 @@
 struct standing {
     bool open;
     struct placement at;
-}; /* open: as its readers want it */
+}; /* open: its readers decide */
 struct greedy_option {
     struct strategy *st;
     bool gathered;
@@ -35,7 +35,7 @@ struct visited {
     int next;
     bool listed, open, stuck;
     struct strategy *taken;
-}; /* stuck: no way back helps */
+}; /* stuck: backtracking does not help */
 struct greedy {
     struct space *s;
     struct standing *placed;
@@ -44,8 +44,8 @@ struct greedy {
 };
 
 enum {
-    LATEST_CHOICES = 3, /* that are tried anew for one node: heads of queries, keys and values must agree */
-    MOST_VISITS = 16    /* of a node, on average: far above what real graphs need */
+    LATEST_CHOICES = 3, /* choices to retry per node: heads of queries, keys and values must agree */
+    MOST_VISITS = 16    /* per node, on average: far above what real graphs need */
 };
 
 /* ---- placements of values ---------------------------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ static bool reaches(struct space *s, const struct value *v, struct placement fro
     return placement_eq(from, to) || reshard_find(s, v, from, to).cost < COST_NEVER;
 }
 
-/* Can every result be resharded so? */
+/* Whether every result can be resharded as the option says. */
 static bool can_reshard(const struct greedy *f, const struct node *n, struct greedy_option o)
 {
     for (int k = 0; k < n->nout; k++)
@@ -96,7 +96,7 @@ static void choose_option(struct greedy *f, int i, struct greedy_option o)
 
 /* ---- what fits a node --------------------------------------------------------------------------------------------------------- */
 
-/* What a strategy is for the placements of the operands; NONE: it does not fit. SLICED: a replicated operand is cut for rows. */
+/* How a strategy fits the placements of the operands; NONE: it does not fit. SLICED: a replicated operand is cut along rows. */
 enum fit { NONE, COLUMN_PARALLEL, ROW_PARALLEL, PASSED_ON, ENDED, SLICED, REPLICATED };
 
 static bool is_layer(const struct space *s, const struct node *n)
@@ -113,7 +113,7 @@ static const struct standing *stand_of(const struct greedy *f, const struct node
 
 struct operand_match {
     bool moved, sliced, met;
-}; /* some operand would have to move; is replicated and cut; is split as it is */
+}; /* some operand would have to be communicated; is replicated and sliced; keeps its split */
 
 static struct operand_match match_operands(const struct greedy *f, const struct node *n, const struct strategy *st, bool layer)
 {
@@ -121,7 +121,7 @@ static struct operand_match match_operands(const struct greedy *f, const struct 
     for (int k = 0; k < n->nin; k++) {
         const struct standing *at = stand_of(f, n, k);
         bool gathers = layer && at && st->in[k].kind == PLACE_R && is_along_sequence(f->s, n->in[k], at->at);
-        m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer); /* a layer's bias may be an addend */
+        m.moved |= st->in[k].kind == PLACE_P && n->in[k] && (at || !layer); /* the bias of a layer may be an addend */
         if (!at || gathers)
             continue;
         if (placement_eq(at->at, st->in[k]))
@@ -177,7 +177,7 @@ static enum fit fit_elsewhere(const struct greedy *f, const struct node *n, cons
     return st->lowered ? split ? NONE : ENDED : any_result(n, st, PLACE_P) ? NONE : PASSED_ON;
 }
 
-/* The same strategy, and results with the same placements as by an option before it. */
+/* Whether an earlier option has the same strategy and the same placements of results. */
 static bool is_offered(const struct greedy *f, int i, struct greedy_option o)
 {
     const struct node *n = f->s->g->nodes.at[i];
@@ -219,10 +219,10 @@ static void list_options(struct greedy *f, int i)
         list_fitting(f, i, layer, COLUMN_PARALLEL, true);
     list_fitting(f, i, layer, REPLICATED, true);
     if (!f->visit[i].options.n)
-        list_fitting(f, i, layer, SLICED, false); /* the plan file leaves nothing else */
+        list_fitting(f, i, layer, SLICED, false); /* the plan file leaves no other */
 }
 
-/* Nothing but weights, states and what is made of them. */
+/* Whether all operands are weights, states, or made from them. */
 static bool is_open(const struct greedy *f, const struct node *n)
 {
     for (int k = 0; k < n->nin; k++)
@@ -250,7 +250,7 @@ static void need_operands(struct greedy *f, int i)
             f->needed[f->s->producer[n->in[k]->id]] = true;
 }
 
-/* Of the latest choices that node i depends on: the latest one with an option left, else the first of them; -1: none. */
+/* Of the latest choices that node i depends on: the latest one with an option left, else the first; -1: none. */
 static int way_back(struct greedy *f, int i)
 {
     int choice = -1;
@@ -273,7 +273,7 @@ static int way_back(struct greedy *f, int i)
 static struct greedy_option kept_replicated(const struct space *s, int i)
 {
     const struct strategies *all = &s->strategies[i];
-    return (struct greedy_option){all->list.at[all->list.n - 1], true}; /* the last is replicated, if the plan file allows it */
+    return (struct greedy_option){all->list.at[all->list.n - 1], true}; /* the last one is replicated, if the plan file allows it */
 }
 
 static void reset_visit(struct visited *t)
@@ -282,7 +282,7 @@ static void reset_visit(struct visited *t)
     t->listed = t->open = false;
 }
 
-/* Back to the choice, for node i. */
+/* Backtracks to the choice, for node i. */
 static void go_back(struct greedy *f, int i, int choice)
 {
     struct visited *c = &f->visit[choice];
@@ -328,7 +328,7 @@ static void search_all(struct greedy *f)
 
 /* ---- what was left open -------------------------------------------------------------------------------------------------------- */
 
-/* As its readers want it, if they agree; else replicated. */
+/* The placement that its readers need, if they agree; else replicated. */
 static struct placement wanted_by_readers(const struct greedy *f, const struct value *v)
 {
     const struct place_uses *uses = &f->s->uses[v->id];

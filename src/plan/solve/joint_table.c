@@ -1,5 +1,5 @@
 /* joint_table: a value read by few is one table over its producer and all its readers. An entry is the cheapest tree of reshards from the
- * placement that is made to all that are read, so a reshard shared by readers is paid once, and no set of placements is left out. */
+ * producer's placement to the readers', so a reshard shared by readers is paid once, and every set of placements is covered. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
@@ -9,7 +9,7 @@
 
 enum { MOST_ENDS = 6, MOST_ENTRIES = 1 << 21 }; /* readers and the producer; of a table */
 
-/* An end of the value: which variable of the table it is, and which of the placements each of its values means. */
+/* An end of the value: its variable in the table, and the placement of each value of the variable. */
 struct joint_end {
     int at, n;
     int *place;
@@ -21,8 +21,8 @@ struct joint {
     struct joint_end end[MOST_ENDS]; /* the producer first */
     int var[MOST_ENDS];
     VEC(struct placement) places; /* of all ends */
-    int64_t *reshard;             /* places * places: from one to another */
-    int64_t *cut[2];              /* by place: what it costs that a kernel ends there, or begins (reshard_cuts) */
+    int64_t *reshard;             /* places * places: cost from one to another */
+    int64_t *cut[2];              /* by place: the cost of ending a kernel there, or of beginning one (reshard_cuts) */
 };
 
 static int joint_place(struct joint *j, struct placement p)
@@ -65,7 +65,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The cheapest tree from one placement to others: every set of them keeps the least, over the one that is made last. */
+/* The cheapest tree from one placement to others: dynamic programming over sets, minimised over the placement made last. */
 static int64_t tree_cost(const struct joint *j, int from, int n, const int *to)
 {
     const int64_t *of = j->reshard + (int64_t)from * j->places.n;

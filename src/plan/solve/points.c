@@ -1,6 +1,5 @@
-/* points: fewer points of the same limits. What is taken in any case is no choice. A limit that all together keep is none. Points between
- * two of which nothing begins or ends are one, and a point at which no more may be taken than at its neighbour needs no limit of its own.
- */
+/* points: reduces the points of the same limits. What is taken in any case is no choice. A limit that cannot be exceeded is none. Points
+ * between which nothing begins or ends are merged, and a point whose takes are a subset of its neighbour's needs no limit of its own. */
 #include "plan/solve/solve.h"
 
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 struct thinning {
     struct problem *p;
     struct arena *tmp;
-    bool *begins, *ends, *keep, *to_before; /* by point: some take begins there; ends before it; it stays; goes to the one before */
+    bool *begins, *ends, *keep, *to_before; /* by point: a take begins; ends before it; kept; merged into the previous one */
     int64_t *most;
 };
 
@@ -29,7 +28,7 @@ static int64_t most_amount(const struct problem *p, const struct take *t)
     return most;
 }
 
-/* What is taken in any case comes off the limits. */
+/* Subtracts what is taken in any case from the limits. */
 static void take_least(struct thinning *h)
 {
     int64_t *change = NEWN(h->tmp, int64_t, h->p->points + 1), now = 0;
@@ -61,11 +60,11 @@ static void find_changes(struct thinning *h)
         h->most[i] += h->most[i - 1];
 }
 
-/* One that is left out lends its begins and ends to the next. */
+/* Chooses the points to keep. A dropped point passes its begins and ends to the next. */
 static void choose_points(struct thinning *h)
 {
     const int64_t *limit = h->p->limit;
-    int before = -1; /* the last that is kept so far */
+    int before = -1; /* the last point kept so far */
     for (int i = 0; i < h->p->points; i++) {
         h->keep[i] = h->most[i] > limit[i];
         if (!h->keep[i]) {
@@ -73,7 +72,7 @@ static void choose_points(struct thinning *h)
             h->ends[i + 1] |= h->ends[i];
             continue;
         }
-        if (before >= 0 && !h->ends[i] && limit[i] <= limit[before]) { /* all that was taken before is taken here */
+        if (before >= 0 && !h->ends[i] && limit[i] <= limit[before]) { /* everything that was taken before is taken here */
             h->keep[before] = false;
             h->begins[i] |= h->begins[before];
             h->ends[i] |= h->ends[before];
@@ -94,7 +93,7 @@ static int compare_takes(const void *x, const void *y)
     return a->var != b->var ? a->var - b->var : a->from != b->from ? a->from - b->from : a->to - b->to;
 }
 
-/* Those of one variable during the same points are one. */
+/* Merges takes of one variable over the same points. */
 static void join_takes(struct problem *p)
 {
     int n = 0;

@@ -1,26 +1,26 @@
-/* prices: what a point's limit is worth, as Lagrange multipliers (Everett, "Generalized Lagrange Multiplier Method", 1963).
+/* prices: Lagrange multipliers of the points' limits (Everett, "Generalized Lagrange Multiplier Method", 1963).
  *
- * Whatever the prices of the points are, at least 0: an assignment within the limits costs no less than with all that it takes charged and
- * the limits refunded. So a bound of the charged problem is one of the problem. Subgradients move the prices (Polyak, 1969): a point where
- * too much is taken becomes dearer, others cheaper.
+ * For any nonnegative prices, an assignment within the limits costs no less than with everything it takes charged and the limits refunded.
+ * So a bound of the charged problem is a bound of the problem. Subgradients move the prices (Polyak, 1969): the price of a point whose
+ * limit is exceeded rises, others fall.
  *
- * A price is a multiple of a power of two, so few that sums of prices are exact; charges are rounded down, refunds up. */
+ * A price is a small multiple of a power of two, so that sums of prices are exact; charges are rounded down, refunds up. */
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { PATIENCE = 12 }; /* moves without a higher bound, before steps are halved */
-#define NEXT_STEP 0.1   /* of prices that are good already */
+enum { PATIENCE = 12 }; /* moves without a higher bound, before the step is halved */
+#define NEXT_STEP 0.1   /* for prices that are good already */
 #define LEAST_STEP 0x1p-10
 
 struct prices {
     const struct problem *p;
-    double *price, *sum, *excess;               /* by point; sums of those before; average of what is taken above the limit */
-    double unit, most, step, best_bound, *best; /* step: of the distance; the highest bound so far, and its prices */
+    double *price, *sum, *excess;               /* by point; prefix sums; average excess over the limit */
+    double unit, most, step, best_bound, *best; /* step: relative to the distance; the highest bound so far, and its prices */
     int since;
-    int64_t **charged, refunded; /* by variable and value: what the bound has been charged */
+    int64_t **charged, refunded; /* by variable and value: the charge in the bound */
 };
 
 static void set_price(struct prices *s, int point, double price)
@@ -29,7 +29,7 @@ static void set_price(struct prices *s, int point, double price)
     s->price[point] = floor(price / s->unit) * s->unit;
 }
 
-/* The goal says how fine prices must be. */
+/* Chooses the resolution of prices by the goal. */
 static void choose_unit(struct prices *s, double goal)
 {
     double limit = 0;
@@ -121,7 +121,7 @@ void prices_resume(struct prices *s)
     s->step = prices_settled(s) ? NEXT_STEP : s->step;
 }
 
-/* Back to the best prices, to go on from there by shorter steps. */
+/* Returns to the best prices, to continue with shorter steps. */
 static void go_back(struct prices *s)
 {
     memcpy(s->price, s->best, sizeof *s->price * (size_t)s->p->points);

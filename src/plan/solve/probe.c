@@ -1,11 +1,11 @@
-/* probe: drops values that the bound alone does not: one value of a variable is tried at a time, and where the bound with it reaches the
- * best cost, nothing better has it. Known as shaving (Martin and Shmoys, "A new approach to computing optimal schedules", 1996). */
+/* probe: drops values that the bound alone does not: fixes a variable to one value at a time; if the bound then reaches the best cost, no
+ * better assignment has the value. Known as shaving (Martin and Shmoys, "A new approach to computing optimal schedules", 1996). */
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 
 enum { SWEEPS = 6 };
 
-/* Can nothing better than the best have this value? */
+/* Whether no assignment with this value is better than the best. */
 static bool is_refuted(const struct bound *b, int v, int x, const struct known *best, double *spent)
 {
     struct arena *tmp = arena_new();

@@ -1,11 +1,11 @@
-/* reduce: a smaller problem of the same minimum.
+/* reduce: a smaller problem with the same minimum.
  *
- *     forbidden   a value for which some table leaves nothing is left out
+ *     forbidden   a value that some table forbids is removed
  *     merged      where a table of two variables leaves each value of one exactly one of the other, both are one variable
- *     dominated   a value is left out if another costs no more whatever all others are, and takes no more of any point
+ *     dominated   a value is removed if another never costs more, whatever the other variables are, and takes no more of any point
  *                 (Goldstein, "Efficient rotamer elimination applied to protein side-chains and related spin glasses", 1994)
  *
- * Tables of the same variables become one. */
+ * Tables over the same variables are added up. */
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 
@@ -17,8 +17,8 @@ struct reducing {
     const struct problem *p;
     struct arena *arena, *tmp;
     bool **keep;     /* by variable and value */
-    int *root, **of; /* by variable: the one it is merged into, itself if none; by the root's values: its own, -1: none */
-    int **instead;   /* by variable and value: the one that dominates it */
+    int *root, **of; /* by variable: the one it is merged into, maybe itself; by the root's values: its own, -1: none */
+    int **instead;   /* by variable and value: the value that dominates it */
     bool changed;
 };
 
@@ -38,7 +38,7 @@ static int count_kept(const struct reducing *r, const struct cost_table *t)
     return n;
 }
 
-/* By position and value: does the table leave anything to go with it, of what is kept? Until all that are kept have something. */
+/* By position and value: whether the table allows it with some kept values of the others. Stops once all kept values have one. */
 static void find_left(const struct reducing *r, const struct cost_table *t, bool **left)
 {
     int n = t->nvar, open = count_kept(r, t), *digit = NEWN(r->tmp, int, n + 1);
@@ -55,7 +55,7 @@ static void find_left(const struct reducing *r, const struct cost_table *t, bool
     }
 }
 
-/* Leaves out values that a table forbids; true: some. waits: by table, may it forbid more? */
+/* Removes values that a table forbids; true if there were any. waits: by table: whether it may forbid more. */
 static bool forbid_by(struct reducing *r, const struct problem_index *a, int table, bool *waits)
 {
     const struct cost_table *t = &r->p->tables.at[table];
@@ -97,7 +97,7 @@ static void forbid(struct reducing *r, const struct problem_index *a)
 
 /* ---- merged ------------------------------------------------------------------------------------------------------------------- */
 
-/* For each kept value of a the only one of b; false: some has several, or two have the same. */
+/* For each kept value of a, the only compatible one of b; false: some has several, or two have the same. */
 static bool pairs_up(const struct reducing *r, const struct cost_table *t, int *partner)
 {
     int a = t->var[0], b = t->var[1], nb = r->p->size.at[b];
@@ -116,7 +116,7 @@ static bool pairs_up(const struct reducing *r, const struct cost_table *t, int *
     return true;
 }
 
-/* The value of the root at which v has value y; -1: none. */
+/* The value of the root for which v has value y; -1: none. */
 static int root_value(const struct reducing *r, int v, int y)
 {
     for (int x = 0; x < r->p->size.at[r->root[v]]; x++)
@@ -129,7 +129,7 @@ struct members {
     VEC(int) list;
 };
 
-/* The variables of b's root go to a's. */
+/* Moves the variables of b's root to a's. */
 static void move_members(struct reducing *r, struct members *of, int a, int b, const int *partner)
 {
     int to = r->root[a], from = r->root[b], n = r->p->size.at[to], *at = NEWN(r->tmp, int, n);
@@ -165,7 +165,7 @@ static void merge_pair(struct reducing *r, struct members *of, const struct cost
         r->keep[root][x] = r->keep[root][x] && partner[r->of[a][x]] == r->of[b][x];
 }
 
-/* Values that the root has lost are lost by all. */
+/* Removes the values that the root lost from all members. */
 static void spread_loss(struct reducing *r)
 {
     for (int v = 0; v < r->p->size.n; v++) {
@@ -194,8 +194,8 @@ static void merge(struct reducing *r)
 
 /* ---- dominated ---------------------------------------------------------------------------------------------------------------- */
 
-/* The least by which x costs more than y in a table; where only y is forbidden it may cost less without end. Wider tables are compared
- * whatever is kept of the others. */
+/* The least difference of the costs of x and y in a table; minus infinity if only y is forbidden somewhere. Wider tables are compared over
+ * all values of the others, kept or not. */
 static int64_t least_more(const struct reducing *r, const struct cost_table *t, int v, int x, int y)
 {
     int position = 0, other;
@@ -286,7 +286,7 @@ static void number_variables(struct reducing *r, struct reduced *out)
     }
 }
 
-/* The different new variables of a table, in ascending order. */
+/* The distinct new variables of a table, ascending. */
 static int scope_of(const struct reduced *out, const struct cost_table *t, int *scope)
 {
     int n = 0;
@@ -303,7 +303,7 @@ static int scope_of(const struct reduced *out, const struct cost_table *t, int *
     return n;
 }
 
-/* The number of the new table of this scope; -1: there is none. */
+/* The new table of this scope; -1: none. */
 static int find_table(const struct reduced *out, const struct index_list *mine, int n, const int *scope)
 {
     for (int i = 0; i < mine->list.n; i++) {
@@ -314,7 +314,7 @@ static int find_table(const struct reduced *out, const struct index_list *mine, 
     return -1;
 }
 
-/* Does a table stay as it is, of these new variables? */
+/* Whether a table is unchanged, over these new variables. */
 static bool stays(const struct reducing *r, const struct reduced *out, const struct cost_table *t, int n, const int *scope)
 {
     bool same = n == t->nvar;
@@ -323,7 +323,7 @@ static bool stays(const struct reducing *r, const struct reduced *out, const str
     return same;
 }
 
-/* How far each value of the new variables is into a table; returns how far the values are that are no choice. */
+/* Offsets of the new variables' values in a table; returns the offset of the values that are fixed. */
 static int64_t find_offsets(const struct reducing *r, const struct reduced *out, const struct cost_table *t, int n, const int *scope,
                             int64_t **offset)
 {
@@ -342,7 +342,7 @@ static int64_t find_offsets(const struct reducing *r, const struct reduced *out,
     return fixed;
 }
 
-/* Adds a table at the values that are kept into one over these new variables. */
+/* Adds the kept values of a table to one over these new variables. */
 static void add_entries(const struct reducing *r, const struct reduced *out, const struct cost_table *t, int64_t scale, int n,
                         const int *scope, int64_t *cost)
 {
@@ -364,7 +364,7 @@ static void add_entries(const struct reducing *r, const struct reduced *out, con
     }
 }
 
-/* A table that stays as it is and is the only one of its scope is shared; another that comes gets a copy. shared: by new table. */
+/* An unchanged table that is the only one of its scope is shared; when another comes, it is copied. shared: by new table. */
 static void add_table(const struct reducing *r, struct reduced *out, struct index_list *of, const struct cost_table *t, int64_t scale,
                       bool *shared)
 {
@@ -442,7 +442,7 @@ static struct reduced make_smaller(struct reducing *r, int64_t scale)
         add_take(&out, &r->p->takes.at[i]);
     out.point = points_reduce(out.p, r->arena);
     for (int i = 0; i < out.p->points; i++)
-        out.possible = out.possible && out.p->limit[i] >= 0; /* all may take nothing now */
+        out.possible = out.possible && out.p->limit[i] >= 0; /* all may take 0 now */
     find_into(r, &out);
     return out;
 }

@@ -1,15 +1,14 @@
-/* room: what a rank holds over time, at least, as limits of the choice's problem. A count: a plan holds more where reshards, collectives
- * and parts of a kernel that one takes apart need memory besides, and where the slab has gaps.
+/* room: a lower bound of a rank's memory over time, as limits of the choice's problem. A plan may hold more: reshards, collectives and
+ * kernels that are taken apart need further memory, and the slab has gaps.
  *
- * Points are the nodes of the graph that runs, one after another, and its end; all of them for each kind of rank. What lives when is what
- * lives in the graph on one rank as it runs (src/op/analysis/lifetime.c): values inside of a kernel, views and what is folded at load take
- * nothing.
+ * Points are the nodes of the graph that runs, in order, and its end, for each kind of rank. Lifetimes are those of the graph on one rank
+ * as it runs (src/op/analysis/lifetime.c): values inside a kernel, views and values folded at load take nothing.
  *
  *     weights     at all points, as their reader reads them
- *     states      at all points what they have in the workload with the most state and not in the one that is counted, and this once made
- *     results     as they are made until they are read, as their last reader reads them while it does, between these the least of both
+ *     states      at all points what the workload with the most state adds to the counted one; the counted one's from when it is made
+ *     results     as made until first read; as the last reader reads them while it runs; in between, the smaller of both
  *
- * One workload is counted, that with the largest results. */
+ * Counts one workload, the one with the largest results. */
 #include "op/analysis/analysis.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
@@ -21,23 +20,23 @@
 
 enum { MOST_KINDS = 16 };
 
-/* A value at one end of an edge, from a step until before another. */
+/* A value at one end of an edge, during steps from..to-1. */
 struct hold {
     const struct value *v;
     struct endpoint end;
-    int from, to, workload, less; /* less: without what it takes in that workload; -1: with all */
+    int from, to, workload, less; /* less: without what it takes in that workload; -1: everything */
     double width;                 /* bytes of an element */
-    bool in_place;                /* only where it lies in one stretch of an input */
-    bool least;                   /* in whatever placement takes least */
+    bool in_place;                /* only if it is contiguous in an input */
+    bool least;                   /* in the placement that takes least */
 };
 struct room {
     struct choice_problem *e;
     struct arena *tmp;
     const struct graph *runs;
-    int steps, workload, fullest; /* workloads: that is counted; with the most state */
+    int steps, workload, fullest; /* the workload that is counted; the one with the most state */
     struct lifetimes life;        /* of the graph that runs */
-    int *step;                    /* by value id there: the node that makes it; -1: none */
-    bool *used;                   /* by value id there: something reads it */
+    int *step;                    /* by value id: its producer in the graph that runs; -1: none */
+    bool *used;                   /* by value id: whether the graph that runs reads it */
     VEC(struct hold) holds;
     VEC(const struct split *) splits;
     int kinds, rank[MOST_KINDS];
@@ -45,7 +44,7 @@ struct room {
 
 /* ---- sizes -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Data decides the size of others, which counts nothing. */
+/* Whether the size is known; data-dependent sizes count as 0. */
 static bool is_sized(const struct room *r, const struct value *v, int workload)
 {
     int64_t size;
@@ -55,7 +54,7 @@ static bool is_sized(const struct room *r, const struct value *v, int workload)
     return true;
 }
 
-/* Rounded down, but for what a quotient of integers lacks. */
+/* Rounds down, with a tolerance for quotients of integers. */
 static int64_t whole_bytes(double bytes)
 {
     return plan_possible_bytes((int64_t)floor(fmin(bytes, 0x1p60) * (1 + 1e-14) + 1e-3));
@@ -106,7 +105,7 @@ static const struct slab_item *item_of(const struct room *r, const struct value 
     return r->life.item[v->id] >= 0 ? &r->life.items[r->life.item[v->id]] : NULL;
 }
 
-/* The step at which a node of the model has run, in whatever kernel; -1: it is not known. */
+/* The step at which a node of the model has run, in its kernel; -1: unknown. */
 static int step_of(const struct room *r, const struct node *n)
 {
     const struct fused_part *part = fused_part(r->e->s, n);
@@ -119,7 +118,7 @@ static int step_of(const struct room *r, const struct node *n)
 
 /* ---- weights and states ------------------------------------------------------------------------------------------------------------- */
 
-/* What one node reads a part of is cut where it is left whole. */
+/* A weight that one node reads in part is cut where it is left whole. */
 static void hold_weights(struct room *r)
 {
     struct space *s = r->e->s;
@@ -135,7 +134,7 @@ static void hold_weights(struct room *r)
     }
 }
 
-/* One that a step makes lies in the slab with the results, and counts once in all. */
+/* A state that a step makes is in the slab with the results, and counts once. */
 static void hold_states(struct room *r)
 {
     struct space *s = r->e->s;
@@ -163,10 +162,10 @@ static void hold_states(struct room *r)
 
 /* ---- results ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Who reads a result, or a view of it. */
+/* The readers of a result, or of a view of it. */
 struct reads {
     int first, last;
-    const struct value *v; /* what the last one reads, and how */
+    const struct value *v; /* the value that the last one reads, and how */
     struct endpoint end;
 };
 
@@ -259,13 +258,13 @@ static void find_splits(struct room *r)
             add_split(r, r->holds.at[i].end.at[k]);
 }
 
-/* Of what it may hold, as a part of a whole that all may hold. */
+/* The rank's part of its own limit, scaled to a limit that all ranks share. */
 static double weighed_part(const struct room *r, const struct split *q, int workload, int rank)
 {
     return limit_weight(r->e->s->options, rank) * cost_fraction(r->e->s, q, workload, rank);
 }
 
-/* Does rank a fill as much of its limit with everything as rank b? */
+/* Whether rank a fills at least as much of its limit as rank b with every split. */
 static bool holds_all_of(const struct room *r, int a, int b)
 {
     for (int i = 0; i < r->splits.n; i++)
@@ -275,7 +274,7 @@ static bool holds_all_of(const struct room *r, int a, int b)
     return limit_of(r->e->s->options, a) <= limit_of(r->e->s->options, b);
 }
 
-/* Those that no other rank holds all of; of many, some. */
+/* Chooses ranks that no other rank dominates; if there are many, some of them. */
 static void choose_ranks(struct room *r)
 {
     for (int b = 0; b < r->e->s->ranks; b++) {
@@ -294,7 +293,7 @@ static void choose_ranks(struct room *r)
 
 /* ---- the problem -------------------------------------------------------------------------------------------------------------------- */
 
-/* That with the most elements in all results, or in all states. */
+/* The workload with the most elements in all results, or in all states. */
 static int largest_workload(const struct room *r, bool states)
 {
     const struct space *s = r->e->s;
@@ -320,7 +319,7 @@ static double least_share(const struct room *r, int rank)
     return least;
 }
 
-/* At one end in one placement; weighed, as limits differ. */
+/* Bytes at one end in one placement; scaled if limits differ. */
 static int64_t amount_of(const struct room *r, const struct hold *h, struct placement p, int rank)
 {
     int64_t bytes = h->least ? whole_bytes(least_share(r, rank) * (double)bytes_of(r, h, placement_replicated, rank))
@@ -336,7 +335,8 @@ static void take_hold(const struct room *r, const struct hold *h, int kind)
         amount[k] = amount_of(r, h, h->end.at[k], r->rank[kind]);
 }
 
-/* Nodes and ends of the graph decide what is emitted; a weight that one node reads follows it, and so do other variables. */
+/* Marks the variables that decide what is emitted: nodes and ends of the graph. A weight that one node reads follows that node, and other
+ * variables follow, too. */
 static bool *deciding(struct room *r)
 {
     const struct choice_problem *e = r->e;
@@ -355,7 +355,7 @@ static bool *deciding(struct room *r)
     return is;
 }
 
-/* A point at which as many variables as there are, less one, may have the value that they have together in a plan that does not fit. */
+/* Adds a point that forbids the combination of values of a plan that does not fit: all but one of the variables may keep theirs. */
 static void bar(struct room *r, const bool *decides, const int *value, int point)
 {
     struct problem *p = r->e->p;

@@ -1,6 +1,5 @@
-/* slow: which values no assignment has that costs less than some amount. The bound tells it (bound.c). A problem that elimination alone
- * does not solve is first made smaller: variables that make small tables are eliminated, and what a round of sweeps has dropped is left
- * out before the next. */
+/* slow: values that no assignment cheaper than a given cost has. The bound tells (bound.c). A problem that elimination alone does not solve
+ * is reduced first: variables with small tables are eliminated, and values dropped by a round of sweeps are removed before the next. */
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 
@@ -11,11 +10,11 @@ enum {
     SMALL_TABLE = 1 << 12,
     MOST_ROUNDS = 6,
     SHARE_DROPPED = 16
-}; /* a round that drops one value of so many is followed by another */
+}; /* another round follows if at least one value in this many was dropped */
 #define MOST_EFFORT 2e9
 
-/* The problem as it has become. at, left: by variable, which of its variables this is, -1: none any more; which of the values it had are
- * left. eliminated: nothing is known of its values. known: the assignment, of the core. */
+/* The reduced problem. at, left: by variable: its variable here, -1: none; which of its values remain. eliminated: nothing is known of its
+ * values. known: the assignment of the core. */
 struct shrinking {
     const struct problem *p, *core;
     struct arena *tmp;
@@ -24,7 +23,7 @@ struct shrinking {
     struct known known;
 };
 
-/* False: nothing costs less than what is known. */
+/* False: nothing costs less than the known assignment. */
 static bool sweep(struct bound *b, const struct known *known)
 {
     bool open = true;
@@ -49,7 +48,7 @@ static struct shrinking start(const struct problem *p, struct arena *tmp, const 
     return s;
 }
 
-/* What makes small tables is eliminated, unless that is all. */
+/* Eliminates variables with small tables, unless these are all. */
 static void eliminate_small(struct shrinking *s)
 {
     struct elimination *e = elimination_new(s->p, s->tmp);
@@ -64,13 +63,13 @@ static void eliminate_small(struct shrinking *s)
     s->known.value = value;
 }
 
-/* What the bound has dropped is left out. */
+/* Removes the values that the bound dropped. */
 static void leave_out(struct shrinking *s, const struct bound *b)
 {
     struct problem *moved = bound_problem(b, s->tmp);
-    problem_copy_limits(s->core, moved); /* what takes less is not dominated */
+    problem_copy_limits(s->core, moved); /* a value that takes less is not dominated */
     struct reduced r = reduce(moved, s->tmp, b, 1, true);
-    require(r.possible); /* the known assignment is left */
+    require(r.possible); /* the known assignment remains */
     int *value = NEWN(s->tmp, int, r.p->size.n + 1);
     for (int k = 0; k < r.root.n; k++)
         value[k] = r.into[k][s->known.value[r.root.at[k]]];
@@ -87,7 +86,7 @@ static void leave_out(struct shrinking *s, const struct bound *b)
     s->core = r.p;
 }
 
-/* As many rounds as leave out a good part of the values; a problem that elimination solves is not worth a second. */
+/* Rounds continue while they remove many values; a problem that elimination solves is not worth a second one. */
 static void shrink(struct shrinking *s)
 {
     for (int round = 0, more = true; round < MOST_ROUNDS && more; round++) {

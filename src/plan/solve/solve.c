@@ -1,17 +1,17 @@
-/* solve: the minimum of a sum of tables.
+/* solve: minimises a sum of tables.
  *
- * Elimination alone solves problems that are narrow, as transformers are whatever their depth. Where a table would grow too large, the
- * variables that make small ones are eliminated, and the rest, the core, is treated in rounds:
+ * Elimination alone solves narrow problems, such as transformers of any depth. If a table would grow too large, only variables with small
+ * tables are eliminated, and the rest, the core, is treated in rounds:
  *
- *     all       tries all assignments of a core that has few
+ *     all       tries all assignments of a small core
  *     bound     raises a lower bound (bound.c), with limits priced (prices.c)
- *     probe     tries single values, and drops those with which the bound reaches the best assignment (probe.c)
- *     search    finds better assignments: a part is solved exactly, the rest stays (around.c)
- *     shrink    leaves out values that nothing better than the best assignment has, and whatever is no choice any more (reduce.c)
- *     again     with fewer values more variables make small tables
+ *     probe     tries single values, and drops those for which the bound reaches the best cost (probe.c)
+ *     search    finds better assignments: solves a part exactly, the rest stays (around.c)
+ *     shrink    removes values that no better assignment has, and variables without a choice (reduce.c)
+ *     again     with fewer values, more variables have small tables
  *
- * It ends when nothing is left or the bound is met, which proves the assignment, or when the effort is spent. Effort is counted, not timed,
- * so the same problem gives the same solution on every machine. */
+ * It ends when nothing is left or the bound is met, which proves the optimum, or when the effort is spent. Effort is counted, not timed, so
+ * the same problem gives the same solution on every machine. */
 #include "plan/solve/solve.h"
 
 #include "plan/plan.h"
@@ -23,35 +23,35 @@ const struct solve_limits solve_default = {.table = 1 << 22, .effort = 8e8};
 
 /* Entries of tables. */
 enum {
-    SMALL_TABLE = 1 << 12, /* that are made at once */
-    LED_TABLE = 1 << 8,    /* in a search led by the bound */
-    AROUND_TABLE = 1 << 10 /* in a search around what is known */
+    SMALL_TABLE = 1 << 12, /* made at once */
+    LED_TABLE = 1 << 8,    /* in a search guided by the bound */
+    AROUND_TABLE = 1 << 10 /* in a search around a known assignment */
 };
-/* Of a round. */
+/* Per round. */
 enum {
     SWEEPS = 8,
     MOVES = 50,      /* of prices */
     SWEEPS_EACH = 4, /* after a move */
-    PROPOSALS = 64,  /* of a cycle of the search, */
-    LARGE = 256,     /* for a core that has so many variables */
+    PROPOSALS = 64,  /* per cycle of the search, */
+    LARGE = 256,     /* for a core with so many variables */
     IDLE = 8         /* cycles without success that end a search */
 };
 /* Values of a core. */
 enum {
-    SHARE_DROPPED = 12,   /* it shrinks when one of so many is dropped, */
-    SHARE_SETTLED = 2000, /* or of so many once prices have settled */
-    FEW_VALUES = 4096,    /* that are probed in every round */
+    SHARE_DROPPED = 12,   /* it shrinks when one value in this many is dropped, */
+    SHARE_SETTLED = 2000, /* or in this many once prices have settled */
+    FEW_VALUES = 4096,    /* probed in every round */
     FEW_ASSIGNMENTS = 1 << 14
 };
-#define ROOM 0.01       /* by how much a search may go above the best */
-#define HOPED 1.3       /* of the bound: what prices aim at until a cost is known */
-#define MOST_SHARE 16.0 /* of the bound's effort, what the search may spend */
+#define ROOM 0.01       /* by how much a search may exceed the best cost */
+#define HOPED 1.3       /* times the bound: the target of prices until a cost is known */
+#define MOST_SHARE 16.0 /* times the bound's effort: the most that the search may spend */
 #define LEAST_GAIN 0.01 /* of the gap: what counts as progress */
 #define MOST_FAILED (1 << 20)
 #define MOST_AT_ONCE 2e9
 #define MOST_SCALED ((int64_t)1 << 56)
 
-/* How a problem became a smaller one: variables were eliminated, or reduced. */
+/* How a problem became smaller: variables were eliminated, or it was reduced. */
 struct reduction {
     struct elimination *eliminated;
     struct reduced *reduced;
@@ -64,11 +64,11 @@ struct solving {
     const struct problem *core;
     VEC(struct reduction) done;
     struct known best;             /* of the core */
-    int64_t bound, largest, scale; /* costs of the core are so many times the problem's */
-    double *price;                 /* of the core's points, from the round before; NULL: none */
+    int64_t bound, largest, scale; /* the factor by which the core's costs exceed the problem's */
+    double *price;                 /* of the core's points, from the previous round; NULL: none */
     uint64_t seed;
-    double share;       /* of a round's effort for the bound, what the search may spend */
-    int rounds, failed; /* failed: how long to go on before the next fresh search, after some that found nothing better */
+    double share;       /* the search's effort relative to the bound's */
+    int rounds, failed; /* failed: rounds until the next fresh search, after some that found nothing better */
     bool impossible;
 };
 
@@ -117,7 +117,7 @@ static void move_prices(struct solving *s, const struct reduced *r)
     s->price = s->price ? price : NULL;
 }
 
-/* Costs that are large enough for rounded prices, and small enough to add up. */
+/* A scale that makes costs large enough for rounded prices, and small enough to add up. */
 static int64_t find_scale(const struct problem *p)
 {
     int64_t sum = p->points ? cost_plus(problem_magnitude(p), 1) : 0, scale = 1;
@@ -126,7 +126,7 @@ static int64_t find_scale(const struct problem *p)
     return scale;
 }
 
-/* Leaves out what the bound has dropped, if there is one, and all else that is no choice. False: nothing is left to choose from. */
+/* Removes the values that the bound dropped, and everything without a choice. False: nothing is left to choose. */
 static bool reduce_core(struct solving *s, const struct bound *b)
 {
     struct problem *moved = b ? bound_problem(b, s->arena) : NULL;
@@ -150,8 +150,8 @@ static bool reduce_core(struct solving *s, const struct bound *b)
 
 /* ---- search ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Eliminates all variables of a problem by small tables only. Variables that are in the way are fixed to what is locally best, and the
- * problem's tables are overwritten. */
+/* Eliminates all variables with small tables only. Fixes variables that prevent that to their locally best value; overwrites the problem's
+ * tables. */
 static void search_led(struct solving *s, const struct problem *p, int *value)
 {
     struct arena *tmp = arena_new();
@@ -183,7 +183,7 @@ static void search_around(struct solving *s, const struct bound *b, const struct
     arena_free(tmp);
 }
 
-/* From an assignment that the costs lead to as the bound has moved them; from the best that is known. */
+/* Searches from the assignment that the moved costs suggest, and from the best known. */
 static void search(struct solving *s, const struct bound *b, const struct prices *prices, double most)
 {
     struct arena *tmp = arena_new();
@@ -234,7 +234,7 @@ static void raise_bound(struct solving *s, struct bound *b, struct prices *price
     arena_free(tmp);
 }
 
-/* Eliminates what makes small tables, or all if that is affordable. True: nothing is left. */
+/* Eliminates variables with small tables, or all if affordable. True: nothing is left. */
 static bool eliminate_most(struct solving *s)
 {
     struct elimination *e = elimination_new(s->core, s->arena);
@@ -251,7 +251,7 @@ static bool eliminate_most(struct solving *s)
     return all;
 }
 
-/* The sum of what is least in each table. */
+/* The sum of the least entry of each table. */
 static int64_t least_sum(const struct problem *p)
 {
     int64_t sum = 0;
@@ -264,7 +264,7 @@ static int64_t least_sum(const struct problem *p)
     return sum;
 }
 
-/* What the bound has dropped is left out of the core, with its costs as they have been moved. */
+/* Removes the dropped values from the core, and keeps its moved costs. */
 static bool shrink(struct solving *s, struct bound *b, struct prices *prices)
 {
     if (prices) {
@@ -284,10 +284,10 @@ static int64_t count_values(const struct problem *p)
     return n;
 }
 
-/* What is known before a round. */
+/* The state before a round. */
 struct standing {
     int64_t bound, cost;
-    double effort; /* of the bound */
+    double effort; /* effort of the bound */
 };
 
 static struct standing standing_of(const struct solving *s, const struct bound *b)
@@ -295,7 +295,7 @@ static struct standing standing_of(const struct solving *s, const struct bound *
     return (struct standing){s->bound, s->best.cost, b ? bound_effort(b) : 0};
 }
 
-/* The next round spends more on what has brought bound and cost nearer; as much on both, if neither has. Has the bound moved? */
+/* Spends more on whichever of bound and search closed the gap more; equally if neither did. Returns whether the bound moved. */
 static bool share_effort(struct solving *s, const struct standing *before)
 {
     double gap = (double)(s->best.cost - s->bound), risen = (double)(s->bound - before->bound),
@@ -306,7 +306,7 @@ static bool share_effort(struct solving *s, const struct standing *before)
     return risen >= LEAST_GAIN * gap;
 }
 
-/* True if the core has become smaller, false if all is known or the effort is spent. */
+/* True if the core became smaller; false if it is solved or the effort is spent. */
 static bool play_round(struct solving *s)
 {
     struct arena *tmp = arena_new();
@@ -332,7 +332,7 @@ static bool play_round(struct solving *s)
     return open;
 }
 
-/* Of a core with few assignments, all are tried. False: it has more. */
+/* Tries all assignments of a small core. False: it has too many. */
 static bool try_all(struct solving *s)
 {
     double n = 1;
@@ -350,7 +350,7 @@ static bool try_all(struct solving *s)
     return true;
 }
 
-/* Values of the problem from those of the core. */
+/* Values of the problem from values of the core. */
 static void read_back(const struct solving *s, const int *core, int *value)
 {
     int n = s->core->size.n;
@@ -391,7 +391,7 @@ struct solution solve_exact(const struct problem *p, struct solve_limits limits,
         all = eliminate_most(&s);
     read_back(&s, s.best.value && !all ? s.best.value : NEWN(s.arena, int, s.core->size.n + 1), out.value);
     out.cost = problem_fits(p, out.value) ? problem_cost(p, out.value) : COST_NEVER;
-    s.bound = s.impossible ? s.best.cost : s.bound; /* nothing is better than what is known */
+    s.bound = s.impossible ? s.best.cost : s.bound; /* nothing is better than the known assignment */
     out.bound = all ? out.cost : s.bound >= COST_NEVER ? COST_NEVER : (s.bound + (s.bound > 0 ? s.scale - 1 : 0)) / s.scale;
     out.proven = out.bound >= out.cost;
     out.largest_table = s.largest;

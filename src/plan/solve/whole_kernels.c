@@ -1,5 +1,5 @@
-/* whole_kernels: a kernel that is found as a pattern (attention that is written out) runs as a whole, or its parts run alone, if one of its
- * inner values is resharded. Where strategies leave both, a variable for each kernel tells which. */
+/* whole_kernels: a kernel found as a pattern (such as written-out attention) runs whole, or its parts run alone if one of its inner values
+ * is resharded. If strategies allow both, a variable per kernel decides. */
 #include "plan/cost/cost.h"
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
@@ -13,7 +13,7 @@ static bool reshards(const struct space *s, const struct value *v, struct place_
                          s->strategies[use.node].list.at[to]->in[use.operand]);
 }
 
-/* Whether some strategies of the two ends reshard the value, and whether all do. */
+/* Whether some strategies at both ends reshard the value, and whether all do. */
 static void judge_edge(const struct space *s, const struct value *v, struct place_use use, bool *some, bool *all)
 {
     *all = true;
@@ -40,7 +40,7 @@ bool *whole_kernels_open(struct space *s, struct arena *a)
     return open;
 }
 
-/* What the strategies of a part cost more where the kernel is apart. */
+/* Adds the further cost of a part's strategies if the kernel is apart. */
 static void price_part(struct choice_problem *e, int var, int whole, int i)
 {
     struct space *s = e->s;
@@ -56,7 +56,7 @@ static void price_part(struct choice_problem *e, int var, int whole, int i)
     }
 }
 
-/* No kernel is whole that has a reshard inside. */
+/* Forbids a whole kernel with a reshard inside. */
 static void forbid_reshard(struct choice_problem *e, int var, const struct value *v, struct place_use use)
 {
     const struct space *s = e->s;

@@ -1,14 +1,12 @@
-/* within: plans that keep --memory by limits over time (room.c), not by a price of a byte.
- *
- * What these limits count is no more than a plan holds, so the solver's bound is one on all plans that fit. Each plan is measured as it is
- * emitted. In a small graph one that does not fit is barred, and the next best is found, until one fits. In others there is less room, by
- * what the count lacks of the plan. */
+/* within: plans that keep --memory by limits over time (room.c), not by a byte price. The limits count at most what a plan holds, so the
+ * solver's bound holds for all plans that fit. Each plan is measured as emitted. In a small graph, a plan that does not fit is barred and
+ * the next best one is solved, until one fits. In others, the limit is lowered by what the count missed. */
 #include "plan/plan.h"
 #include "plan/solve/solve.h"
 
 #include <math.h>
 
-/* Plans with less room; in graphs of so few combinations of strategies, without those that do not fit. */
+/* Attempts with a lower limit; in graphs with so few combinations of strategies, attempts with barred plans. */
 enum { MOST_ROOMS = 4, MOST_BARRED = 256, FEW_COMBINATIONS = 1 << 12 };
 
 struct attempt within_attempt(struct arena *a, const struct plan *p, int64_t total)
@@ -26,7 +24,7 @@ struct attempt within_attempt(struct arena *a, const struct plan *p, int64_t tot
                             .values = values};
 }
 
-/* The best plan that fits, and what none that fits is below. */
+/* The best plan that fits, and a lower bound of all plans that fit. */
 struct within {
     const struct within_search *search;
     struct attempt best;
@@ -51,7 +49,7 @@ static bool is_done(const struct within *w)
     return w->best.objective <= w->bound;
 }
 
-/* What is left after the plans that are barred bounds all that fit. */
+/* The best plan that is not barred is a bound for all that fit. */
 static void bar_plans(struct within *w, struct plan_room room)
 {
     for (int i = 0; i < MOST_BARRED && !is_done(w); i++) {
@@ -65,7 +63,7 @@ static void bar_plans(struct within *w, struct plan_room room)
     }
 }
 
-/* Only all the room gives a bound. */
+/* Only the full limit gives a bound. */
 static void take_room(struct within *w, struct plan_room room)
 {
     for (int i = 0; i < MOST_ROOMS && room.bytes > 0 && !is_done(w); i++) {

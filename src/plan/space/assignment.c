@@ -1,8 +1,8 @@
-/* assignment: which splits of a node's factors give one of its dimensions a certain split.
+/* assignment: the splits of a node's factors that give one of its dimensions a given split.
  *
  * A dimension of one part is a product of factors. The split falls on one factor, or on several adjoining factors together, if it divides
- * by the sizes inside and outside. A dimension of several concatenated parts gives each part its share. Factors of a group split together:
- * the others take the same fractions, a cover of them that is already a candidate, or stay replicated. */
+ * by the sizes inside and outside. In a dimension of several concatenated parts, each part takes its share of the split. Factors of a group
+ * split together: the others take the same fractions, a candidate that covers them, or stay replicated. */
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 #include "plan/space/space.h"
@@ -35,7 +35,7 @@ static bool factor_fixed(const struct factor *f)
     return !rule_factor_splits(f) || dim_equals(f->size, 1);
 }
 
-/* Gives split to the run [from, to] of the part's factors. False when one of them has another split already. */
+/* Gives the split to factors [from, to] of the part. Returns false if one of them has another split already. */
 static bool assign_run(struct assignment *c, const struct rule_part *p, int from, int to, const struct split *split)
 {
     require(from <= to && to < p->n && to - from < MAX_RANK);
@@ -62,7 +62,7 @@ static bool run_fixed(const struct rule *r, const struct rule_part *p, int from,
     return false;
 }
 
-/* The shortest runs of factors first. Appends one assignment per run that divides; base is what other parts have already. */
+/* Appends one assignment per run of factors that the split divides, shortest runs first; base: what the other parts have already. */
 static void part_assignments(struct space *s, const struct rule *r, const struct rule_part *p, const struct split *split,
                              const struct assignment *base, struct assignments *out)
 {
@@ -82,7 +82,7 @@ static void part_assignments(struct space *s, const struct rule *r, const struct
         }
 }
 
-/* The same fractions, or one covers the other's. */
+/* Whether two splits have the same fractions, or one covers the other. */
 static bool shares_agree(struct space *s, const struct split *a, const struct split *b)
 {
     int64_t size;
@@ -91,7 +91,7 @@ static bool shares_agree(struct space *s, const struct split *a, const struct sp
 }
 
 /* A dimension of several parts: each part takes its share of the split, by the first assignment that fits. Shares of other fractions (all
- * queries here, all keys there) are legal nonsense and multiply: they are no assignment. */
+ * queries here, all keys there) would be legal but useless and numerous: they give no assignment. */
 static void parts_assignment(struct space *s, const struct rule *r, const struct rule_dim *rd, const struct split *split,
                              struct assignments *out)
 {
@@ -120,7 +120,7 @@ static void parts_assignment(struct space *s, const struct rule *r, const struct
 
 /* ---- groups ------------------------------------------------------------------------------------------------------------ */
 
-/* The splits that are candidates of a factor: of a dimension that is the factor alone. */
+/* The candidates of a factor: those of dimensions that consist of this factor alone. */
 static void factor_candidates(struct space *s, int node, int f, struct candidates *out)
 {
     for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
@@ -128,7 +128,7 @@ static void factor_candidates(struct space *s, int node, int f, struct candidate
             VEC_PUSH(s->tmp, &out->list, s->candidates[w.value->id][w.d].list.at[k]);
 }
 
-/* What factor f of the group may take in addition to split, best first: the same fractions, covers of them, replicated (NULL). */
+/* Splits that factor f of the group may take together with `split`, best first: the same fractions, covers of them, replicated (NULL). */
 static struct candidates group_options(struct space *s, int node, int f, const struct split *split)
 {
     struct candidates all = {0}, out = {0};
@@ -154,7 +154,7 @@ static bool factor_in_group(const struct rule *r, int f)
     return false;
 }
 
-/* The assignment splits one factor of a group: appends assignments that split the others with it, the k-th option of each. */
+/* The assignment splits one factor of a group: appends assignments that also split the other factors, with the k-th option of each. */
 static void complete_group(struct space *s, int node, const struct assignment *c, int given, struct assignments *out)
 {
     const struct rule *r = s->rule[node];
@@ -188,7 +188,7 @@ static int lone_group_factor(const struct rule *r, const struct assignment *c)
     return count == 1 && r->ngroup > 1 ? found : -1;
 }
 
-/* Of rows alone: with each split of what rows travel to, they do. */
+/* If the assignment splits only rows, and rows can be dispatched: adds an assignment for each split of what they are dispatched to. */
 static void add_travelling(struct space *s, int node, const struct assignment *c, struct assignments *out)
 {
     const struct rule *r = s->rule[node];
@@ -215,7 +215,7 @@ struct assignments assignment_list(struct space *s, int node, bool result, int i
         return out;
     const struct rule_dim *rd = &o->dim[d];
     if (rd->window)
-        return out; /* a split of windows decides what they read, not the other way round */
+        return out; /* a split of windows determines what they read, not the reverse */
     struct assignment none = assignment_none(s, r);
     if (rd->n == 1)
         part_assignments(s, r, &rd->part[0], split, &none, &found);

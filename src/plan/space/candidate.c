@@ -1,8 +1,8 @@
 /* candidate: the splits that a dimension of a value may take.
  *
  * Seeds are the dimensions of weights at products and lookups, and head factors. They are propagated both ways through the rules until
- * nothing new appears; that carries a head split from the output projection through attention to a fused projection's columns and
- * to the cache, whatever form the exporter chose. No op, name or size is special here. */
+ * nothing new appears; that carries a head split from the output projection through attention to a fused projection's columns and to the
+ * cache, however the exporter wrote it. The file names no op, tensor or size. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
@@ -13,7 +13,7 @@
 
 /* ---- seeds --------------------------------------------------------------------------------------------------------------- */
 
-/* Splits that cut no byte: of pairs where two elements share one. */
+/* Splits that cut no byte where two elements share one. */
 static int weight_splits(struct space *s, const struct value *v, int d, const struct split *out[SHARE_FORMS])
 {
     struct alg *alg = s->g->alg;
@@ -31,12 +31,12 @@ static void seed_weight_dim(struct space *s, int node, const struct value *v, in
     int n = weight_splits(s, v, d, split);
     for (int i = 0; i < n; i++)
         space_add(s, v, d, (struct candidate){split[i], false, "a weight of", node});
-    const struct split *dealt = n == 1 ? experts_dealt_split(s, v, d, split[0]) : NULL; /* to ranks of equal speed */
+    const struct split *dealt = n == 1 ? experts_dealt_split(s, v, d, split[0]) : NULL; /* for ranks of equal speed */
     if (dealt)
         space_add(s, v, d, (struct candidate){dealt, false, "an expert of", node});
 }
 
-/* Head sizes are not split: rotary halves would be, and every head's product would need a sum. */
+/* Seeds the dimensions of weights. A head size is not split: that would split rotary halves, and every head's product would need a sum. */
 static void seed_weight_dims(struct space *s, int node)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -49,8 +49,8 @@ static void seed_weight_dims(struct space *s, int node)
     }
 }
 
-/* What reaches the size of a head (the rotary part of latent attention, which is concatenated with that of the keys) would need a sum for
- * every head's product, and rotations of pairs make ever new splits of it. */
+/* Carries a candidate to a value. Not to a head size (the rotary part of latent attention is concatenated with that of the keys): every
+ * head's product would need a sum, and rotations of pairs would make ever new splits of it. */
 static bool carry(struct space *s, const struct value *v, struct placement p, struct candidate c)
 {
     c.split = p.split;
@@ -58,7 +58,8 @@ static bool carry(struct space *s, const struct value *v, struct placement p, st
         !experts_end_at(s, s->g->nodes.at[c.node], v, p.split) && space_add(s, v, p.dim, c);
 }
 
-/* What windows read overlaps: each node before would read more, and do its neighbours' work. */
+/* Whether the operand is read by overlapping windows: carried upwards, each earlier node would read more and repeat its neighbours'
+ * work. */
 static bool reads_windows(const struct rule *r, int operand, struct placement p)
 {
     return p.kind == PLACE_S && r->in[operand].dim[p.dim].window;
@@ -84,7 +85,7 @@ static void seed_assignment(struct space *s, int node, const struct assignment *
         add_placements(s, node, &st, false, "heads of");
 }
 
-/* Does the factor only take a head size apart (the pairs of an interleaved rotary)? */
+/* Whether the factor only divides a head size (the pairs of an interleaved rotary). */
 static bool within_head(const struct space *s, int node, int f)
 {
     for (struct dim_walk w = dim_walk(node); dim_next(s->roles, &w);)
@@ -169,7 +170,7 @@ static bool propagate_node(struct space *s, int node)
     return changed;
 }
 
-/* How many candidates touch a node: if that has not changed since the last visit, there is nothing to do. */
+/* The number of candidates around a node; if it has not changed since the last visit, the node needs no visit. */
 static int candidates_around(const struct space *s, const struct node *n)
 {
     int count = 0;
@@ -204,7 +205,7 @@ static bool share_trained(struct space *s)
     return changed;
 }
 
-/* Marks the nodes that it visits as stale. */
+/* Marks nodes stale that it visits. */
 static void propagate(struct space *s, bool *stale)
 {
     for (bool changed = true, forward = true; changed; forward = !forward) {
@@ -221,7 +222,7 @@ static void propagate(struct space *s, bool *stale)
     }
 }
 
-/* From the candidates that are new since the last time. */
+/* Propagates candidates added since the last call. */
 static void spread_new(struct space *s)
 {
     size_t bytes = sizeof *s->offered * (size_t)s->g->nodes.n;

@@ -1,7 +1,8 @@
 /* experts: mixtures whose experts are nodes of their own, as exporters write them.
  *
- * An expert is what has its rows, and the weights that only such nodes read. It may be dealt to a rank: one that has all of its inner
- * width, while the others have none and add zeros. Then the ranks of a mixture work side by side, each on its own experts. */
+ * An expert is the nodes whose values have its rows, and the weights that only these nodes read. It may be assigned (dealt) to one rank,
+ * which then has all of its inner width; the other ranks have none and add zeros. The ranks of a mixture then work in parallel, each on its
+ * own experts. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
@@ -9,7 +10,7 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
-/* By the symbols that count the rows of an expert. */
+/* Expert by the symbol that counts its rows. */
 struct row_counts {
     struct name_index index;
     int mixtures;
@@ -78,7 +79,7 @@ static void add_weight(struct space_expert *x, const struct value *weight)
     x->bytes += numbers * (double)dtype_size(weight->type.dtype);
 }
 
-/* From the last node to the first: what a weight is made of comes after it. */
+/* Finds the weights of experts, from the last node to the first, so that what a weight is made from comes after it. */
 static void find_weights(struct space *s)
 {
     for (int k = s->g->nodes.n - 1; k >= 0; k--) {
@@ -90,7 +91,7 @@ static void find_weights(struct space *s)
     }
 }
 
-/* More than rows of an MLP: does it join what lies along the width of the expert? */
+/* Whether the node joins dimensions along the width of the expert, so that it is more than an MLP over rows. */
 static bool joins_width(const struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
@@ -103,11 +104,11 @@ static bool joins_width(const struct space *s, int i)
     return false;
 }
 
-/* An MLP multiplies by columns, then by rows, with only what works number by number between them. */
+/* Finds experts that are more than an MLP: a product by columns, elementwise ops, a product by rows. */
 static void find_deep(struct space *s)
 {
     enum { MLP = 2 };
-    int *products = NEWN(s->arena, int, s->g->values.n + 1); /* by value: one after another, in its expert */
+    int *products = NEWN(s->arena, int, s->g->values.n + 1); /* by value: successive products in its expert */
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         int expert = expert_of_node(s, n), most = 0;
@@ -144,7 +145,7 @@ void experts_find(struct space *s)
             add_weight(&s->experts.list.at[s->experts.of[i]], s->g->values.at[i]);
 }
 
-/* Has one rank all of it? */
+/* Whether one rank has all of the dimension. */
 static bool has_one_rank(struct space *s, const struct split *q)
 {
     int holders = 0;
@@ -172,7 +173,8 @@ double experts_dealt_share(const struct space *s, int expert)
     return (double)each / mates;
 }
 
-/* The split gives no rank more than dealing does, on average of the experts, and an MLP is summed once, however it is split. */
+/* Whether the even split gives no rank more than dealing does on average of the experts, for an MLP, which needs one sum however it is
+ * split. */
 static bool splits_as_well(struct space *s, int expert, const struct split *even, int64_t size)
 {
     double share = experts_dealt_share(s, expert);

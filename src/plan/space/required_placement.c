@@ -1,6 +1,6 @@
 /* required_placement: placements that the plan file requires of values. A graph input, a graph output or a weight has the required
  * placement at its end of the graph. Any other value is resharded to it before anything reads it (a reduction of partial values, say). So
- * is a graph output, by requirements of another kind (required_add_read). */
+ * is a graph output that has a requirement of required_add_read. */
 #include "plan/space/space.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void add_splits(struct space *s, const struct value *v, struct places *ou
         add_place(s, out, at[i]);
 }
 
-/* Some graph input that is no state has the symbol as a dimension. */
+/* Whether some graph input other than a state has the symbol as a dimension. */
 static bool is_told(const struct graph *g, const char *symbol)
 {
     for (int i = 0; i < g->inputs.n; i++) {
@@ -53,7 +53,7 @@ static bool is_told(const struct graph *g, const char *symbol)
     return false;
 }
 
-/* A rank that holds a part of a state cannot derive its global length from it: other inputs must have it. */
+/* A rank that holds a part of a state cannot derive the state's global length from it, so another input must have that length. */
 static bool size_is_told(const struct graph *g, const struct dim *size)
 {
     const char *symbol[MAX_RANK];
@@ -64,14 +64,14 @@ static bool size_is_told(const struct graph *g, const struct dim *size)
     return true;
 }
 
-/* A present may be the past's elements in another order of dimensions. */
+/* Whether dimension d has one size in past and present; the present may be transposed. */
 static bool ends_agree(const struct state *st, int d)
 {
     return !st->past || !st->present ||
         (d < st->present->type.rank && d < st->past->type.rank && st->past->type.dim[d] == st->present->type.dim[d]);
 }
 
-/* A state is never split on its growing dimension; where that is not known, on none of run-time size. */
+/* Placements of a state: it is never split on its growing dimension; if that is not known, on no dimension of run-time size. */
 static struct places state_places(struct space *s, const struct state *st)
 {
     struct places all = {0}, out = {0};
@@ -124,7 +124,7 @@ struct places space_allowed(struct space *s, const struct value *v)
     return fitting(s, v, &s->limits.required[v->id]);
 }
 
-/* Placements that the value is resharded to before anything reads or takes it. */
+/* Placements to which the value is resharded before any node or output reads it. */
 static struct required_placements *required_list_read(const struct space *s, const struct value *v)
 {
     return graph_output_number(s->g, v) >= 0 && s->producer[v->id] >= 0 ? &s->limits.required_read[v->id] : &s->limits.required[v->id];
@@ -136,7 +136,7 @@ struct places space_read_places(struct space *s, const struct value *v)
     return required->list.n && s->producer[v->id] >= 0 ? fitting(s, v, required) : (struct places){0};
 }
 
-/* "S(-1)" of a value of rank 3 as dimension 2; -1: no such text or no such dimension. */
+/* Parses the dimension of "S(-1)": 2 for a value of rank 3; -1 if the text or the dimension is invalid. */
 static int named_dim(const char *text, int rank)
 {
     char *end;
@@ -188,14 +188,14 @@ static void required_check(struct space *s, const struct value *v, struct requir
 {
     if (fitting(s, v, all).list.n > 0)
         return;
-    struct required_placement last = all->list.at[--all->list.n]; /* those before it could be met */
+    struct required_placement last = all->list.at[--all->list.n]; /* the requirements before it could be met */
     refuse_value(s, last.where, v, all, last.text);
 }
 
 void required_add(struct space *s, const char *where, const struct value *v, const char *text, bool check)
 {
     const struct state *st = graph_state(s->g, v);
-    const struct value *end[] = {v, st ? st->past : NULL, st ? st->present : NULL}; /* both ends of a state have one placement */
+    const struct value *end[] = {v, st ? st->past : NULL, st ? st->present : NULL}; /* past and present of a state have one placement */
     struct required_placement w = required_parse(s, where, v, text);
     for (int i = 0; i < 3; i++)
         if (end[i] && (i == 0 || end[i] != v))

@@ -1,8 +1,4 @@
-/* Which dimensions --sp splits, found without names.
- *
- * A sequence dimension (DIM_SEQUENCE) that is also a row of products with weights. It is seeded at the results of row-parallel products:
- * these are partial, so ReduceScatter can leave each rank its rows. Rows may be flattened: [B * S, H] holds S in repetitions of a period.
- */
+/* sequence: finds, without names, the dimensions that --sp splits. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
@@ -13,7 +9,7 @@
 
 /* ---- which qualify -------------------------------------------------------------------------------------------------------- */
 
-/* A class of dimensions that are products of factors, one of which is the class `factor`. */
+/* A class of dimensions that are products of factors, one of them the class `factor`. */
 struct flattening {
     int rows, factor;
     const struct dim *outer, *inner;
@@ -61,7 +57,7 @@ static struct flattenings find_flattened(struct space *s, int *up)
     return out;
 }
 
-/* Rows with a split sequence inside are split like it. */
+/* Gives flattened rows the split of the sequence inside them. */
 static void split_flattened(struct space *s, const struct flattenings *all, struct sequence_rows *rows)
 {
     for (bool changed = true; changed;) {
@@ -77,7 +73,7 @@ static void split_flattened(struct space *s, const struct flattenings *all, stru
 
 /* ---- marking ---------------------------------------------------------------------------------------------------------------- */
 
-/* Is dimension d of the result a row: does it come from an activation, and from no weight? */
+/* Whether dimension d of the result is a row: it comes from an activation and from no weight. */
 static bool is_row(const struct space *s, int node, int d)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -116,7 +112,7 @@ static bool seed_rows(struct space *s, int node, int *up, struct sequence_rows *
     return found;
 }
 
-/* What is split inside flattened rows is split outside of them, and the other way round. */
+/* Spreads splits between flattened rows and the sequences inside them, both ways. */
 static void spread_on(const struct flattenings *all, struct sequence_rows *rows)
 {
     for (bool changed = true; changed;) {
@@ -130,7 +126,7 @@ static void spread_on(const struct flattenings *all, struct sequence_rows *rows)
     }
 }
 
-/* Scores are marked as their queries. */
+/* Marks values; attention scores are marked like their queries. */
 static void mark_values(struct space *s, int *up, const struct sequence_rows *rows)
 {
     for (int i = 0; i < s->g->values.n; i++)
@@ -143,7 +139,7 @@ static void mark_values(struct space *s, int *up, const struct sequence_rows *ro
         }
 }
 
-/* For the report: each size once, after the axis of a picture that it is of; NULL: of none. */
+/* For the report: each size once, after its image axis; NULL: none. */
 struct sequence_size {
     const char *axis;
     const struct dim *size;
@@ -152,7 +148,7 @@ struct sequence_sizes {
     VEC(struct sequence_size) list;
 };
 
-/* What windows of one, two or three dimensions slide over. A symbol says itself what it is. */
+/* The image axis of dimension d, over which windows of one, two or three dimensions slide. NULL for a symbol, whose name tells enough. */
 static const char *axis_of(const struct space *s, const struct value *v, int d)
 {
     static const char *const axis[3][3] = {{"length"}, {"height", "width"}, {"depth", "height", "width"}};
@@ -238,7 +234,7 @@ void sequence_seed(struct space *s)
 
 /* ---- what was chosen -------------------------------------------------------------------------------------------------------- */
 
-/* An operand or result of the node that has a sequence: with a strategy, one that it splits. NULL: none. */
+/* An operand or result of the node that has a sequence; with a strategy, one whose sequence it splits. NULL: none. */
 static const struct value *with_sequence(const struct space *s, const struct node *n, const struct strategy *st)
 {
     for (int side = 0; side < 2; side++)

@@ -1,10 +1,9 @@
-/* sequence_pass: where splits along a sequence pass products and softmax. That is attention of some of the queries over all keys (context
- * parallelism), and products of some of the rows with replicated weights, between which all-to-all exchanges rows for heads (arXiv
- * 2309.14509).
+/* sequence_pass: the products and softmaxes that a split along a sequence may pass: attention of some queries over all keys (context
+ * parallelism), and products of some rows with replicated weights, with all-to-all exchanges between rows and heads (arXiv 2309.14509).
  *
- * Plain --sp does not let them pass: each would keep weights replicated, for a part of the tokens. Under --sp=auto the price of weights
- * decides, and a plan file lets them pass the nodes that it names. They pass mixtures whose experts are split, for their rows travel, and
- * what makes the scores of these from the rows. A KV dimension is never split: it is gathered. */
+ * Plain --sp does not let such splits pass, because weights would stay replicated. Under --sp=auto the price of weights decides, and a plan
+ * file lets splits pass the nodes that it names. They pass mixtures whose experts are split, because rows are dispatched to them, and the
+ * routers that score these rows. A KV dimension is never split: it is gathered. */
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
@@ -37,7 +36,7 @@ static bool has_travellers(const struct rule *r)
     return false;
 }
 
-/* From the scores back to the product that makes them. */
+/* Marks the nodes from the scores back to the product that makes them. */
 static void pass_router(struct space *s, const struct value *scores)
 {
     for (int i; (i = s->producer[scores->id]) >= 0 && s->rule[i]; scores = s->g->nodes.at[i]->in[0]) {

@@ -1,11 +1,11 @@
-/* sequence_window: the rows of images and the steps of sounds as sequences of --sp=auto. Windows of a convolution or a pool slide over
- * them; a rank does some of the windows and gets from its neighbours the elements that it lacks, the halo. A cost decides, node by node.
- * What is longest is told by the first workload. */
+/* sequence_window: rows of images and steps of audio as sequences of --sp=auto. Windows of a convolution or pool slide over them; each rank
+ * computes some of the windows and gets the elements that it lacks, the halo, from its neighbours. The cost decides for each node. The
+ * first workload decides which dimension is longest. */
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 #include "plan/space/space.h"
 
-/* The longest dimension that windows slide over, in the result; -1: none. */
+/* The longest result dimension that windows slide over; -1: none. */
 static int longest_slide(const struct space *s, int node)
 {
     const struct rule *r = s->rule[node];

@@ -1,4 +1,4 @@
-/* shares: how dimensions are split on unequal ranks: evenly, in proportion to what the ranks can do, and as they have room. */
+/* shares: how dimensions are split on unequal ranks: evenly, in proportion to the ranks' speeds, or to their memory. */
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { SHARES = 1000 }; /* so fine are shares of a size that is known only at run time */
+enum { SHARES = 1000 }; /* resolution of the shares of a size that is known only at run time */
 
 static const struct shares *by_speed(struct space *s)
 {

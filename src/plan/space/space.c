@@ -1,10 +1,10 @@
-/* space: what the files of this folder ask of a space: its values, their dimensions and candidates. */
+/* space: queries of the files of this folder to a space: values, dimensions, candidates. */
 #include "plan/space/space.h"
 
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
 
-enum { CANDIDATES_MAX = 24 }; /* per dimension: far above what real graphs reach, a guard against hostile ones */
+enum { CANDIDATES_MAX = 24 }; /* per dimension: far above what real graphs reach; a guard against hostile files */
 
 bool space_add(struct space *s, const struct value *v, int d, struct candidate new)
 {

@@ -1,7 +1,7 @@
 /* strategy: the strategies of a node: all replicated; one assignment of splits that its candidates suggest; or partial in and partial out.
  *
- * Partial strategies exist only downstream of a contraction (or as its partner): an operand must be able to be a partial sum. What a linear
- * op multiplies it by must be finite and unmasked: -inf times an addend of zero would be NaN. */
+ * Partial strategies exist only downstream of a contraction (or for the other operand of such a value): an operand must be able to be a
+ * partial sum. A linear op may multiply it only by finite, unmasked values: -inf times an addend of zero would be NaN. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
@@ -71,7 +71,7 @@ static bool bytes_stay_whole(const struct node *n, const struct strategy *st)
     return true;
 }
 
-/* Booleans don't add up: what a lookup in a split table gives of them would be a sum. */
+/* Whether the results are numbers that can be added; a lookup of booleans in a split table would need a sum. */
 static bool sums_are_numbers(const struct node *n, const struct strategy *st)
 {
     for (int i = 0; i < n->nout; i++)
@@ -125,7 +125,7 @@ static bool same_places(const struct node *n, const struct strategy *a, const st
     return true;
 }
 
-/* A split has the plan's ranks, and a dimension to fall on. */
+/* Every split has the plan's number of ranks, and exists in the value's type. */
 static void require_legal(const struct space *s, const struct node *n, const struct strategy *st)
 {
     for (int side = 0; side < 2; side++)
@@ -164,8 +164,8 @@ static void keep_strategy(struct space *s, int node, const struct strategy *st)
     VEC_PUSH(s->arena, &list->list, own);
 }
 
-/* Every assignment that a candidate of the node suggests, once; strategies of those that are legal are kept, or the others are rejected:
- * rejected is NULL while planning. */
+/* Tries every assignment that a candidate of the node suggests, once. Keeps the strategies of legal assignments; if rejected is not NULL,
+ * lists the illegal ones instead. */
 static void try_candidate(struct space *s, const struct dim_walk *w, struct candidate from, struct tried *tried,
                           struct rejections *rejected)
 {
@@ -208,7 +208,8 @@ static void keep_replicated(struct space *s, int node)
 
 /* ---- partial in, partial out --------------------------------------------------------------------------------------------- */
 
-/* Marks the constants that do more than fill a product or a table (through nodes that only move elements): biases, scales, masks. */
+/* Marks constants that are added to or multiplied with values, directly or through nodes that only move elements: biases, scales, masks.
+ * Not those that only fill a product or a table. */
 static bool *partner_constants(const struct space *s)
 {
     bool *mark = NEWN(s->arena, bool, s->g->values.n + 1);
@@ -223,7 +224,7 @@ static bool *partner_constants(const struct space *s)
     return mark;
 }
 
-/* Large weights of products and tables are taken to be finite: reading them all would cost more than planning. */
+/* Large weights of products and tables are assumed finite: reading them all would cost more than planning. */
 static bool constant_is_finite(struct constant *c, const char *name, bool partner)
 {
     int64_t n = constant_elements(c);
@@ -232,7 +233,7 @@ static bool constant_is_finite(struct constant *c, const char *name, bool partne
     return op_constant_within(c, name, -1, 1e30, true);
 }
 
-/* Where elements are only moved, indices do not matter. */
+/* Whether the operands are finite. For a node that only moves elements, its indices do not matter. */
 static bool finite_operands(const struct space *s, int node, const bool *finite)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -243,7 +244,7 @@ static bool finite_operands(const struct space *s, int node, const bool *finite)
     return true;
 }
 
-/* Marks the values that hold no mask: neither a comparison nor a huge constant among the ancestors, up to what bounds its results. */
+/* Marks values that hold no mask: no comparison and no huge constant among their ancestors, up to a node whose results are bounded. */
 static const bool *finite_values(struct space *s)
 {
     bool *finite = NEWN(s->arena, bool, s->g->values.n + 1), *partner = partner_constants(s);
@@ -282,7 +283,7 @@ static bool linear_set_fits(struct space *s, int node, uint32_t set)
     return reached;
 }
 
-/* Only a sum can be made partial from a replicated value. */
+/* Whether partial maxima or minima can reach the operands; only a partial sum can be made from a replicated value. */
 static bool extremes_reach(const struct space *s, int node, const struct rule_pass *pass)
 {
     const struct node *n = s->g->nodes.at[node];
@@ -332,8 +333,8 @@ static void build(struct space *s, int node)
         keep_partial(s, node);
     }
     keep_replicated(s, node);
-    require(
-        !strategy_splits(s->g->nodes.at[node], s->strategies[node].list.at[s->strategies[node].list.n - 1])); /* others count on the last */
+    require(!strategy_splits(s->g->nodes.at[node], s->strategies[node].list.at[s->strategies[node].list.n - 1])); /* later ones depend on
+                                                                                                                   * the last */
 }
 
 void strategy_build_all(struct space *s, const bool *stale)
@@ -353,7 +354,7 @@ static const char *place_outline(struct arena *a, struct placement p)
     return p.kind == PLACE_S ? arena_printf(a, "S(%d;*)", p.dim) : placement_str(a, p);
 }
 
-/* The texts in a row. */
+/* Joins the texts. */
 static char *join(struct arena *a, int n, const char *const *text)
 {
     size_t bytes = 1;

@@ -1,4 +1,5 @@
-/* stage_addends: values that are only added to gradients of weights, as those of a head to the gradient of a tied embedding. */
+/* stage_addends: values that are only added to gradients of weights, such as the head's contribution to the gradient of a tied
+ * embedding. */
 #include "op/op.h"
 #include "plan/stages/stages.h"
 

@@ -1,8 +1,8 @@
 /* stage_cut: the positions where stages begin, by dynamic programming over the positions where a stage may.
  *
- * What a stage takes depends on nothing but its two ends: the nodes between them, and the values made before that it reads, each once and
- * all as of one message. So all pairs of positions are priced first. Then one search finds the least time of the slowest stage, and
- * another, among the cuts that are nearly as fast, the one by which least crosses. */
+ * The time of a stage depends only on its two ends: the nodes between them, and the earlier values that it reads, each once and all in one
+ * message. So all pairs of positions are priced first. Then one search finds the least time of the slowest stage, and another the cut with
+ * the least traffic among those that are nearly as fast. */
 #include "plan/stages/stages.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 struct position {
     int at;
-    double bytes; /* made before and read behind */
+    double bytes; /* made before it and read after it */
 };
 struct search {
     struct arena *arena;
@@ -20,12 +20,12 @@ struct search {
     int n;
     struct position *position;
     double *work, *receives, *bytes, *held; /* of a stage from position i to j: at i * n + j. work, receives: seconds */
-    bool within;                            /* what holds more than a stage has room for is no stage */
+    bool within;                            /* whether a stage must keep its memory limit */
 };
 
 /* ---- positions ---------------------------------------------------------------------------------------------------------------------- */
 
-/* By value id: the first and the last position where it is made or read. */
+/* By value id: the first and last position where it is made or read. */
 struct reach {
     int first, last;
 };
@@ -72,7 +72,7 @@ static int by_place(const void *a, const void *b)
     return ((const struct position *)a)->at - ((const struct position *)b)->at;
 }
 
-/* The two ends are always among them: nothing crosses there. */
+/* Both ends are always among them: nothing crosses there. */
 static void find_positions(struct search *s)
 {
     int nodes = s->map->g->nodes.n;
@@ -91,9 +91,9 @@ static void find_positions(struct search *s)
 
 struct sum {
     double work, receives, bytes, held;
-    bool any; /* is received */
+    bool any; /* whether anything is received */
 };
-/* The nodes of each position, the first ones of the backward half behind the one of the forward half; -1: none. */
+/* The nodes of each position: of the forward pass, then of the backward pass; -1: none. */
 struct nodes_at {
     int *first, *next;
 };
@@ -112,8 +112,7 @@ static struct nodes_at find_nodes_at(const struct search *s, struct arena *tmp)
     return at;
 }
 
-/* One direction of a search: what is made on its other side comes from another stage. seen: by value id, the number of the last stage
- * that counted it. */
+/* One direction of a search: values made on its other side come from another stage. seen: by value id, the last stage that counted it. */
 struct side {
     const struct search *s;
     struct nodes_at nodes;
@@ -131,7 +130,7 @@ static void add_received(const struct side *x, const struct value *v, struct sum
     sum->any = true;
 }
 
-/* held: it is to be counted, too. */
+/* held: count what it holds, too. */
 static void add_position(const struct side *x, int at, bool held, struct sum *sum)
 {
     for (int i = x->nodes.first[at]; i >= 0; i = x->nodes.next[i]) {
@@ -147,7 +146,7 @@ static void add_position(const struct side *x, int at, bool held, struct sum *su
     }
 }
 
-/* Of all stages that begin at position i: their work, and what earlier stages send. */
+/* Prices all stages that begin at position i: their work, and what earlier stages send. */
 static void price_from(struct search *s, struct side *x, int i)
 {
     struct sum sum = {0};
@@ -165,7 +164,7 @@ static void price_from(struct search *s, struct side *x, int i)
     }
 }
 
-/* Of all stages that end at position j: what later stages send, gradients. */
+/* Prices all stages that end at position j: the gradients that later stages send. */
 static void price_to(struct search *s, struct side *x, int j)
 {
     struct sum sum = {0};
@@ -206,13 +205,13 @@ static double seconds_of(const struct search *s, int k, int pair)
     return s->work[pair] * (p->slower ? p->slower[k] : 1) + s->receives[pair];
 }
 
-/* Of its room, where that is known. */
+/* Its memory relative to its limit, if that is known. */
 static double fullness(const struct search *s, int k, int pair)
 {
     return s->held[pair] / (s->prices->room ? s->prices->room[k] : 1);
 }
 
-/* The least that the largest of the stages may be. */
+/* The least possible maximum of `each` over the stages. */
 static double least_largest(const struct search *s, double (*each)(const struct search *, int k, int pair), int stages)
 {
     double *best = NEWN(s->arena, double, s->n), *next = NEWN(s->arena, double, s->n);
@@ -240,7 +239,7 @@ static bool is_better(const struct partial *a, const struct partial *b)
     return a->bytes != b->bytes ? a->bytes < b->bytes : a->fullness < b->fullness;
 }
 
-/* before: those of the stages before stage k. */
+/* before: of the stages before stage k. */
 static struct partial best_partial(const struct search *s, const struct partial *before, int k, int j, double limit)
 {
     struct partial best = {INFINITY, INFINITY, 0};
@@ -253,7 +252,7 @@ static struct partial best_partial(const struct search *s, const struct partial 
     return best;
 }
 
-/* Of the cuts whose stages all keep the limit. */
+/* The cut with the least traffic among those whose stages all keep the limit. */
 static void least_crossing(const struct search *s, double limit, struct stage_cut *cut)
 {
     struct partial **best = NEWN(s->arena, struct partial *, cut->stages + 1);
@@ -274,7 +273,7 @@ static void least_crossing(const struct search *s, double limit, struct stage_cu
     cut->first[0] = 0;
 }
 
-/* Within the room of each stage, unless every cut has a stage that needs more. */
+/* Within the memory limit of each stage, unless every cut has a stage that exceeds it. */
 static double least_seconds(struct search *s, int stages)
 {
     s->within = true;

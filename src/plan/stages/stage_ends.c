@@ -1,4 +1,4 @@
-/* stage_ends: which stage has what, and what passes between stages. */
+/* stage_ends: which stage has each value, and what stages send each other. */
 #include "plan/stages/stages.h"
 
 int stage_at_position(const struct stage_cut *cut, int position)
@@ -44,7 +44,7 @@ int stage_readers(struct arena *a, const struct stage_plan *p, const char *value
     return n;
 }
 
-/* By value id: a node of the stage reads it. */
+/* By value id: whether a node of the stage reads it. */
 static const bool *read_in(struct arena *tmp, const struct stage_plan *p, int stage)
 {
     bool *read = NEWN(tmp, bool, p->map.g->values.n + 1);

@@ -1,4 +1,4 @@
-/* stage_graph: the graph of one stage, a copy of the whole whose other nodes are gone. */
+/* stage_graph: the graph of one stage: a copy of the whole graph without the nodes of other stages. */
 #include "plan/stages/stages.h"
 
 struct stage_part {
@@ -38,7 +38,7 @@ static bool makes_needed(const struct stage_part *p, const struct node *n)
     return false;
 }
 
-/* Copied nodes are here if one of this stage reads them. */
+/* Copied nodes are in the stage if one of its nodes reads them. */
 static void find_nodes(struct stage_part *p)
 {
     for (int i = 0; i < p->whole->outputs.n; i++)
@@ -63,7 +63,7 @@ static void drop_nodes(struct stage_part *p)
     p->g->nodes.n = kept;
 }
 
-/* What earlier or later stages send, in the order of values. Of sizes that it may hold nothing is known here. */
+/* Adds what earlier or later stages send, in value order. The sizes of these values have no known bounds here. */
 static void add_received(struct stage_part *p, bool later)
 {
     for (int i = 0; i < p->whole->values.n; i++) {
@@ -76,7 +76,7 @@ static void add_received(struct stage_part *p, bool later)
     }
 }
 
-/* By value id: another stage reads it. */
+/* By value id: whether another stage reads it. */
 static const bool *sent_values(const struct stage_part *p)
 {
     bool *sent = NEWN(p->g->arena, bool, p->whole->values.n + 1);
@@ -101,7 +101,7 @@ static void set_outputs(struct stage_part *p)
             graph_add_output(p->g, p->g->values.at[i]);
 }
 
-/* A weight is trained by the stage that makes its gradient. */
+/* The stage that makes its gradient trains a weight. */
 static void set_trained(struct stage_part *p)
 {
     p->g->trained.n = 0;
@@ -112,7 +112,7 @@ static void set_trained(struct stage_part *p)
     }
 }
 
-/* A state is of the stage that leaves its next value, or else of the one that reads it. */
+/* A state belongs to the stage that makes its next value, or else to the one that reads it. */
 static void set_states(struct stage_part *p)
 {
     graph_clear_states(p->g);

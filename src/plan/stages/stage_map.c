@@ -1,7 +1,7 @@
 /* stage_map: where a graph may be cut.
  *
- * A state stays with its stage: no cut is between the nodes that read it and the one that leaves its next value. A size that only data
- * decides is a symbol that no input tells, so no cut is between the first and the last node that know it. */
+ * A state stays with its stage: no cut separates the nodes that read it from the one that makes its next value. A data-dependent size is a
+ * symbol that no input determines, so no cut separates the first node that knows it from the last. */
 #include "plan/stages/stages.h"
 
 void stage_map_join(struct stage_map *m, int position, int other)
@@ -36,14 +36,14 @@ static void keep_states(struct stage_map *m)
 
 /* ---- sizes that only data decides ------------------------------------------------------------------------------------------------ */
 
-/* The first and the last position where a node knows a symbol. */
+/* The first and the last position of a node that knows a symbol. */
 struct known {
     const struct dim *symbol;
     int first, last;
 };
 struct known_list {
     struct arena *arena;
-    int place; /* of the node that is looked at */
+    int place; /* of the current node */
     VEC(struct known) list;
 };
 

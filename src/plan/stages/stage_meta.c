@@ -1,5 +1,5 @@
-/* stage_meta: what the rank files of a stage say of the others: what it gets from them and sends them, and which outputs of the model all
- * stages make. */
+/* stage_meta: what the rank files of a stage say about other stages: what it receives from them and sends them, and the model outputs of
+ * all stages. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "plan/stages/stages.h"

@@ -1,11 +1,11 @@
-/* stage_places: which nodes every stage has, and the position of each other node in the order in which a graph is cut. Of a step of
- * training that is the order of the forward half. */
+/* stage_places: the nodes that every stage has, and the position of each other node in the order in which a graph is cut. In a training
+ * step, that is the order of the forward pass. */
 #include "op/op.h"
 #include "plan/stages/stages.h"
 
 #include <string.h>
 
-/* A size in its attributes is one that only data decides. */
+/* Whether its attributes contain a data-dependent size. */
 static bool reads_data_size(const struct node *n)
 {
     for (int i = 0; i < n->nattr; i++)
@@ -15,7 +15,7 @@ static bool reads_data_size(const struct node *n)
     return false;
 }
 
-/* Computed from constants, sizes and copied nodes alone, the same in every stage. */
+/* Whether it is computed only from constants, sizes and copied nodes, and so equal in every stage. */
 static bool is_copied(const struct stage_map *m, const struct node *n)
 {
     if (!n->op || (n->op->flags & OP_DRAWS) || node_bodies(n) || reads_data_size(n))
@@ -28,7 +28,7 @@ static bool is_copied(const struct stage_map *m, const struct node *n)
     return true;
 }
 
-/* By node: the loss depends on it. Without a loss all are of the forward half. */
+/* By node: whether the loss depends on it. Without a loss all nodes belong to the forward pass. */
 static const bool *forward_half(struct arena *a, const struct graph *g)
 {
     bool *needed = NEWN(a, bool, g->values.n + 1), *all = NEWN(a, bool, g->nodes.n + 1);
@@ -49,8 +49,8 @@ static const int *node_of_values(const struct graph *g, struct arena *a)
     return node;
 }
 
-/* Of a node of the backward half. It is never behind a gradient that it reads, so gradients go to earlier stages only. A node that was
- * merged with an equal one has no place of its own. */
+/* The position of a node of the backward pass. It never comes after a gradient that it reads, so gradients go to earlier stages only. A
+ * node merged with an equal one has no position of its own. */
 static int backward_place(const struct stage_map *m, const bool *forward, const int *node_of, const struct node *n)
 {
     int own = n->forward && n->forward->producer ? m->position[n->forward->id] : -1, least = -1, most = 0;
@@ -76,7 +76,7 @@ static void set_place(struct stage_map *m, int node, int place)
             m->position[n->out[k]->id] = place;
 }
 
-/* What is computed again is where it is first read: its stage gets the kept values that it is computed from. */
+/* A recomputed node is placed where it is first read: that stage receives the kept values from which it is computed. */
 static void place_again(struct stage_map *m, struct arena *a)
 {
     const struct uses *uses = graph_uses(m->g, a);
@@ -113,7 +113,7 @@ void stage_places_find(struct stage_map *m, struct arena *a)
 
 /* ---- trained weights ---------------------------------------------------------------------------------------------------------------- */
 
-/* Marks the positions that read a value, itself or by copied nodes. */
+/* Marks the positions that read a value, directly or through copied nodes. */
 static void mark_readers(const struct stage_map *m, const struct uses *uses, const int *node_of, const struct value *v, bool *reads)
 {
     for (int u = 0; u < uses[v->id].n; u++) {
@@ -130,7 +130,7 @@ static void mark_readers(const struct stage_map *m, const struct uses *uses, con
     }
 }
 
-/* The stage that makes a gradient reads the weight. */
+/* The stage that makes a weight's gradient also reads the weight. */
 void stage_places_keep_weights(struct stage_map *m, struct arena *a)
 {
     const struct uses *uses = graph_uses(m->g, a);

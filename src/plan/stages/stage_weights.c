@@ -1,5 +1,5 @@
-/* stage_weights: trained weights that several stages read. The one that makes the gradient trains it; gradients of other stages get there
- * as values that cross. */
+/* stage_weights: trained weights that several stages read. The stage that makes the gradient trains the weight; other stages send it their
+ * gradients as values that cross. */
 #include "plan/stages/stages.h"
 
 #include <string.h>
