@@ -154,8 +154,7 @@ static void fill(const struct trial *t, struct tensor *x, const struct value *v)
         trial_set(x, i, draw_element(t, x));
 }
 
-/* ---- shards
- * ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- shards ------------------------------------------------------------------------------------------------------------------ */
 
 /* Copies between a rank's shard and the global tensor, or compares what is there with the shard. seen: elements of the global one. */
 enum copying { TO_SHARD, COMPARE, BACK_UNCHECKED };
@@ -220,8 +219,7 @@ static struct tensor *make_addends(struct trial *t, const struct tensor *x, cons
     return addends;
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------------------- */
 
 static void run_kernel(struct trial *t, const struct graph *g, const struct node *node, const struct tensor *in, struct tensor *out)
 {
@@ -341,8 +339,7 @@ static bool run_ranks(struct trial *t, int ranks, struct placement *in, struct p
     return true;
 }
 
-/* ---- assignments
- * ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- assignments ------------------------------------------------------------------------------------------------------------- */
 
 struct splits {
     int n;
@@ -491,8 +488,7 @@ static bool try_all_passes(struct trial *t)
     return right;
 }
 
-/* ---- a sample
- * ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- a sample ---------------------------------------------------------------------------------------------------------------- */
 
 void trial_start(struct trial *t, const struct sample *sample, enum dtype type)
 {
@@ -745,9 +741,7 @@ static int check_sample(const struct sample *sample, int type)
     return right ? 0 : 1;
 }
 
-/* ---- processes
- * ----------------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- processes --------------------------------------------------------------------------------------------------------------- */
 
 /* What the check returns; UNANSWERED: it ended otherwise. said: what it says on stderr, NULL: that is not kept. */
 enum { UNANSWERED = 64 };

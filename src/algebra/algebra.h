@@ -14,8 +14,8 @@ struct alg;
 struct alg *alg_new(struct arena *);
 struct arena *alg_arena(const struct alg *);
 
-/* ---- dim.c: dimension expressions -------------------------------------------------------------------------------
- * Canonical: a sum of products of atoms with integer coefficients; an atom is a symbol, a floor division, a mod, a min or a max.
+/* ---- dim.c: dimension expressions -------------------------------------------------------------------------------------------- */
+/* Canonical: a sum of products of atoms with integer coefficients; an atom is a symbol, a floor division, a mod, a min or a max.
  * Children are canonical and sorted, so equal expressions are the same pointer. lo and hi bound the value under the facts. */
 enum dim_kind { DIM_INT, DIM_SYM, DIM_ADD, DIM_MUL, DIM_DIV, DIM_MOD, DIM_MIN, DIM_MAX };
 struct dim {
@@ -184,14 +184,12 @@ bool type_parse(struct alg *, const char *text, int64_t usual, struct type *out,
 bool type_sizes_product(const int64_t *size, int n, int64_t *out);
 bool type_bytes(const struct type *, int64_t *out); /* false, too, where a size is not known */
 
-/* ---- split.c: how one dimension is sharded over t ranks -------------------------------------------------------------
- * The dimension is outer repetitions of a period; a period is the pattern with every index standing for inner elements. A pattern
- * is, for each rank, the ordered list of half-open intervals of [0, n) it holds; or balanced: n = q*t + m, rank r holds q+1
- * indices if r < m, else q. Integer outer and inner are multiplied into a listed pattern, so a static dimension has one list
- * (outer = inner = 1); adjoining intervals are joined. Ranks may hold nothing; ranks may overlap (KV heads repeated).
- *
- * reads: the n indices are windows, evenly split, and each rank holds what its windows read of the dimension, as far as there is any: a
- * cover. outer = inner = 1. */
+/* ---- split.c: how one dimension is sharded over t ranks ---------------------------------------------------------------------- */
+/* The dimension is outer repetitions of a period; a period is the pattern with every index standing for inner elements. A pattern is,
+ * for each rank, the ordered list of half-open intervals of [0, n) it holds; or balanced: n = q*t + m, rank r holds q+1 indices if r <
+ * m, else q. Integer outer and inner are multiplied into a listed pattern, so a static dimension has one list (outer = inner = 1);
+ * adjoining intervals are joined. Ranks may hold nothing; ranks may overlap (KV heads repeated). reads: the n indices are windows,
+ * evenly split, and each rank holds what its windows read of the dimension, as far as there is any: a cover. outer = inner = 1. */
 struct interval {
     int64_t lo, hi;
 };

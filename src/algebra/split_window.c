@@ -65,9 +65,8 @@ const struct split *split_windows(struct alg *alg, const struct split *s, const 
     return even && w->per == 1 ? split_reading(alg, s, &now) : NULL;
 }
 
-/* ---- of a symbolic size -------------------------------------------------------------------------------------------------------
- *
- * Windows [first, last) stand over the elements from `lo` to `hi`, which may be negative or after the end: hi - lo is a stride for each
+/* ---- of a symbolic size ------------------------------------------------------------------------------------------------------ */
+/* Windows [first, last) stand over the elements from `lo` to `hi`, which may be negative or after the end: hi - lo is a stride for each
  * window and what the reach exceeds a stride. Where it does not, a window takes a whole stride, so that this holds of no windows, too. */
 
 static int64_t over_stride(const struct sliding *w)

@@ -93,8 +93,8 @@ void diag_unlock(pthread_mutex_t *);
 void diag_hold(void);
 void diag_release(void);
 
-/* ---- scope.c: work in a program that continues when it fails, as in a library ---------------------------------------------------
- * What the threads of a scope keep is given back when the scope is freed: arenas, mapped files, what calls scope_keep. */
+/* ---- scope.c: work in a program that continues when it fails, as in a library ------------------------------------------------ */
+/* What the threads of a scope keep is given back when the scope is freed: arenas, mapped files, what calls scope_keep. */
 struct scope;
 struct scope *scope_new(void); /* NULL: out of memory. Its messages are quiet until diag_setup. */
 void scope_free(struct scope *);

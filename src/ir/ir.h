@@ -287,9 +287,8 @@ struct state *graph_state(const struct graph *, const struct value *end);
 /* Is it the output of some state? */
 bool graph_is_present(const struct graph *, const struct value *);
 
-/* ---- module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". Nodes that passes make are
- * called after one of the model's, NODE/PART, and are of its module.
- * -------------------------------------------------------------------------- */
+/* module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". Nodes that passes make are called
+ * after one of the model's, NODE/PART, and are of its module. */
 enum { MODULE_PATH = 512 }; /* characters of a path, at most; at least one */
 /* Of the node of the model that has the name; the first one set holds. */
 void graph_set_module(struct graph *, const char *node, const char *path);
@@ -346,11 +345,11 @@ void attr_copy(struct node *to, const struct node *from); /* all that both have,
 void attr_rewrite_dims(struct graph *, struct node *);    /* of all attributes of kind DIMS, by the equations of now */
 void attr_set_ints(struct graph *, struct node *, const char *name, int n, const int64_t *);
 
-/* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ------------------------
- * A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,
- * until it is made ready for the operands of its node (op/control/subgraph.c, lower/graph/body.c). Its captures stand for the last operands
- * of the node: those of the first body, then those of the second. Every output is the result of a node of its own. Weights are captured: a
- * body holds small constants. */
+/* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ---------------------- */
+/* A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,
+ * until it is made ready for the operands of its node (op/control/subgraph.c, lower/graph/body.c). Its captures stand for the last
+ * operands of the node: those of the first body, then those of the second. Every output is the result of a node of its own. Weights are
+ * captured: a body holds small constants. */
 enum { DEEPEST_BODY = 16 }; /* bodies in bodies */
 bool op_has_bodies(const struct op *);
 int node_bodies(const struct node *);

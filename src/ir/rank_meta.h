@@ -166,13 +166,11 @@ struct rank_product {
 struct rank_product rank_meta_product(struct graph *, const struct node *);
 void rank_meta_set_product(struct graph *, const char *node, const struct rank_product *);
 
-/* ---- integers that a global input may hold, for made-up inputs: less than rows (-1: not known), or a mask ------------------------------
- */
+/* ---- integers that a global input may hold, for made-up inputs: less than rows (-1: not known), or a mask -------------------- */
 void rank_meta_set_values(struct graph *, const char *input, int64_t rows, bool mask);
 void rank_meta_values(const struct graph *, const char *input, int64_t *rows, bool *mask);
 
-/* ---- lookups whose indices follow from sizes (src/op/analysis/index_limits.c): the last index has to be less than the rows of the table
- * ---- */
+/* lookups whose indices follow from sizes (src/op/analysis/index_limits.c): the last index has to be less than the rows of the table */
 struct index_limit {
     const struct dim *last, *rows;
     const char *node;
@@ -183,15 +181,12 @@ void rank_meta_set_limit(struct graph *, int i, const struct index_limit *);
 /* Limit number i; false: there are no more. */
 bool rank_meta_limit(struct graph *, int i, struct index_limit *);
 
-/* ---- sizes of the symbols of inputs that the plan was made for, by number of the workload ----------------------------------------------
- */
+/* ---- sizes of the symbols of inputs that the plan was made for, by number of the workload ------------------------------------ */
 void rank_meta_set_workload(struct graph *to, const struct graph *global, int number, const struct bindings *);
 /* False: there is no workload of that number. */
 bool rank_meta_workload(const struct graph *, int number, struct bindings *);
 
-/* ---- inputs that the graph has no more: fixed by --bind, read by nothing, or with an initializer that no run was to replace
- * -----------------------------------------------------------
- */
+/* ---- inputs that the graph has no more: fixed by --bind, read by nothing, or with an initializer that no run was to replace ---- */
 void rank_meta_set_bind(struct graph *, const char *input, const char *values);
 const char *rank_meta_bind(const struct graph *, const char *input); /* NULL: not fixed */
 /* Entry number i; false: there are no more. */

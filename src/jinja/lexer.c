@@ -451,8 +451,7 @@ struct jinja_value jinja_literal_value(struct jinja_parser *p)
     return t->type == JINJA_QUOTED ? strings(p) : number(p, t);
 }
 
-/* ---- tokens for the parser ------------------------------------------------------------------------------------------------------------
- */
+/* ---- tokens for the parser --------------------------------------------------------------------------------------------------- */
 
 const struct jinja_token *jinja_peek(const struct jinja_parser *p)
 {

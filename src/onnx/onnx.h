@@ -6,8 +6,8 @@
 #include "ir/ir.h"
 #include "kern/kern.h"
 
-/* ---- load.c: a model file. Attributes decoded by row, opset upgraded, functions inlined, external data located (not read). Every
- * bad file is a failure with one sentence. Nodes come in source form (shape operands are still edges). */
+/* load.c: a model file. Attributes decoded by row, opset upgraded, functions inlined, external data located (not read). Every bad file
+ * is a failure with one sentence. Nodes come in source form (shape operands are still edges). */
 struct load_options {
     bool need_data;                /* false: a missing external file is no error until its bytes are asked for */
     struct folders external_roots; /* where external data may lie besides the model's folder */
@@ -28,8 +28,8 @@ void onnx_each_composed(void (*take)(void *, const char *domain, const char *op,
 /* Forms of ops before an opset (0: all forms) that loading brings to the form of the row of `to`. */
 void onnx_each_upgraded(void (*take)(void *, const char *domain, const char *op, int below, const char *to), void *data);
 
-/* ---- save.c, stream.c: graphs whose nodes are all ONNX nodes with operands in place, each a model file and a data file. Constants of 1
- * KiB and more, not int64 shape operands, go to the data file (external, 64-byte aligned... 4096 for >= 1 MiB), others inline. */
+/* save.c, stream.c: graphs whose nodes are all ONNX nodes with operands in place, each a model file and a data file. Constants of 1 KiB
+ * and more, not int64 shape operands, go to the data file (external, 64-byte aligned... 4096 for >= 1 MiB), others inline. */
 struct save_options {
     const char *data_path; /* file to write; its base name becomes the location */
     /* Which bytes of a constant this rank holds, in order, in an arena that lives until they are read; NULL: all. The value's type says the
@@ -89,8 +89,8 @@ struct weight_places {
 };
 struct weight_places onnx_weight_places(struct arena *, const char *path);
 
-/* ---- config_write.c: the model file with a multi-device configuration. IR version 11 at least; all else as it is. The file at `to`
- * appears whole; a model with external data must stay in its folder. */
+/* config_write.c: the model file with a multi-device configuration. IR version 11 at least; all else as it is. The file at `to` appears
+ * whole; a model with external data must stay in its folder. */
 struct annotation {
     const char *name; /* of the configuration; what the file says of one of this name is replaced */
     int devices;

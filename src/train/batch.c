@@ -29,8 +29,7 @@ struct batches {
     bool in_order;           /* they are not drawn; windows do not overlap */
 };
 
-/* ---- what feeds an input --------------------------------------------------------------------------------------------------------------
- */
+/* ---- what feeds an input ----------------------------------------------------------------------------------------------------- */
 
 static int fed_index(const struct batches *b, const char *name, size_t n)
 {
@@ -150,8 +149,7 @@ struct batches *batch_new(struct arena *a, struct graph *g, const struct session
     return b;
 }
 
-/* ---- filling --------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- filling ----------------------------------------------------------------------------------------------------------------- */
 
 static int64_t checked_token(const struct token_file *t, const struct fed *f, int64_t at)
 {

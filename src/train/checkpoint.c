@@ -76,8 +76,7 @@ double checkpoint_validation(const struct checkpoint *c)
     return loss;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
 
 static const struct tensor *saved_tensor(struct arena *a, const struct checkpoint *c, int state, const struct parameter *p)
 {
@@ -128,8 +127,7 @@ int64_t checkpoint_load(struct arena *a, const struct checkpoint *c, const struc
     return step;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- writing ----------------------------------------------------------------------------------------------------------------- */
 
 static void begin_file(struct out *out, const struct settings *o, int64_t steps, double validation, const struct parameters *p)
 {

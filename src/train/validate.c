@@ -19,8 +19,7 @@ struct validation {
     int late;       /* inputs that only gradients need, and that are not there */
 };
 
-/* ---- the graph -------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the graph --------------------------------------------------------------------------------------------------------------- */
 
 static bool is_late(const struct graph *g, const struct value *input)
 {
@@ -112,8 +111,7 @@ struct validation *validate_new(struct arena *a, const struct validation_source 
     return v;
 }
 
-/* ---- its runs --------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- its runs ---------------------------------------------------------------------------------------------------------------- */
 
 /* A stage does not wait for later ones, so it could run far ahead of them. */
 static void keep_pace(const struct validation *v, int64_t run)

@@ -56,8 +56,7 @@ struct value *block_transpose(struct sketch *s, struct value *x, int rank, const
     return sketch_add(s, n, NULL);
 }
 
-/* ---- norms
- * -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------------------------------------------------------------- */
 
 static struct value *mean(struct sketch *s, struct value *x)
 {
@@ -90,8 +89,7 @@ struct value *block_norm(struct sketch *s, struct value *x)
     return sketch_add(s, n, NULL);
 }
 
-/* ---- feed-forward
- * -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- feed-forward ------------------------------------------------------------------------------------------------------------ */
 
 static struct value *activation(struct sketch *s, struct value *x)
 {
@@ -125,8 +123,7 @@ static struct value *feed_forward(struct sketch *s, struct value *x)
     return draw(s->draws, 4) ? sketch_op2(s, "Add", y, x) : y;
 }
 
-/* ---- embeddings
- * ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- embeddings -------------------------------------------------------------------------------------------------------------- */
 
 /* Tokens are looked up in a table, pass a layer or two, and are multiplied with the same table turned around. */
 static void tied_embedding(struct sketch *s)

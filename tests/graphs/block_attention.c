@@ -23,8 +23,7 @@ static struct value *spread(struct layer *l, struct value *x, int64_t heads)
     return block_transpose(l->s, block_reshape(l->s, x, 4, dim), 4, (const int64_t[]){0, 2, 1, 3});
 }
 
-/* ---- projections
- * -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- projections ------------------------------------------------------------------------------------------------------------- */
 
 static struct value *project(struct layer *l, struct value *x, int64_t heads)
 {
@@ -78,8 +77,7 @@ static void project_all(struct layer *l, struct value *x, struct value **qkv)
     }
 }
 
-/* ---- rotary embedding
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- rotary embedding -------------------------------------------------------------------------------------------------------- */
 
 /* The halves exchanged, the first one negative. */
 static struct value *half_turned(struct layer *l, struct value *x)
@@ -118,8 +116,7 @@ static void rotate(struct layer *l, struct value **qkv)
         qkv[i] = rotated(l, qkv[i], cosine, sine);
 }
 
-/* ---- state
- * ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- state ------------------------------------------------------------------------------------------------------------------- */
 
 /* Keys or values behind those of the past: a state pair along a growing dimension. */
 static struct value *appended(struct layer *l, struct value *x, const struct dim *past)
@@ -159,8 +156,7 @@ static struct value *repeated(struct layer *l, struct value *x)
     return block_reshape(l->s, sketch_add(l->s, sketch_node(l->s, op_find("", "Expand"), 1, &y, 1), &t), 4, dim);
 }
 
-/* ---- masks
- * ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- masks ------------------------------------------------------------------------------------------------------------------- */
 
 static struct value *positions_of(struct layer *l, const struct dim *n, int axis)
 {
@@ -229,8 +225,7 @@ static struct value *masked(struct layer *l, struct value *scores)
     return y;
 }
 
-/* ---- the layer
- * --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the layer --------------------------------------------------------------------------------------------------------------- */
 
 /* The fused op, or products around a Softmax. */
 static struct value *attended(struct layer *l, struct value **qkv)

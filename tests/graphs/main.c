@@ -61,8 +61,7 @@ static void read_options(struct arena *a, struct graphs_options *o, int argc, ch
         fail_usage("graphs takes options only");
 }
 
-/* ---- one graph
- * ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- one graph --------------------------------------------------------------------------------------------------------------- */
 
 struct subject {
     const struct generated *g;
@@ -119,8 +118,7 @@ static void try_plans(void *data, struct proof *out)
     prove_close(p);
 }
 
-/* ---- shrinking
- * ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- shrinking --------------------------------------------------------------------------------------------------------------- */
 
 struct shrunk {
     struct subject subject;
@@ -179,8 +177,7 @@ static void report(struct draw_list *list, const struct subject *failed, const s
     arena_free(a);
 }
 
-/* ---- a range of graphs
- * ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- a range of graphs ------------------------------------------------------------------------------------------------------- */
 
 static void count(struct tally *t, const struct generated *g)
 {

@@ -88,8 +88,7 @@ void make_convtranspose(struct sketch *s, const struct op *op)
     sketch_add(s, n, NULL);
 }
 
-/* ---- Einsum ----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Einsum ------------------------------------------------------------------------------------------------------------------ */
 
 /* Letters of x, of another operand that shares some, and a result of some of both, in any order. */
 static const char *equation(struct sketch *s, const struct value *x, struct type *other)

@@ -48,8 +48,7 @@ int64_t sketch_size(const struct sketch *s, const struct dim *d)
     return n;
 }
 
-/* ---- the pool of dimensions ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the pool of dimensions -------------------------------------------------------------------------------------------------- */
 
 const struct dim *sketch_static(struct sketch *s)
 {
@@ -97,8 +96,7 @@ void sketch_free(struct sketch *s)
     kenv_free(s->env);
 }
 
-/* ---- data
- * ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- data -------------------------------------------------------------------------------------------------------------------- */
 
 /* Room for a tensor of this type; false where it has no size here or too large a one. */
 static bool tensor_room(struct sketch *s, const struct type *type, struct tensor *out)
@@ -238,8 +236,7 @@ struct value *sketch_scalar(struct sketch *s, enum dtype dtype, double k)
     return become_constant(s, new_value(s, "k", &type, &t));
 }
 
-/* ---- computing a node
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- computing a node -------------------------------------------------------------------------------------------------------- */
 
 static void put_dims(struct sketch *s, const struct value *v, struct tensor *t)
 {
@@ -419,8 +416,7 @@ void set_sizes(struct sketch *s, struct node *n, const char *name, int count, co
         attr_set_dims(s->g, n, name, count, dim);
 }
 
-/* ---- choosing operands
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- choosing operands ------------------------------------------------------------------------------------------------------- */
 
 static bool is_sort(enum sort sort, enum dtype t)
 {

@@ -66,8 +66,7 @@ void set_float(struct node *, const char *attr, double);
 /* A DIMS attribute of integers. */
 void set_sizes(struct sketch *, struct node *, const char *attr, int n, const int64_t *);
 
-/* ---- choosing operands -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- choosing operands ------------------------------------------------------------------------------------------------------- */
 enum sort { SORT_FLOAT, SORT_INT, SORT_BOOL, SORT_NUMBER, SORT_ANY }; /* int: i64; number: float or int */
 /* A result or input with least to most dimensions: one that there is, or a new input. */
 struct value *sketch_pick(struct sketch *, enum sort, int least, int most);

@@ -215,8 +215,7 @@ static int prove_modes(const struct work *w)
     return wrong;
 }
 
-/* ---- processes -------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- processes --------------------------------------------------------------------------------------------------------------- */
 
 static struct prove *open_integral(struct arena *a, const struct work *w)
 {

@@ -280,8 +280,7 @@ struct proof prove_try(struct prove *p, const struct prove_plan *plan)
     return out;
 }
 
-/* ---- what was chosen -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- what was chosen --------------------------------------------------------------------------------------------------------- */
 
 static void print_chosen(void *data, struct proof *out)
 {

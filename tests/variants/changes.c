@@ -111,8 +111,7 @@ static bool put_out(struct graph *g, int k)
     return v != NULL;
 }
 
-/* ---- numbers and types ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers and types ------------------------------------------------------------------------------------------------------- */
 
 static struct tensor tensor_of(const struct value *v)
 {
@@ -197,8 +196,7 @@ static bool other_bytes(struct graph *g, int k)
     return some;
 }
 
-/* ---- sizes ----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- sizes ------------------------------------------------------------------------------------------------------------------- */
 
 static bool resize(struct graph *g, int k, const struct dim *(*size)(struct graph *, const struct dim *))
 {
@@ -234,8 +232,7 @@ static bool size_longer(struct graph *g, int k)
     return resize(g, k, longer);
 }
 
-/* ---- attributes -----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- attributes -------------------------------------------------------------------------------------------------------------- */
 
 static struct node *node_of_attr(struct graph *g, int *k, enum attr_kind kind, struct attr **a)
 {

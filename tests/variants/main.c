@@ -79,8 +79,7 @@ static void run_form(void *trial)
     session_run(o->session, t->in, o->out);
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- comparing --------------------------------------------------------------------------------------------------------------- */
 
 /* By how much elements may differ: floats by rounding, and by a code of what is rounded to bytes. */
 static double allowed(const struct trial *t, const struct tensor *want)
@@ -138,8 +137,7 @@ static bool same_outputs(const struct trial *t)
     return true;
 }
 
-/* ---- a case ---------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- a case ------------------------------------------------------------------------------------------------------------------ */
 
 /* False: something differs. *more: there are more of this kind. */
 static bool try_change(struct trial *t, int *run, bool *more)

@@ -41,8 +41,8 @@ struct drafter {
 int64_t draft_lookup(const struct history *, int64_t row, int64_t most, int64_t *to);
 struct drafter *lookup_drafter(struct arena *, int64_t most);
 
-/* ---- run.c: runs tokens [fed, length) and k drafted ones, [batch, k], of each row; next: [batch, k + 1], the tokens behind the last one
- * and behind each drafted one. The history is as before; the states have columns of all. ---- */
+/* run.c: runs tokens [fed, length) and k drafted ones, [batch, k], of each row; next: [batch, k + 1], the tokens behind the last one and
+ * behind each drafted one. The history is as before; the states have columns of all. */
 void draft_run(struct stage *, struct history *, int64_t fed, const struct row_sampling *how, int64_t k, const int64_t *draft,
                int64_t *next, struct session_collective *count);
 

@@ -111,8 +111,7 @@ bool constant_is_hole(const struct constant *);
 /* Passes n ranges of the bytes on in order, a piece at a time; no tensor is held in memory, wherever its bytes are. */
 void constant_stream(struct constant *, const char *name, int n, const struct byte_range *, byte_taker *, void *);
 
-/* ---- copy_kind.c: is matrix b, of elements of size bytes, a copy of matrix a? Never if all its numbers are equal. -----------------
- */
+/* ---- copy_kind.c: is matrix b, of elements of size bytes, a copy of matrix a? Never if all its numbers are equal ------------- */
 enum constant_copy { CONSTANT_OTHER, CONSTANT_SAME, CONSTANT_TRANSPOSED };
 enum constant_copy constant_copy_kind(const void *a, const int64_t *a_dim, const void *b, const int64_t *b_dim, size_t size);
 /* Zeros and ones say nothing: many weights begin so. Of a matrix, too. */

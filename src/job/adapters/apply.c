@@ -102,8 +102,7 @@ static void apply_one(struct graph *g, const char *path)
     }
 }
 
-/* ---- several, of which each row of the batch has one or none --------------------------------------------------------------------------
- */
+/* ---- several, of which each row of the batch has one or none ----------------------------------------------------------------- */
 
 struct several {
     struct graph *graph;

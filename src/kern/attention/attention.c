@@ -221,8 +221,7 @@ void kern_Attention(struct kcall *call)
     attention_core_run(call, &a);
 }
 
-/* ---- GroupQueryAttention
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- GroupQueryAttention ----------------------------------------------------------------------------------------------------- */
 enum { G_QUERY, G_KEY, G_VALUE, G_PAST_KEY, G_PAST_VALUE, G_LENGTHS, G_TOTAL, G_COS, G_SIN, G_POSITIONS, G_BIAS, G_SINK };
 
 struct gqa {

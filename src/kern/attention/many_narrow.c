@@ -8,8 +8,7 @@
 _Static_assert((int)TILE_ROWS <= (int)NARROW_ROWS && (int)TILE == (int)NARROW_TILE_DEPTH, "a stripe is multiplied at once");
 enum { GROUP = NARROW_TILE_ROWS, STEP = NARROW_TILE_DEPTH };
 
-/* ---- keys, values and queries ---------------------------------------------------------------------------------------------------------
- */
+/* ---- keys, values and queries ------------------------------------------------------------------------------------------------ */
 
 /* n keys or values as bf16, [n, width] with zeros behind size; where they lie if they lie so. *step: from row to row. */
 static const uint16_t *rounded_rows(const struct unit *u, const struct head_rows *h, int64_t from, int64_t n, int64_t size, int64_t width,
@@ -72,8 +71,7 @@ void many_narrow_queries(const struct unit *u, const struct stripe *s)
     }
 }
 
-/* ---- a few rows ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- a few rows -------------------------------------------------------------------------------------------------------------- */
 
 static void rows_scores(const struct unit *u, const struct stripe *s, int64_t from, int64_t to)
 {
@@ -98,8 +96,7 @@ static void rows_values(const struct unit *u, const struct stripe *s, int64_t fr
                                            s->out + column, u->width, true, 0});
 }
 
-/* ---- in tiles --------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- in tiles ---------------------------------------------------------------------------------------------------------------- */
 static void tile_scores(const struct unit *u, const struct stripe *s, int64_t from, int64_t to)
 {
     int64_t start = from / PANEL_COLUMNS * PANEL_COLUMNS, steps = 2 * u->pairs / STEP;

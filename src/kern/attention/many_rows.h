@@ -25,8 +25,7 @@ struct unit {
     uint16_t *narrow_keys, *narrow_values, *shares, *rounded, *queries; /* rounded: rows; queries: of the unit's stripes */
 };
 
-/* ---- many_narrow.c: products of bf16; sums are float32 --------------------------------------------------------------------------------
- */
+/* ---- many_narrow.c: products of bf16; sums are float32 ----------------------------------------------------------------------- */
 void many_narrow_keys(const struct unit *, int64_t from, int64_t n);
 void many_narrow_values(const struct unit *, int64_t from, int64_t n);
 void many_narrow_queries(const struct unit *, const struct stripe *);

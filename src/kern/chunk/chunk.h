@@ -5,11 +5,11 @@
 
 #include "kern/kern.h"
 
-/* ---- chunk.c: sums that do not depend on how they are split into partial sums ---------------------------------------------------
- * A contracted dimension is summed in chunks, aligned blocks of its global indices, each from left to right. The sums of chunks 2i and
- * 2i + 1 are added, the sums of such pairs likewise, and so on; a sum without a neighbour goes up as it is. A rank that holds some chunks
- * adds up the largest complete subtrees among them: its partials. From the partials of all ranks the sum is completed in the same order, to
- * the same bits that one rank alone computes. */
+/* ---- chunk.c: sums that do not depend on how they are split into partial sums ------------------------------------------------ */
+/* A contracted dimension is summed in chunks, aligned blocks of its global indices, each from left to right. The sums of chunks 2i and
+ * 2i + 1 are added, the sums of such pairs likewise, and so on; a sum without a neighbour goes up as it is. A rank that holds some
+ * chunks adds up the largest complete subtrees among them: its partials. From the partials of all ranks the sum is completed in the same
+ * order, to the same bits that one rank alone computes. */
 struct subtree {
     int level;
     int64_t index;
@@ -121,8 +121,7 @@ void chunk_complete(const struct kcall *, const struct chunks *, enum dtype, con
 float chunk_sum_f32(const float *x, int64_t n);
 double chunk_sum_f64(const double *x, int64_t n);
 
-/* ---- chunk_reduce.c: y = sums of the call's operand, f64 or floats made f32, over the marked axes. Uses ROOM_A, ROOM_TURN_Q, ROOM_TURN_K.
- * ---- */
+/* chunk_reduce.c: y = sums of the call's operand, f64 or floats made f32, over the marked axes. Uses ROOM_A, ROOM_TURN_Q, ROOM_TURN_K. */
 void chunk_reduce(struct kcall *, const bool *reduced, void *y);
 
 /* ---- chunk_gemm.c ---- */

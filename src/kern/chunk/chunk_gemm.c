@@ -19,8 +19,7 @@ static void store_tile(const struct chunk_product *p, const float *tile, int row
         memcpy(c + r * p->c_row, tile + r * TILE, (size_t)count * sizeof *c);
 }
 
-/* ---- one tile -------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- one tile ---------------------------------------------------------------------------------------------------------------- */
 
 static void one_tile(const struct chunk_product *p, int64_t row, int rows, const float *panel, int64_t from, int64_t count)
 {
@@ -66,8 +65,7 @@ void chunk_product_here(const struct chunk_product *p, float *room)
     }
 }
 
-/* ---- shared out ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- shared out -------------------------------------------------------------------------------------------------------------- */
 struct tile_blocks {
     const struct chunk_product *p;
     int64_t blocks;
@@ -99,8 +97,7 @@ void chunk_product(struct kcall *call, const struct chunk_product *p)
     kenv_parallel_shares(call->env, (p->n + TILE - 1) / TILE * s.blocks, rows * TILE * p->right->k / 8 + 1, shared_range, &s);
 }
 
-/* ---- right operands ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- right operands ---------------------------------------------------------------------------------------------------------- */
 
 /* Some rows at a time, which stay in the first-level cache. */
 static SIMD void turn_panel(const float *from, int64_t column, int64_t k, int64_t count, float *to)

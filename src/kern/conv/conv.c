@@ -29,8 +29,7 @@ static int64_t conv_source(const struct conv *c, int64_t place, int64_t tap)
     return window_source(c->spatial, &w, place, tap);
 }
 
-/* ---- chunk by chunk
- * ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------- */
 struct patches {
     const struct conv *conv;
     const float *x;
@@ -187,8 +186,7 @@ static bool conv_short(struct kcall *call, const struct conv *c)
     return true;
 }
 
-/* ---- plain loops ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- plain loops ------------------------------------------------------------------------------------------------------------- */
 /* Where element `place` of a channel of an image lies. */
 static int64_t conv_element(bool last, int64_t n, int64_t channels, int64_t channel, int64_t places, int64_t place)
 {

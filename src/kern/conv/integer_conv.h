@@ -36,8 +36,8 @@ size_t integer_windows_bytes(const struct integer_windows *, int64_t rows);
 /* Pointers, in room: [groups of BYTES_ROWS places][runs][BYTES_ROWS]. */
 const uint8_t *const *integer_windows_find(const struct integer_windows *, int64_t place, int64_t rows, void *room);
 
-/* ---- integer_depthwise.c: each channel with a filter of its own. weight: as integer_depthwise_sums.c reads it, less the zero points; sums
- * as in struct bytes ---- */
+/* integer_depthwise.c: each channel with a filter of its own. weight: as integer_depthwise_sums.c reads it, less the zero points; sums
+ * as in struct bytes */
 struct bytes integer_depthwise_pack(struct kcall *, const struct bytes_source *, bool keep);
 void integer_depthwise_run(const struct integer_conv *, const struct integer_results *, const struct bytes *);
 

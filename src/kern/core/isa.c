@@ -21,8 +21,7 @@ const char *isa_name(enum isa set)
     return names[set];
 }
 
-/* ---- what the processor says: a bit for each set, whether or not it has those under it --------------------------------------------------
- */
+/* ---- what the processor says: a bit for each set, whether or not it has those under it --------------------------------------- */
 #define BIT(set, there) ((there) ? 1U << ISA_##set : 0)
 
 #if X86

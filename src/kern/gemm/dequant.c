@@ -73,8 +73,7 @@ void dequant_load(const struct tensor *q, int64_t i, int64_t n, float *out)
         load_unpacked(q, i, n, out);
 }
 
-/* ---- scales ---------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- scales ------------------------------------------------------------------------------------------------------------------ */
 
 static const float *zeros_f32(struct kcall *call, const struct tensor *t)
 {

@@ -18,8 +18,8 @@ void dnnl_checked(dnnl_status_t status, const char *what)
         fail("oneDNN: %s failed with status %d%s", what, (int)status, status == dnnl_out_of_memory ? ": out of memory" : "");
 }
 
-/* ---- its instruction set ----
- * TPC_ISA limits it, too. Where AVX2 has no FMA, as in some virtual machines, the library's AVX2 would meet an illegal instruction. */
+/* ---- its instruction set ----------------------------------------------------------------------------------------------------- */
+/* TPC_ISA limits it, too. Where AVX2 has no FMA, as in some virtual machines, the library's AVX2 would meet an illegal instruction. */
 #if X86
 static const dnnl_cpu_isa_t library_isa[ISA_COUNT] = {[ISA_PLAIN] = dnnl_cpu_isa_avx,
                                                       [ISA_AVX2] = dnnl_cpu_isa_avx2,

@@ -95,8 +95,7 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
     return at;
 }
 
-/* ---- in tiles of our own ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- in tiles of our own ----------------------------------------------------------------------------------------------------- */
 
 /* Numbers of k of such a panel. */
 static int64_t tiles_depth(int64_t k)
@@ -128,8 +127,7 @@ static void tiles_product(struct kenv *env, const uint16_t *panels, int64_t m, i
         narrow_tiles_product(env, &(struct narrow_tiles){m, n, k, a, transposed, panels, bias, c});
 }
 
-/* ---- a constant weight ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- a constant weight ------------------------------------------------------------------------------------------------------- */
 
 bool dnnl_product_packed(struct kenv *env, void **cache, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *w,
                          bool transposed, const float *bias, float *c)

@@ -5,8 +5,7 @@
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 
-/* ---- dnnl.c, dnnl_product.c, dnnl_conv.c: the only files that see oneDNN
- * ------------------------------------------------------------------------- */
+/* ---- dnnl.c, dnnl_product.c, dnnl_conv.c: the only files that see oneDNN ----------------------------------------------------- */
 /* c[m, n] = alpha * a[m, k] b[k, n] + beta * c, row-major with leading dimensions; callable inside parallel loops. */
 void dnnl_product(struct kenv *, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
                   const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
@@ -124,8 +123,7 @@ struct panel_row_kernel {
 extern const struct panel_row_kernel panel_row_kernels[]; /* the fastest first, plain C last */
 const struct panel_row_kernel *panel_row_best(void);
 
-/* ---- narrow_row.c: the same of up to NARROW_FEW_ROWS rows and a weight of bf16, in panels as BA16a64b2a has them: pairs of numbers of k
- * --- */
+/* narrow_row.c: the same of up to NARROW_FEW_ROWS rows and a weight of bf16, in panels as BA16a64b2a has them: pairs of numbers of k */
 enum {
     NARROW_FEW_ROWS = 16,
     NARROW_ROWS = 6, /* that a kernel takes at most; */

@@ -18,8 +18,7 @@ static const float *panel_of(const struct panels *w, int64_t from, int64_t count
     return room;
 }
 
-/* ---- chunk by chunk -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------- */
 
 /* Columns that lie one after another are unpacked behind the room of the panel. */
 static const float *weight_panel(const struct right *r, int64_t from, int64_t count, float *room)

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- binary rows ------------------------------------------------------------------------------------------------------
- * Steps sa and sb are 1, or 0 for an operand that stays the same along the row. */
+/* ---- binary rows ------------------------------------------------------------------------------------------------------------- */
+/* Steps sa and sb are 1, or 0 for an operand that stays the same along the row. */
 #define BINARY_ROW(set, name, T, U, expr)                                                     \
     static set void name(const void *pa, int sa, const void *pb, int sb, void *po, int64_t n) \
     {                                                                                         \

@@ -81,8 +81,7 @@ static const float *expert_stretch(const struct experts *w, int64_t row, int64_t
     return room;
 }
 
-/* ---- columns of the product ------------------------------------------------------------------------------------------------------------
- */
+/* ---- columns of the product -------------------------------------------------------------------------------------------------- */
 
 static void expert_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
 {

@@ -165,8 +165,7 @@ static void plain_batches(struct matmul_call *p, const struct tensor *a, const s
     }
 }
 
-/* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------- */
 
 /* A constant right matrix that all rows share. */
 static bool packable(const struct kcall *call, int64_t batch)
@@ -236,8 +235,7 @@ void kern_MatMul(struct kcall *call)
     kcall_result_store(p.c, c);
 }
 
-/* ---- Gemm -----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Gemm -------------------------------------------------------------------------------------------------------------------- */
 struct gemm_call {
     const struct walk *walk;
     float alpha, beta;
@@ -354,8 +352,7 @@ void kern_Gemm(struct kcall *call)
         gemm_plain(call, m, n, k, ta, tb);
 }
 
-/* ---- packing at load ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- packing at load --------------------------------------------------------------------------------------------------------- */
 bool matmul_packs(const struct kcall *call, struct packed_key *key)
 {
     bool gemm = call->node->op->kernel == kern_Gemm, transposed = gemm && attr_int(call->node, "transB");

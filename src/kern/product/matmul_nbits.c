@@ -157,8 +157,7 @@ static void read_stretch(const struct nbits_panels *w, int64_t n, int64_t lo, in
     spread_blocks(w->log, each, hi - lo, s->zero);
 }
 
-/* ---- columns of the product ------------------------------------------------------------------------------------------------------------
- */
+/* ---- columns of the product -------------------------------------------------------------------------------------------------- */
 
 static const struct nbits_panels *nbits_of(const struct panels *panels)
 {
@@ -235,8 +234,7 @@ static void nbits_row(const struct panels *panels, const float *a, int64_t from,
         c[j] = (w->group ? dot_grouped : dot_row)(w, from + j, a);
 }
 
-/* ---- chunk by chunk: columns in the order of K, and no longer
- * -------------------------------------------------------------------------------- */
+/* ---- chunk by chunk: columns in the order of K, and no longer ---------------------------------------------------------------- */
 
 static void plain_row(const struct nbits_panels *w, int64_t n, float *out)
 {
@@ -278,8 +276,7 @@ static void product_by_chunks(struct kcall *call, struct nbits_panels *w, int64_
     packed_gemm_chunks(call, &chunks, &w->panels, m, a, out);
 }
 
-/* ---- the product with rows, not columns
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the product with rows, not columns -------------------------------------------------------------------------------------- */
 
 /* c[m, k] = a[m, n] w, some rows of w at a time. */
 static void turned_product(struct kcall *call, const struct nbits_panels *w, int64_t m, const float *a, float *c)
@@ -307,8 +304,7 @@ static void short_product(struct kcall *call, const struct nbits_panels *w, int6
     dnnl_product(call->env, false, true, m, w->panels.n, w->k, 1, a, w->k, panel, w->k, 0, c, w->panels.n);
 }
 
-/* ---- the order of A
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the order of A ---------------------------------------------------------------------------------------------------------- */
 
 struct order {
     const struct nbits_panels *w;
@@ -341,8 +337,7 @@ static void check_group_indices(const struct kcall *call, const struct nbits_pan
             fail("%s: g_idx has %d at %lld, expected 0 to %lld", kcall_where(call), w->group[i], (long long)i, (long long)w->blocks - 1);
 }
 
-/* ---- the product
- * ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the product ------------------------------------------------------------------------------------------------------------- */
 
 static struct nbits_panels nbits_new(const struct nbits_weight *from, int64_t k)
 {
@@ -387,8 +382,7 @@ void matmul_nbits_product(struct kcall *call, const struct nbits_weight *from, i
         packed_gemm(call, &w.panels, m, ordered(call, &w, m, a), c);
 }
 
-/* ---- MatMulNBits
- * --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- MatMulNBits ------------------------------------------------------------------------------------------------------------- */
 
 static void nbits_add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
 {

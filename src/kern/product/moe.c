@@ -70,8 +70,7 @@ static activation *activation_of(const struct kcall *call)
     fail("%s: activation_type is '%s', which tpc does not know", kcall_where(call), attr_string(call->node, "activation_type"));
 }
 
-/* ---- operands -------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- operands ---------------------------------------------------------------------------------------------------------------- */
 
 static int64_t weight_bits(const struct kcall *call, int j)
 {
@@ -121,8 +120,7 @@ static struct moe_call moe_of(struct kcall *call)
     return m;
 }
 
-/* ---- routing --------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- routing ----------------------------------------------------------------------------------------------------------------- */
 
 /* Row r of a [rows, experts] tensor, in room. */
 static void read_row(const struct tensor *t, int64_t r, float *room)
@@ -219,8 +217,7 @@ static void group_by_expert(struct moe_call *m)
     place_routes(m, n, expert, weight);
 }
 
-/* ---- one expert -------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- one expert -------------------------------------------------------------------------------------------------------------- */
 
 struct expert_rows {
     const struct moe_call *m;

@@ -4,8 +4,7 @@
 
 #include "kern/gemm/gemm.h"
 
-/* ---- matmul_nbits.c: a weight of 2, 4 or 8 bits in blocks
- * ------------------------------------------------------------------------------------ */
+/* ---- matmul_nbits.c: a weight of 2, 4 or 8 bits in blocks -------------------------------------------------------------------- */
 /* blocks: u8 [n, blocks, bytes]; scales, zeros (NULL: half of the range): of each block; groups: the scale of every number (NULL: its
  * block's) */
 struct nbits_weight {
@@ -52,8 +51,7 @@ bool scaled_pack(struct kcall *, const struct packed_key *);
 bool integer_packs(const struct kcall *, struct packed_key *);
 bool integer_pack(struct kcall *, const struct packed_key *);
 
-/* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage --------------------------------------------------------
- */
+/* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage ---------------------------------------------- */
 /* Integers of `bits` bits in bytes where there are scales: per row, or per block of a row. */
 struct experts {
     struct panels panels; /* first: columns of the product are rows of the matrix */

@@ -6,8 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- DequantizeLinear -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- DequantizeLinear -------------------------------------------------------------------------------------------------------- */
 
 struct decoding {
     struct scaled s;
@@ -54,8 +53,7 @@ void kern_DequantizeLinear(struct kcall *call)
         kenv_parallel_for(call->env, tensor_elements(d.y) / d.s.inner, 4 * d.s.inner, decode_range, &d);
 }
 
-/* ---- QuantizeLinear -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- QuantizeLinear ---------------------------------------------------------------------------------------------------------- */
 
 struct limits {
     float lo, hi;
@@ -149,8 +147,7 @@ void kern_QuantizeLinear(struct kcall *call)
         kenv_parallel_for(call->env, tensor_elements(e.y) / e.s.inner, 8 * e.s.inner, encode_range, &e);
 }
 
-/* ---- DynamicQuantizeLinear
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- DynamicQuantizeLinear --------------------------------------------------------------------------------------------------- */
 
 enum { PIECE = 4096 };
 struct ranging {

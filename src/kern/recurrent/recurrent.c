@@ -22,8 +22,7 @@ struct packed {
     const struct codes *w_codes[MOST_DIRECTIONS], *r_codes[MOST_DIRECTIONS];
 };
 
-/* ---- operands --------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- operands ---------------------------------------------------------------------------------------------------------------- */
 
 static int64_t columns_of(const struct recurrence *r)
 {
@@ -84,8 +83,7 @@ static int64_t floats_room(const struct recurrence *r, int i)
     return t && t->dtype != DT_F32 ? tensor_elements(t) : 0;
 }
 
-/* ---- bias and scales -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- bias and scales --------------------------------------------------------------------------------------------------------- */
 
 /* Both biases are of the inputs, but for the last gate of a GRU that resets after its product. */
 static void read_bias(struct recurrence *r, float **room)
@@ -129,8 +127,7 @@ static float *scales_of(const struct recurrence *r, int i, float **room)
     return to;
 }
 
-/* ---- packing ---------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- packing ----------------------------------------------------------------------------------------------------------------- */
 
 /* Columns from.. of direction d of a weight of k rows, as tiles. room: for a copy in float32. */
 static struct tiles pack_columns(const struct recurrence *r, int i, int64_t d, int64_t from, int64_t n, int64_t k, float *room, float *to)
@@ -221,8 +218,7 @@ static bool pack_integers(struct recurrence *r, struct packed *kept)
     return true;
 }
 
-/* ---- the inputs of all steps
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- the inputs of all steps ------------------------------------------------------------------------------------------------- */
 
 struct projection {
     const struct recurrence *r;
@@ -317,8 +313,7 @@ static void project(struct recurrence *r, struct packed *kept, const float *w_sc
     kenv_parallel_for(r->call->env, (rows + INPUT_ROWS - 1) / INPUT_ROWS, INPUT_ROWS * n * r->inputs / 8 + 1, project_range, &p);
 }
 
-/* ---- steps
- * ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------------------------------------------- */
 
 int64_t recurrence_room(const struct recurrence *r, int64_t rows)
 {
@@ -528,8 +523,7 @@ static void run_lanes(struct recurrence *r)
                           lane_range, &all);
 }
 
-/* ---- the ops ---------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the ops ----------------------------------------------------------------------------------------------------------------- */
 
 static void run_recurrence(struct recurrence *r)
 {

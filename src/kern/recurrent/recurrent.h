@@ -16,8 +16,7 @@ struct tiles tiles_pack(float *room, int64_t n, int64_t k, const float *w, int64
 /* c[i][n] += a[i][k] w for m rows. The bits of a row do not depend on the others. */
 void tiles_product(const struct tiles *, int64_t m, const float *const *a, float *const *c);
 
-/* ---- integers.c: products with a constant weight of 8 bits, exact
- * ------------------------------------------------------------------------ */
+/* ---- integers.c: products with a constant weight of 8 bits, exact ------------------------------------------------------------ */
 struct codes;
 enum { INTEGERS_MOST = 33025 }; /* numbers whose products have a sum below 2^31 */
 /* The n columns of direction d of w[directions, k, n], kept. zero: one for each direction, or for each of its columns. */

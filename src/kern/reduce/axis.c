@@ -178,8 +178,7 @@ void kern_ScatterElements(struct kcall *call)
     }
 }
 
-/* ---- OneHot ----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- OneHot ------------------------------------------------------------------------------------------------------------------ */
 /* Of any number type; a float that is no index is none of any size. */
 static int64_t whole_element(const struct tensor *t, int64_t i)
 {

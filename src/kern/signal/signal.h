@@ -4,8 +4,7 @@
 
 #include "kern/core/core.h"
 
-/* ---- fourier.c: y[k] = sum of x[j] exp(-2 pi i j k / n), in float64 for any n; inverse: conjugate, divided by n ------------------------
- */
+/* ---- fourier.c: y[k] = sum of x[j] exp(-2 pi i j k / n), in float64 for any n; inverse: conjugate, divided by n -------------- */
 struct fourier {
     int64_t n, padded;                 /* padded: the power of two that is transformed; 0: by the sum itself */
     const double *turn_re, *turn_im;   /* roots of one, of the transform that is done */

@@ -55,8 +55,7 @@ static void pool_begin(const struct kcall *call, struct pool *p, enum pooling ho
     memcpy(p->result, y->dim + first, (size_t)p->n * sizeof *p->result);
 }
 
-/* ---- windows that slide ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- windows that slide ------------------------------------------------------------------------------------------------------ */
 /* The places of the last dimension whose window has its tap k inside: lo..hi. */
 static void places_inside(const struct pool *p, int d, int64_t k, int64_t *lo, int64_t *hi)
 {
@@ -166,8 +165,7 @@ static void pool_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* ---- one window over everything
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- one window over everything ---------------------------------------------------------------------------------------------- */
 static void whole_range(void *data, int64_t lo, int64_t hi)
 {
     const struct pool *p = data;
@@ -192,8 +190,7 @@ static bool is_whole(const struct pool *p)
     return tensor_dims_product(p->size, 0, p->n) > 0;
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------------------- */
 static void pool_run(struct kcall *call, struct pool *p)
 {
     const struct tensor *x = &call->in[0];

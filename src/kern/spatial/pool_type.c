@@ -104,8 +104,7 @@ enum { BLOCK = 32 }; /* places that are added up before their sum is added to th
         LOOP for (int64_t i = 0; i < n; i++) y[i] = INIT; \
     }
 
-/* ---- greatest elements of every type ----------------------------------------------------------------------------------------------------
- */
+/* ---- greatest elements of every type ----------------------------------------------------------------------------------------- */
 #define MAXIMA(name, T, INIT)                      \
     POOLING(max_##name, T, GREATER, GREATER, INIT) \
     START(max_##name, T, INIT)
@@ -121,8 +120,7 @@ MAXIMA(u32, uint32_t, 0)
 MAXIMA(i64, int64_t, INT64_MIN)
 MAXIMA(u64, uint64_t, 0)
 
-/* ---- sums and norms of floating-point types --------------------------------------------------------------------------------------------
- */
+/* ---- sums and norms of floating-point types ---------------------------------------------------------------------------------- */
 #define POWERS(name, T, power)                                                                                        \
     POOLING(square_##name, T, SQUARE, SUM, 0)                                                                         \
     POOLING(magnitude_##name, T, MAGNITUDE, SUM, 0)                                                                   \
@@ -179,8 +177,7 @@ MAXIMA(u64, uint64_t, 0)
 SUMS(f32, float, powf)
 SUMS(f64, double, pow)
 
-/* ---- the table
- * ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------------------- */
 #define REAL(name, T)                                                                                                                     \
     {                                                                                                                                     \
         sizeof(T), {start_max_##name, start_sum_##name, start_sum_##name}, {combine_max_##name, combine_sum_##name, combine_norm_##name}, \

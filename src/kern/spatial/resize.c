@@ -329,8 +329,7 @@ static void run_passes(const struct resize_call *r, const void *x, size_t size, 
     }
 }
 
-/* ---- bytes: interpolated as float32, then cut off towards zero ------------------------------------------------------------------------
- */
+/* ---- bytes: interpolated as float32, then cut off towards zero --------------------------------------------------------------- */
 
 static const float *read_bytes(struct kcall *call, const struct tensor *x)
 {

@@ -5,8 +5,7 @@
 #include "kern/core/core.h"
 #include "kern/core/window.h"
 
-/* ---- pool.c: pooling windows. last: channels are the last dimension, not the second one ------------------------------------------------
- */
+/* ---- pool.c: pooling windows. last: channels are the last dimension, not the second one -------------------------------------- */
 enum pooling { POOL_MAX, POOL_AVERAGE, POOL_NORM };
 void pool_window(struct kcall *, enum pooling, bool last);
 void pool_global(struct kcall *, enum pooling, bool last);
@@ -17,8 +16,7 @@ void pool_codes(struct kcall *);
 /* ---- pool_places.c: result 1 of MaxPool ---- */
 void pool_places(struct kcall *);
 
-/* ---- pool_type.c: the loops of a pool for one type of elements --------------------------------------------------------------------------
- */
+/* ---- pool_type.c: the loops of a pool for one type of elements --------------------------------------------------------------- */
 enum { POOL_LANES = 64 }; /* channels that a thread takes at a time */
 /* Places of y of `lanes` elements, `step` elements of x from one window to the next, and `gap` between two taps of a window. */
 struct pool_windows {

@@ -20,9 +20,8 @@ int64_t string_in_case(const struct kcall *, int64_t number, enum string_case);
 /* Numbers of a list of texts of an attribute, in room; *n of them. */
 const int64_t *string_numbers(const struct kcall *, const char *attr, enum room, int *n);
 
-/* ---- keys.c: a list of keys, sorted to be looked up. A key is 8 bytes: an integer, the number of a string, or a float as float64, of
- * which all NaNs are one and both zeros are one.
- * ------------------------------------------------------------------------------------------- */
+/* keys.c: a list of keys, sorted to be looked up. A key is 8 bytes: an integer, the number of a string, or a float as float64, of which
+ * all NaNs are one and both zeros are one. */
 struct string_key {
     int64_t bits, at; /* at: its place in the list */
 };

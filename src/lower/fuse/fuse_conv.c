@@ -79,8 +79,7 @@ void fuse_open_norms(struct graph *g)
     }
 }
 
-/* ---- what a convolution takes in
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- what a convolution takes in --------------------------------------------------------------------------------------------- */
 struct absorb {
     struct graph *g;
     const struct uses *uses;
@@ -189,8 +188,7 @@ static bool take_sum(struct absorb *a, struct node *n)
     return true;
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- functions --------------------------------------------------------------------------------------------------------------- */
 struct function {
     const char *name;
     double alpha, beta;
@@ -243,8 +241,7 @@ static bool take_function(struct absorb *a, struct node *n)
     return true;
 }
 
-/* ---- gates: the product of y and a function of y ----------------------------------------------------------------------------------------
- */
+/* ---- gates: the product of y and a function of y ----------------------------------------------------------------------------- */
 /* n is this op of v and a number near x. */
 static bool is_by(const struct node *n, const char *op, const struct value *v, double x)
 {
@@ -317,8 +314,7 @@ static bool take_line(struct absorb *a, const struct node *n)
     return true;
 }
 
-/* ---- of integers ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- of integers ------------------------------------------------------------------------------------------------------------- */
 /* Only a factor may be there. */
 static bool is_linear(const struct absorb *a)
 {
@@ -395,8 +391,7 @@ static struct node *take_residual(struct absorb *a, const struct node *n)
     return last;
 }
 
-/* ---- padding ----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- padding ----------------------------------------------------------------------------------------------------------------- */
 /* Zeros that a node before the convolution puts around the places: at their start, then at their end. */
 static bool zeros_around(const struct node *n, int64_t *pads)
 {

@@ -28,8 +28,7 @@ struct lifetime_ends;
 struct lifetime_ends *lifetime_ends_find(struct arena *, const struct lifetimes *, int steps);
 void lifetime_stretch_all(struct lifetimes *, const struct lifetime_ends *, int first, int last);
 
-/* ---- missing_kernels.c: ops that tpc-run can't compute, in the graph and in bodies; those that only lack types if there are no others
- * ---- */
+/* missing_kernels.c: ops that tpc-run can't compute, in the graph and in bodies; those that only lack types if there are no others */
 struct missing_kernel {
     const char *op, *first; /* with its domain; a node's name */
     int nodes;
@@ -59,8 +58,8 @@ bool op_packs_recurrent(const struct node *, const bool *constant);
 /* Bytes of that copy of a weight of this type, but for the rounding up to whole tiles. */
 int64_t op_recurrent_copy(const struct type *weight);
 
-/* ---- integer_conv.c: whether a Conv multiplies 8-bit integers by such a constant filter; the DequantizeLinear that makes a value of 8-bit
- * integers, or NULL ---- */
+/* integer_conv.c: whether a Conv multiplies 8-bit integers by such a constant filter; the DequantizeLinear that makes a value of 8-bit
+ * integers, or NULL */
 bool op_integer_conv(const struct node *);
 const struct node *op_byte_decoder(const struct value *);
 
@@ -183,8 +182,8 @@ struct routes {
 };
 bool op_routes_rows(struct graph *, const struct node *, struct routes *);
 
-/* ---- index_limits.c: the lookups of a graph whose largest index follows from sizes, masks (by input: all ones) and the integers that
- * other inputs hold: a symbol of its own stands for the largest one of input i ---- */
+/* index_limits.c: the lookups of a graph whose largest index follows from sizes, masks (by input: all ones) and the integers that other
+ * inputs hold: a symbol of its own stands for the largest one of input i */
 struct index_limits {
     VEC(struct index_limit) list;
 };

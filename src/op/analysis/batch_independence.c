@@ -60,8 +60,7 @@ static bool concerned(const struct row_walk *w, const struct node *n)
     return false;
 }
 
-/* ---- numbers of rows -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers of rows --------------------------------------------------------------------------------------------------------- */
 
 static const struct dim *row_step(const struct row_walk *w, const struct value *v, int entry)
 {

@@ -167,8 +167,7 @@ static bool find_segment(struct row_walk *w, int first, struct row_segment *s)
     return end >= 0;
 }
 
-/* ---- what decides whether a segment runs in blocks ------------------------------------------------------------------------------------
- */
+/* ---- what decides whether a segment runs in blocks --------------------------------------------------------------------------- */
 
 const struct value *row_segment_full_side(const struct node *collective)
 {

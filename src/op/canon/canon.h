@@ -17,8 +17,7 @@ void canon_fold(struct graph *);
 /* Shape arithmetic of a typed graph that is read as data becomes constants and Dims nodes. The rest is dead then. */
 void canon_shape_data(struct graph *);
 
-/* ---- rewrite.c, equal_nodes.c, dequantize_pattern.c, einsum_to_matmul.c, ms_attention_to_onnx.c, quantized_scales.c ----
- */
+/* ---- rewrite.c, equal_nodes.c, dequantize_pattern.c, einsum_to_matmul.c, ms_attention_to_onnx.c, quantized_scales.c ---------- */
 /* The list of nodes being written. A rewrite looks at one node; true: nodes pushed since then replace it, the last one with its result. */
 struct rewrite {
     struct graph *g;

@@ -219,8 +219,7 @@ static void infer_stacked(struct graph *g, struct node *node, const struct subgr
     op_result(g, node, i, t->dtype, t->rank + 1, dim);
 }
 
-/* ---- Loop: operands M, cond, carried; body (iteration, cond, carried) -> (cond, carried, stacked)
- * ------------------------------------------------ */
+/* ---- Loop: operands M, cond, carried; body (iteration, cond, carried) -> (cond, carried, stacked) ---------------------------- */
 
 /* A scalar, or one element where the file says so. */
 static void enter_scalar(struct subgraph *r, int input, enum dtype dtype)
@@ -298,8 +297,7 @@ void infer_loop(struct graph *g, struct node *node)
     arena_free(tmp);
 }
 
-/* ---- Scan: operands carried, scanned; body (carried, slices) -> (carried, stacked)
- * ----------------------------------------------------------- */
+/* ---- Scan: operands carried, scanned; body (carried, slices) -> (carried, stacked) ------------------------------------------- */
 
 int control_scan_inputs(const struct graph *g, const struct node *node)
 {
@@ -387,8 +385,7 @@ void infer_scan(struct graph *g, struct node *node)
     arena_free(tmp);
 }
 
-/* ---- any of them
- * ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- any of them ------------------------------------------------------------------------------------------------------------- */
 
 struct subgraph control_typed_body(struct arena *arena, struct graph *g, const struct node *node, int body)
 {

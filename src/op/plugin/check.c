@@ -5,8 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- what the rule claims --------------------------------------------------------------------------------------------------------------
- */
+/* ---- what the rule claims ---------------------------------------------------------------------------------------------------- */
 
 static _Noreturn void refuse(const struct plugin_trial *t, const char *why)
 {
@@ -101,8 +100,7 @@ static void check_form(const struct plugin_trial *t)
             t->where, t->p->given.rule);
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- sizes ------------------------------------------------------------------------------------------------------------------- */
 
 static bool has_dotted(const struct plugin_signature *s)
 {
@@ -170,8 +168,7 @@ void plugin_check(const struct plugin_op *p, const struct node *like, const char
         check_round(p, like, where, round, has_dotted(&p->signature) ? (round + 1) % 3 : 0);
 }
 
-/* ---- the nodes of a model ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- the nodes of a model ---------------------------------------------------------------------------------------------------- */
 
 static bool same_attributes(const struct node *a, const struct node *b)
 {

@@ -122,8 +122,7 @@ static void compare_element(void *pair, int64_t global, int64_t local)
     p->seen[global] = 1;
 }
 
-/* ---- the node, whole and on ranks -----------------------------------------------------------------------------------------------------
- */
+/* ---- the node, whole and on ranks -------------------------------------------------------------------------------------------- */
 
 static struct node *new_node(struct plugin_trial *t, struct graph *g, const struct type *in)
 {

@@ -210,8 +210,7 @@ struct rule *rule_moe(struct graph *g, const struct node *node)
     return r;
 }
 
-/* ---- split by experts
- * -------------------------------------------------------------------------------------------------------------------- */
+/* ---- split by experts -------------------------------------------------------------------------------------------------------- */
 
 /* The values of the k largest, and 0 for the others. */
 static struct value *chosen(struct lowering *l, struct value *by, struct value *values)

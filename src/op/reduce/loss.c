@@ -137,8 +137,7 @@ static void finish_loss(struct lowering *l, const struct labelled *at, struct va
         lower_result(l, 0, lower_cast(l, "narrow", loss, node->out[0]->type.dtype));
 }
 
-/* ---- a mean over split labels: losses and weights are partial ----------------------------------------------------------------
- */
+/* ---- a mean over split labels: losses and weights are partial ---------------------------------------------------------------- */
 
 static struct value *weights_of(struct lowering *l)
 {

@@ -168,17 +168,15 @@ bool rule_cuts_anywhere(const struct rule *, int d);
  * result's dimension is 1). An extent of 1 against a larger result is left empty. */
 void rule_broadcast(struct graph *, const struct rule *, struct rule_operand *, const struct type *, int rank, const int *factor);
 
-/* ---- rules as text (rule_parse.c, rule_print.c) ----
- *
- *     (b0 m k)(k n) -> (b0 m n)  k: sum contracted  linear 0, 1
+/* ---- rules as text (rule_parse.c, rule_print.c) ------------------------------------------------------------------------------ */
+/*     (b0 m k)(k n) -> (b0 m n)  k: sum contracted  linear 0, 1
  *
  * An operand is its dimensions in parentheses, "-" if absent, with + before an addend. A dimension is factors. A product is in
- * parentheses, | separates concatenated parts, 1 is no factor. y[3/2-1] is what y windows of 3 read that slide by 2 from -1, y[3/1:2-1]
- * the same in steps of half an element. ! marks a
- * factor that is never split, @ one whose index means something. Notes follow, two spaces apart: properties of factors, linear sets
- * (members separated by +), moves, operands in which the op is increasing or decreasing, those in which it is max-linear or min-linear,
- * group, query, size attributes. A factor that is nowhere a dimension of its own has its size in its note. For reading, "b.." is as many
- * dimensions as the type leaves, aligned at the right. */
+ * parentheses, | separates concatenated parts, 1 is no factor. y[3/2-1]: what windows y of 3 elements read, with stride 2, starting at -1;
+ * y[3/1:2-1]: the same with a stride of half an element. ! marks a factor that is never split, @ one whose index has a meaning. Notes
+ * follow, two spaces apart: properties of factors, linear sets (members separated by +), moves, operands in which the op is increasing or
+ * decreasing, operands in which it is max-linear or min-linear, group, query, size attributes. The note of a factor that is nowhere a
+ * dimension of its own gives its size. In parsed text, "b.." stands for as many dimensions as the type leaves, aligned at the right. */
 /* Properties of factors that have a word of their own; the others are marks. */
 enum { RULE_FLAGS = 5 };
 struct flag_name {

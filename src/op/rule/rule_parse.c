@@ -90,8 +90,7 @@ static void take_operands(struct rule_reader *in, int n, struct tokens *out)
     skip_rule_space(in);
 }
 
-/* ---- reading: factors -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- reading: factors -------------------------------------------------------------------------------------------------------- */
 
 static int named_factor_of(struct rule_reader *in, const char *name, unsigned flags)
 {
@@ -191,8 +190,7 @@ static struct rule_dim read_rule_dim(const struct rule_reader *in, const char *t
     return dim;
 }
 
-/* ---- reading: "b.."
- * ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading: "b.." ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_dotted(const char *dim)
 {
@@ -280,8 +278,7 @@ static void place_operands(struct rule_reader *in, const struct tokens *t)
     }
 }
 
-/* ---- reading: sizes from the types -----------------------------------------------------------------------------------------------------
- */
+/* ---- reading: sizes from the types ------------------------------------------------------------------------------------------- */
 
 static int unsized(const struct rule *r, const struct rule_part *part, int *which)
 {
@@ -348,8 +345,7 @@ static void find_sizes(struct rule_reader *in)
             bug("%s: rule text '%s': no type says the size of factor %s", node_where(in->g, in->node), in->text, in->rule->factor[f].name);
 }
 
-/* ---- reading: notes
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading: notes ---------------------------------------------------------------------------------------------------------- */
 
 static unsigned flag_of(const char *word)
 {
@@ -484,8 +480,7 @@ static void take_note(struct rule_reader *in)
     skip_rule_space(in);
 }
 
-/* ---- reading
- * ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------------------------------------------------- */
 
 /* Before the first note, as between two. */
 static void check_blanks(const struct rule_reader *in)

@@ -73,8 +73,7 @@ uint32_t over_transformed(struct graph *g, const struct node *node)
     return axis < 0 ? UINT32_MAX : UINT32_C(1) << axis | UINT32_C(1) << (rank - 1);
 }
 
-/* ---- STFT: signal [batch, length, parts], or [batch, length] as torch writes it, window [frame] -> [batch, frames, frequencies, 2] ----
- */
+/* STFT: signal [batch, length, parts], or [batch, length] as torch writes it, window [frame] -> [batch, frames, frequencies, 2] */
 
 static const struct dim *frame_length(struct graph *g, struct node *node, const struct type *x)
 {

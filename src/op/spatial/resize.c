@@ -160,8 +160,7 @@ void infer_resize(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-/* ---- elements that are repeated -------------------------------------------------------------------------------------------------------
- */
+/* ---- elements that are repeated ---------------------------------------------------------------------------------------------- */
 
 /* Whether the places k e .. k e + k - 1 take element e, whatever e is: those of element 0, without its being the first one. */
 static bool repeats(const struct node *node, int64_t k)
@@ -196,8 +195,7 @@ static int64_t repeated(const struct node *node, const struct resize_target *t)
     return k && repeats(node, k) ? k : 0;
 }
 
-/* ---- elements between which is interpolated -------------------------------------------------------------------------------------------
- */
+/* ---- elements between which is interpolated ---------------------------------------------------------------------------------- */
 
 /* How many elements on each side a place is made of; 0: they do not slide with the place, or are not two or four. */
 static int64_t taps_beside(const struct node *node)

@@ -112,8 +112,7 @@ void infer_labelencoder(struct graph *g, struct node *node)
     op_result(g, node, 0, to, x->rank, x->dim);
 }
 
-/* ---- CategoryMapper, OneHotEncoder ----------------------------------------------------------------------------------------------------
- */
+/* ---- CategoryMapper, OneHotEncoder ------------------------------------------------------------------------------------------- */
 
 static int entries(const struct node *node, const char *attr)
 {

@@ -41,8 +41,7 @@ struct measuring {
     double begin, seconds, waited;
 };
 
-/* ---- graphs
- * ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- graphs ------------------------------------------------------------------------------------------------------------------ */
 
 /* Appends text up to `end` with its numbers: * is n, $ is i, $+ the next, $++ that after it. Returns what has been appended to. */
 static const char *append_text(struct arena *a, const char *to, const char *text, const char *end, int n, int i)
@@ -86,9 +85,8 @@ static int64_t rows_of(const struct measurement *by)
     return by->rows ? by->rows : 1;
 }
 
-/* ---- streams: what memory gives may change within seconds, for it depends on what else uses it, and, on a virtual machine, on the cores
- * that run it. So they are sampled between all other measurements, and medians of their least times count
- * ---------------------------------------- */
+/* streams: what memory gives may change within seconds, for it depends on what else uses it, and, on a virtual machine, on the cores
+ * that run it. So they are sampled between all other measurements, and medians of their least times count */
 
 /* The least of a few runs, as of a step that is repeated: an interruption is no property of memory. */
 static double sample(const struct measuring *x, struct stream *s, bool alone)
@@ -124,8 +122,7 @@ static double median(const struct measuring *x, double *seconds)
     return seconds[x->samples / 2];
 }
 
-/* ---- prices
- * ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- prices ------------------------------------------------------------------------------------------------------------------ */
 
 /* What prices that are known take of these seconds is not part of this one. Where other programs run, it can seem to be all of them: then a
  * tenth counts. */
@@ -192,8 +189,7 @@ static struct measured_price time_graph(struct measuring *x, const struct price_
     return t;
 }
 
-/* ---- a measurement
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- a measurement ----------------------------------------------------------------------------------------------------------- */
 
 struct measuring *measure_begin(struct arena *a, struct comm *comm, int threads, double seconds, void (*ready)(void *of, struct graph *),
                                 void *of)

@@ -176,8 +176,7 @@ static void set_stacked_results(const struct iteration_state *t, struct stacked_
     }
 }
 
-/* ---- Loop
- * -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Loop -------------------------------------------------------------------------------------------------------------------- */
 
 static int64_t iteration_limit(const struct session *s, const struct session_step *step)
 {
@@ -225,8 +224,7 @@ void loop_run(struct session *s, struct session_step *step)
     set_stacked_results(&t, stack);
 }
 
-/* ---- Scan
- * --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Scan -------------------------------------------------------------------------------------------------------------------- */
 
 /* n scanned operands follow the carried ones; buffers: the first of theirs. */
 struct scan {

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* ---- the order of steps ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the order of steps ------------------------------------------------------------------------------------------------------ */
 
 /* By node: something that later stages read depends on it. */
 static const bool *needed_later(struct arena *tmp, const struct session *s)
@@ -102,8 +101,7 @@ void stage_run_prepare(struct session *s)
     check_sent(s);
 }
 
-/* ---- what passes -----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- what passes ------------------------------------------------------------------------------------------------------------- */
 
 /* Not there yet, or not needed: of any size. */
 static struct tensor unread_input(const struct formal *f)
