@@ -1,4 +1,5 @@
 /* pack: constant matrices that products keep packed are packed when a session is made. */
+#include "ir/operands.h"
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/product/product.h"
@@ -10,13 +11,14 @@ static const struct packer {
     bool (*packs)(const struct kcall *, struct packed_key *);
     bool (*pack)(struct kcall *, const struct packed_key *);
     unsigned operands; /* that are read no more, a bit for each */
-} packers[] = {{kern_MatMul, matmul_packs, matmul_pack, 1 << 1},
-               {kern_Gemm, matmul_packs, matmul_pack, 1 << 1},
-               {kern_MatMulNBits, nbits_packs, nbits_pack, 1 << 1 | 1 << 2 | 1 << 3},
-               {kern_QuantMatMul, scaled_packs, scaled_pack, 1 << 1 | 1 << 2 | 1 << 3},
-               {kern_MatMulInteger, integer_packs, integer_pack, 1 << 1 | 1 << 3},
-               {kern_IntegerMatMul, integer_packs, integer_pack, 1 << 1 | 1 << 3},
-               {kern_IntegerConv, integer_conv_packs, integer_conv_pack, 1 << 1 | 1 << 7}};
+} packers[] = {
+    {kern_MatMul, matmul_packs, matmul_pack, 1 << IN_MatMul_B},
+    {kern_Gemm, matmul_packs, matmul_pack, 1 << IN_Gemm_B},
+    {kern_MatMulNBits, nbits_packs, nbits_pack, 1 << IN_MatMulNBits_B | 1 << IN_MatMulNBits_scales | 1 << IN_MatMulNBits_zero_points},
+    {kern_QuantMatMul, scaled_packs, scaled_pack, 1 << IN_QuantMatMul_x | 1 << IN_QuantMatMul_x_scale | 1 << IN_QuantMatMul_x_zero_point},
+    {kern_MatMulInteger, integer_packs, integer_pack, 1 << IN_MatMulInteger_B | 1 << IN_MatMulInteger_b_zero_point},
+    {kern_IntegerMatMul, integer_packs, integer_pack, 1 << IN_IntegerMatMul_B | 1 << IN_IntegerMatMul_b_zero_point},
+    {kern_IntegerConv, integer_conv_packs, integer_conv_pack, 1 << IN_IntegerConv_W | 1 << IN_IntegerConv_W_zero}};
 
 static const struct packer *packer_of(const struct kcall *call)
 {

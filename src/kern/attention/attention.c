@@ -4,6 +4,7 @@
  * number of heads may be 0: the head size then comes from operands that still state it, and nothing is divided by a number of heads. */
 #include "kern/attention/attention.h"
 
+#include "ir/operands.h"
 #include "kern/core/core.h"
 
 #include <math.h>
@@ -110,7 +111,6 @@ static void read_mask(struct kcall *call, struct attention_core *a, const struct
 }
 
 /* ---- Attention ----------------------------------------------------------------------------------------------------------------------- */
-enum { QUERY, KEY, VALUE, MASK, PAST_KEY, PAST_VALUE, LENGTHS };
 
 /* Heads of operand i of Attention; a width without heads has size 0. */
 static struct head_view attention_source(struct kcall *call, int i, const char *attr)
@@ -166,7 +166,7 @@ static void view_result(struct attention_core *a, struct tensor *y)
 /* Per batch: keys that exist and the causal edge, from the past or from the lengths operand. */
 static void attention_limits(struct kcall *call, struct attention_core *a, int64_t past, int64_t *offset, int64_t *limit)
 {
-    const struct tensor *lengths = kcall_in(call, LENGTHS);
+    const struct tensor *lengths = kcall_in(call, IN_Attention_nonpad_kv_seqlen);
     if (lengths && tensor_elements(lengths) != a->batch)
         fail("%s: nonpad_kv_seqlen must have %lld entries", kcall_where(call), (long long)a->batch);
     for (int64_t b = 0; b < a->batch; b++) {
@@ -187,13 +187,13 @@ static float attention_scale(const struct kcall *call, int64_t size)
 
 void kern_Attention(struct kcall *call)
 {
-    struct head_view q = attention_source(call, QUERY, "q_num_heads"), k = attention_source(call, KEY, "kv_num_heads");
-    struct head_view v = attention_source(call, VALUE, "kv_num_heads");
-    const struct tensor *past = kcall_in(call, PAST_KEY);
+    struct head_view q = attention_source(call, IN_Attention_Q, "q_num_heads"), k = attention_source(call, IN_Attention_K, "kv_num_heads");
+    struct head_view v = attention_source(call, IN_Attention_V, "kv_num_heads");
+    const struct tensor *past = kcall_in(call, IN_Attention_past_key);
     struct tensor keys, values;
     check_float(call, q.t->dtype);
-    k = joined_source(call, k, PAST_KEY, 1, ROOM_DNNL, &keys);
-    v = joined_source(call, v, PAST_VALUE, 2, ROOM_JOIN, &values);
+    k = joined_source(call, k, IN_Attention_past_key, 1, ROOM_DNNL, &keys);
+    v = joined_source(call, v, IN_Attention_past_value, 2, ROOM_JOIN, &values);
     struct attention_core a = {.batch = q.t->dim[0],
                                .q_heads = q.heads,
                                .kv_heads = k.heads,
@@ -214,7 +214,7 @@ void kern_Attention(struct kcall *call)
     a.scale = attr_is_set(call->node, "scale") ? (float)attr_float(call->node, "scale") : attention_scale(call, q.size);
     int64_t *limits = kenv_room(call->env, ROOM_LIMITS, kcall_bytes(call, 2 * a.batch, sizeof *limits));
     attention_limits(call, &a, past ? past->dim[2] : 0, limits, limits + a.batch);
-    read_mask(call, &a, kcall_in(call, MASK));
+    read_mask(call, &a, kcall_in(call, IN_Attention_attn_mask));
     a.q = source_heads_f32(call->env, &q, ROOM_A);
     a.k = source_heads(&k);
     a.v = source_heads(&v);
@@ -222,7 +222,6 @@ void kern_Attention(struct kcall *call)
 }
 
 /* ---- GroupQueryAttention ----------------------------------------------------------------------------------------------------- */
-enum { G_QUERY, G_KEY, G_VALUE, G_PAST_KEY, G_PAST_VALUE, G_LENGTHS, G_TOTAL, G_COS, G_SIN, G_POSITIONS, G_BIAS, G_SINK };
 
 struct gqa {
     struct head_view q, k, v;
@@ -234,7 +233,7 @@ struct gqa {
 /* Where the head size is stated: the past, the attribute, the rotary cache; else width / heads, which are then not 0 / 0. */
 static int64_t gqa_head_size(const struct kcall *call, int64_t width, int64_t heads)
 {
-    const struct tensor *past = kcall_in(call, G_PAST_KEY), *present = call->nout > 1 ? &call->out[1] : NULL;
+    const struct tensor *past = kcall_in(call, IN_GroupQueryAttention_past_key), *present = call->nout > 1 ? &call->out[1] : NULL;
     if (attr_is_set(call->node, "head_size"))
         return attr_int(call->node, "head_size");
     if (past && past->rank == 4)
@@ -248,7 +247,8 @@ static int64_t gqa_head_size(const struct kcall *call, int64_t width, int64_t he
 
 static void gqa_read(struct kcall *call, struct gqa *g)
 {
-    const struct tensor *q = &call->in[G_QUERY], *k = kcall_in(call, G_KEY), *v = kcall_in(call, G_VALUE);
+    const struct tensor *q = &call->in[IN_GroupQueryAttention_query], *k = kcall_in(call, IN_GroupQueryAttention_key),
+                        *v = kcall_in(call, IN_GroupQueryAttention_value);
     if (q->rank != 3 || (k && k->rank != 3) || (v && v->rank != 3) || !k != !v)
         fail("%s: query, key and value must have 3 dimensions, or query hold all of them", kcall_where(call));
     check_float(call, q->dtype);
@@ -272,7 +272,7 @@ static void gqa_read(struct kcall *call, struct gqa *g)
 /* seqlens_k holds, per batch row, the number of keys less one; a padded prompt has fewer than it has rows. */
 static void gqa_lengths(struct kcall *call, struct gqa *g)
 {
-    const struct tensor *lengths = &call->in[G_LENGTHS], *past = kcall_in(call, G_PAST_KEY);
+    const struct tensor *lengths = &call->in[IN_GroupQueryAttention_seqlens_k], *past = kcall_in(call, IN_GroupQueryAttention_past_key);
     int64_t room = past ? past->dim[2] : 0;
     if (tensor_elements(lengths) != g->batch)
         fail("%s: seqlens_k must have %lld entries", kcall_where(call), (long long)g->batch);
@@ -337,7 +337,8 @@ static void turn_check(struct kcall *call, const struct rotation *t, const struc
 /* The rotated heads of s, [batch, rows, heads * size]. */
 static struct head_view rotated_heads(struct kcall *call, const struct gqa *g, const struct head_view *s, struct tensor *to, enum room room)
 {
-    const struct tensor *cosine = kcall_in(call, G_COS), *sine = kcall_in(call, G_SIN);
+    const struct tensor *cosine = kcall_in(call, IN_GroupQueryAttention_cos_cache),
+                        *sine = kcall_in(call, IN_GroupQueryAttention_sin_cache);
     if (!cosine || !sine || cosine->rank != 2 || sine->rank != 2)
         fail("%s: do_rotary needs a cosine and a sine cache of 2 dimensions", kcall_where(call));
     struct rotation t = {.g = g,
@@ -345,7 +346,7 @@ static struct head_view rotated_heads(struct kcall *call, const struct gqa *g, c
                          .from = s,
                          .to = to,
                          .half = cosine->dim[1],
-                         .position = kcall_in(call, G_POSITIONS),
+                         .position = kcall_in(call, IN_GroupQueryAttention_position_ids),
                          .interleaved = attr_int(call->node, "rotary_interleaved") != 0};
     turn_check(call, &t, cosine, sine);
     int64_t tokens = g->batch * s->rows, width = s->heads * s->size;
@@ -409,7 +410,7 @@ static void gqa_refuse(const struct kcall *call)
 /* The additional score of each head that only enters the denominator. */
 static const float *gqa_sink(struct kcall *call, const struct gqa *g)
 {
-    const struct tensor *sink = kcall_in(call, G_SINK);
+    const struct tensor *sink = kcall_in(call, IN_GroupQueryAttention_head_sink);
     if (!sink && attr_int(call->node, "smooth_softmax") <= 0)
         return NULL;
     if (sink && tensor_elements(sink) != g->heads)
@@ -444,7 +445,7 @@ static void gqa_attend(struct kcall *call, const struct gqa *g, const struct hea
     view_result(&a, &call->out[0]);
     a.scale = attention_scale(call, g->size);
     a.sink = gqa_sink(call, g);
-    read_mask(call, &a, kcall_in(call, G_BIAS));
+    read_mask(call, &a, kcall_in(call, IN_GroupQueryAttention_attention_bias));
     a.q = source_heads_f32(call->env, q, ROOM_A);
     a.k = source_heads(&ks);
     a.v = source_heads(&vs);
@@ -460,8 +461,8 @@ void kern_GroupQueryAttention(struct kcall *call)
     gqa_lengths(call, &g);
     struct head_view q = rotate ? rotated_heads(call, &g, &g.q, &g.turned_q, ROOM_TURN_Q) : g.q;
     struct head_view k = rotate ? rotated_heads(call, &g, &g.k, &g.turned_k, ROOM_TURN_K) : g.k;
-    struct tensor keys = gqa_present(call, &g, &k, G_PAST_KEY, 1, ROOM_DNNL),
-                  values = gqa_present(call, &g, &g.v, G_PAST_VALUE, 2, ROOM_JOIN);
+    struct tensor keys = gqa_present(call, &g, &k, IN_GroupQueryAttention_past_key, 1, ROOM_DNNL),
+                  values = gqa_present(call, &g, &g.v, IN_GroupQueryAttention_past_value, 2, ROOM_JOIN);
     if (tensor_elements(&call->out[0]))
         gqa_attend(call, &g, &q, &keys, &values);
 }

@@ -1,11 +1,10 @@
 /* linear_attention: a state per sequence and head, a matrix of keys by values, which every token decays, corrects and adds to, and which
  * its queries read. Token after token; heads and sequences in parallel. Computed in float32. */
+#include "ir/operands.h"
 #include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
 
 struct linear_attention {
     const float *in[6];
@@ -37,11 +36,12 @@ static void read_state(const struct linear_attention *a, const float *state, con
 /* add: room for the value that is added. */
 static void step_token(const struct linear_attention *a, int64_t token, int64_t head, float *state, float *add)
 {
-    const float *key = a->in[KEY] + (token * a->heads + head) * a->keys, *value = a->in[VALUE] + (token * a->heads + head) * a->values;
-    if (a->in[DECAY])
-        decay_state(a, a->in[DECAY] + token * a->decays, head, state);
+    const float *key = a->in[IN_LinearAttention_key] + (token * a->heads + head) * a->keys,
+                *value = a->in[IN_LinearAttention_value] + (token * a->heads + head) * a->values;
+    if (a->in[IN_LinearAttention_decay])
+        decay_state(a, a->in[IN_LinearAttention_decay] + token * a->decays, head, state);
     if (a->corrects) {
-        float beta = a->in[BETA][token * a->betas + (a->betas == a->heads ? head : 0)];
+        float beta = a->in[IN_LinearAttention_beta][token * a->betas + (a->betas == a->heads ? head : 0)];
         read_state(a, state, key, 1, add);
         for (int64_t v = 0; v < a->values; v++)
             add[v] = beta * (value[v] - add[v]);
@@ -51,7 +51,7 @@ static void step_token(const struct linear_attention *a, int64_t token, int64_t 
         for (int64_t v = 0; v < a->values; v++)
             state[k * a->values + v] += key[k] * value[v];
     for (int64_t q = head * a->group; q < (head + 1) * a->group; q++)
-        read_state(a, state, a->in[QUERY] + (token * a->heads * a->group + q) * a->keys, a->scale,
+        read_state(a, state, a->in[IN_LinearAttention_query] + (token * a->heads * a->group + q) * a->keys, a->scale,
                    a->y + (token * a->heads * a->group + q) * a->values);
 }
 
@@ -61,8 +61,8 @@ static void heads_range(void *data, int thread, int64_t lo, int64_t hi)
     size_t elements = (size_t)(a->keys * a->values);
     for (int64_t i = lo; i < hi; i++) {
         float *state = a->state + (size_t)i * elements;
-        if (a->in[PAST])
-            memcpy(state, a->in[PAST] + (size_t)i * elements, elements * sizeof *state);
+        if (a->in[IN_LinearAttention_past_state])
+            memcpy(state, a->in[IN_LinearAttention_past_state] + (size_t)i * elements, elements * sizeof *state);
         else
             memset(state, 0, elements * sizeof *state);
         for (int64_t t = 0; t < a->length; t++)
@@ -81,16 +81,18 @@ static void read_operands(struct kcall *call, struct linear_attention *a)
         const struct tensor *t = kcall_in(call, i);
         if (t && !dtype_fits_f32(t->dtype))
             kcall_bad_type(call, t->dtype);
-        if (t && tensor_elements(t) && (i != DECAY || gated) && (i != BETA || a->corrects))
+        if (t && tensor_elements(t) && (i != IN_LinearAttention_decay || gated) && (i != IN_LinearAttention_beta || a->corrects))
             a->in[i] = tensor_f32(call->env, t, room[i]);
     }
-    if ((gated && !kcall_in(call, DECAY)) || (a->corrects && !kcall_in(call, BETA)))
-        fail("%s: update_rule '%s' needs %s", kcall_where(call), rule, gated && !kcall_in(call, DECAY) ? "decay" : "beta");
+    if ((gated && !kcall_in(call, IN_LinearAttention_decay)) || (a->corrects && !kcall_in(call, IN_LinearAttention_beta)))
+        fail("%s: update_rule '%s' needs %s", kcall_where(call), rule,
+             gated && !kcall_in(call, IN_LinearAttention_decay) ? "decay" : "beta");
 }
 
 void kern_LinearAttention(struct kcall *call)
 {
-    const struct tensor *q = &call->in[QUERY], *k = &call->in[KEY], *v = &call->in[VALUE];
+    const struct tensor *q = &call->in[IN_LinearAttention_query], *k = &call->in[IN_LinearAttention_key],
+                        *v = &call->in[IN_LinearAttention_value];
     struct tensor *y = kcall_out(call, 0), *present = kcall_out(call, 1);
     struct linear_attention a = {.length = q->dim[1], .heads = attr_int(call->node, "kv_num_heads")};
     int64_t queries = attr_int(call->node, "q_num_heads");
@@ -100,8 +102,8 @@ void kern_LinearAttention(struct kcall *call)
     a.group = queries / a.heads;
     a.keys = k->dim[2] / a.heads;
     a.values = v->dim[2] / a.heads;
-    a.decays = kcall_in(call, DECAY) ? call->in[DECAY].dim[2] : 0;
-    a.betas = kcall_in(call, BETA) ? call->in[BETA].dim[2] : 0;
+    a.decays = kcall_in(call, IN_LinearAttention_decay) ? call->in[IN_LinearAttention_decay].dim[2] : 0;
+    a.betas = kcall_in(call, IN_LinearAttention_beta) ? call->in[IN_LinearAttention_beta].dim[2] : 0;
     double scale = attr_float(call->node, "scale");
     a.scale = (float)(scale != 0 ? scale : 1 / sqrt((double)a.keys));
     read_operands(call, &a);

@@ -5,6 +5,7 @@
  * time, as right operand. */
 #include "kern/conv/conv.h"
 
+#include "ir/operands.h"
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -77,14 +78,13 @@ static bool conv_chunks(struct kcall *call, const struct conv *c, const float *x
 }
 
 /* ---- through oneDNN, or in tiles ----------------------------------------------------------------------------------------------------- */
-enum { Z = 3, FACTOR };
 
 static void conv_results(const struct kcall *call, struct conv_shape *s)
 {
     static const char *const name[] = {"", "LeakyRelu", "Clip", "Sigmoid", "Tanh", "Swish", "HardSwish", "HardSigmoid", "Gelu"};
     const char *activation = attr_string(call->node, "activation");
     s->last = true;
-    s->adds = kcall_in(call, Z) != NULL;
+    s->adds = kcall_in(call, IN_ChannelsLastConv_Z) != NULL;
     s->activates_last = s->adds && attr_int(call->node, "activates_last");
     while (strcmp(name[s->activation], activation) != 0)
         require(++s->activation < sizeof name / sizeof *name);
@@ -144,7 +144,7 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
     struct conv_shape s, all;
     conv_shape_of(call, c, &s);
     all = s;
-    bool swishes = s.activation == CONV_SWISH && (!s.adds || s.activates_last || call->in[Z].dtype == DT_F32);
+    bool swishes = s.activation == CONV_SWISH && (!s.adds || s.activates_last || call->in[IN_ChannelsLastConv_Z].dtype == DT_F32);
     if (swishes) {
         s.activation = CONV_LINEAR;
         s.alpha = s.beta = s.scale = s.shift = 0;
@@ -152,13 +152,14 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
     }
     if (X86 && conv_patches_pay(&s))
         x = conv_patches(call, &s, x);
-    const struct tensor *factor = c->last ? kcall_in(call, FACTOR) : NULL;
+    const struct tensor *factor = c->last ? kcall_in(call, IN_ChannelsLastConv_factor) : NULL;
     const struct tensor *w = &call->in[1];
     bool constant = call->in_constant && call->in_constant[1] && (w->dtype == DT_F32 || dnnl_packs(call->env, w->dtype));
-    if (s.adds && call->in[Z].dtype == DT_F32)
-        copy_dense(call->env, y, call->in[Z].data, tensor_bytes(&call->out[0]));
+    if (s.adds && call->in[IN_ChannelsLastConv_Z].dtype == DT_F32)
+        copy_dense(call->env, y, call->in[IN_ChannelsLastConv_Z].data, tensor_bytes(&call->out[0]));
     else if (s.adds)
-        convert_to_f32(call->in[Z].dtype, call->in[Z].data, tensor_elements(&call->in[Z]), y);
+        convert_to_f32(call->in[IN_ChannelsLastConv_Z].dtype, call->in[IN_ChannelsLastConv_Z].data,
+                       tensor_elements(&call->in[IN_ChannelsLastConv_Z]), y);
     void **cache = constant ? call->cache : NULL;
     const float *by = factor ? factor->data : NULL;
     if (!X86)
@@ -166,7 +167,7 @@ static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, 
     else if (!dnnl_convolve(call->env, cache, &s, x, w, by, bias, y))
         return false;
     if (swishes)
-        conv_swish(call->env, &all, tensor_elements(&call->out[0]), all.adds && !s.adds ? call->in[Z].data : NULL, y);
+        conv_swish(call->env, &all, tensor_elements(&call->out[0]), all.adds && !s.adds ? call->in[IN_ChannelsLastConv_Z].data : NULL, y);
     return true;
 }
 
@@ -257,8 +258,8 @@ static void conv_range(void *data, int64_t lo, int64_t hi)
     int64_t places = tensor_dims_product(c->result, 0, c->spatial);
     for (int64_t i = lo; i < hi; i++) {
         int64_t n = i / places / c->out, o = i / places % c->out, at = conv_element(c->last, n, c->out, o, places, i % places);
-        double value = conv_at(c, n, o, i % places) * conv_operand(l, FACTOR, o, 1) + conv_operand(l, 2, o, 0);
-        double more = conv_operand(l, Z, at, 0);
+        double value = conv_at(c, n, o, i % places) * conv_operand(l, IN_ChannelsLastConv_factor, o, 1) + conv_operand(l, 2, o, 0);
+        double more = conv_operand(l, IN_ChannelsLastConv_Z, at, 0);
         value = l->shape.activates_last ? conv_activated(&l->shape, value + more) : conv_activated(&l->shape, value) + more;
         convert_from_f64(c->dtype, &value, 1, element_at(c->y, dtype_size(c->dtype), at));
     }

@@ -6,6 +6,7 @@
  * (integer_windows.c), which meet tiles of the filter (gemm/bytes.c). A channel that is a group of its own is in integer_depthwise.c. */
 #include "kern/conv/integer_conv.h"
 
+#include "ir/operands.h"
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -45,7 +46,7 @@ static struct integer_conv conv_of(struct kcall *call)
     v.taps = tensor_dims_product(v.kernel, 0, 3);
     v.places = tensor_dims_product(v.result, 0, 3);
     v.flip = c.dtype == DT_I8 ? 0x80 : 0;
-    v.x_zero = (uint8_t)((uint8_t)byte_of(kcall_in(call, X_ZERO)) ^ v.flip);
+    v.x_zero = (uint8_t)((uint8_t)byte_of(kcall_in(call, IN_IntegerConv_X_zero)) ^ v.flip);
     return v;
 }
 
@@ -80,7 +81,7 @@ static void take_codes(struct integer_results *r, const struct kcall *call, cons
     r->is_signed = call->out[0].dtype == DT_I8;
     r->codes = call->out[0].data;
     r->per_scale = 1 / float_of(scale, 1);
-    r->zero = (int32_t)byte_of(kcall_in(call, Y_ZERO));
+    r->zero = (int32_t)byte_of(kcall_in(call, IN_IntegerConv_Y_zero));
     r->least = (float)((r->is_signed ? -128 : 0) - r->zero);
     r->most = r->least + 255;
 }
@@ -105,7 +106,7 @@ static float take_residual(struct integer_results *r, const struct kcall *call)
     enum { Z_SCALE, Z_ZERO, SCALE, ZERO, LEAST, COUNT };
     const struct attr *a = node_attr(call->node, "residual");
     require(a->n == COUNT && r->codes && !r->function.run);
-    bool is_signed = call->in[Z].dtype == DT_I8;
+    bool is_signed = call->in[IN_IntegerConv_Z].dtype == DT_I8;
     float least = (float)(a->floats[LEAST] - a->floats[ZERO]);
     r->residual = (struct result_residual){.scale = (float)a->floats[SCALE],
                                            .least = least,
@@ -113,14 +114,14 @@ static float take_residual(struct integer_results *r, const struct kcall *call)
                                            .z_scale = (float)a->floats[Z_SCALE],
                                            .z_zero = (float)a->floats[Z_ZERO] + (is_signed ? 128 : 0),
                                            .is_signed = is_signed};
-    r->z_codes = call->in[Z].data;
+    r->z_codes = call->in[IN_IntegerConv_Z].data;
     return 1 / r->residual.scale;
 }
 
 /* *per_unit: what columns are multiplied by. */
 static struct integer_results results_of(struct kcall *call, float *per_unit)
 {
-    const struct tensor *z = kcall_in(call, Z), *scale = kcall_in(call, Y_SCALE);
+    const struct tensor *z = kcall_in(call, IN_IntegerConv_Z), *scale = kcall_in(call, IN_IntegerConv_Y_scale);
     struct tensor *y = &call->out[0];
     struct integer_results r = {.channels = y->dim[y->rank - 1], .lo = -INFINITY, .hi = INFINITY, .per_scale = 1};
     r.function = result_function_of(call->node);
@@ -143,13 +144,13 @@ static struct integer_results results_of(struct kcall *call, float *per_unit)
 void integer_conv_columns(const struct integer_conv *v, int64_t from, int64_t n, const int32_t *sums, const int32_t *zero,
                           struct integer_columns *to)
 {
-    float scale = float_of(kcall_in(v->call, X_SCALE), 1);
+    float scale = float_of(kcall_in(v->call, IN_IntegerConv_X_scale), 1);
     memset(to, 0, sizeof *to);
     to->from = from;
     to->n = n;
     to->zeros = zero != NULL;
-    floats_of(kcall_in(v->call, FACTOR), from, n, 1, to->factor);
-    floats_of(kcall_in(v->call, B), from, n, -0.0f, to->bias); /* adding it changes nothing */
+    floats_of(kcall_in(v->call, IN_IntegerConv_factor), from, n, 1, to->factor);
+    floats_of(kcall_in(v->call, IN_IntegerConv_B), from, n, -0.0f, to->bias); /* adding it changes nothing */
     for (int64_t j = 0; j < n; j++) {
         to->start[j] = -(int32_t)v->x_zero * sums[j];
         to->zero[j] = zero ? zero[j] : 0;
@@ -268,14 +269,14 @@ static void run_blocks(const struct integer_conv *v, const struct integer_result
 
 static bool keeps_filter(const struct kcall *call)
 {
-    bool zero = call->nin > W_ZERO && call->node->in[W_ZERO];
-    return call->cache && call->in_constant && call->in_constant[W] && (!zero || call->in_constant[W_ZERO]);
+    bool zero = call->nin > IN_IntegerConv_W_zero && call->node->in[IN_IntegerConv_W_zero];
+    return call->cache && call->in_constant && call->in_constant[IN_IntegerConv_W] && (!zero || call->in_constant[IN_IntegerConv_W_zero]);
 }
 
 /* Do all taps along the last dimension lie one behind another? */
 static bool runs_along(const struct kcall *call)
 {
-    const struct tensor *w = &call->in[W];
+    const struct tensor *w = &call->in[IN_IntegerConv_W];
     int64_t dilation[MOST_SPATIAL];
     kcall_spatial(call, "dilations", w->rank - 2, 1, dilation);
     return attr_int(call->node, "group") == 1 && dilation[w->rank - 3] == 1;
@@ -283,7 +284,7 @@ static bool runs_along(const struct kcall *call)
 
 static struct bytes_source source_of(const struct kcall *call)
 {
-    const struct tensor *w = &call->in[W], *zero = kcall_in(call, W_ZERO);
+    const struct tensor *w = &call->in[IN_IntegerConv_W], *zero = kcall_in(call, IN_IntegerConv_W_zero);
     int64_t groups = attr_int(call->node, "group"), taps = tensor_dims_product(w->dim, 2, w->rank);
     return (struct bytes_source){.groups = groups,
                                  .n = w->dim[0] / groups,
@@ -314,11 +315,11 @@ static const struct bytes *kept_filter(struct kcall *call)
 
 bool integer_conv_packs(const struct kcall *call, struct packed_key *key)
 {
-    const struct tensor *w = &call->in[W];
+    const struct tensor *w = &call->in[IN_IntegerConv_W];
     if (!keeps_filter(call) || tensor_elements(w) == 0)
         return false;
-    key->weight = call->node->in[W]->constant;
-    key->zeros = kcall_in(call, W_ZERO) ? call->node->in[W_ZERO]->constant : NULL;
+    key->weight = call->node->in[IN_IntegerConv_W]->constant;
+    key->zeros = kcall_in(call, IN_IntegerConv_W_zero) ? call->node->in[IN_IntegerConv_W_zero]->constant : NULL;
     key->dtype = w->dtype;
     key->transposed = runs_along(call);
     key->n = attr_int(call->node, "group");

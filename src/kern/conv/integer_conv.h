@@ -5,8 +5,6 @@
 #include "kern/conv/conv.h"
 #include "kern/gemm/gemm.h"
 
-enum { X, W, B, Z, FACTOR, X_SCALE, X_ZERO, W_ZERO, Y_SCALE, Y_ZERO }; /* operands */
-
 struct integer_conv {
     struct kcall *call;
     int64_t batch, groups, in, out, taps, places;

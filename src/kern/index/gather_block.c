@@ -1,8 +1,7 @@
 /* gather_block: rows of a table of 4- or 8-bit integers in blocks that have a scale and a zero point. */
+#include "ir/operands.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
-
-enum { DATA, INDICES, SCALES, ZEROS };
 
 struct packed_table {
     struct kcall *call;
@@ -42,7 +41,10 @@ static void gather_block_range(void *data, int64_t lo, int64_t hi)
     const struct packed_table *t = data;
     const struct tensor *y = &t->call->out[0];
     for (int64_t i = lo; i < hi; i++) {
-        int64_t at_row = kcall_index(t->call, INDICES, i / t->rows, t->call->in[DATA].dim[0], 0) * t->rows + i % t->rows;
+        int64_t at_row = kcall_index(t->call, IN_GatherBlockQuantized_indices, i / t->rows,
+                                     t->call->in[IN_GatherBlockQuantized_data].dim[0], 0) *
+                t->rows +
+            i % t->rows;
         decode_row(t, at_row, element_at(y->data, dtype_size(y->dtype), i * t->width), y->dtype);
     }
 }
@@ -60,11 +62,11 @@ static struct tensor numbers_of(const struct tensor *t, int64_t per)
 
 void kern_GatherBlockQuantized(struct kcall *call)
 {
-    const struct tensor *x = &call->in[DATA], *zeros = kcall_in(call, ZEROS);
+    const struct tensor *x = &call->in[IN_GatherBlockQuantized_data], *zeros = kcall_in(call, IN_GatherBlockQuantized_zero_points);
     int64_t bits = attr_int(call->node, "bits"), per = x->dtype == DT_U8 ? 8 / bits : 1;
     struct packed_table t = {.call = call,
                              .data = numbers_of(x, per),
-                             .scales = &call->in[SCALES],
+                             .scales = &call->in[IN_GatherBlockQuantized_scales],
                              .has_zeros = zeros,
                              .rows = tensor_dims_product(x->dim, 1, x->rank - 1),
                              .width = x->dim[x->rank - 1] * per,
@@ -76,5 +78,6 @@ void kern_GatherBlockQuantized(struct kcall *call)
         t.zeros_each = zeros->dim[zeros->rank - 1] * per;
     }
     if (tensor_elements(&call->out[0]) > 0)
-        kenv_parallel_for(call->env, tensor_elements(&call->in[INDICES]) * t.rows, 8 * t.width, gather_block_range, &t);
+        kenv_parallel_for(call->env, tensor_elements(&call->in[IN_GatherBlockQuantized_indices]) * t.rows, 8 * t.width, gather_block_range,
+                          &t);
 }

@@ -1,12 +1,11 @@
 /* integer_matmul: products of matrices of 8-bit integers less their zero points, by tiles (gemm/codes.c): MatMulInteger, and IntegerMatMul,
  * which scales the sums and adds a bias. A constant matrix B is packed once; another one at every call. */
+#include "ir/operands.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
 
 #include <string.h>
-
-enum { A, B, A_ZERO, B_ZERO, FACTOR, BIAS };
 
 static bool is_scaled(const struct kcall *call)
 {
@@ -15,13 +14,15 @@ static bool is_scaled(const struct kcall *call)
 
 static struct scaled_weight weight_of(const struct kcall *call)
 {
-    return scaled_weight(&call->in[B], is_scaled(call) && attr_int(call->node, "transposed"), 0, NULL, kcall_in(call, B_ZERO));
+    return scaled_weight(&call->in[IN_IntegerMatMul_B], is_scaled(call) && attr_int(call->node, "transposed"), 0, NULL,
+                         kcall_in(call, IN_IntegerMatMul_b_zero_point));
 }
 
 static bool keeps_codes(const struct kcall *call)
 {
-    bool zero = call->nin > B_ZERO && call->node->in[B_ZERO];
-    return call->cache && call->in_constant && call->in_constant[B] && (!zero || call->in_constant[B_ZERO]);
+    bool zero = call->nin > IN_IntegerMatMul_b_zero_point && call->node->in[IN_IntegerMatMul_b_zero_point];
+    return call->cache && call->in_constant && call->in_constant[IN_IntegerMatMul_B] &&
+        (!zero || call->in_constant[IN_IntegerMatMul_b_zero_point]);
 }
 
 static const struct codes *kept_codes(struct kcall *call, const struct scaled_weight *w)
@@ -37,7 +38,7 @@ static const struct codes *kept_codes(struct kcall *call, const struct scaled_we
 /* A zero point of A per row, [m] or [.., m, 1], repeats with its operand's batch. */
 static struct codes_integers rows_of(const struct kcall *call)
 {
-    const struct tensor *a = &call->in[A], *zero = kcall_in(call, A_ZERO);
+    const struct tensor *a = &call->in[IN_IntegerMatMul_A], *zero = kcall_in(call, IN_IntegerMatMul_a_zero_point);
     return (struct codes_integers){.m = tensor_dims_product(a->dim, 0, a->rank - 1),
                                    .is_signed = a->dtype == DT_I8,
                                    .a = a->data,
@@ -49,7 +50,7 @@ static void product(struct kcall *call, const struct codes *w)
 {
     struct codes_integers a = rows_of(call);
     struct codes_result to = {.whole = call->out[0].data};
-    const struct tensor *factor = kcall_in(call, FACTOR), *bias = kcall_in(call, BIAS);
+    const struct tensor *factor = kcall_in(call, IN_IntegerMatMul_scale), *bias = kcall_in(call, IN_IntegerMatMul_bias);
     require(!is_scaled(call) || call->out[0].dtype == DT_F32);
     if (is_scaled(call))
         to = (struct codes_result){
@@ -83,8 +84,8 @@ bool integer_packs(const struct kcall *call, struct packed_key *key)
     struct scaled_weight w = weight_of(call);
     if (!keeps_codes(call) || w.n * w.k == 0)
         return false;
-    key->weight = call->node->in[B]->constant;
-    key->zeros = w.zero ? call->node->in[B_ZERO]->constant : NULL;
+    key->weight = call->node->in[IN_IntegerMatMul_B]->constant;
+    key->zeros = w.zero ? call->node->in[IN_IntegerMatMul_b_zero_point]->constant : NULL;
     scaled_key(&w, key);
     return true;
 }

@@ -9,6 +9,7 @@
 #pragma GCC optimize( \
     "fp-contract=fast") /* of sums that have no bits to keep: elsewhere the compiler's vectors are for several processors */
 #endif
+#include "ir/operands.h"
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -16,7 +17,6 @@
 
 #include <string.h>
 
-enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 enum { MOST_SHORT = 256 }; /* numbers of a weight that is decoded at each product */
 enum {
     LANES = X86 ? 8 : 4,
@@ -386,7 +386,7 @@ void matmul_nbits_product(struct kcall *call, const struct nbits_weight *from, i
 
 static void nbits_add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
 {
-    const struct tensor *t = kcall_in(call, BIAS);
+    const struct tensor *t = kcall_in(call, IN_MatMulNBits_bias);
     const float *bias = t ? tensor_f32(call->env, t, ROOM_A) : NULL;
     for (int64_t i = 0; bias && i < m * n; i++)
         y[i] += bias[i % n];
@@ -394,13 +394,13 @@ static void nbits_add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
 
 struct nbits_weight matmul_nbits_weight(const struct kcall *call)
 {
-    return (struct nbits_weight){&call->in[B], &call->in[SCALES], kcall_in(call, ZEROS), kcall_in(call, GROUPS),
-                                 attr_int(call->node, "bits")};
+    return (struct nbits_weight){&call->in[IN_MatMulNBits_B], &call->in[IN_MatMulNBits_scales], kcall_in(call, IN_MatMulNBits_zero_points),
+                                 kcall_in(call, IN_MatMulNBits_g_idx), attr_int(call->node, "bits")};
 }
 
 void kern_MatMulNBits(struct kcall *call)
 {
-    const struct tensor *a = &call->in[A];
+    const struct tensor *a = &call->in[IN_MatMulNBits_A];
     struct tensor *y = &call->out[0];
     struct nbits_weight w = matmul_nbits_weight(call);
     int64_t n = w.blocks->dim[0], k = a->dim[a->rank - 1], m = tensor_dims_product(a->dim, 0, a->rank - 1);
@@ -420,7 +420,7 @@ void kern_MatMulNBits(struct kcall *call)
 
 void kern_MatMulNBitsGrad(struct kcall *call)
 {
-    const struct tensor *dy = &call->in[A];
+    const struct tensor *dy = &call->in[IN_MatMulNBits_A];
     struct tensor *dx = &call->out[0];
     struct nbits_weight from = matmul_nbits_weight(call);
     int64_t m = tensor_dims_product(dy->dim, 0, dy->rank - 1), k = dx->dim[dx->rank - 1];

@@ -1,13 +1,12 @@
 /* scaled_codes: QuantMatMul with a constant matrix of integers of up to 8 bits, packed into tiles (gemm/codes.c), where all numbers of a
  * column, or those of a block of it, share a scale; and such a matrix without scales (integer_matmul.c). Signed numbers become unsigned
  * ones with a greater zero point. */
+#include "ir/operands.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
 
 #include <string.h>
-
-enum { A, X, SCALE, ZERO };
 
 struct scaled_weight scaled_weight(const struct tensor *x, bool transposed, int64_t block, const struct tensor *scale,
                                    const struct tensor *zero)
@@ -25,8 +24,8 @@ struct scaled_weight scaled_weight(const struct tensor *x, bool transposed, int6
 
 static struct scaled_weight weight_of(const struct kcall *call)
 {
-    return scaled_weight(&call->in[X], attr_int(call->node, "transposed") != 0, attr_int(call->node, "block_size"), &call->in[SCALE],
-                         kcall_in(call, ZERO));
+    return scaled_weight(&call->in[IN_QuantMatMul_x], attr_int(call->node, "transposed") != 0, attr_int(call->node, "block_size"),
+                         &call->in[IN_QuantMatMul_x_scale], kcall_in(call, IN_QuantMatMul_x_zero_point));
 }
 
 static bool has_codes(enum dtype t)
@@ -156,9 +155,9 @@ bool scaled_packs(const struct kcall *call, struct packed_key *key)
     const struct node *n = call->node;
     if (!fits_codes(call, &w))
         return false;
-    key->weight = n->in[X]->constant;
-    key->scales = n->in[SCALE]->constant;
-    key->zeros = w.zero ? n->in[ZERO]->constant : NULL;
+    key->weight = n->in[IN_QuantMatMul_x]->constant;
+    key->scales = n->in[IN_QuantMatMul_x_scale]->constant;
+    key->zeros = w.zero ? n->in[IN_QuantMatMul_x_zero_point]->constant : NULL;
     scaled_key(&w, key);
     return true;
 }

@@ -6,12 +6,12 @@
  * weights are constant (integers.c), else of whole numbers in float32. */
 #include "kern/recurrent/recurrent.h"
 
+#include "ir/operands.h"
 #include "kern/gemm/gemm.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { X, W, R, B, LENS, H0, C0, P, W_SCALE, W_ZERO, R_SCALE, R_ZERO };
 enum { FEW_INPUTS = 4 };
 
 /* Kept between calls. */
@@ -31,7 +31,7 @@ static int64_t columns_of(const struct recurrence *r)
 
 static const struct tensor *operand(const struct recurrence *r, int i)
 {
-    return i <= H0 || r->cell->remembers ? kcall_in(r->call, i) : NULL;
+    return i <= IN_LSTM_initial_h || r->cell->remembers ? kcall_in(r->call, i) : NULL;
 }
 
 static void read_directions(struct recurrence *r)
@@ -49,7 +49,7 @@ static void read_directions(struct recurrence *r)
 static struct recurrence recurrence_of(struct kcall *call, const struct cell *cell, bool quantized)
 {
     struct recurrence r = {.call = call, .cell = cell, .quantized = quantized, .clip = INFINITY};
-    const struct tensor *x = &call->in[X], *w = &call->in[W], *state = &call->in[R];
+    const struct tensor *x = &call->in[IN_LSTM_X], *w = &call->in[IN_LSTM_W], *state = &call->in[IN_LSTM_R];
     r.batch_first = attr_int(call->node, "layout") != 0;
     r.directions = w->dim[0];
     r.steps = x->dim[r.batch_first];
@@ -88,7 +88,7 @@ static int64_t floats_room(const struct recurrence *r, int i)
 /* Both biases are of the inputs, but for the last gate of a GRU that resets after its product. */
 static void read_bias(struct recurrence *r, float **room)
 {
-    const struct tensor *t = operand(r, B);
+    const struct tensor *t = operand(r, IN_LSTM_B);
     int64_t n = columns_of(r), added = r->resets_last ? n - r->own : n;
     float *bias = *room, *reset = bias + r->directions * n;
     *room = reset + r->directions * r->own;
@@ -141,7 +141,8 @@ static struct tiles pack_columns(const struct recurrence *r, int i, int64_t d, i
         return tiles_pack(to, n, k, room, 1, k);
     }
     for (int64_t j = 0; j < columns; j++)
-        room[each + j] = at_column(&r->call->in[i == W ? W_ZERO : R_ZERO], columns, d, j);
+        room[each + j] = at_column(&r->call->in[i == IN_LSTM_W ? IN_DynamicQuantizeLSTM_W_zero_point : IN_DynamicQuantizeLSTM_R_zero_point],
+                                   columns, d, j);
     dequant_load(w, d * each, each, room);
     for (int64_t l = 0; l < k; l++)
         for (int64_t j = 0; j < columns; j++)
@@ -157,7 +158,8 @@ static int64_t tile_numbers(const struct recurrence *r, int64_t n, int64_t k)
 static bool is_constant(const struct kcall *call, int i)
 {
     return call->cache && call->in_constant && call->in_constant[i] &&
-        (call->nin <= W_ZERO || !kcall_in(call, W_ZERO) || (call->in_constant[W_ZERO] && call->in_constant[R_ZERO]));
+        (call->nin <= IN_DynamicQuantizeLSTM_W_zero_point || !kcall_in(call, IN_DynamicQuantizeLSTM_W_zero_point) ||
+         (call->in_constant[IN_DynamicQuantizeLSTM_W_zero_point] && call->in_constant[IN_DynamicQuantizeLSTM_R_zero_point]));
 }
 
 static float *copy_room(const struct recurrence *r, int64_t k)
@@ -179,7 +181,7 @@ static void pack_recurrent(struct recurrence *r, struct packed *kept)
     float *to = kept ? kenv_weights(r->call->env, bytes) : kenv_room(r->call->env, ROOM_PANELS, bytes), *copy = copy_room(r, h);
     for (int d = 0; d < r->directions; d++)
         for (int part = 0; part < r->cell->parts; part++, to += tile_numbers(r, size[part - 1], h))
-            r->r[d][part] = pack_columns(r, R, d, part * size[0], size[part], h, copy, to);
+            r->r[d][part] = pack_columns(r, IN_LSTM_R, d, part * size[0], size[part], h, copy, to);
     if (!kept)
         return;
     memcpy(kept->r, r->r, sizeof kept->r);
@@ -197,7 +199,7 @@ static void pack_inputs(const struct recurrence *r, struct packed *kept, struct 
     size_t bytes = kcall_bytes(r->call, r->directions * numbers, sizeof(float));
     float *to = kept ? kenv_weights(r->call->env, bytes) : kenv_room(r->call->env, ROOM_TURN_K, bytes), *copy = copy_room(r, r->inputs);
     for (int d = 0; d < r->directions; d++)
-        w[d] = pack_columns(r, W, d, 0, n, r->inputs, copy, to + d * numbers);
+        w[d] = pack_columns(r, IN_LSTM_W, d, 0, n, r->inputs, copy, to + d * numbers);
     if (kept)
         memcpy(kept->w, w, sizeof kept->w);
 }
@@ -210,8 +212,8 @@ static bool pack_integers(struct recurrence *r, struct packed *kept)
     if (!r->quantized || !kept || n == 0 || r->hidden > INTEGERS_MOST || r->inputs > INTEGERS_MOST)
         return false;
     for (int64_t d = 0; d < r->directions && !kept->ready; d++) {
-        kept->w_codes[d] = integers_pack(call, &call->in[W], &call->in[W_ZERO], d, n, r->inputs);
-        kept->r_codes[d] = integers_pack(call, &call->in[R], &call->in[R_ZERO], d, n, r->hidden);
+        kept->w_codes[d] = integers_pack(call, &call->in[IN_LSTM_W], &call->in[IN_DynamicQuantizeLSTM_W_zero_point], d, n, r->inputs);
+        kept->r_codes[d] = integers_pack(call, &call->in[IN_LSTM_R], &call->in[IN_DynamicQuantizeLSTM_R_zero_point], d, n, r->hidden);
     }
     memcpy(r->codes, kept->r_codes, sizeof r->codes);
     kept->ready = true;
@@ -296,7 +298,7 @@ static void round_inputs(const struct recurrence *r, struct projection *p)
 static void project(struct recurrence *r, struct packed *kept, const float *w_scale, const float *x)
 {
     int64_t rows = r->steps * r->batch, n = r->directions * columns_of(r);
-    const struct tensor *w = &r->call->in[W];
+    const struct tensor *w = &r->call->in[IN_LSTM_W];
     float *y = kenv_room(r->call->env, ROOM_C, kcall_bytes(r->call, rows * n, sizeof *y));
     struct tiles tiles[MOST_DIRECTIONS];
     bool library = !r->quantized && kept && n > 0 && rows > FEW_INPUTS && r->inputs > 0 && w->dtype == DT_F32 &&
@@ -394,7 +396,7 @@ static void write_state(const struct lane *l, int i, int64_t units, float *const
 {
     struct tensor *t = kcall_out(l->r->call, i);
     for (int64_t b = l->lo; t && b < l->hi; b++) {
-        if (operand(l->r, LENS) && l->length[b - l->lo] == 0)
+        if (operand(l->r, IN_LSTM_sequence_lens) && l->length[b - l->lo] == 0)
             memset(from[b - l->lo], 0, (size_t)units * sizeof(float));
         convert_from_f32(t->dtype, from[b - l->lo], units, element_at(t->data, dtype_size(t->dtype), state_at(l->r, l->d, b, units)));
     }
@@ -411,7 +413,7 @@ static void write_step(const struct lane *l, int64_t t, int64_t b, const float *
 
 static int64_t length_of(const struct recurrence *r, int64_t b)
 {
-    const struct tensor *t = operand(r, LENS);
+    const struct tensor *t = operand(r, IN_LSTM_sequence_lens);
     int64_t n = t ? kcall_index_at(r->call, t, b) : r->steps;
     if (n < 0 || n > r->steps)
         fail("%s: sequence %lld has %lld steps, expected 0 to %lld", kcall_where(r->call), (long long)b, (long long)n, (long long)r->steps);
@@ -464,8 +466,8 @@ static void run_lane(struct lane *l)
         l->length[i] = length_of(l->r, l->lo + i);
         longest = l->length[i] > longest ? l->length[i] : longest;
     }
-    read_state(l, H0, l->r->hidden, l->h);
-    read_state(l, C0, l->r->own, l->c);
+    read_state(l, IN_LSTM_initial_h, l->r->hidden, l->h);
+    read_state(l, IN_LSTM_initial_c, l->r->own, l->c);
     for (int64_t i = 0; units && i < rows; i++)
         take_own(units, l->h[i], l->own[i]);
     for (int64_t step = 0; step < longest; step++)
@@ -527,25 +529,25 @@ static void run_lanes(struct recurrence *r)
 
 static void run_recurrence(struct recurrence *r)
 {
-    static const int converted[] = {X, B, P};
+    static const int converted[] = {IN_LSTM_X, IN_LSTM_B, IN_LSTM_P};
     struct kcall *call = r->call;
     int64_t n = columns_of(r), numbers = 0;
     struct packed *kept = NULL;
     for (size_t i = 0; i < sizeof converted / sizeof *converted; i++)
         numbers += floats_room(r, converted[i]);
     float *room = kenv_room(call->env, ROOM_JOIN, kcall_bytes(call, numbers + r->directions * (3 * n + r->own), sizeof *room));
-    if (is_constant(call, W) && is_constant(call, R)) {
+    if (is_constant(call, IN_LSTM_W) && is_constant(call, IN_LSTM_R)) {
         if (!*call->cache)
             *call->cache = kenv_keep(call->env, sizeof *kept);
         kept = *call->cache;
     }
     read_bias(r, &room);
-    r->peephole = operand(r, P) ? floats(operand(r, P), &room) : NULL;
-    float *w_scale = r->quantized ? scales_of(r, W_SCALE, &room) : NULL;
-    r->r_scale = r->quantized ? scales_of(r, R_SCALE, &room) : NULL;
+    r->peephole = operand(r, IN_LSTM_P) ? floats(operand(r, IN_LSTM_P), &room) : NULL;
+    float *w_scale = r->quantized ? scales_of(r, IN_DynamicQuantizeLSTM_W_scale, &room) : NULL;
+    r->r_scale = r->quantized ? scales_of(r, IN_DynamicQuantizeLSTM_R_scale, &room) : NULL;
     if (!pack_integers(r, kept))
         pack_recurrent(r, kept);
-    project(r, kept, w_scale, floats(&call->in[X], &room));
+    project(r, kept, w_scale, floats(&call->in[IN_LSTM_X], &room));
     run_lanes(r);
 }
 

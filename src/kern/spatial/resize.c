@@ -1,11 +1,10 @@
 /* resize: one dimension at a time, which is what interpolation in several dimensions comes to. For each place along a dimension the
  * elements it is made of and their weights are tabulated; rows are then blended in float32, or copied where the nearest one is taken. */
+#include "ir/operands.h"
 #include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { X, ROI, SCALES, SIZES };
 
 /* Of one dimension: from -> to places, `taps` elements each. index -1: outside, the extrapolation value. */
 struct axis {
@@ -44,10 +43,10 @@ static int resize_axes(const struct kcall *call, int rank, int *axis)
 static double shared_scale(const struct resize_call *r)
 {
     int64_t size[MAX_RANK];
-    const struct tensor *x = &r->call->in[X];
+    const struct tensor *x = &r->call->in[IN_Resize_X];
     bool least = is(r->call, "keep_aspect_ratio_policy", "not_larger");
     double scale = 0;
-    require(kcall_sizes(r->call, SIZES, "sizes", size, MAX_RANK) == r->n);
+    require(kcall_sizes(r->call, IN_Resize_sizes, "sizes", size, MAX_RANK) == r->n);
     for (int i = 0; i < r->n; i++) {
         double own = (double)size[i] / (double)x->dim[r->axis[i].d];
         scale = i == 0 || (least ? own < scale : own > scale) ? own : scale;
@@ -57,7 +56,8 @@ static double shared_scale(const struct resize_call *r)
 
 static void resize_scales(struct resize_call *r)
 {
-    const struct tensor *x = &r->call->in[X], *y = &r->call->out[0], *scales = kcall_in(r->call, SCALES), *roi = kcall_in(r->call, ROI);
+    const struct tensor *x = &r->call->in[IN_Resize_X], *y = &r->call->out[0], *scales = kcall_in(r->call, IN_Resize_scales),
+                        *roi = kcall_in(r->call, IN_Resize_roi);
     bool given = scales && tensor_elements(scales) == r->n, stretch = is(r->call, "keep_aspect_ratio_policy", "stretch");
     double common = given || stretch ? 0 : shared_scale(r);
     const int64_t *crop = NULL;
@@ -242,7 +242,7 @@ static void line_range(void *data, int64_t lo, int64_t hi)
 
 static void resize_begin(struct kcall *call, struct resize_call *r)
 {
-    const struct tensor *x = &call->in[X];
+    const struct tensor *x = &call->in[IN_Resize_X];
     int axis[MAX_RANK];
     *r = (struct resize_call){.call = call,
                               .nearest = is(call, "mode", "nearest"),
@@ -310,8 +310,8 @@ static int pass_order(const struct resize_call *r, int *order)
 static void run_passes(const struct resize_call *r, const void *x, size_t size, const void *beyond, void *y)
 {
     int64_t dim[MAX_RANK];
-    int order[MAX_RANK], rank = r->call->in[X].rank, passes = pass_order(r, order);
-    memcpy(dim, r->call->in[X].dim, sizeof dim);
+    int order[MAX_RANK], rank = r->call->in[IN_Resize_X].rank, passes = pass_order(r, order);
+    memcpy(dim, r->call->in[IN_Resize_X].dim, sizeof dim);
     if (passes == 0)
         copy_dense(r->call->env, y, x, kcall_bytes(r->call, tensor_dims_product(dim, 0, rank), size));
     for (int i = 0; i < passes; i++) {
@@ -358,18 +358,19 @@ void kern_Resize(struct kcall *call)
     float single = (float)value;
     if (tensor_elements(y) == 0)
         return;
-    if (tensor_elements(&call->in[X]) == 0)
+    if (tensor_elements(&call->in[IN_Resize_X]) == 0)
         fail("%s: there are no elements to resize", kcall_where(call));
     resize_begin(call, &r);
     make_tables(&r);
     convert_from_f64(y->dtype, &value, 1, &beyond);
     if (r.nearest) {
-        run_passes(&r, call->in[X].data, dtype_size(y->dtype), &beyond, y->data);
+        run_passes(&r, call->in[IN_Resize_X].data, dtype_size(y->dtype), &beyond, y->data);
         return;
     }
     float *to = kcall_result_f32(call, y);
     bool bytes = dtype_is_byte(y->dtype);
-    run_passes(&r, bytes ? read_bytes(call, &call->in[X]) : tensor_f32(call->env, &call->in[X], ROOM_TURN_Q), sizeof(float), &single, to);
+    run_passes(&r, bytes ? read_bytes(call, &call->in[IN_Resize_X]) : tensor_f32(call->env, &call->in[IN_Resize_X], ROOM_TURN_Q),
+               sizeof(float), &single, to);
     if (bytes)
         write_bytes(to, y);
     else

@@ -14,14 +14,13 @@
  *
  * A BatchNormalization of constants is such a product and sum. Products of weight and factor are rounded, so results may differ in their
  * last bits. */
+#include "ir/operands.h"
 #include "lower/lower.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { X, W, B, Z, FACTOR, X_SCALE, X_ZERO, W_ZERO, Y_SCALE, Y_ZERO, OPERANDS };
 
 /* ---- norms --------------------------------------------------------------------------------------------------------------------------- */
 static bool are_present(const struct node *n, int first)
@@ -110,7 +109,7 @@ static void set_operand(struct absorb *a, int k, struct value *v)
 {
     struct node *n = a->conv;
     if (n->nin <= k) {
-        struct value **in = NEWN(a->g->arena, struct value *, OPERANDS);
+        struct value **in = NEWN(a->g->arena, struct value *, INPUTS_IntegerConv);
         memcpy(in, n->in, (size_t)n->nin * sizeof *in);
         n->in = in;
         n->nin = k + 1;
@@ -156,35 +155,35 @@ static bool take_affine(struct absorb *a, struct node *n)
 {
     struct node *conv = a->conv;
     bool mul = op_is_onnx(n, "Mul"), sub = op_is_onnx(n, "Sub"), first = n->nin == 2 && n->in[0] == a->y;
-    const struct constant *w = conv->in[W]->constant;
+    const struct constant *w = conv->in[IN_IntegerConv_W]->constant;
     if ((!mul && !sub && !op_is_onnx(n, "Add")) || (sub && !first) || !w || (w->dtype != DT_F32 && !is_integer(a)))
         return false;
-    const struct value *by = channel_vector(n->in[first]), *bias = node_operand(conv, B);
+    const struct value *by = channel_vector(n->in[first]), *bias = node_operand(conv, IN_IntegerConv_B);
     int64_t channels = w->dim[0];
-    if (*attr_string(conv, "activation") || node_operand(conv, Z) || !is_channel_constant(by, channels) ||
+    if (*attr_string(conv, "activation") || node_operand(conv, IN_IntegerConv_Z) || !is_channel_constant(by, channels) ||
         (bias && !is_channel_constant(bias, channels)))
         return false;
     float *factor = NEWN(a->g->arena, float, channels), *addend = NEWN(a->g->arena, float, channels);
     for (int64_t c = 0; c < channels; c++) {
         float x = channel_number(by, c, 0);
-        factor[c] = channel_number(node_operand(conv, FACTOR), c, 1) * (mul ? x : 1);
+        factor[c] = channel_number(node_operand(conv, IN_IntegerConv_factor), c, 1) * (mul ? x : 1);
         addend[c] = mul ? channel_number(bias, c, 0) * x : channel_number(bias, c, 0) + (sub ? -x : x);
     }
     if (!mul || bias)
-        set_operand(a, B, numbers(a, "bias", channels, addend));
+        set_operand(a, IN_IntegerConv_B, numbers(a, "bias", channels, addend));
     if (mul)
-        set_operand(a, FACTOR, numbers(a, "factor", channels, factor));
+        set_operand(a, IN_IntegerConv_factor, numbers(a, "factor", channels, factor));
     return true;
 }
 
 static bool take_sum(struct absorb *a, struct node *n)
 {
-    if (!op_is_onnx(n, "Add") || node_operand(a->conv, Z))
+    if (!op_is_onnx(n, "Add") || node_operand(a->conv, IN_IntegerConv_Z))
         return false;
     struct value *other = n->in[n->in[0] == a->y];
     if (other->constant || !type_eq(&other->type, &a->y->type))
         return false;
-    set_operand(a, Z, other);
+    set_operand(a, IN_IntegerConv_Z, other);
     return true;
 }
 
@@ -226,7 +225,7 @@ static bool function_of(const struct node *n, struct function *f)
 static void set_function(struct absorb *a, const struct function *f, double scale)
 {
     attr_set_string(a->conv, "activation", f->name);
-    attr_set_int(a->conv, "activates_last", node_operand(a->conv, Z) != NULL);
+    attr_set_int(a->conv, "activates_last", node_operand(a->conv, IN_IntegerConv_Z) != NULL);
     attr_set_float(a->conv, "alpha", f->alpha);
     attr_set_float(a->conv, "beta", f->beta);
     attr_set_float(a->conv, "scale", scale);
@@ -298,7 +297,7 @@ static struct node *take_gate(struct absorb *a)
 static bool take_line(struct absorb *a, const struct node *n)
 {
     double by, scale = attr_float(a->conv, "scale"), shift = attr_float(a->conv, "shift");
-    bool summed = node_operand(a->conv, Z) && !attr_int(a->conv, "activates_last");
+    bool summed = node_operand(a->conv, IN_IntegerConv_Z) && !attr_int(a->conv, "activates_last");
     int other = n->nin == 2 && n->in[0] == a->y;
     if (!*attr_string(a->conv, "activation") || summed || n->nin != 2 || !bound_of(n, other, 0, &by) || !n->in[other])
         return false;
@@ -318,15 +317,16 @@ static bool take_line(struct absorb *a, const struct node *n)
 /* Only a factor may be there. */
 static bool is_linear(const struct absorb *a)
 {
-    return is_integer(a) && !*attr_string(a->conv, "activation") && !node_operand(a->conv, B) && !node_operand(a->conv, Z);
+    return is_integer(a) && !*attr_string(a->conv, "activation") && !node_operand(a->conv, IN_IntegerConv_B) &&
+        !node_operand(a->conv, IN_IntegerConv_Z);
 }
 
 /* The Cast back. */
 static struct node *take_casts(struct absorb *a, const struct node *n)
 {
     struct node *back = op_is_onnx(n, "Cast") && n->out[0]->type.dtype == DT_I32 ? single_user(a, n->out[0]) : NULL;
-    if (!back || !is_linear(a) || node_operand(a->conv, FACTOR) || node_operand(a->conv, X_SCALE) || !op_is_onnx(back, "Cast") ||
-        back->out[0]->type.dtype != DT_F32)
+    if (!back || !is_linear(a) || node_operand(a->conv, IN_IntegerConv_factor) || node_operand(a->conv, IN_IntegerConv_X_scale) ||
+        !op_is_onnx(back, "Cast") || back->out[0]->type.dtype != DT_F32)
         return NULL;
     a->gone[n->out[0]->id] = true;
     return back;
@@ -334,12 +334,12 @@ static struct node *take_casts(struct absorb *a, const struct node *n)
 
 static bool take_scale(struct absorb *a, const struct node *n)
 {
-    if (!op_is_onnx(n, "Mul") || !is_linear(a) || node_operand(a->conv, X_SCALE))
+    if (!op_is_onnx(n, "Mul") || !is_linear(a) || node_operand(a->conv, IN_IntegerConv_X_scale))
         return false;
     struct value *by = n->in[n->in[0] == a->y];
     if (by->constant || by->type.rank != 0)
         return false;
-    set_operand(a, X_SCALE, by);
+    set_operand(a, IN_IntegerConv_X_scale, by);
     return true;
 }
 
@@ -349,8 +349,8 @@ static bool take_rounding(struct absorb *a, const struct node *n)
     if (!is_integer(a) || !op_is_onnx(n, "QuantizeLinear") || !dtype_is_byte(y->type.dtype) || n->in[0] != a->y ||
         n->in[1]->type.rank != 0 || n->in[1]->type.dtype != DT_F32)
         return false;
-    set_operand(a, Y_SCALE, n->in[1]);
-    set_operand(a, Y_ZERO, node_operand(n, 2));
+    set_operand(a, IN_IntegerConv_Y_scale, n->in[1]);
+    set_operand(a, IN_IntegerConv_Y_zero, node_operand(n, 2));
     return true;
 }
 
@@ -369,8 +369,8 @@ static struct node *take_residual(struct absorb *a, const struct node *n)
 {
     const struct node *rounds = a->y->producer, *decodes = byte_scale_decoder(n->out[0]);
     struct node *add = decodes == n ? single_user(a, n->out[0]) : NULL;
-    if (!add || !op_is_onnx(add, "Add") || !byte_scale_encodes(rounds) || !byte_scale_same(n, rounds) || node_operand(a->conv, Z) ||
-        *attr_string(a->conv, "activation"))
+    if (!add || !op_is_onnx(add, "Add") || !byte_scale_encodes(rounds) || !byte_scale_same(n, rounds) ||
+        node_operand(a->conv, IN_IntegerConv_Z) || *attr_string(a->conv, "activation"))
         return NULL;
     const struct value *other = add->in[add->in[0] == n->out[0]];
     const struct node *z = byte_scale_decoder(other);
@@ -381,9 +381,9 @@ static struct node *take_residual(struct absorb *a, const struct node *n)
         return NULL;
     struct byte_codes coding = byte_scale_of(z), between = byte_scale_of(n);
     set_residual(a, &coding, &between);
-    set_operand(a, Z, z->in[0]);
-    set_operand(a, Y_SCALE, last->in[1]);
-    set_operand(a, Y_ZERO, node_operand(last, 2));
+    set_operand(a, IN_IntegerConv_Z, z->in[0]);
+    set_operand(a, IN_IntegerConv_Y_scale, last->in[1]);
+    set_operand(a, IN_IntegerConv_Y_zero, node_operand(last, 2));
     if (relu)
         set_function(a, &(struct function){.name = "LeakyRelu"}, 1);
     for (struct node *k = a->uses[a->y->id].at[0].node; k != last; k = a->uses[k->out[0]->id].at[0].node)
@@ -420,7 +420,7 @@ static bool zeros_around(const struct node *n, int64_t *pads)
 
 static void take_pad(struct absorb *a)
 {
-    struct value *x = a->conv->in[X];
+    struct value *x = a->conv->in[IN_IntegerConv_X];
     int64_t pads[2 * MAX_RANK];
     const int64_t *own;
     while (x->producer && op_is_onnx(x->producer, "Identity"))
@@ -436,7 +436,7 @@ static void take_pad(struct absorb *a)
             pads[i] += own[i];
     attr_set_string(a->conv, "auto_pad", "NOTSET");
     attr_set_ints(a->g, a->conv, "pads", 2 * n, pads);
-    a->conv->in[X] = pad->in[0];
+    a->conv->in[IN_IntegerConv_X] = pad->in[0];
 }
 
 /* Takes in one node behind the convolution, whose result is then that node's. */
@@ -444,7 +444,7 @@ static struct node *take_next(struct absorb *a)
 {
     struct node *mul = take_gate(a), *n = mul ? mul : single_user(a, a->y);
     struct node *back = n ? take_casts(a, n) : NULL;
-    if (node_operand(a->conv, Y_SCALE))
+    if (node_operand(a->conv, IN_IntegerConv_Y_scale))
         return n ? take_residual(a, n) : NULL;
     if (!n || back || take_rounding(a, n))
         return back ? back : n;

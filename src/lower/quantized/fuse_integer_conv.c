@@ -4,6 +4,7 @@
  *     Conv(DequantizeLinear(x), DequantizeLinear(w), bias)    IntegerConv: the scales are multiplied first; the sum is exact
  *
  * So a result differs by rounding from the sum of real numbers. A filter whose sums might not fit 32 bits is left alone. */
+#include "ir/operands.h"
 #include "kern/gemm/gemm.h"
 #include "lower/lower.h"
 #include "op/analysis/analysis.h"
@@ -11,7 +12,7 @@
 
 #include <string.h>
 
-enum { FACTOR = 4, X_SCALE, X_ZERO, W_ZERO, OPERANDS };
+enum { MADE = IN_IntegerConv_W_zero + 1 }; /* operands; fuse_conv adds the others */
 
 bool fuse_integer_conv_is(const struct node *n)
 {
@@ -40,10 +41,10 @@ static struct value *factor_of(struct graph *g, const struct node *n, const stru
 struct node *fuse_integer_conv_node(struct graph *g, const struct node *n, struct value *x, struct value *bias)
 {
     const struct node *dx = op_byte_decoder(n->in[0]), *dw = op_byte_decoder(n->in[1]);
-    struct value *scale = dx->in[1], *in[OPERANDS] = {x, dw->in[0], bias};
-    in[FACTOR] = factor_of(g, n, scale, dw->in[1]);
-    in[X_SCALE] = scale->constant ? NULL : scale;
-    in[X_ZERO] = node_operand(dx, 2);
-    in[W_ZERO] = node_operand(dw, 2);
-    return graph_node(g, op_find("tpc", "IntegerConv"), n->name, OPERANDS, in, 1);
+    struct value *scale = dx->in[1], *in[MADE] = {x, dw->in[0], bias};
+    in[IN_IntegerConv_factor] = factor_of(g, n, scale, dw->in[1]);
+    in[IN_IntegerConv_X_scale] = scale->constant ? NULL : scale;
+    in[IN_IntegerConv_X_zero] = node_operand(dx, 2);
+    in[IN_IntegerConv_W_zero] = node_operand(dw, 2);
+    return graph_node(g, op_find("tpc", "IntegerConv"), n->name, MADE, in, 1);
 }

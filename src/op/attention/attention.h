@@ -3,6 +3,7 @@
 #define TPC_OP_ATTENTION_H
 
 #include "ir/ir.h"
+#include "ir/operands.h"
 
 /* ---- attention.c: operands of the fused ops, and the sizes behind them ---- */
 struct attention_sizes {
@@ -13,8 +14,26 @@ struct attention_sizes {
     bool flat, packed;                   /* [B, S, H*D] rather than [B, H, S, D]; K and V laid behind Q in operand 0 */
 };
 /* Operands of Attention; of GroupQueryAttention. */
-enum { Q = 0, K = 1, V = 2, MASK = 3, PAST_K = 4, PAST_V = 5, LENGTHS = 6 };
-enum { G_PAST_K = 3, G_PAST_V = 4, G_LENGTHS = 5, G_TOTAL = 6, G_COS = 7, G_SIN = 8, G_POSITIONS = 9, G_BIAS = 10, G_SINK = 11 };
+enum {
+    Q = IN_Attention_Q,
+    K = IN_Attention_K,
+    V = IN_Attention_V,
+    MASK = IN_Attention_attn_mask,
+    PAST_K = IN_Attention_past_key,
+    PAST_V = IN_Attention_past_value,
+    LENGTHS = IN_Attention_nonpad_kv_seqlen
+};
+enum {
+    G_PAST_K = IN_GroupQueryAttention_past_key,
+    G_PAST_V = IN_GroupQueryAttention_past_value,
+    G_LENGTHS = IN_GroupQueryAttention_seqlens_k,
+    G_TOTAL = IN_GroupQueryAttention_total_sequence_length,
+    G_COS = IN_GroupQueryAttention_cos_cache,
+    G_SIN = IN_GroupQueryAttention_sin_cache,
+    G_POSITIONS = IN_GroupQueryAttention_position_ids,
+    G_BIAS = IN_GroupQueryAttention_attention_bias,
+    G_SINK = IN_GroupQueryAttention_head_sink
+};
 
 /* Of either op. An operand's type, a result; NULL: it has none. */
 const struct type *attention_operand(const struct node *, int i);
@@ -32,21 +51,7 @@ void attention_keep_idle_size(struct graph *, struct node *, struct idle_size);
 struct attention_sizes attention_sizes_of(struct graph *, const struct node *);
 struct attention_sizes attention_gqa_sizes(struct graph *, const struct node *);
 
-/* ---- ms_attention.c: operands of Attention and MultiHeadAttention of com.microsoft ---- */
-enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA_PAST_LENGTH }; /* Attention */
-enum {
-    MHA_QUERY,
-    MHA_KEY,
-    MHA_VALUE,
-    MHA_BIAS,
-    MHA_PADDING,
-    MHA_SCORES,
-    MHA_PAST_KEY,
-    MHA_PAST_VALUE,
-    MHA_LENGTH,
-    MHA_INDIRECTION
-}; /* MultiHeadAttention */
-
+/* ---- ms_attention.c: Attention and MultiHeadAttention of com.microsoft ---- */
 /* The number of heads, by the attribute. */
 const struct dim *ms_attention_heads(struct graph *, const struct node *);
 /* Of Attention: widths of Q, K and V within the product with the weights. */

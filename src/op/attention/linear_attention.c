@@ -1,5 +1,6 @@
 /* LinearAttention: batch b, heads h of keys and values with g query heads each; (b !t (h g !k))(b !t (h !k))(b !t (h !v))(b h !k !v)
  * (b !t (h !k))(b !t h) -> (b !t (h g !v))(b h !k !v). Tokens follow each other, so they are never split. */
+#include "ir/operands.h"
 #include "op/attention/attention.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
@@ -7,13 +8,12 @@
 
 #include <string.h>
 
-enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
-
 struct linear_sizes {
     const struct dim *batch, *length, *heads, *group, *keys, *values;
 };
 
-static const struct idle_size idle_key = {"head_size", PAST, 1, 2}, idle_value = {"value_size", PAST, 1, 3};
+static const struct idle_size idle_key = {"head_size", IN_LinearAttention_past_state, 1, 2},
+                              idle_value = {"value_size", IN_LinearAttention_past_state, 1, 3};
 
 /* Of a rank without heads. */
 static const struct dim *idle_size(struct graph *g, const struct node *node, struct idle_size from)
@@ -28,7 +28,7 @@ static const struct dim *of_head(struct graph *g, const struct node *node, int i
     const struct type *t = op_operand(g, node, i);
     op_need_rank(g, node, i, 3, 3);
     if (heads == 0)
-        return idle_size(g, node, i == VALUE ? idle_value : idle_key);
+        return idle_size(g, node, i == IN_LinearAttention_value ? idle_value : idle_key);
     const struct dim *each = dim_quotient(g->alg, t->dim[2], dim_int(g->alg, heads));
     if (!each)
         fail("%s: the last dimension of '%s' %s is not divided by %lld heads", node_where(g, node), node->in[i]->name,
@@ -42,13 +42,13 @@ static struct linear_sizes sizes_of(struct graph *g, const struct node *node)
     int64_t heads = attr_is_set(node, "kv_num_heads") ? attr_int(node, "kv_num_heads") : 0;
     if (heads < 0 || queries < heads || (heads ? queries % heads : queries))
         fail("%s: %lld query heads do not share %lld heads of keys and values", node_where(g, node), (long long)queries, (long long)heads);
-    const struct type *q = op_operand(g, node, QUERY);
+    const struct type *q = op_operand(g, node, IN_LinearAttention_query);
     struct linear_sizes s = {.batch = q->dim[0],
                              .length = q->dim[1],
                              .heads = dim_int(g->alg, heads),
                              .group = dim_int(g->alg, heads ? queries / heads : 1),
-                             .keys = of_head(g, node, KEY, heads),
-                             .values = of_head(g, node, VALUE, heads)};
+                             .keys = of_head(g, node, IN_LinearAttention_key, heads),
+                             .values = of_head(g, node, IN_LinearAttention_value, heads)};
     return s;
 }
 
@@ -65,33 +65,34 @@ static void check_rule(const struct graph *g, const struct node *node)
 /* Per head, or per head and key; of beta also one for all heads. */
 static bool fits_gate(const struct linear_sizes *s, struct alg *alg, int i, const struct dim *last)
 {
-    return last == s->heads || (i == DECAY ? last == dim_mul(alg, s->heads, s->keys) : dim_equals(last, 1));
+    return last == s->heads || (i == IN_LinearAttention_decay ? last == dim_mul(alg, s->heads, s->keys) : dim_equals(last, 1));
 }
 
 void infer_linearattention(struct graph *g, struct node *node)
 {
-    op_need_rank(g, node, QUERY, 3, 3);
-    const struct type *q = op_operand(g, node, QUERY);
+    op_need_rank(g, node, IN_LinearAttention_query, 3, 3);
+    const struct type *q = op_operand(g, node, IN_LinearAttention_query);
     check_rule(g, node);
     struct linear_sizes s = sizes_of(g, node);
-    op_same_dim(g, node, of_head(g, node, QUERY, attr_int(node, "q_num_heads")), s.keys, "the sizes of query and key heads");
-    for (int i = KEY; i < node->nin; i++) {
-        if (!node_operand(node, i) || i == PAST)
+    op_same_dim(g, node, of_head(g, node, IN_LinearAttention_query, attr_int(node, "q_num_heads")), s.keys,
+                "the sizes of query and key heads");
+    for (int i = IN_LinearAttention_key; i < node->nin; i++) {
+        if (!node_operand(node, i) || i == IN_LinearAttention_past_state)
             continue;
         op_need_rank(g, node, i, 3, 3);
         op_same_dim(g, node, op_operand(g, node, i)->dim[0], s.batch, "the batch dimensions");
         op_same_dim(g, node, op_operand(g, node, i)->dim[1], s.length, "the lengths");
-        if (i >= DECAY && !fits_gate(&s, g->alg, i, op_operand(g, node, i)->dim[2]))
+        if (i >= IN_LinearAttention_decay && !fits_gate(&s, g->alg, i, op_operand(g, node, i)->dim[2]))
             fail("%s: the last dimension of '%s' %s fits neither heads nor keys", node_where(g, node), node->in[i]->name,
                  type_str(g->arena, op_operand(g, node, i)));
     }
     const struct dim *state[4] = {s.batch, s.heads, s.keys, s.values};
     enum dtype held = q->dtype;
-    if (node_operand(node, PAST)) {
-        op_need_rank(g, node, PAST, 4, 4);
-        held = op_operand(g, node, PAST)->dtype;
+    if (node_operand(node, IN_LinearAttention_past_state)) {
+        op_need_rank(g, node, IN_LinearAttention_past_state, 4, 4);
+        held = op_operand(g, node, IN_LinearAttention_past_state)->dtype;
         for (int d = 0; d < 4; d++)
-            op_same_dim(g, node, op_operand(g, node, PAST)->dim[d], state[d], "the dimensions of past_state");
+            op_same_dim(g, node, op_operand(g, node, IN_LinearAttention_past_state)->dim[d], state[d], "the dimensions of past_state");
     }
     const struct dim *last = dim_mul(g->alg, dim_mul(g->alg, s.heads, s.group), s.values);
     if (dim_equals(s.heads, 0)) {
@@ -128,16 +129,16 @@ static void put_state(struct graph *g, struct rule_operand *o, const struct line
 static void put_gates(struct graph *g, const struct node *node, struct rule *r, const struct linear_factors *f,
                       const struct linear_sizes *s)
 {
-    if (node_operand(node, DECAY))
-        put_token(g, &r->in[DECAY], f, false, node->in[DECAY]->type.dim[2] == s->heads ? -1 : f->k);
-    if (!node_operand(node, BETA))
+    if (node_operand(node, IN_LinearAttention_decay))
+        put_token(g, &r->in[IN_LinearAttention_decay], f, false, node->in[IN_LinearAttention_decay]->type.dim[2] == s->heads ? -1 : f->k);
+    if (!node_operand(node, IN_LinearAttention_beta))
         return;
-    if (node->in[BETA]->type.dim[2] == s->heads) {
-        put_token(g, &r->in[BETA], f, false, -1);
+    if (node->in[IN_LinearAttention_beta]->type.dim[2] == s->heads) {
+        put_token(g, &r->in[IN_LinearAttention_beta], f, false, -1);
         return;
     }
-    rule_put(g, &r->in[BETA], 0, 0, f->b);
-    rule_put(g, &r->in[BETA], 1, 0, f->t);
+    rule_put(g, &r->in[IN_LinearAttention_beta], 0, 0, f->b);
+    rule_put(g, &r->in[IN_LinearAttention_beta], 1, 0, f->t);
 }
 
 struct rule *rule_linearattention(struct graph *g, const struct node *node)
@@ -151,11 +152,11 @@ struct rule *rule_linearattention(struct graph *g, const struct node *node)
                                .g = grouped ? rule_factor(g, r, "g", s.group, FACTOR_REPLICATED) : -1,
                                .k = rule_factor(g, r, "k", s.keys, FACTOR_REPLICATED),
                                .v = rule_factor(g, r, "v", s.values, FACTOR_REPLICATED)};
-    put_token(g, &r->in[QUERY], &f, true, f.k);
-    put_token(g, &r->in[KEY], &f, false, f.k);
-    put_token(g, &r->in[VALUE], &f, false, f.v);
-    if (node_operand(node, PAST))
-        put_state(g, &r->in[PAST], &f);
+    put_token(g, &r->in[IN_LinearAttention_query], &f, true, f.k);
+    put_token(g, &r->in[IN_LinearAttention_key], &f, false, f.k);
+    put_token(g, &r->in[IN_LinearAttention_value], &f, false, f.v);
+    if (node_operand(node, IN_LinearAttention_past_state))
+        put_state(g, &r->in[IN_LinearAttention_past_state], &f);
     put_gates(g, node, r, &f, &s);
     if (r->out[0].present)
         put_token(g, &r->out[0], &f, true, f.v);
@@ -163,8 +164,9 @@ struct rule *rule_linearattention(struct graph *g, const struct node *node)
         put_state(g, &r->out[1], &f);
     r->size[r->nsize++] = (struct rule_size){.attr = "kv_num_heads", .part = {.n = 1, .factor = {f.h}}};
     r->size[r->nsize++] = (struct rule_size){.attr = "q_num_heads", .part = {.n = grouped ? 2 : 1, .factor = {f.h, f.g}}};
-    rule_linear(r, 1u << VALUE | (node_operand(node, PAST) ? 1u << PAST : 0));
-    if (!node_operand(node, PAST) && !strstr(attr_string(node, "update_rule"), "delta"))
-        rule_linear(r, 1u << KEY);
+    rule_linear(
+        r, 1u << IN_LinearAttention_value | (node_operand(node, IN_LinearAttention_past_state) ? 1u << IN_LinearAttention_past_state : 0));
+    if (!node_operand(node, IN_LinearAttention_past_state) && !strstr(attr_string(node, "update_rule"), "delta"))
+        rule_linear(r, 1u << IN_LinearAttention_key);
     return r;
 }

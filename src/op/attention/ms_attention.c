@@ -35,26 +35,27 @@ void ms_attention_widths(struct graph *g, const struct node *node, const struct 
 {
     const int64_t *given = NULL;
     int n = attr_is_set(node, "qkv_hidden_sizes") ? attr_ints(g, node, "qkv_hidden_sizes", &given) : 0;
-    const struct dim *all = node->in[MSA_WEIGHTS]->type.dim[1], *third = dim_quotient(g->alg, all, dim_int(g->alg, 3));
+    const struct dim *all = node->in[IN_Attention_weights]->type.dim[1], *third = dim_quotient(g->alg, all, dim_int(g->alg, 3));
     if ((n != 0 && n != 3) || (n == 0 && !third))
-        fail("%s: the weights '%s' %s do not hold a query, a key and a value", node_where(g, node), node->in[MSA_WEIGHTS]->name,
-             type_str(g->arena, &node->in[MSA_WEIGHTS]->type));
+        fail("%s: the weights '%s' %s do not hold a query, a key and a value", node_where(g, node), node->in[IN_Attention_weights]->name,
+             type_str(g->arena, &node->in[IN_Attention_weights]->type));
     for (int i = 0; i < 3; i++)
         width[i] = n ? dim_int(g->alg, given[i]) : third;
 }
 
 void infer_msattention(struct graph *g, struct node *node)
 {
-    const struct type *x = op_operand(g, node, MSA_INPUT), *past = node_operand(node, MSA_PAST) ? op_operand(g, node, MSA_PAST) : NULL;
+    const struct type *x = op_operand(g, node, IN_Attention_input),
+                      *past = node_operand(node, IN_Attention_past) ? op_operand(g, node, IN_Attention_past) : NULL;
     const struct dim *width[3];
-    op_need_rank(g, node, MSA_INPUT, 3, 3);
-    op_operand(g, node, MSA_WEIGHTS);
-    op_need_rank(g, node, MSA_WEIGHTS, 2, 2);
+    op_need_rank(g, node, IN_Attention_input, 3, 3);
+    op_operand(g, node, IN_Attention_weights);
+    op_need_rank(g, node, IN_Attention_weights, 2, 2);
     refuse_form(g, node, attr_int(node, "do_rotary") != 0, "it rotates its queries and keys");
-    refuse_form(g, node, node_operand(node, MSA_PAST_LENGTH) || attr_int(node, "past_present_share_buffer"),
+    refuse_form(g, node, node_operand(node, IN_Attention_past_sequence_length) || attr_int(node, "past_present_share_buffer"),
                 "its past and present share a buffer");
     if (past)
-        op_need_rank(g, node, MSA_PAST, 5, 5);
+        op_need_rank(g, node, IN_Attention_past, 5, 5);
     ms_attention_widths(g, node, width);
     const struct dim *total = past ? dim_add(g->alg, past->dim[3], x->dim[1]) : x->dim[1];
     op_result(g, node, 0, x->dtype, 3, (const struct dim *[]){x->dim[0], x->dim[1], width[2]});
@@ -65,21 +66,27 @@ void infer_msattention(struct graph *g, struct node *node)
 /* Keys or values are [B, T, N*H], or [B, N, T, H] where they were made before. */
 void infer_multiheadattention(struct graph *g, struct node *node)
 {
-    const struct type *q = op_operand(g, node, MHA_QUERY);
-    op_need_rank(g, node, MHA_QUERY, 3, 3);
-    refuse_form(g, node, !node_operand(node, MHA_KEY) || !node_operand(node, MHA_VALUE), "its keys and values are packed with its queries");
-    refuse_form(g, node, node_operand(node, MHA_LENGTH) || node_operand(node, MHA_INDIRECTION), "its past has places to be filled");
+    const struct type *q = op_operand(g, node, IN_MultiHeadAttention_query);
+    op_need_rank(g, node, IN_MultiHeadAttention_query, 3, 3);
+    refuse_form(g, node, !node_operand(node, IN_MultiHeadAttention_key) || !node_operand(node, IN_MultiHeadAttention_value),
+                "its keys and values are packed with its queries");
+    refuse_form(g, node,
+                node_operand(node, IN_MultiHeadAttention_past_sequence_length) ||
+                    node_operand(node, IN_MultiHeadAttention_cache_indirection),
+                "its past has places to be filled");
     refuse_form(g, node, node_result(node, 3), "its scores are a result");
-    op_need_rank(g, node, MHA_KEY, 3, 4);
-    op_need_rank(g, node, MHA_VALUE, op_operand(g, node, MHA_KEY)->rank, node->in[MHA_KEY]->type.rank);
-    const struct type *k = op_operand(g, node, MHA_KEY), *v = op_operand(g, node, MHA_VALUE),
-                      *past = node_operand(node, MHA_PAST_KEY) ? op_operand(g, node, MHA_PAST_KEY) : NULL;
+    op_need_rank(g, node, IN_MultiHeadAttention_key, 3, 4);
+    op_need_rank(g, node, IN_MultiHeadAttention_value, op_operand(g, node, IN_MultiHeadAttention_key)->rank,
+                 node->in[IN_MultiHeadAttention_key]->type.rank);
+    const struct type *k = op_operand(g, node, IN_MultiHeadAttention_key), *v = op_operand(g, node, IN_MultiHeadAttention_value),
+                      *past = node_operand(node, IN_MultiHeadAttention_past_key) ? op_operand(g, node, IN_MultiHeadAttention_past_key)
+                                                                                 : NULL;
     bool spread = k->rank == 4;
     const struct dim *heads = ms_attention_heads(g, node), *added = k->dim[spread ? 2 : 1];
     const struct dim *size[2] = {spread ? k->dim[3] : ms_head_size(g, node, k->dim[2]),
                                  spread ? v->dim[3] : ms_head_size(g, node, v->dim[2])};
     if (past)
-        op_need_rank(g, node, MHA_PAST_KEY, 4, 4);
+        op_need_rank(g, node, IN_MultiHeadAttention_past_key, 4, 4);
     const struct dim *total = past ? dim_add(g->alg, past->dim[2], added) : added;
     op_result(g, node, 0, q->dtype, 3, (const struct dim *[]){q->dim[0], q->dim[1], dim_mul(g->alg, heads, size[1])});
     for (int i = 0; i < 2; i++)

@@ -1,10 +1,9 @@
 /* RotaryEmbedding: X [B, H, S, D] or [B, S, H*D] turned by angles per position. With position ids the caches are tables over all
  * positions; without, they already have a row per position of X, or (2-D) the row is the position itself. */
+#include "ir/operands.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
-
-enum { X = 0, COS = 1, SIN = 2, POSITIONS = 3 };
 
 static const struct dim *length_of(const struct type *x)
 {
@@ -13,30 +12,32 @@ static const struct dim *length_of(const struct type *x)
 
 static void check_cache(struct graph *g, const struct node *node, int i, const struct type *x)
 {
-    bool table = node_operand(node, POSITIONS);
+    bool table = node_operand(node, IN_RotaryEmbedding_position_ids);
     op_need_rank(g, node, i, 2, table ? 2 : 3);
     const struct type *cache = op_operand(g, node, i);
     if (cache->rank == 3) {
         op_broadcast_dim(g, node, x->dim[0], cache->dim[0], "the batch dimensions of X and the cache");
         op_same_dim(g, node, length_of(x), cache->dim[1], "the lengths of X and the cache");
     }
-    const struct type *cosine = op_operand(g, node, COS);
+    const struct type *cosine = op_operand(g, node, IN_RotaryEmbedding_cos_cache);
     op_need_rank(g, node, i, cosine->rank, cosine->rank);
     op_same_dim(g, node, cosine->dim[cosine->rank - 1], cache->dim[cache->rank - 1], "the widths of the two caches");
 }
 
 void infer_rotary(struct graph *g, struct node *node)
 {
-    op_need_rank(g, node, X, 3, 4);
-    const struct type *x = op_operand(g, node, X);
+    op_need_rank(g, node, IN_RotaryEmbedding_X, 3, 4);
+    const struct type *x = op_operand(g, node, IN_RotaryEmbedding_X);
     if (x->rank == 3 && attr_int(node, "num_heads") < 0)
         fail("%s: attribute 'num_heads' must be given for a 3-D operand", node_where(g, node));
-    check_cache(g, node, COS, x);
-    check_cache(g, node, SIN, x);
-    if (node_operand(node, POSITIONS)) {
-        op_need_rank(g, node, POSITIONS, 2, 2);
-        op_broadcast_dim(g, node, x->dim[0], op_operand(g, node, POSITIONS)->dim[0], "the batch dimensions of X and position_ids");
-        op_same_dim(g, node, length_of(x), op_operand(g, node, POSITIONS)->dim[1], "the lengths of X and position_ids");
+    check_cache(g, node, IN_RotaryEmbedding_cos_cache, x);
+    check_cache(g, node, IN_RotaryEmbedding_sin_cache, x);
+    if (node_operand(node, IN_RotaryEmbedding_position_ids)) {
+        op_need_rank(g, node, IN_RotaryEmbedding_position_ids, 2, 2);
+        op_broadcast_dim(g, node, x->dim[0], op_operand(g, node, IN_RotaryEmbedding_position_ids)->dim[0],
+                         "the batch dimensions of X and position_ids");
+        op_same_dim(g, node, length_of(x), op_operand(g, node, IN_RotaryEmbedding_position_ids)->dim[1],
+                    "the lengths of X and position_ids");
     }
     op_result(g, node, 0, x->dtype, x->rank, x->dim);
 }
@@ -67,7 +68,7 @@ static void put_rotary_rows(struct graph *g, const struct rule *r, struct rule_o
 
 static void put_caches(struct graph *g, struct rule *r, const struct node *node, const struct rotary_factors *f)
 {
-    for (int i = COS; i <= SIN; i++) {
+    for (int i = IN_RotaryEmbedding_cos_cache; i <= IN_RotaryEmbedding_sin_cache; i++) {
         const struct type *t = &node->in[i]->type;
         if (t->rank == 3)
             put_rotary_rows(g, r, &r->in[i], t, f);
@@ -80,7 +81,7 @@ static void put_caches(struct graph *g, struct rule *r, const struct node *node,
 /* Heads and head size of X; false if they are not known. */
 static bool head_sizes(struct graph *g, const struct node *node, const struct dim **heads, const struct dim **size)
 {
-    const struct type *x = &node->in[X]->type;
+    const struct type *x = &node->in[IN_RotaryEmbedding_X]->type;
     if (x->rank == 4) {
         *heads = x->dim[1];
         *size = x->dim[3];
@@ -98,18 +99,18 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
     if (!head_sizes(g, node, &heads, &size))
         return NULL;
     struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[X]->type;
+    const struct type *x = &node->in[IN_RotaryEmbedding_X]->type;
     struct rotary_factors f = {
         .b = rule_factor(g, r, "b", x->dim[0], 0),
         .h = rule_factor(g, r, "h", heads, 0),
         .s = rule_factor(g, r, "s", length_of(x), 0),
         .d = rule_factor(g, r, "d", size, FACTOR_REPLICATED),
     };
-    put_x(g, &r->in[X], &f);
+    put_x(g, &r->in[IN_RotaryEmbedding_X], &f);
     put_x(g, &r->out[0], &f);
     put_caches(g, r, node, &f);
-    if (node_operand(node, POSITIONS))
-        put_rotary_rows(g, r, &r->in[POSITIONS], &node->in[POSITIONS]->type, &f);
+    if (node_operand(node, IN_RotaryEmbedding_position_ids))
+        put_rotary_rows(g, r, &r->in[IN_RotaryEmbedding_position_ids], &node->in[IN_RotaryEmbedding_position_ids]->type, &f);
     if (attr_int(node, "num_heads") > 0 && dim_is_int(heads, NULL))
         r->size[r->nsize++] = (struct rule_size){.attr = "num_heads", .part = {.n = 1, .factor = {f.h}}};
     rule_linear(r, 1);

@@ -137,12 +137,12 @@ static void write_attention(const struct attention_writer *x)
     const struct dim *width[3], *one[2] = {dim_int(g->alg, 1), dim_int(g->alg, 1)};
     struct value *in[6] = {NULL}, *past[2], *out[3] = {node_result(node, 0), NULL, NULL};
     ms_attention_widths(g, node, width);
-    struct value *product = pair(x, "MatMul", node->in[MSA_INPUT], node->in[MSA_WEIGHTS]);
-    if (node_operand(node, MSA_BIAS))
-        product = pair(x, "Add", product, node->in[MSA_BIAS]);
+    struct value *product = pair(x, "MatMul", node->in[IN_Attention_input], node->in[IN_Attention_weights]);
+    if (node_operand(node, IN_Attention_bias))
+        product = pair(x, "Add", product, node->in[IN_Attention_bias]);
     split_value(x, product, 2, 3, width, in);
-    if (node_operand(node, MSA_PAST)) {
-        split_value(x, node->in[MSA_PAST], 0, 2, one, past);
+    if (node_operand(node, IN_Attention_past)) {
+        split_value(x, node->in[IN_Attention_past], 0, 2, one, past);
         for (int i = 0; i < 2; i++) {
             struct node *squeeze = rewrite_node(x->w, "", "Squeeze", node, 1, &past[i]);
             attr_set_dims(g, squeeze, "axes", 1, (const struct dim *[]){dim_int(g->alg, 0)});
@@ -151,7 +151,7 @@ static void write_attention(const struct attention_writer *x)
     }
     for (int i = 1; node_result(node, 1) && i < 3; i++)
         out[i] = graph_value(g, arena_printf(g->arena, "%s/present", node->name), NULL);
-    attend_with(x, in, MSA_MASK, MSA_SCORE_BIAS, out);
+    attend_with(x, in, IN_Attention_mask_index, IN_Attention_attention_bias, out);
     if (!node_result(node, 1))
         return;
     struct value *both[2] = {unsqueezed(x, out[1], 1, (int[]){0}), unsqueezed(x, out[2], 1, (int[]){0})};
@@ -183,15 +183,15 @@ static void write_multihead(const struct attention_writer *x)
         in[i] = flat(x, node->in[i]);
         width[i] = in[i]->type.dim[2];
     }
-    if (node_operand(node, MHA_BIAS)) {
-        split_value(x, node->in[MHA_BIAS], 0, 3, width, bias);
+    if (node_operand(node, IN_MultiHeadAttention_bias)) {
+        split_value(x, node->in[IN_MultiHeadAttention_bias], 0, 3, width, bias);
         for (int i = 0; i < 3; i++)
             if (node->in[i]->type.rank == 3)
                 in[i] = pair(x, "Add", in[i], bias[i]);
     }
     for (int i = 0; i < 2; i++)
-        in[4 + i] = node_operand(node, MHA_PAST_KEY + i);
-    attend_with(x, in, MHA_PADDING, MHA_SCORES, out);
+        in[4 + i] = node_operand(node, IN_MultiHeadAttention_past_key + i);
+    attend_with(x, in, IN_MultiHeadAttention_key_padding_mask, IN_MultiHeadAttention_attention_bias, out);
 }
 
 bool canon_ms_attention_to_onnx(struct rewrite *w, struct node *node)

@@ -1,8 +1,7 @@
 /* Scales and zero points of MatMulNBits, as rows. */
+#include "ir/operands.h"
 #include "op/canon/canon.h"
 #include "op/table/table.h"
-
-enum { SCALES = 2, ZEROS = 3 };
 
 /* Scales or zero points in one dimension become rows, the same bytes: split along K they are then a few intervals, not a few for
  * every row. */
@@ -27,7 +26,7 @@ bool canon_quantized_scales(struct rewrite *w, struct node *node)
 {
     if (!node->op || node->op->rule != rule_matmulnbits)
         return false;
-    write_rows(w, node, SCALES, attr_int(node, "N"));
-    write_rows(w, node, ZEROS, attr_int(node, "N"));
+    write_rows(w, node, IN_MatMulNBits_scales, attr_int(node, "N"));
+    write_rows(w, node, IN_MatMulNBits_zero_points, attr_int(node, "N"));
     return false;
 }

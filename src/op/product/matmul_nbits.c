@@ -6,14 +6,13 @@
  * Columns split anywhere. K splits where no block, and no byte of zero points, is cut: its factors are c groups of p blocks whose zero
  * points fill a byte, and the l values of a block. If K is not a multiple of the group, or g_idx maps values to scales, K is never split.
  */
+#include "ir/operands.h"
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
 #include <string.h>
-
-enum { A, B, SCALES, ZEROS, GROUPS, BIAS };
 
 struct nbits_sizes {
     int64_t n, k, bits, block, blocks, zero_bytes;
@@ -35,7 +34,7 @@ static struct nbits_sizes nbits_read(const struct graph *g, const struct node *n
 
 static bool packed_zeros(const struct node *node)
 {
-    return node_operand(node, ZEROS) && node->in[ZEROS]->type.dtype == DT_U8;
+    return node_operand(node, IN_MatMulNBits_zero_points) && node->in[IN_MatMulNBits_zero_points]->type.dtype == DT_U8;
 }
 
 /* ---- inference ------------------------------------------------------------------------------------------------------------------ */
@@ -79,27 +78,27 @@ static void check_dtype(const struct graph *g, const struct node *node, int i, e
 static void infer_nbits(struct graph *g, struct node *node, bool turned)
 {
     struct nbits_sizes b = nbits_read(g, node);
-    op_need_rank(g, node, A, 1, MAX_RANK);
-    struct type out = *op_operand(g, node, A);
+    op_need_rank(g, node, IN_MatMulNBits_A, 1, MAX_RANK);
+    struct type out = *op_operand(g, node, IN_MatMulNBits_A);
     if (turned)
         op_same_dim(g, node, out.dim[out.rank - 1], dim_int(g->alg, b.n), "the last dimension of dY and attribute N");
     else
         op_same_dim(g, node, out.dim[out.rank - 1], dim_int(g->alg, b.k), "the last dimension of A and attribute K");
-    check_dtype(g, node, B, DT_U8);
-    check_shape(g, node, B, 3, (int64_t[]){b.n, b.blocks, b.block * b.bits / 8});
-    op_same_dtype(g, node, A, SCALES);
-    check_nbits_rows(g, node, SCALES, b.n, b.blocks);
-    if (node_operand(node, ZEROS) && !packed_zeros(node))
-        op_same_dtype(g, node, A, ZEROS);
-    if (node_operand(node, ZEROS))
-        check_nbits_rows(g, node, ZEROS, b.n, packed_zeros(node) ? b.zero_bytes : b.blocks);
-    if (node_operand(node, GROUPS)) {
-        check_dtype(g, node, GROUPS, DT_I32);
-        check_shape(g, node, GROUPS, 1, &b.k);
+    check_dtype(g, node, IN_MatMulNBits_B, DT_U8);
+    check_shape(g, node, IN_MatMulNBits_B, 3, (int64_t[]){b.n, b.blocks, b.block * b.bits / 8});
+    op_same_dtype(g, node, IN_MatMulNBits_A, IN_MatMulNBits_scales);
+    check_nbits_rows(g, node, IN_MatMulNBits_scales, b.n, b.blocks);
+    if (node_operand(node, IN_MatMulNBits_zero_points) && !packed_zeros(node))
+        op_same_dtype(g, node, IN_MatMulNBits_A, IN_MatMulNBits_zero_points);
+    if (node_operand(node, IN_MatMulNBits_zero_points))
+        check_nbits_rows(g, node, IN_MatMulNBits_zero_points, b.n, packed_zeros(node) ? b.zero_bytes : b.blocks);
+    if (node_operand(node, IN_MatMulNBits_g_idx)) {
+        check_dtype(g, node, IN_MatMulNBits_g_idx, DT_I32);
+        check_shape(g, node, IN_MatMulNBits_g_idx, 1, &b.k);
     }
-    if (node_operand(node, BIAS)) {
-        op_same_dtype(g, node, A, BIAS);
-        check_shape(g, node, BIAS, 1, &b.n);
+    if (node_operand(node, IN_MatMulNBits_bias)) {
+        op_same_dtype(g, node, IN_MatMulNBits_A, IN_MatMulNBits_bias);
+        check_shape(g, node, IN_MatMulNBits_bias, 1, &b.n);
     }
     out.dim[out.rank - 1] = dim_int(g->alg, turned ? b.k : b.n);
     op_result(g, node, 0, out.dtype, out.rank, out.dim);
@@ -142,7 +141,7 @@ static struct columns replicated_columns(struct graph *g, struct rule *r, const 
 static struct columns column_factors(struct graph *g, struct rule *r, const struct node *node, const struct nbits_sizes *b, unsigned flags)
 {
     int64_t per = packed_zeros(node) ? 8 / b->bits : 1;
-    if (node_operand(node, GROUPS) || b->k % (b->block * per))
+    if (node_operand(node, IN_MatMulNBits_g_idx) || b->k % (b->block * per))
         return replicated_columns(g, r, node, b, flags);
     int f[3], n = 0;
     f[n++] = nbits_factor(g, r, "c", b->blocks / per, flags);
@@ -170,26 +169,26 @@ static struct rule *nbits_rule(struct graph *g, const struct node *node, bool tu
     struct nbits_sizes b = nbits_read(g, node);
     struct rule *r = rule_new(g, node);
     struct columns c = column_factors(g, r, node, &b, turned ? 0 : FACTOR_CONTRACTED);
-    int n = nbits_factor(g, r, "n", b.n, turned ? FACTOR_CONTRACTED : 0), last = r->in[A].rank - 1;
+    int n = nbits_factor(g, r, "n", b.n, turned ? FACTOR_CONTRACTED : 0), last = r->in[IN_MatMulNBits_A].rank - 1;
     for (int d = 0; d < last; d++)
-        rule_same_dim(g, r, "b", d, node->in[A]->type.dim[d], 0);
-    put_factors(g, turned ? &r->out[0] : &r->in[A], last, &c.k);
-    rule_put(g, turned ? &r->in[A] : &r->out[0], last, 0, n);
-    put_nbits_rows(g, &r->in[B], n, &(struct rule_part){0});
-    put_factors(g, &r->in[B], 1, &c.blocks);
-    rule_put(g, &r->in[B], 2, 0, nbits_factor(g, r, "o", b.block * b.bits / 8, FACTOR_REPLICATED));
-    put_nbits_rows(g, &r->in[SCALES], n, &c.blocks);
-    if (node_operand(node, ZEROS))
-        put_nbits_rows(g, &r->in[ZEROS], n, &c.zeros);
-    if (node_operand(node, GROUPS))
-        put_factors(g, &r->in[GROUPS], 0, &c.k);
-    if (node_operand(node, BIAS)) {
-        rule_put(g, &r->in[BIAS], 0, 0, n);
-        rule_addend(r, BIAS);
+        rule_same_dim(g, r, "b", d, node->in[IN_MatMulNBits_A]->type.dim[d], 0);
+    put_factors(g, turned ? &r->out[0] : &r->in[IN_MatMulNBits_A], last, &c.k);
+    rule_put(g, turned ? &r->in[IN_MatMulNBits_A] : &r->out[0], last, 0, n);
+    put_nbits_rows(g, &r->in[IN_MatMulNBits_B], n, &(struct rule_part){0});
+    put_factors(g, &r->in[IN_MatMulNBits_B], 1, &c.blocks);
+    rule_put(g, &r->in[IN_MatMulNBits_B], 2, 0, nbits_factor(g, r, "o", b.block * b.bits / 8, FACTOR_REPLICATED));
+    put_nbits_rows(g, &r->in[IN_MatMulNBits_scales], n, &c.blocks);
+    if (node_operand(node, IN_MatMulNBits_zero_points))
+        put_nbits_rows(g, &r->in[IN_MatMulNBits_zero_points], n, &c.zeros);
+    if (node_operand(node, IN_MatMulNBits_g_idx))
+        put_factors(g, &r->in[IN_MatMulNBits_g_idx], 0, &c.k);
+    if (node_operand(node, IN_MatMulNBits_bias)) {
+        rule_put(g, &r->in[IN_MatMulNBits_bias], 0, 0, n);
+        rule_addend(r, IN_MatMulNBits_bias);
     }
-    uint32_t added = node_operand(node, BIAS) ? 1u << BIAS : 0;
-    rule_linear(r, 1u << A | added);
-    rule_linear(r, 1u << SCALES | added);
+    uint32_t added = node_operand(node, IN_MatMulNBits_bias) ? 1u << IN_MatMulNBits_bias : 0;
+    rule_linear(r, 1u << IN_MatMulNBits_A | added);
+    rule_linear(r, 1u << IN_MatMulNBits_scales | added);
     r->size[r->nsize++] = (struct rule_size){"K", c.k};
     r->size[r->nsize++] = (struct rule_size){"N", factors_part(1, &n)};
     return r;
@@ -204,15 +203,16 @@ RULE_IS(matmulnbitsgrad, nbits_rule(g, node, true))
 void backward_matmulnbits(struct backward *b)
 {
     const struct node *node = b->l.node;
-    struct value *in[BIAS] = {back_dy(b), node->in[B], node->in[SCALES], back_operand(b, ZEROS), back_operand(b, GROUPS)};
-    if (back_wants(b, SCALES) || back_wants(b, ZEROS))
+    struct value *in[IN_MatMulNBits_bias] = {back_dy(b), node->in[IN_MatMulNBits_B], node->in[IN_MatMulNBits_scales],
+                                             back_operand(b, IN_MatMulNBits_zero_points), back_operand(b, IN_MatMulNBits_g_idx)};
+    if (back_wants(b, IN_MatMulNBits_scales) || back_wants(b, IN_MatMulNBits_zero_points))
         fail("%s: no gradient passes this node: quantised weights are not trained", node_where(b->l.g, node));
-    if (back_wants(b, BIAS))
-        back_to(b, BIAS, back_dy(b));
-    if (!back_wants(b, A))
+    if (back_wants(b, IN_MatMulNBits_bias))
+        back_to(b, IN_MatMulNBits_bias, back_dy(b));
+    if (!back_wants(b, IN_MatMulNBits_A))
         return;
-    struct node *made = lower_node(&b->l, "tpc", "MatMulNBitsGrad", "MatMulNBitsGrad", BIAS, in);
+    struct node *made = lower_node(&b->l, "tpc", "MatMulNBitsGrad", "MatMulNBitsGrad", IN_MatMulNBits_bias, in);
     attr_copy(made, node);
     op_infer(b->l.g, made);
-    back_to(b, A, made->out[0]);
+    back_to(b, IN_MatMulNBits_A, made->out[0]);
 }

@@ -2,6 +2,7 @@
 #ifndef TPC_OP_PRODUCT_H
 #define TPC_OP_PRODUCT_H
 
+#include "ir/operands.h"
 #include "op/rule/rule.h"
 
 /* ---- einsum.c: the equation; dimensions of "..." are labelled from the right ---- */
@@ -29,7 +30,7 @@ bool contraction_order(struct arena *, int n, const uint64_t *labels, uint64_t o
 uint64_t contraction_kept(int n, const uint64_t *labels, uint64_t out, int i, int j);
 
 /* ---- moe.c: operands and sizes of mixtures of experts; split in moe_rule.c ---- */
-enum { INPUT, ROUTER, FIRST_WEIGHT, FC1 = 0, FC2 = 1, FC3 = 2, MATRICES = 3 };
+enum { INPUT = IN_MoE_input, ROUTER = IN_MoE_router_probs, FIRST_WEIGHT, FC1 = 0, FC2 = 1, FC3 = 2, MATRICES = 3 };
 
 struct moe_sizes {
     bool quantized;

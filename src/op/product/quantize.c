@@ -2,11 +2,12 @@
  *
  * A scale and a zero point belong to the tensor, to an index of one axis, or to a block of block_size indices of it. They follow the
  * splits of the tensor: an axis in blocks is (c !l), and the scale has c of them. If the last block is not full the axis is never split. */
+#include "ir/operands.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-enum { X, SCALE, ZERO };
+enum { X = IN_QuantizeLinear_x, SCALE = IN_QuantizeLinear_y_scale, ZERO = IN_QuantizeLinear_y_zero_point }; /* of both ops */
 
 /* ---- scales ------------------------------------------------------------------------------------------------------------------------ */
 
@@ -144,7 +145,7 @@ struct rule *rule_dequantize(struct graph *g, const struct node *node)
 
 /* ---- MatMulInteger ------------------------------------------------------------------------------------------------------------------ */
 
-enum { A, B, A_ZERO, B_ZERO };
+enum { A = IN_MatMulInteger_A, B = IN_MatMulInteger_B, A_ZERO = IN_MatMulInteger_a_zero_point, B_ZERO = IN_MatMulInteger_b_zero_point };
 
 /* A zero point per row of A or per column of B, in the forms that numpy broadcasts: [m], [.., m, 1]; [n], [.., 1, n]. */
 static int zero_dim(const struct graph *g, const struct node *node, int i)

@@ -1,4 +1,5 @@
 /* Ops that tpc-run makes for speed: result types, and rules where nodes may run in blocks of rows or images. */
+#include "ir/operands.h"
 #include "kern/core/core.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
@@ -116,7 +117,7 @@ static void image_operand(struct graph *g, struct rule *r, struct rule_operand *
 /* Each image of X, and of Z, on its own. */
 struct rule *rule_channelslast(struct graph *g, const struct node *node)
 {
-    enum { X, Z = 3 };
+    enum { X = IN_ChannelsLastConv_X, Z = IN_ChannelsLastConv_Z };
     struct rule *r = rule_new(g, node);
     int b = rule_factor(g, r, "b", node->in[X]->type.dim[0], 0), others = 0;
     for (int k = 0; k < node->nin; k++)

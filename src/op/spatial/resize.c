@@ -2,6 +2,7 @@
  * times is a product, y elements times k, and y is free. One that
  * is interpolated k times as large is windows over the elements, whose neighbours are a halo. Others are never split. In canonical form
  * `sizes` and `axes` name the resized dimensions alone, so the node states no size of another dimension. */
+#include "ir/operands.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/spatial/spatial.h"
@@ -10,7 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { X, ROI, SCALES, SIZES };
 enum { MOST_REPEATED = 64 };
 
 struct resize_targets {
@@ -43,12 +43,12 @@ static bool is_given(const struct node *node, int i)
 
 static void target_scales(const struct graph *g, const struct node *node, int n, const int *axis, struct resize_targets *r)
 {
-    struct constant *c = node->in[SCALES]->constant;
+    struct constant *c = node->in[IN_Resize_scales]->constant;
     r->known = c && dtype_is_float(c->dtype);
     if (r->known && constant_elements(c) != n)
         fail("%s: there are %lld scales for %d dimensions", node_where(g, node), (long long)constant_elements(c), n);
     for (int i = 0; i < n; i++) {
-        double scale = r->known ? constant_float(c, node->in[SCALES]->name, i) : 1;
+        double scale = r->known ? constant_float(c, node->in[IN_Resize_scales]->name, i) : 1;
         if (!(scale > 0) || !(scale <= INT32_MAX))
             fail("%s: the scale of dimension %d is %g, expected a positive number", node_where(g, node), axis[i], scale);
         r->dim[axis[i]] = (struct resize_target){true, NULL, scale};
@@ -58,7 +58,7 @@ static void target_scales(const struct graph *g, const struct node *node, int n,
 static void read_sizes(struct graph *g, const struct node *node, int n, const int *axis, struct resize_targets *r)
 {
     const struct dim *const *size = NULL;
-    int count = op_size_operand(g, node, SIZES, "sizes", &size);
+    int count = op_size_operand(g, node, IN_Resize_sizes, "sizes", &size);
     r->known = count >= 0;
     if (count == -2)
         fail("%s: neither scales nor sizes are given", node_where(g, node));
@@ -71,8 +71,8 @@ static void read_sizes(struct graph *g, const struct node *node, int n, const in
 static struct resize_targets resize_of(struct graph *g, const struct node *node)
 {
     struct resize_targets r = {0};
-    int axis[MAX_RANK], n = resized_axes(g, node, node->in[X]->type.rank, axis);
-    if (is_given(node, SCALES))
+    int axis[MAX_RANK], n = resized_axes(g, node, node->in[IN_Resize_X]->type.rank, axis);
+    if (is_given(node, IN_Resize_scales))
         target_scales(g, node, n, axis, &r);
     else
         read_sizes(g, node, n, axis, &r);
@@ -125,14 +125,14 @@ static const struct dim *rounded(struct alg *alg, const struct dim *size, double
 static void crop_of(const struct graph *g, const struct node *node, int64_t *crop)
 {
     const int64_t *at = NULL;
-    int rank = node->in[X]->type.rank, n = attr_is_set(node, "crop") ? attr_ints(g, node, "crop", &at) : 0;
+    int rank = node->in[IN_Resize_X]->type.rank, n = attr_is_set(node, "crop") ? attr_ints(g, node, "crop", &at) : 0;
     for (int i = 0; i < 2 * rank; i++)
         crop[i] = n == 2 * rank ? at[i] : 0;
 }
 
 static const struct dim *resized(struct graph *g, const struct node *node, const struct resize_targets *r, int d)
 {
-    const struct type *x = &node->in[X]->type;
+    const struct type *x = &node->in[IN_Resize_X]->type;
     const struct resize_target *t = &r->dim[d];
     if (!t->named)
         return x->dim[d];
@@ -147,8 +147,8 @@ static const struct dim *resized(struct graph *g, const struct node *node, const
 
 void infer_resize(struct graph *g, struct node *node)
 {
-    op_need_rank(g, node, X, 1, MAX_RANK);
-    const struct type *x = op_operand(g, node, X);
+    op_need_rank(g, node, IN_Resize_X, 1, MAX_RANK);
+    const struct type *x = op_operand(g, node, IN_Resize_X);
     struct resize_targets r = resize_of(g, node);
     const struct dim *dim[MAX_RANK];
     int64_t crop[2 * MAX_RANK];
@@ -212,12 +212,12 @@ static bool slides_over(const struct node *node, const struct resize_target *t, 
 {
     int64_t size, places, k = whole_scale(t), beside = taps_beside(node);
     bool middle = !mode_is(node, "coordinate_transformation_mode", "asymmetric");
-    if (k == 0 || beside == 0 || !dim_is_int(node->in[X]->type.dim[d], &size) || !dim_is_int(node->out[0]->type.dim[d], &places) ||
-        places != k * size)
+    if (k == 0 || beside == 0 || !dim_is_int(node->in[IN_Resize_X]->type.dim[d], &size) ||
+        !dim_is_int(node->out[0]->type.dim[d], &places) || places != k * size)
         return false;
     int64_t before = middle ? (k - 1) / 2 : 0, even = middle && k % 2 == 0;
     *out = (struct sliding){
-        .stride = 1, .reach = 2 * beside * k + 1 - even, .pad = beside * k + before, .size = node->in[X]->type.dim[d], .per = k};
+        .stride = 1, .reach = 2 * beside * k + 1 - even, .pad = beside * k + before, .size = node->in[IN_Resize_X]->type.dim[d], .per = k};
     return true;
 }
 
@@ -225,7 +225,7 @@ static bool slides_over(const struct node *node, const struct resize_target *t, 
 void slide_resize(struct graph *g, struct node *node, const struct slide *s)
 {
     int64_t crop[2 * MAX_RANK], k = s->by->per;
-    int rank = node->in[X]->type.rank;
+    int rank = node->in[IN_Resize_X]->type.rank;
     crop_of(g, node, crop);
     crop[s->dim] = s->windows.lo - k * s->elements.lo;
     crop[rank + s->dim] = k * s->elements.hi - s->windows.hi;
@@ -256,17 +256,17 @@ static int64_t times_larger(struct alg *alg, const struct dim *size, const struc
 static bool becomes_scales(struct graph *g, struct node *node, int n, const int64_t *axis, const struct dim *const *size)
 {
     float scale[MAX_RANK];
-    struct value *x = node->in[X];
+    struct value *x = node->in[IN_Resize_X];
     for (int i = 0; i < n; i++) {
         int64_t k = times_larger(g->alg, size[i], x->type.dim[axis[i]]);
         if (k == 0 || (!taps_beside(node) && !repeated(node, &(struct resize_target){true, NULL, (double)k})))
             return false;
         scale[i] = (float)k;
     }
-    node->nin = SCALES + 1;
+    node->nin = IN_Resize_scales + 1;
     node->in = NEWN(g->arena, struct value *, node->nin);
-    node->in[X] = x;
-    node->in[SCALES] = graph_constant(g, arena_printf(g->arena, "%s/scales", node->name), DT_F32, 1, &(int64_t){n}, scale);
+    node->in[IN_Resize_X] = x;
+    node->in[IN_Resize_scales] = graph_constant(g, arena_printf(g->arena, "%s/scales", node->name), DT_F32, 1, &(int64_t){n}, scale);
     node_attr(node, "sizes")->set = false;
     return true;
 }
@@ -274,15 +274,15 @@ static bool becomes_scales(struct graph *g, struct node *node, int n, const int6
 /* Sizes that differ from the operand's; where none does, the last one stays, since no axes would mean all. */
 void resize_canonical(struct graph *g, struct node *node)
 {
-    const struct type *x = &node->in[X]->type;
+    const struct type *x = &node->in[IN_Resize_X]->type;
     struct resize_targets r = resize_of(g, node);
     const struct dim *size[MAX_RANK];
     int64_t axis[MAX_RANK];
     int n = 0;
     bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
-    if (!crops && node->nin > ROI)
-        node->in[ROI] = NULL;
-    if (is_given(node, SCALES) || crops || !mode_is(node, "keep_aspect_ratio_policy", "stretch"))
+    if (!crops && node->nin > IN_Resize_roi)
+        node->in[IN_Resize_roi] = NULL;
+    if (is_given(node, IN_Resize_scales) || crops || !mode_is(node, "keep_aspect_ratio_policy", "stretch"))
         return;
     for (int d = 0, left = named_count(&r, x->rank); d < x->rank; d++) {
         left -= r.dim[d].named;
@@ -308,7 +308,7 @@ static bool is_free(const struct node *node, const struct resize_target *t)
 
 static void put_resized(struct graph *g, const struct node *node, struct rule *r, int d, const struct resize_target *t)
 {
-    const struct dim *from = node->in[X]->type.dim[d], *to = node->out[0]->type.dim[d];
+    const struct dim *from = node->in[IN_Resize_X]->type.dim[d], *to = node->out[0]->type.dim[d];
     int64_t k = repeated(node, t);
     bool free = is_free(node, t) && from == to, product = k > 0 && dim_mul(g->alg, from, dim_int(g->alg, k)) == to;
     if (free) {
@@ -321,7 +321,7 @@ static void put_resized(struct graph *g, const struct node *node, struct rule *r
         return;
     }
     int f = rule_numbered(g, r, "h", d, from, product ? 0 : FACTOR_REPLICATED);
-    rule_put(g, &r->in[X], d, 0, f);
+    rule_put(g, &r->in[IN_Resize_X], d, 0, f);
     if (product)
         rule_put(g, &r->out[0], d, 0, f);
     rule_put(g, &r->out[0], d, 0, rule_numbered(g, r, product ? "k" : "y", d, product ? dim_int(g->alg, k) : to, FACTOR_REPLICATED));
@@ -331,10 +331,10 @@ struct rule *rule_resize(struct graph *g, const struct node *node)
 {
     struct resize_targets resize = resize_of(g, node);
     struct rule *r = rule_new(g, node);
-    const struct type *x = &node->in[X]->type;
+    const struct type *x = &node->in[IN_Resize_X]->type;
     for (int d = 0; d < x->rank; d++)
         put_resized(g, node, r, d, &resize.dim[d]);
-    for (int i = ROI; i < node->nin; i++)
+    for (int i = IN_Resize_roi; i < node->nin; i++)
         for (int d = 0; node->in[i] && d < node->in[i]->type.rank; d++)
             rule_put(g, &r->in[i], d, 0, rule_factor(g, r, "s", node->in[i]->type.dim[d], FACTOR_REPLICATED));
     bool crops = mode_is(node, "coordinate_transformation_mode", "tf_crop_and_resize");
