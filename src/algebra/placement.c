@@ -1,5 +1,5 @@
 /* placement: how a value lies on the ranks: replicated, sharded along a dimension, or partial. */
-#include "algebra/cell.h"
+#include "algebra/dim/cell.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * A type prints as "f32[B, S, 64]": the element type's name, then the dimension expressions in brackets. The rank is bounded by
  * MAX_RANK, which the loader enforces and the parser here does too.
  */
-#include "algebra/cell.h"
+#include "algebra/dim/cell.h"
 
 #include <string.h>
 

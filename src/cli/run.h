@@ -2,7 +2,7 @@
 #ifndef TPC_CLI_RUN_H
 #define TPC_CLI_RUN_H
 
-#include "cli/args.h"
+#include "cli/options/args.h"
 #include "decode/decode.h"
 #include "train/train.h"
 

@@ -2,7 +2,7 @@
 #ifndef TPC_SHARD_H
 #define TPC_SHARD_H
 
-#include "cli/args.h"
+#include "cli/options/args.h"
 #include "passes/pass.h"
 #include "plan/plan.h"
 

@@ -1,5 +1,5 @@
 /* shard_options: the command line of tpc-shard, and the options of a plan that it comes to. */
-#include "cli/args.h"
+#include "cli/options/args.h"
 #include "cli/shard.h"
 #include "op/plugin/plugin.h"
 #include "plan/facts/facts.h"

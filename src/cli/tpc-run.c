@@ -4,10 +4,10 @@
 #include "config.h"
 #endif
 #include "cli/build.h"
-#include "cli/launch.h"
 #include "cli/run.h"
 #include "job/timing/timing.h"
 #include "plan/folder/folder.h"
+#include "run/comm/launch.h"
 #ifdef HAVE_SERVE
 #include "serve/serve.h"
 #endif

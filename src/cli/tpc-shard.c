@@ -3,8 +3,7 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include "cli/args.h"
-#include "cli/launch.h"
+#include "cli/options/args.h"
 #include "cli/shard.h"
 #include "job/job.h"
 #include "onnx/onnx.h"
@@ -16,6 +15,7 @@
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "plan/report/report.h"
+#include "run/comm/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>

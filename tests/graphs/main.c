@@ -6,7 +6,7 @@
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
-#include "cli/args.h"
+#include "cli/options/args.h"
 #include "op/op.h"
 #include "tests/graphs/families.h"
 #include "tests/graphs/generate.h"

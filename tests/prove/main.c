@@ -1,7 +1,7 @@
 /* Random legal plans on real exports: every model of samples/, or those that are named, at several numbers of ranks, in these modes: any
  * strategies, only those that split, --sp, and where asked for --sp=auto. Each is compared with the whole run. In every second plan terms
  * are dense. A line per model, number of ranks and mode says how many were right. Work is shared among processes by model and ranks. */
-#include "cli/args.h"
+#include "cli/options/args.h"
 #include "ir/text/text.h"
 #include "job/io/io.h"
 #include "tests/prove/integral.h"

@@ -1,7 +1,7 @@
-/* Products by dots of 8-bit integers (kern/gemm/codes.c), for random shapes, widths of codes, blocks and zero points, by every kernel that
+/* Products by dots of 8-bit integers (kern/codes/codes.c), for random shapes, widths of codes, blocks and zero points, by every kernel that
  * this machine runs: within what rounding to digits leaves of the product in double, and the same for all kernels. */
+#include "kern/codes/codes.h"
 #include "kern/core/core.h"
-#include "kern/gemm/gemm.h"
 #include "op/op.h"
 #include "tests/unit/main.h"
 

@@ -1,8 +1,8 @@
 /* integer_matmul: products of matrices of 8-bit integers less their zero points, by tiles (gemm/codes.c): MatMulInteger, and IntegerMatMul,
  * which scales the sums and adds a bias. A constant matrix B is packed once; another one at every call. */
 #include "ir/operands.h"
+#include "kern/codes/codes.h"
 #include "kern/core/core.h"
-#include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
 
 #include <string.h>

@@ -11,8 +11,8 @@
 #endif
 #include "ir/operands.h"
 #include "kern/chunk/chunk.h"
+#include "kern/codes/codes.h"
 #include "kern/core/core.h"
-#include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
 
 #include <string.h>

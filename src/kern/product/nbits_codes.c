@@ -1,7 +1,7 @@
 /* nbits_codes: MatMulNBits with a constant weight, packed into tiles (gemm/codes.c). Its accuracy_level is the least that a product must
  * have: 4 allows activations of 8 bits, 2 and 3 those of 16; by three digits a product is as good as one in float32. */
+#include "kern/codes/codes.h"
 #include "kern/core/core.h"
-#include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
 
 #include <string.h>

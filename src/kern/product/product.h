@@ -2,7 +2,7 @@
 #ifndef TPC_KERN_PRODUCT_H
 #define TPC_KERN_PRODUCT_H
 
-#include "kern/gemm/gemm.h"
+#include "kern/codes/codes.h"
 
 /* ---- matmul_nbits.c: a weight of 2, 4 or 8 bits in blocks -------------------------------------------------------------------- */
 /* blocks: u8 [n, blocks, bytes]; scales, zeros (NULL: half of the range): of each block; groups: the scale of every number (NULL: its

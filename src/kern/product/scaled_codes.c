@@ -2,8 +2,8 @@
  * column, or those of a block of it, share a scale; and such a matrix without scales (integer_matmul.c). Signed numbers become unsigned
  * ones with a greater zero point. */
 #include "ir/operands.h"
+#include "kern/codes/codes.h"
 #include "kern/core/core.h"
-#include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* integers: products of rows of 8-bit digits with weights of 8 bits, packed in tiles (gemm/codes.c). Sums are exact; zero points are taken
  * off the sums of rows and columns. */
-#include "kern/gemm/gemm.h"
+#include "kern/codes/codes.h"
 #include "kern/recurrent/recurrent.h"
 
 #include <string.h>

@@ -18,7 +18,7 @@ void op_result(struct graph *, struct node *, int i, enum dtype, int rank, const
  * dimensions of A and B" ... */
 const struct dim *op_same_dim(struct graph *, const struct node *, const struct dim *a, const struct dim *b, const char *what);
 /* One dimension of a broadcast: 1 gives way, else they must agree. */
-/* Is a >= b, perhaps under an assumption that a size of the inputs is not 0 (algebra/not_zero.c)? */
+/* Is a >= b, perhaps under an assumption that a size of the inputs is not 0 (algebra/dim/not_zero.c)? */
 bool op_assume_ge(struct graph *, const struct node *, const struct dim *a, const struct dim *b, const char *what);
 const struct dim *op_broadcast_dim(struct graph *, const struct node *, const struct dim *a, const struct dim *b, const char *what);
 /* Right-aligned broadcast of n types; dtype is that of the first. */
