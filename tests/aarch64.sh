@@ -126,7 +126,7 @@ ok "gpt2: the bits of this machine" same_bits gpt2 2
 ok "llama-genai-int4: the bits of this machine" same_bits llama-genai-int4 2
 ok "a step of training" train
 ok "a step of training with --fast" train_fast
-ok_python "" "codes" instructions gemm/codes_dot neon_dot=0.36 neon_dot_dot=0.15 neon_i8mm_dot=0.15
+ok_python "" "codes" instructions codes/dot neon_dot=0.36 neon_dot_dot=0.15 neon_i8mm_dot=0.15
 ok_python "" "bytes" instructions gemm/bytes_dot plain_row=1.2 neon_straight=0.6 neon_dots_straight=0.15 neon_mmla_straight=0.08
 ok_python "" "few rows" instructions attention/few_rows neon_scores=0.65 neon_values=0.65
 ok_python "" "depthwise" instructions conv/integer_depthwise_sums plain_sums=1.2 neon_sums=0.6
