@@ -147,8 +147,7 @@ static void load_initializers(struct import *im, struct name_scope *scope)
         struct value *value = name_scope_define(im, scope, t->name, what);
         import_constant(im, value, tensor_constant(im, t, what));
     }
-    if (g->n_sparse_initializer)
-        fail("%s: the graph has a sparse initializer, which tpc does not handle", im->path);
+    sparse_initializers(im, scope, g);
 }
 
 static void load_inputs(struct import *im, struct name_scope *scope)

@@ -111,6 +111,35 @@ def noted(size):
     return model([heads], opset=27, inputs=(("x", T.FLOAT, ["B", 4, 0]),))
 
 
+def sparse(values, at, dims, name="w"):
+    m = model([node("Add", ["x", "w"], ["y"])])
+    s = m.graph.sparse_initializer.add()
+    s.dims.extend(dims)
+    if values is not None:
+        s.values.CopyFrom(numpy_helper.from_array(np.array(values), name))
+    if at is not None:
+        s.indices.CopyFrom(numpy_helper.from_array(np.array(at), "at"))
+    return m
+
+
+def sparse_tensors():
+    two = np.float32([1, 2])
+    yield "sparse initializer 0 has no name", sparse(None, [0, 1], [4])
+    yield "sparse initializer 'w' has no indices", sparse(two, None, [4])
+    yield "sparse initializer 'w' has index 4, expected 0 to 3", sparse(two, [0, 4], [4])
+    yield "sparse initializer 'w' has index -1, expected 0 to 3", sparse(two, [-1, 2], [4])
+    yield "sparse initializer 'w' has index 2, expected 0 to 1", sparse(two, [[0, 1], [0, 2]], [4, 2])
+    yield "sparse initializer 'w' has its value 1 out of order", sparse(two, [2, 2], [4])
+    for at in ([0, 1, 2], [[0, 0], [0, 1]], np.int32([0, 1])):
+        yield "sparse initializer 'w' has indices that fit neither its 2 values nor its 1 dimensions", sparse(two, at, [4])
+    yield "sparse initializer 'w' is a sparse tensor of 4294967296 bytes, at most 2147483648 are handled", sparse(two, [0, 1], [1 << 30])
+    yield "sparse initializer 'w' has dimensions whose product is out of range", sparse(two, [0, 1], [1 << 40, 1 << 40])
+    yield "sparse initializer 'w' is a sparse tensor of string, which tpc does not handle", sparse(["a", "b"], [0, 1], [4])
+    far = sparse(two, [0, 1], [4])
+    far.graph.sparse_initializer[0].values.CopyFrom(external("w.data").graph.initializer[0])
+    yield "w.data", far
+
+
 def cases(good):
     bytes_of = good.SerializeToString()
     relu = [node("Relu", ["x"], ["y"])]
@@ -135,6 +164,8 @@ def cases(good):
     yield "lacks its operand 'A'", model([node("Add", ["", "x"], ["y"])])
     yield "'m', which node 'd' (Dropout) gives in training only, by opset 9", model([
         h.make_node("Dropout", ["x"], ["a", "m"], name="d"), node("Add", ["a", "m"], ["y"])], opset=9)
+    for why, s in sparse_tensors():
+        yield why, s
     yield "is of opset 99, tpc knows", model(relu, opset=99)
     yield "needs domain 'elsewhere'", model([node("Foo", ["x"], ["y"], domain="elsewhere")])
     yield "export the model with opset 9 or later", model([node("MeanVarianceNormalization", ["x"], ["y"])], opset=8)

@@ -1,4 +1,4 @@
-"""infinities.py BUILD: what is summed over exponentials of infinities, whole and with that axis split, beside numpy.
+"""infinities.py BUILD: infinities and NaN in sums of exponentials and below thresholds, whole and with that axis split, beside numpy.
 
 Exit status 77 (skipped) where onnx or numpy is missing.
 """
@@ -51,11 +51,18 @@ def written(x):
     return nodes, {"y": (np.log(np.exp(x - max_).sum(1, keepdims=True)) + max_)}, axes
 
 
+def thresholds(x):
+    """NaN is not above a threshold, and an infinite one is above nothing."""
+    wanted = {"t": np.where(x > 0.5, x, 0), "s": np.where(x < -0.5, x + 2, np.where(x > 0.5, x - 2, 0)), "none": np.zeros_like(x)}
+    nodes = [N("ThresholdedRelu", ["x"], ["t"], alpha=0.5), N("Shrink", ["x"], ["s"], lambd=0.5, bias=2.0), N("Shrink", ["x"], ["none"], lambd=INF)]
+    return nodes, wanted, {}
+
+
 def main():
     bad = count = 0
     split = [{"tensor": "x", "placement": "S(1)"}]
     for dtype in (np.float16, np.float32, np.float64):
-        for make in (reduced, normalised, written):
+        for make in (reduced, normalised, written, thresholds):
             with np.errstate(all="ignore"):
                 x = ROWS.astype(dtype)
                 nodes, wanted, weights = make(x)

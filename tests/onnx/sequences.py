@@ -39,6 +39,10 @@ CASES = {
         w = Neg(x)  s = SequenceConstruct(x, w)
         t = SequenceMap<body = body (float[6,4] a, float[2,4] b) => (float[6,4] c) { d = ReduceSum<keepdims = 0>(b)  c = Mul(a, d) }>(s, z)
         y = ConcatFromSequence<axis = 0, new_axis = 1>(t) }""",
+    "a map that reads what is around it": """=> (float[4,4] y) {
+        w = Neg(x)  k = Sin(z)  s = SequenceConstruct(z, k)
+        t = SequenceMap<body = body (float[2,4] a) => (float[2,4] c) { d = ReduceSum<keepdims = 0>(w)  c = Mul(a, d) }>(s)
+        y = ConcatFromSequence<axis = 0>(t) }""",
     "a loop that appends": """=> (float[3,2,4] y, int64 n, float[2,4] e, float[2,4] last) {
         m = Constant<value_int = 3>()  t = Constant<value = bool {1}>()  a = SequenceEmpty()
         s, last = Loop(m, t, a, z) <body = body (int64 i, bool c, seq(float[2,4]) b, float[2,4] v) => (bool k, seq(float[2,4]) d, float[2,4] w) {

@@ -16,6 +16,9 @@ static bool defines(const Onnx__GraphProto *body, const char *name)
     for (size_t i = 0; i < body->n_initializer; i++)
         if (strcmp(proto_text_or(body->initializer[i]->name, ""), name) == 0)
             return true;
+    for (size_t i = 0; i < body->n_sparse_initializer; i++)
+        if (body->sparse_initializer[i]->values && strcmp(proto_text_or(body->sparse_initializer[i]->values->name, ""), name) == 0)
+            return true;
     for (size_t i = 0; i < body->n_node; i++)
         for (size_t k = 0; k < body->node[i]->n_output; k++)
             if (strcmp(body->node[i]->output[k], name) == 0)
@@ -51,6 +54,7 @@ static void define_initializers(struct composer *c, struct name_scope *inner, co
         import_constant(c->im, name_scope_define(c->im, inner, proto_text_or(body->initializer[i]->name, ""), what),
                         tensor_constant(c->im, body->initializer[i], what));
     }
+    sparse_initializers(c->im, inner, body);
 }
 
 void compose_body(struct composer *c, const char *attribute, size_t nin, char *const *in, size_t nout, char **out)

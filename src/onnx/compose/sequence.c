@@ -316,6 +316,7 @@ static void sequence_map(struct composer *c)
     }
     for (size_t k = 0; k < nout; k++)
         note(c, k, made[k]);
+    c->node->n_attribute = 0; /* what is left without readers has no body that captures */
 }
 
 /* ---- optionals -------------------------------------------------------------------------------------------------------------------- */

@@ -12,8 +12,7 @@ static void define_initializers(struct import *im, struct name_scope *scope, con
         struct value *value = name_scope_define(im, scope, name, where);
         import_constant(im, value, tensor_constant(im, g->initializer[i], arena_printf(im->tmp, "initializer '%s'", name)));
     }
-    if (g->n_sparse_initializer)
-        fail("%s: %s has a body with a sparse initializer, which tpc does not handle", im->path, where);
+    sparse_initializers(im, scope, g);
 }
 
 static void define_inputs(struct import *im, struct name_scope *scope, const Onnx__GraphProto *g, const char *where)

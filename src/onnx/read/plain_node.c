@@ -30,6 +30,8 @@ static struct constant *read_constant(struct import *im, const char *where, cons
     const char *name = proto_text_or(a->name, "");
     if (strcmp(name, "value") == 0 && a->t)
         return tensor_constant(im, a->t, arena_printf(im->tmp, "the value of %s", where));
+    if (strcmp(name, "sparse_value") == 0 && a->sparse_tensor)
+        return sparse_constant(im, a->sparse_tensor, arena_printf(im->tmp, "the value of %s", where));
     if (strcmp(name, "value_int") == 0)
         return vector_constant(im, DT_I64, 0, 1, &a->i);
     if (strcmp(name, "value_float") == 0)

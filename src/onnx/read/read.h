@@ -89,6 +89,9 @@ const char *declared_kind(const Onnx__TypeProto *);
 /* A value that is declared as something else than a tensor is a failure. */
 void declared_check_tensor(const struct import *, const Onnx__ValueInfoProto *, const char *where);
 struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, const char *what); /* what: "initializer 'w'" */
+/* sparse.c: the tensor that is 0 where a sparse one has no value; all sparse initializers of a graph, defined in the scope. */
+struct constant *sparse_constant(struct import *, const Onnx__SparseTensorProto *, const char *what);
+void sparse_initializers(struct import *, struct name_scope *, const Onnx__GraphProto *);
 /* dtype, dims and byte length; failures start with "PATH: WHAT". */
 enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *path, const char *what, int64_t *dim, int64_t *bytes);
 /* The little-endian bytes of an inline tensor, into out. */
