@@ -1,6 +1,5 @@
-/* A collective: run strip by strip, and compared among ranks. What one kind of it does is in kinds.c.
- *
- * A collective is skipped only if its global size is 0, which every rank sees alike. */
+/* collective: runs a collective, in blocks if it is large, and compares the collectives of all ranks. kinds.c has what differs between
+ * kinds. A collective is skipped only if its global size is 0, on which all ranks agree. */
 #include "run/collective/collective.h"
 
 #include <string.h>
@@ -39,7 +38,7 @@ static const char *list_line(struct arena *a, const struct collective_node *c)
 
 static const char comparing[] = "comparison of the ranks' lists of collectives";
 
-/* Rank 0 shows its list line by line; the first that differs is named. */
+/* Rank 0 sends its list line by line; fails with the first line that differs. */
 static _Noreturn void first_difference(struct comm *comm, struct arena *a, const char *path, const char *const *line, int n)
 {
     const int *count = comm_gather(comm, a, comparing, &n, sizeof n);

@@ -1,4 +1,4 @@
-/* Lists of index intervals that a rank holds. A list is in local order, which need not be ascending. */
+/* intervals: lists of a rank's index intervals. A list is in local order, which need not be ascending. */
 #include "run/collective/collective.h"
 
 int64_t intervals_extent(const struct intervals *p)
@@ -37,7 +37,7 @@ static void push_interval(struct arena *a, interval_vec *v, int64_t lo, int64_t 
         VEC_PUSH(a, v, ((struct interval){lo, hi}));
 }
 
-/* The interval of b that holds position lo, or failing that the nearest one that starts behind it; NULL: none. */
+/* The interval of b that contains position lo, or else the nearest one that starts after it; NULL: none. */
 static const struct interval *next_interval(const struct intervals *b, int64_t lo)
 {
     const struct interval *best = NULL;

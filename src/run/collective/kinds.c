@@ -1,12 +1,12 @@
-/* What each kind of collective does: which box of x goes to every rank and which box of y comes from it, how it runs, and along which
- * dimensions it can be cut into strips.
+/* kinds: the kinds of collectives: the box of x sent to every rank and the box of y received from it, how each kind runs, and the
+ * dimensions along which it can be cut into strips.
  *
  *   AllGather       own intervals to every rank
- *   ReduceScatter   to each rank the intervals that it keeps, reduced there in rank order
+ *   ReduceScatter   to each rank its intervals, reduced there in rank order
  *   AllToAll        own intervals of the concatenated axis x the receiver's intervals of the split axis
- *   Redistribute    what the receiver keeps and does not hold, from its owner
+ *   Redistribute    what the receiver needs and lacks, from its owner
  *   Dispatch        own rows to the ranks that hold an expert of theirs (travel.c)
- *   Combine         what these made of the rows, back, added there in rank order */
+ *   Combine         the experts' results back, added there in rank order */
 #include "run/collective/collective.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static void route_alltoall(struct arena *a, const struct collective_node *c, con
     }
 }
 
-/* What rank `giver` sends to rank `taker`: to itself all it holds of what it keeps, to others what it owns and they lack. */
+/* What rank `giver` sends to rank `taker`: to itself all that it holds and needs, to others what it owns and they lack. */
 static struct intervals moving(struct arena *a, const struct collective_node *c, int giver, int taker, const struct bindings *b)
 {
     struct intervals want = intervals_of(a, c->to, taker, false, b), has = intervals_of(a, c->from, taker, false, b);
@@ -90,7 +90,7 @@ static void route_redistribute(struct arena *a, const struct collective_node *c,
 
 /* ---- running ---- */
 
-/* What goes to every rank lies in x, or is packed for the way; AllGather sends everybody the same. Returns the room behind it. */
+/* Sets the blocks to send: in x, or packed; AllGather sends all ranks the same one. Returns the free space after them. */
 static char *send_blocks(const struct route *route, bool same, struct comm *comm, const void *x, char *room)
 {
     for (int r = 0; r < comm->size; r++) {
@@ -124,7 +124,7 @@ static void run_reducescatter(const struct collective_node *c, const struct rout
     comm->reduce_scatter(comm, y->data, route->recv_bytes[comm->rank] / (int64_t)dtype_size(x->dtype), x->dtype, c->red);
 }
 
-/* Blocks that are one stretch of y arrive there; the others are unpacked from where they are seen. */
+/* Blocks that are contiguous in y are received in place; the others are unpacked from where they are received. */
 static void run_moves(const struct route *route, bool same, struct comm *comm, struct buffer *scratch, const struct tensor *x,
                       struct tensor *y)
 {
@@ -143,7 +143,7 @@ static void run_moves(const struct route *route, bool same, struct comm *comm, s
     comm->done(comm);
 }
 
-/* The unsigned type of as many bits. */
+/* The unsigned type of the same width. */
 static enum dtype bits_of(enum dtype t)
 {
     return dtype_size(t) == 2 ? DT_U16 : dtype_size(t) == 4 ? DT_U32 : dtype_size(t) == 8 ? DT_U64 : DT_U8;
@@ -193,7 +193,7 @@ static int lead_before_axis(const struct collective_node *c, const struct tensor
     return c->axis;
 }
 
-/* No rank sees the global tensor, so ranks might cut differently. */
+/* No rank sees the global tensor, so ranks might choose different cuts. */
 static int lead_none(const struct collective_node *c, const struct tensor *x)
 {
     (void)c;

@@ -1,4 +1,4 @@
-/* A collective node, read from a rank's graph. */
+/* read: reads a collective node from a rank's graph. */
 #include "ir/rank_meta.h"
 #include "run/collective/collective.h"
 
@@ -38,7 +38,7 @@ static enum redop red_attr(const struct graph *g, const struct node *n)
     return red;
 }
 
-/* Attributes of one name mean the same in every collective. */
+/* An attribute has the same meaning in every collective. */
 void collective_read(struct graph *g, const struct node *n, struct collective_node *c)
 {
     const struct node *maker = n->in[0]->producer;

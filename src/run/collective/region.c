@@ -1,4 +1,4 @@
-/* Boxes of dense tensors: copies between a tensor and the packed rows that two lists of intervals name. */
+/* region: boxes of dense tensors: copies between a tensor and packed rows, which two lists of intervals name. */
 #include "run/collective/collective.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ int64_t region_bytes(const struct region *r)
     return bytes;
 }
 
-/* One row of the outermost axes: everything of list 0 x mid x list 1. Returns the block position behind it. */
+/* Copies one row of the outermost axes: list 0 x mid x list 1. Returns the next block position. */
 static char *copy_row(const struct region *r, char *row, char *block, bool pack)
 {
     int64_t line = r->extent[1] * r->inner;

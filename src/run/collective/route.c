@@ -1,8 +1,8 @@
-/* Routes: which block of a collective goes from every rank to every other, for the sizes of this run.
+/* route: the blocks that every rank sends to every other in a collective, for the sizes of this run.
  *
  * Uneven, empty, segmented, permuted and overlapping splits are one case: the lowest rank that holds an index sends it, to the ranks that
- * lack it. A large tensor goes strip by strip along the dimensions before the split one, so that packed blocks take little memory; every
- * rank makes the same strips. */
+ * lack it. A large tensor is sent in strips along the dimensions before the split one, so that packed blocks take little memory; all ranks
+ * cut the same strips. */
 #include "run/collective/collective.h"
 
 static struct route *route_new(struct arena *a, const struct comm *comm)
@@ -45,7 +45,7 @@ static void check_ranks(const struct collective_node *c, const struct comm *comm
         fail("collective '%s' (%s) has root %d, the run has %d ranks", c->name, collective_name(c->kind), c->root, comm->size);
 }
 
-/* The global number of elements is 0: seen alike by every rank. */
+/* Whether the global number of elements is 0; all ranks agree. */
 static bool globally_empty(struct arena *a, const struct collective_node *c, const struct tensor *x, const struct bindings *b)
 {
     for (int k = 0; k < x->rank; k++) {
@@ -81,14 +81,14 @@ static int64_t rows_of(const struct tensor *t, int axes)
     return n;
 }
 
-/* Rows that make a strip, by the side that is whole, and so alike on every rank. */
+/* Rows per strip, computed from the unsplit side, so that all ranks agree. */
 static int64_t strip_rows(int64_t rows, const struct tensor *x, const struct tensor *y, int64_t strip)
 {
     int64_t bytes = (int64_t)(tensor_bytes(x) > tensor_bytes(y) ? tensor_bytes(x) : tensor_bytes(y)), strips = (bytes - 1) / strip + 1;
     return rows / strips > 0 ? rows / strips : 1;
 }
 
-/* t with its first dimensions taken together, and of them these many rows. */
+/* Tensor t with its first dimensions merged, and `rows` rows of these. */
 static struct tensor strip_of(const struct tensor *t, int axes, int64_t rows)
 {
     struct tensor s = {.dtype = t->dtype, .rank = 1 + t->rank - axes, .dim = {rows}, .data = t->data};

@@ -1,12 +1,12 @@
-/* Rows that travel: to the ranks that hold an expert of theirs (Dispatch), and what these ranks made of them back (Combine).
+/* travel: sends rows to the ranks of their experts (Dispatch), and the experts' results back (Combine).
  *
- * Every rank has the weights of its own rows for all experts, and those of all rows for its own experts. A weight other than 0 says that
- * the row goes there, so sender and receiver count the same rows without a message. A block holds whole rows in their order. */
+ * Every rank has the routing weights of its own rows for all experts, and of all rows for its own experts. A nonzero weight means that the
+ * row is sent there, so sender and receiver count the same rows without a message. A block holds whole rows in their order. */
 #include "run/collective/collective.h"
 
 #include <string.h>
 
-/* The rows of a rank along the axis, as numbers of rows of the global tensor. */
+/* The row numbers, in the global tensor, of a rank's rows along the axis. */
 static struct intervals rows_of(struct arena *a, const struct collective_node *c, const struct split *split, int rank,
                                 const struct tensor *t, const struct bindings *b)
 {
@@ -43,13 +43,13 @@ void travel_route(struct arena *a, const struct collective_node *c, const struct
 
 /* ---- which rows go where ------------------------------------------------------------------------------------------------------- */
 
-/* One collective of this rank: rows of `own` are its rows, those of `all` all rows. */
+/* A Dispatch or Combine on this rank: `own`: its rows; `all`: all rows. */
 struct travel {
     const struct route *route;
     struct comm *comm;
     const struct tensor *chosen, *met;
     char *own, *all;
-    int64_t bytes, width; /* of a row; numbers in it */
+    int64_t bytes, width; /* of a row; elements per row */
 };
 
 static bool is_zero_at(const struct tensor *t, int64_t i)
@@ -61,7 +61,7 @@ static bool is_zero_at(const struct tensor *t, int64_t i)
     return memcpy(&whole, (const char *)t->data + i * (int64_t)sizeof whole, sizeof whole), whole << 1 == 0;
 }
 
-/* Does this row of the rank go to an expert of rank r? */
+/* Whether this row of the rank is sent to rank r. */
 static bool goes(const struct travel *t, int64_t row, int r)
 {
     const struct intervals *experts = &t->route->experts[r];
@@ -72,7 +72,7 @@ static bool goes(const struct travel *t, int64_t row, int r)
     return false;
 }
 
-/* Does this row of all come to an expert of this rank? */
+/* Whether this rank receives row `row` of all. */
 static bool comes(const struct travel *t, int64_t row)
 {
     for (int64_t e = 0; e < t->met->dim[1]; e++)
@@ -133,7 +133,7 @@ static struct travel travel_of(const struct collective_node *c, const struct rou
     return t;
 }
 
-/* Room for what goes to the others and comes from them, by their numbers of rows: sets both blocks of each. Nothing goes to this rank. */
+/* Allocates the blocks to and from other ranks, by their numbers of rows. This rank sends itself nothing. */
 static void make_blocks(const struct travel *t, struct buffer *scratch, bool back)
 {
     int64_t bytes = 0;
@@ -160,7 +160,7 @@ static char *pack_row(char *to, const char *row, int64_t bytes)
 
 /* ---- there ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The rank's row at `from` becomes row `row` of all. Returns what follows it. */
+/* Copies the received row at `from` to row `row` of all. Returns the next received row. */
 static const char *place_row(const struct travel *t, const char *from, int64_t row)
 {
     char *to = t->all + row * t->bytes;
@@ -212,7 +212,7 @@ static void pack_rows(const struct travel *t, int r)
                 to = pack_row(to, t->all + row * t->bytes, t->bytes);
 }
 
-/* at: by rank, its next row; moved on. part: room for as many as there are ranks. */
+/* at: by rank, its next row; advanced. part: scratch, one entry per rank. */
 static void add_row(const struct travel *t, int64_t row, int64_t number, enum dtype dtype, const char **at, const void **part)
 {
     char *to = t->own + row * t->bytes;
@@ -240,7 +240,7 @@ void travel_combine(const struct collective_node *c, const struct route *route, 
         if (r != comm->rank)
             pack_rows(&t, r);
     comm->exchange(comm, comm->send, comm->recv, comm->seen);
-    const char **at = (const char **)comm->seen; /* moved on from row to row */
+    const char **at = (const char **)comm->seen; /* advanced row by row */
     int64_t row = 0;
     for (int i = 0; i < rows->n; i++)
         for (int64_t number = rows->at[i].lo; number < rows->at[i].hi; number++, row++)

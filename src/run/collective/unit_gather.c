@@ -1,17 +1,17 @@
-/* The exchange inside a recurrent net whose hidden units are split: at every step each rank gives its own ones, and gets all. */
+/* unit_gather: the exchange in a recurrent net whose hidden units are split: at every step each rank sends its own units and gets all. */
 #include "run/collective/collective.h"
 
 #include <string.h>
 
 struct unit_gather {
-    struct units units; /* first: what the kernel sees */
+    struct units units; /* first: passed to the kernel */
     struct comm *comm;
     struct buffer *blocks;
     struct intervals *of;   /* by rank */
     int64_t *count, *bytes; /* by rank: units, and bytes of the current exchange */
 };
 
-/* Blocks of the ranks one after another, each row by row. */
+/* Gathers the blocks of all ranks, each row by row. */
 static void gather_units(const struct units *units, int64_t rows, const float *const *own, float *const *all)
 {
     struct unit_gather *u = (struct unit_gather *)(uintptr_t)units;

@@ -1,10 +1,10 @@
-/* A barrier of threads, or of processes that share its memory. Every rank says that it has arrived, and waits until the others have said
- * so: one line of a cache goes each way. A rank that waits spins for longer than a sleeping one needs to wake, and then sleeps. On the way
- * it offers its core to others. If another thread took the core, there are more threads than cores. Then the rank sleeps at once: this
- * frees its core for the rank that it waits for, and it gets a core back as soon as there is work. With more ranks than cores it spins
- * less, and waits for the last one only, which is woken once (the central barrier of Mellor-Crummey, Scott 1991).
+/* barrier: a barrier of threads, or of processes that share its memory. Every rank publishes its arrival and waits for the others': one
+ * cache line moves in each direction. A waiting rank spins for longer than a sleeping one needs to wake, and then sleeps. Meanwhile it
+ * yields its core. If another thread took the core, there are more threads than cores, and the rank sleeps at once: this frees its core for
+ * the rank that it waits for. With more ranks than cores, ranks spin less and wait only for the last one, which wakes all at once (the
+ * central barrier of Mellor-Crummey, Scott 1991).
  *
- * There is no lock, and no condition variable, which has locks within: a process that is stopped while it holds one would stop all. */
+ * It uses no locks and no condition variables, which contain locks: a process stopped while it holds a lock would stop all others. */
 #include "run/comm/comm.h"
 
 #include <limits.h>
@@ -15,7 +15,7 @@
 
 enum { SPINS_CROWDED = 256, SPINS = 2048 };
 static const struct timespec look_each = {0, 50000000};  /* 50 ms */
-static const double longest_offer = 1e-3, taken = 20e-6; /* seconds: of offering the core; of one offer that another took */
+static const double longest_offer = 1e-3, taken = 20e-6; /* seconds of yielding; seconds after which another thread had the core */
 
 bool barrier_crowded(int ranks)
 {
@@ -35,7 +35,7 @@ static void arrive(const struct barrier *b, struct arrival *a, unsigned phase)
         (void)syscall(SYS_futex, &a->phase, b->processes ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Until woken, or for a while. */
+/* Sleeps until woken, or for a while. */
 static void sleep_for(const struct barrier *b, struct arrival *a, unsigned phase)
 {
     int wait = b->processes ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE;
@@ -46,7 +46,7 @@ static void sleep_for(const struct barrier *b, struct arrival *a, unsigned phase
     atomic_fetch_sub(&a->sleepers, 1);
 }
 
-/* Now and then it looks whether a rank that it waits for has failed, or does not run. */
+/* Sleeps; looks periodically whether a rank that it waits for failed or stopped. */
 static void sleep_until(const struct barrier *b, struct arrival *a, unsigned phase, const struct barrier_look *look)
 {
     while (!has_come(a, phase)) {
@@ -59,7 +59,7 @@ static void sleep_until(const struct barrier *b, struct arrival *a, unsigned pha
     }
 }
 
-/* Returns true if the phase has come. */
+/* Yields the core. Returns true if the phase is reached. */
 static bool offer_core(const struct arrival *a, unsigned phase)
 {
     double start = clock_seconds(), before = start, now = start;

@@ -1,6 +1,6 @@
-/* behind: collectives that a thread carries out, one after another, while its rank computes. It has a communicator of its own. Where ranks
- * exchange by memory that they share there is no such thread: the core that would compute is the one that adds. Then the work is done by
- * those who wait for it. The order is the same, and so are the bits. */
+/* behind: a thread runs collectives, one after another, while its rank computes. It has its own communicator. If ranks exchange through
+ * shared memory there is no such thread, because the core that computes is the one that adds; the work is then done when someone waits for
+ * it. Order and bits are the same. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -25,7 +25,7 @@ struct behind {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    VEC(struct task) tasks; /* the first is number `first` */
+    VEC(struct task) tasks; /* the first one has number `first` */
     int64_t first, done, added;
 };
 
@@ -39,7 +39,7 @@ static void set_naps(struct comm *c, bool naps)
     atomic_store_explicit(&c->naps, naps, memory_order_relaxed);
 }
 
-/* Of a communicator and its parts. */
+/* Sets a flag in a communicator and its parts. */
 static void set_all(struct comm *c, void (*set)(struct comm *, bool), bool to)
 {
     set(c, to);
@@ -49,7 +49,7 @@ static void set_all(struct comm *c, void (*set)(struct comm *, bool), bool to)
     }
 }
 
-/* Called with the lock, which it gives back meanwhile. */
+/* Runs the next task. Called with the lock, which it releases meanwhile. */
 static void do_next(struct behind *b, bool behind)
 {
     struct task t = b->tasks.at[b->done - b->first];
@@ -62,7 +62,7 @@ static void do_next(struct behind *b, bool behind)
     pthread_cond_broadcast(&b->changed);
 }
 
-/* Its turns on a core that computes are short, so it gets them soon: from Linux 6.12 on. Elsewhere nothing happens. */
+/* Asks for short time slices, so that the thread soon gets a busy core: since Linux 6.12; otherwise without effect. */
 static void take_short_turns(void)
 {
 #ifdef SYS_sched_setattr
@@ -91,7 +91,7 @@ static void *work_off(void *behind)
     return NULL;
 }
 
-/* Signals are for the rank. */
+/* Signals are handled by the rank's thread. */
 static bool start_thread(struct behind *b)
 {
     sigset_t all, before;
@@ -127,7 +127,7 @@ int64_t behind_add(struct behind *b, void (*work)(struct comm *, void *), void *
     return number;
 }
 
-/* Now and then it looks whether a rank does not run: the thread does not. */
+/* Waits; looks periodically for stopped ranks, because the thread does not. */
 static void wait_for_thread(struct behind *b, const char *in)
 {
     const struct timespec until = clock_after(LOOK_EACH);

@@ -1,4 +1,4 @@
-/* A block that only grows, so that the steady state allocates nothing. Growing discards the content. */
+/* buffer: a block that only grows, so that the steady state allocates nothing. Growing discards the content. */
 #include "run/comm/comm.h"
 
 void *buffer_reserve(struct buffer *b, size_t bytes)

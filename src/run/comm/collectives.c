@@ -1,6 +1,6 @@
-/* The collectives, written once over a communicator's exchange of blocks. The rank that owns a share reduces it, in rank order (Thakur,
+/* collectives: all collectives, over a communicator's exchange of blocks. The rank that owns a share reduces it, in rank order (Thakur,
  * Rabenseifner, Gropp 2005: reduce-scatter, then all-gather, for long vectors). For short ones every rank gets everything, which costs one
- * latency instead of two. There is neither a ring nor a tree: ranks are few, and every two of them have a link. */
+ * latency instead of two. No rings or trees: ranks are few, and every pair has a link. */
 #include "run/comm/comm.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void reduce_blocks(struct comm *c, void *out, int64_t n, enum dtype dtype
     c->done(c);
 }
 
-/* The first bytes of every block, at most `most`. The rest remains. */
+/* Reduces the first `most` bytes of every block; the rest remains. */
 static void reduce_parts(struct comm *c, void *out, int64_t n, int64_t most, enum dtype dtype, enum redop op)
 {
     for (int r = 0; r < c->size; r++) {
@@ -53,7 +53,7 @@ static void reduce_parts(struct comm *c, void *out, int64_t n, int64_t most, enu
     }
 }
 
-/* The largest blocks for all ranks that an exchange brings at once. */
+/* The largest blocks of all ranks in one exchange. */
 static int64_t most_at_once(const struct comm *c)
 {
     enum { MULTIPLE = 64 };
@@ -122,7 +122,8 @@ static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, in
         comm_gather_shares(c, y, n, size);
 }
 
-/* Every rank gets everything. Between two machines that sends no more bytes, and saves a latency; long messages take longer than halves. */
+/* Whether every rank sends its whole vector. Between two machines that takes no more bytes and one latency less; for long messages, sending
+ * halves is faster. */
 static bool sends_all(const struct comm *c, int64_t bytes)
 {
     enum { PAIR_BYTES = 1 << 19 };

@@ -1,5 +1,5 @@
-/* Ranks as threads of one process. An exchange publishes where each rank's blocks lie, and every rank reads its blocks there, between two
- * barriers. */
+/* comm_local: ranks as threads of one process. In an exchange, each rank publishes the addresses of its blocks, and every rank reads its
+ * blocks there, between two barriers. */
 #include "run/comm/comm.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct published_blocks {
 struct arrival_line {
     _Alignas(64) struct arrival arrival;
 };
-/* A message that nobody has received yet. */
+/* A message that has not been received yet. */
 struct letter {
     struct letter *next;
     struct arena *arena;
@@ -43,8 +43,8 @@ struct thread_rank {
     void (*body)(struct comm *, void *);
     void *data;
     pthread_t thread;
-    struct comm *around; /* it was split from; NULL: nothing */
-    struct scope *scope; /* of those who run the ranks; NULL: none */
+    struct comm *around; /* the communicator that it was split from; NULL: none */
+    struct scope *scope; /* of the caller that runs the ranks; NULL: none */
 };
 
 static struct thread_group *group_new(int size, bool crowded)
@@ -64,7 +64,7 @@ static struct thread_group *group_new(int size, bool crowded)
     return t;
 }
 
-/* When no rank is in a barrier of the group. */
+/* Called when no rank is in a barrier of the group. */
 static void group_free(struct thread_group *t)
 {
     while (t->mail.first) {
@@ -130,7 +130,7 @@ static void local_send(struct comm *c, int to, const void *at, int64_t bytes)
     pthread_mutex_unlock(&mail->lock);
 }
 
-/* Takes the first one out of the box; NULL: there is none. */
+/* Takes the first message out of the mailbox; NULL: none. */
 static struct letter *take_letter(struct mailbox *mail, int from, int to)
 {
     for (struct letter **at = &mail->first; *at; at = &(*at)->next) {
@@ -147,7 +147,7 @@ static struct letter *take_letter(struct mailbox *mail, int from, int to)
 
 enum { LOOK_EACH = 1000 }; /* ms */
 
-/* Looks now and then for a rank of the scope that has failed. */
+/* Looks periodically for a failed rank of the scope. */
 static struct letter *wait_for_letter(struct mailbox *mail, int from, int to)
 {
     struct letter *m;
@@ -185,7 +185,7 @@ static void local_free(struct comm *c)
     (void)c;
 }
 
-/* Those of one color leave the wider communicator's barrier together, so nobody is in the group's. */
+/* The ranks of one color leave the wider communicator's barrier together, so none is in the group's. */
 static void local_part_free(struct comm *c)
 {
     struct thread_rank *m = c->state;
@@ -219,7 +219,7 @@ static void rank_init(struct thread_rank *m, struct thread_group *t, struct aren
     comm_setup(&m->comm, a);
 }
 
-/* The first rank of a color makes the group. */
+/* The first rank of each color makes the group. */
 static struct comm *local_split(struct comm *c, int color)
 {
     struct thread_rank *around = c->state, *m;
@@ -251,7 +251,7 @@ static void call_body(void *rank)
     m->body(&m->comm, m->data);
 }
 
-/* In a scope a rank that fails ends alone, so that all can be joined. */
+/* In a scope, a rank that fails ends alone, so that all can be joined. */
 static void *run_thread_rank(void *rank)
 {
     struct thread_rank *m = rank;
@@ -268,7 +268,7 @@ static void tell_missing(void *rank)
     fail("can't create a thread for rank %d of %d", m->comm.rank, m->comm.size);
 }
 
-/* Those that were started wait for it. */
+/* Records that a thread could not be started: the others wait for it. */
 static void miss_thread(struct thread_rank *m)
 {
     if (!m->scope)

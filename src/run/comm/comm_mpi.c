@@ -1,8 +1,7 @@
-/* Ranks as MPI processes; the only file that includes mpi.h. Ranks of one machine exchange through memory that they share, where the system
- * lets them. Otherwise an exchange is nonblocking point-to-point messages whose tag is the number of the collective. A message
- * with another number means that the ranks are out of step, and stops the job with both numbers. Messages over 1 GiB go in parts, since MPI
- * counts are ints. A failure on any rank ends the job by MPI_Abort; ranks wait their turn to report it, so that what all of them find (a
- * missing file) is reported once. */
+/* comm_mpi: ranks as MPI processes. Ranks of one machine exchange through shared memory if the system allows it. Otherwise an exchange is
+ * nonblocking point-to-point messages whose tag is the number of the collective. A message with another number means that the ranks are out
+ * of step, and stops the job with both numbers. Messages over 1 GiB are sent in parts, since MPI counts are ints. A failure on any rank
+ * ends the job by MPI_Abort; ranks report in turn, so that an error that all of them find (a missing file) is reported once. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -19,7 +18,7 @@
 #ifdef HAVE_MPI
 #include "run/comm/comm_mpi.h"
 
-enum { TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 }; /* TURN: ms in which an abort reaches the next rank */
+enum { TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 }; /* TURN: ms for an abort to reach the next rank */
 enum { ABORT_WITHIN = 150000 };                      /* us */
 
 void comm_mpi_check(int code, const char *call)
@@ -40,7 +39,7 @@ static void leave_now(int number)
     _exit(abort_status);
 }
 
-/* MPICH's MPI_Abort waits for peers that may be long in coming; every launcher ends the job of a process that leaves. */
+/* MPICH's MPI_Abort waits for peers that may be late; every launcher ends the job when a process exits. */
 static void abort_job(void *data, int status)
 {
     struct world *w = data;
@@ -65,7 +64,7 @@ static void end_watch(struct world *w)
 
 /* ---- a library's ranks ---- */
 
-/* What a rank sends when it fails. It may be on its way for long, so it is nobody's. */
+/* What a failing rank sends. It may stay in flight for long, so it is never freed. */
 enum { ALARM_BYTES = 512 };
 struct alarm_text {
     char sentence[ALARM_BYTES];
@@ -99,9 +98,9 @@ static void hear_alarm(void *world)
 
 /* ---- waiting ---- */
 
-/* Two threads of a rank may send messages (behind.c): one at a time calls MPI. */
+/* Two threads of a rank may send messages (behind.c): only one at a time calls MPI. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-bool comm_mpi_takes_turns; /* MPI allows it */
+bool comm_mpi_takes_turns; /* MPI allows that */
 
 void comm_mpi_begin_wait(struct world *w, const char *in, bool step)
 {
@@ -150,7 +149,7 @@ int comm_mpi_test(int n, MPI_Request *requests, int *done, MPI_Status *statuses)
     return code;
 }
 
-/* Naps grow with what was waited for, by a quarter: to wake up takes the core from a rank that computes. The longest is shorter than the
+/* Sleeps grow with the time waited, by a quarter: waking up takes the core from a computing rank. The longest sleep is shorter than the
  * kernel's buffers last. */
 long comm_mpi_nap(long ns)
 {
@@ -159,10 +158,10 @@ long comm_mpi_nap(long ns)
     return ns + ns / PART < LONGEST ? ns + ns / PART : LONGEST;
 }
 
-/* Completes requests, and looks for ranks that do not run or failed. Others may have the core: a message takes longer than to offer it. */
+/* Completes requests, and looks for stopped or failed ranks. Yields the core: a message takes longer than a yield. */
 int comm_mpi_wait(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
 {
-    enum { POLLS = 1000, OFFER = 16 }; /* between two looks at the clock, and two offers */
+    enum { POLLS = 1000, OFFER = 16 }; /* polls between two looks at the clock; and between two yields */
     int done = 0, code = MPI_SUCCESS;
     long nap = 20000;
     for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
@@ -203,8 +202,8 @@ static int tag_of(const struct comm *c)
     return (int)(c->id % TAGS);
 }
 
-/* Short messages are on their way as soon as they are sent: MPI would let a long one wait until both ranks have looked at it, and a rank
- * that computes seldom looks. */
+/* Short messages leave as soon as they are sent: MPI delays a long one until both ranks have called it, and a computing rank seldom
+ * does. */
 static int64_t piece_bytes(int64_t bytes)
 {
     enum { SHORT = 48 << 10, MOST_PIECES = 64, LONGEST = 1 << 30 };
@@ -271,7 +270,7 @@ static void mpi_exchange(struct comm *c, const struct block *send, const struct 
         exchange_messages(w, send, recv, seen);
 }
 
-/* Blocks were copied on the way. */
+/* Nothing to do: blocks were copied in flight. */
 static void mpi_done(struct comm *c)
 {
     (void)c;
@@ -283,7 +282,7 @@ static __attribute__((noreturn)) void mpi_abort(struct comm *c, int status)
     exit(status);
 }
 
-/* How many ranks this machine has, and the lowest of them. One that has fewer cores, as in a container, says what all do. */
+/* Finds the number of ranks on this machine, and the lowest of them. If a rank has fewer cores, as in a container, all ranks adopt that. */
 static void find_machine(struct world *w, int *machine)
 {
     MPI_Comm here;
@@ -309,7 +308,7 @@ static void share_memory(struct world *w)
     comm_mpi_check(MPI_Barrier(w->mpi), "MPI_Barrier");
 }
 
-/* A rank that does not run is seen before MPI waits for it. */
+/* Detects a stopped rank before MPI waits for it. */
 static void world_free(struct world *w)
 {
     if (w->outbox)
@@ -326,7 +325,7 @@ static void world_free(struct world *w)
 
 static struct comm *mpi_split(struct comm *, int color);
 
-/* around: which it is a part of; NULL: nothing. */
+/* around: the communicator that it is a part of; NULL: none. */
 static struct world *world_new(struct arena *arena, MPI_Comm mpi, struct world *around)
 {
     int machine;
@@ -378,7 +377,7 @@ static struct comm *mpi_split(struct comm *c, int color)
     return &w->comm;
 }
 
-static struct watch *leaving; /* of a program that ends in other ways than by its communicator's free */
+static struct watch *leaving; /* of a program that may end without freeing its communicator */
 
 static void leave_at_exit(void)
 {
@@ -406,8 +405,8 @@ static void mpi_free(struct comm *c)
     MPI_Finalize();
 }
 
-/* Crash handlers of Open MPI, and of transports (UCX), can hang in the crashed process, and the job with it; a process that a signal ends
- * is seen by every launcher. Open MPI can be asked to install none. */
+/* Crash handlers of Open MPI and of transports (UCX) can hang in a crashed process, and the job with it; every launcher notices a process
+ * ended by a signal. Asks Open MPI to install none. */
 static void die_at_once(void)
 {
     (void)setenv("OMPI_MCA_opal_signal", "", 0);
@@ -431,7 +430,7 @@ static void begin_watch(struct world *w, bool speaks)
         w->watch = watch_start(w->arena, &w->comm, host, speaks);
 }
 
-/* Messages of one host name the ranks behind rank 0, those of several also the host. */
+/* Messages name the ranks other than rank 0; with several hosts, also the host. */
 static void name_place(const struct world *w)
 {
     char host[MPI_MAX_PROCESSOR_NAME];
@@ -450,7 +449,7 @@ static void finalize(void)
         MPI_Finalize();
 }
 
-/* Of a library: MPI may be the program's, and lives until this ends. */
+/* For a library: MPI may belong to the program, and ends after this. */
 static void library_free(struct comm *c)
 {
     struct world *w = c->state;
@@ -486,8 +485,8 @@ static struct comm *join_library(void)
     return &w->comm;
 }
 
-/* Open MPI 4 writes seven lines about MPI_Abort behind the sentence that says why. On one machine it has nothing else to say, such as of
- * networks, and its launcher's messages stay. */
+/* Open MPI 4 writes seven lines about MPI_Abort after the error message. On one machine it has nothing else to report, for example about
+ * networks; its launcher's messages stay. */
 static void say_once(void)
 {
     const char *all = getenv("OMPI_COMM_WORLD_SIZE"), *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -530,7 +529,7 @@ bool comm_mpi_lives(void)
 static char library[MPI_MAX_LIBRARY_VERSION_STRING];
 static pthread_once_t library_asked = PTHREAD_ONCE_INIT;
 
-/* The first line of what the library says of itself. */
+/* The first line of the library's version string. */
 static void ask_library(void)
 {
     int n = 0;

@@ -1,4 +1,5 @@
-/* Messages of one MPI process to another that nobody waits for: one piece with the length in front, then what it has no room for. */
+/* comm_mpi_messages: messages from one MPI process to another that do not block the sender: one piece that begins with the length, then the
+ * rest. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -10,14 +11,14 @@
 
 enum { FIRST_PIECE = 48 << 10, FIRST_ROOM = FIRST_PIECE - (int)sizeof(int64_t) };
 
-/* A message that is on its way. */
+/* A message in flight. */
 struct letter {
     struct letter *next;
     struct arena *arena;
     int n;
     MPI_Request *requests;
 };
-/* MPI moves long messages only while somebody calls it: a thread does, as long as there are some. */
+/* MPI progresses long messages only during calls: a thread makes these, as long as messages are in flight. */
 struct outbox {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -33,7 +34,7 @@ static bool has_left(struct letter *m)
     return done;
 }
 
-/* Called with the lock. */
+/* Called with the lock held. */
 static void drop_arrived(struct outbox *o)
 {
     for (struct letter **at = &o->first; *at;) {
@@ -67,7 +68,7 @@ static void *see_off(void *outbox)
     return NULL;
 }
 
-/* Signals are for the rank. */
+/* Signals are handled by the rank's thread. */
 static struct outbox *outbox_start(struct arena *a)
 {
     struct outbox *o = NEW(a, struct outbox);
@@ -91,7 +92,7 @@ static void outbox_add(struct outbox *o, struct letter *m)
     pthread_mutex_unlock(&o->lock);
 }
 
-/* Once all have arrived. */
+/* Waits until all have arrived. */
 void comm_mpi_outbox_end(struct outbox *o)
 {
     pthread_mutex_lock(&o->lock);
@@ -108,7 +109,7 @@ static int64_t least(int64_t x, int64_t y)
     return x < y ? x : y;
 }
 
-/* An MPI that allows no second thread sends while the rank waits. */
+/* If MPI allows no second thread, the rank itself waits for the message. */
 void comm_mpi_send(struct comm *c, int to, const void *at, int64_t bytes)
 {
     struct world *w = c->state;

@@ -1,4 +1,4 @@
-/* A communicator of one rank. */
+/* comm_self: a communicator of one rank. */
 #include "run/comm/comm.h"
 
 #include <stdlib.h>

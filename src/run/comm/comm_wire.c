@@ -1,6 +1,6 @@
-/* comm_wire: sums of several ranks' floats whose messages are shorter than the floats are. An addend is encoded once, by the rank that has
- * it, decoded where it arrives, and added in float32 in rank order; a sum is encoded once more on its way back. All ranks decode the same
- * bytes, the owner's included, so they get the same bits.
+/* comm_wire: sums over ranks with compressed messages. Each rank encodes its addends once; the receiver decodes them and adds in float32,
+ * in rank order; the sum is encoded once more on its way back. All ranks decode the same bytes, the owner's included, so they get the same
+ * bits.
  *
  *   bf16   the upper half of each float: 2 bytes
  *   q8     blocks of 32 floats: a bf16 scale, the largest magnitude / 127, and an integer of 8 bits each: 34 bytes. A block that has a
@@ -12,10 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = SUM_WIRE_BLOCK, ACROSS = 1024 }; /* ACROSS: floats that are decoded at a time, a multiple of BLOCK */
+enum { BLOCK = SUM_WIRE_BLOCK, ACROSS = 1024 }; /* ACROSS: floats decoded at a time, a multiple of BLOCK */
 static const float most = 127;                  /* of an integer */
 
-/* The scale of n <= BLOCK floats: NaN where one is not finite. */
+/* The scale of n <= BLOCK floats: NaN if one is not finite. */
 static float scale_of(const float *x, int n)
 {
     float largest = 0, odd = 0;
@@ -29,7 +29,7 @@ static float scale_of(const float *x, int n)
     return odd != 0 ? NAN : scale < FLT_MIN ? 0 : scale;
 }
 
-/* The nearest integer; |x| is far below 2^22, so that it is in the lowest bits of the sum. */
+/* Rounds to the nearest integer; |x| is far below 2^22, so the integer is in the lowest bits of the sum. */
 static int8_t nearest(float x)
 {
     float sum = x + 0x1.8p23f;

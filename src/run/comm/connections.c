@@ -1,6 +1,5 @@
-/* connections: a TCP connection of every rank with rank 0, identified only as belonging to this job. On one machine they stay inside it. A
- * thread makes them during the work, so that nothing waits for them. If a firewall or a sandbox lets no connection through, that rank has
- * none. */
+/* connections: a TCP connection of every rank with rank 0, identified only as belonging to this job. On one machine it uses the loopback
+ * interface. A thread connects in the background. A rank whose connection a firewall or sandbox blocks has none. */
 #include "run/comm/comm.h"
 
 #include <arpa/inet.h>
@@ -21,7 +20,7 @@ enum { CONNECT_WITHIN = 1000, ANSWER_WITHIN = 5000, HELLO_WITHIN = 200 }; /* ms 
 static const double try_for = 60;                                         /* s */
 
 struct offer {
-    uint64_t token; /* another program that listens there does not know it */
+    uint64_t token; /* unknown to other programs that listen there */
     uint16_t port;
     int32_t n;
     uint32_t address[ADDRESSES];
@@ -32,8 +31,8 @@ struct hello {
 };
 struct connections {
     int rank, size, missing, tried;
-    int listener; /* of rank 0; -1: none */
-    double end;   /* of trying */
+    int listener; /* rank 0's; -1: none */
+    double end;   /* when to stop trying */
     struct offer offer;
 };
 
@@ -43,7 +42,7 @@ static bool ready(int fd, short events, int milliseconds)
     return poll(&p, 1, milliseconds) == 1;
 }
 
-/* A message of a few bytes comes in one piece. */
+/* Receives a short message in one piece. */
 static bool receive(int fd, void *to, size_t bytes, int milliseconds)
 {
     return ready(fd, POLLIN, milliseconds) && recv(fd, to, bytes, MSG_DONTWAIT) == (ssize_t)bytes;
@@ -54,7 +53,7 @@ static bool transmit(int fd, const void *from, size_t bytes)
     return send(fd, from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
 }
 
-/* What is sent last arrives, though this process ends at once. */
+/* Sends at once: the last message arrives even if this process ends next. */
 static void send_at_once(int fd)
 {
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
@@ -79,7 +78,7 @@ static void list_addresses(struct offer *o, bool near)
     freeifaddrs(all);
 }
 
-/* -1: it can't. */
+/* -1: not possible. */
 static int listen_for(int ranks, bool near, struct offer *o)
 {
     struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr = {near ? htonl(INADDR_LOOPBACK) : 0}};
@@ -96,7 +95,7 @@ static int listen_for(int ranks, bool near, struct offer *o)
     return fd;
 }
 
-/* A rank, which gets an answer, or -1. One that got none in time comes again. */
+/* Accepts a rank, which gets an answer; -1: none. A rank without a timely answer tries again. */
 static int welcome(struct connections *c, int fd)
 {
     struct hello h;
@@ -141,7 +140,7 @@ static bool answered(int fd, const struct hello *h)
         transmit(fd, h, sizeof *h) && receive(fd, &token, sizeof token, ANSWER_WITHIN) && token == h->token;
 }
 
-/* One address each time. */
+/* Tries one address per call. */
 static void connect_to_first(struct connections *c, int *of)
 {
     const struct offer *o = &c->offer;

@@ -1,7 +1,7 @@
-/* Copies into memory that other cores read. A line that a core far away still has in its cache is slow to write: the core that writes waits
- * until the other has given it up. Stores around the cache do not wait, but send everything through memory. Which is faster depends on
- * where the system runs the ranks, and changes when it moves them. So both are timed now and then, by size: stores through the cache may
- * take twice as long as those around it, for the reader gets it back. */
+/* copier: copies into memory that other cores read. Writing a cache line that a distant core still holds is slow: the writer waits until
+ * that core has given it up. Non-temporal stores do not wait, but send everything through memory. Which is faster depends on where the
+ * system runs the ranks, and changes when it moves them. So both are timed from time to time, by size; cached stores may take up to twice
+ * as long, because the reader gains that back. */
 #include "run/comm/comm.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 enum { LEAST_BYTES = 8 << 10, GROWTH_BITS = 2, COMPARE_EACH = 64 };
 
 #ifdef __SSE2__
-/* Until other cores see what was stored: a barrier behind it would wait for that, too. */
+/* Waits until other cores see the stores: a later barrier would wait for that, too. */
 static void drain_stores(void)
 {
     _mm_mfence();
@@ -45,7 +45,7 @@ static void copy_around(void *to, const void *from, size_t bytes)
 }
 #endif
 
-/* An odd slow one counts little. */
+/* A single slow copy counts little. */
 static void note_cost(double *cost, double now)
 {
     const double rise = 1.125;

@@ -1,13 +1,13 @@
-/* Collectives over several machines with the same number of ranks each. They run within a machine, which is fast, and between the ranks
- * with the same index on each machine. So data crosses from one machine to another once, and not once per rank. */
+/* machines: collectives over several machines with the same number of ranks each: within each machine, which is fast, and between the ranks
+ * with the same index on each machine. So data crosses between machines once, not once per rank. */
 #include "run/comm/comm.h"
 
 #include <string.h>
 
-/* Up to this size each rank sends all between machines: that saves an exchange within the machine. */
+/* Up to this size each rank sends everything between machines, which saves an exchange within the machine. */
 enum { ALL_BYTES = 1024 };
 
-/* The two parts of a communicator work under its collective's number and name. Messages within a machine stay as they are. */
+/* Starts a collective in both parts of a communicator, under its number and name. Messages within a machine are not compressed. */
 static void begin(struct comm *c)
 {
     c->host->id = c->across->id = c->id;
@@ -21,7 +21,7 @@ static void end(struct comm *c)
     c->bytes_sent += c->host->bytes_sent + c->across->bytes_sent;
 }
 
-/* Rank number `index` of a machine. */
+/* The rank with number `index` on a machine. */
 static int rank_on(const struct comm *c, int machine, int index)
 {
     return machine * c->host->size + index;
@@ -50,7 +50,7 @@ static void allreduce_long(struct comm *c, const void *x, void *y, int64_t n, en
 static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dtype dtype, enum redop op)
 {
     int64_t bytes;
-    if (dtype_is_half(dtype) || n == 0) { /* rounded once, so all ranks must be in one sum */
+    if (dtype_is_half(dtype) || n == 0) { /* rounded once, so one sum must include all ranks */
         comm_allreduce(c, x, y, n, dtype, op);
         return;
     }
@@ -61,7 +61,7 @@ static void allreduce(struct comm *c, const void *x, void *y, int64_t n, enum dt
     end(c);
 }
 
-/* Where rank r's block lies. */
+/* Rank r's block. */
 static struct block block_of(void *at, const int64_t *bytes, int r)
 {
     int64_t offset = 0;
@@ -116,7 +116,7 @@ static void reduce_scatter(struct comm *c, void *out, int64_t n, enum dtype dtyp
     end(c);
 }
 
-/* Whether each machine has the same number of ranks, one after another, and the numbers are above one. */
+/* Whether each machine has the same number of ranks, consecutive, and both numbers are above one. */
 static bool even_layout(struct comm *c, int machine, int *ranks)
 {
     struct arena *a = arena_new();

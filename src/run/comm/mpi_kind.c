@@ -1,4 +1,4 @@
-/* mpi_kind: which MPI library the build is for, in programs that are not linked with it, too. */
+/* mpi_kind: the MPI library of the build, also for programs that do not link it. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -1,6 +1,6 @@
-/* Reduction of several ranks' tensors into one, always in rank order, so that every rank and every run gets the same bits. Floats are
- * summed in float32 (float64 for f64) and rounded once; integers wrap. Blocks of a few hundred elements keep the accumulators in the
- * first-level cache. NaN wins a maximum or minimum. */
+/* reduce: reduces several ranks' tensors into one, always in rank order, so that every rank and every run gets the same bits. Floats are
+ * summed in float32 (float64 for f64) and rounded once; integers wrap. Blocks of a few hundred elements keep the accumulators in the L1
+ * cache. NaN wins a maximum or minimum. */
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "run/comm/comm.h"
@@ -14,7 +14,7 @@ enum { BLOCK = 256 };
 #define LARGER(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
 #define SMALLER(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
 
-/* The first two, or what is there and one more. */
+/* Combines the first two, or the accumulator and one more. */
 #define ADD_BLOCK(OP, LOAD)                                                          \
     if (r == 1)                                                                      \
         LOOP for (int i = 0; i < m; i++) acc[i] = OP(LOAD(first[i]), LOAD(from[i])); \
@@ -63,7 +63,7 @@ REDUCTION(u64, uint64_t, uint64_t, SUM_PLAIN, PROD_PLAIN, SAME, SAME)
 
 static void reduce_bool(void *out, const void *const *in, int nin, int64_t n, enum redop op)
 {
-    /* or and and: sum and max are or, prod and min are and */
+    /* booleans: sum and max are OR, prod and min are AND */
     reduce_u8(out, in, nin, n, op == RED_SUM || op == RED_MAX ? RED_MAX : RED_MIN);
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { SMALL = 1 << 20 }; /* not worth a look */
+enum { SMALL = 1 << 20 }; /* not worth checking */
 
 static void check(const char *path, const char *what, int64_t bytes, int64_t held, int ranks, struct available room)
 {
@@ -13,7 +13,7 @@ static void check(const char *path, const char *what, int64_t bytes, int64_t hel
          (double)bytes * ranks / 1048576, ranks > 1 ? " on the ranks of this machine" : "", room.limit, (double)room.bytes / 1048576);
 }
 
-/* Ranks of this machine that share the limits of a process. */
+/* The ranks on this machine that share a process's limits. */
 static int in_process(const struct comm *comm)
 {
     return strcmp(comm->kind, "local") == 0 ? comm->local_size : 1;

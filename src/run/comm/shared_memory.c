@@ -1,10 +1,10 @@
-/* What processes of one machine exchange, through memory that they share. Every rank has a segment. It writes what it sends there, waits
- * for the others, and reads theirs where they lie. An exchange writes over what the one before the last one wrote: all ranks have left that
- * one, so one barrier is enough.
+/* shared_memory: the exchange between processes of one machine through shared memory. Every rank has a segment. It writes its blocks there,
+ * waits for the others, and reads theirs in place. An exchange overwrites the blocks of the one before the last, which all ranks have left,
+ * so one barrier is enough.
  *
- * A rank has two slots that take turns. A slot begins with the rank's arrival at the barrier, and where its blocks are; short blocks are
- * behind that, so few lines go from cache to cache. Longer blocks go around a ring, which is larger than a core's cache: a line that
- * another core still has is slow to write. What is too long for a step takes several, with a part of each block. */
+ * A rank alternates between two slots. A slot begins with the rank's arrival at the barrier and the positions of its blocks; short blocks
+ * follow, so few cache lines move. Longer blocks are in a ring buffer larger than a core's cache, because a line that another core still
+ * holds is slow to write. Blocks too long for one step take several steps, with a part of each block per step. */
 #include "run/comm/comm.h"
 
 #include <stddef.h>
@@ -13,25 +13,25 @@
 enum { LINE = 64, PAIR = 2 * LINE, NAME_BYTES = LINE, SHORT_BYTES = 4096, STEP = SHARED_STEP_BYTES, RING_BYTES = 4 * STEP };
 
 struct placed {
-    int64_t at, bytes; /* at: from the start of the record; bytes: of all steps */
+    int64_t at, bytes; /* at: offset in the record; bytes: over all steps */
 };
-struct control { /* of one exchange of one rank: of two ranks a line */
+struct control { /* one exchange of one rank; two ranks per cache line */
     struct arrival arrival;
     int64_t id, steps;
-    int32_t record, part; /* record: where it is in the segment, in the first step; part: bytes of a block in each step */
+    int32_t record, part; /* record: its offset in the segment, in the first step; part: bytes of a block per step */
     struct placed to[];   /* by rank */
 };
 struct shared {
     int rank, size;
     char **segment;         /* by rank */
-    struct barrier barrier; /* its next phase is the next exchange's, and names the slot */
+    struct barrier barrier; /* its next phase is the next exchange's, and selects the slot */
     struct barrier_look look;
     int64_t ring;        /* where its next record begins */
     int64_t *record;     /* by rank: of this step */
-    struct placed *from; /* by rank: what it sends here */
-    int64_t *part;       /* by rank: in each step */
+    struct placed *from; /* by rank: what it sends to this rank */
+    int64_t *part;       /* by rank: per step */
     struct copier copier;
-    struct control *own; /* its next one, without arrival */
+    struct control *own; /* of its next exchange, without the arrival */
 };
 
 static int64_t aligned(int64_t n, int64_t to)
@@ -44,7 +44,7 @@ static int64_t control_bytes(int size)
     return aligned((int64_t)sizeof(struct control) + size * (int64_t)sizeof(struct placed), LINE);
 }
 
-/* Where the slots of odd and even phases are, and what is in them. */
+/* The offsets of the slots of odd and even phases, and of their contents. */
 static int64_t slot_start(int size, unsigned phase)
 {
     return aligned(sizeof(struct meeting), PAIR) + (int64_t)(phase % 2) * aligned(control_bytes(size) + SHORT_BYTES + NAME_BYTES, PAIR);
@@ -106,7 +106,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Where the parts of each block go; a block for several ranks is there once. Returns the bytes of all. */
+/* Places the parts of each block; a block for several ranks is stored once. Returns the total bytes. */
 static int64_t place_parts(const struct shared *s, struct placed *to, int64_t part, const struct block *send)
 {
     int64_t used = 0;
@@ -126,7 +126,7 @@ static int64_t place_parts(const struct shared *s, struct placed *to, int64_t pa
     return used;
 }
 
-/* A record behind another of so many bytes: it has room for a step. Two that follow one another do not meet. */
+/* The record after one at `at` of this many bytes: it has space for a step. Consecutive records do not overlap. */
 static int64_t next_record(const struct shared *s, int64_t at, int64_t bytes)
 {
     return at + bytes + STEP <= ring_start(s->size) + RING_BYTES ? at + bytes : ring_start(s->size);
@@ -155,7 +155,7 @@ static void place_blocks(struct shared *s, struct control *c, unsigned phase, co
         s->ring = next_record(s, s->ring, need);
 }
 
-/* The part of a block in a step. */
+/* The part of a block in one step. */
 static struct block part_of(struct block whole, int64_t part, int64_t step)
 {
     int64_t rest = whole.bytes - step * part;
@@ -182,7 +182,7 @@ static void write_name(const struct shared *s, unsigned phase, const char *name)
     to[n] = '\0';
 }
 
-/* All at once and last: others look there for its arrival, and would take the line away meanwhile. */
+/* Writes it all at once and last: other ranks poll this line for the arrival, and would take it away meanwhile. */
 static void write_control(const struct shared *s, unsigned phase)
 {
     const size_t start = offsetof(struct control, id);
@@ -208,7 +208,7 @@ static __attribute__((noreturn)) void tell_out_of_step(const struct shared *s, u
              (long long)control_in(s, r, phase)->id, s->segment[r] + name_start(s->size, phase));
 }
 
-/* Learns where all ranks' blocks are. Returns the steps of all. */
+/* Reads the positions of all ranks' blocks. Returns the number of steps. */
 static int64_t read_controls(struct shared *s, const struct comm *comm, unsigned phase, const struct block *recv)
 {
     int64_t steps = 1;
@@ -227,7 +227,7 @@ static int64_t read_controls(struct shared *s, const struct comm *comm, unsigned
     return steps;
 }
 
-/* The steps behind the first one: a rank's next record is where all expect it. */
+/* Runs the steps after the first: all ranks know where a rank's next record is. */
 static void take_steps(struct shared *s, const struct control *own, int64_t steps, const struct block *send, const struct block *recv)
 {
     read_parts(s, recv, 0);

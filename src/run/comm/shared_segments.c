@@ -1,6 +1,6 @@
-/* shared_segments: memory that the processes of one machine share. Each rank makes its own, and the others open it through the system's
- * list of its files. No file system holds it: a small /dev/shm does not limit it, and a job that is killed leaves nothing behind. Ranks
- * that can't see each other's, as where each has its own process numbers, have none: what fails on one rank is a result for all. */
+/* shared_segments: memory that the processes of one machine share. Each rank creates its own segment, and the others open it through /proc.
+ * It is in no file system: a small /dev/shm does not limit it, and a killed job leaves nothing behind. If ranks cannot open each other's
+ * segments, for example in separate PID namespaces, there are none: a failure on one rank is the result on all. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FORBIDDEN = -1, UNSEEN = -2 }; /* why a rank can't take part, besides an errno of making its own */
+enum { FORBIDDEN = -1, UNSEEN = -2 }; /* why a rank cannot take part, besides the errno of creating its own */
 
-struct offered { /* of one rank */
+struct offered { /* by one rank */
     int64_t process, device, inode;
     int file, why; /* why: 0, or why it has no file */
 };
 
-/* NULL: it can't. */
+/* NULL: not possible. */
 static char *map(int file, size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -34,7 +34,7 @@ static bool forbidden(void)
     return messages && strcmp(messages, "1") == 0;
 }
 
-/* Its pages are taken now: later a lack of memory would be a fault. On older kernels a signal ends the attempt. */
+/* Allocates its pages now: later a lack of memory would be a fault. On older kernels a signal ends the attempt. */
 static bool take_pages(int file, size_t bytes)
 {
     int status;
@@ -67,7 +67,7 @@ static bool is_offered(const struct offered *o, const struct stat *s, size_t byt
     return S_ISREG(s->st_mode) && (int64_t)s->st_dev == o->device && (int64_t)s->st_ino == o->inode && s->st_size == (off_t)bytes;
 }
 
-/* Another process may have this number where this rank looks. NULL: it can't be opened. */
+/* Opens a rank's segment; another process may have its PID in this namespace. NULL: not possible. */
 static char *open_of(const struct offered *o, size_t bytes)
 {
     char path[64];
@@ -82,7 +82,7 @@ static char *open_of(const struct offered *o, size_t bytes)
     return at;
 }
 
-/* The first rank's reason; 0: no rank has one. */
+/* The first rank's reason; 0: none. */
 static int agree_why(struct arena *a, struct comm *comm, int own)
 {
     const int *why = comm_gather(comm, a, "memory that ranks share", &own, sizeof own);

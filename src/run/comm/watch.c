@@ -1,10 +1,9 @@
-/* watch: sees, while a rank waits, that another one does not run: it is stopped, its machine hangs or has vanished. MPI waits for it for
- * ever.
+/* watch: detects, while a rank waits, that another one has stopped, or that its machine hangs or has vanished. MPI would wait for ever.
  *
- * Each rank has a connection with rank 0. A thread sends a beat over it a few times a second, whatever the rank itself does: one that
- * computes, reads or writes for hours is alive, and so is one that waits for its user. A process that is stopped sends no beats, though its
- * system still answers; of a host that is gone not even that comes. Only time in which this rank waits, and runs itself, counts. A rank
- * without connection is not watched. */
+ * Each rank has a connection with rank 0. A thread sends a heartbeat over it several times a second, whatever the rank does: a rank that
+ * computes, reads or writes for hours is alive, and so is one that waits for its user. A stopped process sends no heartbeats, but its
+ * system still acknowledges; a vanished host does not. Only time in which this rank waits, and is itself running, counts. A rank without a
+ * connection is not watched. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -23,19 +22,19 @@
 
 enum { HOST_BYTES = 64, BEAT_STACK = 1 << 18 };
 enum { BEAT_EACH = 250, TRY_EACH = 20, VANISHED_AFTER = 45000 }; /* ms */
-enum { SILENT = 3000, SILENT_AT_MOST = 2000 };  /* ms: a rank that sends no beats does not run; where the job ends with it */
-enum { BUSY = 'b', WAITS = 'w', LEAVES = 'l' }; /* what a beat says of its rank */
-enum { ENDS_AFTER = 2000 };                     /* ms: a launcher that ends the job has done so */
+enum { SILENT = 3000, SILENT_AT_MOST = 2000 };  /* ms: a rank without heartbeats counts as stopped; the same where it ends the job */
+enum { BUSY = 'b', WAITS = 'w', LEAVES = 'l' }; /* the rank's state in a heartbeat */
+enum { ENDS_AFTER = 2000 };                     /* ms: by then a launcher that ends the job has done so */
 static const double look_every = 1, tell_after = 30, explain_after = 20;
 
 struct peer {
-    /* of the thread that beats */
-    int fd; /* that it knows; -1: none */
+    /* of the heartbeat thread */
+    int fd; /* known to the thread; -1: none */
     atomic_int error, beats, says;
-    atomic_int unheard; /* ms in which this rank ran, since its last beat */
+    atomic_int unheard; /* ms since its last heartbeat, while this rank ran */
     int unanswered;
     bool ended;
-    atomic_bool lost; /* it ended without a word */
+    atomic_bool lost; /* it ended without a last message */
     /* of the rank that looks */
     int seen;
     double silent; /* seconds */
@@ -48,26 +47,26 @@ struct watch {
     int rank, size;
     struct peer *peer; /* by rank */
     struct connections *connections;
-    int *fd;                /* by rank, of the thread */
-    struct host_name *host; /* by rank; NULL: all are on one */
+    int *fd;                /* by rank, for the thread */
+    struct host_name *host; /* by rank; NULL: all are on one host */
     double started, looked, waited;
     bool explained;
-    int64_t number; /* of the wait */
+    int64_t number; /* of the current wait */
     atomic_bool looks, leaves, ends;
     pthread_t thread;
-    int wake;              /* of the thread, an eventfd */
+    int wake;              /* wakes the thread, an eventfd */
     struct pollfd *polled; /* by rank, and the last one for wake */
     atomic_uint rounds;    /* of the thread */
-    double lost;           /* since when it knows that a rank is; 0: none is */
-    int64_t kills;         /* of processes for want of memory, on this machine, when the watch began */
+    double lost;           /* since when it knows that a rank is lost; 0: none */
+    int64_t kills;         /* of processes by the OOM killer on this machine, when the watch began */
     bool speaks, beats;
-    atomic_int silent_after; /* ms without a beat, and a rank does not run */
-    atomic_bool insists;     /* the job ends with it */
+    atomic_int silent_after; /* ms without a heartbeat after which a rank counts as stopped */
+    atomic_bool insists;     /* a stopped rank ends the job */
 };
 
 /* ---- the thread ---- */
 
-/* The system of the other side has not answered for long. Behind a pause of this one that is so for a moment, too. */
+/* Whether the other system has not acknowledged for long. After a pause of this process that may be so for a moment, too. */
 static bool has_vanished(struct peer *p)
 {
     enum { SOME = 8 };
@@ -78,7 +77,7 @@ static bool has_vanished(struct peer *p)
     return p->unanswered >= SOME;
 }
 
-/* Those that are done, or fail, say so before they close their side. */
+/* Reads heartbeats. A rank that finishes or fails says so before it closes its side. */
 static void hear(struct peer *p)
 {
     char beats[64];
@@ -100,7 +99,7 @@ static void hear(struct peer *p)
     p->ended = true;
 }
 
-/* Waits, but not on where a side closes. */
+/* Waits for input, but not from closed connections. */
 static bool goes_on(struct watch *w, int milliseconds)
 {
     uint64_t woken;
@@ -138,7 +137,7 @@ static int64_t memory_kills(void)
     return control_read("/proc/vmstat", "oom_kill", 0);
 }
 
-/* By what is known only of this machine, where the kernel counts what it kills itself. */
+/* The reason for this machine, where the kernel counts the processes that it kills. */
 static const char *lost_sentence(const struct watch *w, int r, char *text, size_t room)
 {
     char name[128];
@@ -149,7 +148,7 @@ static const char *lost_sentence(const struct watch *w, int r, char *text, size_
     return text;
 }
 
-/* Rank 0 sees all others, which see only rank 0. A launcher may let ranks wait that none will come for. */
+/* Rank 0 sees all others, which see only rank 0. Ends the program for a lost rank: a launcher may let ranks wait for it for ever. */
 static void look_for_lost(struct watch *w)
 {
     char sentence[256];
@@ -166,7 +165,7 @@ static void look_for_lost(struct watch *w)
     }
 }
 
-/* Also while this rank is idle, or in the middle of a call of MPI that never returns. */
+/* Runs also while this rank is idle, or in an MPI call that never returns. */
 static void look_for_silent(const struct watch *w)
 {
     char sentence[256];
@@ -183,10 +182,10 @@ void watch_insist(struct watch *w)
     atomic_store(&w->insists, true);
 }
 
-/* A rank that waits looks once a second. */
+/* The thread. Waiting ranks look once a second themselves. */
 static void *beat(void *watch)
 {
-    enum { LOOKED = 6 }; /* beats in which a rank that waits has looked */
+    enum { LOOKED = 6 }; /* heartbeats within which a waiting rank has looked */
     struct watch *w = watch;
     int since = LOOKED, each = 0;
     do {
@@ -203,7 +202,7 @@ static void *beat(void *watch)
     return NULL;
 }
 
-/* Without signals and with a small stack. */
+/* With signals blocked and a small stack. */
 static bool start_thread(struct watch *w)
 {
     sigset_t all, before;
@@ -273,7 +272,7 @@ struct watch *watch_start(struct arena *a, struct comm *comm, const char *host, 
     return w;
 }
 
-/* What a wait is for, as a part of a sentence. */
+/* The purpose of a wait, as a part of a sentence. */
 static const char *in_what(const struct watch_wait *wait, char *text, size_t room)
 {
     snprintf(text, room, "%s%.200s%s", wait->in ? " in '" : "", wait->in ? wait->in : "", wait->in ? "'" : "");
@@ -310,7 +309,7 @@ static void look_at(struct watch *w, int r, double passed, const struct watch_wa
         tell_silent(w, r, wait, true);
     if (!p->told && p->silent >= tell) {
         p->told = true;
-        if (w->rank <= 1) /* one of those that wait is enough */
+        if (w->rank <= 1) /* one of the waiting ranks is enough */
             tell_silent(w, r, wait, false);
     }
 }
@@ -326,7 +325,7 @@ bool watch_finds_silent(const struct watch *w, char *sentence, size_t room)
     return false;
 }
 
-/* All run, and one is late: only rank 0 knows which. */
+/* All ranks run, and one is late: only rank 0 knows which. */
 static void tell_late(struct watch *w, const struct watch_wait *wait)
 {
     char in[256], who[256] = "";
@@ -352,7 +351,7 @@ void watch_look(struct watch *w, const struct watch_wait *wait)
         return;
     w->looked = now;
     atomic_store(&w->looks, true);
-    passed = passed < 2 * look_every ? passed : look_every; /* it did not wait, or did not run itself */
+    passed = passed < 2 * look_every ? passed : look_every; /* otherwise it did not wait, or did not run itself */
     w->waited = wait->number == w->number ? before + passed : 0;
     w->number = wait->number;
     for (int r = 0; r < w->size; r++)
@@ -363,7 +362,7 @@ void watch_look(struct watch *w, const struct watch_wait *wait)
         tell_late(w, wait);
 }
 
-/* A side that closes with beats unread resets the connection, and the last word with it. */
+/* Reads remaining heartbeats before closing: unread data would reset the connection, and lose the last message. */
 static void close_after_last_word(int fd, double until)
 {
     char beats[64];

@@ -1,5 +1,5 @@
-/* measure: what this machine computes and communicates per second, for tpc-run --calibrate. All ranks call these; times are those of the
- * slowest rank, and the least of several runs. */
+/* measure: the computing and communication speed of this machine, for tpc-run --calibrate. All ranks call these functions; times are of the
+ * slowest rank, minima of several runs. */
 #ifndef TPC_RUN_MEASURE_H
 #define TPC_RUN_MEASURE_H
 
@@ -13,50 +13,50 @@ struct measured_collective {
     int64_t bytes;
     double seconds;
 };
-/* Seconds of a sum alone, of one that goes on while ranks compute, and those that it takes from them. */
+/* Seconds of a sum alone; of one that runs while ranks compute; and those that it takes from the ranks. */
 struct measured_behind {
     double sum, meanwhile, taken;
 };
 enum { MEASURED_BEHIND = 3 };
-/* Collectives among units: those of ranks of each machine, and those between machines, which ranks with the same index run at once. */
+/* Collectives within each machine, and between machines, which ranks with the same index run at once. */
 enum { LINK_WITHIN, LINK_BETWEEN, MEASURED_LINKS };
 struct measured_link {
     int units, n;
     struct measured_collective *collective;
 };
 struct measured_price {
-    double alone, together; /* of one rank of each machine while the others wait; of each rank while all work */
-    double own;             /* seconds of this machine's rank, where `alone` is of the slowest */
-    bool clamped;           /* what was measured can't be: what can be, next to it, counts instead */
+    double alone, together; /* one rank of each machine while the others wait; each rank while all work */
+    double own;             /* seconds of this machine's rank; `alone` is the slowest */
+    bool clamped;           /* the measured value was impossible; the nearest possible one counts */
 };
 struct measured {
     struct measured_price price[PRICES]; /* of kernels, in the unit of schemas/prices.def */
-    const double *speed;                 /* by rank: how many times as fast as the slowest; NULL: all are about alike */
-    const int64_t *memory;               /* by rank: bytes available to each; NULL: one machine, or all have about as much */
-    double busy;                         /* share of the time that a rank waited for a core */
-    int nbehind;                         /* 0: no sum goes on while a rank computes */
+    const double *speed;                 /* by rank: speed relative to the slowest; NULL: about equal */
+    const int64_t *memory;               /* by rank: available bytes; NULL: one machine, or about equal */
+    double busy;                         /* fraction of the time that a rank waited for a core */
+    int nbehind;                         /* 0: no sum overlaps with compute */
     struct measured_behind behind[MEASURED_BEHIND];
-    double bf16, q8; /* seconds of rounding a byte of f32 for a message, or of reading it from there */
-    int links;       /* 0: there is one rank; LINK_WITHIN and LINK_BETWEEN where machines have several; LINK_WITHIN: one of all ranks */
+    double bf16, q8; /* seconds per byte of f32, to encode and decode messages */
+    int links;       /* 0: one rank; LINK_WITHIN and LINK_BETWEEN: machines with several ranks; LINK_WITHIN: one link for all ranks */
     struct measured_link link[MEASURED_LINKS];
-    struct measured_link whole; /* of all ranks, as they run */
+    struct measured_link whole; /* all ranks, with the collectives that run */
     double alone;               /* bytes per second that one rank of each machine sends while the others wait */
 };
-/* measure_prices.c: what kernels take. ready: makes of a graph what runs. From begin to end, what memory gives is sampled between all
- * graphs; prices are known at the end. Better times replace those of an earlier call. */
+/* measure_prices.c: times of kernels. ready: lowers a graph as for a run. Between begin and end, memory bandwidth is sampled between
+ * graphs; prices are known at the end. Faster times replace those of an earlier call. */
 struct measuring *measure_begin(struct arena *, struct comm *, int threads, double seconds, void (*ready)(void *of, struct graph *),
                                 void *of);
-/* They have taken more than the seconds of measure_begin: from then on each measurement is taken once. */
+/* Whether measuring has exceeded the seconds of measure_begin: from then on each measurement is taken once. */
 bool measure_is_late(const struct measuring *);
 void measure_prices(struct measuring *);
 void measure_end(struct arena *, struct measuring *, struct measured *);
-/* A price from the seconds of its graphs with few nodes and with many, and the prices before it. *clamped becomes true if more nodes take
- * no longer, or what is known takes nearly all of the time. */
+/* A price, from the seconds of graphs with few and with many nodes and from earlier prices. *clamped becomes true if more nodes take no
+ * longer, or if earlier prices explain nearly all of the time. */
 double measure_price(const struct measured *, enum price, double few, double many, bool *clamped);
 void measure_comm(struct arena *, struct comm *, struct measured *);
 
-/* measure_host.c, for tpc-run --doctor: bytes per second of this rank while all work, on arrays of so many bytes; seconds in which rank 0
- * and r exchange so many bytes; in which all ranks sum as many. */
+/* measure_host.c, for tpc-run --doctor: bytes per second of this rank while all work, on arrays of this size; seconds for ranks 0 and r to
+ * exchange this many bytes; seconds for all ranks to sum as many. */
 double measure_triad(struct comm *, int threads, int64_t bytes);
 double measure_pair(struct arena *, struct comm *, int r, int64_t bytes, int calls);
 double measure_sum(struct arena *, struct comm *, int64_t bytes, int calls);

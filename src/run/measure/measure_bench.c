@@ -1,4 +1,5 @@
-/* Small graphs that sessions run, and their least times: other programs only ever add time; and how long a rank waits for a core. */
+/* measure_bench: runs small graphs in sessions and takes minimal times, because other programs only add time; and how long a rank waits for
+ * a core. */
 #include "run/measure/measure_bench.h"
 
 #include "ir/text/text.h"
@@ -9,8 +10,8 @@
 #include <string.h>
 
 enum { MOST_ROUNDS = 24 };
-static const double budget = 0.25;       /* seconds for each graph */
-static const float weight = 1.0f / 2048; /* so that no product ends in denormal numbers */
+static const double budget = 0.25;       /* seconds per graph */
+static const float weight = 1.0f / 2048; /* so that no product ends in denormals */
 
 struct graph *measure_parse(struct arena *a, const char *text)
 {
@@ -85,7 +86,8 @@ void measure_bench_free(struct work_bench *b)
     b->self->free(b->self);
 }
 
-/* Machines may share memory and cores after all, as virtual ones do: so one rank of each runs, not one of all. */
+/* Whether this is the first rank of its machine. "Machines" may share memory and cores, as virtual ones do: so one rank of each measures
+ * alone, not one of all. */
 static bool first_of_machine(const struct comm *comm)
 {
     return comm->local_size == 1 || (comm->host ? comm->host->rank : comm->rank) == 0;
@@ -107,7 +109,7 @@ static struct measured_price least_times(struct comm *comm, struct work_bench *b
 {
     struct measured_price t = {.alone = 0};
     double start = clock_seconds(), spent = 0;
-    for (int i = -1; i < rounds || (rounds > 1 && i < MOST_ROUNDS && spent < budget); i++) { /* the first is for warmth */
+    for (int i = -1; i < rounds || (rounds > 1 && i < MOST_ROUNDS && spent < budget); i++) { /* the first one warms up */
         double alone = measure_run(comm, b, true), all = together && comm->size > 1 ? measure_run(comm, b, false) : alone;
         if (i <= 0 || alone < t.alone)
             t.alone = alone;
@@ -133,7 +135,7 @@ void measure_keep_shorter(double *seconds, double found)
     *seconds = *seconds <= 0 || found < *seconds ? found : *seconds;
 }
 
-/* The scheduler's own account: time on a core, time that the thread was ready and had none (both in nanoseconds), turns. */
+/* From the scheduler: time on a core, time that the thread was ready without one (in nanoseconds), time slices. */
 double measure_waited(void)
 {
     unsigned long long ran, waited;

@@ -1,4 +1,4 @@
-/* measure_bench: graphs of the calibration, and how long a run of them takes. */
+/* measure_bench: graphs of the calibration, and their run times. */
 #ifndef TPC_RUN_MEASURE_BENCH_H
 #define TPC_RUN_MEASURE_BENCH_H
 
@@ -6,29 +6,29 @@
 #include "run/comm/comm.h"
 #include "run/measure/measure.h"
 
-/* From the text form of a graph without its head. S: rows. */
+/* Parses the text form of a graph without its head. S: rows. */
 struct graph *measure_parse(struct arena *, const char *text);
-/* Inputs after the first so many become weights; those of one size are read from one block, for a session packs its own. */
+/* Inputs after the first `operands` become weights; those of one size share one block, because a session packs its own copy. */
 void measure_weights(struct graph *, int operands);
-float *measure_numbers(struct arena *, int64_t n, float x); /* n times x */
+float *measure_numbers(struct arena *, int64_t n, float x); /* n copies of x */
 
-/* Seconds of one rank of each machine while the others wait, and, where `together`, of all ranks, else the same: of the slowest. rounds: 1,
- * or the least number of several. */
+/* Seconds of one rank of each machine while the others wait; with `together`, also of all ranks at once: of the slowest. rounds: 1, or the
+ * least number of several. */
 struct measured_price measure_least(struct comm *, struct graph *, int threads, int64_t rows, int rounds, bool together);
 void measure_keep_shorter(double *seconds, double found);
-double measure_waited(void); /* seconds that this thread was ready and had no core; 0 where the system does not say */
+double measure_waited(void); /* seconds that this thread was ready without a core; 0 if the system does not say */
 
-/* A session of its own on each rank. */
+/* A session on each rank. */
 struct work_bench {
     struct arena *arena;
     struct comm *self;
     struct graph *graph;
     struct session *session;
     struct tensor *in, *out;
-    double own; /* least seconds of this rank, where it ran alone; 0: it did not */
+    double own; /* least seconds of this rank alone; 0: it did not run alone */
 };
 struct work_bench measure_bench(struct graph *, int threads);
-void measure_rows(struct work_bench *, int64_t rows);               /* makes inputs of so many rows */
+void measure_rows(struct work_bench *, int64_t rows);               /* makes inputs with this many rows */
 double measure_run(struct comm *, struct work_bench *, bool alone); /* seconds of one run on the slowest rank */
 void measure_bench_free(struct work_bench *);
 

@@ -1,4 +1,4 @@
-/* The time that each collective of a communicator takes, by size, and what a sum takes from ranks that compute meanwhile. All are measured
+/* measure_comm: the time of each collective of a communicator, by size, and the compute time that a sum takes from ranks. All are measured
  * in turn for some seconds, and the least time of each counts. */
 #include "run/measure/measure.h"
 
@@ -9,7 +9,7 @@ enum {
     LEAST_BYTES = 64,
     MOST_BYTES = 4 << 20,
     GROWTH = 4,
-    ROUND_BYTES = 1 << 19, /* in turn, of one size: switches and cards hold some back */
+    ROUND_BYTES = 1 << 19, /* of one size in turn: switches and cards delay some messages */
     MOST_CALLS = 64,
     LEAST_CALLS = 2,
     LEAST_ROUNDS = 3,
@@ -18,7 +18,7 @@ enum {
 static const double budget = 2; /* seconds */
 
 struct comm_bench {
-    struct comm *comm, *all; /* whose collectives; all ranks, which run those of their own at the same time */
+    struct comm *comm, *all; /* whose collectives are timed; all ranks, which run theirs at the same time */
     char *x, *y;
     int64_t *bytes, calls;
 };
@@ -28,7 +28,7 @@ static struct comm_bench comm_bench_new(struct arena *a, struct comm *comm, stru
     return (struct comm_bench){comm, all, arena_alloc(a, MOST_BYTES), arena_alloc(a, MOST_BYTES), NEWN(a, int64_t, comm->size), 0};
 }
 
-/* Bytes that each rank holds of n elements. */
+/* Bytes per rank of n elements. */
 static void set_share_bytes(struct comm_bench *r, int64_t n)
 {
     for (int i = 0; i < r->comm->size; i++)
@@ -55,7 +55,7 @@ static void measure_reducescatter(struct comm_bench *r, int64_t n)
     r->comm->reduce_scatter(r->comm, r->y, r->bytes[r->comm->rank] / (int64_t)sizeof(float), DT_F32, RED_SUM);
 }
 
-/* Parts of equal size, so that what goes from i to k is as large as what comes back. */
+/* Equal parts, so that i sends k as much as k sends i. */
 static void measure_alltoall(struct comm_bench *r, int64_t n)
 {
     struct comm *comm = r->comm;
@@ -67,7 +67,7 @@ static void measure_alltoall(struct comm_bench *r, int64_t n)
     comm->alltoall(comm);
 }
 
-/* From rank 0 to the last one, and in the next call back. */
+/* From rank 0 to the last one, and back in the next call. */
 static void measure_message(struct comm_bench *r, int64_t n)
 {
     struct comm *comm = r->comm;
@@ -101,8 +101,8 @@ static double time_batch(struct comm_bench *r, int kind, int64_t bytes, int64_t 
     return clock_seconds() - start;
 }
 
-/* On one machine the operand is written before each call, as a node does: so it lies in the cache of its own rank. Between machines calls
- * follow one another at once: after a pause, some links take more bytes at once than they send on meanwhile. */
+/* On one machine the operand is written before each call, as by a node, so it is in its rank's cache. Between machines, calls follow one
+ * another without a pause: after a pause, some links accept a burst faster than they send. */
 static double time_calls(struct comm_bench *r, int kind, int64_t bytes)
 {
     int64_t calls = ROUND_BYTES / bytes < LEAST_CALLS ? LEAST_CALLS : ROUND_BYTES / bytes > MOST_CALLS ? MOST_CALLS : ROUND_BYTES / bytes;
@@ -149,7 +149,7 @@ static double time_alone(struct comm_bench *r)
     return comm_slowest(r->all, (clock_seconds() - start) / LEAST_CALLS);
 }
 
-/* ---- what a sum takes from a rank that computes meanwhile, by its size ---- */
+/* ---- compute time that a sum takes from a rank, by its size ---- */
 
 struct sum_behind {
     float *x, *y;
@@ -169,7 +169,7 @@ static void add_behind(struct comm *c, void *data)
     s->took += clock_seconds() - start;
 }
 
-/* In the core's cache. Returns the seconds. */
+/* Computes in the core's cache. Returns the seconds. */
 static double compute(volatile float *at, int64_t times)
 {
     double start = clock_seconds();
@@ -186,7 +186,7 @@ static double sum_alone(struct comm *c, struct sum_behind *s)
     return comm_slowest(c, (clock_seconds() - start) / BEHIND_CALLS);
 }
 
-/* Work that takes longer than a sum of so many seconds. */
+/* Amount of work that takes longer than a sum of this many seconds. */
 static int64_t work_for(struct comm *c, double sum, volatile float *at)
 {
     enum { TRIAL = 1000000, TIMES_AS_LONG = 4 };
@@ -196,7 +196,7 @@ static int64_t work_for(struct comm *c, double sum, volatile float *at)
     return (int64_t)(TIMES_AS_LONG * TRIAL * sum / trial);
 }
 
-/* From the least of several turns with a sum and of several without: what else runs here only adds to either. */
+/* From minima over several turns with and without a sum: other programs only add to either. */
 static struct measured_behind time_behind(struct arena *a, struct comm *whole, struct comm *c, struct sum_behind *s, volatile float *at)
 {
     double sum = sum_alone(c, s), alone = 0, with_sum = 0;
@@ -235,7 +235,7 @@ static void measure_behind(struct arena *a, struct comm *whole, struct measured 
     c->free(c);
 }
 
-/* Seconds for each byte of floats in the cache, encoded and decoded. */
+/* Seconds per byte of floats in the cache, encoded and decoded. */
 static double time_wire(struct arena *a, enum wire wire)
 {
     enum { FLOATS = 1 << 14, TIMES = 100 };

@@ -1,5 +1,5 @@
-/* What a look at a job of ranks needs, in well under a second: how fast all ranks read and write memory together (the triad of STREAM), and
- * how long a block is on its way between two of them. */
+/* measure_host: a look at a job's ranks in well under a second: the memory bandwidth of all ranks together (the triad of STREAM), and the
+ * latency of a block between two of them. */
 #include "kern/core/core.h"
 #include "run/measure/measure.h"
 
@@ -57,7 +57,7 @@ double measure_triad(struct comm *comm, int threads, int64_t bytes)
 
 struct exchange {
     struct comm *comm;
-    int peer; /* of rank 0 */
+    int peer; /* for rank 0 */
     int64_t bytes;
     char *from, *to;
 };
@@ -78,7 +78,7 @@ static void sum_of_all(const struct exchange *e)
     e->comm->allreduce(e->comm, e->from, e->to, e->bytes / (int64_t)sizeof(float), DT_F32, RED_SUM);
 }
 
-/* The seconds of one exchange: the least mean of some rounds, behind one that warms up. */
+/* Seconds of one exchange: the least mean of several rounds, after one warm-up round. */
 static double time_exchange(struct arena *a, struct exchange e, const char *name, void (*run)(const struct exchange *), int calls)
 {
     double least = 0;

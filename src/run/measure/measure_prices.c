@@ -1,5 +1,5 @@
-/* What kernels take on one rank, and on all of a machine at once: schemas/prices.def has a graph for each price, which a session runs as it
- * runs a model's. */
+/* measure_prices: times of kernels on one rank, and on all of a machine at once: schemas/prices.def has a graph for each price, run in a
+ * session like a model. */
 #include "run/measure/measure.h"
 #include "run/measure/measure_bench.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct measurement { /* prices.def says what each is */
+struct measurement { /* fields as in prices.def */
     const char *graph;
     int rows, operands, few, many;
     double work, passed, coded;
@@ -36,14 +36,14 @@ struct measuring {
     void (*ready)(void *of, struct graph *);
     void *of;
     int threads, samples;
-    struct stream stream[PRICES];                    /* of prices that stream */
+    struct stream stream[PRICES];                    /* of prices that are memory streams */
     struct measured_price few[PRICES], many[PRICES]; /* least seconds of other prices */
     double begin, seconds, waited;
 };
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------------------ */
 
-/* Appends text up to `end` with its numbers: * is n, $ is i, $+ the next, $++ that after it. Returns what has been appended to. */
+/* Appends text up to `end`, with its placeholders: * is n, $ is i, $+ the next, $++ the one after. Returns the text. */
 static const char *append_text(struct arena *a, const char *to, const char *text, const char *end, int n, int i)
 {
     while (text < end) {
@@ -58,7 +58,7 @@ static const char *append_text(struct arena *a, const char *to, const char *text
     return to;
 }
 
-/* The text with every <N: TEXT> written N times. */
+/* The text with every <N: TEXT> repeated N times. */
 static const char *repeat_text(struct arena *a, const char *text, int n)
 {
     const char *to = "", *at;
@@ -85,10 +85,10 @@ static int64_t rows_of(const struct measurement *by)
     return by->rows ? by->rows : 1;
 }
 
-/* streams: what memory gives may change within seconds, for it depends on what else uses it, and, on a virtual machine, on the cores
- * that run it. So they are sampled between all other measurements, and medians of their least times count */
+/* streams: memory bandwidth may change within seconds, with other users and, on a virtual machine, with the cores that run it. So it is
+ * sampled between all other measurements, and medians of minimal times count */
 
-/* The least of a few runs, as of a step that is repeated: an interruption is no property of memory. */
+/* The minimum of a few runs, as in a repeated step: an interruption is no property of memory. */
 static double sample(const struct measuring *x, struct stream *s, bool alone)
 {
     enum { RUNS = 5 };
@@ -124,8 +124,7 @@ static double median(const struct measuring *x, double *seconds)
 
 /* ---- prices ------------------------------------------------------------------------------------------------------------------ */
 
-/* What prices that are known take of these seconds is not part of this one. Where other programs run, it can seem to be all of them: then a
- * tenth counts. */
+/* Subtracts the time that known prices explain. With other programs on the machine, that may be all of it: at least a tenth counts. */
 static double own_seconds(const struct measured *m, const struct measurement *by, double seconds, bool *clamped)
 {
     double rate = m->price[by->passed > 2 * MIB ? PRICE_OF_pass_bandwidth_4m : PRICE_OF_pass_bandwidth_1m].alone;
@@ -135,7 +134,7 @@ static double own_seconds(const struct measured *m, const struct measurement *by
     return fmax(seconds - others, seconds / 10);
 }
 
-/* A vector has a power of two of numbers: so many channels take no longer than one. */
+/* A vector has a power of two of numbers: up to so many channels take as long as one. */
 static double lanes_of(const struct measurement *by, double few, double many)
 {
     double lanes = 1;
@@ -144,7 +143,7 @@ static double lanes_of(const struct measurement *by, double few, double many)
     return lanes;
 }
 
-/* Where more nodes take no longer than few, all that they take counts. */
+/* If more nodes take no longer than few, their whole time counts. */
 static double seconds_of_one(const struct measurement *by, double few, double many, bool *clamped)
 {
     if (!by->many)
@@ -175,7 +174,7 @@ static void keep_shorter(struct measured_price *seconds, struct measured_price f
         measure_keep_shorter(&seconds->own, found.own);
 }
 
-/* In several rounds, and then a sample of each stream; in one, and no sample, once it is late. */
+/* In several rounds, with a sample of each stream after; once it is late, in one round without samples. */
 static struct measured_price time_graph(struct measuring *x, const struct price_row *row, int n)
 {
     enum { ROUNDS = 3 };
@@ -238,7 +237,7 @@ void measure_prices(struct measuring *x)
 /* Ranks that differ by less count as equal. */
 static const double alike = 1.15;
 
-/* Of this rank, relative to the slowest: what its machine takes for the same work. */
+/* This rank's speed relative to the slowest: by its machine's time for the same work. */
 static double relative_speed(struct comm *comm, double own)
 {
     double seconds = comm->host ? comm_slowest(comm->host, own) : own;
@@ -259,7 +258,7 @@ static const double *speeds_of(struct arena *a, const struct measuring *x)
     return NULL;
 }
 
-/* What is available on a machine, for each of its ranks. */
+/* A machine's available memory, divided among its ranks. */
 static const int64_t *memory_of_ranks(struct arena *a, struct comm *comm)
 {
     int64_t own = available_memory().bytes / comm->local_size, least = INT64_MAX, most = 0;

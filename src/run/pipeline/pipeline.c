@@ -1,5 +1,5 @@
-/* pipeline: forms the communicators of the stages, and passes values on. All values that a stage sends to another in a run are one message:
- * of each its type and sizes, then its bytes; strings, whose numbers are those of one process, as texts. */
+/* pipeline: makes the communicators of the stages, and sends values between them. All values that a stage sends to another in a run are one
+ * message: the type and sizes of each, then its bytes; strings are sent as texts, because their numbers are valid in one process only. */
 #include "run/pipeline/pipeline.h"
 
 #include "ir/rank_meta.h"
@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value between the own stage and another. */
+/* A value sent between this stage and another. */
 struct passed {
-    int stage, end; /* the other; which input or output */
+    int stage, end; /* the other stage; which input or output */
     const char *name;
-    bool adds; /* it comes with the last microbatch of a step, as the sum of all */
+    bool adds; /* sent with the last microbatch of a step, as the sum over all */
 };
-/* What other stages tell this one. */
+/* What another stage sends this one. */
 struct from_stage {
     struct buffer message;
-    bool over; /* it has given up the runs so far */
+    bool over; /* it has abandoned its runs so far */
 };
 struct pipeline_values {
     struct buffer *message; /* by stage */
@@ -31,7 +31,7 @@ struct pipeline {
     const char *path;
     VEC(struct passed) in, out;
     struct from_stage *from; /* by stage */
-    struct buffer *sum;      /* by output: of what is added before it goes */
+    struct buffer *sum;      /* by output: the sum to be sent */
     int outputs;
 };
 
@@ -45,7 +45,7 @@ static int by_stage(const void *a, const void *b)
 
 static void find_passed(struct pipeline *p, struct graph *g)
 {
-    int weights = graph_weight_inputs(g); /* they are passed on between steps */
+    int weights = graph_weight_inputs(g); /* sent between steps */
     for (int i = 0; i < g->inputs.n; i++) {
         const char *name = g->inputs.at[i]->name;
         int from = rank_meta_sender(g, name);
@@ -68,11 +68,11 @@ static void find_passed(struct pipeline *p, struct graph *g)
         qsort(p->out.at, (size_t)p->out.n, sizeof *p->out.at, by_stage);
 }
 
-/* ---- do the stages agree? ------------------------------------------------------------------------------------------------------------ */
+/* ---- the stages agree ------------------------------------------------------------------------------------------------------------ */
 
 static const char comparing[] = "comparison of what stages send";
 
-/* What a rank sends, an entry each: the stage, the length of the name, and the name. */
+/* What a rank sends: per entry the stage, the length of the name, and the name. */
 static const char *list_sent(struct pipeline *p)
 {
     const char *text = "";
@@ -88,7 +88,7 @@ struct sent {
     const char *name;
 };
 
-/* False: there are no more. */
+/* False: no more entries. */
 static bool next_sent(const struct pipeline *p, const char **text, struct sent *out)
 {
     char *end = NULL;
@@ -108,7 +108,7 @@ static bool is_named(const struct passed *v, const struct sent *s)
     return v->adds == s->adds && (int)strlen(v->name) == s->length && strncmp(v->name, s->name, (size_t)s->length) == 0;
 }
 
-/* The entries of one sender against what this rank expects of it: both are in the same order. */
+/* Compares the entries of one sender with what this rank expects from it: both are in the same order. */
 static void compare_sent(const struct pipeline *p, int from, const char *text)
 {
     struct sent s;
@@ -127,7 +127,7 @@ static void compare_sent(const struct pipeline *p, int from, const char *text)
         fail("%s: stage %d expects '%s' of stage %d, which does not send it", p->path, p->number, p->in.at[at].name, from);
 }
 
-/* Fails on a rank whose stage others do not know as this one does. */
+/* Fails if other stages do not agree with this one. */
 static void agree(struct pipeline *p)
 {
     int64_t *bytes, at = 0;
@@ -204,7 +204,7 @@ static int64_t aligned(int64_t bytes)
     return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-/* The rank of a stage that this one exchanges values with. */
+/* The rank of a stage with which this one exchanges values. */
 static int rank_of(const struct pipeline *p, int stage)
 {
     int ranks = p->all->size / p->stages;
@@ -229,7 +229,7 @@ static void send_small(struct pipeline *p, int rank, enum kind kind, const void 
     arena_free(tmp);
 }
 
-/* What follows the kind; *bytes of it, in `to`. name: what is waited for, for messages. */
+/* The payload of a message after its kind, of *bytes, copied to `to`. name: what is waited for, for messages. */
 static char *take_message(struct pipeline *p, int stage, enum kind kind, const char *name, struct buffer *to, int64_t *bytes)
 {
     struct from_stage *from = &p->from[stage];
@@ -284,7 +284,7 @@ struct head {
     int64_t dim[MAX_RANK], bytes;
 };
 
-/* A tensor with what is sent of it. */
+/* A tensor with its description in the message. */
 struct packed {
     struct head head;
     const char *data;
@@ -320,7 +320,7 @@ static void send_values(struct pipeline *p, int rank, enum kind kind, int n, con
     arena_free(tmp);
 }
 
-/* A value that lies in a message, and strings in the arena; *at: behind it. */
+/* Unpacks a value in place, and strings to the arena; *at: advanced to the next. */
 static struct tensor unpack(struct arena *a, const char *name, char **at)
 {
     struct head h;
@@ -337,7 +337,7 @@ static struct tensor unpack(struct arena *a, const char *name, char **at)
     return t;
 }
 
-/* How many values from this one on go to or come from the same stage. */
+/* The number of values from this one on that the same stage sends or receives. */
 static int same_stage(const struct passed *v, const struct passed *end)
 {
     int n = 1;
@@ -399,7 +399,7 @@ struct buffer *pipeline_sum(struct pipeline *p, int output)
     return &p->sum[output];
 }
 
-/* Of values from this one on to or from one stage, those that go now; *out: how many all are. */
+/* The values, from this one on, that are exchanged with one stage now; *out: the number of all. */
 static int going(struct arena *tmp, const struct passed *v, const struct passed *end, bool sums, const struct passed ***out, int *all)
 {
     int n = 0;

@@ -1,5 +1,5 @@
-/* Nodes that own subgraphs: If, and what Loop and Scan share with it. A subgraph is a session of its own, made when it first runs; it takes
- * values of the outer graph as inputs and shares its threads. */
+/* control: nodes with subgraphs: If, and what Loop and Scan share with it. A subgraph is a session of its own, made when it first runs; it
+ * gets captured values as inputs and shares the outer session's threads. */
 #include "run/session/session.h"
 
 #include <string.h>
@@ -84,7 +84,7 @@ void control_set_result(struct session *s, struct session_step *step, int i, con
         place_dynamic(s, v, t, stays);
 }
 
-/* What the session made itself is there until its next run; what it was given may be gone before. */
+/* Whether the body computed the output itself, so that it stays until its next run; an operand may be freed before. */
 static bool made_inside(const struct body_run *b, int output)
 {
     const struct graph *g = b->session->graph;

@@ -1,5 +1,5 @@
-/* Memory of results whose size only data decides: blocks that stay from run to run. New memory for every result would cost more time than
- * many nodes: the system clears each page first. */
+/* dynamic_memory: memory of data-dependent results: blocks that are kept between runs. Fresh memory for every result would cost more time
+ * than many nodes, because the system clears each page. */
 #include "run/session/session.h"
 
 #include <limits.h>

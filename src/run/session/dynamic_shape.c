@@ -1,5 +1,5 @@
-/* Dynamic shapes: results whose sizes follow from data (a size operand that no expression describes, NonZero). The node's own inference
- * runs on the real operands: constants of known sizes, small integer ones with shape information. */
+/* dynamic_shape: results whose sizes depend on data (a size operand that no expression describes, NonZero). The node's inference runs on
+ * the real operands: constants of known sizes, small integer ones with their values. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/runtime/runtime.h"
@@ -82,7 +82,7 @@ void dynamic_types(struct arena *a, const struct graph *of, const struct node *n
     }
 }
 
-/* Sizes may be wanted by their names later: in shapes that are made of them, and in what was assumed of them. */
+/* Binds the sizes' names: later shapes and assumptions may use them. */
 void dynamic_bind(struct session *s, const struct value *v)
 {
     const struct tensor *t = &s->tensor[v->id];
@@ -98,7 +98,7 @@ void dynamic_bind(struct session *s, const struct value *v)
         signature_check_assumptions(dynamic_arena(s), &s->sig, &s->bind);
 }
 
-/* A view, and what is computed in place, has the memory of operand 0. */
+/* Allocates a result. A view or a result computed in place has the memory of operand 0. */
 static void alloc_result(struct session *s, const struct session_step *step, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
@@ -109,7 +109,7 @@ static void alloc_result(struct session *s, const struct session_step *step, con
         t->data = dynamic_take(s, v, tensor_bytes(t) + 1);
 }
 
-/* Sizes that follow from those of earlier dynamic results. */
+/* Whether the size follows from earlier dynamic results. */
 static bool size_follows(struct session *s, const struct session_step *step, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
@@ -134,7 +134,7 @@ static bool sizes_follow(struct session *s, const struct session_step *step)
     return true;
 }
 
-/* Sizes that were assumed when the graph was compiled. */
+/* Checks sizes that were assumed at compile time. */
 static void check_assumed(const struct session *s, const struct value *v, const struct tensor *t)
 {
     if (t->rank != v->type.rank)

@@ -1,13 +1,13 @@
-/* gradients: training wants the gradients of its weights in arrays of its own (train/parameters.c). If a step is one run, each gradient is
- * made there. If it is several runs, each gradient is added there as soon as it is made, so the slab never holds more than one of them for
- * long. */
+/* gradients: training needs the gradients of its weights in its own arrays (train/parameters.c). If a step is one run, each gradient is
+ * computed there. If it is several runs, each gradient is added there as soon as it is computed, so the slab never holds more than one of
+ * them for long. */
 #include "kern/core/core.h"
 #include "op/op.h"
 #include "run/session/session.h"
 
 #include <string.h>
 
-/* The value that is complete when the gradient is: views follow it. */
+/* The value with which the gradient is complete: views follow it. */
 static const struct value *made_as(const struct session *s, int number)
 {
     const struct value *v = s->graph->outputs.at[s->graph->trained.at[number].output];
@@ -16,9 +16,9 @@ static const struct value *made_as(const struct session *s, int number)
     return v;
 }
 
-/* ---- who is told of what, and when ---- */
+/* ---- calls, and when they are made ---- */
 
-/* By value id: the first and the last step that touch its bytes; -1: none. */
+/* By value id: the first and last step that access its bytes; -1: none. */
 struct touches {
     int *first, *last;
 };
@@ -68,7 +68,7 @@ static void due_tell(const struct due *d, int steps)
         d->tell(d->data, i);
 }
 
-/* What gradients_finish copies, and what it copies from, is complete behind it. */
+/* Finds when each gradient is complete. Those that gradients_finish copies, and their sources, are complete after the run. */
 static void find_due(struct session *s)
 {
     const struct touches t = find_touches(s);
@@ -103,7 +103,7 @@ void gradients_need(struct session *s, int step)
         s->stats.comm_seconds += clock_seconds() - start;
 }
 
-/* ---- where they go ---- */
+/* ---- destinations ---- */
 
 void gradients_prepare(struct session *s)
 {
@@ -169,7 +169,7 @@ void gradients_take(struct session *s, int step)
     due_tell(&s->gradients.ready, step + 1);
 }
 
-/* Two weights may have one gradient, which is made for the first, and a gradient may be an input. */
+/* Two weights may share one gradient, which is made for the first; a gradient may also be an input. */
 void gradients_finish(struct session *s)
 {
     for (int i = 0; s->gradients.go != GRADIENTS_STAY && i < s->graph->trained.n; i++) {

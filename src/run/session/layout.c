@@ -1,5 +1,5 @@
-/* Which value lies in which memory. Lifetimes (src/op/analysis/lifetime.c) are found once. When symbols change, sizes are evaluated and the
- * slab is planned anew, unless everything fits where it was. Constants and inputs are used in place; a shard that is several parts of an
+/* layout: the memory of each value. Lifetimes (src/op/analysis/lifetime.c) are found once. When symbols change, sizes are evaluated and the
+ * slab is planned again, unless everything fits where it was. Constants and inputs are used in place; a shard that is not contiguous in the
  * input is copied. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
@@ -46,7 +46,7 @@ static void size_input(struct session *s, int i)
     s->slab.elsewhere[v->id] = placement_is_stretch(&s->sig.in[i].type, s->sig.in[i].place, s->comm->rank, &s->bind);
 }
 
-/* A result that is smaller than the memory in which it is made. */
+/* Records that a result is smaller than its memory. */
 static void keep_room(const struct tensor *memory, struct tensor *t)
 {
     for (int d = 0; d < t->rank && t->rank == memory->rank; d++) {
@@ -58,7 +58,7 @@ static void keep_room(const struct tensor *memory, struct tensor *t)
     }
 }
 
-/* A collective's route needs its operand's size, also on a rank whose part of the result is empty at every size. */
+/* A collective's route needs its operand's size, even on a rank whose part of the result is always empty. */
 static bool reads_unsized(const struct session *s, const struct session_step *step)
 {
     return step->kind == STEP_COLLECTIVE && s->tensor[step->node->in[0]->id].dtype == DT_NONE;
@@ -84,14 +84,14 @@ static void size_values(struct session *s)
     }
 }
 
-/* Room for an item that outgrew its place: a size that grew once grows on, with a cache, so a quarter more saves the next plans. */
+/* Bytes for an item that outgrew its place: a size that grew once will grow again, with a cache, so a quarter more saves later plans. */
 static int64_t grown_bytes(const struct session *s, int64_t bytes)
 {
     int64_t more;
     return s->planned && i64_add(bytes, bytes / 4, &more) ? more : bytes;
 }
 
-/* Values of steps that run in blocks live longer. True: some do, or did under the plan before. */
+/* Extends lifetimes of values in steps that run in blocks. True: some changed, now or in the previous plan. */
 static bool plan_blocks(struct session *s)
 {
     for (int i = 0; i < s->slab.life.nitem; i++) {
@@ -101,7 +101,7 @@ static bool plan_blocks(struct session *s)
     return overlap_plan(s) || batch_blocks_plan(s);
 }
 
-/* True when some item outgrew its place, or lives longer. */
+/* True if some item outgrew its place, or lives longer. */
 static bool resize_items(struct session *s)
 {
     bool grown = plan_blocks(s) || !s->planned;

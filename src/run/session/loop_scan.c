@@ -1,4 +1,4 @@
-/* Loop and Scan. A carried value alternates between two buffers, so that an iteration reads one while it writes the other. Stacked results
+/* loop_scan: Loop and Scan. A carried value alternates between two buffers: an iteration reads one and writes the other. Stacked results
  * are copied to their place; a Loop does not know its number of iterations, so their memory doubles when it is full. */
 #include "op/control/control.h"
 #include "run/session/session.h"
@@ -10,11 +10,11 @@ struct iteration_state {
     struct session_step *step;
     struct body_run *body;
     int first, n;       /* the first carried operand, and their number */
-    struct tensor *now; /* the carried values */
+    struct tensor *now; /* the current carried values */
     int64_t done;
 };
 
-/* Numbers of buffers: two of each carried value, then one of each stacked result, then one of each scanned operand. */
+/* The order of buffers: two per carried value, one per stacked result, one per scanned operand. */
 static struct buffer *buffer_of(const struct iteration_state *t, int i)
 {
     require(i < t->step->control->nbuffer);
@@ -30,7 +30,7 @@ static struct iteration_state iterations_begin(struct session *s, struct session
     return t;
 }
 
-/* What grows in one iteration grows in the next ones, too. */
+/* A value that grows in one iteration will grow in the next ones. */
 static void *reserve_carried(const struct iteration_state *t, int i, size_t bytes)
 {
     struct buffer *b = buffer_of(t, 2 * i + (int)(t->done & 1));
@@ -66,7 +66,7 @@ struct slice_layout {
     int64_t outer, total, inner;
 };
 
-/* each: one slice, which lacks the axis. */
+/* each: one slice, without the axis. */
 static struct slice_layout slices_of(const struct tensor *each, int axis, int64_t total)
 {
     struct slice_layout s = {1, total, (int64_t)dtype_size(each->dtype)};
@@ -136,7 +136,7 @@ static void check_slice_size(const struct iteration_state *t, int result, const 
              (long long)t->done, result);
 }
 
-/* total: the number of iterations; -1: not known, and the axis is the first. */
+/* total: the number of iterations; -1: unknown, and the axis is the first. */
 static void stack_value(const struct iteration_state *t, struct stacked_result *stack, int result, const struct tensor *now, int64_t total,
                         int64_t at)
 {
@@ -148,7 +148,7 @@ static void stack_value(const struct iteration_state *t, struct stacked_result *
     copy_slice_in(&s, stack->memory->at, at, now->data);
 }
 
-/* Without an iteration: sizes as far as they are known, else 0. */
+/* The result of no iterations: sizes where known, else 0. */
 static struct tensor nothing_stacked(const struct session *s, const struct value *v)
 {
     struct tensor t = {.dtype = v->type.dtype, .rank = v->type.rank};
@@ -190,7 +190,7 @@ static int64_t iteration_limit(const struct session *s, const struct session_ste
     return n;
 }
 
-/* A scalar, or one element where the body wants it so. */
+/* A scalar, or a tensor of one element, as the body's type requires. */
 static struct tensor loop_scalar(const struct iteration_state *t, int input, enum dtype dtype, void *data)
 {
     return (struct tensor){.dtype = dtype, .rank = t->body->session->graph->inputs.at[input]->type.rank, .dim = {1}, .data = data};
@@ -226,7 +226,7 @@ void loop_run(struct session *s, struct session_step *step)
 
 /* ---- Scan -------------------------------------------------------------------------------------------------------------------- */
 
-/* n scanned operands follow the carried ones; buffers: the first of theirs. */
+/* n scanned operands follow the carried ones; buffers: their first. */
 struct scan {
     struct iteration_state t;
     struct stacked_result *stack;

@@ -1,9 +1,9 @@
-/* Sums whose addends are on several ranks, for --deterministic. A kernel has added up the largest subtrees of chunks that its rank holds
- * (kern/chunk/chunk.h); here they are exchanged, and added to those of the others along the same tree. As in AllReduce, each rank completes
- * an even share of the elements and gets the other shares from the others; if there are few, every rank completes all.
+/* ordered_sum: sums with addends on several ranks, for --deterministic. A kernel sums the largest subtrees of chunks that its rank holds
+ * (kern/chunk/chunk.h); here ranks exchange these sums and add them along the same tree. As in AllReduce, each rank completes an even share
+ * of the elements and gets the other shares from the others; if there are few, every rank completes all.
  *
- * If splits lie on whole subtrees, as 2, 4 or 8 equal shards of a power of two do, a rank has one addend and sends what AllReduce would
- * send; other splits of n chunks have up to 2 log2(n) addends. */
+ * If splits coincide with subtrees, as with 2, 4 or 8 equal shards of a power of two, a rank has one addend and sends as much as AllReduce;
+ * other splits of n chunks have up to 2 log2(n) addends. */
 #include "kern/chunk/chunk.h"
 #include "lower/lower.h"
 #include "op/op.h"
@@ -15,7 +15,7 @@
 struct addend {
     int rank, at;
 };
-/* The chunks that a rank holds, and the addends that it makes of them. */
+/* A rank's chunks, and its addends, which are sums of chunks. */
 struct rank_chunks {
     int n;
     const struct stretch *at;
@@ -23,19 +23,19 @@ struct rank_chunks {
     struct subtree *subtree;
 };
 struct summation {
-    struct share share; /* first: what the kernel sees */
+    struct share share; /* first: passed to the kernel */
     struct session *session;
     struct collective_node *collective; /* from: the split of the dimension */
     struct session_collective *count;
     int axis;
-    struct rank_chunks *rank; /* for the sizes of this plan; their addends, and what follows, from the first run on */
+    struct rank_chunks *rank; /* for the sizes of this plan; the addends and the fields below, from the first run on */
     int naddend;
     struct subtree *subtree;
     struct addend *addend;
     const void **in;
 };
 
-/* Which rank has which addends, and all of them from left to right. */
+/* Finds each rank's addends, and the order of all from left to right. */
 static void find_addends(struct summation *m, const struct chunks *own)
 {
     struct session *s = m->session;
@@ -63,7 +63,7 @@ static void find_addends(struct summation *m, const struct chunks *own)
     }
 }
 
-/* Every rank has sent n numbers of each of its addends. */
+/* Adds up, after every rank has sent n numbers of each of its addends. */
 static void add_addends(struct summation *m, enum dtype t, int64_t n, void *out)
 {
     struct comm *comm = m->session->comm;
@@ -95,7 +95,7 @@ static void add_short(struct summation *m, enum dtype t, const void *addends, in
     comm->done(comm);
 }
 
-/* What goes to rank r: its share of every addend, one after another. */
+/* Packs the block for rank r: its share of every addend, one after another. */
 static struct block pack_share(struct summation *m, const void *addends, int64_t n, int64_t size, int r, char **room)
 {
     struct comm *comm = m->session->comm;

@@ -1,4 +1,4 @@
-/* profile: the time of every step of a session, where it is asked for. */
+/* profile: times every step of a session on request. */
 #include "run/session/session.h"
 
 void profile_begin(struct session *s)
@@ -12,7 +12,7 @@ void profile_begin(struct session *s)
                                                .out = s->step[i].out};
 }
 
-/* Of a step that ran, or of its first or a further part. */
+/* Adds the work of a step that ran, or of one of its parts. */
 static void add_work(struct session *s, int i, bool first)
 {
     struct session_timed *t = &s->profile[i];
@@ -24,7 +24,7 @@ static void add_work(struct session *s, int i, bool first)
     t->moved_sum += bytes;
 }
 
-/* A collective waits for the others first, so that its own time is that of the messages. */
+/* A collective first waits for the other ranks, so that its own time is that of the messages. */
 void profile_step(struct session *s, int i, double began, void (*run)(struct session *, struct session_step *))
 {
     struct session_timed *t = &s->profile[i];

@@ -1,4 +1,5 @@
-/* A dimension split over the replicas of --groups. Each replica runs the same graph on its range; the results are concatenated. */
+/* replica_batch: a dimension split over the replicas of --groups. Each replica runs the same graph on its range; the results are
+ * concatenated. */
 #include "run/collective/collective.h"
 #include "run/run.h"
 

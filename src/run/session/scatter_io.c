@@ -1,4 +1,5 @@
-/* Between global tensors and this rank's shards, by the placements of the rank file: inputs are sliced, outputs gathered. */
+/* scatter_io: converts between global tensors and this rank's shards, by the placements of the rank file: slices inputs, gathers
+ * outputs. */
 #include "op/runtime/runtime.h"
 #include "run/session/session.h"
 
@@ -34,7 +35,7 @@ static struct intervals check_shard(const struct session *s, struct arena *a, co
     return mine;
 }
 
-/* A shard that is one stretch of memory is read where it lies: layout.c gives it no room. */
+/* A contiguous shard is read in place: layout.c allocates no memory for it. */
 void scatter_input(struct session *s, int input, const struct tensor *global, struct tensor *to)
 {
     const struct formal *f = &s->sig.in[input];
@@ -66,7 +67,7 @@ static struct tensor dense_copy_of(struct arena *a, const struct tensor *shard)
     return t;
 }
 
-/* After a run sizes that data decided are bound, too. */
+/* After a run, data-dependent sizes are also bound. */
 static struct tensor new_output(struct session *s, struct arena *a, const struct formal *f)
 {
     struct tensor t;

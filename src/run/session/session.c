@@ -1,5 +1,5 @@
-/* A session: its steps, weights and memory plan. A run binds the symbols from the real inputs, plans anew only if they changed, and calls
- * the kernels in file order. */
+/* session: steps, weights and memory plan of a graph. A run binds the symbols from the real inputs, plans again only if they changed, and
+ * calls the kernels in file order. */
 #include "run/session/session.h"
 
 #include "ir/rank_meta.h"
@@ -12,11 +12,11 @@
 #include <string.h>
 #include <xxhash.h>
 
-static char nothing[64]; /* where tensors without elements point: NULL means an absent operand */
+static char nothing[64]; /* address of tensors without elements: NULL means an absent operand */
 
 /* ---- building ------------------------------------------------------------------------------------------------------------- */
 
-/* One sentence with every op that can't be run. */
+/* Fails with one sentence that lists all ops without a kernel. */
 static void check_kernels(struct session *s)
 {
     struct missing_kernels missing = missing_kernels_of(s->arena, s->graph);
@@ -83,7 +83,7 @@ static bool multiplies_bf16(const struct session *s)
     return false;
 }
 
-/* Recurrent nets pack their weights also where these are put together from constants, the same ones at every run, as exporters do. */
+/* Recurrent nets also pack weights that are concatenated from constants, as exporters write them. */
 static void settle_weights(struct session *s)
 {
     const bool *constant = op_load_time_constants(s->arena, s->graph);
@@ -160,7 +160,7 @@ static void load_constants(struct session *s)
     release_operands(s);
 }
 
-/* A body holds it as a constant of its own. */
+/* Whether a body holds the operand as a constant of its own. */
 static bool is_captured(const struct node *n, int operand)
 {
     return node_bodies(n) && operand >= node_captured(n, 0);
@@ -171,7 +171,7 @@ static void unpack_constant(struct session *s, const struct value *v)
     s->tensor[v->id] = tensor_unpacked(s->arena, &s->tensor[v->id]);
 }
 
-/* Those of few bits that anything reads but kernels which take them as they are. */
+/* Unpacks few-bit constants, unless all their readers are kernels that read them packed. */
 static void unpack_constants(struct session *s)
 {
     for (int i = 0; i < s->nstep; i++) {
@@ -185,19 +185,20 @@ static void unpack_constants(struct session *s)
             unpack_constant(s, s->graph->outputs.at[i]);
 }
 
-/* Operands that a kernel has packed: the pages they came from are given back. */
+/* Releases the pages of operands that a kernel has packed. */
 static void release_packed(const struct node *n, unsigned packed)
 {
     for (int k = 0; k < n->nin; k++)
         if (packed >> k & 1 && n->in[k]) {
-            digest_check(n->in[k]->constant, n->in[k]->name, true); /* its bytes have just been read */
+            digest_check(n->in[k]->constant, n->in[k]->name, true); /* its bytes were just read */
             n->in[k]->constant->held--;
             constant_release(n->in[k]->constant);
         }
 }
 
-/* Training reads a weight that it leaves as it is in two orders, forward and backward, and each would be packed by itself. With products in
- * bf16 both take as much as a weight of f32, which is not read any more; in f32 the weight alone takes half of that. */
+/* Whether training reads the weight unpacked. A frozen weight is read in two orders, forward and backward, and each would be packed
+ * separately. With products in bf16, both copies together take as much as the f32 weight, which is then not read; in f32 the weight alone
+ * takes half. */
 static bool reads_as_stored(const struct session *s, const struct node *n)
 {
     bool product = op_is_onnx(n, "MatMul") || op_is_onnx(n, "Gemm");
@@ -205,8 +206,7 @@ static bool reads_as_stored(const struct session *s, const struct node *n)
         dtype_fits_f32(n->in[1]->type.dtype);
 }
 
-/* Weights that a kernel keeps packed are packed here, one after another. Returns the operands that the kernel will read no more, a bit for
- * each. */
+/* Packs weights that the kernel keeps packed. Returns the operands that the kernel will not read any more, as bits. */
 static unsigned pack_weight(struct session *s, struct session_step *step)
 {
     const struct node *n = step->node;
@@ -228,7 +228,7 @@ static unsigned pack_weight(struct session *s, struct session_step *step)
     return packed;
 }
 
-/* Kernels read elements in place, and a mapped file may hold them at an odd address. */
+/* Copies a constant that a mapped file has at an unaligned address: kernels read elements in place. */
 static void align_constant(struct session *s, const struct value *v)
 {
     struct tensor *t = &s->tensor[v->id];
@@ -258,7 +258,7 @@ static void place_constants(struct session *s)
         explain("%s: %d weights packed in %.3f seconds", s->sig.path, n, clock_seconds() - start);
 }
 
-/* Of the plan and of the outputs' placements: what ranks must agree on beside collectives. */
+/* Hash of the plan and the outputs' placements: what ranks must agree on in addition to collectives. */
 static uint64_t plan_hash(const struct session *s)
 {
     const char *text = s->graph->rank_meta ? s->graph->rank_meta->plan : NULL;
@@ -270,7 +270,8 @@ static uint64_t plan_hash(const struct session *s)
     return hash;
 }
 
-/* Messages within a machine stay as they are. --deterministic takes back what a plan says: it was asked for this run. */
+/* The type of addends in messages; messages within a machine stay unchanged. --deterministic overrides the plan, because it was given for
+ * this run. */
 static enum wire wire_of(const struct graph *g, const struct comm *comm, const struct session_options *o)
 {
     if (comm->local_size == comm->size || o->deterministic)
@@ -477,7 +478,7 @@ static void run_step(struct session *s, struct session_step *step)
     }
 }
 
-/* Runs the step, or those of blocks that begin with it; returns how many. */
+/* Runs the step, or the blocks that start with it; returns the number of steps. */
 static int run_from(struct session *s, int step, double began)
 {
     int ran = overlap_run(s, step);

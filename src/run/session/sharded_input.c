@@ -1,5 +1,5 @@
-/* Inputs of which each rank has set its shard, because another run or program left them sharded. Global sizes follow from the shards: a
- * dimension that is not split has the size of every rank's shard; the split one follows from the sum over all ranks. */
+/* sharded_input: inputs whose shards the ranks have set, because another run or program left them sharded. Global sizes follow from the
+ * shards: an unsplit dimension has the size of every rank's shard; the split one follows from the sum over all ranks. */
 #include "run/session/session.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void check_summaries(const struct session *s, const struct formal *f, con
         fail("%s: input '%s' is replicated, and rank %d's differs from rank 0's", file, f->name, s->comm->rank);
 }
 
-/* Indices of a pattern of n that all ranks hold together: more than n if they overlap. */
+/* The number of indices of a pattern of n that all ranks hold together: more than n if they overlap. */
 static int64_t indices_on_all_ranks(const struct split *s, int64_t n)
 {
     int64_t sum = 0;

@@ -1,14 +1,14 @@
-/* The signature of a graph: global types and placements of inputs and outputs, and the symbols that real inputs bind. A rank file's is in
- * its metadata; a plain graph's follows from its types and the equations found at load.
+/* signature: global types and placements of a graph's inputs and outputs, and the symbols that real inputs bind. A rank file has it in its
+ * metadata; for a plain graph it follows from the types and the equations found at load.
  *
  * A dimension that is one unknown symbol binds it; an expression with one unknown symbol in which it is affine is solved for it; everything
- * else is computed and compared. Solving repeats until nothing new is known; then all is checked. */
+ * else is computed and compared. Solving repeats until nothing new is known; then everything is checked. */
 #include "ir/rank_meta.h"
 #include "run/session/session.h"
 
 #include <string.h>
 
-/* What the metadata says of the whole must be what the graph says of the piece: kernels trust the graph, callers the metadata. */
+/* Checks that the metadata's global type matches the graph's local type: kernels rely on the graph, callers on the metadata. */
 static void check_piece(struct graph *g, const char *kind, const struct value *v, const struct formal *f, bool sizes)
 {
     bool same = f->type.dtype == v->type.dtype && f->type.rank == v->type.rank;
@@ -32,7 +32,7 @@ static struct formal formal_read(struct graph *g, enum rank_end end, const struc
     return f;
 }
 
-/* raw: an interner without equations, under which an assumption would read "S == S". */
+/* raw: an interner without equations, in which an assumption does not simplify to "S == S". */
 static const struct dim *parse_side(struct alg *raw, const struct graph *g, const char *text, const char *assumption)
 {
     const char *error = NULL;
@@ -93,13 +93,13 @@ void signature_read(struct arena *a, struct graph *g, struct signature *s)
     s->assume = NEWN(a, struct assumption, alg_equations(g->alg, &equations) + (g->rank_meta ? g->rank_meta->nassumption : 0));
     if (g->rank_meta)
         read_rank_meta(a, g, g->rank_meta, s);
-    read_equations(a, g, s); /* of a rank file those that its own sizes need, too */
+    read_equations(a, g, s); /* a rank file's own sizes may need more */
     for (int i = 0; !g->rank_meta && i < s->nin; i++)
         for (int k = 0; k < s->in[i].type.rank; k++)
             dim_each_symbol(s->in[i].type.dim[k], lower_add, &(struct lower_bounds){a, s});
 }
 
-/* The only symbol of d without a value; NULL when there is none, or more than one. */
+/* The only symbol of d without a value; NULL: none, or several. */
 static const char *only_unknown(const struct dim *d, const struct bindings *b)
 {
     const char *name[16], *unknown = NULL;
@@ -120,7 +120,7 @@ static bool eval_at(struct arena *a, const struct dim *d, struct bindings *b, co
     return dim_eval(d, b, out);
 }
 
-/* Neighbours of the solution have other values: of min(x, 1) = 1 many are one. */
+/* Whether neighbours of the solution have other values: min(x, 1) = 1 has many solutions. */
 static bool is_affine_at(struct arena *a, const struct dim *d, struct bindings *b, const char *name, int64_t x, int64_t slope)
 {
     int64_t below, above, lower, higher;
@@ -128,7 +128,7 @@ static bool is_affine_at(struct arena *a, const struct dim *d, struct bindings *
         eval_at(a, d, b, name, above, &higher) && higher - lower == 2 * slope;
 }
 
-/* d = wanted, solved for its only unknown symbol where d is affine in it (checked at the solution). */
+/* Solves d = wanted for its only unknown symbol if d is affine in it (checked at the solution). */
 static bool solve_symbol(struct arena *a, const struct dim *d, int64_t wanted, struct bindings *b)
 {
     const char *name = only_unknown(d, b);
@@ -144,7 +144,7 @@ static bool solve_symbol(struct arena *a, const struct dim *d, int64_t wanted, s
     return false;
 }
 
-/* Of the inputs, or of the states that the session keeps, which have sizes and no data here. */
+/* Solves sizes of the inputs, or of the session's states, which have sizes and no data here. */
 static bool solve_inputs(struct arena *a, const struct signature *s, const struct tensor *in, bool kept, struct bindings *b)
 {
     bool more = false;
@@ -271,7 +271,7 @@ void signature_check_inputs(struct arena *a, const struct signature *s, const st
 void signature_bind(struct arena *a, const struct signature *s, const struct tensor *in, struct bindings *b)
 {
     check_input_types(a, s, in);
-    while (solve_inputs(a, s, in, true, b)) /* first, for what the user gives is to blame */
+    while (solve_inputs(a, s, in, true, b)) /* first: errors are usually in what the user gives */
         continue;
     while (solve_inputs(a, s, in, false, b) || solve_assumptions(a, s, b))
         continue;

@@ -1,4 +1,4 @@
-/* Sizes of a session's values under its bindings. Every expression of a live type is evaluated once for each plan. */
+/* sizes: sizes of a session's values under its bindings. Every expression of a live type is evaluated once per plan. */
 #include "run/session/session.h"
 
 static void note_sizes(struct session *s, const struct type *t)

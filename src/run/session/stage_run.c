@@ -1,4 +1,4 @@
-/* stage_run: a run of a stage takes what earlier stages send at its begin, and sends what later ones read as soon as that is made.
+/* stage_run: a run of a stage receives what earlier stages send at its start, and sends what later stages read as soon as it is computed.
  * Gradients come from later stages: the run waits for them where it first reads one, and sends its own at the end. */
 #include "ir/rank_meta.h"
 #include "kern/core/core.h"
@@ -8,7 +8,7 @@
 
 /* ---- the order of steps ------------------------------------------------------------------------------------------------------ */
 
-/* By node: something that later stages read depends on it. */
+/* By node: whether something that later stages read depends on it. */
 static const bool *needed_later(struct arena *tmp, const struct session *s)
 {
     const struct graph *g = s->graph;
@@ -26,7 +26,7 @@ static bool waits(const struct session *s)
     return false;
 }
 
-/* Later stages would wait for a node that stands behind what this stage waits for. */
+/* Moves nodes that later stages need before those that wait for later stages. */
 static void compute_first(struct session *s)
 {
     struct arena *tmp = arena_new();
@@ -57,7 +57,7 @@ static int first_reader(const struct session *s)
     return g->nodes.n;
 }
 
-/* What later stages wait for may not wait for them. */
+/* What later stages wait for must not depend on what they send. */
 static void check_sent(const struct session *s)
 {
     for (int i = s->stage.pause; i < s->graph->nodes.n; i++)
@@ -103,7 +103,7 @@ void stage_run_prepare(struct session *s)
 
 /* ---- what passes ------------------------------------------------------------------------------------------------------------- */
 
-/* Not there yet, or not needed: of any size. */
+/* Not available yet, or not needed: of any size. */
 static struct tensor unread_input(const struct formal *f)
 {
     struct tensor t = {.dtype = f->type.dtype, .rank = f->type.rank};
@@ -120,7 +120,7 @@ const struct tensor *stage_run_inputs(struct session *s, const struct tensor *gi
     return s->stage.taken;
 }
 
-/* What is only added comes with the last run of a step, as the sum of all. One order of all sums needs each by itself. */
+/* Whether inputs that are only added come with the last run of a step, as the sum over all. A fixed order of sums needs each separately. */
 static bool sums_go(const struct session *s)
 {
     return s->gradients.last || kenv_deterministic(s->env);
@@ -149,7 +149,7 @@ void stage_run_later(struct session *s)
             session_place_input(s, i, &s->stage.taken[i]);
 }
 
-/* Adds this run's shard to those of the step so far. */
+/* Adds this run's shard to the sum of the step so far. */
 static struct tensor add_up(struct session *s, int output, const struct tensor *own)
 {
     struct tensor sum = *own;

@@ -1,7 +1,7 @@
-/* State: values that stay on their rank from run to run, as shards. The output of one run is the input of the next.
+/* state: values kept on their rank between runs, as shards. The output of one run is the input of the next.
  *
- * If one op appends rows to the input to make the output, both share memory with spare capacity along that axis (struct tensor), and
- * the op writes only the new rows. When the capacity is used up, the content moves to memory half as large again. Any other output is
+ * If one op appends rows to the input to make the output, both share memory with spare capacity along that axis (struct tensor), and the op
+ * writes only the new rows. When the capacity is used up, the content moves to memory that is 1.5 times as large. Any other output is
  * copied after the run. An op that can't read such memory gets a dense copy, made by a Transpose with the identity permutation. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
@@ -13,7 +13,7 @@
 
 /* ---- what is kept --------------------------------------------------------------------------------------------------------------- */
 
-/* Neither end may change what the other one is: the next run takes what this one leaves. */
+/* Checks that both ends have one type and placement: the next run takes what this one leaves. */
 static void check_ends(const struct session *s, const struct state_slot *k)
 {
     const struct formal *past = &s->sig.in[k->input], *present = k->output < 0 ? past : &s->sig.out[k->output];
@@ -40,7 +40,7 @@ static struct state_slot *add_slot(struct session *s, int input, int output, int
     return k;
 }
 
-/* A state of the rank file; one without an input is for another graph only. */
+/* Adds a state of the rank file; one without an input is for another graph only. */
 static void add_named(struct session *s, const struct rank_state *state)
 {
     const struct graph *g = s->graph;
@@ -151,7 +151,7 @@ static size_t capacity_bytes(const struct session *s, const struct state_slot *k
     return (size_t)bytes;
 }
 
-/* Puts content, NULL: none, into a memory with room for so many rows and half as many more. */
+/* Moves content, NULL: none, into memory for this many rows and half as many more. */
 static void move_state(struct session *s, struct state_slot *k, const struct tensor *like, int64_t rows, const struct tensor *content)
 {
     struct buffer bigger = {0};
@@ -245,7 +245,7 @@ void state_begin(struct session *s, int input)
         memset(past->data, 0, tensor_bytes(past));
 }
 
-/* Global sizes of what the last run left; some may follow from its data. */
+/* Global sizes of the last run's output; some may be data-dependent. */
 static struct tensor global_sizes(const struct session *s, const struct formal *f)
 {
     struct tensor t;
@@ -254,7 +254,7 @@ static struct tensor global_sizes(const struct session *s, const struct formal *
     return t;
 }
 
-/* What the next run takes. */
+/* Keeps the outputs for the next run. */
 void state_advance(struct session *s)
 {
     EACH (struct state_slot, k, s->states) {
@@ -278,7 +278,7 @@ void state_advance(struct session *s)
     }
 }
 
-/* ---- from one graph to the next --------------------------------------------------------------------------------------------------- */
+/* ---- between graphs --------------------------------------------------------------------------------------------------- */
 
 bool session_is_state(const struct session *s, int input)
 {

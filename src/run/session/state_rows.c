@@ -1,5 +1,5 @@
-/* state_rows: states as rows of a batch: rows of several lengths join and leave. A session has one set of states in use, and a caller may
- * have others, to which it changes. Columns of a row may be copied out of states, and into them. */
+/* state_rows: states as rows of a batch: rows of different lengths join and leave. A session has one current set of states, and a caller
+ * may have others to switch to. Columns of a row may be copied from states and to them. */
 #include "run/session/session.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ void session_states_swap(struct session *s, struct session_states *set)
 
 /* ---- rows ---- */
 
-/* The dimension of a state whose size is the symbol; -1: none is, or several are. */
+/* The dimension of a state whose size is the symbol; -1: none, or several. */
 static int row_dim(const struct session *s, const struct state_slot *k, const char *symbol)
 {
     const struct type *t = &s->sig.in[k->input].type;
@@ -79,7 +79,7 @@ bool session_states_grow(const struct session *s)
 /* A tensor seen as [outer][row][mid][column][inner bytes]. */
 struct row_view {
     char *at;
-    int64_t outer, rows, mid, columns, inner; /* columns: with spare ones */
+    int64_t outer, rows, mid, columns, inner; /* columns: including spare ones */
 };
 
 static int64_t product(const struct tensor *t, int from, int to)
@@ -114,7 +114,7 @@ static void copy_row(const struct row_view *to, int64_t row, const struct row_vi
                    (size_t)(n * to->inner));
 }
 
-/* The slot with the contents that a row comes from. */
+/* The slot that holds a row's content. */
 static const struct state_slot *source(const struct session *s, int slot, const struct session_state_row *r)
 {
     return r->from ? &r->from->at[slot] : &s->states.at[slot];
@@ -230,7 +230,7 @@ int64_t session_columns_bytes(const struct session_columns *c)
     return c->bytes;
 }
 
-/* So many columns, one state after another; *at moves on. */
+/* This many columns, one state after another; advances *at. */
 static struct row_view view_columns(const struct column_form *f, int64_t columns, char **at)
 {
     struct tensor t = f->local;

@@ -1,4 +1,4 @@
-/* Time and bytes of collectives, for the statistics of a session. */
+/* traffic: time and bytes of collectives, for a session's statistics. */
 #include "run/session/session.h"
 
 struct traffic_start traffic_begin(struct session *s, const struct collective_node *c)

@@ -1,4 +1,4 @@
-/* work: what a step does, from the sizes of its operands and results: operations of products, two for each multiply-add, and bytes. */
+/* work: the work of a step, from the sizes of its operands and results: operations of products, two per multiply-add, and bytes. */
 #include "op/op.h"
 #include "run/session/session.h"
 
@@ -9,7 +9,7 @@ static double elements(const struct tensor *t)
     return (double)tensor_elements(t);
 }
 
-/* Both products, with all keys: a kernel may leave out what a mask excludes. */
+/* Both products, with all keys: a kernel may skip masked ones. */
 static double fused_attention(const struct graph *g, const struct session_step *step)
 {
     const int64_t *first;
@@ -17,14 +17,14 @@ static double fused_attention(const struct graph *g, const struct session_step *
     return 2 * (double)step->in[1].dim[first[1] ? 1 : 2] * (elements(&step->in[0]) + elements(&step->out[0]));
 }
 
-/* The keys are those of the past, too, where they are a result. */
+/* Keys include past ones if the keys are a result. */
 static double attention(const struct session_step *step)
 {
     const struct tensor *keys = step->node->nout > 1 && step->out[1].rank == 4 ? &step->out[1] : &step->in[1];
     return keys->rank < 2 ? 0 : 4 * elements(&step->out[0]) * (double)keys->dim[keys->rank - 2];
 }
 
-/* Every place of a kernel meets every element of the result, of a transpose those of the operand. */
+/* Every filter tap applies to every element of the result; for a transpose, of the operand. */
 static double convolution(const struct session_step *step)
 {
     bool transposed = op_is_onnx(step->node, "ConvTranspose") || op_is_tpc(step->node, "ChannelsLastConvTranspose");
@@ -56,7 +56,7 @@ double work_bytes(const struct session_step *step)
 {
     const struct node *n = step->node;
     unsigned flags = n->op->flags;
-    bool lookup = flags & OP_SEEDS && !(flags & OP_PRODUCT); /* reads rows, not the table */
+    bool lookup = flags & OP_SEEDS && !(flags & OP_PRODUCT); /* reads rows, not the whole table */
     double bytes = 0;
     if (flags & (OP_VIEW | OP_IN_PLACE) || (n->out[0] && tensor_elements(&step->out[0]) == 0))
         return 0;

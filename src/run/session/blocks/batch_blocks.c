@@ -1,26 +1,26 @@
-/* batch_blocks: steps that compute each index of the batch on its own run block by block, where what they pass on would leave the cache: a
- * block goes through all of them before the next one begins. What only they read has memory for one block.
+/* batch_blocks: consecutive steps that compute each batch index separately run block by block if their intermediate values would leave the
+ * cache: a block runs through all of them before the next one starts. Values that only they read have memory for one block.
  *
- * Every block reads the weights again, so a run of steps ends where that costs more than it saves. */
+ * Every block reads the weights again, so the sequence of steps ends where that costs more than it saves. */
 #include "op/op.h"
 #include "op/runtime/runtime.h"
 #include "run/session/session.h"
 
 #include <string.h>
 
-/* What a core keeps at hand of what it made. */
+/* How much of its recent results a core keeps in its cache. */
 enum { CACHE_BYTES = 1 << 22 };
 
 struct batch_run {
     int first, last;
-    int64_t images, each; /* each: images of a block */
+    int64_t images, each; /* each: images per block */
 };
 struct batch_blocks {
-    bool **sliced;              /* by step, by operand: it has the batch; NULL: the step does not compute image by image */
-    int *made;                  /* by value id: the step that makes it; -1: none */
+    bool **sliced;              /* by step and operand: it has the batch dimension; NULL: not computed by image */
+    int *made;                  /* by value id: its step; -1: none */
     VEC(struct batch_run) runs; /* of this plan */
-    int *begins;                /* by step: the run that begins there; -1: none */
-    int *within;                /* by item of the slab: the run that makes it and is the only one to read it; -1: none */
+    int *begins;                /* by step: the run that starts there; -1: none */
+    int *within;                /* by item of the slab: the run that alone makes and reads it; -1: none */
     bool told;
 };
 
@@ -74,7 +74,7 @@ static bool has_images(const struct tensor *t, int64_t images)
     return t->dtype != DT_NONE && t->rank > 0 && t->dim[0] == images && !t->room && !t->packed;
 }
 
-/* With the sizes of this plan, behind the first step of its run. */
+/* Whether the step can join the run that starts at `first`, with the sizes of this plan. */
 static bool step_cuts(const struct session *s, int at, int first, int64_t images)
 {
     const struct session_step *step = &s->step[at];
@@ -91,7 +91,7 @@ static bool step_cuts(const struct session *s, int at, int first, int64_t images
     return true;
 }
 
-/* Bytes of what a step reads and makes: with images, or without. */
+/* Bytes that a step reads and writes: per image, or without the batch. */
 static int64_t step_bytes(const struct session *s, int at, bool with)
 {
     const struct node *n = s->step[at].node;
@@ -105,7 +105,7 @@ static int64_t step_bytes(const struct session *s, int at, bool with)
     return bytes;
 }
 
-/* Bytes that a run from `first` on need neither write to memory nor read from there, of what this step is the last to read. */
+/* Bytes that a run from `first` saves from being written to and read from memory, of values that this step reads last. */
 static int64_t bytes_kept(const struct session *s, int first, int at)
 {
     const struct node *n = s->step[at].node;
@@ -119,7 +119,7 @@ static int64_t bytes_kept(const struct session *s, int first, int at)
     return bytes;
 }
 
-/* The run that begins at `first`; false: none pays. */
+/* The run that starts at `first`; false: none pays off. */
 static bool find_run(const struct session *s, int first, struct batch_run *run)
 {
     const struct node *n = s->step[first].node;
@@ -141,7 +141,7 @@ static bool find_run(const struct session *s, int first, struct batch_run *run)
     return best > 0;
 }
 
-/* What a run reads, and what others read of it, lives through all of it. */
+/* Operands of a run, and results that others read, live throughout it. */
 static void live_through(struct session *s, int number)
 {
     const struct batch_run *run = &s->blocks->runs.at[number];
@@ -195,7 +195,7 @@ int64_t batch_blocks_bytes(const struct session *s, int item, int64_t bytes)
 
 /* ---- running ------------------------------------------------------------------------------------------------------------------------ */
 
-/* What lies within the run has memory for one block, where every block lies. */
+/* A value inside the run has memory for one block, in which each block is written. */
 static struct tensor block_of(const struct session *s, const struct value *v, const struct batch_run *run, int64_t from)
 {
     int item = s->slab.life.item[s->slab.life.root[v->id]];

@@ -1,7 +1,6 @@
-/* overlap_blocks: collectives go on while a rank computes. Where nodes compute rows one by one (op/analysis/row_segments.c), each stage of
- * them runs in blocks of rows: the collective of a block begins as soon as the block is computed, on a communicator of its own
- * (comm/behind.c), and the next stage waits for it. Between machines only: within one, the core that would compute is the one that adds.
- */
+/* overlap_blocks: collectives overlap with compute. Where nodes compute rows independently (op/analysis/row_segments.c), each stage of them
+ * runs in blocks of rows: the collective of a block starts as soon as the block is computed, on its own communicator (comm/behind.c), and
+ * the next stage waits for it. Between machines only: within one, the core that computes is the one that adds. */
 #include "ir/rank_meta.h"
 #include "op/op.h"
 #include "run/session/session.h"
@@ -16,7 +15,7 @@ static const struct row_stage *last_stage(const struct row_segment *s)
 
 /* ---- at load ------------------------------------------------------------------------------------------------------------------------ */
 
-/* All that move rows move the same. */
+/* Whether all collectives that move rows have the same split. */
 static bool one_split(const struct session *s, const struct row_segments *all, const struct row_segment *x)
 {
     const struct session_step *mover = row_blocks_mover(s, all, x);
@@ -172,7 +171,7 @@ static void run_block(struct session *s, int at, struct row_range range)
     session_run_kernel(s, step);
 }
 
-/* This block of all that the stage has. */
+/* Runs the stage's kernels on this block. */
 static void run_kernels(struct session *s, const struct row_stage *x, const struct block_plan *p, int block)
 {
     const struct row_range *at = x->scattered ? &p->own[block] : p->all[block];

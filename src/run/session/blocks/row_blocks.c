@@ -1,8 +1,8 @@
-/* row_blocks: which rows of what a segment of nodes reads and makes are in a block, and what the collective of a block moves. All ranks
- * decide alike: from sizes that they share.
+/* row_blocks: the rows of a segment's values that belong to a block, and what the block's collective moves. All ranks decide alike, from
+ * sizes that they share.
  *
- * Where a rank holds some of the rows in some stages (--sp), a block is a part of each rank's rows: what a ReduceScatter gives to a rank,
- * or an AllGather takes from it, is one stretch, and what all ranks hold of the block are as many stretches as there are ranks. */
+ * If ranks hold parts of the rows in some stages (--sp), a block is a part of each rank's rows: a ReduceScatter's result and an AllGather's
+ * operand are one range per rank, and the whole block is one range for each rank. */
 #include "op/op.h"
 #include "op/runtime/runtime.h"
 #include "run/session/session.h"
@@ -14,7 +14,7 @@ static const struct row_stage *last_stage(const struct row_segment *s)
 
 /* ---- rows that collectives move ------------------------------------------------------------------------------------------------------ */
 
-/* A ReduceScatter or an AllGather of rows. */
+/* Whether the step is a ReduceScatter or an AllGather of rows. */
 bool row_blocks_move(const struct session *s, const struct row_segments *all, int at)
 {
     const struct session_step *step = &s->step[at];
@@ -24,7 +24,7 @@ bool row_blocks_move(const struct session *s, const struct row_segments *all, in
     return (c->kind == COLL_REDUCESCATTER || c->kind == COLL_ALLGATHER) && c->axis < all->rows[step->node->out[0]->id];
 }
 
-/* Its side that has the rows of one rank. */
+/* Its operand or result with one rank's rows. */
 static const struct value *own_side(const struct session_step *step)
 {
     return step->collective->kind == COLL_REDUCESCATTER ? step->node->out[0] : step->node->in[0];
@@ -58,7 +58,7 @@ int row_block_dim(const struct tensor *t, int rows)
     return -1;
 }
 
-/* Its elements at one index of dimension d are one stretch. */
+/* Whether its elements at one index of dimension d are contiguous. */
 static bool is_outermost(const struct tensor *t, int d)
 {
     for (int k = 0; k < d; k++)
@@ -111,7 +111,7 @@ void row_blocks_point_views(struct session *s, int first, int last)
     }
 }
 
-/* ---- at every plan: what every rank decides alike ----------------------------------------------------------------------------------- */
+/* ---- at every plan: decisions common to all ranks ----------------------------------------------------------------------------------- */
 
 static bool pays(const struct session *s, const struct row_segment *x)
 {
@@ -136,12 +136,12 @@ static bool is_sized(const struct session *s, const struct row_segment *x)
     return true;
 }
 
-/* Of what blocks cut: the greatest common divisor of sizes in stages that have the rows of all ranks, and in those that don't. */
+/* What blocks divide: the greatest common divisor of sizes in stages with all ranks' rows, and in the other stages. */
 struct row_units {
     int64_t all, own;
 };
 
-/* The dimension that blocks cut is outermost. */
+/* Whether the dimension that blocks cut is outermost. */
 static bool value_cuts(const struct session *s, const struct value *v, int rows, int64_t *units)
 {
     const struct tensor *t = &s->tensor[v->id];
@@ -152,7 +152,7 @@ static bool value_cuts(const struct session *s, const struct value *v, int rows,
     return true;
 }
 
-/* And so it is in each operand that has it. */
+/* The same for each operand that has the dimension. */
 static bool operands_cut(const struct session *s, int at)
 {
     const struct node *n = s->step[at].node;
@@ -193,7 +193,7 @@ static struct row_range part_of(struct interval x, int64_t of, int block)
     return (struct row_range){x.lo + (x.hi - x.lo) * block / ROW_BLOCKS, x.lo + (x.hi - x.lo) * (block + 1) / ROW_BLOCKS, of};
 }
 
-/* Every rank has all that blocks cut. */
+/* Every rank has all the rows that blocks cut. */
 static bool cut_all(struct session *s, struct block_plan *p, struct row_units units)
 {
     int64_t n = i64_gcd(units.all, units.own);
@@ -207,7 +207,7 @@ static bool cut_all(struct session *s, struct block_plan *p, struct row_units un
     return true;
 }
 
-/* Blocks cut what is scattered: rank r has rows part[r] of so many. */
+/* Blocks cut scattered rows: rank r has part[r] of them. */
 static bool cut_parts(struct session *s, struct block_plan *p, struct row_units units, const struct interval *part, int64_t rows)
 {
     struct interval mine = {0, part[s->comm->rank].hi - part[s->comm->rank].lo};
@@ -223,7 +223,7 @@ static bool cut_parts(struct session *s, struct block_plan *p, struct row_units 
     return true;
 }
 
-/* By rank, the rows that it has; NULL: they are not one stretch each, or too few for all blocks. */
+/* By rank, its rows; NULL: they are not one range each, or too few for all blocks. */
 static struct interval *parts_of_ranks(struct session *s, const struct session_step *mover)
 {
     struct interval *part = NEWN(s->plan, struct interval, s->comm->size);
@@ -238,7 +238,7 @@ static struct interval *parts_of_ranks(struct session *s, const struct session_s
     return rows == s->tensor[row_segment_full_side(mover->node)->id].dim[mover->collective->axis] ? part : NULL;
 }
 
-/* How many collectives cut what blocks cut. */
+/* How many of the segment's collectives have rows in blocks. */
 static int count_across(const struct session *s, const struct row_segment *x)
 {
     const struct row_segments *all = &s->overlap->segments;
@@ -284,7 +284,7 @@ static void plan_sum(struct session *s, struct block_exchange *e, int d, struct 
     e->route = collective_route(s->plan, e->node, s->comm, &e->x, &e->y, &s->bind, STRIP_BYTES);
 }
 
-/* Of the rows of all ranks it moves the stretches all. */
+/* Of all ranks' rows, it moves the ranges `all`. */
 static void plan_move(struct session *s, struct block_exchange *e, const struct row_range *all, struct row_range own)
 {
     int d = e->node->axis;
