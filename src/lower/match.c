@@ -1,5 +1,5 @@
-/* match: is a node the last one of such a graph as a pattern shows? Operands of commuting ops may be exchanged, products be written in any
- * way (monomial.c), and numbers differ in their last digits. Values in between are read by what was found only. */
+/* match: whether a node is the last one of a subgraph like a pattern. Operands of commutative ops may be swapped, products may be written
+ * in any way (monomial.c), and numbers may differ in their last digits. Intermediate values may have no other readers. */
 #include "lower/matcher.h"
 #include "op/op.h"
 
@@ -70,7 +70,7 @@ static bool same_op(const struct node *want, const struct node *n)
 
 /* ---- products ---------------------------------------------------------------------------------------------------------------- */
 
-/* Pattern factors from k on take different factors of the product, those not in `taken`. */
+/* Matches pattern factors from k on with different factors of the product that are not in `taken`. */
 static bool pair_factors(struct match *m, struct match_state s, const struct monomial *want, const struct monomial *have, int k,
                          unsigned taken)
 {
@@ -97,7 +97,7 @@ static bool solve_factors(struct match *m, struct match_state s, const struct mo
     return pair_factors(m, s, want, have, 0, 0);
 }
 
-/* A factor that several nodes read is one of the pattern's, or a product like others. */
+/* A factor that several nodes read is a factor of the pattern, or is expanded as a product. */
 static bool solve_product(struct match *m, struct match_state s, const struct value *want, struct value *have)
 {
     struct monomial p = monomial_of(m->find_uses, m->find->values.n, want->producer->out[want->index], false);
@@ -152,7 +152,7 @@ static bool is_input(const struct match *m, const struct match_state *s, const s
     return false;
 }
 
-/* Nothing else reads what will be gone. */
+/* Nothing else reads the values that will be removed. */
 static bool read_only_here(const struct match *m, const struct match_state *s)
 {
     for (int i = 0; i < s->nnode; i++)

@@ -1,4 +1,4 @@
-/* monomial: a product, taken apart into a number and powers of values, so that products are alike however an exporter wrote them. */
+/* monomial: a product as a number and powers of values, so that products are equal however an exporter wrote them. */
 #include "lower/matcher.h"
 #include "op/op.h"
 
@@ -14,7 +14,7 @@ static bool is_op(const struct node *n, const char *op)
     return n && !*n->domain && strcmp(n->optype, op) == 0;
 }
 
-/* The power of a Pow that is a product; 0: it is none. */
+/* The exponent of a Pow that is a product; 0: it is none. */
 static int whole_power(const struct node *n)
 {
     double x;

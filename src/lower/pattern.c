@@ -22,7 +22,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 /* ---- what takes its place ---------------------------------------------------------------------------------------------------------- */
 
-/* The node found where the pattern has one of that name; NULL: it has none. */
+/* The found node for the pattern's node of that name; NULL: the pattern has none. */
 static const struct node *found_node(const struct match *m, const char *name)
 {
     for (int i = 0; i < m->find->nodes.n; i++)
@@ -31,7 +31,7 @@ static const struct node *found_node(const struct match *m, const char *name)
     return NULL;
 }
 
-/* "$x": the number or text that the pattern calls x, or the integer x = node.attribute. */
+/* "$x": the number or text that the pattern names x, or the integer x = node.attribute. */
 static void set_bound(struct match *m, struct node *n, const char *attr, const char *x)
 {
     const char *dot = strchr(x, '.');
@@ -53,7 +53,7 @@ static void set_attr(struct match *m, struct node *n, const struct attr *a)
     else if (a->kind == ATTR_INT)
         attr_set_int(n, a->name, match_axis(n, a->name, a->i));
     else if (a->kind == ATTR_STRING)
-        attr_set_string(n, a->name, arena_strdup(m->g->arena, a->s)); /* the pattern goes */
+        attr_set_string(n, a->name, arena_strdup(m->g->arena, a->s)); /* the pattern is freed */
     else
         bug("attribute '%s' of kind %s is made by no pattern", a->name, attr_kind_name(a->kind));
 }
@@ -75,7 +75,7 @@ static struct node *make_node(struct match *m, const struct node *like, struct v
     return n;
 }
 
-/* Nodes of `become` before position at; the last one takes the place of the node there. */
+/* Inserts the nodes of `become` before position at; the last one replaces the node there. */
 static void replace(struct match *m, int at)
 {
     struct value *made[MATCH_VALUES] = {NULL};
@@ -113,13 +113,13 @@ static const struct op *no_rows(const char *domain, const char *name)
     return NULL;
 }
 
-/* A pattern's nodes have no rows: their values have no types. */
+/* A pattern's nodes have no rows of ops.def, and its values no types. */
 static struct graph *parse(struct arena *a, const struct pattern *row, const char *text)
 {
     return graph_parse(a, alg_new(a), arena_printf(a, "graph %s { %s }", row->name, text), row->name, no_rows);
 }
 
-/* What takes the place has the inputs and the output of what is found. */
+/* The replacement has the inputs and the output of the pattern. */
 static struct graph *parse_become(struct arena *a, const struct pattern *row, const struct graph *find)
 {
     const char *text = row->become;

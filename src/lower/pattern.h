@@ -1,30 +1,31 @@
-/* lower/pattern: rewriting by example. A row of patterns.def has two graphs in text form (ir/text/text.h): one to find, and what takes its
- * place. A new fusion of nodes is a row there. */
+/* lower/pattern: rewriting by example. A row of patterns.def has two graphs in text form (ir/text/text.h): one to find, and its
+ * replacement. A new fusion is a row there. */
 #ifndef TPC_LOWER_PATTERN_H
 #define TPC_LOWER_PATTERN_H
 
 #include "ir/ir.h"
 
 enum pattern_group {
-    PATTERN_NORM,      /* of canon. Others may read inner values: they stay, up to DECODED */
-    PATTERN_QUANTIZED, /* of fuse_kernels, as those that follow: products and lookups read a quantised weight as it is stored */
-    PATTERN_DECODED,   /* behind QUANTIZED: products of such a weight with integers */
-    PATTERN_INTEGERS,  /* behind DECODED. Only what was found reads inner values, from here on */
+    PATTERN_NORM,      /* in canon. Up to DECODED, other nodes may read inner values, which then stay */
+    PATTERN_QUANTIZED, /* in lower_graph, like those below: products and lookups read a quantised weight as stored */
+    PATTERN_DECODED,   /* after QUANTIZED: products of such a weight with integers */
+    PATTERN_INTEGERS,  /* after DECODED. From here on, inner values may have no other readers */
     PATTERN_GELU,
     PATTERN_GROUP_NORM /* before channels_last */
 };
 
 struct match;
-/* Rewrites all that the rows of a group find, first rows first. The last new node takes over the result; what nobody reads any more is
- * pruned. Returns how many were found. */
+/* Applies all rows of a group, in order. The last new node takes over the result; unused nodes are pruned. Returns the number of
+ * matches. */
 int pattern_apply(struct graph *, enum pattern_group);
 
-/* ---- for predicates: what was found, by the names of the pattern ------------------------------------------------------------------- */
+/* ---- for predicates: found values and nodes, by their names in the pattern
+ * ------------------------------------------------------------------- */
 struct graph *match_graph(struct match *);
 struct value *match_value(struct match *, const char *name);
 double match_number(struct match *, const char *name); /* of a constant of one element */
 const struct value *match_result(struct match *);
-/* What the graph in its place reads, or has as an attribute, besides what was found. */
+/* Binds an operand or attribute of the replacement that the pattern does not have. */
 void match_bind(struct match *, const char *name, struct value *);
 void match_bind_number(struct match *, const char *name, double);
 void match_bind_text(struct match *, const char *name, const char *);

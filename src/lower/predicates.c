@@ -1,4 +1,4 @@
-/* predicates: what rows of patterns.def ask of the values that were found. */
+/* predicates: the conditions of rows of patterns.def on found values. */
 #include "lower/predicates.h"
 
 #include "lower/matcher.h"
@@ -12,7 +12,7 @@ bool lower_same_type(struct match *m)
 
 /* ---- norms ----------------------------------------------------------------------------------------------------------------- */
 
-/* One number for each element of x's last dimension, of x's type. */
+/* Whether it has one number per element of x's last dimension, of x's type. */
 static bool is_row(const struct value *v, const struct value *x)
 {
     return x->type.rank > 0 && v->type.rank == 1 && v->type.dim[0] == x->type.dim[x->type.rank - 1] && v->type.dtype == x->type.dtype;
@@ -39,7 +39,7 @@ bool lower_biases_rows(struct match *m)
     return is_row(match_value(m, "bias"), match_value(m, "x"));
 }
 
-/* One number for each group as one for each of its channels; NULL: it is no such constant. */
+/* Repeats one number per group for each channel of the group; NULL: it is no such constant. */
 static struct value *per_channel(struct graph *g, const struct value *v, int64_t groups, int64_t channels)
 {
     struct constant *c = v->constant;
@@ -88,7 +88,7 @@ bool lower_decodes_table(struct match *m)
     return is_decoded_matrix(m);
 }
 
-/* One number, or one for each of n columns. */
+/* Whether it is one number, or one per column of n. */
 static bool scales_columns(const struct value *v, const struct dim *n, int rank)
 {
     const struct type *t = &v->type;

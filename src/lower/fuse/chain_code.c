@@ -1,4 +1,4 @@
-/* The code of a Chain (kern/pointwise/pointwise.h) that computes a group of nodes. Single numbers become immediates; functions with
+/* chain_code: the code of a Chain (kern/pointwise/pointwise.h) for a group of nodes. Single numbers become immediates; functions with
  * parameters become a few operations each, which compute the same bits. */
 #include "lower/fuse/chain.h"
 #include "lower/lower.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Registers, while their numbers are not known: operands, numbers and results begin at these. */
+/* Provisional register numbers: of operands, numbers and results, in this order. */
 enum { NUMBERS = CHAIN_INPUTS, RESULTS = NUMBERS + CHAIN_NUMBERS };
 
 struct code {
@@ -95,7 +95,7 @@ static const struct composed {
     int (*put)(struct code *, const struct node *, int a);
 } composed[] = {{"HardSigmoid", 4, hard_sigmoid}, {"HardSwish", 5, hard_swish}, {"LeakyRelu", 2, leaky_relu}, {"Swish", 3, swish}};
 
-/* A function with parameters; NULL: the node is none. */
+/* The node as a function with parameters; NULL: it is none. */
 static const struct composed *composed_of(const struct node *n)
 {
     if (op_is_onnx(n, "LeakyRelu") && !(attr_float(n, "alpha") > 0 && attr_float(n, "alpha") <= 1))
@@ -112,7 +112,7 @@ bool chain_computes(const struct node *n)
     return composed_of(n) ? n->nin == 1 : op >= 0 && n->nin == (chain_binary[op] ? 2 : 1);
 }
 
-/* The exponent when it is the number 2 or 3, else 0. */
+/* The exponent if it is the number 2 or 3, else 0. */
 static int small_power(const struct node *n)
 {
     if (operation(n) != CHAIN_Pow || !chain_is_number(n->in[1]))
@@ -176,14 +176,14 @@ static int put_node(struct code *c, const struct node *n)
     return small_power(n) == 2 ? square : put(c, CHAIN_Mul, a, square);
 }
 
-/* Operands first: a node joined behind all that read it. */
+/* Orders nodes so that operands come first. */
 static void put_nodes(struct code *c)
 {
     for (int i = c->group->n - 1; i >= 0; i--)
         c->reg[i] = put_node(c, c->group->member[i]);
 }
 
-/* Operands, then numbers, then results. */
+/* The final register: operands, then numbers, then results. */
 static int64_t numbered(const struct code *c, int64_t reg)
 {
     return reg < NUMBERS ? reg : reg < RESULTS ? reg - NUMBERS + c->nin : reg - RESULTS + c->nin + c->nimm;
@@ -215,7 +215,7 @@ static void put_scale(double *floats, int *n, struct byte_codes s)
     floats[(*n)++] = s.least;
 }
 
-/* Operands that are decoded become their codes. */
+/* Replaces decoded operands by their codes. */
 static void set_scales(struct graph *g, const struct code *c, struct value **in, struct node *n)
 {
     const struct node *root = c->group->member[0];

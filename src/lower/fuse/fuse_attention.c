@@ -1,5 +1,5 @@
-/* Attention that an exporter wrote out (op/analysis/attention_written.c) becomes one FusedAttention node, which never holds the scores in
- * memory. */
+/* fuse_attention: attention that an exporter wrote out (op/analysis/attention_written.c) becomes one FusedAttention node, which never
+ * stores the scores. */
 #include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"

@@ -1,7 +1,7 @@
-/* The gradient of attention that is written out becomes one AttentionGradient node, so that nothing of the size of the scores is in memory,
- * nor kept for it from the forward half:
+/* fuse_attention_gradient: the gradient of written-out attention becomes one AttentionGradient node, so that nothing of the size of the
+ * scores is stored, nor kept from the forward pass:
  *
- *   p = guard(Softmax(s)), s = mask(scale q' k'), q' = q_scale Q, k' = k_scale K^T    the forward half
+ *   p = guard(Softmax(s)), s = mask(scale q' k'), q' = q_scale Q, k' = k_scale K^T    the forward pass
  *   dV = p^T dY
  *   dp = guard(dY V^T)    w = dp p    ds = w - p ReduceSum(w)
  *   dq' = scale ds k'^T    dk' = scale q'^T ds
@@ -19,7 +19,7 @@ struct gradient_match {
     struct attention_match m;
     struct value *dy, *mask, *seen;
     double q_scale, k_scale, scale;      /* of q, k and the scores */
-    struct node *product, *dq, *dk, *dv; /* of the scores; of gradients. dk, dv NULL: nobody asks */
+    struct node *product, *dq, *dk, *dv; /* of the scores; of gradients. dk, dv NULL: unused */
 };
 struct gradient_search {
     struct graph *g;
@@ -65,7 +65,7 @@ static bool match_softmax(const struct node *sub, struct value **dp, struct valu
     return false;
 }
 
-/* From the scores back to q and k. */
+/* Matches the scores back to q and k. */
 static bool match_scores(const struct graph *g, struct value *v, struct gradient_match *x)
 {
     for (double number;;) {
@@ -92,7 +92,7 @@ static bool match_scores(const struct graph *g, struct value *v, struct gradient
 
 /* ---- readers --------------------------------------------------------------------------------------------------------------------- */
 
-/* The MatMul of a and b, or of a and b turned; a or b NULL: any. */
+/* The MatMul of a and b, maybe transposed; a or b NULL: any value. */
 static struct node *product_of(const struct gradient_search *s, const struct value *v, int operand, const struct value *other, bool turned)
 {
     EACH (const struct use, u, s->uses[v->id]) {
@@ -107,7 +107,7 @@ static struct node *product_of(const struct gradient_search *s, const struct val
     return NULL;
 }
 
-/* A gradient through what is between the scores and their product, in the order of the walk. */
+/* Follows a gradient through the nodes between the scores and their product, in the order of the walk. */
 static const struct value *through_scores(const struct gradient_search *s, const struct value *v, const struct gradient_match *x)
 {
     for (double scale = 1;;) {
@@ -123,7 +123,7 @@ static const struct value *through_scores(const struct gradient_search *s, const
     }
 }
 
-/* dq' = ds k'^T and dk' = q'^T ds are all that reads ds. */
+/* dq' = ds k'^T and dk' = q'^T ds must be the only readers of ds. */
 static bool match_products(const struct gradient_search *s, const struct value *ds, struct gradient_match *x)
 {
     if (!(ds = through_scores(s, ds, x)))
@@ -144,7 +144,7 @@ static void find_value_gradient(const struct gradient_search *s, const struct va
     }
 }
 
-/* Either p, or what is behind its guard in the forward half. */
+/* Finds p, or its guarded form in the forward pass. */
 static void find_all_values(const struct gradient_search *s, const struct value *p, struct gradient_match *x)
 {
     find_value_gradient(s, p, x);
@@ -206,7 +206,7 @@ static struct node *gradient_node(struct graph *g, const struct gradient_match *
     return n;
 }
 
-/* The fused node takes over the result; the old one makes what nobody reads. */
+/* The fused node takes over the result; the old node gets an unused one. */
 static void take_over(struct graph *g, struct node *n, int result, struct node *old)
 {
     if (!old)
@@ -224,7 +224,7 @@ static int position_of(const struct graph *g, const struct node *n)
     return at;
 }
 
-/* All three products need the probabilities, so before the first of them all operands are there. */
+/* All three products need the probabilities, so all operands are available before the first of them. */
 static void fuse_gradient(struct graph *g, const struct gradient_match *x)
 {
     struct node *all[3] = {x->dq, x->dk, x->dv}, *n = gradient_node(g, x);

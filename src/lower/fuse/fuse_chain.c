@@ -1,12 +1,11 @@
-/* Elementwise operations that feed each other become one Chain node (kern/pointwise/pointwise.h), which reads and writes memory
- * once.
+/* fuse_chain: connected elementwise operations become one Chain node (kern/pointwise/pointwise.h), which reads and writes memory once.
  *
- * From the last node of the file backwards, each elementwise node is the root of a group. A producer joins when all its users are in
- * the group, it is no graph output, and it has the root's type (a smaller one would be computed again for every repetition). Groups of
- * two or more are replaced at the root's place.
+ * From the last node backwards, each elementwise node is the root of a group. A producer joins when all its users are in the group, it is
+ * no graph output, and it has the root's type (a smaller one would be computed again for every repetition). Groups of two or more are
+ * replaced at the root's place.
  *
- * A root may be a QuantizeLinear. Operands that are decoded bytes are read as bytes, whatever else reads them decoded. A QuantizeLinear and
- * the DequantizeLinear behind it join together. */
+ * A root may be a QuantizeLinear. Operands that are decoded bytes are read as bytes, even if other nodes read them decoded. A
+ * QuantizeLinear and the DequantizeLinear that follows join as a pair. */
 #include "lower/fuse/chain.h"
 #include "lower/lower.h"
 #include "op/op.h"
@@ -36,7 +35,7 @@ static bool fusable(const struct node *n)
     return true;
 }
 
-/* Is it a member, or does a member stand for it? */
+/* Whether the node is a member, or a member stands for it. */
 static bool in_group(const struct chain_group *g, const struct node *n)
 {
     for (int i = 0; i < g->n; i++)
@@ -54,7 +53,7 @@ static bool only_used_by(const struct fusion *f, const struct value *v, const st
     return true;
 }
 
-/* Operands from outside, each once; numbers don't count. -1: too many. */
+/* Operands from outside, each once, without numbers. -1: too many. */
 static int outside(const struct chain_group *g, struct value **out)
 {
     int n = 0;
@@ -75,7 +74,7 @@ static int outside(const struct chain_group *g, struct value **out)
     return n;
 }
 
-/* Bytes that only the group reads, made of real numbers for it. */
+/* Whether p decodes bytes that only the group reads, encoded for it from real numbers. */
 static bool recodes(const struct fusion *f, const struct node *p)
 {
     const struct node *d = byte_scale_decoder(p->out[0]), *q = d ? d->in[0]->producer : NULL;
@@ -122,7 +121,7 @@ static void grow(const struct fusion *f, struct chain_group *g)
     }
 }
 
-/* Rows so short that a Chain alone takes many at once (kern/pointwise/chain.c), with one number of v for each. */
+/* Whether rows are so short that a Chain processes many at once (kern/pointwise/chain.c), with one number of v each. */
 static bool spreads(const struct value *v, const struct value *y)
 {
     enum { SHORT = 64 };
@@ -131,7 +130,7 @@ static bool spreads(const struct value *v, const struct value *y)
         dim_equals(v->type.dim[rows], 1);
 }
 
-/* It saves nodes: members but one, and decoders; or its rows are short. */
+/* Whether it saves nodes (all members but one, and decoders), or its rows are short. */
 static bool pays(const struct chain_group *g, int nin, struct value *const *in)
 {
     bool some = g->n > 1;

@@ -1,19 +1,18 @@
-/* A convolution takes in what is done to its result alone, in the order of the graph:
+/* fuse_conv: a convolution absorbs the nodes that alone read its result, in graph order:
  *
- *   Mul, Add, Sub by one number or by one per channel, constants   its weight is multiplied once, when it is packed; its bias changes
- *   Relu, Clip, Sigmoid, x * Sigmoid(x) and their like             done while results are in registers, with a factor and an addend
+ *   Mul, Add, Sub by one number or by one per channel, constants   scale its weight once, when that is packed; change its bias
+ *   Relu, Clip, Sigmoid, x * Sigmoid(x) and their like             computed while results are in registers, with a factor and an addend
  *   Add of another tensor of the same shape                        likewise, before or after the function above
- *   Pad with zeros before it                                       part of its own padding
+ *   Pad with zeros before it                                       becomes part of its padding
  *
- * One of integers takes in these, too, and:
+ * An integer convolution also absorbs:
  *
- *   Cast to integers and back, of whole numbers                    nothing
- *   Mul by a number that is computed                               a factor of its sums
- *   QuantizeLinear with one scale                                  its results are codes
+ *   Cast to integers and back, of whole numbers                    no work
+ *   Mul by a computed number                                       becomes a factor of its sums
+ *   QuantizeLinear with one scale                                  makes its results codes
  *   Add of decoded bytes to these, Relu, QuantizeLinear            likewise; results are rounded before the sum, as in the graph
  *
- * A BatchNormalization of constants is such a product and sum. Products of weight and factor are rounded, so results may differ in their
- * last bits. */
+ * A BatchNormalization of constants is such a product and sum. Scaled weights are rounded, so results may differ in their last bits. */
 #include "ir/operands.h"
 #include "lower/lower.h"
 #include "op/infer/infer.h"
@@ -78,14 +77,14 @@ void fuse_open_norms(struct graph *g)
     }
 }
 
-/* ---- what a convolution takes in --------------------------------------------------------------------------------------------- */
+/* ---- what a convolution absorbs --------------------------------------------------------------------------------------------- */
 struct absorb {
     struct graph *g;
     const struct uses *uses;
-    int nuses; /* values that uses knows */
+    int nuses; /* values that `uses` covers */
     struct node *conv;
-    struct value *y; /* its result so far */
-    bool *gone;      /* by value id: the node that made it was taken in */
+    struct value *y; /* its current result */
+    bool *gone;      /* by value id: its producer was absorbed */
 };
 
 static bool is_integer(const struct absorb *a)
@@ -93,7 +92,7 @@ static bool is_integer(const struct absorb *a)
     return op_is_tpc(a->conv, "IntegerConv");
 }
 
-/* Neither inside a convolution nor what one does last. */
+/* Whether the node is neither absorbed nor the last one of a convolution. */
 static bool is_free(const struct absorb *a, const struct node *n)
 {
     return n && n->op && n->nout == 1 && n->out[0]->producer == n && n->out[0]->id < a->nuses && !a->gone[n->out[0]->id];
@@ -117,7 +116,7 @@ static void set_operand(struct absorb *a, int k, struct value *v)
     n->in[k] = v;
 }
 
-/* What a Reshape to channels as the last dimension, and no others, reads; else v. */
+/* The operand of a Reshape that makes channels the last dimension; else v. */
 static const struct value *channel_vector(const struct value *v)
 {
     const struct value *from = v;
@@ -129,7 +128,7 @@ static const struct value *channel_vector(const struct value *v)
     return from->constant ? from : v;
 }
 
-/* One number, or one per channel, which are the last dimension. */
+/* Whether it is one number, or one per channel with channels as the last dimension. */
 static bool is_channel_constant(const struct value *v, int64_t channels)
 {
     const struct constant *c = v->constant;
@@ -241,7 +240,7 @@ static bool take_function(struct absorb *a, struct node *n)
 }
 
 /* ---- gates: the product of y and a function of y ----------------------------------------------------------------------------- */
-/* n is this op of v and a number near x. */
+/* Whether n is this op on v and a number near x. */
 static bool is_by(const struct node *n, const char *op, const struct value *v, double x)
 {
     double by;
@@ -256,7 +255,7 @@ static bool is_clip(const struct node *n, double lo, double hi)
         fabs(a - lo) < 1e-6 && fabs(b - hi) < 1e-6;
 }
 
-/* The function of y that begins with node n, how many times the gate it is, and its last node. */
+/* The function of y that starts with node n, the factor between it and the gate, and its last node. */
 static struct node *gate_of(const struct absorb *a, struct node *n, struct function *f, double *scale)
 {
     struct node *second = n->nout == 1 ? single_user(a, n->out[0]) : NULL;
@@ -273,7 +272,7 @@ static struct node *gate_of(const struct absorb *a, struct node *n, struct funct
     return clip ? second : NULL;
 }
 
-/* The product, if it is all that reads y and the function. */
+/* The product of y and a function of y, if these alone read both. */
 static struct node *take_gate(struct absorb *a)
 {
     const struct uses *u = a->y->id < a->nuses ? &a->uses[a->y->id] : NULL;
@@ -293,7 +292,7 @@ static struct node *take_gate(struct absorb *a)
     return NULL;
 }
 
-/* A factor, divisor or addend of all elements, behind the function. */
+/* A factor, divisor or addend of all elements, after the function. */
 static bool take_line(struct absorb *a, const struct node *n)
 {
     double by, scale = attr_float(a->conv, "scale"), shift = attr_float(a->conv, "shift");
@@ -314,14 +313,14 @@ static bool take_line(struct absorb *a, const struct node *n)
 }
 
 /* ---- of integers ------------------------------------------------------------------------------------------------------------- */
-/* Only a factor may be there. */
+/* Whether there is at most a factor so far. */
 static bool is_linear(const struct absorb *a)
 {
     return is_integer(a) && !*attr_string(a->conv, "activation") && !node_operand(a->conv, IN_IntegerConv_B) &&
         !node_operand(a->conv, IN_IntegerConv_Z);
 }
 
-/* The Cast back. */
+/* The Cast back to float. */
 static struct node *take_casts(struct absorb *a, const struct node *n)
 {
     struct node *back = op_is_onnx(n, "Cast") && n->out[0]->type.dtype == DT_I32 ? single_user(a, n->out[0]) : NULL;
@@ -364,7 +363,7 @@ static void set_residual(struct absorb *a, const struct byte_codes *z, const str
     to->floats = floats;
 }
 
-/* Node n decodes the codes that the convolution makes. Returns what rounds their sum with others. */
+/* Node n decodes the convolution's codes. Returns the node that rounds the sum of these and others. */
 static struct node *take_residual(struct absorb *a, const struct node *n)
 {
     const struct node *rounds = a->y->producer, *decodes = byte_scale_decoder(n->out[0]);
@@ -392,7 +391,7 @@ static struct node *take_residual(struct absorb *a, const struct node *n)
 }
 
 /* ---- padding ----------------------------------------------------------------------------------------------------------------- */
-/* Zeros that a node before the convolution puts around the places: at their start, then at their end. */
+/* The zeros that a Pad before the convolution adds to the spatial dimensions: at their starts, then at their ends. */
 static bool zeros_around(const struct node *n, int64_t *pads)
 {
     const struct dim **amount, **axes;
@@ -439,7 +438,7 @@ static void take_pad(struct absorb *a)
     a->conv->in[IN_IntegerConv_X] = pad->in[0];
 }
 
-/* Takes in one node behind the convolution, whose result is then that node's. */
+/* Absorbs the node that follows; its result becomes the convolution's. */
 static struct node *take_next(struct absorb *a)
 {
     struct node *mul = take_gate(a), *n = mul ? mul : single_user(a, a->y);

@@ -1,6 +1,6 @@
-/* Sums of convolutions that read the same tensor in the same way are one, whose weight is the sum of theirs: nets that are trained with
- * several branches, as MobileOne and RepVGG. A smaller window counts as one with zeros around it. Weights are added once, as the model is
- * loaded; they are rounded then, so results may differ in their last bits. */
+/* fuse_conv_sums: merges sums of convolutions that read the same tensor in the same way into one, whose weight is the sum of theirs: for
+ * nets trained with several branches, such as MobileOne and RepVGG. A smaller window is padded with zeros. Weights are added once, at load;
+ * they are rounded then, so results may differ in their last bits. */
 #include "lower/lower.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -15,7 +15,7 @@ struct branch {
     struct window win;
 };
 
-/* A convolution by constants that only one node reads. */
+/* A convolution by constants with a single reader. */
 static bool read_branch(struct graph *g, const struct uses *uses, int nuses, struct value *y, struct branch *b)
 {
     struct node *n = y->producer;
@@ -37,7 +37,7 @@ static bool read_branch(struct graph *g, const struct uses *uses, int nuses, str
     return true;
 }
 
-/* Where the window of b begins in that of a; false: it does not lie there. */
+/* Where the window of b starts in the window of a; false: b does not fit inside. */
 static bool lies_within(const struct branch *a, const struct branch *b, int64_t *at)
 {
     const struct type *v = &a->conv->in[1]->type, *w = &b->conv->in[1]->type;
@@ -63,7 +63,7 @@ static struct value *computed(struct graph *g, struct node *n)
     return op_evaluate_later(g, n) ? y : NULL;
 }
 
-/* w with zeros around it. */
+/* w padded with zeros. */
 static struct value *widened(struct graph *g, struct value *w, const struct branch *a, const struct branch *b, const int64_t *at)
 {
     int64_t pads[2 * MAX_RANK] = {0}, n = 2 * (a->win.n + 2);
@@ -93,7 +93,7 @@ static struct value *added(struct graph *g, const char *name, struct value *a, s
     return sum;
 }
 
-/* The convolution of both; NULL: there is none. */
+/* The convolution that replaces both; NULL: they do not match. */
 static struct node *sum_of(struct graph *g, const struct node *sum, const struct branch *a, const struct branch *b)
 {
     int64_t at[MOST_AXES];

@@ -1,16 +1,16 @@
-/* Elementwise nodes repeat short operands themselves: they read what an Expand would repeat for them. */
+/* fuse_expand: elementwise nodes broadcast, so they read the operand of an Expand instead of its result. */
 #include "kern/pointwise/pointwise.h"
 #include "lower/lower.h"
 #include "op/op.h"
 
-/* The size that v has where y has dimension d; NULL: it has no such dimension. */
+/* The size of v in the dimension that is dimension d of y; NULL: v lacks it. */
 static const struct dim *size_at(const struct value *v, const struct value *y, int d)
 {
     int e = d - (y->type.rank - v->type.rank);
     return e < 0 ? NULL : v->type.dim[e];
 }
 
-/* Does the result keep its sizes with x as operand k? */
+/* Whether the result has the same sizes with x as operand k. */
 static bool keeps_sizes(const struct node *n, int k, const struct value *x)
 {
     const struct value *y = n->out[0];

@@ -1,4 +1,4 @@
-/* body: the bodies of control flow become what the graph around them becomes, for the types of their operands. */
+/* body: lowers the bodies of control flow like the enclosing graph, for the types of their operands. */
 #include "lower/lower.h"
 #include "op/canon/canon.h"
 #include "op/control/control.h"

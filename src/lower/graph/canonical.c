@@ -1,10 +1,10 @@
 /* canonical: gives the same computation the same form, whichever exporter wrote it. Planning then sees few forms.
  *
- * No-op nodes go. A Gather with one constant index becomes a Slice, repeated KV heads become Repeat, and written-out norms and
+ * No-op nodes are removed. A Gather with one constant index becomes a Slice, repeated KV heads become Repeat, and written-out norms and
  * quantised weights become one node. A product on a flattened operand keeps its dimensions. Equal nodes are merged; slices that tile an
  * axis become a Split.
  *
- * One rewrite enables others, so all are repeated until the number of nodes no longer changes. No weight is changed. */
+ * One rewrite enables others, so all are repeated until the number of nodes is stable. No weight is changed. */
 #include "lower/lower.h"
 #include "lower/pattern.h"
 #include "op/canon/canon.h"

@@ -1,6 +1,6 @@
-/* lower_graph: the one list of what a graph becomes before it runs, in its order. Each fusion is a row of patterns.def, or a file below
- * src/lower that says what it matches and why the result is the same. The fused ops have no rules and are never written to files, so the
- * graph is not canonical any more. */
+/* lower_graph: the complete, ordered list of rewrites before a graph runs. Each fusion is a row of patterns.def, or a file below src/lower
+ * that says what it matches and why the result is the same. The fused ops have no rules and are never written to files, so the lowered
+ * graph is not canonical. */
 #include "lower/lower.h"
 #include "lower/pattern.h"
 
@@ -13,7 +13,7 @@ static bool has_halves(const struct graph *g)
     return false;
 }
 
-/* Whether all ranks would make collectives move channels last alike: tried on a copy. */
+/* Whether all ranks would convert collectives to channels-last alike: tried on a copy. */
 static bool ranks_agree(const struct graph *g, const struct lower_options *o)
 {
     if (!o->agree)
@@ -26,7 +26,7 @@ static bool ranks_agree(const struct graph *g, const struct lower_options *o)
     return agree;
 }
 
-/* What -v tells; o->tells alone. */
+/* What -v prints; only if o->tells. */
 struct told {
     struct graph *g;
     bool tells;
@@ -39,7 +39,7 @@ static void count(struct told *t, int n, const char *what)
         t->text = arena_printf(t->g->arena, "%s; %d %s", t->text, n, what);
 }
 
-/* What may round otherwise. */
+/* Rewrites that may change rounding. */
 static void fuse(struct graph *g, const struct lower_options *o, struct told *t)
 {
     pattern_apply(g, PATTERN_DECODED);

@@ -1,12 +1,13 @@
-/* Convolutions work with the channels as the last dimension: there every loop of theirs runs over neighbours, whatever the window.
+/* channels_last: convolutions run with channels as the last dimension, so that their loops run over contiguous elements, whatever the
+ * window.
  *
- * A value of [batch, channels, spatial..] may have a twin, [batch, spatial.., channels]. Nodes are taken in order. A convolution reads and
- * makes twins. What comes after it does too if it can: pools, elementwise operators, and those that name axes. All others read values as
- * the model has them. Transposes are put in where one form is wanted and only the other one is there; one that the model has itself is
- * merged with them, and where only the channels or only one place is left, the bytes are the same. Constants have their twins made here.
+ * A value of [batch, channels, spatial..] may have a twin, its channels-last form [batch, spatial.., channels]. Nodes are visited in order.
+ * A convolution reads and makes twins. Nodes after it do too if they can: pools, elementwise operators, and operators with axes. All others
+ * read the model's form. A Transpose is inserted where one form is needed and only the other exists; the model's own Transposes are merged
+ * with these. If there is only one channel or one spatial element, both forms have the same bytes. Twins of constants are computed here.
  *
- * Collectives move twins if all ranks do so alike. They may not: what follows depends on sizes, and ranks may hold different ones. So the
- * ranks compare channels_last_digest. */
+ * Collectives transfer twins if all ranks would do so alike. They may not, because the rewrite depends on sizes, which may differ between
+ * ranks. So the ranks compare channels_last_digest. */
 #include "lower/lower.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -14,19 +15,19 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { MOST_CONSTANT = 1 << 16 }; /* elements of a constant whose twin is made */
+enum { MOST_CONSTANT = 1 << 16 }; /* most elements of a constant whose twin is computed here */
 
 struct twins {
     struct graph *g;
     struct value **at;  /* by value id: the twin; NULL: none */
-    bool *missing;      /* by value id: only the twin is there */
-    int nvalues;        /* before any twin */
-    struct nodes nodes; /* the new list */
-    bool collectives;   /* these move twins */
+    bool *missing;      /* by value id: only the twin exists */
+    int nvalues;        /* number of values before any twin is made */
+    struct nodes nodes; /* the new node list */
+    bool collectives;   /* collectives transfer twins */
 };
 
 /* ---- the two forms ------------------------------------------------------------------------------------------------------------------- */
-/* Which dimension of a twin is dimension d of the value, and the reverse. */
+/* The dimension of a twin for dimension d of the value, and the reverse. */
 static int dim_in_twin(int d, int rank)
 {
     return d == 0 ? 0 : d == 1 ? rank - 1 : d - 1;
@@ -51,7 +52,7 @@ static struct value *twin_value(struct twins *t, const struct value *v)
     return graph_form(t->g, v, arena_printf(t->g->arena, "%s/last", v->name), &type);
 }
 
-/* One channel or one place: both forms are the same bytes. */
+/* Whether both forms have the same bytes: one channel or one spatial element. */
 static bool same_bytes(const struct type *t)
 {
     bool point = true;
@@ -66,7 +67,7 @@ static void append_node(struct twins *t, struct node *n, struct value *out)
     VEC_PUSH(t->g->arena, &t->nodes.list, n);
 }
 
-/* to = from with dimension perm[d] of it as dimension d. */
+/* Appends a Transpose: dimension d of `to` is dimension perm[d] of `from`. */
 static void append_transpose(struct twins *t, struct value *from, const int64_t *perm, struct value *to, bool view)
 {
     bool plain = true;
@@ -108,7 +109,7 @@ static struct value *twin_of(const struct twins *t, const struct value *v)
     return v->id < t->nvalues ? t->at[v->id] : NULL;
 }
 
-/* The value itself, made from its twin if need be. */
+/* The value in the model's form, transposed from its twin if necessary. */
 static struct value *need_value(struct twins *t, struct value *v)
 {
     if (!v || v->id >= t->nvalues || !t->missing[v->id])
@@ -121,7 +122,7 @@ static struct value *need_value(struct twins *t, struct value *v)
     return v;
 }
 
-/* The operand of the Transpose that makes v, if it is one, and how that permutes; else v. */
+/* If a Transpose makes v, its operand and permutation; else v. */
 static struct value *untransposed(struct twins *t, struct value *v, int64_t *perm)
 {
     const int64_t *given;
@@ -151,7 +152,7 @@ static struct value *need_twin(struct twins *t, struct value *v)
     return t->at[v->id];
 }
 
-/* The node's result has a twin now, and nothing else. */
+/* Gives the node's result a twin as its only form. */
 static struct value *make_twin(struct twins *t, struct value *v)
 {
     t->at[v->id] = twin_value(t, v);
@@ -201,7 +202,7 @@ static bool wants_twin(const struct node *n)
     return x->dtype == DT_F32 && x->rank >= 3 && x->rank <= 5 && n->out[0]->type.rank == x->rank && attr_int(n, "group") >= 1;
 }
 
-/* A weight with the output channels last: computed once if it is a constant. */
+/* A weight with output channels last; computed once if it is a constant. */
 static struct value *weight_twin(struct twins *t, struct value *w)
 {
     if (!twin_of(t, w)) {
@@ -244,10 +245,11 @@ static void put_conv(struct twins *t, const struct node *n)
 }
 
 /* ---- what follows them --------------------------------------------------------------------------------------------------------------- */
-/* A node whose operand 0 has a twin, or any operand as large as the result. False: it must read the values. */
+/* Rewrites a node to channels-last: operand 0 has a twin, or any operand as large as the result has. Returns false if the node must read
+ * channels-first values. */
 typedef bool follower(struct twins *, const struct node *);
 
-/* The average of decoded bytes is one of their codes. */
+/* The average of decoded bytes may be one of their codes. */
 static bool follow_pool(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]);
@@ -277,7 +279,7 @@ static bool follow_norm(struct twins *t, const struct node *n)
     return true;
 }
 
-/* An operand of an elementwise node: its twin, or the value where that broadcasts alike; NULL: neither will do. */
+/* An operand of an elementwise node: its twin, or the value itself if that broadcasts alike; NULL: neither works. */
 static bool operand_follows(const struct value *v, int rank)
 {
     if (!v)
@@ -377,7 +379,7 @@ static bool follow_split(struct twins *t, const struct node *n)
     return true;
 }
 
-/* Over the channels, which are neighbours now. */
+/* Over channels, which are then contiguous. */
 static bool follow_softmax(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]);
@@ -389,7 +391,7 @@ static bool follow_softmax(struct twins *t, const struct node *n)
     return true;
 }
 
-/* Slice, Pad, Resize: what else they say about an axis stands in the order of `axes`. */
+/* Slice, Pad, Resize: their per-axis attributes are in the order of `axes`. */
 static bool follow_axes(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]), *in[8];
@@ -407,7 +409,8 @@ static bool follow_axes(struct twins *t, const struct node *n)
     return true;
 }
 
-/* A result that keeps batch, channels and a place has a twin; one without places, or without channels, is the same in both forms. */
+/* A result with batch, channels and a spatial dimension gets a twin; without spatial dimensions or without channels, both forms are the
+ * same. */
 static bool follow_reduce(struct twins *t, const struct node *n)
 {
     struct value *x = twin_of(t, n->in[0]);
@@ -440,7 +443,7 @@ static bool follow_transpose(struct twins *t, const struct node *n)
     return true;
 }
 
-/* A Reshape of the places alone; or of a tensor that has the same bytes in both forms. */
+/* A Reshape of the spatial dimensions only; or of a tensor with the same bytes in both forms. */
 static bool follow_view(struct twins *t, const struct node *n)
 {
     struct value *x = node_operand(n, 0) ? twin_of(t, n->in[0]) : NULL;

@@ -1,11 +1,11 @@
-/* Results that are made in place, where a few nodes would each write something large:
+/* fuse_in_place: computes results in place where several nodes would each write a large one:
  *
- *   ScatterND(x, at, y), ScatterElements(x, at, y)          x, with y at the places
- *   Add(x, ScatterND(zeros, at, y)), ScatterElements        x, with y added at the places: rows of an expert, the gradient of a table
+ *   ScatterND(x, at, y), ScatterElements(x, at, y)          x with y at these indices
+ *   Add(x, ScatterND(zeros, at, y)), ScatterElements        x with y added at these indices: rows of an expert, the gradient of a table
  *   Mul(Sub(Exp(log_prob), one at the label), share)        log_prob becomes the gradient of the scores
  *
- * One at the label: OneHot, or as its lowering writes it, Where(label = position, 1, 0) with the positions of this rank's classes. Only
- * what nothing else reads is changed. */
+ * One at the label: OneHot, or its lowering, Where(label = position, 1, 0) with the positions of this rank's classes. Only values without
+ * other readers are overwritten. */
 #include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
@@ -26,7 +26,7 @@ static bool is_element(const struct value *v, int i, double want)
     return !(x < want || x > want);
 }
 
-/* One number, also split off from a constant. */
+/* One number, maybe sliced from a constant. */
 static bool is_number(const struct value *v, double want)
 {
     struct node *split = op_made_by(v, "Split");
@@ -45,8 +45,8 @@ static bool read_once(const struct place_search *s, const struct value *v)
     return graph_reads_once(s->uses, s->nvalues, v) && s->uses[v->id].at[0].node;
 }
 
-/* Nothing else will want these bytes: a node makes them, and only one reads them. They may be made in place: then only their node read
- * what it took. */
+/* Whether the bytes of v may be overwritten: a node makes them, and one node reads them. If that node works in place itself, its operand
+ * must have had no other reader. */
 static bool is_free(const struct place_search *s, const struct value *v)
 {
     const struct node *n = v->producer;
@@ -81,14 +81,14 @@ static bool is_zeros(const struct value *v)
     return value || (v->constant && all_zero(v->constant, v->name)) || (expand && is_number(expand->in[0], 0));
 }
 
-/* Without a reduction no place comes twice, so what is there is zero. */
+/* Without a reduction no index may occur twice, so every target element is zero. */
 static bool adds(const struct node *scatter)
 {
     const char *how = attr_string(scatter, "reduction");
     return is_zeros(scatter->in[0]) && (strcmp(how, "add") == 0 || strcmp(how, "none") == 0);
 }
 
-/* The places of whole rows of x, [n, 1], where an exporter repeats them for each column; NULL: they are no rows. */
+/* The indices of whole rows of x, [n, 1], if an exporter repeats them for each column; NULL: they are no rows. */
 static struct value *row_places(const struct node *scatter, const struct value *x)
 {
     const struct type *index = &scatter->in[1]->type, *places;
@@ -199,7 +199,7 @@ static int replace(struct graph *g, struct node *(*match)(const struct place_sea
 void fuse_in_place(struct graph *g)
 {
     int made = replace(g, match_sum) + replace(g, match_entropy);
-    made += replace(g, match_scatter); /* what no sum took */
+    made += replace(g, match_scatter); /* those that are not part of a sum */
     if (made)
         explain("%s: %d results made in place", graph_file(g), made);
 }

@@ -1,10 +1,10 @@
-/* Products with a transposed weight, and lookups in one, read it as it is stored: its Transpose would copy all of it at every run. Weights
- * are constants, or inputs while they are trained.
+/* fuse_transposed: products with a transposed weight, and lookups in one, read it as stored: its Transpose would copy it in every run.
+ * Weights are constants, or inputs in training.
  *
  *   MatMul(a, Transpose(w))       Gemm(a, w) with transB, a as a matrix
  *   Gather(Transpose(w), ids)     Transpose(Gather(w, ids) of columns)
  *
- * A Cast may stand before or behind the Transpose. The sums are the same. */
+ * A Cast may come before or after the Transpose. The sums are the same. */
 #include "lower/lower.h"
 #include "op/op.h"
 
@@ -22,7 +22,7 @@ static bool is_weight(const struct value *v)
     return !n || (op_is_onnx(n, "Cast") && !n->in[0]->producer);
 }
 
-/* Transpose(w) or Transpose(Cast(w)): w or Cast(w). Cast(Transpose(w)): a new Cast(w), before node *at. NULL: none of these. */
+/* For Transpose(w) or Transpose(Cast(w)): w or Cast(w). For Cast(Transpose(w)): a new Cast(w), before node *at. NULL: none of these. */
 static struct value *stored_weight(struct graph *g, const struct value *v, int *at)
 {
     struct node *n = v->producer;
@@ -39,7 +39,7 @@ static struct value *stored_weight(struct graph *g, const struct value *v, int *
     return cast->out[0];
 }
 
-/* The value as a matrix of its last dimension; a new node before *at where it has others than two. */
+/* The value as a matrix of its last dimension; if it has other than two dimensions, by a new node before *at. */
 static struct value *as_matrix(struct graph *g, struct value *v, int *at)
 {
     struct type type = {.dtype = v->type.dtype, .rank = 2, .dim = {dim_int(g->alg, 1), v->type.dim[v->type.rank - 1]}};
@@ -53,7 +53,7 @@ static struct value *as_matrix(struct graph *g, struct value *v, int *at)
     return n->out[0];
 }
 
-/* Node number *at, a MatMul, becomes a Gemm and perhaps a Reshape. */
+/* Node number *at, a MatMul, becomes a Gemm and maybe a Reshape. */
 static void product_as_stored(struct graph *g, int *at, struct value *w)
 {
     struct node *n = g->nodes.at[*at];
@@ -73,7 +73,7 @@ static void product_as_stored(struct graph *g, int *at, struct value *w)
     graph_insert(g, ++*at, back);
 }
 
-/* Node number *at, a Gather, becomes one of columns and a Transpose that moves these to the front. */
+/* Node number *at, a Gather of rows, becomes a Gather of columns and a Transpose that moves these to the front. */
 static void lookup_as_stored(struct graph *g, int *at, struct value *w)
 {
     struct node *n = g->nodes.at[*at];

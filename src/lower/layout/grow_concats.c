@@ -1,11 +1,11 @@
-/* Concats that each begin with all that the one before has, as the layers of a dense block do with the features so far, append to one
- * buffer instead of copying everything again.
+/* grow_concats: Concats that each start with the whole previous one, as in the layers of a dense block, append to one buffer instead of
+ * copying everything again.
  *
- * The buffer (Room) has the size of the last one. An Append writes what is new, and its result is what the buffer holds up to there. Only
- * Chains may read such a result: they step over the rest. The last one is dense, so anything may read it.
+ * The buffer (Room) has the size of the last Concat. An Append writes the new part; its result is the buffer up to there. Only Chains may
+ * read such a result, since they handle strides. The last result is dense, so any node may read it.
  *
- * This is for one image. Several would go through the layers in blocks (session/blocks/batch_blocks.c), which saves more and ends at what
- * is made in place. */
+ * Only for one image. Several images run through the layers in blocks (session/blocks/batch_blocks.c), which saves more and does not work
+ * with buffers. */
 #include "lower/lower.h"
 #include "op/op.h"
 
@@ -14,8 +14,8 @@
 struct growth {
     struct graph *g;
     const struct uses *uses;
-    struct node **before, **next; /* of each Concat, by value id of its result: the one that it continues, the one that continues it */
-    struct nodes concats;         /* of sizes that are numbers */
+    struct node **before, **next; /* by value id of a Concat's result: the Concat that it continues, and the one that continues it */
+    struct nodes concats;         /* with static sizes */
     int nvalues;
 };
 
@@ -25,7 +25,7 @@ static int axis_of(const struct node *n)
     return (int)(axis < 0 ? axis + n->out[0]->type.rank : axis);
 }
 
-/* A Concat for one image, of sizes that are numbers. */
+/* Whether it is a Concat for one image with static sizes. */
 static bool has_sizes(const struct growth *s, const struct node *n)
 {
     int64_t size;
@@ -36,7 +36,7 @@ static bool has_sizes(const struct growth *s, const struct node *n)
     return known;
 }
 
-/* How many operands of n the result of `first` stands for; 0: it does not begin so. */
+/* The number of operands of n that the result of `first` replaces; 0: n does not start like it. */
 static int operands_of_start(const struct node *first, const struct node *n)
 {
     if (axis_of(first) != axis_of(n))
@@ -49,7 +49,7 @@ static int operands_of_start(const struct node *first, const struct node *n)
     return same ? first->nin : 0;
 }
 
-/* Besides n, Chains alone read the result of `first`. */
+/* Whether only Chains read the result of `first`, apart from n. */
 static bool may_grow(const struct growth *s, const struct node *first, const struct node *n)
 {
     const struct uses *u = &s->uses[first->out[0]->id];
@@ -61,7 +61,7 @@ static bool may_grow(const struct growth *s, const struct node *first, const str
     return true;
 }
 
-/* It is an output, or a node makes its result in this memory, which others of the buffer still want. */
+/* Whether the value is an output, or a node overwrites it in place, while later parts of the buffer still need it. */
 static bool leaves(const struct growth *s, const struct value *v)
 {
     EACH (const struct use, u, s->uses[v->id]) {
@@ -71,7 +71,7 @@ static bool leaves(const struct growth *s, const struct value *v)
     return false;
 }
 
-/* The longest start of Concat number i. */
+/* Finds the longest start of Concat number i. */
 static void find_start(struct growth *s, int i)
 {
     struct node *n = s->concats.list.at[i], *best = NULL;
@@ -121,7 +121,7 @@ static struct node *room_node(struct growth *s, const struct node *n)
     return made;
 }
 
-/* Node n, or what stands for it, behind the nodes that there are. */
+/* Appends node n, or its replacement, to the nodes. */
 static void put_node(struct growth *s, struct nodes *to, struct node *n)
 {
     int id = has_sizes(s, n) ? n->out[0]->id : -1;

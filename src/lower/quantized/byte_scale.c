@@ -1,4 +1,4 @@
-/* QuantizeLinear and DequantizeLinear between f32 and bytes with one constant scale, and a constant zero point or none. */
+/* byte_scale: QuantizeLinear and DequantizeLinear between f32 and bytes with one constant scale, and a constant zero point or none. */
 #include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"

@@ -1,4 +1,4 @@
-/* For --fast: products with quantised weights may round activations to 8 bits, as accuracy_level 4 of MatMulNBits says. */
+/* fast_products: for --fast: products with quantised weights may round activations to 8 bits, as with accuracy_level 4 of MatMulNBits. */
 #include "lower/lower.h"
 #include "op/op.h"
 

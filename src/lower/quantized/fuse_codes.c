@@ -1,9 +1,10 @@
-/* Rounding to bytes goes before what only moves elements (Concat, Slice, Transpose, Resize to the nearest ..), so that bytes are moved:
+/* fuse_codes: moves rounding to bytes before nodes that only move elements (Concat, Slice, Transpose, Resize to the nearest ..), so that
+ * these move bytes:
  *
  *     QuantizeLinear(move(x))                     move(QuantizeLinear(x)): the same bytes
  *     QuantizeLinear(move(DequantizeLinear(x)))   move(x), if both have one scale and zero point
  *
- * if nothing else reads what is moved. MaxPool of decoded bytes is such a move: rounding is monotone. */
+ * if nothing else reads the moved value. MaxPool of decoded bytes counts as such a move: rounding is monotone. */
 #include "lower/lower.h"
 #include "op/op.h"
 
@@ -21,7 +22,7 @@ static bool is_nearest(const struct node *n)
         strcmp(attr_string(n, "coordinate_transformation_mode"), "tf_crop_and_resize") != 0;
 }
 
-/* How many operands, from the first on, hold the elements that the node moves; 0: it does more. */
+/* The number of leading operands whose elements the node moves; 0: it does more. */
 static int moved_operands(const struct node *n)
 {
     static const char *const one[] = {"Slice", "Split", "Expand", "Tile", "Gather", "DepthToSpace", "SpaceToDepth"};
@@ -38,14 +39,14 @@ static int moved_operands(const struct node *n)
     return moves ? 1 : 0;
 }
 
-/* The node that alone reads v, if it rounds v to bytes. */
+/* The only reader of v, if it rounds v to bytes. */
 static struct node *rounded_by(const struct code_search *s, const struct value *v)
 {
     struct node *q = v && graph_reads_once(s->uses, s->nvalues, v) ? s->uses[v->id].at[0].node : NULL;
     return q && byte_scale_encodes(q) ? q : NULL;
 }
 
-/* The one QuantizeLinear that each result has alike; NULL: there is none. */
+/* The QuantizeLinear that all results have alike; NULL: none. */
 static struct node *rounding_of(const struct code_search *s, const struct node *n)
 {
     struct node *first = n->nout > 0 ? rounded_by(s, n->out[0]) : NULL;
@@ -57,7 +58,7 @@ static struct node *rounding_of(const struct code_search *s, const struct node *
     return first;
 }
 
-/* x as bytes of q: those that it was decoded from, or made by a new QuantizeLinear before node *at. */
+/* x as bytes of q: those that it was decoded from, or those of a new QuantizeLinear before node *at. */
 static struct value *rounded(struct code_search *s, struct value *x, const struct node *q, int *at)
 {
     const struct node *d = byte_scale_decoder(x);
@@ -75,7 +76,7 @@ static struct value *rounded(struct code_search *s, struct value *x, const struc
     return codes;
 }
 
-/* Node number at moves bytes, which it makes instead of those that round its results; returns its number now. */
+/* Lets node number `at` move bytes, in place of the nodes that rounded its results; returns its new number. */
 static int move_codes(struct code_search *s, int at, int operands, const struct node *q)
 {
     struct node *n = s->g->nodes.at[at];
@@ -86,7 +87,7 @@ static int move_codes(struct code_search *s, int at, int operands, const struct 
     return at;
 }
 
-/* Nodes whose result another one makes now. */
+/* Removes nodes whose result another node makes now. */
 static void remove_replaced(struct graph *g)
 {
     int kept = 0;
@@ -98,7 +99,7 @@ static void remove_replaced(struct graph *g)
     g->nodes.n = kept;
 }
 
-/* One walk; whether anything changed. */
+/* One walk over the nodes; whether anything changed. */
 static bool move_all(struct graph *g)
 {
     struct arena *tmp = arena_new();

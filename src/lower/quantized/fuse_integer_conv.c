@@ -1,9 +1,9 @@
-/* A convolution of real numbers that are 8-bit integers with one scale, by a constant filter of 8-bit integers with one scale or one for
- * each output channel, is one of integers:
+/* fuse_integer_conv: a convolution of decoded 8-bit integers with one scale, by a constant filter of 8-bit integers with one scale or one
+ * per output channel, becomes an integer convolution:
  *
  *     Conv(DequantizeLinear(x), DequantizeLinear(w), bias)    IntegerConv: the scales are multiplied first; the sum is exact
  *
- * So a result differs by rounding from the sum of real numbers. A filter whose sums might not fit 32 bits is left alone. */
+ * So a result differs by rounding from the sum of real numbers. A filter whose sums might not fit 32 bits stays unchanged. */
 #include "ir/operands.h"
 #include "kern/gemm/gemm.h"
 #include "lower/lower.h"
@@ -25,7 +25,7 @@ struct value *fuse_integer_conv_codes(const struct node *n)
     return op_byte_decoder(n->in[0])->in[0];
 }
 
-/* The constant scales, multiplied; NULL: 1. */
+/* The product of the constant scales; NULL: 1. */
 static struct value *factor_of(struct graph *g, const struct node *n, const struct value *x, const struct value *w)
 {
     int64_t channels = constant_elements(w->constant);

@@ -1,11 +1,11 @@
-/* Products and lookups read a weight in the type in which it is stored.
+/* fuse_weights: products and lookups read a weight in its stored type.
  *
- * Cast(w) to f32 of a constant w in f16 or bf16, or of an input, as weights are that are trained: MatMul, Gemm and Conv that read it as
- * their weight, and Gather that reads it as its table, take w itself. Their kernels widen what they read of it: each number exactly as Cast
- * does, so the result is the same. The Cast goes where nothing else reads it.
+ * Cast(w) to f32 of a constant w in f16 or bf16, or of an input, such as a weight in training: MatMul, Gemm and Conv that read it as their
+ * weight, and Gather that reads it as its table, read w itself. Their kernels widen each number exactly as Cast does, so the result is the
+ * same. A Cast without other readers is removed.
  *
- * DequantizeLinear of constants that only convolutions read, as weights or biases, is a constant: it is decoded when it is packed. A filter
- * that meets integers stays one of integers. */
+ * DequantizeLinear of constants that only convolutions read, as weights or biases, becomes a constant that is decoded when it is packed.
+ * The filter of an integer convolution stays integer. */
 #include "lower/lower.h"
 #include "op/infer/infer.h"
 #include "op/op.h"

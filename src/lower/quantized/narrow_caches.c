@@ -1,8 +1,8 @@
-/* For --cache: states of f32 that grow, a KV cache's keys and values, are kept in fewer bytes, and rounded when they are appended: as f16,
- * or as i8, where the last dimension is a row of codes and scales (src/kern/core/coded_rows.c).
+/* narrow_caches: for --cache: growing f32 states, a KV cache's keys and values, are stored in fewer bytes, rounded when they are appended:
+ * as f16, or as i8, whose last dimension is a row of codes and scales (src/kern/core/coded_rows.c).
  *
- * Both ends of the state become narrow. An op that appends in place takes what it appends narrow, or narrows it itself; attention reads
- * it where it lies. Every other reader gets a node that widens it, and an end that no op appends to gets one that narrows it. */
+ * Both ends of the state become narrow. An op that appends in place gets narrow rows, or narrows them itself; attention reads the cache in
+ * place. Every other reader gets a node that widens it, and an end that no op appends to gets one that narrows it. */
 #include "ir/rank_meta.h"
 #include "kern/core/core.h"
 #include "lower/lower.h"
@@ -42,7 +42,7 @@ static struct node *cast_node(struct graph *g, struct value *v, const struct typ
 
 /* ---- the ends of a state ----------------------------------------------------------------------------------------------------------- */
 
-/* What the metadata says of an end, too. */
+/* Also changes the metadata of an end. */
 static void become_narrow(struct graph *g, struct value *v, enum rank_end end, enum dtype to)
 {
     struct type type;
@@ -54,7 +54,7 @@ static void become_narrow(struct graph *g, struct value *v, enum rank_end end, e
     }
 }
 
-/* v is narrow from now on, and was of the type wide; keeps: a node that takes it as it is. */
+/* v is narrow now, and had the type `wide`; keeps: a node that reads it narrow. */
 static void widen_readers(struct graph *g, struct value *v, const struct type *wide, const struct node *keeps)
 {
     struct node *cast = NULL;
@@ -73,7 +73,7 @@ static void widen_readers(struct graph *g, struct value *v, const struct type *w
     graph_insert_before_use(g, 1, &cast);
 }
 
-/* The op that appends rows to the past to make the present; NULL: none does, or it does more. */
+/* The op that appends rows to the past to make the present; NULL: none, or it does more. */
 static struct node *appending(const struct value *past, const struct value *present)
 {
     struct node *n = past && present ? present->producer : NULL;
@@ -124,7 +124,8 @@ static struct value *end_called(struct value *const *at, int n, const char *name
     return NULL;
 }
 
-/* A state of floats that grows, or what attention only reads or only leaves. Other states are sums over all tokens: those stay. */
+/* Whether to narrow it: a state of floats that grows, or one that attention only reads or only makes. Other states are sums over all tokens
+ * and stay. */
 static bool narrows(const struct value *past, const struct value *present, int axis)
 {
     if ((past && !is_f32(past)) || (present && !(is_f32(present) && present->producer)))
@@ -132,7 +133,7 @@ static bool narrows(const struct value *past, const struct value *present, int a
     return past && present ? axis >= 0 : past || present;
 }
 
-/* Numbers of a row share scales, so a row is whole on a rank. */
+/* The numbers of a row share scales, so each row must be whole on one rank. */
 static void check_rows(struct graph *g, const struct value *v, enum rank_end end, int axis)
 {
     struct placement place = {.kind = PLACE_R};

@@ -1,11 +1,11 @@
-/* For --deterministic: partial sums of a rank's graph are completed by the node that makes them. In a file a partial value passes linear
+/* complete_sums: for --deterministic: the node that makes a partial sum completes it. In a rank file a partial value passes through linear
  * nodes until a collective adds it up, so the order of additions follows the plan. Here it is the order of chunks (kern/chunk/chunk.h), and
- * what follows works on replicated values, as on one rank:
+ * later nodes work on replicated values, as on one rank:
  *
- *   a node that sums over a sharded dimension     gets the other ranks' addends (ordered_sum.c); splits move to bounds of chunks
- *   its integer sum, a lookup in a split table    an AllReduce behind it
- *   a replicated value as addend of a sum         the value
- *   AllReduce of a partial value                  the value; a ReduceScatter takes its shard (collective.c)
+ *   a node that sums over a sharded dimension     gets the other ranks' addends (ordered_sum.c); splits move to chunk boundaries
+ *   its integer sum, a lookup in a split table    gets an AllReduce after it
+ *   a replicated value as addend of a sum         becomes the value
+ *   AllReduce of a partial value                  becomes the value; a ReduceScatter takes its shard (collective.c)
  *
  * The metadata names these nodes (src/plan/apply/partial_sums.c). */
 #include "ir/rank_meta.h"
@@ -20,7 +20,7 @@
 struct completion {
     struct graph *g;
     int at, found;
-}; /* at: of the node being looked at; found: entries of the metadata so far */
+}; /* at: of the current node; found: entries of the metadata so far */
 
 const struct split *complete_sums_split(struct graph *g, const struct node *n, int *dim)
 {
@@ -37,7 +37,7 @@ static int64_t nearest_chunk(int64_t bound, int64_t step, int64_t size)
     return bound == size || at > size ? size : at;
 }
 
-/* The split with its bounds on multiples of step; the split itself where they are. */
+/* The split with its boundaries moved to multiples of step; the split itself if they are. */
 static const struct split *aligned_split(struct graph *g, const struct split *s, int64_t size, int64_t step)
 {
     int *count = NEWN(g->arena, int, s->ranks);
@@ -84,7 +84,7 @@ static void add_redistribute(struct completion *c, struct node *n, const struct 
     graph_insert(g, c->at++, move);
 }
 
-/* Every operand that has the factor is brought to the other split of it. */
+/* Reshards every operand with the factor to the other split of it. */
 static void move_bounds(struct completion *c, struct node *n, int dim, const struct split *from, const struct split *to)
 {
     struct graph *g = c->g;
@@ -104,7 +104,7 @@ static void move_bounds(struct completion *c, struct node *n, int dim, const str
     rank_meta_set_sum(g, n->name, &(struct rank_sum){RANK_SUM_SPLIT, dim, to});
 }
 
-/* Indices in a chunk of what the node sums over; where a unit of the split has whole chunks, 1. */
+/* Indices per chunk of the summed factor; 1 if a unit of the split consists of whole chunks. */
 static int64_t chunk_step_of(struct graph *g, const struct node *n, const struct split *s)
 {
     int64_t size;
@@ -193,7 +193,7 @@ static void complete_node(struct completion *c)
     }
 }
 
-/* A partial output is replicated now. */
+/* Partial outputs become replicated. */
 static void complete_outputs(struct graph *g)
 {
     for (int i = 0; i < g->outputs.n; i++) {

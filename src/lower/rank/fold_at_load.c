@@ -1,4 +1,4 @@
-/* What follows from constants, as a bias from a table of positions, is computed as the model is loaded, and not at every run. */
+/* fold_at_load: values computed from constants, such as a bias from a position table, are computed at load, not in every run. */
 #include "lower/lower.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"

@@ -1,12 +1,12 @@
-/* Outputs stay sharded: an AllGather that only makes an output is removed, and the metadata states the output's placement from then on, as
- * it does if a plan leaves an output sharded. session_gather returns the global tensor on demand. */
+/* keep_sharded: leaves outputs sharded: removes an AllGather whose only result is an output; the metadata then has the output's placement,
+ * as when a plan leaves an output sharded. session_gather returns the global tensor on demand. */
 #include "ir/rank_meta.h"
 #include "lower/lower.h"
 #include "op/op.h"
 
 #include <string.h>
 
-/* The shard that the output is gathered from, and its placement; NULL: the output is not gathered, or something else reads it. */
+/* The shard that is gathered to the output, and its placement; NULL: the output is not gathered, or its shard has other readers. */
 static struct value *gathered(const struct graph *g, const struct uses *uses, const struct value *v, struct placement *place)
 {
     const char *error = NULL;
@@ -27,7 +27,7 @@ static struct value *gathered(const struct graph *g, const struct uses *uses, co
 static void leave_split(struct graph *g, const struct uses *uses, int output)
 {
     struct value *v = g->outputs.at[output];
-    const char *name = v->name; /* the shard takes it over */
+    const char *name = v->name; /* the shard takes over the name */
     struct placement now, place;
     bool replicated = rank_meta_placement(g, RANK_OUTPUT, name, &now) && now.kind == PLACE_R;
     struct value *shard = replicated ? gathered(g, uses, v, &place) : NULL;
