@@ -1,4 +1,4 @@
-/* pack: constant matrices that products keep packed are packed when a session is made. */
+/* pack: packs the constant matrices that products keep packed when a session is made. */
 #include "ir/operands.h"
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
@@ -10,7 +10,7 @@ static const struct packer {
     void (*kernel)(struct kcall *);
     bool (*packs)(const struct kcall *, struct packed_key *);
     bool (*pack)(struct kcall *, const struct packed_key *);
-    unsigned operands; /* that are read no more, a bit for each */
+    unsigned operands; /* not read any more, as bits */
 } packers[] = {
     {kern_MatMul, matmul_packs, matmul_pack, 1 << IN_MatMul_B},
     {kern_Gemm, matmul_packs, matmul_pack, 1 << IN_Gemm_B},
@@ -32,7 +32,7 @@ unsigned kern_pack(struct kcall *call)
 {
     const struct packer *packer = packer_of(call);
     struct packed_key key;
-    memset(&key, 0, sizeof key); /* no padding is compared */
+    memset(&key, 0, sizeof key); /* so that padding compares equal */
     if (!packer || !packer->packs(call, &key))
         return 0;
     void **kept = kenv_packed(call->env, &key);

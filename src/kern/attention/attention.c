@@ -1,7 +1,7 @@
-/* attention: Attention of the standard and GroupQueryAttention of com.microsoft, reduced to the one core of attention_core.c.
+/* attention: ONNX Attention and com.microsoft GroupQueryAttention, on the common core of attention_core.c.
  *
- * Keys and values that were appended to a past are read from the present tensors, or from scratch if the graph does not use those. The
- * number of heads may be 0: the head size then comes from operands that still state it, and nothing is divided by a number of heads. */
+ * Keys and values with a past are read from the present tensors, or from scratch if the graph does not use those. The number of heads may
+ * be 0 on a rank: the head size then comes from other operands, never from a division by the number of heads. */
 #include "kern/attention/attention.h"
 
 #include "ir/operands.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Heads of one operand: where they are and how they are spaced, in its own storage type. */
+/* Heads of one operand: address and strides, in the operand's type. */
 struct head_view {
     const struct tensor *t;
     int64_t start, heads, rows, size, batch_step, head_step, row_step;
@@ -43,7 +43,7 @@ static struct head_rows source_heads_f32(struct kenv *env, const struct head_vie
     return (struct head_rows){tensor_f32(env, s->t, room) + s->start, DT_F32, s->batch_step, s->head_step, s->row_step};
 }
 
-/* Rows of f32 become those of a narrower cache. */
+/* Rounds rows of f32 to a narrower cache. */
 static void narrow_rows(const struct head_view *s, struct tensor *to, const int64_t *step, int64_t batch, int64_t first, int64_t rows)
 {
     const float *from = (const float *)s->t->data + s->start + batch * s->batch_step;
@@ -58,7 +58,7 @@ static void narrow_rows(const struct head_view *s, struct tensor *to, const int6
         }
 }
 
-/* Writes the rows of s into [batch, heads, all, size] from row first on; rows that lie there already stay. */
+/* Writes the rows of s to [batch, heads, all, size] from row `first` on; earlier rows stay. */
 static void append_rows(struct kcall *call, const struct head_view *s, struct tensor *to, int64_t batch, int64_t first, int64_t rows)
 {
     int64_t all = to->dim[2], step[MAX_RANK];
@@ -112,7 +112,7 @@ static void read_mask(struct kcall *call, struct attention_core *a, const struct
 
 /* ---- Attention ----------------------------------------------------------------------------------------------------------------------- */
 
-/* Heads of operand i of Attention; a width without heads has size 0. */
+/* Heads of operand i of Attention; without heads its width is 0. */
 static struct head_view attention_source(struct kcall *call, int i, const char *attr)
 {
     const struct tensor *t = &call->in[i];
@@ -126,7 +126,7 @@ static struct head_view attention_source(struct kcall *call, int i, const char *
     return flat_source(t, 0, heads, heads ? t->dim[2] / heads : 0);
 }
 
-/* The keys (or values) attended to: the operand itself, or past and operand joined in the present output or a room. */
+/* The keys (or values) to attend to: the operand itself, or past and operand concatenated in the present output or in scratch. */
 static struct head_view joined_source(struct kcall *call, struct head_view new_rows, int past_index, int present_index, enum room room,
                                       struct tensor *local)
 {
@@ -163,7 +163,7 @@ static void view_result(struct attention_core *a, struct tensor *y)
     a->y_row = flat ? a->q_heads * a->value_size : a->value_size;
 }
 
-/* Per batch: keys that exist and the causal edge, from the past or from the lengths operand. */
+/* Per batch: the number of keys and the causal offset, from the past or from the lengths operand. */
 static void attention_limits(struct kcall *call, struct attention_core *a, int64_t past, int64_t *offset, int64_t *limit)
 {
     const struct tensor *lengths = kcall_in(call, IN_Attention_nonpad_kv_seqlen);
@@ -226,11 +226,11 @@ void kern_Attention(struct kcall *call)
 struct gqa {
     struct head_view q, k, v;
     int64_t batch, rows, heads, kv_heads, size;
-    int64_t *past;                    /* per batch: rows of the past that hold something */
-    struct tensor turned_q, turned_k; /* after rotation */
+    int64_t *past;                    /* per batch: valid rows of the past */
+    struct tensor turned_q, turned_k; /* after rotary embedding */
 };
 
-/* Where the head size is stated: the past, the attribute, the rotary cache; else width / heads, which are then not 0 / 0. */
+/* The head size: from the past, the attribute or the rotary cache; else width / heads, neither of which is then 0. */
 static int64_t gqa_head_size(const struct kcall *call, int64_t width, int64_t heads)
 {
     const struct tensor *past = kcall_in(call, IN_GroupQueryAttention_past_key), *present = call->nout > 1 ? &call->out[1] : NULL;
@@ -269,7 +269,7 @@ static void gqa_read(struct kcall *call, struct gqa *g)
         fail("%s: query, key and value must have one batch and length", kcall_where(call));
 }
 
-/* seqlens_k holds, per batch row, the number of keys less one; a padded prompt has fewer than it has rows. */
+/* seqlens_k holds, per batch row, the number of keys minus one; a padded prompt has fewer keys than rows. */
 static void gqa_lengths(struct kcall *call, struct gqa *g)
 {
     const struct tensor *lengths = &call->in[IN_GroupQueryAttention_seqlens_k], *past = kcall_in(call, IN_GroupQueryAttention_past_key);
@@ -369,7 +369,7 @@ static void clear_rows(struct tensor *t, int64_t b, int64_t first)
         memset(element_at(t->data, size, b * step[0] + h * step[1] + first * step[2]), 0, (size_t)((t->dim[2] - first) * t->dim[3]) * size);
 }
 
-/* Past, then the new rows, then zeros where a batch row is shorter than the longest. */
+/* Past, then new rows, then zeros if a batch row is shorter than the longest. */
 static struct tensor gqa_present(struct kcall *call, const struct gqa *g, const struct head_view *s, int past_index, int present_index,
                                  enum room room)
 {
@@ -407,7 +407,7 @@ static void gqa_refuse(const struct kcall *call)
         fail("%s: qk_output must be 0, 1 or 2, not %lld", kcall_where(call), (long long)output);
 }
 
-/* The additional score of each head that only enters the denominator. */
+/* The score of each head that is only added to the softmax denominator. */
 static const float *gqa_sink(struct kcall *call, const struct gqa *g)
 {
     const struct tensor *sink = kcall_in(call, IN_GroupQueryAttention_head_sink);

@@ -1,9 +1,9 @@
 /* attention_core: scaled dot-product attention for every form of the attention ops, on float32 heads anywhere in memory.
  *
- * Prompts are the work of many_rows.c. Few rows are shared by groups of heads that read one head of keys: it is read once for all of them,
- * a few keys at a time, and widened in registers (few_rows.c). Where all scores are wanted, and for --deterministic, a block of rows of one
- * head has its scores with all keys computed, masked, normalised in place and multiplied with the values; keys and values of 8 or 16 bits
- * are then widened a head at a time. A row whose bias is -inf for every key gives 0, as ONNX defines Attention. */
+ * Prompts run in many_rows.c. For few rows, the query heads that share one head of keys are computed together: the keys are read once for
+ * all of them, a few at a time, and widened in registers (few_rows.c). If scores are an output, and for --deterministic, the scores of a
+ * block of rows of one head with all keys are computed, masked, normalised in place and multiplied with the values; keys and values of 8 or
+ * 16 bits are then widened a head at a time. A row whose bias is -inf for every key gives 0, as in ONNX Attention. */
 #include "kern/attention/attention.h"
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
@@ -14,21 +14,21 @@
 #include <string.h>
 
 #define BLOCK ATTENTION_BLOCK
-#define FEW 4 /* rows for which packing does not pay */
+#define FEW 4 /* rows for which packing does not pay off */
 #define KEYS_TOGETHER 32
 struct task {
     struct attention_core *a;
     struct kcall *call;
-    int64_t blocks, together; /* together: heads of a group for few rows */
+    int64_t blocks, together; /* together: heads of a group that are computed together */
     char *scratch;
     size_t scratch_each;
 };
-/* One block: rows [first, first + rows) of head h in batch b, against keys [0, keys). */
+/* One block: rows [first, first + rows) of head h in batch b, with keys [0, keys). */
 struct score_block {
     int64_t b, h, kv, first, rows, keys;
     const float *key, *value; /* of f32, rows key_row and value_row apart */
     int64_t key_row, value_row;
-    float *scores, *out, *panel; /* panel: room for chunk_product_here */
+    float *scores, *out, *panel; /* panel: scratch of chunk_product_here */
 };
 
 SIMD void attention_cap(float *x, int64_t n, float cap)
@@ -51,7 +51,7 @@ static SIMD void normalise(float *x, int64_t n, const float *sink)
     LOOP for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }
 
-/* In one order of keys; those that give nothing at the end change nothing. */
+/* In a fixed order of keys; trailing keys of probability 0 do not change the sum. */
 static SIMD void normalise_chunks(float *x, int64_t n, const float *sink)
 {
     float max = sink ? *sink : -INFINITY;
@@ -74,7 +74,7 @@ static void save_scores(const struct attention_core *a, const struct score_block
     convert_from_f32(a->scores->dtype, s, a->keys, element_at(a->scores->data, dtype_size(a->scores->dtype), row * a->keys));
 }
 
-/* Mode 4: with bias, and 0 for the keys that a row does not see. */
+/* Mode 4: with bias, and 0 for keys that a row does not see. */
 static void save_seen(const struct attention_core *a, const struct score_block *k, int64_t i, const float *s)
 {
     int64_t lo, hi, row = (k->b * a->q_heads + k->h) * a->rows + i;
@@ -88,7 +88,7 @@ static void save_seen(const struct attention_core *a, const struct score_block *
 }
 
 /* ---- one block ------------------------------------------------------------------------------------------------------------------ */
-/* c[m, n] = alpha * a[m, k] b, b of [n, k] when transposed; size: k when nothing is left out. */
+/* c[m, n] = alpha * a[m, k] b, b of [n, k] if transposed; size: k without skipped keys. */
 static void score_product(struct kcall *call, const struct score_block *block, bool transposed, int64_t m, int64_t n, int64_t k,
                           int64_t size, float alpha, const float *a, int64_t a_row, const float *b, int64_t b_row, float *c, int64_t c_row)
 {
@@ -135,7 +135,7 @@ static void block_probabilities(const struct attention_core *a, const struct sco
     }
 }
 
-/* Where the results of a block are made: in y, if that is f32. */
+/* Where a block's results are computed: in y, if that is f32. */
 static float *results_of(const struct attention_core *a, const struct score_block *k, int64_t *step)
 {
     int64_t to = k->b * a->y_batch + k->h * a->y_head + k->first * a->y_row;
@@ -159,7 +159,7 @@ static void block_values(const struct attention_core *a, struct kcall *call, con
     store_results(a, k);
 }
 
-/* Keys that some row of the block sees; all of them when scores are an output. */
+/* The number of keys that any row of the block sees; all keys if scores are an output. */
 static int64_t block_keys(const struct attention_core *a, const struct score_block *k)
 {
     int64_t lo, hi;
@@ -228,7 +228,7 @@ static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* ---- few rows: some heads that read one head of keys ------------------------------------------------------------------------------- */
+/* ---- few rows: query heads that share one head of keys ------------------------------------------------------------------------------- */
 
 /* Head i of a group. */
 static struct score_block head_block(const struct attention_core *a, const struct score_block *group, int64_t i)
@@ -251,7 +251,7 @@ static struct few_rows rows_from(const struct head_rows *h, const struct score_b
                              .n = size};
 }
 
-/* Of `left` queries, those that meet the keys together. */
+/* Of `left` queries, how many to process together. */
 static int queries_together(int64_t left)
 {
     return left >= FEW_QUERIES ? FEW_QUERIES : left >= 2 ? 2 : 1;

@@ -1,5 +1,5 @@
-/* attention_gradient: the gradients of attention's operands, given that of its result. Blocks of rows compute their probabilities again, so
- * no matrix of scores is kept (FlashAttention, Dao et al. 2022, does so for blocks of keys, too):
+/* attention_gradient: the gradients of attention's operands, given that of its result. Probabilities are recomputed in blocks of rows, so
+ * no matrix of scores is stored (as in FlashAttention, Dao et al. 2022, which also has blocks of keys):
  *
  *   p = softmax(scale q k' + mask)    dv = p' dy    ds = p (dp - sum(dp p)), dp = dy v'    dq = k_scale ds k    dk' = q_scale q' ds */
 #include "kern/attention/attention.h"
@@ -12,13 +12,13 @@ struct attention_gradient {
     struct kcall *call;
     struct attention_core a;
     struct head_rows dy;
-    float *dq, *dk, *dv; /* by head: [rows, size], [size, keys], [keys, value_size]; dk, dv NULL: not asked for */
+    float *dq, *dk, *dv; /* by head: [rows, size], [size, keys], [keys, value_size]; dk, dv NULL: not needed */
     float q_scale, k_scale;
     char *scratch;
     size_t scratch_each;
 };
 
-/* dp becomes ds. */
+/* Computes ds from dp, in place. */
 static SIMD void through_softmax(const float *restrict p, float *restrict dp, int64_t n)
 {
     float sum = 0;
@@ -83,7 +83,7 @@ static struct attention_core core_of(struct kcall *call, const int64_t *first)
     return a;
 }
 
-/* Of f32. */
+/* In f32. */
 void kern_AttentionGradient(struct kcall *call)
 {
     const int64_t *first;

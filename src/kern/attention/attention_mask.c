@@ -1,11 +1,11 @@
-/* attention_mask: which keys a row of attention sees, by causality, window, length, and a mask of booleans or addends. */
+/* attention_mask: the keys that a row of attention sees, by causality, window, length, and a mask of booleans or addends. */
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
 
 #include <float.h>
 #include <math.h>
 
-#define MASKED -1e37f /* a bias not above it leaves a key nothing beside one above it */
+#define MASKED -1e37f /* a key with a bias not above it has probability 0 if another key's bias is above it */
 
 void attention_visible(const struct attention_core *a, int64_t b, int64_t i, int64_t *lo, int64_t *hi)
 {
@@ -24,7 +24,7 @@ void attention_visible(const struct attention_core *a, int64_t b, int64_t i, int
         *lo = *hi;
 }
 
-/* Of the keys that a row sees without a mask, those that have a number of the mask. */
+/* Of the keys that a row sees without a mask, those that the mask covers. */
 static void mask_span(const struct attention_core *a, int64_t b, int64_t i, int64_t *lo, int64_t *hi)
 {
     attention_visible(a, b, i, lo, hi);
@@ -37,7 +37,7 @@ static int64_t mask_at(const struct attention_core *a, int64_t b, int64_t h, int
     return b * a->mask_step[0] + h * a->mask_step[1] + i * a->mask_step[2] + j * a->mask_step[3];
 }
 
-/* ---- keys that a mask leaves ------------------------------------------------------------------------------------------------------- */
+/* ---- keys that a mask keeps ------------------------------------------------------------------------------------------------------- */
 
 static bool leaves(const struct attention_core *a, int64_t at)
 {
@@ -57,7 +57,7 @@ static SIMD bool leaves_any(const struct attention_core *a, int64_t at, int64_t 
     return any;
 }
 
-/* Takes keys that the mask excludes away from both ends of [lo, hi), or a few less; an empty span if it excludes all. */
+/* Shrinks [lo, hi) at both ends by masked keys, maybe not all of them; an empty range if all are masked. */
 static void unmasked_span(const struct attention_core *a, int64_t row, int64_t *lo, int64_t *hi)
 {
     enum { STRIDE = 32 };
@@ -98,7 +98,7 @@ void attention_seen(const struct attention_core *a, int64_t b, int64_t h, int64_
 
 /* ---- masking ------------------------------------------------------------------------------------------------------------------------ */
 
-/* s += bias; true when some bias is above -inf. */
+/* s += bias; true if some bias is above -inf. */
 static SIMD bool add_score_bias(float *s, const float *bias, int64_t step, int64_t n)
 {
     int any = 0;

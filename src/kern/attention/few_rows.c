@@ -1,6 +1,6 @@
-/* few_rows: dots of a few queries with rows of keys, and weighted sums of rows of values, for each instruction set. Rows are of f32, f16,
- * bf16, or codes of 8 bits with scales (coded_rows.c), and are widened in registers. A dot, and the sum of a column, has one order of
- * additions whatever queries share the rows. */
+/* few_rows: dot products of a few queries with rows of keys, and weighted sums of rows of values, for each instruction set. Rows are f32,
+ * f16, bf16, or codes of 8 bits with scales (coded_rows.c), widened in registers. The order of additions in a dot product, or in the sum of
+ * a column, does not depend on which queries share the rows. */
 #include "base/half.h"
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
@@ -12,7 +12,7 @@
 
 enum { PIECE = 8 * CODED_BLOCK };
 
-/* Up to PIECE numbers of row j from i on, as f32. */
+/* Up to PIECE elements of row j from i on, as f32. */
 static const float *piece_of(const struct few_rows *rows, int64_t j, int64_t i, int64_t count, float *room)
 {
     const char *row = (const char *)rows->at + j * rows->step;
@@ -82,13 +82,13 @@ static void plain_values(const struct few_rows *v, int queries, const float *con
     case (TYPE) * 8 + 4: BODY(TYPE, 4, __VA_ARGS__); break;
 /* clang-format on */
 
-/* A constant, which dtype_size is not. */
+/* A compile-time constant, unlike dtype_size. */
 INLINE size_t bytes_of(enum dtype type)
 {
     return type == DT_F32 ? 4 : type == DT_I8 ? 1 : 2;
 }
 
-/* The scale of block b of a row of codes, of bf16; of other rows: nothing. */
+/* The scale of block b of a row of codes, as bf16 bits; unused for other types. */
 INLINE int16_t scale_at(enum dtype type, const char *row, int64_t n, int64_t b)
 {
     int16_t half = 0;
@@ -140,7 +140,7 @@ INLINE TARGET void FEW(store)(float *to, vec x)
     _mm512_storeu_ps(to, x);
 }
 
-/* Of each of 4: sums of its lanes, in the lanes of 128 bits where they lie. */
+/* Sums the lanes of each of 4 registers, into the lanes of 128 bits in place. */
 INLINE TARGET vec FEW(sum_four)(const vec *x)
 {
     vec a = _mm512_add_ps(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
@@ -153,7 +153,7 @@ INLINE TARGET vec FEW(sum_parts)(vec a, vec b)
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
 }
 
-/* The sum of the lanes of each of DOTS. */
+/* Sums the lanes of each of DOTS registers. */
 INLINE TARGET vec FEW(sum_each)(const vec *x)
 {
     return FEW(sum_parts)(FEW(sum_parts)(FEW(sum_four)(x), FEW(sum_four)(x + 4)),
@@ -210,7 +210,7 @@ INLINE TARGET void FEW(store)(float *to, vec x)
     _mm256_storeu_ps(to, x);
 }
 
-/* The sum of the lanes of each of DOTS. */
+/* Sums the lanes of each of DOTS registers. */
 INLINE TARGET vec FEW(sum_each)(const vec *x)
 {
     vec a = _mm256_hadd_ps(_mm256_hadd_ps(x[0], x[1]), _mm256_hadd_ps(x[2], x[3]));
@@ -264,7 +264,7 @@ INLINE void FEW(store)(float *to, vec x)
     vst1q_f32(to, x);
 }
 
-/* The sum of the lanes of each of DOTS. */
+/* Sums the lanes of each of DOTS registers. */
 INLINE vec FEW(sum_each)(const vec *x)
 {
     return vpaddq_f32(vpaddq_f32(x[0], x[1]), vpaddq_f32(x[2], x[3]));

@@ -6,13 +6,13 @@
  *   FEW(load), FEW(set), FEW(fma), FEW(mul), FEW(store), FEW(sum_each)
  * A tile keeps all its sums in registers: a number of a row is widened once for up to FEW_QUERIES queries. */
 
-/* Numbers i + more .. of a row; i + more lies in the block of i + more / CODED_BLOCK blocks, as it does where i is a multiple of both. */
+/* Loads elements i + more .. of a row; they must not cross a block of CODED_BLOCK elements, which holds if i is a multiple of it. */
 INLINE TARGET vec FEW(load_row)(enum dtype type, const char *row, int64_t i, int more, int64_t n)
 {
     return FEW(load)(type, row + (size_t)(i + more) * bytes_of(type), scale_at(type, row, n, i / CODED_BLOCK + more / CODED_BLOCK));
 }
 
-/* Numbers i.. of a row, fewer than LANES: zeros behind them. */
+/* Loads elements i.. of a row, fewer than LANES, padded with zeros. */
 INLINE TARGET vec FEW(load_part)(enum dtype type, const char *row, int64_t i, int64_t n)
 {
     char part[LANES * sizeof(float)] = {0};
@@ -20,7 +20,7 @@ INLINE TARGET vec FEW(load_part)(enum dtype type, const char *row, int64_t i, in
     return FEW(load)(type, part, scale_at(type, row, n, i / CODED_BLOCK));
 }
 
-/* sum[query][row][chain] += the products of numbers i.. of both, in `vectors` registers. */
+/* sum[query][row][chain] += the products of elements i.. of both, in `vectors` registers. */
 INLINE TARGET void FEW(products)(enum dtype type, int queries, int rows, int vectors, const float *const *query, const char *const *row,
                                  int64_t i, int64_t n, vec *sum)
 {
@@ -56,7 +56,7 @@ INLINE TARGET void FEW(last_products)(enum dtype type, int queries, int rows, co
     }
 }
 
-/* to[query][row]: the products, to be added up. */
+/* to[query][row]: products, still to be summed over lanes. */
 INLINE TARGET void FEW(lanes)(enum dtype type, int queries, int rows, const float *const *query, const char *const *row, int64_t n, vec *to)
 {
     vec sum[DOTS * CHAINS];
@@ -75,7 +75,7 @@ INLINE TARGET void FEW(lanes)(enum dtype type, int queries, int rows, const floa
     }
 }
 
-/* DOTS dots of queries with rows: dots[query][row]. Rows that no queries share go one by one, as memory likes it. */
+/* DOTS dot products of queries with rows: dots[query][row]. Rows that only one query reads are processed one by one, in memory order. */
 INLINE TARGET void FEW(dots)(enum dtype type, int queries, const float *const *query, const char *const *row, int64_t n, float scale,
                              float *dots)
 {
@@ -87,8 +87,7 @@ INLINE TARGET void FEW(dots)(enum dtype type, int queries, const float *const *q
     FEW(store)(dots, FEW(mul)(FEW(sum_each)(sum), FEW(set)(scale)));
 }
 
-/* A line of the rows behind these: rows that several queries share come too slowly without. Into the second level of cache, for a core
- * waits for less there than in the first. */
+/* Prefetches a cache line of later rows: needed if several queries share the rows. Into the L2 cache: a core waits less than for the L1. */
 INLINE void FEW(ask_for)(enum dtype type, int queries, const char *row, const struct few_rows *rows, int64_t i)
 {
     if (type != DT_I8 && queries > 1)
@@ -108,7 +107,7 @@ INLINE TARGET void FEW(scores_of)(enum dtype type, int queries, const struct few
             for (int64_t i = 0; i < k->n; i += 64 / (int)bytes_of(type))
                 FEW(ask_for)(type, queries, row[r], k, i);
         FEW(dots)(type, queries, query, row, k->n, scale, dots);
-        UNROLL for (int q = 0; q < queries; q++) if (some == rows) /* a size that the compiler knows */
+        UNROLL for (int q = 0; q < queries; q++) if (some == rows) /* a compile-time constant */
             memcpy(to[q] + j, dots + q * rows, (size_t)rows * sizeof *dots);
         else memcpy(to[q] + j, dots + q * rows, (size_t)some * sizeof *dots);
     }

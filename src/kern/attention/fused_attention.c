@@ -1,5 +1,5 @@
-/* fused_attention: attention that was fused from standard ops at load. Attention's own rules do not apply: a fully masked row is NaN, as
- * softmax gives it, or 0 if the original ops guard against NaN. */
+/* fused_attention: attention fused from standard ops at load. Differs from Attention: a fully masked row is NaN, as in Softmax, or 0 if the
+ * original ops guard against NaN. */
 #include "kern/attention/attention.h"
 #include "kern/core/core.h"
 

@@ -1,5 +1,5 @@
-/* linear_attention: a state per sequence and head, a matrix of keys by values, which every token decays, corrects and adds to, and which
- * its queries read. Token after token; heads and sequences in parallel. Computed in float32. */
+/* linear_attention: a state per sequence and head, a matrix of keys by values, which every token decays, corrects and updates, and which
+ * its queries read. Sequential over tokens; heads and sequences in parallel. Computed in float32. */
 #include "ir/operands.h"
 #include "kern/core/core.h"
 
@@ -9,7 +9,7 @@
 struct linear_attention {
     const float *in[6];
     float *y, *state;
-    int64_t length, heads, group, keys, values, decays, betas; /* group: query heads of a head; decays, betas: per token */
+    int64_t length, heads, group, keys, values, decays, betas; /* group: query heads per head; decays, betas: per token */
     bool corrects;
     float scale;
     float *room;
@@ -33,7 +33,7 @@ static void read_state(const struct linear_attention *a, const float *state, con
             y[v] += scale * key[k] * state[k * a->values + v];
 }
 
-/* add: room for the value that is added. */
+/* add: scratch for the value to add. */
 static void step_token(const struct linear_attention *a, int64_t token, int64_t head, float *state, float *add)
 {
     const float *key = a->in[IN_LinearAttention_key] + (token * a->heads + head) * a->keys,
@@ -70,7 +70,7 @@ static void heads_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* Operands that the update rule does not use are not read. */
+/* Reads only operands that the update rule uses. */
 static void read_operands(struct kcall *call, struct linear_attention *a)
 {
     static const enum room room[6] = {ROOM_A, ROOM_B, ROOM_TURN_Q, ROOM_TURN_K, ROOM_LIMITS, ROOM_SINK};

@@ -1,5 +1,5 @@
-/* many_narrow: products of bf16 in attention of prompts. Queries, keys, values and exponentials are rounded; sums are float32. A stripe is
- * a few rows, which gemm/narrow_row.c multiplies, or as many as a pair of tiles has, where the processor has registers of tiles. */
+/* many_narrow: bf16 products in attention of prompts. Queries, keys, values and exponentials are rounded; sums are float32. A stripe is a
+ * few rows, multiplied by gemm/narrow_row.c, or the rows of two tiles if the processor has tile registers. */
 #include "kern/attention/many_rows.h"
 #include "kern/gemm/gemm.h"
 
@@ -10,7 +10,7 @@ enum { GROUP = NARROW_TILE_ROWS, STEP = NARROW_TILE_DEPTH };
 
 /* ---- keys, values and queries ------------------------------------------------------------------------------------------------ */
 
-/* n keys or values as bf16, [n, width] with zeros behind size; where they lie if they lie so. *step: from row to row. */
+/* n keys or values as bf16, [n, width], padded with zeros after size; in place if they have this form. *step: row stride. */
 static const uint16_t *rounded_rows(const struct unit *u, const struct head_rows *h, int64_t from, int64_t n, int64_t size, int64_t width,
                                     int64_t *step)
 {
@@ -39,7 +39,7 @@ void many_narrow_keys(const struct unit *u, int64_t from, int64_t n)
     }
 }
 
-/* Keys that no row of the unit sees, and those beyond n in a step, have values of 0, for their shares are. */
+/* Values of keys that no row of the unit sees, and of those beyond n in a step, are 0, because their probabilities are. */
 void many_narrow_values(const struct unit *u, int64_t from, int64_t n)
 {
     static const uint16_t none[PANEL_COLUMNS];
@@ -82,7 +82,7 @@ static void rows_scores(const struct unit *u, const struct stripe *s, int64_t fr
             &(struct narrow_tile){u->pairs, s->query, 2 * u->pairs, u->narrow_keys + j * 2 * u->pairs, u->scores + j, KEYS, false, 0});
 }
 
-/* What stands before from or behind to in a pair has no share, or no value: it is 0. */
+/* The part of a pair before `from` or after `to` has probability or value 0. */
 static void rows_values(const struct unit *u, const struct stripe *s, int64_t from, int64_t to)
 {
     const struct narrow_row_kernel *kernel = narrow_row_best();

@@ -1,11 +1,11 @@
-/* many_rows: attention of prompts. A unit of work is a block of rows of some heads that read one head of keys. It meets a block of keys at
- * a time, packed in tiles: a stripe, a few rows of a head, multiplies with them, has its scores masked and exponentiated in the first-level
- * cache, and adds up values. Where a later block has a larger score, what is there is scaled down (online softmax, Milakov and Gimelshein
- * 2018). Blocks of keys begin at multiples of their size, so a row gets the same bits whatever unit it is in.
+/* many_rows: attention of prompts. A unit of work is a block of rows of query heads that share one head of keys. It processes one block of
+ * keys at a time, packed in tiles: a stripe, a few rows of a head, multiplies them, masks and exponentiates its scores in the L1 cache, and
+ * accumulates values. If a later block has a larger score, earlier sums are scaled down (online softmax, Milakov and Gimelshein 2018).
+ * Blocks of keys begin at multiples of their size, so a row gets the same bits whatever unit it is in.
  *
- * Products may be of bf16 (many_narrow.c).
+ * Products may use bf16 (many_narrow.c).
  *
- * Exponentials may contract to multiply-adds: they are computed in whole tiles, so no remainder is contracted differently. */
+ * Exponentials may be contracted to multiply-adds: they are computed in whole tiles, so that no remainder is contracted differently. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
@@ -21,29 +21,29 @@
 enum { MOST_ROWS = 144, MOST_TOGETHER = 512 };
 struct many {
     const struct attention_core *a;
-    int64_t together, block, blocks, wide, width; /* heads and rows of a unit, units of a head; value_size in whole tiles, and one more */
-    int64_t pairs;                                /* of numbers of a key */
-    int64_t stripe;                               /* rows of a stripe */
+    int64_t together, block, blocks, wide, width; /* heads and rows per unit, units per head; value_size in whole tiles, plus one tile */
+    int64_t pairs;                                /* of elements of a key */
+    int64_t stripe;                               /* rows per stripe */
     bool tiles;
     char *scratch;
     size_t scratch_each;
 };
 /* ---- softmax ------------------------------------------------------------------------------------------------------------------------ */
 
-/* exp(x) of x <= 0; 0 where that is below the least normal number. */
+/* exp(x) for x <= 0; 0 below the least normal number. */
 static inline float exp_down(float x)
 {
     float y = mathf_exp2_near(x * MATHF_LOG2E);
     return x < -87.0f ? 0 : y;
 }
 
-/* Numbers h to 2h of x are combined with those before them. GCC makes no vectors of this where h is not constant. */
+/* Combines elements h to 2h of x with those before them. GCC vectorises this only for constant h. */
 #define HALVE(x, h, WITH) LOOP for (int l = 0; l < (h); l++) x[l] = WITH(x[l], x[l + (h)]);
 #define REDUCE(x, WITH) HALVE(x, 16, WITH) HALVE(x, 8, WITH) HALVE(x, 4, WITH) HALVE(x, 2, WITH) HALVE(x, 1, WITH)
 #define LARGER(a, b) ((b) > (a) ? (b) : (a))
 #define SUM(a, b) ((a) + (b))
 
-/* Of `tiles` tiles: their largest number, or max. */
+/* The largest number of `tiles` tiles, or max. */
 static SIMD float max_of(const float *x, int64_t tiles, float max)
 {
     float most[TILE];
@@ -54,7 +54,7 @@ static SIMD float max_of(const float *x, int64_t tiles, float max)
     return most[0];
 }
 
-/* x = exp(x - max), and they are added to the sums of the places in a tile. */
+/* x = exp(x - max); adds x to the sums by position in a tile. */
 static SIMD void exp_of(float *x, int64_t tiles, float max, float *sums)
 {
     float sum[TILE];
@@ -80,7 +80,7 @@ static SIMD void multiply(float *x, int64_t n, float by)
     LOOP for (int64_t i = 0; i < n; i++) x[i] *= by;
 }
 
-/* Scores of row r with `tiles` tiles of keys from key `from` on become their share of a sum. */
+/* Converts the scores of row r with `tiles` tiles of keys, from key `from` on, to unnormalised probabilities. */
 static void soften(const struct unit *u, struct stripe *s, int r, int64_t from, int64_t tiles, float *x)
 {
     const struct attention_core *a = u->a;
@@ -97,7 +97,7 @@ static void soften(const struct unit *u, struct stripe *s, int r, int64_t from, 
     exp_of(x, tiles, max > -INFINITY ? max : 0, out + u->wide);
 }
 
-/* ---- a stripe and a block of keys --------------------------------------------------------------------------------------------------- */
+/* ---- a stripe with a block of keys --------------------------------------------------------------------------------------------------- */
 
 static void stripe_scores(const struct unit *u, const struct stripe *s, int64_t from, int64_t to)
 {
@@ -147,7 +147,7 @@ static void pack_keys(const struct unit *u, int64_t from, int64_t n)
     }
 }
 
-/* A constant size where the tile is whole, for speed. */
+/* The size of a whole tile is a compile-time constant, for speed. */
 static void pack_row(const float *from, int64_t count, float *to)
 {
     if (count >= TILE) {
@@ -183,7 +183,7 @@ static void stripe_finish(const struct unit *u, const struct stripe *s)
     }
 }
 
-/* What a stripe sees is what those rows of the head before it see, `before` stripes back, where heads have one mask. */
+/* A stripe sees the same keys as the same rows of the previous head, `before` stripes back, if heads share one mask. */
 static void stripe_seen(const struct unit *u, struct stripe *s, int64_t before)
 {
     const struct attention_core *a = u->a;
@@ -236,19 +236,19 @@ static int64_t stripes_of(const struct many *t)
     return t->together * ((t->block + t->stripe - 1) / t->stripe);
 }
 
-/* Numbers of KEYS rounded rows. */
+/* Elements of KEYS rounded rows. */
 static int64_t rounded_of(const struct many *t)
 {
     return KEYS * (2 * t->pairs > t->wide ? 2 * t->pairs : t->wide);
 }
 
-/* Of bf16, beside keys and values: shares, rounded rows and queries, in whole words of 8 bytes. */
+/* Elements of bf16 in addition to keys and values: probabilities, rounded rows and queries, in whole words of 8 bytes. */
 static int64_t narrow_numbers(const struct many *t)
 {
     return t->a->narrow ? (t->stripe * KEYS + rounded_of(t) + stripes_of(t) * t->stripe * 2 * t->pairs + 3) / 4 * 4 : 0;
 }
 
-/* That a key takes, of either type. */
+/* Floats per key, for either type. */
 static int64_t key_floats(const struct many *t)
 {
     return t->a->size > t->pairs ? t->a->size : t->pairs;
@@ -280,7 +280,7 @@ static void many_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* Rows of a unit: many, so that packing pays, but every thread has several units. */
+/* Rows per unit: many, so that packing pays off, but every thread gets several units. */
 static int64_t rows_of_unit(const struct many *t, int threads)
 {
     int64_t most = t->a->rows < MOST_ROWS ? t->a->rows : MOST_ROWS, units = t->a->batch * t->a->q_heads / t->together;

@@ -39,7 +39,7 @@ static void rotary_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* The caches' rows of every token: by position, or one row per token (a batch of 1 serves all). */
+/* The caches' rows of all tokens: by position, or one row per token (a batch of 1 serves all). */
 static void token_lines(struct kcall *call, const struct tensor *cache, const struct tensor *position, int64_t batch, int64_t seq,
                         int64_t *line)
 {

@@ -1,4 +1,4 @@
-/* chunk: a contracted dimension as chunks, partial sums of what a rank holds, and their sum. */
+/* chunk: a contracted dimension in chunks: the partial sums of a rank, and the total. */
 #include "kern/chunk/chunk.h"
 
 #include "kern/core/core.h"

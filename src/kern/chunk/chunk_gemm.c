@@ -1,6 +1,6 @@
-/* chunk_gemm: matrix products whose elements are summed chunk by chunk. A tile of a few rows and TILE columns is multiplied in registers,
- * one chunk at a time; sums of chunks that wait for their neighbours lie on a stack in the first-level cache. Every element takes the same
- * multiply-adds in the same order, wherever in a tile it is. */
+/* chunk_gemm: matrix products that are summed chunk by chunk. A tile of a few rows and TILE columns is multiplied in registers, one chunk
+ * at a time; sums of chunks that wait for their neighbours are on a stack in the L1 cache. Every element gets the same multiply-adds in the
+ * same order, wherever in a tile it is. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 
@@ -99,7 +99,7 @@ void chunk_product(struct kcall *call, const struct chunk_product *p)
 
 /* ---- right operands ---------------------------------------------------------------------------------------------------------- */
 
-/* Some rows at a time, which stay in the first-level cache. */
+/* A few rows at a time, which stay in the L1 cache. */
 static SIMD void turn_panel(const float *from, int64_t column, int64_t k, int64_t count, float *to)
 {
     memset(to, 0, (size_t)(k * TILE) * sizeof *to);

@@ -1,5 +1,5 @@
-/* chunk_reduce: sums along axes in deterministic mode, one axis after another from the last, each along the tree of its indices. A block of
- * results is summed at a time, so that additions are vector additions whether the axis is the innermost or not. */
+/* chunk_reduce: sums along axes in deterministic mode, axis by axis from the last, each along the tree of its indices. Results are summed
+ * in blocks, so that additions are vector additions whether the axis is the innermost or not. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 

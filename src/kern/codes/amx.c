@@ -7,7 +7,7 @@
 #if X86
 enum { WORD = 4, SCALES = CODES_WIDTH * (int)sizeof(float), COLUMNS = CODES_WIDTH * WORD /* bytes of a word of all columns */ };
 
-/* Numbers of k, `depth` at a time, from one on. */
+/* Elements of k, `depth` at a time, from one on. */
 struct codes_stretch {
     int64_t from, steps, depth;
     bool more; /* is added to the sums */

@@ -23,7 +23,7 @@ struct packing {
     size_t scratch_each;
 };
 
-/* The codes of a block of a column, column j of its tile. */
+/* The codes of a block of column j of its tile. */
 static void place_codes(const struct codes *w, const uint8_t *codes, int j, char *block)
 {
     uint32_t word, part;
@@ -95,7 +95,7 @@ static struct codes codes_sizes(const struct kcall *call, const struct codes_sou
     return w;
 }
 
-/* take: where room comes from. */
+/* take: the allocator. */
 static void pack(struct kcall *call, const struct codes_source *from, struct codes *w, void *take(struct kenv *, size_t))
 {
     int64_t tiles = (w->n + CODES_WIDTH - 1) / CODES_WIDTH;
@@ -163,7 +163,7 @@ static SIMD void add_digits(const float *digit, int digits, float *sum)
     }
 }
 
-/* `rows` rows of c: their digits added up. */
+/* Stores `rows` rows of c: adds up their digits. */
 static void store_rows(const struct tile_run *r, int64_t tile, int64_t row, int64_t rows, const float *sums)
 {
     int64_t left = r->w->n - tile * CODES_WIDTH, count = left < CODES_WIDTH ? left : CODES_WIDTH;
@@ -174,7 +174,7 @@ static void store_rows(const struct tile_run *r, int64_t tile, int64_t row, int6
     }
 }
 
-/* Rows of a tile from one on: where they belong, if a whole tile has one digit. */
+/* Rows of a tile from one on: at their place in c, if a whole tile has one digit. */
 static void tile_rows(const struct tile_run *r, int64_t tile, int64_t group, int64_t row, int64_t rows)
 {
     float sums[CODES_ROWS * CODES_WIDTH];
@@ -197,7 +197,7 @@ static void tile_range(void *data, int64_t lo, int64_t hi)
             tile_rows(r, t, i / most, i, m - i < most ? m - i : most);
 }
 
-/* Groups are as few as can be, and alike: a small one would read the weight for little. */
+/* The number of groups is minimal and their sizes equal: a small group would read the weight for little work. */
 static struct codes_rows rows_new(struct kcall *call, const struct codes *w, int64_t m, int digits)
 {
     struct codes_rows to = {.rows = m * digits, .padded = w->blocks * w->block, .steps = w->blocks * (w->block / w->step)};

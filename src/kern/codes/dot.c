@@ -15,7 +15,7 @@ enum {
     AHEAD = 512,
     UNIT = 16,
     FEW_ROWS = 3,
-    ASKING = 2 /* groups of rows that ask for the next tile */
+    ASKING = 2 /* groups of rows that prefetch the next tile */
 };
 
 INLINE int32_t word_at(const int8_t *digit)
@@ -27,7 +27,7 @@ INLINE int32_t word_at(const int8_t *digit)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Words of 4 numbers: those of columns meet that of digits byte by byte. `bits` is a constant. */
+/* Words of 4 numbers: multiplies a word of each column with the word of digits, byte by byte. `bits` is a compile-time constant. */
 INLINE void plain_words(int bits, int64_t words, const uint8_t *codes, const int8_t *digit, int64_t each, uint32_t *sum)
 {
     const uint32_t mask = (1U << bits) - 1;
@@ -44,7 +44,7 @@ INLINE void plain_words(int bits, int64_t words, const uint8_t *codes, const int
     }
 }
 
-/* sum[column] += the dots of n numbers of one row, whose words of digits lie `each` apart, modulo 2^32. */
+/* sum[column] += dot products of n numbers of one row, whose words of digits are `each` apart, modulo 2^32. */
 static SIMD void plain_numbers(const struct codes *w, int64_t n, const uint8_t *codes, const int8_t *digit, int64_t each, uint32_t *sum)
 {
     switch (w->bits) {
@@ -89,7 +89,8 @@ static void plain_whole(const struct codes *w, int64_t tile, const int8_t *digit
     }
 }
 
-/* A case for each width of codes and number of rows, all sizes in it constants; of MOST_ROWS rows at most, whose sums are in registers. */
+/* A case for each width of codes and number of rows, in which all sizes are constants; at most MOST_ROWS rows, whose sums are in
+ * registers. */
 enum { MOST_ROWS = 3 };
 #define FEW_CASES(BODY, ROWS, ...)                                                                                                \
     switch (w->bits * 4 + ((ROWS) < MOST_ROWS ? (ROWS) : MOST_ROWS)) {                                                            \
@@ -121,7 +122,7 @@ enum { MOST_ROWS = 3 };
 #define HALVES 2 /* registers for the columns of a tile */
 typedef uint32_t shifted __attribute__((vector_size(WORDS)));
 
-/* What the dots of a step begin with. */
+/* The initial sums of a step. */
 INLINE VNNI void vnni_start(int rows, const uint8_t *zeros, const int32_t *start, __m512i (*sum)[HALVES])
 {
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int h = 0; h < HALVES; h++)
@@ -132,7 +133,7 @@ INLINE VNNI void vnni_start(int rows, const uint8_t *zeros, const int32_t *start
     }
 }
 
-/* UNIT numbers of all columns. Words of digits lie `each` apart, rows `row`. */
+/* UNIT numbers of all columns. Words of digits are `each` apart, rows `row`. */
 INLINE VNNI void vnni_unit(int bits, int rows, const char *codes, const int8_t *digit, int64_t each, int64_t row, __m512i (*sum)[HALVES])
 {
     const __m512i mask = _mm512_set1_epi8((char)((1 << bits) - 1));
@@ -166,14 +167,14 @@ INLINE VNNI void vnni_scale(int rows, const char *block, const float *scale, __m
     }
 }
 
-/* Into the second level of cache: a core waits for less there than in the first. */
+/* Prefetches into the L2 cache: a core waits less than for the L1. */
 INLINE void ask_for(const char *codes, int bits)
 {
     UNROLL for (int i = 0; i < UNIT * bits / 8 * CODES_WIDTH; i += 64) __builtin_prefetch(codes + AHEAD + i, 0, 2);
 }
 
-/* Of more groups than one, each of the first two asks for every other line of a block of the next tile: those that come after the first
- * find a tile in the cache, and memory would rest meanwhile. */
+/* With more than one group, the first two each prefetch every other line of a block of the next tile: later groups find a tile in the
+ * cache, and memory would otherwise be idle meanwhile. */
 INLINE void ask_for_next(const struct codes *w, const struct codes_rows *a, int64_t group, const char *block)
 {
     if (a->rows <= CODES_ROWS || group >= ASKING)
@@ -182,7 +183,7 @@ INLINE void ask_for_next(const struct codes *w, const struct codes_rows *a, int6
         __builtin_prefetch(block + (size_t)w->blocks * w->block_bytes + i, 0, 2);
 }
 
-/* units of UNIT numbers; codes and digit move behind them. alone: no other rows read them. */
+/* units of UNIT numbers; advances codes and digit. alone: no other rows read them. */
 INLINE VNNI void vnni_units(int bits, int rows, bool alone, int64_t units, const char **codes, const int8_t **digit, int64_t each,
                             int64_t row, __m512i (*sum)[HALVES])
 {
@@ -249,8 +250,8 @@ INLINE AVX2 __m256i avx2_load(const void *at)
     return _mm256_loadu_si256(at);
 }
 
-/* Products of codes of 8 bits are too large for pairs in 16 bits, so those go by 16-bit numbers, even and odd ones: here those of a word of
- * all columns are added to sum. */
+/* Sums of two products with 8-bit codes exceed 16 bits, so even and odd numbers are multiplied as 16-bit numbers: adds those of a word of
+ * all columns to sum. */
 INLINE AVX2 void avx2_bytes(int rows, const char *from, const int8_t *digit, int64_t row, __m256i (*sum)[PARTS])
 {
     __m256i even[MOST_ROWS], odd[MOST_ROWS];
@@ -271,7 +272,7 @@ INLINE AVX2 void avx2_bytes(int rows, const char *from, const int8_t *digit, int
     }
 }
 
-/* Those of fewer bits: part holds sums of pairs in 16 bits. */
+/* Codes of fewer bits: part holds sums of pairs in 16 bits. */
 INLINE AVX2 void avx2_pairs(int bits, int rows, const char *from, int shift, const int8_t *digit, int64_t row, __m256i (*part)[PARTS])
 {
     const __m256i mask = _mm256_set1_epi8((char)((1 << bits) - 1));
@@ -297,7 +298,7 @@ INLINE AVX2 void avx2_unit(int bits, int rows, const char *codes, const int8_t *
     }
 }
 
-/* units <= 2 of UNIT numbers: sums of 32 products of a code of 4 bits and a digit fit 16 bits, pairs of them. */
+/* units <= 2 of UNIT numbers: sums of 32 products of a 4-bit code and a digit fit 16 bits, also in pairs. */
 INLINE AVX2 void avx2_units(int bits, int rows, int64_t units, const char *codes, const int8_t *digit, int64_t each, int64_t row,
                             __m256i (*sum)[PARTS])
 {
@@ -382,7 +383,7 @@ static AVX2 void avx2_dot(const struct codes *w, int64_t tile, const struct code
 
 #if NEON
 /* ---- ARM ----------------------------------------------------------------------------------------------------------------------------- */
-enum { FOUR = 4, EIGHT = CODES_WIDTH / FOUR }; /* columns of a register; registers of a tile */
+enum { FOUR = 4, EIGHT = CODES_WIDTH / FOUR }; /* columns per register; registers per tile */
 #define REGISTERS(rows) ((rows) == 1 ? EIGHT : EIGHT / 2)
 
 /* Word i of the codes of FOUR columns, `bits` of each byte. */
@@ -394,7 +395,7 @@ INLINE uint8x16_t neon_word(int bits, int i, const char *codes)
     return shift + bits < 8 ? vandq_u8(code, vdupq_n_u8((uint8_t)((1 << bits) - 1))) : code;
 }
 
-/* ---- NEON: products in 16 bits, which a step's of codes of fewer than 8 bits may be added to ---- */
+/* ---- NEON: products in 16 bits; for codes of fewer than 8 bits, those of a step are added in 16 bits ---- */
 #define CODES(name) neon_##name
 #define TARGET
 #define FLIPS true
@@ -445,7 +446,7 @@ INLINE void neon_few_bits(int bits, int rows, int regs, int64_t units, const cha
         sum[r][h] = vaddq_s32(sum[r][h], vpaddq_s32(vpaddlq_s16(part[r][h][0]), vpaddlq_s16(part[r][h][1])));
 }
 
-/* units <= 2: sums of 8 products of a code of 4 bits and a digit fit 16 bits. */
+/* units <= 2: sums of 8 products of a 4-bit code and a digit fit 16 bits. */
 INLINE void neon_units(int bits, int rows, int regs, int lane, bool grouped, int64_t units, const char *codes, const int8_t *digit,
                        int64_t each, int64_t row, int32x4_t (*sum)[EIGHT])
 {
@@ -460,8 +461,8 @@ INLINE void neon_units(int bits, int rows, int regs, int lane, bool grouped, int
 
 #if NEON_DOTS
 /* ---- with dots of bytes ---- */
-/* The digits of a word, in a lane for each row, where rows are grouped; else those of a row, in a lane for each word. `lane`: of the first
- * row, so that no load goes beyond a group. */
+/* The digits of a word, in a lane for each row, if rows are grouped; else those of a row, in a lane for each word. `lane`: of the first
+ * row, so that no load crosses the end of a group. */
 #define DOTS(ATTRIBUTE)                                                                                                              \
     INLINE ATTRIBUTE void CODES(units)(int bits, int rows, int regs, int lane, bool grouped, int64_t units, const char *codes,       \
                                        const int8_t *digit, int64_t each, int64_t row, int32x4_t(*sum)[EIGHT])                       \

@@ -64,7 +64,7 @@ static int32_t row_zero(const struct codes_integers *a, int64_t i)
     return a->is_signed ? (int8_t)zero : zero - 128;
 }
 
-/* What the columns of a tile have. */
+/* The data of a tile's columns. */
 struct columns {
     int64_t from, n;
     int32_t sum[CODES_WIDTH], zero[CODES_WIDTH];
@@ -85,7 +85,7 @@ static struct columns columns_of(const struct integer_run *r, int64_t tile)
     return c;
 }
 
-/* Sums of rows from `first` on, less the zero points. */
+/* Sums of rows from `first` on, minus the zero points. */
 static SIMD void less_zeros(const struct integer_run *r, const struct columns *c, int64_t first, int64_t rows, int32_t *sums)
 {
     for (int64_t i = 0; i < rows; i++) {
@@ -94,7 +94,7 @@ static SIMD void less_zeros(const struct integer_run *r, const struct columns *c
     }
 }
 
-/* To rows of y, which lie `apart`. */
+/* Stores rows of y, `apart` apart. */
 static SIMD void scale_rows(const struct columns *c, int64_t rows, const int32_t *sums, float *y, int64_t apart)
 {
     for (int64_t i = 0; i < rows; i++) {

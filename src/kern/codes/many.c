@@ -7,7 +7,7 @@
 
 enum {
     STRETCH = 3072,      /* numbers of k, at most */
-    MOST_ROOM = 9 << 17, /* bytes of rows that stay in the second level of cache */
+    MOST_ROOM = 9 << 17, /* bytes of rows that stay in the L2 cache */
     LEAST_ROWS = 128,
     PANELS = 2 * STRETCH * CODES_WIDTH * (int)sizeof(uint16_t)
 };
@@ -15,7 +15,7 @@ enum {
 struct many_run {
     const struct codes *w;
     const struct codes_panel_kernel *kernel;
-    int64_t m, depth, rows; /* depth: numbers of k of a row, padded; rows: of a block */
+    int64_t m, depth, rows; /* depth: elements of k per row, padded; rows: per block */
     const float *a;
     uint16_t *placed; /* [groups][depth / CODES_DEPTH][CODES_TILE_ROWS][CODES_DEPTH] */
     float *c;
@@ -37,7 +37,7 @@ static void place_range(void *data, int64_t lo, int64_t hi)
                                   r->placed + i / CODES_TILE_ROWS * CODES_TILE_ROWS * r->depth + i % CODES_TILE_ROWS * CODES_DEPTH);
 }
 
-/* Part number i of tiles lo..hi, a stretch of k of one of them; its panel. None beyond the last one. */
+/* Part number i of tiles lo..hi, a block of k of one of them, with its panel. Empty after the last one. */
 static struct codes_part part_at(const struct many_run *r, int64_t i, int64_t lo, int64_t hi, char *scratch)
 {
     int64_t numbers = r->w->blocks * r->w->block, stretches = (numbers + STRETCH - 1) / STRETCH;
@@ -47,7 +47,7 @@ static struct codes_part part_at(const struct many_run *r, int64_t i, int64_t lo
     return p;
 }
 
-/* Where the codes of a part lie: those of its whole blocks. */
+/* Prefetches the codes of a part: of its whole blocks. */
 static void ask_for(const struct codes_part *of, struct codes_panel *p)
 {
     const struct codes *w = of->w;
@@ -55,7 +55,7 @@ static void ask_for(const struct codes_part *of, struct codes_panel *p)
     p->soon_bytes = of->n / w->block * (int64_t)w->block_bytes;
 }
 
-/* A block of rows of a part. `part`: rows of a tile that is not full. */
+/* A block of rows of a part. `part`: rows of a partial tile. */
 static void part_rows(const struct many_run *r, int64_t first, int64_t rows, const struct codes_part *of, struct codes_panel *p,
                       float *part)
 {
@@ -74,7 +74,7 @@ static void part_rows(const struct many_run *r, int64_t first, int64_t rows, con
         memcpy(to + i * r->w->n, part + i * CODES_WIDTH, (size_t)count * sizeof *part);
 }
 
-/* Tiles lo..hi. While a part is multiplied, the next one is decoded, and the one after that comes from memory. */
+/* Tiles lo..hi. While a part is multiplied, the next one is decoded, and the one after that is prefetched. */
 static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
 {
     const struct many_run *r = data;
@@ -93,7 +93,7 @@ static void tile_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* Blocks of rows, all about as large. */
+/* Blocks of rows of about equal size. */
 static int64_t block_rows(int64_t m, int64_t depth)
 {
     const int64_t unit = 2 * CODES_TILE_ROWS;

@@ -19,7 +19,7 @@ INLINE TARGET void CODES(flipped)(int rows, int64_t units, const int8_t *digit, 
     }
 }
 
-/* What the dots of a step begin with, of columns from `column` on. */
+/* The initial sums of a step, of columns from `column` on. */
 INLINE TARGET void CODES(start)(int rows, int regs, const uint8_t *zeros, const int32_t *start, const int32_t *more,
                                 int32x4_t (*sum)[EIGHT])
 {

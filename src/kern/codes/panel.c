@@ -9,16 +9,16 @@
 
 enum {
     WORD = 4,
-    UNIT = 16, /* numbers of k in a block or in a part of it */
+    UNIT = 16, /* elements of k in a block or in a part of it */
     DEPTH = CODES_DEPTH,
     ROWS = CODES_TILE_ROWS,
     LANES = 16,
     HALVES = CODES_WIDTH / LANES,
     SCALES = CODES_WIDTH * (int)sizeof(float),
-    HALF = DEPTH * LANES /* numbers of a half of a panel's step */
+    HALF = DEPTH * LANES /* elements of half of a panel's step */
 };
 
-/* Where a unit of 16 numbers of k has its codes, its scales and its zero points, NULL: w->zero. */
+/* The codes of a unit of 16 elements of k, its scales and its zero points, NULL: w->zero. */
 struct unit {
     const char *codes, *scales;
     const uint8_t *zeros;
@@ -75,13 +75,13 @@ static void plain_multiply(const struct codes_panel *p)
 #if X86
 /* ---- AMX ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* A pair of registers has two numbers of k of LANES columns: those of the first half of the columns, then those of the second, column by
+/* A pair of registers has two elements of k of LANES columns: first for the first half of the columns, then for the second, column by
  * column. */
 struct coding {
-    __m512i place[2][2]; /* [pair of a word][register]: the bytes of a word of every column that come to lanes */
+    __m512i place[2][2]; /* [pair of a word][register]: the byte of every column's word for each lane */
     __m512 scale[2], zero[2];
 };
-#define BIASED 0x4b000000 /* the bits of 2^23: with a code in the low ones it is 2^23 + code */
+#define BIASED 0x4b000000 /* the bits of 2^23: with a code in the low bits, 2^23 + code */
 
 static AMX void find_places(struct coding *c)
 {
@@ -109,7 +109,7 @@ INLINE AMX void read_coding(const struct codes *w, const struct unit *u, int64_t
     }
 }
 
-/* A word of every column, of 4 numbers of k: two rows of pairs. */
+/* A word of every column, of 4 elements of k: two rows of pairs. */
 INLINE AMX void decode_word(const struct coding *c, __m512i word, uint16_t *to)
 {
     UNROLL for (int p = 0; p < 2; p++)
@@ -124,7 +124,7 @@ INLINE AMX void decode_word(const struct coding *c, __m512i word, uint16_t *to)
     }
 }
 
-/* Item i of a part: half i % HALVES of unit i / HALVES. `bits` is a constant. */
+/* Item i of a part: half i % HALVES of unit i / HALVES. `bits` is a compile-time constant. */
 INLINE AMX void decode_item(int bits, const struct codes_part *p, struct coding *c, int64_t i)
 {
     const __m512i mask = _mm512_set1_epi8((char)((1 << bits) - 1));
@@ -147,7 +147,7 @@ INLINE int64_t items_of(const struct codes_part *p)
     return p->n / UNIT * HALVES;
 }
 
-/* A unit without another one in its step is followed by zeros. */
+/* A unit that is alone in its step is padded with zeros. */
 INLINE void end_part(const struct codes_part *p)
 {
     for (int h = 0; h < HALVES && p->n % DEPTH; h++)
@@ -172,7 +172,7 @@ static AMX void amx_decode(const struct codes_part *p)
     }
 }
 
-/* What vector registers do while tiles multiply: each of `times` steps does its share. */
+/* The work of vector registers while tiles multiply: a share in each of `times` steps. */
 struct meanwhile {
     const struct codes_part *next;
     struct coding coding;

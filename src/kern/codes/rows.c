@@ -11,11 +11,11 @@
 enum { BATCH = 16, MOST = BATCH * CODES_STEP };
 enum { INFINITE = 0x7f800000 }; /* bits of a float; those of greater numbers are NaN */
 #define NEXT_DIGIT 128.0f
-#define ROUNDER 12582912.0f /* 1.5 * 2^23: added to a small number, it leaves the nearest integer in the low bits */
+#define ROUNDER 12582912.0f /* 1.5 * 2^23: added to a small number, leaves the nearest integer in the low bits */
 #define ROUNDER_BITS 0x4b400000u
 
 struct batch {
-    _Alignas(64) float left[MOST]; /* what a digit leaves, in its units */
+    _Alignas(64) float left[MOST]; /* the remainder of each digit, in its units */
     const float *x;                /* [BATCH][step] */
     float factor[BATCH];           /* x * factor: in units of the digit */
     float scale[BATCH];            /* of that digit */
@@ -30,7 +30,7 @@ INLINE uint32_t bits_of(float x)
     return bits;
 }
 
-/* The greatest of each of BATCH parts of x[n], in x or y, which are used up. */
+/* The maxima of BATCH parts of x[n], in x or y, which are overwritten. */
 INLINE const uint32_t *fold_greatest(uint32_t *x, uint32_t *y, int n)
 {
     while ((n /= 2) >= BATCH) {
@@ -56,7 +56,7 @@ INLINE const uint32_t *fold_sums(uint32_t *x, uint32_t *y, int n)
     return x;
 }
 
-/* The bits of each step's greatest magnitude: their order is that of the numbers, and NaN is above all. */
+/* The bits of each step's largest magnitude: they compare like the numbers, with NaN above all. */
 INLINE void greatest_of(const float *x, int step, uint32_t *most)
 {
     uint32_t greater[MOST / 2], room[MOST / 4];
@@ -78,7 +78,7 @@ static SIMD void find_greatest(const float *x, int step, uint32_t *most)
         greatest_of(x, CODES_STEP / 2, most);
 }
 
-/* Takes a digit of each number. Leaves the rest, unless it is the last one. */
+/* Splits off a digit of each number. Keeps the remainder, unless it is the last digit. */
 INLINE void digits_of(struct batch *b, int step, bool last)
 {
     uint32_t sum[MOST / 2], room[MOST / 4];
@@ -109,7 +109,7 @@ static SIMD void take_digits(struct batch *b, int step, bool last)
         digits_of(b, CODES_STEP, false);
 }
 
-/* A step with an infinity or a NaN is NaN, whatever its digits; one whose scale would be no number of full precision is zero. */
+/* A step with an infinity or a NaN is NaN, whatever its digits; a step whose scale would be subnormal is zero. */
 static SIMD void find_scales(struct batch *b, const uint32_t *most, int digits)
 {
     uint32_t bits[BATCH];
@@ -120,7 +120,7 @@ static SIMD void find_scales(struct batch *b, const uint32_t *most, int digits)
         float scale = top[s] / 127;
         b->scale[s] = scale > 1e-30f ? scale : 0.0f;
     }
-    if (digits > 1) { /* the power of two that is not below */
+    if (digits > 1) { /* rounds up to a power of two */
         memcpy(bits, b->scale, sizeof bits);
         LOOP for (int s = 0; s < BATCH; s++) bits[s] = (bits[s] + 0x7fffff) & INFINITE;
         memcpy(b->scale, bits, sizeof bits);
@@ -141,7 +141,7 @@ static void next_digit(struct batch *b)
     }
 }
 
-/* Puts `steps` steps where those from `at` on belong, in row `row` of a group; 4 digits of a step are a word. */
+/* Writes `steps` steps to their place from `at` on, in row `row` of a group; 4 digits of a step are a word. */
 INLINE void place(const struct batch *b, int step, const struct codes *w, const struct codes_rows *to, int64_t at, int64_t steps,
                   int64_t row)
 {

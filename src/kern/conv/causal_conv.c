@@ -1,4 +1,4 @@
-/* causal_conv: CausalConvWithState, each channel with a window of its own over what came before: a state of the last positions, and X. */
+/* causal_conv: CausalConvWithState: a filter per channel over the preceding positions: a state of the last positions, then X. */
 #include "kern/core/core.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* conv: convolution over 1 to 3 spatial dimensions through oneDNN or in tiles, f16 and bf16 converted; plain loops for other ranks, f64,
  * empty kernels and shapes without a primitive.
  *
- * In deterministic mode a convolution is a product by chunks of channels (chunk_gemm.c) with the im2col matrix, built a few columns at a
- * time, as right operand. */
+ * In deterministic mode a convolution is a product in chunks of channels (chunk_gemm.c) whose right operand is the im2col matrix, built a
+ * few columns at a time. */
 #include "kern/conv/conv.h"
 
 #include "ir/operands.h"
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A kernel may be stored narrower: lower/quantized/fuse_weights.c. */
+/* The weight may have a narrower type: lower/quantized/fuse_weights.c. */
 static void check_types(const struct kcall *call, const struct conv *c)
 {
     const struct tensor *bias = kcall_in(call, 2);
@@ -23,7 +23,7 @@ static void check_types(const struct kcall *call, const struct conv *c)
              (long long)c->out);
 }
 
-/* Where kernel position `tap` of result `place` reads x, within one channel; -1 in the padding. */
+/* The index in x, within one channel, that tap `tap` reads for result `place`; -1 in the padding. */
 static int64_t conv_source(const struct conv *c, int64_t place, int64_t tap)
 {
     const struct window_sizes w = {c->size, c->result, c->kernel, c->stride, c->dilation, c->before};
@@ -37,7 +37,7 @@ struct patches {
     int64_t taps, pixels;
 }; /* x: the channels of one group of one image */
 
-/* What the results from .. from + count see: by channel and kernel position, 0 in the padding. */
+/* The inputs of results from .. from + count: by channel and tap, 0 in the padding. */
 static const float *patch_panel(const struct right *r, int64_t from, int64_t count, float *room)
 {
     const struct patches *p = r->at;
@@ -94,13 +94,13 @@ static void conv_results(const struct kcall *call, struct conv_shape *s)
     s->shift = (float)attr_float(call->node, "shift");
 }
 
-/* A dimension of one place under a window of one is no dimension: [n, 512, 1] is a line. */
+/* A dimension of size one with a window of one is flat: [n, 512, 1] is a line. */
 static bool is_flat(const struct conv *c, int d)
 {
     return c->size[d] == 1 && c->kernel[d] == 1 && c->result[d] == 1 && c->before[d] == 0;
 }
 
-/* oneDNN's kernels of depthwise convolutions are made for images: a line is one of a single row. */
+/* oneDNN's depthwise kernels are made for images: treats a line as an image of one row. */
 static void line_as_image(struct conv_shape *s)
 {
     int64_t *const of[] = {s->size, s->kernel, s->result, s->stride, s->dilation, s->before, s->after};
@@ -138,7 +138,7 @@ static void conv_shape_of(const struct kcall *call, const struct conv *c, struct
         conv_results(call, s);
 }
 
-/* oneDNN takes twice as long for CONV_SWISH as conv_swish. */
+/* With oneDNN, CONV_SWISH takes twice as long as conv_swish. */
 static bool conv_fast(struct kcall *call, const struct conv *c, const float *x, const float *bias, float *y)
 {
     struct conv_shape s, all;
@@ -188,7 +188,7 @@ static bool conv_short(struct kcall *call, const struct conv *c)
 }
 
 /* ---- plain loops ------------------------------------------------------------------------------------------------------------- */
-/* Where element `place` of a channel of an image lies. */
+/* The index of element `place` of a channel of an image. */
 static int64_t conv_element(bool last, int64_t n, int64_t channels, int64_t channel, int64_t places, int64_t place)
 {
     return last ? (n * places + place) * channels + channel : (n * channels + channel) * places + place;
@@ -242,7 +242,7 @@ struct conv_loops {
     struct conv_shape shape;
 };
 
-/* Number i of an operand of the call, `otherwise` if it is not there. */
+/* Element i of an operand, or `otherwise` if it is absent. */
 static double conv_operand(const struct conv_loops *l, int operand, int64_t i, double otherwise)
 {
     const struct tensor *t = kcall_in(l->call, operand);

@@ -1,5 +1,5 @@
-/* conv_patches: a strided convolution of lines as one of single places, over patches: what each window reads, as channels. oneDNN's kernels
- * read rows that are several channels' length apart, and lines of powers of two meet in few sets of the cache. */
+/* conv_patches: a strided convolution of lines as a pointwise one over patches: the elements of each window become channels. oneDNN's
+ * kernels read rows several channels' length apart, and power-of-two lengths map to few cache sets. */
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"

@@ -1,4 +1,4 @@
-/* conv_read: the sizes of a convolution. Padding is computed here, so all that compute one use the same numbers. */
+/* conv_read: the sizes of a convolution. Padding is computed here, so that all kernels use the same numbers. */
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
 

@@ -1,6 +1,7 @@
-/* conv_swish: x / (1 + exp(-alpha x)) of a convolution's results.
+/* conv_swish: x / (1 + exp(-alpha x)) on a convolution's results.
  *
- * Products and additions may contract to multiply-adds: they are computed in whole stretches, so no remainder is contracted differently. */
+ * Products and additions may be contracted to multiply-adds: they are computed in whole blocks, so that no remainder is contracted
+ * differently. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
@@ -21,7 +22,7 @@ struct swish {
     float *y;
 };
 
-/* Bounds come first, in a loop of their own: GCC would divide twice, by sums with a bound and by others. */
+/* Bounds are applied first, in a separate loop: otherwise GCC would divide twice, for sums at a bound and for others. */
 static SIMD void swish_stretches(const struct swish *s, int64_t stretches, const float *z, float *y)
 {
     float x[STRETCH], alpha = -s->alpha * MATHF_LOG2E, scale = s->scale, shift = s->shift;

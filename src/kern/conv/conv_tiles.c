@@ -1,8 +1,8 @@
-/* conv_tiles: convolutions in tiles of our own, where oneDNN has only loops for them: on processors other than x86. Channels are the last
- * dimension; other images are turned before and after.
+/* conv_tiles: tiled convolutions for processors other than x86, where oneDNN has only plain loops. Works on channels-last data; other
+ * images are transposed before and after.
  *
- * What some places see is gathered into rows, which meet the weight tile by tile: [group][tile of channels][tap][channel of x][TILE]. A
- * channel that meets no other one (depthwise) is a lane beside its neighbours, its weight [tap][channel]. */
+ * The windows of several places are gathered into rows, which are multiplied with the weight tile by tile: [group][tile of
+ * channels][tap][channel of x][TILE]. For depthwise convolutions, lanes are channels, and the weight is [tap][channel]. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
@@ -19,16 +19,16 @@ enum { SPATIAL = 3, PLACES = 8 * TILE_ROWS, DEPTH = 256, FEW = 4, LANES = 4, VEC
 struct conv_tiles {
     const struct conv_shape *s;
     struct result_function function;
-    int64_t in, out, taps, places, pixels; /* in, out: of a group */
-    int64_t tiles, blocks;                 /* tiles of a group's results, blocks of PLACES of an image */
+    int64_t in, out, taps, places, pixels; /* in, out: per group */
+    int64_t tiles, blocks;                 /* tiles of a group's results; blocks of PLACES of an image */
     const float *x, *w, *bias;
-    float *y, *rows;    /* rows: of each thread, what PLACES see */
-    const float **seen; /* of each thread, where FEW places read each tap */
+    float *y, *rows;    /* rows: per thread, the windows of PLACES */
+    const float **seen; /* per thread, pointers to each tap's input for FEW places */
 };
 
 /* ---- where a place reads ------------------------------------------------------------------------------------------------------------- */
 
-/* Splits i into coordinates of a box. */
+/* Splits i into the coordinates of a box. */
 static void coordinates(int n, const int64_t *size, int64_t i, int64_t *at)
 {
     for (int d = n - 1; d >= 0; d--) {
@@ -43,7 +43,7 @@ static void next_coordinates(int n, const int64_t *size, int64_t *at)
         at[d] = 0;
 }
 
-/* The pixel that `tap` of the place that begins at `start` reads; -1 in the padding. */
+/* The pixel that `tap` reads for the place whose window starts at `start`; -1 in the padding. */
 static int64_t pixel_of(const struct conv_shape *s, const int64_t *start, const int64_t *tap)
 {
     int64_t pixel = 0;
@@ -75,7 +75,7 @@ static int64_t packed_size(const struct conv_tiles *t)
     return is_depthwise(t->s) ? t->taps * t->s->out : t->s->groups * t->tiles * t->taps * t->in * TILE;
 }
 
-/* Output channel o's number i of tap `tap` in the packed weight. */
+/* Index in the packed weight of element i of tap `tap` of output channel o. */
 static int64_t packed_place(const struct conv_tiles *t, int64_t o, int64_t i, int64_t tap)
 {
     int64_t in_group = o % t->out;
@@ -107,7 +107,7 @@ static const float *packed_weight(struct kcall *call, void **cache, const struct
 
 /* ---- results ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Rows of `count` sums, which lie `apart`, become results from channel `o` of a place on. */
+/* Converts rows of `count` sums, `apart` apart, to results from channel `o` of a place on. */
 static void store_rows(const struct conv_tiles *t, int64_t rows, int64_t count, float *sums, int64_t apart, int64_t place, int64_t o)
 {
     const struct conv_shape *s = t->s;
@@ -128,7 +128,7 @@ static void store_rows(const struct conv_tiles *t, int64_t rows, int64_t count, 
 
 /* ---- products ------------------------------------------------------------------------------------------------------------------------ */
 
-/* row[tap][channel]: what a place sees of a group. */
+/* row[tap][channel]: a place's window in a group. */
 static void gather_row(const struct conv_tiles *t, int64_t image, int64_t group, int64_t place, float *row)
 {
     const struct conv_shape *s = t->s;
@@ -144,7 +144,7 @@ static void gather_row(const struct conv_tiles *t, int64_t image, int64_t group,
     }
 }
 
-/* sums[rows][TILE] = rows times the panel of k numbers, a stretch that stays in the cache at a time. */
+/* sums[rows][TILE] = rows times the panel of k numbers, in blocks of k that stay in the cache. */
 static void multiply(int64_t rows, int64_t k, const float *row, const float *panel, float *sums)
 {
     if (k == 0)
@@ -207,7 +207,7 @@ static void depthwise_rest(const struct conv_tiles *t, const float *const *seen,
                 sums[i] += seen[tap * FEW + i / BLOCK][o + i % BLOCK] * t->w[tap * t->s->out + o + i % BLOCK];
 }
 
-/* Where FEW places read each tap; zeros in the padding, and for places that are not there. */
+/* Pointers to each tap's input for FEW places; to zeros in the padding, and for missing places. */
 static void depthwise_taps(const struct conv_tiles *t, int64_t image, int64_t place, const float *zeros, const float **seen)
 {
     const struct conv_shape *s = t->s;
@@ -259,7 +259,7 @@ static void convolve(struct kcall *call, struct conv_tiles *t)
     kenv_parallel_shares(call->env, s->batch * s->groups * t->blocks * t->tiles, PLACES * TILE * each, product_share, t);
 }
 
-/* to[columns][rows] of each image. */
+/* Transposes each image to to[columns][rows]. */
 static float *turned(int64_t images, int64_t rows, int64_t columns, const float *x, float *to)
 {
     for (int64_t i = 0; i < images; i++)

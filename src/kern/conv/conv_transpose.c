@@ -1,5 +1,5 @@
-/* conv_transpose: the transpose of a convolution. For every image and group one product computes what each position of X adds to the
- * positions under its window, [output channels x window, positions of X]; these are then added up, channel by channel, in float32. */
+/* conv_transpose: transposed convolution. For every image and group, one product computes what each position of X adds to the positions in
+ * its window, [output channels x window, positions of X]; these are then added up, channel by channel, in float32. */
 #include "kern/conv/conv_transpose.h"
 
 #include "kern/chunk/chunk.h"
@@ -10,12 +10,12 @@
 
 struct transposing {
     struct conv_transpose t;
-    const float *sent; /* of one image and group */
+    const float *sent; /* the products of one image and group */
     const float *bias; /* of the group; NULL: none */
     float *y;
 };
 
-/* A stated or SAME size divides what is too much. */
+/* With a given or SAME output size, divides the excess between both ends. */
 static void read_before(const struct kcall *call, struct conv_transpose *t)
 {
     const char *mode = attr_string(call->node, "auto_pad");
@@ -57,7 +57,7 @@ void conv_transpose_read(const struct kcall *call, struct conv_transpose *t, boo
     read_before(call, t);
 }
 
-/* Where a row of X's places (all dimensions but the last) sends to through a tap: the start of a row of the result; -1: padding. */
+/* The start of the result row to which a row of X (all dimensions but the last) contributes through a tap; -1: padding. */
 static int64_t landing_row(const struct conv_transpose *t, int64_t row, int64_t tap)
 {
     int64_t at = 0, step = t->result[t->n - 1];
@@ -74,11 +74,11 @@ static int64_t landing_row(const struct conv_transpose *t, int64_t row, int64_t 
     return at;
 }
 
-/* Adds what a row of places sends through a tap to a row of the result. */
+/* Adds the contributions of a row of places through a tap to a row of the result. */
 static void add_row(const struct conv_transpose *t, int64_t tap, const float *sent, float *y)
 {
     int e = t->n - 1;
-    int64_t s = t->stride[e], shift = tap % t->kernel[e] * t->dilation[e] - t->before[e]; /* place i lands at i * s + shift */
+    int64_t s = t->stride[e], shift = tap % t->kernel[e] * t->dilation[e] - t->before[e]; /* place i contributes to i * s + shift */
     int64_t lo = shift >= 0 ? 0 : (-shift + s - 1) / s, hi = shift >= t->result[e] ? 0 : (t->result[e] - 1 - shift) / s + 1;
     hi = hi > t->size[e] ? t->size[e] : hi;
     for (int64_t i = lo; i < hi; i++)

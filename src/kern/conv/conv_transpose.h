@@ -1,4 +1,4 @@
-/* conv_transpose: what a transposed convolution is. */
+/* conv_transpose: the sizes of a transposed convolution. */
 #ifndef TPC_KERN_CONV_TRANSPOSE_H
 #define TPC_KERN_CONV_TRANSPOSE_H
 
@@ -6,13 +6,13 @@
 
 struct conv_transpose {
     int n;
-    int64_t batch, groups, in, out; /* in, out: channels of a group */
+    int64_t batch, groups, in, out; /* in, out: channels per group */
     int64_t size[MOST_SPATIAL], kernel[MOST_SPATIAL], result[MOST_SPATIAL], stride[MOST_SPATIAL], dilation[MOST_SPATIAL],
-        before[MOST_SPATIAL];      /* where X's place 0 under tap 0 lands before the result's start */
+        before[MOST_SPATIAL];      /* offset before the result's start of X's place 0 under tap 0 */
     int64_t places, taps, results; /* products of size, kernel and result */
 };
-/* last: the channels of X and Y, and the output channels of W, are the last dimension. Sizes that do not fit each other, and types that
- * are not one of f32, f16 and bf16, are failures. */
+/* last: the channels of X and Y, and the output channels of W, are last. Fails if sizes do not match, or if types are not all f32, f16 or
+ * bf16. */
 void conv_transpose_read(const struct kcall *, struct conv_transpose *, bool last);
 
 #endif

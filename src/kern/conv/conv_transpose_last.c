@@ -1,20 +1,20 @@
-/* conv_transpose_last: the transpose of a convolution, with the channels as the last dimension of X, W and Y and in one group.
+/* conv_transpose_last: transposed convolution with channels-last X, W and Y, and one group.
  *
- * The places of all images are taken in blocks. A product computes what each place of a block sends, [places, taps, channels], and while
- * that is in the cache it is added to the results: neighbours are added to neighbours, those of all taps of a row at once. A result's
- * addends come in the order of blocks and taps, whatever the threads. */
+ * The places of all images are processed in blocks. A product computes each place's contributions, [places, taps, channels], which are
+ * added to the results while they are in the cache, contiguous to contiguous, all taps of a row at once. A result's addends are in the
+ * order of blocks and taps, independent of threads. */
 #include "kern/conv/conv_transpose.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
 
-enum { BLOCK = 1 << 16, FEWEST = 64, ROWS = 16, PIECE = 256 }; /* floats sent; places; rows that are enough units, or else pieces of one */
+enum { BLOCK = 1 << 16, FEWEST = 64, ROWS = 16, PIECE = 256 }; /* contributions; places; enough rows, or else pieces of a row */
 
 struct additions {
     struct conv_transpose t;
-    int64_t lo, hi;                    /* places that were sent, of all images */
-    int64_t rows, row_taps, rows_sent; /* of an image: results, taps and places of all dimensions but the last */
-    int64_t pieces, piece;             /* of a row of results */
+    int64_t lo, hi;                    /* the block's places, counted over all images */
+    int64_t rows, row_taps, rows_sent; /* per image: results, taps and places of all dimensions but the last */
+    int64_t pieces, piece;             /* per row of results */
     const float *sent, *bias;
     float *y;
 };
@@ -24,7 +24,7 @@ static SIMD void add_run(float *y, const float *sent, int64_t n)
     LOOP for (int64_t i = 0; i < n; i++) y[i] += sent[i];
 }
 
-/* The row of places that a row of results gets from through a tap of all dimensions but the last; -1: none. */
+/* The row of places that contributes to a row of results through a tap of all dimensions but the last; -1: none. */
 static int64_t source_row(const struct conv_transpose *t, int64_t row, int64_t tap)
 {
     int64_t at = 0, step = 1;
@@ -40,7 +40,7 @@ static int64_t source_row(const struct conv_transpose *t, int64_t row, int64_t t
     return at;
 }
 
-/* What one place sends through the taps of a row to the results lo..hi of y. */
+/* Adds one place's contributions through the taps of a row to results lo..hi of y. */
 static void add_place(const struct conv_transpose *t, int64_t place, const float *sent, int64_t lo, int64_t hi, float *y)
 {
     int e = t->n - 1;
@@ -55,7 +55,7 @@ static void add_place(const struct conv_transpose *t, int64_t place, const float
             add_run(y + (first + k * dilation) * t->out, sent + k * t->out, t->out);
 }
 
-/* The results lo..hi of a row, from row `from` of all places through row `tap` of the taps. */
+/* Adds to results lo..hi of a row: from row `from` of all places, through row `tap` of the taps. */
 static void add_row(const struct additions *a, int64_t from, int64_t tap, int64_t lo, int64_t hi, float *y)
 {
     const struct conv_transpose *t = &a->t;
@@ -93,7 +93,7 @@ static void begin_range(void *data, int64_t lo, int64_t hi)
             a->y[i * out + c] = a->bias ? a->bias[c] : 0;
 }
 
-/* Results of the images that the places are of. */
+/* Adds to the results of the block's images. */
 static void add_block(struct kenv *env, struct additions *a)
 {
     const struct conv_transpose *t = &a->t;
@@ -127,7 +127,7 @@ static void begin_additions(struct additions *a)
     a->pieces = (t->result[t->n - 1] + a->piece - 1) / a->piece;
 }
 
-/* The places block by block. */
+/* Processes the places block by block. */
 static void add_places(struct kcall *call, struct additions *a, const float *x, const float *w)
 {
     const struct conv_transpose *t = &a->t;

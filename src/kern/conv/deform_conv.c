@@ -1,5 +1,5 @@
-/* deform_conv: a convolution whose window elements read where offsets move them, between four pixels, each times a mask. The pixels that a
- * place reads are interpolated once, for all output channels of their group. */
+/* deform_conv: deformable convolution: each tap reads at an offset position, interpolated between four pixels, times a mask. The pixels of
+ * a place are interpolated once, for all output channels of their group. */
 #include "kern/core/core.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ struct deform {
     int64_t kernel[2], stride[2], dilation[2], pad[4];
 };
 
-/* Zero outside; between the image and there it fades. */
+/* Bilinear interpolation; pixels outside the image are zero. */
 static float pixel_between(const float *plane, int64_t height, int64_t width, double y, double x)
 {
     if (!(y > -1 && y < (double)height && x > -1 && x < (double)width))
@@ -28,7 +28,7 @@ static float pixel_between(const float *plane, int64_t height, int64_t width, do
     return (float)sum;
 }
 
-/* What window element `tap` of the channel reads for one place, times the mask. */
+/* The value of a channel at `tap` for one place, times the mask. */
 static float read_tap(const struct deform *d, int64_t image, int64_t channel, int64_t place, int64_t tap)
 {
     int64_t set = channel / (d->channels / d->sets), places = d->rows * d->columns, at = (image * d->sets + set) * d->taps + tap;

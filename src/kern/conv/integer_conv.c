@@ -1,9 +1,9 @@
-/* integer_conv: convolutions of 8-bit integers with channels last. Padding is the zero point of x, so that it adds nothing.
+/* integer_conv: convolutions of 8-bit integers with channels last. Padding is the zero point of x, which contributes nothing.
  *
  *     sum (x - s)(w - t) = sum x w - t sum x - s sum (w - t)
  *
- * x is taken as unsigned: a signed number, and its zero point, is 128 more. What the places of a block see are runs of bytes in x
- * (integer_windows.c), which meet tiles of the filter (gemm/bytes.c). A channel that is a group of its own is in integer_depthwise.c. */
+ * x is read as unsigned: 128 is added to signed numbers and their zero point. The windows of a block of places are runs of bytes in x
+ * (integer_windows.c), multiplied with tiles of the filter (gemm/bytes.c). Depthwise convolutions are in integer_depthwise.c. */
 #include "kern/conv/integer_conv.h"
 
 #include "ir/operands.h"
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = 66, ROOM = 1 << 18 }; /* places of a block, and bytes of what they see, at most */
+enum { ROWS = 66, ROOM = 1 << 18 }; /* most places per block, and bytes of their windows */
 
 /* ---- what the call says -------------------------------------------------------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ static float float_of(const struct tensor *t, float otherwise)
     return t ? *(const float *)t->data : otherwise;
 }
 
-/* n numbers from number `from` on of one for each channel, or of one for all. */
+/* n numbers from number `from` on, from one per channel or one for all. */
 static void floats_of(const struct tensor *t, int64_t from, int64_t n, float otherwise, float *to)
 {
     bool many = t && tensor_elements(t) > 1;
@@ -63,7 +63,7 @@ static void floats_of(const struct tensor *t, int64_t from, int64_t n, float oth
         to[j] = many ? ((const float *)t->data)[from + j] : float_of(t, otherwise);
 }
 
-/* Bounds are part of the pass that makes results. */
+/* Bounds are applied in the pass that makes results. */
 static void take_bounds(struct integer_results *r, const char *activation)
 {
     const struct result_function f = r->function;
@@ -86,7 +86,7 @@ static void take_codes(struct integer_results *r, const struct kcall *call, cons
     r->most = r->least + 255;
 }
 
-/* Codes of sums without anything between: columns have multiples of the scale, and bounds are those of codes. */
+/* For codes directly from sums: folds the scale into the columns, and expresses bounds as codes. */
 static float take_unit(struct integer_results *r)
 {
     float by = r->per_scale, lo = r->lo * by, hi = r->hi * by;
@@ -100,7 +100,7 @@ static float take_unit(struct integer_results *r)
     return by;
 }
 
-/* z is codes, and so is what it is added to. */
+/* z is codes, and so is the number to which it is added. */
 static float take_residual(struct integer_results *r, const struct kcall *call)
 {
     enum { Z_SCALE, Z_ZERO, SCALE, ZERO, LEAST, COUNT };
@@ -118,7 +118,7 @@ static float take_residual(struct integer_results *r, const struct kcall *call)
     return 1 / r->residual.scale;
 }
 
-/* *per_unit: what columns are multiplied by. */
+/* *per_unit: factor of the columns. */
 static struct integer_results results_of(struct kcall *call, float *per_unit)
 {
     const struct tensor *z = kcall_in(call, IN_IntegerConv_Z), *scale = kcall_in(call, IN_IntegerConv_Y_scale);
@@ -150,7 +150,7 @@ void integer_conv_columns(const struct integer_conv *v, int64_t from, int64_t n,
     to->n = n;
     to->zeros = zero != NULL;
     floats_of(kcall_in(v->call, IN_IntegerConv_factor), from, n, 1, to->factor);
-    floats_of(kcall_in(v->call, IN_IntegerConv_B), from, n, -0.0f, to->bias); /* adding it changes nothing */
+    floats_of(kcall_in(v->call, IN_IntegerConv_B), from, n, -0.0f, to->bias); /* the neutral addend */
     for (int64_t j = 0; j < n; j++) {
         to->start[j] = -(int32_t)v->x_zero * sums[j];
         to->zero[j] = zero ? zero[j] : 0;
@@ -176,12 +176,12 @@ struct block_run {
     const struct results_kernel *store;
     const struct integer_columns *columns; /* of all tiles */
     struct integer_windows windows;
-    int64_t rows; /* of a block */
-    size_t each;  /* bytes of scratch of a thread */
+    int64_t rows; /* per block */
+    size_t each;  /* scratch bytes per thread */
     char *scratch;
 };
 
-/* Of what each row sees. */
+/* The sum of each row's window. */
 static void sum_rows(const struct block_run *r, struct bytes_rows b, int64_t rows, int32_t *sums)
 {
     const struct bytes *w = r->w;
@@ -227,7 +227,7 @@ static void block_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* As many blocks as there are threads, at least, all about as large. length: bytes of what a place sees. */
+/* At least as many blocks as threads, of about equal size. length: bytes of a window. */
 static int64_t rows_of_blocks(const struct kcall *call, int64_t places, int64_t length)
 {
     int64_t most = length * ROWS > ROOM ? ROOM / length : ROWS, threads = kenv_threads(call->env);
@@ -273,7 +273,7 @@ static bool keeps_filter(const struct kcall *call)
     return call->cache && call->in_constant && call->in_constant[IN_IntegerConv_W] && (!zero || call->in_constant[IN_IntegerConv_W_zero]);
 }
 
-/* Do all taps along the last dimension lie one behind another? */
+/* Whether all taps along the last dimension are contiguous. */
 static bool runs_along(const struct kcall *call)
 {
     const struct tensor *w = &call->in[IN_IntegerConv_W];

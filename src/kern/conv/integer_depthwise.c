@@ -1,5 +1,5 @@
-/* integer_depthwise: convolutions of 8-bit integers where each channel has a filter of its own. Lanes are channels. A tap in the padding
- * reads a row of zero points. Places in a row whose windows lie within x share pointers. */
+/* integer_depthwise: depthwise convolutions of 8-bit integers. Lanes are channels. A tap in the padding reads a row of zero points.
+ * Consecutive places whose windows are inside x share pointers. */
 #include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
 
@@ -51,7 +51,7 @@ struct depthwise_run {
     const struct depthwise_kernel *kernel;
     const struct results_kernel *store;
     int64_t pointers;       /* to taps: an even number */
-    const uint8_t *padding; /* a zero point for each channel */
+    const uint8_t *padding; /* a zero point per channel */
     const uint8_t **taps;   /* per thread: [ROWS][pointers] */
     const struct integer_columns *columns;
 };
@@ -74,7 +74,7 @@ static void find_taps(const struct depthwise_run *r, int64_t image, const int64_
         *tap = *first; /* its filter is 0 */
 }
 
-/* How many places in a row, from one that begins at `at`, at most n, have their windows within x. */
+/* The number of consecutive places, at most n, starting at `at`, whose windows are inside x. */
 static int64_t places_within(const struct integer_conv *v, const int64_t *at, int64_t n)
 {
     int64_t left[3];
@@ -88,7 +88,7 @@ static int64_t places_within(const struct integer_conv *v, const int64_t *at, in
     return within < n ? within : n;
 }
 
-/* The number of segments that places first..first + rows are. */
+/* Divides places first..first + rows into segments; returns their number. */
 static int find_segments(const struct depthwise_run *r, int64_t first, int64_t rows, struct segment *to, const uint8_t **tap)
 {
     int count = 0;

@@ -1,7 +1,7 @@
-/* integer_depthwise_sums: sums of products of bytes by 16-bit numbers, channel by channel, for each instruction set. Two taps at a time: on
- * x86 their bytes are interleaved and widened, and a pair of products is added. Its instructions interleave within 16 bytes, so a register
- * holds 4 channels of each half of a tile; filters lie in this order, the numbers of two taps side by side. Elsewhere they lie tap by tap.
- */
+/* integer_depthwise_sums: sums of products of bytes by 16-bit numbers, per channel, for each instruction set. Two taps at a time: on x86
+ * their bytes are interleaved and widened, and a pair of products is added. x86 interleaves within 16 bytes, so a register holds 4 channels
+ * of each half of a tile; filters are stored in this order, the numbers of two taps next to each other. On other processors they are stored
+ * tap by tap. */
 #include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
@@ -19,7 +19,7 @@ int64_t integer_depthwise_place(int64_t tap, int channel)
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Numbers of a tap in the order of channels. */
+/* The numbers of a tap in channel order. */
 INLINE void plain_filter(const struct depthwise_tile *d, int64_t tap, int16_t *w)
 {
     for (int j = 0; j < LANES; j++)
@@ -46,11 +46,11 @@ static void plain_sums(const struct depthwise_tile *d, int32_t *sums)
 }
 
 #if X86
-/* ---- what AVX2 and AVX-512 share: 256 bits ------------------------------------------------------------------------------------------- */
+/* ---- shared by AVX2 and AVX-512: 256 bits ------------------------------------------------------------------------------------------- */
 #define AVX2 __attribute__((target("avx2")))
 #define VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 
-/* Less than LANES channels. */
+/* Fewer than LANES channels. */
 static AVX2 __m256i avx2_part(const uint8_t *x, int64_t n)
 {
     uint64_t part[LANES / 8] = {0};
@@ -81,7 +81,7 @@ INLINE VNNI __m256i vnni_add(__m256i sum, __m256i x, __m256i w)
     return _mm256_dpwssd_epi32(sum, x, w);
 }
 
-/* The functions of an instruction set. P places at a time share what is loaded of the filter. `whole` and `flips` are constants. */
+/* The functions of an instruction set. P places at a time share loads of the filter. `whole` and `flips` are compile-time constants. */
 #define KERNEL(NAME, TARGET, P)                                                                                                     \
     INLINE TARGET void NAME##_tap(const uint8_t *from, const uint8_t *next, const __m256i *w, int64_t n, bool flips, __m256i *sum)  \
     {                                                                                                                               \
@@ -134,9 +134,9 @@ KERNEL(vnni, VNNI, 4)
 KERNEL(avx2, AVX2, 1)
 #elif NEON
 /* ---- ARM: 8 channels in a register ------------------------------------------------------------------------------------------------- */
-enum { PLACES = 2, EIGHT = 8 }; /* PLACES: at a time, which share what is loaded of the filter */
+enum { PLACES = 2, EIGHT = 8 }; /* PLACES: processed at a time, sharing loads of the filter */
 
-/* Half a tile's bytes of a place, fewer at its end, widened. */
+/* Half a tile's bytes of a place, widened; fewer at its end. */
 INLINE void neon_load(const uint8_t *from, int64_t n, bool flips, int16x8_t *x)
 {
     uint8_t part[HALF] = {0};

@@ -1,4 +1,4 @@
-/* integer_results: exact sums of integers become real numbers, or codes. Functions other than bounds are computed between two passes, a few
+/* integer_results: converts exact integer sums to real numbers or codes. Functions other than bounds are applied between two passes, a few
  * rows at a time. */
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
@@ -8,18 +8,18 @@
 #include <string.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
-#define NEAREST(x) __builtin_irintf(x) /* one instruction, in vectors, too */
+#define NEAREST(x) __builtin_irintf(x) /* one instruction, also in vectors */
 #else
 #define NEAREST(x) ((int32_t)lrintf(x))
 #endif
 enum { ROWS = 16, PIECE = 8, LANES = 16 }; /* rows with fewer columns at a time; elements copied at a time */
 
-/* What is the same for all elements. It is copied, as a byte that is written may be anything's. */
+/* What is common to all elements. A copy, because a written byte may alias anything. */
 struct scalars {
     float lo, hi, per_scale, least, most;
     int32_t zero;
     struct result_residual z;
-    uint8_t flip, z_flip; /* of signed codes */
+    uint8_t flip, z_flip; /* for signed codes */
 };
 
 static struct scalars scalars_of(const struct integer_results *r)
@@ -28,7 +28,7 @@ static struct scalars scalars_of(const struct integer_results *r)
         r->lo, r->hi, r->per_scale, r->least, r->most, r->zero, r->residual, r->is_signed ? 0x80 : 0, r->residual.is_signed ? 0x80 : 0};
 }
 
-/* There is a loop for each kind of result. UNIT: codes of numbers in multiples of their scale. ALL_CODES: the least bound is the least
+/* There is a loop for each kind of result. UNIT: codes of numbers in multiples of their scale. ALL_CODES: the lower bound is the least
  * code. */
 enum { CODES = 1, ADDS = 2, CLAMPS_FIRST = 4, CLAMPS_LAST = 8, MADE = 16, RESIDUAL = 32, UNIT = 64, ALL_CODES = 128 };
 
@@ -58,28 +58,28 @@ static int kind_of(const struct integer_results *r, const struct result_rows *ro
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
-/* NaN stays one. */
+/* Keeps NaN. */
 INLINE float clamp(struct scalars s, float x)
 {
     x = x < s.lo ? s.lo : x;
     return x > s.hi ? s.hi : x;
 }
 
-/* NaN becomes the least code, as in QuantizeLinear. The bounds are integers, so they may come before rounding. */
+/* NaN becomes the least code, as in QuantizeLinear. The bounds are integers, so they may be applied before rounding. */
 INLINE int32_t nearest(float x, float least, float most)
 {
     float y = x > least ? x : least;
     return NEAREST(y < most ? y : most);
 }
 
-/* x is a multiple of what its codes are multiples of. */
+/* x is in multiples of its codes' scale. */
 INLINE float add_residual(struct scalars s, float x, uint8_t code)
 {
     float z = ((float)(code ^ s.z_flip) - s.z.z_zero) * s.z.z_scale;
     return (float)nearest(x, s.z.least, s.z.most) * s.z.scale + z;
 }
 
-/* All columns are computed, so that loops have one length. */
+/* Computes all columns, so that loops have one length. */
 INLINE void plain_rows(struct scalars s, const struct integer_columns *c, struct result_rows r, int kind)
 {
     float *restrict real = r.real;
@@ -114,7 +114,7 @@ static SIMD void plain_whole(const struct integer_results *r, const struct integ
 #undef BODY
 }
 
-/* Copies n elements; a size that is no constant would be a call. */
+/* Copies n elements; memcpy of a variable size would be a call. */
 INLINE void copy(void *to, const void *from, int64_t n, size_t size)
 {
     char *t = to;
@@ -127,7 +127,7 @@ INLINE void copy(void *to, const void *from, int64_t n, size_t size)
 
 typedef void pass_fn(const struct integer_results *, const struct integer_columns *, const struct result_rows *);
 
-/* Rows with fewer columns are computed beside. */
+/* Rows with fewer columns are computed in a buffer. */
 static void pass_part(pass_fn *whole, const struct integer_results *r, const struct integer_columns *c, const struct result_rows *rows)
 {
     float z[ROWS * RESULT_COLUMNS] = {0}, made[ROWS * RESULT_COLUMNS] = {0}, real[ROWS * RESULT_COLUMNS];
@@ -171,7 +171,7 @@ static void plain_pass(const struct integer_results *r, const struct integer_col
 
 INLINE AVX512 __m512 avx512_within(__m512 x, float lo, float hi)
 {
-    return _mm512_min_ps(_mm512_set1_ps(hi), _mm512_max_ps(_mm512_set1_ps(lo), x)); /* of a NaN, the second is taken */
+    return _mm512_min_ps(_mm512_set1_ps(hi), _mm512_max_ps(_mm512_set1_ps(lo), x)); /* for a NaN, the second operand is the result */
 }
 
 INLINE AVX512 __m512i avx512_nearest(__m512 x, float least, float most)
@@ -188,7 +188,7 @@ INLINE AVX512 __m512 avx512_add_residual(const struct scalars *s, __m512 x, __m1
     return _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(s->z.scale)), z);
 }
 
-/* LANES columns from column j on; `whole`: all of them are there. */
+/* LANES columns from column j on; `whole`: all of them exist. */
 struct lanes {
     __m512i start, zero;
     __m512 factor, bias;
@@ -208,7 +208,8 @@ INLINE AVX512 struct lanes avx512_lanes(const struct integer_columns *c, int64_t
                           whole};
 }
 
-/* The numbers of row i, to be stored or rounded. Those that are only rounded to codes need not be those of Mul and Add to the last bit. */
+/* The numbers of row i, to be stored or rounded. Numbers that are only rounded to codes may differ from those of Mul and Add in the last
+ * bit. */
 INLINE AVX512 __m512 avx512_numbers(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t i, int kind)
 {
     const float *z = kind & ADDS ? r->z + i * r->z_apart + l->j : NULL;
@@ -246,13 +247,13 @@ INLINE AVX512 void avx512_column(struct scalars s, const struct integer_columns 
     }
 }
 
-/* As 32-bit numbers that saturate to codes: of a NaN, as of what has no such number, the least one. */
+/* 32-bit numbers that saturate to codes: NaN, and numbers out of range, become the least. */
 INLINE AVX512 __m512i avx512_saturating(const struct scalars *s, __m512 x, int kind)
 {
     return kind & ALL_CODES ? _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(s->most), x)) : avx512_nearest(x, s->least, s->most);
 }
 
-/* Codes of all columns of rows a and b: packing takes 4 numbers of each in turn. */
+/* Codes of all columns of rows a and b: packing takes 4 numbers of each alternately. */
 INLINE AVX512 void avx512_two_rows(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t a, int64_t b,
                                    int kind)
 {
@@ -300,7 +301,7 @@ struct lanes {
     float32x4_t factor[REGISTERS], bias[REGISTERS];
 };
 
-/* NaN stays one, and a zero's sign. */
+/* Keeps NaN, and the sign of a zero. */
 INLINE float32x4_t neon_within(float32x4_t x, float lo, float hi)
 {
     x = vbslq_f32(vcltq_f32(x, vdupq_n_f32(lo)), vdupq_n_f32(lo), x);
@@ -313,7 +314,7 @@ INLINE float32x4_t neon_bounded(float32x4_t x, float least, float most)
     return vminnmq_f32(vmaxnmq_f32(x, vdupq_n_f32(least)), vdupq_n_f32(most));
 }
 
-/* What LANES codes of a residual are. */
+/* Decodes LANES codes of a residual. */
 INLINE void neon_residual(const struct scalars *s, const uint8_t *code, float32x4_t *z)
 {
     uint8x16_t x = veorq_u8(vld1q_u8(code), vdupq_n_u8(s->z_flip));
@@ -323,7 +324,7 @@ INLINE void neon_residual(const struct scalars *s, const uint8_t *code, float32x
         z[v] = vmulq_f32(vsubq_f32(vcvtq_f32_u32(wide[v]), vdupq_n_f32(s->z.z_zero)), vdupq_n_f32(s->z.z_scale));
 }
 
-/* The numbers of row i, as avx512_numbers. */
+/* The numbers of row i, like avx512_numbers. */
 INLINE void neon_numbers(const struct scalars *s, const struct lanes *l, const struct result_rows *r, int64_t i, int j, int kind,
                          float32x4_t *x)
 {
@@ -428,7 +429,7 @@ static struct result_rows rows_of(const struct integer_results *r, const struct 
                                 .codes = r->codes ? r->codes + at : NULL};
 }
 
-/* At most ROWS rows. Numbers of a half without columns are not made. */
+/* At most ROWS rows. Skips the numbers of a half without columns. */
 static void pass_twice(const struct results_kernel *k, const struct integer_results *r, const struct integer_columns *c,
                        struct result_rows rows)
 {

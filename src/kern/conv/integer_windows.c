@@ -1,4 +1,4 @@
-/* integer_windows: pointers to what places see of x. A run that is partly in the padding, or near the end of x, is a copy. */
+/* integer_windows: pointers to the windows of places in x. A run partly in the padding, or near the end of x, is copied. */
 #include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
 
@@ -27,7 +27,7 @@ size_t integer_windows_bytes(const struct integer_windows *s, int64_t rows)
     return (copies + pointers + lines + 63) & ~(size_t)63;
 }
 
-/* Lines of x along the last dimension that a window meets, NULL: in the padding. at: its first tap. */
+/* The lines of x along the last dimension that a window covers, NULL: in the padding. at: its first tap. */
 static void find_lines(const struct integer_windows *s, int64_t image, const int64_t *at, const uint8_t **line)
 {
     const struct integer_conv *v = s->v;
@@ -52,14 +52,14 @@ static void copy_run(const struct integer_windows *s, const uint8_t *line, int64
     memset(to + s->taps * v->in, 0, (size_t)(s->copy - s->taps * v->in));
 }
 
-/* Places of a row of y, and where their pointers and copies go. */
+/* Places of a row of y, and where their pointers and copies are stored. */
 struct row {
     const uint8_t *padding, **pointers;
     uint8_t *copy;
     int64_t first, n, start; /* first: in the block; start: the first tap of its window along the last dimension */
 };
 
-/* Run `run` of the place's window begins at place `from` of a line of x. */
+/* Run `run` of the place's window, which starts at place `from` of a line of x. */
 static const uint8_t *find_run(const struct integer_windows *s, const uint8_t *line, int64_t from, struct row *r)
 {
     const struct integer_conv *v = s->v;
@@ -73,7 +73,7 @@ static const uint8_t *find_run(const struct integer_windows *s, const uint8_t *l
     return copy;
 }
 
-/* Pointers to one run of the windows of a row. Runs `within` need no look. */
+/* Pointers to one run of each window in a row. Runs `within` are known to be inside x. */
 static void find_runs(const struct integer_windows *s, const uint8_t *line, int64_t tap, int64_t run, struct row *r)
 {
     const struct integer_conv *v = s->v;

@@ -1,5 +1,5 @@
-/* result_function: functions of a convolution's results. They are those of the operators (pointwise.def), to the bit, but for Swish, which
- * is that of conv_swish.c, and HardSwish, which multiplies by 1/6. */
+/* result_function: functions of a convolution's results. They equal the operators' (pointwise.def) to the bit, except Swish, which is
+ * conv_swish.c's, and HardSwish, which multiplies by 1/6. */
 #include "kern/conv/conv.h"
 #include "kern/core/core.h"
 #include "kern/pointwise/pointwise.h"
@@ -25,7 +25,7 @@
     F(HardSigmoid, CLAMP_01(a *x + b))
 FUNCTIONS(FUNCTION)
 
-/* Of the table of pointwise functions. */
+/* From the table of pointwise functions. */
 #define OPERATOR(NAME, EXPRESSION)                                                \
     static void NAME##_run(const struct result_function *f, float *at, int64_t n) \
     {                                                                             \

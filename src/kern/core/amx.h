@@ -1,5 +1,5 @@
-/* amx: registers of tiles (Intel AMX: 8 tiles of up to 16 rows of 64 bytes). A thread gives them shapes before it uses them and
- * gives them up after that: other code of the thread, oneDNN's too, has shapes of its own. */
+/* amx: tile registers (Intel AMX: 8 tiles of up to 16 rows of 64 bytes). A thread configures them before use and releases them afterwards:
+ * other code in the thread, such as oneDNN, has its own configuration. */
 #ifndef TPC_KERN_CORE_AMX_H
 #define TPC_KERN_CORE_AMX_H
 
@@ -14,21 +14,21 @@
 
 enum { AMX_ROWS = 16, AMX_BYTES = 64, AMX_TILES = 8 };
 
-/* What LDTILECFG reads (Intel's Software Developer's Manual, volume 1, "Programming with Intel AMX"). */
+/* The operand of LDTILECFG (Intel's Software Developer's Manual, volume 1, "Programming with Intel AMX"). */
 struct amx_shapes {
     uint8_t palette, start, reserved[14];
-    uint16_t bytes[16]; /* of a row */
+    uint16_t bytes[16]; /* per row */
     uint8_t rows[16];
 };
 
-/* What was written at `at` is in memory from here on: GCC 12 knows neither that tiles are loaded from there, nor that LDTILECFG reads more
- * than 8 bytes. */
+/* Makes sure that what was written at `at` is in memory: GCC 12 does not know that tiles are loaded from there, nor that LDTILECFG reads
+ * more than 8 bytes. */
 INLINE void amx_written(const void *at)
 {
     __asm__ volatile("" ::"r"(at) : "memory");
 }
 
-/* Tile t has rows[t] rows of bytes[t] bytes; tiles that are not used may have 0. */
+/* Tile t has rows[t] rows of bytes[t] bytes; unused tiles may have 0. */
 INLINE AMX void amx_begin(const int rows[AMX_TILES], const int bytes[AMX_TILES])
 {
     struct amx_shapes shapes;
@@ -42,8 +42,8 @@ INLINE AMX void amx_begin(const int rows[AMX_TILES], const int bytes[AMX_TILES])
     _tile_loadconfig(&shapes);
 }
 
-/* Sums of up to 32 rows and 32 columns of 4 bytes are tiles 0 to 3: [16 rows][16 columns]. 4 and 5 are rows of the left operand, `bytes`
- * each, 6 and 7 columns of the right one, in words of 4 bytes. two: there are more than 16 rows. */
+/* Tiles 0 to 3 are sums of up to 32 rows and 32 columns of 4 bytes: [16 rows][16 columns] each. 4 and 5 are rows of the left operand, of
+ * `bytes` each; 6 and 7 columns of the right one, in words of 4 bytes. two: more than 16 rows. */
 INLINE AMX void amx_begin_sums(int64_t rows, int bytes)
 {
     const int first = rows < AMX_ROWS ? (int)rows : AMX_ROWS, words = bytes / 4;

@@ -1,5 +1,5 @@
-/* axis_line: work on the lines of a tensor along one axis. A line is converted to float32 (f64: float64), whatever the storage; contiguous
- * lines are converted at once, others element by element. */
+/* axis_line: processes the lines of a tensor along one axis. A line is converted to float32 (f64: float64), whatever the storage type;
+ * contiguous lines are converted at once, others element by element. */
 #include "kern/core/core.h"
 
 struct line_range {

@@ -1,10 +1,10 @@
-/* broadcast_walk: one loop nest for broadcast operands. Dimensions of size 1 are dropped and adjoining ones merged where every operand is
- * dense or constant over both, so most calls become one long row. A long row is cut into pieces to share it among threads. */
+/* broadcast_walk: one loop nest for broadcast operands. Dimensions of size 1 are dropped, and adjacent ones are merged if every operand is
+ * dense or constant over both, so most calls become one long row. A long row is cut into pieces for the threads. */
 #include "kern/core/core.h"
 
 #define STRETCH 4096
 
-/* Strides of t seen as the shape out, 0 where it is repeated. */
+/* Strides of t in the shape of out, 0 where it is broadcast. */
 static void operand_strides(const struct kcall *call, const struct tensor *out, const struct tensor *t, int64_t *stride)
 {
     int64_t own[MAX_RANK];
@@ -59,7 +59,7 @@ void walk_broadcast(const struct kcall *call, struct walk *w, const struct tenso
     walk_merge(w, out->rank, out->dim, (const int64_t(*)[MAX_RANK])stride);
 }
 
-/* Whether each operand goes on from one row to the next, or has the same there. */
+/* Whether each operand continues from one row to the next, or repeats. */
 static bool all_join(const struct walk *w, int last)
 {
     for (int k = 0; k < w->n; k++)
@@ -103,7 +103,7 @@ static void offsets_of(const struct walk *w, const int64_t *index, int64_t *offs
     }
 }
 
-/* The next row: an odometer over all but the innermost dimension. */
+/* Advances to the next row: an odometer over all but the innermost dimension. */
 static void next_row(const struct walk *w, int64_t *index, int64_t *offset)
 {
     for (int d = w->rank - 2; d >= 0; d--) {
@@ -127,7 +127,7 @@ static void row_index(const struct walk *w, int64_t row, int64_t *index)
     }
 }
 
-/* Units lo..hi: a unit is one stretch of one row. */
+/* Units lo..hi: a unit is one piece of one row. */
 static void walk_range(void *data, int64_t lo, int64_t hi)
 {
     const struct walking *g = data;

@@ -1,5 +1,5 @@
-/* byte_codes: real numbers as bytes with one scale and one zero point, as QuantizeLinear and DequantizeLinear have them, to the bit. Whole
- * vectors of AVX-512 or NEON first, where the processor has them, then the rest in plain C. */
+/* byte_codes: real numbers as bytes with one scale and one zero point, bit for bit like QuantizeLinear and DequantizeLinear. Whole vectors
+ * of AVX-512 or NEON first, if the processor has them, then the rest in plain C. */
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
 
@@ -10,7 +10,7 @@
 #endif
 
 enum { BLOCK = 256 };
-/* How far a product with 1 / scale is from the quotient at most, as a part of it: three roundings, and some. */
+/* The largest relative difference between the quotient and a product with 1 / scale: three roundings, with a margin. */
 #define OFF 0x1p-22f
 
 struct rounding {
@@ -18,7 +18,7 @@ struct rounding {
 };
 
 /* ---- AVX-512 ------------------------------------------------------------------------------------------------------------------------- */
-/* Each returns how many numbers it has done. */
+/* Each returns the number of elements processed. */
 #ifdef AVX512
 static bool has_vectors(void)
 {
@@ -37,7 +37,7 @@ static AVX512 int64_t decode_vectors(const struct byte_scale *s, const uint8_t *
     return i;
 }
 
-/* Products that are so near the middle between two integers that the quotients may be rounded otherwise. */
+/* Marks products so near the middle between two integers that the quotients may round differently. */
 static inline AVX512 __attribute__((always_inline)) __mmask16 is_unsure(__m512 product, __m512 whole, __m512 off)
 {
     __m512 limit = _mm512_fnmadd_ps(_mm512_abs_ps(product), off, _mm512_set1_ps(0.5f));
@@ -61,7 +61,7 @@ static AVX512 int64_t round_vectors(const struct rounding *r, bool divides, cons
     return i;
 }
 
-/* 16 numbers at a time; codes of either sign are read as unsigned ones. */
+/* 16 numbers at a time; signed and unsigned codes are both read as unsigned. */
 struct pair {
     __m512 a_scale, a_zero, b_scale, b_zero, lo, inverse, zero, least, most, off;
     __m128i a_flip, b_flip;
@@ -163,7 +163,7 @@ static bool has_vectors(void)
     return isa_runs(ISA_NEON);
 }
 
-/* Codes of either sign are read as unsigned ones: `flip` of signed ones, whose zero point is 128 more. */
+/* Both kinds of codes are read as unsigned: signed ones are XORed with `flip`, and their zero point is 128 more. */
 INLINE void decode_16(const uint8_t *code, uint8_t flip, float zero, float scale, float32x4_t *to)
 {
     uint8x16_t x = veorq_u8(vld1q_u8(code), vdupq_n_u8(flip));
@@ -183,8 +183,8 @@ static int64_t decode_vectors(const struct byte_scale *s, const uint8_t *code, i
     return i;
 }
 
-/* Numbers in multiples of the scale become codes. `sure`: no product is so near the middle between two integers that the quotient may be
- * rounded otherwise. */
+/* Encodes numbers in multiples of the scale. `sure`: no product is so near the middle between two integers that the quotient may round
+ * differently. */
 INLINE void encode_16(const float32x4_t *x, float zero, float least, uint8_t *code, uint32x4_t *sure)
 {
     int32x4_t whole[REGISTERS];
@@ -252,7 +252,7 @@ static int64_t combine_vectors(const struct byte_pair *p, const void *a, const v
     }
 }
 
-/* Of a table of 64 bytes an index beyond it leaves what was there. */
+/* In a table of 64 bytes, an index out of range leaves the lane unchanged. */
 static int64_t map_vectors(const uint8_t *code, int64_t n, const uint8_t *table, uint8_t *to)
 {
     uint8x16x4_t t[4];
@@ -267,7 +267,7 @@ static int64_t map_vectors(const uint8_t *code, int64_t n, const uint8_t *table,
     return i;
 }
 
-/* A comparison, as for a NaN that signals the instruction for minima has another one. */
+/* By comparison, because the instruction for minima treats signalling NaNs differently. */
 static int64_t range_vectors(const float *x, int64_t n, float *lo, float *hi)
 {
     float32x4_t least[REGISTERS], most[REGISTERS];
@@ -327,7 +327,7 @@ void byte_codes_decode(const struct byte_scale *s, const void *code, int64_t n, 
     y = y < r->least + 255 ? y : r->least + 255;        \
     code[i] = (uint8_t)(int32_t)y;
 
-/* Whether any number is so near the middle between two codes that the quotient may be rounded otherwise. */
+/* Whether any number is so near the middle between two codes that the quotient may round differently. */
 static SIMD bool round_products(const struct rounding *r, const float *x, int64_t n, uint8_t *code)
 {
     int near = 0;
@@ -348,7 +348,7 @@ static SIMD void round_quotients(const struct rounding *r, const float *x, int64
     }
 }
 
-/* divides: by the scale, which is exact; otherwise returns whether a number is too near the middle for a product. */
+/* divides: divides by the scale, which is exact; otherwise returns whether a number is too near the middle for a product. */
 static bool round_block(const struct rounding *r, bool divides, const float *x, int64_t n, uint8_t *code)
 {
     bool near = false;
@@ -383,7 +383,7 @@ void byte_codes_range(const float *x, int64_t n, float *lo, float *hi)
     *hi = most;
 }
 
-/* Products of numbers this large or small might be no numbers. */
+/* Whether the scale is moderate: products with very large or small ones could overflow or vanish. */
 static bool is_moderate(const struct byte_scale *s)
 {
     return s->scale > 1e-12f && s->scale < 1e12f;

@@ -1,6 +1,6 @@
-/* coded_rows: rows of f32 in a quarter of the bytes, as a KV cache keeps them. Each block of CODED_BLOCK numbers has a scale, its largest
- * magnitude / 127 in bf16; a code is the number over that scale, rounded. A row is its codes, then its scales. Rows that are read and
- * written again stay as they are. */
+/* coded_rows: rows of f32 in a quarter of the bytes, for a KV cache. Each block of CODED_BLOCK numbers has a scale, its largest magnitude /
+ * 127 in bf16; a code is the number divided by the scale, rounded. A row is its codes, then its scales. Decoding and encoding again changes
+ * nothing. */
 #include "base/half.h"
 #include "kern/core/core.h"
 
@@ -25,7 +25,7 @@ INLINE float scale_at(const int8_t *row, int64_t n, int64_t block)
     return bf16_to_f32(half);
 }
 
-/* A block with a number that is infinite or undefined is undefined. */
+/* NaN for a block that contains infinity or NaN. */
 static SIMD uint16_t scale_of(const float *x, int64_t n)
 {
     float most = 0, none = 0;

@@ -1,5 +1,5 @@
-/* combine: what scatters and their like do with an element and the one that comes to it. Half precision works in double and rounds once;
- * integers are added and multiplied modulo 2^64. NaN wins over every number. */
+/* combine: how scatter ops combine an element with an update. Half precision is computed in double and rounded once; integers are added and
+ * multiplied modulo 2^64. NaN wins over every number. */
 #include "kern/core/core.h"
 
 #include <string.h>

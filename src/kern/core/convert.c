@@ -1,5 +1,4 @@
-/* convert: between storage types. Stores to integers saturate when they come from floating point (NaN gives 0) and wrap when they come
- * from integers. */
+/* convert: conversion between storage types. Stores to integers saturate from floating point (NaN gives 0) and wrap from integers. */
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
@@ -34,7 +33,7 @@ static void load_f16(const uint16_t *s, int64_t n, float *d)
     load_f16_plain(s + i, n - i, d + i);
 }
 
-/* The instruction keeps what is in a NaN; f32_to_f16 makes one of all. */
+/* The instruction keeps a NaN's payload; f32_to_f16 makes one NaN of all. */
 INLINE float32x4_t one_nan(float32x4_t x)
 {
     uint32x4_t bits = vreinterpretq_u32_f32(x), nan = vorrq_u32(vandq_u32(bits, vdupq_n_u32(1U << 31)), vdupq_n_u32(0x7fc00000));
@@ -53,7 +52,7 @@ static void store_f16(const float *s, int64_t n, uint16_t *d)
 #else
 #define store_f16 store_f16_plain
 #if X86
-/* By the instruction for it: a weight in f16 is read as fast as memory gives it. */
+/* With the F16C instruction: a weight in f16 is read at memory speed. */
 static __attribute__((target("avx2,f16c"))) void load_f16_f16c(const uint16_t *s, int64_t n, float *d)
 {
     int64_t i = 0;
@@ -176,7 +175,7 @@ void convert_to_f64(enum dtype t, const void *src, int64_t n, double *dst)
     }
 }
 
-/* As ONNX has it also from floats: truncated, then what does not fit loses its upper bits. */
+/* As in ONNX, also from floats: truncated, then wrapped. */
 static int64_t truncated(double x)
 {
     return x > -0x1p63 && x < 0x1p63 ? (int64_t)x : 0;

@@ -1,8 +1,7 @@
-/* copy: move elements between two strided views of one shape. Everything that only moves data (Transpose, Slice, Concat, Expand, ...)
- * is one such copy.
+/* copy: copies elements between two strided views of one shape. All ops that only move data (Transpose, Slice, Concat, Expand, ...) use it.
  *
- * Dimensions of size 1 are dropped, adjoining ones merged. The innermost pair is then a contiguous run (memcpy), a run with a stride,
- * or, where the source runs along another dimension than the destination, a transposition done in square tiles. */
+ * Dimensions of size 1 are dropped, adjacent ones merged. The innermost pair is then a contiguous run (memcpy), a strided run, or, if
+ * source and destination are contiguous in different dimensions, a transposition in square tiles. */
 #include "kern/core/core.h"
 
 #include <string.h>
@@ -13,7 +12,7 @@ struct strided_copy {
     struct copy c;
     char *to;
     const char *from;
-    int tiled, next; /* next: the innermost dimension but the last and the tiled one; -1: none */
+    int tiled, next; /* next: the innermost dimension other than the last and the tiled one; -1: none */
 };
 
 static void copy_merge(struct copy *c, const struct copy *in)
@@ -37,7 +36,7 @@ static void copy_merge(struct copy *c, const struct copy *in)
     }
 }
 
-/* Weights that are packed at load may lie at any address. */
+/* Weights packed at load may be at unaligned addresses. */
 #define STRIDED(T)                  \
     for (int64_t i = 0; i < n; i++) \
         memcpy(to + i * ts * (int64_t)sizeof(T), from + i * fs * (int64_t)sizeof(T), sizeof(T));
@@ -84,8 +83,8 @@ static void copy_strided_row(size_t size, int64_t n, char *to, int64_t ts, const
     }
 }
 
-/* One tile: rows along dimension d, the source contiguous along d, the destination along the last dimension. Runs are along the longer of
- * the two. */
+/* One tile: rows along dimension d; the source is contiguous along d, the destination along the last dimension. Runs are along the longer
+ * of the two. */
 static void copy_tile(const struct copy *c, int d, char *to, const char *from, int64_t rows, int64_t columns)
 {
     if (c->size == 4 && c->to[c->rank - 1] == 1) {
@@ -99,7 +98,7 @@ static void copy_tile(const struct copy *c, int d, char *to, const char *from, i
                          c->from[run]);
 }
 
-/* A tile that has few columns, such as the colours of pixels, has more rows. */
+/* A tile with few columns, such as the colours of pixels, has more rows. */
 static void copy_plane(const struct copy *c, int d, char *to, const char *from)
 {
     int last = c->rank - 1;
@@ -112,7 +111,8 @@ static void copy_plane(const struct copy *c, int d, char *to, const char *from)
         }
 }
 
-/* Position `row` of the outer dimensions (all but the last, and but the tiled one); returns how many rows are left of its innermost one. */
+/* Offsets of position `row` of the outer dimensions (all but the last and the tiled one); returns how many rows remain in the innermost of
+ * these. */
 static int64_t outer_offsets(const struct strided_copy *job, int64_t row, int64_t *to, int64_t *from)
 {
     const struct copy *c = &job->c;
@@ -169,7 +169,7 @@ static void copy_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* The dimension along which the source is contiguous, when it isn't the last one and tiles pay. */
+/* The dimension along which the source is contiguous, if it is not the last one and tiles pay off. */
 static int tiled_dimension(const struct copy *c)
 {
     int last = c->rank - 1;
@@ -181,7 +181,7 @@ static int tiled_dimension(const struct copy *c)
     return -1;
 }
 
-/* One long row: cut it so that threads can share it. */
+/* Cuts one long row into pieces for threads. */
 static void copy_cut(struct copy *c)
 {
     const int64_t piece = 8192;

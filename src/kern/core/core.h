@@ -1,6 +1,5 @@
-/* kern/core: what all kernels share: scratch and parallel loops, a call's operands and attributes, conversion of storage types, lines along
- * an axis, broadcasting walks, strided copies. Kernels of 16-bit tensors convert short stretches to float32, work there and convert back.
- */
+/* kern/core: shared by all kernels: scratch and parallel loops, a call's operands and attributes, conversion of storage types, lines along
+ * an axis, broadcasting walks, strided copies. Kernels of 16-bit tensors convert blocks to float32, compute, and convert back. */
 #ifndef TPC_KERN_CORE_H
 #define TPC_KERN_CORE_H
 
@@ -10,8 +9,8 @@
 
 #include <string.h>
 
-/* Compiled for several instruction sets, chosen at load by what the processor has. "arch=haswell" would choose by its model: no AMD. gcc
- * tells x86-64-v3 since its version 12. Sanitizers don't survive the resolvers; of other C libraries, musl's loader runs none. */
+/* Compiled for several instruction sets, chosen at load by the processor. "arch=haswell" would choose by model and exclude AMD. gcc knows
+ * x86-64-v3 since version 12. Sanitizers do not survive the resolvers; musl's loader runs none. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #if __GNUC__ >= 12
@@ -42,10 +41,10 @@
 /* ---- env.c ----------------------------------------------------------------------------------------------------- */
 typedef void range_fn(void *data, int64_t lo, int64_t hi);
 typedef void share_fn(void *data, int thread, int64_t lo, int64_t hi);
-/* Runs body on [0, n) in one range per thread; cost: rough operations per item, so that small work stays on one thread. */
+/* Runs body on [0, n) in one range per thread; cost: approximate operations per item, so that small work stays on one thread. */
 void kenv_parallel_for(struct kenv *, int64_t n, int64_t cost, range_fn *body, void *data);
-void kenv_parallel_shares(struct kenv *, int64_t n, int64_t cost, share_fn *body, void *data); /* threads have scratch of their own */
-/* Scratch by purpose, so that a kernel and what it calls don't share one. Each slot only grows. */
+void kenv_parallel_shares(struct kenv *, int64_t n, int64_t cost, share_fn *body, void *data); /* threads have their own scratch */
+/* Scratch by purpose, so that a kernel and its callees do not share one. Each slot only grows. */
 enum room {
     ROOM_KERNEL,
     ROOM_THREADS,
@@ -65,12 +64,12 @@ enum room {
     ROOM_COUNT
 };
 void *kenv_room(struct kenv *, enum room, size_t bytes);
-/* Blocks kept until kenv_free. */
+/* A block kept until kenv_free. */
 void *kenv_keep(struct kenv *, size_t bytes);
-/* Room for a packed weight, kept until kenv_free. */
+/* Memory for a packed weight, kept until kenv_free. */
 void *kenv_weights(struct kenv *, size_t bytes);
-/* Where the packed form of a constant matrix is kept, for all nodes and all graphs of the environment that read it so; zeroed before it is
- * filled. It lives as long as the environment. */
+/* Where the packed form of a constant matrix is stored, for all nodes and all graphs of the environment that read it in that form; zeroed
+ * before it is filled. It lives as long as the environment. */
 struct packed_key {
     const struct constant *weight, *scales, *zeros; /* scales and zeros: of a quantised weight */
     enum dtype dtype;
@@ -78,33 +77,33 @@ struct packed_key {
     int64_t n, k;
 };
 void **kenv_packed(struct kenv *, const struct packed_key *);
-/* The slot for the state of the library under the kernels, NULL at first; kenv_free hands it to release. */
+/* The slot for the state of the library that kernels use, initially NULL; kenv_free passes it to release. */
 void **kenv_library(struct kenv *, void (*release)(void *));
 
 /* ---- kcall.c ----------------------------------------------------------------------------------------------------- */
-/* Operand i when it is there, else NULL. */
+/* Operand i, or NULL if it is absent. */
 const struct tensor *kcall_in(const struct kcall *, int i);
 struct tensor *kcall_out(const struct kcall *, int i);
-/* Sizes from operand i (int32 or int64) where present, else from the DIMS attribute; -1 when neither is given. */
+/* Sizes from operand i (int32 or int64) if present, else from the DIMS attribute; -1 if neither is given. */
 int kcall_sizes(const struct kcall *, int operand, const char *attr, int64_t *out, int max);
 const char *kcall_where(const struct kcall *);
-/* An axis of a rank, negative counted from the end; out of range is a failure. */
+/* An axis of a rank, negative counted from the end; fails if it is out of range. */
 int kcall_axis(const struct kcall *, int64_t axis, int rank);
 _Noreturn void kcall_bad_type(const struct kcall *, enum dtype);
 /* A floating-point result in float32: the output itself, or ROOM_C, from which it is stored. */
 float *kcall_result_f32(const struct kcall *, const struct tensor *);
 void kcall_result_store(const float *from, struct tensor *);
-/* An INTS attribute of n entries, one per spatial dimension (or two for pads), none below `otherwise`, the value if it is not given.
- */
+/* An INTS attribute of n entries, one per spatial dimension (or two for pads), none below `otherwise`, which is the default. */
 void kcall_spatial(const struct kcall *, const char *attr, int n, int64_t otherwise, int64_t *out);
-/* Index number i of an operand into dimension `axis` of size n, negative counted from the end; a label, which is not. Out of range is a
- * failure, which is told of the node and the indices of the model (attribute lookup) where this node is of the model's split form. */
+/* Index number i of an operand into dimension `axis` of size n, negative counted from the end; or a label, which is not. Fails if it is out
+ * of range; the error names the node and the indices of the model (attribute lookup) if this node comes from splitting a node of the
+ * model. */
 int64_t kcall_index(const struct kcall *, int operand, int64_t i, int64_t n, int axis);
 int64_t kcall_label(const struct kcall *, int operand, int64_t i, int64_t n, int axis);
 /* Element i of an int32 or int64 tensor. */
 int64_t kcall_index_at(const struct kcall *, const struct tensor *, int64_t i);
 int64_t tensor_dims_product(const int64_t *dim, int from, int to);
-/* Product of sizes that a file may have chosen, in bytes of float; overflow is a failure. */
+/* Product of sizes that a file may have chosen, in bytes; fails on overflow. */
 size_t kcall_bytes(const struct kcall *, int64_t count, size_t size);
 
 /* ---- convert.c -------------------------------------------------------------------------------------------------- */
@@ -119,9 +118,9 @@ void convert_from_i64(enum dtype, const int64_t *src, int64_t n, void *dst);
 void convert_to_u64(enum dtype, const void *src, int64_t n, uint64_t *dst);
 void convert_from_u64(enum dtype, const uint64_t *src, int64_t n, void *dst);
 bool dtype_fits_f32(enum dtype); /* f32, f16, bf16 */
-/* The whole tensor as float32, with the same strides: itself, or converted into room. */
+/* The whole tensor as float32, with the same strides: itself, or a converted copy in `room`. */
 const float *tensor_f32(struct kenv *, const struct tensor *, enum room);
-/* Numbers as an operand whose sizes are told beside it. */
+/* A tensor of floats whose sizes are known from elsewhere. */
 static inline struct tensor tensor_of_floats(const float *x)
 {
     return (struct tensor){.dtype = DT_F32, .data = (void *)(uintptr_t)x};
@@ -140,14 +139,14 @@ struct byte_scale {
     float scale, zero;
     bool is_signed; /* codes are int8, not uint8 */
 };
-/* (code - zero) * scale, as DequantizeLinear has it. */
+/* (code - zero) * scale, as in DequantizeLinear. */
 void byte_codes_decode(const struct byte_scale *, const void *code, int64_t n, float *to);
-/* x / scale rounded to even, + zero, saturated, as QuantizeLinear has it; NaN becomes the least code. */
+/* x / scale rounded to even, + zero, saturated, as in QuantizeLinear; NaN becomes the least code. */
 void byte_codes_encode(const struct byte_scale *, const float *x, int64_t n, void *code);
-/* The least and the greatest number, of zero and those of x; NaN is none. */
+/* The least and the greatest of zero and the numbers x; ignores NaN. */
 void byte_codes_range(const float *x, int64_t n, float *lo, float *hi);
-/* The code of max(a op b, lo), whose operands are codes, or for b real numbers; in one pass, to the bit as in several. Returns how many of
- * the n were made: where this is not sure to round as a division does, or there is no instruction for it, fewer. */
+/* The code of max(a op b, lo), whose operands are codes, or real numbers for b; in one pass, with the same bits as in several. Returns how
+ * many of the n were computed: fewer if a result might round differently from a division, or if there is no instruction for it. */
 enum byte_codes_op { BYTE_CODES_ADD, BYTE_CODES_SUB, BYTE_CODES_MUL };
 struct byte_pair {
     enum byte_codes_op op;
@@ -155,7 +154,7 @@ struct byte_pair {
     struct byte_scale a, b, y;
 };
 int64_t byte_codes_combine(const struct byte_pair *, const void *a, const void *b, const float *real, int64_t n, void *code);
-/* to[i] = table[code[i]]; a table of 256. */
+/* to[i] = table[code[i]]; a table of 256 entries. */
 void byte_codes_map(const uint8_t *code, int64_t n, const uint8_t *table, uint8_t *to);
 
 /* ---- tile.c: products of a few rows with tiles of a matrix -------------------------------------------------------------------------- */
@@ -163,17 +162,17 @@ enum { TILE = 32, TILE_ROWS = 6 };
 struct tile {
     const float *panel; /* [k, TILE] */
     int64_t k;
-    bool more;  /* is added to c */
-    bool fused; /* products and sums must be rounded together, whatever this processor has */
+    bool more;  /* adds to c */
+    bool fused; /* products and sums are rounded together, even without a processor instruction for that */
     const float *a[TILE_ROWS];
     float *c[TILE_ROWS];
 };
 /* c[rows][TILE] = a[rows][k] panel, for 1 to TILE_ROWS rows. */
 void tile_product(int rows, const struct tile *);
-/* c[2 TILE] = a[k] times two panels, the second one `apart` numbers behind the first, for one row. One tile has too few sums to keep a
- * processor busy while each multiply-add waits for the one before. */
+/* c[2 TILE] = a[k] times two panels, the second `apart` floats after the first, for one row. One tile has too few independent sums to hide
+ * the latency of multiply-adds. */
 void tile_pair(const struct tile *, int64_t apart);
-/* Rows that lie a_row and c_row apart. */
+/* Sets rows that are a_row and c_row apart. */
 static inline void tile_at_rows(struct tile *t, int rows, const float *a, int64_t a_row, float *c, int64_t c_row)
 {
     for (int r = 0; r < rows; r++) {
@@ -181,14 +180,14 @@ static inline void tile_at_rows(struct tile *t, int rows, const float *a, int64_
         t->c[r] = c + r * c_row;
     }
 }
-/* tile_fused.c: the same for a processor without multiply-adds, to the bit of those that have them. */
+/* tile_fused.c: the same on a processor without multiply-adds, with the bits of those that have them. */
 void tile_fused(int rows, const struct tile *);
 struct tile_kernel {
     enum isa isa;
     void (*product)(int rows, const struct tile *);
     void (*pair)(const struct tile *, int64_t apart);
 };
-extern const struct tile_kernel tile_kernels[]; /* the fastest first, plain C last */
+extern const struct tile_kernel tile_kernels[]; /* fastest first, plain C last */
 const struct tile_kernel *tile_best(void);
 
 /* ---- coded_rows.c: rows of n numbers as codes of 8 bits with scales: bytes, elements of an i8 tensor ------------------------------- */
@@ -203,7 +202,7 @@ void coded_rows_read(const void *rows, int64_t step, int64_t count, int64_t n, f
 void coded_rows_piece(const void *row, int64_t n, int64_t from, int64_t count, float *);
 
 /* ---- axis_line.c: lines along one axis, each converted to float32 (f64: float64) in scratch ------------------------------------- */
-/* Work on line number `line` of n elements, in place, with room for n more behind them; lines are counted in the order of the other
+/* Processes line number `line` of n elements in place, with space for n more after them; lines are numbered in the order of the other
  * dimensions. */
 typedef void line_f32(void *data, int64_t line, float *x, int64_t n);
 typedef void line_f64(void *data, int64_t line, double *x, int64_t n);
@@ -211,8 +210,9 @@ struct line_op {
     line_f32 *f32;
     line_f64 *f64;
     int64_t cost;
-}; /* cost: rough operations per element */
-/* Every line of x through op into y of the same shape; y NULL: op keeps what it needs. Floating-point storage only. Uses ROOM_KERNEL. */
+}; /* cost: approximate operations per element */
+/* Applies op to every line of x, into y of the same shape; y NULL: op keeps what it needs. Floating-point storage only. Uses
+ * ROOM_KERNEL. */
 void axis_line_run(struct kcall *, const struct line_op *, void *data, const struct tensor *x, struct tensor *y, int axis);
 
 /* ---- broadcast_walk.c: loops over broadcast operands ------------------------------------------------------------------------ */
@@ -221,23 +221,23 @@ struct walk {
     int rank, n;
     int64_t dim[MAX_RANK], stride[WALK_MAX][MAX_RANK];
 };
-/* Operand 0 is the dense result; the others broadcast to it (a mismatch is a failure). Adjoining dimensions are merged. */
+/* Operand 0 is the dense result; the others broadcast to it (fails on a mismatch). Adjacent dimensions are merged. */
 void walk_broadcast(const struct kcall *, struct walk *, const struct tensor *out, int nin, const struct tensor *const *in);
-/* What an operand has in a row that several short ones became, if it does not go on there. It does not step, and its offset is that of the
- * first. */
+/* How an operand continues in a row joined from several short ones, if not contiguously: it does not step, and its offset is that of the
+ * first short row. */
 struct joined {
-    bool repeats;  /* the same elements again and again */
-    int64_t apart; /* or those of each short row so far behind those before */
-    bool spreads;  /* and one element in each */
+    bool repeats;  /* it repeats the same elements */
+    int64_t apart; /* or each short row's elements are this far apart */
+    bool spreads;  /* with one element in each short row */
 };
-/* Rows of fewer than `most` elements become one with those that follow, if each operand goes on or repeats, or `apart` is set. Returns how
- * many elements they had; 0: they stay. */
+/* Joins rows of fewer than `most` elements with the following ones, if each operand continues or repeats, or `apart` is set. Returns the
+ * elements per short row; 0: not joined. */
 int64_t walk_join_rows(struct walk *, int64_t most, bool apart, struct joined *of);
-/* row(data, element offset of each operand, elements): a stretch of the innermost dimension. */
+/* row(data, element offset of each operand, elements): a piece of the innermost dimension. */
 typedef void row_fn(void *data, const int64_t *offset, int64_t n);
 void walk_run(struct kenv *, const struct walk *, int64_t cost, row_fn *, void *data);
 
-/* ---- combine.c: an element and the one that a scatter brings to it ----------------------------------------------------------- */
+/* ---- combine.c: combining an element with an update ----------------------------------------------------------- */
 enum combine { COMBINE_SET, COMBINE_ADD, COMBINE_MUL, COMBINE_MAX, COMBINE_MIN };
 /* Attribute `reduction` of a node. */
 enum combine combine_of(const struct kcall *);
@@ -250,10 +250,10 @@ struct copy {
     size_t size;
     int64_t dim[COPY_RANK], to[COPY_RANK], from[COPY_RANK];
 }; /* strides in elements */
-/* Elements that are where they should be already are not touched. */
+/* Elements that are in place already are not copied. */
 void copy_strided(struct kenv *, const struct copy *, void *to, const void *from);
 void copy_dense(struct kenv *, void *to, const void *from, size_t bytes);
-/* memcpy, which takes longer to call than to copy a few bytes. */
+/* Like memcpy, which takes longer to call than to copy a few bytes. */
 static inline void copy_bytes(char *to, const char *from, size_t n)
 {
     enum { PIECE = 16, SHORT = 96 };
@@ -274,9 +274,9 @@ static inline void copy_bytes(char *to, const char *from, size_t n)
             to[i] = from[i];
     }
 }
-/* Rows of n bytes, so many bytes from one to the next. */
+/* Copies rows of n bytes with these row strides. */
 void copy_rows(int64_t rows, size_t n, char *to, int64_t to_step, const char *from, int64_t from_step);
-/* to[columns][rows] = from[rows][columns], of 4 bytes each; steps from row to row in elements. */
+/* to[columns][rows] = from[rows][columns], elements of 4 bytes; row strides in elements. */
 void transpose_words(int64_t rows, int64_t columns, const void *from, int64_t from_row, void *to, int64_t to_row);
 /* Row-major strides of dim. */
 void tensor_dense_strides(int rank, const int64_t *dim, int64_t *stride);

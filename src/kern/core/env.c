@@ -1,8 +1,7 @@
-/* env: what one rank's kernels keep between calls: the number of threads, scratch that only grows, kept blocks, packed weights, oneDNN's
- * state.
+/* env: the state of one rank's kernels: the number of threads, scratch that only grows, kept blocks, packed weights, oneDNN's state.
  *
- * Packed weights lie one after another in few large areas on huge pages: a decode step streams through all of them, and small pages
- * would cost it address translation and stop the prefetcher at every page.
+ * Packed weights are contiguous in a few large areas on huge pages: a decode step streams through all of them, and small pages would cost
+ * address translation and stop the prefetcher at every page.
  *
  * Ranks may be threads of one process, each with its own environment; nothing here is global. The only parallel region of the kernels
  * is kenv_parallel_for: it names its number of threads, so it does not depend on settings of the calling thread. */
@@ -38,10 +37,10 @@ struct kenv {
     int graphs, threads;
     bool deterministic, narrows, narrows_computed;
     struct room_block room[ROOM_COUNT];
-    struct kept kept;     /* ring */
-    struct area *weights; /* the one in use first */
+    struct kept kept;     /* a ring */
+    struct area *weights; /* the current one first */
     struct packed *packed;
-    void *library; /* state of a library, and what frees it */
+    void *library; /* state of a library, and its free function */
     void (*library_free)(void *);
     struct scope_item *kept_by;
 };
@@ -82,7 +81,7 @@ static void drop(struct kept *kept)
     free(kept);
 }
 
-/* The next area is twice as large, so that a small model takes little. */
+/* The next area is twice as large, so that a small model needs little memory. */
 static struct area *area_new(const struct area *last, size_t bytes)
 {
     size_t size = !last ? FIRST_AREA : last->bytes < LAST_AREA ? 2 * last->bytes : LAST_AREA;
@@ -149,7 +148,7 @@ static void drop_env(void *data)
 
 struct kenv *kenv_new(int threads, bool deterministic)
 {
-    (void)isa_runs(ISA_PLAIN); /* a wrong TPC_ISA is refused before any work */
+    (void)isa_runs(ISA_PLAIN); /* rejects a wrong TPC_ISA before any work */
     struct kenv *env = calloc(1, sizeof *env);
     if (!env)
         fail("out of memory: a kernel environment");
@@ -221,7 +220,7 @@ void *kenv_scratch(struct kenv *env, size_t bytes)
     return kenv_room(env, ROOM_KERNEL, bytes);
 }
 
-/* Threads worth using for n items. */
+/* The number of threads worth using for n items. */
 static int useful_threads(const struct kenv *env, int64_t n, int64_t cost)
 {
     int64_t work;
@@ -246,7 +245,7 @@ static void run_share(void *share)
     s->body(s->data, s->thread, s->from, s->to);
 }
 
-/* A share that fails lets the others end, then this thread fails: a rank is one thread to those who wait for it. */
+/* If a share fails, the others finish, then this thread fails: to other ranks, a rank is one thread. */
 void kenv_parallel_shares(struct kenv *env, int64_t n, int64_t cost, share_fn *body, void *data)
 {
     enum { SENTENCE = 1024 };

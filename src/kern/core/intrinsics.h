@@ -1,4 +1,4 @@
-/* intrinsics: those of the instruction sets in isa.h. */
+/* intrinsics: of the instruction sets in isa.h. */
 #ifndef TPC_KERN_CORE_INTRINSICS_H
 #define TPC_KERN_CORE_INTRINSICS_H
 
@@ -10,7 +10,7 @@
 #include <arm_neon.h>
 #endif
 
-/* Does the compiler know more than NEON's base inside of a function that has the target? clang does since its version 16. */
+/* Whether functions with a target attribute may use intrinsics beyond base NEON; clang can since version 16. */
 #if NEON && (!defined(__clang__) || __clang_major__ >= 16)
 #define NEON_DOTS 1
 #else

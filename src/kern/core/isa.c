@@ -1,4 +1,4 @@
-/* isa: which instruction sets this processor has, and which of them TPC_ISA leaves. */
+/* isa: the instruction sets of this processor, and those that TPC_ISA allows. */
 #include "kern/core/isa.h"
 
 #include "base/base.h"
@@ -21,7 +21,7 @@ const char *isa_name(enum isa set)
     return names[set];
 }
 
-/* ---- what the processor says: a bit for each set, whether or not it has those under it --------------------------------------- */
+/* ---- the processor: a bit for each set, whether or not it has the lower ones --------------------------------------- */
 #define BIT(set, there) ((there) ? 1U << ISA_##set : 0)
 
 #if X86
@@ -42,8 +42,8 @@ static unsigned leaf(unsigned number, unsigned part, char which)
     return which == 'a' ? a : which == 'c' ? c : d;
 }
 
-/* Does the system keep the registers of tiles, and may this process use them? Linux wants to be asked (since 5.16), once for all threads.
- * Called only on processors that have tiles. */
+/* Whether the system saves tile registers and this process may use them. Linux requires a request (since 5.16), once for all threads.
+ * Called only on processors with tiles. */
 static bool keeps_tiles(void)
 {
     unsigned low, high;
@@ -55,7 +55,7 @@ static bool keeps_tiles(void)
     return (low & TILE_STATE) == TILE_STATE;
 }
 
-/* Virtual machines may have AVX2 and lack FMA or F16C, which came before it. */
+/* Virtual machines may have AVX2 without FMA or F16C, which are older. */
 static unsigned of_processor(void)
 {
     const unsigned tiles = TILE_BF16 | TILE_INT8;
@@ -84,7 +84,7 @@ static unsigned of_processor(void)
 
 /* ---- what is left -------------------------------------------------------------------------------------------------------------------- */
 
-/* A set and all under it. */
+/* A set and all lower ones. */
 static unsigned chain(enum isa set)
 {
     unsigned bits = 1U << set;

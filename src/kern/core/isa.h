@@ -1,26 +1,26 @@
 /* isa: the instruction sets that kernels are written for, and how a table of kernels picks one. A row of a table begins with its set; the
  * fastest comes first, and plain C, which runs everywhere, last.
  *
- * A set more: a row of ISA_SETS, a line of isa.c that asks the processor for it, and a row in the table of each kernel that uses it. */
+ * To add a set: a row of ISA_SETS, a line of isa.c that detects it, and a row in the table of each kernel that uses it. */
 #ifndef TPC_KERN_CORE_ISA_H
 #define TPC_KERN_CORE_ISA_H
 
 #include <stdbool.h>
 
-#define INLINE static inline __attribute__((always_inline)) /* into functions of several instruction sets */
+#define INLINE static inline __attribute__((always_inline)) /* for functions of several instruction sets */
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* X(set, its name, the set that it adds to) */
+/* X(set, its name, the next lower set) */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define X86 1
 #define NEON 0
-#define ISA_SETS(X)                            \
-    X(PLAIN, "plain", PLAIN)                   \
-    X(AVX2, "avx2", PLAIN) /* FMA, F16C too */ \
-    X(AVX2_VNNI, "avx2-vnni", AVX2)            \
-    X(AVX512, "avx512", AVX2) /* BW, VL too */ \
-    X(AVX512_VNNI, "avx512-vnni", AVX512)      \
-    X(AVX512_BF16, "avx512-bf16", AVX512_VNNI) \
+#define ISA_SETS(X)                             \
+    X(PLAIN, "plain", PLAIN)                    \
+    X(AVX2, "avx2", PLAIN) /* with FMA, F16C */ \
+    X(AVX2_VNNI, "avx2-vnni", AVX2)             \
+    X(AVX512, "avx512", AVX2) /* with BW, VL */ \
+    X(AVX512_VNNI, "avx512-vnni", AVX512)       \
+    X(AVX512_BF16, "avx512-bf16", AVX512_VNNI)  \
     X(AMX, "amx", AVX512_BF16)
 #elif defined(__aarch64__) && defined(__GNUC__)
 #define X86 0
@@ -42,12 +42,12 @@ enum isa { ISA_SETS(ISA_ENUM) ISA_COUNT };
 #undef ISA_ENUM
 
 const char *isa_name(enum isa);
-/* A bit for each set that kernels may use: those of this processor, of which the environment variable TPC_ISA leaves the one that it names
- * and those under it. Fails where that is no set, or none of this processor. */
+/* A bit for each set that kernels may use: the processor's sets, limited by the environment variable TPC_ISA to the set that it names and
+ * lower ones. Fails if it names no set, or one that the processor lacks. */
 unsigned isa_find(void);
-extern unsigned isa_found; /* what isa_find answered; 0: it was not asked yet */
-enum isa isa_most(void);   /* of those sets, the last */
-bool isa_limited(void);    /* must a library be told of it? Its own choice may be another */
+extern unsigned isa_found; /* the result of isa_find; 0: not called yet */
+enum isa isa_most(void);   /* the highest of those sets */
+bool isa_limited(void);    /* whether TPC_ISA limits the sets, so that a library must be told */
 
 INLINE bool isa_runs(enum isa set)
 {
@@ -55,7 +55,7 @@ INLINE bool isa_runs(enum isa set)
     return (found ? found : isa_find()) >> set & 1;
 }
 
-/* const struct TYPE *NAME(void): the first row of the table that runs here. */
+/* const struct TYPE *NAME(void): the first row of the table that runs on this processor. */
 #define ISA_BEST(NAME, TYPE, TABLE)   \
     const struct TYPE *NAME(void)     \
     {                                 \
@@ -64,7 +64,7 @@ INLINE bool isa_runs(enum isa set)
             k++;                      \
         return k;                     \
     }
-/* All rows of a table that run here. */
+/* All rows of a table that run on this processor. */
 #define ISA_EACH(TYPE, k, TABLE)                                                                                    \
     for (const struct TYPE *k = TABLE, *last_##k = NULL; !last_##k; last_##k = k->isa == ISA_PLAIN ? k : NULL, k++) \
         if (isa_runs(k->isa))

@@ -1,8 +1,8 @@
-/* kcall: reading a call's operands and attributes. A size comes from the operand where the node still has it (source form) and else
- * from the attribute it was folded into, evaluated for this call's symbols. */
+/* kcall: reads a call's operands and attributes. A size comes from the operand if the node still has it (source form), else from the
+ * attribute it was folded into, evaluated for this call's symbols. */
 #include "kern/core/core.h"
 
-/* Of a lookup that only checks the model's indices: the dimension that they point into. */
+/* For a lookup that only checks the model's indices: the dimension that they index. */
 static const struct attr *checked_dimension(const struct node *node)
 {
     for (int i = 0; i < node->nattr; i++)

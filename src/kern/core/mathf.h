@@ -32,7 +32,7 @@ static inline float mathf_exp(float x)
     return p * mathf_pow2(half) * mathf_pow2(k - half);
 }
 
-/* sin(x + quarters * pi / 2) where |x| < 2^20; some number elsewhere. Reduced by pi / 2 in float64, then Cephes' polynomials. */
+/* sin(x + quarters * pi / 2) for |x| < 2^20; an arbitrary number otherwise. Reduced by pi / 2 in float64, then Cephes' polynomials. */
 static inline float mathf_sin_near(float x, int64_t quarters)
 {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
@@ -41,13 +41,13 @@ static inline float mathf_sin_near(float x, int64_t quarters)
     uint64_t q = (f64_to_bits(shifted) + (uint64_t)quarters) & 3;
     float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
     float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
-    float y = q & 1 ? c : z > 0 ? s : r; /* -0 stays */
+    float y = q & 1 ? c : z > 0 ? s : r; /* keeps -0 */
     return q & 2 ? -y : y;
 }
 
 #define MATHF_LOG2E 1.44269504088896341f
 
-/* 2^x where -126 <= x <= 127, in fewer operations than mathf_exp; some number elsewhere. */
+/* 2^x for -126 <= x <= 127, in fewer operations than mathf_exp; an arbitrary number otherwise. */
 static inline float mathf_exp2_near(float x)
 {
     const float magic = 12582912.0f;
@@ -67,7 +67,7 @@ static inline float mathf_sigmoid(float x)
     return 1.0f / (1.0f + mathf_exp(-x));
 }
 
-/* The same in fewer operations, but 0 where it is below 2^-126. */
+/* The same in fewer operations, but 0 below 2^-126. */
 static inline float mathf_sigmoid_near(float x)
 {
     float c = x < -126.0f / MATHF_LOG2E ? 0 : x > 126.0f / MATHF_LOG2E ? 126.0f / MATHF_LOG2E : x;
@@ -75,7 +75,7 @@ static inline float mathf_sigmoid_near(float x)
     return x < -126.0f / MATHF_LOG2E ? 0 : y;
 }
 
-/* log(1 + x) where 0 <= x <= 1, by the series of 2 atanh(x / (2 + x)). */
+/* log(1 + x) for 0 <= x <= 1, by the series of 2 atanh(x / (2 + x)). */
 static inline float mathf_log1p_unit(float x)
 {
     float s = x / (2.0f + x), q = s * s, p = 1.0f / 15;
@@ -114,7 +114,7 @@ static inline float mathf_erf(float x)
     p = p * t - 6.34846687e-1f;
     p = p * t - 1.28717512e-1f;
     p = p * t - t;
-    float far = copysignf(1.0f - mathf_exp2_near(p * MATHF_LOG2E), x); /* read where p is above -19 */
+    float far = copysignf(1.0f - mathf_exp2_near(p * MATHF_LOG2E), x); /* used where p is above -19 */
     float n = -5.96761703e-4f;
     n = n * s + 4.99119423e-3f;
     n = n * s - 2.67681349e-2f;

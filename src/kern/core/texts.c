@@ -1,4 +1,4 @@
-/* texts: what a tensor of strings holds, for other processes and files. */
+/* texts: the content of a tensor of strings, for other processes and files. */
 #include "kern/kern.h"
 
 #include <string.h>

@@ -1,12 +1,12 @@
-/* tile: a few rows times a tile of a matrix, its sums in registers, for each instruction set. Every number is the sum of its products in
- * the order of k, each a multiply-add where the processor has one, wherever in a tile it is and whatever rows are beside it.
+/* tile: a few rows times a tile of a matrix, with sums in registers, for each instruction set. Every result sums its products in the order
+ * of k, by multiply-adds if the processor has them, independent of its position in a tile and of other rows.
  *
- * Other files are compiled without contraction to multiply-adds, because vectors and their remainders would be contracted differently.
- * Here every product is added to exactly one sum, so contraction is safe. */
+ * Other files are compiled without contraction to multiply-adds, because vectors and their remainders would be contracted differently. Here
+ * every product is added to exactly one sum, so contraction is safe. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=fast", "expensive-optimizations") /* at -O1, too */
+#pragma GCC optimize("fp-contract=fast", "expensive-optimizations") /* also at -O1 */
 #endif
 #include "kern/core/core.h"
 
@@ -14,7 +14,8 @@
 
 #define ALL(ROWS, VECTORS) UNROLL for (int r = 0; r < (ROWS); r++) UNROLL for (int v = 0; v < (VECTORS); v++)
 
-/* NAME_product, of vectors of LANES numbers: one row or two meet FEW of them at a time, more rows two, so that all sums have registers. */
+/* NAME_product, with vectors of LANES numbers: one or two rows use FEW vectors at a time, more rows two, so that all sums are in
+ * registers. */
 #define TILE_PRODUCT(NAME, TARGET, LANES, FEW)                                                      \
     typedef float NAME##_lanes __attribute__((vector_size(LANES * sizeof(float))));                 \
     INLINE TARGET void NAME##_part(int rows, int vectors, const struct tile *t, int from)           \

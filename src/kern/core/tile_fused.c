@@ -1,13 +1,13 @@
-/* tile_fused: the product of a tile by multiply-adds, each rounded once, where the processor has no instruction for them. It takes many
- * times as long as a product and a sum, and makes --deterministic the same on every processor.
+/* tile_fused: the product of a tile by multiply-adds, each rounded once, on processors without an instruction for them. It takes many times
+ * as long as a product and a sum, and makes --deterministic the same on every processor.
  *
  * The product of two floats is exact in double. Their sum with a float is rounded to odd (Boldo and Melquiond, "Emulation of a FMA and
- * correctly rounded sums", 2008): then rounding it again, to float, is as good as rounding once. */
+ * correctly rounded sums", 2008): rounding that to float then gives the same as rounding once. */
 #include "kern/core/core.h"
 
 #include <string.h>
 
-/* x + y in double, rounded to odd: a sum that is not exact and whose last bit is 0 moves by one place to its exact value's side. */
+/* x + y in double, rounded to odd: an inexact sum whose last bit is 0 moves by one unit towards its exact value. */
 INLINE double sum_to_odd(double x, double y)
 {
     double sum = x + y, part = sum - x, rest = (x - (sum - part)) + (y - part);

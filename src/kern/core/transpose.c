@@ -1,4 +1,4 @@
-/* transpose: matrices of words of 4 bytes, four rows and columns at a time in registers. */
+/* transpose: matrices of 4-byte words, four rows and columns at a time in registers. */
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
 

@@ -17,7 +17,7 @@ const char *kern_library(void)
     return text;
 }
 
-/* The standard has no call for this: _OPENMP is the month of the specification, and the linker knows who answers. */
+/* OpenMP has no function for this: _OPENMP is the date of the specification, and the linked symbols tell the library. */
 const char *kern_openmp(void)
 {
     static char text[128];

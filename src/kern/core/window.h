@@ -1,14 +1,14 @@
-/* window: places of windows over several dimensions. */
+/* window: windows over several dimensions. */
 #ifndef TPC_KERN_WINDOW_H
 #define TPC_KERN_WINDOW_H
 
 #include <stdint.h>
 
-/* By dimension: elements, places, elements of a window, its steps, and the padding in front. */
+/* By dimension: elements, places, elements of a window, its steps, and the padding at the start. */
 struct window_sizes {
     const int64_t *size, *places, *kernel, *stride, *dilation, *before;
 };
-/* The element that tap of a place reads, both flattened; -1: it lies in the padding. */
+/* The element that a tap of a place reads, both as flat indices; -1: in the padding. */
 static inline int64_t window_source(int n, const struct window_sizes *w, int64_t place, int64_t tap)
 {
     int64_t source = 0, step = 1;

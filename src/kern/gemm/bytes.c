@@ -1,5 +1,5 @@
-/* bytes: filters of 8-bit integers, packed once, in the order in which bytes_dot.c reads them. An unsigned number, and its zero point, is
- * less 128. */
+/* bytes: filters of 8-bit integers, packed once, in the order that bytes_dot.c reads. 128 is subtracted from unsigned numbers and their
+ * zero points. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 

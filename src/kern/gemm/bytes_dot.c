@@ -1,5 +1,5 @@
-/* bytes_dot: dots of unsigned with signed bytes, for a tile of a filter and a few rows, and sums of rows. Lanes are columns: a word of 4
- * bytes of a column meets the same word of a row in every lane, so nothing is added across lanes. */
+/* bytes_dot: dot products of unsigned with signed bytes, for a tile of a filter and a few rows, and sums of rows. Lanes are columns: every
+ * lane multiplies a 4-byte word of its column with the same word of a row, so nothing is added across lanes. */
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
 #include "kern/gemm/gemm.h"
@@ -10,7 +10,7 @@ enum { WORD = 4, LANES = 16, UNIT = 4 }; /* UNIT: words at a time */
 
 /* ---- plain C ------------------------------------------------------------------------------------------------------------------------- */
 
-/* A word of 4 bytes of each column, which meets that of a row byte by byte. `width` is a constant. */
+/* Multiplies a 4-byte word of each column with that of a row, byte by byte. `width` is a compile-time constant. */
 INLINE void plain_words(int width, const int8_t *tile, const struct bytes_rows *b, const uint8_t *const *at, int32_t *sums)
 {
     uint32_t sum[BYTES_WIDTH] = {0};
@@ -22,7 +22,7 @@ INLINE void plain_words(int width, const int8_t *tile, const struct bytes_rows *
             UNROLL for (int i = 0; i < WORD; i++) x[i] = byte[i] ^ b->flip;
             LOOP for (int j = 0; j < width; j++)
             {
-                uint32_t w = (uint32_t)word[j]; /* each byte with its sign */
+                uint32_t w = (uint32_t)word[j]; /* sign-extends each byte */
                 int32_t low = ((int32_t)(w << 24) >> 24) * x[0] + ((int32_t)(w << 16) >> 24) * x[1];
                 int32_t high = ((int32_t)(w << 8) >> 24) * x[2] + ((int32_t)w >> 24) * x[3];
                 sum[j] += (uint32_t)(low + high);
@@ -69,7 +69,7 @@ INLINE int32_t word_at(const uint8_t *at)
     return word;
 }
 
-/* A case for each number of rows and of halves, all sizes in it constants. */
+/* A case for each number of rows and halves, in which all sizes are constants. */
 #define CASES(BODY, FLIPS)                                                                                                        \
     switch (rows * 2 + halves - 1) {                                                                                              \
         CASE(BODY, 1, FLIPS)                                                                                                      \
@@ -78,7 +78,7 @@ INLINE int32_t word_at(const uint8_t *at)
 #define CASE(BODY, ROWS, FLIPS)                                \
     case ROWS * 2: BODY(ROWS, 1, FLIPS, tile, b, sums); break; \
     case ROWS * 2 + 1: BODY(ROWS, 2, FLIPS, tile, b, sums); break;
-/* The dot of an instruction set, by its rows. */
+/* The dot product of an instruction set, by number of rows. */
 #define DOT(isa, TARGET)                                                                                                   \
     static TARGET void isa##_flipped(const int8_t *tile, const struct bytes_rows *b, int rows, int halves, int32_t *sums)  \
     {                                                                                                                      \
@@ -155,7 +155,7 @@ static VNNI void vnni_add(const struct bytes_rows *b, int64_t run, int rows, int
 
 /* ---- AVX2 ---------------------------------------------------------------------------------------------------------------------------- */
 #define AVX2 __attribute__((target("avx2,fma")))
-enum { PART = 8 }; /* columns of a register */
+enum { PART = 8 }; /* columns per register */
 
 /* Columns j..j + 2 * PART of up to ROWS / 2 rows from row `first` on. */
 INLINE AVX2 void avx2_part(int first, int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int j,
@@ -194,7 +194,7 @@ INLINE AVX2 void avx2_part(int first, int rows, int halves, bool flips, const in
         _mm256_storeu_si256((__m256i *)(void *)(sums + (first + r) * BYTES_WIDTH + j + h * PART), sum[r][h]);
 }
 
-/* The products of pairs are too large for 16 bits, so they go by 16-bit numbers, even and odd ones. */
+/* Sums of two products exceed 16 bits, so even and odd numbers are multiplied as 16-bit numbers. */
 INLINE AVX2 void avx2_rows(int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int32_t *sums)
 {
     enum { MOST = BYTES_ROWS / 2 };
@@ -232,7 +232,7 @@ static AVX2 void avx2_add(const struct bytes_rows *b, int64_t run, int rows, int
 }
 #elif NEON
 /* ---- ARM ----------------------------------------------------------------------------------------------------------------------------- */
-enum { FOUR = 4, REGISTERS = LANES / FOUR }; /* columns of a register; registers of a half */
+enum { FOUR = 4, REGISTERS = LANES / FOUR }; /* columns per register; registers per half */
 
 static void neon_add(const struct bytes_rows *b, int64_t run, int rows, int32_t *sums)
 {
@@ -252,7 +252,7 @@ static void neon_add(const struct bytes_rows *b, int64_t run, int rows, int32_t 
     }
 }
 
-/* What sums of a row begin with where filters are read as unsigned numbers, which are 128 more than they are. */
+/* The initial sums of a row if filters are read as unsigned numbers, which are 128 too large. */
 static void neon_less(const struct bytes_rows *b, int rows, int32_t *sums)
 {
     neon_add(b, b->words * WORD, rows, sums);
@@ -260,8 +260,8 @@ static void neon_less(const struct bytes_rows *b, int rows, int32_t *sums)
         sums[r] = (int32_t)(0 - ((uint32_t)sums[r] << 7));
 }
 
-/* NAME_rows, of NAME_dot(sum, filter, x, lane of x), for an instruction set. A half of the columns of all rows has registers for its sums.
- */
+/* NAME_rows, from NAME_dot(sum, filter, x, lane of x), for an instruction set. The sums of half the columns of all rows are in
+ * registers. */
 #define ROWS(NAME, TARGET, BEGIN)                                                                                                 \
     INLINE TARGET void NAME##_words(int rows, int words, bool flips, const int8_t *tile, int64_t step, const uint8_t *const *a,   \
                                     int64_t at, int32x4_t(*sum)[REGISTERS])                                                       \
@@ -347,10 +347,10 @@ INLINE I8MM int32x4_t neon_i8mm_by_lane(int32x4_t sum, int8x16_t w, uint8x16_t x
 }
 ROWS(neon_i8mm, I8MM, neon_none)
 
-/* Products of two rows with two columns, 8 numbers of each: a register holds sums of two rows and two columns. */
+/* Products of two rows with two columns, 8 numbers each: a register holds sums of two rows and two columns. */
 enum { ROW_PAIRS = BYTES_ROWS / 2, COLUMN_PAIRS = LANES / 2 };
 
-/* `words` words, 1 or 2, of each row and column; what is missing is 0. */
+/* `words` words, 1 or 2, of each row and column; a missing one is 0. */
 INLINE I8MM void neon_mmla_words(int pairs, int words, bool flips, const int8_t *tile, int64_t step, const uint8_t *const *a, int64_t at,
                                  int32x4_t (*sum)[COLUMN_PAIRS])
 {
@@ -401,7 +401,7 @@ INLINE I8MM void neon_mmla_half(int rows, bool flips, int64_t step, const int8_t
     }
 }
 
-/* One row has no other one to be paired with. */
+/* A single row has no other row to pair with. */
 INLINE I8MM void neon_mmla_rows(int rows, int halves, bool flips, const int8_t *tile, const struct bytes_rows *b, int32_t *to)
 {
     if (rows == 1)

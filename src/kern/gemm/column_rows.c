@@ -1,5 +1,5 @@
-/* column_rows: a few rows times a matrix of f32 whose columns lie one after another. Columns go through all rows while they are in the
- * cache, so the product takes the time of reading the matrix once. Each sum is added up as it is for one row alone, bit for bit. */
+/* column_rows: a few rows times a column-major f32 matrix. Columns are multiplied with all rows while they are in the cache, so the product
+ * takes the time of reading the matrix once. Each sum is computed as for one row alone, bit for bit. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -26,7 +26,7 @@ static float sum_of(const lanes *v)
 
 struct column_tile {
     const float *a[ROWS], *w[COLUMNS];
-    int64_t k, ahead; /* ahead: numbers of a column from here to those of the next tile */
+    int64_t k, ahead; /* ahead: elements of a column from here to the next tile's */
     lanes sum[ROWS][COLUMNS];
 };
 
@@ -79,7 +79,7 @@ static void row_group(const struct column_rows *p, struct column_tile *t, int64_
             p->c[(r + i) * p->stride + from + j] = sum_of(&t->sum[i][j]);
 }
 
-/* The last tile may have fewer columns: its first one fills it. */
+/* The last tile may have fewer columns: its first column fills it. */
 void column_rows_product(const struct column_rows *p)
 {
     struct column_tile t = {.k = p->k, .ahead = COLUMNS * p->k};

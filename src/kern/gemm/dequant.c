@@ -1,4 +1,4 @@
-/* dequant: integers with scales and zero points, as real numbers. */
+/* dequant: decodes integers with scales and zero points to real numbers. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -17,7 +17,7 @@ LOADER(uint16_t, u16)
 LOADER(int16_t, i16)
 LOADER(int32_t, i32)
 
-/* flip 8 reads two's complement of 4 bits, 0 none. */
+/* flip 8 reads 4-bit two's complement, 0 unsigned. */
 static SIMD void load_pairs(const uint8_t *q, int64_t pairs, int flip, float *out)
 {
     LOOP for (int64_t i = 0; i < pairs; i++)
@@ -52,7 +52,7 @@ static void load_bytes(enum dtype t, const void *q, int64_t i, int64_t n, float 
     }
 }
 
-/* Other types of few bits: a byte each first. */
+/* Other few-bit types: first unpacked to a byte each. */
 static void load_unpacked(const struct tensor *q, int64_t i, int64_t n, float *out)
 {
     uint8_t part[CHUNK];
@@ -105,7 +105,7 @@ struct scaled scaled_of(struct kcall *call, int first)
     return s;
 }
 
-/* Where the scale of number j of a row is; *run: of how many numbers from there on; *step: how far the next one's is. */
+/* The scale of number j of a row; *run: the count of numbers from there on; *step: the distance of their scales. */
 static int64_t scaled_at(const struct scaled *s, int64_t row, int64_t j, int64_t *run, int64_t *step)
 {
     *run = s->inner - j;
@@ -124,7 +124,7 @@ static int64_t scaled_at(const struct scaled *s, int64_t row, int64_t j, int64_t
     return ((row / s->below / s->axis * s->blocks + block) * s->below + row % s->below) * s->inner + j;
 }
 
-/* n neighbours (step 1), or one number n times (step 0). */
+/* Copies n elements (step 1), or repeats one (step 0). */
 static SIMD void repeat_or_copy(const float *from, int64_t step, int64_t n, float *to)
 {
     float first = *from;

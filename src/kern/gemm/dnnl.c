@@ -1,4 +1,4 @@
-/* dnnl: oneDNN's instruction set, its primitives, kept by shape, and weights in the layouts that they want. */
+/* dnnl: oneDNN's instruction set, its primitives, cached by shape, and weights in their layouts. */
 #include "kern/core/core.h"
 #include "kern/gemm/dnnl_primitive.h"
 #include "kern/gemm/gemm.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <uthash.h>
 
-#define MOST_PRIMITIVES 1024 /* dropped all together beyond that */
+#define MOST_PRIMITIVES 1024 /* above that, all are dropped */
 
 /* ---- state ------------------------------------------------------------------------------------------------------------------ */
 void dnnl_checked(dnnl_status_t status, const char *what)
@@ -19,7 +19,7 @@ void dnnl_checked(dnnl_status_t status, const char *what)
 }
 
 /* ---- its instruction set ----------------------------------------------------------------------------------------------------- */
-/* TPC_ISA limits it, too. Where AVX2 has no FMA, as in some virtual machines, the library's AVX2 would meet an illegal instruction. */
+/* TPC_ISA limits oneDNN, too. On AVX2 without FMA, as in some virtual machines, its AVX2 code would execute illegal instructions. */
 #if X86
 static const dnnl_cpu_isa_t library_isa[ISA_COUNT] = {[ISA_PLAIN] = dnnl_cpu_isa_avx,
                                                       [ISA_AVX2] = dnnl_cpu_isa_avx2,
@@ -53,7 +53,7 @@ void dnnl_limit(void)
 {
 }
 
-/* Its bits of other processors mean other sets. */
+/* Its bits mean other sets on other processors. */
 #define library_has(isa) false
 #endif
 
@@ -136,7 +136,7 @@ dnnl_data_type_t dnnl_operand_type(const struct primitive_key *key)
     return key->narrow ? dnnl_bf16 : dnnl_f32;
 }
 
-/* Does the weight of p lie in panels? For one row the library takes a time and a half of that of reading it. */
+/* Whether the weight of p is stored in panels. For one row, the library takes 1.5 times as long as reading the weight. */
 static bool in_panels(const struct primitive *p)
 {
     struct md_layout panels = {.set = false};
@@ -218,7 +218,7 @@ void dnnl_convert(struct dnnl_state *s, const struct md_layout *from, const void
 }
 
 /* ---- packed weights ------------------------------------------------------------------------------------------------------------ */
-/* Output channels of a weight, each `n` numbers, times their factors. */
+/* A weight with the `n` numbers of each output channel multiplied by its factor. */
 static const float *scaled_channels(struct kenv *env, const struct conv_shape *c, size_t bytes, const float *w, const float *factor)
 {
     float *to = kenv_room(env, ROOM_TURN_Q, bytes);
@@ -229,7 +229,7 @@ static const float *scaled_channels(struct kenv *env, const struct conv_shape *c
     return to;
 }
 
-/* A weight in the layout that a primitive wants. */
+/* A weight in a primitive's layout. */
 struct reordered_weight {
     struct md_layout layout;
     void *at;

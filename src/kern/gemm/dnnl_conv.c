@@ -30,7 +30,7 @@ static int image_dims(const struct conv_shape *c, bool result, int64_t *dim)
     return n;
 }
 
-/* The layouts of a convolution: as the tensors are, or free for the library to choose: the weight's, then those of x and y. */
+/* The layouts of a convolution: the tensors' own; or chosen by the library for the weight; or for weight, x and y. */
 enum conv_freedom { AS_GIVEN, ANY_WEIGHT, ANY_LAYOUT };
 
 static void conv_layouts(const struct primitive_key *key, struct md_layout *l, dnnl_data_type_t operands, enum conv_freedom free)
@@ -48,7 +48,7 @@ static void conv_layouts(const struct primitive_key *key, struct md_layout *l, d
 }
 
 #define KIND(name) dnnl_eltwise_##name
-/* HARD_SIGMOID is bounded before its line: the library confuses two lines. */
+/* HARD_SIGMOID applies bounds before its linear function: the library mixes up two linear functions. */
 static void append_activation(dnnl_post_ops_t ops, const struct conv_shape *c)
 {
     static const dnnl_alg_kind_t kind[] = {0,           KIND(relu),      KIND(clip), KIND(logistic), KIND(tanh),
@@ -78,7 +78,7 @@ static dnnl_primitive_attr_t conv_attr(const struct conv_shape *c)
     return attr;
 }
 
-/* With the layouts of the tensors where they are what the library is made for; else with those that it likes. */
+/* With the tensors' layouts if the library is fast with them; else with those that it prefers. */
 static bool plan_convolution(struct dnnl_state *s, struct primitive *p, dnnl_primitive_desc_t *pd)
 {
     struct conv_dims dims = conv_dims_of(&p->key.conv);
@@ -98,7 +98,7 @@ static bool plan_convolution(struct dnnl_state *s, struct primitive *p, dnnl_pri
     return found;
 }
 
-/* Runs p on the tensors as they are: what the library wants otherwise is reordered before and after. */
+/* Runs p on the tensors; reorders operands and results whose layouts differ. */
 static void convolve(struct kenv *env, void **cache, struct primitive *p, struct md_layout *given, const void *x, const struct tensor *w,
                      const float *factor, const void *bias, void *y)
 {
@@ -117,7 +117,7 @@ static void convolve(struct kenv *env, void **cache, struct primitive *p, struct
         dnnl_convert(s, &p->layout[DST], out, &given[DST], y);
 }
 
-/* A filter of each channel takes the time of reading it. */
+/* With one filter per channel, the time is that of reading the data. */
 static bool conv_narrows(const struct conv_shape *s)
 {
     return s->in / s->groups > 1;

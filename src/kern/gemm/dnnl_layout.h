@@ -1,4 +1,4 @@
-/* dnnl_layout: what differs between oneDNN 2.x and 3.x. A memory descriptor is a struct in 2.x and an owned pointer in 3.x. For dnnl*.c. */
+/* dnnl_layout: differences between oneDNN 2.x and 3.x. A memory descriptor is a struct in 2.x and an owned pointer in 3.x. For dnnl*.c. */
 #ifndef TPC_KERN_DNNL_LAYOUT_H
 #define TPC_KERN_DNNL_LAYOUT_H
 
@@ -12,7 +12,7 @@ static inline void dims_fill(dnnl_dims_t to, const int64_t *from, int n)
         to[i] = i < n ? from[i] : 0;
 }
 
-/* A convolution's numbers as the library takes them: strides, dilation - 1, padding before and after. */
+/* A convolution's numbers for the library: strides, dilation - 1, padding before and after. */
 struct conv_dims {
     dnnl_dims_t stride, dilation, before, after;
 };

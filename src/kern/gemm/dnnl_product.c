@@ -1,8 +1,8 @@
 /* dnnl_product: matrix products through oneDNN.
  *
  * Products of two computed operands use sgemm: its code does not depend on the shape, so a growing cache costs nothing. Products with a
- * weight use a matmul primitive for the shape, the weight reordered once to the layout that it asked for. The first layout chosen for a
- * weight's shape is offered to every later number of rows, so that one copy serves prompt and decode. */
+ * weight use a matmul primitive for the shape; the weight is reordered once to the primitive's layout. The first layout chosen for a
+ * weight's shape is offered for every later number of rows, so that one copy serves prompt and decode. */
 #include "kern/core/core.h"
 #include "kern/gemm/dnnl_primitive.h"
 #include "kern/gemm/gemm.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PANEL_DEPTH 16   /* rows to which BA16a64b fills up; BA16a64b2a twice as many */
-#define TYPICAL_ROWS 128 /* the prompt whose choice of a layout every later number of rows is offered */
+#define PANEL_DEPTH 16   /* rows to which BA16a64b is padded; BA16a64b2a pads to twice as many */
+#define TYPICAL_ROWS 128 /* the prompt length for which a layout is chosen; every later number of rows is offered the same */
 
 static struct favourite *favourite_of(struct dnnl_state *s, const struct primitive_key *key)
 {
@@ -74,7 +74,7 @@ static int64_t padded_depth(const struct primitive_key *key)
     return (key->k + deep - 1) / deep * deep;
 }
 
-/* In panels of bf16 by our own loops, which the library's take twice to ten times as long as. */
+/* Panels of bf16 by our own loops; the library's take 2 to 10 times as long. */
 static const void *pack_panels(struct kenv *env, void **cache, const struct primitive *p, const struct tensor *w, bool transposed)
 {
     bool full;
@@ -95,9 +95,9 @@ static const void *pack_product(struct kenv *env, void **cache, const struct pri
     return at;
 }
 
-/* ---- in tiles of our own ----------------------------------------------------------------------------------------------------- */
+/* ---- in our own tiles ----------------------------------------------------------------------------------------------------- */
 
-/* Numbers of k of such a panel. */
+/* Elements of k in such a panel. */
 static int64_t tiles_depth(int64_t k)
 {
     return (k + NARROW_TILE_DEPTH - 1) / NARROW_TILE_DEPTH * NARROW_TILE_DEPTH;
@@ -166,10 +166,10 @@ bool dnnl_pack_weight(struct kenv *env, void **cache, int64_t n, int64_t k, cons
     return !p->missing && pack_product(env, cache, p, w, transposed) != w->data;
 }
 
-/* ---- products of operands that are rounded to bf16; sums in float32 ---- */
-enum { NARROW_LEAST = 1 << 20 }; /* products of numbers that pay for rounding the operands */
+/* ---- products of operands rounded to bf16, with float32 sums ---- */
+enum { NARROW_LEAST = 1 << 20 }; /* multiplications that pay for rounding the operands */
 
-/* The left operand, [k, m] when it is transposed. */
+/* The left operand, [k, m] if transposed. */
 static const void *narrow_left(struct kenv *env, const struct primitive *p, bool transposed, const struct tensor *a)
 {
     struct md_layout plain = {.set = false};

@@ -1,6 +1,6 @@
-/* narrow: a matrix product of operands that are rounded to bf16, sums in float32, in tiles: on processors other than x86, where oneDNN
- * has none. A is packed once, the columns of a tile a stretch of k at a time: numbers of pairs of rows and of columns lie FOUR at a time,
- * as the instruction for 2 x 4 by 4 x 2 numbers reads them. */
+/* narrow: a tiled matrix product of operands rounded to bf16, with float32 sums, for processors other than x86, where oneDNN has none. A is
+ * packed once, the columns of a tile one block of k at a time, FOUR elements of pairs of rows and of columns each, as for the instruction
+ * that multiplies 2 x 4 by 4 x 2. */
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
@@ -31,7 +31,7 @@ static void plain_convert(int64_t n, const float *from, int64_t apart, uint16_t 
 #if NEON_DOTS
 #define BF16 __attribute__((target("arch=armv8.2-a+bf16")))
 
-/* Half of the columns: all sums have registers. */
+/* Half the columns: all sums are in registers. */
 INLINE BF16 void neon_half(int64_t steps, const uint16_t *a, const uint16_t *panel, float *sums)
 {
     float32x4_t sum[ROW_PAIRS][PAIRS / 2];
@@ -97,8 +97,8 @@ static int64_t at_most(int64_t n, int64_t most)
     return n < most ? n : most;
 }
 
-/* to[(depth + 3) / FOUR][side][FOUR]: lines first.. first + count of x, numbers from.. from + depth of each; what is missing is 0. Lines
- * are rows of x[lines][length], or columns of x[length][lines]. */
+/* to[(depth + 3) / FOUR][side][FOUR]: lines first.. first + count of x, elements from.. from + depth of each; missing ones are 0. Lines are
+ * rows of x[lines][length], or columns of x[length][lines]. */
 static void pack_lines(const struct narrow *t, bool rows, int64_t lines, int64_t length, const float *x, int64_t first, int64_t from,
                        int64_t depth, int64_t side, uint16_t *to)
 {
@@ -124,7 +124,7 @@ static void pack_range(void *data, int64_t lo, int64_t hi)
 
 /* ---- the product --------------------------------------------------------------------------------------------------------------------- */
 
-/* A stretch of k of all rows, for the columns of a tile. */
+/* A block of k of all rows, for the columns of a tile. */
 static void panel_rows(const struct narrow *t, int64_t column, int64_t from, int64_t depth, const uint16_t *panel)
 {
     float sums[TILE_ROWS * TILE];

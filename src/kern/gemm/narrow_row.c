@@ -1,5 +1,5 @@
-/* narrow_row: products of a few rows of bf16 with panels of pairs. Of a weight, [n / PANEL_COLUMNS][padded / 2][PANEL_COLUMNS][2] filled up
- * with zeros, they take the time of reading it, so they ask for it ahead. */
+/* narrow_row: products of a few rows of bf16 with panels of pairs. With a weight, [n / PANEL_COLUMNS][padded / 2][PANEL_COLUMNS][2], padded
+ * with zeros, they take the time of reading it, so they prefetch it. */
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
@@ -93,11 +93,11 @@ const struct narrow_row_kernel narrow_row_kernels[] = {
 ISA_BEST(narrow_row_best, narrow_row_kernel, narrow_row_kernels)
 
 enum {
-    PART_PAIRS = 64, /* what the first-level cache keeps for the next group of rows */
-    AHEAD = 2048     /* bytes of the panel, of a single group */
+    PART_PAIRS = 64, /* what the L1 cache keeps for the next group of rows */
+    AHEAD = 2048     /* bytes of the panel, for a single group */
 };
 
-/* sums[m][PANEL_COLUMNS] of one panel, by one group of rows after another. While they meet a stretch of it, the next one comes. */
+/* sums[m][PANEL_COLUMNS] of one panel, one group of rows after another. Prefetches the next block while all groups use one. */
 static void panel_sums(const struct narrow_row *p, const uint16_t *panel, float *sums)
 {
     int64_t groups = (p->m + NARROW_GROUP - 1) / NARROW_GROUP, each = (p->m + groups - 1) / groups, width = PANEL_COLUMNS * PAIR;
@@ -167,7 +167,7 @@ static void round_range(void *data, int64_t lo, int64_t hi)
 }
 
 /* ---- weights in panels --------------------------------------------------------------------------------------------------------------- */
-enum { BESIDE = 8, STRETCH = 64 /* numbers of k that are rounded before they are turned */ };
+enum { BESIDE = 8, STRETCH = 64 /* elements of k that are rounded before the transposition */ };
 struct panelled {
     const struct tensor *w;
     int64_t n, k, padded;
@@ -184,7 +184,7 @@ SIMD void narrow_join_pairs(const uint16_t *a, const uint16_t *b, int64_t n, uin
     }
 }
 
-/* Of rows of k: `count` columns of two rows at a time, of several panels, so that long pieces of memory are read. */
+/* For a weight in rows of k: `count` columns of two rows at a time, for several panels, so that memory is read in long pieces. */
 static void panels_of_rows(const struct panelled *p, int64_t column, int64_t count, uint16_t *to)
 {
     uint16_t row[PAIR][BESIDE * PANEL_COLUMNS];
@@ -197,7 +197,7 @@ static void panels_of_rows(const struct panelled *p, int64_t column, int64_t cou
     }
 }
 
-/* Of columns that are rows: a stretch of each. */
+/* For a weight in columns: a block of each column. */
 static void panel_of_columns(const struct panelled *p, int64_t column, int64_t count, uint16_t *to)
 {
     uint16_t rows[PANEL_COLUMNS * STRETCH];
@@ -212,7 +212,7 @@ static void panel_of_columns(const struct panelled *p, int64_t column, int64_t c
     }
 }
 
-/* Where the panel that begins with a column has no numbers. */
+/* Fills the rest of the panel that starts with this column with zeros. */
 static void clear_rest(const struct panelled *p, int64_t column)
 {
     uint16_t *panel = p->to + column * p->padded;

@@ -1,6 +1,6 @@
-/* narrow_tiles: products of many rows of bf16 with panels of pairs, by registers of tiles. A pair of tiles of rows meets a pair of tiles of
- * columns, so a tile that is read serves two products. Rows lie tile by tile, [groups of 16 rows][steps][16][32]. The rows of a block, a
- * stretch of k deep, stay in the second-level cache; panel after panel passes, and the next one is asked for ahead. */
+/* narrow_tiles: products of many rows of bf16 with panels of pairs, by tile registers. Two tiles of rows are multiplied with two tiles of
+ * columns, so each loaded tile serves two products. Rows are stored tile by tile, [groups of 16 rows][steps][16][32]. The rows of a block,
+ * over part of k, stay in the L2 cache; panels follow one another, and the next one is prefetched. */
 #include "base/half.h"
 #include "kern/core/amx.h"
 #include "kern/core/core.h"
@@ -13,10 +13,10 @@ enum {
     GROUP = NARROW_TILE_ROWS,
     STEP = NARROW_TILE_DEPTH,
     PAIR = 2,
-    BLOCK = 2 * GROUP, /* rows of a pair of tiles */
+    BLOCK = 2 * GROUP, /* rows of two tiles */
     PANEL_STEP = STEP * PANEL_COLUMNS,
-    MOST_STEPS = 32,      /* of a stretch */
-    BLOCK_BYTES = 1 << 20 /* of the rows of a stretch: half of the second-level cache of processors that have tiles */
+    MOST_STEPS = 32,      /* per part of k */
+    BLOCK_BYTES = 1 << 20 /* of the rows over a part of k: half of the L2 cache of processors with tiles */
 };
 
 static int64_t at_most(int64_t n, int64_t most)
@@ -63,13 +63,13 @@ static void plain_place(const float *a, int64_t k, int64_t depth, uint16_t *to)
 #if X86
 enum { LINE = 64, HALF = PANEL_COLUMNS / 2, TILE_COLUMNS = 16, TILE_PAIRS = TILE_COLUMNS * PAIR, PANEL_ROW = PANEL_COLUMNS * PAIR * 2 };
 
-/* What sums begin with, or where they go: in the result, or in scratch where the tiles reach beyond the result. */
+/* Where sums start from and where they are stored: in the result, or in scratch if the tiles extend beyond it. */
 struct sums {
     float *at;
-    int64_t bytes; /* from a row to the next; 0: all rows are the same */
+    int64_t bytes; /* row stride; 0: all rows are the same */
 };
 
-/* What is asked for ahead: `each` lines with every step. */
+/* What to prefetch: `each` lines with every step. */
 struct ahead {
     const char *at;
     int64_t each;
@@ -135,7 +135,7 @@ static void copy_block(int64_t rows, int64_t columns, const float *from, int64_t
         memcpy(to + i * to_row, from + i * from_row, (size_t)columns * sizeof *to);
 }
 
-/* Rows row.. of a panel: 32, or 16 where no more are left. */
+/* Rows row.. of a panel: 32, or 16 if no more are left. */
 static AMX void block(const struct narrow_part *p, int64_t row, float *start, struct ahead *ahead)
 {
     float scratch[BLOCK * PANEL_COLUMNS] __attribute__((aligned(LINE)));
@@ -160,7 +160,7 @@ static AMX void block(const struct narrow_part *p, int64_t row, float *start, st
         copy_block(rows, p->columns, scratch, PANEL_COLUMNS, c, p->c_row);
 }
 
-/* Lines of the next panel for every step of this one. */
+/* Cache lines of the next panel to prefetch in every step of this one. */
 static int64_t lines_ahead(const struct narrow_part *p)
 {
     int64_t passes = p->rows > GROUP ? 2 * parts_of(p->rows, BLOCK) : 1;
@@ -218,7 +218,7 @@ struct tiled_rows {
     uint16_t *to;
 };
 
-/* `depth` numbers of row i, from number `from` on, and zeros up to a whole step, for which there is room. */
+/* `depth` elements of row i, from element `from` on, padded with zeros to a whole step. */
 static void tile_row(const struct tiled_rows *t, int64_t i, uint16_t *row, int64_t from, int64_t depth)
 {
     int64_t whole = parts_of(depth, STEP) * STEP;
@@ -280,8 +280,8 @@ static const uint16_t *tiled_rows(struct kenv *env, const struct narrow_tiles *p
 struct tiles_run {
     const struct narrow_tiles *p;
     const uint16_t *rows;
-    int64_t steps, stretch; /* steps of a row, and of a stretch */
-    int64_t panels, height; /* panels of the weight; rows of a block */
+    int64_t steps, stretch; /* steps of a row, and of a part of k */
+    int64_t panels, height; /* panels of the weight; rows per block */
 };
 
 /* Panels lo..hi, rows row.. of a block. */
@@ -316,7 +316,7 @@ static void product_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* Rows of a block: as even as they can be, and so few that every thread has one. */
+/* Rows per block: as even as possible, and so few that every thread has a block. */
 static int64_t block_height(const struct kenv *env, const struct tiles_run *r)
 {
     int64_t m = r->p->m, most = BLOCK_BYTES / (r->stretch * STEP * (int64_t)sizeof(uint16_t)), blocks = parts_of(m, most);

@@ -1,15 +1,15 @@
-/* packed_gemm: products with a weight stored narrower than float32. The weight is never float32 in full: a panel, a few columns of it, is
- * unpacked into scratch that stays in the second-level cache and multiplied there. A few rows (a decode step) are multiplied straight
- * from storage: such a product takes the time of reading the weight once.
+/* packed_gemm: products with a weight stored narrower than float32. The weight is never unpacked in full: a panel, a few columns of it, is
+ * unpacked into scratch that stays in the L2 cache and is multiplied there. A few rows (a decode step) are multiplied directly from
+ * storage: such a product takes the time of reading the weight once.
  *
- * Sums are float32. In deterministic mode all products go chunk by chunk (chunk_gemm.c). */
+ * Sums are float32. In deterministic mode all products run chunk by chunk (chunk_gemm.c). */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
 #include <string.h>
 
-/* Columns from .. from + count: unpacked into room, or where they lie. */
+/* Columns from .. from + count: unpacked into `room`, or in place. */
 static const float *panel_of(const struct panels *w, int64_t from, int64_t count, float *room)
 {
     if (!w->unpack)
@@ -20,7 +20,7 @@ static const float *panel_of(const struct panels *w, int64_t from, int64_t count
 
 /* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------- */
 
-/* Columns that lie one after another are unpacked behind the room of the panel. */
+/* Column-major panels are unpacked after the space of the panel. */
 static const float *weight_panel(const struct right *r, int64_t from, int64_t count, float *room)
 {
     const struct panels *w = r->at;
@@ -56,15 +56,15 @@ struct panel_run {
     struct kenv *env;
     const struct panels *w;
     int64_t m;
-    const float *a; /* [m, k]; [k, m] for panels of columns that lie one after another */
+    const float *a; /* [m, k]; [k, m] for column-major panels */
     float *c;
     char *scratch; /* per thread: a panel, and its product, transposed */
     size_t scratch_each;
 };
 
 enum {
-    FEW_COLUMNS = 8, /* that are unpacked for a few rows: they stay in a near cache */
-    SINGLE_ROWS = 2  /* up to so many rows each reads the weight as it is stored */
+    FEW_COLUMNS = 8, /* unpacked for a few rows: they stay in a near cache */
+    SINGLE_ROWS = 2  /* up to this many rows, each reads the weight from storage */
 };
 
 static bool has_few_rows(const struct panels *w, int64_t m)
@@ -139,7 +139,7 @@ void packed_gemm(struct kcall *call, const struct panels *w, int64_t m, const fl
     bool few = has_few_rows(w, m);
     int64_t column = w->k + (w->by_column ? m : 0);
     size_t panel = kcall_bytes(call, (few ? FEW_COLUMNS : w->width) * column, sizeof(float));
-    if (!few && w->by_column) /* a product of a transposed operand takes twice the time */
+    if (!few && w->by_column) /* a product with a transposed operand takes twice as long */
         r.a = packed_gemm_transposed(call, a, m, w->k);
     r.scratch_each = (panel + 63) & ~(size_t)63;
     r.scratch = kenv_room(call->env, ROOM_THREADS, kcall_bytes(call, kenv_threads(call->env), r.scratch_each));

@@ -1,5 +1,5 @@
-/* panel_row: a product of a few rows with a weight of f32 in panels, [n / PANEL_COLUMNS][k padded][PANEL_COLUMNS], the last one filled with
- * zeros. It takes the time of reading the weight, so it asks for the weight ahead. Each row has the sums that it has alone, bit for bit. */
+/* panel_row: a product of a few rows with an f32 weight in panels, [n / PANEL_COLUMNS][k padded][PANEL_COLUMNS], the last one padded with
+ * zeros. It takes the time of reading the weight, so it prefetches the weight. Each row has the same sums as alone, bit for bit. */
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
 #include "kern/gemm/gemm.h"
@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    STRETCH = 64, /* of k: what the first-level cache keeps for the next group of rows */
-    AHEAD = 512   /* numbers of the panel, of a single group */
+    STRETCH = 64, /* of k: what the L1 cache keeps for the next group of rows */
+    AHEAD = 512   /* elements of the panel, for a single group */
 };
 
 static SIMD void plain_add(int rows, const struct panel_part *t)
@@ -23,7 +23,7 @@ static SIMD void plain_add(int rows, const struct panel_part *t)
 #define FMA __attribute__((target("avx512f")))
 enum { LANES = 16, PARTS = PANEL_COLUMNS / LANES };
 
-/* All sums have registers. */
+/* All sums are in registers. */
 INLINE FMA void fma_rows(int rows, const struct panel_part *t)
 {
     __m512 sum[PANEL_GROUP][PARTS], part[PARTS];
@@ -69,7 +69,7 @@ const struct panel_row_kernel panel_row_kernels[] = {
 
 ISA_BEST(panel_row_best, panel_row_kernel, panel_row_kernels)
 
-/* sums[rows][PANEL_COLUMNS] of one panel, by one group of rows after another. While they meet a stretch of it, the next one comes. */
+/* sums[rows][PANEL_COLUMNS] of one panel, one group of rows after another. Prefetches the next block while all groups use one. */
 static void panel_sums(const struct panel_row *p, const float *panel, float *sums)
 {
     int64_t groups = (p->m + PANEL_GROUP - 1) / PANEL_GROUP, each = (p->m + groups - 1) / groups, stretch = groups == 1 ? p->k : STRETCH;
@@ -100,7 +100,7 @@ static void panel_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* The rows are turned: those of many numbers would meet in a few places of the cache. */
+/* Transposes the rows: long rows would map to few cache sets. */
 void panel_row_product(struct kenv *env, const struct panel_row *given)
 {
     struct panel_row r = *given;

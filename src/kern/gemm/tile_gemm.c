@@ -1,5 +1,5 @@
-/* tile_gemm: a matrix product in tiles, where oneDNN has only loops for it: on processors other than x86. Some numbers of a tile's
- * columns are packed into a panel in the first-level cache, which all rows meet. */
+/* tile_gemm: a tiled matrix product for processors other than x86, where oneDNN has only plain loops. A block of a tile's columns is packed
+ * into a panel in the L1 cache, with which all rows are multiplied. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -16,7 +16,7 @@ struct product {
     float *c;
 };
 
-/* panel[depth][TILE]: rows from..from + depth of `count` columns of b; zeros beside them. */
+/* panel[depth][TILE]: rows from..from + depth of `count` columns of b, padded with zeros. */
 static void pack_panel(const struct product *p, int64_t from, int64_t depth, int64_t column, int64_t count, float *panel)
 {
     if (count < TILE)

@@ -1,5 +1,5 @@
-/* tiled_weight: constant weights of f32, f16 and bf16 in tiles, [n / TILE][k][TILE], the last one filled with zeros, so that every product
- * reads memory in order. f16 and bf16 become float32 a stretch of a tile at a time, in the first-level cache. Sums are float32. */
+/* tiled_weight: constant weights of f32, f16 and bf16 in tiles, [n / TILE][k][TILE], the last one padded with zeros, so that every product
+ * reads memory in order. f16 and bf16 are converted to float32 one block of a tile at a time, in the L1 cache. Sums are float32. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -9,7 +9,7 @@ enum { DEPTH = 16 };
 
 /* ---- packing ------------------------------------------------------------------------------------------------------------------------ */
 
-/* From number `row` of k on, in the tile that begins with a column. */
+/* From element `row` of k on, in the tile that starts with a column. */
 static const void *tile_at(const struct panels *w, int64_t column, int64_t row)
 {
     return element_at_const(w->weight, dtype_size(w->dtype), column * w->k + row * TILE);
@@ -62,14 +62,14 @@ static int64_t at_most(int64_t n, int64_t most)
     return n < most ? n : most;
 }
 
-/* Prefetches what is needed soon into the second-level cache. */
+/* Prefetches the next block into the L2 cache. */
 static void ask_for(const void *stretch, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64)
         __builtin_prefetch((const char *)stretch + i, 0, 2);
 }
 
-/* Numbers from.. from + depth of k, for the columns of a tile, as float32. */
+/* Elements from.. from + depth of k, for the columns of a tile, as float32. */
 static const float *stretch_of(const struct panels *w, int64_t column, int64_t from, int64_t depth, float *room)
 {
     const void *at = tile_at(w, column, from);
@@ -79,7 +79,7 @@ static const float *stretch_of(const struct panels *w, int64_t column, int64_t f
     return room;
 }
 
-/* All rows, for the columns of a tile: they take the time of reading the weight, so they ask for it ahead. */
+/* All rows, for the columns of a tile: takes the time of reading the weight, so it prefetches the weight. */
 static void tile_columns(const struct tiled_product *p, int64_t column)
 {
     const struct panels *w = p->w;

@@ -14,7 +14,7 @@ int64_t index_compressed(struct kcall *call)
     return count;
 }
 
-/* A condition that is shorter than the axis leaves the rest out. */
+/* If the condition is shorter than the axis, the rest is dropped. */
 void kern_Compress(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *condition = &call->in[1];

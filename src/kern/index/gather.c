@@ -1,4 +1,4 @@
-/* gather: reads and writes through index tensors. Negative indices count from the end; every index is checked before anything moves. */
+/* gather: reads and writes by index tensors. Negative indices count from the end; every index is checked before anything is copied. */
 #include "kern/core/core.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ struct gather {
     int64_t count, n, inner;
 };
 
-/* Rows of n bytes, to one after another. */
+/* Copies rows of n bytes to contiguous memory. */
 static void gather_rows(const char *from, const int64_t *index, int64_t count, size_t n, char *to)
 {
     enum { WORD = 4 };
@@ -39,7 +39,7 @@ static void gather_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* False: one is out of range, or they are not of i64. */
+/* False: one is out of range, or they are not i64. */
 static bool read_indices(const struct tensor *indices, int64_t n, int64_t count, int64_t *index)
 {
     const int64_t *given = indices->data;
@@ -51,7 +51,7 @@ static bool read_indices(const struct tensor *indices, int64_t n, int64_t count,
     return within;
 }
 
-/* From an f16 or bf16 table also into f32 (lower/quantized/fuse_weights.c). */
+/* Converts an f16 or bf16 table to f32 if the result is f32 (lower/quantized/fuse_weights.c). */
 void kern_Gather(struct kcall *call)
 {
     const struct tensor *data = &call->in[0], *indices = &call->in[1];
@@ -68,7 +68,7 @@ void kern_Gather(struct kcall *call)
     kenv_parallel_for(call->env, outer * count, inner, gather_range, &g);
 }
 
-/* Where a tuple of indices points; -1: outside. */
+/* The position of an index tuple; -1: out of range. */
 static int64_t position_within(const int64_t *tuple, const int64_t *dim, int depth)
 {
     int64_t position = 0;
@@ -81,7 +81,7 @@ static int64_t position_within(const int64_t *tuple, const int64_t *dim, int dep
     return position;
 }
 
-/* Where the tuple of indices number i points, in slices of data, within one batch. */
+/* The position of index tuple number i, in slices of data, within one batch. */
 static int64_t tuple_position(const struct kcall *call, const struct tensor *data, const struct tensor *indices, int64_t i, int depth,
                               int batch)
 {

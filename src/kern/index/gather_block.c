@@ -1,15 +1,15 @@
-/* gather_block: rows of a table of 4- or 8-bit integers in blocks that have a scale and a zero point. */
+/* gather_block: rows of a table of 4- or 8-bit integers in blocks with a scale and a zero point. */
 #include "ir/operands.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
 struct packed_table {
     struct kcall *call;
-    struct tensor data, zeros; /* of numbers: bytes may hold two */
+    struct tensor data, zeros; /* of elements: a byte may hold two */
     const struct tensor *scales;
     bool has_zeros;
-    int64_t rows, width, block, blocks, zeros_each; /* rows per index; numbers, scales and zero points of a row */
-    float zero;                                     /* where there are no zero points */
+    int64_t rows, width, block, blocks, zeros_each; /* rows per index; elements, scales and zero points per row */
+    float zero;                                     /* without zero points */
 };
 
 static float zero_at(const struct packed_table *t, int64_t row, int64_t block)
@@ -49,7 +49,7 @@ static void gather_block_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* Bytes that hold two numbers as those numbers. */
+/* A tensor of bytes with two elements each, as its elements. */
 static struct tensor numbers_of(const struct tensor *t, int64_t per)
 {
     struct tensor numbers = *t;

@@ -1,5 +1,5 @@
-/* kern/index: how many results a selection has, which inference asks once data is known. Operands as in the kernel of the same op;
- * results are absent. */
+/* kern/index: the number of results of a selection, for inference once data is known. Operands as in the op's kernel; results are
+ * absent. */
 #ifndef TPC_KERN_INDEX_H
 #define TPC_KERN_INDEX_H
 

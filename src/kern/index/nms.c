@@ -1,5 +1,5 @@
-/* nms: NonMaxSuppression. For each image and class, boxes in order of their scores, each kept unless it overlaps a kept one too much. The
- * order comes from a heap, of which only as much is sorted as is wanted. */
+/* nms: NonMaxSuppression. For each image and class, boxes in order of their scores; each is kept unless it overlaps a kept one too much. A
+ * heap gives the order, sorted only as far as needed. */
 #include "kern/core/core.h"
 #include "kern/index/index.h"
 
@@ -61,7 +61,7 @@ static bool overlaps(const struct box *a, const struct box *b, float most)
     return a->area > 0 && b->area > 0 && all > 0 && common / all > most;
 }
 
-/* The greater score; of equal ones the first box. */
+/* By greater score; equal scores by index. */
 static bool before(const struct scored *a, const struct scored *b)
 {
     return a->score != b->score ? a->score > b->score : a->index < b->index;
@@ -81,7 +81,7 @@ static void sift_down(struct scored *heap, int64_t n, int64_t at)
     }
 }
 
-/* The boxes of one image and class that stay, into kept; returns how many. */
+/* Selects the boxes of one image and class into `kept`; returns their number. */
 static int64_t select_boxes(const struct nms *s, int64_t image, int64_t class)
 {
     const float *score = s->scores + (image * s->classes + class) * s->n;

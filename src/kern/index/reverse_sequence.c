@@ -1,4 +1,4 @@
-/* ReverseSequence: steps of a row of the batch are blocks of the dimensions behind both axes. */
+/* reverse_sequence: ReverseSequence: steps of a row of the batch are blocks of the dimensions after both axes. */
 #include "kern/core/core.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tensor_scatter: a cache with new entries along an axis, from an index for each sequence of the batch. */
+/* tensor_scatter: writes new entries to a cache along an axis, from an index per sequence of the batch. */
 #include "kern/core/core.h"
 
 #include <string.h>

@@ -1,20 +1,20 @@
-/* tfidf: TfIdfVectorizer, n-grams of a pool counted in rows of tokens, with up to max_skip_count tokens between neighbours. */
+/* tfidf: TfIdfVectorizer: counts n-grams of a pool in rows of tokens, with up to max_skip_count tokens between neighbours. */
 #include "kern/string/string.h"
 
 #include <string.h>
 
 struct pool {
-    int64_t n;     /* tokens of a gram */
-    int64_t grams; /* how many */
+    int64_t n;     /* tokens per gram */
+    int64_t grams; /* number of grams */
     const int64_t *token;
-    const int64_t *column; /* where each counts */
+    const int64_t *column; /* the output column of each */
     const double *weight;
 };
 enum tfidf_mode { TFIDF_COUNT, TFIDF_OCCURS, TFIDF_WEIGH };
 struct tfidf {
     const struct kcall *call;
     enum tfidf_mode how;
-    const double *weight; /* of each gram; NULL: all 1 */
+    const double *weight; /* per gram; NULL: all 1 */
     const int64_t *token, *start, *column;
     int tokens, sizes, columns;
     int64_t shortest, longest, skips;
@@ -73,7 +73,7 @@ static struct pool pool_of(const struct tfidf *t, int k, int64_t *before)
     return p;
 }
 
-/* The gram that begins here, among those of its size; of equal ones the last; -1: none. */
+/* The gram that starts here, among those of its size; the last of equal ones; -1: none. */
 static int64_t find_gram(const struct pool *p, const int64_t *row, int64_t apart)
 {
     for (int64_t i = p->grams - 1; i >= 0; i--) {

@@ -1,5 +1,5 @@
-/* unique: the different elements of a tensor, or slices along an axis, with the first place of each, which one each element is, and how
- * often each occurs. In ascending order, or that of their first places. Slices are compared element by element. */
+/* unique: the distinct elements of a tensor, or slices along an axis, with the first index of each, the inverse indices, and counts. In
+ * ascending order, or in order of first indices. Slices are compared element by element. */
 #include "kern/core/core.h"
 #include "kern/index/index.h"
 
@@ -8,14 +8,14 @@
 
 struct item {
     const struct unique *of;
-    int64_t index, first; /* its place; the first place of an equal one */
+    int64_t index, first; /* its index; the first index of an equal one */
 };
 struct unique {
     const struct tensor *x;
     int axis; /* -1: single elements */
     int64_t n, inner, outer;
-    struct item *item; /* sorted, equal ones by place */
-    int64_t *which;    /* by place: the number of its group */
+    struct item *item; /* sorted, equal ones by index */
+    int64_t *which;    /* by index: the number of its group */
     int64_t distinct;
 };
 

@@ -9,7 +9,7 @@ struct activation {
     row_f64 *f64;
 };
 
-/* a and b are parameters; an expression that needs none reads neither. */
+/* a and b are parameters; an expression without parameters reads neither. */
 #define ACTIVATION_ROW(attribute, name, T, expr)                         \
     static attribute void name(const T *in, T *out, int64_t n, T a, T b) \
     {                                                                    \

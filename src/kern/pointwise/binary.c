@@ -1,7 +1,7 @@
 /* binary: the functions of two operands of pointwise.def, on operands that broadcast.
  *
- * A function is a table of row functions by storage type, made from one expression. f16 and bf16 rows go through float32 in stretches,
- * integers are computed modulo 2^64 and narrowed. The walk does the broadcasting. */
+ * A function is a table of row functions by storage type, made from one expression. f16 and bf16 rows are computed in float32, block by
+ * block; integers are computed modulo 2^64 and narrowed. The walk does the broadcasting. */
 #include "kern/core/core.h"
 #include "kern/pointwise/pointwise.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* ---- binary rows ------------------------------------------------------------------------------------------------------------- */
-/* Steps sa and sb are 1, or 0 for an operand that stays the same along the row. */
+/* Strides sa and sb are 1, or 0 for an operand that is constant along the row. */
 #define BINARY_ROW(set, name, T, U, expr)                                                     \
     static set void name(const void *pa, int sa, const void *pb, int sb, void *po, int64_t n) \
     {                                                                                         \
@@ -49,7 +49,7 @@ struct binary {
 #define SCALAR
 #define W(x) ((uint64_t)(x))
 
-/* Python's modulus: the sign of the divisor, of zeros too. */
+/* Python's modulus: the sign of the divisor, also for zeros. */
 static inline double floor_mod(double x, double y)
 {
     double r = fmod(x, y);
@@ -109,13 +109,13 @@ struct binary_call {
     binary_row *row;
     const struct tensor *in[2];
     struct tensor *out;
-    size_t wide;             /* bytes of an element as the function reads it */
-    int64_t period;          /* rows of the walk are several of so many elements; 0: one */
-    struct joined joined[2]; /* what operands have in these */
+    size_t wide;             /* bytes per element as the function reads it */
+    int64_t period;          /* walk rows consist of several rows of this many elements; 0: of one */
+    struct joined joined[2]; /* how operands continue in these */
 };
 typedef double binary_room[CHUNK + SHORT_ROW];
 
-/* n elements from `at`, as the function reads them: themselves, or copies in the room. */
+/* n elements from `at`, in the type that the function reads: in place, or copied to scratch. */
 static const void *binary_read(const struct binary_call *c, int k, int64_t at, int64_t n, void *room)
 {
     const void *from = element_at_const(c->in[k]->data, dtype_size(c->in[k]->dtype), at);
@@ -125,7 +125,7 @@ static const void *binary_read(const struct binary_call *c, int k, int64_t at, i
     return room;
 }
 
-/* The elements of an operand that repeats, again and again, for stretches that begin anywhere in a period. */
+/* Repeats the elements of a repeating operand, for blocks that start anywhere in a period. */
 static void fill_periods(const struct binary_call *c, int k, int64_t at, void *room)
 {
     int64_t all = CHUNK + c->period, n = c->period;
@@ -155,7 +155,7 @@ static void binary_stretch(const struct binary_call *c, const int64_t *offset, i
         convert_from_f32(c->out->dtype, result, n, to);
 }
 
-/* At once, or in stretches: f16 and bf16 go through float32. */
+/* At once, or in blocks: f16 and bf16 are computed in float32. */
 static void binary_rows(void *data, const int64_t *offset, int64_t n)
 {
     const struct binary_call *c = data;
@@ -199,7 +199,7 @@ static void variadic_kernel(struct kcall *call, const struct binary *op)
         binary_run(call, op, out, &call->in[i], out);
 }
 
-/* Integer division by zero has no value: refuse it. */
+/* Fails on integer division by zero. */
 static void refuse_zero(const struct kcall *call)
 {
     const struct tensor *b = &call->in[1];
@@ -238,7 +238,7 @@ static void nonzero_kernel(struct kcall *call, const struct binary *op)
 KERNEL_IS(Sum, variadic_kernel(call, &Add_op))
 KERNEL_IS(Mod, nonzero_kernel(call, attr_int(call->node, "fmod") ? &Fmod_op : &Mod_op))
 
-/* min(max(x, low), high): where the bounds cross, the upper one wins. */
+/* min(max(x, low), high): if the bounds cross, the upper one wins. */
 void kern_Clip(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *low = kcall_in(call, 1), *high = kcall_in(call, 2);
@@ -298,7 +298,7 @@ void kern_Pow(struct kcall *call)
     if (is_scalar_value(y, 2.0) && tensor_elements(x) == tensor_elements(&call->out[0])) {
         binary_run(call, &Mul_op, x, x, &call->out[0]);
     } else if (is_scalar_value(y, 3.0) && x->dtype == DT_F32 && tensor_elements(x) == tensor_elements(&call->out[0])) {
-        binary_run(call, &Mul_op, x, x, &call->out[0]); /* as a chain does it */
+        binary_run(call, &Mul_op, x, x, &call->out[0]); /* as in a chain */
         binary_run(call, &Mul_op, &call->out[0], x, &call->out[0]);
     } else if (x->dtype == y->dtype) {
         binary_kernel(call, &Pow_op);

@@ -1,5 +1,5 @@
-/* bitwise: integers as their bits, of any width through int64 in stretches. A shift by more than the type's bits, or by a negative number,
- * leaves 0, or -1 where a negative number is shifted to the right. */
+/* bitwise: bit operations on integers of any width, through int64 in blocks. A shift by more than the type's bits, or by a negative number,
+ * gives 0, or -1 for a negative number shifted to the right. */
 #include "kern/core/core.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ KERNEL_IS(BitwiseAnd, bits_kernel(call, bits_and, &call->in[1]))
 KERNEL_IS(BitwiseOr, bits_kernel(call, bits_or, &call->in[1]))
 KERNEL_IS(BitwiseXor, bits_kernel(call, bits_xor, &call->in[1]))
 
-/* x with all bits set, exclusively. */
+/* XOR of x with all bits set. */
 void kern_BitwiseNot(struct kcall *call)
 {
     int64_t ones = -1;

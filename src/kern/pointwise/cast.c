@@ -1,4 +1,4 @@
-/* cast: elements as another type, a stretch at a time through a type that holds both. */
+/* cast: converts elements to another type, block by block through a type that holds both. */
 #include "kern/string/string.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@ struct cast_call {
     enum dtype from, to;
     const void *x;
     void *y;
-    bool saturate;     /* to a small float */
-    const char *round; /* to a power of two */
+    bool saturate;     /* for a small float type */
+    const char *round; /* for a power-of-two type */
 };
 
 static bool through_f32(enum dtype t)
@@ -17,7 +17,7 @@ static bool through_f32(enum dtype t)
 }
 
 /* ---- between integers and f32 ------------------------------------------------------------------------------------------------------- */
-/* Into integers: truncated and saturated, 0 of what is no number; bounds are exact, `hi` is one above the largest number. */
+/* To integers: truncated and saturated, 0 for NaN; bounds are exact, `hi` is one above the largest number. */
 #define WHOLE(dt, T, name, unused)                                                                     \
     static SIMD void f32_of_##name(const void *from, int64_t n, void *to)                              \
     {                                                                                                  \
@@ -128,7 +128,7 @@ void kern_CastLike(struct kcall *call)
     kern_Cast(call);
 }
 
-/* The bits stay as they are. */
+/* Keeps the bits. */
 void kern_BitCast(struct kcall *call)
 {
     const struct tensor *x = &call->in[0];

@@ -1,7 +1,7 @@
-/* chain: fused elementwise operations (kern/pointwise/pointwise.h). A row of the broadcast walk is cut in stretches; every operation of the
- * code runs on a stretch before the next stretch is touched. Results whose last use is past give their buffer to later ones. Sums in f16
- * and bf16 chains are float32 throughout and rounded once, at the end. A function of one tensor of bytes, with bytes as results, is a
- * table; a sum, difference or product of two is computed in one pass. */
+/* chain: fused elementwise operations (kern/pointwise/pointwise.h). A row of the broadcast walk is cut into blocks; all operations of the
+ * code run on a block before the next block. Results pass their buffer on after their last use. Sums in f16 and bf16 chains are float32
+ * throughout and rounded once, at the end. A function of one tensor of bytes, with bytes as results, is a table; a sum, difference or
+ * product of two is computed in one pass. */
 #include "kern/core/core.h"
 #include "kern/pointwise/pointwise.h"
 
@@ -36,10 +36,10 @@ struct chain_call {
     int nin, nimm, ncode;
     const int64_t *code;
     float imm[CHAIN_NUMBERS];
-    struct byte_scale scale[CHAIN_SCALES]; /* of operands, of the output, of codes between; .scale 0: none */
-    int64_t period;                        /* rows of the walk are several of so many elements; 0: one */
-    struct joined joined[CHAIN_INPUTS];    /* what operands have in these */
-    bool pairs;                            /* all of it is one operation of two bytes: */
+    struct byte_scale scale[CHAIN_SCALES]; /* of operands, of the output, of intermediate codes; .scale 0: none */
+    int64_t period;                        /* walk rows consist of several rows of this many elements; 0: of one */
+    struct joined joined[CHAIN_INPUTS];    /* how operands continue in these */
+    bool pairs;                            /* the chain is one operation of two bytes: */
     struct byte_pair pair;
     int first;                /* the operand that is pair.a */
     int buffer[CHAIN_LENGTH]; /* of each result: its buffer, -1: the output */
@@ -61,7 +61,7 @@ static int last_use(const struct chain_call *c, int reg)
 
 static void assign_buffers(struct chain_call *c)
 {
-    int busy[BUFFERS]; /* the operation that reads the buffer last */
+    int busy[BUFFERS]; /* the last operation that reads the buffer */
     for (int b = 0; b < BUFFERS; b++)
         busy[b] = -1;
     for (int i = 0; i < c->ncode; i++) {
@@ -84,7 +84,7 @@ static void recode(const struct byte_scale *s, const float *x, float *y, int64_t
     byte_codes_decode(s, code, n, y);
 }
 
-/* Operation i of one operand, for n numbers. */
+/* Operation i with one operand, on n numbers. */
 static void run_unary(const struct chain_call *c, int i, const float *x, float *y, int64_t n)
 {
     if (recodes(c, i))
@@ -121,7 +121,7 @@ static void load(const struct chain_call *c, int k, const void *from, int64_t n,
         convert_to_f32(t, from, n, to);
 }
 
-/* Operand k's stretch that starts at element `from` of the row, as float32. */
+/* The block of operand k from element `from` of the row on, as float32. */
 static struct slot chain_operand(const struct chain_call *c, int k, int64_t offset, int64_t from, int64_t n, float *room)
 {
     const struct tensor *t = &c->call->in[k];
@@ -133,7 +133,7 @@ static struct slot chain_operand(const struct chain_call *c, int k, int64_t offs
     return (struct slot){room, room, step};
 }
 
-/* The elements of an operand that repeats, again and again, for stretches that begin anywhere in a period. */
+/* Repeats the elements of a repeating operand, for blocks that start anywhere in a period. */
 static void fill_periods(const struct chain_call *c, int k, int64_t offset, float *room)
 {
     const struct tensor *t = &c->call->in[k];
@@ -172,7 +172,7 @@ static struct slot gather_periods(const struct chain_call *c, int k, int64_t off
     return (struct slot){room, room, 1};
 }
 
-/* n numbers of the output, where they are not made as they are stored. */
+/* Stores n numbers of the output, if they are not computed in its type. */
 static void store(const struct chain_call *c, const float *x, int64_t n, void *to)
 {
     enum dtype t = c->call->out[0].dtype;
@@ -182,7 +182,7 @@ static void store(const struct chain_call *c, const float *x, int64_t n, void *t
         convert_from_f32(t, x, n, to);
 }
 
-/* The stretch in one pass; the other operand's numbers are in `real` if it repeats. */
+/* Computes the block in one pass; a repeating operand's numbers are in `real`. */
 static bool run_pair(const struct chain_call *c, const int64_t *offset, int64_t from, int64_t n, const float *real)
 {
     int a = c->first, b = !a;
@@ -221,7 +221,7 @@ static void chain_row(void *data, const int64_t *offset, int64_t n)
 
 /* ---- two operands -------------------------------------------------------------------------------------------------------------------- */
 
-/* One sum, difference or product of two tensors of bytes, and Relu or not. */
+/* Whether it is one sum, difference or product of two tensors of bytes, maybe with Relu. */
 static bool is_pair(const struct chain_call *c)
 {
     const int64_t *code = c->code;
@@ -231,7 +231,7 @@ static bool is_pair(const struct chain_call *c)
         dtype_is_byte(c->call->in[1].dtype) && dtype_is_byte(c->call->out[0].dtype);
 }
 
-/* One operand at least is read element by element; it comes first, unless the order matters. */
+/* At least one operand is read element by element; it comes first, unless the order matters. */
 static void take_pair(struct chain_call *c)
 {
     int last = c->walk.rank - 1, a = c->joined[c->code[1]].repeats && c->code[0] != CHAIN_Sub ? (int)c->code[2] : (int)c->code[1];
@@ -260,7 +260,7 @@ static void map_range(void *data, int64_t lo, int64_t hi)
     byte_codes_map(m->from + lo, hi - lo, m->table, m->to + lo);
 }
 
-/* Every code becomes what the code of the chain makes of it. */
+/* Maps every code to the result of the chain for it. */
 static void run_table(const struct chain_call *c)
 {
     float room[BUFFERS][STRETCH], in[CODES], result[CODES];

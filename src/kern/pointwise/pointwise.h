@@ -1,11 +1,11 @@
-/* kern/pointwise: kernels that work element by element, and the code of a Chain node: elementwise float operations fused at load, run a
- * stretch of elements at a time so that what lies between them stays in the first-level cache. Attribute `code` holds triples (operation,
- * operand, operand); registers are the node's operands, then the numbers of attribute `imm`, then one result per triple. The last result is
- * the output; without a triple it is operand 0.
+/* kern/pointwise: kernels that work element by element, and the code of a Chain node: elementwise float operations fused at load, run on a
+ * block of elements at a time so that intermediate values stay in the L1 cache. Attribute `code` holds triples (operation, operand,
+ * operand); registers are the node's operands, then the numbers of attribute `imm`, then one result per triple. The last result is the
+ * output; without a triple it is operand 0.
  *
  * Operands and the output may be bytes that stand for real numbers. Attribute `scales` then has a triple for each operand, for the output,
- * and for each CHAIN_RECODE: scale, zero point, and the least code. A scale of 0 says that there are no codes. CHAIN_RECODE rounds to codes
- * and decodes them again; its second operand is its triple, counted behind the output's. */
+ * and for each CHAIN_RECODE: scale, zero point, and the least code. A scale of 0: no codes. CHAIN_RECODE rounds to codes and decodes them
+ * again; its second operand is the number of its triple, counted after the output's. */
 #ifndef TPC_KERN_POINTWISE_H
 #define TPC_KERN_POINTWISE_H
 
@@ -30,7 +30,7 @@ enum { CHAIN_INPUTS = 7, CHAIN_LENGTH = 32, CHAIN_NUMBERS = 16, CHAIN_SCALES = C
 
 typedef void binary_row(const void *a, int sa, const void *b, int sb, void *out, int64_t n);
 typedef void unary_row(const void *x, void *y, int64_t n);
-/* smooth.c: row functions of those whose set is SMOOTH. */
+/* smooth.c: row functions of set SMOOTH. */
 #define VECTOR_ROW(name)
 #define SCALAR_ROW(name)
 #define NEAR_ROW(name)
@@ -41,7 +41,7 @@ typedef void unary_row(const void *x, void *y, int64_t n);
 #undef SCALAR_ROW
 #undef NEAR_ROW
 #undef SMOOTH_ROW
-/* The float32 row functions of binary.c and unary.c; NULL where the operation has the other arity. */
+/* The float32 row functions of binary.c and unary.c; NULL if the operation has the other arity. */
 extern binary_row *const chain_binary[CHAIN_COUNT];
 extern unary_row *const chain_unary[CHAIN_COUNT];
 /* The operation of an operator of ai.onnx, -1: none. Gelu's second form is CHAIN_GeluTanh. */

@@ -1,5 +1,5 @@
-/* smooth: the functions of pointwise.def whose multiplications and additions may contract, in float32. They take whole vectors: behind the
- * last whole one they compute a padded one, so an element has the same bits wherever it is. */
+/* smooth: the functions of pointwise.def whose multiplications and additions may be contracted, in float32. They process whole vectors, the
+ * last one padded, so an element has the same bits wherever it is. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)

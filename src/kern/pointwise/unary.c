@@ -120,7 +120,7 @@ static void unary_kernel(struct kcall *call, const struct unary *op, int64_t cos
 #define UNARY(name, kernel, chain, cost, set, real32, real64) kernel(name, cost)
 #include "kern/pointwise/pointwise.def"
 
-/* Floats of 8 bits have NaN or infinities, too: of E4M3 and E5M2 in both forms. */
+/* 8-bit floats have NaN or infinities, too: E4M3 and E5M2, in both forms. */
 static void test_kernel(struct kcall *call, const struct unary *op)
 {
     const struct tensor *x = &call->in[0];

@@ -1,5 +1,5 @@
-/* expert_gemm: a product with one of many matrices [n, k], read as they are stored: floats, or integers with a scale and a zero point for a
- * row or for each block of one. Short parts of a row are decoded to float32. */
+/* expert_gemm: a product with one of many matrices [n, k] in their stored form: floats, or integers with a scale and a zero point per row
+ * or per block of a row. Short parts of a row are decoded to float32. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "kern/product/product.h"
@@ -52,7 +52,7 @@ static float expert_scale(const struct experts *w, int64_t row, int64_t b)
     return scale;
 }
 
-/* Numbers from..from + n of a row; from is a multiple of CHUNK, and so of what shares a byte. */
+/* Elements from..from + n of a row; from is a multiple of CHUNK, and so does not split a byte. */
 static void expert_decode(const struct experts *w, int64_t row, int64_t from, int64_t n, float *out)
 {
     const uint8_t *q = (const uint8_t *)w->weight->data + (w->expert * w->weight->dim[1] + row) * w->weight->dim[2];
@@ -69,7 +69,7 @@ static const void *expert_stored(const struct experts *w, int64_t row, int64_t f
     return element_at_const(w->weight->data, dtype_size(w->weight->dtype), (w->expert * w->panels.n + row) * w->panels.k + from);
 }
 
-/* The numbers themselves, or decoded into room. */
+/* The elements in place, or decoded into scratch. */
 static const float *expert_stretch(const struct experts *w, int64_t row, int64_t from, int64_t n, float *room)
 {
     if (w->scales)
@@ -119,7 +119,7 @@ static void expert_add_bias(const struct experts *w, int64_t m, float *c)
     }
 }
 
-/* What is there of the expert that is set. */
+/* The part of a tensor for the current expert. */
 static struct tensor of_expert(const struct experts *w, const struct tensor *t)
 {
     struct tensor own = {.dtype = t->dtype, .rank = t->rank - 1, .dim = {t->dim[1], t->rank > 2 ? t->dim[2] : 0}};
@@ -127,13 +127,13 @@ static struct tensor of_expert(const struct experts *w, const struct tensor *t)
     return own;
 }
 
-/* Whole blocks, or rows of words that share a scale. */
+/* Whether it has whole blocks, or rows of words that share a scale. */
 static bool has_blocks(const struct experts *w)
 {
     return w->block ? w->panels.k % w->block == 0 : w->scales && !w->zeros && w->panels.k % (32 / w->bits) == 0;
 }
 
-/* They are multiplied as MatMulNBits does. */
+/* Multiplied like MatMulNBits. */
 static void block_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
 {
     struct tensor q = of_expert(w, w->weight), scales = of_expert(w, w->scales),
@@ -156,7 +156,7 @@ void expert_product(struct kcall *call, const struct experts *w, int64_t m, cons
     own.panels.row = expert_row;
     if (m * own.panels.n == 0)
         return;
-    if (!own.scales && own.weight->dtype == DT_F32) { /* its columns are multiplied where they lie */
+    if (!own.scales && own.weight->dtype == DT_F32) { /* its columns are multiplied in place */
         own.panels.unpack = NULL;
         own.panels.weight = expert_stored(&own, 0, 0);
         own.panels.width = IN_PLACE_WIDTH;

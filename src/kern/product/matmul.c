@@ -1,10 +1,10 @@
-/* matmul: MatMul in all forms of numpy's, and Gemm.
+/* matmul: MatMul in all forms of numpy, and Gemm.
  *
- * f32 goes to oneDNN: a weight as right operand is packed once per node, everything else is sgemm per batch element, in parallel over the
- * batch where there is enough of it. f16 and bf16 are multiplied in f32 and rounded once: a weight stays as it is stored (packed_gemm.c),
- * also where the left operand is f32; other operands are converted. Where the processor multiplies bf16, oneDNN does, too, and both
- * operands are bf16 then: of a weight of bf16, and under --fast of any. f64 and integers are plain loops with sums in f64 and modulo 2^64.
- * In deterministic mode sums go chunk by chunk (chunk_gemm.c) instead of through oneDNN. */
+ * f32 uses oneDNN: a weight as right operand is packed once per node, everything else is one sgemm per batch element, in parallel over the
+ * batch if it is large enough. f16 and bf16 are multiplied in f32 and rounded once: a weight is read in its stored type (packed_gemm.c),
+ * also with an f32 left operand; other operands are converted. If the processor multiplies bf16, oneDNN does, too, with both operands in
+ * bf16: for bf16 weights, and under --fast for all weights. f64 and integers are plain loops with sums in f64 and modulo 2^64. In
+ * deterministic mode, sums are computed chunk by chunk (chunk_gemm.c) instead of by oneDNN. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -57,13 +57,13 @@ static void plain_product(struct kenv *env, struct plain p)
 struct matmul_call {
     struct kcall *call;
     int64_t m, n, k, batch;                                    /* a: m x k, b: k x n, per batch element */
-    int rank;                                                  /* batch dimensions, merged where both operands allow it */
+    int rank;                                                  /* batch dimensions, merged if both operands allow it */
     int64_t dim[MAX_RANK], a_step[MAX_RANK], b_step[MAX_RANK]; /* in matrices */
     const float *a, *b;
     float *c;
 };
 
-/* Batch dimension d of t, counted in the result's batch dimensions; 1 where t lacks it. */
+/* Batch dimension d of t, numbered as in the result; 1 if t lacks it. */
 static int64_t batch_dim(const struct tensor *t, int rank, int d)
 {
     int e = d - (rank - (t->rank - 2));
@@ -89,7 +89,7 @@ static void product_batch(struct matmul_call *p, const struct tensor *a, const s
     }
 }
 
-/* An f32 product may read a weight in the type that it is stored in (lower/quantized/fuse_weights.c). */
+/* Whether an f32 product may read a weight in its stored type (lower/quantized/fuse_weights.c). */
 static bool types_fit(const struct tensor *a, const struct tensor *b)
 {
     return a->dtype == b->dtype || (a->dtype == DT_F32 && dtype_is_half(b->dtype));
@@ -107,7 +107,7 @@ static void product_shape(struct matmul_call *p, const struct tensor *a, const s
         fail("%s: cannot contract %lld of %s with %lld of %s", kcall_where(p->call), (long long)p->k, dtype_name(a->dtype), (long long)kb,
              dtype_name(b->dtype));
     product_batch(p, a, b);
-    bool shared = true; /* one right matrix for all: the batch of a is more rows */
+    bool shared = true; /* one right matrix for all: the batch of a becomes more rows */
     for (int d = 0; d < p->rank; d++)
         shared = shared && p->b_step[d] == 0;
     int64_t rows = tensor_dims_product(a->dim, 0, a->rank > 2 ? a->rank - 2 : 0);
@@ -139,7 +139,7 @@ static void matmul_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* A batch that feeds all threads is shared out; a smaller one lets each product use them all. */
+/* A batch large enough for all threads is divided among them; otherwise each product uses all threads. */
 static void product_batches(struct matmul_call *p)
 {
     if (p->batch >= kenv_threads(p->call->env))
@@ -167,13 +167,13 @@ static void plain_batches(struct matmul_call *p, const struct tensor *a, const s
 
 /* ---- chunk by chunk ---------------------------------------------------------------------------------------------------------- */
 
-/* A constant right matrix that all rows share. */
+/* Whether the right matrix is constant and shared by all rows. */
 static bool packable(const struct kcall *call, int64_t batch)
 {
     return call->in_constant && call->in_constant[1] && call->cache && batch == 1;
 }
 
-/* c = a b for a constant b, from a copy that is packed at the first call. False: it can't be packed. */
+/* c = a b for a constant b, from a copy packed in the first call. False: it cannot be packed. */
 static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, const struct tensor *a, const struct tensor *b,
                            bool transposed, float *c)
 {
@@ -183,7 +183,7 @@ static bool packed_product(struct kcall *call, int64_t m, int64_t n, int64_t k, 
     return true;
 }
 
-/* The right matrix of a product; of the first one of a batch. */
+/* The right matrix of a product; of the first one in a batch. */
 static struct right right_of(struct kcall *call, int64_t batch, int64_t n, int64_t k, const struct tensor *b, bool transposed)
 {
     if (packable(call, batch) && k > 0)
@@ -299,7 +299,7 @@ static void gemm_f32(struct kcall *call, int64_t m, int64_t n, int64_t k, bool t
     kcall_result_store(out, y);
 }
 
-/* f64 and integers: the product, then one pass in double or int64 for alpha, beta and C. */
+/* For f64 and integers: the product, then one pass in double or int64 for alpha, beta and C. */
 static void gemm_plain(struct kcall *call, int64_t m, int64_t n, int64_t k, bool ta, bool tb)
 {
     const struct tensor *a = &call->in[0], *b = &call->in[1], *c = kcall_in(call, 2);

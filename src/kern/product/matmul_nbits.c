@@ -1,13 +1,12 @@
-/* matmul_nbits: products with weights of 2, 4 or 8 bits in blocks that have a scale and a zero point: w = (q - zero) * scale in float32.
+/* matmul_nbits: products with weights of 2, 4 or 8 bits in blocks with a scale and a zero point: w = (q - zero) * scale in float32.
  *
- * A row of B is read as words of 32 bits, LANES at a time: first the first numbers of all words, then their second ones, and so on, each
- * with the scale and the zero point of its word. The rows of A, few compared with the weight, are permuted into that order and padded with
- * zeros to full groups of LANES words. In deterministic mode the order of additions matters, so the numbers of B are put back in theirs. */
+ * A row of B is read as words of 32 bits, LANES at a time: the first numbers of all words, then the second ones, and so on, each with the
+ * scale and zero point of its word. The rows of A, few compared with the weight, are permuted into that order and padded with zeros to full
+ * groups of LANES words. In deterministic mode the order of additions matters, so the numbers of B are restored to theirs. */
 #if defined(__aarch64__) && defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__aarch64__)
-#pragma GCC optimize( \
-    "fp-contract=fast") /* of sums that have no bits to keep: elsewhere the compiler's vectors are for several processors */
+#pragma GCC optimize("fp-contract=fast") /* for sums whose bits may vary: the compiler's vectors differ between processors */
 #endif
 #include "ir/operands.h"
 #include "kern/chunk/chunk.h"
@@ -17,23 +16,19 @@
 
 #include <string.h>
 
-enum { MOST_SHORT = 256 }; /* numbers of a weight that is decoded at each product */
-enum {
-    LANES = X86 ? 8 : 4,
-    PANEL = 1 << 17,
-    MOST_WIDTH = 64
-}; /* LANES: of AVX2, NEON; a panel: numbers that stay in the second-level cache */
+enum { MOST_SHORT = 256 };                                      /* elements of a weight that is decoded in each product */
+enum { LANES = X86 ? 8 : 4, PANEL = 1 << 17, MOST_WIDTH = 64 }; /* LANES: of AVX2, NEON; a panel: elements that stay in the L2 cache */
 
 struct nbits_panels {
-    struct panels panels;                       /* first: columns of the product are rows of B */
-    int64_t bits, k, blocks, words, zero_bytes; /* k: without padding; of a row: blocks, words, bytes of zero points */
+    struct panels panels;                       /* first member; columns of the product are rows of B */
+    int64_t bits, k, blocks, words, zero_bytes; /* k: without padding; per row: blocks, words, bytes of zero points */
     int log;                                    /* a block has 2^log words */
     const uint8_t *q;
     const struct tensor *scales, *zeros;
-    const int32_t *group; /* g_idx: the scale of each number of a row; NULL: its block's */
+    const int32_t *group; /* g_idx: the scale of each element of a row; NULL: its block's */
 };
 
-/* What some words of a row are decoded by. Whole lanes are read at the end. */
+/* How to decode some words of a row. Whole lanes are read at the end. */
 struct coding {
     float scale[CHUNK + LANES], zero[CHUNK + LANES];
 };
@@ -50,7 +45,7 @@ static inline int64_t at_most(int64_t n, int64_t most)
 
 #define NUMBER(w, j, BITS) __builtin_convertvector((numbers)((w) >> (j) * (BITS) & ((1u << (BITS)) - 1)), lanes)
 
-/* A constant size makes it one instruction. */
+/* With a constant size, it is one instruction. */
 #define READ_WORDS(w, from, n) ((n) < LANES ? memcpy(&(w), from, 4 * (size_t)(n)) : memcpy(&(w), from, sizeof(w)))
 
 /* Shifts by constants. */
@@ -108,7 +103,7 @@ static float default_zero(const struct nbits_panels *w)
     return (float)(1 << (w->bits - 1));
 }
 
-/* Zero points number lo..hi of a row that packs them. */
+/* Zero points lo..hi of a row that packs them. */
 static void unpack_zeros(int bits, const uint8_t *row, int64_t lo, int64_t hi, float *to)
 {
     int mask = (1 << bits) - 1;
@@ -133,8 +128,7 @@ static void nbits_scales(const struct nbits_panels *w, int64_t n, int64_t lo, in
     convert_to_f32(w->scales->dtype, element_at_const(w->scales->data, dtype_size(w->scales->dtype), n * w->blocks + lo), hi - lo, to);
 }
 
-/* From a number per block of 2^log words to one for each of n words. Every store fills all lanes: a later one goes over what is too much.
- */
+/* From one number per block of 2^log words to one per word, n words. Every store fills all lanes: a later one overwrites the excess. */
 static SIMD void spread_blocks(int log, const float *from, int64_t n, float *to)
 {
     int64_t step = 1 << log < LANES ? 1 << log : LANES;
@@ -142,7 +136,7 @@ static SIMD void spread_blocks(int log, const float *from, int64_t n, float *to)
         LOOP for (int l = 0; l < LANES; l++) to[i + l] = from[i >> log];
 }
 
-/* For words lo..hi of row n; lo is a multiple of CHUNK, hi no more than CHUNK above. */
+/* For words lo..hi of row n; lo is a multiple of CHUNK, hi at most CHUNK above. */
 static void read_stretch(const struct nbits_panels *w, int64_t n, int64_t lo, int64_t hi, struct coding *s)
 {
     float each[CHUNK];
@@ -164,14 +158,14 @@ static const struct nbits_panels *nbits_of(const struct panels *panels)
     return (const struct nbits_panels *)(const void *)panels;
 }
 
-/* Where number i of a row stands in the order above. */
+/* The position of element i of a row in the order above. */
 static int64_t packed_place(int64_t bits, int64_t i)
 {
     int64_t per = 32 / bits, word = i / per;
     return (word / LANES * per + i % per) * LANES + word % LANES;
 }
 
-/* Number i of row n, by the scale that g_idx names. */
+/* Element i of row n, with the scale of g_idx. */
 static float grouped(const struct nbits_panels *w, int64_t n, int64_t i)
 {
     float scale, zero;
@@ -234,7 +228,7 @@ static void nbits_row(const struct panels *panels, const float *a, int64_t from,
         c[j] = (w->group ? dot_grouped : dot_row)(w, from + j, a);
 }
 
-/* ---- chunk by chunk: columns in the order of K, and no longer ---------------------------------------------------------------- */
+/* ---- chunk by chunk: columns in the order of K, without padding ---------------------------------------------------------------- */
 
 static void plain_row(const struct nbits_panels *w, int64_t n, float *out)
 {

@@ -1,6 +1,6 @@
-/* moe: mixtures of experts. The router's values choose experts for each row. One expert after another, its rows are gathered, multiplied
- * with its matrices, and added to the result with their weights: always in the order of experts. Of experts with equal values the first
- * ones are chosen, as TopK does. */
+/* moe: mixtures of experts. The router's values choose experts for each row. Expert by expert, its rows are gathered, multiplied with its
+ * matrices, and added to the result with their weights: always in the order of experts. Among equal values the first experts are chosen, as
+ * in TopK. */
 #include "kern/core/core.h"
 #include "kern/core/mathf.h"
 #include "kern/product/product.h"
@@ -16,15 +16,15 @@ struct token_route {
 };
 struct moe_call {
     struct kcall *call;
-    struct experts matrix[MATRICES];       /* weight NULL: there is none */
-    const struct tensor *x, *router, *mix; /* mix: the weights of the choice where they are not the router's */
+    struct experts matrix[MATRICES];       /* weight NULL: absent */
+    const struct tensor *x, *router, *mix; /* mix: the weights of the chosen experts, if not the router's */
     int64_t rows, hidden, inner, experts, k;
     activation *activate;
-    int64_t gates, step; /* fc1 holds gates and values (2) or not; numbers from one gate to the next */
+    int64_t gates, step; /* fc1 holds gates and values (2) or not; elements from one gate to the next */
     float param[3];      /* alpha, beta, limit */
-    int64_t *start;      /* by expert: its first route; [experts] is their number */
+    int64_t *start;      /* by expert: its first route; [experts]: the number of routes */
     struct token_route *route;
-    float *in, *first, *third, *out; /* of the rows of one expert */
+    float *in, *first, *third, *out; /* for the rows of one expert */
 };
 
 /* ---- activations: out[n] of gates and values `step` apart; value NULL: there are none ----------------------------------------------- */
@@ -78,7 +78,7 @@ static int64_t weight_bits(const struct kcall *call, int j)
     return attr_int(call->node, attr_is_set(call->node, own[j]) ? own[j] : "expert_weight_bits");
 }
 
-/* In the order of MoE: a weight and its bias; of QMoE: weight, scales, bias, and zero points behind all. */
+/* In the order of MoE: a weight and its bias; of QMoE: weight, scales, bias, and zero points after all of these. */
 static struct experts matrix_of(const struct kcall *call, int j, int64_t k)
 {
     bool quantized = strcmp(call->node->op->name, "QMoE") == 0;
@@ -122,13 +122,13 @@ static struct moe_call moe_of(struct kcall *call)
 
 /* ---- routing ----------------------------------------------------------------------------------------------------------------- */
 
-/* Row r of a [rows, experts] tensor, in room. */
+/* Row r of a [rows, experts] tensor, in scratch. */
 static void read_row(const struct tensor *t, int64_t r, float *room)
 {
     convert_to_f32(t->dtype, element_at_const(t->data, dtype_size(t->dtype), r * t->dim[1]), t->dim[1], room);
 }
 
-/* The k largest; a NaN is never chosen before a number. */
+/* The k largest; NaN is chosen only if no number is left. */
 static void choose_experts(const float *value, int64_t n, int64_t k, int64_t *chosen)
 {
     for (int64_t j = 0; k == n && j < k; j++)
@@ -156,7 +156,7 @@ static void softmax(float *x, int64_t n)
         x[i] /= sum;
 }
 
-/* The experts of row r and their weights. value: room for a row. */
+/* The experts of row r and their weights. value: scratch for a row. */
 static void route_row(const struct moe_call *m, int64_t r, float *value, int64_t *expert, float *weight)
 {
     float sum = 0;
@@ -172,7 +172,7 @@ static void route_row(const struct moe_call *m, int64_t r, float *value, int64_t
         weight[j] /= sum;
 }
 
-/* Room for n of size, each part at a multiple of 64 bytes. */
+/* Bytes of n elements, rounded up so that each part starts at a multiple of 64 bytes. */
 static size_t part(const struct kcall *call, int64_t n, size_t size)
 {
     return (kcall_bytes(call, n, size) + 63) & ~(size_t)63;
@@ -183,7 +183,7 @@ static bool counts(float weight)
     return weight < 0 || weight > 0 || weight != weight;
 }
 
-/* Of n choices; start: room. Each expert's routes are counted first. */
+/* Of n choices; start: scratch. Each expert's routes are counted first. */
 static void place_routes(struct moe_call *m, int64_t n, const int64_t *expert, const float *weight)
 {
     memset(m->start, 0, kcall_bytes(m->call, m->experts + 1, sizeof *m->start));
@@ -199,7 +199,7 @@ static void place_routes(struct moe_call *m, int64_t n, const int64_t *expert, c
     m->start[m->experts] = total;
 }
 
-/* Rows by expert, in their order; those of weight 0 are left out. */
+/* Rows by expert, in order; without rows of weight 0. */
 static void group_by_expert(struct moe_call *m)
 {
     struct kcall *call = m->call;
@@ -234,7 +234,7 @@ static void take_range(void *data, int64_t lo, int64_t hi)
                        t->m->in + i * t->m->hidden);
 }
 
-/* Gate and value: of fc1 and fc3, in turn in fc1, or one behind the other. */
+/* Gate and value: from fc1 and fc3, interleaved in fc1, or one after the other. */
 static void activate_range(void *data, int64_t lo, int64_t hi)
 {
     const struct moe_call *m = ((const struct expert_rows *)data)->m;

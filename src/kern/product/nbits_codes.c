@@ -1,5 +1,5 @@
-/* nbits_codes: MatMulNBits with a constant weight, packed into tiles (gemm/codes.c). Its accuracy_level is the least that a product must
- * have: 4 allows activations of 8 bits, 2 and 3 those of 16; by three digits a product is as good as one in float32. */
+/* nbits_codes: MatMulNBits with a constant weight, packed into tiles (gemm/codes.c). Its accuracy_level is the least accuracy of a product:
+ * 4 allows activations of 8 bits, 2 and 3 of 16 bits; with three digits a product is as accurate as in float32. */
 #include "kern/codes/codes.h"
 #include "kern/core/core.h"
 #include "kern/product/product.h"
@@ -30,7 +30,7 @@ static SIMD void codes_2(const uint8_t *q, int64_t bytes, uint8_t *codes)
     LOOP for (int64_t i = 0; i < bytes; i++) for (int j = 0; j < 4; j++) codes[4 * i + j] = q[i] >> 2 * j & 3;
 }
 
-/* Whole blocks: what lies beyond k meets digits of zero. */
+/* Whole blocks: what is beyond k is multiplied with zero digits. */
 static void nbits_column_codes(const void *from, int64_t j, uint8_t *codes)
 {
     const struct nbits_weight *w = from;
@@ -38,7 +38,7 @@ static void nbits_column_codes(const void *from, int64_t j, uint8_t *codes)
     (w->bits == 2 ? codes_2 : w->bits == 4 ? codes_4 : codes_8)((const uint8_t *)w->blocks->data + j * bytes, bytes, codes);
 }
 
-/* They may lie at an odd address yet. */
+/* They may be unaligned. */
 static void nbits_column_scales(const void *from, int64_t j, float *scales)
 {
     const struct nbits_weight *w = from;
@@ -80,7 +80,7 @@ bool nbits_codes_allowed(const struct kcall *call)
     return constant && !kenv_deterministic(call->env) && (nbits_codes_digits(call) == 1 || codes_fast());
 }
 
-/* Blocks in order, whose zero points are codes. A short weight is multiplied in float32: rounding the activations would take longer. */
+/* Blocks in order, with zero points that are codes. A short weight is multiplied in float32: rounding the activations would take longer. */
 static bool fits_codes(const struct kcall *call, const struct nbits_weight *w, int64_t k)
 {
     return nbits_codes_allowed(call) && !w->groups && (!w->zeros || w->zeros->dtype == DT_U8) && !matmul_nbits_is_short(w, k);

@@ -1,7 +1,7 @@
 /* quant_matmul: products with a matrix of integers that have scales: as codes (scaled_codes.c), or decoded a panel at a time
  * (packed_gemm.c).
  *
- * Rows that share their scales (all of them in most files, else those of a block) are summed before they are scaled. */
+ * Rows that share their scales (all of them in most files, else the rows of a block) are summed before scaling. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -9,13 +9,13 @@
 
 #include <string.h>
 
-enum { PANEL = 1 << 17, MOST_WIDTH = 256 }; /* a panel: numbers that stay in the second-level cache */
+enum { PANEL = 1 << 17, MOST_WIDTH = 256 }; /* a panel: elements that stay in the L2 cache */
 
 struct coded {
-    struct panels panels; /* first */
+    struct panels panels; /* first member */
     struct scaled s;
     const struct tensor *x;
-    int64_t same; /* rows of x, from a multiple of that on, that have the same scales */
+    int64_t same; /* rows of x, from a multiple of that on, with the same scales */
 };
 
 static const struct coded *coded_of(const struct panels *panels)

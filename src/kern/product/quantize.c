@@ -1,5 +1,4 @@
-/* quantize: between real numbers and integers with scales. Rounding is to nearest even, then the zero point is added, then the result
- * saturates. */
+/* quantize: conversion between real numbers and integers with scales. Rounds to nearest even, adds the zero point, then saturates. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 
@@ -14,7 +13,7 @@ struct decoding {
     struct tensor *y;
 };
 
-/* One scale of bytes; is_signed: the codes are. */
+/* One scale for bytes; is_signed: of the codes. */
 static struct byte_scale byte_scale_of(const struct scaled *s, bool is_signed)
 {
     return (struct byte_scale){s->scale[0], s->zero ? s->zero[0] : 0, is_signed};
@@ -80,7 +79,7 @@ static SIMD void round_to(float *x, const float *scale, const float *zero, int64
     }
 }
 
-/* Whole numbers that the type has. */
+/* Integers in the type's range. */
 static SIMD void store_bytes(const float *x, int64_t n, uint8_t *to)
 {
     LOOP for (int64_t i = 0; i < n; i++) to[i] = (uint8_t)(int32_t)x[i];
@@ -103,10 +102,10 @@ struct quantize_call {
     struct limits limits;
     const struct tensor *x;
     struct tensor *y;
-    bool saturate; /* small floats */
+    bool saturate; /* for small floats */
 };
 
-/* What is scaled is rounded by its new type. */
+/* The scaled number is rounded by its new type. */
 static void store_small(const struct quantize_call *e, const float *x, const float *scale, const float *zero, int64_t n, uint8_t *to)
 {
     for (int64_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
-/* scaled_codes: QuantMatMul with a constant matrix of integers of up to 8 bits, packed into tiles (gemm/codes.c), where all numbers of a
- * column, or those of a block of it, share a scale; and such a matrix without scales (integer_matmul.c). Signed numbers become unsigned
- * ones with a greater zero point. */
+/* scaled_codes: QuantMatMul with a constant matrix of integers of up to 8 bits, packed into tiles (gemm/codes.c), if all elements of a
+ * column, or of a block of it, share a scale; and such a matrix without scales (integer_matmul.c). Signed numbers become unsigned ones with
+ * a greater zero point. */
 #include "ir/operands.h"
 #include "kern/codes/codes.h"
 #include "kern/core/core.h"
@@ -33,7 +33,7 @@ static bool has_codes(enum dtype t)
     return dtype_is_byte(t) || t == DT_I4 || t == DT_U4 || t == DT_I2 || t == DT_U2;
 }
 
-/* A scale is that of a column, or of a block of one. */
+/* Whether each scale is for a column, or for a block of one. */
 static bool fits_codes(const struct kcall *call, const struct scaled_weight *w)
 {
     int64_t axis = attr_int(call->node, "axis"), block = attr_int(call->node, "block_size");
@@ -44,7 +44,7 @@ static bool fits_codes(const struct kcall *call, const struct scaled_weight *w)
 
 /* ---- columns ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Number i of a tensor of codes, less its bias. */
+/* Element i of a tensor of codes, minus its bias. */
 static uint8_t code_at(const struct tensor *t, int bits, int64_t i)
 {
     const uint8_t *q = t->data;
@@ -52,7 +52,7 @@ static uint8_t code_at(const struct tensor *t, int bits, int64_t i)
     return (uint8_t)(t->packed ? packed >> i * bits % 8 & ((1 << bits) - 1) : packed);
 }
 
-/* Two's complement and biased numbers differ in the uppermost bit. */
+/* Two's complement and biased numbers differ in the highest bit. */
 static uint8_t biased(const struct scaled_weight *w, uint8_t code)
 {
     return (uint8_t)((code ^ w->bias) & ((1 << w->bits) - 1));
@@ -69,13 +69,13 @@ static void column_codes(const void *from, int64_t j, uint8_t *codes)
         codes[i] = biased(w, code_at(w->x, w->bits, first + i * step));
 }
 
-/* Where the scale of block b of column j is. */
+/* The index of the scale of block b of column j. */
 static int64_t scale_place(const struct scaled_weight *w, int64_t j, int64_t b)
 {
     return w->one ? 0 : w->transposed ? j * w->blocks + b : b * w->n + j;
 }
 
-/* They may lie at an odd address yet. */
+/* They may be unaligned. */
 static void column_scales(const void *from, int64_t j, float *scales)
 {
     const struct scaled_weight *w = from;
@@ -94,7 +94,7 @@ static void column_zeros(const void *from, int64_t j, uint8_t *zeros)
         zeros[b] = biased(w, code_at(w->zero, w->bits, scale_place(w, j, b)));
 }
 
-/* The zero point of all, biased; -1: they differ. */
+/* The common zero point, biased; -1: they differ. */
 static int common_zero(const struct scaled_weight *w)
 {
     if (!w->zero)

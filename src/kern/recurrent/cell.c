@@ -44,7 +44,7 @@ static SIMD void mix(int64_t n, const float *z, const float *new, float *h)
     LOOP for (int64_t i = 0; i < n; i++) h[i] = (1 - z[i]) * new[i] + z[i] * h[i];
 }
 
-/* What R is multiplied with where the reset comes first: r h, of all units. */
+/* The left operand of R if the reset comes first: r h, of all units. */
 static const float *const *gather_reset(const struct recurrence *r, int64_t rows, float **reset, float **all, float *each)
 {
     if (!r->call->units)
@@ -92,7 +92,7 @@ static SIMD void remember(int64_t n, const float *i, const float *f, const float
     LOOP for (int64_t k = 0; k < n; k++) c[k] = f[k] * c[k] + i[k] * g[k];
 }
 
-/* Peepholes are of i, o, f. */
+/* Peepholes are for i, o, f. */
 static void lstm_row(const struct recurrence *r, int d, float *z, float *h, float *c)
 {
     int64_t n = r->own;

@@ -53,7 +53,7 @@ static int find(const struct kcall *call, const char *name)
     fail("%s: activation '%s' is not one of those that the standard names", kcall_where(call), name);
 }
 
-/* The next number of a list, of a function that takes one. */
+/* The next number of a list, for a function that takes one. */
 static float gate_number(const struct kcall *call, const char *name, bool takes, float otherwise, int count, const double *list, int *at)
 {
     float number = takes && *at < count ? (float)list[(*at)++] : otherwise;

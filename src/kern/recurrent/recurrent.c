@@ -1,9 +1,9 @@
 /* recurrent: RNN, GRU and LSTM over whole sequences.
  *
- * The inputs of all steps go through W in one product. Then come the steps, each a product of the hidden units with R, which is packed
- * once, and the gates. Directions and rows of the batch are shared out to threads; each thread takes all steps of its rows. Storage of 16
- * bits is computed in float32. Weights of 8 bits have scales, which are applied to sums: of integers if the
- * weights are constant (integers.c), else of whole numbers in float32. */
+ * The inputs of all steps are multiplied by W in one product. Each step then multiplies the hidden units by R, which is packed once, and
+ * applies the gates. Directions and rows of the batch are divided among threads; each thread runs all steps of its rows. Storage of 16 bits
+ * is computed in float32. The scales of 8-bit weights are applied to sums: of integers if the weights are constant (integers.c), else of
+ * integers in float32. */
 #include "kern/recurrent/recurrent.h"
 
 #include "ir/operands.h"
@@ -17,7 +17,7 @@ enum { FEW_INPUTS = 4 };
 /* Kept between calls. */
 struct packed {
     bool ready;
-    void *product; /* the library's W */
+    void *product; /* W packed by the library */
     struct tiles w[MOST_DIRECTIONS], r[MOST_DIRECTIONS][MOST_PARTS];
     const struct codes *w_codes[MOST_DIRECTIONS], *r_codes[MOST_DIRECTIONS];
 };
@@ -66,7 +66,7 @@ static struct recurrence recurrence_of(struct kcall *call, const struct cell *ce
     return r;
 }
 
-/* Floats of an operand in float32: itself, or converted into a part of the room. */
+/* An operand in float32: in place, or converted into scratch. */
 static const float *floats(const struct tensor *t, float **room)
 {
     float *to = *room;
@@ -85,7 +85,7 @@ static int64_t floats_room(const struct recurrence *r, int i)
 
 /* ---- bias and scales --------------------------------------------------------------------------------------------------------- */
 
-/* Both biases are of the inputs, but for the last gate of a GRU that resets after its product. */
+/* Both biases are added to the inputs, except for the last gate of a GRU that resets after its product. */
 static void read_bias(struct recurrence *r, float **room)
 {
     const struct tensor *t = operand(r, IN_LSTM_B);
@@ -104,7 +104,7 @@ static void read_bias(struct recurrence *r, float **room)
     r->reset_bias = reset;
 }
 
-/* One for a direction, or one for each of its columns. */
+/* One per direction, or one per column of it. */
 static float at_column(const struct tensor *t, int64_t columns, int64_t d, int64_t j)
 {
     float number = 0;
@@ -204,7 +204,7 @@ static void pack_inputs(const struct recurrence *r, struct packed *kept, struct 
         memcpy(kept->w, w, sizeof kept->w);
 }
 
-/* Weights of 8 bits as integers; false where only float32 is exact enough. */
+/* 8-bit weights as integers; false if only float32 is exact enough. */
 static bool pack_integers(struct recurrence *r, struct packed *kept)
 {
     struct kcall *call = r->call;
@@ -225,7 +225,7 @@ static bool pack_integers(struct recurrence *r, struct packed *kept)
 struct projection {
     const struct recurrence *r;
     const struct tiles *w;
-    const float *x, *scale; /* scale: quantised, of the columns */
+    const float *x, *scale; /* scale: of the columns, if quantised */
     float step, *y;
     const struct codes *const *codes; /* instead of w and x, with digits and their zero point */
     const int8_t *digits;
@@ -277,7 +277,7 @@ static void project_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* The inputs as integers: digits where weights are integers, else float32 less their zero point. */
+/* The inputs as integers: digits if weights are integers, else float32 minus their zero point. */
 static void round_inputs(const struct recurrence *r, struct projection *p)
 {
     int64_t rows = r->steps * r->batch, n = rows * r->inputs, width = p->codes ? integers_row(p->codes[0]) : r->inputs;
@@ -370,12 +370,12 @@ void recurrence_gather(const struct recurrence *r, int64_t rows, const float *co
 struct lane {
     const struct recurrence *r;
     int64_t d, lo, hi;
-    float *state, *z, *room; /* [rows, hidden] of h, then [rows, own] of the own ones and of c; [rows, g own] */
-    float **h, **own, **c, **now_h, **now_own, **now_c, **now_z; /* by row; those that take this step */
+    float *state, *z, *room; /* [rows, hidden] of h, then [rows, own] of this rank's part and of c; [rows, g own] */
+    float **h, **own, **c, **now_h, **now_own, **now_c, **now_z; /* by row; the rows that run this step */
     int64_t *length;
 };
 
-/* [d, b] or [b, d], of so many units */
+/* The index of [d, b] or [b, d], with this many units. */
 static int64_t state_at(const struct recurrence *r, int64_t d, int64_t b, int64_t units)
 {
     return (r->batch_first ? b * r->directions + d : d * r->batch + b) * units;
@@ -391,7 +391,7 @@ static void read_state(const struct lane *l, int i, int64_t units, float *const 
             memset(to[b - l->lo], 0, (size_t)units * sizeof(float));
 }
 
-/* Of a sequence whose length says that it has no steps it is zero, as in ONNX Runtime. */
+/* For a sequence of length 0, the state is zero, as in ONNX Runtime. */
 static void write_state(const struct lane *l, int i, int64_t units, float *const *from)
 {
     struct tensor *t = kcall_out(l->r->call, i);
@@ -448,7 +448,7 @@ static void take_step(const struct lane *l, int64_t step)
             write_step(l, time_of(l, step, i), l->lo + i, l->h[i]);
 }
 
-/* Those of this rank, of all units. */
+/* This rank's units, out of all. */
 static void take_own(const struct units *units, const float *all, float *own)
 {
     for (int i = 0; i < units->n; own += units->at[i].hi - units->at[i].lo, i++)
@@ -479,7 +479,7 @@ static void run_lane(struct lane *l)
 
 struct lanes {
     const struct recurrence *r;
-    int64_t pieces, room; /* of the batch; numbers for a lane */
+    int64_t pieces, room; /* of the batch; floats per lane */
     float *at;
 };
 
@@ -511,7 +511,7 @@ static void lane_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* All rows of the quantised form share a scale at each step. Ranks that exchange hidden units do so in one order. */
+/* All rows of the quantised form share a scale in each step. Ranks that exchange hidden units do so in one order. */
 static void run_lanes(struct recurrence *r)
 {
     int64_t wanted = (kenv_threads(r->call->env) + r->directions - 1) / r->directions;
@@ -556,7 +556,7 @@ static void run_cell(struct kcall *call, const struct cell *cell, bool quantized
     struct recurrence r = recurrence_of(call, cell, quantized);
     r.resets_last = cell == &cell_gru && attr_int(call->node, "linear_before_reset") != 0;
     r.forgets_input = cell == &cell_lstm && attr_int(call->node, "input_forget") != 0;
-    if (kcall_out(call, 0)) /* what is behind the end of a sequence */
+    if (kcall_out(call, 0)) /* after the end of a sequence */
         memset(call->out[0].data, 0, tensor_bytes(&call->out[0]));
     if (r.directions * r.batch * r.hidden > 0)
         run_recurrence(&r);

@@ -1,4 +1,4 @@
-/* rounding: numbers to 8 bits with one scale and zero point. */
+/* rounding: rounds numbers to 8 bits with one scale and zero point. */
 #include "kern/recurrent/recurrent.h"
 
 #include <math.h>

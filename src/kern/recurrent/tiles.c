@@ -1,5 +1,5 @@
-/* tiles: a few rows times a matrix that every step reads again. Each number is the sum of its products in the order of k, added to what is
- * there, whatever the rows beside it. */
+/* tiles: a few rows times a matrix that every step reads again. Each result adds its products in the order of k to its old value,
+ * independent of other rows. */
 #include "kern/recurrent/recurrent.h"
 
 #include <string.h>

@@ -18,12 +18,12 @@ static void check_inside(const struct kcall *call, const struct tensor *index, c
                  (long long)data->dim[d]);
 }
 
-/* The elements of `in` that `index` names along the axis. */
+/* The elements of `in` that `index` selects along the axis. */
 struct pointed {
     const struct kcall *call;
     const struct tensor *index;
     int axis;
-    int64_t n, step, start[MAX_RANK]; /* of `in`: its size along the axis; distances of neighbours, along the axis and else */
+    int64_t n, step, start[MAX_RANK]; /* of `in`: its size along the axis; strides along the axis and the other dimensions */
 };
 
 static struct pointed pointed_at(const struct kcall *call, const struct tensor *in, const struct tensor *index)
@@ -54,7 +54,7 @@ SIMD static void places_of(const int64_t *index, int64_t count, int64_t n, int64
         LOOP for (int64_t j = 0; j < count; j++) place[j] = at + j * next + step * (index[j] < 0 ? index[j] + n : index[j]);
 }
 
-/* Places in `in` of the elements that the indices from..from + n point to, which lie in one row (the last dimension). */
+/* Positions in `in` of the elements that indices from..from + n select, all in one row (the last dimension). */
 static void pointed_places(const struct pointed *p, int64_t from, int64_t n, int64_t *place)
 {
     int64_t base = 0, i = from;
@@ -72,7 +72,7 @@ static void pointed_places(const struct pointed *p, int64_t from, int64_t n, int
         place[j] = base + j * next + p->step * kcall_index(p->call, 1, from + j, p->n, p->axis);
 }
 
-/* So many indices from number i on lie in one row, at most CHUNK. */
+/* The number of indices from i on in one row, at most CHUNK. */
 static int64_t pointed_run(const struct pointed *p, int64_t i)
 {
     int64_t width = p->index->rank ? p->index->dim[p->index->rank - 1] : 1, left = width - i % width;
@@ -86,8 +86,7 @@ SIMD static bool is_one_number(const int64_t *index, int64_t n)
     return differ == 0;
 }
 
-/* The indices from..from + n are one number, as a row of an expanded index has it, so that what they point to is one stretch from *place
- * on. */
+/* Whether indices from..from + n are equal, as in a row of an expanded index, so that they select a contiguous range from *place on. */
 static bool pointed_stretch(const struct pointed *p, int64_t from, int64_t n, int64_t *place)
 {
     bool other_axis = p->axis < p->index->rank - 1 && p->index->dtype == DT_I64;
@@ -179,7 +178,7 @@ void kern_ScatterElements(struct kcall *call)
 }
 
 /* ---- OneHot ------------------------------------------------------------------------------------------------------------------ */
-/* Of any number type; a float that is no index is none of any size. */
+/* For any numeric type; a float that is no integer is no index of any size. */
 static int64_t whole_element(const struct tensor *t, int64_t i)
 {
     const void *at = element_at_const(t->data, dtype_size(t->dtype), i);
@@ -200,7 +199,7 @@ struct hot_rows {
     int64_t depth, inner;
 };
 
-/* Blocks [depth, inner] lo to hi: cold, but for one of each line. */
+/* Blocks [depth, inner] lo to hi: off values, except one per line. */
 static void hot_range(void *data, int64_t lo, int64_t hi)
 {
     const struct hot_rows *r = data;
@@ -209,7 +208,7 @@ static void hot_range(void *data, int64_t lo, int64_t hi)
     for (int64_t i = lo; i < hi; i++) {
         char *to = element_at(r->y->data, size, i * block);
         memcpy(to, r->off, size);
-        for (int64_t done = 1, n; done < block; done += n) { /* ever longer copies of what is there */
+        for (int64_t done = 1, n; done < block; done += n) { /* doubles what is copied each time */
             n = done < block - done ? done : block - done;
             n = n < CHUNK ? n : CHUNK;
             memcpy(element_at(to, size, done), to, (size_t)n * size);

@@ -1,5 +1,5 @@
-/* channel_norm: norms whose scale and bias are per channel (dimension 1, or the last one). Statistics are operands (batch), or taken over
- * the spatial elements of a channel (instance) or of a group of channels. Sums are in double; half precision is computed in float32. */
+/* channel_norm: norms with scale and bias per channel (dimension 1, or the last one). Statistics are operands (batch), or computed over the
+ * spatial elements of a channel (instance) or of a group of channels. Sums are in double; half precision is computed in float32. */
 #include "kern/core/core.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ struct channel_norm {
     const double *scale, *bias, *mean, *variance;
 };
 
-/* Operands from 1 on, one double per channel each. Returns room for so many more doubles. */
+/* Operands from 1 on, one double per channel each. Returns scratch for `more` further doubles. */
 static double *read_channels(struct kcall *call, int n, int64_t channels, int64_t more, const double **out)
 {
     double *room = kenv_scratch(call->env, kcall_bytes(call, n * channels + more, sizeof *room));
@@ -123,14 +123,14 @@ void kern_GroupNormalization(struct kcall *call)
 
 /* ---- channels last ------------------------------------------------------------------------------------------------------------------- */
 
-enum { LEAST_CHANNELS = 64 }; /* that are normalised together, if there are so many: neighbours in memory */
+enum { LEAST_CHANNELS = 64 }; /* channels normalised together, if there are so many: contiguous in memory */
 struct last_norm {
     const float *x;
     float *y;
     int64_t channels, places, group, unit, units; /* unit: channels of some groups */
     double epsilon;
     const double *scale, *bias;
-    double *scratch; /* 2 unit, for each thread */
+    double *scratch; /* 2 unit, per thread */
 };
 
 static SIMD void add_places(const struct last_norm *c, const float *x, int64_t n, double *sum)
@@ -156,7 +156,7 @@ static SIMD void scale_places(const struct last_norm *c, const float *x, float *
         LOOP for (int64_t i = 0; i < n; i++) y[p * c->channels + i] = (x[p * c->channels + i] - mean[i]) * factor[i] + bias[i];
 }
 
-/* Each of n sums becomes the mean of its group. */
+/* Replaces each of n sums by the mean of its group. */
 static void group_means(const struct last_norm *c, double *sum, int64_t n)
 {
     for (int64_t i = 0; i < n; i += c->group) {

@@ -1,4 +1,4 @@
-/* entropy_gradient: what cross entropy gives its scores, row by row in the place of their logarithmic probabilities:
+/* entropy_gradient: the gradient of cross entropy with respect to its scores, row by row in place of their log probabilities:
  *
  *   share (exp(log_prob) - one at the label) */
 #include "kern/core/core.h"
@@ -17,7 +17,7 @@ struct entropy_rows {
     const int64_t *position; /* of each column; NULL: from 0 on */
 };
 
-/* The column of a class; -1: none. Without positions classes below 0 count from the end, as in OneHot. */
+/* The column of a class; -1: none. Without positions, negative classes count from the end, as in OneHot. */
 static int64_t column_of(const struct entropy_rows *r, int64_t class)
 {
     int64_t at = r->position ? class - r->position[0] : class < 0 ? class + r->classes : class;
@@ -40,7 +40,7 @@ static void entropy_range(void *data, int64_t lo, int64_t hi)
     }
 }
 
-/* Of f32. position: the classes of the columns, by rule one after another; without it they count from 0. */
+/* In f32. position: the classes of the columns, consecutive by rule; without it they count from 0. */
 void kern_EntropyGradient(struct kcall *call)
 {
     const struct tensor *x = &call->in[0], *at = &call->in[1], *share = &call->in[2], *position = kcall_in(call, 3);

@@ -1,8 +1,8 @@
 /* loss: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss, of [N, C, D..] and labels [N, D..].
  *
- * Every label has a loss, -weight[label] * x[label], and counts with that weight in the mean; a label that is ignored has neither. Losses
- * are kept in float64, and added up in their order whatever the number of threads. In deterministic mode they are computed as
- * op/reduce/loss.c lowers them: a weighted loss is rounded. */
+ * Every label has a loss, -weight[label] * x[label], and that weight in the mean; an ignored label has neither. Losses are kept in float64,
+ * and added in order, independent of threads. In deterministic mode they are computed as op/reduce/loss.c lowers them: a weighted loss is
+ * rounded. */
 #include "kern/core/core.h"
 #include "kern/reduce/reduce.h"
 
@@ -31,7 +31,7 @@ static struct loss loss_begin(struct kcall *call)
     return loss;
 }
 
-/* The class of label i; -1: it is ignored. */
+/* The class of label i; -1: ignored. */
 static int64_t label_class(const struct loss *loss, int64_t i)
 {
     int64_t label = kcall_index_at(loss->call, loss->labels, i);

@@ -8,7 +8,7 @@ struct lrn {
     double scale, bias, beta;
 };
 
-/* Channel c sees channels from c - before to c + after; the squares are stored behind the line. */
+/* Channel c uses channels from c - before to c + after; the squares are stored after the line. */
 #define LRN_LINE(T, power)                                                                   \
     const struct lrn *p = data;                                                              \
     T *square = x + n;                                                                       \

@@ -1,7 +1,7 @@
 /* norm: LayerNormalization, RMSNormalization and the two simplified forms, over the trailing axes from `axis`.
  *
- * A row is converted to float32 (float64 for f64), its mean and variance taken in two passes, then scaled. Scale and bias broadcast to the
- * normalised shape; they are expanded to a full row once per call. */
+ * A row is converted to float32 (float64 for f64), its mean and variance are computed in two passes, then it is scaled. Scale and bias
+ * broadcast to the normalised shape; they are expanded to a full row once per call. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/reduce/reduce.h"
@@ -10,7 +10,7 @@
 
 struct norm_call {
     bool centre; /* subtract the mean */
-    bool chunks; /* deterministic: moments as op/reduce/norm.c lowers them */
+    bool chunks; /* deterministic: moments as lowered in op/reduce/norm.c */
     int rank;    /* of a row, and its sizes */
     const int64_t *dim;
     enum dtype dtype, to; /* of x and of y: with mixed precision those of the operand and of the scale */
@@ -18,13 +18,13 @@ struct norm_call {
     double epsilon;
     const void *x, *skip, *skip_bias; /* skip: added first */
     const void *scale, *bias;         /* rows of n in float or double; bias NULL: none */
-    void *y, *sum;                    /* sum: where x + skip + skip_bias goes, or NULL */
+    void *y, *sum;                    /* sum: output for x + skip + skip_bias, or NULL */
     struct tensor *mean, *invstd;     /* per row, or NULL */
     char *scratch;
     size_t scratch_each;
 };
 
-/* The gradients of a norm; addends, of the scale's gradient, may be NULL. scale: a row in float or double. */
+/* The gradients of a norm; addends, for the scale's gradient, may be NULL. scale: a row in float or double. */
 struct norm_grad_call {
     bool centre;
     enum dtype dtype;
@@ -32,7 +32,7 @@ struct norm_grad_call {
     double epsilon;
     const void *x, *scale, *dy;
     void *dx, *addends;
-    float *scratch; /* of a thread: 4 rows, for types of 16 bits */
+    float *scratch; /* per thread: 4 rows, for 16-bit types */
 };
 
 /* Moments of a row and the scaled result, in T. */
@@ -63,7 +63,7 @@ struct norm_grad_call {
         *inv = 1 / square_root(name##_spread(x, *mean, p->n) + (T)p->epsilon);                                        \
         name##_scale(x, *mean, *inv, p->scale, p->bias, p->n);                                                        \
     }                                                                                                                 \
-    /* With y what is normalised and g = dy scale: dx = (g - mean(g) - y mean(g y)) / deviation. */                   \
+    /* With y normalised and g = dy scale: dx = (g - mean(g) - y mean(g y)) / deviation. */                           \
     static attribute void name##_grad(const struct norm_grad_call *p, const T *x, const T *dy, T *dx, T *addends)     \
     {                                                                                                                 \
         const T *scale = p->scale;                                                                                    \
@@ -85,9 +85,9 @@ struct norm_grad_call {
 NORM_ROW(float, row_f32, SIMD, sqrtf)
 NORM_ROW(double, row_f64, , sqrt)
 
-/* ---- in one order ---- */
+/* ---- in a fixed order ---- */
 
-/* Sums along one dimension after another, from the last; x is written over. */
+/* Sums along one dimension after another, from the last; overwrites x. */
 static double moment(const struct norm_call *p, double *x)
 {
     for (int d = p->rank - 1; d >= 0; d--)
@@ -96,7 +96,7 @@ static double moment(const struct norm_call *p, double *x)
     return x[0] / (double)p->n;
 }
 
-/* wide: room for a row. */
+/* wide: scratch for a row. */
 static void row_chunks(const struct norm_call *p, float *x, double *wide, float *mean, float *inv)
 {
     for (int64_t i = 0; i < p->n; i++)
@@ -133,7 +133,7 @@ static void add_skip(const struct norm_call *p, float *x, int64_t row)
         convert_from_f32(p->dtype, x, p->n, element_at(p->sum, size, row * p->n));
 }
 
-/* As y's type says. */
+/* In y's type. */
 static void put_row(const struct norm_call *p, const float *x, int64_t row)
 {
     if (p->to != DT_F64) {
@@ -186,7 +186,7 @@ static void norm_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* float32 throughout and nothing added first. */
+/* Whether it is float32 throughout with nothing added first. */
 static bool is_plain(const struct norm_call *p)
 {
     bool moments = (!p->mean || p->mean->dtype == DT_F32) && (!p->invstd || p->invstd->dtype == DT_F32);
@@ -198,7 +198,7 @@ static void plain_range(void *data, int64_t lo, int64_t hi)
     norm_rows(data, lo, hi);
 }
 
-/* Scale or bias as a full row of the working type: broadcast from its own shape over the normalised one. */
+/* Scale or bias as a full row of the working type: broadcast to the normalised shape. */
 static void *full_row(struct kcall *call, const struct norm_call *p, const struct tensor *t, int axis, void *row)
 {
     const struct tensor *x = &call->in[0];

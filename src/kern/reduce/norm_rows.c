@@ -1,6 +1,6 @@
-/* norm_rows: LayerNormalization and RMSNormalization of rows of float32. Short rows are taken in blocks, step by step: a row does not wait
- * for the one before it. Products and sums may contract to multiply-adds: what becomes of an element depends on its row and its place in it
- * alone. */
+/* norm_rows: LayerNormalization and RMSNormalization of rows of float32. Short rows are processed in blocks, step by step, so that a row
+ * does not wait for the previous one. Products and sums may be contracted to multiply-adds: the result of an element depends only on its
+ * row and its position there. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { BLOCK_ROWS = 16, BLOCK = 1024 }; /* BLOCK: elements, of rows that are shorter */
+enum { BLOCK_ROWS = 16, BLOCK = 1024 }; /* BLOCK: elements, for shorter rows */
 
 static SIMD void mean_rows(const float *x, int64_t n, int64_t rows, float *mean)
 {

@@ -1,5 +1,5 @@
 /* ranked: the first elements of a line in order: ArgMax, ArgMin, TopK. Equal elements keep the order of their indices. TopK sorts NaN above
- * every number; for ArgMax and ArgMin NaN is the most extreme, as ReduceMax and ReduceMin have it.
+ * every number; for ArgMax and ArgMin NaN is the most extreme, as in ReduceMax and ReduceMin.
  *
  * Lines of floats are read as f32 and compared as such. */
 #include "kern/core/core.h"
@@ -10,7 +10,7 @@
 
 struct axis_lines {
     int64_t n, inner, count;
-}; /* elements of a line, their distance, number of lines */
+}; /* elements of a line, their stride, number of lines */
 
 static struct axis_lines lines_of(const struct tensor *x, int axis)
 {
@@ -19,7 +19,7 @@ static struct axis_lines lines_of(const struct tensor *x, int axis)
     return l;
 }
 
-/* Integers beyond 2^53 don't fit a double: an element is compared in the type that holds it. */
+/* Integers beyond 2^53 do not fit a double: elements are compared in a type that holds them. */
 struct ranked_element {
     double real;
     int64_t whole, index;
@@ -30,17 +30,17 @@ struct ranking {
     struct axis_lines l;
     size_t size;
     bool floats; /* lines are read as f32 */
-    float *line; /* for each thread: room for one */
-    /* of ArgMax and ArgMin: */
+    float *line; /* per thread: scratch for a line */
+    /* for ArgMax and ArgMin: */
     int sign;
     bool last;
     int64_t *y;
-    /* of TopK: */
+    /* for TopK: */
     int (*order)(const void *, const void *);
     int64_t k;
     bool largest;
     struct tensor *values, *indices;
-    struct ranked_element *kept; /* for each thread: k */
+    struct ranked_element *kept; /* per thread: k */
 };
 
 static void ranking_begin(struct kcall *call, struct ranking *r, int64_t k)
@@ -63,7 +63,7 @@ static int64_t line_start(const struct ranking *r, int64_t line)
     return line / r->l.inner * r->l.n * r->l.inner + line % r->l.inner;
 }
 
-/* As it lies, or copied. */
+/* In place, or copied. */
 static const float *float_line(const struct ranking *r, int thread, int64_t line)
 {
     const void *from = element_at_const(r->x->data, r->size, line_start(r, line));
@@ -108,7 +108,7 @@ static int more_extreme(const struct ranked_element *a, const struct ranked_elem
     return (nan ? 1 : sign) * compare_elements(a, b);
 }
 
-/* The largest of sign * x. NaN: there is one. */
+/* The largest of sign * x; NaN if there is one. */
 static SIMD float extreme_of(const float *x, int64_t n, float sign)
 {
     float most = -INFINITY;
@@ -180,7 +180,7 @@ static int descending(const void *pa, const void *pb)
     return c ? c : (a->index > b->index) - (a->index < b->index);
 }
 
-/* A heap of the first k so far: its root comes last. Element i may come before those below it. */
+/* A heap of the first k so far, whose root comes last in order. Sifts element i down. */
 static void sift_down(const struct ranking *r, struct ranked_element *heap, int64_t i)
 {
     for (int64_t child; (child = 2 * i + 1) < r->k; i = child) {
@@ -193,7 +193,7 @@ static void sift_down(const struct ranking *r, struct ranked_element *heap, int6
     }
 }
 
-/* Does x surely come behind the root? Later elements come behind equal ones. */
+/* Whether x certainly comes after the root. Later elements come after equal ones. */
 static bool is_behind(const struct ranking *r, float x, double root)
 {
     return r->largest ? (double)x <= root : (double)x >= root;

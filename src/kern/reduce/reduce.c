@@ -1,9 +1,9 @@
 /* reduce: ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum, CumSum, CumProd.
  *
- * The operand is seen as kept and reduced dimensions, adjoining ones of a kind merged. Where the innermost is reduced a result is made of
- * contiguous rows; where it is kept, rows are accumulated elementwise. Accumulators are float for f32, f16 and bf16, double for f64,
- * int64 (modulo 2^64) for integers. An empty sum is 0, an empty product 1,
- * an empty mean NaN, an empty maximum the least value of the type, an empty minimum the greatest. */
+ * The operand is seen as kept and reduced dimensions, with adjacent ones of a kind merged. If the innermost is reduced, a result is
+ * computed from contiguous rows; if it is kept, rows are accumulated elementwise. Accumulators are float for f32, f16 and bf16, double for
+ * f64, int64 (modulo 2^64) for integers. An empty sum is 0, an empty product 1, an empty mean NaN, an empty maximum the least value of the
+ * type, an empty minimum the greatest. */
 #include "kern/reduce/reduce.h"
 
 #include "kern/chunk/chunk.h"
@@ -24,7 +24,7 @@ struct reduce {
     struct shape kept, reduced; /* kept: without the innermost dimension when that is kept */
     int64_t inner;              /* contiguous kept elements; 1 when the innermost dimension is reduced */
     int64_t run;                /* contiguous reduced elements; 1 when it is kept */
-    int64_t count;              /* elements that make one result */
+    int64_t count;              /* elements per result */
     char *scratch;
     size_t scratch_each;
 };
@@ -71,7 +71,7 @@ static SIMD void mul_into_f32(float *acc, const float *x, int64_t n)
     LOOP for (int64_t i = 0; i < n; i++) acc[i] *= x[i];
 }
 
-/* One element into another where nothing is gained by doing many at once. */
+/* Combines single elements, if vectorising gains nothing. */
 static void into_f64(enum reduction how, double *acc, double x)
 {
     switch (how) {
@@ -230,7 +230,7 @@ static void reduce_range(void *data, int thread, int64_t lo, int64_t hi)
     }
 }
 
-/* Sums of neighbouring rows of float32, not so long that sums of sums are more accurate. */
+/* Whether to sum neighbouring rows of float32: not so long that pairwise sums are more accurate. */
 static bool sums_rows(const struct reduce *r)
 {
     bool dense = r->kept.rank == 0 || (r->kept.rank == 1 && r->kept.stride[0] == r->run);
@@ -260,7 +260,7 @@ static void shape_add(struct shape *s, int64_t dim, int64_t stride)
     s->stride[s->rank++] = stride;
 }
 
-/* Which axes are reduced; false when the op leaves its operand alone. */
+/* The reduced axes; false if the op returns its operand unchanged. */
 static bool read_reduced_axes(const struct kcall *call, int rank, bool *reduced)
 {
     int64_t axes[MAX_RANK];
@@ -293,7 +293,7 @@ static void reduce_shape(struct reduce *r, const bool *reduced)
         *(reduced[last] ? &r->run : &r->inner) = inner->dim[--inner->rank];
 }
 
-/* In one order, whoever holds which part. */
+/* In a fixed order, whichever rank holds which part. */
 static void reduce_chunks(struct kcall *call, const struct reduce *r, const bool *reduced)
 {
     int64_t n = tensor_elements(r->y);

@@ -7,9 +7,9 @@
 /* ---- softmax.c: one line, in place */
 void softmax_log_f32(float *x, int64_t n);
 void softmax_log_f64(double *x, int64_t n);
-void softmax_log_chunks(float *x, int64_t n); /* in one order; room for n more behind them */
+void softmax_log_chunks(float *x, int64_t n); /* in a fixed order; with space for n more elements after them */
 
-/* softmax_rows.c: Softmax in float32 along a dimension with nothing behind it. False: it is not such a one. */
+/* softmax_rows.c: Softmax in float32 along the last dimension. False: it is not the last. */
 bool softmax_by_rows(struct kcall *);
 
 /* ---- sum_rows.c: y[r] is the sum of row r of x, n numbers */
@@ -21,7 +21,7 @@ struct norm_rows {
     int64_t n;
     float epsilon;
     const float *x, *scale, *bias; /* scale, bias: of a row */
-    float *y, *mean, *invstd;      /* mean, invstd: one number of each row */
+    float *y, *mean, *invstd;      /* mean, invstd: one number per row */
 };
 /* Rows lo to hi. */
 void norm_rows(const struct norm_rows *, int64_t lo, int64_t hi);

@@ -1,6 +1,6 @@
-/* softmax: Softmax, LogSoftmax and Hardmax along any axis. A row of -inf gives NaN, as the formulas do. Each result of Softmax is
- * exp(x - max) times the reciprocal of the sum, each of LogSoftmax x - max less the logarithm of the sum. In deterministic mode they are
- * computed as op/reduce/softmax.c lowers them. */
+/* softmax: Softmax, LogSoftmax and Hardmax along any axis. A row of -inf gives NaN, as the formulas do. A result of Softmax is exp(x - max)
+ * times the reciprocal of the sum; a result of LogSoftmax is x - max minus the logarithm of the sum. In deterministic mode they are
+ * computed as lowered in op/reduce/softmax.c. */
 #include "kern/chunk/chunk.h"
 #include "kern/core/core.h"
 #include "kern/core/mathf.h"
@@ -73,7 +73,7 @@ static void log_line_f64(void *data, int64_t line, double *x, int64_t n)
     softmax_log_f64(x, n);
 }
 
-/* ---- in one order ---- */
+/* ---- in a fixed order ---- */
 
 static SIMD void shift_f32(float *x, int64_t n)
 {
@@ -119,7 +119,7 @@ static void log_chunks(void *data, int64_t line, float *x, int64_t n)
     softmax_log_chunks(x, n);
 }
 
-/* 1 at the first of the greatest, 0 elsewhere. */
+/* 1 at the first maximum, 0 elsewhere. */
 #define HARDMAX(T)                        \
     int64_t best = 0;                     \
     (void)data, (void)line;               \
@@ -142,7 +142,7 @@ enum { COLUMNS = 128 };
 struct columns {
     const float *x;
     float *y;
-    int64_t n, step, stretches; /* elements of a line, how far they are apart, and stretches of `step` lines */
+    int64_t n, step, stretches; /* elements of a line, their stride, and groups of `step` lines */
 };
 
 static SIMD void softmax_columns(const struct columns *c, const float *x, float *y, int64_t count)

@@ -1,6 +1,6 @@
-/* softmax_rows: Softmax of float32 along the last dimension. Short rows are taken in blocks, all maxima of a block before its exponentials:
- * a row does not wait for the one before it. Exponentials may contract to multiply-adds: what becomes of an element depends on its row and
- * its place in it alone. */
+/* softmax_rows: Softmax of float32 along the last dimension. Short rows are processed in blocks, all maxima of a block before its
+ * exponentials, so that a row does not wait for the previous one. Exponentials may be contracted to multiply-adds: the result of an element
+ * depends only on its row and its position there. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
@@ -16,7 +16,7 @@ struct rows {
     int64_t n;
 };
 
-enum { BLOCK_ROWS = 16, BLOCK = 1024 }; /* BLOCK: elements, of rows that are shorter */
+enum { BLOCK_ROWS = 16, BLOCK = 1024 }; /* BLOCK: elements, for shorter rows */
 
 static SIMD void max_rows(const float *x, int64_t n, int64_t rows, float *max)
 {

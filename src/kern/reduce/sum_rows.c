@@ -1,4 +1,4 @@
-/* sum_rows: sums of rows of float32. A short row is four sums, which take less than a vector's sum does. */
+/* sum_rows: sums of rows of float32. A short row is four partial sums, which take less time than the sum of a vector. */
 #include "kern/core/core.h"
 #include "kern/reduce/reduce.h"
 

@@ -1,7 +1,7 @@
-/* affine_grid: theta times the place of every pixel, places from -1 to 1, the innermost dimension first. */
+/* affine_grid: theta times the position of every pixel, from -1 to 1, innermost dimension first. */
 #include "kern/core/core.h"
 
-/* Index i of n: of the pixel's middle, between the outer edges or, with corners, the middles of the outermost pixels. */
+/* Position of index i of n: the pixel's centre, between the outer edges or, with corners, between the centres of the outermost pixels. */
 static double place_of(int64_t i, int64_t n, bool corners)
 {
     if (corners)

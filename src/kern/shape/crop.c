@@ -1,5 +1,4 @@
-/* crop: CenterCropPad. Each dimension is cut or padded with zeros so that the middles meet; of an odd difference the smaller part lies in
- * front. */
+/* crop: CenterCropPad. Each dimension is cropped or padded with zeros, centred; for an odd difference the smaller part is at the start. */
 #include "kern/core/core.h"
 
 #include <string.h>

@@ -83,7 +83,7 @@ void kern_Tile(struct kcall *call)
     copy_strided(call->env, &c, out->data, in->data);
 }
 
-/* Every index of axis repeats times in a row. */
+/* Repeats every index of an axis `times` times in a row. */
 static void repeat_times(struct kcall *call, int axis, int64_t times)
 {
     const struct tensor *in = &call->in[0], *out = &call->out[0];
@@ -127,7 +127,7 @@ static void trilu_range(void *data, int64_t lo, int64_t hi)
 {
     const struct trilu *t = data;
     for (int64_t r = lo; r < hi; r++) {
-        int64_t i = r % t->rows, edge = i + t->k + !t->upper; /* upper keeps columns >= i + k, lower those <= i + k */
+        int64_t i = r % t->rows, edge = i + t->k + !t->upper; /* upper keeps columns >= i + k, lower columns <= i + k */
         edge = edge < 0 ? 0 : edge > t->columns ? t->columns : edge;
         int64_t from = t->upper ? edge : 0, to = t->upper ? t->columns : edge;
         size_t row = (size_t)t->columns * t->size;

@@ -1,5 +1,5 @@
-/* pad: each dimension's source coordinates are tabulated once (-1: padding), then rows are gathered. Negative pads crop. Dimensions behind
- * the last one that is padded are copied as one element. */
+/* pad: each dimension's source coordinates are tabulated once (-1: padding), then rows are gathered. Negative pads crop. Dimensions after
+ * the last padded one are copied as one element. */
 #include "kern/core/core.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static int64_t pad_source(enum pad_mode mode, int64_t i, int64_t n)
     return i < n ? i : period - i;
 }
 
-/* Pads before each dimension; the number after follows from the result's size. */
+/* Padding before each dimension; the padding after it follows from the result's size. */
 static void pads_before(const struct kcall *call, int rank, int64_t *before)
 {
     int64_t pads[2 * MAX_RANK], axes[MAX_RANK];
@@ -56,7 +56,7 @@ static void pads_before(const struct kcall *call, int rank, int64_t *before)
         before[naxes >= 0 ? kcall_axis(call, axes[i], rank) : i] = pads[i];
 }
 
-/* Where the stretch ends that begins at i: of padding, or of neighbours in x. */
+/* The end of the range that starts at i: of padding, or of neighbours in x. */
 static int64_t run_end(const int64_t *source, int64_t i, int64_t n)
 {
     int64_t end = i + 1, step = source[i] >= 0;

@@ -1,17 +1,17 @@
-/* parts: Concat and Split. Where the rows of all parts are short, blocks of them are copied part by part: each block stays in the cache,
- * whereas whole parts would each read or write all of the memory of the whole. */
+/* parts: Concat and Split. If the rows of all parts are short, blocks of rows are copied part by part: each block stays in the cache, while
+ * whole parts would each read or write all of the whole's memory. */
 #include "kern/core/core.h"
 
 #include <string.h>
 
-/* Parts of `whole` along an axis, as matrices of bytes side by side. */
+/* Parts of `whole` along an axis, as adjacent byte matrices. */
 struct parts {
     struct kcall *call;
     struct tensor whole;
     int n, axis;
     const struct tensor *part;
-    int64_t row, block; /* bytes of a row of the whole, rows of a block */
-    bool out;           /* to the whole */
+    int64_t row, block; /* bytes per row of the whole, rows per block */
+    bool out;           /* copies to the whole */
 };
 
 static int64_t part_row(const struct parts *p, const struct tensor *part)
@@ -94,7 +94,7 @@ void kern_Concat(struct kcall *call)
     copy_parts(&p);
 }
 
-/* Whoever reads the memory finds it as the Appends leave it. */
+/* Nothing to do: readers get the memory as the Appends leave it. */
 void kern_Room(struct kcall *call)
 {
     (void)call;

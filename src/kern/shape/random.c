@@ -1,5 +1,5 @@
-/* random: numbers drawn from a distribution. Number i of run k of a node is a function of its seed, k and i alone, so ranks agree whatever
- * their threads do. Without a seed, the node's name is the seed: every run of the program draws the same numbers. */
+/* random: numbers drawn from a distribution. Number i of run k of a node is a function of its seed, k and i alone, so ranks agree
+ * independent of threads. Without a seed, the node's name is the seed: every run of the program draws the same numbers. */
 #include "kern/core/core.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ struct draws {
     uint64_t base;
 };
 
-/* How often this node has run before. */
+/* The number of earlier runs of this node. */
 static uint64_t count_run(const struct kcall *call)
 {
     if (!call->cache)

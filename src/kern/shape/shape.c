@@ -1,4 +1,4 @@
-/* shape: ops whose result is decided by sizes: copies under another shape, Expand, constant fills, Range, and expressions as a tensor. */
+/* shape: ops whose result depends on sizes: copies with another shape, Expand, constant fills, Range, and size expressions as a tensor. */
 #include "kern/core/core.h"
 
 #include <string.h>
@@ -46,7 +46,7 @@ void kern_ConstantOfShape(struct kcall *call)
     copy_strided(call->env, &c, out->data, &aligned);
 }
 
-/* start, limit and delta as operands may be floating point; as attributes they are integers. */
+/* start, limit and delta may be floating point as operands; as attributes they are integers. */
 static void range_real(struct kcall *call, struct tensor *out)
 {
     double start, delta, part[CHUNK];

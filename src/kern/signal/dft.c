@@ -1,4 +1,4 @@
-/* DFT and STFT: lines of numbers, real or complex, each transformed on one thread. */
+/* dft: DFT and STFT: lines of real or complex numbers, each transformed on one thread. */
 #include "kern/signal/signal.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@ struct transform {
     struct tensor *y;
     struct fourier f;
     bool inverse, onesided;
-    int64_t parts;        /* of a number of the operand: 1 or 2 */
-    int64_t below, taken; /* numbers between neighbours of a line; numbers of a line that are there */
-    int64_t length, bins; /* of the axis: numbers of the operand, of the result */
+    int64_t parts;        /* of an element of the operand: 1 or 2 */
+    int64_t below, taken; /* stride along a line; elements of a line that exist */
+    int64_t length, bins; /* size along the axis: of the operand, of the result */
     const double *window; /* NULL: none */
     int64_t step, frames; /* samples from one frame to the next, frames of a signal; 0: whole lines */
     double *scratch;      /* per thread */
@@ -22,7 +22,7 @@ static int64_t last_of(const struct tensor *t)
     return t->dim[t->rank - 1];
 }
 
-/* The first number of line i of a tensor with n numbers along it. */
+/* The first element of line i of a tensor with n elements along it. */
 static int64_t line_start(const struct transform *t, int64_t i, int64_t n)
 {
     return i / t->below * n * t->below + i % t->below;
@@ -43,7 +43,7 @@ static void load_line(const struct transform *t, int64_t first, double *re, doub
     }
 }
 
-/* The other half of a spectrum whose signal is real. */
+/* Mirrors the spectrum of a real signal. */
 static void mirror(int64_t n, int64_t taken, double *re, double *im)
 {
     for (int64_t k = taken; k < n; k++) {
@@ -88,7 +88,7 @@ static void run_lines(struct kcall *call, struct transform *t, int64_t n, int64_
     kenv_parallel_shares(call->env, lines, 50 * n, transform_range, t);
 }
 
-/* A size that an operand or an attribute gives; `otherwise` where neither does. */
+/* A size from an operand or an attribute; `otherwise` if both are absent. */
 static int64_t given_size(const struct kcall *call, int operand, const char *attr, int64_t otherwise)
 {
     int64_t n;

@@ -1,5 +1,5 @@
-/* fourier: transforms of any length. A power of two is halved again and again; a short line is summed; any other length is a convolution
- * with a chirp, by transforms of a power of two (Bluestein). */
+/* fourier: transforms of any length. A power of two is halved recursively; a short line is summed directly; any other length is a
+ * convolution with a chirp, by power-of-two transforms (Bluestein). */
 #include "kern/signal/signal.h"
 
 #include <math.h>
@@ -58,7 +58,7 @@ static void swap_bits(int64_t n, double *re, double *im)
     }
 }
 
-/* Of a power of two, in place. */
+/* For a power of two, in place. */
 static void halve(int64_t n, const double *turn_re, const double *turn_im, double *re, double *im)
 {
     swap_bits(n, re, im);
@@ -108,7 +108,7 @@ struct fourier fourier_prepare(int64_t n, double *table)
     return f;
 }
 
-/* x and y by x[j] times y[j], complex. */
+/* Multiplies x and y by complex factors. */
 static void times(int64_t n, const double *a, const double *b, double *re, double *im)
 {
     for (int64_t j = 0; j < n; j++) {
@@ -128,7 +128,7 @@ static void by_chirp(const struct fourier *f, double *re, double *im, double *sc
     memcpy(b, im, (size_t)n * sizeof *b);
     halve(m, f->turn_re, f->turn_im, a, b);
     times(m, f->other_re, f->other_im, a, b);
-    halve(m, f->turn_re, f->turn_im, b, a); /* parts exchanged: the inverse */
+    halve(m, f->turn_re, f->turn_im, b, a); /* with real and imaginary parts swapped: the inverse */
     for (int64_t k = 0; k < n; k++) {
         re[k] = a[k] / (double)m;
         im[k] = b[k] / (double)m;

@@ -1,5 +1,4 @@
-/* MelWeightMatrix: bands are triangles between points that are evenly spaced on the mel scale, rounded down to frequencies of the
- * transform. */
+/* mel: MelWeightMatrix: bands are triangles between points evenly spaced on the mel scale, rounded down to frequencies of the transform. */
 #include "kern/core/core.h"
 
 #include <math.h>
@@ -23,7 +22,7 @@ static int64_t mel_size(const struct kcall *call, int operand, const char *attr)
 }
 
 struct mel {
-    double low, step, per_bin; /* per_bin: frequencies of the transform by hertz */
+    double low, step, per_bin; /* per_bin: transform frequencies per hertz */
 };
 
 /* The frequency of point k. */
@@ -32,7 +31,7 @@ static double mel_point(const struct mel *m, int64_t k)
     return floor(700 * expm1(((double)k * m->step + m->low) / 2595 * log(10)) * m->per_bin);
 }
 
-/* A triangle; what of it lies beyond the frequencies of the transform has no row. */
+/* A triangle; the part beyond the transform's frequencies has no row. */
 static void put_band(struct tensor *y, int64_t band, double from, double centre, double to)
 {
     for (int64_t j = 0; j < y->dim[0]; j++) {

@@ -1,4 +1,4 @@
-/* col2im: the columns of blocks added up where the blocks lie in an image, plane by plane. */
+/* col2im: adds up the columns of blocks at their positions in an image, plane by plane. */
 #include "kern/core/core.h"
 #include "kern/spatial/spatial.h"
 
@@ -10,8 +10,7 @@ struct col2im {
         pad[2 * MOST_SPATIAL], pixels, elements, blocks;
 };
 
-/* Where a row of blocks, which differ in the last dimension only, has element k of a block in the dimensions before that; -1: in the
- * padding. */
+/* For a row of blocks, which differ only in the last dimension: the image row of element k in the other dimensions; -1: in the padding. */
 static int64_t row_of(const struct col2im *c, int64_t k, int64_t row)
 {
     const struct window_sizes w = {c->image, c->count, c->block, c->stride, c->dilation, c->pad};
@@ -19,7 +18,7 @@ static int64_t row_of(const struct col2im *c, int64_t k, int64_t row)
     return at < 0 ? -1 : at * c->image[c->n - 1];
 }
 
-/* Element k of all blocks of a row; along the last dimension some lie in the padding. */
+/* Element k of all blocks of a row; some are in the padding along the last dimension. */
 static void add_row(const struct col2im *c, int64_t k, const float *x, float *y)
 {
     int e = c->n - 1;

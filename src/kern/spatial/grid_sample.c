@@ -1,11 +1,11 @@
-/* grid_sample: values of images at places that a grid names, by the nearest pixel, linear or cubic interpolation, in any number of spatial
- * dimensions. The pixels that a place reads and their weights are found once, for all channels. */
+/* grid_sample: samples images at positions given by a grid, by nearest, linear or cubic interpolation, in any number of spatial dimensions.
+ * The pixels of a sample and their weights are computed once, for all channels. */
 #include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { PLACES = 64, MOST_TAPS = 64 }; /* places whose taps are found together; 4^3 */
+enum { PLACES = 64, MOST_TAPS = 64 }; /* samples whose taps are computed together; 4^3 */
 enum border { BORDER_ZEROS, BORDER_EDGE, BORDER_REFLECT };
 enum sampling { SAMPLE_NEAREST, SAMPLE_LINEAR, SAMPLE_CUBIC };
 
@@ -15,7 +15,7 @@ struct grid_sample {
     int n; /* spatial dimensions */
     enum border border;
     enum sampling mode;
-    bool corners; /* -1 and 1 are the middles of the outermost pixels, not their outer edges */
+    bool corners; /* -1 and 1 are the centres of the outermost pixels, not their outer edges */
     int taps;
     int64_t channels, pixels, places, blocks;
     const float *from; /* x in float32; NULL: x's own type */
@@ -34,7 +34,7 @@ static double reflect(double at, double least, double most)
     return (at < least) != back ? least + rest : most - rest;
 }
 
-/* Size n: the ends of what the image covers. */
+/* The ends of the range that an image of size n covers. */
 static void covered(const struct grid_sample *s, int64_t n, double *least, double *most)
 {
     *least = s->corners ? 0 : -0.5;
@@ -52,7 +52,7 @@ static double bounded(const struct grid_sample *s, double at, int64_t n)
     return s->border == BORDER_REFLECT ? reflect(at, least, most) : at;
 }
 
-/* The pixel that stands for index i; -1: zero. */
+/* The pixel for index i; -1: zero. */
 static int64_t pixel(const struct grid_sample *s, double i, int64_t n)
 {
     double least, most;
@@ -64,7 +64,7 @@ static int64_t pixel(const struct grid_sample *s, double i, int64_t n)
     return i > -1 && i < (double)n ? (int64_t)i : -1;
 }
 
-/* Keys' kernel with a = -0.75, for the four pixels around t behind the second one. */
+/* Keys' kernel with a = -0.75, for four pixels around t, which is relative to the second one. */
 static void cubic_weights(double t, double *w)
 {
     const double a = -0.75;
@@ -74,7 +74,7 @@ static void cubic_weights(double t, double *w)
     }
 }
 
-/* Along spatial dimension d, pixels and weights for a grid's coordinate; returns how many. */
+/* Pixels and weights along spatial dimension d for a grid coordinate; returns their number. */
 static int axis_taps(const struct grid_sample *s, int d, double coordinate, int64_t *at, double *w)
 {
     int64_t n = s->x->dim[2 + d];
@@ -86,7 +86,7 @@ static int axis_taps(const struct grid_sample *s, int d, double coordinate, int6
             at[k] = -1;
         return count;
     }
-    if (s->mode != SAMPLE_CUBIC) /* as torch has it: there each pixel is bounded, not the place */
+    if (s->mode != SAMPLE_CUBIC) /* as in torch, which clamps each pixel for cubic, not the position */
         place = bounded(s, s->mode == SAMPLE_NEAREST ? nearbyint(place) : place, n);
     double first = floor(place), t = place - first;
     if (s->mode == SAMPLE_NEAREST) {
@@ -103,7 +103,7 @@ static int axis_taps(const struct grid_sample *s, int d, double coordinate, int6
     return count;
 }
 
-/* All taps of one place: every combination of those along its dimensions. The grid names the innermost dimension first. */
+/* All taps of one sample: every combination of the taps of its dimensions. The grid lists the innermost dimension first. */
 static void place_taps(const struct grid_sample *s, const double *coordinates, int64_t *index, float *weight)
 {
     int64_t at[4];
@@ -129,7 +129,7 @@ struct tap_table {
     float weight[PLACES * MOST_TAPS];
 };
 
-/* Any type: the nearest pixel as it is. */
+/* Any type: copies the nearest pixel. */
 static void copy_pixels(const struct grid_sample *s, const struct tap_table *t, int64_t image, int64_t place, int64_t count)
 {
     size_t size = dtype_size(s->x->dtype);

@@ -1,9 +1,9 @@
-/* pool: the greatest or the average element under a window, or its p-norm, channel by channel, in any number of spatial dimensions. A
- * global pool is one window over everything. An average counts the elements it sees, with count_include_pad those of the padding too.
+/* pool: the maximum, average or p-norm of the elements in a window, per channel, in any number of spatial dimensions. A global pool is one
+ * window over everything. An average counts the elements in the window, with count_include_pad also the padding.
  *
- * A tensor is [outer, spatial.., inner]: inner is 1, or the channels where these are the last dimension. A thread makes whole rows of the
- * result: what it reads along the last spatial dimension, for one place of the window in the others after another, is combined with the
- * row. A window over all of the operand is a sum over everything instead. */
+ * A tensor is [outer, spatial.., inner]: inner is 1, or the channels of channels-last data. A thread computes whole rows of the result: for
+ * each tap of the other spatial dimensions, it combines a row of x along the last one with the result's row. A window over the whole
+ * operand is one reduction instead. */
 #include "kern/spatial/spatial.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 struct pool {
     enum pooling how;
-    bool last, count_padding, whole; /* last: channels are the last dimension; whole: one window over everything */
+    bool last, count_padding, whole; /* last: channels-last; whole: one window over everything */
     int64_t p;                       /* of the norm */
     int n;
     int64_t outer, inner;
@@ -56,7 +56,7 @@ static void pool_begin(const struct kcall *call, struct pool *p, enum pooling ho
 }
 
 /* ---- windows that slide ------------------------------------------------------------------------------------------------------ */
-/* The places of the last dimension whose window has its tap k inside: lo..hi. */
+/* The places of the last dimension whose tap k is inside: lo..hi. */
 static void places_inside(const struct pool *p, int d, int64_t k, int64_t *lo, int64_t *hi)
 {
     int64_t shift = k * p->dilation[d] - p->before[d], s = p->stride[d]; /* place i reads i * s + shift */
@@ -76,14 +76,14 @@ static int64_t counted_along(const struct pool *p, int d, int64_t place)
     return count;
 }
 
-/* Where the tap of the dimensions before the last reads, in rows of x; -1: in the padding. */
+/* The row of x that a tap of the leading dimensions reads; -1: in the padding. */
 static int64_t source_row(const struct pool *p, int64_t row, int64_t tap)
 {
     const struct window_sizes w = {p->size, p->result, p->kernel, p->stride, p->dilation, p->before};
     return window_source(p->n - 1, &w, row, tap);
 }
 
-/* The row y of one channel takes in a row of x, tap by tap. */
+/* Combines a row of x into row y of one channel, tap by tap. */
 static void combine_channel(const struct pool *p, const void *x, void *y)
 {
     int e = p->n - 1;
@@ -107,7 +107,7 @@ static void taps_inside(const struct pool *p, int64_t place, int64_t *tap)
     tap[1] = tap[1] > p->kernel[e] ? p->kernel[e] : tap[1];
 }
 
-/* The same for many channels: neighbours whose windows have the same taps inside, all taps of a window at once. */
+/* The same for many channels: for neighbouring places with the same taps inside, all taps of a window at once. */
 static void combine_channels(const struct pool *p, const void *x, void *y)
 {
     int e = p->n - 1;
@@ -138,7 +138,7 @@ static void finish_row(const struct pool *p, int64_t row, void *y)
         others *= counted_along(p, d, row % p->result[d]);
         row /= p->result[d];
     }
-    for (int64_t i = 0, end; i < p->result[e]; i = end) { /* neighbours that count alike */
+    for (int64_t i = 0, end; i < p->result[e]; i = end) { /* neighbours with the same count */
         int64_t own = counted_along(p, e, i);
         for (end = i + 1; end < p->result[e] && counted_along(p, e, end) == own;)
             end++;

@@ -1,13 +1,13 @@
-/* pool_codes: averages of all places of bytes that stand for real numbers, with channels last: exact sums, which are scaled once. */
+/* pool_codes: global averages of bytes that encode real numbers, channels-last: exact sums, scaled once. */
 #include "kern/core/core.h"
 #include "kern/spatial/spatial.h"
 
-enum { LANES = 64, MANY = 256 /* bytes whose sum has 16 bits */ };
+enum { LANES = 64, MANY = 256 /* bytes whose sum fits 16 bits */ };
 
 struct averages {
     const uint8_t *x;
     float *y;
-    int64_t channels, places, parts; /* parts of the channels of an image */
+    int64_t channels, places, parts; /* parts of an image's channels */
     uint8_t flip;
     double zero, factor;
 };
@@ -25,7 +25,7 @@ static SIMD void add_whole(const uint8_t *x, int64_t places, int64_t step, uint8
         LOOP for (int j = 0; j < LANES; j++) sum[j] = (uint16_t)(sum[j] + (uint8_t)(x[j] ^ flip));
 }
 
-/* LANES channels at most. */
+/* At most LANES channels. */
 static void average_part(const struct averages *a, const uint8_t *x, int64_t n, float *y)
 {
     uint64_t all[LANES] = {0};

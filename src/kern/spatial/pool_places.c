@@ -1,6 +1,6 @@
-/* pool_places: where the greatest elements are that MaxPool takes, and MaxUnpool, which puts elements back at the places that MaxPool took
- * them from, zeros between; MaxPoolGrad adds up what goes back to each. A place is an index into the whole tensor, flattened, as the
- * window's sizes make it; an output_shape that is larger leaves zeros behind it. */
+/* pool_places: the positions of MaxPool's maxima; MaxUnpool, which puts elements back at these positions, with zeros in between; and
+ * MaxPoolGrad, which adds up the gradients of each. A position is a flat index into the whole tensor, by the window's sizes; a larger
+ * output_shape has zeros at the end. */
 #include "kern/core/core.h"
 #include "kern/spatial/spatial.h"
 
@@ -66,7 +66,7 @@ static void read_places(const struct kcall *call, struct places *p, const struct
     }
 }
 
-/* Where element `tap` of the window at `place` lies: row-major in the plane, and as it is counted; false: in the padding. */
+/* The position of element `tap` of the window at `place`: row-major in the plane, and as counted; false: in the padding. */
 static bool tap_place(const struct places *p, int64_t place, int64_t tap, int64_t *at, int64_t *counted)
 {
     int64_t step = 1;
@@ -84,7 +84,7 @@ static bool tap_place(const struct places *p, int64_t place, int64_t tap, int64_
     return true;
 }
 
-/* The greatest element that the window at `place` sees in a plane, of equal ones the first; counted: as indices count it. -1: none. */
+/* The maximum in the window at `place` of a plane, the first of equal ones; counted: its index. -1: none. */
 static int64_t greatest_place(const struct places *p, const double *plane, int64_t place, int64_t *counted)
 {
     int64_t taps = tensor_dims_product(p->kernel, 0, p->n), best = -1, at, number;
@@ -124,7 +124,7 @@ struct pool_gradient {
     const struct tensor *x, *dy;
     struct tensor *dx;
     int64_t pixels, places;
-    double *room; /* of each thread: planes of x, dx and dy */
+    double *room; /* per thread: planes of x, dx and dy */
 };
 
 static void gradient_range(void *data, int thread, int64_t lo, int64_t hi)

@@ -3,14 +3,14 @@
 
 #include <math.h>
 
-enum { BLOCK = 32 }; /* places that are added up before their sum is added to the total: long sums keep their last digits */
+enum { BLOCK = 32 }; /* places summed before their sum is added to the total, so that long sums keep their precision */
 
 #define GREATER(a, x) ((x) > (a) || (x) != (x) ? (x) : (a))
 #define SUM(a, x) ((a) + (x))
 #define SQUARE(a, x) ((a) + (x) * (x))
 #define MAGNITUDE(a, x) ((a) + ((x) < 0 ? -(x) : (x)))
 
-/* y takes in every stride-th element of x. */
+/* y combines every stride-th element of x. */
 #define TAKE_IN(T, OP)                                                   \
     T *y = to;                                                           \
     const T *x = from;                                                   \
@@ -20,7 +20,7 @@ enum { BLOCK = 32 }; /* places that are added up before their sum is added to th
     else                                                                 \
         LOOP for (int64_t i = 0; i < places; i++) y[i] = OP(y[i], x[i * stride]);
 
-/* The lanes of each place take in the taps of its window, two at a time. */
+/* The lanes of each place combine the taps of its window, two at a time. */
 #define TAKE_WINDOWS(T, OP)                                                 \
     T *y = to;                                                              \
     const T *x = from;                                                      \
@@ -41,7 +41,7 @@ enum { BLOCK = 32 }; /* places that are added up before their sum is added to th
             LOOP for (int64_t j = 0; j < lanes; j++) y[j] = OP(y[j], a[j]); \
     }
 
-/* One line: POOL_LANES running results, then their own. */
+/* One line: POOL_LANES running results, then the result of these. */
 #define WHOLE_LINE(T, OP, JOIN, INIT)                                              \
     T part[POOL_LANES], total = INIT;                                              \
     int64_t i = 0;                                                                 \
@@ -104,7 +104,7 @@ enum { BLOCK = 32 }; /* places that are added up before their sum is added to th
         LOOP for (int64_t i = 0; i < n; i++) y[i] = INIT; \
     }
 
-/* ---- greatest elements of every type ----------------------------------------------------------------------------------------- */
+/* ---- maxima of every type ----------------------------------------------------------------------------------------- */
 #define MAXIMA(name, T, INIT)                      \
     POOLING(max_##name, T, GREATER, GREATER, INIT) \
     START(max_##name, T, INIT)

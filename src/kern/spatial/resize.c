@@ -1,16 +1,16 @@
-/* resize: one dimension at a time, which is what interpolation in several dimensions comes to. For each place along a dimension the
- * elements it is made of and their weights are tabulated; rows are then blended in float32, or copied where the nearest one is taken. */
+/* resize: one dimension at a time, which is equivalent to interpolation in several dimensions. The source elements and weights of each
+ * position along a dimension are tabulated; rows are then blended in float32, or copied for nearest mode. */
 #include "ir/operands.h"
 #include "kern/core/core.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Of one dimension: from -> to places, `taps` elements each. index -1: outside, the extrapolation value. */
+/* For one dimension: from `from` to `to` positions, `taps` elements each. index -1: outside, the extrapolation value. */
 struct axis {
     int d;
     int64_t from, to, taps, *index;
-    int64_t first, places; /* `to` of all places, from the first on */
+    int64_t first, places; /* positions from `first` on */
     float *weight;
     double scale, crop_start, crop_end;
 };
@@ -39,7 +39,7 @@ static int resize_axes(const struct kcall *call, int rank, int *axis)
     return n ? n : rank;
 }
 
-/* Where all dimensions keep their proportions, the scale they share. */
+/* The common scale if all dimensions keep their proportions. */
 static double shared_scale(const struct resize_call *r)
 {
     int64_t size[MAX_RANK];
@@ -82,7 +82,7 @@ static void resize_scales(struct resize_call *r)
 
 /* ---- coordinates --------------------------------------------------------------------------------------------------------------------- */
 
-/* Place i of the result, in the operand. */
+/* Position i of the result, in the operand. */
 static double source_position(const struct resize_call *r, const struct axis *a, int64_t i)
 {
     double at = (double)i, last = (double)(a->from - 1), width = a->scale * (double)a->from, half = (at + 0.5) / a->scale - 0.5;
@@ -128,7 +128,7 @@ static double filter_weight(const struct resize_call *r, double x)
     return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
 }
 
-/* Shrinking without aliasing widens the filter. */
+/* Downsampling with antialiasing widens the filter. */
 static double filter_scale(const struct resize_call *r, const struct axis *a)
 {
     return r->antialias && a->scale < 1 ? a->scale : 1;
@@ -269,7 +269,7 @@ static bool changes(const struct resize_call *r, const struct axis *a)
     return r->crops || a->from != a->to || a->scale < 1 || a->scale > 1;
 }
 
-/* Room for the tables of every dimension that changes, and what they say. */
+/* Allocates and fills the tables of every dimension that changes. */
 static void make_tables(struct resize_call *r)
 {
     int64_t entries = 0;
@@ -293,7 +293,7 @@ static void make_tables(struct resize_call *r)
     }
 }
 
-/* Dimensions that grow come last, and the last of them first: passes then have less to do, and more neighbours in common. */
+/* Dimensions that grow come last, the last of them first: passes then have less work and more contiguous elements. */
 static int pass_order(const struct resize_call *r, int *order)
 {
     int n = 0;
@@ -306,7 +306,7 @@ static int pass_order(const struct resize_call *r, int *order)
     return n;
 }
 
-/* Through rooms A and B in turn; the last pass writes to y. */
+/* Alternates between rooms A and B; the last pass writes to y. */
 static void run_passes(const struct resize_call *r, const void *x, size_t size, const void *beyond, void *y)
 {
     int64_t dim[MAX_RANK];
@@ -329,7 +329,7 @@ static void run_passes(const struct resize_call *r, const void *x, size_t size, 
     }
 }
 
-/* ---- bytes: interpolated as float32, then cut off towards zero --------------------------------------------------------------- */
+/* ---- bytes: interpolated as float32, then truncated --------------------------------------------------------------- */
 
 static const float *read_bytes(struct kcall *call, const struct tensor *x)
 {

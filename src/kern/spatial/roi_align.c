@@ -1,5 +1,5 @@
-/* roi_align: regions of images, each as a grid of bins. A bin is the mean or the maximum of samples that lie evenly in it, each
- * interpolated between four pixels. The samples of a region are found once, for all channels. */
+/* roi_align: regions of images, each as a grid of bins. A bin is the mean or the maximum of evenly spaced samples, each interpolated
+ * between four pixels. The samples of a region are computed once, for all channels. */
 #include "kern/core/core.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static struct region read_region(const struct roi_align *r, int64_t i)
     return g;
 }
 
-/* The pixel below a coordinate and the share of the one above; false: more than a pixel outside. */
+/* The pixel below a coordinate and the weight of the one above; false: more than a pixel outside. */
 static bool between(double at, int64_t n, int64_t *low, int64_t *high, double *share)
 {
     if (at < -1 || at > (double)n)

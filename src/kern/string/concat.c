@@ -1,4 +1,4 @@
-/* concat: strings one behind the other. */
+/* concat: concatenates strings. */
 #include "kern/string/string.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static void concat_row(void *data, const int64_t *offset, int64_t n)
         c->z[offset[0] + i] = joined(c, c->x[offset[1] + i * c->walk->stride[1][last]], c->y[offset[2] + i * c->walk->stride[2][last]]);
 }
 
-/* On one thread, for all write one table. */
+/* On one thread, because all results go into one table. */
 void kern_StringConcat(struct kcall *call)
 {
     const struct tensor *in[2] = {&call->in[0], &call->in[1]};

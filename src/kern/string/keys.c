@@ -1,4 +1,4 @@
-/* keys: elements of any plain type, or strings, looked up in a list. */
+/* keys: looks up elements of any plain type, or strings, in a list. */
 #include "kern/string/string.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* label_encoder: each element's place in a list of keys gives its value; of equal keys the first counts. */
+/* label_encoder: maps each element to a value by its position in a list of keys; the first of equal keys counts. */
 #include "kern/string/string.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static bool has_tensors(const struct kcall *call)
     return strcmp(call->node->optype, "LabelEncoder") == 0;
 }
 
-/* A list of an attribute as elements of type t, in room. */
+/* An attribute's list as elements of type t, in scratch. */
 static const void *list_of(const struct kcall *call, const char *kind, enum dtype t, enum room room, int64_t *n)
 {
     char name[32];
@@ -57,7 +57,7 @@ static void put_default(const struct kcall *call, enum dtype t, void *to)
 struct labels {
     const struct string_key *key;
     int64_t keys;
-    const char *value; /* NULL: the place of the key is the value */
+    const char *value; /* NULL: the value is the key's position */
     uint8_t otherwise[8];
 };
 
@@ -68,7 +68,7 @@ static void label_of(const struct labels *l, int64_t bits, size_t size, void *to
     memcpy(to, from, size);
 }
 
-/* Version 1 has one list of strings: a string becomes its place there, and a place its string. */
+/* Version 1 has one list of strings: maps a string to its position, and a position to its string. */
 static struct labels class_labels(const struct kcall *call, enum dtype from)
 {
     int n;
@@ -106,7 +106,7 @@ void kern_LabelEncoder(struct kcall *call)
     put_labels(call, &l);
 }
 
-/* Two lists that are each other's keys and values. */
+/* Two lists that map to each other. */
 void kern_CategoryMapper(struct kcall *call)
 {
     struct labels l = labels_of(call, "cats", "cats");

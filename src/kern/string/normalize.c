@@ -1,10 +1,10 @@
-/* normalize: strings without stop words, in one case. Where no string is left, one empty string is. */
+/* normalize: removes stop words from a list of strings and changes case. If no string is left, the result is one empty string. */
 #include "kern/string/string.h"
 
 #include <string.h>
 
 struct normalize {
-    enum string_case to, compared; /* compared: the case in which strings are compared with stop words */
+    enum string_case to, compared; /* compared: the case for comparisons with stop words */
     const int64_t *stop;
     int stops;
 };

@@ -1,9 +1,9 @@
-/* one_hot_encoder: a row for each element, with a one at its category's place. */
+/* one_hot_encoder: a row per element, with a one at the position of its category. */
 #include "kern/string/string.h"
 
 #include <string.h>
 
-/* The place of an element's category; -1: none. Floats lose their fraction. */
+/* The position of an element's category; -1: none. Floats are truncated. */
 static int64_t category_of(enum dtype t, const void *element, const struct string_key *key, int64_t n)
 {
     double d;

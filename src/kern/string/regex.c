@@ -1,5 +1,5 @@
-/* regex: which strings a pattern matches from end to end. Patterns are RE2's, and PCRE2 matches them: what PCRE2 reads in another way is
- * written anew, and what RE2 has not is refused. */
+/* regex: full matches of a pattern in strings. Patterns have RE2's syntax and are matched by PCRE2: constructs that PCRE2 reads differently
+ * are translated, and those that RE2 lacks are rejected. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -14,7 +14,7 @@
 struct translation {
     const struct kcall *call;
     const char *pattern, *at;
-    char *end;     /* of what is written */
+    char *end;     /* of the translated pattern */
     bool in_class; /* within brackets */
 };
 
@@ -30,7 +30,7 @@ static void put(struct translation *t, const char *text, size_t n)
     t->end += n;
 }
 
-/* White space of RE2 has no vertical tab, and \v is that tab alone. */
+/* RE2's white space excludes the vertical tab, and \v means only that. */
 static void translate_escape(struct translation *t)
 {
     char c = t->at[1];
@@ -50,7 +50,7 @@ static void translate_escape(struct translation *t)
     t->at += 2;
 }
 
-/* (?i), (?i:, (?P<name> and (?<name>; no look-around, no verbs. */
+/* Accepts (?i), (?i:, (?P<name> and (?<name>; no look-around, no verbs. */
 static void check_group(const struct translation *t)
 {
     const char *p = t->at + 2;
@@ -73,7 +73,7 @@ static void check_possessive(const struct translation *t)
         refuse(t, "a possessive repetition");
 }
 
-/* A closing bracket right behind the opening one is itself a member. */
+/* A closing bracket directly after the opening one is a member. */
 static void open_class(struct translation *t)
 {
     size_t n = 1 + (t->at[1] == '^');

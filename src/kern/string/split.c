@@ -1,4 +1,4 @@
-/* split: strings taken apart, as Python's str.split does: at each delimiter, or at runs of white space, of which none is at the ends. */
+/* split: splits strings like Python's str.split: at each delimiter, or at runs of white space, ignoring those at the ends. */
 #include "kern/string/string.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 struct splitter {
     const char *at;
     const char *delimiter; /* NULL: white space */
-    int64_t left;          /* so many splits may follow; below 0: any number */
+    int64_t left;          /* the number of splits left; below 0: unlimited */
     bool ended;
 };
 
@@ -16,7 +16,7 @@ static bool is_space(uint32_t c)
         c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-/* Where the run of characters that are white space, or are none, ends. */
+/* The end of a run of characters that are all white space, or all not. */
 static const char *end_of_run(const char *at, bool space)
 {
     const char *next = at;

@@ -14,7 +14,7 @@ static uint32_t char_in_case(const struct kcall *call, uint32_t c, enum string_c
     if (c < 0x80)
         return to == STRING_LOWER && c >= 'A' && c <= 'Z' ? c + 32 : to == STRING_UPPER && c >= 'a' && c <= 'z' ? c - 32 : c;
 #ifdef HAVE_TEXT
-    enum { SHARP_S = 0xdf }; /* utf8proc makes a letter of it that is no usual one */
+    enum { SHARP_S = 0xdf }; /* utf8proc maps it to an unusual letter */
     (void)call;
     if (c == SHARP_S)
         return c;

@@ -1,4 +1,4 @@
-/* string_cast: floats as the shortest decimal that reads back as the same number, integers as they are, booleans as 1 and 0. Texts to
+/* string_cast: floats as the shortest decimal that reads back as the same number, integers in decimal, booleans as 1 and 0. Texts to
  * numbers: decimals, with or without an exponent, NaN and INF. An integer drops the fraction. The locale has no effect. */
 #include "kern/string/string.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGEST_PLAIN 1e15 /* whole numbers below it have no exponent */
+#define LARGEST_PLAIN 1e15 /* integers below it have no exponent */
 
 /* ---- numbers to texts ---- */
 
