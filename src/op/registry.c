@@ -1,5 +1,5 @@
-/* registry: finds the row of an op. The rows lie in op_rows (op/table/table.c); what their texts state (operands, results, attributes) is
- * parsed once, at the first look-up, into an arena that lives as long as the process. After that any thread only reads. */
+/* registry: finds the row of an op. The rows are in op_rows (op/table/table.c); their texts (operands, results, attributes) are parsed
+ * once, at the first look-up, into an arena that lives as long as the process. After that any thread only reads. */
 #include "ir/rank_meta.h"
 #include "op/op.h"
 
@@ -44,7 +44,7 @@ static int count_words(const char *text)
     return n;
 }
 
-/* "name", "name?", "name*", "name?*", each with "!" before these and "@size" behind. */
+/* "name", "name?", "name*", "name?*", each with an optional "!" before and "@size" after. */
 static struct op_param parse_operand(char *word)
 {
     struct op_param o = {.name = word};
@@ -68,7 +68,7 @@ static struct op_param parse_operand(char *word)
     (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16 | 1u << DT_F64 | 1u << DT_I8 | 1u << DT_I16 | 1u << DT_I32 | 1u << DT_I64 | 1u << DT_U8 | \
      1u << DT_U16 | 1u << DT_U32 | 1u << DT_U64 | 1u << DT_BOOL)
 
-/* Strings only where a row says so. */
+/* Strings only if a row says so. */
 #define STORED_TYPES (~(1u << DT_STRING))
 
 static const struct {
@@ -96,7 +96,7 @@ static uint32_t parse_types(const char *word)
     return 1u << one;
 }
 
-/* A word for each of the first operands; a variadic one is all that follow. */
+/* A word for each of the first operands; a variadic one covers all that follow. */
 static void set_types(struct op_param *operands, int n, const char *takes)
 {
     const char *word;
@@ -151,7 +151,7 @@ static void parse_default(struct attr *a, const char *text)
         bug("schemas/ops.def: attribute '%s' has default '%s'", a->name, text);
 }
 
-/* "name:kind" or "name:kind=default"; "tpc." before it: noted. */
+/* "name:kind" or "name:kind=default"; prefix "tpc." marks a noted one. */
 static struct op_attr parse_attr(char *word)
 {
     bool noted = strncmp(word, RANK_META_NOTE, strlen(RANK_META_NOTE)) == 0;
@@ -185,7 +185,7 @@ static const struct op_attr *row_attrs(const char *text, int *n)
 
 /* ---- look-up ----------------------------------------------------------------------------------------------------------- */
 
-/* False when the two names are longer than any row's. */
+/* False if the two names are longer than any row's. */
 static bool make_key(char *out, const char *domain, const char *name)
 {
     if (strcmp(domain, "ai.onnx") == 0)

@@ -1,5 +1,5 @@
-/* affine: positions and numbers of rows, as masks and lookups are made from them: Range, sums, products with a known number, and what only
- * moves elements. */
+/* affine: positions and row numbers, from which masks and lookups are made: through Range, sums, products with a known number, and ops that
+ * only move elements. */
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -29,7 +29,7 @@ static struct affines one(struct graph *g, const struct value *v, struct affine 
     return list;
 }
 
-/* All elements of operand i alike; NULL: not known. */
+/* The form of operand i, equal for all elements; NULL: unknown. */
 static const struct affine *affine_operand(struct graph *g, const struct node *n, int i, const struct affines *known)
 {
     struct value *v = n->in[i];
@@ -49,7 +49,7 @@ static bool is_constant(const struct affine *a)
     return true;
 }
 
-/* ---- what makes and combines them --------------------------------------------------------------------------------------------- */
+/* ---- making and combining them --------------------------------------------------------------------------------------------- */
 
 static struct affine *affine_range(struct graph *g, const struct node *n)
 {
@@ -61,7 +61,7 @@ static struct affine *affine_range(struct graph *g, const struct node *n)
     return a;
 }
 
-/* x + times * y of operands that are broadcast to rank dimensions. */
+/* x + times * y for operands broadcast to rank dimensions. */
 static struct affine *sum(struct graph *g, int rank, const struct affine *x, int x_rank, const struct affine *y, int y_rank, int64_t times)
 {
     const struct dim *k = dim_int(g->alg, times);
@@ -98,7 +98,7 @@ static struct affine *affine_combined(struct graph *g, const struct node *n, con
 
 /* ---- what moves them ---------------------------------------------------------------------------------------------------------------- */
 
-/* The step along each factor; NULL: not known. */
+/* The step along each factor; NULL: unknown. */
 static const struct dim **steps_of_factors(struct graph *g, const struct rule *r, const struct affine *x)
 {
     const struct dim **step = NEWN(g->arena, const struct dim *, r->nfactor + 1);
@@ -114,7 +114,7 @@ static const struct dim **steps_of_factors(struct graph *g, const struct rule *r
     return step;
 }
 
-/* Along a dimension of several factors only a step of 0 is one. */
+/* Along a dimension of several factors, only step 0 is defined. */
 static const struct dim *affine_step(struct graph *g, const struct rule_dim *dim, const struct dim *const *step)
 {
     if (dim->n == 1 && dim->part[0].n == 1)

@@ -1,4 +1,4 @@
-/* grow: ops whose result is an operand with rows appended, so that both can share memory. */
+/* append: ops whose result is an operand with appended rows, so that both can share memory. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 
@@ -32,7 +32,7 @@ int op_appends_to(const struct node *node, int result, int *axis)
     return operand >= 0 && node->in[operand] ? operand : -1;
 }
 
-/* Moves of all elements, as an exporter puts them around an op that wants another order. */
+/* Skips moves of all elements, which an exporter puts around an op that needs another order. */
 static const struct value *behind_moves(const struct value *v)
 {
     while (v->producer && (op_is_onnx(v->producer, "Transpose") || op_is_onnx(v->producer, "Identity")))

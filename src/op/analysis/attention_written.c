@@ -1,9 +1,9 @@
-/* Attention that an exporter wrote out:
+/* attention_written: attention that an exporter wrote out:
  *
  *   MatMul(guard(Softmax(scale * MatMul(Q, K^T) + mask)), V)
  *
  * scale: products with single numbers, before or after the first MatMul, on Q, on K^T or on both. mask: an added float tensor, on either
- * side, that does not widen the scores. guard: Where(IsNaN(p), 0, p), kept as an attribute: without it a fully masked row is NaN, as in
+ * side, that does not broadcast the scores. guard: Where(IsNaN(p), 0, p), kept as an attribute: without it a fully masked row is NaN, as in
  * the written form. K^T: a Transpose of the last two axes, of [batch, rows, heads, size], or of a [batch * heads, rows, size] view.
  * Repeated heads (Repeat) are read in place, and so are transposes from and to [batch, rows, heads, size]. */
 #include "op/analysis/analysis.h"
@@ -88,7 +88,7 @@ static struct value *unrepeat(struct value *v)
     return n && attr_int(n, "axis") == 1 && !attr_is_set(n, "index") ? n->in[0] : NULL;
 }
 
-/* Reads the heads before they are repeated, if both keys and values are, alike. */
+/* Reads the heads before they are repeated, if both keys and values are repeated alike. */
 static void share_heads(struct attention_match *m)
 {
     struct value *k = m->rows_first[K] ? NULL : unrepeat(m->in[K]), *v = unrepeat(m->in[V]);
@@ -107,7 +107,7 @@ static void read_in_place(const struct graph *g, struct attention_match *m, int 
     m->rows_first[i] = true;
 }
 
-/* The scores: the first MatMul behind numbers and at most one mask. */
+/* Matches the scores: the first MatMul before numbers and at most one mask. */
 static bool match_scores(const struct attention_search *s, struct value *v, struct attention_match *m)
 {
     struct node *add = producer_of(v, "Add"), *product = NULL;
@@ -128,7 +128,7 @@ static bool match_scores(const struct attention_search *s, struct value *v, stru
     return attention_key(s->graph, op_unscale(product->in[1], &m->scale), m);
 }
 
-/* p, or what is behind the guard Where(IsNaN(p), 0, p). */
+/* p, or the p inside Where(IsNaN(p), 0, p). */
 static struct value *unguard(const struct attention_search *s, struct value *v, struct attention_match *m)
 {
     struct node *where = producer_of(v, "Where"), *test = where ? producer_of(where->in[0], "IsNaN") : NULL;
@@ -156,7 +156,7 @@ static bool check_types(const struct attention_match *m)
     return q->dim[0] == k->dim[0] && k->dim[0] == v->dim[0] && k->dim[kv_heads] == v->dim[1] && k->dim[rows] == v->dim[2];
 }
 
-/* One head of queries may be read by all keys, too: that is no shared key. */
+/* Whether the numbers of heads match. One query head with several key heads is no shared key. */
 static bool heads_fit(const struct attention_match *m)
 {
     const struct type *q = &m->in[Q]->type, *k = &m->in[K]->type;

@@ -1,12 +1,12 @@
-/* rows: which symbols count rows that a graph treats one by one, so that any of them can be computed alone (a batch).
+/* batch_independence: the symbols that count independent rows, which can be computed separately (a batch).
  *
- * A symbol is treated as if its dimension were split over two ranks that exchange nothing. By the rules of the nodes (rule.c,
- * rule_project.c) that placement goes from the inputs to the outputs. A node that would need a replicated value, leaves a partial one, or
- * compares positions mixes rows; one that has the symbol as a number knows how many there are. A rank with some of the rows then runs the
- * same graph on them, with their number as the value of the symbol, and gets these rows of the results.
+ * A symbol is treated as if its dimension were split over two ranks that exchange nothing. The nodes' rules (rule.c, rule_project.c) carry
+ * that placement from the inputs to the outputs. A node that would need a replicated value, leave a partial one, or compare positions mixes
+ * rows; a node that reads the symbol as a number depends on the number of rows. Otherwise a rank with some of the rows can run the same
+ * graph on them, with their number as the symbol's value, and gets these rows of the results.
  *
- * Numbers of rows (Range, and what is computed of it: affine.c) differ from those that a rank counts from 0, so nothing may come of them
- * but a lookup of each row in its own shard, as exporters write masks. */
+ * Row numbers (Range, and values computed from it: affine.c) differ from those of a rank, which counts from 0. They may only be used to
+ * look up each row in its own shard, as exporters write masks. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
@@ -21,7 +21,7 @@ struct row_walk {
     const struct split *split; /* an even one */
     struct placement *at;      /* by value id */
     struct affines *affine;    /* by value id */
-    const char *why;           /* rows are not independent; NULL: no reason met */
+    const char *why;           /* rows are not independent; NULL: no reason so far */
 };
 
 static void check_row_end(struct row_walk *w, const char *kind, const struct value *v)
@@ -42,7 +42,7 @@ static void start_walk(struct row_walk *w)
     }
 }
 
-/* ---- what a node sees of rows --------------------------------------------------------------------------------------------------- */
+/* ---- rows in operands --------------------------------------------------------------------------------------------------- */
 
 static bool is_row_split(const struct row_walk *w, const struct value *v)
 {
@@ -68,7 +68,7 @@ static const struct dim *row_step(const struct row_walk *w, const struct value *
     return a ? a->step[w->at[v->id].dim] : dim_int(w->g->alg, 0);
 }
 
-/* Has it other elements than a rank that counts its rows from 0 would find? */
+/* Whether its elements differ from those that a rank counts from 0. */
 static bool is_numbered(const struct row_walk *w, const struct value *v)
 {
     for (int i = 0; is_row_split(w, v) && i < w->affine[v->id].n; i++)
@@ -85,7 +85,7 @@ static bool reads_numbers(const struct row_walk *w, const struct node *n)
     return false;
 }
 
-/* Row b says b * k + r, where r is an index of [0, k): it stays in row b of what has k indices to a row. */
+/* Whether row b has b * k + r, with r an index of [0, k): the index stays in row b of a tensor with k indices per row. */
 static bool within_row(const struct row_walk *w, const struct value *index, int entry, const struct dim *k)
 {
     const struct affine *a = w->affine[index->id].at[entry];
@@ -93,13 +93,13 @@ static bool within_row(const struct row_walk *w, const struct value *index, int 
     return a && at.split == w->split && a->step[at.dim] == k && affine_within(w->g, a, &index->type, at.dim, k);
 }
 
-/* The split is one of all rows, each of which has k indices; NULL: it is not. */
+/* The k for which the split is one of all rows with k indices each; NULL: none. */
 static const struct dim *indices_per_row(const struct row_walk *w, const struct split *s)
 {
     return dim_equals(s->outer, 1) && s->n == w->size && s->balanced && !s->reads ? s->inner : NULL;
 }
 
-/* A lookup along axis. */
+/* Whether a lookup along axis stays in its own rows. */
 static bool gathers_own(struct row_walk *w, const struct node *n)
 {
     const struct value *data = n->in[0], *index = n->in[1];
@@ -112,7 +112,7 @@ static bool gathers_own(struct row_walk *w, const struct node *n)
     return true;
 }
 
-/* Tuples whose entry for the split dimension is the number of their row, and no other entry is. */
+/* Whether the tuples' entry for the split dimension is the number of their own row, and no other entry is. */
 static bool points_to_own(const struct row_walk *w, const struct value *data, const struct value *index)
 {
     const struct placement at = w->at[data->id];
@@ -141,7 +141,7 @@ static bool scatters_to_own(struct row_walk *w, const struct node *n)
     return true;
 }
 
-/* Numbers of rows, as indices and nowhere else, are used up here. */
+/* Whether the node uses row numbers only as indices into its own rows. */
 static bool uses_own(struct row_walk *w, const struct node *n)
 {
     for (int i = 0; i < n->nin; i++)
@@ -152,7 +152,7 @@ static bool uses_own(struct row_walk *w, const struct node *n)
                                     : op_is_onnx(n, "ScatterND") && scatters_to_own(w, n);
 }
 
-/* The numbers of all rows, in order. */
+/* Whether the node makes the numbers of all rows, in order. */
 static bool numbers_rows(struct row_walk *w, const struct node *n)
 {
     int d;
@@ -165,9 +165,9 @@ static bool numbers_rows(struct row_walk *w, const struct node *n)
     return true;
 }
 
-/* ---- a node that reads no numbers of rows --------------------------------------------------------------------------------------- */
+/* ---- nodes that read no row numbers --------------------------------------------------------------------------------------- */
 
-/* Rows that the node makes of nothing (Expand) are a factor that counts them. */
+/* Rows that the node creates (Expand) have a factor that counts them. */
 static void give_new(const struct row_walk *w, const struct rule *r, struct assignment *c)
 {
     for (int f = 0; f < r->nfactor; f++)
@@ -191,7 +191,7 @@ static bool assign_rows(const struct row_walk *w, const struct node *n, const st
     return true;
 }
 
-/* A result is split along the dimension that has the symbol, or has none. */
+/* Whether a result is split along the dimension with the symbol, or has no such dimension. */
 static bool result_fits(const struct row_walk *w, const struct value *v, struct placement out)
 {
     int d = -1, n = symbol_dims(w->g, w->size, v, &d);

@@ -1,9 +1,9 @@
-/* index_limits: which sizes and which integers keep the indices of lookups within their tables: those of positions counted from sizes or
- * from a mask, shifted, cut and chosen, and those that inputs hold.
+/* index_limits: the sizes and integers for which the indices of lookups are within their tables: positions counted from sizes or from a
+ * mask, shifted, sliced and selected, and integers of inputs.
  *
  * From the inputs on, an integer value is known exactly as an affine function of its index (affine.c), or lies between two bounds. A mask
- * is all ones, and no token is one that the graph compares with, such as padding: so the largest index is that of a text without padding.
- */
+ * is all ones, and no token equals one that the graph compares with, such as padding: so the largest index is that of a text without
+ * padding. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
@@ -15,15 +15,15 @@
 enum { MOST_ELEMENTS = 1 << 20 }; /* of a constant that is searched */
 
 struct value_bounds {
-    const struct dim *lo, *hi; /* NULL: not known */
+    const struct dim *lo, *hi; /* NULL: unknown */
     bool met;                  /* both are elements */
 };
 struct index_walk {
     struct arena *arena;
     struct graph *g;
     struct affines *exact;      /* by value id; n == 1: known */
-    struct value_bounds *range; /* by value id, where it is not */
-    bool *of_inputs;            /* by value id: it follows from elements of inputs */
+    struct value_bounds *range; /* by value id, if not exact */
+    bool *of_inputs;            /* by value id: whether it depends on elements of inputs */
     struct index_limits *found;
 };
 
@@ -44,7 +44,7 @@ static const struct affine *exact_of(const struct index_walk *w, const struct va
     return w->exact[v->id].n == 1 ? w->exact[v->id].at[0] : NULL;
 }
 
-/* The number that all elements are; NULL: they differ, or it is not known. */
+/* The number that all elements equal; NULL: they differ, or it is unknown. */
 static const struct dim *uniform_of(const struct index_walk *w, struct value *v)
 {
     const struct affine *a = exact_of(w, v);
@@ -152,7 +152,7 @@ static struct affine *affine_cut(const struct index_walk *w, const struct node *
     return a;
 }
 
-/* Of a list that is known, the elements that a known index chooses. */
+/* The elements that a known index selects from a known list. */
 static struct affine *affine_gathered(const struct index_walk *w, const struct node *n)
 {
     struct alg *alg = w->g->alg;
@@ -173,7 +173,7 @@ static bool is_one_of(const struct node *n, const char *const *list)
     return false;
 }
 
-/* All elements of operand 0, and no others. */
+/* Whether the result has all elements of operand 0, and no others. */
 static bool keeps_elements(const struct node *n)
 {
     static const char *const list[] = {"Reshape",  "Squeeze", "Unsqueeze", "Transpose", "Expand",
@@ -192,7 +192,7 @@ static bool is_token(const struct index_walk *w, const struct value *v)
     return w->of_inputs[v->id] && holds_integers(v) && !exact_of(w, v);
 }
 
-/* 1, 0, or -1: not known. A token is no number that it is compared with. */
+/* 1, 0, or -1: unknown. A token differs from any number that it is compared with. */
 static int is_equal(const struct index_walk *w, struct value *x, struct value *y)
 {
     const struct dim *one = number(w, 1), *a = uniform_of(w, x), *b = uniform_of(w, y);
@@ -239,7 +239,7 @@ static int truth_of(const struct index_walk *w, const struct node *n)
     return -1;
 }
 
-/* Of Min, Max and Where: the operand that all elements are of; -1: not known. */
+/* For Min, Max and Where: the operand from which all elements come; -1: unknown. */
 static int only_operand(const struct index_walk *w, const struct node *n)
 {
     bool least = op_is_onnx(n, "Min");
@@ -255,7 +255,7 @@ static int only_operand(const struct index_walk *w, const struct node *n)
     return more < 0 ? -1 : more ^ least ? 0 : 1;
 }
 
-/* An operand that is broadcast keeps its steps from the last dimension on. */
+/* A broadcast operand keeps its steps, aligned at the last dimension. */
 static struct affine *affine_chosen(const struct index_walk *w, const struct node *n, int k)
 {
     const struct affine *x = k >= 0 ? exact_of(w, n->in[k]) : NULL;
@@ -297,7 +297,7 @@ static const struct affine *affine_result(const struct index_walk *w, const stru
 
 typedef const struct dim *dim_of_two(struct alg *, const struct dim *, const struct dim *);
 
-/* NULL: one of them is not known. */
+/* NULL: one of them is unknown. */
 static const struct dim *both(const struct index_walk *w, dim_of_two *make, const struct dim *x, const struct dim *y)
 {
     return x && y ? make(w->g->alg, x, y) : NULL;
@@ -318,7 +318,7 @@ static bool is_nonnegative(const struct index_walk *w, struct value_bounds x)
     return x.lo && dim_ge(w->g->alg, x.lo, number(w, 0));
 }
 
-/* Where one of the operands is a number, elements of the other give both bounds. */
+/* If one operand is a single number, the bounds of the other give both bounds. */
 static struct value_bounds bounds_of_two(const struct index_walk *w, const struct node *n)
 {
     const struct value_bounds x = bounds_of(w, n->in[0]), y = bounds_of(w, n->in[1]), none = {NULL, NULL, false};
@@ -392,7 +392,7 @@ static int operand_called(const struct node *n, const char *name)
     return -1;
 }
 
-/* The table among whose rows operand k chooses; -1: it chooses none. *axis: their dimension. */
+/* The table whose rows operand k indexes; -1: none. *axis: the dimension of its rows. */
 static int table_of(const struct node *n, int k, int *axis)
 {
     bool rows = op_is_onnx(n, "Gather") || op_is_onnx(n, "GatherElements") || op_is_onnx(n, "ScatterElements");
@@ -429,7 +429,7 @@ static void note_limit(const struct index_walk *w, const struct node *n, const s
     VEC_PUSH(w->arena, &w->found->list, ((struct index_limit){last, rows, n->name, exact, w->of_inputs[index->id]}));
 }
 
-/* Index tuples: entry i chooses along dimension i behind those of the batch. */
+/* Index tuples: entry i indexes dimension i after the batch dimensions. */
 static void note_tuples(const struct index_walk *w, const struct node *n)
 {
     const struct value *index = n->in[1];
@@ -474,7 +474,7 @@ static void set_exact(const struct index_walk *w, const struct value *v, const s
     w->exact[v->id] = (struct affines){a != NULL, at};
 }
 
-/* A list of numbers at equal distances, such as positions. */
+/* A list of equidistant numbers, such as positions. */
 static void begin_constant(const struct index_walk *w, const struct value *v)
 {
     int64_t n = v->constant && holds_integers(v) ? constant_elements(v->constant) : 0, step = 0, length = 1;

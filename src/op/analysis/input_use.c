@@ -1,5 +1,4 @@
-/* input_use: what a graph does with an input, by dataflow: whether a mask counts as lengths or hides keys, and where rows of tables are
- * taken by place. */
+/* input_use: how a graph uses an input, by dataflow: whether a mask gives lengths or hides keys, and where tables are read by position. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 
@@ -7,7 +6,7 @@
 
 enum origin {
     FROM_SIZES, /* constants and sizes only */
-    FROM_INPUT, /* the input, and what is from sizes */
+    FROM_INPUT, /* the input, and values from sizes */
     FROM_MORE
 };
 
@@ -35,7 +34,7 @@ static enum origin *find_origins(struct arena *a, const struct graph *g, const s
     return of;
 }
 
-/* The operand of fused attention that says how many keys each row of the batch has; -1: it has none. */
+/* The operand of fused attention with the number of keys of each row of the batch; -1: none. */
 static int lengths_operand(const struct node *n)
 {
     for (int k = 0; n->op && k < n->nin && k < n->op->nin; k++)
@@ -57,7 +56,7 @@ static bool reads_lengths(const struct node *n)
     return false;
 }
 
-/* Whether the node counts what is from the mask alone as lengths. A body may. */
+/* Whether the node uses values from the mask alone as lengths. A body may. */
 static bool takes_as_lengths(const struct node *n, const enum origin *of)
 {
     int k = lengths_operand(n);
@@ -109,7 +108,7 @@ static int operand_named(const struct node *n, const char *name)
     return -1;
 }
 
-/* Whether the node asks of the operand only if it is zero, or takes it for a length or a weight of scores. */
+/* Whether the node only tests the operand for zero, or uses it as a length or a weight of scores. */
 static bool reads_as_mask(const struct node *n, int k)
 {
     const struct value *out = n->nout > 0 ? n->out[0] : NULL;
@@ -118,10 +117,10 @@ static bool reads_as_mask(const struct node *n, int k)
 
 enum { OF_NONE = -1, OF_SEVERAL = -2 };
 
-/* What follows from one input alone, by value id. */
+/* Values that depend on one input alone, by value id. */
 struct sole_inputs {
     int *of;       /* its number */
-    bool *counted; /* by summing or comparing elements, so that it chooses no row */
+    bool *counted; /* by summing or comparing elements, so it is no row index */
 };
 
 static struct sole_inputs sole_inputs(struct arena *a, const struct graph *g)
@@ -166,7 +165,7 @@ static void note_use(const struct graph *g, const struct node *n, int k, const s
     use[input].mask = use[input].mask || (g->inputs.at[input]->type.rank == 2 && reads_as_mask(n, k));
 }
 
-/* Sizes as small as they can be, and one number for all integers that inputs hold. */
+/* The least possible sizes, and one number for all integers of inputs. */
 struct least_case {
     struct arena *arena;
     struct bindings b;
@@ -202,7 +201,7 @@ static int64_t rows_within(struct arena *a, const struct index_limit *l, int64_t
     return lo;
 }
 
-enum { USUAL_INTEGERS = 8 }; /* of an input that chooses no row */
+enum { USUAL_INTEGERS = 8 }; /* of an input that indexes no table */
 
 static void limit_values(struct arena *a, const struct graph *g, const struct index_limits *limits, struct value_use *use)
 {
@@ -224,7 +223,7 @@ static bool *masks_of(struct arena *a, const struct graph *g, const struct value
     return mask;
 }
 
-/* By the tables that inputs choose from as they are. */
+/* By the tables that inputs index directly. */
 static struct value_use *direct_uses(struct arena *a, const struct graph *g)
 {
     struct value_use *use = NEWN(a, struct value_use, g->inputs.n + 1);
@@ -291,7 +290,8 @@ static int unknown_sizes(const struct type *t)
     return n;
 }
 
-/* Rows of a constant table of floats, one for each place along one dimension. By two they are for pairs, as those of a relative bias. */
+/* Whether the node reads rows of a constant float table with one row per position along one dimension. Tables with two such dimensions are
+ * for pairs, as for a relative bias. */
 static bool takes_rows(const struct node *n)
 {
     static const char *const op[] = {"Gather", "GatherND", "GatherBlockQuantized", "Slice"};

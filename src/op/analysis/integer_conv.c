@@ -1,5 +1,5 @@
-/* integer_conv: a convolution of real numbers that are 8-bit integers with one scale, by a constant filter of 8-bit integers with one scale
- * or one for each output channel. Its sums are those of integers, scaled. */
+/* integer_conv: a convolution of decoded 8-bit integers with one scale, by a constant filter of 8-bit integers with one scale or one per
+ * output channel. Its sums are integer sums, scaled. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 
@@ -25,7 +25,7 @@ static bool is_present(const struct value *v)
     return v->constant && constant_present(v->constant);
 }
 
-/* One, or one for each of n. */
+/* One element, or one for each of n channels. */
 static bool fits_channels(const struct value *v, int64_t n)
 {
     return is_present(v) && (constant_elements(v->constant) == 1 || (v->constant->rank == 1 && v->constant->dim[0] == n));

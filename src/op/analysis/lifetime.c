@@ -1,6 +1,6 @@
-/* lifetime: what a graph's values need of one slab. A view shares its operand's memory, and what is
- * computed in place takes it; a value lives from the node that makes it to the
- * last node that reads it or a view of it. The planner predicts memory by this, and the runtime lays its slab out by it. */
+/* lifetime: the lifetimes of a graph's values in one slab. A view shares its operand's memory, and a result computed in place takes it
+ * over; a value lives from its producer to the last node that reads it or a view of it. The planner predicts memory from this, and the
+ * runtime lays out its slab by it. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 
@@ -44,7 +44,7 @@ static void live_through(struct lifetimes *life, const struct node *n, int step,
             add_item(life, n->out[k], step);
 }
 
-/* By value id: the bytes of a gradient that nodes make. */
+/* By value id: whether its bytes are a gradient that nodes compute. */
 static bool *find_gradients(struct arena *arena, const struct graph *g, const int *root)
 {
     bool *is = NEWN(arena, bool, g->values.n + 1);
@@ -74,7 +74,7 @@ struct lifetimes lifetime_items(struct arena *arena, const struct graph *g, cons
     return life;
 }
 
-/* Of all items, those of step s are at[start[s]] to at[start[s + 1]]. */
+/* Items by step: those of step s are at[start[s]] to at[start[s + 1]]. */
 struct step_items {
     int *start, *at;
 };
@@ -85,7 +85,7 @@ struct lifetime_ends {
 static struct step_items items_of_steps(struct arena *arena, const struct lifetimes *life, int steps, bool last)
 {
     struct step_items s = {NEWN(arena, int, steps + 3), NEWN(arena, int, life->nitem + 1)};
-    int *end = s.start + 1; /* of each step while they are filled, which is where the next one begins */
+    int *end = s.start + 1; /* of each step while they are filled; finally the start of the next step */
     for (int i = 0; i < life->nitem; i++)
         end[(last ? life->items[i].last : life->items[i].first) + 1]++;
     for (int i = 1; i <= steps + 1; i++)

@@ -1,5 +1,5 @@
-/* load_time_constants: constant folding as tpc-run loads a graph: values that follow from constants alone, and which of them are computed
- * once. The pass fold (src/op/canon/fold.c) folds small constants only, for a rank's weights must stay ranges of a file. */
+/* load_time_constants: constant folding when tpc-run loads a graph: values that follow from constants alone, and which of them are computed
+ * once. The pass fold (src/op/canon/fold.c) only folds small constants, because a rank's weights must stay ranges of a file. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
@@ -44,8 +44,8 @@ bool *op_load_time_constants(struct arena *a, const struct graph *g)
 /* ---- once ---------------------------------------------------------------------------------------------------------------------------- */
 
 struct beneath {
-    bool work;     /* something has been computed, not only moved, copied, decoded or converted */
-    int64_t bytes; /* of the constants that it is made of; one that is read twice counts twice */
+    bool work;     /* something was computed, not only moved, copied, decoded or converted */
+    int64_t bytes; /* of the source constants; one that is read twice counts twice */
 };
 
 static int64_t bytes_of(const struct value *v)
@@ -54,8 +54,8 @@ static int64_t bytes_of(const struct value *v)
     return type_bytes(&v->type, &bytes) ? bytes : INT64_MAX;
 }
 
-/* Reading the result takes as long as making it. Of a part this is not true, but before it runs a Slice of a weight is a Shard, which has
- * no kernel, and predicted memory is to be that of the run. */
+/* Whether reading the result takes as long as computing it. Not true for a slice, but before the run a Slice of a weight is a Shard, which
+ * has no kernel, and predicted memory must equal the run's. */
 static bool copies(const struct node *n)
 {
     static const char *const ops[] = {"Expand", "Tile", "Concat", "Split", "Slice"};
@@ -86,10 +86,10 @@ static bool is_computable(const struct graph *g, const struct node *n)
 }
 
 struct folding {
-    bool *constant, *read; /* by value id: it may be computed at load; what is computed at load reads it */
-    bool *changes;         /* by value id: a weight that is trained, or memory in which a node makes its result */
+    bool *constant, *read; /* by value id: may be computed at load; read by a node that is computed at load */
+    bool *changes;         /* by value id: a weight in training, or memory that a node overwrites */
     struct beneath *beneath;
-    int64_t room; /* bytes that results may take beyond what they are made of */
+    int64_t room; /* bytes by which results may exceed their sources */
     bool *node;
 };
 
@@ -134,7 +134,8 @@ static void look_at(const struct graph *g, struct folding *o, const struct node 
     }
 }
 
-/* Nothing that is computed at load reads the node: its results stay in memory. What is decoded or converted is read as it is stored. */
+/* Whether no node computed at load reads the node, so that its results stay in memory. Decoded or converted constants are read in their
+ * stored form. */
 static bool pays(struct folding *o, const struct node *n)
 {
     struct beneath b = o->beneath[n->out[0]->id];

@@ -1,17 +1,17 @@
-/* missing_kernels: the ops of a graph that tpc-run can't compute. A node that reads a value of unknown type is not listed itself: the op
- * that made the value is. */
+/* missing_kernels: the ops of a graph that tpc-run cannot run. A node that reads a value of unknown type is not listed: the op that made
+ * the value is. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 
 #include <string.h>
 
-/* A node of a body may be shape arithmetic, which is gone when the body runs. */
+/* A node of a body may be shape arithmetic, which is removed before the body runs. */
 static bool is_runnable(const struct node *n, bool in_body)
 {
     return n->op && (n->op->kernel || (in_body && n->op->value) || (n->op->flags & (OP_VIEW | OP_COLLECTIVE | OP_CONTROL)));
 }
 
-/* It has a row, but no types to read the row by. */
+/* It has a row, but no types for its rule. */
 static bool lacks_types(const struct node *n)
 {
     return !n->op && op_find(n->domain, n->optype);

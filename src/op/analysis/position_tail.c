@@ -1,9 +1,9 @@
-/* position_tail: the end of a graph in which every position is computed alone: the last norm and the product with the vocabulary, and
- * what comes before them up to the last attention.
+/* position_tail: the end of a graph in which every position is computed separately: the product with the vocabulary, the last norm, and the
+ * nodes before these back to the last attention.
  *
- * From the output back, a symbol is treated as if its dimension were split over two ranks that exchange nothing. A node whose rule takes
- * that split from its results to its operands, and whose results nothing else reads, computes each position from the same position. Any
- * positions of the operands, taken alone, give these positions of the output. */
+ * From the output backwards, a symbol is treated as if its dimension were split over two ranks that exchange nothing. A node whose rule
+ * carries that split from its results to its operands, and whose results have no other readers, computes each position from the same
+ * position. Any subset of positions of the operands gives these positions of the output. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
@@ -16,9 +16,9 @@ struct tail_walk {
     const struct dim *symbol, *rows;
     const struct value *output;
     const struct uses *uses;
-    struct placement *at; /* by value id: along which dimension positions are split */
-    bool *inside, *read;  /* by value id: made by a node of the tail, or read by one */
-    bool *outside;        /* by position of nodes: can't be in the tail */
+    struct placement *at; /* by value id: the dimension of positions */
+    bool *inside, *read;  /* by value id: made by a node of the tail; read by one */
+    bool *outside;        /* by node position: cannot be in the tail */
 };
 
 static bool counts_positions(const struct tail_walk *w, const struct value *v)
@@ -36,7 +36,7 @@ static const struct value *first_result(const struct node *n)
     return k < n->nout ? n->out[k] : NULL;
 }
 
-/* All that reads the result is in the tail, or the result is its end. */
+/* Whether all readers of the result are in the tail, or the result is its end. */
 static bool only_for_tail(const struct tail_walk *w, const struct value *v)
 {
     const struct uses *u = &w->uses[v->id];
@@ -61,7 +61,7 @@ static bool makes_positions(const struct tail_walk *w, const struct node *n)
     return some;
 }
 
-/* What a collective does to other dimensions than this one is the same for all positions. */
+/* Whether a collective acts on other dimensions, in the same way for all positions. */
 static bool passes_collective(const struct node *n, int dim)
 {
     static const char *const axes[] = {"axis", "split_axis", "concat_axis"};
@@ -91,7 +91,7 @@ static bool project_back(struct tail_walk *w, const struct node *n, struct place
     return rule_project(w->g, r, SYMBOL_PARTS, &c, in, out, NULL);
 }
 
-/* The operand has positions where the node needs them alone, and nowhere else. */
+/* Whether the operand has positions exactly where the node needs them. */
 static bool operand_fits(const struct tail_walk *w, const struct value *v, struct placement in)
 {
     int dim = -1, n = symbol_dims(w->g, w->symbol, v, &dim);
@@ -154,14 +154,14 @@ static bool is_cut(const struct tail_walk *w, const struct value *v)
     return w->read[v->id] && counts_positions(w, v) && !w->inside[v->id];
 }
 
-/* Positions are a dimension of their own, and rows the one before them. */
+/* Whether positions are a dimension of their own, after the dimension of rows. */
 static bool cut_fits(const struct tail_walk *w, const struct value *v)
 {
     int dim;
     return symbol_is_dim(w->g, w->symbol, v, &dim) && (!w->rows || (dim == 1 && dim_rewrite(w->g->alg, v->type.dim[0]) == w->rows));
 }
 
-/* Takes the nodes out that read positions which can't be taken. True: there were some. */
+/* Removes nodes that read positions of values that cannot be cut. True: there were some. */
 static bool exclude_misfits(struct tail_walk *w)
 {
     bool any = false;

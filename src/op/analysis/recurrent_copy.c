@@ -1,4 +1,4 @@
-/* recurrent_copy: what recurrent nets keep of their weights beside these. */
+/* recurrent_copy: the packed copies that recurrent nets keep of their weights. */
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 

@@ -14,7 +14,7 @@ static const struct dim *value_elements(struct graph *g, const struct value *v)
 
 /* ---- masks that route rows to classes ---------------------------------------------------------------------------------------------- */
 
-/* Compares every entry with every class, or with one: at most one in each row is true. */
+/* Whether it compares every entry with every class, or with one: at most one per row is true. */
 static bool makes_one_of(const struct node *n)
 {
     return n->op && (n->op->infer == infer_onehot || n->op == op_find("", "Equal"));
@@ -26,7 +26,7 @@ static bool is_zero(const struct value *v)
     return v && op_constant_number(v, &number) && number == 0;
 }
 
-/* x > 0, or not x = 0: the mask x. NULL: it is neither. */
+/* For x > 0, or not x = 0: the mask x. NULL: neither. */
 static const struct value *compared_with_zero(const struct node *n)
 {
     const struct node *equal = n->op == op_find("", "Not") ? n->in[0]->producer : NULL;
@@ -47,7 +47,7 @@ static bool unites(const struct node *n)
     return n->op == op_find("", "ReduceMax") || n->op == op_find("", "ReduceSum");
 }
 
-/* The mask that this node hands on; NULL: it makes another. */
+/* The mask that this node forwards; NULL: it makes another. */
 static const struct value *mask_before(struct graph *g, const struct node *n)
 {
     const struct value *compared = n->op && n->nin > 0 && n->in[0] ? compared_with_zero(n) : NULL;
@@ -59,7 +59,7 @@ static const struct value *mask_before(struct graph *g, const struct node *n)
     return alone || unites(n) ? n->in[0] : NULL;
 }
 
-/* Who makes the mask, and how many of its entries become one on the way. */
+/* The producer of the mask, and how many of its entries are merged into one on the way. */
 static const struct node *maker_of_mask(struct graph *g, const struct value *mask, const struct dim **united)
 {
     const struct node *n = mask->producer;
@@ -75,7 +75,7 @@ static const struct node *maker_of_mask(struct graph *g, const struct value *mas
     return n && makes_one_of(n) ? n : NULL;
 }
 
-/* What has the elements of a value, before they were moved and converted. */
+/* The value from which the elements were moved and converted. */
 static const struct value *elements_of(struct graph *g, const struct value *v)
 {
     const struct node *n = v->producer;
@@ -84,7 +84,7 @@ static const struct value *elements_of(struct graph *g, const struct value *v)
     return v;
 }
 
-/* The classes of which the integers are numbers: the best of them, as TopK and ArgMax find them. NULL: nothing tells. */
+/* The size of the dimension that the integers index: as TopK and ArgMax find the best. NULL: unknown. */
 static const struct dim *classes_of(struct graph *g, const struct value *index)
 {
     const struct node *n = index->producer;
@@ -92,7 +92,7 @@ static const struct dim *classes_of(struct graph *g, const struct value *index)
     return best ? n->in[0]->type.dim[op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank)] : NULL;
 }
 
-/* Who compares what with what, and of how many numbers how many are true. */
+/* Which comparison makes the mask, of what, and what fraction of it is true. */
 static void share_of(struct graph *g, const struct node *made_by, struct routes *to)
 {
     bool compares = made_by->op->infer != infer_onehot;
@@ -119,17 +119,17 @@ static bool routes_by_mask(struct graph *g, const struct node *nonzero, struct r
     return true;
 }
 
-/* ---- rows in the order of their classes: those of one lie between two of the running counts ----------------------------------------- */
+/* ---- rows sorted by class: a class has the rows between two running counts ----------------------------------------- */
 
-/* Who made them. */
+/* The producer. */
 static const struct node *maker_of(struct graph *g, const struct value *v)
 {
     const struct node *n = v ? elements_of(g, v)->producer : NULL;
     return n && n->op && n->nin > 0 && n->in[0] ? n : NULL;
 }
 
-/* From one of the running counts, or from 0, to another: what is counted, and in how many classes. Counts are ones that are added up at the
- * numbers of the classes, or truth values of all comparisons. */
+/* From one of the running counts, or from 0, to another: what is counted, and in how many classes. Counts are ones that are scattered to
+ * class numbers, or sums of the truth values of all comparisons. */
 static bool routes_by_counts(struct graph *g, const struct node *range, struct routes *to)
 {
     const struct node *running = maker_of(g, range->in[1]);

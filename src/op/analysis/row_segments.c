@@ -1,9 +1,9 @@
-/* row_segments: nodes, one behind another, that compute each row from the same row of what they read, and between which ranks communicate:
- * a row-parallel product, its AllReduce, a norm, the next products; under --sp the product, a ReduceScatter of rows, the norm on the rows
- * of a rank, an AllGather, the next products. Such nodes can run in blocks of rows, so that the collective of one block goes on while the
- * next block is computed.
+/* row_segments: consecutive nodes that compute each row from the same row of their operands, with collectives in between: a row-parallel
+ * product, its AllReduce, a norm, the next products; under --sp the product, a ReduceScatter of rows, the norm on a rank's rows, an
+ * AllGather, the next products. Such nodes can run in blocks of rows, so that the collective of one block overlaps with the computation of
+ * the next.
  *
- * Rows are the leading dimensions of a value: all but the last of a product's result, and as many elsewhere as a view leaves. */
+ * Rows are the leading dimensions of a value: all but the last of a product's result; views may change their number. */
 #include "op/analysis/analysis.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -21,7 +21,7 @@ bool row_segment_ends_stage(const struct node *n)
     return op_is_tpc(n, "AllReduce") || op_is_tpc(n, "ReduceScatter") || op_is_tpc(n, "AllGather");
 }
 
-/* It takes some rows from a rank, or gives it those of all. */
+/* Whether the collective scatters rows to ranks, or gathers them. */
 static bool scatters(const struct graph *g, const struct node *n, int rows)
 {
     return op_is_tpc(n, "ReduceScatter") && op_axis(g, n, attr_int(n, "axis"), n->in[0]->type.rank) < rows;
@@ -40,7 +40,7 @@ static const struct dim *leading_product(struct graph *g, const struct type *t, 
     return dim_rewrite(g->alg, n);
 }
 
-/* The leading dimensions of the result that count the same rows; 0: none do. */
+/* The number of leading dimensions of the result that count the same rows; 0: none. */
 static int rows_through_view(struct row_walk *w, const struct node *n)
 {
     const struct dim *rows = leading_product(w->g, &n->in[0]->type, w->s->rows[n->in[0]->id]);
@@ -61,7 +61,7 @@ static bool cuts_rows(const struct rule *r, const struct node *n, int rows)
     return true;
 }
 
-/* An operand of the segment has its rows where the result has them. */
+/* Whether an operand from the segment has its rows in the same dimensions as the result. */
 static bool reads_rows(const struct row_walk *w, const struct rule *r, const struct node *n, int rows)
 {
     for (int k = 0; k < n->nin; k++) {
@@ -90,7 +90,7 @@ static void set_rows(struct row_walk *w, const struct node *n, int rows)
             w->s->rows[n->out[k]->id] = rows;
 }
 
-/* No segment has it. */
+/* Whether no segment may contain the node. */
 static bool stops_rows(const struct node *n)
 {
     if (!n->op || n->nout < 1 || !n->out[0])
@@ -99,7 +99,7 @@ static bool stops_rows(const struct node *n)
         n->op->flags & (OP_COLLECTIVE | OP_CONTROL | OP_DRAWS | OP_CAPACITY | OP_RECURS);
 }
 
-/* The rows of the result; 0: the node does not belong to a segment. begins: it is the first of one. */
+/* The row dimensions of the result; 0: the node belongs to no segment. begins: it is the first of one. */
 static int rows_of_node(struct row_walk *w, int at, bool begins)
 {
     const struct node *n = w->g->nodes.at[at];
@@ -127,7 +127,7 @@ static bool multiplies(const struct node *n)
     return n->op && n->op->flags & OP_PRODUCT;
 }
 
-/* The collective at `last` ends a stage. False: what it is for has rows of all ranks, and the stage does not, or the other way round. */
+/* Ends a stage at the collective `last`. False: the stage and the collective disagree about whether they have the rows of all ranks. */
 static bool end_stage(const struct row_walk *w, struct row_segment *s, int first, int last, int rows, bool *scattered)
 {
     const struct node *n = w->g->nodes.at[last];
@@ -142,7 +142,7 @@ static bool end_stage(const struct row_walk *w, struct row_segment *s, int first
     return true;
 }
 
-/* The segment that begins with the product or the collective at `first`. False: it has none of the one or of the other. */
+/* The segment that begins with the product or collective at `first`. False: it lacks a product or a collective. */
 static bool find_segment(struct row_walk *w, int first, struct row_segment *s)
 {
     int last = first - 1, end = -1, stage = first;
@@ -167,7 +167,7 @@ static bool find_segment(struct row_walk *w, int first, struct row_segment *s)
     return end >= 0;
 }
 
-/* ---- what decides whether a segment runs in blocks --------------------------------------------------------------------------- */
+/* ---- whether a segment runs in blocks --------------------------------------------------------------------------- */
 
 const struct value *row_segment_full_side(const struct node *collective)
 {
@@ -207,7 +207,7 @@ void row_segment_extend(const struct graph *g, const struct row_segment *x, cons
 
 /* ---- all segments ------------------------------------------------------------------------------------------------------------------- */
 
-/* The last product before the first collective: what is before it need not wait. */
+/* The last product before the first collective: nodes before it need not wait. */
 static int last_product(const struct row_walk *w, const struct row_stage *s)
 {
     int at = s->last;
@@ -216,13 +216,13 @@ static int last_product(const struct row_walk *w, const struct row_stage *s)
     return at;
 }
 
-/* Rows that arrive may be read block by block. */
+/* Whether the node can read its operand block by block as rows arrive. */
 static bool begins(const struct node *n)
 {
     return multiplies(n) || (row_segment_ends_stage(n) && !op_is_tpc(n, "ReduceScatter"));
 }
 
-/* By node: a collective that ends a stage comes before any node that no segment goes past. Else no segment begins there. */
+/* By node: whether a collective that ends a stage comes before any node that stops segments. Otherwise no segment begins there. */
 static bool *reach_collectives(struct arena *a, const struct graph *g)
 {
     bool *all = NEWN(a, bool, g->nodes.n + 1);

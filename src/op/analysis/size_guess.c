@@ -9,7 +9,7 @@ static const struct dim *value_elements(struct graph *g, const struct value *v)
     return type_elements(g->alg, &v->type);
 }
 
-/* What a node finds of the rows of one class, or of a mask. NULL: it finds neither. */
+/* The assumed number of rows of one class, or of elements of a mask. NULL: neither. */
 static const struct dim *found_elements(struct graph *g, const struct node *node)
 {
     struct routes r;
@@ -18,7 +18,7 @@ static const struct dim *found_elements(struct graph *g, const struct node *node
     return node->op && node->op->infer == infer_nonzero ? value_elements(g, node->in[0]) : NULL;
 }
 
-/* Dimension d of what an elementwise op makes, as an operand has it that does not wait for data. NULL: none has it. */
+/* Dimension d of an elementwise result, from an operand whose size is not data-dependent. NULL: none. */
 static const struct dim *known_operand(const struct node *n, int d)
 {
     int rank = n->out[0]->type.rank;

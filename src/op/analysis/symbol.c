@@ -1,4 +1,4 @@
-/* symbol: where a symbol is in types and attributes, and which factor of a node's rule has it. */
+/* symbol: occurrences of a symbol in types and attributes, and the factor of a node's rule that has it. */
 #include "op/analysis/analysis.h"
 
 enum { MOST_LISTED = 16 };
@@ -6,7 +6,7 @@ enum { MOST_LISTED = 16 };
 struct noted_symbols {
     struct arena *arena;
     struct name_index names;
-    const char *list; /* NULL: none yet */
+    const char *list; /* NULL: empty so far */
 };
 
 static void note_symbol_name(void *noted_symbols, const struct dim *symbol)

@@ -1,8 +1,8 @@
-/* Fused attention: sizes and inference. One description serves Attention (3-D and 4-D) and GroupQueryAttention (separate and packed
- * Q, K, V): the sizes of batch, heads, queries, keys and past are found once, then both inference and rule are written in them.
+/* attention: sizes and inference of fused attention. One description serves Attention (3-D and 4-D) and GroupQueryAttention (separate and
+ * packed Q, K, V): the sizes of batch, heads, queries, keys and past are found once; inference and rule both use them.
  *
- * Query heads are a product (hk g): group g of query heads shares key head hk. On a rank without heads a width says no head size: past
- * does, or the notes head_size and value_size, which are kept where nothing else does. */
+ * Query heads are a product (hk g): group g of query heads shares key head hk. On a rank without heads, the width does not determine the
+ * head size: past does, or else the notes head_size and value_size. */
 #include "op/attention/attention.h"
 
 #include "op/infer/infer.h"
@@ -20,7 +20,7 @@ const struct value *attention_output(const struct node *node, int i)
 
 /* ---- sizes ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Width of n heads of one size as that size; NULL if there are none. */
+/* The size of each of n heads in this width; NULL if there are none. */
 static const struct dim *attention_head_size(struct graph *g, const struct node *node, const struct dim *width, const struct dim *heads)
 {
     if (dim_equals(heads, 0))
@@ -112,7 +112,7 @@ struct attention_sizes attention_sizes_of(struct graph *g, const struct node *no
     return h;
 }
 
-/* K or V (operand i) and its past against the sizes found. */
+/* Checks K or V (operand i) and its past against the sizes found. */
 static void check_keys(struct graph *g, const struct node *node, const struct attention_sizes *h, int i, int past, const struct dim *size)
 {
     const struct type *t = attention_operand(node, i), *p = attention_operand(node, past);
@@ -134,14 +134,14 @@ static void check_keys(struct graph *g, const struct node *node, const struct at
         op_same_dim(g, node, size, p->dim[3], "the head sizes of past and K");
 }
 
-/* A mask may say less keys than there are only where both are numbers; the kernel masks the rest. */
+/* Whether a mask covers fewer keys than there are; allowed only if both are numbers; the kernel masks the rest. */
 static bool mask_is_short(const struct dim *mask, const struct dim *total)
 {
     int64_t m, t;
     return dim_is_int(mask, &m) && dim_is_int(total, &t) && m != 1 && m < t;
 }
 
-/* A mask or bias, right-aligned with [B, H, S, T]. */
+/* Checks a mask or bias, right-aligned with [B, H, S, T]. */
 static void check_mask(struct graph *g, const struct node *node, const struct attention_sizes *h, int i, bool may_be_short)
 {
     const struct type *t = attention_operand(node, i);
@@ -186,7 +186,7 @@ void infer_attention(struct graph *g, struct node *node)
     struct attention_sizes h = attention_sizes_of(g, node);
     check_keys(g, node, &h, K, PAST_K, h.size);
     check_keys(g, node, &h, V, PAST_V, h.value_size);
-    h = attention_sizes_of(g, node); /* again: the checks may have added equations */
+    h = attention_sizes_of(g, node); /* again, because the checks may have added equations */
     check_mask(g, node, &h, MASK, true);
     if (h.flat && dim_equals(h.kv_heads, 0)) {
         attention_keep_idle_size(g, node, idle_key);
@@ -206,7 +206,7 @@ void infer_attention(struct graph *g, struct node *node)
 
 static const struct idle_size idle_gqa = {"head_size", G_PAST_K, 1, 3};
 
-/* Head size where the operands say it without division; NULL: they don't. */
+/* The head size if operands give it without division; NULL: they do not. */
 static const struct dim *gqa_known_size(struct graph *g, const struct node *node)
 {
     const struct type *past = attention_operand(node, G_PAST_K);
@@ -277,7 +277,7 @@ static void check_gqa_past(struct graph *g, const struct node *node, const struc
     }
 }
 
-/* The total length operand states what past and sequence add up to. */
+/* The total length operand is the sum of past and sequence. */
 static void equate_total(struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     const struct dims_value *total = G_TOTAL < node->nin ? op_dims(g, node->in[G_TOTAL]) : NULL;

@@ -1,5 +1,5 @@
-/* Gradients of fused attention: the op is written out, softmax(q k' + mask) v, and the gradient goes through that. The scores are computed
- * again, so no step keeps them from the forward half. There is no past. Rotations are turned back. */
+/* attention_backward: gradients of fused attention: the op is written out, softmax(q k' + mask) v, and differentiated. The scores are
+ * recomputed, so nothing of the forward pass is kept. There is no past. Rotations are reversed. */
 #include "op/attention/attention.h"
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
@@ -39,7 +39,7 @@ static struct value *repeated(struct lowering *l, const char *part, struct value
     return node->out[0];
 }
 
-/* Positions 0 to n - 1 as a column, or a row. */
+/* Positions 0 to n - 1 as a column, or as a row. */
 static struct value *seen_keys(struct lowering *l, const struct attention_sizes *h, int64_t window)
 {
     struct value *row = lower_unsqueeze(l, "query", lower_count(l, "queries", h->query), 1, 1), *key = lower_count(l, "keys", h->key);
@@ -58,7 +58,7 @@ static struct value *hidden(struct lowering *l, const char *part, struct value *
 
 struct operands {
     struct value *q, *k, *v, *mask; /* q, k, v: [B, H, S, D]; mask NULL: none */
-    double scale;                   /* 0: by the size of a head */
+    double scale;                   /* 0: from the head size */
     bool causal;
     int64_t window;
 };
@@ -167,7 +167,7 @@ static void write_gqa(struct lowering *l)
     lower_result(l, 0, joined(l, written_out(l, &h, &x)));
 }
 
-/* Rows are as long as the sequence, or end with labels that count nothing: no row that counts sees what is behind it. */
+/* Rows are as long as the sequence, or end with ignored labels: no row that counts sees what is after it. */
 void backward_gqa(struct backward *b)
 {
     const struct node *node = b->l.node;
@@ -182,7 +182,7 @@ void backward_gqa(struct backward *b)
 
 /* ---- RotaryEmbedding --------------------------------------------------------------------------------------------------------------- */
 
-/* The rotation by the opposite angles. */
+/* Rotates by the opposite angles. */
 void backward_rotary(struct backward *b)
 {
     const struct node *node = b->l.node;

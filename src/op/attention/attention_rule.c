@@ -1,5 +1,5 @@
-/* Rules of the fused attention ops, and the lowering of causal rows. Query heads are a product (hk g): group g of query heads shares key
- * head hk; a rank holds all heads of some groups, or heads of one. */
+/* attention_rule: rules of the fused attention ops, and the lowering of causal rows. Query heads are a product (hk g): group g of query
+ * heads shares key head hk; a rank holds all heads of some groups, or some heads of one group. */
 #include "op/attention/attention.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
@@ -13,9 +13,8 @@ struct attention_factors {
     int b, hk, g, s, d, e, p, n;
 }; /* -1: no such factor */
 
-/* Query heads as (hk g); the caller knows that they divide. One key head is no factor: it is never split, nor is one query head per key
- * head.
- */
+/* Query heads as (hk g); the caller checks that they divide. A single key head, or a single query head per key head, is no factor and is
+ * never split. */
 static void head_factors(struct graph *g, struct rule *r, const struct attention_sizes *h, struct attention_factors *f)
 {
     f->hk = f->g = -1;
@@ -158,13 +157,14 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
     if (h.flat)
         put_sizes(r, &f, "q_num_heads", "kv_num_heads");
     if (!h.past && !attention_output(node, 1) && !attention_output(node, 2) && !attention_output(node, 3))
-        rule_linear(r, 1u << V); /* the weights do not depend on V; nor do other results, so they are not partial */
+        rule_linear(r, 1u << V); /* the weights do not depend on V; other results do not either, so they are not partial */
     return r;
 }
 
-/* ---- causal attention of some of the rows: a mask gives the edge of each row, its place in the global sequence ----------------- */
+/* ---- causal attention of some of the rows: a mask gives each row's last visible key, its position in the global sequence
+ * ----------------- */
 
-/* [S, 1], or [B, 1, S, 1] where every batch has its own length: the last key that each row may see. */
+/* [S, 1], or [B, 1, S, 1] if lengths differ in the batch: the last key that each row may see. */
 static struct value *last_keys(struct lowering *l, const struct attention_sizes *h, const struct split *rows)
 {
     const struct node *node = l->node;
@@ -207,7 +207,7 @@ void lower_attention(struct lowering *l)
             lower_result(l, i, rows->out[i]);
 }
 
-/* Everything that every rank needs in full: rotary caches, scales, and lengths and positions but for their batch. */
+/* Operands that every rank needs in full: rotary caches, scales, and lengths and positions except their batch. */
 static void put_replicated(struct graph *g, struct rule *r, const struct node *node, int i, const struct attention_sizes *h, int batch)
 {
     const struct type *t = attention_operand(node, i);
@@ -228,8 +228,8 @@ static void put_packed(struct graph *g, struct rule_operand *operand, const stru
     }
 }
 
-/* A new key is a query position here: both lengths are one factor. Its rows are not split (@ without a lowering): every rank appends the
- * keys of all of them to its past. */
+/* A new key is also a query position: both lengths are one factor. Its rows are not split (@ without a lowering): every rank appends all
+ * keys to its past. */
 static void gqa_factors(struct graph *g, struct rule *r, const struct attention_sizes *h, struct attention_factors *f)
 {
     f->b = rule_factor(g, r, "b", h->batch, 0);
@@ -263,7 +263,7 @@ static void put_gqa_operands(struct graph *g, struct rule *r, const struct node 
         put_query_heads(g, &r->in[G_SINK], 0, 0, f);
 }
 
-/* Operands that follow the heads must have their number; so must scales of single channels, which keep the op replicated. */
+/* Operands along the heads must have their number; so must per-channel scales, which keep the op replicated otherwise. */
 static bool gqa_divides(struct graph *g, const struct node *node, const struct attention_sizes *h)
 {
     const struct type *sink = attention_operand(node, G_SINK);

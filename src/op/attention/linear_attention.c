@@ -15,14 +15,14 @@ struct linear_sizes {
 static const struct idle_size idle_key = {"head_size", IN_LinearAttention_past_state, 1, 2},
                               idle_value = {"value_size", IN_LinearAttention_past_state, 1, 3};
 
-/* Of a rank without heads. */
+/* On a rank without heads. */
 static const struct dim *idle_size(struct graph *g, const struct node *node, struct idle_size from)
 {
     const struct dim *size = attention_idle_size(g, node, from);
     return size ? size : dim_int(g->alg, 0);
 }
 
-/* The packed dimension of an operand, without its heads. */
+/* The packed dimension of an operand, divided by its heads. */
 static const struct dim *of_head(struct graph *g, const struct node *node, int i, int64_t heads)
 {
     const struct type *t = op_operand(g, node, i);
@@ -62,7 +62,7 @@ static void check_rule(const struct graph *g, const struct node *node)
     fail("%s: attribute 'update_rule' is '%s', expected linear, gated, delta or gated_delta", node_where(g, node), rule);
 }
 
-/* Per head, or per head and key; of beta also one for all heads. */
+/* Per head, or per head and key; beta also as one for all heads. */
 static bool fits_gate(const struct linear_sizes *s, struct alg *alg, int i, const struct dim *last)
 {
     return last == s->heads || (i == IN_LinearAttention_decay ? last == dim_mul(alg, s->heads, s->keys) : dim_equals(last, 1));
@@ -125,7 +125,7 @@ static void put_state(struct graph *g, struct rule_operand *o, const struct line
         rule_put(g, o, d, 0, factor[d]);
 }
 
-/* beta of one number for all heads has a last dimension of its own. */
+/* beta as one number for all heads has a last dimension of its own. */
 static void put_gates(struct graph *g, const struct node *node, struct rule *r, const struct linear_factors *f,
                       const struct linear_sizes *s)
 {

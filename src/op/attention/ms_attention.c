@@ -1,5 +1,5 @@
-/* Attention and MultiHeadAttention of com.microsoft, as ONNX Runtime's optimiser writes them: their results. canon writes them as the
- * standard's Attention (canon/ms_attention_to_onnx.c). */
+/* ms_attention: results of Attention and MultiHeadAttention of com.microsoft, as ONNX Runtime's optimiser writes them. canon rewrites them
+ * to the standard's Attention (canon/ms_attention_to_onnx.c). */
 #include "op/attention/attention.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
@@ -63,7 +63,7 @@ void infer_msattention(struct graph *g, struct node *node)
               (const struct dim *[]){dim_int(g->alg, 2), x->dim[0], ms_attention_heads(g, node), total, ms_head_size(g, node, width[1])});
 }
 
-/* Keys or values are [B, T, N*H], or [B, N, T, H] where they were made before. */
+/* Keys or values are [B, T, N*H], or [B, N, T, H] if they were computed before. */
 void infer_multiheadattention(struct graph *g, struct node *node)
 {
     const struct type *q = op_operand(g, node, IN_MultiHeadAttention_query);

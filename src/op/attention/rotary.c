@@ -1,5 +1,5 @@
-/* RotaryEmbedding: X [B, H, S, D] or [B, S, H*D] turned by angles per position. With position ids the caches are tables over all
- * positions; without, they already have a row per position of X, or (2-D) the row is the position itself. */
+/* rotary: RotaryEmbedding: X [B, H, S, D] or [B, S, H*D] rotated by angles per position. With position ids the caches are tables over all
+ * positions; without, they have a row per position of X, or (2-D) the row is the position itself. */
 #include "ir/operands.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
@@ -46,7 +46,7 @@ void infer_rotary(struct graph *g, struct node *node)
 
 struct rotary_factors {
     int b, h, s, d;
-}; /* h -1: heads are not known */
+}; /* h -1: heads are unknown */
 
 static void put_x(struct graph *g, struct rule_operand *operand, const struct rotary_factors *f)
 {
@@ -78,7 +78,7 @@ static void put_caches(struct graph *g, struct rule *r, const struct node *node,
     }
 }
 
-/* Heads and head size of X; false if they are not known. */
+/* Heads and head size of X; false if unknown. */
 static bool head_sizes(struct graph *g, const struct node *node, const struct dim **heads, const struct dim **size)
 {
     const struct type *x = &node->in[IN_RotaryEmbedding_X]->type;
@@ -114,7 +114,7 @@ struct rule *rule_rotary(struct graph *g, const struct node *node)
     if (attr_int(node, "num_heads") > 0 && dim_is_int(heads, NULL))
         r->size[r->nsize++] = (struct rule_size){.attr = "num_heads", .part = {.n = 1, .factor = {f.h}}};
     rule_linear(r, 1);
-    if (attr_int(node, "rotary_embedding_dim") == 0) /* else the rest of a head is not turned */
+    if (attr_int(node, "rotary_embedding_dim") == 0) /* else the rest of a head is not rotated */
         rule_linear(r, 2 | 4);
     return r;
 }

@@ -1,4 +1,4 @@
-/* Parts of backward bodies. */
+/* backward: parts of backward bodies. */
 #include "op/backward/backward.h"
 
 #include "op/infer/infer.h"
@@ -64,7 +64,7 @@ struct value *back_infer(struct backward *b, struct node *node)
     return node->out[0];
 }
 
-/* In types that lower_scalar does not write, a Cast of one. */
+/* In types that lower_scalar does not write, a Cast of an f32 number. */
 struct value *back_number(struct backward *b, const struct value *x, double number)
 {
     enum dtype dtype = x->type.dtype, made = dtype == DT_F16 || dtype == DT_BF16 ? DT_F32 : dtype;
@@ -83,7 +83,7 @@ struct value *back_chosen(struct backward *b, struct value *condition, struct va
     return lower_where(&b->l, "Where", condition, x, back_number(b, x, 0));
 }
 
-/* A node whose result type is given. */
+/* A node with a given result type. */
 static struct value *of_type(struct backward *b, const char *op, struct value *x, const struct type *type)
 {
     struct node *node = back_node(b, op, 1, &x);
@@ -116,7 +116,7 @@ struct value *back_zeros(struct backward *b, const struct type *type)
     return back_expand(b, back_number(b, &like, 0), type);
 }
 
-/* Does perm undo the transposition that makes x? */
+/* Whether perm reverses the transposition that makes x. */
 static bool undoes(const struct graph *g, const struct value *x, const int *perm)
 {
     const int64_t *first;
@@ -165,7 +165,7 @@ struct value *back_turn(struct backward *b, struct value *x)
     return back_transpose(b, x, perm);
 }
 
-/* Over the axes that are set. */
+/* Sums over the axes that are set. */
 static struct value *sum_over(struct backward *b, struct value *x, const bool *axis, bool keep)
 {
     const struct dim *axes[MAX_RANK];
@@ -210,7 +210,7 @@ struct value *back_along(struct backward *b, struct value *g, int d, struct valu
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------------------- */
 
-/* Over the dimensions that were repeated to make g of such a type. */
+/* Sums over the dimensions that were broadcast to make g of such a type. */
 static struct value *summed(struct backward *b, struct value *g, const struct type *type)
 {
     bool axis[MAX_RANK] = {false};
@@ -222,7 +222,7 @@ static struct value *summed(struct backward *b, struct value *g, const struct ty
     return sum_over(b, g, axis, true);
 }
 
-/* Sizes that data decide may be 1 in one run and not in another, and g is then a sum over what was repeated. */
+/* A data-dependent size may be 1 in one run and not in another; g must then be summed over the broadcast dimension. */
 static void check_repeats(struct backward *b, int i, const struct value *g)
 {
     struct alg *alg = b->l.g->alg;
@@ -242,13 +242,13 @@ void back_to(struct backward *b, int i, struct value *g)
     const struct type *type = &b->l.node->in[i]->type;
     g = summed(b, g, type);
     check_repeats(b, i, g);
-    g = back_expand(b, g, type); /* a gradient may be the same all along a dimension */
+    g = back_expand(b, g, type); /* a gradient may be constant along a dimension */
     b->dx[i] = lower_cast(&b->l, "Cast", g, type->dtype);
 }
 
 /* ---- rows without a function of their own ------------------------------------------------------------------------------------ */
 
-/* No operand changes any result a little. */
+/* Small changes of operands change no result. */
 void backward_zero(struct backward *b)
 {
     (void)b;

@@ -1,4 +1,4 @@
-/* Gradients as formulas (back_formula): + - * / with their usual order, calls of ops, comparisons and choices. */
+/* formula: gradients as formulas (back_formula): + - * / with their usual precedence, calls of ops, comparisons and selections. */
 #include "ir/text/text.h"
 #include "op/backward/backward.h"
 
@@ -6,7 +6,7 @@
 
 enum { MOST_NAMES = 8 };
 
-/* A value, or a number until an op reads it: then it has the type of operand 0. */
+/* A value, or a number that is untyped until an op reads it: then it has the type of operand 0. */
 struct term {
     struct value *value;
     double number;

@@ -1,13 +1,13 @@
-/* What training minimises, appended to a graph: cross entropy of logits, a loss of each element, or an output. */
+/* objective: the training loss, appended to a graph: cross entropy of logits, a loss per element, or an output. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 
 #include <string.h>
 
-/* The label that counts nothing, as torch has it. */
+/* The ignored label, as in torch. */
 enum { IGNORED = -100 };
 
-/* The output that the loss reads: of that name, or `logits`, or the first one of floats that is no state. */
+/* The output that the loss reads: of that name, or `logits`, or the first float output that is no state. */
 static struct value *output_named(const struct graph *g, const char *name)
 {
     int i = graph_output_named(g, name);
@@ -44,7 +44,7 @@ static struct value *total(struct lowering *l, const char *part, struct value *x
     return sum->out[0];
 }
 
-/* Of the last dimension, the classes; each of the other elements has a label. */
+/* Over the last dimension, the classes; each of the other elements has a label. */
 static struct objective cross_entropy(struct lowering *l, struct value *x)
 {
     struct alg *alg = l->g->alg;
@@ -67,7 +67,7 @@ static struct objective cross_entropy(struct lowering *l, struct value *x)
     return (struct objective){loss->out[0], total(l, "labelled", lower_cast(l, "one", counts, DT_F32)), x};
 }
 
-/* An element's loss, by its prediction and label of one type. */
+/* The loss of each element, from its prediction and label of one type. */
 static struct value *squared(struct lowering *l, struct value *x, struct value *label)
 {
     struct value *off = lower_binary(l, "Sub", "off", x, label);
@@ -79,7 +79,7 @@ static struct value *absolute(struct lowering *l, struct value *x, struct value 
     return lower_unary(l, "Abs", "distance", lower_binary(l, "Sub", "off", x, label));
 }
 
-/* Of a logit and a probability. */
+/* From a logit and a probability. */
 static struct value *binary_entropy(struct lowering *l, struct value *x, struct value *label)
 {
     return lower_binary(l, "Sub", "entropy", lower_unary(l, "Softplus", "softplus", x), lower_binary(l, "Mul", "score", x, label));

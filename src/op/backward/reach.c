@@ -1,4 +1,4 @@
-/* reach: which values a gradient goes back to. */
+/* reach: the values to which gradients propagate. */
 #include "op/backward/backward.h"
 #include "op/op.h"
 

@@ -1,9 +1,9 @@
-/* recompute: the backward half computes values of the forward half again (Chen et al. 2016), so that few of them are kept between: those
- * through which all that is trained passes, such as the residual stream between the halves of a layer.
+/* recompute: the backward pass recomputes values of the forward pass (Chen et al. 2016), so that few of them are kept: those through which
+ * every path from a trained weight passes, such as the residual stream between the halves of a layer.
  *
- * A value is kept if nothing else that depends on a trained weight lives behind its node. What a node of the backward half reads of the
- * others is written again just before the first node that does, from copies of their nodes. Again(x) is x: with it the copies are not
- * equal to the nodes that they copy, so nothing merges them. What lies behind the last kept value is read at once, and stays. */
+ * A value is kept if no other value that depends on a trained weight is live after its node. Other values that a node of the backward pass
+ * reads are recomputed just before the first such node, by copies of their nodes. Again(x) is x: it makes the copies differ from the
+ * originals, so that they are not merged. Values after the last kept one are read at once, and stay. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -13,15 +13,15 @@
 struct recompute {
     struct arena *tmp;
     struct graph *g;
-    int forward;          /* nodes of the forward half, the first ones of list */
-    struct node **node;   /* all nodes, as they were */
+    int forward;          /* the number of nodes of the forward pass, the first ones of list */
+    struct node **node;   /* the original nodes */
     bool *active, *kept;  /* by value id */
-    int *position;        /* by value id: of its node in the forward half; -1: it is not of it, or stays */
+    int *position;        /* by value id: position of its producer in the forward pass; -1: outside of it, or it stays */
     struct value **again; /* by value id; NULL: not yet */
-    struct nodes made;    /* the nodes that the graph will have */
+    struct nodes made;    /* the new list of nodes */
 };
 
-/* The nodes that the loss depends on come first, in their order. */
+/* Moves the nodes that the loss depends on to the front, in order. */
 static void split_halves(struct recompute *r)
 {
     struct graph *g = r->g;
@@ -37,7 +37,7 @@ static void split_halves(struct recompute *r)
     }
 }
 
-/* Whatever a trained weight reaches, of any type. */
+/* Marks values of any type that depend on a trained weight. */
 static void find_active(struct recompute *r)
 {
     for (int i = 0; i < r->g->trained.n; i++)
@@ -52,7 +52,7 @@ static void find_active(struct recompute *r)
     }
 }
 
-/* By value id: the last node of the forward half that reads it. */
+/* By value id: the last node of the forward pass that reads it. */
 static int *last_readers(const struct recompute *r)
 {
     int *last = NEWN(r->tmp, int, r->g->values.n + 1);
@@ -63,7 +63,7 @@ static int *last_readers(const struct recompute *r)
     return last;
 }
 
-/* Of the active results of node i that are read later; *v: one of them. */
+/* The number of active results of node i that are read later; *v: one of them. */
 static int results_read_later(const struct recompute *r, const int *last, int i, struct value **v)
 {
     int n = 0;
@@ -77,7 +77,7 @@ static int results_read_later(const struct recompute *r, const int *last, int i,
     return n;
 }
 
-/* Returns the position of the last kept value; -1: there is none. */
+/* Returns the position of the last kept value; -1: none. */
 static int find_kept(struct recompute *r)
 {
     const int *last = last_readers(r);
@@ -113,7 +113,7 @@ static void find_own_size(void *search, const struct dim *symbol)
     s->found = s->found || !given;
 }
 
-/* Its data gives a size its name: a copy would give it another one. */
+/* Whether its data gives a size its name: a copy would give it another one. */
 static bool decides_size(const struct node *n)
 {
     struct size_search s = {n, false};
@@ -128,7 +128,7 @@ static bool repeatable(const struct node *n)
     return n->op && !(n->op->flags & (OP_DRAWS | OP_CONTROL | OP_COLLECTIVE)) && !decides_size(n);
 }
 
-/* Values up to the last kept one may be computed again. */
+/* Values up to the last kept one may be recomputed. */
 static void find_positions(struct recompute *r, int end)
 {
     for (int i = 0; i < r->g->values.n; i++)
@@ -167,7 +167,7 @@ static void copy_node(struct recompute *r, const struct node *n)
     add_node(r, copy);
 }
 
-/* Marks what v is to be computed from, back to kept values, which are written. Returns the first position. */
+/* Marks the nodes to recompute v from, back to kept values. Returns the first position. */
 static int mark_needed(struct recompute *r, struct value *v, bool *needed)
 {
     VEC(struct value *) todo = {NULL, 0, 0};

@@ -1,4 +1,4 @@
-/* From a loss back to what it depends on, node by node. Contributions to one value are added in the order of the walk. */
+/* walk: backpropagates from a loss, node by node. Contributions to one value are added in the order of the walk. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/op.h"

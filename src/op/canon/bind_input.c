@@ -1,5 +1,5 @@
-/* fixed: graph inputs that --bind fixes to constants. Nodes that only they need fold away. The metadata lists the former inputs, so that a
- * run that gives one another value gets an error. */
+/* bind_input: graph inputs that --bind fixes to constants. Nodes that depend only on these fold away. The metadata lists the former inputs,
+ * so that a run that gives another value fails. */
 #include "base/half.h"
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"

@@ -1,20 +1,20 @@
-/* canon: rewrites a graph so that the same computation has the same form whatever the exporter, out of ops that have rules. */
+/* canon: rewrites a graph so that equal computations have equal forms, independent of the exporter, in ops that have rules. */
 #ifndef TPC_OP_CANON_H
 #define TPC_OP_CANON_H
 
 #include "ir/ir.h"
 
 /* ---- canonical.c ---- */
-/* Rewrites a typed node to canonical form: size operands whose content is known go into attributes or the output type (all of them or
- * none), axes are made nonnegative, defaults that depend on the rank are written out. */
+/* Rewrites a typed node to canonical form: size operands with known content move into attributes or the output type (all of them or none),
+ * axes become nonnegative, defaults that depend on the rank are written out. */
 void canon_node(struct graph *, struct node *);
 
 /* ---- fold.c ---- */
-/* Evaluates the nodes of a typed graph whose operands are all constants, where the results stay small; equal small constants become one. */
+/* Evaluates nodes of a typed graph whose operands are all constants, if the results are small; merges equal small constants. */
 void canon_fold(struct graph *);
 
 /* ---- shape_data.c ---- */
-/* Shape arithmetic of a typed graph that is read as data becomes constants and Dims nodes. The rest is dead then. */
+/* Replaces shape arithmetic of a typed graph that is read as data by constants and Dims nodes. The rest is then dead. */
 void canon_shape_data(struct graph *);
 
 /* ---- rewrite.c, equal_nodes.c, dequantize_pattern.c, einsum_to_matmul.c, ms_attention_to_onnx.c, quantized_scales.c ---------- */
@@ -22,18 +22,18 @@ void canon_shape_data(struct graph *);
 struct rewrite {
     struct graph *g;
     VEC(struct node *) nodes;
-    bool changed; /* also set by a rewrite that gives a node other operands */
+    bool changed; /* also set by a rewrite that changes a node's operands */
 };
-/* Has anything changed? */
+/* Whether anything changed. */
 bool rewrite_all(struct graph *, bool (*)(struct rewrite *, struct node *));
-/* A new node with one result still to be set, named after the node it replaces. */
+/* A new node with one result still to be set, named after the node that it replaces. */
 struct node *rewrite_node(struct rewrite *, const char *domain, const char *op, const struct node *root, int nin, struct value *const *in);
-/* Gives it a result of its own and infers; type: for ops whose result type is given (NULL otherwise). */
+/* Gives it a result of its own and infers its type; type: for ops whose result type is given (NULL otherwise). */
 struct value *rewrite_value(struct rewrite *, struct node *, const struct type *);
 void canon_remove_noops(struct graph *);
-struct value *canon_whole_scatter(const struct node *); /* whole_scatter.c: the value that its result is; NULL: none */
+struct value *canon_whole_scatter(const struct node *); /* whole_scatter.c: the value that equals its result; NULL: none */
 void canon_merge_equal_nodes(struct graph *);
-bool canon_slices_to_splits(struct graph *); /* are there any? */
+bool canon_slices_to_splits(struct graph *); /* whether there were any */
 bool canon_merge_reshapes(struct rewrite *, struct node *);
 bool canon_gather_to_slice(struct rewrite *, struct node *);
 bool canon_tile_to_expand(struct rewrite *, struct node *);
@@ -45,23 +45,23 @@ bool canon_find_dequantize(struct rewrite *, struct node *);
 bool canon_quantized_scales(struct rewrite *, struct node *);
 
 /* ---- hoist_row_scalar.c: in a graph with placements and explicit reshards ---- */
-/* The partial value v of elements looked up in x - r or x / r is rewritten so that it depends on x alone, not on r. after: by value id, the
- * values that would wait. False: v is no such value, or x waits, too. */
+/* Rewrites the partial value v of elements looked up in x - r or x / r so that it depends on x alone, not on r. after: by value id, the
+ * values that would wait. False: v is no such value, or x would wait, too. */
 bool canon_hoist_row_scalar(struct graph *, struct value *v, const bool *after);
 
 /* ---- bind_input.c: graph inputs fixed to constants (--bind), as texts NAME=VALUE[,VALUE...] ---- */
 struct bound_inputs {
     VEC(const char *) list;
 };
-/* The input becomes a constant, and the metadata says so. Wrong names, types and counts are failures. */
+/* Replaces the input by a constant, and notes that in the metadata. Fails on wrong names, types and counts. */
 void op_bind_input(struct graph *, const char *text);
-/* The value of the input steers a branch or a loop, or becomes a size. */
+/* Whether the input's value controls a branch or a loop, or becomes a size. */
 bool op_decides_form(const struct graph *, const struct value *input);
-/* Inputs that nothing reads are removed; the metadata names them. */
+/* Removes inputs that nothing reads; the metadata names them. */
 void op_drop_unread(struct graph *);
 /* The elements of a list of values, and their number. */
 void *op_bound_data(struct arena *, const char *name, enum dtype, const char *values, int64_t *n);
-/* The inputs that were fixed, as such texts. */
+/* The fixed inputs, as such texts. */
 struct bound_inputs op_bound_inputs(const struct graph *);
 
 #endif

@@ -1,7 +1,7 @@
-/* Canonical form of one typed node: what a size operand says moves into the node.
+/* canonical: the canonical form of one typed node: the content of size operands moves into the node.
  *
- * An operand marked @name in the row becomes the DIMS attribute name, @type is already in the output type; all of a node's size
- * operands go, or, if the content of one is not known, none: such a node keeps them as data and is kept replicated. Then numbers that
+ * An operand marked @name in the row becomes the DIMS attribute name, @type is already in the output type. Either all of a node's size
+ * operands are removed, or, if the content of one is unknown, none: such a node keeps them as data and stays replicated. Then values that
  * depend on the rank or on defaults are written out, so that later passes read one form. */
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
@@ -39,7 +39,7 @@ static void fold_operands(struct graph *g, struct node *node)
         node->nin--;
 }
 
-/* ---- what the rows share: axes -------------------------------------------------------------------------------------------- */
+/* ---- axes, for all rows -------------------------------------------------------------------------------------------- */
 
 static bool has_attr(const struct node *node, const char *name, enum attr_kind kind)
 {
@@ -70,7 +70,7 @@ static void nonnegative_axes(struct graph *g, struct node *node, const char *nam
     attr_set_dims(g, node, name, n, out);
 }
 
-/* Axes of Unsqueeze and OneHot count in the result, as does the axis of Flatten beyond the last dimension; others in the operand. */
+/* Axes of Unsqueeze and OneHot count in the result, as does the axis of Flatten beyond the last dimension; others count in the operand. */
 static void write_axes(struct graph *g, struct node *node)
 {
     const struct value *of = op_is_onnx(node, "Unsqueeze") || op_is_onnx(node, "OneHot") ? node->out[0]
@@ -85,8 +85,8 @@ static void write_axes(struct graph *g, struct node *node)
 
 /* ---- per op: defaults written out ------------------------------------------------------------------------------------------- */
 
-/* Bounds counted from 0 and clamped. A reversed slice that runs through index 0 stops at -(n + 1), which ONNX clamps to before 0. Bounds
- * that would read differently then, because they may be -1 where the dimension is empty, stay as they are. */
+/* Writes bounds counted from 0 and clamped. A reversed slice through index 0 ends at -(n + 1), which ONNX clamps to before 0. Bounds that
+ * would change their meaning, because they may be -1 if the dimension is empty, stay unchanged. */
 static void write_slice(struct graph *g, struct node *node)
 {
     struct slice slice[MAX_RANK], again[MAX_RANK];
@@ -164,7 +164,7 @@ static bool slice_known(struct graph *g, const struct node *node)
     return n >= 0;
 }
 
-/* The type is known now: a Cast to it, which no longer reads the second operand. */
+/* The type is known by now: becomes a Cast to it, without the second operand. */
 static void write_castlike(struct graph *g, struct node *node)
 {
     const struct node *cast = graph_node(g, op_find("", "Cast"), node->name, 1, node->in, 1);
@@ -178,7 +178,7 @@ static void write_castlike(struct graph *g, struct node *node)
     attr_set_int(node, "saturate", saturate);
 }
 
-/* The caches give the head size of a flat operand if no number of heads is given. */
+/* The caches determine the head size of a flat operand if no number of heads is given. */
 static void write_rotary(struct node *node)
 {
     const struct type *x = &node->in[0]->type, *cache = &node->in[1]->type;
@@ -206,11 +206,11 @@ static void write_defaults(struct graph *g, struct node *node)
     else if (op_is_onnx(node, "Resize"))
         resize_canonical(g, node);
     else if (op_is_onnx(node, "Reshape"))
-        attr_set_int(node, "allowzero", 0); /* how to read an operand that is gone */
+        attr_set_int(node, "allowzero", 0); /* it concerned the removed operand */
 }
 
-/* Only the operands and the data together give a size of the result: a -1 of Reshape that no expression stands for, or a size of Expand
- * that gives way to one that data decide unless that is 1. */
+/* Whether a size of the result follows only from the operands and the data together: a -1 of Reshape without an expression, or a size of
+ * Expand that yields to a data-dependent one unless that is 1. */
 static bool target_open(struct graph *g, const struct node *node)
 {
     if (!op_is_onnx(node, "Reshape") && !op_is_onnx(node, "Expand"))

@@ -1,5 +1,5 @@
-/* A quantised weight that is written out becomes one node: (Cast(q) - zero) * scale is DequantizeLinear(q, scale, zero), with scale and
- * zero of the whole tensor or of an index of one axis. So products of it are those of quantised weights. */
+/* dequantize_pattern: a written-out quantised weight becomes one node: (Cast(q) - zero) * scale is DequantizeLinear(q, scale, zero), with
+ * scale and zero per tensor or per index of one axis. Its products are then products of quantised weights. */
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The range of a quantised type; false: it is none. */
+/* The range of a quantised type; false: it is not one. */
 static bool quantized_range(enum dtype t, int64_t *lo, int64_t *hi)
 {
     bool quantized = t == DT_I8 || t == DT_U8 || t == DT_I16 || t == DT_U16;
@@ -16,7 +16,7 @@ static bool quantized_range(enum dtype t, int64_t *lo, int64_t *hi)
     return quantized;
 }
 
-/* The axis of x along which v has one element each; -1: one for all. False: neither, or no constant. */
+/* The axis of x along which v has one element per index; -1: one for all. False: neither, or no constant. */
 static bool axis_of(const struct value *v, const struct type *x, int *axis)
 {
     *axis = -1;
@@ -48,7 +48,7 @@ static struct value *flattened(struct graph *g, const struct value *v, bool scal
     return flat;
 }
 
-/* Floats that are whole numbers of a quantised type, as that type; NULL: they are not. */
+/* Integer-valued floats as a quantised type; NULL: they are not. */
 static struct value *as_quantized(struct graph *g, const struct value *v, enum dtype dtype)
 {
     int64_t n = constant_elements(v->constant), bytes, lo, hi;

@@ -1,10 +1,10 @@
-/* Writes an Einsum as products of two operands. What only one operand has and the result lacks is summed, then
+/* einsum_to_matmul: writes an Einsum as products of two operands. Labels that one operand has alone and the result lacks are summed, then
  *
  *   [batch.., m.., k..] x [batch.., k.., n..] -> [batch.., m.., n..] -> the order of the result
  *
- * by Transpose, Reshape and MatMul, whose rules find every split; where nothing is contracted, by Mul. A label that an operand has twice is
- * its diagonal there: the sum of its elements, and of zeros beside them. Operands of which there are more than two are multiplied in the
- * order of product/contraction_order.c. */
+ * by Transpose, Reshape and MatMul, whose rules find every split; if nothing is contracted, by Mul. A label that an operand has twice
+ * selects its diagonal: a sum with zeros off the diagonal. More than two operands are multiplied in the order of
+ * product/contraction_order.c. */
 #include "op/canon/canon.h"
 #include "op/op.h"
 #include "op/product/product.h"
@@ -17,7 +17,7 @@ struct einsum_writer {
     struct einsum e;
 };
 
-/* A factor, and the label of each of its dimensions; no two are one. */
+/* A factor of the product, and the label of each of its dimensions, all different. */
 struct term {
     struct value *v;
     struct labels labels;
@@ -25,7 +25,7 @@ struct term {
 
 /* ---- diagonals -------------------------------------------------------------------------------------------------------------------- */
 
-/* Positions of a label that an operand has twice. */
+/* Positions of a label that occurs twice. */
 static bool find_pair(const struct labels *l, int *p, int *q)
 {
     for (*q = 1; *q < l->n; ++*q)
@@ -35,7 +35,7 @@ static bool find_pair(const struct labels *l, int *p, int *q)
     return false;
 }
 
-/* [n, n], true where both indices are one. */
+/* [n, n], true where both indices are equal. */
 static struct value *diagonal_mask(struct einsum_writer *x, const struct dim *n)
 {
     struct graph *g = x->w->g;
@@ -111,7 +111,7 @@ static struct term sum_others(struct einsum_writer *x, struct term t, uint64_t k
     return (struct term){rewrite_value(x->w, sum, NULL), left};
 }
 
-/* A dimension of 1 that others extend is one that it does not have. */
+/* Drops a dimension of 1 that other operands extend. */
 static struct term drop_ones(struct einsum_writer *x, struct term t)
 {
     uint64_t kept = 0;
@@ -135,7 +135,7 @@ static struct node *transpose_labels(struct einsum_writer *x, struct term t, con
 
 /* ---- two: nothing is contracted --------------------------------------------------------------------------------------------------- */
 
-/* Appends the labels of `of` that the set has. */
+/* Appends the labels of `of` that are in the set. */
 static void append_labels(struct labels *to, const struct labels *of, uint64_t set)
 {
     for (int d = 0; d < of->n; d++)
@@ -143,7 +143,7 @@ static void append_labels(struct labels *to, const struct labels *of, uint64_t s
             to->at[to->n++] = of->at[d];
 }
 
-/* With all these dimensions, in this order, 1 where it has none. */
+/* With all these dimensions, in this order, of size 1 if it lacks one. */
 static struct value *spread_to(struct einsum_writer *x, struct term t, const struct labels *all)
 {
     struct labels own = {.n = 0};
@@ -177,8 +177,8 @@ static const struct dim *size_product(struct einsum_writer *x, const struct labe
     return size;
 }
 
-/* The term, in the order of `to`, as [batch.., rows, columns]: rows are the labels up to `split`. Dimensions of the batch that a tensor
- * has no room for are one. */
+/* The term, in the order of `to`, as [batch.., rows, columns]: rows are the labels up to `split`. Batch dimensions beyond the maximal rank
+ * are merged. */
 static struct value *as_matrix(struct einsum_writer *x, struct term t, const struct labels *to, int batch, int split)
 {
     struct value *turned = rewrite_value(x->w, transpose_labels(x, t, to), NULL);
@@ -218,7 +218,7 @@ static struct term contract(struct einsum_writer *x, struct term a, struct term 
 
 /* ---- all ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* What sizes that are symbols are taken for, to choose an order. */
+/* Assumed numbers for symbolic sizes, to choose an order. */
 static void guess_sizes(const struct einsum *e, double *size)
 {
     enum { USUAL = 128 };
@@ -227,7 +227,7 @@ static void guess_sizes(const struct einsum *e, double *size)
         size[i] = e->size[i] && dim_is_int(e->size[i], &n) ? (double)n : USUAL;
 }
 
-/* The terms become one; there is room for one more for each step. */
+/* Multiplies the terms; the array has space for one more per step. */
 static struct term multiply_all(struct einsum_writer *x, struct term *term)
 {
     struct arena *a = x->w->g->arena;
@@ -241,7 +241,7 @@ static struct term multiply_all(struct einsum_writer *x, struct term *term)
     if (!contraction_order(a, n, set, out, size, step))
         fail("%s: its %d operands cannot be multiplied two at a time without a result of more than %d dimensions",
              node_where(x->w->g, x->root), n, MAX_RANK);
-    uint64_t *left = NEWN(a, uint64_t, 2 * n); /* of the terms that are left; 0: used */
+    uint64_t *left = NEWN(a, uint64_t, 2 * n); /* labels of the remaining terms; 0: used */
     memcpy(left, set, (size_t)n * sizeof *set);
     for (int k = 0; k < n - 1; k++) {
         struct term one = term[step[k].a], other = term[step[k].b];

@@ -1,7 +1,7 @@
-/* Equal nodes become one; slices that tile an axis of one value become a Split.
+/* equal_nodes: merges equal nodes; slices that tile an axis of one value become a Split.
  *
- * Nodes are equal when op, attributes and operands are (operands of a commuting op in either order); ops defined by their result type
- * (Reshape, Expand) compare it, too. Keys are text, so equality is exact. */
+ * Nodes are equal when op, attributes and operands are (operands of a commutative op in either order); ops defined by their result type
+ * (Reshape, Expand) also compare that. Keys are text, so equality is exact. */
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
@@ -64,7 +64,7 @@ static void add_tensor(struct node_text *t, struct constant *c)
     add_bytes(t, &hash, sizeof hash);
 }
 
-/* False for kinds that are not compared. */
+/* False for attribute kinds that are not compared. */
 static bool add_attr(struct node_text *t, const struct attr *a)
 {
     add_bytes(t, &a->set, sizeof a->set);
@@ -112,7 +112,7 @@ static void add_operands(struct node_text *t, const struct node *node, struct va
     add_bytes(t, &most, sizeof most);
 }
 
-/* Everything that makes the node what it is; false when it is not to be merged. */
+/* Everything that defines the node; false if it must not be merged. */
 static bool node_key(struct node_text *t, const struct node *node, struct value *const *to)
 {
     if (!node->op || (node->op->flags & OP_DRAWS) || op_communicates(node))
@@ -212,7 +212,7 @@ static bool tiles(int n, const struct slice_cut *cut)
     return n > 1 && dim_equals(cut[0].node->in[0]->type.dim[cut[0].axis], at);
 }
 
-/* The Split that makes all the slices' results. */
+/* The Split that makes the results of all the slices. */
 static struct node *make_split(struct graph *g, int n, const struct slice_cut *cut)
 {
     const struct node *first = cut[0].node;
@@ -227,7 +227,7 @@ static struct node *make_split(struct graph *g, int n, const struct slice_cut *c
     return split;
 }
 
-/* place[i]: what stands at the position of node i; the Split takes that of the first slice in file order. */
+/* place[i]: the node at the position of node i; the Split takes the position of the first slice. */
 static void place_split(struct graph *g, int n, const struct slice_cut *cut, struct node **place)
 {
     int first = cut[0].order;

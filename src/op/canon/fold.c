@@ -1,12 +1,12 @@
 /* fold: evaluates nodes whose operands are all constants, by the ops' own kernels.
  *
- * One walk in topological order folds whole chains of a typed graph. A node is kept if it reads a weight of 1 KiB or more, or a
- * trained one: a rank's weight must stay ranges of a source tensor. It is kept if a result is a graph output, a filter that is decoded from
- * 8-bit integers, or over 64 KiB and larger than the operands. It is kept if its kernel or sizes are unknown. All results together stay
- * below 256 MiB, because a few nodes can double a constant again and again.
+ * One walk in topological order folds whole chains of a typed graph. A node is not folded if it reads a weight of 1 KiB or more, or a
+ * trained one: a rank's weight must stay ranges of a source tensor; if a result is a graph output, a filter decoded from 8-bit integers, or
+ * over 64 KiB and larger than the operands; or if its kernel or sizes are unknown. All results together stay below 256 MiB, because a few
+ * nodes can double a constant repeatedly.
  *
- * Then equal small inline constants become one: single elements of any type, and integers of up to 64 elements. Float vectors stay
- * apart, so that equal norm weights of two layers do not become one. */
+ * Then equal small inline constants are merged: single elements of any type, and integers of up to 64 elements. Float vectors are not, so
+ * that equal norm weights of two layers stay separate. */
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
 
@@ -17,7 +17,7 @@
 
 enum { RESULT_BYTES = 64 * 1024, ALL_BYTES = 256 << 20, SHARED_ELEMENTS = 64 };
 
-/* True if all operands are constants and none is a weight. *bytes: their sum. */
+/* True if all operands are constants and none is a weight. *bytes: their total size. */
 static bool constant_operands(const struct node *n, int64_t *bytes)
 {
     *bytes = 0;
@@ -31,7 +31,7 @@ static bool constant_operands(const struct node *n, int64_t *bytes)
     return true;
 }
 
-/* Adds the bytes of the results to *all, if they are within the bounds. is_kept: by value id. */
+/* Adds the bytes of the results to *all, if they are within the limits. is_kept: by value id. */
 static bool results_fit(const struct node *n, const bool *is_kept, int64_t operand_bytes, int64_t *all)
 {
     int64_t total = 0, bytes;
@@ -98,7 +98,7 @@ static bool same_constant(struct value *a, struct value *b)
         memcmp(constant_data(a->constant, a->name), constant_data(b->constant, b->name), (size_t)a->constant->bytes) == 0;
 }
 
-/* The first value that holds the same constant; v itself if there was none. */
+/* The first value with the same constant; v itself if there was none. */
 static struct value *first_equal(struct arena *tmp, struct shared **table, struct value *v)
 {
     uint64_t hash = XXH3_64bits(constant_data(v->constant, v->name), (size_t)v->constant->bytes);

@@ -1,7 +1,7 @@
-/* Hoists the row-invariant operand r out of elements that are looked up in x - r or x / r, one number r per row.
+/* hoist_row_scalar: hoists the row-invariant operand r out of elements looked up in x - r or x / r, one number r per row.
  *
- * The row is sharded, so what each rank finds is an addend. The addends of (x - r)[i] are those of x[i], less r on one rank; those of
- * (x / r)[i] are those of x[i], over r: the same operations on the same numbers. Then the partial value does not wait for r. */
+ * The row is sharded, so each rank finds an addend. The addends of (x - r)[i] are those of x[i], minus r on one rank; those of (x / r)[i]
+ * are those of x[i], divided by r: the same operations on the same numbers. Then the partial value does not wait for r. */
 #include "op/canon/canon.h"
 #include "op/op.h"
 
@@ -14,7 +14,7 @@ struct row_lookup {
     int axis;
 };
 
-/* Whether an index lies in the rank's shard, seen through views. */
+/* Whether it tests, maybe through views, that an index is in the rank's shard. */
 static bool is_index_test(const struct value *v)
 {
     while (v->producer && v->producer->op && (v->producer->op->flags & OP_VIEW))
@@ -29,7 +29,7 @@ static bool is_zero(const struct value *v)
         fpclassify(constant_float(v->constant, v->name, 0)) == FP_ZERO;
 }
 
-/* The types are equal but for dimension axis. */
+/* Whether the types are equal except for dimension axis. */
 static bool same_rows(const struct type *x, const struct type *y, int axis)
 {
     bool same = x->dtype == y->dtype && x->rank == y->rank;
@@ -67,7 +67,7 @@ static struct value *placed_result(struct graph *g, struct node *n, const struct
     return v;
 }
 
-/* The node on another operand. */
+/* The node with another operand. */
 static struct value *copy_on(struct graph *g, const struct node *n, int operand, struct value *x)
 {
     struct node *copy = graph_node_like(g, n, arena_printf(g->arena, "%s/taken", n->name), n->nin, n->in);
@@ -76,7 +76,7 @@ static struct value *copy_on(struct graph *g, const struct node *n, int operand,
     return placed_result(g, copy, n->out[0]);
 }
 
-/* r as a partial value: on one rank, zero on the others. */
+/* r as a partial value: r on one rank, zero on the others. */
 static struct value *as_addend(struct graph *g, struct value *r)
 {
     struct node *n = graph_node(g, op_find("tpc", "Term"), arena_printf(g->arena, "%s/Term", r->name), 1, &r, 1);
@@ -85,8 +85,8 @@ static struct value *as_addend(struct graph *g, struct value *r)
     return addend;
 }
 
-/* The number of the row of each element: GatherElements looks up in the rows in order, GatherND in those that tuples name, with 0 as the
- * index along the row. */
+/* The row number of each element: GatherElements looks up in the rows in order, GatherND in the rows that tuples name, with 0 as the index
+ * along the row. */
 static struct value *row_number(struct graph *g, const struct row_lookup *p)
 {
     struct value *r = p->rows->in[1], *tuples = p->found->in[1];

@@ -1,5 +1,5 @@
-/* Writes Attention and MultiHeadAttention of com.microsoft as products, the standard's Attention and what brings the masks, which have
- * several forms by rank, into its one. */
+/* ms_attention_to_onnx: writes Attention and MultiHeadAttention of com.microsoft as products, the standard's Attention, and nodes that
+ * convert masks, which have several forms by rank, to the standard's. */
 #include "op/attention/attention.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
@@ -51,7 +51,7 @@ static struct value *unsqueezed(const struct attention_writer *x, struct value *
     return rewrite_value(x->w, node, NULL);
 }
 
-/* v in parts of these sizes along an axis. */
+/* Splits v along an axis into parts of these sizes. */
 static void split_value(const struct attention_writer *x, struct value *v, int axis, int n, const struct dim *const *size,
                         struct value **part)
 {
@@ -68,7 +68,7 @@ static void split_value(const struct attention_writer *x, struct value *v, int a
 
 /* ---- masks --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Key t of batch b exists where t < length[b]. */
+/* Key t of batch b exists if t < length[b]. */
 static struct value *below_lengths(const struct attention_writer *x, struct value *length, const struct dim *total)
 {
     struct graph *g = x->w->g;
@@ -82,7 +82,7 @@ static struct value *below_lengths(const struct attention_writer *x, struct valu
     return pair(x, "Less", place, unsqueezed(x, cast(x, length, DT_I64), 1, (int[]){1}));
 }
 
-/* What is added to scores: 0 where a key may be seen, else the attribute's number. The mask is [B] (lengths), [B, T] or [B, S, T]. */
+/* The addend of scores: 0 where a key is visible, else the attribute's number. The mask is [B] (lengths), [B, T] or [B, S, T]. */
 static struct value *mask_added(const struct attention_writer *x, struct value *mask, enum dtype dtype, const struct dim *batch,
                                 const struct dim *total)
 {
@@ -100,7 +100,7 @@ static struct value *mask_added(const struct attention_writer *x, struct value *
 
 /* ---- the standard's Attention -------------------------------------------------------------------------------------------------------- */
 
-/* in: Q, K, V, what is added to scores, past key and value; out: Y, present key and value where they are asked for. */
+/* in: Q, K, V, addend of scores, past key and value; out: Y, present key and value if needed. */
 static void attend_with(const struct attention_writer *x, struct value *const *in, int mask_at, int added_at, struct value **out)
 {
     struct graph *g = x->w->g;
@@ -129,7 +129,7 @@ static void attend_with(const struct attention_writer *x, struct value *const *i
     VEC_PUSH(g->arena, &x->w->nodes, node);
 }
 
-/* Past and present hold keys and values as one tensor, [2, B, N, T, H]. */
+/* Past and present hold keys and values in one tensor, [2, B, N, T, H]. */
 static void write_attention(const struct attention_writer *x)
 {
     struct graph *g = x->w->g;

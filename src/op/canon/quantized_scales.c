@@ -1,10 +1,9 @@
-/* Scales and zero points of MatMulNBits, as rows. */
+/* quantized_scales: scales and zero points of MatMulNBits, as rows. */
 #include "ir/operands.h"
 #include "op/canon/canon.h"
 #include "op/table/table.h"
 
-/* Scales or zero points in one dimension become rows, the same bytes: split along K they are then a few intervals, not a few for
- * every row. */
+/* Scales or zero points in one dimension become rows, with the same bytes: a split along K is then a few intervals, not a few per row. */
 static void write_rows(struct rewrite *w, struct node *node, int i, int64_t n)
 {
     struct graph *g = w->g;

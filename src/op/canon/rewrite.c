@@ -1,7 +1,7 @@
-/* Local rewrites of canon: nodes that do nothing, views of views, scalar Gather, copies, repeated key and value heads, flattened products.
+/* rewrite: local rewrites of canon: no-op nodes, views of views, scalar Gather, copies, repeated key and value heads, flattened products.
  *
- * A rewrite looks at one node and its ancestors. The nodes it makes take the node's place, the last one takes over its result, so that
- * uses and graph outputs stay as they are; ancestors that nobody reads any more are pruned by the pass. */
+ * A rewrite looks at one node and its ancestors. New nodes replace the node, and the last one takes over its result, so that uses and graph
+ * outputs stay unchanged; the pass prunes unused ancestors. */
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
@@ -82,7 +82,7 @@ static bool does_nothing(const struct graph *g, const struct node *node)
     return (op_is_onnx(node, "Transpose") && identity_perm(g, node)) || (op_is_onnx(node, "Slice") && forward_slice(node));
 }
 
-/* The value of this type that v is only a view of, however many views lie between; NULL when there is none. */
+/* The value of this type of which v is only a view, through any number of views; NULL: none. */
 static struct value *viewed(struct value *v)
 {
     struct value *found = NULL;
@@ -101,7 +101,7 @@ static bool is_number(const struct value *v, double want)
     return op_constant_real(v, &x) && !(x < want || x > want) && !isnan(x);
 }
 
-/* The operand that a sum with zeros, or a product with ones, is equal to; NULL: it is no such. */
+/* The operand that a sum with zeros, or a product with ones, equals; NULL: it is neither. */
 static struct value *unchanged(const struct node *node)
 {
     bool sum = op_is_onnx(node, "Add") || op_is_onnx(node, "Sub"), product = op_is_onnx(node, "Mul") || op_is_onnx(node, "Div");
@@ -146,7 +146,7 @@ bool canon_merge_reshapes(struct rewrite *w, struct node *node)
 
 /* ---- Gather by one constant index -> Slice + Squeeze ------------------------------------------------------------------------ */
 
-/* The index counted from 0; NULL when it is not a scalar constant, or may lie outside. */
+/* The index counted from 0; NULL if it is no scalar constant, or may be out of range. */
 static const struct dim *constant_index(struct graph *g, const struct node *node, int axis)
 {
     struct value *index = node->in[1];
@@ -180,7 +180,7 @@ bool canon_gather_to_slice(struct rewrite *w, struct node *node)
     return take_over(w, squeeze, node);
 }
 
-/* ---- copies of what has size 1: a Tile is an Expand -------------------------------------------------------------------------- */
+/* ---- copies along dimensions of size 1: a Tile is an Expand -------------------------------------------------------------------------- */
 
 bool canon_tile_to_expand(struct rewrite *w, struct node *node)
 {
@@ -196,7 +196,7 @@ bool canon_tile_to_expand(struct rewrite *w, struct node *node)
 
 /* ---- [.., h, ..] -> [.., h, 1, ..] -> [.., h, g, ..] -> [.., h*g, ..] is Repeat --------------------------------------------- */
 
-/* The dimension that alone differs, from 1 to an integer; -1 otherwise. */
+/* The only dimension that differs, from 1 to an integer; -1 otherwise. */
 static int expanded_dim(const struct node *expand)
 {
     const struct type *in = &expand->in[0]->type, *out = &expand->out[0]->type;
@@ -213,7 +213,7 @@ static int expanded_dim(const struct node *expand)
     return found;
 }
 
-/* True when type is `with` without its dimension at. */
+/* Whether type is `with` without dimension at. */
 static bool without_dim(const struct type *type, const struct type *with, int at)
 {
     if (type->rank != with->rank - 1)
@@ -253,7 +253,7 @@ bool canon_find_repeat(struct rewrite *w, struct node *node)
 
 /* ---- a product on a flattened operand: [.., K] -> [M, K] x [K, N] ------------------------------------------------------------ */
 
-/* What the operand [M, K] is a flattening of: rank 3 or more, the same last dimension. NULL otherwise. */
+/* The value [.., K] of rank 3 or more that the operand [M, K] flattens; NULL: none. */
 static struct value *before_flatten(const struct value *v)
 {
     const struct node *view = v->producer;

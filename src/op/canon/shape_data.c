@@ -1,4 +1,4 @@
-/* shape_data: shape arithmetic goes. Where it is used as data it becomes a constant, or one Dims node per vector. */
+/* shape_data: removes shape arithmetic. If it is used as data, it becomes a constant, or one Dims node per vector. */
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -49,7 +49,7 @@ static struct value *dims_as_node(struct data_uses *u, const struct value *v)
     return node->out[0];
 }
 
-/* The value to read instead of shape information v. Equal vectors share one value. */
+/* The value that replaces shape information v. Equal vectors share one value. */
 static struct value *as_data(struct data_uses *u, const struct value *v)
 {
     struct data_value *m = NULL;

@@ -1,12 +1,11 @@
-/* A ScatterND to all places of a tensor in their order, as torch writes x[:, :] = y, has its updates as the result. Its index is a
- * constant, or a Concat of one component for each dimension: a constant that counts along that dimension and is the same along the others.
- */
+/* whole_scatter: a ScatterND to all indices of a tensor in order, as torch writes x[:, :] = y, equals its updates. Its index is a constant,
+ * or a Concat of one component per dimension: a constant that counts along that dimension and is constant along the others. */
 #include "op/canon/canon.h"
 #include "op/op.h"
 
 #include <string.h>
 
-/* Is it 0, 1 .. n - 1 along dimension d of `rank`, with no other one? */
+/* Whether it is 0, 1 .. n - 1 along dimension d of `rank`, and constant along others. */
 static bool counts(const struct value *v, int rank, int d, int64_t n)
 {
     struct constant *c = v->constant;
@@ -21,14 +20,14 @@ static bool counts(const struct value *v, int rank, int d, int64_t n)
     return true;
 }
 
-/* What a component of the index repeats. */
+/* The operand that a component of the index repeats. */
 static const struct value *component(const struct value *v)
 {
     const struct node *unsqueeze = op_made_by(v, "Unsqueeze"), *expand = unsqueeze ? op_made_by(unsqueeze->in[0], "Expand") : NULL;
     return expand ? expand->in[0] : unsqueeze ? unsqueeze->in[0] : v;
 }
 
-/* All places, one behind another. */
+/* Whether it lists all indices, in order. */
 static bool is_all_places(const struct value *v, const int64_t *size, int rank)
 {
     struct constant *c = v->constant;

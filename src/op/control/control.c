@@ -1,7 +1,7 @@
-/* control: If, Loop, Scan. What their bodies take and give, and the types of their results.
+/* control: If, Loop, Scan: operands and results of their bodies, and the types of their results.
  *
- * A body is inferred for the operands of its node. Branches that disagree in a size leave it open; so does a value that a Loop or a Scan
- * carries from one iteration to the next if an iteration changes its size. No rule: a node with subgraphs is kept replicated. */
+ * A body is inferred for the operands of its node. If branches disagree in a size, it stays open; so does a size that changes between
+ * iterations of a Loop or Scan. No rule: a node with subgraphs stays replicated. */
 #include "op/control/control.h"
 
 #include "op/infer/infer.h"
@@ -10,11 +10,11 @@
 
 #include <string.h>
 
-#define ROUNDS_BY_NEED 4 /* then every size of what is carried is open */
+#define ROUNDS_BY_NEED 4 /* after that, every size of carried values is open */
 
-/* ---- what the bodies take and give ---------------------------------------------------------------------------------------- */
+/* ---- operands and results of bodies ---------------------------------------------------------------------------------------- */
 
-/* Those before what the bodies capture; a text form may have any number. */
+/* Operands before the captures; a text form may have any number. */
 static void check_control_operands(const struct graph *g, const struct node *node, int least)
 {
     int n = node_captured(node, 0);
@@ -37,7 +37,7 @@ static void check_body_outputs(const struct graph *g, const struct node *node, i
         fail("%s: its %s has %d outputs, expected %d", node_where(g, node), node_body(node, body)->name, b->outputs.n, least);
 }
 
-/* What steers a node is one element: the number of iterations an integer, a condition a boolean. */
+/* A controlling operand is one element: the number of iterations an integer, a condition a boolean. */
 static void check_steering(struct graph *g, const struct node *node, int i, enum dtype dtype)
 {
     const struct type *t = node_operand(node, i) ? op_operand(g, node, i) : NULL;
@@ -69,7 +69,7 @@ static const struct dim *agreed(struct graph *g, const struct node *node, int i,
     return a && a == b ? a : op_unknown_dim(g, node, i, d);
 }
 
-/* In sizes of the graph around, as far as those are known there. */
+/* In sizes of the enclosing graph, where known. */
 static const char *result_text(struct graph *g, const struct subgraph *branch, int i)
 {
     struct type t = branch->graph->outputs.at[i]->type;
@@ -144,9 +144,9 @@ bool control_take_branch(struct graph *g, struct node *node, struct nodes *out)
     return true;
 }
 
-/* ---- what is carried between iterations ------------------------------------------------------------------------------------------- */
+/* ---- values carried between iterations ------------------------------------------------------------------------------------------- */
 
-/* Operands first ..., inputs in ... and outputs out ... of the body, n of each. open: by number * MAX_RANK + dimension, a size that
+/* Operands first ..., inputs in ... and outputs out ... of the body, n of each. open: by number * MAX_RANK + dimension: the size
  * changes. */
 struct carried {
     int n, first, in, out;
@@ -181,7 +181,7 @@ static bool opens_more(struct subgraph *r, const struct carried *c, int round)
     return more;
 }
 
-/* The body under sizes that hold in every iteration. enter: types the inputs that nothing carries. */
+/* The body under sizes that hold in every iteration. enter: types the inputs that are not carried. */
 static struct subgraph ready_turn(struct arena *arena, struct graph *g, const struct node *node, const struct carried *c,
                                   void (*enter)(struct subgraph *))
 {
@@ -204,7 +204,7 @@ static void carried_result(struct graph *g, struct node *node, const struct carr
     op_result(g, node, i, t->dtype, t->rank, dim);
 }
 
-/* One of every iteration, stacked along axis; turns NULL: their number is not known. */
+/* One per iteration, stacked along axis; turns NULL: their number is unknown. */
 static void infer_stacked(struct graph *g, struct node *node, const struct subgraph *r, int i, int output, int axis,
                           const struct dim *turns)
 {
@@ -221,7 +221,7 @@ static void infer_stacked(struct graph *g, struct node *node, const struct subgr
 
 /* ---- Loop: operands M, cond, carried; body (iteration, cond, carried) -> (cond, carried, stacked) ---------------------------- */
 
-/* A scalar, or one element where the file says so. */
+/* A scalar, or one element if the file says so. */
 static void enter_scalar(struct subgraph *r, int input, enum dtype dtype)
 {
     struct type *t = &r->graph->inputs.at[input]->type;
@@ -254,7 +254,7 @@ static struct subgraph ready_loop(struct arena *arena, struct graph *g, const st
     return ready_turn(arena, g, node, &c, enter_loop);
 }
 
-/* The condition is true at first, and then is what it was, or true. */
+/* Whether the condition is initially true and then always unchanged or true. */
 static bool goes_on(struct graph *g, const struct node *node, const struct subgraph *r)
 {
     const struct dims_value *first = op_dims(g, node->in[1]);
@@ -266,7 +266,7 @@ static bool goes_on(struct graph *g, const struct node *node, const struct subgr
     return begins && (v == r->graph->inputs.at[1] || (again && again->n == 1 && dim_equals(again->at[0], 1)));
 }
 
-/* NULL: not known. */
+/* NULL: unknown. */
 static const struct dim *loop_turns(struct graph *g, const struct node *node, const struct subgraph *r)
 {
     const struct dims_value *most = op_dims(g, node->in[0]);

@@ -1,6 +1,6 @@
-/* Inference to its fixpoint. Nodes are inferred in order; an equation met on the way rewrites what comes after it, so it is
- * repeated until none is new. An If whose condition is known becomes the branch that it takes; small nodes on static values are run by
- * their kernel (a head size passes through Sqrt). */
+/* infer_fixpoint: inference to a fixpoint. Nodes are inferred in order; an equation found on the way changes what comes after it, so
+ * inference is repeated until none is new. An If with a known condition becomes its branch; small nodes on static values are run by their
+ * kernel (a head size passes through Sqrt). */
 #include "op/control/control.h"
 #include "op/infer/infer.h"
 
@@ -9,7 +9,7 @@ enum { MOST_ROUNDS = 1000, SMALL_ELEMENTS = 1024 };
 struct fixpoint {
     struct graph *g;
     const bool *is_output, *is_filter;
-    int marked; /* values that these two know */
+    int marked; /* number of values that both cover */
     struct nodes left;
 };
 
@@ -42,7 +42,7 @@ static bool is_filter(const struct fixpoint *s, const struct value *v)
     return v->id < s->marked && s->is_filter[v->id];
 }
 
-/* A node whose value may be wanted and that its value function does not give: static operands, a small result. */
+/* A node whose value may be needed and has no value function: static operands, a small result. */
 static bool worth_running(const struct fixpoint *s, const struct node *node)
 {
     if (!node->op || !node->op->kernel || node->nin == 0)

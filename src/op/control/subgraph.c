@@ -1,7 +1,7 @@
-/* body: a body made ready for the operands of its node, and how sizes pass between its interner and that of the graph around.
+/* subgraph: a body prepared for the operands of its node, and the conversion of sizes between its interner and the enclosing graph's.
  *
- * A size that is an integer stays one; any other is a symbol inside, the same one for equal sizes. What is assumed inside about such
- * symbols is checked whenever the body runs, and holds nowhere else. */
+ * A size that is an integer stays one; any other is a symbol inside, the same one for equal sizes. Assumptions inside about such symbols
+ * are checked whenever the body runs, and hold nowhere else. */
 #include "op/control/control.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -14,7 +14,7 @@ static int position_outside(const struct subgraph *r, const struct dim *outside)
     return -1;
 }
 
-/* The size of a graph around, inside. */
+/* A size of the enclosing graph, inside. */
 static const struct dim *subgraph_enter(struct subgraph *r, const struct dim *outside)
 {
     struct arena *a = r->graph->arena;
@@ -24,7 +24,7 @@ static const struct dim *subgraph_enter(struct subgraph *r, const struct dim *ou
         return dim_int(r->graph->alg, outside->k);
     if (at >= 0)
         return r->inside.at[at];
-    const char *name = arena_printf(a, "(%s)", dim_str_compact(a, outside)); /* no size that data decides inside ends so */
+    const char *name = arena_printf(a, "(%s)", dim_str_compact(a, outside)); /* no data-dependent size inside has such a name */
     if (outside->kind == DIM_SYM && *outside->name == '(')
         name = outside->name;
     const struct dim *inside = dim_has_data(outside) ? dim_data_sym(r->graph->alg, name)
@@ -49,7 +49,7 @@ const struct dim *subgraph_leave(const struct subgraph *r, const struct dim *d)
     return dim_replace(r->around->alg, d, leave_symbol, (void *)(uintptr_t)r);
 }
 
-/* The value around for which an input of the body stands; NULL: another one in each iteration. */
+/* The outer value for which an input of the body stands; NULL: another in each iteration. */
 static struct value *captured_value(const struct subgraph *r, const struct value *inside)
 {
     const struct graph *g = r->graph;
@@ -88,13 +88,13 @@ struct type subgraph_type(struct subgraph *r, const struct type *outside)
     return t;
 }
 
-/* Shape information that is all integers counts as one. */
+/* Shape information that is all integers counts as a constant. */
 static struct constant *captured_constant(struct graph *around, struct value *v)
 {
     return v->constant ? v->constant : op_dims_constant(around, v);
 }
 
-/* Nodes read a constant in place of an input that is one. */
+/* Nodes read a constant instead of an input that is one. */
 static void enter_captures(struct subgraph *r, int body)
 {
     struct graph *g = r->graph;

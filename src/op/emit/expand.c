@@ -1,8 +1,8 @@
-/* What a node becomes in a file. Ops that exist only inside tpc become standard ops, the norms of one exporter into the standard
- * norm; then size_operands_restore gives every op its size operands back, made by shape_tensor.c.
+/* expand: the file form of a node. Ops that exist only inside tpc become standard ops, an exporter's norms the standard norm; then
+ * size_operands_restore restores every op's size operands with shape_tensor.c.
  *
- * Whatever is decided here is decided alike on every rank, from splits and from all ranks' types, never from one rank's extents:
- * rank files differ in constants, types and size attributes only. */
+ * All decisions are the same on every rank, from splits and all ranks' types, never from one rank's extents: rank files differ only in
+ * constants, types and size attributes. */
 #include "op/emit/emit.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
@@ -21,7 +21,7 @@ void expand_dims(struct graph *g, struct node *node)
     expand_unary(g, "Identity", node->name, v, node->out[0]);
 }
 
-/* Each rank has its own index under one name. */
+/* Each rank has its own index under the same name. */
 static void repeat_by_index(struct graph *g, struct node *node, int axis)
 {
     const int64_t *index;
@@ -96,7 +96,7 @@ void expand_skipsimplified(struct graph *g, struct node *node)
 
 /* ---- a part of an image ----------------------------------------------------------------------------------------------------------- */
 
-/* The dimensions that a Resize of known sizes leaves places out of, the same on every rank. */
+/* The dimensions in which a Resize of known sizes omits positions, the same on every rank. */
 static void cut_places(struct graph *g, const struct node *node, struct value *x, const int64_t *crop)
 {
     const struct type *y = &node->out[0]->type;

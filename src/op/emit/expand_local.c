@@ -1,5 +1,5 @@
-/* Expansions of the ops that make one rank's shard of a global value: slices, positions, indices and candidates are the rank's, and nodes
- * and names are alike on every rank. */
+/* expand_local: expansions of the ops that make one rank's shard of a global value: slices, positions, indices and candidates are the
+ * rank's; nodes and names are the same on every rank. */
 #include "op/emit/emit.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -15,7 +15,7 @@ static const struct split *target_split(struct graph *g, const struct node *node
     return s;
 }
 
-/* No rank holds more than one interval of a period: a slice will do. */
+/* Whether no rank holds more than one interval of a period, so that a slice suffices. */
 static bool contiguous(const struct split *s)
 {
     for (int r = 0; !s->balanced && r < s->ranks; r++)
@@ -31,7 +31,7 @@ static const struct dim *pattern_start(struct graph *g, const struct split *s, i
     return dim_int(g->alg, s->count[rank] > 0 ? s->list[rank][0].lo : 0);
 }
 
-/* Pattern indices that a rank holds. */
+/* The number of pattern indices that a rank holds. */
 static const struct dim *pattern_count(struct graph *g, const struct split *s, int rank)
 {
     int64_t n = 0;
@@ -78,7 +78,7 @@ static struct value *cut_off(struct graph *g, const struct node *node, const cha
     return expand_gather(g, name, x, pattern_index(g, expand_name(g, node, "index"), s, g->rank), axis, out);
 }
 
-/* Dimension axis seen as outer, pattern, inner (those that are not 1). */
+/* Dimension axis as outer, pattern, inner (without ones). */
 static struct type opened(struct graph *g, const struct type *t, int axis, const struct split *s, int *at)
 {
     struct type wide = {.dtype = t->dtype};
@@ -115,7 +115,7 @@ void expand_shard(struct graph *g, struct node *node)
     expand_shaped(g, "Reshape", node->name, v, y, &local);
 }
 
-/* ---- LocalIndex: global indices as indices of what the rank holds ------------------------------------------------------------- */
+/* ---- LocalIndex: global indices as local indices ------------------------------------------------------------- */
 
 static struct value *rank_scalar(struct graph *g, const struct split *s, enum dtype dtype,
                                  const struct dim *(*of)(struct graph *, const struct split *, int))
@@ -142,8 +142,8 @@ static struct value *whole_size(struct graph *g, const struct node *node, enum d
     return shape_tensor_as(g, shape_tensor(g, 1, extent), dtype, true);
 }
 
-/* Zeros of the type of x, which are looked up in nothing: a table of as many rows as the dimension has, without a column. The lookup
- * refuses an index that is out of range, as the unsplit node would. */
+/* Zeros of the type of x, looked up in an empty table: as many rows as the dimension has, without columns. The lookup rejects an index that
+ * is out of range, as the unsplit node would. */
 static struct value *looked_up(struct graph *g, const struct node *node, struct value *x)
 {
     const struct dim **extent, *last = dim_int(g->alg, x->type.rank);
@@ -162,7 +162,7 @@ static struct value *looked_up(struct graph *g, const struct node *node, struct 
     return sum->out[0];
 }
 
-/* x, where every index that is out of range is refused. */
+/* x, with a check that rejects every index out of range. */
 static struct value *checked(struct graph *g, const struct node *node, struct value *x)
 {
     struct value *flat = x;
@@ -178,7 +178,7 @@ static struct value *checked(struct graph *g, const struct node *node, struct va
     return expand_binary(g, "Add", expand_name(g, node, "checked"), x, zeros, NULL);
 }
 
-/* Indices below zero count from the end. */
+/* Negative indices count from the end. */
 static struct value *counted_from_zero(struct graph *g, const struct node *node, struct value *x)
 {
     enum dtype dtype = x->type.dtype;
@@ -188,7 +188,7 @@ static struct value *counted_from_zero(struct graph *g, const struct node *node,
     return expand_where(g, expand_name(g, node, "index"), below, wrapped, x, NULL);
 }
 
-/* What the rank does not hold: any element it holds, or the spare one behind. */
+/* For what the rank does not hold: any element that it holds, or the spare one at the end. */
 static struct value *where_held(struct graph *g, const struct node *node, const struct split *s, const char *name, struct value *at,
                                 struct value *inside, struct value *out)
 {
@@ -209,7 +209,7 @@ static void index_in_range(struct graph *g, const struct node *node, const struc
     where_held(g, node, s, node->name, at, inside, node->out[0]);
 }
 
-/* The local position of every global index, -1 where the rank does not hold it. */
+/* The local position of every global index, -1 if the rank does not hold it. */
 static struct value *position_table(struct graph *g, const struct node *node, const struct split *s)
 {
     int64_t n, position = 0;

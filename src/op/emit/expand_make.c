@@ -1,4 +1,4 @@
-/* Making the nodes of expansions. */
+/* expand_make: makes the nodes of expansions. */
 #include "op/emit/emit.h"
 #include "op/infer/infer.h"
 #include "op/op.h"

@@ -1,6 +1,5 @@
-/* Windows over what a rank reads of a symbolic size: where they reach over the ends is known when sizes are, so a Pad puts there what they
- * see of the padding, zeros or, where the greatest element counts, what is below every element. The window itself then pads nothing there.
- */
+/* expand_window: windows over a rank's part of a symbolic size: where they exceed its ends is known only when sizes are, so a Pad adds the
+ * padding that they read: zeros or, for a maximum, the least number. The window itself then has no padding there. */
 #include "op/emit/emit.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -27,7 +26,7 @@ static const void *least_of(struct graph *g, enum dtype dtype)
     return memcpy(bytes, &lo, sizeof lo);
 }
 
-/* Every spatial dimension is named: which of them has a border is decided alike on every rank. */
+/* All spatial dimensions: which of them has a border is decided alike on every rank. */
 static struct value *with_border(struct graph *g, const struct node *node)
 {
     struct value *in[] = {node->in[0], NULL, NULL};

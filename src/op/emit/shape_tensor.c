@@ -1,8 +1,8 @@
-/* dimtensor: dimension expressions as int64 tensors, the way back from types to data at emit.
+/* shape_tensor: dimension expressions as int64 tensors, from types back to data at emit.
  *
  * An expression becomes nodes over Shape of graph inputs, one per distinct expression and graph: an existing value whose shape information
- * is that expression is reused. A symbol is read where it stands alone as a dimension of a graph input, else solved from a dimension in
- * which it is linear, or from the sum of the ranks' parts of one, else (sizes known only from data) read from the first result that has it.
+ * is that expression is reused. A symbol is read from a graph input's dimension that is exactly this symbol; else solved from a dimension
+ * in which it is linear, or from the sum of the ranks' parts of one; else (data-dependent sizes) read from the first result that has it.
  *
  * Rank graphs keep the same nodes: an entry that is an integer on every rank is a constant; one that is the same expression
  * everywhere is that expression; otherwise every rank computes all ranks' expressions and picks its own by a constant. */
@@ -39,7 +39,7 @@ static struct value *make_binary(struct graph *g, const char *op, const char *na
     return infer(g, make_expression(g, "", op, name, 2, (struct value *[]){a, b}));
 }
 
-/* Keeps the expression beside the value: inference may know it in another form. */
+/* Stores the expression with the value: inference may know it in another form. */
 static struct value *remember(struct graph *g, struct value *v, const struct dim *e)
 {
     op_set_dims(g, v->producer, 1)[0] = e;
@@ -101,7 +101,7 @@ static int dim_at(const struct value *v, const struct dim *e)
     return -1;
 }
 
-/* A rank sees only its shard, and ranks see different ones. */
+/* Whether a rank only has a shard of it, so that ranks read different sizes. */
 static bool is_part(const struct value *v, int d)
 {
     return v->place.kind == PLACE_S && v->place.dim == d;
@@ -116,7 +116,7 @@ static struct value *plain_input(struct graph *g, const struct dim *symbol, int 
     return NULL;
 }
 
-/* The k of a term k * symbol of e; 0 where there is none. */
+/* The k of a term k * symbol of e; 0: none. */
 static int64_t coefficient(const struct dim *e, const struct dim *symbol)
 {
     if (e == symbol)
@@ -144,7 +144,7 @@ static bool all_plain(struct graph *g, const struct dim *e)
 
 static struct value *dim_value(struct graph *, const struct dim *);
 
-/* The rest of e = k * symbol + rest, which other inputs give; NULL: e is not of this form. */
+/* The rest of e = k * symbol + rest, which other inputs determine; NULL: e has another form. */
 static const struct dim *rest_of(struct graph *g, const struct dim *e, const struct dim *symbol, int64_t *k)
 {
     *k = coefficient(e, symbol);
@@ -164,8 +164,7 @@ static struct value *solved(struct graph *g, const struct dim *symbol, struct va
     return v->producer ? remember(g, v, symbol) : v;
 }
 
-/* The global size of a sharded dimension, as the sum of the shards' sizes. tpc-run, which is given the global value, drops the collective.
- */
+/* The global size of a sharded dimension, as the sum of the shards' sizes. tpc-run, which gets the global value, drops the collective. */
 static struct value *summed_entry(struct graph *g, struct value *of, const struct dim *size)
 {
     const char *name = arena_printf(g->arena, "tpc/sum/%s/%d", of->name, of->place.dim);
@@ -196,7 +195,7 @@ static struct value *solved_input(struct graph *g, const struct dim *symbol, boo
     return v;
 }
 
-/* A value made from an input's shards would need the global size to be made. */
+/* A value made from an input's shards would itself need the global size. */
 static void refuse_parts(const struct graph *g, const struct dim *symbol)
 {
     for (int i = 0; i < g->inputs.n; i++) {
@@ -207,7 +206,7 @@ static void refuse_parts(const struct graph *g, const struct dim *symbol)
     }
 }
 
-/* Nodes are in topological order up to the one that needs the symbol: what the first result with it needs, no result behind that makes. */
+/* Nodes are in topological order up to the one that needs the symbol: the first result with the symbol depends on no later result. */
 static struct value *first_result(const struct graph *g, const struct dim *symbol, int *d)
 {
     for (int i = 0; i < g->nodes.n; i++) {
@@ -248,7 +247,7 @@ static struct value *fold_binary(struct graph *g, const char *op, const struct d
     return v;
 }
 
-/* ONNX divides integers towards zero: below zero the remainder is taken off first. */
+/* ONNX divides integers towards zero: below zero, subtracts the remainder first. */
 static struct value *floor_division(struct graph *g, const struct dim *e)
 {
     struct value *a = dim_value(g, e->arg[0]), *b = dim_value(g, e->arg[1]);
@@ -307,7 +306,7 @@ static bool entry_uniform(const struct row *row, int i)
     return true;
 }
 
-/* A name that is the same on every rank: the entries, or a digest of all ranks'. */
+/* A name that is the same on every rank: the entries, or a digest of all ranks' entries. */
 static const char *row_name(struct graph *g, const struct row *row, const char *prefix, int lo, int hi)
 {
     const char *text = "";
@@ -341,7 +340,7 @@ static struct value *pick(struct graph *g, const struct row *row, int i)
     return remember(g, make_binary(g, "Gather", name, infer(g, all), index), own);
 }
 
-/* Entries lo.. that can be one piece: a run of integers, or one expression. */
+/* The end of the entries from lo on that can be one piece: integers, or one expression. */
 static int piece_end(const struct row *row, int lo)
 {
     int hi = lo;

@@ -1,8 +1,8 @@
-/* operands: size operands made again from types and attributes, once the node is final (emit).
+/* size_operands: restores size operands from types and attributes, once the node is final (emit).
  *
- * A Reshape target is a constant wherever its entries are integers, 0 where the operand's dimension is kept, and -1 for one entry that
- * is left when every other one is usually above zero; where one that is left may be zero, all are written out under allowzero. An
- * Expand entry is 1 where the operand already has the size. What then is still symbolic is computed from graph inputs. */
+ * A Reshape target has constants for integers, 0 where the operand's dimension is kept, and -1 for one remaining entry if every other one
+ * is usually above zero; if a remaining one may be zero, all are written out under allowzero. An Expand entry is 1 where the operand
+ * already has the size. The remaining symbolic entries are computed from graph inputs. */
 #include "op/emit/emit.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ static bool entry_kept(const struct peers *p, int d)
     return true;
 }
 
-/* As a rule: where one of them is 0 after all, what is left still follows from the expressions. */
+/* Usually above zero: if one of them is 0 after all, the remaining entry still follows from the expressions. */
 static bool others_above_zero(const struct peers *p, int entry)
 {
     for (int r = 0; r < p->ranks; r++)
@@ -90,7 +90,7 @@ static bool may_be_zero(const struct peers *p, int d)
     return false;
 }
 
-/* Writes entries that the operand tells as 0 and -1. False: one that is left may be zero when it runs. */
+/* Writes entries that follow from the operand as 0 and -1. False: a remaining entry may be zero at run time. */
 static bool shorten_target(const struct peers *p, const struct dim ***dims)
 {
     int open = 0, last = -1;
@@ -151,7 +151,7 @@ static struct value *type_operand(const struct peers *p, struct node *copy, int 
 
 /* ---- DIMS attributes --------------------------------------------------------------------------------------------------------------- */
 
-/* Operands that the standard wants as scalars; all others are vectors. */
+/* Operands that are scalars in the standard; all others are vectors. */
 static bool wants_scalar(const char *op, const char *operand)
 {
     static const char *const list[][2] = {{"Range", "start"}, {"Range", "limit"}, {"Range", "delta"}, {"Trilu", "k"}, {"CumSum", "axis"}};
@@ -161,7 +161,7 @@ static bool wants_scalar(const char *op, const char *operand)
     return false;
 }
 
-/* Range alone takes its sizes in the type of its result. */
+/* Only Range takes its sizes in the type of its result. */
 static enum dtype operand_dtype(const struct node *node)
 {
     return strcmp(node->optype, "Range") == 0 ? node->out[0]->type.dtype : DT_I64;

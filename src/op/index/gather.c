@@ -1,7 +1,7 @@
-/* Gather, GatherND, ScatterND.
+/* gather: Gather, GatherND, ScatterND.
  *
- * Gather from a table split along the gathered axis (a vocabulary) is another subgraph: each rank shifts the indices to its part, looks
- * up what it holds and puts zero elsewhere; the true result is the sum over ranks. */
+ * Gather from a table split along the gathered axis (a vocabulary) is lowered: each rank shifts the indices to its part, looks up what it
+ * holds and puts zero elsewhere; the result is the sum over ranks. */
 #include "op/index/index.h"
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* What an index points into: split by a lowering. */
+/* An indexed dimension: split by a lowering. */
 #define POINTED (FACTOR_LOWERED | FACTOR_POSITION)
 
 /* ---- Gather ------------------------------------------------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static void check_indices(const struct graph *g, const struct node *node, int i)
         fail("%s: the indices '%s' are %s, expected i32 or i64", node_where(g, node), node->in[i]->name, dtype_name(dtype));
 }
 
-/* One constant index lies inside, so that it is a slice: the first and the last one of a size that is usually not 0
+/* One constant index is in range, so that it is a slice: the first and the last index of a size that is usually not 0
  * (canon_gather_to_slice). */
 static void assume_inside(struct graph *g, const struct node *node, const struct dim *n)
 {
@@ -74,7 +74,7 @@ void value_gather(struct graph *g, struct node *node)
 
 int gather_table_factor(struct graph *g, struct rule *rule, const struct node *node)
 {
-    bool replicated = node->in[0]->type.dtype == DT_BOOL; /* truths are not summed */
+    bool replicated = node->in[0]->type.dtype == DT_BOOL; /* booleans cannot be summed */
     for (int i = 0; i < node->nin; i++)
         replicated |= node->in[i] && dtype_is_small(node->in[i]->type.dtype);
     int f = rule_factor(g, rule, "v", node->in[0]->type.dim[gather_axis(g, node)],
@@ -108,8 +108,8 @@ struct rule *rule_gather(struct graph *g, const struct node *node)
 
 /* ---- Gather from a split table ----------------------------------------------------------------------------------------------- */
 
-/* Where(inside, Gather(table, local), 0): every rank looks up in its shard, the results are partial. Operand 0 is placed as S(axis; split),
- * as are scales and zero points. */
+/* Where(inside, Gather(table, local), 0): every rank looks up in its shard, so results are partial. Operand 0 is placed as S(axis; split),
+ * and so are scales and zero points. */
 void lower_gather(struct lowering *l)
 {
     const struct node *node = l->node;
@@ -151,7 +151,7 @@ void infer_gathernd(struct graph *g, struct node *node)
     op_result(g, node, 0, data->dtype, rank, dim);
 }
 
-/* updates: the indices without their last dimension, then the dimensions of data that a tuple leaves. */
+/* updates: the indices without their last dimension, then the remaining dimensions of data. */
 void infer_scatternd(struct graph *g, struct node *node)
 {
     const struct type *data = op_operand(g, node, 0), *index = op_operand(g, node, 1), *update = op_operand(g, node, 2);
@@ -165,7 +165,7 @@ void infer_scatternd(struct graph *g, struct node *node)
     op_result(g, node, 0, data->dtype, data->rank, data->dim);
 }
 
-/* Tuples choose a slice: (b.. @t.. s..)(b.. i.. !n) -> (b.. i.. s..). */
+/* Tuples select slices: (b.. @t.. s..)(b.. i.. !n) -> (b.. i.. s..). */
 struct rule *rule_gathernd(struct graph *g, const struct node *node)
 {
     struct rule *rule = rule_new(g, node);
@@ -219,9 +219,9 @@ struct rule *rule_scatternd(struct graph *g, const struct node *node)
     return rule;
 }
 
-/* ---- where an indexed dimension is split ------------------------------------------------------------------------------------------ */
+/* ---- a split indexed dimension ------------------------------------------------------------------------------------------ */
 
-/* The tuples with the entry that points into the split dimension counted within what each rank holds. inside: for every tuple. */
+/* The tuples, with the entry for the split dimension as a local index. inside: whether each tuple is on this rank. */
 static struct value *local_tuples(struct lowering *l, int entry, bool always, struct value **inside)
 {
     const struct node *node = l->node;

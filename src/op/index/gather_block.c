@@ -1,8 +1,8 @@
-/* GatherBlockQuantized (com.microsoft): rows of a table of few bits in blocks along its last dimension, each with a scale and maybe a zero
- * point. Data is u4, i4, or bytes; in bytes of two numbers, the zero points of a row fill whole bytes, too.
+/* GatherBlockQuantized (com.microsoft): rows of a few-bit table in blocks along its last dimension, each with a scale and maybe a zero
+ * point. Data is u4, i4, or bytes; if a byte has two elements, the zero points of a row also fill whole bytes.
  *
- * The width splits where no block, and no byte of zero points, is cut: its factors are as in MatMulNBits (matmul_nbits.c). The vocabulary
- * is split by the lowering of Gather. */
+ * The width splits between blocks and between bytes of zero points: its factors are as in MatMulNBits (matmul_nbits.c). The vocabulary is
+ * split by the lowering of Gather. */
 #include "ir/operands.h"
 #include "op/index/index.h"
 #include "op/infer/infer.h"
@@ -39,7 +39,7 @@ static int64_t per_byte(const struct block_table *t)
     return t->bytes ? 8 / t->bits : 1;
 }
 
-/* n numbers in groups of `each`. */
+/* n elements in groups of `each`. */
 static const struct dim *groups(struct graph *g, const struct dim *n, int64_t each)
 {
     return dim_div(g->alg, dim_add(g->alg, n, dim_int(g->alg, each - 1)), dim_int(g->alg, each));
@@ -51,7 +51,7 @@ static const struct dim *width_of(struct graph *g, const struct node *node, cons
     return dim_mul(g->alg, data->dim[data->rank - 1], dim_int(g->alg, per_byte(t)));
 }
 
-/* An operand has the dimensions of the data, the last one given. */
+/* Checks that an operand has the dimensions of the data, except the given last one. */
 static void check_like_data(struct graph *g, const struct node *node, int i, const struct dim *last)
 {
     const struct type *data = op_operand(g, node, IN_GatherBlockQuantized_data), *x = op_operand(g, node, i);
@@ -84,7 +84,7 @@ void infer_gatherblock(struct graph *g, struct node *node)
     op_result(g, node, 0, op_operand(g, node, IN_GatherBlockQuantized_scales)->dtype, rank, dim);
 }
 
-/* Puts a factor into a dimension of all tables and, from: where its dimensions begin there, of the result. */
+/* Puts a factor into a dimension of all tables and of the result; from: where the table's dimensions start in the result. */
 static void put_table(struct graph *g, struct rule *r, const struct node *node, int d, int f)
 {
     rule_put(g, &r->in[IN_GatherBlockQuantized_data], d, 0, f);

@@ -1,4 +1,4 @@
-/* Gradients of lookups are sums at the places looked up; those of scatters are lookups. */
+/* index_backward: gradients of lookups are sums at the looked-up indices; gradients of scatters are lookups. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
@@ -23,7 +23,7 @@ static struct value *look_up(struct backward *b, const char *op, struct value *d
     return back_infer(b, node);
 }
 
-/* The gathered dimension comes first: rows of the table; the gradient has the dimensions of the indices first. */
+/* The gathered dimension comes first in the table; the gradient has the dimensions of the indices first. */
 void backward_gather(struct backward *b)
 {
     const struct node *node = b->l.node;
@@ -64,7 +64,7 @@ void backward_gatherelements(struct backward *b)
     back_to(b, 0, scatter(b, "ScatterElements", back_zeros(b, &node->in[0]->type), node->in[1], back_dy(b), axis, "add"));
 }
 
-/* What is overwritten gets nothing. */
+/* Overwritten elements get no gradient. */
 static void scattered(struct backward *b, const char *scatters, const char *looks_up, int axis)
 {
     const struct node *node = b->l.node;
@@ -88,7 +88,7 @@ void backward_scatterelements(struct backward *b)
     scattered(b, "ScatterElements", "GatherElements", op_axis(b->l.g, node, attr_int(node, "axis"), node->in[0]->type.rank));
 }
 
-/* To the elements that were found. */
+/* The gradient of the selected elements. */
 void backward_topk(struct backward *b)
 {
     const struct node *node = b->l.node;
@@ -97,7 +97,7 @@ void backward_topk(struct backward *b)
     back_to(b, 0, scatter(b, "ScatterElements", zeros, back_result(b, 1), back_dy(b), axis, "none"));
 }
 
-/* What was reversed is reversed again. */
+/* Reverses the gradient again. */
 void backward_reversesequence(struct backward *b)
 {
     const struct node *node = b->l.node;

@@ -1,4 +1,4 @@
-/* ReverseSequence: the first steps of each row of the batch, in reverse order; how many is an operand. */
+/* reverse_sequence: ReverseSequence: reverses the first steps of each row of the batch; an operand gives their number. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

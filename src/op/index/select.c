@@ -1,5 +1,5 @@
-/* Ops that select elements, whose results have a data-dependent dimension: Compress, Unique, NonMaxSuppression. The kernel tells how many
- * there are once the operands are known. What is selected depends on all elements, so only dimensions beside those may be split. */
+/* select: ops that select elements, whose results have a data-dependent dimension: Compress, Unique, NonMaxSuppression. The kernel computes
+ * their number once the operands are known. The selection depends on all elements, so only other dimensions may be split. */
 #include "kern/index/index.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"

@@ -1,4 +1,4 @@
-/* TensorScatter: a cache with new entries written along one axis, (b a.. !n c..)(b a.. !m c..)(b) -> (b a.. !n c..). */
+/* tensor_scatter: TensorScatter: a cache with new entries written along one axis, (b a.. !n c..)(b a.. !m c..)(b) -> (b a.. !n c..). */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

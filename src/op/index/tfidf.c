@@ -1,9 +1,9 @@
-/* TfIdfVectorizer: (b !n) -> (b !o), how often each n-gram of a pool occurs in each row. */
+/* tfidf: TfIdfVectorizer: (b !n) -> (b !o): how often each n-gram of a pool occurs in each row. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-/* One more than the last column that an n-gram counts in. */
+/* One more than the last column of any n-gram. */
 static int64_t column_count(const struct graph *g, const struct node *node)
 {
     const int64_t *at = NULL;

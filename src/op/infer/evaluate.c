@@ -1,4 +1,4 @@
-/* One node executed at compile time, by its own kernel.
+/* evaluate: executes one node at compile time, by its kernel.
  *
  * Used where shape arithmetic passes through floating point (Sqrt of a head size, Cast back) and by constant folding. Operands are
  * constants, or shape information all of whose entries are integers; results become constants. */
@@ -62,7 +62,7 @@ static struct tensor constant_tensor(struct constant *c, const char *name)
     return t;
 }
 
-/* Static operands of a set as tensors in an arena; false when one is not static, or its file is missing. */
+/* Static operands of a set as tensors in an arena; false if one is not static, or its file is missing. */
 static bool static_operands(struct arena *a, struct graph *g, const struct node *node, uint32_t operands, struct tensor *in)
 {
     for (int i = 0; i < node->nin; i++) {
@@ -73,7 +73,7 @@ static bool static_operands(struct arena *a, struct graph *g, const struct node 
         if (!c || !constant_present(c))
             return false;
         in[i] = constant_tensor(c, value->name);
-        /* Kernels read aligned data; an empty tensor still is present. */
+        /* kernels read aligned data; an empty tensor is still present */
         void *copy = arena_alloc(a, c->bytes ? (size_t)c->bytes : 1);
         if (c->bytes)
             memcpy(copy, in[i].data, (size_t)c->bytes);
@@ -84,7 +84,7 @@ static bool static_operands(struct arena *a, struct graph *g, const struct node 
     return true;
 }
 
-/* Constants for the results, and these as tensors, both without bytes; false: a size is not known. */
+/* Constants for the results, and tensors of these, both without bytes; false: a size is unknown. */
 static bool static_results(struct graph *g, const struct node *node, struct constant **made, struct tensor *out)
 {
     for (int i = 0; i < node->nout; i++) {
@@ -99,7 +99,7 @@ static bool static_results(struct graph *g, const struct node *node, struct cons
     return true;
 }
 
-/* Attributes that say sizes must be integers too: no symbol is bound at compile time. */
+/* Size attributes must be integers, too: no symbol is bound at compile time. */
 static bool static_attributes(const struct node *node)
 {
     for (int i = 0; i < node->nattr; i++) {
@@ -187,12 +187,12 @@ const bool *op_decoded_filters(struct arena *tmp, const struct graph *g)
     return is_filter;
 }
 
-/* ---- when it is asked for ------------------------------------------------------------------------------------------------------------ */
+/* ---- on demand ------------------------------------------------------------------------------------------------------------ */
 
 struct delayed {
     struct graph *graph;
     struct node node;
-    int result;         /* this one */
+    int result;         /* of this constant */
     struct tensor *out; /* of all */
 };
 
@@ -213,7 +213,7 @@ static void make_delayed(const struct made *m, const void *from, void *to)
     arena_free(tmp);
     for (int i = 0; i < d->node.nin; i++)
         if (d->node.in[i])
-            digest_check(d->node.in[i]->constant, d->node.in[i]->name, true); /* its bytes have just been read */
+            digest_check(d->node.in[i]->constant, d->node.in[i]->name, true); /* its bytes were just read */
 }
 
 static struct made *delayed(struct graph *g, const struct node *node, int result, struct tensor *out)

@@ -1,4 +1,4 @@
-/* What inference of all families shares: operands, agreeing dimensions, broadcasting, shape information.
+/* infer: shared by the inference of all families: operands, equal dimensions, broadcasting, shape information.
  *
  * Inference is symbolic. Two dimensions that must agree and are not the same expression become an equation (docs/architecture.md);
  * it is checked against the real inputs at every run. Only a contradiction, such as 4 = 5, is an error here. */
@@ -15,7 +15,7 @@ static const char *operand_name(const struct node *node, int i)
     return node->op->in[i < last ? i : last].name;
 }
 
-/* The node without a row that leaves a value without a type. It may be far up: types end there. */
+/* The node without a row that leaves a value untyped. It may be far up: types end there. */
 static const struct node *origin_of_untyped(const struct value *v)
 {
     const struct node *n = v->producer;
@@ -121,7 +121,7 @@ bool op_assume_ge(struct graph *g, const struct node *node, const struct dim *a,
     return alg_assume_ge(g->alg, a, b, arena_printf(g->arena, "%s of node '%s' (%s)", what, node->name ? node->name : "", node->optype));
 }
 
-/* A data-dependent size may be 1, and gives way to one that is not data-dependent. NULL: neither clearly gives way. */
+/* A data-dependent size may be 1, and yields to a size that is not data-dependent. NULL: neither clearly yields. */
 static const struct dim *stronger_size(const struct dim *a, const struct dim *b)
 {
     bool data_a = dim_has_data(a), data_b = dim_has_data(b);
@@ -129,7 +129,7 @@ static const struct dim *stronger_size(const struct dim *a, const struct dim *b)
     return known && (known->lo > 1 || dim_equals(known, 0)) ? known : NULL;
 }
 
-/* The size; 1 where it is at most 1 and usually 1, as min(n, 1), under the assumption that it is. */
+/* The size; 1 if it is at most 1 and usually 1, as min(n, 1), assuming that it is. */
 static const struct dim *settled_one(struct graph *g, const struct node *node, const struct dim *size, const char *what)
 {
     const struct dim *one = dim_int(g->alg, 1);
@@ -164,7 +164,7 @@ static bool only_data_tells(struct graph *g, const struct node *node, const stru
     return !dim_equals(a, 1) && !dim_equals(b, 1) && !stronger_size(a, b);
 }
 
-/* Broadcasts type t into out, which has rank >= t's and starts as ones. */
+/* Broadcasts type t into out, which has at least t's rank and starts as ones. */
 static void broadcast_into(struct graph *g, const struct node *node, const struct type *t, struct type *out)
 {
     for (int d = 0; d < t->rank; d++) {

@@ -1,13 +1,13 @@
-/* Making nodes, and running a row's inference on one.
+/* make_node: makes nodes, and runs a row's inference on one.
  *
- * Inference may run many times on a node: again after a new equation, again on a rank's local graph. Each time it computes types and
- * shape information from the operands alone, so results of the last time are forgotten first. */
+ * Inference may run many times on a node: again after a new equation, again on a rank's local graph. Each time it computes types and shape
+ * information from the operands alone, so earlier results are cleared first. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 
 #include <string.h>
 
-/* True when the op's inference can run on a new node of graph_node: the caller has nothing left to set. */
+/* Whether the op's inference can run on a new node of graph_node: the caller has nothing left to set. */
 static bool ready_to_infer(const struct node *node)
 {
     for (int i = 0; i < node->nattr; i++)
@@ -38,7 +38,7 @@ struct node *op_node(struct graph *g, const char *domain, const char *name, cons
     return node;
 }
 
-/* Declared types are all there is for a node without a row; equations hold for them too. */
+/* A node without a row only has declared types; equations apply to these, too. */
 static void rewrite_declared(struct graph *g, struct node *node)
 {
     for (int i = 0; i < node->nout; i++)
@@ -46,7 +46,7 @@ static void rewrite_declared(struct graph *g, struct node *node)
             node->out[i]->type.dim[d] = dim_rewrite(g->alg, node->out[i]->type.dim[d]);
 }
 
-/* A size that must be said and is said neither by an operand nor by the attribute it folds into. */
+/* Fails if a required size is given neither by an operand nor by the attribute it folds into. */
 static void check_sizes_said(const struct graph *g, const struct node *node)
 {
     for (int i = 0; i < node->op->nin; i++) {
@@ -70,7 +70,7 @@ static const char *types_text(struct arena *a, uint32_t types)
     return text;
 }
 
-/* What the row states; types that are not known fail where they are needed. */
+/* Checks types against the row; unknown types fail where they are needed. */
 static void check_types(const struct graph *g, const struct node *node)
 {
     for (int i = 0; i < node->nin && node->op->nin; i++) {

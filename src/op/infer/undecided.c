@@ -1,4 +1,4 @@
-/* Forms that depend on sizes or values of inputs: finds them, and tells the user what to give. */
+/* undecided: forms that depend on sizes or values of inputs: finds them, and tells the user which to give. */
 #include "op/infer/infer.h"
 
 static void note_symbol(void *data, const struct dim *symbol)

@@ -1,4 +1,4 @@
-/* Writing lowerings: a body of nodes in place of one. */
+/* lower: writes lowerings: a body of nodes in place of one node. */
 #include "op/lower/lower.h"
 
 #include "op/infer/infer.h"
@@ -60,7 +60,7 @@ struct value *lower_cast(struct lowering *l, const char *part, struct value *x, 
     return node->out[0];
 }
 
-/* A node that takes dimensions from to to - 1 as its axes. */
+/* A node with dimensions from .. to - 1 as its axes. */
 static struct value *over_axes(struct lowering *l, const char *op, const char *part, struct value *x, int from, int to)
 {
     struct node *node = lower_node(l, "", op, part, 1, &x);
@@ -177,7 +177,7 @@ struct value *lower_scalar(struct lowering *l, const char *part, enum dtype dtyp
 
 struct value *lower_size(struct lowering *l, const char *part, const struct dim *size, enum dtype dtype)
 {
-    const int64_t most = (int64_t)1 << 53; /* that a double holds */
+    const int64_t most = (int64_t)1 << 53; /* exactly representable in a double */
     int64_t n;
     if (dim_is_int(size, &n) && n <= most && n >= -most)
         return lower_scalar(l, part, dtype, (double)n);
@@ -196,7 +196,7 @@ struct value *lower_extent(struct lowering *l, const char *part, const struct ty
     return lower_size(l, part, size, dtype);
 }
 
-/* No rank holds more than one interval, and none what lies before that of a lower rank. */
+/* Whether every rank holds at most one interval, in ascending order of ranks. */
 static bool ascends(const struct split *s)
 {
     int64_t last = 0;

@@ -1,4 +1,4 @@
-/* Positions in a global dimension, for lowerings of ops in which the index means something. */
+/* position: positions in a global dimension, for lowerings of ops in which the index has a meaning. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 

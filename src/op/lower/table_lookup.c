@@ -1,4 +1,4 @@
-/* Lookups in a split dimension: indices become local, and a rank returns zero for elements that it does not hold. */
+/* table_lookup: lookups in a split dimension: indices become local, and a rank returns zero for elements that it does not hold. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
@@ -37,7 +37,7 @@ struct value *lower_local_index(struct lowering *l, enum indices kind, struct va
     return node->out[0];
 }
 
-/* The split with one index more for every rank, the same one. A balanced one of n + ranks indices is just that. */
+/* The split with one more index for every rank, the same one. A balanced split of n + ranks indices is exactly that. */
 static const struct split *with_one_more(struct graph *g, const struct split *split)
 {
     const struct split *both[2] = {split, split_replicated(g->alg, split->ranks, dim_int(g->alg, 1))};
@@ -45,7 +45,7 @@ static const struct split *with_one_more(struct graph *g, const struct split *sp
                            : split_concat(g->alg, 2, both);
 }
 
-/* Zeros like x, but for a size of 1 along the axis. */
+/* Zeros like x, with size 1 along the axis. */
 static struct value *spare(struct lowering *l, const struct value *x, int axis)
 {
     struct value *zero = lower_scalar(l, "nothing", x->type.dtype, 0);
@@ -84,7 +84,7 @@ struct value *lower_again(struct lowering *l, const char *part, struct value *co
 {
     struct node *node = lower_copy(l, part, l->node->nin, in);
     if (op_is_onnx(node, "GatherND") || op_is_onnx(node, "ScatterND"))
-        attr_set_string(node, "lookup", node_lookup(l->g, l->node, 1)); /* other entries of the tuples are checked there */
+        attr_set_string(node, "lookup", node_lookup(l->g, l->node, 1)); /* other entries of the tuples are checked at run time */
     lower_on_own(l, node, placement_replicated);
     return node->out[0];
 }

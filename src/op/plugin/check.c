@@ -75,7 +75,7 @@ static void try_pass(struct plugin_trial *t, const struct rule_pass *pass)
         refuse(t, arena_printf(t->arena, "it does not pass %s: %s", redop_name(pass->from), why));
 }
 
-/* One factor, 1, or a factor of units that are never split: what the trials cover. */
+/* One factor, 1, or a factor of units that are never split: the dimensions that trials cover. */
 static bool is_plain(const struct rule *r, const struct rule_dim *d)
 {
     const struct rule_part *p = d->part;
@@ -111,7 +111,7 @@ static bool has_dotted(const struct plugin_signature *s)
     return false;
 }
 
-/* Each name gets another size; round shifts them. */
+/* Each name gets a different size; round shifts them. */
 static int64_t size_of(struct plugin_trial *t, const struct dim *size, int round)
 {
     static const int64_t sizes[] = {8, 5, 6, 7, 9, 10, 4};

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is loaded stays as long as the process: nodes lead to it. */
+/* Loaded libraries stay until the process ends: nodes point to them. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct plugin *_Atomic first, *_Atomic *last = &first;
 
@@ -18,7 +18,7 @@ const struct plugin *plugin_first(void)
     return first;
 }
 
-/* ---- what a library says of itself --------------------------------------------------------------------------------------------------- */
+/* ---- declarations of a library --------------------------------------------------------------------------------------------------- */
 
 static bool is_name(const char *text, const char *more)
 {
@@ -72,7 +72,7 @@ static void check_op(const struct plugin *p, int i, const tpc_plugin_op *op)
         fail("%s: op '%s' has no %s", p->path, op->name, op->signature ? "kernel" : "signature");
 }
 
-/* A sum over what two operands have: its weights are to be split, as those of products are. */
+/* Whether the rule sums over a factor of two operands: its weights are then split like those of products. */
 static bool is_product(const char *rule)
 {
     return rule && strstr(rule, "sum") && strstr(rule, "contracted");
@@ -157,7 +157,7 @@ static void load_library(struct arena *a, const char *path, const char *digest)
 
 void plugin_load(const char *path)
 {
-    static struct arena *room; /* for the next plug-in: what one leaves that can't be used is overwritten */
+    static struct arena *room; /* for the next plug-in: a rejected one's data is overwritten */
     diag_lock(&loading);
     struct scope *user = scope_swap(NULL);
     room = room ? room : arena_new();
@@ -209,7 +209,7 @@ void plugin_require_name(const char *path, const char *name)
     fail("%s: was compiled with the plug-in '%s': give its library as --plugin FILE.so", path, name);
 }
 
-/* A plan that was made without the operators of a plug-in knows nothing of their results. */
+/* A plan made without the operators of a plug-in does not cover their results. */
 static void check_named(const struct graph *g, const char *text)
 {
     for (const struct plugin *p = first; p; p = p->next) {

@@ -1,4 +1,4 @@
-/* signature: "x: f32[b.., n], w: f32[n] -> y: f32[b.., n]", read once, and the types that a node's results have by it. */
+/* signature: "x: f32[b.., n], w: f32[n] -> y: f32[b.., n]", parsed once, and the types of a node's results by it. */
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/plugin/plugin.h"
@@ -20,7 +20,7 @@ static _Noreturn void misread(const struct signature_reader *in, const char *wha
     fail("%s: signature '%s': %s at character %d, '%s'", in->where, in->text, what, (int)(in->at - in->text) + 1, in->at);
 }
 
-/* Of what began there. */
+/* Fails; names the text from there on. */
 static _Noreturn void misread_from(struct signature_reader *in, const char *start, const char *what)
 {
     in->at = start;
@@ -67,7 +67,7 @@ static const struct dim *take_size(struct signature_reader *in, const char *end)
     return size;
 }
 
-/* Of an operand: an integer, a name, or a multiple of one. */
+/* For an operand: an integer, a name, or a multiple of one. */
 static void set_times(struct signature_reader *in, struct plugin_dim *d, const char *start)
 {
     const char *name;
@@ -148,7 +148,7 @@ static int take_values(struct signature_reader *in, struct plugin_value *v, int 
     return n;
 }
 
-/* Is it a dimension, of this kind, of some operand? */
+/* Whether it is a dimension, of this kind, of some operand. */
 static bool operand_has(const struct plugin_signature *s, const char *name, bool dotted)
 {
     for (int i = 0; i < s->nin; i++)
@@ -160,7 +160,7 @@ static bool operand_has(const struct plugin_signature *s, const char *name, bool
     return false;
 }
 
-/* at: where it is written. */
+/* at: its position in the text. */
 static void check_known(struct signature_reader *in, const struct plugin_signature *s, const struct dim *size, const char *at)
 {
     enum { MOST_NAMES = 16 };
@@ -197,7 +197,7 @@ struct plugin_signature plugin_signature_parse(struct arena *a, struct alg *alg,
 
 /* ---- types -------------------------------------------------------------------------------------------------------------------------- */
 
-/* What names of a signature stand for in one node. */
+/* The dimensions for the names of a signature in one node. */
 struct named_dims {
     const char *name;
     bool dotted;

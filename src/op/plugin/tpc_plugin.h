@@ -9,15 +9,15 @@
 extern "C" {
 #endif
 
-/* The version of what is below. A library of another version is refused. */
+/* The version of the declarations below. A library of another version is rejected. */
 #define TPC_PLUGIN_ABI 1
 
-/* Row-major, dense. type: the number of ONNX's TensorProto, as tpc.h has it. */
+/* Row-major, dense. type: the number in ONNX's TensorProto, as in tpc.h. */
 enum { TPC_PLUGIN_F32 = 1, TPC_PLUGIN_I64 = 7 };
 typedef struct {
     int32_t type, rank;
     const int64_t *dim;
-    void *data; /* of operands: only read */
+    void *data; /* read-only for operands */
 } tpc_plugin_tensor;
 
 /* The value of an attribute: i, f or s, as its kind says. */
@@ -27,8 +27,8 @@ typedef struct {
     const char *s;
 } tpc_plugin_value;
 
-/* One run of one node: of a whole model, or of a rank's shards. in, out: as many as the signature has, with types and dimensions that fit
- * it; out is allocated. attr: in the order of the row. threads: as many as the kernel may use. */
+/* One run of one node: of a whole model, or of a rank's shards. in, out: as in the signature, with matching types and dimensions; out is
+ * allocated. attr: in the order of the row. threads: the number that the kernel may use. */
 typedef struct {
     const tpc_plugin_tensor *in, *out;
     const tpc_plugin_value *attr;
@@ -37,13 +37,14 @@ typedef struct {
 
 /* One operator. Texts stay valid as long as the library is loaded.
  *
- * signature   "x: f32[b.., n], w: f32[n] -> y: f32[b.., n]": names, types (f32, i64) and dimensions. A dimension is a name, which is one
- * size wherever it stands, a multiple of one, "2*h", or an integer; "b.." is any number of dimensions. Of results it may be an expression:
- * "2*n", "m + n". "ids: i64[b..] < v": the numbers are indices below v. attributes  "epsilon:f=1e-5 axis:i=-1 mode:s=plain": integers,
- * floats and strings, each with a default; NULL: none rule        which dimensions may be split: "(b.. n)(n) -> (b.. n)", in the grammar of
- * src/op/rule/rule.h, with one factor, 1, or units of a factor for each dimension; NULL: every rank computes all of it kernel      computes
- * out from in. NULL: it is done; else a sentence why not, without a full stop, which stays valid. Several threads may call it at the same
- * time. */
+ *   signature   "x: f32[b.., n], w: f32[n] -> y: f32[b.., n]": names, types (f32, i64) and dimensions. A dimension is a name, which is the
+ *               same size everywhere, a multiple of one, "2*h", or an integer; "b.." is any number of dimensions. A result's dimension
+ *               may be an expression: "2*n", "m + n". "ids: i64[b..] < v": the numbers are indices below v.
+ *   attributes  "epsilon:f=1e-5 axis:i=-1 mode:s=plain": integers, floats and strings, each with a default; NULL: none
+ *   rule        the dimensions that may be split: "(b.. n)(n) -> (b.. n)", in the grammar of src/op/rule/rule.h, with one factor, 1, or
+ *               units of a factor for each dimension; NULL: every rank computes everything
+ *   kernel      computes out from in. Returns NULL on success; else a sentence with the reason, without a full stop, which stays valid.
+ *               Several threads may call it at the same time. */
 typedef struct {
     const char *domain, *name;
     const char *signature, *attributes, *rule;

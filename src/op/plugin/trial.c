@@ -1,4 +1,4 @@
-/* trial: a node whole and on ranks; what ranks make of their shards, against the whole. */
+/* trial: runs a node whole and on ranks, and compares the results. */
 #include "op/plugin/trial.h"
 
 #include "op/infer/infer.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Allowed of the largest number (at least 1): results are rounded once, addends of a sum once each. */
+/* Tolerance relative to the largest number (at least 1): results are rounded once, and each addend of a sum once. */
 #define TOLERANCE 2e-5
 
 double plugin_trial_draw(struct plugin_trial *t)
@@ -15,7 +15,7 @@ double plugin_trial_draw(struct plugin_trial *t)
     return (double)(t->random >> 11) / 9007199254740992.0 * 2 - 1;
 }
 
-enum { GUARD = 64, CANARY = 0xa5 }; /* bytes before and behind a tensor, which no kernel writes to */
+enum { GUARD = 64, CANARY = 0xa5 }; /* bytes before and after a tensor, which no kernel may write */
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------------------------ */
 
@@ -76,7 +76,7 @@ static double largest(const struct tensor *x)
     return most;
 }
 
-/* Calls note(global, local) of each element of a rank's shard, by their places. */
+/* Calls note(global, local) for each element of a rank's shard, with its indices. */
 static void each_element(struct plugin_trial *t, const struct tensor *global, const struct tensor *local, struct placement place, int rank,
                          void (*note)(void *, int64_t, int64_t), void *data)
 {
@@ -97,8 +97,8 @@ struct pair {
     struct tensor *global, *local;
     double most;
     uint8_t *seen;
-    int64_t wrong; /* the first element that differs; -1: none does */
-    double is;     /* what it is */
+    int64_t wrong; /* the first element that differs; -1: none */
+    double is;     /* its value */
 };
 
 static void take_element(void *pair, int64_t global, int64_t local)
@@ -167,7 +167,7 @@ static void run_kernel(struct plugin_trial *t, const struct graph *g, const stru
                  with);
 }
 
-/* The whole run: its results, all of which the kernel writes, and which operands alone decide. */
+/* The whole run: its results, all of which the kernel must write, and which must depend on the operands alone. */
 static void run_whole(struct plugin_trial *t)
 {
     struct tensor again[PLUGIN_RESULTS];
@@ -204,7 +204,7 @@ static void infer_local(void *local)
     op_infer(l->graph, l->node);
 }
 
-/* What a rank makes of its shards; its types are those of the placements, or the sentence says why not. */
+/* Runs a rank on its shards; fails with a sentence if its types differ from those of the placements. */
 static const char *run_rank(struct plugin_trial *t, int rank, const struct placement *in, const struct placement *out,
                             struct tensor *const *addends, struct tensor *result)
 {
@@ -244,7 +244,7 @@ static double reduce(enum redop op, double a, double b)
     return op == RED_SUM ? a + b : op == RED_PROD ? a * b : op == RED_MAX ? fmax(a, b) : fmin(a, b);
 }
 
-/* Of element k, against the whole one. */
+/* Compares element k with the whole result. */
 static void compare_sum(struct pair *p, int64_t k, struct placement place, int ranks, int i, struct tensor (*result)[PLUGIN_RESULTS])
 {
     double sum = plugin_trial_get(&result[0][i], k);
@@ -258,7 +258,7 @@ static void compare_sum(struct pair *p, int64_t k, struct placement place, int r
     compare(p, k, sum);
 }
 
-/* Result i of all ranks, against the whole one; NULL: it is right. */
+/* Compares result i of all ranks with the whole one; NULL: it is right. */
 static const char *result_wrong(struct plugin_trial *t, int i, struct placement place, int ranks, struct tensor (*result)[PLUGIN_RESULTS])
 {
     struct tensor *whole = &t->whole[i];
@@ -281,7 +281,7 @@ static const char *result_wrong(struct plugin_trial *t, int i, struct placement 
                         p.is, one);
 }
 
-/* NULL: ranks with these placements make what one makes. */
+/* NULL: with these placements ranks compute what one computes. */
 const char *plugin_trial_wrong(struct plugin_trial *t, int ranks, const struct placement *in, const struct placement *out,
                                struct tensor *const *addends)
 {

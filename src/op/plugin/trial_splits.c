@@ -1,4 +1,4 @@
-/* trial_splits: the ways to split a size in which rules are tried. */
+/* trial_splits: the ways to split a size for testing rules. */
 #include "op/plugin/plugin.h"
 
 #include <string.h>
@@ -17,8 +17,8 @@ static void add(struct trials *s, const struct split *split)
         s->at[s->n++] = split;
 }
 
-/* Ranks take indices in turn (strided), or rank 0 the outer quarters (segmented) or the upper half (swapped), or both the middle
- * (overlap), or one index is alone. */
+/* Ranks get indices in turn (strided), or rank 0 the outer quarters (segmented) or the upper half (swapped), or both the middle (overlap),
+ * or one index is separate. */
 static const struct split *split_of_kind(const struct trials *s, int64_t n, int ranks, const char *kind)
 {
     struct interval *list[TRIAL_RANKS];
@@ -39,7 +39,7 @@ static const struct split *split_of_kind(const struct trials *s, int64_t n, int 
     return split_list(s->alg, ranks, n, count, (const struct interval *const *)list);
 }
 
-/* A size that is a symbolic number of fours: the fours are split, inside the symbol or around it. */
+/* A size that is a symbolic number of fours: splits the fours, inside the symbol or around it. */
 static void add_within(struct trials *s, const struct dim *size)
 {
     const struct dim *four = dim_int(s->alg, 4), *one = dim_int(s->alg, 1), *symbol = dim_quotient(s->alg, size, four);

@@ -1,4 +1,4 @@
-/* Gradients of functions of one operand, with the result where that is simpler. */
+/* activation_backward: gradients of functions of one operand, in terms of the result if that is simpler. */
 #include "op/backward/backward.h"
 #include "op/table/table.h"
 

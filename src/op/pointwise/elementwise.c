@@ -1,4 +1,4 @@
-/* Elementwise ops: inference by broadcasting and shape arithmetic on dimension vectors. */
+/* elementwise: elementwise ops: inference by broadcasting and shape arithmetic on dimension vectors. */
 #include "op/infer/infer.h"
 #include "op/table/table.h"
 
@@ -91,7 +91,7 @@ void infer_prelu(struct graph *g, struct node *node)
     op_result(g, node, 0, out.dtype, out.rank, out.dim);
 }
 
-/* Only the type of the second operand is read; the canonical form is a Cast. */
+/* Reads only the type of the second operand; the canonical form is a Cast. */
 void infer_castlike(struct graph *g, struct node *node)
 {
     const struct type *x = op_operand(g, node, 0);
@@ -125,7 +125,7 @@ static const struct dims_value *known(struct graph *g, struct node *node, int i)
 }
 
 typedef const struct dim *(*unary_value)(struct alg *, const struct dim *);
-/* NULL: not provable; then nothing of the result is known. */
+/* NULL: not provable; then nothing is known of the result. */
 typedef const struct dim *(*binary_value)(struct alg *, const struct dim *, const struct dim *);
 
 static void value_unary(struct graph *g, struct node *node, unary_value f)
@@ -142,7 +142,7 @@ static void value_unary(struct graph *g, struct node *node, unary_value f)
         at[i] = out[i];
 }
 
-/* Elements of a broadcast of vectors and scalars; -1 when they don't fit. */
+/* Elements of a broadcast of vectors and scalars; -1 if they do not match. */
 static int broadcast_count(int n, const struct dims_value *const *x)
 {
     int count = 1;
@@ -203,7 +203,7 @@ static bool is_nonnegative(struct alg *alg, const struct dim *x)
     return dim_ge(alg, x, dim_int(alg, 0));
 }
 
-/* Whole-number division truncates; that is floor division where neither side is negative. An exact quotient needs no such proof. */
+/* Integer division truncates; that is floor division if neither side is negative. An exact quotient needs no such proof. */
 static const struct dim *of_div(struct alg *alg, const struct dim *a, const struct dim *b)
 {
     if (dim_equals(b, 0))
@@ -255,7 +255,7 @@ static const struct dim *of_greater(struct alg *alg, const struct dim *a, const 
     return of_less(alg, b, a);
 }
 
-/* ---- what a result needs of its operands, which may become an assumption that a size is not 0 --------------------------------- */
+/* ---- conditions on operands, which may become an assumption that a size is not 0 --------------------------------- */
 
 static bool is_above(struct graph *g, const struct node *node, const struct dim *a, const struct dim *b, int64_t by)
 {
@@ -306,7 +306,7 @@ VALUE_IS(greaterorequal, value_fold_checked(g, node, of_greaterorequal, ordered)
 VALUE_IS(less, value_fold_checked(g, node, of_less, ordered))
 VALUE_IS(lessorequal, value_fold_checked(g, node, of_lessorequal, ordered))
 
-/* fmod keeps the sign of the dividend; both agree on what is known here only when it is not negative, so it is left alone. */
+/* fmod keeps the sign of the dividend; for what is known here, both agree only if it is not negative, so fmod is skipped. */
 void value_mod(struct graph *g, struct node *node)
 {
     if (attr_int(node, "fmod") == 0)
@@ -341,7 +341,7 @@ static void value_to(struct graph *g, struct node *node, enum dtype to)
 VALUE_IS(cast, value_to(g, node, (enum dtype)attr_int(node, "to")))
 VALUE_IS(castlike, value_to(g, node, op_operand(g, node, 1)->dtype))
 
-/* min(max(x, low), high), either bound being absent or known. */
+/* min(max(x, low), high), with each bound absent or known. */
 void value_clip(struct graph *g, struct node *node)
 {
     const struct dims_value *x = known(g, node, 0), *bound[2] = {NULL, NULL};

@@ -1,4 +1,4 @@
-/* Gradients of arithmetic, element by element. An operand that was broadcast gets the sum (back_to). */
+/* elementwise_backward: gradients of elementwise arithmetic. A broadcast operand gets the sum (back_to). */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
@@ -15,12 +15,12 @@ BACK_TEXT(sub, "dy | -dy")
 BACK_TEXT(neg, "-dy")
 BACK_TEXT(mul, "dy * z | dy * x")
 BACK_TEXT(div, "part = dy / z; part | -(part * y)")
-/* The remainder of a division towards zero is a - n b with a whole n. */
+/* The remainder of a truncated division is a - n b with an integer n. */
 BACK_TEXT(mod, "dy | -(dy * Round((x - y) / z))")
 
 /* ---- powers ------------------------------------------------------------------------------------------------------------------ */
 
-/* n x^(n-1); nothing where n is 0, whatever x is. */
+/* n x^(n-1); zero if n is 0, for any x. */
 static struct value *slope_of_power(struct backward *b, struct value *x, struct value *exponent)
 {
     double n;
@@ -48,7 +48,7 @@ void backward_pow(struct backward *b)
 
 /* ---- choices ----------------------------------------------------------------------------------------------------------------- */
 
-/* To the operands that are the result, in equal parts. */
+/* In equal parts to the operands that equal the result. */
 static void to_equals(struct backward *b)
 {
     const struct node *node = b->l.node;
@@ -77,7 +77,7 @@ void backward_where(struct backward *b)
         back_to(b, 2, lower_where(&b->l, "Where", condition, back_number(b, back_dy(b), 0), back_dy(b)));
 }
 
-/* Both ends belong to the inside. */
+/* The bounds belong to the inside. */
 void backward_clip(struct backward *b)
 {
     static const char *const outside[] = {NULL, "Less", "Greater"};
@@ -101,5 +101,5 @@ void backward_prelu(struct backward *b)
         back_to(b, 1, back_chosen(b, below, back_binary(b, "Mul", dy, x)));
 }
 
-/* Other floats are rounded, which is near enough to no change. */
+/* Rounding to other floats is treated as the identity. */
 BACK_TEXT(cast, "dy")

@@ -1,6 +1,5 @@
-/* contraction_order: in which order the operands of an Einsum are multiplied, two at a time. A product costs as many steps as its two
- * operands have labels together: the product of their sizes. Every order of a few operands is tried; of many, the cheapest product is taken
- * again and again. */
+/* contraction_order: the order in which the operands of an Einsum are multiplied, two at a time. A product costs the product of the sizes
+ * of all labels of its two operands. For a few operands every order is tried; for many, the cheapest product is chosen repeatedly. */
 #include "op/product/product.h"
 
 #include <math.h>
@@ -8,14 +7,14 @@
 
 enum {
     MOST_TRIED = 6, /* operands: 2700 orders */
-    WINDOW = 32     /* operands that are left and compared at a time */
+    WINDOW = 32     /* remaining operands that are compared at a time */
 };
 
 struct order {
     const double *size;
     uint64_t out;
-    int n;             /* operands at first */
-    int left, *number; /* those that are left: numbers of operands, or n + k of the result of step k */
+    int n;             /* initial number of operands */
+    int left, *number; /* the remaining ones: numbers of operands, or n + k for the result of step k */
     uint64_t *labels;
     double best;
     struct contraction *step, *found;
@@ -36,14 +35,14 @@ uint64_t contraction_kept(int n, const uint64_t *labels, uint64_t out, int i, in
     return out & (labels[i] | labels[j]);
 }
 
-/* Infinite where the result has too many dimensions. */
+/* Infinite if the result has too many dimensions. */
 static double cost_of(const struct order *o, int i, int j)
 {
     uint64_t kept = contraction_kept(o->left, o->labels, o->out, i, j);
     return __builtin_popcountll(kept) > MAX_RANK ? HUGE_VAL : elements(o, o->labels[i] | o->labels[j]) + elements(o, kept);
 }
 
-/* The pair i < j becomes one operand, in the place of i; the last one takes the place of j. */
+/* Operands i < j become one, at position i; the last one moves to position j. */
 static void join(struct order *o, int i, int j)
 {
     int step = o->n - o->left;

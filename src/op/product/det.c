@@ -1,4 +1,4 @@
-/* Det: (b.. !n !m) -> (b..), the determinant of each matrix. */
+/* det: (b.. !n !m) -> (b..), the determinant of each matrix. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

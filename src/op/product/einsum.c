@@ -1,4 +1,4 @@
-/* Einsum: its equation. canon writes the node as products of two operands (canon/einsum_to_matmul.c). */
+/* einsum: the equation of an Einsum. canon writes the node as products of two operands (canon/einsum_to_matmul.c). */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/table/table.h"
@@ -20,7 +20,7 @@ static int label_of(char c)
     return c >= 'a' && c <= 'z' ? c - 'a' : c >= 'A' && c <= 'Z' ? 26 + c - 'A' : -1;
 }
 
-/* One term of n characters; dots: how many dimensions "..." stands for. */
+/* One operand's labels, from n characters; dots: the number of dimensions that "..." stands for. */
 static struct labels read_term(const struct graph *g, const struct node *node, const char *text, size_t n, int dots)
 {
     struct labels l = {.n = 0};
@@ -56,13 +56,13 @@ uint64_t einsum_set(const struct labels *l)
     return set;
 }
 
-/* Without "->": the dimensions behind "...", then every letter that occurs once, in order of the alphabet. */
+/* Without "->": the dimensions of "...", then every letter that occurs once, in alphabetical order. */
 static void implied_result(const struct graph *g, const struct node *node, struct einsum *e, int dots)
 {
     for (int k = dots - 1; k >= 0; k--)
         add_label(g, node, &e->out, ELLIPSIS + k);
     for (int k = 0; k < ELLIPSIS; k++) {
-        int label = (k + 26) % ELLIPSIS; /* capitals first, as their codes are */
+        int label = (k + 26) % ELLIPSIS; /* capitals first, as in ASCII */
         int times = 0;
         for (int i = 0; i < e->nin; i++)
             for (int d = 0; d < e->in[i].n; d++)

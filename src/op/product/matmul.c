@@ -1,5 +1,5 @@
-/* Matrix products. The contracted dimension is a summed factor: split, it leaves partial sums. Rows, columns and batch dimensions are
- * factors of their own. Gemm's C is an addend: it must count once if the contraction is split. */
+/* matmul: matrix products. The contracted dimension is a summed factor: if split, it leaves partial sums. Rows, columns and batch
+ * dimensions are factors of their own. Gemm's C is an addend: it must count once if the contraction is split. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -64,7 +64,7 @@ static int contracted(struct graph *g, struct rule *r, const struct dim *size)
     return k;
 }
 
-/* Of products that tpc-run makes: only the rows of the first operand may be split. */
+/* For products that tpc-run makes: only the rows of the first operand may be split. */
 struct rule *rule_rows_product(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);

@@ -1,11 +1,10 @@
-/* Weights of a few bits in blocks along the contracted dimension (com.microsoft): row n of B is K values in blocks of block_size, the last
- * one padded; a block has a scale and maybe a zero point, and zero points of less than a byte share bytes along a row.
+/* matmul_nbits: few-bit weights in blocks along the contracted dimension (com.microsoft): row n of B is K values in blocks of block_size,
+ * the last one padded; a block has a scale and maybe a zero point, and zero points of less than a byte share bytes along a row.
  *
- * MatMulNBitsGrad is the product with the rows of B, what comes back to A.
+ * MatMulNBitsGrad is the product with the rows of B: the gradient of A.
  *
- * Columns split anywhere. K splits where no block, and no byte of zero points, is cut: its factors are c groups of p blocks whose zero
- * points fill a byte, and the l values of a block. If K is not a multiple of the group, or g_idx maps values to scales, K is never split.
- */
+ * Columns split anywhere. K splits between blocks and between bytes of zero points: its factors are c groups of p blocks whose zero points
+ * fill a byte, and the l values of a block. If K is not a multiple of the group, or g_idx maps values to scales, K is never split. */
 #include "ir/operands.h"
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
@@ -58,7 +57,7 @@ static void check_shape(const struct graph *g, const struct node *node, int i, i
          type_str(g->arena, &node->in[i]->type), text);
 }
 
-/* One row of `each` per column of the result; older exports concatenate the rows. */
+/* One row of `each` elements per column of the result; older exports concatenate the rows. */
 static void check_nbits_rows(const struct graph *g, const struct node *node, int i, int64_t n, int64_t each)
 {
     int64_t all;
@@ -199,7 +198,7 @@ RULE_IS(matmulnbitsgrad, nbits_rule(g, node, true))
 
 /* ---- gradient ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Of A alone, and of the bias: the weight is not trained. */
+/* Gradients of A and of the bias: the weight is not trained. */
 void backward_matmulnbits(struct backward *b)
 {
     const struct node *node = b->l.node;

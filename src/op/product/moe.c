@@ -1,7 +1,7 @@
-/* Mixtures of experts (com.microsoft): every row goes through the k experts that its router values choose, and their results are added with
- * the weights of the choice. An expert is y = fc2 act(fc1 x), gated by fc3 x where there is one or where fc1 holds both, in turn or one
- * behind the other. Weights are [experts, out, in]; those of QMoE integers of a few bits along the last dimension, with a scale (and maybe
- * a zero point) for a row or for each block of one. */
+/* moe: mixtures of experts (com.microsoft): the router values of a row choose its k experts, whose results are added with the weights of
+ * the choice. An expert is y = fc2 act(fc1 x), gated by fc3 x if present, or with fc1 holding both, interleaved or concatenated. Weights
+ * are [experts, out, in]; in QMoE few-bit integers along the last dimension, with a scale (and maybe a zero point) per row or per block of
+ * one. */
 #include "op/infer/infer.h"
 #include "op/product/product.h"
 #include "op/table/table.h"
@@ -43,7 +43,7 @@ static void read_bits(const struct graph *g, const struct node *node, struct moe
     }
 }
 
-/* n numbers of so many bits, in bytes. */
+/* n elements of this many bits, in bytes. */
 static const struct dim *packed_size(struct graph *g, const struct dim *n, int64_t bits)
 {
     return dim_div(g->alg, dim_add(g->alg, dim_mul(g->alg, n, dim_int(g->alg, bits)), dim_int(g->alg, 7)), dim_int(g->alg, 8));
@@ -65,7 +65,7 @@ struct moe_sizes moe_read(struct graph *g, const struct node *node)
     m.experts = fc2->dim[0];
     m.result = fc2->dim[1];
     m.inner = dim_div(g->alg, dim_mul(g->alg, fc2->dim[2], dim_int(g->alg, 8)), dim_int(g->alg, m.bits[FC2]));
-    if (attr_int(node, "k") < !node_operand(node, moe_mix_at(&m))) /* a rank may have none of the experts */
+    if (attr_int(node, "k") < !node_operand(node, moe_mix_at(&m))) /* a rank may hold no expert */
         fail("%s: k is %lld, expected at least 1", node_where(g, node), (long long)attr_int(node, "k"));
     if (attr_int(node, "use_sparse_mixer"))
         fail("%s: use_sparse_mixer is set, which tpc does not know", node_where(g, node));

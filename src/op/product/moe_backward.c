@@ -1,5 +1,5 @@
-/* Gradients of mixtures of experts, by ordinary ops: every row goes through all experts, and counts by the weight that its router gave it,
- * which is zero for those it has not chosen. Numbers of a few bits are decoded first; they are not trained themselves. */
+/* moe_backward: gradients of mixtures of experts, by ordinary ops: every row goes through all experts, weighted by its router, with weight
+ * zero for experts that it did not choose. Few-bit weights are decoded first; they are not trained themselves. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -15,14 +15,14 @@ static struct value *number(struct lowering *l, const char *part, double x)
     return lower_scalar(l, part, DT_F32, x);
 }
 
-/* ---- numbers of a few bits ----------------------------------------------------------------------------------------------------------- */
+/* ---- few-bit weights ----------------------------------------------------------------------------------------------------------- */
 
 static struct value *byte(struct lowering *l, double x)
 {
     return lower_cast(l, "byte", lower_scalar(l, "byte.wide", DT_I64, x), DT_U8);
 }
 
-/* The first n numbers of the last dimension, of so many bits each, the lowest first; as floats. */
+/* The first n elements of the last dimension, of `bits` bits each, lowest first; as floats. */
 static struct value *unpacked(struct lowering *l, struct value *q, int64_t bits, const struct dim *n)
 {
     struct alg *alg = l->g->alg;
@@ -44,7 +44,7 @@ static struct value *unpacked(struct lowering *l, struct value *q, int64_t bits,
     return dim_equals(size[1], 0) ? all : lower_split(l, "cut", all, last, 2, size)->out[0];
 }
 
-/* (q - zero) * scale, of rows or of their blocks. */
+/* (q - zero) * scale, by rows or their blocks. */
 static struct value *decoded(struct lowering *l, const struct moe_sizes *m, int j, const struct dim *columns)
 {
     const struct node *node = l->node;
@@ -68,7 +68,7 @@ static struct value *decoded(struct lowering *l, const struct moe_sizes *m, int 
 
 /* ---- all experts --------------------------------------------------------------------------------------------------------------------- */
 
-/* [experts, rows, out] of x, [rows, in] or [experts, rows, in]. */
+/* [experts, rows, out] from x, [rows, in] or [experts, rows, in]. */
 static struct value *product(struct lowering *l, const struct moe_sizes *m, int j, struct value *x)
 {
     const struct node *node = l->node;
@@ -111,7 +111,7 @@ static struct value *swiglu(struct lowering *l, struct value *gate, struct value
                         lower_binary(l, "Add", "more", value, number(l, "beta", attr_float(node, "activation_beta"))));
 }
 
-/* Gates and values of fc1, in turn or one behind the other. */
+/* Gates and values of fc1, interleaved or concatenated. */
 static struct value *both_gates(struct lowering *l, const struct moe_sizes *m, struct value *x, struct value **value)
 {
     struct alg *alg = l->g->alg;
@@ -149,7 +149,7 @@ static void all_experts(struct lowering *l)
     lower_result(l, 0, lower_cast(l, "narrow", lower_reshape(l, "whole", sum, type->rank, type->dim), type->dtype));
 }
 
-/* The choice becomes weights first. */
+/* The choice is first converted to weights. */
 void backward_moe(struct backward *b)
 {
     struct moe_sizes m = moe_read(b->l.g, b->l.node);

@@ -1,9 +1,8 @@
-/* How mixtures of experts split.
+/* moe_rule: the splits of mixtures of experts.
  *
- * The inner width splits: columns of fc1 and fc3, rows of fc2, and the result is a sum. In QMoE it is i groups of u, so that no byte and no
- * block is cut. The experts split where every row goes through all of them, with weights of its own (tpc::Experts is MoE with the operand
- * for them that QMoE has); the lowering of other nodes makes such ones: experts that a row has not chosen have weight 0, and kernels skip
- * them. */
+ * The inner width splits: columns of fc1 and fc3, rows of fc2, and the result is a sum. In QMoE it is i groups of u, so that no byte or
+ * block is cut. The experts split if every row goes through all of them, with given weights (tpc::Experts is MoE with QMoE's operand for
+ * these); the lowering makes such nodes from others: experts that a row did not choose have weight 0, and kernels skip them. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
@@ -20,7 +19,7 @@ bool moe_takes_all(const struct node *node, const struct moe_sizes *m)
         attr_int(node, "k") >= experts;
 }
 
-/* The node that makes the numbers, before they are converted and sent to ranks. */
+/* The producer of the numbers, before they are converted and sent to ranks. */
 static const struct node *maker_of(const struct value *v)
 {
     const struct node *n = (v->outside ? v->outside : v)->producer;
@@ -69,7 +68,7 @@ static void put_moe_factor(struct factors *f, int operand, int d, int factor)
         rule_put(f->g, &f->r->in[operand], d, 0, factor);
 }
 
-/* Numbers of the inner width that split together: as many as fill bytes, blocks, and bytes of zero points; 0: the width is never split. */
+/* Elements of the inner width that split together: enough to fill bytes, blocks, and bytes of zero points; 0: the width is never split. */
 static int64_t inner_unit(const struct node *node, const struct moe_sizes *m)
 {
     int64_t unit = 1, inner, packs = m->block * (node_operand(node, moe_zeros_at(FC2)) ? 8 / m->bits[FC2] : 1);
@@ -90,7 +89,7 @@ static void inner_factors(struct factors *f)
     f->gate = f->m->gates > 1 ? replicated_factor(f, "gate", dim_int(g->alg, 2)) : -1;
 }
 
-/* The inner width, or what it takes of a packed one: `each` for every unit, in both gates. */
+/* The inner width, or its packed form: `each` per unit, in both gates. */
 static void put_inner(struct factors *f, int operand, int d, int j, int64_t each)
 {
     int gate = j == FC1 ? f->gate : -1,
@@ -117,7 +116,7 @@ static void put_own(struct factors *f, int operand, int d)
     put_moe_factor(f, operand, d, replicated_factor(f, "q", f->node->in[operand]->type.dim[d]));
 }
 
-/* Along the columns of fc2 a unit takes so much of a dimension of its operands; those of others are never split. */
+/* Along the columns of fc2, a unit takes `each` elements of a dimension; other operands' are never split. */
 static void put_moe_columns(struct factors *f, int operand, int j, int64_t each)
 {
     if (j == FC2 && f->unit)
@@ -165,7 +164,7 @@ static void put_matrix(struct factors *f, int j)
     f->r->in[bias].addend = j == FC2;
 }
 
-/* A number for each row and expert. A choice that is still to be made needs the numbers of all experts. */
+/* A number per row and expert. A choice not made yet needs the numbers of all experts. */
 static void put_choice(struct factors *f, int operand)
 {
     for (int d = 0; d < f->rows; d++)
@@ -176,7 +175,7 @@ static void put_choice(struct factors *f, int operand)
         put_own(f, operand, 1);
 }
 
-/* Rows of the result of fc2 are independent, too; but not where their zero points share bytes. */
+/* Rows of fc2's result are independent, too, unless their zero points share bytes. */
 static unsigned result_flags(const struct node *node, const struct moe_sizes *m)
 {
     return m->quantized && !m->block && node_operand(node, moe_zeros_at(FC2)) ? FACTOR_REPLICATED : 0;
@@ -240,7 +239,7 @@ static struct value *chosen(struct lowering *l, struct value *by, struct value *
     return put->out[0];
 }
 
-/* The same experts, all of them, with these weights. */
+/* All the same experts, with these weights. */
 static struct value *with_weights(struct lowering *l, const struct moe_sizes *m, struct value *rows, struct value *weights)
 {
     const struct node *node = l->node;
@@ -267,7 +266,7 @@ static struct value *with_weights(struct lowering *l, const struct moe_sizes *m,
 
 /* ---- rows that travel ------------------------------------------------------------------------------------------------------------ */
 
-/* A strategy by the node's rule that splits the experts alone. */
+/* A strategy by the node's rule that splits only the experts. */
 static void split_experts(struct lowering *l, struct node *n, const struct split *experts)
 {
     const struct rule *r = rule_of(l->g, n);
@@ -285,8 +284,8 @@ static void split_experts(struct lowering *l, struct node *n, const struct split
     n->strategy = st;
 }
 
-/* Dispatch or Combine of x: its rows, or what the experts of each rank made of them. Each rank reads the weights of its rows, and those of
- * its experts. */
+/* Dispatch or Combine of x: its rows, or the results of each rank's experts. Each rank reads the weights of its rows, and those for its
+ * experts. */
 static struct value *travel_step(struct lowering *l, const char *op, struct value *x, struct value *weights,
                                  const struct placement place[4], const struct split *experts)
 {
@@ -303,8 +302,8 @@ static struct value *travel_step(struct lowering *l, const char *op, struct valu
     return n->out[0];
 }
 
-/* Every rank has some rows, and some experts. Between the two steps a rank holds the rows that its experts need, and zeros for the others,
- * which nothing reads. */
+/* Every rank has some rows, and some experts. Between the two steps, a rank holds the rows that its experts need, and zeros for the others,
+ * which are not read. */
 static struct value *travelling(struct lowering *l, const struct moe_sizes *m, struct value *weights)
 {
     const struct placement rows = l->node->in[INPUT]->place, of_rows = l->node->in[ROUTER]->place;

@@ -1,4 +1,4 @@
-/* Gradients of products: each operand's is the result's times the other operand, turned. */
+/* product_backward: gradients of products: each operand's is the result's gradient times the other operand, transposed. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
@@ -27,7 +27,7 @@ static struct type as_matrix(const struct backward *b, int i)
     return type;
 }
 
-/* The type of the product of matrices. */
+/* The type of the product as matrices. */
 static struct type product_type(const struct backward *b, const struct type *x, const struct type *y)
 {
     struct type type = b->l.node->out[0]->type;
@@ -38,7 +38,7 @@ static struct type product_type(const struct backward *b, const struct type *x, 
     return type;
 }
 
-/* Rows of all dimensions but the last. */
+/* All dimensions but the last as rows. */
 static struct value *rows(struct backward *b, struct value *x)
 {
     struct alg *alg = b->l.g->alg;
@@ -60,7 +60,7 @@ void backward_matmul(struct backward *b)
     if (!back_wants(b, 1))
         return;
     if (yt.rank == 2) {                                    /* rows of all batches are contracted at once */
-        struct value *dy = rows(b, g), *flat = rows(b, x); /* in this order, whatever the compiler's is */
+        struct value *dy = rows(b, g), *flat = rows(b, x); /* in this order, independent of the compiler */
         back_to(b, 1, back_reshape(b, gemm(b, flat, true, dy, false, 1), &node->in[1]->type));
         return;
     }

@@ -1,4 +1,4 @@
-/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger.
+/* quantize: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger.
  *
  * A scale and a zero point belong to the tensor, to an index of one axis, or to a block of block_size indices of it. They follow the
  * splits of the tensor: an axis in blocks is (c !l), and the scale has c of them. If the last block is not full the axis is never split. */
@@ -7,7 +7,7 @@
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-enum { X = IN_QuantizeLinear_x, SCALE = IN_QuantizeLinear_y_scale, ZERO = IN_QuantizeLinear_y_zero_point }; /* of both ops */
+enum { X = IN_QuantizeLinear_x, SCALE = IN_QuantizeLinear_y_scale, ZERO = IN_QuantizeLinear_y_zero_point }; /* for both ops */
 
 /* ---- scales ------------------------------------------------------------------------------------------------------------------------ */
 

@@ -1,10 +1,10 @@
-/* Types of RNN, GRU, LSTM and DynamicQuantizeLSTM.
+/* recurrent: types of RNN, GRU, LSTM and DynamicQuantizeLSTM.
  *
  * Letters are t steps, b rows of the batch, i inputs, h hidden units, d directions, g gates:
  *   X [t, b, i]  W [d, g h, i]  R [d, g h, h]  B [d, 2 g h]  sequence_lens [b]  initial_h, initial_c [d, b, h]  P [d, 3 h]
  *   Y [t, d, b, h]  Y_h, Y_c [d, b, h]
- * With layout 1 the batch comes first. The quantised form has W [d, i, g h], R [d, h, g h] and scales [d] or [d, g h].
- * A rank that holds some of the hidden units has these alone of W, R by gates, B, P, initial_c and Y_c, and all of the rest. */
+ * With layout 1 the batch comes first. The quantised form has W [d, i, g h], R [d, h, g h] and scales [d] or [d, g h]. A rank that holds
+ * some of the hidden units has only these in W, R by gates, B, P, initial_c and Y_c, and everything else in full. */
 #include "op/recurrent/recurrent.h"
 
 #include "op/infer/infer.h"
@@ -40,7 +40,7 @@ int recurrent_directions(const struct graph *g, const struct node *node)
 
 struct sizes {
     const struct dim *t, *b, *i, *h, *d;
-    const struct dim *own, *gh; /* the hidden units that the rank has, and of its gates */
+    const struct dim *own, *gh; /* the rank's hidden units, and its gates' columns */
 };
 
 static void same(struct graph *g, struct node *node, int i, int d, const struct dim *expected)
@@ -48,7 +48,7 @@ static void same(struct graph *g, struct node *node, int i, int d, const struct 
     op_same_dim(g, node, op_operand(g, node, i)->dim[d], expected, "the sizes of its operands");
 }
 
-/* What this rank has of the hidden units. */
+/* This rank's hidden units. */
 static const struct dim *own_units(struct graph *g, const struct node *node, const struct recurrent_form *f, const struct dim *all)
 {
     const char *error = NULL;
@@ -147,7 +147,7 @@ static void check_optional(struct graph *g, struct node *node, const struct recu
         check_flat(g, node, RECUR_P, s, dim_mul(g->alg, dim_int(g->alg, 3), s->own));
 }
 
-/* Scales and zero points of W and R: one for a direction, or one for each of its columns. */
+/* Scales and zero points of W and R: one per direction, or one per column of it. */
 static void check_scales(struct graph *g, struct node *node, const struct sizes *s)
 {
     for (int i = RECUR_SCALES; i < RECUR_SCALES + 4; i++) {

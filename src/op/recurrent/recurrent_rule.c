@@ -1,8 +1,8 @@
-/* How recurrent nets split: by rows of the batch; by directions, which don't meet before their results; and by hidden units, of all gates
- * alike, which the ranks exchange at every step.
+/* recurrent_rule: the splits of recurrent nets: by rows of the batch; by directions, which are independent up to their results; and by
+ * hidden units, the same for all gates, which the ranks exchange in every step.
  *
- * A rank that holds one direction has to know which, and one that holds some hidden units how they are split: the lowering writes the node
- * of domain tpc, which has that as an operand or attribute. Rows of the quantised form share the range of their numbers. */
+ * A rank with one direction must know which, and a rank with some hidden units their split: the lowering writes a node of domain tpc that
+ * has this as an operand or attribute. Rows of the quantised form share the range of their numbers. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Both directions have the same functions: a rank then needs no list but theirs. */
+/* Whether both directions have the same functions, so that a rank needs only one list. */
 static bool directions_are_alike(const struct node *node)
 {
     const char *const *name;
@@ -86,7 +86,7 @@ static void put_weights(struct graph *g, struct rule *r, const struct node *node
         rule_put(g, &r->in[f->backwards], 0, 0, at->d);
 }
 
-/* The results have all hidden units, but for the last state of a cell. */
+/* The results have all hidden units, except the last state of a cell. */
 static void put_states(struct graph *g, struct rule *r, const struct node *node, const struct recurrent_form *f,
                        const struct recurrent_factors *at)
 {
@@ -107,7 +107,7 @@ struct rule *rule_recurrent(struct graph *g, const struct node *node)
 {
     struct recurrent_form f = recurrent_form(node);
     if (f.units)
-        return NULL; /* it is as the ranks run it */
+        return NULL; /* it is in the form that ranks run */
     struct rule *r = rule_new(g, node);
     const struct dim *const *x = node->in[RECUR_X]->type.dim, *h = node->in[RECUR_R]->type.dim[f.quantized ? 1 : 2];
     bool units = dim_is_int(h, NULL) && f.backwards < 0;
@@ -126,7 +126,7 @@ struct rule *rule_recurrent(struct graph *g, const struct node *node)
     return r;
 }
 
-/* ---- one direction on each rank, or some of the hidden units ---------------------------------------------------------------------- */
+/* ---- one direction per rank, or a part of the hidden units ---------------------------------------------------------------------- */
 
 static struct value *backwards(struct lowering *l)
 {
@@ -138,7 +138,7 @@ static struct value *backwards(struct lowering *l)
     return v;
 }
 
-/* The split of the hidden units, NULL: they are not split. */
+/* The split of the hidden units; NULL: not split. */
 static const struct split *units_split(struct graph *g, const struct node *node)
 {
     struct placement w = node->in[RECUR_W]->place;

@@ -1,5 +1,5 @@
-/* Ops that work along one axis, line by line: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. The axis is split by lowerings
- * (axis_lower.c); every other dimension is free where operands agree on it. */
+/* axis: ops along one axis, line by line: GatherElements, ScatterElements, ArgMax, ArgMin, TopK, OneHot. The axis is split by lowerings
+ * (axis_lower.c); every other dimension is free if operands agree on it. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -55,7 +55,7 @@ void infer_topk(struct graph *g, struct node *node)
     int axis = the_axis(g, node, x->rank), n = op_size_operand(g, node, 1, "k", &k);
     if (n >= 0 && n != 1)
         fail("%s: K has %d entries, expected 1", node_where(g, node), n);
-    const int first = node_result(node, 0) ? 0 : node->nout - 1; /* both results have as many */
+    const int first = node_result(node, 0) ? 0 : node->nout - 1; /* both results have the same number */
     for (int i = 0; i < node->nout; i++) {
         memcpy(dim, x->dim, sizeof dim);
         dim[axis] = n == 1 ? k[0] : op_unknown_dim(g, node, first, axis);
@@ -80,10 +80,10 @@ void infer_onehot(struct graph *g, struct node *node)
 
 /* ---- rules --------------------------------------------------------------------------------------------------------------------------- */
 
-/* What an index points into: split by a lowering. */
+/* An indexed dimension: split by a lowering. */
 #define POINTED (FACTOR_LOWERED | FACTOR_POSITION)
 
-/* Indices and result have the same dimensions. One that is not the axis is shared with the data where it is as long there. */
+/* Indices and result have the same dimensions. A dimension other than the axis is shared with the data if it has the same size there. */
 struct rule *rule_gatherelements(struct graph *g, const struct node *node)
 {
     struct rule *r = rule_new(g, node);
@@ -123,14 +123,14 @@ struct rule *rule_scatterelements(struct graph *g, const struct node *node)
     return r;
 }
 
-/* The dimension that attribute axis names; none without it. */
+/* The dimension of attribute axis; none without it. */
 uint32_t over_axis(struct graph *g, const struct node *node)
 {
     int rank = node->in[0]->type.rank;
     return rank && attr_is_set(node, "axis") ? UINT32_C(1) << the_axis(g, node, rank) : 0;
 }
 
-/* How many candidates each rank has must be known; they are carried with one dimension more. */
+/* The number of candidates per rank must be known; they have one more dimension. */
 struct rule *rule_topk(struct graph *g, const struct node *node)
 {
     const struct type *x = &node->in[0]->type;

@@ -1,4 +1,4 @@
-/* Lowerings of ops along one axis where that axis is split: ArgMax, ArgMin, TopK, OneHot, GatherElements, ScatterElements. */
+/* axis_lower: lowerings of ops along a split axis: ArgMax, ArgMin, TopK, OneHot, GatherElements, ScatterElements. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
@@ -6,7 +6,7 @@
 
 /* ---- ArgMax, ArgMin ---------------------------------------------------------------------------------------------------------- */
 
-/* Elements that are as extreme as the most extreme one. NaN is that, and equals nothing. */
+/* Elements that equal the most extreme one. NaN is the most extreme, and equals nothing. */
 static struct value *extreme(struct lowering *l, const char *most, int axis)
 {
     struct value *x = l->node->in[0];
@@ -42,7 +42,7 @@ void lower_argmin(struct lowering *l)
 
 /* ---- TopK ---------------------------------------------------------------------------------------------------------------------- */
 
-/* A type that holds values of this one and positions below n exactly. */
+/* A type that holds values of this type and positions below n exactly. */
 static enum dtype carrier(enum dtype dtype, int64_t n)
 {
     if (!dtype_is_float(dtype))
@@ -50,7 +50,7 @@ static enum dtype carrier(enum dtype dtype, int64_t n)
     return dtype == DT_F64 || n > 1 << 24 ? DT_F64 : DT_F32;
 }
 
-/* How many of the k best each rank has. */
+/* How many of the k best each rank contributes. */
 static const struct split *candidate_split(struct graph *g, const struct split *split, int64_t k)
 {
     int *count = NEWN(g->arena, int, split->ranks);
@@ -87,7 +87,7 @@ static struct node *best_of_ranks(struct lowering *l, struct value *x, int axis,
     return node;
 }
 
-/* Values and positions together, in one message, and apart again. */
+/* Gathers values and positions in one message, and separates them again. */
 static void gather_pairs(struct lowering *l, const struct node *best, int64_t n, struct value *out[2])
 {
     static const char *const name[2] = {"value", "position"};
@@ -105,7 +105,7 @@ static void gather_pairs(struct lowering *l, const struct node *best, int64_t n,
     }
 }
 
-/* Of equal elements the lower index comes first: candidates stand in the order of their ranks, which is that of positions. */
+/* Among equal elements the lower index comes first: candidates are in the order of their ranks, which is the order of positions. */
 void lower_topk(struct lowering *l)
 {
     struct graph *g = l->g;

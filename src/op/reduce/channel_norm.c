@@ -1,6 +1,6 @@
-/* Norms over channels, dimension 1. BatchNormalization scales each channel by given statistics: (b c h..)(c)(c)(c)(c) -> (b c h..).
- * InstanceNormalization and GroupNormalization take them over the spatial dimensions, which are never split: (b c !h..), (b (g !c) !h..).
- */
+/* channel_norm: norms with statistics per channel, dimension 1. BatchNormalization scales each channel by given statistics: (b c
+ * h..)(c)(c)(c)(c) -> (b c h..). InstanceNormalization and GroupNormalization compute them over the spatial dimensions, which are never
+ * split: (b c !h..), (b (g !c) !h..). */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

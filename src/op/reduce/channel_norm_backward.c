@@ -1,9 +1,9 @@
-/* Gradients of norms over channels, by the ordinary ops that they are. */
+/* channel_norm_backward: gradients of norms over channels, through their definition by ordinary ops. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
 
-/* One number for each channel, beside x. */
+/* One number per channel, broadcast to x. */
 static struct value *by_channel(struct lowering *l, const char *part, int i)
 {
     const struct node *node = l->node;
@@ -16,7 +16,7 @@ static struct value *epsilon_more(struct lowering *l, struct value *x)
     return lower_binary(l, "Add", "around", x, lower_cast(l, "epsilon.wide", epsilon, x->type.dtype));
 }
 
-/* (x - mean) / deviation * scale + bias, where mean and variance fit x; of its own sizes. */
+/* (x - mean) / deviation * scale + bias, with mean and variance broadcast to x; with their own sizes. */
 static void normalise(struct lowering *l, struct value *x, struct value *mean, struct value *variance)
 {
     const struct type *type = &l->node->out[0]->type;
@@ -73,7 +73,7 @@ static void of_group(struct lowering *l)
 
 BACK_IS(groupnorm, back_through(b, of_group))
 
-/* x / (bias + alpha * mean of squares nearby) ^ beta; the mean is a pool along the channels, which come last. */
+/* x / (bias + alpha * mean of squares nearby) ^ beta; the mean is a pool along the channels, which are last. */
 static void of_neighbours(struct lowering *l)
 {
     const struct node *node = l->node;

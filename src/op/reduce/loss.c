@@ -1,5 +1,5 @@
-/* Losses of classification: (b c d..)(b d..)(c) -> (b d..), or the sum of that; with SoftmaxCrossEntropyLoss also (b c d..), the logarithms
- * of the probabilities. A mean divides by the weights of all labels: over split b or d it is lowered to a sum over a sum. */
+/* loss: classification losses: (b c d..)(b d..)(c) -> (b d..), or the sum of that; with SoftmaxCrossEntropyLoss also (b c d..), the log
+ * probabilities. A mean divides by the weights of all labels: over split b or d it is lowered to a sum divided by a sum. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
@@ -47,7 +47,7 @@ struct labelled {
     struct value *local, *inside; /* [N, 1, D..] */
 };
 
-/* Of every label, whether it counts; NULL: all do. */
+/* For every label, whether it counts; NULL: all do. */
 static struct value *find_valid(struct lowering *l, struct value *label)
 {
     if (!attr_is_set(l->node, "ignore_index"))
@@ -56,7 +56,7 @@ static struct value *find_valid(struct lowering *l, struct value *label)
     return lower_unary(l, "Not", "valid", lower_binary(l, "Equal", "is_ignored", label, ignored));
 }
 
-/* A label that is ignored may be any number. */
+/* An ignored label may be any number. */
 static struct labelled find_labels(struct lowering *l)
 {
     const struct node *node = l->node;
@@ -70,7 +70,7 @@ static struct labelled find_labels(struct lowering *l)
     return found;
 }
 
-/* What each rank finds at the labels of its shard, as a partial value. */
+/* What each rank finds at the labels in its shard, as a partial value. */
 static struct value *partial_at(struct lowering *l, const char *part, const struct labelled *at, struct node *found, struct value *table)
 {
     struct placement *in = NEWN(l->g->arena, struct placement, 4), out = placement_partial(RED_SUM);
@@ -109,7 +109,7 @@ static struct value *total(struct lowering *l, const char *part, struct value *x
     return sum->out[0];
 }
 
-/* What the losses are divided by; weight: of the labels that count, NULL: all are 1. */
+/* The divisor of the losses; weight: of labels that count, NULL: all are 1. */
 static struct value *loss_mean(struct lowering *l, struct value *loss, struct value *weight)
 {
     const struct type *labels = &l->node->in[1]->type;

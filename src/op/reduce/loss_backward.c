@@ -1,4 +1,4 @@
-/* Gradients of losses: each label's row gets its probabilities less one at the label, times what the label counts. */
+/* loss_backward: gradients of losses: each label's row is its probabilities minus one at the label, times the label's weight. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
@@ -8,8 +8,8 @@
 enum { CLASSES = 1 };
 
 struct labels {
-    struct value *at;     /* i64; 0 where the label is ignored */
-    struct value *counts; /* of the scores' type: the weight of each label, 0 where it is ignored; NULL: all count 1 */
+    struct value *at;     /* i64; 0 for ignored labels */
+    struct value *counts; /* of the scores' type: the weight of each label, 0 for ignored ones; NULL: all count 1 */
 };
 
 static struct labels read_labels(struct backward *b)
@@ -52,7 +52,7 @@ static struct value *one_hot(struct backward *b, struct value *at)
     return node->out[0];
 }
 
-/* What each label's loss contributes to the result, times the result's gradient: a scalar, or for each label. */
+/* The contribution of each label's loss to the result, times the result's gradient: a scalar, or one per label. */
 static struct value *share(struct backward *b, const struct labels *found)
 {
     const struct node *node = b->l.node;
@@ -84,12 +84,12 @@ void backward_likelihoodloss(struct backward *b)
     back_to(b, 0, back_unary(b, "Neg", back_binary(b, "Mul", hot, share(b, &found))));
 }
 
-/* The logarithms of the probabilities are a result of the node: no class is looked at twice, and no rank asks another. */
+/* The node also outputs the log probabilities, so no class is read twice and no rank communicates. */
 void backward_entropyloss(struct backward *b)
 {
     check_loss(b);
     struct labels found = read_labels(b);
     struct value *p = back_unary(b, "Exp", back_result(b, 1));
-    struct value *of = share(b, &found); /* before what it multiplies, whatever the compiler's order is */
+    struct value *of = share(b, &found); /* before its factor, independent of the compiler's order */
     back_to(b, 0, back_binary(b, "Mul", back_binary(b, "Sub", p, one_hot(b, found.at)), of));
 }

@@ -1,4 +1,4 @@
-/* Normalisations over the trailing dimensions: (a.. h..)(h..)(h..) -> (a.. h..), statistics (a.. 1..). A residual sum may be part of
+/* norm: normalisations over the trailing dimensions: (a.. h..)(h..)(h..) -> (a.. h..), statistics (a.. 1..). A residual sum may be part of
  * the op (Skip...): its operands and its extra result have the factors of X. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
@@ -10,7 +10,7 @@ static int norm_axis(const struct graph *g, const struct node *node, int rank)
     return op_axis(g, node, attr_int(node, "axis"), rank);
 }
 
-/* Scale and bias are broadcast to the normalised dimensions and must not be larger. */
+/* Scale and bias broadcast to the normalised dimensions and must not be larger. */
 static void check_norm_scale(struct graph *g, const struct node *node, int i, const struct type *x)
 {
     if (i >= node->nin || !node->in[i])
@@ -65,7 +65,7 @@ void infer_skiprmsnorm(struct graph *g, struct node *node)
     op_result(g, node, 3, x->dtype, x->rank, x->dim);
 }
 
-/* The gradient of X, and addends of the gradient of the scale: their sum over the rows is that gradient. */
+/* The gradient of X, and addends of the gradient of the scale, which is their sum over the rows. */
 void infer_normgrad(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 1, MAX_RANK);
@@ -89,7 +89,7 @@ uint32_t over_normalised(struct graph *g, const struct node *node)
     return ~UINT32_C(0) << norm_axis(g, node, node->in[0]->type.rank);
 }
 
-/* ---- over split dimensions: moments are summed over the ranks, in float64, so that one reduction does -------------------------- */
+/* ---- over split dimensions: moments are summed over the ranks, in float64, in one reduction -------------------------- */
 
 struct norm_sizes {
     struct value *x, *scale, *bias;
@@ -98,7 +98,7 @@ struct norm_sizes {
     int inverse;
 }; /* inverse: the result that is 1 / deviation */
 
-/* The sum and the sum of squares in one value, so that they are reduced together; *mean is left alone where it is not asked for. */
+/* The sum and the sum of squares in one value, so that they are reduced together; sets *mean only if it is needed. */
 static struct value *mean_square(struct lowering *l, const struct norm_sizes *n, struct value *wide, struct value **mean)
 {
     int rank = wide->type.rank;

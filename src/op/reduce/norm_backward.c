@@ -1,10 +1,10 @@
-/* Gradients of norms over the last dimensions: LayerNormalization, RMSNormalization and its form with sums. */
+/* norm_backward: gradients of norms over the last dimensions: LayerNormalization, RMSNormalization and its form with sums. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
 #include "op/table/table.h"
 
-/* The gradient of the normalised operand; a second result: addends of the scale's gradient. */
+/* The gradient of the normalised operand; second result: addends of the scale's gradient. */
 static struct node *norm_grad(struct backward *b, struct value *const *in, int results)
 {
     struct graph *g = b->l.g;
@@ -15,8 +15,8 @@ static struct node *norm_grad(struct backward *b, struct value *const *in, int r
     return node;
 }
 
-/* Gradients of scale and bias, by their operands; what x contributes is returned, NULL: only results beside the first one are used. The
- * scale may broadcast. */
+/* Sets gradients of scale and bias; returns the gradient of x, NULL: only results other than the first are used. The scale may
+ * broadcast. */
 static struct value *norm_gradient(struct backward *b, struct value *x, int axis, bool centred, int scale, int bias)
 {
     const struct node *node = b->l.node;

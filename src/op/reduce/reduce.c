@@ -1,12 +1,12 @@
-/* Reductions and running sums. A reduced dimension is a factor that is in the operand only; split, it leaves
- * partial values. The mean of parts is not a part of the mean: ReduceMean is lowered to a sum. */
+/* reduce: reductions and running sums. A reduced dimension is a factor that only the operand has; if split, it leaves partial values. The
+ * mean of parts is no part of the mean: ReduceMean is lowered to a sum. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-/* Which axes are reduced; keeps the order of dimensions. False: they depend on data. */
+/* The reduced axes, in the order of dimensions. False: they are data-dependent. */
 static bool axes_to_reduce(struct graph *g, const struct node *node, int rank, bool *reduced)
 {
     const struct dim *const *axes = NULL;
@@ -45,7 +45,7 @@ void infer_reduce(struct graph *g, struct node *node)
 
 /* ---- shape arithmetic --------------------------------------------------------------------------------------------------------- */
 
-/* A vector reduced over its only axis; anything else stays as it is or is unknown. */
+/* A vector reduced over its only axis; anything else is unchanged or unknown. */
 static void value_reduce(struct graph *g, struct node *node, const struct dim *(*f)(struct alg *, const struct dim *, const struct dim *),
                          const struct dim *start)
 {
@@ -98,7 +98,7 @@ void lower_reducemean(struct lowering *l)
     lower_result(l, 0, lower_cast(l, "narrow", lower_binary(l, "Div", "mean", sum->out[0], count), node->out[0]->type.dtype));
 }
 
-/* The axis the sum runs along; -1: not known. */
+/* The axis of the running sum; -1: unknown. */
 static int running_axis(struct graph *g, const struct node *node, int rank)
 {
     const struct dim *const *axis = NULL;
@@ -108,7 +108,7 @@ static int running_axis(struct graph *g, const struct node *node, int rank)
     return op_axis(g, node, at, rank);
 }
 
-/* None: only the run knows the axis, so that it may be any. */
+/* None: the axis is known only at run time, so it may be any. */
 uint32_t over_running(struct graph *g, const struct node *node)
 {
     int axis = running_axis(g, node, node->in[0]->type.rank);
@@ -126,7 +126,7 @@ static struct value *running(struct lowering *l, const char *part, struct value 
     return node->out[0];
 }
 
-/* own + before: each rank adds its one element of what comes before to its shard; the global types do not show that. */
+/* own + before: each rank adds one element, the sum before its shard, to its shard; the global types do not show that. */
 static struct value *shifted(struct lowering *l, struct value *own, struct value *before, struct placement before_place)
 {
     const char *name = arena_printf(l->g->arena, "%s/sum", l->name);
@@ -137,7 +137,7 @@ static struct value *shifted(struct lowering *l, struct value *own, struct value
     return node->out[0];
 }
 
-/* Each rank sums its shard; the totals, as a dimension of one element for each rank, give what comes before it. */
+/* Each rank sums its shard; the totals, in a dimension of one element per rank, give the sum before each shard. */
 void lower_cumsum(struct lowering *l)
 {
     struct graph *g = l->g;

@@ -1,11 +1,11 @@
-/* Gradients of reductions and running sums. */
+/* reduce_backward: gradients of reductions and running sums. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/table/table.h"
 
 /* ---- reductions ----------------------------------------------------------------------------------------------------------------- */
 
-/* Which dimensions of the operand are reduced: in canonical form attribute axes tells, without one all are. */
+/* The reduced dimensions of the operand: in canonical form those of attribute axes, all without it. */
 static void reduced_axes(const struct backward *b, bool *reduced)
 {
     const struct node *node = b->l.node;
@@ -18,7 +18,7 @@ static void reduced_axes(const struct backward *b, bool *reduced)
         reduced[op_axis(b->l.g, node, axes[i]->k, rank)] = true;
 }
 
-/* A result of the reduction with ones for the dimensions that are gone. */
+/* A result of the reduction, with ones for the removed dimensions. */
 static struct value *as_kept(struct backward *b, struct value *y)
 {
     bool reduced[MAX_RANK];
@@ -48,7 +48,7 @@ void backward_reducemean(struct backward *b)
     back_to(b, 0, back_binary(b, "Div", as_kept(b, back_dy(b)), n));
 }
 
-/* In equal parts to all that are the largest, or the least. */
+/* In equal parts to all elements that are the largest, or the least. */
 void backward_reduceextreme(struct backward *b)
 {
     bool reduced[MAX_RANK];

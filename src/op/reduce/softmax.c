@@ -1,4 +1,4 @@
-/* Softmax: every row along the axis is normalised on its own, so all other dimensions are free; the axis itself is split by a lowering. */
+/* softmax: rows along the axis are normalised independently, so all other dimensions are free; the axis itself is split by a lowering. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
@@ -6,7 +6,7 @@
 
 /* ---- over a split axis: the largest element and the sum of exponentials are reduced over the ranks ---------------------------- */
 
-/* x less its largest element along the axis, the exponentials of that, and their sum. */
+/* x minus its largest element along the axis, the exponentials of that, and their sum. */
 struct weighed {
     struct value *shifted, *e, *sum;
 };

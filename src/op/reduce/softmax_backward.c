@@ -1,4 +1,4 @@
-/* Gradients of Softmax and LogSoftmax. */
+/* softmax_backward: gradients of Softmax and LogSoftmax. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -9,7 +9,8 @@ static int softmax_axis(const struct backward *b)
     return op_axis(b->l.g, b->l.node, attr_int(b->l.node, "axis"), b->l.node->in[0]->type.rank);
 }
 
-/* Where all that reads the probabilities is Where(IsNaN(p), 0, p), the gradient is zero where they are NaN: so are they here. */
+/* If the only reader of the probabilities is Where(IsNaN(p), 0, p), the gradient is zero where they are NaN: then they are guarded here,
+ * too. */
 static struct value *guarded(struct backward *b)
 {
     struct value *y = b->l.node->out[0];

@@ -1,5 +1,5 @@
-/* Factor rules: building them and checking them against the types. A rule names, for every dimension of every operand and result, the
- * factors it is made of (docs/architecture.md); everything that divides a tensor between ranks is derived from that by rule_project. */
+/* rule: builds factor rules and checks them against the types. A rule names the factors of every dimension of every operand and result
+ * (docs/architecture.md); rule_project derives every division of a tensor between ranks from that. */
 #include "op/rule/rule.h"
 
 #include "op/op.h"
@@ -44,7 +44,7 @@ static bool name_in_use(const struct rule *r, const char *name)
     return false;
 }
 
-/* Names only print, but a rule must read back: a name in use gets a number. */
+/* Names are only printed, but a rule must read back: a name in use gets a number. */
 static void name_factor(const struct rule *r, struct factor *f, const char *name)
 {
     snprintf(f->name, sizeof f->name, "%s", name);
@@ -75,7 +75,7 @@ int rule_numbered(struct graph *g, struct rule *r, const char *stem, int number,
     return rule_factor(g, r, arena_printf(g->arena, "%s%d", stem, number), size, flags);
 }
 
-/* Parts up to n; new ones are empty. Most dimensions have one, so capacity for more comes with the second. */
+/* Adds parts up to n, empty. Most dimensions have one, so capacity for more comes with the second. */
 static void grow_parts(struct graph *g, struct rule_dim *dim, int n)
 {
     if (!dim->part && n == 1)
@@ -125,7 +125,7 @@ void rule_addend(struct rule *r, int i)
     r->increasing |= UINT32_C(1) << i;
 }
 
-/* Replaced elements are moved; added, multiplied and compared ones pass what the operation does. */
+/* Replaced elements are moved; added, multiplied and compared ones pass partial values as the operation does. */
 void rule_scatter(struct rule *r, const struct node *node)
 {
     const char *how = attr_string(node, "reduction");
@@ -153,7 +153,7 @@ static int add_pass(struct rule_pass *list, int n, uint32_t operands, enum redop
     return n + 1;
 }
 
-/* Max and min through each operand by itself. */
+/* Max and min through each operand separately. */
 static int add_single(struct rule_pass *list, int n, uint32_t operands, bool exchanged)
 {
     for (int i = 0; i < 32; i++)
@@ -233,7 +233,7 @@ bool rule_has_factor(const struct rule_operand *operand, int factor)
     return false;
 }
 
-/* One dimension of the operand is this factor and no other has it, or the operand lacks it. */
+/* Whether one dimension of the operand is exactly this factor and no other has it, or the operand lacks it. */
 static bool alone_or_absent(const struct rule_operand *x, int factor)
 {
     int dims = 0, alone = 0;
@@ -282,8 +282,8 @@ static const struct dim *dim_of_parts(struct graph *g, const struct rule *r, con
     return sum;
 }
 
-/* A size that depends on input sizes may equal another by equations that rewriting does not bring to one form, and so may what a rank holds
- * of a dimension: S/3 is S - (S + 2)/3 - (S + 1)/3. A data-dependent size may be 1 although the other is not. */
+/* A size that depends on input sizes may equal another by equations that rewriting does not bring to one form, and so may a rank's part of
+ * a dimension: S/3 is S - (S + 2)/3 - (S + 1)/3. A data-dependent size may be 1 although the other is not. */
 static bool unsettled(const struct graph *g, const struct dim *a, const struct dim *b)
 {
     const struct equation *list;
@@ -291,7 +291,7 @@ static bool unsettled(const struct graph *g, const struct dim *a, const struct d
         (g->rank >= 0 || alg_equations(g->alg, &list) > 0 || dim_has_data(a) || dim_has_data(b));
 }
 
-/* False where the sizes can't be shown to be those of the type. */
+/* False if the sizes cannot be proven to equal the type's. */
 static bool check_operand(struct graph *g, const struct node *node, const struct rule *r, const struct rule_operand *operand,
                           const struct value *value)
 {
@@ -327,7 +327,7 @@ bool rule_of_strings(const struct node *n)
 
 struct rule *rule_of(struct graph *g, const struct node *node)
 {
-    bool own = node->on_ranks && g->rank < 0; /* of one rank's graph the types say it */
+    bool own = node->on_ranks && g->rank < 0; /* in a rank's own graph the types determine it */
     if (!node->op || !node->op->rule || !op_resolved(node) || rule_of_strings(node) || own)
         return NULL;
     const struct diag_subject before = node_work_on(g, node);

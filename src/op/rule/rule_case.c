@@ -1,4 +1,4 @@
-/* Rules whose text is in schemas/ops.def: which of its cases a node is, and when its notes hold. */
+/* rule_case: rules whose text is in schemas/ops.def: chooses the case for a node, and evaluates conditions of notes. */
 #include "op/rule/rule_case.h"
 
 #include "op/infer/infer.h"
@@ -56,7 +56,7 @@ static bool is(const char *word, const char *expected)
     return strcmp(word, expected) == 0;
 }
 
-/* The operand that a word counts. */
+/* The operand with the number in a word. */
 static struct value *counted(const struct node *node, const char *word)
 {
     if (!isdigit((unsigned char)*word))
@@ -64,21 +64,21 @@ static struct value *counted(const struct node *node, const char *word)
     return node_operand(node, atoi(word));
 }
 
-/* The sign of a constant number: 1, -1, or 0 where it is not known. */
+/* The sign of a constant number: 1, -1, or 0 if unknown. */
 static int sign_of(struct value *v)
 {
     double k;
     return !v || !op_constant_real(v, &k) ? 0 : k > 0 ? 1 : k < 0 ? -1 : 0;
 }
 
-/* Constants of which none is 0. */
+/* Whether it is constant and no element is 0. */
 static bool divides(const struct value *v)
 {
     struct constant *by = v ? v->constant : NULL;
     return by && dtype_is_float(by->dtype) && op_constant_within(by, v->name, 1e-30, INFINITY, false);
 }
 
-/* A number, or what an attribute is; false: the node has no such attribute. */
+/* A number, or the value of an attribute; false: the node lacks the attribute. */
 static bool number_of(const struct node *node, const char *word, double *out)
 {
     char *end;
@@ -178,7 +178,7 @@ bool rule_conditions_hold(struct graph *g, const struct node *node, uint32_t set
 
 /* ---- cases --------------------------------------------------------------------------------------------------------------------------- */
 
-/* "{num_groups}" becomes what that attribute is. */
+/* Replaces "{num_groups}" by the value of that attribute. */
 static const char *with_numbers(struct arena *a, const struct node *node, const char *text)
 {
     const char *open = strchr(text, '{'), *close = open ? strchr(open, '}') : NULL;

@@ -4,7 +4,7 @@
 
 #include "op/rule/rule.h"
 
-/* Do all n characters of text hold, conditions joined by " and "? set: the dimensions that OVER names (src/op/rule/rule.h). */
+/* Whether all conditions in n characters of text, joined by " and ", hold. set: the dimensions that OVER names (src/op/rule/rule.h). */
 bool rule_conditions_hold(struct graph *, const struct node *, uint32_t set, const char *text, size_t n);
 
 #endif

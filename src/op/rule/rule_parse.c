@@ -1,4 +1,4 @@
-/* Factor rules from text (op/rule/rule.h). Where ".." stands for dimensions, factors are made for them; sizes come from the types. */
+/* rule_parse: parses factor rules (op/rule/rule.h). Makes factors for ".."; sizes come from the types. */
 #include "op/rule/rule.h"
 
 #include <ctype.h>
@@ -141,7 +141,7 @@ static struct rule_part take_part(struct rule_reader *in)
     return part;
 }
 
-/* The same reader on another piece of text; factors are shared. */
+/* A reader of another piece of text; shares the factors. */
 static struct rule_reader inner_reader(const struct rule_reader *in, const char *text)
 {
     return (struct rule_reader){in->tmp, in->g, in->node, in->rule, in->text, text};
@@ -206,7 +206,7 @@ static int dotted_at(const struct tokens *t)
     return -1;
 }
 
-/* Operand i, or a result behind them. */
+/* Operand i, or a result after them. */
 static struct rule_operand *operand_at(const struct rule *r, int i)
 {
     return i < r->nin ? &r->in[i] : &r->out[i - r->nin];
@@ -267,7 +267,7 @@ static void place_operand(struct rule_reader *in, const struct tokens *t, struct
 
 static void place_operands(struct rule_reader *in, const struct tokens *t)
 {
-    const char *name = NULL; /* of the last dotted dimensions; there may be many operands with the same */
+    const char *name = NULL; /* of the last dotted dimensions; many operands may have the same */
     for (int i = 0, most = 0; i < in->rule->nin + in->rule->nout; i++) {
         int dotted = dotted_at(&t[i]);
         if (dotted >= 0 && (!name || strcmp(name, t[i].dim[dotted]))) {
@@ -301,7 +301,7 @@ static const struct dim *sized_factor(struct graph *g, const struct rule *r, con
     return size;
 }
 
-/* The one factor of the dimension without a size gets what the others leave; false: nothing to do here. */
+/* Gives the only factor of the dimension without a size the remaining size; false: nothing to do. */
 static bool size_from(struct rule_reader *in, const struct rule_dim *dim, const struct dim *total)
 {
     int missing = 0, which = -1, part = -1;

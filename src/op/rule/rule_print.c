@@ -1,10 +1,10 @@
-/* Factor rules as text (op/rule/rule_text.h). */
+/* rule_print: factor rules as text (op/rule/rule.h). */
 #include "op/rule/rule.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* met: factors in the order of first mention, which is the order of their notes. */
+/* met: factors in the order of their first mention, which is the order of their notes. */
 struct rule_printer {
     struct arena *arena;
     const struct rule *rule;
@@ -78,7 +78,7 @@ static void say_operands(struct rule_printer *p, int n, const struct rule_operan
     }
 }
 
-/* True when some dimension is the factor alone, so that its size shows in a type. */
+/* Whether some dimension is exactly the factor, so that its size is in a type. */
 static bool stands_alone(const struct rule *r, int f)
 {
     for (int i = 0; i < r->nin + r->nout; i++) {
@@ -108,7 +108,7 @@ static void say_note(struct rule_printer *p, int f)
         print_note(p, arena_printf(p->arena, "  %s:%s", factor->name, note));
 }
 
-/* The members of a set of operands, `joint` between them. */
+/* Prints the members of a set of operands, with `joint` between them. */
 static void say_set(struct rule_printer *p, const char *before, uint32_t set, const char *joint)
 {
     for (int k = 0; k < 32; k++)

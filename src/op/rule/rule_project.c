@@ -1,9 +1,9 @@
-/* From an assignment of split factors to placements of all operands and results: the one place that knows how a split of a factor shows in
- * a tensor's dimension.
+/* rule_project: computes the placements of all operands and results from an assignment of split factors: the only code that converts a
+ * factor's split to a tensor dimension's.
  *
  * A factor's split is scaled by the factors around it in its part; parts are concatenated. A product of factors split as one is first
- * reduced to a single factor where it divides ("whole groups" or "the same heads of every group"); where it does not, an operand must
- * hold the product in full, or only its leading factors, which then take the image of the split (KV heads repeated). */
+ * reduced to a single factor if it divides ("whole groups" or "the same heads of every group"); if not, an operand must have the whole
+ * product, or only its leading factors, which then take the image of the split (KV heads repeated). */
 #include "op/rule/rule.h"
 
 struct projection {
@@ -11,10 +11,10 @@ struct projection {
     const struct rule *rule;
     int ranks;
     const struct split **split; /* by factor; NULL: not split */
-    int nproduct;               /* 0 where the product was reduced to a factor */
+    int nproduct;               /* 0 if the product was reduced to a factor */
     const int *product;
     const struct split *product_split;
-    const char *why; /* it is not legal; NULL: not known */
+    const char *why; /* why it is not legal; NULL: unknown */
 };
 
 static bool refused(struct projection *p, const char *why)
@@ -39,7 +39,7 @@ static int part_find(const struct rule_part *part, int factor)
     return -1;
 }
 
-/* How many leading factors of the product stand adjoining in the part from position at. */
+/* How many leading factors of the product are adjacent in the part from position `at`. */
 static int product_prefix(const struct projection *p, const struct rule_part *part, int at)
 {
     int n = 0;
@@ -64,7 +64,7 @@ static int product_members(const struct projection *p, const struct rule_part *p
     return n;
 }
 
-/* The product's split as seen by a part that holds members of it; false: not adjoining from the outermost. */
+/* The product's split in a part that has members of it; false: they are not adjacent from the outermost. */
 static bool product_in_part(struct projection *p, const struct rule_part *part, int members, const struct split **out)
 {
     int at = part_find(part, p->product[0]);
@@ -142,7 +142,7 @@ static bool operand_has(const struct rule_operand *operand, int factor)
     return false;
 }
 
-/* Of rows that travel, each rank knows where its own may go. */
+/* For rows that travel, each rank knows where its own may go. */
 static bool travels(const struct projection *p, const struct rule_dim *dim)
 {
     int f = rule_lone_factor(dim);
@@ -168,7 +168,7 @@ static bool project_operand(struct projection *p, const struct rule_operand *ope
     return true;
 }
 
-/* ---- results: what becomes of a factor that is not in them ----------------------------------------------------------------- */
+/* ---- results that lack a factor ----------------------------------------------------------------- */
 
 /* Factor f, split by s, is absent from the result at *out. */
 static bool lose_factor(struct projection *p, int f, const struct split *s, struct placement *out)
@@ -186,7 +186,7 @@ static bool lose_factor(struct projection *p, int f, const struct split *s, stru
     return true;
 }
 
-/* A product that no single factor explains: factors the result lacks must not matter to it. */
+/* A product that reduces to no single factor: the result may not depend on factors that it lacks. */
 static bool lose_of_product(struct projection *p, const struct rule_operand *result)
 {
     for (int i = 0; i < p->nproduct; i++)
@@ -207,7 +207,7 @@ static bool project_result(struct projection *p, const struct rule_operand *resu
     return lose_of_product(p, result);
 }
 
-/* An addend counts once: it is partial when a summed factor it lacks is split. */
+/* An addend counts once: it is partial if a summed factor that it lacks is split. */
 static bool project_addend(struct projection *p, const struct rule_operand *term, struct placement *out)
 {
     for (int f = 0; f < p->rule->nfactor; f++) {
@@ -221,7 +221,7 @@ static bool project_addend(struct projection *p, const struct rule_operand *term
     return true;
 }
 
-/* ---- which assignments are legal at all ------------------------------------------------------------------------------------------ */
+/* ---- legal assignments ------------------------------------------------------------------------------------------ */
 
 static bool take_factors(struct projection *p, const struct assignment *assignment)
 {
@@ -241,7 +241,7 @@ static bool take_factors(struct projection *p, const struct assignment *assignme
     return true;
 }
 
-/* The product's split as one of a single factor, outermost first: no image is needed then. */
+/* Reduces the product's split to one of a single factor, outermost first: then no image is needed. */
 static bool reduce_product(struct projection *p, const struct assignment *assignment)
 {
     for (int i = 0; i < assignment->nproduct; i++) {
@@ -256,7 +256,7 @@ static bool reduce_product(struct projection *p, const struct assignment *assign
     return false;
 }
 
-/* Heads held in each touched group of g must be equally many, else the local op would pair heads with the wrong group. */
+/* Every touched group of g must have equally many heads on the rank, else the local op would pair heads with the wrong group. */
 static bool uniform_groups(const struct split *s, int rank, int64_t g)
 {
     int64_t group = -1, held = 0, first = -1;
@@ -276,7 +276,7 @@ static bool uniform_groups(const struct split *s, int rank, int64_t g)
     return first < 0 || held == first;
 }
 
-/* An attribute that counts only the outer factors can't say how many there are where one of them is cut. */
+/* An attribute that counts only the outer factors cannot give their number if one of them is cut. */
 static bool product_fits(struct projection *p)
 {
     for (int i = 0; i < p->rule->nsize; i++) {

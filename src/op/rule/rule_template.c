@@ -1,4 +1,4 @@
-/* Rules whose text depends on a node: rule_template writes the text for this node, and rule_parse reads it. */
+/* rule_template: rules whose text depends on a node: writes the text for this node, and rule_parse parses it. */
 #include "op/rule/rule_case.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@ struct writer {
     const struct node *node;
     uint32_t set;
     const struct type *first; /* of the first operand with ... */
-    int from, to;             /* its dimensions that this stands for; to < 0: not known yet */
+    int from, to;             /* the dimensions that this stands for; to < 0: unknown so far */
     VEC(char) out;
 };
 
@@ -29,7 +29,7 @@ static void put_text(struct writer *w, const char *text)
 
 /* ---- operands ----------------------------------------------------------------------------------------------------------------------- */
 
-/* One dimension of "...": a name and its number, 1, ~ (1 if dimensions are kept) or - (nothing). */
+/* One dimension of "...": a name with its number, 1, ~ (1 if dimensions are kept) or - (nothing). */
 static void put_numbered(struct writer *w, const char *term, size_t n, int d)
 {
     bool kept = *term == '~' && attr_int(w->node, "keepdims") != 0;
@@ -41,8 +41,8 @@ static void put_numbered(struct writer *w, const char *term, size_t n, int d)
         put_text(w, arena_printf(w->arena, "%.*s%d ", (int)n, term, d));
 }
 
-/* "a..." or "[n a]...": n for dimensions of the set, a for the others. "[n a]..": those that v has, aligned at the right; 1 where it is 1
- * and the first operand is not. */
+/* "a..." or "[n a]...": n for dimensions of the set, a for the others. "[n a]..": for the dimensions of v, aligned at the right; 1 where it
+ * is 1 and the first operand is not. */
 static void put_spread(struct writer *w, const char *term, size_t n, const struct type *type, int dims)
 {
     bool both = *term == '[', right = strncmp(term + n - 3, "...", 3) != 0;
@@ -67,7 +67,7 @@ static bool is_spread(const char *term, size_t n)
     return n > 3 && (strncmp(term + n - 3, "...", 3) == 0 || strncmp(term + n - 3, "]..", 3) == 0);
 }
 
-/* "(b a...)" of this value; returns what is behind it. The first operand with ... says which dimensions that are. */
+/* Writes "(b a...)" for this value; returns the rest of the text. The first operand with ... determines the dimensions. */
 static const char *put_operand(struct writer *w, const char *at, const struct value *v)
 {
     const char *term[MOST_TERMS];
@@ -102,7 +102,7 @@ static const char *put_operand(struct writer *w, const char *at, const struct va
     return at + 1;
 }
 
-/* An operand with * stands for all that follow; one that the node lacks is left out. */
+/* An operand with * stands for all that follow; operands that the node lacks are omitted. */
 static const char *put_operands(struct writer *w, const char *at, int n, struct value *const *v)
 {
     for (int i = 0; *at == '(' || *at == '+';) {
@@ -122,7 +122,7 @@ static const char *put_operands(struct writer *w, const char *at, int n, struct 
 
 /* ---- notes -------------------------------------------------------------------------------------------------------------------------- */
 
-/* "increasing *", "linear *", "max-linear *": every operand, of those that a mask can name. */
+/* "increasing *", "linear *", "max-linear *": every operand that fits in a mask. */
 static void put_all(struct writer *w, const char *note, size_t n)
 {
     const char *joint = strncmp(note, "increasing", 10) == 0 ? ", " : "+";

@@ -1,8 +1,8 @@
-/* Communication: result types of AllGather, ReduceScatter, AllToAll, Redistribute, Dispatch and Combine.
+/* collective: result types of AllGather, ReduceScatter, AllToAll, Redistribute, Dispatch and Combine.
  *
- * On the global graph (rank -1) types are global and a collective changes none of them. On a rank's graph the splits named by `from`
- * and `to` say what this rank holds, and `extent` is the global size of the dimension: of the axis; for AllToAll of concat_axis, the
- * dimension that is gathered (two entries: split_axis first). */
+ * On the global graph (rank -1) types are global and a collective changes none of them. On a rank's graph the splits `from` and `to`
+ * determine this rank's part, and `extent` is the global size of the dimension: of the axis; for AllToAll of concat_axis, the gathered
+ * dimension (two entries: split_axis first). */
 #include "op/infer/infer.h"
 #include "op/runtime/runtime.h"
 #include "op/table/table.h"
@@ -22,7 +22,7 @@ static const struct split *split_attribute(const struct graph *g, const struct n
     return split;
 }
 
-/* The last entry of extent, which is the last operand; NULL when its content is not known. */
+/* The last entry of extent, which is the last operand; NULL if its content is unknown. */
 static const struct dim *global_extent(struct graph *g, const struct node *node)
 {
     const struct dim *const *at;
@@ -32,7 +32,7 @@ static const struct dim *global_extent(struct graph *g, const struct node *node)
     return n > 0 ? at[n - 1] : NULL;
 }
 
-/* What this rank holds of a dimension of global size n, checked against the split. */
+/* This rank's part of a dimension of global size n, checked against the split. */
 static const struct dim *held_extent(struct graph *g, const struct node *node, const struct split *split, const struct dim *n)
 {
     if (n)
@@ -40,7 +40,7 @@ static const struct dim *held_extent(struct graph *g, const struct node *node, c
     return split_extent(g->alg, split, g->rank);
 }
 
-/* Copies x's type when types are global; true when the caller has local types to work out. */
+/* Copies x's type if types are global; true if the caller must compute local types. */
 static bool copy_type(struct graph *g, struct node *node, struct type *type)
 {
     *type = *op_operand(g, node, 0);
@@ -49,7 +49,7 @@ static bool copy_type(struct graph *g, struct node *node, struct type *type)
     return g->rank >= 0;
 }
 
-/* The extents that ranks hold of a split (extent_of) add up to its size. */
+/* The extents of all ranks (extent_of) add up to the split's size. */
 void value_allreduce(struct graph *g, struct node *node)
 {
     const struct type *t = &node->out[0]->type;
@@ -62,7 +62,7 @@ static int axis_attribute(const struct graph *g, const struct node *node, const 
     return op_axis(g, node, attr_int(node, name), type->rank);
 }
 
-/* Rows that travel: a weight for each row and expert. */
+/* For rows that travel: a weight per row and expert. */
 static void check_travel(struct graph *g, const struct node *node, int axis)
 {
     const struct type *x = op_operand(g, node, 0);
@@ -77,7 +77,7 @@ static void check_travel(struct graph *g, const struct node *node, int axis)
         fail("%s: axis is %d of %s, expected one of the rows of floats", node_where(g, node), axis, type_str(g->arena, x));
 }
 
-/* The axis is split as `from`; the result is split as `to`, or has all of the axis. */
+/* The axis is split by `from`; the result is split by `to`, or has the whole axis. */
 static void infer_gathered(struct graph *g, struct node *node, bool split)
 {
     struct type type;

@@ -1,5 +1,5 @@
-/* Inference of the ops that make one rank's shard of a global value. In the global graph (rank -1) the types are global and nothing
- * changes; in a rank's graph the result is that rank's part. */
+/* rank_local: inference of the ops that make one rank's shard of a global value. In the global graph (rank -1) types are global and
+ * unchanged; in a rank's graph the result is that rank's part. */
 #include "op/infer/infer.h"
 #include "op/table/table.h"
 
@@ -39,7 +39,7 @@ void infer_positions(struct graph *g, struct node *node)
     op_result(g, node, 0, DT_I64, 1, &n);
 }
 
-/* How many of k a rank can have at most: no more than it holds. */
+/* The most of k that a rank can have: no more than it holds. */
 static const struct dim *topk_candidates(struct graph *g, const struct split *s, const struct dim *k, int rank)
 {
     return dim_min(g->alg, k, split_extent(g->alg, s, rank));

@@ -1,11 +1,11 @@
-/* Ops that tpc-run makes for speed: result types, and rules where nodes may run in blocks of rows or images. */
+/* runtime_ops: ops that tpc-run makes for speed: result types, and rules for running in blocks of rows or images. */
 #include "ir/operands.h"
 #include "kern/core/core.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-/* Q, K and V of rank 4, each [batch, heads, rows, size], or [batch, rows, heads, size] where rows_first says so; the result likewise. */
+/* Q, K and V of rank 4, each [batch, heads, rows, size], or [batch, rows, heads, size] if rows_first says so; the result likewise. */
 void infer_fusedattention(struct graph *g, struct node *node)
 {
     const int64_t *first;
@@ -31,8 +31,8 @@ static void convert_rows(struct graph *g, struct node *node, enum dtype to, int6
 INFER_IS(quantizerows, convert_rows(g, node, DT_I8, coded_rows_bytes))
 INFER_IS(dequantizerows, convert_rows(g, node, DT_F32, coded_rows_numbers))
 
-/* Q and dY [batch, heads, rows, size], K and V [batch, key heads, keys, size], each with rows before heads where rows_first says so. Of
- * each query head: dQ [batch, heads, rows, size], dK [batch, heads, size, keys], dV [batch, heads, keys, size]. */
+/* Q and dY [batch, heads, rows, size], K and V [batch, key heads, keys, size], each with rows before heads if rows_first says so. Per query
+ * head: dQ [batch, heads, rows, size], dK [batch, heads, size, keys], dV [batch, heads, keys, size]. */
 void infer_attentiongradient(struct graph *g, struct node *node)
 {
     const int64_t *first;
@@ -46,7 +46,7 @@ void infer_attentiongradient(struct graph *g, struct node *node)
     op_result(g, node, 2, q->dtype, 4, (const struct dim *[]){batch, heads, keys, v->dim[3]});
 }
 
-/* A [.., k], a matrix [k, n] ([n, k] when transposed). */
+/* A [.., k], a matrix [k, n] ([n, k] if transposed). */
 void infer_quantmatmul(struct graph *g, struct node *node)
 {
     struct type y = node->in[0]->type;
@@ -54,7 +54,7 @@ void infer_quantmatmul(struct graph *g, struct node *node)
     op_result(g, node, 0, y.dtype, y.rank, y.dim);
 }
 
-/* The same, of integers; the last operand's type is the result's. */
+/* The same for integers; the last operand's type is the result's. */
 void infer_integermatmul(struct graph *g, struct node *node)
 {
     struct type y = node->in[0]->type;
@@ -70,7 +70,7 @@ void infer_quantgather(struct graph *g, struct node *node)
     op_result(g, node, 0, node->in[2]->type.dtype, y.rank, y.dim);
 }
 
-/* The pass that makes the node says how large the memory is. */
+/* The pass that makes the node sets the size of the memory. */
 void infer_room(struct graph *g, struct node *node)
 {
     struct type y = node->out[0]->type;
@@ -87,7 +87,7 @@ void infer_append(struct graph *g, struct node *node)
     op_result(g, node, 0, y.dtype, y.rank, y.dim);
 }
 
-/* With scales, operands may be bytes, and the pass that makes the node says whether the result is. */
+/* With scales, operands may be bytes, and the pass that makes the node sets whether the result is. */
 void infer_chain(struct graph *g, struct node *node)
 {
     const struct type *type[MAX_RANK];
@@ -98,7 +98,7 @@ void infer_chain(struct graph *g, struct node *node)
     op_result(g, node, 0, attr_is_set(node, "scales") ? node->out[0]->type.dtype : out.dtype, out.rank, out.dim);
 }
 
-/* The pass that makes the node permutes the type of the one it replaces. Images are those of X. */
+/* The pass that makes the node permutes the type of the node that it replaces. Images are those of X. */
 void infer_channelslast(struct graph *g, struct node *node)
 {
     struct type y = node->out[0]->type;
@@ -114,7 +114,7 @@ static void image_operand(struct graph *g, struct rule *r, struct rule_operand *
         rule_put(g, x, d, 0, d == 0 && images >= 0 ? images : rule_numbered(g, r, "k", (*others)++, t->dim[d], FACTOR_REPLICATED));
 }
 
-/* Each image of X, and of Z, on its own. */
+/* Each image of X, and of Z, separately. */
 struct rule *rule_channelslast(struct graph *g, const struct node *node)
 {
     enum { X = IN_ChannelsLastConv_X, Z = IN_ChannelsLastConv_Z };

@@ -1,5 +1,5 @@
-/* CenterCropPad: the middle of some dimensions, or the dimensions in the middle of zeros. Those are never split, the others are free.
- * AffineGrid: (b !i !j) -> (b !y.. !k), the places that a matrix moves the pixels of an image to. */
+/* crop: CenterCropPad: crops some dimensions centrally, or pads them with zeros. These are never split, the others are free. AffineGrid: (b
+ * !i !j) -> (b !y.. !k), the positions to which a matrix moves the pixels of an image. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -8,7 +8,7 @@
 
 /* ---- CenterCropPad ---------------------------------------------------------------------------------------------------------------- */
 
-/* Which dimensions shape is about, in its order; returns how many. */
+/* The dimensions that shape gives, in its order; returns their number. */
 static int crop_axes(const struct graph *g, const struct node *node, int rank, int axis[MAX_RANK])
 {
     const int64_t *at = NULL;
@@ -46,7 +46,7 @@ uint32_t over_cropped(struct graph *g, const struct node *node)
 
 /* ---- AffineGrid ------------------------------------------------------------------------------------------------------------------- */
 
-/* Sizes of the image, batch and channels first; 4 or 5 of them, as theta is for two or three dimensions. */
+/* Sizes of the image, batch and channels first; 4 or 5 of them, for theta of two or three dimensions. */
 void infer_affinegrid(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 3, 3);

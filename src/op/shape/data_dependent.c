@@ -1,12 +1,12 @@
-/* NonZero, whose result has a data-dependent dimension. */
+/* data_dependent: NonZero, whose result has a data-dependent dimension. */
 #include "op/infer/infer.h"
 #include "op/table/table.h"
 
 #include <string.h>
 
-/* ---- NonZero: the positions of what is not zero, one per column: [rank n] --------------------------------------------------------- */
+/* ---- NonZero: the indices of nonzero elements, one per column: [rank n] --------------------------------------------------------- */
 
-/* What the operand holds: a constant, or shape information that is all integers; NULL: known only at run time. */
+/* The operand's content: a constant, or shape information that is all integers; NULL: known only at run time. */
 static struct constant *known_operand(struct graph *g, const struct node *node)
 {
     const struct value *v = node->in[0];
@@ -15,7 +15,7 @@ static struct constant *known_operand(struct graph *g, const struct node *node)
     return constant_present(v->constant) ? v->constant : NULL;
 }
 
-/* Elements of x that have a bit set which the mask has. */
+/* Counts elements of x with a bit set that is in the mask. */
 #define COUNT(T)                                                                   \
     static int64_t count_##T(const void *x, int64_t n, uint64_t mask)              \
     {                                                                              \
@@ -32,7 +32,7 @@ COUNT(uint16_t)
 COUNT(uint32_t)
 COUNT(uint64_t)
 
-/* -0.0 is zero: the mask of numbers with a sign bit lacks it. */
+/* -0.0 is zero: the mask for signed numbers lacks the sign bit. */
 static int64_t count_elements(struct constant *c, const char *name, int64_t n)
 {
     bool signs = c->dtype == DT_F16 || c->dtype == DT_BF16 || c->dtype == DT_F32 || c->dtype == DT_F64;
@@ -57,8 +57,8 @@ static const struct dim *count_nonzero(struct graph *g, const struct value *v, s
     return dim_int(g->alg, count);
 }
 
-/* n is a data-dependent symbol if the operand is not known. It stays one when a later pass folds the operand: others have the symbol in
- * their types. */
+/* n is a data-dependent symbol if the operand is unknown. It stays one if a later pass folds the operand: other types contain the
+ * symbol. */
 void infer_nonzero(struct graph *g, struct node *node)
 {
     const struct type *x = op_operand(g, node, 0), *had = &node->out[0]->type;

@@ -1,4 +1,4 @@
-/* Ops that move elements: Transpose, Concat, Split, Tile, Trilu, Repeat. (Slice is in slice.c.)
+/* data_move: ops that move elements: Transpose, Concat, Split, Tile, Trilu, Repeat. (Slice is in slice.c.)
  *
  * Concat and Split concatenate parts: each part is a factor of its own, and the parts form one group (they split together). */
 #include "op/infer/infer.h"
@@ -6,7 +6,7 @@
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-#define MOST_PARTS 8 /* of a group; more parts than this are never split */
+#define MOST_PARTS 8 /* of a group; if there are more parts, they are never split */
 
 static void mark_moves(struct rule *rule, uint32_t operands)
 {
@@ -16,7 +16,7 @@ static void mark_moves(struct rule *rule, uint32_t operands)
 
 /* ---- Transpose ---------------------------------------------------------------------------------------------------------- */
 
-/* The permutation, reversed order by default; anything else than a permutation is a failure. */
+/* The permutation, reversed order by default; fails if it is none. */
 static void transpose_perm(const struct graph *g, const struct node *node, int rank, int perm[MAX_RANK])
 {
     const int64_t *at = NULL;
@@ -43,7 +43,7 @@ void infer_transpose(struct graph *g, struct node *node)
     op_result(g, node, 0, data->dtype, data->rank, dim);
 }
 
-/* Entries of a table, turned. */
+/* Entries of a table, transposed. */
 void value_transpose(struct graph *g, struct node *node)
 {
     const struct dims_value *from = op_entries(g, node->in[0]);
@@ -122,7 +122,7 @@ void value_concat(struct graph *g, struct node *node)
         }
 }
 
-/* Parts split together only when all are lists: integers, few enough. */
+/* Parts split together only if all splits are lists: integers, few enough. */
 static bool parts_split(int n, struct value *const *part, int axis)
 {
     if (n > MOST_PARTS)
@@ -181,7 +181,7 @@ static void equal_parts(struct graph *g, const struct node *node, const struct d
         size[i] = i == count - 1 ? last : each;
 }
 
-/* Sizes of the parts; false when the operand that says them is not known. */
+/* Sizes of the parts; false if the operand that gives them is unknown. */
 static bool part_sizes(struct graph *g, const struct node *node, const struct dim *n, const struct dim **size)
 {
     const struct dim *const *at, *sum = dim_int(g->alg, 0);
@@ -242,7 +242,7 @@ void value_split(struct graph *g, struct node *node)
     }
 }
 
-/* All results present and all of the dimension used. */
+/* Whether all results are present and cover the dimension. */
 static bool split_is_complete(struct graph *g, const struct node *node, int axis)
 {
     const struct dim *sum = dim_int(g->alg, 0);
@@ -304,7 +304,7 @@ struct rule *rule_tile(struct graph *g, const struct node *node)
 
 /* ---- Trilu ------------------------------------------------------------------------------------------------------------------- */
 
-/* The last two indices are compared with each other: positions. */
+/* The positions of the last two indices are compared. */
 
 /* Positions of rows, or of columns (of the last two dimensions). */
 static struct value *line_positions(struct lowering *l, const char *part, int d)
@@ -313,7 +313,7 @@ static struct value *line_positions(struct lowering *l, const char *part, int d)
     return lower_positions_along(l, part, &x->type, d, x->place.dim == d ? x->place.split : NULL);
 }
 
-/* Elements of columns at least (upper), or at most, k behind the row's are kept. */
+/* Keeps elements whose column is at least (upper), or at most, k after the row. */
 void lower_trilu(struct lowering *l)
 {
     const struct node *node = l->node;
@@ -326,7 +326,7 @@ void lower_trilu(struct lowering *l)
     lower_result(l, 0, lower_where(l, "triangle", kept, x, lower_scalar(l, "zero", x->type.dtype, 0)));
 }
 
-/* ---- Repeat: each slice along an axis several times in a row (key and value heads under grouped queries) --------------------- */
+/* ---- Repeat: each slice along an axis several times in a row (key and value heads of grouped queries) --------------------- */
 
 void infer_repeat(struct graph *g, struct node *node)
 {

@@ -1,5 +1,6 @@
-/* DepthToSpace and SpaceToDepth: blocks of b x b places in space are b * b channels in depth. With mode CRD a channel's places adjoin. The
- * channels c and the coarse places h, w are free; the places i, j of a block are never split; the attribute gives their number. */
+/* depth_space: DepthToSpace and SpaceToDepth: blocks of b x b positions in space are b * b channels in depth. With mode CRD a channel's
+ * positions are adjacent. The channels c and the coarse positions h, w are free; the positions i, j of a block are never split; the
+ * attribute gives their number. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -22,7 +23,7 @@ static bool is_crd(const struct graph *g, const struct node *node)
     return strcmp(mode, "CRD") == 0;
 }
 
-/* size / by, which must be a whole number. */
+/* size / by, which must be an integer. */
 static const struct dim *divided(struct graph *g, struct node *node, const struct dim *size, int64_t by, const char *what)
 {
     const struct dim *whole = dim_quotient(g->alg, size, dim_int(g->alg, by));

@@ -1,4 +1,4 @@
-/* Pad: a padded or cropped dimension is never split, all others are free. Padding a partial value with zeros gives the partial padded
+/* pad: a padded or cropped dimension is never split, all others are free. Padding a partial value with zeros gives the partial padded
  * value. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
@@ -11,7 +11,7 @@ struct padding {
     const struct dim *before[MAX_RANK], *after[MAX_RANK];
 };
 
-/* Every dimension's padding; false: it depends on data. */
+/* Every dimension's padding; false: it is data-dependent. */
 static bool padding_of(struct graph *g, const struct node *node, int rank, struct padding *p)
 {
     const struct dim *const *pads = NULL, *const *axes = NULL;

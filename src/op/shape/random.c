@@ -1,8 +1,8 @@
-/* Random numbers: another number of ranks must not draw others, so they are drawn replicated. */
+/* random: random numbers must not depend on the number of ranks, so they are drawn replicated. */
 #include "op/infer/infer.h"
 #include "op/table/table.h"
 
-/* The attribute, or what the operand is. */
+/* From the attribute, or the operand's type. */
 static enum dtype drawn_type(struct graph *g, const struct node *node)
 {
     enum dtype t = attr_is_set(node, "dtype") && attr_int(node, "dtype") ? (enum dtype)attr_int(node, "dtype")

@@ -1,4 +1,4 @@
-/* Range: start, start + delta, ... Each element is made from its position, so any part can be made alone. */
+/* range: start, start + delta, ... Each element follows from its position, so any part can be computed alone. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
@@ -23,7 +23,7 @@ static bool real_bound(struct graph *g, const struct node *node, int i, const st
     return true;
 }
 
-/* start, limit, delta as expressions; false when one is not known. */
+/* start, limit, delta as expressions; false if one is unknown. */
 static bool range_bounds(struct graph *g, const struct node *node, const struct dim *out[3])
 {
     static const char *const name[3] = {"start", "limit", "delta"};
@@ -37,7 +37,7 @@ static bool range_bounds(struct graph *g, const struct node *node, const struct 
     return true;
 }
 
-/* Number of elements: max(0, ceil((limit - start) / delta)); NULL where delta is not an integer. */
+/* Number of elements: max(0, ceil((limit - start) / delta)); NULL if delta is not an integer. */
 static const struct dim *range_length(struct graph *g, const struct node *node, const struct dim *const bound[3])
 {
     int64_t delta;
@@ -51,7 +51,7 @@ static const struct dim *range_length(struct graph *g, const struct node *node, 
     return dim_max(g->alg, dim_div(g->alg, up, size), zero);
 }
 
-/* The same of constants that are not integers. */
+/* The same for constants that are not integers. */
 static const struct dim *real_length(struct graph *g, const struct node *node)
 {
     double bound[3];

@@ -1,9 +1,9 @@
-/* Reshape: the target from its operand, and the factors that both shapes share.
+/* reshape: the target from its operand, and the factors that both shapes share.
  *
- * Inference: entry 0 copies a dimension (unless allowzero), -1 takes what is left: the exact symbolic quotient, else floor division
- * with an equation. Rule: both shapes are read left to right; the smaller of two open dimensions divides the larger one, so the shapes
- * fall into a common refinement. [B, S, H*D] -> [B, S, H, D] gives (b s (h d)) -> (b s h d). What has no common refinement is never split.
- */
+ * Inference: entry 0 copies a dimension (unless allowzero), -1 is the remaining size: the exact symbolic quotient, else floor division with
+ * an equation. Rule: both shapes are read left to right; the smaller of two open dimensions divides the larger one, so the shapes fall into
+ * a common refinement. [B, S, H*D] -> [B, S, H, D] gives (b s (h d)) -> (b s h d). Dimensions without a common refinement are never
+ * split. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -19,7 +19,7 @@ static const struct dim *dims_product_of(struct graph *g, int n, const struct di
     return p;
 }
 
-/* Drops equal dims, usually not 0 (or 0 itself, where -1 takes what is left), from both lists (set to NULL). */
+/* Removes equal dims, usually not 0 (or 0 itself if there is a -1), from both lists (set to NULL). */
 static void cancel_common(struct alg *alg, int n, const struct dim **a, int m, const struct dim **b, bool open)
 {
     for (int i = 0; i < n; i++)
@@ -41,7 +41,7 @@ _Noreturn static void wrong_size(struct graph *g, const struct node *node, int n
     fail("%s: '%s' %s cannot take the shape [%s]", node_where(g, node), node->in[0]->name, type_str(g->arena, &node->in[0]->type), text);
 }
 
-/* What is left for the entry -1, after equal dims were cancelled. */
+/* The size for the entry -1, after equal dims were cancelled. */
 static const struct dim *rest(struct graph *g, const struct node *node, const struct dim *total, const struct dim *others)
 {
     const struct dim *q = dim_equals(others, 0) ? NULL : dim_quotient(g->alg, total, others);
@@ -55,7 +55,7 @@ static const struct dim *rest(struct graph *g, const struct node *node, const st
     return dim_rewrite(g->alg, q);
 }
 
-/* Entries 0 and -1 resolved; index of -1 is returned, or -1 when there is none. */
+/* Resolves entries 0; returns the index of the entry -1, or -1 if there is none. */
 static int copy_zeros(struct graph *g, const struct node *node, const struct type *data, int n, const struct dim *const *shape,
                       const struct dim **dim)
 {
@@ -105,7 +105,7 @@ static void recheck(struct graph *g, struct node *node, const struct type *data)
     op_result(g, node, 0, data->dtype, out.rank, out.dim);
 }
 
-/* The length of the shape operand gives the rank of a result whose sizes are not known. */
+/* The length of the shape operand gives the rank of a result of unknown sizes. */
 static void unknown_target(struct graph *g, struct node *node, const struct type *data)
 {
     const struct type *shape = op_operand(g, node, 1);
@@ -144,7 +144,7 @@ void value_reshape(struct graph *g, struct node *node)
 
 /* ---- rule ------------------------------------------------------------------------------------------------------------------ */
 
-/* One of the two shapes as it is being read: the dimension at, of which `open` is not matched yet. */
+/* One of the two shapes while it is read: the dimension at, whose size `open` is not matched yet. */
 struct reshape_side {
     const struct type *type;
     struct rule_operand *operand;
@@ -170,7 +170,7 @@ static int next_factor(struct graph *g, struct rule *rule, const struct dim *siz
     return rule_numbered(g, rule, "f", rule->nfactor, size, flags);
 }
 
-/* Everything not matched yet is replicated, dimension by dimension. */
+/* Replicates everything that is not matched yet, dimension by dimension. */
 static void close_side(struct graph *g, struct rule *rule, struct reshape_side *s, unsigned flags)
 {
     while (s->open) {
@@ -179,7 +179,7 @@ static void close_side(struct graph *g, struct rule *rule, struct reshape_side *
     }
 }
 
-/* Matches the next factor of both sides; false when neither open dimension divides the other. */
+/* Matches the next factor of both sides; false if neither open dimension divides the other. */
 static bool match_sides(struct graph *g, struct rule *rule, struct reshape_side *a, struct reshape_side *b)
 {
     const struct dim *qa = a->open == b->open ? NULL : dim_quotient(g->alg, a->open, b->open);
@@ -200,7 +200,7 @@ static bool match_sides(struct graph *g, struct rule *rule, struct reshape_side 
     return true;
 }
 
-/* Dimensions read together until both products agree; without an agreement the rest of both shapes. */
+/* Skips dimensions until both products agree; if they never do, the rest of both shapes. */
 static void skip_unmatched(struct graph *g, struct rule *rule, struct reshape_side *a, struct reshape_side *b)
 {
     const struct dim *pa = dim_int(g->alg, 1), *pb = pa;
@@ -213,7 +213,7 @@ static void skip_unmatched(struct graph *g, struct rule *rule, struct reshape_si
     } while (pa != pb && (a->open || b->open));
 }
 
-/* Split or merged dimensions: all but the innermost factor are head-like and are seeded. */
+/* Split or merged dimensions: all factors but the innermost are head-like and are seeded. */
 static void mark_heads(struct rule *rule, const struct rule_operand *operand)
 {
     for (int d = 0; d < operand->rank; d++) {

@@ -1,7 +1,7 @@
-/* Ops that read or make shapes: Shape, Size, Identity, Squeeze, Unsqueeze, Flatten, Expand, ConstantOfShape, Dims, Constant.
- * Reshape is in reshape.c.
+/* shape: ops that read or make shapes: Shape, Size, Identity, Squeeze, Unsqueeze, Flatten, Expand, ConstantOfShape, Dims, Constant. Reshape
+ * is in reshape.c.
  *
- * In canonical form the shape operand is gone: the recorded output type is the target, and inference checks what it can of it. */
+ * In canonical form there is no shape operand: the recorded output type is the target, which inference checks as far as possible. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
@@ -61,7 +61,7 @@ void value_size(struct graph *g, struct node *node)
     op_set_dims(g, node, 1)[0] = type_elements(g->alg, op_operand(g, node, 0));
 }
 
-/* The same entries under another shape. */
+/* The same entries with another shape. */
 void value_identity(struct graph *g, struct node *node)
 {
     const struct dims_value *from = op_entries(g, node->in[0]);
@@ -72,9 +72,9 @@ void value_identity(struct graph *g, struct node *node)
         at[i] = from->at[i];
 }
 
-/* ---- dims taken away and added -------------------------------------------------------------------------------------------- */
+/* ---- dims removed and added -------------------------------------------------------------------------------------------- */
 
-/* Axes of operand 1 or attribute axes as a mask over rank dims. -1: not known, -2: not given. */
+/* Axes of operand 1 or attribute axes as a mask over rank dims. -1: unknown, -2: not given. */
 static int axes_mask(struct graph *g, const struct node *node, int rank, unsigned *mask)
 {
     const struct dim *const *axes;
@@ -92,7 +92,7 @@ static int axes_mask(struct graph *g, const struct node *node, int rank, unsigne
     return n;
 }
 
-/* Without axes every dimension of size 1 goes. */
+/* Without axes, every dimension of size 1 is removed. */
 static unsigned ones_mask(const struct type *data)
 {
     unsigned mask = 0;
@@ -170,7 +170,7 @@ void infer_flatten(struct graph *g, struct node *node)
 
 /* ---- targets given as a vector ------------------------------------------------------------------------------------------------ */
 
-/* Rank of a tensor whose shape is read from operand i: its static length. */
+/* The rank of a tensor whose shape operand i gives: the operand's static length. */
 static int shape_length(const struct graph *g, const struct node *node, int i)
 {
     const struct type *shape = op_operand(g, node, i);

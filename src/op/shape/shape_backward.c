@@ -1,4 +1,4 @@
-/* Gradients of ops that move elements: each goes back to where its element came from. */
+/* shape_backward: gradients of ops that move elements: each goes back to the source of its element. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/op.h"
@@ -17,7 +17,7 @@ static int axis_of(const struct backward *b)
     return op_axis(b->l.g, b->l.node, attr_int(b->l.node, "axis"), operand_type(b)->rank);
 }
 
-/* Identity, Reshape, Flatten, Squeeze, Unsqueeze. */
+/* For Identity, Reshape, Flatten, Squeeze, Unsqueeze. */
 BACK_IS(reshape, back_to(b, 0, back_reshape(b, back_dy(b), operand_type(b))))
 BACK_IS(expand, back_to(b, 0, back_dy(b)))
 
@@ -51,7 +51,7 @@ void backward_concat(struct backward *b)
         back_to(b, i, parts->out[i]);
 }
 
-/* Parts that nothing reads are zero. */
+/* Unused parts are zero. */
 void backward_split(struct backward *b)
 {
     const struct node *node = b->l.node;
@@ -67,7 +67,7 @@ void backward_split(struct backward *b)
     back_to(b, 0, node->nout == 1 ? part[0] : lower_concat(&b->l, "Concat", node->nout, part, axis_of(b)));
 }
 
-/* before[d], after[d]: what is added to dimension d, or cut off it. */
+/* before[d], after[d]: padding to add to dimension d, or to cut off. */
 static struct value *padded(struct backward *b, struct value *x, const struct dim *const *before, const struct dim *const *after)
 {
     const struct dim *pads[2 * MAX_RANK];
@@ -80,7 +80,7 @@ static struct value *padded(struct backward *b, struct value *x, const struct di
     return pad->out[0];
 }
 
-/* Elements that a step passes over are zero: those of g, a step apart, at the dimension's front in zeros. */
+/* Elements that a step skips are zero: spreads g by the step, with zeros in between. */
 static struct value *spread(struct backward *b, struct value *g, const struct slice *s)
 {
     struct alg *alg = b->l.g->alg;
@@ -97,8 +97,8 @@ static struct value *spread(struct backward *b, struct value *g, const struct sl
     return back_transpose(b, lower_node(&b->l, "", "ScatterND", "ScatterND", 3, in)->out[0], back);
 }
 
-/* Bounds that only data tell cut the numbers of all elements as they cut the elements: what is kept goes back to where it was. The kept
- * sizes are those of the result, so their symbols are, too. */
+/* Data-dependent bounds are applied to the indices of all elements: each kept element's gradient is scattered to its index. The kept sizes
+ * are the result's, so their symbols are, too. */
 static struct value *scattered(struct backward *b, struct value *g)
 {
     const struct node *node = b->l.node;
@@ -158,7 +158,7 @@ void backward_slice(struct backward *b)
     back_to(b, 0, pads ? padded(b, g, before, after) : g);
 }
 
-/* Zeros were added: they are cut off. */
+/* Padding of zeros is cut off. */
 static const char *unpadded(const struct backward *b, int pads)
 {
     if (strcmp(attr_string(b->l.node, "mode"), "constant") != 0)
@@ -190,7 +190,7 @@ void backward_pad(struct backward *b)
 
 /* ---- copies ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The result's dimension is copies of the operand's, n times all of it; or each index n times, if `each`. Their sum. */
+/* The result's dimension is copies of the operand's: n times the whole, or with `each` each index n times. Returns their sum. */
 static struct value *sum_of_copies(struct backward *b, struct value *g, int axis, const struct dim *n, const struct dim *size, bool each)
 {
     struct type apart = {.rank = g->type.rank + 1};

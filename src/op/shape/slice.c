@@ -1,7 +1,7 @@
-/* Slice: bounds with ONNX's clamping, over expressions.
+/* slice: bounds with ONNX's clamping, as expressions.
  *
- * A bound below 0 counts from the end; bounds are clamped to the dimension, INT64_MAX and INT64_MIN meaning "to the end". A symbolic
- * bound is resolved when its sign is known under the facts; otherwise the extent is data-dependent. */
+ * A bound below 0 counts from the end; bounds are clamped to the dimension, INT64_MAX and INT64_MIN meaning "to the end". A symbolic bound
+ * is resolved if its sign follows from the facts; otherwise the extent is data-dependent. */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
@@ -10,7 +10,7 @@
 
 #define FAR (INT64_MAX / 2) /* a bound beyond this is "to the end", whatever the dimension */
 
-/* A bound counted from 0 and clamped to [low, high]; NULL when its sign is open. */
+/* A bound counted from 0 and clamped to [low, high]; NULL if its sign is unknown. */
 static const struct dim *clamp(struct graph *g, const struct node *node, const struct dim *x, const struct dim *n, const struct dim *low,
                                const struct dim *high)
 {
@@ -41,7 +41,7 @@ static void clamp_bounds(struct graph *g, const struct node *node, const struct 
     s->size = dim_max(g->alg, dim_div(g->alg, dim_add(g->alg, way, dim_sub(g->alg, step, one)), step), zero);
 }
 
-/* Entry i of an optional vector of integers, or fallback; false when it is not an integer. */
+/* Entry i of an optional vector of integers, or fallback; false if it is no integer. */
 static bool slice_entry(int n, const struct dim *const *at, int i, int64_t fallback, int64_t *out)
 {
     *out = fallback;
@@ -83,7 +83,7 @@ int op_slices(struct graph *g, const struct node *node, struct slice out[MAX_RAN
     return n;
 }
 
-/* Axes that a slice whose content is not known may change: those of operand 3, or all. */
+/* Axes that a slice of unknown content may change: those of operand 3, or all. */
 static unsigned touched(struct graph *g, const struct node *node, int rank)
 {
     const struct dim *const *axis;
@@ -112,7 +112,7 @@ void infer_slice(struct graph *g, struct node *node)
     op_result(g, node, 0, out.dtype, out.rank, out.dim);
 }
 
-/* Where entry i of the result comes from: bounds per dimension of a vector or table. */
+/* The source of entry i of the result: bounds per dimension of a vector or table. */
 struct slice_bounds {
     int64_t start[2], step[2], from[2], size[2];
 };
@@ -159,7 +159,7 @@ struct parts {
     int axis, part;
 };
 
-/* One part of the sliced axis of the operand; cut parts that are empty are left out. */
+/* One part of the operand's sliced axis; empty cut parts are omitted. */
 static int put_slice_part(struct parts *p, const char *name, const struct dim *size, unsigned flags)
 {
     if (dim_equals(size, 0) && (flags & FACTOR_DROPPED))
@@ -175,7 +175,7 @@ static void group_parts(struct rule *rule, int f)
         rule->group[rule->ngroup++] = f;
 }
 
-/* An axis that is not cut into parts: if it is split, and the only sliced one, what is kept is looked up (found). */
+/* An axis that is not cut into parts: if it is split, and the only sliced one, the kept elements are looked up (`found`). */
 static void looked_up_axis(struct graph *g, struct rule *rule, const struct type *data, const struct type *out, int axis, bool found)
 {
     int f = rule_factor(g, rule, "cut", data->dim[axis], found ? FACTOR_LOWERED | FACTOR_POSITION : FACTOR_REPLICATED | FACTOR_DROPPED);
@@ -235,7 +235,7 @@ struct rule *rule_slice(struct graph *g, const struct node *node)
     return rule;
 }
 
-/* The rows that are kept, of those that each rank has: few of many, as the last of a sequence. */
+/* Each rank gathers the kept rows among its own: few of many, as the last of a sequence. */
 void lower_slice(struct lowering *l)
 {
     struct value *x = l->node->in[0], *inside;

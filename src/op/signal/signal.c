@@ -1,10 +1,10 @@
-/* signal: Fourier transforms, of a signal and of its frames, and the weights from frequencies to mel bands. Numbers are complex (a last
- * dimension of 2) or real (of 1). Transforms are linear; the dimension that they work on is never split. */
+/* signal: Fourier transforms of a signal and of its frames, and the weights from frequencies to mel bands. Numbers are complex (a last
+ * dimension of 2) or real (of 1). Transforms are linear; the transformed dimension is never split. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"
 
-/* A size as an operand or an attribute; NULL: not known, or (given false) not said. */
+/* A size as an operand or an attribute; NULL: unknown, or (given false) absent. */
 static const struct dim *stated_size(struct graph *g, const struct node *node, int operand, const char *attr, bool *given)
 {
     const struct dim *const *at = NULL;
@@ -33,7 +33,7 @@ static const struct dim *half(struct graph *g, const struct dim *n)
 
 /* ---- DFT ---- */
 
-/* -1: it depends on data. */
+/* -1: data-dependent. */
 static int dft_axis(struct graph *g, const struct node *node, int rank)
 {
     bool given;
@@ -66,7 +66,7 @@ void infer_dft(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-/* All dimensions but the axis and the last one are free; none where only the run knows the axis. */
+/* All dimensions except the axis and the last one are free; none if the axis is known only at run time. */
 uint32_t over_transformed(struct graph *g, const struct node *node)
 {
     int rank = node->in[0]->type.rank, axis = dft_axis(g, node, rank);

@@ -1,5 +1,5 @@
-/* CausalConvWithState: (b c !t)(c !o !k)(c)(b c !p) -> (b c !t)(b c !q), a depthwise convolution over a sequence and a state of its last
- * positions. */
+/* causal_conv: CausalConvWithState: (b c !t)(c !o !k)(c)(b c !p) -> (b c !t)(b c !q), a depthwise convolution over a sequence and a state
+ * of its last positions. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/table/table.h"

@@ -1,11 +1,11 @@
-/* Col2Im: blocks that overlap added up to images, (b (c !k) !l) -> (b c !h..). The sizes of image and block are operands, or dims
+/* col2im: Col2Im adds overlapping blocks up to images, (b (c !k) !l) -> (b c !h..). The sizes of image and block are operands, or dims
  * attributes in canonical form. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/spatial/spatial.h"
 #include "op/table/table.h"
 
-/* The product of what a block has; NULL: its sizes depend on data. */
+/* The number of elements of a block; NULL: its sizes are data-dependent. */
 static const struct dim *block_elements(struct graph *g, const struct node *node)
 {
     const struct dim *const *block = NULL, *n = dim_int(g->alg, 1);
@@ -15,7 +15,7 @@ static const struct dim *block_elements(struct graph *g, const struct node *node
     return count < 0 ? NULL : n;
 }
 
-/* How many spatial dimensions the image has: the entries of image_shape, which its type tells where its data is not known. */
+/* The number of spatial dimensions of the image: the entries of image_shape, by its type if its data is unknown. */
 static int image_rank(struct graph *g, const struct node *node, int known)
 {
     int64_t n = known;

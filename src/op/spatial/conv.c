@@ -1,8 +1,8 @@
-/* Convolution over any number of spatial dimensions: (b c h..)(m c k..) +(m) -> (b m h'..), and its transpose, whose weight is
- * (c m k..).
+/* conv: convolution over any number of spatial dimensions: (b c h..)(m c k..) +(m) -> (b m h'..), and its transpose, whose weight is (c m
+ * k..).
  *
  * Input channels are contracted, output channels are columns. With groups both are (group, channels of a group) and the attribute `group`
- * follows the split. Places of the window may be split: a rank reads their elements, of which its neighbours have the outer ones. A 1 x 1
+ * follows the split. Result positions may be split: a rank reads the elements of their windows, the outer ones from its neighbours. A 1 x 1
  * window is pointwise. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
@@ -43,7 +43,7 @@ void infer_conv(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, out);
 }
 
-/* Sizes of the transpose: what a convolution with this window would bring to X's, as far as strides leave that open. */
+/* Sizes of the transpose: those from which a convolution with this window gives X's, as far as strides determine them. */
 static const struct dim *transposed_size(struct graph *g, const struct node *node, const struct window *win, int i, const int64_t *given,
                                          const int64_t *more)
 {
@@ -59,7 +59,7 @@ static const struct dim *transposed_size(struct graph *g, const struct node *nod
     return dim_add(alg, dim_mul(alg, dim_sub(alg, x, dim_int(alg, 1)), stride), dim_int(alg, rest));
 }
 
-/* An attribute of one size per spatial dimension, of none if it is not given. */
+/* An attribute with one size per spatial dimension; no entries if it is not given. */
 static const int64_t *sizes_given(const struct graph *g, const struct node *node, const char *attr, int n)
 {
     const int64_t *at = NULL;
@@ -105,7 +105,7 @@ void infer_convtranspose(struct graph *g, struct node *node)
 
 /* ---- rule --------------------------------------------------------------------------------------------------------------------------- */
 
-/* The padding of the transpose in numbers, with output_shape and auto_pad told; false: sizes are not known. */
+/* The padding of the transpose in numbers, with output_shape and auto_pad resolved; false: sizes are unknown. */
 static bool transposed_pads(const struct graph *g, const struct node *node, const struct window *win, int64_t *pads, int64_t *more)
 {
     const char *mode = attr_string(node, "auto_pad");
@@ -129,7 +129,7 @@ static bool transposed_pads(const struct graph *g, const struct node *node, cons
     return true;
 }
 
-/* A place of the result reads the elements whose windows are over it. Where windows leave gaps it is taken to read one all the same. */
+/* A result element reads the operand elements whose windows cover it. If windows leave gaps, it is assumed to read one anyway. */
 static bool transposed_slides(struct graph *g, const struct node *node, const struct window *win, int i, struct sliding *out)
 {
     int64_t pads[2 * MOST_SPATIAL], more[MOST_SPATIAL], size, places, reach = window_reach(win, i);
@@ -148,7 +148,8 @@ void slide_conv(struct graph *g, struct node *node, const struct slide *s)
     window_slide(g, node, &win, s);
 }
 
-/* Where the rank's first element lands, from its first place, is what it pads; output_padding makes up for what its windows lack. */
+/* The padding is the offset of the rank's first result element from where its first operand element contributes; output_padding adds what
+ * its windows lack at the end. */
 void slide_convtranspose(struct graph *g, struct node *node, const struct slide *s)
 {
     struct window win = window_of(g, s->global);
@@ -183,7 +184,7 @@ static void put_group(struct graph *g, struct rule *r, int group)
     r->size[r->nsize++] = (struct rule_size){.attr = "group", .part = {.n = 1, .factor = {group}}};
 }
 
-/* Batch b, groups g and channels c and m of a group; X is (b (g c) ..), W (first second ..) behind the groups, Y (b (g m) ..). */
+/* Batch b, groups g and channels c and m of a group; X is (b (g c) ..), W (first second ..) after the groups, Y (b (g m) ..). */
 static struct rule *conv_rule(struct graph *g, const struct node *node, const struct dim *c_size, const struct dim *m_size, bool transposed)
 {
     struct rule *r = rule_new(g, node);
@@ -196,7 +197,8 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
         put_group(g, r, group = rule_factor(g, r, "g", dim_int(g->alg, groups), 0));
     int c = rule_factor(g, r, "c", c_size, FACTOR_CONTRACTED), m = rule_factor(g, r, "m", m_size, 0);
     r->factor[c].red = RED_SUM;
-    if (group >= 0 && !transposed) { /* output channels (g m) hold all channels of some groups or channels of one, like query heads */
+    if (group >= 0 && !transposed) { /* output channels (g m): all channels of some groups, or some channels of one group, like query
+                                      * heads */
         r->query_outer = group;
         r->query_inner = m;
     }

@@ -1,5 +1,5 @@
-/* The gradient of a convolution: of X the transposed convolution, of W a convolution of X by what comes back, in which the batch is
- * contracted and strides and dilations change places. Those of the transposed convolution are these the other way round. */
+/* conv_backward: the gradient of a convolution: of X the transposed convolution; of W a convolution of X by the result's gradient, in which
+ * the batch is contracted and strides and dilations are swapped. For a transposed convolution, the reverse. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/spatial/spatial.h"
@@ -13,7 +13,7 @@ static _Noreturn void fail_unknown(const struct backward *b)
          node_where(b->l.g, b->l.node));
 }
 
-/* Padding in numbers, whatever auto_pad asks for. */
+/* Padding in numbers, with auto_pad resolved. */
 static struct window window_of(const struct backward *b)
 {
     const struct node *node = b->l.node;
@@ -29,7 +29,7 @@ static struct window window_of(const struct backward *b)
     return win;
 }
 
-/* Elements of X behind the last window, which a transposed convolution adds. */
+/* Elements of X after the last window, which a transposed convolution must add. */
 static void find_left_over(const struct backward *b, const struct window *win, int64_t *left)
 {
     const struct node *node = b->l.node;
@@ -89,7 +89,7 @@ static struct value *exchanged(struct backward *b, struct value *x)
     return back_transpose(b, x, perm);
 }
 
-/* The elements behind the last window make places that no weight has. */
+/* Removes the positions of W that the elements after the last window produce. */
 static struct value *cut_to(struct backward *b, struct value *x, const struct type *w)
 {
     struct alg *alg = b->l.g->alg;
@@ -109,7 +109,7 @@ static struct value *cut_to(struct backward *b, struct value *x, const struct ty
     return back_infer(b, node);
 }
 
-/* Of the convolution that makes y of x, from what x is and what y gets; windows slide over places of y. */
+/* The gradient of W for the convolution from x to y, from x and y's gradient; windows slide over positions of y. */
 static struct value *gradient_of_w(struct backward *b, const struct window *win, struct value *x, struct value *y)
 {
     for (int i = 0; i < win->n; i++)
@@ -138,7 +138,7 @@ void backward_conv(struct backward *b)
     back_to_bias(b);
 }
 
-/* The transposed convolution is the way back of one that makes X of Y: of X the gradient is that one. */
+/* A transposed convolution is the gradient of a convolution from Y to X: that convolution is the gradient of X. */
 void backward_convtranspose(struct backward *b)
 {
     const struct node *node = b->l.node;

@@ -1,4 +1,4 @@
-/* MaxUnpool: places are indices into the whole tensor, so it runs replicated. */
+/* max_unpool: MaxUnpool: positions are indices into the whole tensor, so it runs replicated. */
 #include "op/infer/infer.h"
 #include "op/spatial/spatial.h"
 #include "op/table/table.h"

@@ -1,5 +1,5 @@
-/* Pooling: (b c y[..]..) -> (b c y..); each channel on its own, places of the window split as those of a convolution. Averages are linear.
- * LRN looks at neighbouring channels: (b !c h..) -> (b !c h..). */
+/* pool: pooling: (b c y[..]..) -> (b c y..); channels are independent, and result positions split as in a convolution. Averages are linear.
+ * LRN uses neighbouring channels: (b !c h..) -> (b !c h..). */
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/rule/rule.h"
@@ -42,14 +42,14 @@ void infer_globalpool(struct graph *g, struct node *node)
     op_result(g, node, 0, x->dtype, x->rank, dim);
 }
 
-/* Padding that counts is known to the whole alone where the last window reaches behind it. */
+/* False if padding counts and the last window exceeds it: only the whole operand determines its count. */
 static bool windows_split(const struct node *node)
 {
     bool average = strcmp(node->optype, "AveragePool") == 0;
     return node->nout == 1 && !(average && attr_int(node, "ceil_mode") && attr_int(node, "count_include_pad"));
 }
 
-/* Where sizes are symbols, what a window has of the padding stands before the rank's elements as zeros: an average must count them. */
+/* If sizes are symbols, the padding of a window precedes the rank's elements as zeros: allowed only if an average counts them. */
 static bool pool_slides(struct graph *g, const struct node *node, const struct window *win, int i, struct sliding *out)
 {
     int64_t pads[2 * MOST_SPATIAL];
@@ -76,7 +76,7 @@ void slide_pool(struct graph *g, struct node *node, const struct slide *s)
     window_slide(g, node, &win, s);
 }
 
-/* Places count the elements of the whole tensor: who asks for them gets them replicated. */
+/* Positions count the elements of the whole tensor: if they are needed, the pool runs replicated. */
 struct rule *rule_maxpool(struct graph *g, const struct node *node)
 {
     if (node_result(node, 1))
@@ -94,7 +94,7 @@ struct rule *rule_averagepool(struct graph *g, const struct node *node)
     return r;
 }
 
-/* The sum over the ranks of each rank's sum, divided by the global count. */
+/* The sum over ranks of each rank's sum, divided by the global count. */
 void lower_globalaveragepool(struct lowering *l)
 {
     struct value *x = lower_float(l, "wide", l->node->in[0]), *sum = lower_reduce(l, "ReduceSum", "sum", x, 2, x->type.rank);
@@ -111,7 +111,7 @@ void infer_lrn(struct graph *g, struct node *node)
     infer_same(g, node);
 }
 
-/* MaxPoolGrad: what comes back is as large as the operand of the pool. */
+/* MaxPoolGrad: the result has the size of the pool's operand. */
 void infer_maxpoolgrad(struct graph *g, struct node *node)
 {
     op_need_rank(g, node, 0, 3, MAX_RANK);

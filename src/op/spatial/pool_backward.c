@@ -1,5 +1,5 @@
-/* Gradients of pools. An average is linear, one dimension at a time: the windows over a unit matrix give the share that each place takes of
- * each element. The greatest element gets all, the first of equal ones. */
+/* pool_backward: gradients of pools. An average is linear, one dimension at a time: applied to an identity matrix, it gives each result
+ * position's weight for each element. For a maximum, the first maximal element gets the whole gradient. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the attributes that have an entry, or two, for each spatial dimension, those of one. */
+/* From an attribute with one or two entries per spatial dimension: the entries of one dimension. */
 static void take_entries(const struct backward *b, struct node *to, const char *name, int n, int at)
 {
     const int64_t *all = NULL;
@@ -23,7 +23,7 @@ static void take_entries(const struct backward *b, struct node *to, const char *
     attr_set_ints(b->l.g, to, name, count / n, own);
 }
 
-/* The average pool of a unit matrix along spatial dimension i: [elements, places]. */
+/* The average pool of an identity matrix along spatial dimension i: [elements, places]. */
 static struct value *averages_along(struct backward *b, int i)
 {
     static const char *const entries[] = {"kernel_shape", "strides", "dilations", "pads"};
@@ -92,7 +92,7 @@ static void global_norm(struct lowering *l)
 
 BACK_IS(globallppool, back_through(b, global_norm))
 
-/* All places of a window count in its average; so their sum is as many times that. */
+/* An average that counts all elements of a window, times their number, is their sum. */
 static void window_norm(struct lowering *l)
 {
     const struct node *node = l->node;

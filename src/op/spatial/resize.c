@@ -1,7 +1,7 @@
-/* Resize: each resized dimension is interpolated by itself; those that are not resized are free. A dimension whose elements are repeated k
- * times is a product, y elements times k, and y is free. One that
- * is interpolated k times as large is windows over the elements, whose neighbours are a halo. Others are never split. In canonical form
- * `sizes` and `axes` name the resized dimensions alone, so the node states no size of another dimension. */
+/* resize: each resized dimension is interpolated separately; other dimensions are free. A dimension whose elements are repeated k times is
+ * a product, y elements times k, and y is free. A dimension interpolated to k times its size is windows over the elements, whose neighbours
+ * are a halo. Others are never split. In canonical form `sizes` and `axes` name only the resized dimensions, so the node contains no size
+ * of another dimension. */
 #include "ir/operands.h"
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
@@ -23,7 +23,7 @@ static bool mode_is(const struct node *node, const char *attr, const char *mode)
     return strcmp(attr_string(node, attr), mode) == 0;
 }
 
-/* The axes that sizes and scales speak of: the attribute's, or all. Returns the count. */
+/* The axes of sizes and scales: the attribute's, or all. Returns their number. */
 static int resized_axes(const struct graph *g, const struct node *node, int rank, int *axis)
 {
     const int64_t *at = NULL;
@@ -86,7 +86,7 @@ struct resize_target resize_target_of(struct graph *g, const struct node *node, 
 
 /* ---- inference ----------------------------------------------------------------------------------------------------------------------- */
 
-/* floor(scale * size); a symbolic size needs a scale that is a fraction of small numbers. NULL: not known. */
+/* floor(scale * size); a symbolic size needs a scale that is a fraction of small numbers. NULL: unknown. */
 static const struct dim *scaled_size(struct alg *alg, const struct dim *size, double scale)
 {
     int64_t n, under = 1;
@@ -99,7 +99,7 @@ static const struct dim *scaled_size(struct alg *alg, const struct dim *size, do
     return exact ? dim_div(alg, dim_mul(alg, size, dim_int(alg, over)), dim_int(alg, under)) : NULL;
 }
 
-/* One scale for all named dimensions, the least or the greatest that sizes ask for; 0: not known. */
+/* One scale for all named dimensions, the least or the greatest that sizes imply; 0: unknown. */
 static double aspect_scale(const struct type *x, const struct resize_targets *r, bool least)
 {
     double scale = 0;
@@ -121,7 +121,7 @@ static const struct dim *rounded(struct alg *alg, const struct dim *size, double
     return scale > 0 && dim_is_int(size, &n) ? dim_int(alg, (int64_t)((double)n * scale + 0.5)) : NULL;
 }
 
-/* Places of each dimension that are left out: rank of them in front, rank behind. */
+/* Positions omitted in each dimension: rank entries for the start, rank entries for the end. */
 static void crop_of(const struct graph *g, const struct node *node, int64_t *crop)
 {
     const int64_t *at = NULL;
@@ -162,7 +162,7 @@ void infer_resize(struct graph *g, struct node *node)
 
 /* ---- elements that are repeated ---------------------------------------------------------------------------------------------- */
 
-/* Whether the places k e .. k e + k - 1 take element e, whatever e is: those of element 0, without its being the first one. */
+/* Whether positions k e .. k e + k - 1 read element e, for every e: checked at element 0, without its being the first. */
 static bool repeats(const struct node *node, int64_t k)
 {
     const char *round = attr_string(node, "nearest_mode");
@@ -178,7 +178,7 @@ static bool repeats(const struct node *node, int64_t k)
     return same;
 }
 
-/* A scale of a whole number of times that is not too large to look at, and says no size; 0: it is none. */
+/* An integer scale, small enough to check, that fixes no size; 0: none. */
 static int64_t whole_scale(const struct resize_target *t)
 {
     bool looked_at = t->named && !t->size && t->scale >= 2 && t->scale <= MOST_REPEATED;
@@ -195,9 +195,9 @@ static int64_t repeated(const struct node *node, const struct resize_target *t)
     return k && repeats(node, k) ? k : 0;
 }
 
-/* ---- elements between which is interpolated ---------------------------------------------------------------------------------- */
+/* ---- interpolated elements ---------------------------------------------------------------------------------- */
 
-/* How many elements on each side a place is made of; 0: they do not slide with the place, or are not two or four. */
+/* The number of elements on each side that a position reads; 0: they do not move with the position, or are not two or four. */
 static int64_t taps_beside(const struct node *node)
 {
     static const char *const sliding[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric"};
@@ -207,7 +207,7 @@ static int64_t taps_beside(const struct node *node)
     return 0;
 }
 
-/* Place i lies k times as far as in the operand: at i, or at i + (1 - k) / 2, where the middle of elements counts. */
+/* Whether position i is at i / k in the operand, or offset by half an element if centres count. */
 static bool slides_over(const struct node *node, const struct resize_target *t, int d, struct sliding *out)
 {
     int64_t size, places, k = whole_scale(t), beside = taps_beside(node);
@@ -221,7 +221,7 @@ static bool slides_over(const struct node *node, const struct resize_target *t, 
     return true;
 }
 
-/* A rank's part: what its elements come to, without the places of its neighbours. */
+/* A rank's part: the result of its elements, without its neighbours' positions. */
 void slide_resize(struct graph *g, struct node *node, const struct slide *s)
 {
     int64_t crop[2 * MAX_RANK], k = s->by->per;
@@ -243,7 +243,7 @@ static int named_count(const struct resize_targets *r, int rank)
     return n;
 }
 
-/* How many times larger a size is; 0: no whole number of times, or it can't be told. */
+/* The integer factor by which a size is larger; 0: none, or unknown. */
 static int64_t times_larger(struct alg *alg, const struct dim *size, const struct dim *of)
 {
     for (int64_t k = 2; k <= MOST_REPEATED; k++)
@@ -252,7 +252,7 @@ static int64_t times_larger(struct alg *alg, const struct dim *size, const struc
     return 0;
 }
 
-/* Sizes of a whole number of times are the scales that they come to: those say no size of a rank's part. */
+/* Replaces sizes that are integer multiples by scales, which fix no size of a rank's part. */
 static bool becomes_scales(struct graph *g, struct node *node, int n, const int64_t *axis, const struct dim *const *size)
 {
     float scale[MAX_RANK];
@@ -271,7 +271,7 @@ static bool becomes_scales(struct graph *g, struct node *node, int n, const int6
     return true;
 }
 
-/* Sizes that differ from the operand's; where none does, the last one stays, since no axes would mean all. */
+/* Keeps only sizes that differ from the operand's; if none does, the last one stays, because no axes would mean all. */
 void resize_canonical(struct graph *g, struct node *node)
 {
     const struct type *x = &node->in[IN_Resize_X]->type;

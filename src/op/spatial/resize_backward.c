@@ -1,5 +1,5 @@
-/* The gradient of Resize. It is linear, one dimension at a time: its result on a unit matrix gives the share that each place takes of each
- * element. */
+/* resize_backward: the gradient of Resize. It is linear, one dimension at a time: applied to an identity matrix, it gives each result
+ * position's weight for each element. */
 #include "op/backward/backward.h"
 #include "op/infer/infer.h"
 #include "op/spatial/spatial.h"

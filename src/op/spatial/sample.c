@@ -1,5 +1,5 @@
-/* Images sampled at places that other operands name: GridSample, RoiAlign, DeformConv. Images, channels and places are free; pixels are
- * read from anywhere. */
+/* sample: images sampled at positions given by other operands: GridSample, RoiAlign, DeformConv. Images, channels and positions are free;
+ * pixels are read from anywhere. */
 #include "op/infer/infer.h"
 #include "op/rule/rule.h"
 #include "op/spatial/spatial.h"
@@ -53,7 +53,7 @@ static struct window deform_window(const struct graph *g, const struct node *nod
     return window_read(g, node, 2, kernel);
 }
 
-/* Operand i has `each` numbers for every element of the window and every group, at every place of the result. */
+/* Operand i must have `each` numbers for every tap and every group, at every result position. */
 static void need_places(struct graph *g, struct node *node, int i, int64_t each, const struct dim *const *out, const char *what)
 {
     op_need_rank(g, node, i, 4, 4);

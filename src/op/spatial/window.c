@@ -1,4 +1,4 @@
-/* Windows that slide over spatial dimensions, of convolution and pooling: attributes, the number of places a window has, and rules. */
+/* window: windows that slide over spatial dimensions, for convolution and pooling: attributes, the number of windows, and rules. */
 #include "op/spatial/spatial.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ struct window window_read(const struct graph *g, const struct node *node, int n,
     return win;
 }
 
-/* One place more for what is left over, unless that window would begin behind the end. */
+/* One more window for remaining elements, unless it would start after the end. */
 static const struct dim *with_partial(struct alg *alg, const struct window *win, int i, const struct dim *extent, const struct dim *room)
 {
     const struct dim *stride = dim_int(alg, win->stride[i]), *one = dim_int(alg, 1);
@@ -42,7 +42,7 @@ static const struct dim *with_partial(struct alg *alg, const struct window *win,
     return dim_add(alg, dim_min(alg, up, last), one);
 }
 
-/* The border of each spatial dimension, as pads are; NULL: there is none. */
+/* The border of each spatial dimension, in the form of pads; NULL: none. */
 static const struct dim **border_of(const struct node *node, const struct window *win)
 {
     const struct dim **border = NULL;
@@ -81,8 +81,8 @@ const struct dim *window_result(struct graph *g, const struct node *node, const 
 
 /* ---- rules ---- */
 
-/* What auto_pad adds along spatial dimension i: what the last window lacks, the smaller or the greater half of it in front. False: sizes
- * are not known, and windows do not begin at every element. */
+/* The padding of auto_pad along spatial dimension i: what the last window lacks, with the smaller or larger half at the start. False: sizes
+ * are unknown, and windows do not start at every element. */
 static bool same_pads(const struct node *node, const struct window *win, int i, bool upper, int64_t *pads)
 {
     int64_t size, places, lacks = window_reach(win, i) - 1;
@@ -140,7 +140,7 @@ static void set_border(struct graph *g, struct node *node, const struct window *
     attr_set_dims(g, node, "border", 2 * win->n, border);
 }
 
-/* What windows of numbers read behind the ends. */
+/* What a rank's windows of numeric size read beyond the ends. */
 static void padding_here(const struct slide *s, int64_t *before, int64_t *behind)
 {
     int64_t size, from = s->windows.lo * s->by->stride - s->by->pad, to = (s->windows.hi - 1) * s->by->stride - s->by->pad + s->by->reach;

@@ -1,4 +1,4 @@
-/* Ops on strings. Every rank has all strings, so those that read or make them have no rules (rule_of). */
+/* string: ops on strings. Every rank has all strings, so ops that read or make them have no rules (rule_of). */
 #include "kern/string/string.h"
 
 #include "op/infer/infer.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Texts that kernels read are strings. */
+/* Texts for kernels must be strings. */
 static void check_text(const struct graph *g, const struct node *node, const char *attr, const char *text)
 {
     const char *fault = string_fault(text, strlen(text));
@@ -53,12 +53,12 @@ void infer_regexfullmatch(struct graph *g, struct node *node)
 /* ---- LabelEncoder ----------------------------------------------------------------------------------------------------------------- */
 
 struct list {
-    const char *attr; /* NULL: there is none */
+    const char *attr; /* NULL: absent */
     enum dtype dtype;
     int64_t n;
 };
 
-/* The one list of keys or of values. */
+/* The only list of keys or of values. */
 static struct list list_of(const struct graph *g, const struct node *node, const char *kind)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* table: the rows of schemas/ops.def as data, and the prototypes of every function that they name.
  *
- * The file of a function includes this: a function whose type is not what its column wants does not compile. */
+ * Every file with such a function includes this: a function whose type does not match its column does not compile. */
 #ifndef TPC_OP_TABLE_H
 #define TPC_OP_TABLE_H
 
