@@ -111,7 +111,7 @@ struct rule *rule_parse(struct graph *, const struct node *, const char *text);
  *
  *   (a..)*      every operand that follows
  *   a...        a factor for each dimension, a0 and on
- *   [n a]...    n for dimensions in the set; otherwise a. In operands: 1, - or ~ for none or, if dimensions are kept, 1
+ *   [n a]...    n for dimensions in the set, a for the others; n may also be 1, - (none) or ~ (1 if dimensions are kept, else none)
  *   [n a]..     the same for a broadcast operand
  *   n*: sum     a note for each n; a plain * in a note: all operands
  *

@@ -197,8 +197,7 @@ static struct rule *conv_rule(struct graph *g, const struct node *node, const st
         put_group(g, r, group = rule_factor(g, r, "g", dim_int(g->alg, groups), 0));
     int c = rule_factor(g, r, "c", c_size, FACTOR_CONTRACTED), m = rule_factor(g, r, "m", m_size, 0);
     r->factor[c].red = RED_SUM;
-    if (group >= 0 && !transposed) { /* output channels (g m): all channels of some groups, or some channels of one group, like query
-                                      * heads */
+    if (group >= 0 && !transposed) { /* (g m): all channels of some groups, or some of one, like query heads */
         r->query_outer = group;
         r->query_inner = m;
     }
