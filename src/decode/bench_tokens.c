@@ -1,5 +1,4 @@
-/* bench_tokens: --bench of a graph that decodes text: prompts of random tokens, and the tokens behind them, which are decoded as
- * --generate does. */
+/* bench_tokens: --bench of a graph that decodes text: prompts of random tokens, and the tokens after them, decoded as by --generate. */
 #include "decode/decode.h"
 #include "job/io/io.h"
 #include "job/timing/timing.h"
@@ -8,7 +7,7 @@
 
 enum { USUAL_PROMPT = 512, USUAL_STEPS = 32 };
 
-/* Every state is what the run before left, and grows; some input are tokens. */
+/* Whether every state carries over between runs and grows, and some input has tokens. */
 static bool decodes(struct arena *a, struct graph *g)
 {
     const struct rank_meta *m = g->rank_meta;
@@ -22,7 +21,7 @@ static bool decodes(struct arena *a, struct graph *g)
     return n > 0 && op_tokens_input(job_value_uses(a, g), g->inputs.n) >= 0;
 }
 
-/* Tokens are rows, and nothing else must be given. */
+/* Whether the graph has rows of tokens and needs no other input. */
 static bool feeds_itself(const struct stage *s)
 {
     int i = decode_find_input(s, ROLE_TOKENS);
@@ -35,7 +34,7 @@ static const char *symbol_of(const struct type *t, int dim)
     return t->dim[dim]->kind == DIM_SYM ? t->dim[dim]->name : NULL;
 }
 
-/* The size of a dimension of the tokens: fixed, given, or that of the first workload. */
+/* The size of a dimension of the tokens: fixed, given, or the first workload's. */
 static int64_t planned(const struct stage *s, const struct job_options *o, const struct type *t, int dim, int64_t usual)
 {
     const char *symbol = symbol_of(t, dim);
@@ -92,7 +91,7 @@ static double since(struct comm *all, double *at)
     return seconds;
 }
 
-/* All rows' prompts, then their further tokens: seconds of both. */
+/* Runs all rows' prompts, then their further tokens: seconds of both. */
 static void run_once(struct comm *all, struct rows *rows, const struct sizes *n, const int64_t *prompt, int64_t *next, double seconds[2])
 {
     const struct row_sampling best = {.of = {.top_p = 1, .penalty = 1}};
@@ -113,7 +112,7 @@ static void run_once(struct comm *all, struct rows *rows, const struct sizes *n,
         rows_leave(rows, rows_count(rows) - 1);
 }
 
-/* The same ones on every rank. */
+/* The same on every rank. */
 static int64_t *random_tokens(struct arena *a, int64_t n, int64_t vocabulary)
 {
     int64_t *token = NEWN(a, int64_t, n);

@@ -1,5 +1,5 @@
-/* chained: texts of several graphs, an encoder and its decoder, one at a time: the encoder runs on the prompt, the decoder makes the first
- * token behind a start token, and the last graph every further one. */
+/* chained: texts from several graphs, an encoder and its decoder, one at a time: the encoder runs on the prompt, the decoder makes the
+ * first token after a start token, and the last graph every further one. */
 #include "decode/decode.h"
 
 #include <string.h>
@@ -8,15 +8,15 @@ struct chained {
     struct comm *comm;
     struct stage *stage;
     int n;
-    int64_t start, most;   /* the start token; tokens that a text may have behind it */
-    struct tensor **given; /* by stage and input: what the command line gives */
-    struct arena *arena;   /* of the text that is made; NULL: there is none */
+    int64_t start, most;   /* the start token; most tokens after it */
+    struct tensor **given; /* by stage and input: from the command line */
+    struct arena *arena;   /* of the current text; NULL: none */
     struct row_sampling how;
     enum form_state form;
-    int64_t repeats; /* tokens that are to be made again, */
+    int64_t repeats; /* tokens to make again, */
     const int64_t *repeat;
     struct history prompt, history;
-    int ready; /* stages that have what earlier ones leave */
+    int ready; /* stages that have their earlier stages' results */
     int64_t fed;
     struct session_collective chosen;
 };
@@ -35,7 +35,7 @@ struct chained *chained_new(struct arena *a, struct comm *comm, struct stage *st
     return c;
 }
 
-/* As before the first text. */
+/* Resets the stages as before the first text. */
 static void forget_text(struct chained *c)
 {
     for (int k = 0; k < c->n; k++) {

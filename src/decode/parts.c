@@ -1,7 +1,6 @@
-/* parts: runs a prompt in several parts, so that other rows decode between them. Some graphs compute something else in parts: tokens may
- * attend to all of their prompt, a scale may be taken over it, or sizes may not fit. No rule rules this out, so both ways are run and
- * compared. A third way takes the columns of the first part out of the states and puts them back: then texts that begin alike can share
- * them. */
+/* parts: runs a prompt in several parts, so that other rows decode in between. Some graphs compute something else in parts: tokens may
+ * attend to their whole prompt, a scale may be computed over it, or sizes may not fit. No rule excludes this, so both ways are run and
+ * compared. A third way copies the columns of the first part out of the states and back: then texts with a common prefix can share them. */
 #include "decode/decode.h"
 #include "job/io/io.h"
 
@@ -23,7 +22,7 @@ struct history parts_run(struct arena *a, struct stage *s, int64_t adapter, cons
     return h;
 }
 
-/* ---- both ways, tried ---- */
+/* ---- testing both ways ---- */
 
 struct trial {
     struct arena *arena;
@@ -31,12 +30,12 @@ struct trial {
     struct stage *stage;
     int64_t n, half, token[TRIED];
     double limit;
-    bool same, scored, kept; /* both ways have the same scores; a run has those of all positions; columns hold all of the states */
+    bool same, scored, kept; /* both ways have the same scores; a run has scores of all positions; columns hold all of the states */
     const struct session_columns *columns;
     const char *symbol;
-    struct arena *keeper;              /* of the columns; NULL: they can't be taken out */
-    void *first;                       /* those of the first part */
-    const struct scored_token *scores; /* behind the second part, of this rank */
+    struct arena *keeper;              /* of the columns; NULL: they cannot be copied */
+    void *first;                       /* of the first part */
+    const struct scored_token *scores; /* after the second part, on this rank */
     int64_t nscores;
 };
 
@@ -45,7 +44,7 @@ static void forget_states(const struct trial *t)
     session_states_compose(t->stage->session, NULL, 0, 0, NULL);
 }
 
-/* The scores behind the last token, or one so many before it, as far as this rank has them; where the graph chooses, its choice. */
+/* The scores after the last token, or `back` positions before it, as far as this rank has them; its choice if the graph chooses tokens. */
 static struct scored_token *scores_behind(const struct trial *t, const struct history *h, int64_t back, int64_t *n)
 {
     *n = 0;
@@ -61,7 +60,7 @@ static struct scored_token *scores_behind(const struct trial *t, const struct hi
     return all;
 }
 
-/* A score that is no number is like no other. */
+/* NaN equals no score. */
 static bool are_close(const struct trial *t, const struct scored_token *x, const struct scored_token *y, int64_t n)
 {
     double most = 0, worst = 0;
@@ -74,7 +73,7 @@ static bool are_close(const struct trial *t, const struct scored_token *x, const
     return worst <= t->limit * most;
 }
 
-/* In a pipeline, those that have the scores say so. */
+/* In a pipeline, the ranks with the scores decide. */
 static bool has_all_positions(const struct trial *t)
 {
     if (t->stage->logits < 0)
@@ -118,7 +117,7 @@ static void try_both(void *trial)
     t->same = n == t->nscores && are_close(t, whole, t->scores, n);
 }
 
-/* The same run on the same columns: not a bit may differ. */
+/* The same run on the same columns: all bits must be equal. */
 static void try_columns(void *trial)
 {
     struct trial *t = trial;
@@ -131,7 +130,7 @@ static void try_columns(void *trial)
         t->kept = again[i].token == t->scores[i].token && memcmp(&again[i].score, &t->scores[i].score, sizeof again[i].score) == 0;
 }
 
-/* What some rank of a pipeline did not come to do is given up by all. */
+/* What some rank of a pipeline failed to do is abandoned by all. */
 static const char *try_runs(struct trial *t, void (*runs)(void *))
 {
     const char *failure = diag_try(t->arena, runs, t);
@@ -140,7 +139,7 @@ static const char *try_runs(struct trial *t, void (*runs)(void *))
     return failure;
 }
 
-/* What one rank finds holds for all. */
+/* The result of one rank holds for all. */
 static bool on_all(struct comm *comm, bool own)
 {
     int64_t lacks = !own, all = lacks;

@@ -1,8 +1,7 @@
-/* prompt: the first columns of a history, from the tokens that a user gives with a mask.
+/* prompt: the first columns of a history, from the user's tokens and mask.
  *
- * Nothing reads a token that the mask hides, so it is removed. Rows of unequal length are then padded to the longest. Padding comes in
- * front if the graph hides masked keys wherever they are. It comes behind if the graph counts the keys of each row, which must come first.
- * A graph that supports neither is refused. */
+ * Tokens that the mask hides are removed. Rows of unequal length are then padded to the longest: at the front if the graph hides masked
+ * keys anywhere; at the end if the graph counts the keys of each row, which must come first. A graph that supports neither is rejected. */
 #include "decode/decode.h"
 #include "job/io/io.h"
 #include "op/analysis/analysis.h"
@@ -14,8 +13,8 @@ struct prompt {
     const struct tensor *tokens, *mask, *positions; /* NULL: not given */
     int64_t batch, n, past;
     int64_t longest, shortest;
-    int64_t *length, *shown; /* by row: tokens that the mask shows, and their columns, [batch, n] */
-    bool hides;              /* some place that a row has is hidden */
+    int64_t *length, *shown; /* by row: number of tokens that the mask shows, and their columns, [batch, n] */
+    bool hides;              /* some position of a row is hidden */
 };
 
 /* ---- what is given ---- */
@@ -87,7 +86,7 @@ static void check_token(const struct prompt *p, int64_t row, int64_t column, int
              (long long)s->vocabulary - 1, (long long)s->vocabulary);
 }
 
-/* What the mask hides may be any number. */
+/* A hidden token may be any number. */
 static void put_token(const struct prompt *p, struct history *h, int64_t row, int64_t column, bool seen)
 {
     int64_t at = row * p->n + column, token = (int64_t)tensor_element(p->tokens, at);
@@ -128,7 +127,7 @@ static void find_shown(struct arena *a, struct prompt *p)
     p->hides = p->hides || p->shortest < p->longest;
 }
 
-/* kind, name: what is to blame, or empty. */
+/* kind, name: of the object at fault, or empty. */
 _Noreturn static void refuse_rows(const struct prompt *p, const struct stage *s, const char *kind, const char *name, const char *why)
 {
     fail("%s: rows of %lld to %lld tokens can't run together%s: %s%s%s%s%s; run rows of one length at a time", s->path,
@@ -136,7 +135,7 @@ _Noreturn static void refuse_rows(const struct prompt *p, const struct stage *s,
          why);
 }
 
-/* The node that takes rows of a table by the places of tokens, which count padding; NULL: there is none. */
+/* The node that reads table rows by token position, which counts padding; NULL: none. */
 static const char *rows_by_place(const struct stage *s)
 {
     int i = decode_find_input(s, ROLE_CACHE_POSITION);
@@ -155,7 +154,7 @@ const char *prompt_padding(const struct stage *s, bool *behind, const char **nod
     return *node ? "finds positions by place, and padding has places" : "";
 }
 
-/* True: padding comes behind the tokens of a row. */
+/* True: padding follows a row's tokens. */
 static bool pads_behind(const struct prompt *p, const struct stage *s)
 {
     const char *node;
@@ -170,7 +169,7 @@ static bool pads_behind(const struct prompt *p, const struct stage *s)
     return behind;
 }
 
-/* The stages from the prompt's on read one mask. */
+/* The stages from the prompt's on share one mask. */
 static bool all_pad_behind(const struct prompt *p, int n)
 {
     bool behind = false;

@@ -1,4 +1,4 @@
-/* prompt_text: prompts and results as text, by the tokenizer.json beside the model. */
+/* prompt_text: prompts and results as text, by the tokenizer.json next to the model. */
 #include "config.h"
 
 #include "decode/decode.h"
@@ -15,13 +15,13 @@ struct prompt_text {
     struct text_stream stream;
 };
 
-/* ---- what the options give ---- */
+/* ---- from the options ---- */
 
 struct prompts {
     VEC(const char *) list;
 };
 
-/* Every line is a prompt; the last one may lack its end, which may be that of DOS. */
+/* Every line is a prompt; the last one may lack its line end, which may be CRLF. */
 static void add_lines(struct arena *a, struct prompts *p, const char *path, FILE *from)
 {
     struct text_builder all = {.arena = a};
@@ -66,7 +66,7 @@ static struct tensor ids_tensor(struct arena *a, int64_t rows, int64_t columns)
     return (struct tensor){.dtype = DT_I64, .rank = 2, .dim = {rows, columns}, .data = NEWN(a, int64_t, rows * columns + 1)};
 }
 
-/* Tokens of all prompts, padded in front, and the mask that hides the padding. */
+/* Tokens of all prompts, padded at the front, and the mask that hides the padding. */
 static void encode_rows(const struct prompt_text *t, const struct prompts *p, struct tensor *tokens, struct tensor *mask)
 {
     struct token_ids *ids = NEWN(t->arena, struct token_ids, p->list.n);
@@ -173,7 +173,7 @@ void prompt_text_print(struct prompt_text *t, const int64_t *id, int64_t n, bool
 {
     struct arena *tmp = arena_new();
     struct text more = tokenizer_stream(t->tokenizer, tmp, &t->stream, id, (int)n, last);
-    (void)fwrite(more.at, 1, more.n, stdout); /* streams_flush tells of failures */
+    (void)fwrite(more.at, 1, more.n, stdout); /* streams_flush reports failures */
     arena_free(tmp);
 }
 
@@ -198,7 +198,7 @@ const char *prompt_text_token(const struct prompt_text *t, struct arena *a, int6
     return arena_printf(a, "%s (\"%s\")", number, quoted);
 }
 
-#else /* no option asks for text */
+#else /* no option uses text */
 
 const char *prompt_text_token(const struct prompt_text *t, struct arena *a, int64_t id)
 {

@@ -8,7 +8,7 @@ static void put_token(struct row *row, int64_t token)
     VEC_PUSH(row->arena, &row->token, token);
 }
 
-/* These steps make them, for prompts round in another way. */
+/* Steps make these tokens again, because prompts round differently. */
 static void repeat(struct row *row, const int64_t *token)
 {
     const int64_t n = row->how.made;

@@ -1,11 +1,11 @@
 /* rows: a batch whose rows join and leave between steps (continuous batching).
  *
- * The KV caches of all rows have the same number of columns. A row that is shorter is padded on the side that the graph can read: in front
- * where its mask hides keys, behind where it counts them. A prompt runs alone, in one or several runs between steps of the others, in
- * states of its own, which then become a row of the batch. Rows are moved when one joins or leaves, and when padding takes up much room.
+ * The KV caches of all rows have the same number of columns. A shorter row is padded on the side that the graph supports: at the front if
+ * its mask hides keys, at the end if it counts them. A prompt runs alone, in one or several runs between steps of the others, in states of
+ * its own, which then become a row of the batch. Rows are moved when one joins or leaves, and when there is much padding.
  *
- * A prompt is cut at the same places whether other rows decode or not, and whether its first tokens are stored or not: rounding depends on
- * the parts. */
+ * A prompt is divided at the same positions whether other rows decode or not, and whether its first tokens are stored or not, because
+ * rounding depends on the parts. */
 #include "decode/decode.h"
 #include "decode/draft/draft.h"
 #include "decode/row.h"
@@ -15,44 +15,44 @@
 
 struct rows {
     struct arena *arena;
-    struct chained *chain; /* makes the texts, of which there is one at a time; NULL: the stage does */
+    struct chained *chain; /* makes the texts, one at a time; NULL: the stage does */
     struct comm *comm;
     struct stage *stage;
-    const char *alone; /* why there is only one; NULL: there may be more */
+    const char *alone; /* why there is only one row; NULL: several are possible */
     struct row_side side;
-    struct session_states *kept; /* of these rows; while theirs are in use, of those before; NULL: there are no others */
-    struct rows **in_use;        /* whose states are, of the rows of this stage */
-    enum rows_done begun;        /* and is to be finished */
-    int64_t *next;               /* the tokens that it makes here */
+    struct session_states *kept; /* of these rows; while theirs are current, of the previous ones; NULL: no others */
+    struct rows **in_use;        /* whose states are current, among the rows of this stage */
+    enum rows_done begun;        /* the run to be finished */
+    int64_t *next;               /* the next tokens */
     int64_t n, most;
     struct row **row;
     struct row_sampling *how; /* by row */
     struct logprobs *scored;  /* by row: of its last token */
-    int64_t columns;          /* of the states in use */
-    bool moved;               /* the states in use are not those of these rows */
-    struct arena *feed;       /* of the history and of inputs; NULL: to be made anew */
+    int64_t columns;          /* of the current states */
+    bool moved;               /* the current states belong to other rows */
+    struct arena *feed;       /* of the history and of inputs; NULL: to be rebuilt */
     struct history history;
-    struct tensor *in;                        /* the inputs that follow from it */
+    struct tensor *in;                        /* the inputs from the history */
     bool parts;                               /* prompts may run in parts */
-    bool all_scores;                          /* several tokens behind a cache have the scores of steps */
-    const struct session_columns *columns_of; /* a row; NULL: they can't be stored: */
-    const char *unstored;                     /* why */
-    struct prefix *prefix;                    /* NULL: none are */
-    bool further;                             /* it is of other rows */
-    bool steps;                               /* the columns that steps make are stored, too */
-    struct forms *forms;                      /* NULL: no row has asked for one yet */
+    bool all_scores;                          /* several tokens after a cache get the scores of steps */
+    const struct session_columns *columns_of; /* a row; NULL: columns cannot be stored: */
+    const char *unstored;                     /* the reason */
+    struct prefix *prefix;                    /* NULL: nothing is stored */
+    bool further;                             /* it belongs to other rows */
+    bool steps;                               /* columns made by steps are stored, too */
+    struct forms *forms;                      /* NULL: no row has a form so far */
     struct {
         struct row *row;               /* NULL: none joins */
-        int64_t ran;                   /* tokens of its prompt */
-        struct session_states *beside; /* its states between runs; NULL: they are in use, for there is no other row */
-        struct logprobs *scored;       /* of tokens of its prompt that the last run found */
+        int64_t ran;                   /* tokens of its prompt that ran */
+        struct session_states *beside; /* its states between runs; NULL: they are current, because there is no other row */
+        struct logprobs *scored;       /* of prompt tokens, from the last run */
         int64_t found;
     } joins;
     struct {
-        struct drafter *from;      /* NULL: none are drafted */
-        int64_t context;           /* tokens of a row at most */
-        int64_t n, at[DRAFT_MOST]; /* of this step */
-        int64_t taken;             /* tokens that it made */
+        struct drafter *from;      /* NULL: nothing is drafted */
+        int64_t context;           /* most tokens of a row */
+        int64_t n, at[DRAFT_MOST]; /* drafted in this step */
+        int64_t taken;             /* tokens that the step made */
     } draft;
     struct session_collective chosen;
 };
@@ -118,7 +118,7 @@ int64_t rows_count(const struct rows *r)
     return r->n;
 }
 
-/* ---- what is stored of texts ---- */
+/* ---- stored prefixes ---- */
 
 bool rows_try_parts(struct rows *r, const struct job_options *o, int64_t vocabulary, int64_t context)
 {
@@ -224,7 +224,7 @@ void rows_interrupt(struct rows *r)
     forget_history(r);
 }
 
-/* The columns of the cache, then the tokens that are not in it. */
+/* The columns of the cache, then the tokens after it. */
 static void make_history(struct rows *r)
 {
     forget_history(r);
@@ -245,7 +245,7 @@ static void make_history(struct rows *r)
     }
     h->adapter = adapter;
     h->length++;
-    h->scored = r->draft.from ? r->draft.from->pace.most + 1 : 1; /* room for their places */
+    h->scored = r->draft.from ? r->draft.from->pace.most + 1 : 1; /* space for their positions */
     history_reserve(r->feed, h, r->stage);
     h->scored = 1;
     size_t bytes = (size_t)r->stage->graph->inputs.n * sizeof *r->in;
@@ -254,7 +254,7 @@ static void make_history(struct rows *r)
 
 /* ---- the states of the rows ---- */
 
-/* Those of these rows become the ones in use. */
+/* Makes the states of these rows current. */
 static void use_states(struct rows *r)
 {
     struct rows *before = *r->in_use;
@@ -266,7 +266,7 @@ static void use_states(struct rows *r)
     *r->in_use = r;
 }
 
-/* added: states of the last row alone; NULL: it has its place. */
+/* added: states of the last row alone; NULL: it is in place. */
 static void move_rows(struct rows *r, const struct session_states *added)
 {
     struct arena *tmp = arena_new();
@@ -322,7 +322,7 @@ void rows_join(struct rows *r, const int64_t *prompt, int64_t n, int64_t stored,
     begin_states(r, stored);
 }
 
-/* All of its prompt has run, in the states in use or, if there were other rows when it began, beside these. */
+/* Its whole prompt has run, in the current states or, if there were other rows when it began, in separate ones. */
 static void add_joined(struct rows *r, struct row *row, int64_t *next)
 {
     bool first = r->n == 0;
@@ -341,7 +341,7 @@ static void add_joined(struct rows *r, struct row *row, int64_t *next)
     r->joins.beside = NULL;
 }
 
-/* Of each token of the prompt that follows one of [from, to). */
+/* Scores each prompt token that follows one of [from, to). */
 static void score_prompt(struct rows *r, const struct row *row, const struct history *h, int64_t from, int64_t to)
 {
     struct arena *tmp = arena_new();
@@ -389,7 +389,7 @@ void rows_begin_prompt(struct rows *r)
     r->begun = to == n ? ROWS_JOINED : ROWS_PART;
 }
 
-/* Its first token is in place r->n. */
+/* Its first token is at index r->n. */
 static void finish_prompt(struct rows *r)
 {
     struct row *row = r->joins.row;
@@ -433,7 +433,7 @@ void rows_leave(struct rows *r, int64_t row)
     row_free(left);
 }
 
-/* Padding in front of the longest row is dropped. */
+/* Whether to drop padding in front of the longest row. */
 static bool has_much_padding(const struct rows *r)
 {
     int64_t most = longest(r);
@@ -452,7 +452,7 @@ static int64_t lesser(int64_t x, int64_t y)
     return x < y ? x : y;
 }
 
-/* A row that is alone goes on with several tokens. One with a form, or with log-probabilities, takes them one by one. */
+/* A row that is alone continues with several tokens. One with a form, or with log-probabilities, takes them one by one. */
 static void draft_tokens(struct rows *r)
 {
     const struct row *row = r->row[0];

@@ -1,10 +1,10 @@
-/* rows_side: which graphs take several rows, and on which side these are padded. */
+/* rows_side: the graphs that take several rows, and the side on which these are padded. */
 #include "decode/decode.h"
 #include "ir/rank_meta.h"
 
 #include <string.h>
 
-/* A graph may mix rows, which then are no texts of their own. */
+/* A graph may mix rows, so that they are no independent texts. */
 static const char *dependent_rows(const struct graph *g, const char *symbol)
 {
     const char *other, *why;
@@ -14,7 +14,7 @@ static const char *dependent_rows(const struct graph *g, const char *symbol)
     return NULL;
 }
 
-/* Of this rank. grows: some state does, on any. "": there may be several. */
+/* On this rank. grows: some state does, on any. "": several rows are possible. */
 static const char *find_alone(struct arena *a, const struct stage *s, bool grows, struct row_side *to)
 {
     const struct type *t = session_input_type(s->session, decode_find_input(s, ROLE_TOKENS));

@@ -1,7 +1,7 @@
-/* saved: decoding that goes on later, on other ranks and by another plan (--save-state, --load-state).
+/* saved: decoding that continues later, maybe on other ranks with another plan (--save-state, --load-state).
  *
- * One safetensors file holds what the last graph takes, unsharded: its states and constants under the names of its inputs, and the tokens
- * so far with their masks and positions. Metadata texts identify the model and the sampling settings. */
+ * One safetensors file holds the last graph's inputs, unsharded: its states and constants under the names of its inputs, and the tokens so
+ * far with their masks and positions. Metadata texts identify the model and the sampling settings. */
 #include "decode/decode.h"
 #include "job/io/io.h"
 #include "onnx/onnx.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 
 #define FORMAT "tpc decoding 2"
-#define OWN "tpc." /* before the names of tensors that are no inputs */
+#define OWN "tpc." /* before names of tensors that are no inputs */
 enum { TOKENS, MASK, POSITIONS, ENDS, OWNS };
 static const char *const own_name[OWNS] = {OWN "tokens", OWN "mask", OWN "positions", OWN "ends"};
 enum { MOST_TOKEN = INT32_MAX };
 
-/* ---- which model it is ---- */
+/* ---- identity of the model ---- */
 
-/* The digest of the source: a folder says it in plan.json. */
+/* The digest of the source; a folder has it in plan.json. */
 static const char *source_digest(struct arena *a, const char *path)
 {
     struct written model;
@@ -74,7 +74,7 @@ static const char *real_text(struct arena *a, double x)
     return arena_printf(a, "%.17g", x);
 }
 
-/* Tensors without data have their sizes only. */
+/* Tensors without data have only sizes. */
 static void write_head(struct arena *a, struct saved_file *w, const struct stage *s, const struct saved_run *now, int n,
                        const char *const *name, const struct tensor *tensor)
 {
@@ -96,7 +96,7 @@ static void write_head(struct arena *a, struct saved_file *w, const struct stage
     safetensors_begin(&w->out, n, name, tensor, sizeof text / sizeof *text, text);
 }
 
-/* A state is gathered when its turn comes, so that no rank holds more than one whole. */
+/* A state is gathered only when it is written, so that no rank holds more than one whole state. */
 static void put_tensor(struct saved_file *w, const struct stage *s, int input, const struct tensor *own)
 {
     struct arena *tmp = arena_new();
@@ -196,7 +196,7 @@ static struct saved_run read_texts(const struct reading *r)
     return s;
 }
 
-/* The file has data at any alignment. */
+/* The file's data may be unaligned. */
 static struct tensor tensor_of(const struct reading *r, const char *name, struct arena *to)
 {
     const struct tensor *found = safetensors_find(r->file, name);
@@ -237,7 +237,7 @@ static void read_tables(const struct reading *r, const struct saved_run *s, stru
              s->made, s->past, rows, columns);
 }
 
-/* The dimension of a state that has a column for each token in the cache; -1: none. */
+/* The dimension of a state with a column per token in the cache; -1: none. */
 static int column_dim(const struct stage *s, int input)
 {
     return s->role[input] == ROLE_STATE ? session_state_grows_along(s->session, input) : -1;
@@ -283,9 +283,9 @@ static struct saved_run read_file(const struct reading *r, struct tensor *own, s
     return s;
 }
 
-/* ---- going on, on all ranks ---- */
+/* ---- continuing, on all ranks ---- */
 
-/* Options that are given win. Those that draw start sampling where there was none. */
+/* Given options win. Options that need sampling start it if there was none. */
 static void take_sampling(const struct sampling *s, struct job_options *o)
 {
     o->penalty = o->penalty >= 0 ? o->penalty : s->penalty;
@@ -316,7 +316,7 @@ static struct history fill_history(struct arena *a, const struct stage *s, const
     return h;
 }
 
-/* Constants are read by every run, states by the first. */
+/* Every run reads constants; only the first one reads states. */
 static void send_inputs(struct arena *a, struct arena *states, struct comm *all, struct stage *s, struct tensor *input)
 {
     int n = s->graph->inputs.n;

@@ -1,7 +1,7 @@
 /* unsharded: the model of --check, which rank 0 runs beside the ranks (tpc-run --generate --check). It is fed the tokens that the ranks
- * decode. So every step is compared after the same text, and a token that differs by rounding does not affect later comparisons.
+ * decode, so every step is compared after the same text, and a token that differs by rounding does not affect later comparisons.
  *
- * The scores of a step may differ as compare_relative allows. Where they differ by no more, tokens differ only at near ties. */
+ * The scores of a step may differ as compare_relative allows. Within that, tokens differ only at near ties. */
 #include "decode/decode.h"
 #include "job/io/io.h"
 #include "op/canon/canon.h"
@@ -13,17 +13,17 @@
 struct unsharded_model {
     struct arena *arena;
     struct comm *self;
-    int n, ready; /* graphs that have what earlier ones leave */
+    int n, ready; /* graphs that have their inputs from earlier ones */
     struct stage *stage;
 };
 
-/* Of scores, against those of the unsharded model. */
+/* Distance of scores from the unsharded model's. */
 struct distance {
     double most, largest;  /* the largest difference, and the largest magnitude */
     double squares, whole; /* sums of squares of differences and magnitudes */
 };
 
-/* Where the first token is another. */
+/* The first token that differs. */
 struct first_other {
     int64_t row, made, position, got, want; /* made: tokens of the row before it */
     double gap;                             /* of their unsharded scores */
@@ -33,7 +33,7 @@ struct first_other {
 struct unsharded {
     struct arena *arena;
     const struct job_options *options;
-    const struct stage *ranks; /* their graphs, which know what is given */
+    const struct stage *ranks; /* their graphs, which have the given inputs */
     int n, threads;
     struct tensor **given; /* by graph of the ranks and input */
     struct unsharded_model *model;
@@ -41,7 +41,7 @@ struct unsharded {
     double worst; /* of all steps */
     struct distance all;
     struct first_other first;
-    /* to begin once more */
+    /* for another start */
     int64_t length, fed;
     int64_t *behind;
 };
@@ -104,7 +104,7 @@ static const struct scored_token *read_scores(struct arena *a, const struct row_
     return all;
 }
 
-/* One that is no number is as far as can be from any other. */
+/* The distance of NaN from any number is infinite. */
 static double score_difference(double x, double y)
 {
     return x == y ? 0 : isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
@@ -137,7 +137,7 @@ static void check_columns(const struct row_scores *x, const struct row_scores *y
         fail("%s has scores of %lld tokens, and %s of %lld", y->stage->path, (long long)y->columns, x->stage->path, (long long)x->columns);
 }
 
-/* How far the scores of one run are from those of another, over rows that go on. */
+/* The distance between the scores of two runs, over rows that continue. */
 static struct distance compare_scores(struct arena *a, const struct row_scores *x, const struct row_scores *y, const bool *ended)
 {
     struct distance d = {0};
@@ -186,7 +186,7 @@ static void note_other(struct unsharded *u, const struct history *h, const struc
     u->first.position = history_next_position(h, o->row);
 }
 
-/* Of the same row, read by both. */
+/* For one row, both scores from the same model. */
 static double score_gap(struct arena *a, const struct row_scores *y, const struct first_other *o)
 {
     const struct scored_token *all = read_scores(a, y, o->row);
@@ -223,9 +223,9 @@ void unsharded_compare(struct unsharded *u, const struct row_scores *ranks, cons
     arena_free(tmp);
 }
 
-/* ---- what orders of sums do ---- */
+/* ---- the effect of summation order ---- */
 
-/* The tokens of the history once more, by two runs of the model whose sums go in other orders. Splitting plays no part in it. */
+/* Runs the tokens of the history twice with different orders of sums. Splitting plays no part in it. */
 static double order_noise(const struct unsharded *u, const struct history *all)
 {
     struct job_options ordered = *u->options;

@@ -1,5 +1,5 @@
 /* agree: all ranks of a job must be the same program with the same options. Rank 0 sends its own; a rank that differs ends the job and
- * names the difference. Otherwise ranks with other steps or inputs could wait for each other forever, or compute something wrong. */
+ * names the difference. Otherwise ranks with different steps or inputs could wait for each other forever, or compute wrong results. */
 #include "job/job.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ struct settings_head {
     int64_t bytes;
 };
 
-/* The texts one after another, each with its end. */
+/* Concatenates the texts, each with its NUL. */
 static char *join_texts(struct arena *a, const struct text_list *list, int64_t *bytes)
 {
     *bytes = 0;
@@ -34,7 +34,7 @@ static struct text_list split_texts(struct arena *a, const char *all, int64_t by
     return list;
 }
 
-/* The text that sets the same as this one; NULL: none does. */
+/* The text that sets the same option as this one; NULL: none. */
 static const char *same_setting(const struct text_list *list, const char *text)
 {
     size_t n = strcspn(text, " =");

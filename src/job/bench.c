@@ -1,5 +1,5 @@
-/* bench: runs a model on made-up inputs of the sizes that it was planned for, and prints the times: of a model alone a line for each
- * workload, with --bench a table. */
+/* bench: runs a model on made-up inputs of its planned sizes, and prints times: for a model alone a line per workload, with --bench a
+ * table. */
 #include "ir/rank_meta.h"
 #include "job/io/io.h"
 #include "job/job.h"
@@ -9,13 +9,13 @@
 
 enum { MOST_RUNS = 10, BENCH_RUNS = 5 };
 
-/* Of the runs at one workload. */
+/* Of the runs of one workload. */
 struct times {
-    double first, least, sum; /* least and sum: of those after the first, if there are more */
+    double first, least, sum; /* least and sum: of those after the first, if there are any */
     VEC(double) later;        /* each of these */
 };
 
-/* As many runs as asked for; of a model alone else up to ten within a second. Rank 0 decides for all. */
+/* Runs as many times as requested; else, for a model alone, up to ten times within a second. Rank 0 decides for all. */
 static bool goes_on(struct comm *all, const struct job_options *o, const struct times *t)
 {
     bool more = o->bench ? t->later.n < bench_runs(o)

@@ -1,4 +1,4 @@
-/* calibrate: measures the ranks that run and writes the machine profile of tpc-shard --machine (--calibrate FILE). */
+/* calibrate: measures the running ranks and writes the machine profile of tpc-shard --machine (--calibrate FILE). */
 #include "job/job.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -21,7 +21,7 @@ static const char *today(struct arena *a)
     return arena_strdup(a, text);
 }
 
-/* The name of the file without folder and extension. */
+/* The file's name without folder and extension. */
 static const char *profile_name(struct arena *a, const char *path)
 {
     const char *base = path_base(path), *dot = strrchr(base, '.');
@@ -40,7 +40,7 @@ static void fit_overlap(struct machine *to, const struct measured *m)
     calibrate_overlap(to, m->nbehind, timed);
 }
 
-/* Over the links of one level. Returns the error of the fit. */
+/* Fits the links of one level. Returns the error of the fit. */
 static double fit_link(struct arena *a, struct link *to, const struct measured_link *m)
 {
     struct timed_transfer *timed = NEWN(a, struct timed_transfer, m->n);
@@ -49,7 +49,7 @@ static double fit_link(struct arena *a, struct link *to, const struct measured_l
     return calibrate_fit(to, m->units, m->n, timed);
 }
 
-/* What ranks of a machine send at once is what its network card lets through. */
+/* What ranks of a machine send at once is limited by its network card. */
 static void fit_links(struct arena *a, struct machine *to, const struct comm *comm, const struct measured *m)
 {
     for (int i = 0; i < m->links; i++)
@@ -82,7 +82,7 @@ static double error_of(const struct machine *to, const struct comm *comm, const 
     return n ? sqrt(sum / n) : 0;
 }
 
-/* What was measured; on one rank, nothing between ranks. */
+/* Marks measured prices; with one rank, none of links. */
 static void note_measured(struct machine *to, const struct measured *m)
 {
     static const char *const kernels[] = {
@@ -106,8 +106,8 @@ static void note_measured(struct machine *to, const struct measured *m)
         machine_note_measured(to, links[i]);
 }
 
-/* Values that are not measured come from the reference: on one rank, those of collectives. A machine is as fast as one of its ranks alone,
- * even where several are in each other's way. */
+/* Values that are not measured come from the reference: with one rank, those of collectives. A machine is at least as fast as one of its
+ * ranks alone, even if several slow each other down. */
 static struct machine machine_of(struct arena *a, const char *path, const struct comm *comm, const struct measured *m, double *error)
 {
     struct machine to = machine_reference();
@@ -141,7 +141,7 @@ static void explain_collectives(const struct machine *to, const struct comm *com
     }
 }
 
-/* What a number is multiplied by to be printed, and what stands behind it. */
+/* The factor and unit with which a number is printed. */
 static const struct {
     double scale;
     const char *words;
@@ -175,7 +175,7 @@ static void print_link(const struct link *link, bool outer)
     printf("%.3f ns for each byte summed\n", 1e9 * link->reduce_seconds);
 }
 
-#define PAYS 1.25 /* times as fast, at which people are told of it */
+#define PAYS 1.25 /* speedup from which the user is told */
 
 static void print_summary(const struct machine *to, const struct comm *comm, const struct measured *m, double error)
 {
@@ -198,7 +198,7 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
                to->overlap_slowdown, 1e6 * to->overlap_overhead, 100 * to->overlap_share);
 }
 
-/* The keys of prices that are clamped; "": none is. */
+/* The keys of clamped prices; "": none. */
 static const char *clamped_keys(struct arena *a, const struct measured *m)
 {
     static const char *const key[PRICES] = {
@@ -248,7 +248,7 @@ static void fuse_measured(void *of, struct graph *g)
     job_fuse(g, f->comm, f->options);
 }
 
-/* Of --seconds. A machine that does nothing else needs a third. */
+/* Default of --seconds. An idle machine needs a third. */
 enum { USUAL_SECONDS = 60 };
 
 void job_calibrate(struct arena *a, struct comm *comm, const struct job_options *o, int threads)

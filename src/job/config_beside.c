@@ -1,5 +1,5 @@
-/* config_beside: the files beside a model: in the folder of its file, and the one above that is called onnx; of ranks, in their own; of
- * several graphs' ranks, in the one that holds their folders, too. */
+/* config_beside: the files next to a model: in its file's folder, or in the parent of a folder named onnx; for ranks, in their own folder;
+ * for ranks of several graphs, also in the parent of their folders. */
 #include "job/job.h"
 
 static const char *folder_of(struct arena *a, const char *path)

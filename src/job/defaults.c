@@ -1,4 +1,4 @@
-/* defaults: the options of a job where none is given. */
+/* defaults: the default options of a job. */
 #include "job/job.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* doctor: one screen about a job before any model: where ranks run, with which cores and memory, how fast memory and messages are, and what
- * to change (tpc-run --doctor). Every rank tells its facts to rank 0, which prints. */
+ * to change (tpc-run --doctor). Every rank sends its facts to rank 0, which prints. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -22,8 +22,8 @@ static const double mib = 1048576, gib = 1073741824;
 struct rank_facts {
     char host[TEXT], cpus[TEXT], limit[TEXT];
     cpu_set_t set;
-    int online, cores, bound, threads, nodes; /* cores: what a quota allows of those online; nodes: of NUMA that its cores are of */
-    int64_t memory, mapped;                   /* bytes that are free; that limits of the process leave */
+    int online, cores, bound, threads, nodes; /* cores: those online that a quota allows; nodes: NUMA nodes of its cores */
+    int64_t memory, mapped;                   /* free bytes; what the process's limits leave */
     int64_t stack, locked, files;
     double load, triad, quota; /* of cores; INFINITY: none */
 };
@@ -71,7 +71,7 @@ static int count_nodes(const cpu_set_t *set)
     return found > 0 ? found : 1;
 }
 
-/* Of a resource that getrlimit told of, if it did. */
+/* A limit from getrlimit, if the call succeeded. */
 static int64_t limit_of(int status, const struct rlimit *r)
 {
     return status != 0 || r->rlim_cur == RLIM_INFINITY || r->rlim_cur > INT64_MAX ? INT64_MAX : (int64_t)r->rlim_cur;
@@ -137,10 +137,10 @@ static int count_hosts(const struct checkup *c)
     return n;
 }
 
-/* Of the ranks of r's host. */
+/* Over the ranks of r's host. */
 struct host_sums {
-    int ranks, threads, bound, cores; /* bound: cores that some rank may use; cores: those, or what a quota allows of them */
-    bool shares;                      /* bound ranks have cores in common */
+    int ranks, threads, bound, cores; /* bound: cores that some rank may use; cores: these, limited by a quota */
+    bool shares;                      /* bound ranks share cores */
     double triad;
 };
 

@@ -1,4 +1,4 @@
-/* dump: the graphs of all ranks after the pass fuse_kernels, in text form (--dump-after). */
+/* dump: the lowered graphs of all ranks in text form (--dump-after). */
 #include "ir/text/text.h"
 #include "job/job.h"
 

@@ -1,10 +1,9 @@
-/* fits: refuses a model whose weights do not fit in this machine's memory, before they are loaded: a run that swaps is too slow to be of
- * use. */
+/* fits: rejects a model whose weights exceed this machine's memory, before they are loaded: a run that swaps is too slow to be useful. */
 #include "job/job.h"
 #include "op/analysis/analysis.h"
 #include "op/op.h"
 
-/* Only rows of a table are read. */
+/* Whether only rows of it are read, as of a table. */
 static bool is_table(const struct uses *uses)
 {
     bool rows = uses->n > 0;
@@ -23,7 +22,7 @@ static bool is_packed(const struct uses *uses)
     return false;
 }
 
-/* Weights of products are packed, and their pages of the file given back; others are read in the file's pages. */
+/* Weights of products are packed, and their file pages released; others are read from the file's pages. */
 static struct room_need need_of(const struct graph *g)
 {
     struct arena *tmp = arena_new();
@@ -47,7 +46,7 @@ static struct room_need need_of(const struct graph *g)
     return sum;
 }
 
-/* What a rank of the group needs in the mean: the ranks of a machine share its memory, and stages of a model differ. */
+/* The average need of a rank of the group: the ranks of a machine share its memory, and stages of a model differ. */
 static struct room_need mean_need(struct comm *group, struct room_need own)
 {
     const double each[] = {(double)own.own, (double)own.mapped, (double)own.resident, (double)own.held};
@@ -63,7 +62,7 @@ static struct room_need mean_need(struct comm *group, struct room_need own)
     return (struct room_need){.own = mean[0], .mapped = mean[1], .resident = mean[2], .held = mean[3]};
 }
 
-/* Rank 0 of the group goes first, so that what all ranks would say is said once. */
+/* Rank 0 of the group goes first, so that a common error is reported once. */
 static void check_in_turn(struct comm *group, struct comm *all, const char *path, const char *what, struct room_need own)
 {
     const struct room_need need = mean_need(group, own);

@@ -1,4 +1,4 @@
-/* load: loads the file of this rank and checks that all ranks run one plan. Rank 0 loads first, so that a common error is reported once. */
+/* load: loads this rank's file and checks that all ranks run one plan. Rank 0 loads first, so that a common error is reported once. */
 #include "ir/rank_meta.h"
 #include "job/adapters/adapters.h"
 #include "job/io/io.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* ranks that are threads load one after another */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* ranks as threads load one at a time */
 
 struct graph *job_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct size_source *sizes,
                              const struct job_options *o)
@@ -38,7 +38,7 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     return c.graph;
 }
 
-/* Between two ranks that are threads, so the lock is given up meanwhile. */
+/* Between ranks as threads, so the lock is released meanwhile. */
 static bool ranks_agree(void *ranks, uint64_t own)
 {
     struct comm *comm = ranks;

@@ -1,7 +1,7 @@
-/* merge: restores the source model of an emitted folder (tpc-shard --merge). The model file is made from model.onnx and the weights in
- * the rank files; manifest.json holds its digest. What the source has in external files goes to one file beside the model, which is named
- * after it: an only file keeps its offsets, several lie one after another. Bytes that no tensor uses are zero. Weights of a checkpoint of
- * training take the places of the model's. All files are written under temporary names and renamed at the end. */
+/* merge: restores the source model of an emitted folder (tpc-shard --merge). The model file is made from model.onnx and the weights in the
+ * rank files; manifest.json holds its digest. The source's external data goes to one file named after the model: a single file keeps its
+ * offsets, several are concatenated. Bytes that no tensor uses are zero. Weights of a training checkpoint replace the model's. All files
+ * are written under temporary names and renamed at the end. */
 #include "ir/text/text.h"
 #include "job/adapters/adapters.h"
 #include "job/job.h"
@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TARGET_MODEL, TARGET_DATA, TARGET_RESTORED, TARGETS }; /* restored: the source's model file, where the model names other data */
+enum { TARGET_MODEL, TARGET_DATA, TARGET_RESTORED, TARGETS }; /* restored: the source's model file, if the model names other data */
 struct target_file {
     const char *path;
-    char *part;     /* what is written; NULL: nothing yet */
-    struct map was; /* that, before weights of a checkpoint replace some of it */
+    char *part;     /* the temporary file; NULL: nothing so far */
+    struct map was; /* the written file, before weights of a checkpoint replace some of it */
 };
-/* An external file of the source, and where its bytes go in the data file. */
+/* An external file of the source, and its offset in the data file. */
 struct external_part {
     const char *name;
     struct relocated at;
@@ -32,7 +32,7 @@ struct merge_job {
     const char *out, *weights; /* weights: a checkpoint; NULL: none */
     bool force;
     struct progress progress;
-    VEC(struct external_part) parts; /* none: the model has all */
+    VEC(struct external_part) parts; /* none: the model contains everything */
     struct target_file target[TARGETS];
 };
 
@@ -58,7 +58,7 @@ static struct external_part *part_named(const struct merge_job *m, const char *l
     return at < 0 ? NULL : &m->parts.at[at];
 }
 
-/* The first place from base + bytes on where any system can map a file. */
+/* The first offset from base + bytes on at which any system can map a file. */
 static int64_t place_behind(const struct merge_job *m, int64_t base, int64_t bytes)
 {
     enum { ALIGN = 1 << 16 };
@@ -85,7 +85,7 @@ static void find_parts(struct merge_job *m)
     }
 }
 
-/* The model names other data than its source. */
+/* Whether the model names other data than its source. */
 static bool relocates(const struct merge_job *m)
 {
     return m->parts.n > 1 || (m->parts.n == 1 && strcmp(m->parts.at[0].name, path_base(m->target[TARGET_DATA].path)) != 0);
@@ -99,7 +99,7 @@ static bool find_part(void *merge_job, const char *location, struct relocated *o
     return p != NULL;
 }
 
-/* ---- where to write ---- */
+/* ---- targets ---- */
 
 static void remove_parts(void *data, int status)
 {
@@ -112,7 +112,7 @@ static void remove_parts(void *data, int status)
 
 #define ELSEWHERE "name another file with -o"
 
-/* A model in the folder that is written to. */
+/* A model in the target folder. */
 struct neighbour {
     const struct merge_job *merge;
     const char *path;
@@ -144,7 +144,7 @@ static void check_neighbours(const struct merge_job *m)
     (void)closedir(d);
 }
 
-/* The source is replaced at most by itself. */
+/* The source may only be replaced by itself. */
 static void check_source(const struct merge_job *m)
 {
     struct written found;
@@ -154,7 +154,7 @@ static void check_source(const struct merge_job *m)
         fail("%s is the source of %s or a copy of it, so it is not replaced: " ELSEWHERE, m->out, m->folder->dir);
 }
 
-/* What is there is a model by its name, or empty. */
+/* An existing file must be a model by its name, or empty. */
 static void check_kind(const char *path)
 {
     struct stat st;
@@ -195,7 +195,7 @@ static void check_targets(const struct merge_job *m)
 
 /* ---- writing ---- */
 
-/* Whatever ends the program, a part is made if and only if it has a name. */
+/* However the program ends, a temporary file exists only if its name is recorded. */
 static FILE *create_part(const struct merge_job *m, struct target_file *t)
 {
     char *name;
@@ -285,7 +285,7 @@ static void write_data(struct merge_job *m)
     (void)out_close(&out);
 }
 
-/* The model comes last, and one that is replaced goes first: whatever ends the program, a model that exists has its own data. */
+/* The model comes last, and a replaced one is removed first: however the program ends, an existing model has its own data. */
 static void rename_all(struct merge_job *m)
 {
     const struct target_file *restored = &m->target[TARGET_RESTORED];
@@ -302,7 +302,7 @@ static void rename_all(struct merge_job *m)
 
 /* ---- trained weights --------------------------------------------------------------------------------------------------------------- */
 
-/* file: as the model that is written names it. */
+/* file: as the written model names it. */
 static struct target_file *made_target(struct merge_job *m, const char *file)
 {
     struct target_file *t = &m->target[*file ? TARGET_DATA : TARGET_MODEL];
@@ -311,7 +311,7 @@ static struct target_file *made_target(struct merge_job *m, const char *file)
     return t;
 }
 
-/* What the bytes of a place become: a tensor of the checkpoint, or its transpose. */
+/* The replacement of a range of bytes: a tensor of the checkpoint, or its transpose. */
 struct replacement {
     const struct weight_place *at;
     const struct tensor *by;
@@ -347,7 +347,7 @@ static const struct weight_place *place_named(struct merge_job *m, const struct 
     return w;
 }
 
-/* Copies of a weight that the source has were trained as one (passes/import/gradient.c). */
+/* Copies of a weight in the source were trained as one (passes/import/gradient.c). */
 static void add_copies(struct merge_job *m, const struct weight_places *places, const struct safetensors *from, struct replacements *all,
                        const struct replacement *r)
 {
@@ -433,7 +433,7 @@ struct merged_weights {
     struct weight_places places;
 };
 
-/* Other copies of the weight stay: a table of embeddings is none of the product's. */
+/* Other copies of the weight stay: a table of embeddings is not the product's. */
 static void put_merged(void *merged_weights, const char *weight, const struct tensor *t)
 {
     struct merged_weights *to = merged_weights;
@@ -442,7 +442,7 @@ static void put_merged(void *merged_weights, const char *weight, const struct te
     write_replacement(to->merge, &(struct replacement){place_named(to->merge, &to->places, &one, 0), &tensor, false});
 }
 
-/* As the folder restores it, so far as planning saw it. */
+/* As the folder restores it, as far as planning used it. */
 static struct graph *source_graph(struct merge_job *m)
 {
     const struct options options = {.folder = m->folder};

@@ -20,8 +20,7 @@ double job_timed_run(struct comm *all, struct session *s, const struct tensor *i
     return clock_seconds() - start;
 }
 
-/* Runs --repeat times. The first run packs weights and finds its memory: it does not count in statistics, and what is told node by node is
- * never of it. */
+/* Runs --repeat times. The first run packs weights and allocates memory: it counts neither in statistics nor in times of nodes. */
 static double *run_repeated(struct arena *a, struct comm *all, struct session *s, const struct job_options *o, bool runs,
                             const struct tensor *in, struct tensor *out)
 {
@@ -38,7 +37,7 @@ static double *run_repeated(struct arena *a, struct comm *all, struct session *s
     return seconds;
 }
 
-/* The elements of a sequence, or what an optional holds. False: the file is a tensor's. */
+/* The elements of a sequence, or the content of an optional. False: the file has a tensor. */
 static bool compare_list(struct arena *a, const struct graph *g, const struct tensor *out, const char *path, const struct tolerance *t,
                          struct verdict *v)
 {
@@ -104,7 +103,7 @@ struct unsharded_run {
     struct tensor *out;
 };
 
-/* The folder was made for an input that has an initializer. */
+/* Whether the folder was made for an input with an initializer. */
 static bool is_given(const void *tensors, struct arena *a, const char *input)
 {
     const struct graph *g = ((const struct job_tensors *)tensors)->of;
@@ -137,9 +136,9 @@ static struct unsharded_run run_unsharded(struct arena *a, const struct graph *g
     return w;
 }
 
-/* A difference counts if it is larger than rel allows and than what the order of sums does to the unsharded model itself, on these inputs:
- * deep models, and outputs that cancel to almost nothing, have no more digits. That is measured by a second run, whose sums go in the order
- * of --deterministic. Splitting plays no part in it. */
+/* A difference counts if it exceeds both rel and the effect of the order of sums on the unsharded model with these inputs: deep models, and
+ * outputs that cancel to almost nothing, have no more digits. A second run measures that, with sums in the order of --deterministic.
+ * Splitting plays no part in it. */
 static void compare_unsharded(struct arena *a, const struct graph *g, const struct tensor *in, const struct tensor *out,
                               const struct job_options *o, const struct tolerance *t, int threads, struct verdict *v)
 {
@@ -166,7 +165,7 @@ static void compare_unsharded(struct arena *a, const struct graph *g, const stru
     }
 }
 
-/* By the types of the graphs of all ranks. Every rank calls it. */
+/* By the types in the graphs of all ranks. Every rank calls it. */
 static struct tolerance tolerance_of_all(struct comm *all, const struct graph *g, const struct job_options *o)
 {
     const struct tolerance own = compare_tolerance(g, o);
@@ -196,7 +195,7 @@ static bool conclude(struct arena *a, const struct graph *g, const struct tensor
     return v.failed;
 }
 
-/* Gathers the global outputs of the model on rank 0 of the job: those of each stage, then the rows of each replica. runs: this replica has
+/* Gathers the global outputs of the model on rank 0 of the job: of each stage, then the rows of each replica. runs: this replica has
  * run. */
 static struct tensor *join_outputs(struct arena *a, const struct replicas *t, struct pipeline *p, const struct batch_shard *d,
                                    struct graph *g, struct session *s, bool runs, const struct tensor *shards)
@@ -223,7 +222,7 @@ void job_tell_times(struct arena *a, struct comm *all, struct session *s, const 
     json_decref(plan);
 }
 
-/* The sizes of made-up inputs of a model that is not compiled: those that a plan would be made for. Rank files state their own. */
+/* The sizes of made-up inputs of a model that is not compiled: those that a plan would assume. Rank files contain their own. */
 void job_note_workloads(struct graph *g, const char *path)
 {
     struct options options = {.model = path};
@@ -236,13 +235,13 @@ void job_note_workloads(struct graph *g, const char *path)
         rank_meta_set_workload(g, g, i + 1, &plan.workloads.at[i].dims);
 }
 
-/* Nothing is asked for but how long runs take. */
+/* Whether only run times are requested. */
 static bool asks_for_times(const struct job_options *o)
 {
     return !o->output && !o->check.text.n && !o->stats && !o->profile && !o->trace;
 }
 
-/* The results of a run without inputs are asked for: its inputs are made up. */
+/* If results of a run without inputs are requested, its inputs are made up. */
 static struct job_options with_inputs(const struct replicas *t, const struct graph *g, const struct job_options *given)
 {
     struct job_options o = *given;

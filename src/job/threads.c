@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Threads of this machine that run or would, this one among them; 0: it is not known. */
+/* Runnable threads on this machine, including this one; 0: unknown. */
 static long runnable_now(void)
 {
     long n = 0;
@@ -17,7 +17,7 @@ static long runnable_now(void)
     return n;
 }
 
-/* The cores that others keep busy: the least of a few looks, because short bursts pass. */
+/* The cores that others keep busy: the minimum of a few samples, because short bursts pass. */
 static long busy_cores(long own)
 {
     enum { LOOKS = 10, NANOSECONDS = 2000000 };

@@ -1,5 +1,5 @@
-/* weight_inputs: weights that change from step to step (tpc-run --train). As inputs they are read where they lie at every run: nothing
- * folds, packs or copies them. Each is an input of the type that this rank has, so a shard is passed as it is. */
+/* weight_inputs: weights that change between steps (tpc-run --train). As inputs they are read in place in every run: nothing folds, packs
+ * or copies them. Each is an input of this rank's local type, so a shard is passed directly. */
 #include "ir/rank_meta.h"
 #include "job/job.h"
 
@@ -14,7 +14,7 @@ const char *job_weight_of_gradient(struct arena *a, const char *output)
     return n <= end || strcmp(output + n - end, ending) != 0 ? NULL : arena_strndup(a, output, n - end);
 }
 
-/* The weight that an output is the gradient of; NULL: it is none. */
+/* The weight whose gradient an output is; NULL: none. */
 static struct value *weight_of(const struct graph *g, const char *output)
 {
     const char *name = job_weight_of_gradient(g->arena, output);
@@ -59,7 +59,7 @@ static void follow(struct graph *g)
         qsort(g->followed.at, (size_t)g->followed.n, sizeof *g->followed.at, by_name);
 }
 
-/* Another stage has gradients. */
+/* Whether another stage has gradients. */
 static bool trains_elsewhere(struct graph *g)
 {
     struct rank_result r;

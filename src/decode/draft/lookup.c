@@ -1,9 +1,9 @@
-/* lookup: drafts what the text itself had behind the same tokens (Saxena, prompt lookup decoding, 2023). */
+/* lookup: drafts what followed the same tokens earlier in the text (Saxena, prompt lookup decoding, 2023). */
 #include "decode/draft/draft.h"
 
-enum { LEAST = 2, ENOUGH = 16 }; /* tokens alike */
+enum { LEAST = 2, ENOUGH = 16 }; /* matching tokens */
 
-/* How many tokens up to column c are those up to the last one. */
+/* The length of the match between the tokens ending at column c and the last tokens. */
 static int64_t alike(const int64_t *token, const int64_t *seen, int64_t c, int64_t last)
 {
     int64_t n = 0;
@@ -25,7 +25,7 @@ int64_t draft_lookup(const struct history *h, int64_t row, int64_t most, int64_t
     }
     if (at < 0)
         return 0;
-    /* a text that repeats itself goes on with what is drafted */
+    /* a repeating text continues into the draft */
     for (int64_t i = at + 1; n < most; i++)
         to[n++] = i <= last ? token[i] : to[i - last - 1];
     return n;

@@ -1,14 +1,14 @@
-/* pace: how many tokens to draft. What was kept of late tells the chance that a drafted token is right. The best number makes the most
- * tokens for the time of a run: that of a step, and a bit more for each drafted token. Where none pays, steps follow alone, each time twice
- * as many, so that texts which can't be drafted cost next to nothing. All numbers are integers, so all ranks agree, and the same run drafts
- * the same. */
+/* pace: how many tokens to draft. Recently kept tokens give the probability that a drafted token is right. The best number maximises tokens
+ * per time of a run: the time of a step, plus a bit for each drafted token. If no number pays off, steps without drafts follow, twice as
+ * many each time, so that texts that cannot be drafted cost next to nothing. All numbers are integers, so all ranks agree, and the same run
+ * drafts the same. */
 #include "decode/draft/draft.h"
 
 enum {
     ONE = 1024,
-    ROW = ONE / 8,   /* of a step: what a further row takes in it */
-    PRIOR = ONE / 4, /* of a token that was kept, and of one that was not: all chances are possible */
-    PROBE = 2,       /* tokens that are drafted where none pays, after a pause */
+    ROW = ONE / 8,   /* of a step: the cost of a further row in it */
+    PRIOR = ONE / 4, /* weight of one kept and one missed token: all probabilities are possible */
+    PROBE = 2,       /* tokens drafted after a pause if none pays off */
     PAUSE = 2,       /* steps without drafts */
     LONGEST = 128
 };
@@ -21,7 +21,8 @@ struct draft_pace draft_pace_new(int64_t most, int64_t price)
 static int64_t best_number(const struct draft_pace *p)
 {
     int64_t chance = ONE * (p->kept + PRIOR) / (p->kept + p->missed + 2 * PRIOR);
-    int64_t all = ONE, tokens = ONE, best = 0, most = ONE; /* the chance of k tokens in a row; expected tokens; of the best k */
+    int64_t all = ONE, tokens = ONE, best = 0, most = ONE; /* the probability of k correct tokens in a row; expected tokens; of the best
+                                                            * k */
     for (int64_t k = 1; k <= p->most; k++) {
         all = all * chance / ONE;
         tokens += all;

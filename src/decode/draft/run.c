@@ -1,4 +1,4 @@
-/* run: one run of several tokens behind the cache, and what the model picks at each of them. */
+/* run: runs several tokens after the cache, and picks the model's token at each of them. */
 #include "decode/draft/draft.h"
 
 static void add_drafts(struct history *h, int64_t k, const int64_t *draft)

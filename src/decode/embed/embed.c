@@ -1,7 +1,8 @@
-/* embed: runs texts as rows of one batch, pads them behind, and pools what the graph returns on rank 0, in f64.
+/* embed: runs texts as rows of one batch, padded at the end, and pools the graph's results on rank 0, in f64.
  *
- * Padding behind a text is hidden by its mask, or not seen by earlier tokens. No rule tells which graphs do so: a mask may be used in other
- * ways, and a scale may be taken over all rows. So made-up texts run alone and together, and what differs is not run together. */
+ * Padding after a text is hidden by its mask, or invisible to earlier tokens. No rule tells which graphs do so: a mask may be used in other
+ * ways, and a scale may be computed over all rows. So made-up texts run alone and together; if results differ, texts are not run
+ * together. */
 #include "decode/embed/embed.h"
 
 #include "job/io/io.h"
@@ -10,8 +11,8 @@
 #include <string.h>
 
 enum {
-    TRIED = 24,     /* tokens of the longer one of the texts that are tried */
-    TOGETHER = 1024 /* tokens of texts that run together, padding included */
+    TRIED = 24,     /* tokens of the longer test text */
+    TOGETHER = 1024 /* tokens of texts in one run, padding included */
 };
 
 struct embedder {
@@ -49,7 +50,7 @@ static struct history make_history(struct arena *a, int64_t n, const int64_t *le
     return h;
 }
 
-/* Those of rows, while texts run. NULL: there are none. */
+/* The states of rows, while texts run. NULL: none. */
 static struct session_states *put_states_aside(const struct stage *s)
 {
     struct session_states *aside = s->keeps ? session_states_new(s->session) : NULL;
@@ -66,7 +67,7 @@ static void take_states_back(const struct stage *s, struct session_states *aside
     session_states_free(aside);
 }
 
-/* What the graph returns for these texts, whole on rank 0. */
+/* The graph's results for these texts, whole on rank 0. */
 static struct tensor run_texts(struct arena *a, struct stage *s, int64_t n, const int64_t *length, const int64_t *token)
 {
     const struct history h = make_history(a, n, length, token);
@@ -86,7 +87,7 @@ static void add_place(const struct tensor *t, int64_t at, int64_t width, double 
         sum[i] += tensor_element(t, at * width + i);
 }
 
-/* The vector of a row of [rows, positions, width] or [rows, width], of any length. */
+/* The vector of a row of [rows, positions, width] or [rows, width], not normalised. */
 static void pool_row(const struct tensor *t, enum embed_pooling pooling, int64_t row, int64_t length, double *sum)
 {
     int64_t width = t->dim[t->rank - 1], positions = t->rank == 3 ? t->dim[1] : 1, first = row * positions;
@@ -181,14 +182,14 @@ static bool are_close(const struct tensor *x, int64_t at, const struct tensor *y
     return worst <= limit * most;
 }
 
-/* Of n texts, in [n, width] or, the longest of `length` tokens, in [n, length, width]. */
+/* Whether it has vectors of n texts, in [n, width] or, if the longest has `length` tokens, in [n, length, width]. */
 static bool has_vectors(const struct tensor *t, int64_t n, int64_t length)
 {
     return dtype_is_float(t->dtype) && t->rank >= 2 && t->rank <= 3 && t->dim[0] == n && (t->rank == 2 || t->dim[1] == length) &&
         t->dim[t->rank - 1] > 0;
 }
 
-/* Each text has beside the other what it has alone. */
+/* Whether each text has the same results with the other as alone. */
 static bool is_same(const struct trial *t, double limit)
 {
     int64_t width = t->alone[0].dim[t->alone[0].rank - 1], positions = t->alone[0].rank == 3 ? t->length[0] : 1;
@@ -200,7 +201,7 @@ static bool is_same(const struct trial *t, double limit)
     return true;
 }
 
-/* As rank 0 finds. */
+/* As found by rank 0. */
 struct found {
     bool vectors, together;
     int64_t width;

@@ -1,10 +1,10 @@
-/* pooling: how vectors of tokens become one: by the option, or by 1_Pooling/config.json, as sentence-transformers writes it. */
+/* pooling: how vectors of tokens are combined: by the option, or by sentence-transformers' 1_Pooling/config.json. */
 #include "decode/embed/embed.h"
 
 #include <string.h>
 
 static const struct {
-    const char *option, *key, *mode; /* of the file: one flag for each, or, later, the name of one */
+    const char *option, *key, *mode; /* in the file: one flag per mode, or, in later versions, the mode's name */
     enum embed_pooling pooling;
 } known[] = {{"mean", "pooling_mode_mean_tokens", "mean", EMBED_MEAN},
              {"last", "pooling_mode_lasttoken", "lasttoken", EMBED_LAST},
@@ -27,7 +27,7 @@ static int find_known(const char *name, bool key)
     return -1;
 }
 
-/* The one that the file turns on; -1, and *other: it is none of those known, or there are several. */
+/* The mode that the file enables; -1, and *other: unknown, or several. */
 static int find_mode(json_t *root, const char **other)
 {
     const char *mode = json_string_value(json_object_get(root, "pooling_mode")), *key;

@@ -1,8 +1,8 @@
-/* drafts: tokens that --lookup or --draft drafts, of all rows alike: caches of a batch have as many columns for each row, so a run keeps
- * what all rows keep. */
+/* drafts: tokens that --lookup or --draft drafts, for all rows alike: caches of a batch have equally many columns in each row, so a run
+ * keeps what all rows keep. */
 #include "decode/generate/generate.h"
 
-/* Several tokens behind a cache must have the scores of steps, at each of them, and the caches must be left with some of their columns. */
+/* The graph must return the scores of several tokens after a cache as in steps, and its caches must be truncatable. */
 void generate_try_drafts(struct decoder *d, struct arena *a, int threads)
 {
     const char *option = d->options->draft ? "--draft" : "--lookup";
@@ -34,7 +34,7 @@ static bool has_ended(const struct decoder *d, int64_t row)
     return d->before + d->made > 0 && generate_is_end(d, generate_last_token(&d->history, row));
 }
 
-/* As many as may still be made, and as positions are left. */
+/* Limited by the tokens still to make and the remaining positions. */
 static int64_t most_drafts(struct decoder *d)
 {
     const struct stage *s = &d->stage[d->nstage - 1];

@@ -1,5 +1,5 @@
-/* form: texts that keep to a grammar (--grammar, --json-schema): at each step a row takes only tokens after which its text can still become
- * one of the grammar, and it ends where nothing may follow. */
+/* form: texts that follow a grammar (--grammar, --json-schema): at each step a row takes only tokens after which its text can still be
+ * completed, and it ends when nothing may follow. */
 #include "decode/generate/generate.h"
 #include "tokenizer/tokenizer.h"
 
@@ -10,7 +10,7 @@ static const char *file_of(const struct job_options *o)
     return o->grammar ? o->grammar : o->json_schema;
 }
 
-/* Rank 0's, of all. */
+/* Rank 0's, on all ranks. */
 static const struct grammar *read_grammar(struct arena *a, struct comm *comm, const struct job_options *o)
 {
     const struct grammar *own = comm->rank ? NULL : grammar_file(a, file_of(o), o->json_schema, NULL);

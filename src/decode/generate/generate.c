@@ -1,5 +1,5 @@
-/* generate: decoding. The prefill runs every graph once; then the last graph decodes every further token. KV caches and scores
- * stay sharded: only the best ones of each rank travel to pick a token. */
+/* generate: decoding. The prefill runs every graph once; then the last graph decodes every further token. KV caches and scores stay
+ * sharded: only each rank's best scores are exchanged to pick a token. */
 #include "decode/generate/generate.h"
 
 #include "job/timing/timing.h"
@@ -9,7 +9,7 @@ static struct stage *last_stage(const struct decoder *d)
     return &d->stage[d->nstage - 1];
 }
 
-/* Adds the batch dimension to the tokens of one row, and to the mask and positions given with them. */
+/* Adds the batch dimension to the tokens of one row, and to their mask and positions. */
 static void add_row_dim(struct tensor *given, const struct type *type)
 {
     if (!given->data || given->rank != 1 || type->rank != 2)
@@ -19,7 +19,7 @@ static void add_row_dim(struct tensor *given, const struct type *type)
     given->dim[0] = 1;
 }
 
-/* Gives each replica its rows. All graphs have the batch size of the first one with given inputs; without any it is 1. */
+/* Gives each replica its rows. All graphs have the batch size of the first one with given inputs; 1 without any. */
 static void shard_rows(struct decoder *d, struct arena *a)
 {
     int64_t total = 0;
@@ -40,7 +40,7 @@ static void shard_rows(struct decoder *d, struct arena *a)
     d->shard.rows = replica_range_of(&d->replicas->shares, d->shard.total, d->replicas->index);
 }
 
-/* A token that the vocabulary lacks ends no row. */
+/* A token outside of the vocabulary ends no row. */
 static void check_ends(const struct stage *s, const struct job_options *o)
 {
     const struct type *t = !s->decides || s->chosen ? NULL : &s->logits_type;
@@ -52,7 +52,7 @@ static void check_ends(const struct stage *s, const struct job_options *o)
             fail_usage("--eos is %lld, but %s has tokens 0 to %lld", (long long)o->eos.list.at[i], s->path, (long long)vocabulary - 1);
 }
 
-/* The default number of tokens ends where positions do. */
+/* Limits the default number of tokens to the remaining positions. */
 static void limit_length(const struct decoder *d, const struct stage *last, struct job_options *o)
 {
     int i = decode_find_input(last, ROLE_TOKENS);
@@ -81,7 +81,7 @@ static void check_goes_on(const struct decoder *d)
     fail("%s: all its rows have ended: --eos says at which tokens rows end", d->options->load_state);
 }
 
-/* What is there to decode behind. */
+/* What decoding starts from. */
 static void take_beginning(struct decoder *d, struct arena *a, struct job_options *o)
 {
     struct comm *all = d->replicas->all;
@@ -113,7 +113,7 @@ static void save_state(const struct decoder *d)
         saved_write(d->saving, last_stage(d), &d->history, d->options, &now);
 }
 
-/* The graphs, and what follows from their inputs. */
+/* Loads the graphs, and derives what follows from their inputs. */
 static void open_stages(struct decoder *d, struct arena *a, struct job_options *o)
 {
     struct comm *all = d->replicas->all;
@@ -138,7 +138,7 @@ static void begin(struct decoder *d, struct arena *a, struct job_options *o, int
     shard_rows(d, a);
 }
 
-/* What the user gets of the run, except whether it is right. */
+/* Outputs the results, except whether they are right. */
 static void deliver(struct decoder *d, struct arena *a, const struct decoded *r)
 {
     const struct job_options *o = d->options;

@@ -7,7 +7,7 @@
 
 struct decoder {
     const struct replicas *replicas;
-    struct comm *comm; /* process group of the replica, which decodes its rows alone */
+    struct comm *comm; /* process group of the replica, which decodes its rows separately */
     struct batch_shard shard;
     const struct job_options *options;
     int nstage;
@@ -16,54 +16,54 @@ struct decoder {
     struct unsharded *unsharded; /* the model of --check; NULL: none, or this is not rank 0 */
     struct prompt_text *text;    /* NULL: ids are printed, or this is not rank 0 */
     int64_t fed;                 /* tokens that the KV cache holds */
-    int64_t first_made;          /* column of the first decoded token */
-    int64_t before;              /* decoded before the state was saved that this run goes on from */
-    struct arena *loaded;        /* of that state, until the session has it; NULL: there is none */
+    int64_t first_made;          /* column of the first generated token */
+    int64_t before;              /* generated before the loaded state was saved */
+    struct arena *loaded;        /* of that state, until the session has it; NULL: none */
     struct saved_file *saving;   /* for --save-state */
     struct sampling sampling;
     struct row_sampling *how; /* by row */
     int64_t *next;
     struct {
-        struct drafter *from;    /* NULL: no tokens are drafted */
+        struct drafter *from;    /* NULL: nothing is drafted */
         bool *ended;             /* by row: it takes no more tokens */
-        int64_t n;               /* of each row in this run */
+        int64_t n;               /* per row in this run */
         int64_t *token, *picked; /* [rows, n]; [rows, n + 1] */
-        int64_t runs, all, kept; /* behind the first; tokens that were drafted, and kept */
+        int64_t runs, all, kept; /* runs after the first; drafted tokens; kept tokens */
     } draft;
     struct {
         const struct grammar *grammar;
         struct forms *all; /* NULL: texts are free */
-        int64_t *whole;    /* by row: tokens after which its text is whole; 0: it goes on */
+        int64_t *whole;    /* by row: number of tokens with which its text is complete; 0: not yet */
     } form;
-    int64_t made;                     /* tokens decoded per row */
-    int64_t printed;                  /* of them, as they came */
-    struct session_collective chosen; /* bytes and seconds of picking tokens */
+    int64_t made;                     /* tokens generated per row */
+    int64_t printed;                  /* of these, printed so far */
+    struct session_collective chosen; /* bytes and seconds for picking tokens */
     double first, rest;               /* seconds until the first token, and after it */
     char progress[64];
 };
 
 /* ---- steps.c ---- */
-/* Runs all graphs, and frees those before the last. */
+/* Runs all graphs, and frees all but the last. */
 void generate_tokens(struct decoder *, struct arena *);
 void generate_free_earlier(struct decoder *);
 void generate_forget_loaded(struct decoder *);
-/* Starts the history from the tokens that graph k is given, or with one start token. */
+/* Starts the history from the tokens given to graph k, or from one start token. */
 void generate_start(struct decoder *, struct arena *, int k);
-/* The stage has positions for the tokens so far. */
+/* Fails unless the stage has positions for the tokens so far. */
 void generate_check_positions(const struct decoder *, const struct stage *, const struct history *);
-/* The next token of each row becomes the last one. Returns true if all rows have ended. */
+/* Appends the next token of each row. Returns true if all rows have ended. */
 bool generate_take_tokens(struct decoder *);
 bool generate_is_end(const struct decoder *, int64_t token);
 int64_t generate_last_token(const struct history *, int64_t row);
 
 /* ---- groups.c ---- */
-/* The rows of a pipeline, in groups that take turns. False: there is no pipeline, or its rows need each other. */
+/* Runs the rows of a pipeline in groups that alternate. False: there is no pipeline, or its rows depend on each other. */
 bool generate_in_groups(struct decoder *, struct arena *);
 
-/* ---- form.c: texts that keep to a grammar, where the options name one ---- */
+/* ---- form.c: texts that follow a grammar, if the options give one ---- */
 /* Reads it. Every rank calls it. */
 void generate_read_form(struct decoder *, struct arena *);
-/* Of all rows. */
+/* For all rows. */
 void generate_start_form(struct decoder *, struct arena *);
 /* The row takes its next token. */
 void generate_take_form(struct decoder *, int64_t row);
@@ -71,17 +71,17 @@ bool generate_is_whole(const struct decoder *, int64_t row);
 void generate_end_form(struct decoder *);
 
 /* ---- drafts.c: several tokens in one run ---- */
-/* Tries whether the graph can do it, and fails if not, where it is asked for. Every rank of the group calls it. */
+/* Tests whether the graph can do it, if requested, and fails if not. Every rank of the group calls it. */
 void generate_try_drafts(struct decoder *, struct arena *, int threads);
 /* Drafts for the next run, if any. */
 void generate_draft(struct decoder *);
-/* The drafted tokens of all rows at this place are the next ones. */
+/* Whether the drafted tokens of all rows at this position are the next ones. */
 bool generate_keeps_drafts(const struct decoder *, int64_t place);
-/* After so many tokens of each row. */
+/* After this many tokens of each row. */
 void generate_note_drafts(struct decoder *, const struct stage *, int64_t taken);
 void generate_tell_drafts(const struct decoder *);
 
-/* ---- output.c: of the tokens as they are made ---- */
+/* ---- output.c: tokens as they are generated ---- */
 /* Seconds and bytes since the start. */
 struct token_cost {
     double run, comm, choose;
@@ -90,7 +90,7 @@ struct token_cost {
 struct token_cost generate_spent(const struct decoder *, const struct stage *);
 void generate_print_now(struct decoder *);
 void generate_print_cost(const struct decoder *, const struct token_cost *before, const struct token_cost *after);
-/* Between these a failure prints what was made. */
+/* While active, a failure prints the tokens generated so far. */
 void generate_watch(struct decoder *);
 void generate_unwatch(struct decoder *);
 void generate_note_progress(struct decoder *); /* for messages of this rank */
@@ -103,7 +103,7 @@ struct decoded {
 /* Gathers the tokens of all replicas on rank 0 of each process group. */
 struct decoded generate_join_results(const struct decoder *, struct arena *);
 void generate_print_rest(struct decoder *, const struct tensor *tokens);
-/* On stderr: why the texts are no longer; how fast tokens came. */
+/* On stderr: why the texts end; how fast tokens were generated. */
 void generate_tell_ends(const struct decoder *, const struct tensor *tokens);
 void generate_tell_rate(struct arena *, const struct decoder *, const struct decoded *);
 /* Writes the outputs of the last run. Every rank calls it. */

@@ -1,13 +1,13 @@
 /* groups: the rows of a pipeline in as many groups as it has stages. While one group is in a stage, others are in the stages before and
- * after it. A group begins its next step as soon as its tokens are known, and prompts pass in parts where the graph allows parts. */
+ * after it. A group starts its next step as soon as its tokens are known, and prompts run in parts if the graph allows. */
 #include "decode/generate/generate.h"
 
 #include <string.h>
 
 struct group {
     struct rows *rows;
-    int64_t from, to, joined; /* rows of the batch: these, of which so many have joined */
-    bool joins;               /* the next one does */
+    int64_t from, to, joined; /* rows of the batch; how many of these have joined */
+    bool joins;               /* the next one is joining */
 };
 struct groups {
     struct decoder *d;
@@ -16,8 +16,8 @@ struct groups {
     struct group *at;
 };
 
-/* Rows that go on from a given state, or whose positions are given, run as they are given, all at once. So do those that --check compares
- * step by step, and those whose texts have a form. */
+/* Rows that continue from a given state, or have given positions, run together as given. So do rows that --check compares step by step, and
+ * rows with a form. */
 static bool may_group(const struct decoder *d, const struct stage *s)
 {
     if (!s->pipeline || d->form.all || d->options->check.text.n)
@@ -30,7 +30,7 @@ static bool may_group(const struct decoder *d, const struct stage *s)
 
 /* ---- prompts ---- */
 
-/* The tokens that the mask shows; returns how many. */
+/* The tokens that the mask shows; returns their number. */
 static int64_t prompt_of(const struct history *h, int64_t row, int64_t *token)
 {
     int64_t n = 0;
@@ -50,7 +50,7 @@ static void join_next(const struct groups *all, struct group *g)
     arena_free(tmp);
 }
 
-/* Takes what the last run of the group made, and begins the next one. False: all its rows have joined. */
+/* Takes the results of the group's last run, and starts the next one. False: all its rows have joined. */
 static bool go_on(const struct groups *all, struct group *g)
 {
     int64_t next;
@@ -77,7 +77,7 @@ static void run_prompts(const struct groups *all)
 
 /* ---- steps ---- */
 
-/* There are positions for the tokens so far and one that is still on its way. */
+/* Whether there are positions for the tokens so far and for one in flight. */
 static bool has_positions(const struct groups *all)
 {
     const struct history *h = &all->d->history;

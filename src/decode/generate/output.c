@@ -1,14 +1,14 @@
-/* What was made: printed as it comes, at the end, or when a run fails; gathered from replicas. */
+/* output: prints tokens as they are generated, at the end, or when a run fails; gathers them from replicas. */
 #include "decode/generate/generate.h"
 #include "job/io/io.h"
 
-/* The tokens of one row are printed as they come. Several rows have one line each, at the end. */
+/* The tokens of a single row are printed as they are generated; several rows get one line each, at the end. */
 static bool streams(const struct decoder *d)
 {
     return d->replicas->all->rank == 0 && d->replicas->count == 1 && d->history.batch == 1 && !d->options->stats;
 }
 
-/* How many tokens of a row, of the n that were made, come before the one that ends it. */
+/* How many of a row's n tokens come before the one that ends it. */
 static int64_t before_end(const struct decoder *d, int64_t row, const int64_t *id, int64_t n)
 {
     if (generate_is_whole(d, row) && d->form.whole[row] < n)
@@ -58,7 +58,7 @@ void generate_print_cost(const struct decoder *d, const struct token_cost *befor
            1e3 * (after->run - before->run - comm), 1e3 * (comm + choose), (long long)(after->bytes - before->bytes));
 }
 
-/* The tokens of this replica's rows, those made before with them, as many columns as the longest replica has. Ended rows repeat their last
+/* The tokens of this replica's rows, including earlier ones, with as many columns as the longest replica has. Ended rows repeat their last
  * token. */
 static struct tensor own_tokens(const struct decoder *d, struct arena *a, int64_t columns)
 {
@@ -128,8 +128,7 @@ void generate_tell_ends(const struct decoder *d, const struct tensor *tokens)
 
 static _Thread_local const struct decoder *running; /* on this rank */
 
-/* A run that fails has not made its tokens in vain. The thread that fails knows what it made, which is what rank 0 did or is about to do.
- */
+/* A failing run still prints its tokens. The failing thread knows what it generated, which is what rank 0 has or is about to have. */
 static void print_made(void *data, int status)
 {
     const struct decoder *d = running ? running : data;

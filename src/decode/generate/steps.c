@@ -1,4 +1,4 @@
-/* The graphs in order, then the last one again for each further token: what they read, and the token that each row gets. */
+/* steps: runs the graphs in order, then the last one for each further token: their inputs, and the token that each row gets. */
 #include "decode/generate/generate.h"
 
 bool generate_is_end(const struct decoder *d, int64_t token)
@@ -31,7 +31,7 @@ static bool end_rows(struct decoder *d)
     return all;
 }
 
-/* The chosen tokens, and the scores that they were chosen by. Every rank calls it. */
+/* Compares the chosen tokens, and their scores. Every rank calls it. */
 static void compare_token(const struct decoder *d, const struct stage *s)
 {
     if (!d->options->check.text.n)
@@ -77,7 +77,7 @@ bool generate_take_tokens(struct decoder *d)
     return ended;
 }
 
-/* A token of every row that was picked; returns true if all rows have ended. */
+/* Takes a picked token for every row; returns true if all rows have ended. */
 static bool take_place(struct decoder *d, struct stage *s, int64_t place)
 {
     for (int64_t b = 0; b < d->history.batch; b++)
@@ -88,7 +88,7 @@ static bool take_place(struct decoder *d, struct stage *s, int64_t place)
     return ended;
 }
 
-/* Decodes a token per row, and further ones where they were drafted. Returns true if all rows have ended. */
+/* Decodes a token per row, and further ones if they were drafted. Returns true if all rows have ended. */
 static bool run_tokens(struct decoder *d, struct stage *s)
 {
     generate_check_positions(d, s, &d->history);
@@ -125,7 +125,7 @@ static int64_t given_batch(const struct stage *first)
     return 1;
 }
 
-/* What every row of the history needs to go on. */
+/* What every row of the history needs to continue. */
 static void start_rows(struct decoder *d, struct arena *a)
 {
     d->next = NEWN(a, int64_t, d->history.batch);
@@ -189,12 +189,12 @@ static bool run_stage(struct decoder *d, struct arena *a, int k)
         start_rows(d, a);
     else if (!d->next)
         generate_start(d, a, k);
-    d->history.scored = d->draft.from ? d->draft.from->pace.most + 1 : 1; /* room for their places */
+    d->history.scored = d->draft.from ? d->draft.from->pace.most + 1 : 1; /* space for their positions */
     stage_get_ready(a, d->stage, k, &d->history);
     return run_tokens(d, &d->stage[k]);
 }
 
-/* Frees the earlier graphs, which have handed over their results. */
+/* Frees the earlier graphs, whose results were handed over. */
 void generate_free_earlier(struct decoder *d)
 {
     for (int k = 0; k < d->nstage - 1; k++)

@@ -1,26 +1,25 @@
 /* pool: blocks of memory, each found by its tokens and the block before it, all of which are compared.
  *
- * Blocks have numbers that are never used again, so nothing is found behind a block that is gone. When there are as many as there may be,
- * the one goes that was used least recently. The blocks of a text are used from the last to the first, so the one that goes has none
- * behind it. */
+ * Block numbers are never reused, so nothing is found after a dropped block. When the pool is full, the least recently used block is
+ * dropped. The blocks of a text are touched from the last to the first, so a dropped block has no successor. */
 #include "decode/prefix/prefix.h"
 
 #include <string.h>
 #include <uthash.h>
 
 struct pooled {
-    UT_hash_handle hh; /* the table is in the order of use */
+    UT_hash_handle hh; /* the table is in order of use */
     int64_t number;
     void *at;
-    int64_t key[]; /* the number of the block before it; of a first one, what computed it, below 0 or 0; its tokens */
+    int64_t key[]; /* the number of the previous block; for a first one, what computed it, at most 0; its tokens */
 };
 
 struct prefix_pool {
     struct arena *arena;
     int64_t tokens, bytes, most;
     struct pooled *table;
-    VEC(struct pooled *) path; /* that was walked last */
-    int64_t *key;              /* to look up */
+    VEC(struct pooled *) path; /* the last one walked */
+    int64_t *key;              /* for lookups */
     int64_t n, numbers, dropped;
 };
 
@@ -104,7 +103,7 @@ static struct pooled *new_block(struct prefix_pool *p)
     return b;
 }
 
-/* The one that was used least recently. */
+/* Drops the least recently used block. */
 static struct pooled *drop_block(struct prefix_pool *p)
 {
     struct pooled *b = p->table;

@@ -1,4 +1,4 @@
-/* prefix: the columns of rows, kept in blocks after their rows have gone on or ended. A row that begins with the same tokens takes them.
+/* prefix: stores the columns of rows in blocks, also after the rows have ended. A row that starts with the same tokens reuses them.
  *
  * Ranks store the same blocks, each its own shards of their columns. */
 #include "decode/prefix/prefix.h"

@@ -1,7 +1,7 @@
-/* adjust: biases and penalties of a row, in this order: what a request adds to scores of tokens; the repetition penalty, for tokens of the
- * prompt and those that were made; the frequency and presence penalties, for those that were made
- * (https://platform.openai.com/docs/guides/text-generation). Then tokens that the row's
- * grammar does not allow are left out. A rank does so for its own columns. */
+/* adjust: biases and penalties of a row, in this order: a request's additions to scores of tokens; the repetition penalty, for tokens of
+ * the prompt and generated ones; the frequency and presence penalties, for generated tokens
+ * (https://platform.openai.com/docs/guides/text-generation). Then tokens that the row's grammar does not allow are removed. Each rank does
+ * so for its own columns. */
 #include "decode/sampling/sampling.h"
 
 static bool has_penalties(const struct row_sampling *how)

@@ -1,4 +1,4 @@
-/* config: what generation_config.json, genai_config.json and tokenizer_config.json beside a model say of decoding. */
+/* config: decoding settings in generation_config.json, genai_config.json and tokenizer_config.json next to a model. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -17,7 +17,7 @@ static json_t *read_json(const char *path)
     return root;
 }
 
-/* Of genai_config.json, the part that has what generation_config.json has on top. */
+/* In genai_config.json, the object with what generation_config.json has at the top. */
 static const enum model_text file[] = {TEXT_GENERATION_CONFIG, TEXT_GENAI_CONFIG};
 static const char *const end_part[] = {NULL, "model"}, *const sampling_part[] = {NULL, "search"};
 enum { FILES = sizeof file / sizeof *file };
@@ -39,7 +39,7 @@ static void add_ends(struct arena *a, const char *path, const json_t *v, struct 
 }
 
 #ifdef HAVE_TEXT
-/* By its text. Of {"ID": token, ..}, or [{"id": ID, ..}, ..]; -1: it is not there. */
+/* The id of a text, in {"ID": token, ..}, or [{"id": ID, ..}, ..]; -1: not found. */
 static int64_t id_of(json_t *tokens, const json_t *text)
 {
     const char *key;
@@ -61,7 +61,7 @@ static int64_t id_of(json_t *tokens, const json_t *text)
     return -1;
 }
 
-/* tokenizer_config.json names the end by its text; it or tokenizer.json has its id. One that neither has ends nothing. */
+/* tokenizer_config.json names the end by its text; it or tokenizer.json has its id. If neither has it, no token ends a text. */
 static void add_end_of_tokenizer(struct arena *a, const struct job_options *o, struct end_tokens *ends)
 {
     const char *path = config_beside(a, o, TEXT_TOKENIZER_CONFIG);

@@ -1,13 +1,14 @@
-/* forms: which tokens a row may take, where its text must keep to a grammar. Every rank has the bytes of all tokens and follows every
- * text, but looks only for those of its own columns that may come next. */
+/* forms: the tokens that a row may take, if its text must follow a grammar. Every rank has the bytes of all tokens and tracks every text,
+ * but checks only its own columns. */
 #include "decode/sampling/sampling.h"
 #include "tokenizer/tokenizer.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { KEPT = 8 };                                /* automata that no row uses */
-static const int64_t given_up = INT64_C(1) << 40; /* a token: the best of all on a rank that takes too long, so that all ranks get it */
+enum { KEPT = 8 };                                /* unused automata that are kept */
+static const int64_t given_up = INT64_C(1) << 40; /* a pseudo token that beats all others, from a rank that takes too long, so that all
+                                                   * ranks get it */
 
 struct used_automaton {
     struct automaton *automaton;
@@ -20,7 +21,7 @@ struct forms {
     struct grammar_token *token; /* by id */
     const bool *loses;           /* by id: a text that begins with it lacks its first blank */
     const int64_t *end;
-    /* of the columns that this rank has */
+    /* this rank's columns */
     int intervals;
     const struct interval *at;
     struct token_tree *tree;
@@ -33,8 +34,8 @@ struct form {
     struct forms *forms;
     struct automaton *automaton;
     struct matcher *matcher;
-    bool begins, made; /* its text begins with its first token; that was made */
-    uint64_t *own;     /* the mask with the tokens that end a text */
+    bool begins, made; /* its text begins with its first token; that was generated */
+    uint64_t *own;     /* the mask including tokens that end a text */
 };
 
 /* ---- tokens ---- */
@@ -123,7 +124,7 @@ static bool is_automaton_of(const struct used_automaton *u, const struct grammar
     return grammar_size(own) == grammar_size(g) && memcmp(own, g, grammar_size(g)) == 0;
 }
 
-/* The one that was used least recently, of those that no row uses, makes room. */
+/* Drops the least recently used automaton without rows. */
 static void drop_one(struct forms *f)
 {
     int oldest = -1, unused = 0;
@@ -181,7 +182,7 @@ static void set_column(uint64_t *mask, int64_t column, bool to)
     mask[column >> 6] = to ? mask[column >> 6] | bit : mask[column >> 6] & ~bit;
 }
 
-/* Columns of this rank, with their tokens. */
+/* This rank's columns, with their tokens. */
 static void put_own(const struct form *form, const struct row_scores *r)
 {
     const struct forms *f = form->forms;

@@ -1,6 +1,6 @@
-/* logprobs: log-probabilities of tokens, log softmax of the scores. Ranks exchange the score of the token in each place and their best
- * ones; then the sums of their weights, relative to the best of all. Weights are whole numbers (sampling_weight), so the sums, and the
- * results, are the same on any number of ranks. */
+/* logprobs: log-probabilities of tokens, log softmax of the scores. Ranks exchange the score of each position's token and their best ones;
+ * then the sums of their weights, relative to the overall best. Weights are integers (sampling_weight), so the sums, and the results, are
+ * the same on any number of ranks. */
 #include "decode/sampling/sampling.h"
 
 #include <math.h>
@@ -10,14 +10,14 @@ struct finding {
     struct comm *comm;
     const struct row_scores *scores;
     struct session_collective *count;
-    int64_t n, each; /* places; pairs of a rank: for each place its token, then the best ones */
+    int64_t n, each; /* positions; pairs per rank: for each position its token, then the best ones */
     const struct logprobs_place *place;
-    struct scored_token *own;   /* of one place, all of this rank */
+    struct scored_token *own;   /* all of one position on this rank */
     struct scored_token *pairs; /* by rank */
-    int64_t *mass;              /* by rank and place */
+    int64_t *mass;              /* by rank and position */
 };
 
-/* At least the best one. */
+/* At least one. */
 static int64_t bests(const struct logprobs_place *p)
 {
     return p->alternatives > 0 ? p->alternatives : 1;
@@ -44,7 +44,7 @@ static void exchange_pairs(struct finding *f)
     row_scores_exchange(f->comm, f->count, f->pairs, f->each * (int64_t)sizeof *f->pairs, false);
 }
 
-/* Puts a token into its place among the first k. */
+/* Inserts a token into the sorted first k. */
 static void insert(struct scored_token *best, int64_t *n, int64_t k, struct scored_token o)
 {
     int64_t at = *n < k ? (*n)++ : k - 1;
@@ -55,7 +55,7 @@ static void insert(struct scored_token *best, int64_t *n, int64_t k, struct scor
     best[at] = o;
 }
 
-/* Of all ranks, at the place whose pairs have this offset: the scores, not yet relative to the sum. */
+/* Merges all ranks' pairs for the position with this offset: scores, not yet relative to the sum. */
 static void merge(const struct finding *f, const struct logprobs_place *p, int64_t offset, struct logprobs *to)
 {
     *to = (struct logprobs){.token = -INFINITY};
@@ -131,7 +131,7 @@ void logprobs_hear(const struct stage *s, int64_t n, struct logprobs *found)
         pipeline_hear(s->pipeline, s->home, found, n * (int64_t)sizeof *found);
 }
 
-/* Numbers of the rows that ask for them; returns how many. */
+/* The numbers of the rows that request them; returns their count. */
 static int64_t asking(const struct row_sampling *how, int64_t batch, int64_t *row)
 {
     int64_t n = 0;

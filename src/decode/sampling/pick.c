@@ -1,9 +1,9 @@
-/* pick: picks the next token of every row, or of several places of each. Scores stay where they are: ranks exchange their best ones.
+/* pick: picks the next token of every row, or of several positions of each. Scores are not gathered: ranks exchange their best ones.
  *
- * The best token, or the best one with its draw added, needs one pair per rank and row. If only some of the scores count (top-k, top-p,
- * min-p), every rank sends as many of its best ones as may matter, and, for top-p, the sum of the weights of all its columns. Together they
- * are complete down to the last token sent by any rank that has more. From these, rank 0 takes those that count, in the order of their
- * scores. If it needs tokens beyond, all ranks send more. So the result is exact, and the same on any number of ranks. */
+ * The best token, or the best one with its draw added, needs one pair per rank and row. If only some scores count (top-k, top-p, min-p),
+ * every rank sends as many of its best ones as may matter, and for top-p the sum of the weights of all its columns. Together they are
+ * complete down to the last token sent by any rank that has more. From these, rank 0 selects those that count, in order of scores. If it
+ * needs more tokens, all ranks send more. So the result is exact, and the same on any number of ranks. */
 #include "decode/sampling/sampling.h"
 
 #include <math.h>
@@ -15,16 +15,16 @@ enum { FEW = 64, MOST_AT_FIRST = 4096, MORE = 8, UNDECIDED = -2 };
 struct pick {
     struct arena *tmp;
     struct comm *comm;
-    const struct row_sampling *how; /* by row; NULL: all take the best */
+    const struct row_sampling *how; /* by row; NULL: the best token for all */
     struct row_scores scores;
     const struct history *history;
     struct session_collective *count;
-    int64_t n; /* places: those of a row that get tokens, in their order, row by row */
+    int64_t n; /* positions that get tokens, in order, row by row */
     int64_t *next;
-    int64_t *slots;             /* by place: pairs that a rank sends in this round; 0: the place has its token */
-    struct scored_token **own;  /* by place: all scores of this rank, where they are read more than once */
-    struct scored_token *pairs; /* by rank, place and slot */
-    int64_t *mass;              /* by place */
+    int64_t *slots;             /* by position: pairs that a rank sends in this round; 0: the position has its token */
+    struct scored_token **own;  /* by position: all scores of this rank, if they are read more than once */
+    struct scored_token *pairs; /* by rank, position and slot */
+    int64_t *mass;              /* by position */
 };
 
 static int64_t row_of(const struct pick *p, int64_t place)
@@ -32,13 +32,13 @@ static int64_t row_of(const struct pick *p, int64_t place)
     return place / p->history->picked;
 }
 
-/* So many positions before the row's last token. */
+/* The number of positions before the row's last token. */
 static int64_t back_of(const struct pick *p, int64_t place)
 {
     return p->history->picked - 1 - place % p->history->picked;
 }
 
-/* The tokens that the place follows. */
+/* The tokens before the position. */
 static struct history before_place(const struct pick *p, int64_t place)
 {
     struct history h = *p->history;
@@ -77,7 +77,7 @@ static struct scored_token *read_place(struct pick *p, int64_t place)
     return p->own[place];
 }
 
-/* The best of this rank, with its draw if there are any. */
+/* This rank's best token, with its draw if tokens are drawn. */
 static struct scored_token own_best(struct pick *p, int64_t place)
 {
     const struct sampling *rule = sampling_of_place(p, place);
@@ -110,7 +110,7 @@ static void exchange(struct pick *p, void *all, int64_t each, bool from_first)
     row_scores_exchange(p->comm, p->count, all, each, from_first);
 }
 
-/* How many pairs a rank sends in this round. */
+/* The number of pairs that a rank sends in this round. */
 static int64_t slots_of_all(const struct pick *p)
 {
     int64_t n = 0;
@@ -133,11 +133,11 @@ static void exchange_pairs(struct pick *p)
     exchange(p, p->pairs, each * (int64_t)sizeof *p->pairs, false);
 }
 
-/* ---- places of which only some scores count ---- */
+/* ---- positions where only some scores count ---- */
 
 struct candidates {
-    int64_t n, certain; /* of the whole vocabulary, the best so many are the first ones here */
-    bool complete;      /* these are all there are */
+    int64_t n, certain; /* the best `certain` of the whole vocabulary are the first ones here */
+    bool complete;      /* these are all */
     struct scored_token *at;
 };
 
@@ -147,7 +147,7 @@ static int by_rank(const void *x, const void *y)
     return row_scores_before(*a, *b) ? -1 : row_scores_before(*b, *a);
 }
 
-/* offset: of the place's slots among those of a rank. */
+/* offset: of the position's slots within a rank's. */
 static struct candidates candidates_of(const struct pick *p, int64_t place, int64_t offset)
 {
     int64_t each = slots_of_all(p), slots = p->slots[place];
@@ -183,7 +183,7 @@ static int64_t own_mass(struct pick *p, int64_t place, double best)
     return sum;
 }
 
-/* The sum of weights of the whole vocabulary, once for each place that asks for it. */
+/* The sum of weights of the whole vocabulary, once for each position that needs it. */
 static void exchange_masses(struct pick *p, const struct candidates *c)
 {
     int64_t places = p->n, *all = NEWN(p->tmp, int64_t, p->comm->size * places);
@@ -237,7 +237,7 @@ static int64_t draw_kept(const struct pick *p, int64_t place, const struct candi
     return best.token;
 }
 
-/* Rank 0 draws; another library of mathematics could round otherwise elsewhere. */
+/* Only rank 0 draws, because math libraries may round differently. */
 static void draw_places(struct pick *p)
 {
     int64_t places = p->n, offset = 0;

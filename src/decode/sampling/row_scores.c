@@ -1,5 +1,5 @@
-/* row_scores: where the scores of the next token of a row are. Scores are not gathered: if the vocabulary is sharded, every rank has those
- * of its columns. If they are replicated, or the graph returns tokens, rank 0 has all. */
+/* row_scores: the scores of a row's next token. They are not gathered: with a sharded vocabulary, every rank has those of its columns. If
+ * they are replicated, or the graph returns tokens, rank 0 has all. */
 #include "decode/sampling/sampling.h"
 #include "job/io/io.h"
 
@@ -19,7 +19,7 @@ static void check_fit(const struct stage *s, const struct tensor *t, int64_t bat
              s->chosen ? "tokens [batch, positions]" : "logits [batch, positions, vocabulary]");
 }
 
-/* The first element of a position of a row, so many before its last token, in [batch, positions, width] or [positions, batch, width]. */
+/* The first element of a row's position, `back` before its last token, in [batch, positions, width] or [positions, batch, width]. */
 static int64_t find_position(const struct stage *s, const struct history *h, int64_t positions, int64_t width, int64_t row, int64_t back)
 {
     int64_t behind = decode_find_input(s, ROLE_LAST) < 0 ? h->behind[row] : 0, last = positions - 1 - behind - back, batch = h->batch;
@@ -31,7 +31,7 @@ static int64_t find_position(const struct stage *s, const struct history *h, int
     return (s->positions_lead ? last * batch + row : row * positions + last) * width;
 }
 
-/* all: rank 0 has those of every rank. */
+/* all: rank 0 has every rank's scores. */
 static struct row_scores take_scores(struct arena *a, const struct stage *s, const struct history *h, bool all)
 {
     const struct tensor *out = &s->out[s->logits];
@@ -60,7 +60,7 @@ struct row_scores row_scores_of(struct arena *a, const struct stage *s, const st
     return take_scores(a, s, h, false);
 }
 
-/* Rank 0 is in the first stage of a pipeline, and the scores may be in another. */
+/* Rank 0 is in the first stage of a pipeline; the scores may be in another stage. */
 struct row_scores row_scores_gather(struct arena *a, const struct stage *s, const struct history *h)
 {
     struct row_scores r = {.stage = s, .history = h};
@@ -77,7 +77,7 @@ struct row_scores row_scores_gather(struct arena *a, const struct stage *s, cons
     return r;
 }
 
-/* The first element of a row's scores [batch, positions, columns], [positions, batch, columns] or [batch, columns]; -1: it has none. */
+/* The first element of a row's scores in [batch, positions, columns], [positions, batch, columns] or [batch, columns]; -1: none. */
 static int64_t scores_start(const struct row_scores *r, int64_t row, int64_t back)
 {
     const struct tensor *t = &r->tensor;
@@ -85,7 +85,7 @@ static int64_t scores_start(const struct row_scores *r, int64_t row, int64_t bac
     return r->n && positions > 0 ? find_position(r->stage, r->history, positions, t->dim[t->rank - 1], row, back) : -1;
 }
 
-/* Of tokens [batch], [batch, positions] or [batch, positions, ranking]; the last two also with positions first. */
+/* From tokens [batch], [batch, positions] or [batch, positions, ranking]; the last two also with positions first. */
 static struct scored_token chosen_token(const struct row_scores *r, int64_t row, int64_t back)
 {
     const struct tensor *t = &r->tensor;
@@ -133,7 +133,7 @@ int64_t row_scores_column(const struct row_scores *r, int64_t token)
     return -1;
 }
 
-/* A heap whose first is the last of n in the order of row_scores_before: the one that sinks in from the top finds its place. */
+/* Min-heap of the n best scores, by row_scores_before; sifts o down from the root. */
 static void sink(struct scored_token *heap, int64_t n, struct scored_token o)
 {
     int64_t at = 0;

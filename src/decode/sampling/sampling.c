@@ -1,8 +1,8 @@
-/* sampling: how a token is drawn. Each token has a draw of its own, from Gumbel's distribution, that is added to its score: the largest sum
- * is at a token as often as softmax says (Gumbel, 1954). So ranks draw over a sharded vocabulary without a sum over all of it, and no order
- * of additions changes the result.
+/* sampling: how a token is drawn. Each token has a random number from Gumbel's distribution added to its score: the largest sum is at a
+ * token with its softmax probability (Gumbel, 1954). So ranks draw over a sharded vocabulary without a sum over all of it, and no order of
+ * additions changes the result.
  *
- * A draw is a function of seed, row, position and token. Where a limit needs probabilities, they are whole numbers of 2^-40 of the best
+ * A draw is a function of seed, row, position and token. If a limit needs probabilities, they are integers in units of 2^-40 of the best
  * one's: their sums are exact. */
 #include "decode/sampling/sampling.h"
 
@@ -17,7 +17,7 @@ struct draws sampling_draws(const struct row_sampling *how, int64_t position)
     return (struct draws){splitmix(splitmix(splitmix(how->of.seed) ^ how->number) ^ (uint64_t)position), 1 / how->of.temperature};
 }
 
-/* -log(-log(u)) is at most -log(1 - u), of which the exponent is an upper bound. */
+/* -log(-log(u)) is at most -log(1 - u), for which the exponent gives an upper bound. */
 static double most_drawn(uint64_t bits)
 {
     uint64_t left = (UINT64_C(1) << 53) - 1 - bits;
@@ -55,7 +55,7 @@ int64_t sampling_weight(const struct sampling *s, double score, double best)
     return score == best ? INT64_C(1) << 40 : (int64_t)(exp((score - best) / s->temperature) * 0x1p40 + 0.5);
 }
 
-/* ---- what is asked for ---- */
+/* ---- the settings ---- */
 
 struct sampling_fault sampling_fault(const struct sampling *s)
 {
@@ -86,7 +86,7 @@ static void take_number(const json_t *root, const char *path, const char *key, d
     *to = json_number_value(v);
 }
 
-/* What the file beside the model says, in a line of its own. */
+/* Prints the settings of the file next to the model on a line of its own. */
 static void take_configuration(struct arena *a, const struct job_options *o, struct sampling *s)
 {
     const char *path;

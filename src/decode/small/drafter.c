@@ -1,4 +1,4 @@
-/* drafter: what the options say of where drafted tokens come from. */
+/* drafter: the source of drafted tokens, from the options. */
 #include "decode/small/small.h"
 
 struct drafter *drafter_new(struct arena *a, struct comm *comm, const struct stage *s, const struct job_options *o, int threads)

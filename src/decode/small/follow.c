@@ -1,5 +1,5 @@
-/* follow: a stage reads texts that others make. It keeps the columns that its caches have. Where a text goes on in another way, as behind a
- * drafted token that was not kept, or is another text, the columns from there on leave the caches. */
+/* follow: a stage reads texts that others make. It keeps the columns in its caches. If a text changes, as after a rejected draft, or is
+ * another text, the columns from there on are dropped. */
 #include "decode/small/small.h"
 
 #include <string.h>
@@ -78,8 +78,8 @@ void follow_rows(struct follow *f, const struct history *h, int64_t room)
 
 /* ---- runs ---- */
 
-/* Behind padding that follows a token of its row a new run begins: the keys of a row are counted. A text that is alone runs in parts, as
- * its prompt does. */
+/* A new run starts after padding that follows a token of its row, because the keys of a row are counted. A single text runs in parts, like
+ * its prompt. */
 static int64_t end_of_part(const struct follow *f)
 {
     const struct history *h = &f->own;

@@ -1,24 +1,25 @@
-/* model: a small model drafts (--draft). It reads what the large one keeps, and picks its own tokens behind that with the same draws.
+/* model: a small model drafts tokens (--draft). It reads the kept tokens of the large one, and picks its own tokens after these with the
+ * same draws.
  *
- * It may be a folder for fewer ranks than the large one's: the first ranks run it then, and the others wait for its tokens. */
+ * It may be a folder for fewer ranks than the large one's: then the first ranks run it, and the others wait for its tokens. */
 #include "decode/small/small.h"
 
-enum { MOST = 16, /* tokens of a run */ FREE = 32, DEAR = 4096 /* prices that are not gone beyond */ };
+enum { MOST = 16, /* tokens per run */ FREE = 32, DEAR = 4096 /* prices that are not gone beyond */ };
 
 struct small_model {
     struct drafter drafter;
     const char *path;
     struct comm *all, *few; /* ranks of the large model; those that run this one */
-    bool runs;              /* this rank does */
+    bool runs;              /* this rank runs it */
     struct job_options options;
     struct stage *stage;
     struct follow follow;
-    int64_t positions; /* that a text may have for it; less than 1: any number */
+    int64_t positions; /* most tokens of a text; less than 1: any number */
 };
 
 /* ---- drafts ---- */
 
-/* No more tokens than it has positions for. */
+/* At most as many tokens as it has positions for. */
 static int64_t most_of(const struct small_model *m, const struct history *h, int64_t most)
 {
     for (int64_t b = 0; m->positions > 0 && b < h->batch; b++) {
@@ -54,9 +55,9 @@ static int64_t draft(struct drafter *d, const struct history *h, const struct ro
     return n;
 }
 
-/* ---- texts that it can read ---- */
+/* ---- supported texts ---- */
 
-/* Some row has padding behind tokens; *any: some row has padding. */
+/* Whether some row has padding after tokens; *any: whether some row has padding. */
 static bool is_padded_behind(const struct history *h, bool *any)
 {
     bool behind = false;
@@ -108,7 +109,7 @@ static void check_vocabulary(const struct small_model *m, const struct stage *la
     vocabulary_compare(o, &m->options, own);
 }
 
-/* It reads tokens, keeps what it has read, and makes tokens. */
+/* It must read tokens, keep what it has read, and return logits. */
 static void check_kind(const struct small_model *m)
 {
     const struct stage *s = m->stage;
@@ -118,7 +119,7 @@ static void check_kind(const struct small_model *m)
         fail("%s: --draft is for one graph that reads tokens, makes tokens and has a KV cache", s->path);
 }
 
-/* It can drop what was drafted in vain. */
+/* It must be able to drop rejected drafts. */
 static void try_graph(struct small_model *m, struct arena *a)
 {
     struct stage *s = m->stage;
@@ -132,7 +133,7 @@ static void try_graph(struct small_model *m, struct arena *a)
         fail("%s: --draft drops tokens that were drafted in vain, which this graph can't do: %s", s->path, found.why);
 }
 
-/* For the ranks that run it: as all others, from the files beside it. */
+/* For the ranks that run it: loads it like any model, with its own configuration files. */
 static void load(struct small_model *m, struct arena *a, const struct stage *large, const struct job_options *o, int threads)
 {
     struct stage *both = NEWN(a, struct stage, 2);
@@ -152,7 +153,7 @@ static void load(struct small_model *m, struct arena *a, const struct stage *lar
     m->positions = m->stage->positions;
 }
 
-/* The time of a token of it, in 1024ths of one of the large model: both read their weights. */
+/* The time per token, in 1024ths of the large model's: both read their weights. */
 static int64_t price_of(const struct small_model *m, const struct stage *large)
 {
     double own = (double)job_weight_bytes(m->stage->graph), all = (double)job_weight_bytes(large->graph);
@@ -177,7 +178,7 @@ static void end(struct drafter *d)
         m->few->free(m->few);
 }
 
-/* Rank 0 counts files: the folders of others may hold only their own. */
+/* Rank 0 counts files: other ranks' folders may only hold their own. */
 static int64_t ranks_of(struct arena *a, struct comm *comm, const char *path)
 {
     int64_t n = comm->rank ? 0 : job_rank_files(a, path);

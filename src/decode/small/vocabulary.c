@@ -1,4 +1,4 @@
-/* vocabulary: two models have the same tokens. Their tokenizers say so, where both have one. */
+/* vocabulary: checks that two models have the same tokens, by their tokenizers if both have one. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

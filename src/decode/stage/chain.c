@@ -1,15 +1,15 @@
-/* chain: gives a graph the state and constants that earlier graphs computed.
+/* chain: passes state and constants of earlier graphs to a graph.
  *
- * State is found by the name in the plan, else by endings of names (src/ir/state_match.c); each rank hands over its own shard. A
- * constant is found by name: an earlier input or output of that name, or an earlier input whose name ends the constant's
- * (encoder_attention_mask: attention_mask). If no name matches, it is the only output of its type. */
+ * State is found by the name in the plan, else by endings of names (src/ir/state_match.c); each rank hands over its own shard. A constant
+ * is found by name: an earlier input or output of that name, or an earlier input whose name ends the constant's (encoder_attention_mask:
+ * attention_mask). If no name matches, the only output of its type. */
 #include "decode/stage/stage.h"
 
 #include <string.h>
 
 /* ---- state ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The state inputs that are still missing; at[] gets their numbers. */
+/* The missing state inputs; at[] gets their numbers. */
 static struct handover open_states(struct arena *a, const struct stage *s, const bool *taken, int *at)
 {
     struct handed *list = NEWN(a, struct handed, s->graph->inputs.n);

@@ -1,5 +1,5 @@
 /* history: the tokens of a decode loop, one row per batch row, with their mask and positions. Inputs of a graph are columns of these
- * tables: those that the KV cache does not hold yet or, for a mask, all. */
+ * tables: those that the KV cache lacks or, for a mask, all. */
 #include "decode/stage/stage.h"
 #include "job/io/io.h"
 
@@ -57,7 +57,7 @@ static bool follows_from_tokens(const struct stage *s, int i)
     return s->role[i] != ROLE_CONSTANT && s->role[i] != ROLE_STATE && s->role[i] != ROLE_ELSEWHERE;
 }
 
-/* Sets the sizes of an input. Rows are its last dimension but one, which may be fixed at 1. Dimensions before it repeat the rows. */
+/* Sets the sizes of an input. Rows are its second last dimension, which may be fixed at 1. Earlier dimensions repeat the rows. */
 static void size_input(const struct history *h, const struct type *t, int64_t columns, struct tensor *to)
 {
     to->dtype = t->dtype;
@@ -69,7 +69,7 @@ static void size_input(const struct history *h, const struct type *t, int64_t co
         to->dim[t->rank - 1] = columns;
 }
 
-/* An input that has `columns` unless it has its own: ROLE_CACHED has the declared ones, ROLE_LAST is [scored] or [batch, scored, 1]. */
+/* An input with `columns` columns unless it has its own: ROLE_CACHED has the declared ones, ROLE_LAST is [scored] or [batch, scored, 1]. */
 static void size_input_of(const struct history *h, const struct stage *s, int i, int64_t columns, struct tensor *to)
 {
     const struct type *t = session_input_type(s->session, i);
@@ -136,7 +136,7 @@ static void write_adapters(const struct history *h, struct tensor *to)
         tensor_put(to, b, h->adapter ? (double)h->adapter[b] : 0);
 }
 
-/* By row where it has rows, else of all. */
+/* Per row if it has rows, else for all. */
 static void write_last(const struct history *h, int64_t fed, struct tensor *to)
 {
     int64_t n = tensor_elements(to);

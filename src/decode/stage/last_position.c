@@ -1,8 +1,8 @@
-/* last_position: of a prompt, only the logits of each row's last token are read, or of a few. The nodes that compute positions one by one
- * up to the logits (position_tail.c) get those positions alone: with a large vocabulary they are up to half of the work, and most of the
- * memory.
+/* last_position: in a prompt, only the logits of each row's last token are read, or of a few. The nodes that compute positions
+ * independently up to the logits (position_tail.c) get only these positions: with a large vocabulary they are up to half of the work, and
+ * most of the memory.
  *
- * Where the tail begins, a Gather takes the positions that a new input names. They are the same for all rows, unless padding stands behind
+ * At the start of the tail, a Gather selects the positions that a new input gives. They are the same for all rows, unless padding follows
  * their tokens; then each row has its own. */
 #include "decode/stage/stage.h"
 #include "op/analysis/analysis.h"
@@ -12,14 +12,14 @@
 
 /* ---- what can be taken -------------------------------------------------------------------------------------------------------------- */
 
-/* Padding may stand behind the tokens of a row. */
+/* Whether padding may follow the tokens of a row. */
 static bool rows_may_differ(const struct stage *s)
 {
     int mask = decode_find_input(s, ROLE_MASK);
     return mask >= 0 && op_mask_use(s->graph, s->graph->inputs.at[mask]) == MASK_LENGTHS;
 }
 
-/* The symbols of tokens [rows, positions]; rows NULL: all rows end at one place. False: they are no symbols. */
+/* The symbols of tokens [rows, positions]; rows NULL: all rows end at the same position. False: they are no symbols. */
 static bool token_symbols(const struct stage *s, const struct dim **rows, const struct dim **positions)
 {
     int tokens = decode_find_input(s, ROLE_TOKENS);
@@ -33,7 +33,7 @@ static bool token_symbols(const struct stage *s, const struct dim **rows, const 
 
 /* ---- how the graph changes ---------------------------------------------------------------------------------------------------------- */
 
-/* i64[taken], or i64[rows, taken, 1]: a tuple for each place of a row. */
+/* i64[taken], or i64[rows, taken, 1]: an index tuple for each position of a row. */
 static struct value *add_input(struct graph *g, const struct dim *rows, const struct dim *taken)
 {
     struct type type = {.dtype = DT_I64, .rank = rows ? 3 : 1, .dim = {rows ? rows : taken, taken, dim_int(g->alg, 1)}};
@@ -62,7 +62,7 @@ static void read_taken(const struct position_tail *t, const struct value *whole,
                 t->nodes.at[i]->in[k] = taken;
 }
 
-/* Those that are taken where there were as many positions as the symbol says. Inference must agree with what the rules proved. */
+/* `taken` positions instead of the symbol's. Inference must agree with what the rules proved. */
 static void type_results(struct graph *g, struct node *n, const struct dim *symbol, const struct dim *taken)
 {
     struct type *own = NEWN(g->arena, struct type, n->nout);
@@ -81,7 +81,7 @@ static void type_results(struct graph *g, struct node *n, const struct dim *symb
                 type_str(g->arena, &own[k]));
 }
 
-/* What the metadata says of the logits. */
+/* Updates the metadata of the logits. */
 static void type_output(struct graph *g, const struct value *v, const struct dim *symbol, const struct dim *taken)
 {
     struct placement place;

@@ -1,4 +1,4 @@
-/* positions: how many tokens a graph takes: by its tables of positions, its vocabulary, and the configuration beside it. */
+/* positions: how many tokens a graph takes: by its position tables, its vocabulary, and the configuration next to it. */
 #include "decode/stage/stage.h"
 #include "job/io/io.h"
 
@@ -7,7 +7,7 @@ static int64_t lesser(int64_t x, int64_t y)
     return x < 0 || (y >= 0 && y < x) ? y : x;
 }
 
-/* Rows of tables that the input of a role chooses from. One row is that of a table whose length is not known. */
+/* Rows of tables that the input of a role indexes. One row: a table of unknown length. */
 static int64_t rows_of_role(const struct stage *s, const struct value_use *use, enum role role)
 {
     int i = decode_find_input(s, role);
@@ -35,7 +35,7 @@ static void bind_role(struct arena *a, struct bindings *b, const struct stage *s
             bind_open(a, b, s->graph->inputs.at[i]->type.dim[d], size);
 }
 
-/* A text of n tokens, as one prompt, or, where a run takes a fixed number of them, behind a past. All else is 1. */
+/* A text of n tokens, as one prompt, or, if a run takes a fixed number of them, after a past. All other sizes are 1. */
 static struct bindings sizes_of_text(struct arena *a, const struct stage *s, int64_t n)
 {
     const struct type *t = &s->graph->inputs.at[decode_find_input(s, ROLE_TOKENS)]->type;
@@ -83,7 +83,7 @@ static int64_t rows_of_lookups(struct arena *a, const struct stage *s)
     return lo;
 }
 
-/* Where a text is all of a run: what the graph adds to it may have a fixed size. -1: nothing has. */
+/* If a run is a whole text: a part that the graph adds may have a fixed size. -1: none. */
 static int64_t most_of_run(struct arena *a, const struct stage *s)
 {
     int i = decode_find_input(s, ROLE_TOKENS);
@@ -92,7 +92,7 @@ static int64_t most_of_run(struct arena *a, const struct stage *s)
     return size && size->kind == DIM_SYM ? job_most_of(a, s->graph, size->name) : -1;
 }
 
-/* As rank 0 reads it. */
+/* As read by rank 0. */
 struct stated_limit {
     int64_t tokens;
     char says[512];

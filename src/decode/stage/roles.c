@@ -1,6 +1,6 @@
-/* roles: finds the role of each graph input in the decode loop. --role wins, then state, then the usual names of exporters. Of the rest,
- * floats and fixed shapes are constants. An integer input as long as past plus sequence is the mask. The only other one of shape [batch,
- * sequence] holds the tokens. */
+/* roles: finds the role of each graph input in the decode loop. --role wins, then state, then the usual names of exporters. Other floats
+ * and fixed shapes are constants. An integer input as long as past plus sequence is the mask. The only other one of shape [batch, sequence]
+ * holds the tokens. */
 #include "decode/stage/stage.h"
 #include "job/adapters/adapters.h"
 #include "job/io/io.h"
@@ -73,7 +73,7 @@ _Noreturn static void fail_unknown(struct arena *a, const struct named_option *o
     fail_usage("%s: %s", o->option, list);
 }
 
-/* Integers of other widths are tokens, too; what has fractions is none. */
+/* Integers of other widths are also tokens; numbers with fractions are not. */
 static void check_integers(struct arena *a, const struct stage *s, int i, const struct tensor *t)
 {
     const struct type wanted = input_type(s, i);
@@ -193,7 +193,7 @@ int decode_find_input(const struct stage *s, enum role role)
     return -1;
 }
 
-/* Segments tell an encoder: what has them and scores is none that goes on with a text. */
+/* Segments indicate an encoder: with scores, the graph does not continue texts. */
 static enum role usual_role(const struct stage *s, int i, bool encodes)
 {
     if (strcmp(s->graph->inputs.at[i]->name, ADAPTERS_INPUT) == 0)
@@ -282,7 +282,7 @@ static void find_inputs(struct arena *a, struct stage *s, bool encodes)
 
 /* ---- embeddings ---------------------------------------------------------------------------------------------------------------------- */
 
-/* As exporters name them; what is pooled comes first. */
+/* Exporters' names; pooled outputs come first. */
 static const char *const embeddings[] = {"sentence_embedding", "last_hidden_state", "token_embeddings", "hidden_states"};
 enum { EMBEDDINGS = sizeof embeddings / sizeof *embeddings };
 
@@ -294,7 +294,7 @@ static int usual_embedding(const struct stage *s)
     return found;
 }
 
-/* A server takes a graph without scores for its embeddings. */
+/* A server uses a graph without scores for embeddings. */
 static bool only_embeds(const struct stage *s, int n, const struct job_options *o)
 {
     return n == 1 && o->serve && !o->chat && s->embedding >= 0 && !s->decides && graph_output_named(s->ends, "logits") < 0;

@@ -1,4 +1,4 @@
-/* stage: one graph of a decode loop, loaded, with what is given for it. */
+/* stage: one graph of a decode loop, loaded, with its given inputs. */
 #include "decode/stage/stage.h"
 
 void stage_load(struct arena *a, struct comm *comm, const struct job_options *o, struct stage *s)

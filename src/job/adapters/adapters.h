@@ -1,5 +1,5 @@
-/* adapters: low-rank adapters in the form of PEFT: adapter_model.safetensors, and adapter_config.json beside it. For a module m of a model
- * the file has "base_model.model.m.lora_A.weight", [rank, rows], and "base_model.model.m.lora_B.weight", [columns, rank]. */
+/* adapters: low-rank adapters in PEFT's form: adapter_model.safetensors, with adapter_config.json. For a module m of a model the file has
+ * "base_model.model.m.lora_A.weight", [rank, rows], and "base_model.model.m.lora_B.weight", [columns, rank]. */
 #ifndef TPC_ADAPTERS_H
 #define TPC_ADAPTERS_H
 
@@ -24,35 +24,35 @@ struct adapters {
     VEC(struct adapter) list;
 };
 
-/* read.c: of a folder, or of the file in it. What tpc can't apply is a failure with one sentence. */
+/* read.c: reads a folder, or the file in it. Fails with one sentence on anything that tpc cannot apply. */
 struct adapters adapters_read(struct arena *, const char *path);
 int64_t adapter_rank(const struct adapter *);
 double adapter_factor(const struct adapters *, const struct adapter *);
-/* A (which 0) as [rank, rows] or B (which 1) as [columns, rank] turned over: [rows, rank] and [rank, columns]. */
+/* A (which 0) as [rank, rows] or B (which 1) as [columns, rank], transposed to [rows, rank] and [rank, columns]. */
 const float *adapter_turned(struct arena *, const struct adapter *, int which);
 
-/* match.c: the adapter of each of the products, or NULL. An adapter of no product, and one of other sizes, are failures. rows, columns: of
- * the whole product. what: of whose products, for messages. */
+/* match.c: the adapter of each product, or NULL. Fails on an adapter of no product, or of other sizes. rows, columns: of the whole product.
+ * what: owner of the products, for messages. */
 const struct adapter **adapters_match(struct arena *, const struct adapters *, const char *what, const struct lora_products *);
-/* A module whose name ends in the adapter's, behind a full stop, is meant, too: exporters wrap models. */
+/* Also matches a module whose name ends in the adapter's, after a full stop: exporters wrap models. */
 bool adapter_is_of(const struct adapter *, const char *module);
-/* A tensor of other sizes is a failure. */
+/* Fails on a tensor of other sizes. */
 void adapter_check(const struct adapters *, const struct adapter *, const char *what, int64_t rows, int64_t columns);
 
-/* named.c: what --lora gives: one file, or several with names of which a request of a server names one. name NULL: that one file. */
+/* named.c: the value of --lora: one file, or several with names from which a server's request chooses. name NULL: a single file. */
 enum { ADAPTERS_MOST = 64 };
 struct named_adapters {
     const char *name, *path;
 };
 int adapters_named(struct arena *, const struct text_list *given, struct named_adapters **);
 
-/* apply.c: adds them to a canonical graph, of a model or of one rank. Where they have names, the graph gets an input i64[batch]: of each
- * row the number of its adapter, from 1; 0: it has none. Their A lie side by side, and their B, and a factor of 0 hides those of others. */
+/* apply.c: adds them to a canonical graph, of a model or of one rank. If they have names, the graph gets an input i64[batch]: the number of
+ * each row's adapter, from 1; 0: none. Their A are concatenated, and their B, and a factor of 0 masks the others. */
 #define ADAPTERS_INPUT "lora_adapter_of_row"
 void adapters_apply(struct graph *, const struct text_list *given);
 
-/* merge.c: for each weight that adapters change, what it becomes; take gets a tensor that it may not keep. source: the canonical graph of
- * the model. */
+/* merge.c: the new value of each weight that adapters change; take gets a tensor that it may not keep. source: the canonical graph of the
+ * model. */
 void adapters_merge(struct graph *source, const struct adapters *, void (*take)(void *, const char *weight, const struct tensor *),
                     void *data);
 

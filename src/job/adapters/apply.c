@@ -1,12 +1,12 @@
-/* apply: the nodes of adapters in a graph that is about to run. A rank has its rows of A where its product sums over a shard, and its
- * columns of B where the result is one. So the adapter is placed as the product is, and nothing is sent for it. */
+/* apply: adds the nodes of adapters to a graph before it runs. A rank has its rows of A if its product sums over a shard, and its columns
+ * of B if the result is sharded. So the adapter is placed like its product, and needs no communication. */
 #include "ir/rank_meta.h"
 #include "job/adapters/adapters.h"
 #include "run/collective/collective.h"
 
 #include <string.h>
 
-/* Of a dimension: its global size, and what this rank has of it. */
+/* A dimension: its global size, and this rank's part. */
 struct cut {
     int64_t size;
     struct intervals own;
@@ -39,7 +39,7 @@ static struct value *cut_constant(struct graph *g, const char *name, const float
                 to += at.hi - at.lo;
             }
     struct value *v = graph_constant(g, name, DT_F32, 2, dim, own);
-    v->constant->origin = v->name; /* a weight: it is not folded away */
+    v->constant->origin = v->name; /* a weight, so it is not folded */
     return v;
 }
 
@@ -102,17 +102,17 @@ static void apply_one(struct graph *g, const char *path)
     }
 }
 
-/* ---- several, of which each row of the batch has one or none ----------------------------------------------------------------- */
+/* ---- several, with at most one per row of the batch ----------------------------------------------------------------- */
 
 struct several {
     struct graph *graph;
     int n;
     struct adapters *file;
     const struct adapter ***of; /* by file and product */
-    struct value *row;          /* the input; NULL: not made yet */
+    struct value *row;          /* the input; NULL: not made so far */
 };
 
-/* The number of each row's adapter, from 1; 0: it has none. */
+/* The number of each row's adapter, from 1; 0: none. */
 static struct value *row_input(struct several *s, const struct lora_product *p)
 {
     struct graph *g = s->graph;
@@ -130,7 +130,8 @@ static struct value *row_input(struct several *s, const struct lora_product *p)
     return s->row;
 }
 
-/* Those of product i side by side: A [rows, total], B [total, columns]; row k of the table has the factor of file k - 1 in its columns. */
+/* The adapters of product i, concatenated: A [rows, total], B [total, columns]; row k of the table has the factor of file k - 1 in its
+ * columns. */
 static void attach_all(struct several *s, const struct lora_product *product, int i, int64_t total)
 {
     struct graph *g = s->graph;

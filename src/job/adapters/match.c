@@ -1,4 +1,4 @@
-/* match: which product an adapter is of. */
+/* match: the product of each adapter. */
 #include "job/adapters/adapters.h"
 
 #include <string.h>

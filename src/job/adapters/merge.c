@@ -1,4 +1,4 @@
-/* merge: adapters become part of the weights: W + factor A B. */
+/* merge: merges adapters into weights: W + factor A B. */
 #include "job/adapters/adapters.h"
 #include "kern/core/core.h"
 
@@ -6,7 +6,7 @@
 
 #define NOT_MERGED "adapters can't be merged into it, but tpc-run --lora applies them"
 
-/* Element k of row r of A times column c of B, added to W. turned: W is stored as its transpose. */
+/* Adds element k of row r of A times column c of B to W. turned: W is stored transposed. */
 static void add_product(float *w, bool turned, const float *a, const float *b, int64_t rows, int64_t rank, int64_t columns, double factor)
 {
     struct arena *tmp = arena_new();
@@ -29,7 +29,7 @@ static bool is_merged(enum dtype t)
     return t == DT_F32 || t == DT_F16 || t == DT_BF16;
 }
 
-/* Its only reader is the product, perhaps through a Transpose; then the weight may change. */
+/* The weight may change only if its single reader is the product, maybe through a Transpose. */
 static void check_weight(const struct graph *g, const struct lora_product *p)
 {
     const struct value *v = p->weight;
@@ -51,7 +51,7 @@ static void merge_one(const struct adapters *s, const struct adapter *p, const s
     int64_t n = constant_elements(c);
     struct tensor t = {.dtype = c->dtype, .rank = 2, .dim = {c->dim[0], c->dim[1]}, .data = arena_alloc(tmp, (size_t)c->bytes + 1)};
     float *w = NEWN(tmp, float, n);
-    memcpy(t.data, constant_data(c, product->weight->name), (size_t)c->bytes); /* files have them at any alignment */
+    memcpy(t.data, constant_data(c, product->weight->name), (size_t)c->bytes); /* files have them unaligned */
     constant_release(c);
     convert_to_f32(c->dtype, t.data, n, w);
     add_product(w, product->turned, adapter_turned(tmp, p, 0), adapter_turned(tmp, p, 1), product->rows, adapter_rank(p), product->columns,

@@ -1,4 +1,4 @@
-/* named: the texts of --lora. */
+/* named: parses the texts of --lora. */
 #include "job/adapters/adapters.h"
 
 #include <string.h>

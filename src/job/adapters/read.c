@@ -1,4 +1,4 @@
-/* read: adapters from the files that PEFT writes. */
+/* read: reads adapters from PEFT's files. */
 #include "job/adapters/adapters.h"
 #include "kern/core/core.h"
 #include "plan/input/input.h"
@@ -14,7 +14,7 @@ static bool is_empty(const json_t *v)
         (json_is_object(v) && !json_object_size(v)) || (json_is_string(v) && strcmp(json_string_value(v), "none") == 0);
 }
 
-/* Keys that say how an adapter began, for which model it is, or what tpc reads. Any other that says something may change what it means. */
+/* Known keys: initialisation, the base model, and what tpc reads. Any other key with a value may change the meaning. */
 static const char *const known[] = {"auto_mapping",
                                     "base_model_name_or_path",
                                     "corda_config",
@@ -55,7 +55,7 @@ static void check_keys(const char *path, const json_t *root)
     }
 }
 
-/* Other ways to begin change the weights of the model, too. */
+/* Other initialisations also change the model's weights. */
 static void check_start(const char *path, const json_t *root)
 {
     static const char *const plain[] = {"gaussian", "eva", "orthogonal"};
@@ -96,7 +96,7 @@ static int64_t read_config(struct adapters *s, const char *path)
 
 /* ---- adapter_model.safetensors ---- */
 
-/* The module of a tensor whose name ends so; NULL: it ends otherwise. */
+/* The module of a tensor whose name has this ending; NULL: another ending. */
 static const char *module_of(struct arena *a, const char *name, const char *end)
 {
     size_t skip = strncmp(name, ADAPTERS_PREFIX, strlen(ADAPTERS_PREFIX)) == 0 ? strlen(ADAPTERS_PREFIX) : 0, n = strlen(name + skip);
@@ -174,7 +174,7 @@ const float *adapter_turned(struct arena *a, const struct adapter *p, int which)
     int64_t rows = t->dim[0], columns = t->dim[1];
     float *turned = NEWN(a, float, rows *columns);
     struct arena *tmp = arena_new();
-    void *bytes = arena_alloc(tmp, tensor_bytes(t) + 1); /* files have them at any alignment */
+    void *bytes = arena_alloc(tmp, tensor_bytes(t) + 1); /* files have them unaligned */
     float *plain = NEWN(tmp, float, rows *columns);
     memcpy(bytes, t->data, tensor_bytes(t));
     convert_to_f32(t->dtype, bytes, rows * columns, plain);

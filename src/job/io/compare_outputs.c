@@ -1,5 +1,5 @@
-/* compare_outputs: compares two tensors within a tolerance. Two NaNs or equal infinities agree; integers and booleans must be equal. Of an
- * output that differs, a line says from what, where first, by which values, and by how much at worst. */
+/* compare_outputs: compares two tensors within a tolerance. Two NaNs or equal infinities agree; integers and booleans must be equal. For an
+ * output that differs, a line has the reference, the first position with both values, and the largest difference. */
 #include "job/io/io.h"
 #include "kern/gemm/gemm.h"
 #include "op/op.h"
@@ -29,7 +29,7 @@ static double difference(double a, double b)
 
 enum { MOST_TOLD = 8 };
 
-/* Another output differs. May it be printed? */
+/* Counts another differing output. Returns whether to print it. */
 static bool tells(struct verdict *v)
 {
     v->failed = true;
@@ -63,9 +63,9 @@ static void print_strings(const char *got, const char *want)
     arena_free(a);
 }
 
-/* Where an output differs first, what is allowed there, and the worst difference of all elements. */
+/* The first difference of an output, the tolerance there, and the largest difference. */
 struct found {
-    int64_t first; /* -1: nowhere */
+    int64_t first; /* -1: none */
     double allowed, worst;
 };
 
@@ -148,7 +148,7 @@ static double rougher(double u, const struct value *v)
     return own > u ? own : u;
 }
 
-/* A product that rounds activations to 8 bits. */
+/* Whether a product rounds activations to 8 bits. */
 static bool rounds_to_bytes(const struct node *n)
 {
     bool quantised = op_is_tpc(n, "QuantMatMul") || (n->op && strcmp(n->optype, "MatMulNBits") == 0);
@@ -173,7 +173,7 @@ static double unit_roundoff(const struct graph *g)
     return u;
 }
 
-/* A code of 8 bits made of what the graph computes: where a sum lies between two codes, its order decides. */
+/* Whether a computed value is rounded to 8-bit codes: for a sum between two codes, the order of additions decides. */
 static bool makes_codes(const struct graph *g)
 {
     for (int i = 0; i < g->nodes.n; i++) {
@@ -184,8 +184,8 @@ static bool makes_codes(const struct graph *g)
     return false;
 }
 
-/* Two orders of sums are one sample of what orders do, and ranks are a third: four times the sample is room enough. A model that loses more
- * digits than the limit says computes noise, and no comparison is meaningful; codes of 8 bits that differ by one, though, are no noise. */
+/* Two orders of sums are one sample of the effect of orders, and ranks are a third: four times the sample is enough. If a model loses more
+ * digits than the limit allows, it computes noise and no comparison is meaningful; but 8-bit codes that differ by one are no noise. */
 double compare_allowance(const struct graph *g, double rel, double noise)
 {
     double limit = makes_codes(g) ? fmax(100 * rel, 8 * 0x1p-8) : 100 * rel;

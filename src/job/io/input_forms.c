@@ -1,5 +1,5 @@
-/* input_forms: what the given inputs determine before the graph is loaded: the number of tensors of a sequence, whether an optional is
- * present, and small integers. They are texts as of --bind (src/onnx/compose/sequence_ends.c). */
+/* input_forms: what given inputs determine before the graph is loaded: the number of tensors of a sequence, whether an optional is present,
+ * and small integers, as texts like those of --bind (src/onnx/compose/sequence_ends.c). */
 #include "job/io/io.h"
 #include "onnx/onnx.h"
 
@@ -37,7 +37,7 @@ static const char *list_text(struct arena *a, int n, const struct tensor *at)
     return n ? text : "0";
 }
 
-/* The file that --input gives an input; NULL: none. */
+/* The file that --input gives for an input; NULL: none. */
 static const char *named_file(const struct job_options *o, const char *input)
 {
     size_t n = strlen(input);

@@ -1,7 +1,7 @@
 /* inputs: makes the global inputs of a run on rank 0, which sends them to the others. So only one host needs the files, and all ranks have
- * the same inputs. Shards ({rank} in a file name) are each rank's own. Files of --input win over --test-data; --random makes the rest from
- * their types. Random floats are normal, booleans 0 or 1, strings a letter. Integers are rows of the table that they choose from, 1 in a
- * mask, else 0 to 7. The generator is SplitMix64 (Steele, Lea, Flood 2014), so a seed gives the same inputs everywhere. */
+ * the same inputs. Each rank reads its own shards ({rank} in a file name). Files of --input take precedence over --test-data; --random
+ * makes the rest from their types. Random floats are normal, booleans 0 or 1, strings a letter. Integers are rows of the table that they
+ * index, 1 in a mask, else 0 to 7. The generator is SplitMix64 (Steele, Lea, Flood 2014), so a seed gives the same inputs everywhere. */
 #include "ir/rank_meta.h"
 #include "job/io/io.h"
 #include "onnx/onnx.h"
@@ -39,7 +39,7 @@ const char *job_input_names(struct arena *a, const struct graph *g)
     return given > MOST_NAMED ? arena_printf(a, "%s and %d more", list, given - MOST_NAMED) : list;
 }
 
-/* Numbers of 2 to 8 bits that numpy has no type for: .npy files have them as |i1, or their bits as |u1 or, as ml_dtypes writes, |V1. */
+/* Converts numbers of 2 to 8 bits that numpy lacks: .npy files have them as |i1, or their bits as |u1 or, with ml_dtypes, |V1. */
 static void take_type(struct tensor *t, enum dtype wanted, const char *file)
 {
     if (!dtype_is_small(wanted) || !dtype_is_byte(t->dtype))
@@ -82,7 +82,7 @@ const char *job_why_default(struct arena *a, const struct graph *g, const char *
                         graph_file(g), name, name);
 }
 
-/* True if --bind fixed the input, or if nothing reads it since. A fixed input may still be given, with the same value. */
+/* True if --bind fixed the input, or if nothing reads it any more. A fixed input may still be given, with the same value. */
 static bool is_bound_or_unread(struct arena *a, const struct graph *g, const char *name, const struct tensor *t)
 {
     const char *values = rank_meta_bind(g, name);
@@ -139,7 +139,7 @@ static void take(struct inputs *in, int i, const char *path, struct tensor t)
     in->from[i] = path;
 }
 
-/* The elements of a sequence, or what an optional holds. False: the file is a tensor's. */
+/* The elements of a sequence, or the content of an optional. False: the file has a tensor. */
 static bool take_list(struct arena *a, struct inputs *in, const char *path)
 {
     struct tensor_list list = sequence_read_pb(a, path);
@@ -292,7 +292,7 @@ static void check_limits(struct arena *a, const struct inputs *in, const struct 
     job_check_limits(a, in->graph, b, given);
 }
 
-/* The sizes of symbols, from --dim and from the inputs that are given. */
+/* The sizes of symbols, from --dim and from given inputs. */
 static struct bindings known_sizes(struct arena *a, struct session *s, const struct inputs *in, const struct job_options *o)
 {
     struct bindings b = {0};
@@ -311,7 +311,7 @@ static struct bindings known_sizes(struct arena *a, struct session *s, const str
     return b;
 }
 
-/* Sizes of all inputs that are not given; where no size is, that of the workload. */
+/* Sizes of all missing inputs; if no size is given, those of the workload. */
 static void complete_sizes(struct arena *a, struct session *s, struct inputs *in, const struct job_options *o, struct bindings *b)
 {
     struct bindings planned;
@@ -398,7 +398,7 @@ struct sent_tensor {
     bool given;
 };
 
-/* Numbers of strings are those of one process: their texts are sent. */
+/* String numbers are valid in one process only: sends their texts. */
 static void send_strings(struct arena *a, struct comm *comm, struct tensor *t)
 {
     int64_t bytes = 0;
@@ -432,7 +432,7 @@ void job_send_inputs(struct arena *a, struct comm *comm, int n, struct tensor *i
     }
 }
 
-/* All but the inputs that every rank has read its shard of. */
+/* All except inputs of which every rank has read its shard. */
 static void send_global(struct arena *a, struct comm *all, struct inputs *in)
 {
     struct tensor *global = NEWN(a, struct tensor, in->n);
@@ -454,7 +454,7 @@ static struct inputs new_inputs(struct arena *a, struct graph *g)
     return in;
 }
 
-/* Those of files that hold global inputs. */
+/* From files that hold global inputs. */
 static void take_global(struct arena *a, struct inputs *in, const struct job_options *o)
 {
     for (int i = 0; i < o->input.text.n; i++)
@@ -476,7 +476,7 @@ struct tensor *job_inputs(struct arena *a, struct comm *all, struct session *s, 
     return in.at;
 }
 
-/* ---- sizes, before there is a session ------------------------------------------------------------------------------------------ */
+/* ---- sizes, before the session exists ------------------------------------------------------------------------------------------ */
 
 static void state_sizes(struct graph *g, const struct value *v, const struct tensor *t)
 {

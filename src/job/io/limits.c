@@ -1,4 +1,4 @@
-/* limits: what sizes and integers the inputs of a graph may have: as its file states, or as the graph shows. */
+/* limits: the valid sizes and integers of a graph's inputs: from its file's metadata, or from the graph. */
 #include "ir/rank_meta.h"
 #include "job/io/io.h"
 #include "op/analysis/analysis.h"

@@ -1,5 +1,5 @@
-/* literal: the elements of an input on the command line, as 1,2,3 or [1,2],[3,4] or "a","b": JSON's nested lists, without the brackets
- * around all, and without dimensions of 1 in front. */
+/* literal: the elements of an input on the command line, as 1,2,3 or [1,2],[3,4] or "a","b": JSON's nested lists, without the outermost
+ * brackets and leading dimensions of 1. */
 #include "job/io/io.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ bool literal_is_one(const char *text)
     return words || (*text && strspn(text, "[-0123456789tf ") > 0 && strspn(text, "[]-+.,0123456789eE trufals") == strlen(text));
 }
 
-/* Of the first element of each list; check_sizes compares the others. */
+/* From the first element of each list; check_sizes compares the others. */
 static void take_sizes(struct literal *l, const json_t *list)
 {
     for (; json_is_array(list); list = json_array_get(list, 0)) {
@@ -81,7 +81,7 @@ static void fill(struct literal *l, const json_t *at, int dim)
     arena_free(tmp);
 }
 
-/* Without dimensions of 1 in front that the input lacks, and with those that only it has; the brackets around all may be missing. */
+/* Drops leading dimensions of 1 that the input lacks, and adds missing ones; the outermost brackets may be missing. */
 static void fit_rank(struct tensor *t, int rank)
 {
     while (t->rank > rank && t->dim[0] == 1)
@@ -92,7 +92,7 @@ static void fit_rank(struct tensor *t, int rank)
     }
 }
 
-/* The least that they fit, where nothing tells the type. */
+/* The smallest type that they fit, if the type is unknown. */
 static enum dtype own_type(const char *text)
 {
     return strchr(text, '"') ? DT_STRING : strpbrk(text, "tf") ? DT_BOOL : strpbrk(text, ".eE") ? DT_F32 : DT_I64;

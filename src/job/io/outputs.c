@@ -16,7 +16,7 @@ char *outputs_shape_text(struct arena *a, const struct tensor *t)
     return arena_printf(a, "%s]", text);
 }
 
-/* Makes a file name of a tensor's name and an ending: '/' and control characters become '_'. */
+/* A file name from a tensor's name and an ending: '/' and control characters become '_'. */
 static char *file_name(struct arena *a, const char *name, const char *end)
 {
     char *file = arena_printf(a, "%s%s", name, end);
@@ -26,7 +26,7 @@ static char *file_name(struct arena *a, const char *name, const char *end)
     return file;
 }
 
-/* Where results go, and those that a rank wrote. */
+/* The folder of results, and the files that a rank wrote. */
 struct results {
     struct arena *arena;
     const char *folder;
@@ -48,7 +48,7 @@ static struct results results_in(struct arena *a, const char *folder)
     return (struct results){.arena = a, .folder = folder, .existed = path_exists(folder)};
 }
 
-/* On failure a folder that did not exist goes again, with what is in it. */
+/* A failure removes a new folder with its content. */
 static void begin_results(struct results *r)
 {
     if (mkdir(r->folder, 0777) != 0 && errno != EEXIST)
@@ -75,7 +75,7 @@ static void write_result(struct results *r, const char *name, const char *end, c
     tensor_write_npy(path, t);
 }
 
-/* Ranks share the folder: all see whether it exists before one makes it, and all have written before it is sure to stay. */
+/* Ranks share the folder: all check whether it exists before one makes it, and it is kept once all have written. */
 void outputs_write_shards(struct arena *a, struct comm *comm, const struct graph *g, const struct session *s, const struct tensor *shards,
                           const char *folder)
 {

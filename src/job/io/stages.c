@@ -1,4 +1,4 @@
-/* stages: what a run of a folder of stages shows outside: the inputs and outputs of the model, whichever rank has them. */
+/* stages: the external inputs and outputs of a run of a folder of stages: those of the model, on whichever rank. */
 #include "ir/rank_meta.h"
 #include "job/job.h"
 
@@ -31,7 +31,7 @@ struct graph *job_model_ends(struct arena *a, struct graph *g)
     return ends;
 }
 
-/* An output of the model may be an input, too. */
+/* An output of the model may also be an input. */
 static struct tensor own_output(const struct graph *g, const char *name, const struct tensor *own)
 {
     int i = graph_output_named(g, name);

@@ -2,7 +2,7 @@
 #include "base/half.h"
 #include "job/io/io.h"
 
-/* Of a string its number: equal ones have the same. */
+/* For a string its number: equal strings have the same. */
 double tensor_element(const struct tensor *t, int64_t i)
 {
     switch (t->dtype) {

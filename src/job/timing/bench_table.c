@@ -1,4 +1,4 @@
-/* bench_table: what --bench measured, a row for each test, as Markdown, CSV or JSON. */
+/* bench_table: the results of --bench, a row per test, as Markdown, CSV or JSON. */
 #include "job/timing/timing.h"
 #include "plan/input/input.h"
 
@@ -11,7 +11,7 @@ struct bench_table {
     enum bench_form form;
     const char *model, *comm;
     int ranks, threads;
-    json_t *rows; /* of JSON, which is one list */
+    json_t *rows; /* for JSON, which is one list */
 };
 
 /* Mean and standard deviation of a sample. */
@@ -48,7 +48,7 @@ enum bench_form bench_form_of(const char *text)
     fail_usage("--bench is '%s', expected md, csv or json", text);
 }
 
-/* Of a file, its folder too: many models are called model.onnx. */
+/* For a file, with its folder: many models are called model.onnx. */
 static const char *model_name(struct arena *a, const char *path)
 {
     const char *plain = path_trimmed(a, path);
@@ -85,7 +85,7 @@ static void add_json(const struct bench_table *t, const struct bench_test *test,
                                     "rate", rate.mean, "rate_deviation", rate.deviation, "unit", test->tokens ? "tokens/s" : "runs/s"));
 }
 
-/* As text of one field: its quotes are doubled. */
+/* As a quoted field: quotes are doubled. */
 static const char *csv_text(struct arena *a, const char *text)
 {
     const char *out = "\"";
@@ -105,7 +105,7 @@ void bench_table_add(struct bench_table *t, const struct bench_test *test)
     if (!t)
         return;
     const struct spread seconds = spread_of(test->seconds, test->runs), rate = rate_of(t->arena, test);
-    if (t->form == BENCH_MD) /* a byte more than columns, for the sign */
+    if (t->form == BENCH_MD) /* one more byte than columns, for the plus-minus sign */
         printf("| %-20s | %5d | %7d | %-16s | %4d | %21s | %29s |\n", t->model, t->ranks, t->threads, test->name, test->runs,
                arena_printf(t->arena, "%.3f ± %.3f", 1e3 * seconds.mean, 1e3 * seconds.deviation),
                rate_text(t->arena, rate, test->tokens > 0));

@@ -1,4 +1,4 @@
-/* profile: which operators and modules of a graph take the time of a run (--profile). */
+/* profile: the operators and modules of a graph that take the time of a run (--profile). */
 #include "job/timing/timing.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 enum { MOST_ROWS = 12 };
 
-/* What one run does. */
+/* The work of one run. */
 struct work {
     double seconds, operations, bytes;
 };
@@ -37,8 +37,8 @@ static void add_share(struct arena *a, struct time_shares *s, const char *name, 
 
 static const char waiting[] = "(waiting for other ranks)";
 
-/* The module that a node is of, in whichever layer: the path that the exporter wrote, or else what is before the last slash of the node's
- * name, with a star for each number. */
+/* The module of a node, independent of the layer: the exporter's path, or else the node's name up to the last slash, with * for each
+ * number. */
 static const char *module_of(struct arena *a, const struct session_timed *t)
 {
     const char *name = t->module ? t->module : t->node->name ? t->node->name : "", *end = strrchr(name, '/');
@@ -59,7 +59,7 @@ static int by_seconds(const void *x, const void *y)
     return a > b ? -1 : a < b;
 }
 
-/* In thousands of millions per second; empty: there is no such work. */
+/* In billions per second; empty: no such work. */
 static const char *rate_text(struct arena *a, double amount, double seconds)
 {
     return amount > 0 && seconds > 0 ? arena_printf(a, "%.1f", 1e-9 * amount / seconds) : "";

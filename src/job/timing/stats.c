@@ -19,7 +19,7 @@ struct statistics {
     const struct figures *rank; /* one per rank of the job */
     int ncollective;
     const struct session_collective *collective; /* of this rank, summed over calls */
-    const int64_t *payload;                      /* of one call, the most of all ranks */
+    const int64_t *payload;                      /* per call, the largest of all ranks */
 };
 
 /* ---- gathering -------------------------------------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static int64_t resident_bytes(void)
     return resident * sysconf(_SC_PAGESIZE);
 }
 
-/* The kernel notes the peak now and then: what is resident may be more. */
+/* The kernel samples the peak: the resident size may exceed it. */
 static int64_t peak_bytes(int64_t resident)
 {
     struct rusage usage;
@@ -44,7 +44,7 @@ static int64_t peak_bytes(int64_t resident)
     return peak > resident ? peak : resident;
 }
 
-/* more: exchanges of replicas, which are no part of the session. */
+/* more: exchanges of replicas, which are not part of the session. */
 static const struct figures *gather_figures(struct arena *a, struct comm *comm, const struct session_stats *s, int nmore,
                                             const struct session_collective *more)
 {

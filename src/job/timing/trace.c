@@ -1,5 +1,5 @@
-/* trace: the last run of all ranks as JSON of Chrome's Trace Event Format, for Perfetto and chrome://tracing (--trace): a process for each
- * rank, and one for the step that the plan predicted for these sizes. */
+/* trace: the last run of all ranks as JSON of Chrome's Trace Event Format, for Perfetto and chrome://tracing (--trace): a process per rank,
+ * and one for the predicted step of these sizes. */
 #include "job/timing/timing.h"
 #include "plan/input/input.h"
 
@@ -50,7 +50,7 @@ static json_t *own_events(struct arena *a, int rank, const struct session_timed 
 
 /* ---- what the plan predicted --------------------------------------------------------------------------------------------------- */
 
-/* The workload of plan.json that has the sizes of the run; -1: none has. */
+/* The workload of plan.json with the sizes of the run; -1: none. */
 static int workload_of(const json_t *plan, const struct bindings *sizes)
 {
     const json_t *workload;
