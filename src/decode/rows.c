@@ -42,7 +42,7 @@ struct rows {
     bool steps;                               /* columns made by steps are stored, too */
     struct forms *forms;                      /* NULL: no row has a form so far */
     struct {
-        struct row *row;               /* NULL: none joins */
+        struct row *row;               /* NULL: none is joining */
         int64_t ran;                   /* tokens of its prompt that ran */
         struct session_states *beside; /* its states between runs; NULL: they are current, because there is no other row */
         struct logprobs *scored;       /* of prompt tokens, from the last run */

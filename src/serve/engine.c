@@ -1,4 +1,4 @@
-/* engine: decodes the texts of all calls, a row each. Rank 0 gives orders, one before each run; other ranks do the same. */
+/* engine: decodes the texts of all calls, a row each. Rank 0 issues an order before each run, which all ranks follow. */
 #include "serve/queue/queue.h"
 
 #include <string.h>
@@ -7,35 +7,35 @@
 enum order_kind { ORDER_IDLE, ORDER_PROMPT, ORDER_STEP, ORDER_EMBED, ORDER_END };
 struct order {
     enum order_kind kind;
-    int64_t leaves, leave[SERVE_SLOTS]; /* rows, the last one first */
-    bool drops, joins;                  /* the row that was to join does not; another is to join */
-    bool sleeps;                        /* no group has anything to do */
-    int64_t prompts;                    /* tokens of the row that joins */
+    int64_t leaves, leave[SERVE_SLOTS]; /* rows, last one first */
+    bool drops, joins;                  /* the joining row is dropped; another one joins */
+    bool sleeps;                        /* no group has work */
+    int64_t prompts;                    /* tokens of the joining row's prompt */
     int64_t grammar;                    /* bytes of its grammar */
-    struct row_sampling how;            /* without biases and grammar, which follow */
-    int64_t embeds, tokens;             /* texts that get vectors, and their tokens, which follow */
+    struct row_sampling how;            /* without biases and grammar, which are sent after it */
+    int64_t embeds, tokens;             /* texts to embed, and their tokens, which are sent after it */
 };
 
-/* Rows that run together. In a pipeline there are as many groups as stages, which take turns: while one is in a stage, others are in the
+/* Rows that run together. In a pipeline there are as many groups as stages, which alternate: while one is in a stage, others are in the
  * stages before and after it. */
 struct group {
     struct rows *rows;
     struct choice *choice[SERVE_SLOTS]; /* by row; NULL: its text has ended */
-    struct choice *joins;               /* whose prompt runs; NULL: none */
+    struct choice *joins;               /* the text whose prompt runs; NULL: none */
     bool stepped;                       /* since its last part */
-    double began;                       /* its last run */
+    double began;                       /* start of its last run */
 };
 struct engine {
     struct comm *comm;
-    struct pipeline *pipeline; /* NULL: there are no stages */
+    struct pipeline *pipeline; /* NULL: no stages */
     int groups;
     struct group *group;
     struct embedder *embedder; /* NULL: no embeddings */
     struct service *service;   /* NULL: not rank 0 */
     struct embed_batch batch;  /* of an order to embed */
     bool embedded;             /* by the last order */
-    double checked;            /* when clients were looked after */
-    double idle;               /* since when there is nothing to do; 0: there is */
+    double checked;            /* when disconnected clients were last looked for */
+    double idle;               /* since when there is no work; 0: there is */
 };
 
 static const double check_each = 0.02, doze_after = 10; /* seconds */
@@ -45,7 +45,7 @@ static void doze(double seconds)
     (void)nanosleep(&(struct timespec){0, (long)(1e9 * seconds)}, NULL);
 }
 
-/* Processes that wait in a collective keep a core busy. So they are called up now and then, and sleep between. */
+/* Processes that wait in a collective keep a core busy. So rank 0 calls them from time to time, and they sleep in between. */
 static double nap(struct engine *e)
 {
     double now = clock_seconds();
@@ -83,7 +83,7 @@ static void let_leave(struct group *g, struct order *o)
         g->choice[b] = NULL;
 }
 
-/* Texts that have a row of it, or are about to. */
+/* The number of texts that have a row in it, or will get one. */
 static int64_t active_in(const struct group *g)
 {
     int64_t n = g->joins != NULL;
@@ -100,7 +100,7 @@ static int64_t active_of(const struct engine *e)
     return n;
 }
 
-/* The one that joins may have left, too. */
+/* The joining one may also be gone. */
 static void let_drop(const struct service *s, struct group *g, struct order *o)
 {
     bool late = s->ending && clock_seconds() > s->end;
@@ -120,7 +120,7 @@ static void look_after_clients(struct engine *e)
     call_drop_waiting(e->service, e->service->ending);
 }
 
-/* Texts that take too long are cut short. */
+/* Cuts off texts that take too long. */
 static void end_texts(struct engine *e, struct group *g)
 {
     if (!e->service->ending)
@@ -150,7 +150,7 @@ static bool has_fewest(const struct engine *e, const struct group *g)
     return true;
 }
 
-/* Orders a further row to join, if there is a place. */
+/* Orders a further row to join, if there is a free one. */
 static void let_join(struct engine *e, struct group *g, struct order *o, const int64_t **prompt)
 {
     struct service *s = e->service;
@@ -168,7 +168,7 @@ static void let_join(struct engine *e, struct group *g, struct order *o, const i
     *prompt = g->joins->prompt;
 }
 
-/* Orders vectors where there is nothing else, or after something else. */
+/* Orders embeddings if there is nothing else, or after something else. */
 static void let_embed(struct engine *e, struct order *o)
 {
     bool busy = o->kind == ORDER_STEP || o->kind == ORDER_PROMPT;
@@ -182,7 +182,7 @@ static void let_embed(struct engine *e, struct order *o)
         o->tokens += e->batch.call->embeddings->text[e->batch.text[i]].list.n;
 }
 
-/* Steps of the rows, parts of a prompt, and vectors of texts take turns. */
+/* Alternates between steps of the rows, parts of a prompt, and embeddings. */
 static struct order next_order(struct engine *e, struct group *g, const int64_t **prompt)
 {
     struct service *s = e->service;
@@ -218,7 +218,7 @@ static void leave_rows(const struct group *g, const struct order *o)
         rows_leave(g->rows, o->leave[i]);
 }
 
-/* Rank 0's bytes, for all: no rank of a pipeline waits for a later stage. */
+/* Broadcasts rank 0's bytes: no rank of a pipeline waits for a later stage. */
 static void send_orders(struct engine *e, void *at, int64_t bytes)
 {
     if (e->pipeline && pipeline_number(e->pipeline) > 0)
@@ -229,7 +229,7 @@ static void send_orders(struct engine *e, void *at, int64_t bytes)
         pipeline_tell(e->pipeline, at, bytes);
 }
 
-/* What rank 0 has, of all ranks; from NULL but there. */
+/* Broadcasts rank 0's bytes; from is NULL on other ranks. */
 static void *sent(struct engine *e, struct arena *a, const void *from, int64_t bytes)
 {
     void *to = arena_alloc(a, (size_t)bytes + 1);
@@ -240,7 +240,7 @@ static void *sent(struct engine *e, struct arena *a, const void *from, int64_t b
     return to;
 }
 
-/* How many tokens of a prompt need not run, as rank 0 finds. Those whose scores are asked for must. */
+/* How many tokens of a prompt need not run, as rank 0 finds. Tokens whose scores are requested must run. */
 static int64_t stored_tokens(struct engine *e, struct group *g, const int64_t *prompt, int64_t n)
 {
     int64_t stored = 0;
@@ -250,7 +250,7 @@ static int64_t stored_tokens(struct engine *e, struct group *g, const int64_t *p
     return stored;
 }
 
-/* Once the first text has a grammar. */
+/* Once a text has a grammar. */
 static void make_forms(struct engine *e)
 {
     struct arena *tmp = arena_new();
@@ -266,7 +266,7 @@ static void make_forms(struct engine *e)
     arena_free(tmp);
 }
 
-/* The call of rank 0's prompt may end while the row joins, so that all ranks have a copy. */
+/* The call of rank 0's prompt may end while the row joins, so every rank has a copy. */
 static void join_row(struct engine *e, struct group *g, const struct order *o, const int64_t *prompt)
 {
     struct arena *tmp = arena_new();
@@ -282,7 +282,7 @@ static void join_row(struct engine *e, struct group *g, const struct order *o, c
     arena_free(tmp);
 }
 
-/* What the run of a prompt made; row: the number of rows before it. */
+/* Takes the results of a prompt's run; row: the number of rows before it. */
 static void take_prompt(struct service *s, struct group *g, bool joined, int64_t row, int64_t next)
 {
     int64_t scored;
@@ -318,7 +318,7 @@ static void take_step(struct service *s, struct group *g, int64_t n, const int64
     }
 }
 
-/* What the group's last run made. */
+/* Takes the results of the group's last run. */
 static void finish_run(struct engine *e, struct group *g)
 {
     int64_t next[SERVE_SLOTS], n = rows_count(g->rows);
@@ -333,7 +333,7 @@ static void finish_run(struct engine *e, struct group *g)
     pthread_mutex_unlock(&e->service->lock);
 }
 
-/* The texts of the batch, one behind another. */
+/* The texts of the batch, concatenated. */
 static void write_texts(const struct embed_batch *b, int64_t *length, int64_t *token)
 {
     for (int64_t i = 0; i < b->n; i++) {

@@ -1,11 +1,11 @@
-/* front: the supervisor's side of a server. It has the requests, and what was made for them so far; a job makes the tokens. Texts that were
- * with a job that is lost go on with the next one. */
+/* front: the supervisor's side of a server. It has the requests and the text generated so far; a job generates tokens. Texts of a lost job
+ * continue in the next one. */
 #include "serve/http/http.h"
 #include "serve/queue/queue.h"
 
 #include <string.h>
 
-/* A text that the job has. */
+/* A text sent to the job. */
 struct sent_text {
     int64_t number;
     struct choice *choice; /* NULL: none */
@@ -16,18 +16,18 @@ struct front {
     struct supervisor *supervisor;
     struct doors doors;
     /* Under the service's lock: */
-    bool ready;                         /* the job takes texts */
-    int64_t numbers;                    /* so many texts and calls were sent */
-    struct sent_text sent[SERVE_SLOTS]; /* in the order of their numbers, and then none */
+    bool ready;                         /* the job accepts texts */
+    int64_t numbers;                    /* number of texts and calls sent */
+    struct sent_text sent[SERVE_SLOTS]; /* in the order of their numbers, then none */
     struct call *embeds;                /* the call that the job has; NULL: none */
     int64_t embeds_number;
-    struct counts before; /* what jobs counted that are lost */
+    struct counts before; /* counts of lost jobs */
     struct prefix_counts stored_before;
-    double checked; /* when clients were looked after */
+    double checked; /* when disconnected clients were last looked for */
 };
 static const double check_each = 0.02;
 
-/* ---- texts that the job has ---- */
+/* ---- texts sent to the job ---- */
 
 static int64_t sent_texts(const struct front *f)
 {
@@ -65,7 +65,7 @@ static void send_leave(struct front *f, int64_t number)
     tell(f, RELAY_LEAVE, &t);
 }
 
-/* With what was made of it so far. */
+/* Includes what was generated so far. */
 static void send_text(struct front *f, struct choice *o)
 {
     struct message_text t = {.arena = arena_new()};
@@ -104,7 +104,7 @@ static void send_call(struct front *f, struct call *c)
     tell(f, RELAY_EMBED, &t);
 }
 
-/* ---- what the job says, in the thread that hears it ---- */
+/* ---- messages from the job, in the receiving thread ---- */
 
 static void take_facts(struct front *f, struct cursor *in)
 {
@@ -246,9 +246,9 @@ static void lose(void *front)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- what is sent, in the supervisor's thread ---- */
+/* ---- messages to the job, in the supervisor's thread ---- */
 
-/* Of clients that have gone; all: of all. */
+/* For disconnected clients; all: for all clients. */
 static void leave_sent(struct front *f, bool all)
 {
     for (int64_t i = sent_texts(f) - 1; i >= 0; i--) {

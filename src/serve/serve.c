@@ -1,4 +1,4 @@
-/* serve: what a server needs before its first request, and after its last. */
+/* serve: start and end of a server. */
 #include "decode/small/small.h"
 #include "job/io/io.h"
 #include "serve/admission/admission.h"
@@ -13,7 +13,7 @@
 
 enum { USUAL_SLOTS = 8, USUAL_CONTEXT = 4096 };
 
-/* ---- what the model takes ---- */
+/* ---- limits of the model ---- */
 
 static int64_t context_of(const struct stage *s, const struct serve_options *o)
 {
@@ -23,7 +23,7 @@ static int64_t context_of(const struct stage *s, const struct serve_options *o)
     return o->context ? o->context : most > 0 && most < USUAL_CONTEXT ? most : USUAL_CONTEXT;
 }
 
-/* What tells of several graphs whether text goes in. */
+/* With several graphs, checks that the first one reads text. */
 static void check_encoder(struct arena *a, const struct stage *s)
 {
     const struct graph *g = s->graph;
@@ -37,9 +37,9 @@ struct limits {
     int64_t vocabulary, context, longest;
 };
 
-/* As many as a pipeline has stages, which all have work then; but no more than rows. */
+/* As many groups as a pipeline has stages, so that all of them work; but no more than rows. */
 struct row_groups {
-    struct pipeline *pipeline; /* NULL: there are no stages */
+    struct pipeline *pipeline; /* NULL: no stages */
     int n;
     struct rows **rows;
 };
@@ -51,7 +51,7 @@ static int64_t slots_of(const struct rows *rows, const struct job_options *job, 
     return rows_alone(rows) || job->chat ? 1 : o->slots ? o->slots : USUAL_SLOTS;
 }
 
-/* Of the answers of a conversation. */
+/* For the answers of a conversation. */
 static void read_form(struct arena *a, struct service *s, const struct job_options *o)
 {
     const char *path = o->grammar ? o->grammar : o->json_schema;
@@ -98,7 +98,7 @@ static void prepare_service(struct arena *a, struct service *s, const struct job
         fail("can't create a lock");
 }
 
-/* At a terminal, or behind a launcher, which may pass on what is typed. */
+/* At a terminal, or under a launcher, which may forward what is typed. */
 static bool asks_user(const struct comm *comm, const struct job_options *o)
 {
     return !o->quiet && (isatty(STDIN_FILENO) || (comm->size > 1 && comm->silent));
@@ -136,7 +136,7 @@ static void serve_supervisor(struct comm *comm, const struct row_groups *g, stru
     chat_free(s->chat);
 }
 
-/* All graphs, ready to run, and what the first and the last one take. */
+/* Loads all graphs; the limits of the first and the last one. */
 static struct limits load_stages(struct arena *a, struct comm *comm, struct stage *stage, int n, const struct job_options *job,
                                  const struct serve_options *o, int threads)
 {
@@ -206,9 +206,9 @@ static struct embedder *make_embedder(struct arena *a, struct comm *comm, struct
     return e;
 }
 
-/* ---- beginnings of texts that are stored ---- */
+/* ---- stored prefixes ---- */
 
-/* Of the memory that caches leave, a quarter; but no more than for as many tokens as the rows may have. */
+/* A quarter of the memory that caches leave; but at most as many tokens as the rows may have. */
 static int64_t usual_store(const struct comm *comm, const struct stage *last, const struct rows *rows, int64_t slots, int64_t context)
 {
     int64_t left = stage_room_left(comm, last, slots, context) / 4, all;
@@ -243,7 +243,7 @@ static void store_prefixes(const struct comm *comm, struct rows *rows, const str
         tell_unstored(comm, o, "too little memory is left for one");
 }
 
-/* A graph that chooses tokens takes the best ones. */
+/* A graph that chooses tokens uses the best ones. */
 static struct sampling usual_sampling(struct arena *a, struct comm *comm, const struct stage *last, const struct job_options *o)
 {
     bool asked = o->temperature > 0 || o->top_k > 0 || o->top_p >= 0 || o->min_p > 0 || o->penalty >= 0 || !isnan(o->presence) ||
@@ -253,7 +253,7 @@ static struct sampling usual_sampling(struct arena *a, struct comm *comm, const 
     return last->chosen ? (struct sampling){.top_p = 1, .penalty = 1} : sampling_agree(a, comm, o);
 }
 
-/* What clients may know of it, but for what they may ask for. */
+/* The properties of the model, except defaults of requests. */
 static void note_model(struct service *s, const struct comm *comm, const struct rows *rows, const struct limits *limits)
 {
     s->vocabulary = limits->vocabulary;
@@ -270,7 +270,7 @@ static void note_model(struct service *s, const struct comm *comm, const struct 
     }
 }
 
-/* Rows for texts, or none: with the memory that they take checked, and what --draft and --prefix-cache need. */
+/* Rows for texts, or none: checks their memory, and prepares --draft and --prefix-cache. */
 static struct row_groups prepare_rows(struct arena *a, struct comm *comm, struct stage *stage, int n, const struct limits *limits,
                                       const struct job_options *job, const struct serve_options *o, int threads, struct service *s,
                                       struct drafter **drafter)

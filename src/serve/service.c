@@ -1,4 +1,4 @@
-/* service: the tokens of a service, as texts with a grammar need them. */
+/* service: the tokens of a service, for texts with a grammar. */
 #include "serve/serve.h"
 
 struct token_texts service_token_texts(const struct service *s, struct arena *a)

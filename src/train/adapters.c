@@ -1,6 +1,5 @@
-/* adapters: training of low-rank adapters alone (tpc-shard --train --lora). They begin as numbers that the seed tells, or as a file of
- * PEFT.
- * --save names a folder then: the checkpoint, and the adapters in PEFT's form. */
+/* adapters: training of low-rank adapters only (tpc-shard --train --lora). Their initial values come from the seed, or from a PEFT file.
+ * --save then names a folder: the checkpoint, and the adapters in PEFT's form. */
 #include "job/adapters/adapters.h"
 
 #include "ir/rank_meta.h"
@@ -14,7 +13,7 @@
 
 #define CHECKPOINT_FILE "checkpoint.safetensors"
 
-/* ---- what they begin as ---- */
+/* ---- initial values ---- */
 
 /* The modules of all stages, from the names of their A. */
 static struct lora_products modules_of(struct arena *a, const struct parameters *p)
@@ -45,7 +44,7 @@ struct start {
     struct parameters *parameters;
 };
 
-/* Nothing if it is of another stage. */
+/* Does nothing for another stage's weight. */
 static void put(const struct start *s, const struct trained_weight *w, const float *full)
 {
     if (w->own < 0)
@@ -130,7 +129,7 @@ void train_adapters_remove(const char *path)
     arena_free(a);
 }
 
-/* What PEFT reads: its version is not stated, for any reads this. */
+/* PEFT's configuration, without its version, because every version reads this. */
 static char *config_text(struct arena *a, double alpha, const struct lora_products *modules, int64_t rank)
 {
     json_t *on = json_array();

@@ -1,6 +1,6 @@
-/* batch: what each input of the graph is fed. Row r of a step is drawn by its number alone, so it is the same however replicas and
- * microbatches divide the rows. With --data a row is a window of tokens; its labels are the tokens one place on. Masks hide padding,
- * positions count from 0. --input NAME=FILE.npy feeds samples: the first dimension counts them, and all inputs draw the same one. */
+/* batch: the values of the graph's inputs. Row r of a step is drawn by its number alone, so it is the same however replicas and
+ * microbatches divide the rows. With --data a row is a window of tokens; its labels are the tokens shifted by one. Masks hide padding,
+ * positions count from 0. --input NAME=FILE.npy provides samples: the first dimension counts them, and all inputs draw the same sample. */
 #include "ir/rank_meta.h"
 #include "job/io/io.h"
 #include "onnx/onnx.h"
@@ -15,7 +15,7 @@ struct fed {
     const struct type *type;
     struct tensor samples; /* the whole file */
     const char *path;
-    int64_t rows;        /* of the table that tokens choose from; -1: not known */
+    int64_t rows;        /* of the table that tokens index; -1: unknown */
     struct buffer *room; /* by slot */
 };
 struct batches {
@@ -25,8 +25,8 @@ struct batches {
     int n, slots;
     struct fed *fed;
     struct sources *sources; /* NULL: no files of tokens */
-    int64_t samples;         /* to draw from: those of the sources, or of --input */
-    bool in_order;           /* they are not drawn; windows do not overlap */
+    int64_t samples;         /* to draw from: of the sources, or of --input */
+    bool in_order;           /* in order, without drawing; windows do not overlap */
 };
 
 /* ---- what feeds an input ----------------------------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static enum feed usual_feed(const struct graph *g, struct fed *f)
     return strcmp(f->name, "input_ids") == 0 ? FEED_TOKENS : FEED_NONE;
 }
 
-/* With tokens. The only integers that are left are the tokens, too. */
+/* With tokens; the only remaining integer input is the tokens, too. */
 static void feed_tokens(struct batches *b, const struct graph *g)
 {
     struct fed *left = NULL;
@@ -160,7 +160,7 @@ static int64_t checked_token(const struct token_file *t, const struct fed *f, in
     return token;
 }
 
-/* Column `at` of a window that begins at token from of the file. Padding is token 0, hidden and without a label. */
+/* Column `at` of a window that begins at token `from` of the file. Padding is token 0, masked and without a label. */
 static double window_element(const struct token_file *t, const struct fed *f, int64_t from, int64_t at)
 {
     int64_t token;
@@ -177,7 +177,7 @@ static double window_element(const struct token_file *t, const struct fed *f, in
     bug("input '%s' is not fed from tokens", f->name);
 }
 
-/* Sizes: the last dimension goes along a window; others that are not fixed count rows. */
+/* Sizes: the last dimension runs along a window; other open ones count rows. */
 static void size_window(const struct batches *b, const struct fed *f, int64_t rows, struct tensor *to)
 {
     *to = (struct tensor){.dtype = f->type->dtype, .rank = f->type->rank};

@@ -1,5 +1,5 @@
 /* checkpoint: one safetensors file with all trained weights, by name, and the moments of the optimizer, as full tensors: so any number of
- * ranks and replicas goes on from it. A digest covers all of its bytes. */
+ * ranks and replicas can continue from it. A digest covers all of its bytes. */
 #include "train/train.h"
 
 #include <math.h>
@@ -89,7 +89,7 @@ static const struct tensor *saved_tensor(struct arena *a, const struct checkpoin
     return t;
 }
 
-/* All shards of this rank, as the flat arrays hold them. */
+/* All shards of this rank, in the layout of the flat arrays. */
 static void load_state(struct arena *a, const struct checkpoint *c, int state, const struct replicas *t, struct session *s,
                        const struct parameters *p, float *to)
 {

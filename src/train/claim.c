@@ -1,5 +1,5 @@
-/* claim: one process at a time writes checkpoints to a file (base/file/one_writer.c). It holds the next checkpoint, a file beside it that
- * takes the name once it is complete and on the disk, and keeps it until the next one has the name. */
+/* claim: one process at a time writes checkpoints to a file (base/file/one_writer.c). It holds the next checkpoint, a temporary file that
+ * takes the name once it is complete and on disk, and keeps that until the next one has the name. */
 #include "onnx/onnx.h"
 #include "train/train.h"
 
@@ -14,11 +14,11 @@ struct part {
 };
 struct claim {
     const char *path;
-    struct part *next; /* NULL: there is none */
-    int held;          /* the file that was written last; -1: none */
+    struct part *next; /* NULL: none */
+    int held;          /* the last file written; -1: none */
 };
 
-/* It bears from the beginning what tells it. */
+/* From the start, its content identifies it as a checkpoint. */
 static void begin_part(struct claim *c)
 {
     struct arena *a = arena_new();

@@ -1,11 +1,11 @@
-/* clip: the norm of the gradient. Ranks hold copies of some elements, of replicated weights or of shards; the pieces of parameters.c leave
- * these out, so that each element counts once. Sums of pieces do not depend on the number of threads. */
+/* clip: the norm of the gradient. Ranks hold copies of some elements, of replicated weights or overlapping shards; the pieces of
+ * parameters.c exclude these, so that each element counts once. Sums of pieces do not depend on the number of threads. */
 #include "kern/core/core.h"
 #include "train/train.h"
 
 enum { LANES = 16 };
 
-/* In lanes of fixed places, so that the order of the sum is the same on every machine. */
+/* With fixed lanes, so that the order of the sum is the same on every machine. */
 SIMD static double square_sum(const float *g, int64_t n)
 {
     double lane[LANES] = {0}, sum = 0;

@@ -1,26 +1,26 @@
-/* join: replicas exchange gradients and weights bucket by bucket. The gradients of a bucket are summed as soon as the backward half has
- * made all of them, and weights are gathered until the next forward half reads them: between machines while it computes
+/* join: replicas exchange gradients and weights in buckets. The gradients of a bucket are summed as soon as the backward pass has computed
+ * all of them, and weights are gathered before the next forward pass reads them: between machines, while it computes
  * (run/comm/behind.c). */
 #include "train/train.h"
 
 struct join_task {
     struct joining *join;
     int number;   /* of the bucket */
-    float *all;   /* the flat array; NULL: the weights as runs read them */
-    int lacks;    /* gradients of the bucket that are not made yet */
-    int64_t turn; /* its number behind */
+    float *all;   /* the flat array; NULL: the weights that runs read */
+    int lacks;    /* gradients of the bucket that are not computed yet */
+    int64_t turn; /* its task number in behind.c */
 };
-/* What one of the two takes. */
+/* Statistics of each of the two. */
 struct join_times {
     int64_t bytes;       /* sent, */
     double took, waited; /* seconds */
 };
 struct joining {
     const struct parameters *parameters;
-    struct session *session; /* whose run makes gradients complete */
+    struct session *session; /* whose run completes gradients */
     struct behind *behind;
     struct join_task *sum, *gather; /* by bucket */
-    int64_t last;                   /* the number of what was added last */
+    int64_t last;                   /* the number of the last task */
     int64_t steps;
     struct join_times sums, gathers;
 };
@@ -74,7 +74,7 @@ static void gather_bucket(struct comm *c, void *task)
         comm_gather_shares(c, p->rounded + b->all.from, length_of(&b->all), sizeof *p->rounded);
     else
         comm_gather_shares(c, p->weight + (b->all.from - p->narrow), length_of(&b->all), sizeof *p->weight);
-    if (!t->all) /* what a checkpoint gathers does not count */
+    if (!t->all) /* gathering for a checkpoint does not count */
         end(c, &t->join->gathers, from);
 }
 
@@ -122,7 +122,7 @@ void join_gradients_end(struct joining *j)
     j->steps++;
 }
 
-/* ---- weights and what else replicas hold a part of ------------------------------------------------------------------- */
+/* ---- weights, and other data that replicas hold in parts ------------------------------------------------------------------- */
 
 static void wait_for_weight(void *joining, int number)
 {

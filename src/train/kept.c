@@ -1,5 +1,5 @@
-/* kept: the checkpoints beside the last one: the best by its validation (FILE.best), and the last few (FILE.step-N). They are further
- * names of the file of the last checkpoint, so they take no time, and a name appears complete. Of adapters each is a folder. */
+/* kept: further checkpoints: the best by its validation (FILE.best), and the last few (FILE.step-N). They are hard links to the last
+ * checkpoint's file, so they take no time and appear complete. For adapters each is a folder. */
 #include "train/train.h"
 
 #include <dirent.h>
@@ -48,14 +48,14 @@ static void forget_step(struct kept *k, int64_t step)
     k->steps.n = n;
 }
 
-/* A file of another kind is not replaced. */
+/* Fails if a file of another kind has the name. */
 static void check_kind(const struct kept *k, const char *path)
 {
     if (path_exists(path))
         out_check("--save", train_checkpoint_path(k->arena, path, k->adapters), CHECKPOINT_KIND);
 }
 
-/* Of this run: up to a step that is done. Later ones stay until they are replaced. */
+/* Checkpoints of this run: up to a step that is done. Later ones stay until they are replaced. */
 static void find_steps(struct kept *k, int64_t done)
 {
     const char *begin = path_base(named(k, k->arena, "step-"));
@@ -109,7 +109,7 @@ static void copy_file(struct arena *a, const char *from, const char *to)
     map_close(m);
 }
 
-/* Another name for a checkpoint. What a killed run leaves of it is called as a part of that checkpoint, which the next run removes. */
+/* Adds a name for a checkpoint. The temporary name is one of that checkpoint's, so that the next run removes what a killed run leaves. */
 static void name_file(struct arena *a, const char *from, const char *to)
 {
     const char *beside = "";
@@ -119,13 +119,13 @@ static void name_file(struct arena *a, const char *from, const char *to)
         beside = arena_printf(a, "%s.part-%ld-%d", from, (long)getpid(), i);
         linked = link(from, beside);
     }
-    if (linked != 0) { /* the file system has no such names */
+    if (linked != 0) { /* the file system has no hard links */
         copy_file(a, from, to);
         return;
     }
     if (rename(beside, to) != 0)
         fail("%s: can't be written: %s", to, strerror(errno));
-    (void)unlink(beside); /* it stays where both were one file already */
+    (void)unlink(beside); /* it stays if both were one file already */
 }
 
 static void name(const struct kept *k, const struct graph *g, const struct parameters *p, const char *to)

@@ -1,5 +1,5 @@
-/* log: a line for each step on stdout, and one in a CSV file, which no other run writes meanwhile. A run that goes on from a checkpoint
- * keeps the lines up to there. */
+/* log: a line per step on stdout, and in a CSV file, which no other run may write meanwhile. A run that continues from a checkpoint keeps
+ * the lines up to there. */
 #include "train/train.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static _Noreturn void cannot(const char *path)
     fail("%s: can't be written: %s", path, strerror(errno));
 }
 
-/* The lines of the file up to a step, "": there are none. */
+/* The lines of the file up to a step; "": none. */
 static const char *lines_until(struct arena *a, const char *path, int64_t step)
 {
     struct map m;
@@ -50,7 +50,7 @@ static void put_text(const char *path, FILE *file, const char *text)
         cannot(path);
 }
 
-/* A file with the lines that stay takes the place of the one that was there; it stays open, and locked. */
+/* A file with the kept lines replaces the existing one; it stays open, and locked. */
 static FILE *open_file(struct arena *a, const char *path, const char *kept)
 {
     struct out o;

@@ -1,6 +1,6 @@
-/* loop: a step runs the graph on the microbatches of this replica, joins the gradients of all replicas, and updates the weights. A loss is
- * a sum and a count, divided once, so it does not matter how rows are distributed. Each replica sums, clips and updates its own parts of
- * the weights and gathers the rest. This sends as many bytes as an all-reduce and takes only a part of the optimizer's memory (ZeRO stage
+/* loop: a step runs the graph on this replica's microbatches, sums the gradients of all replicas, and updates the weights. A loss is a sum
+ * and a count, divided once, so it does not matter how rows are distributed. Each replica reduces, clips and updates its own parts of the
+ * weights and gathers the rest. This sends as many bytes as an all-reduce and needs only a part of the optimizer's memory (ZeRO stage
  * 1). */
 #include "ir/rank_meta.h"
 #include "job/io/io.h"
@@ -18,22 +18,22 @@ struct training {
     struct graph *graph;
     struct settings settings;
     struct microbatches microbatches;
-    struct session *session; /* the first of theirs */
+    struct session *session; /* of the first microbatch */
     struct parameters parameters;
     struct joining *joining;       /* NULL: one replica */
     struct shared_weights *shared; /* NULL: no stages */
     struct kenv *env;
-    struct validation *validation; /* NULL: none is asked for */
+    struct validation *validation; /* NULL: none */
     struct train_log *log;         /* rank 0 */
     struct train_plot *plot;       /* rank 0 */
-    bool adapters;                 /* these alone are trained */
-    const char *save;              /* NULL: no checkpoints; a folder, of adapters */
-    struct claim *claim;           /* of that, on rank 0 */
+    bool adapters;                 /* only these are trained */
+    const char *save;              /* NULL: no checkpoints; a folder, for adapters */
+    struct claim *claim;           /* on that, on rank 0 */
     const char *kept;              /* the last checkpoint; NULL: there is none */
-    int64_t kept_step;             /* that it was written after */
-    struct kept *beside;           /* those beside it, on rank 0 */
-    double best, validated;        /* the lowest loss of a validation, and that of the last step, if it was validated */
-    double labels;                 /* of all steps of this run */
+    int64_t kept_step;             /* after which it was written */
+    struct kept *beside;           /* further checkpoints, on rank 0 */
+    double best, validated;        /* the lowest validation loss, and that of the last step, if it was validated */
+    double labels;                 /* in all steps of this run */
 };
 
 /* ---- one step ---------------------------------------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static void update(struct training *t, int64_t step, const struct step_sums *sum
     send_shared(t);
 }
 
-/* A sum over replicas and microbatches is that of one batch if no row depends on others. */
+/* A sum over replicas and microbatches equals that of one batch if no row depends on others. */
 static void check_mixing(const struct training *t, bool force)
 {
     const char *why = rank_meta_mixing(t->graph);
@@ -101,7 +101,7 @@ static void check_mixing(const struct training *t, bool force)
         diag_tell("%s: rows may depend on each other: %s; so losses depend on --groups and --accumulate", graph_file(t->graph), why);
 }
 
-/* True if a rank was asked to end. */
+/* True if a rank was asked to stop. */
 static bool train_step(struct training *t, int64_t step)
 {
     double start = clock_seconds();
@@ -170,7 +170,7 @@ static void save(struct training *t, int64_t step)
     diag_tell("wrote %s%s%s, after step %lld", t->save, best ? " and " : "", best ? best : "", (long long)step);
 }
 
-/* From a step on, to the last or to a request to end. */
+/* From a step on, to the last one or until asked to stop. */
 static void train_steps(struct training *t, int64_t step)
 {
     const struct replicas *r = t->replicas;
@@ -178,7 +178,7 @@ static void train_steps(struct training *t, int64_t step)
         ends = train_step(t, step++);
         bool best = t->validated < t->best;
         bool saves = t->save && (step % t->settings.save_every == 0 || step == t->settings.steps || ends || best);
-        if ((ends || step == t->settings.steps) && !(t->labels > 0)) /* weights that learned nothing are not a result */
+        if ((ends || step == t->settings.steps) && !(t->labels > 0)) /* weights that learned nothing are no result */
             fail("no row of the steps up to %lld has a label, only padding: there is nothing to learn from", (long long)step);
         if (saves)
             save(t, step);
@@ -200,7 +200,7 @@ static void tell_statistics(const struct training *t, const char *path)
     stats_report(t->arena, r, &rows, t->session, join_counts(t->joining, count), count, path);
 }
 
-/* The options of this run, which a checkpoint completes. */
+/* The options of this run, completed from a checkpoint. */
 static struct job_options complete(struct training *t, const struct job_options *given, const struct train_options *o,
                                    const struct checkpoint *from)
 {
@@ -222,7 +222,7 @@ static void start_adapters(struct training *t, const struct job_options *job, bo
                              &t->parameters);
 }
 
-/* The lowest loss of a validation, which the first rank knows. */
+/* The lowest validation loss, which the first rank knows. */
 static double best_of_all(const struct training *t)
 {
     struct comm *all = t->replicas->all;
@@ -233,7 +233,7 @@ static double best_of_all(const struct training *t)
     return best;
 }
 
-/* A job that starts again may have been done. */
+/* A restarted job may have nothing left to do. */
 static void open_outputs(struct training *t, const struct job_options *job, const struct train_options *o, int64_t done)
 {
     bool first = t->replicas->all->rank == 0;

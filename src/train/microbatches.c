@@ -1,7 +1,7 @@
-/* microbatches: a step runs the graph on each microbatch of this replica and adds their gradients. A stage of a pipeline begins as many as
- * there are stages from it to the end before it finishes the first; from then on it finishes one for each that it begins (1F1B, Narayanan
- * et al. 2019). So all stages work, and no stage keeps the activations of more microbatches than that. Each in flight has a session, with
- * memory of its own. Microbatches are finished in their order, so sums are the same at any number of stages. */
+/* microbatches: a step runs the graph on each microbatch of this replica and adds their gradients. A pipeline stage starts as many as there
+ * are stages from it to the end before it finishes the first; then it finishes one for each that it starts (1F1B, Narayanan et al. 2019).
+ * So all stages work, and no stage keeps the activations of more microbatches than that. Each microbatch in flight has a session with its
+ * own memory. Microbatches are finished in order, so sums are the same for any number of stages. */
 #include "job/io/io.h"
 #include "train/train.h"
 

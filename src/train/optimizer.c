@@ -1,5 +1,5 @@
-/* optimizer: AdamW (Loshchilov, Hutter 2019) and gradient descent with momentum, element by element, as torch defines them. A replica
- * updates its own range of the flat arrays alone. */
+/* optimizer: AdamW (Loshchilov, Hutter 2019) and gradient descent with momentum, elementwise, as torch defines them. A replica updates only
+ * its own range of the flat arrays. */
 #include "kern/core/core.h"
 #include "train/train.h"
 
@@ -13,7 +13,7 @@ int optimizer_moments(const struct settings *s)
 struct adamw {
     float *weight, *first, *second;
     const float *gradient;
-    float scale, beta1, beta2, eps, kept, rate, correction; /* kept: of a weight that decays; correction: of the second moment */
+    float scale, beta1, beta2, eps, kept, rate, correction; /* kept: factor of a weight that decays; correction: of the second moment */
 };
 
 SIMD static void adamw_range(float *restrict w, float *restrict m, float *restrict v, const float *restrict g, int64_t n,
@@ -57,7 +57,7 @@ static void descent_part(void *data, int64_t lo, int64_t hi)
     descent_range(c->weight + lo, c->moment + lo, c->gradient + lo, hi - lo, c);
 }
 
-/* Elements from to to of the flat arrays, all of one parameter. weight, own: where they and their moments are. */
+/* Elements from .. to of the flat arrays, all of one parameter. weight, own: positions of the weights and of their moments. */
 static void step_range(const struct parameters *p, const struct settings *s, double decay, double rate, double scale, int64_t step,
                        struct range r, float *weight, int64_t own, struct kenv *env)
 {

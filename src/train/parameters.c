@@ -1,7 +1,7 @@
-/* parameters: the trained weights of this rank lie one after another in a flat array; their gradients and moments, in arrays of the same
- * order. Weights that the file has as bf16 come first, and are kept twice: runs read bf16, the optimizer
- * changes f32 (Micikevicius et al. 2018). So replicas may cut them evenly, whatever the weights' sizes (ZeRO stage 1, Rajbhandari et al.
- * 2020), in buckets that they exchange as soon as these are complete. */
+/* parameters: the trained weights of this rank in a flat array; their gradients and moments, in arrays of the same order. Weights that the
+ * file has as bf16 come first, and are kept twice: runs read bf16, the optimizer updates f32 (Micikevicius et al. 2018). So replicas can
+ * divide them evenly, whatever the weights' sizes (ZeRO stage 1, Rajbhandari et al. 2020), in buckets that they exchange once these are
+ * complete. */
 #include "ir/rank_meta.h"
 #include "kern/core/core.h"
 #include "run/collective/collective.h"
@@ -62,7 +62,7 @@ struct runs {
     VEC(struct range) list;
 };
 
-/* What is within the own range, in pieces of a bounded size. */
+/* Adds the part in this replica's own range, in pieces of limited size. */
 static void add_run(struct runs *r, int64_t from, int64_t to)
 {
     struct range x = parameters_meet((struct range){from, to}, r->own);
@@ -70,7 +70,7 @@ static void add_run(struct runs *r, int64_t from, int64_t to)
         VEC_PUSH(r->arena, &r->list, ((struct range){x.from, x.to - x.from < PIECE ? x.to : x.from + PIECE}));
 }
 
-/* Of a split weight, the indices that no lower rank has; of a full one, all on the first rank. */
+/* For a split weight, the indices that no lower rank has; for a full one, all on the first rank. */
 static void add_owned(struct runs *r, const struct replicas *t, const struct session *s, const struct parameter *p)
 {
     const struct placement *place = session_output_placement(s, p->output);
@@ -97,14 +97,14 @@ static void add_owned(struct runs *r, const struct replicas *t, const struct ses
 
 /* ---- making them -------------------------------------------------------------------------------------------------------------------- */
 
-/* How many elements replicas exchange at a time: few, so that the first are complete soon, but worth a message. */
+/* How many elements replicas exchange at a time: few, so that the first bucket is complete soon, but enough for a message. */
 static int64_t bucket_length(int64_t total)
 {
     int64_t n = total / BUCKETS / ALIGN * ALIGN;
     return n < SMALL_BUCKET ? SMALL_BUCKET : n > LARGE_BUCKET ? LARGE_BUCKET : n;
 }
 
-/* Of each bucket a replica owns a part. */
+/* Each replica owns a part of each bucket. */
 static void cut_buckets(const struct replicas *t, struct parameters *p, struct range all, bool narrow)
 {
     int64_t length = bucket_length(p->total);
@@ -116,7 +116,7 @@ static void cut_buckets(const struct replicas *t, struct parameters *p, struct r
     }
 }
 
-/* The pieces of the own parts. */
+/* The pieces of this replica's parts. */
 static void find_pieces(struct arena *a, const struct replicas *t, const struct session *s, struct parameters *p)
 {
     struct runs runs = {.arena = a};
@@ -151,7 +151,7 @@ static void add_own(struct arena *a, struct parameters *p)
     }
 }
 
-/* Their gradients are outputs of the model. */
+/* Adds weights of all stages, whose gradients are outputs of the model. */
 static void add_of_stages(struct arena *a, struct graph *g, struct parameters *p)
 {
     struct rank_result r;
@@ -170,7 +170,7 @@ static void add_of_stages(struct arena *a, struct graph *g, struct parameters *p
     }
 }
 
-/* Places those of a storage behind what has a place. */
+/* Places the weights of one storage type after those already placed. */
 static void place_all(const struct graph *g, struct parameters *p, bool narrow)
 {
     for (int i = 0; i < p->n; i++) {
@@ -203,7 +203,7 @@ static void make_arrays(struct arena *a, const struct replicas *t, struct parame
     }
 }
 
-/* What the file has, to where its gradient will be. */
+/* Reads the file's values to where the gradient will be. */
 static void read_initial(const struct graph *g, int i, struct parameters *p)
 {
     struct constant *initial = g->trained.at[i].initial;

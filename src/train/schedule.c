@@ -1,10 +1,10 @@
-/* schedule: the learning rate rises linearly to its full value, then stays (constant), falls to the floor along half a cosine or a line, or
- * stays and falls along a line in the last steps (warm-up, stable, decay: Hu et al. 2024). */
+/* schedule: the learning rate rises linearly to its full value, then stays (constant), decays to the floor along half a cosine or a line,
+ * or stays and decays linearly in the last steps (warm-up, stable, decay: Hu et al. 2024). */
 #include "train/train.h"
 
 #include <math.h>
 
-/* How much of the fall is left, from 1 to 0, behind so many steps of it. */
+/* The remaining part of the decay, from 1 to 0, after `done` of its steps. */
 static double left(double done, double steps)
 {
     if (done < 0)

@@ -1,4 +1,5 @@
-/* settings: what a run of training does. Options win over what a checkpoint says, which wins over the defaults: AdamW as nanoGPT has it. */
+/* settings: the settings of training. Options take precedence over a checkpoint, which takes precedence over the defaults: AdamW as in
+ * nanoGPT. */
 #include "train/train.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ static const double usual_rate = 3e-4, usual_floor = 0.1;
 struct key {
     const char *name;
     size_t at;   /* in struct settings */
-    double most; /* it is from 0 to most */
+    double most; /* in the range 0 to most */
 };
 #define KEY(name, most)                              \
     {                                                \
@@ -89,7 +90,8 @@ static void take_optimizer(struct arena *a, struct settings *s, const char *wher
 
 /* ---- from three places --------------------------------------------------------------------------------------------------------------- */
 
-/* An integer of at least `least`. given below that: the option is not. What a checkpoint says has to be right even if an option wins. */
+/* An integer of at least `least`. given below that: the option is absent. A checkpoint's value must be valid even if an option overrides
+ * it. */
 static int64_t number_of(const struct checkpoint *c, const char *key, int64_t least, int64_t given, int64_t otherwise)
 {
     (void)checkpoint_integer(c, key, least, INT64_MAX, &otherwise);
@@ -137,7 +139,7 @@ struct settings settings_of(struct arena *a, const struct train_options *o, cons
     return s;
 }
 
-/* Tokens without rows, which only --sequence gives. */
+/* Tokens without rows, for which --sequence gives the length. */
 static bool is_stream(const char *path)
 {
     return data_is_text(path) || data_open(path).samples == 1;

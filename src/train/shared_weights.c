@@ -1,5 +1,5 @@
-/* shared_weights: the stage that trains a weight sends it to the others that read it, whole, from rank t to rank t. Each takes its shard.
- * All send and receive in the order of names. */
+/* shared_weights: the stage that trains a weight sends it to the other stages that read it, whole, from rank t to rank t. Each rank takes
+ * its shard. All send and receive in the order of names. */
 #include "ir/rank_meta.h"
 #include "run/collective/collective.h"
 #include "train/train.h"
@@ -44,7 +44,7 @@ static int input_of(const struct graph *g, const struct value *v)
     return i;
 }
 
-/* The shard that the metadata gives this rank is the one in its file. */
+/* Checks that the metadata's shard of this rank is the one in its file. */
 static void check_shard(struct arena *a, const struct graph *g, const struct followed *f, int rank, const struct tensor *local)
 {
     bool same = f->place.kind == PLACE_R || f->place.split->ranks == g->ranks;
@@ -117,7 +117,7 @@ static void take_shard(struct arena *tmp, const struct followed *f, int rank, co
     region_pack(&r, full->data, to->data);
 }
 
-/* The sizes of the shard were compared when it was loaded; those of the whole are the metadata's. */
+/* The shard's sizes were checked at load; the whole tensor's are from the metadata. */
 static void take(const struct shared_weights *s, int rank)
 {
     for (int i = 0; i < s->graph->followed.n; i++) {

@@ -1,5 +1,5 @@
-/* validate: the loss of rows that are not trained on: all of a file, one after another. The graph is the part of the step before its
- * gradients. Replicas share the rows, and a loss is a sum and a count, so it does not matter how rows are distributed. */
+/* validate: the loss on rows that are not trained on: all of a file, in order. The graph is the part of the step before its gradients.
+ * Replicas divide the rows, and a loss is a sum and a count, so it does not matter how rows are distributed. */
 #include "ir/rank_meta.h"
 #include "job/io/io.h"
 #include "train/train.h"
@@ -8,15 +8,15 @@
 #include <string.h>
 
 struct validation {
-    const struct replicas *replicas; /* whose process group is that of the stage */
+    const struct replicas *replicas; /* whose process group is the stage's */
     struct comm *group;              /* of all stages of this replica */
-    struct settings settings;        /* of the training */
+    struct settings settings;        /* of training */
     struct session *session;
     struct pipeline *pipeline;
     struct batches *batches;
     struct tensor *in, *out;
-    int sum, count; /* outputs; -1: of another stage */
-    int late;       /* inputs that only gradients need, and that are not there */
+    int sum, count; /* outputs; -1: in another stage */
+    int late;       /* inputs that only gradients need, and that are absent */
 };
 
 /* ---- the graph --------------------------------------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static void drop_late_inputs(struct graph *g)
     g->inputs.n = kept;
 }
 
-/* An output that later stages read stays, for them alone. */
+/* Whether to keep an output: only if later stages read it. */
 static bool goes_on(struct graph *g, const char *output)
 {
     int n = 0, *to = NEWN(g->arena, int, g->rank_meta ? g->rank_meta->stages : 1);
@@ -47,7 +47,7 @@ static bool goes_on(struct graph *g, const char *output)
     return n > 0;
 }
 
-/* Nodes that make partial sums are fewer now. */
+/* Fewer nodes now make partial sums. */
 static void recount_sums(struct graph *g)
 {
     int64_t n = 0;

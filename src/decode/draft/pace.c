@@ -21,8 +21,7 @@ struct draft_pace draft_pace_new(int64_t most, int64_t price)
 static int64_t best_number(const struct draft_pace *p)
 {
     int64_t chance = ONE * (p->kept + PRIOR) / (p->kept + p->missed + 2 * PRIOR);
-    int64_t all = ONE, tokens = ONE, best = 0, most = ONE; /* the probability of k correct tokens in a row; expected tokens; of the best
-                                                            * k */
+    int64_t all = ONE, tokens = ONE, best = 0, most = ONE; /* probability of k correct tokens; expected tokens; of the best k */
     for (int64_t k = 1; k <= p->most; k++) {
         all = all * chance / ONE;
         tokens += all;

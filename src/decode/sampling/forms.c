@@ -7,8 +7,7 @@
 #include <string.h>
 
 enum { KEPT = 8 };                                /* unused automata that are kept */
-static const int64_t given_up = INT64_C(1) << 40; /* a pseudo token that beats all others, from a rank that takes too long, so that all
-                                                   * ranks get it */
+static const int64_t given_up = INT64_C(1) << 40; /* a token that beats all others: from a rank that took too long */
 
 struct used_automaton {
     struct automaton *automaton;

@@ -1,5 +1,5 @@
-/* connections: who is connected. Each connection has a deadline while its request comes and while its reply is taken, however busy it is,
- * and none while texts are made. Where there are too many, the one whose deadline is next makes room: a client that is served has sent its
+/* connections: open connections. Each has a deadline while its request arrives and while its reply is sent, however active it is, and none
+ * while texts are generated. If there are too many, the one with the next deadline is closed: a client that is being served sent its
  * request long before. */
 #include "config.h"
 
@@ -26,7 +26,7 @@ void connection_set_deadline(struct connection *c, double seconds)
     c->until = seconds > 0 ? clock_seconds() + seconds : 0;
 }
 
-/* libmicrohttpd sees it, and closes it. */
+/* libmicrohttpd notices it, and closes it. */
 static void shut(struct service *s, struct connection *c)
 {
     if (c->closing)
@@ -75,7 +75,7 @@ static void add(struct service *s, struct connection *c)
     if (has_too_many(s, c))
         shut(s, c);
     if (s->connections > SERVE_CONNECTIONS)
-        shut(s, next_to_end(s)); /* there is one: this one has a deadline */
+        shut(s, next_to_end(s)); /* there is one: this connection has a deadline */
 }
 
 static void drop(struct service *s, struct connection *c)
@@ -111,7 +111,7 @@ void connections_notify(void *data, struct MHD_Connection *mhd, void **own, enum
         arena_free(c->arena);
 }
 
-/* ---- the thread that closes them ---- */
+/* ---- the closing thread ---- */
 
 static void *close_late(void *service)
 {
@@ -130,7 +130,7 @@ static void *close_late(void *service)
     return NULL;
 }
 
-/* Each takes a file descriptor. */
+/* Each connection takes a file descriptor. */
 static void allow_files(void)
 {
     const rlim_t wanted = 4 * SERVE_CONNECTIONS;
@@ -157,7 +157,7 @@ void connections_stop(struct service *s)
     (void)pthread_join(s->guard, NULL);
 }
 
-/* ---- replies that libmicrohttpd can't send ---- */
+/* ---- replies that libmicrohttpd cannot send ---- */
 
 static void send_text(const struct connection *c, const char *text)
 {
@@ -173,10 +173,10 @@ void connection_refuse(struct connection *c, struct refusal why)
                            why.status, MHD_get_reason_phrase_for(why.status), strlen(error), error));
 }
 
-/* ---- clients that have gone ---- */
+/* ---- disconnected clients ---- */
 
-/* A client that closes its connection and one that ends its own side alone look the same, until something is sent: the system of the first
- * one refuses it. An interim reply may come before any other; the events of a stream do as well. */
+/* A client that closes its connection and one that only shuts down its sending side look the same until something is sent: the system of
+ * the first one rejects it. An interim reply may precede any other; so may the events of a stream. */
 bool connection_is_gone(struct call *c)
 {
     struct pollfd p = {.fd = c->from->fd, .events = POLLRDHUP};

@@ -1,5 +1,5 @@
-/* head: what is wrong with the head of a request. A proxy in front of the server must find the same requests in the same bytes (RFC 9112,
- * sections 3.2, 5.1 and 6), so a head that can be read in two ways is refused and the connection closed. */
+/* head: errors in the head of a request. A proxy in front of the server must see the same requests in the same bytes (RFC 9112, sections
+ * 3.2, 5.1 and 6), so an ambiguous head is rejected and the connection closed. */
 #include "serve/admission/admission.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static bool is_token(const char *name)
     return at > name && !*at;
 }
 
-/* libmicrohttpd before 1.0 appends a folded line to the name of its header, which it then does not know. */
+/* libmicrohttpd before 1.0 appends a folded line to the name of its header, which is then unknown. */
 static bool is_longer(const char *name, const char *than)
 {
     return strncasecmp(name, than, strlen(than)) == 0 && name[strlen(than)];

@@ -1,5 +1,4 @@
-/* keys: who may use the server: clients that send one of the keys of a file. Keys are compared in a time that does not tell how much of
- * one is right, and are written nowhere. */
+/* keys: clients must send one of the keys of a file. Keys are compared in constant time and are never logged. */
 #include "serve/admission/admission.h"
 
 #include <errno.h>
@@ -11,7 +10,7 @@
 enum { LONGEST = 256, LARGEST_FILE = 1 << 16 }; /* bytes */
 
 struct key {
-    unsigned char at[LONGEST]; /* zeros behind it */
+    unsigned char at[LONGEST]; /* padded with zeros */
 };
 struct keys {
     VEC(struct key) list;

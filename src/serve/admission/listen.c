@@ -1,4 +1,4 @@
-/* listen: the socket at which a server takes connections. */
+/* listen: the listening socket of a server. */
 #include "serve/admission/admission.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 enum { BACKLOG = 1024 };
 
-/* The port of connections that have ended is free; one at which another server listens is not. */
+/* The port of closed connections is free; the port of another listening server is not. */
 static int listen_at(const struct addrinfo *to)
 {
     const int yes = 1;

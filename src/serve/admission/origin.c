@@ -1,5 +1,5 @@
-/* origin: which pages of a browser may use the server. A page of any site may send requests to this machine, and a name of its site may
- * lead here (DNS rebinding). So a server that listens on this machine alone looks at the names in Host and Origin. */
+/* origin: browser pages that may use the server. A page of any site may send requests to this machine, and its site's name may resolve to
+ * it (DNS rebinding). So a server that listens only on this machine checks the names in Host and Origin. */
 #include "serve/admission/admission.h"
 
 #include <arpa/inet.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The name in "name", "name:port" or "[address]:port"; n 0: it is none of these. */
+/* The name in "name", "name:port" or "[address]:port"; n 0: none of these. */
 static struct text name_of(const char *authority)
 {
     bool bracket = *authority == '[';
@@ -19,7 +19,7 @@ static struct text name_of(const char *authority)
     return (struct text){from, port[digits] ? 0 : (size_t)(end - from)};
 }
 
-/* Behind "https://"; "": there is none. */
+/* The part after "https://"; "": none. */
 static const char *authority_of(const char *origin)
 {
     const char *at = strstr(origin, "://");
@@ -34,7 +34,7 @@ static bool is_address_of_this_machine(const char *name)
         (inet_pton(AF_INET6, name, &six.sin6_addr) == 1 && listen_is_local((const struct sockaddr *)&six));
 }
 
-/* This machine, or what --host says. */
+/* Whether it is this machine, or the name of --host. */
 static bool is_own(const struct service *s, struct text t)
 {
     enum { LONGEST = 253 }; /* of names */

@@ -1,4 +1,4 @@
-/* access: a line for each request, with -v: who asked for what, and what was answered. What clients send is escaped. */
+/* access: the access log (-v): a line per request with the client, the request and the reply. Text from clients is escaped. */
 #include "serve/http/http.h"
 
 #include <netdb.h>
@@ -6,7 +6,7 @@
 
 enum { LONGEST = 200 }; /* bytes of a path */
 
-/* In quotes: no character drives a terminal or looks like an end of the line. */
+/* Quoted, so that no character controls a terminal or looks like a line end. */
 static const char *quoted(struct arena *a, const char *text)
 {
     struct text_builder b = {.arena = a};

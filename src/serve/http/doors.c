@@ -1,4 +1,4 @@
-/* doors: what clients see of a server: requests are taken, read and answered. */
+/* doors: the client's side of a server: accepts, reads and answers requests. */
 #include "serve/admission/admission.h"
 #include "serve/http/http.h"
 #include "serve/queue/queue.h"
@@ -37,7 +37,7 @@ void doors_tell(struct arena *a, const struct service *s, const struct doors *d)
               d->port, what, (long long)s->context);
 }
 
-/* Replies that are under way get two seconds. */
+/* Replies in progress get two seconds. */
 static void let_replies_end(struct service *s)
 {
     for (int i = 0; i < 200; i++) {

@@ -20,7 +20,7 @@ static const char *header(const struct call *c, const char *name)
     return MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, name);
 }
 
-/* So that pages of other origins may read it. */
+/* Allows pages of other origins to read it. */
 static void admit_origin(const struct call *c, struct MHD_Response *r)
 {
     const char *origin = origin_allowed(c->service, header(c, MHD_HTTP_HEADER_ORIGIN));
@@ -32,7 +32,7 @@ static void admit_origin(const struct call *c, struct MHD_Response *r)
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS, ignored_fields);
 }
 
-/* Takes the response. */
+/* Takes ownership of the response. */
 static enum MHD_Result answer(struct call *c, unsigned status, const char *type, struct MHD_Response *r)
 {
     if (!r)
@@ -82,7 +82,7 @@ static enum MHD_Result refuse(struct call *c, unsigned status, const char *messa
 
 /* ---- streams ---- */
 
-/* Takes the call's events; where there are none, the connection sleeps. */
+/* Copies the call's events; if there are none, suspends the connection. */
 static ssize_t read_events(void *data, uint64_t at, char *to, size_t most)
 {
     struct call *c = data;
@@ -195,7 +195,7 @@ static enum MHD_Result answer_metrics(struct call *c)
     return answer_text(c, MHD_HTTP_OK, "text/plain; version=0.0.4", text);
 }
 
-/* Requests are taken while the job starts again, and are answered. */
+/* Requests are accepted while the job restarts, and answered later. */
 static enum MHD_Result answer_supervised_health(struct call *c)
 {
     char why[256];
@@ -221,7 +221,7 @@ static enum MHD_Result answer_health(struct call *c)
     return answer_json(c, MHD_HTTP_OK, reply_health(c->arena, "ok", NULL));
 }
 
-/* Before the job of a supervisor has started for the first time. */
+/* Before a supervised job has started for the first time. */
 static bool is_unknown(const struct call *c)
 {
     pthread_mutex_lock(&c->service->lock);
@@ -255,7 +255,7 @@ static enum MHD_Result answer_model(struct call *c)
                   arena_printf(c->arena, "there is no model '%.100s': this server has '%s'", c->rest, c->service->model));
 }
 
-/* Anyone may read it, for it has nothing of the model. It loads nothing but its own files, and no other page shows it in a frame. */
+/* Anyone may read it, because it contains nothing of the model. It loads only its own files, and no other page may show it in a frame. */
 static enum MHD_Result answer_page(struct call *c, const struct page_file *file, const char *method)
 {
     static const char *const headers[][2] = {{"Content-Security-Policy",
@@ -278,7 +278,7 @@ static enum MHD_Result answer_page(struct call *c, const struct page_file *file,
 /* ---- routes ---- */
 
 static const struct {
-    const char *path, *method; /* a path that ends in a slash goes on */
+    const char *path, *method; /* a path that ends in a slash is a prefix */
     enum MHD_Result (*answer)(struct call *);
 } routes[] = {{"/v1/completions", "POST", ask_completion}, {"/v1/chat/completions", "POST", ask_chat},
               {"/v1/models", "GET", answer_models},        {"/v1/models/", "GET", answer_model},
@@ -286,7 +286,7 @@ static const struct {
               {"/health", "GET", answer_health},           {"/metrics", "GET", answer_metrics},
               {"/v1/responses", "POST", refuse_responses}, {"/v1/embeddings", "POST", ask_embeddings}};
 
-/* What a browser asks before a page of another origin may send a request. */
+/* A browser's preflight request of a page of another origin. */
 static enum MHD_Result answer_options(struct call *c, const char *method)
 {
     const char *methods = arena_printf(c->arena, "%s, OPTIONS", method);
@@ -337,9 +337,10 @@ static enum MHD_Result route(struct call *c, const char *path, const char *metho
                   "/health and /metrics");
 }
 
-/* ---- what libmicrohttpd calls ---- */
+/* ---- callbacks of libmicrohttpd ---- */
 
-/* What is too long is dropped for a while. Then there is no end to it, and libmicrohttpd has no way to answer before it. */
+/* A body that is too long is read and dropped for a while; then the connection is closed, because libmicrohttpd cannot answer before its
+ * end. */
 static enum MHD_Result take_body(struct call *c, const char *data, size_t n)
 {
     if (!c->denied && !c->too_long && (size_t)c->body.to.n + n <= SERVE_BODY) {
@@ -363,8 +364,8 @@ static struct call *new_call(struct service *s, struct MHD_Connection *connectio
     return c;
 }
 
-/* The request is there. libmicrohttpd then calls again, for there is no answer yet, and has left off reading: a connection that is
- * suspended while it reads is closed when it is resumed, if its client has ended its own side by then. */
+/* The request is complete. libmicrohttpd then calls again, because there is no answer yet, and has stopped reading: a connection suspended
+ * while it reads is closed when it is resumed, if its client has shut down its sending side by then. */
 static void note_whole(struct call *c, const char *method)
 {
     pthread_mutex_lock(&c->service->lock);
@@ -423,7 +424,7 @@ struct MHD_Daemon *http_start(struct service *s, int listening)
     struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, handle, s, MHD_OPTION_LISTEN_SOCKET, listening,
                                             MHD_OPTION_NOTIFY_COMPLETED, leave, s, MHD_OPTION_NOTIFY_CONNECTION, connections_notify, s,
                                             MHD_OPTION_CONNECTION_LIMIT,
-                                            2 * (unsigned)SERVE_CONNECTIONS, /* with those that are being closed */
+                                            2 * (unsigned)SERVE_CONNECTIONS, /* including those that are being closed */
                                             MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_END);
     if (!d)
         fail("the HTTP server can't start: %s", strerror(errno));

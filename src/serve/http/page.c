@@ -1,5 +1,5 @@
-/* page: the web client at /: an HTML file with its style and its script, which are built into the program. */
-#include "serve/page/page.h" /* made from page.html, page.css and page.js */
+/* page: the web client at /: an HTML file with its style and script, built into the program. */
+#include "serve/page/page.h" /* generated from page.html, page.css and page.js */
 
 #include "serve/http/http.h"
 

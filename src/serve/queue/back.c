@@ -1,5 +1,5 @@
-/* back: rank 0 of a supervised job. Its calls are those of the supervisor, with one text each or with texts for vectors. Tokens go back as
- * they are made: what they say, and where a text ends for what it says, is up to the supervisor. */
+/* back: rank 0 of a supervised job. Its calls come from the supervisor, with one text each or with texts to embed. Tokens are sent back as
+ * they are generated; the supervisor converts them to text and decides where a text ends. */
 #include "serve/queue/queue.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static struct {
     bool repeats;
 } back;
 
-/* ---- what comes ---- */
+/* ---- receiving ---- */
 
 static _Noreturn void refuse(void)
 {
@@ -96,7 +96,7 @@ static void take(void *unused, const struct message *m)
         refuse();
 }
 
-/* ---- what goes ---- */
+/* ---- sending ---- */
 
 static void tell(int kind, const void *head, size_t bytes, const void *rest, size_t more)
 {
@@ -123,7 +123,7 @@ static void tell_regularly(void *unused)
     pthread_mutex_unlock(&back.service->lock);
 }
 
-/* Tokens of the text so far, with those that were made before. */
+/* Tokens of the text so far, including those generated before. */
 static bool is_full(const struct choice *o)
 {
     const struct service *s = o->call->service;
@@ -141,7 +141,7 @@ bool back_add_token(struct choice *o, int64_t token, const struct logprobs *scor
         return true;
     bool over = end || form != FORM_GOES_ON || is_full(o);
     if (over)
-        tell_counts(); /* whoever has the reply finds it counted */
+        tell_counts(); /* before the reply, so that its reader finds it counted */
     if (!c->gone) {
         const struct relay_token t = {.number = c->remote,
                                       .token = token,

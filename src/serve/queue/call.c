@@ -1,4 +1,4 @@
-/* call: requests between the thread that speaks HTTP and the engine. */
+/* call: requests between the HTTP thread and the engine. */
 #include "config.h"
 
 #include "serve/admission/admission.h"
@@ -130,14 +130,14 @@ void call_put_back(struct service *s, int64_t n, struct choice **all)
 
 /* ---- text ---- */
 
-/* What was made of it: stop sequences are looked for there. */
+/* The generated part: stop sequences are searched there. */
 static struct text made_text(const struct choice *o)
 {
     struct text t = text_built(&o->text);
     return o->echoed ? (struct text){t.at + o->echoed, t.n - o->echoed} : t;
 }
 
-/* Where the first stop sequence begins, at or behind `from`; SIZE_MAX: there is none. */
+/* The start of the first stop sequence at or after `from`; SIZE_MAX: none. */
 static size_t find_stop(const struct call *c, struct text t, size_t from)
 {
     size_t first = SIZE_MAX;
@@ -173,7 +173,7 @@ static void put_tag(struct choice *o, int64_t n)
         text_put(&o->text, mark.at, mark.n);
 }
 
-/* Adds what the tokens so far say beyond the text; true: a stop sequence ended it. */
+/* Appends the text of new tokens; true: a stop sequence ended it. */
 static bool add_text(struct choice *o, int64_t n, bool last)
 {
     struct service *s = o->call->service;
@@ -190,7 +190,7 @@ static bool add_text(struct choice *o, int64_t n, bool last)
     return true;
 }
 
-/* Of tokens with log-probabilities: those whose text begins before byte n, or all. */
+/* Tokens with log-probabilities whose text begins before byte n, or all. */
 static bool take_shown(struct choice *o, size_t n, bool all)
 {
     o->shown_from = o->shown_to;
@@ -223,14 +223,14 @@ void call_add_prompt_scores(struct choice *o, const struct logprobs *p, int64_t 
         shown_score(o, &o->shown.at[++o->scored], &p[i]);
 }
 
-/* Behind a stop sequence. */
+/* After a stop sequence. */
 static void drop_shown(struct choice *o)
 {
     while (o->shown.n > o->shown_to && o->shown.at[o->shown.n - 1].at >= (size_t)o->text.to.n)
         o->shown.n--;
 }
 
-/* Its grammar wants bytes that no token of the model has, or too much time. */
+/* Its grammar needs bytes that no token of the model has, or too much time. */
 static void refuse_form(struct choice *o, enum form_state form)
 {
     struct call *c = o->call;
@@ -320,7 +320,7 @@ void call_finish(struct choice *o, const char *finish)
     free_if_done(c);
 }
 
-/* ---- clients that have gone ---- */
+/* ---- disconnected clients ---- */
 
 static void find_gone(struct service *s)
 {

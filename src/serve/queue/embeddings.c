@@ -1,5 +1,5 @@
-/* embeddings: requests for vectors of texts, between the reader, the engine and HTTP. Texts of one request run together where they can,
- * those of about the same length beside each other. */
+/* embeddings: requests for embeddings, between the reader, the engine and HTTP. Texts of one request run together if possible, sorted by
+ * length. */
 #include "serve/queue/queue.h"
 #include "serve/reply/reply.h"
 
@@ -144,7 +144,7 @@ void embeddings_drop(struct service *s, bool all)
 
 /* ---- the reply ---- */
 
-/* A vector that is shortened has length 1 again. */
+/* A shortened vector is normalised again. */
 static void shorten(float *v, int64_t n)
 {
     double squares = 0;
@@ -159,7 +159,7 @@ static void put(struct text_builder *b, const char *text)
     text_put(b, text, strlen(text));
 }
 
-/* The shortest form that is read as the same float. */
+/* The shortest decimal that reads back as the same float. */
 static void put_numbers(struct text_builder *b, const float *v, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -170,7 +170,7 @@ static void put_numbers(struct text_builder *b, const float *v, int64_t n)
     put(b, "]");
 }
 
-/* Byte i of numbers of 4 bytes, the least first. */
+/* Byte i of 4-byte numbers, little-endian. */
 static unsigned byte_of(const float *v, int64_t i)
 {
     uint32_t bits;

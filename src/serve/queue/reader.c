@@ -1,4 +1,4 @@
-/* reader: reads the bodies of requests in a thread of its own, one after another. */
+/* reader: a thread that reads the bodies of requests, one after another. */
 #include "serve/queue/queue.h"
 #include "serve/request/request.h"
 
@@ -30,7 +30,7 @@ static struct call *next_unread(struct service *s)
     return c;
 }
 
-/* Its texts wait for rows, or HTTP answers why not. */
+/* Its texts wait for rows, or HTTP answers with the error. */
 static void hand_on(struct call *c, const char *wrong)
 {
     struct service *s = c->service;

@@ -1,4 +1,4 @@
-/* relay: what rank 0 of a supervised job tells of its model. */
+/* relay: the message with which rank 0 of a supervised job describes its model. */
 #include "serve/queue/queue.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static void put_number(struct message_text *t, int64_t n)
     message_put(t, &n, sizeof n);
 }
 
-/* Its bytes, one more than it has; 0: there is none. */
+/* Its length plus one, then its bytes; 0: NULL. */
 static void put_string(struct message_text *t, const char *s)
 {
     put_number(t, s ? (int64_t)strlen(s) + 1 : 0);

@@ -1,4 +1,4 @@
-/* chat_reply: answers of chats: what the model thought, what it says, and the tools that it calls, whole or as events. */
+/* chat_reply: answers of chats: thoughts, text, and calls of tools, whole or as events. */
 #include "serve/reply/reply.h"
 
 #include <string.h>
@@ -8,13 +8,13 @@ static struct text content_of(const struct chat_calls *c)
     return text_built(&c->content);
 }
 
-/* Calls end an answer that came to its end. */
+/* If the text came to its end, calls are the reason. */
 static const char *finish_of(const struct choice *o, const char *finish)
 {
     return o->calls.call.n && finish && strcmp(finish, "stop") == 0 ? "tool_calls" : finish;
 }
 
-/* Nine letters and digits, which all templates take. */
+/* Nine letters and digits, which all templates accept. */
 static const char *id_of(struct arena *a, const struct choice *o, int i)
 {
     static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -65,7 +65,7 @@ json_t *chat_reply(const struct choice *given)
                      "finish_reason", finish_of(&o, o.finish));
 }
 
-/* Takes the delta, and the tokens with log-probabilities that no other one has taken. */
+/* Adds the delta, with the tokens whose log-probabilities were not sent yet. */
 static void put_delta(struct call *c, struct choice *o, json_t *delta, const char *finish)
 {
     json_t *logprobs = o->begun && o->shown_from < o->shown_to ? reply_chat_logprobs(o) : json_null();
@@ -75,7 +75,7 @@ static void put_delta(struct call *c, struct choice *o, json_t *delta, const cha
     o->shown_from = o->begun ? o->shown_to : o->shown_from;
 }
 
-/* What a part grew by. */
+/* The growth of a part. */
 static void put_more(struct call *c, struct choice *o, const char *key, struct text part, size_t *sent)
 {
     if (part.n <= *sent)

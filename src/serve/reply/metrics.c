@@ -1,5 +1,4 @@
-/* metrics: counts, times and what is served, in the text form of Prometheus:
- * https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/* metrics: counts, times and what is served, in Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -7,7 +6,7 @@
 
 #include <string.h>
 
-/* Upper limits of the buckets, in seconds; a last one takes all else. */
+/* Upper limits of the buckets, in seconds; a last one has no limit. */
 static const double limit_first[METRICS_BUCKETS] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100};
 static const double limit_next[METRICS_BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 
@@ -63,7 +62,7 @@ static void put_gauge(struct page *p, const char *name, const char *what, int64_
     put_number(p, name, "gauge", what, (double)n);
 }
 
-/* Each bucket counts those of the buckets before it, too. */
+/* Buckets are cumulative. */
 static void put_histogram(struct page *p, const char *name, const char *what, const struct histogram *h, const double *limit)
 {
     int64_t n = 0;

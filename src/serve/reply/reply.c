@@ -1,4 +1,4 @@
-/* reply: what the server answers, as JSON of OpenAI's API, and events of a stream. */
+/* reply: replies of the server, as JSON of OpenAI's API, and events of a stream. */
 #include "serve/reply/reply.h"
 
 #include <string.h>
@@ -69,7 +69,7 @@ const char *reply_error(struct arena *a, const char *message, const char *type, 
         a, json_pack("{s:{s:o, s:s, s:s?, s:s?}}", "error", "message", name_json(message), "type", type, "param", param, "code", code));
 }
 
-/* Vectors are the model's own. */
+/* Embeddings are the base model's. */
 static json_t *model_json(const struct service *s, const char *name)
 {
     bool own = name == s->model;

@@ -1,4 +1,4 @@
-/* reply_tokens: texts, and tokens with their log-probabilities as completions and chats have them, as JSON. */
+/* reply_tokens: texts, and tokens with their log-probabilities in the forms of completions and chats, as JSON. */
 #include "serve/reply/reply.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static void put_alternative(struct arena *a, json_t *all, const struct token_pla
     (void)json_object_set_new_nocheck(all, reply_token(a, p->bytes), json_real(reply_logprob(p->logprob)));
 }
 
-/* The token in its place is among them. */
+/* Includes the actual token. */
 static json_t *alternatives(struct arena *a, const struct shown_token *t)
 {
     json_t *all = json_object();

@@ -1,13 +1,13 @@
-/* chat: the fields of /v1/chat/completions that are its own: the conversation, and what its template takes besides. */
+/* chat: fields specific to /v1/chat/completions: the conversation, and other template variables. */
 #include "config.h"
 
 #include "serve/request/request.h"
 
 #include <string.h>
 
-/* ---- what the template takes ---- */
+/* ---- template variables ---- */
 
-/* A template without the variable would drop what is given. */
+/* A template without the variable would ignore the value. */
 static bool uses(const struct chat *c, const char *name)
 {
     bool found = false;
@@ -38,7 +38,7 @@ static void read_documents(struct reading *r, json_t *variables)
     put_list(r, "documents", list, variables);
 }
 
-/* Variables beyond those that the server gives. */
+/* Variables other than those that the server sets. */
 static void read_kwargs(struct reading *r, json_t *variables)
 {
     const char *const field = "chat_template_kwargs";
@@ -114,7 +114,7 @@ void request_chat(struct reading *r)
     r->call->chat = r->call->service->chat;
     if (!r->call->chat && !r->call->service->no_texts)
         request_blame(r, "messages", r->call->service->no_chat);
-    r->usual_most = INT32_MAX; /* the context ends it */
+    r->usual_most = INT32_MAX; /* only the context limits it */
     r->own = own;
     shared_read(r);
     logprobs_of_chat(r);

@@ -1,7 +1,7 @@
-/* completion: the fields of /v1/completions that are its own: prompts, whether they are returned, how many texts to choose from. */
+/* completion: fields specific to /v1/completions: prompts, whether they are returned, how many texts to choose from. */
 #include "serve/request/request.h"
 
-/* As many texts are made as are returned. */
+/* best_of must equal n. */
 static void read_best_of(struct reading *r)
 {
     int64_t n = request_integer(r, "best_of", 0, INT32_MAX, 0);
@@ -11,7 +11,7 @@ static void read_best_of(struct reading *r)
             arena_printf(r->call->arena, "this server does not support 'best_of' other than n, which is %lld", (long long)r->each));
 }
 
-/* What is made is decoded as it goes on. An encoder's prompt is another text. */
+/* Decodes the generated text in context. An encoder's prompt is a separate text. */
 static void decode_behind(const struct service *s, struct choice *o)
 {
     enum { FEW = 8 };
@@ -24,7 +24,7 @@ static void decode_behind(const struct service *s, struct choice *o)
     arena_free(tmp);
 }
 
-/* The text of a prompt is the beginning of the texts after it. text NULL: it was given as tokens. */
+/* The prompt's text precedes the generated text. text NULL: it was given as tokens. */
 static void echo_prompt(struct reading *r, const json_t *text, int64_t first)
 {
     struct call *c = r->call;

@@ -1,4 +1,4 @@
-/* embedding: the fields of /v1/embeddings: texts, as text or as tokens, and the form of their vectors. */
+/* embedding: fields of /v1/embeddings: texts, as text or tokens, and the form of their vectors. */
 #include "serve/request/request.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static bool are_tokens(const json_t *v)
     return json_array_size(v) > 0;
 }
 
-/* Clients know OpenAI's code, and the first words. */
+/* Clients match OpenAI's code, and the first words. */
 static void refuse_long(struct reading *r, int64_t tokens)
 {
     struct call *c = r->call;

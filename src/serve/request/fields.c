@@ -1,12 +1,11 @@
-/* fields: what a request may hold besides what is read: what would steer the text and is not implemented, and the rest, which has no
- * effect. */
+/* fields: unread fields of a request: those that would affect the text and are not implemented, and the rest, which has no effect. */
 #include "serve/request/request.h"
 
 #include <string.h>
 
 enum field_use {
-    STEERS,    /* not implemented; null, false, 0 and what is empty ask for nothing, and so do the values that follow */
-    STEERS_BUT /* not implemented; only null and the values that follow ask for nothing */
+    STEERS,    /* not implemented; null, false, 0, empty values and the values below have no effect */
+    STEERS_BUT /* not implemented; only null and the values below have no effect */
 };
 struct field {
     const char *name;
@@ -14,9 +13,9 @@ struct field {
     const char *neutral; /* a list of JSON; NULL: none */
 };
 
-/* Of OpenAI's API, and of the servers of vLLM, llama.cpp and TGI. docs/serving.md lists them. */
+/* Fields of OpenAI's API, and of the servers of vLLM, llama.cpp and TGI. docs/serving.md lists them. */
 static const struct field fields[] = {
-    /* what is returned beside the text */
+    /* returned in addition to the text */
     {"prompt_logprobs", STEERS, NULL},
     {"n_probs", STEERS, NULL},
     {"suffix", STEERS, NULL},
@@ -58,7 +57,7 @@ static const struct field fields[] = {
     {"do_sample", STEERS_BUT, "[true]"},
     {"use_beam_search", STEERS, NULL},
     {"num_beams", STEERS_BUT, "[1]"},
-    /* where a text ends */
+    /* ends of texts */
     {"ignore_eos", STEERS, NULL},
     {"min_tokens", STEERS, NULL},
     {"stop_token_ids", STEERS, NULL},
@@ -70,7 +69,7 @@ static const struct field fields[] = {
     {"t_max_predict_ms", STEERS, "[-1]"},
     {"truncate", STEERS, NULL},
     {"truncate_prompt_tokens", STEERS, NULL},
-    /* a form that the text must have */
+    /* forms of the text */
     {"structured_outputs", STEERS, NULL},
     {"guided_json", STEERS, NULL},
     {"guided_regex", STEERS, NULL},
@@ -89,7 +88,7 @@ static bool is_known(const char *name, const struct text_list *read)
     return NAMED_ROW(fields, name) >= 0 || NAMED_AT(read->text.at, read->text.n, name) >= 0;
 }
 
-/* ---- values that ask for nothing ---- */
+/* ---- values without effect ---- */
 
 static bool is_number(const json_t *v, double x)
 {
@@ -142,7 +141,7 @@ const char *fields_unsupported(const json_t *root, const char *const *own)
 
 enum { NAME = 48, NAMES = 16 }; /* bytes of a name, names */
 
-/* For a header and a log: what is no plain letter is written as in an address. */
+/* For a header and a log: characters other than plain letters are percent-encoded. */
 static const char *plain_name(struct arena *a, const char *name)
 {
     struct text_builder b = {.arena = a};

@@ -1,9 +1,9 @@
-/* form: the fields that ask for a form of the text: JSON, JSON of a schema, a grammar. */
+/* form: fields that require a form of the text: JSON, JSON of a schema, a grammar. */
 #include "serve/request/request.h"
 
 #include <string.h>
 
-/* What is asked for. */
+/* The requested form. */
 struct form_asked {
     const char *key; /* the field; NULL: none */
     const json_t *schema, *grammar;
@@ -84,7 +84,7 @@ static int either(struct grammar_build *b, int one, int other)
     return rule;
 }
 
-/* How calls and the form go together. */
+/* How calls and the form combine. */
 enum { FORM_ALONE, CALLS_ALONE, CALLS_OR_FORM, CALLS_IN_TEXT, NO_FORM };
 
 static int kind_of(const struct reading *r, const struct form_asked *f, const struct tools_asked *t)
@@ -98,7 +98,7 @@ static int kind_of(const struct reading *r, const struct form_asked *f, const st
     return tagged && chat_calls_strict(t->tools) ? CALLS_IN_TEXT : NO_FORM;
 }
 
-/* Where both are asked for, *key is that which the last one is of. */
+/* If both are requested, *key is the field of the last one. */
 static int root_of_kind(struct reading *r, struct grammar_build *b, const struct form_asked *f, const struct tools_asked *t, int kind,
                         const char **key)
 {
@@ -111,7 +111,7 @@ static int root_of_kind(struct reading *r, struct grammar_build *b, const struct
     return kind == CALLS_OR_FORM && calls >= 0 ? either(b, form, calls) : calls;
 }
 
-/* The grammar is kept without what was needed to make it. */
+/* Keeps the grammar, without what was needed to make it. */
 static void make(struct reading *r, const struct form_asked *f, const char *tag, const struct tools_asked *t, int kind)
 {
     struct arena *tmp = arena_new(), *a = r->call->arena;

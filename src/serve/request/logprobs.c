@@ -1,4 +1,4 @@
-/* logprobs: which log-probabilities are asked for: of completions a number, and with `echo` those of prompts, too; of chats two fields. */
+/* logprobs: requested log-probabilities: for completions a number, and with `echo` also those of prompts; for chats two fields. */
 #include "serve/request/request.h"
 
 static void take(struct reading *r, const char *key, int64_t alternatives)

@@ -1,4 +1,4 @@
-/* model: which model a request names: the one that is served, or one of its adapters. */
+/* model: the model that a request names: the served one, or one of its adapters. */
 #include "serve/reply/reply.h"
 #include "serve/request/request.h"
 
@@ -13,7 +13,7 @@ static const char *names_of(struct arena *a, const struct service *s)
     return all;
 }
 
-/* As reply_named_model. */
+/* Like reply_named_model. */
 static int number_of(const struct service *s, const char *name)
 {
     for (int i = 0; i < s->adapters; i++)

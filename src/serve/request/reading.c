@@ -58,7 +58,7 @@ static bool is_told(struct told *t, const char *name)
     return false;
 }
 
-/* The log names each once, as long as they are not too many. */
+/* The log names each once, unless there are too many. */
 static void tell_ignored(struct told *t, const char *name)
 {
     const int most = (int)(sizeof t->name / sizeof *t->name);

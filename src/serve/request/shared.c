@@ -1,4 +1,4 @@
-/* shared: the fields that completions and chats have in common: how texts are made, and where they end. */
+/* shared: fields common to completions and chats: how texts are generated, and where they end. */
 #include "serve/request/request.h"
 
 #include <stddef.h>
@@ -9,7 +9,7 @@
 struct shared_field {
     const char *name;
     void (*read)(struct reading *, const struct shared_field *);
-    size_t at; /* of a number, in the settings of sampling */
+    size_t at; /* offset of a number in the sampling settings */
 };
 
 /* ---- sampling ---- */
@@ -26,7 +26,7 @@ static void read_top_k(struct reading *r, const struct shared_field *f)
     r->how.of.top_k = k < 0 ? 0 : k;
 }
 
-/* A token's id, written as programs write it, so that no token has two names. */
+/* A token's id in canonical form, so that no token has two names. */
 static bool token_named(const struct service *s, const char *name, int64_t *token)
 {
     char own[24];
@@ -67,7 +67,7 @@ static void read_seed(struct reading *r, const struct shared_field *f)
         request_blame(r, f->name, "the system gave no random number: give a seed");
 }
 
-/* ---- where texts end ---- */
+/* ---- ends of texts ---- */
 
 static void add_stop(struct reading *r, const char *key, const json_t *v)
 {
@@ -99,7 +99,7 @@ static void read_other_most(struct reading *r, const struct shared_field *f)
     r->most_other = request_integer(r, f->name, 0, INT32_MAX, -1);
 }
 
-/* The two names of it say the same. */
+/* Two names of the field must agree. */
 static void read_most(struct reading *r, const struct shared_field *f)
 {
     int64_t other = r->most_other;
@@ -108,7 +108,7 @@ static void read_most(struct reading *r, const struct shared_field *f)
         request_refuse(r, f->name, "the same number as max_completion_tokens");
 }
 
-/* ---- how they are returned ---- */
+/* ---- form of the reply ---- */
 
 static void read_model(struct reading *r, const struct shared_field *f)
 {
@@ -192,7 +192,7 @@ void request_make_choices(struct reading *r, const char *key, int64_t prompts)
         r->call->choice = NEWN(r->call->arena, struct choice, prompts * r->each);
 }
 
-/* Clients know OpenAI's code, and the first words. */
+/* Clients match OpenAI's code, and the first words. */
 static void refuse_long_prompt(struct reading *r, const char *key, int64_t tokens)
 {
     struct call *c = r->call;

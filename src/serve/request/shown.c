@@ -1,4 +1,4 @@
-/* shown: tokens of a text that are returned with their log-probabilities: of a prompt and of what is made. */
+/* shown: tokens of a text that are returned with their log-probabilities: of the prompt and of the generated text. */
 #include "serve/request/request.h"
 
 static struct token_place place_of(struct arena *a, const struct tokenizer *t, struct scored_token o)

@@ -1,4 +1,4 @@
-/* tokens: the fields of /tokenize and /detokenize, as vLLM has them. */
+/* tokens: fields of /tokenize and /detokenize, as in vLLM. */
 #include "serve/request/request.h"
 
 void request_tokenize(struct reading *r)

@@ -1,4 +1,4 @@
-/* tools: the functions that a model may call, and which it is to call. */
+/* tools: functions that a model may call, and which it must call. */
 #include "serve/request/request.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static bool is_name(const char *name)
     return n >= 1 && n <= LONGEST_NAME && strspn(name, signs) == n;
 }
 
-/* Arguments of a call are an object, so the schema must take objects, and no others where it names a type. */
+/* The arguments of a call are an object, so the schema must accept objects, and no other type if it names one. */
 static bool takes_objects(const json_t *parameters)
 {
     const json_t *type = json_object_get(parameters, "type");
@@ -33,7 +33,7 @@ static bool is_repeated(const json_t *list, size_t i)
     return false;
 }
 
-/* What a tool should have been; NULL: it is good. Those before it are. */
+/* The error of a tool, as what was expected; NULL: valid. Earlier ones are valid. */
 static const char *tool_fault(const json_t *list, size_t i)
 {
     const json_t *tool = json_array_get(list, i), *function = json_object_get(tool, "function");

@@ -1,8 +1,8 @@
-/* conversation: what was said, and the prompt that it makes. */
+/* conversation: the messages so far, and the prompt made from them. */
 #include "serve/reply/reply.h"
 #include "serve/terminal/terminal.h"
 
-enum { ROOM = 512 }; /* tokens for an answer, where a quarter of the context is not less */
+enum { ROOM = 512 }; /* tokens reserved for an answer, or a quarter of the context if that is less */
 
 static void add(struct conversation *c, const char *role, const char *key, json_t *content)
 {
@@ -45,7 +45,7 @@ void conversation_take_back(struct conversation *c)
     (void)json_array_remove(c->messages, json_array_size(c->messages) - 1);
 }
 
-/* A user's message and its answer; false: only the last message is left. */
+/* Drops a user's message and its answer; false: only the last message is left. */
 static bool drop_oldest(struct conversation *c)
 {
     if (json_array_size(c->messages) <= c->first + 2)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static const char quotes[] = "\"\"\"";
-/* A terminal keeps no more bytes of a line, and drops the rest (N_TTY_BUF_SIZE of Linux). */
+/* A terminal drops further bytes of a line (N_TTY_BUF_SIZE of Linux). */
 enum { TERMINAL_LINE = 4095 };
 
 static void ask(const struct input *in, const char *prompt)
@@ -18,7 +18,7 @@ static void ask(const struct input *in, const char *prompt)
 
 /* ---- lines ---- */
 
-/* More of stdin; false: ^C. */
+/* Reads more of stdin; false: ^C. */
 static bool read_more(struct input *in)
 {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -35,7 +35,7 @@ static bool read_more(struct input *in)
     return true;
 }
 
-/* Forgets what was used. */
+/* Drops what was used. */
 static void tidy(struct input *in)
 {
     size_t left = (size_t)in->read.to.n - in->taken;
@@ -45,7 +45,7 @@ static void tidy(struct input *in)
     in->taken = 0;
 }
 
-/* The end may be that of DOS, and the last line may lack its own. The line lasts until the next call. */
+/* The line end may be CRLF, and the last line may lack it. The line is valid until the next call. */
 static enum input_kind next_line(struct input *in, struct text *line)
 {
     tidy(in);
@@ -76,7 +76,7 @@ static bool ends_in(struct text t, const char *word)
     return t.n >= n && memcmp(t.at + t.n - n, word, n) == 0;
 }
 
-/* Further lines, up to one that `close` ends; each before it ends with `join`. */
+/* Further lines, up to one that ends with `close`; each earlier one is followed by `join`. */
 static enum input_kind read_lines(struct input *in, struct text_builder *b, struct text line, const char *mark, bool until)
 {
     size_t n = strlen(mark);

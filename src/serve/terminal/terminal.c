@@ -1,4 +1,4 @@
-/* terminal: turns of a conversation. ^C stops an answer; a second one, before the first has had its effect, ends the program. */
+/* terminal: turns of a conversation. ^C stops an answer; a second one, before the first takes effect, ends the program. */
 #include "serve/terminal/terminal.h"
 
 #include "serve/queue/queue.h"
@@ -31,7 +31,7 @@ static void put_nothing(struct call *c)
     (void)c;
 }
 
-/* It is told behind the text. */
+/* Errors are printed after the text. */
 static void put_no_error(struct call *c, const char *message)
 {
     (void)c, (void)message;
@@ -39,7 +39,7 @@ static void put_no_error(struct call *c, const char *message)
 
 static const struct endpoint to_terminal = {.put_event = put_more, .put_end = put_nothing, .put_error = put_no_error};
 
-/* Bytes of a control character of UTF-8, which could drive a terminal; 0: it is none, or a tab or line end. */
+/* Bytes of a UTF-8 control character, which could control a terminal; 0: none, or a tab or line end. */
 static size_t control_bytes(const char *at, size_t n)
 {
     unsigned char c = (unsigned char)at[0], next = n > 1 ? (unsigned char)at[1] : 0;
@@ -48,7 +48,7 @@ static size_t control_bytes(const char *at, size_t n)
     return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f;
 }
 
-/* A replacement character for each control character. Under mpirun stdout may be a terminal that mpirun made, so all outputs are alike. */
+/* Replaces control characters. Under mpirun stdout may be a pseudo terminal, so all outputs are treated alike. */
 static void print(const char *at, size_t n)
 {
     for (size_t i = 0, control; i < n; i += control ? control : 1) {
@@ -58,7 +58,7 @@ static void print(const char *at, size_t n)
     streams_flush();
 }
 
-/* What the engine has for it; needs the lock, and gives it away while it prints. */
+/* Prints what the engine has for it; needs the lock, which it releases while printing. */
 static void print_events(struct call *c)
 {
     struct service *s = c->service;
@@ -72,7 +72,7 @@ static void print_events(struct call *c)
     pthread_mutex_lock(&s->lock);
 }
 
-/* Prints it as it is made, to its end. */
+/* Prints it as it is generated, to its end. */
 static void follow(struct call *c)
 {
     struct service *s = c->service;
@@ -102,7 +102,7 @@ static struct call *ask_engine(struct service *s, const struct chat_prompt *p)
     c->endpoint = &to_terminal;
     c->chat = s->chat;
     c->stream = true;
-    c->most = INT32_MAX; /* the context ends it */
+    c->most = INT32_MAX; /* only the context limits it */
     if (!draw_seed(s, &r.how.of.seed))
         request_blame(&r, "seed", "the system gave no random number: give --seed N");
     request_make_choices(&r, "messages", 1);

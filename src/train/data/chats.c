@@ -1,5 +1,5 @@
-/* chats: messages as the model's chat template writes them. Labels are what the model writes: from where the template leaves off for
- * an answer, to the token that ends it. */
+/* chats: messages in the form of the model's chat template. Labels are what the model must write: from the template's generation prompt to
+ * the token that ends the answer. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -36,12 +36,12 @@ void chats_end(struct conversations *c)
 struct writing {
     const struct conversations *of;
     struct arena *arena;
-    const json_t *line, *messages; /* as given; as the template takes them */
-    struct jinja_text text;        /* all of it */
+    const json_t *line, *messages; /* as given; as the template gets them */
+    struct jinja_text text;        /* the whole text */
     struct token_ids ids;
 };
 
-/* The first n messages. */
+/* Writes the first n messages. */
 static const char *write_some(const struct writing *w, size_t n, bool answers, struct jinja_text *to)
 {
     json_t *variables = json_object(), *some = json_array(), *tools = json_object_get(w->line, "tools");
@@ -63,7 +63,7 @@ static size_t common(const struct jinja_text *x, const struct jinja_text *y)
     return n;
 }
 
-/* The tokens of the text that are before a byte of it. */
+/* The tokens of the text before a byte of it. */
 static const char *tokens_before(const struct writing *w, size_t byte, int *n)
 {
     struct token_ids ids;
@@ -73,7 +73,7 @@ static const char *tokens_before(const struct writing *w, size_t byte, int *n)
     return why;
 }
 
-/* Message i is an answer. */
+/* Marks message i, an answer. */
 static const char *mark_answer(const struct writing *w, size_t i, bool *silent)
 {
     struct jinja_text before, behind;

@@ -1,11 +1,11 @@
-/* data: files of tokens, mapped: a .npy of integers, one stream [n] or samples [n, positions]; tokens of 16 bits one after another, or of
- * 32 bits in a file *.u32; what llm.c prepares, with a header. */
+/* data: memory-mapped files of tokens: a .npy of integers, one stream [n] or samples [n, positions]; raw tokens of 16 bits, or of 32 bits
+ * in a file *.u32; llm.c's files, with a header. */
 #include "onnx/onnx.h"
 #include "train/train.h"
 
 #include <string.h>
 
-enum { HEAD = 256 * sizeof(int32_t), HEAD_TOKENS = 2 * sizeof(int32_t) };    /* llm.c's head; where it has the number of tokens */
+enum { HEAD = 256 * sizeof(int32_t), HEAD_TOKENS = 2 * sizeof(int32_t) };    /* llm.c's header; the offset of its number of tokens */
 static const int32_t head_u16[] = {20240520, 1}, head_u32[] = {20240801, 7}; /* magic and version of llm.c */
 
 static struct token_file open_npy(const char *path)
@@ -18,7 +18,7 @@ static struct token_file open_npy(const char *path)
     return (struct token_file){path, t.dtype, t.data, t.rank == 2 ? t.dim[0] : 1, t.dim[t.rank - 1], NULL};
 }
 
-/* A file of llm.c says how many tokens it has: all of them, unless it was cut. */
+/* The header of llm.c's file has the number of tokens: it must match, unless the file was truncated. */
 static void check_head(const struct token_file *f, const uint8_t *head)
 {
     uint32_t n;
@@ -76,7 +76,7 @@ int64_t data_token(const struct token_file *f, int64_t i)
 
 int64_t data_draw(int64_t seed, int64_t number, int64_t n)
 {
-    uint64_t own = splitmix((uint64_t)seed - SPLITMIX_STEP); /* as seeds next to each other begin far apart */
+    uint64_t own = splitmix((uint64_t)seed - SPLITMIX_STEP); /* so that neighbouring seeds start far apart */
     return (int64_t)(splitmix(own + (uint64_t)number * SPLITMIX_STEP) % (uint64_t)n);
 }
 

@@ -50,7 +50,7 @@ static bool is_blank(const char *at, size_t n)
     return n == 0;
 }
 
-/* Blank lines hold nothing. */
+/* Blank lines are ignored. */
 static void read_line(struct reading *r, long long number, const char *at, size_t n)
 {
     json_error_t e;

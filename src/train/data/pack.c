@@ -1,5 +1,5 @@
-/* pack: samples of text become rows of equal length. In the order of the file, a sample begins a row where it does not fit into the last
- * one. Its first token is no label, for nothing before it tells it. */
+/* pack: packs text samples into rows of equal length. In file order, a sample starts a new row if it does not fit into the last one. Its
+ * first token is no label, because nothing before it predicts it. */
 #include "train/data/samples.h"
 
 struct packing {
@@ -17,7 +17,7 @@ static void fill_row(struct packing *p)
     }
 }
 
-/* Rows of a long sample overlap by a token, which is a label in the first one and read in the second one. */
+/* Rows of a long sample overlap by a token: a label in the first row, and only read in the second. */
 static void put_sample(struct packing *p, const struct samples *s, int64_t from, int64_t to)
 {
     int64_t used = p->token.n % p->row;

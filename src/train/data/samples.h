@@ -1,4 +1,4 @@
-/* samples: a sample of text in each line of a file, and rows of them. */
+/* samples: text samples, one per line of a file, and rows of them. */
 #ifndef TPC_TRAIN_SAMPLES_H
 #define TPC_TRAIN_SAMPLES_H
 
@@ -8,25 +8,25 @@
 struct conversations;
 struct samples {
     VEC(int64_t) token;
-    VEC(bool) silent; /* by token: it is no label */
-    VEC(int64_t) end; /* by sample: where it ends */
+    VEC(bool) silent; /* by token: whether it is no label */
+    VEC(int64_t) end; /* by sample: its end */
 };
-/* text.c: each is read once. That of --tokenizer, or the one in the folder. */
+/* text.c: each is loaded once: the tokenizer of --tokenizer, or in the folder. */
 const struct tokenizer *text_tokenizer(struct texts *);
-/* path: the first file that has messages. */
+/* path: the first file with messages. */
 const struct conversations *text_conversations(struct texts *, const char *path);
 const struct end_tokens *text_ends(struct texts *);
-/* lines.c: a file of JSON lines. A bad line is a failure that names it. */
+/* lines.c: reads a file of JSON lines. Fails, with its number, on an invalid line. */
 struct samples lines_read(struct arena *, const char *path, struct texts *);
-/* pack.c: rows of sequence + 1 tokens, in the arena: a sample goes into one row with others if it fits, and a longer one into several.
- * What is left of a row is padding. */
+/* pack.c: rows of sequence + 1 tokens, in the arena: a sample shares a row with others if it fits, and a longer one is split. The rest of a
+ * row is padding. */
 struct token_file pack_samples(struct arena *, const char *path, const struct samples *, int64_t sequence);
 
-/* ---- chats.c: the answers of a conversation are its labels ---- */
-/* A model without a template that can be used is a failure, which names the file. */
+/* ---- chats.c: conversations, whose answers are the labels ---- */
+/* Fails, with the file, on a model without a usable template. */
 struct conversations *chats_begin(struct arena *, const char *path, const struct job_options *, const struct tokenizer *);
-/* Appends the tokens of a line's messages, and of tools that it may have. NULL, or what is wrong. */
+/* Appends the tokens of a line's messages, and tools if it has any. NULL, or an error. */
 const char *chats_add(const struct conversations *, struct arena *, const json_t *line, struct samples *);
-void chats_end(struct conversations *); /* also NULL */
+void chats_end(struct conversations *); /* accepts NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* sources: the files of --data, one after another, and which of their samples a row of a step is. */
+/* sources: the files of --data, in order, and which sample each row of a step is. */
 #include "train/train.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 struct data_source {
     struct token_file tokens;
     int64_t first, n; /* of the samples to draw from */
-    double until;     /* its weight and those of the sources before it */
+    double until;     /* sum of the weights up to this source */
 };
 struct sources {
     VEC(struct data_source) list;
@@ -17,7 +17,7 @@ struct sources {
 
 /* ---- reading --------------------------------------------------------------------------------------------------------- */
 
-/* Where windows may begin. */
+/* The number of possible starts of windows. */
 static int64_t windows(const struct sources *s, const struct token_file *t)
 {
     if (t->samples != 1)
@@ -50,7 +50,7 @@ static void take_file(struct arena *a, struct sources *s, const char *path, stru
     s->samples += own.n;
 }
 
-/* W,W,..: a weight for each file. */
+/* W,W,..: a weight per file. */
 static void take_mix(struct sources *s, const char *mix)
 {
     enum { MOST = 1000000 };
@@ -90,7 +90,7 @@ int64_t sources_draw(const struct sources *s, int64_t seed, int64_t number)
     if (!s->mixed)
         return data_draw(seed, number, s->samples);
     const struct data_source *of = s->list.at, *last = of + s->list.n - 1;
-    double at = (double)data_draw(seed, -1 - number, PARTS) / PARTS * last->until; /* numbers below 0 draw files */
+    double at = (double)data_draw(seed, -1 - number, PARTS) / PARTS * last->until; /* negative numbers draw files */
     while (of < last && at >= of->until)
         of++;
     return of->first + data_draw(seed, number, of->n);

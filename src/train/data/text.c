@@ -1,4 +1,4 @@
-/* text: data given as text, by the tokenizer.json in the folder: a file, or a sample in each line of a .jsonl. */
+/* text: text data, by the tokenizer.json in the folder: a file, or a sample per line of a .jsonl. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -9,9 +9,9 @@
 struct texts {
     struct arena *arena;
     const struct job_options *job;
-    const struct tokenizer *tokenizer;   /* NULL: not read yet */
-    struct conversations *conversations; /* NULL: not read yet */
-    struct end_tokens *ends;             /* NULL: not read yet */
+    const struct tokenizer *tokenizer;   /* NULL: not loaded yet */
+    struct conversations *conversations; /* NULL: not loaded yet */
+    struct end_tokens *ends;             /* NULL: not loaded yet */
 };
 
 struct texts *data_texts_new(const struct job_options *job)

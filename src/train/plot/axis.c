@@ -1,9 +1,9 @@
-/* axis: where an axis begins and ends, and its ticks, at round numbers. */
+/* axis: the ends of an axis, and its ticks, at round numbers. */
 #include "train/plot/chart.h"
 
 #include <math.h>
 
-enum { LOG_DECADES = 3, LOG_TICKS = 12 }; /* with ticks at 1, 2 and 5 up to so many decades; ticks of whole decades */
+enum { LOG_DECADES = 3, LOG_TICKS = 12 }; /* ticks at 1, 2 and 5 up to this many decades; limit of ticks at whole decades */
 
 /* 1, 2 or 5 times a power of ten, at least x. */
 static double round_up(double x)
@@ -41,7 +41,7 @@ struct axis axis_of_steps(double first, double last, int ticks)
 
 struct axis axis_linear(double least, double most, int ticks)
 {
-    if (!(most - least > 1e-12 * fmax(fabs(least), fabs(most)))) { /* one number stands in the middle */
+    if (!(most - least > 1e-12 * fmax(fabs(least), fabs(most)))) { /* a single number is in the middle */
         double room = least == 0 ? 1 : fabs(least) / 10;
         least -= room;
         most += room;

@@ -19,7 +19,7 @@ static double y_of(const struct panel *p, double y)
     return p->top + p->high * (1 - axis_place(&p->y, y));
 }
 
-/* Whole numbers have all of their digits. */
+/* Integers are printed in full. */
 static void put_number(FILE *f, double x, double y, const char *class, double number)
 {
     char text[32];
@@ -66,7 +66,7 @@ static void put_dot(const struct panel *p, const struct series *s, int i, const 
     fprintf(p->f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" class=\"%s dot\"/>\n", x_of(p, s->x[i]), y_of(p, s->y[i]), class);
 }
 
-/* The points from the first one up to a gap. Returns where that is. */
+/* The points from the first one up to a gap. Returns the gap's index. */
 static int put_piece(const struct panel *p, const struct series *s, int from, const char *class)
 {
     int i = from;
@@ -81,7 +81,7 @@ void plot_curve(const struct panel *p, const struct series *s, const char *class
 {
     for (int i = 0; i < s->n;)
         i = is_point(s, i) ? put_piece(p, s, i, class) : i + 1;
-    for (int i = 0; i < s->n; i++) /* a line of one point is not seen */
+    for (int i = 0; i < s->n; i++) /* a line of one point is invisible */
         if (is_point(s, i) && (dots || (!is_point(s, i - 1) && !is_point(s, i + 1))))
             put_dot(p, s, i, class);
 }

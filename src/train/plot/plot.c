@@ -1,5 +1,4 @@
-/* plot: the losses of a run as a picture, which is drawn again at each checkpoint. A run that goes on takes the steps before it from its
- * log. */
+/* plot: a picture of a run's losses, redrawn at each checkpoint. A continued run takes the earlier steps from its log. */
 #include "plan/report/report.h"
 #include "plan/report/svg_draw.h"
 #include "train/plot/chart.h"
@@ -13,12 +12,12 @@ enum { WIDE = 960, LEFT = 78, RIGHT = 24, TOP = 76, LOSS_HIGH = 340, RATE_HIGH =
 enum { MOST = 2000, DOTS = 100, X_TICKS = 10, LOSS_TICKS = 6, RATE_TICKS = 3, LOG_FROM = 10 }; /* LOG_FROM: the range of losses */
 
 struct point {
-    double step, loss, rate, validation; /* NAN: there is none */
+    double step, loss, rate, validation; /* NAN: none */
 };
 struct train_plot {
     struct arena *arena;
     const char *path, *folder;
-    int64_t steps; /* of all of the run */
+    int64_t steps; /* in the whole run */
     VEC(struct point) points;
 };
 
@@ -34,7 +33,7 @@ static const char style[] =
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
-/* A column of a line of the log; *at: behind it. NAN: it is empty, or no number. */
+/* A column of a line of the log; advances *at. NAN: empty, or no number. */
 static double take_column(const char **at)
 {
     char *end;
@@ -94,11 +93,11 @@ static double validation_of(const struct point *p)
 
 struct curve {
     struct series at;
-    int steps; /* a point is the mean of so many */
+    int steps; /* a point is the mean of this many */
     double least, most;
 };
 
-/* Every step is a point, up to MOST. each: or those alone that have a number. */
+/* Every step is a point, up to MOST. each: or only those with a number. */
 static struct curve curve_of(struct arena *a, const struct train_plot *p, double (*of)(const struct point *), bool each)
 {
     int n = 0, kept = 0;
