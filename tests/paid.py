@@ -138,10 +138,10 @@ def experts(n, hidden, inner, k, rows):
             f"node y: y: f32[{rows}, {hidden}] = com.microsoft::MoE(x, r, a, _, b) {{k = {k}, activation_type = \"relu\"}} output y")
 
 
-def weighted_experts(n, hidden, inner, k, rows):
+def weighted_experts(n, hidden, inner, k, rows, zeros="Expand(zero, s)"):
     """Weights of rows for all experts: zeros but for those of k."""
     graph = experts(n, hidden, inner, n, rows).replace("com.microsoft::MoE(x, r, a, _, b)", "tpc::Experts(x, w, a, _, b, _, _, _, w)")
-    return (f"const zero: f32[] = [0] const k: i64[1] = [{k}] " + graph.replace("node y", "node s: s: ? = Shape(r) node z: z: ? = Expand(zero, s) "
+    return (f"const zero: f32[] = [0] const k: i64[1] = [{k}] " + graph.replace("node y", "node s: s: ? = Shape(r) node z: z: ? = " + zeros + " "
             "node top: best: ?, id: ? = TopK(r, k) node w: w: ? = ScatterElements(z, id, best) {axis = 1} node y", 1))
 
 
@@ -169,6 +169,8 @@ SPLIT_CASES = [
     ("flops", experts(64, 8, 16, 2, 1), 2 * 2 * 2 * 8 * 16 / 2 / RATE, LARGEST_OF_ONE * 2 * 2 * 8 * 16 / RATE),
     ("flops", experts(64, 8, 16, 2, 512), 2 * 1024 * 2 * 8 * 16 / 2 / RATE, (512 + 0.5642 * 512 ** 0.5) * 2 * 2 * 8 * 16 / RATE),
     ("flops", weighted_experts(64, 8, 16, 2, 512), 2 * 1024 * 2 * 8 * 16 / 2 / RATE, (512 + 0.5642 * 512 ** 0.5) * 2 * 2 * 8 * 16 / RATE),
+    ("flops", weighted_experts(64, 8, 16, 2, 512, "ConstantOfShape(s)"), 2 * 1024 * 2 * 8 * 16 / 2 / RATE,
+     (512 + 0.5642 * 512 ** 0.5) * 2 * 2 * 8 * 16 / RATE),
     ("memory_bandwidth", experts(16, 64, 64, 2, 1), 2 * 4 * 2 * 64 * 64 / 2 / RATE, larger_of_two(8, 2 / 16) * 4 * 2 * 64 * 64 / RATE),
     ("flops", coded_experts(16, 32, 32, 2, 1), 2 * DECODED * 2 * 32 * 32 / 2 / RATE, LARGEST_OF_ONE * DECODED * 2 * 32 * 32 / RATE),
     ("flops", coded_experts(16, 32, 32, 2, 512), (2 * 1024 + 2 * 14 * 16) * 2 * 32 * 32 / 2 / RATE,

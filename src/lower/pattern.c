@@ -46,6 +46,14 @@ static void set_bound(struct match *m, struct node *n, const char *attr, const c
         attr_set_float(n, attr, match_number(m, x));
 }
 
+static void set_list(struct match *m, struct node *n, const struct attr *a)
+{
+    int64_t *at = NEWN(m->g->arena, int64_t, a->n + 1);
+    for (int i = 0; i < a->n; i++)
+        at[i] = a->ints[i];
+    attr_set_ints(m->g, n, a->name, a->n, at);
+}
+
 static void set_attr(struct match *m, struct node *n, const struct attr *a)
 {
     if (a->kind == ATTR_STRING && *a->s == '$')
@@ -54,6 +62,10 @@ static void set_attr(struct match *m, struct node *n, const struct attr *a)
         attr_set_int(n, a->name, match_axis(n, a->name, a->i));
     else if (a->kind == ATTR_STRING)
         attr_set_string(n, a->name, arena_strdup(m->g->arena, a->s)); /* the pattern is freed */
+    else if (a->kind == ATTR_FLOAT)
+        attr_set_float(n, a->name, a->f);
+    else if (a->kind == ATTR_INTS)
+        set_list(m, n, a);
     else
         bug("attribute '%s' of kind %s is made by no pattern", a->name, attr_kind_name(a->kind));
 }

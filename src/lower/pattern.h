@@ -7,6 +7,7 @@
 
 enum pattern_group {
     PATTERN_NORM,      /* in canon. Up to DECODED, other nodes may read inner values, which then stay */
+    PATTERN_EXPERTS,   /* in canon */
     PATTERN_QUANTIZED, /* in lower_graph, like those below: products and lookups read a quantised weight as stored */
     PATTERN_DECODED,   /* after QUANTIZED: products of such a weight with integers */
     PATTERN_INTEGERS,  /* after DECODED. From here on, inner values may have no other readers */

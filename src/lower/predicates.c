@@ -2,6 +2,7 @@
 #include "lower/predicates.h"
 
 #include "lower/matcher.h"
+#include "op/op.h"
 
 #include <math.h>
 
@@ -66,6 +67,62 @@ bool lower_scales_groups(struct match *m)
     match_bind(m, "scales", scales);
     match_bind(m, "biases", biases);
     match_bind_number(m, "groups", (double)groups);
+    return true;
+}
+
+/* ---- mixtures of experts --------------------------------------------------------------------------------------------------- */
+
+/* [experts, rows.., last]: of rows, in their order, in as many dimensions as y has. */
+static bool is_by_expert(const struct value *v, const struct dim *experts, const struct type *y, const struct dim *last)
+{
+    const struct type *t = &v->type;
+    bool same = t->rank == y->rank + 1 && t->dim[0] == experts && t->dim[t->rank - 1] == last;
+    for (int d = 0; same && d + 1 < y->rank; d++)
+        same = t->dim[d + 1] == y->dim[d];
+    return same;
+}
+
+static bool has_sizes(const struct value *v, const struct dim *a, const struct dim *b, const struct dim *c)
+{
+    return v->type.rank == 3 && v->type.dim[0] == a && v->type.dim[1] == b && v->type.dim[2] == c;
+}
+
+/* The operand of the Tile, as often as there are experts. */
+static bool is_copied(struct match *m, const struct value *x, const struct dim *experts)
+{
+    struct graph *g = match_graph(m);
+    const struct type *copies = &match_value(m, "copies")->type;
+    return x->type.rank == 2 && match_value(m, "each")->type.dim[0] == dim_mul(g->alg, experts, x->type.dim[0]) &&
+        match_value(m, "each")->type.dim[1] == x->type.dim[1] && copies->rank == 3 && copies->dim[0] == experts &&
+        copies->dim[1] == x->type.dim[0] && copies->dim[2] == x->type.dim[1];
+}
+
+static bool has_matrices(struct match *m, const struct dim *experts, const struct dim *hidden)
+{
+    struct alg *alg = match_graph(m)->alg;
+    const struct type *inner = &match_value(m, "inner")->type;
+    const struct dim *one = dim_int(alg, 1), *width = inner->dim[2], *both = dim_mul(alg, width, dim_int(alg, 2));
+    return has_sizes(match_value(m, "up"), experts, hidden, both) && has_sizes(match_value(m, "up_bias"), experts, one, both) &&
+        has_sizes(match_value(m, "down"), experts, width, hidden) && has_sizes(match_value(m, "down_bias"), experts, one, hidden);
+}
+
+bool lower_weights_experts(struct match *m)
+{
+    struct value *x = match_value(m, "x"), *weights = match_value(m, "weights");
+    const struct type *y = &match_result(m)->type;
+    struct value *of = type_eq(&x->type, y) ? x : x->producer && x->producer->op == op_find("", "Reshape") ? x->producer->in[0] : NULL;
+    int64_t experts;
+    double limit, least;
+    if (!of || !type_eq(&of->type, y) || weights->type.rank != 2 || weights->type.dim[0] != x->type.dim[0] ||
+        !dim_is_int(weights->type.dim[1], &experts) || experts < 1 || x->type.dtype != DT_F32)
+        return false;
+    const struct dim *number = weights->type.dim[1], *hidden = y->dim[y->rank - 1];
+    if (!is_copied(m, x, number) || !has_matrices(m, number, hidden) || !is_by_expert(match_value(m, "rows"), number, y, hidden) ||
+        !is_by_expert(match_value(m, "column"), number, y, dim_int(match_graph(m)->alg, 1)) ||
+        !op_constant_real(match_value(m, "limit"), &limit) || !op_constant_real(match_value(m, "least"), &least) || least != -limit)
+        return false;
+    match_bind(m, "of", of);
+    match_bind_number(m, "experts", (double)experts);
     return true;
 }
 

@@ -8,6 +8,7 @@ Forms:
   masks     nodes for each expert; NonZero finds its rows in a OneHot mask (optimum, torch.onnx of TorchScript)
   equal     the same; a mask compares the choices with the number of the expert
   sorted    rows in the order of their experts; each expert takes those between two running counts (transformers' OnnxExporter)
+  dense     every expert on every row, gated in turn, with biases; weights of 0 take out those that a row has not chosen (GPT-OSS)
   gathered  each row gathers the matrices of its experts (transformers' batched_mm)
 
 One layer of --experts experts, of which a row takes --k; an expert is fc2 silu(fc1 x). Plans: one rank; --ranks ranks, every expert split by width;
@@ -32,25 +33,25 @@ import tempfile
 from graph_text import GraphText
 
 PLANS = {"whole": "1 rank", "width": "by width", "expert": "by expert", "travel": "rows travel"}
-OPERATORS = ("moe", "qmoe", "weighted")
+MIXTURE = {"moe": "y", "qmoe": "y", "weighted": "y", "dense": "y/experts"}  # the node; tpc makes that of dense
 MANY = 64  # tokens, of which each expert has its share
 RUN = os.environ.get("RUN", "").split()
 
 
 class Model(GraphText):
     def __init__(self, args, path):
-        self.a = args
+        self.a, self.batch = args, False
         super().__init__(path, 4 * (2 * args.experts * args.hidden * args.inner))
 
     def text(self):
-        return "graph experts { opset 23 input x: f32[T, %d]\n%s\noutput y }\n" % (self.a.hidden, "\n".join(self.lines))
+        return "graph experts { opset 23 input x: f32[%sT, %d]\n%s\noutput y }\n" % ("1, " * self.batch, self.a.hidden, "\n".join(self.lines))
 
 
-def route(m):
+def route(m, rows="x"):
     a = m.a
     m.weight("gate", a.hidden, a.experts)
     m.ints("k", a.k)
-    m.node("scores", "MatMul(x, gate)")
+    m.node("scores", f"MatMul({rows}, gate)")
     m.node("probs", "Softmax(scores) {axis = 1}")
     m.node("best,id", "TopK(probs, k)")
 
@@ -213,14 +214,61 @@ def gathered(m):
     m.node("y", "ReduceSum(by_row, axis) {keepdims = 0}")
 
 
-FORMS = {"moe": moe, "qmoe": qmoe, "weighted": weighted, "masks": masks, "equal": equal, "sorted": sorted_rows, "gathered": gathered}
+def dense(m):
+    a, m.batch = m.a, True
+    m.ints("all", -1, a.hidden)
+    m.node("rows", "Reshape(x, all)")
+    route(m, "rows")
+    m.weight("up", a.experts, a.hidden, 2 * a.inner)
+    m.weight("up_bias", a.experts, 1, 2 * a.inner)
+    m.weight("down", a.experts, a.inner, a.hidden)
+    m.weight("down_bias", a.experts, 1, a.hidden)
+    m.ints("often", a.experts, 1)
+    m.ints("each", a.experts, -1, a.hidden)
+    m.ints("apart", a.experts, 1, -1, a.hidden)
+    m.ints("single", a.experts, 1, -1)
+    m.ints("end", 3)
+    m.ints("first", 0)
+    m.ints("second", 1)
+    m.ints("two", 2)
+    m.ints("last", 2 * a.inner)
+    m.lines += [f"const {name}: f32[] = [{x}]" for name, x in (("zero", 0), ("one", 1), ("limit", 7), ("least", -7), ("alpha", 1.702))]
+    m.node("shape", "Shape(scores)")
+    m.node("zeros", "Expand(zero, shape)")
+    m.node("weights", "ScatterElements(zeros, id, best) {axis = 1}")
+    m.node("tiles", "Tile(rows, often)")
+    m.node("copies", "Reshape(tiles, each)")
+    m.node("product", "MatMul(copies, up)")
+    m.node("biased", "Add(product, up_bias)")
+    m.node("gates", "Slice(biased, first, last, two, two)")
+    m.node("values", "Slice(biased, second, last, two, two)")
+    m.node("below", "Clip(gates, _, limit)")
+    m.node("within", "Clip(values, least, limit)")
+    m.node("steep", "Mul(below, alpha)")
+    m.node("sigmoid", "Sigmoid(steep)")
+    m.node("open", "Mul(below, sigmoid)")
+    m.node("more", "Add(within, one)")
+    m.node("inner", "Mul(more, open)")
+    m.node("outer", "MatMul(inner, down)")
+    m.node("results", "Add(outer, down_bias)")
+    m.node("by_row", "Reshape(results, apart)")
+    m.node("turned", "Transpose(weights) {perm = [1, 0]}")
+    m.node("column", "Reshape(turned, single)")
+    m.node("share", "Unsqueeze(column, end)")
+    m.node("parts", "Mul(by_row, share)")
+    m.node("y", "ReduceSum(parts, first) {keepdims = 0}")
+
+
+FORMS = {"moe": moe, "qmoe": qmoe, "weighted": weighted, "masks": masks, "equal": equal, "sorted": sorted_rows, "gathered": gathered, "dense": dense}
 
 
 def constraints(form, by, args):
     if by == "travel":
-        return [{"tensor": "x", "placement": "S(0)"}, {"match": "y", "strategy": "S(0;*) S(0;*) S(0;*)* -> S(0;*)"}, {"tensor": "y", "placement": "S(0)"}]
-    if form in OPERATORS:
-        return [{"match": "y", "strategy": f"R * S({int(by == 'width')};*)* -> P(sum)"}]
+        rows = f"S({int(form == 'dense')}"
+        return [{"tensor": "x", "placement": f"{rows})"}, {"match": MIXTURE[form], "strategy": f"{rows};*) S(0;*) S(0;*)* -> {rows};*)"},
+                {"tensor": "y", "placement": f"{rows})"}]
+    if form in MIXTURE:
+        return [{"match": MIXTURE[form], "strategy": f"R * S({int(by == 'width')};*)* -> P(sum)"}]
     if form == "gathered":
         return [{"weight": "up", "placement": "S(1)" if by == "width" else "S(0)"}, {"weight": "down", "placement": "S(2)" if by == "width" else "S(0)"}]
     if by == "width":
@@ -269,7 +317,7 @@ def measure(args, work, form):
         FORMS[form](model)
         f.write(model.text())
     tokens = [t for t in args.tokens if t <= args.few or form != "gathered"]
-    cases = [Case(args, work, form, by, t) for by in args.by if by != "travel" or form in OPERATORS for t in tokens]
+    cases = [Case(args, work, form, by, t) for by in args.by if by != "travel" or form in MIXTURE for t in tokens]
     for case in cases[::len(tokens)]:
         case.plan(work)
     for _ in range(args.rounds):

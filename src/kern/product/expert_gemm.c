@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { TURNED_WIDTH = 512 }; /* columns of a matrix [k, n] at a time: rows of pages, and sums that stay near */
+
 static const struct experts *experts_of(const struct panels *panels)
 {
     return (const struct experts *)(const void *)panels;
@@ -145,6 +147,94 @@ static void block_product(struct kcall *call, const struct experts *w, int64_t m
     matmul_nbits_product(call, &(struct nbits_weight){&q, &scales, w->zeros ? &zeros : NULL, NULL, w->bits}, m, w->panels.k, a, c);
 }
 
+/* ---- a matrix [k, n] ------------------------------------------------------------------------------------------------------ */
+
+/* Numbers from..from + count of row l. */
+static const void *turned_stored(const struct experts *w, int64_t l, int64_t from)
+{
+    return element_at_const(w->weight->data, dtype_size(w->weight->dtype), (w->expert * w->panels.k + l) * w->panels.n + from);
+}
+
+static void turned_unpack(const struct panels *panels, int64_t from, int64_t count, float *panel)
+{
+    const struct experts *w = experts_of(panels);
+    for (int64_t l = 0; l < panels->k; l++)
+        convert_to_f32(w->weight->dtype, turned_stored(w, l, from), count, panel + l * panels->width);
+}
+
+/* sum[n] += a[0] x[n] + .. + a[3] x[3 apart + n] */
+static SIMD void add_rows(const float *a, const float *x, int64_t apart, int64_t n, float *sum)
+{
+    const float *y = x + apart, *z = y + apart, *u = z + apart;
+    LOOP for (int64_t j = 0; j < n; j++) sum[j] += a[0] * x[j] + a[1] * y[j] + a[2] * z[j] + a[3] * u[j];
+}
+
+static SIMD void add_row(float a, const float *x, int64_t n, float *sum)
+{
+    LOOP for (int64_t j = 0; j < n; j++) sum[j] += a * x[j];
+}
+
+static void turned_row(const struct panels *panels, const float *a, int64_t from, int64_t count, float *c)
+{
+    const struct experts *w = experts_of(panels);
+    float x[TURNED_WIDTH];
+    memset(c, 0, (size_t)count * sizeof *c);
+    for (int64_t l = 0; l < panels->k; l++) {
+        convert_to_f32(w->weight->dtype, turned_stored(w, l, from), count, x);
+        add_row(a[l], x, count, c);
+    }
+}
+
+struct turned {
+    struct kenv *env;
+    const struct experts *w;
+    int64_t m;
+    const float *a;
+    float *c;
+};
+
+/* Columns of floats, for a few rows: the matrix is read once. */
+static void turned_few(const struct turned *t, int64_t from, int64_t count)
+{
+    int64_t k = t->w->panels.k, n = t->w->panels.n, l = 0;
+    for (int64_t i = 0; i < t->m; i++)
+        memset(t->c + i * n + from, 0, (size_t)count * sizeof *t->c);
+    for (; l + 4 <= k; l += 4)
+        for (int64_t i = 0; i < t->m; i++)
+            add_rows(t->a + i * k + l, turned_stored(t->w, l, from), n, count, t->c + i * n + from);
+    for (; l < k; l++)
+        for (int64_t i = 0; i < t->m; i++)
+            add_row(t->a[i * k + l], turned_stored(t->w, l, from), count, t->c + i * n + from);
+}
+
+/* Blocks lo..hi of columns, where they lie. */
+static void turned_range(void *data, int64_t lo, int64_t hi)
+{
+    const struct turned *t = data;
+    int64_t k = t->w->panels.k, n = t->w->panels.n;
+    for (int64_t b = lo; b < hi; b++) {
+        int64_t from = b * TURNED_WIDTH, count = n - from < TURNED_WIDTH ? n - from : TURNED_WIDTH;
+        if (t->m <= COLUMN_FEW_ROWS)
+            turned_few(t, from, count);
+        else
+            dnnl_product(t->env, false, false, t->m, count, k, 1.0f, t->a, k, turned_stored(t->w, 0, from), n, 0.0f, t->c + from, n);
+    }
+}
+
+static void turned_product(struct kcall *call, struct experts *w, int64_t m, const float *a, float *c)
+{
+    struct turned t = {call->env, w, m, a, c};
+    w->panels.unpack = turned_unpack;
+    w->panels.row = turned_row;
+    w->panels.by_column = false;
+    w->panels.width = kenv_deterministic(call->env) ? TILE : m <= PANEL_FEW_ROWS ? TURNED_WIDTH : 2 * TILE;
+    if (w->weight->dtype != DT_F32 || kenv_deterministic(call->env))
+        packed_gemm(call, &w->panels, m, a, c);
+    else
+        kenv_parallel_for(call->env, (w->panels.n + TURNED_WIDTH - 1) / TURNED_WIDTH, m * TURNED_WIDTH * w->panels.k / 8 + 1, turned_range,
+                          &t);
+}
+
 void expert_product(struct kcall *call, const struct experts *w, int64_t m, const float *a, float *c)
 {
     enum { PANEL = 1 << 16, MOST_WIDTH = 64, IN_PLACE_WIDTH = 256 };
@@ -156,13 +246,15 @@ void expert_product(struct kcall *call, const struct experts *w, int64_t m, cons
     own.panels.row = expert_row;
     if (m * own.panels.n == 0)
         return;
-    if (!own.scales && own.weight->dtype == DT_F32) { /* its columns are multiplied in place */
+    if (!own.scales && !own.transposed && own.weight->dtype == DT_F32) { /* its columns are multiplied in place */
         own.panels.unpack = NULL;
         own.panels.weight = expert_stored(&own, 0, 0);
         own.panels.width = IN_PLACE_WIDTH;
     }
     if (own.panels.k == 0)
         memset(c, 0, kcall_bytes(call, m * own.panels.n, sizeof *c));
+    else if (own.transposed)
+        turned_product(call, &own, m, a, c);
     else if (has_blocks(&own))
         block_product(call, &own, m, a, c);
     else

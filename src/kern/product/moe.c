@@ -84,9 +84,10 @@ static struct experts matrix_of(const struct kcall *call, int j, int64_t k)
     bool quantized = strcmp(call->node->op->name, "QMoE") == 0;
     int at = 2 + j * (quantized ? 3 : 2);
     struct experts w = {.weight = kcall_in(call, at), .bias = kcall_in(call, at + (quantized ? 2 : 1)), .bits = 8};
+    w.transposed = strcmp(call->node->op->name, "Experts") == 0 && attr_int(call->node, "transposed");
     if (!w.weight)
         return w;
-    w.panels.n = w.weight->dim[1];
+    w.panels.n = w.weight->dim[w.transposed ? 2 : 1];
     w.panels.k = k;
     if (quantized) {
         w.scales = kcall_in(call, at + 1);

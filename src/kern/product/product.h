@@ -51,12 +51,14 @@ bool scaled_pack(struct kcall *, const struct packed_key *);
 bool integer_packs(const struct kcall *, struct packed_key *);
 bool integer_pack(struct kcall *, const struct packed_key *);
 
-/* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], in any storage ---------------------------------------------- */
+/* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], or [experts, k, n] of floats, in any storage
+ * ---------------------------- */
 /* Integers of `bits` bits in bytes if there are scales: per row, or per block of a row. */
 struct experts {
     struct panels panels; /* first member; columns of the product are rows of the matrix */
     const struct tensor *weight, *scales, *zeros, *bias;
     int64_t bits, block, expert;
+    bool transposed; /* it is [experts, k, n] */
 };
 /* c[m, n] = a[m, k] w^T + bias, for the current expert. */
 void expert_product(struct kcall *, const struct experts *, int64_t m, const float *a, float *c);

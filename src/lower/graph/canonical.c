@@ -32,7 +32,7 @@ static void rewrite_round(struct graph *g)
                                                                       canon_find_repeat,      canon_find_dequantize};
     static bool (*const after[])(struct rewrite *, struct node *) = {canon_unflatten_product, canon_merge_reshapes, canon_quantized_scales};
     rewrite_with(g, sizeof before / sizeof *before, before);
-    if (pattern_apply(g, PATTERN_NORM) > 0)
+    if (pattern_apply(g, PATTERN_NORM) + pattern_apply(g, PATTERN_EXPERTS) > 0)
         clean(g);
     rewrite_with(g, sizeof after / sizeof *after, after);
     if (canon_slices_to_splits(g))

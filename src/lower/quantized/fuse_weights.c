@@ -1,8 +1,8 @@
 /* fuse_weights: products and lookups read a weight in its stored type.
  *
  * Cast(w) to f32 of a constant w in f16 or bf16, or of an input, such as a weight in training: MatMul, Gemm and Conv that read it as their
- * weight, and Gather that reads it as its table, read w itself. Their kernels widen each number exactly as Cast does, so the result is the
- * same. A Cast without other readers is removed.
+ * weight, experts that read it as their matrices, and Gather that reads it as its table, read w itself. Their kernels widen each number
+ * exactly as Cast does, so the result is the same. A Cast without other readers is removed.
  *
  * DequantizeLinear of constants that only convolutions read, as weights or biases, becomes a constant that is decoded when it is packed.
  * The filter of an integer convolution stays integer. */
@@ -19,6 +19,12 @@ static struct value *half_weight(const struct node *n)
     return half && n->out[0]->type.dtype == DT_F32 ? w : NULL;
 }
 
+/* The matrices of experts. */
+static bool is_experts(const struct use *u)
+{
+    return u->node && u->node->op && u->node->op->flags & OP_ROUTES && u->index > 1 && u->node->in[u->index]->type.rank == 3;
+}
+
 static bool widens(const struct use *u)
 {
     static const struct {
@@ -28,7 +34,7 @@ static bool widens(const struct use *u)
     for (size_t i = 0; u->node && u->node->op && !*u->node->domain && i < sizeof readers / sizeof *readers; i++)
         if (strcmp(u->node->optype, readers[i].name) == 0 && u->index == readers[i].operand)
             return true;
-    return false;
+    return is_experts(u);
 }
 
 static bool is_filter(const struct use *u)

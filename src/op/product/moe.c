@@ -1,8 +1,9 @@
 /* moe: mixtures of experts (com.microsoft): the router values of a row choose its k experts, whose results are added with the weights of
  * the choice. An expert is y = fc2 act(fc1 x), gated by fc3 x if present, or with fc1 holding both, interleaved or concatenated. Weights
- * are [experts, out, in]; in QMoE few-bit integers along the last dimension, with a scale (and maybe a zero point) per row or per block of
- * one. */
+ * are [experts, out, in], or [experts, in, out] with `transposed`; in QMoE few-bit integers along the last dimension, with a scale (and
+ * maybe a zero point) per row or per block of one. */
 #include "op/infer/infer.h"
+#include "op/op.h"
 #include "op/product/product.h"
 #include "op/table/table.h"
 
@@ -62,9 +63,10 @@ struct moe_sizes moe_read(struct graph *g, const struct node *node)
     const struct type *x = op_operand(g, node, INPUT), *fc2 = op_operand(g, node, moe_weight_at(&m, FC2));
     m.rows = x->rank == 2 ? x->dim[0] : dim_mul(g->alg, x->dim[0], x->dim[1]);
     m.hidden = x->dim[x->rank - 1];
+    m.transposed = op_is_tpc(node, "Experts") && attr_int(node, "transposed");
     m.experts = fc2->dim[0];
-    m.result = fc2->dim[1];
-    m.inner = dim_div(g->alg, dim_mul(g->alg, fc2->dim[2], dim_int(g->alg, 8)), dim_int(g->alg, m.bits[FC2]));
+    m.result = fc2->dim[m.transposed ? 2 : 1];
+    m.inner = dim_div(g->alg, dim_mul(g->alg, fc2->dim[m.transposed ? 1 : 2], dim_int(g->alg, 8)), dim_int(g->alg, m.bits[FC2]));
     if (attr_int(node, "k") < !node_operand(node, moe_mix_at(&m))) /* a rank may hold no expert */
         fail("%s: k is %lld, expected at least 1", node_where(g, node), (long long)attr_int(node, "k"));
     if (attr_int(node, "use_sparse_mixer"))
@@ -129,8 +131,8 @@ static void check_matrix(struct graph *g, const struct node *node, const struct 
         check_bytes(g, node, w);
     else
         op_same_dtype(g, node, INPUT, w);
-    check_moe_shape(g, node, w, 3,
-                    (const struct dim *[]){m->experts, rows, packed_size(g, moe_columns(m, j), m->quantized ? m->bits[j] : 8)});
+    const struct dim *columns = packed_size(g, moe_columns(m, j), m->quantized ? m->bits[j] : 8);
+    check_moe_shape(g, node, w, 3, (const struct dim *[]){m->experts, m->transposed ? columns : rows, m->transposed ? rows : columns});
     if (m->quantized)
         check_scales(g, node, m, j);
     if (!node_operand(node, moe_bias_at(m, j)))

@@ -74,7 +74,8 @@ static struct value *product(struct lowering *l, const struct moe_sizes *m, int 
     const struct node *node = l->node;
     const struct dim *columns = j == FC2 ? m->inner : m->hidden;
     struct value *w = m->quantized ? decoded(l, m, j, columns) : lower_float(l, "weight", node->in[moe_weight_at(m, j)]);
-    struct value *y = lower_binary(l, "MatMul", "product", x, lower_transpose(l, "turned", w, (int64_t[]){0, 2, 1}));
+    struct value *turned = m->transposed ? w : lower_transpose(l, "turned", w, (int64_t[]){0, 2, 1});
+    struct value *y = lower_binary(l, "MatMul", "product", x, turned);
     int bias = moe_bias_at(m, j);
     if (!node_operand(node, bias))
         return y;

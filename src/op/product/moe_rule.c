@@ -3,6 +3,7 @@
  * The inner width splits: columns of fc1 and fc3, rows of fc2, and the result is a sum. In QMoE it is i groups of u, so that no byte or
  * block is cut. The experts split if every row goes through all of them, with given weights (tpc::Experts is MoE with QMoE's operand for
  * these); the lowering makes such nodes from others: experts that a row did not choose have weight 0, and kernels skip them. */
+#include "ir/constant/constant.h"
 #include "op/infer/infer.h"
 #include "op/lower/lower.h"
 #include "op/op.h"
@@ -27,16 +28,23 @@ static const struct node *maker_of(const struct value *v)
     return same ? maker_of(n->in[0]) : n;
 }
 
+/* One zero in many places, as exporters write it in two ways. */
+static bool makes_zeros(const struct node *n)
+{
+    double number;
+    if (n && n->op == op_find("", "Expand"))
+        return op_constant_real(n->in[0], &number) && number == 0;
+    struct attr *value = n && n->op == op_find("", "ConstantOfShape") ? node_attr(n, "value") : NULL;
+    return value && (!value->set || (constant_present(value->tensor) && constant_float(value->tensor, n->name, 0) == 0));
+}
+
 int64_t moe_most_nonzero(const struct value *weights)
 {
     const struct node *n = maker_of(weights);
     int64_t most;
-    double zero;
     if (!n || n->op != op_find("", "ScatterElements") || attr_int(n, "axis") != 1 || n->in[1]->type.rank != 2)
         return -1;
-    const struct node *into = maker_of(n->in[0]);
-    bool zeros = into && into->op == op_find("", "Expand") && op_constant_real(into->in[0], &zero) && zero == 0;
-    return zeros && dim_is_int(n->in[1]->type.dim[1], &most) ? most : -1;
+    return makes_zeros(maker_of(n->in[0])) && dim_is_int(n->in[1]->type.dim[1], &most) ? most : -1;
 }
 
 int64_t moe_chosen(const struct node *node)
@@ -117,12 +125,12 @@ static void put_own(struct factors *f, int operand, int d)
 }
 
 /* Along the columns of fc2, a unit takes `each` elements of a dimension; other operands' are never split. */
-static void put_moe_columns(struct factors *f, int operand, int j, int64_t each)
+static void put_moe_columns(struct factors *f, int operand, int d, int j, int64_t each)
 {
     if (j == FC2 && f->unit)
-        put_inner(f, operand, 2, j, each);
+        put_inner(f, operand, d, j, each);
     else
-        put_own(f, operand, 2);
+        put_own(f, operand, d);
 }
 
 static void put_scales(struct factors *f, int j)
@@ -132,13 +140,13 @@ static void put_scales(struct factors *f, int j)
     put_moe_factor(f, scales, 0, f->e);
     put_moe_rows(f, scales, 1, j);
     if (m->block)
-        put_moe_columns(f, scales, j, f->unit / m->block);
+        put_moe_columns(f, scales, 2, j, f->unit / m->block);
     if (!node_operand(f->node, zeros))
         return;
     put_moe_factor(f, zeros, 0, f->e);
     if (m->block) {
         put_moe_rows(f, zeros, 1, j);
-        put_moe_columns(f, zeros, j, f->unit / m->block * m->bits[j] / 8);
+        put_moe_columns(f, zeros, 2, j, f->unit / m->block * m->bits[j] / 8);
     } else if (j == FC2 || !f->unit) {
         put_own(f, zeros, 1);
     } else {
@@ -153,8 +161,8 @@ static void put_matrix(struct factors *f, int j)
     if (!node_operand(f->node, w))
         return;
     put_moe_factor(f, w, 0, f->e);
-    put_moe_rows(f, w, 1, j);
-    put_moe_columns(f, w, j, f->unit * m->bits[j] / 8);
+    put_moe_rows(f, w, m->transposed ? 2 : 1, j);
+    put_moe_columns(f, w, m->transposed ? 1 : 2, j, f->unit * m->bits[j] / 8);
     if (m->quantized)
         put_scales(f, j);
     if (!node_operand(f->node, bias))

@@ -36,6 +36,7 @@ struct moe_sizes {
     bool quantized;
     int gates;                     /* 2: fc1 holds gate and value; 1: not */
     bool interleaved;              /* gate and value interleaved */
+    bool transposed;               /* weights are [experts, in, out] */
     int64_t bits[MATRICES], block; /* block 0: one scale per row */
     const struct dim *rows, *experts, *hidden, *inner, *result;
 };

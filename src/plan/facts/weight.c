@@ -39,7 +39,8 @@ static bool only_products_read(const struct uses *uses, const struct value *v)
     for (int i = 0; i < u->n; i++) {
         const struct node *n = u->at[i].node;
         bool moves = n && n->op && (n->op->flags & OP_MOVES);
-        bool product = n && n->op && n->op->flags & OP_SEEDS && u->at[i].index < 2;
+        bool matrices = n && n->op && n->op->flags & OP_ROUTES && v->type.rank == 3,
+             product = n && n->op && n->op->flags & OP_SEEDS && (u->at[i].index < 2 || matrices);
         if (!product && !(moves && only_products_read(uses, n->out[0])))
             return false;
     }
