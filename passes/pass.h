@@ -125,6 +125,8 @@ struct grid_point {
     double text, slowest, memory;
 };
 void stages_price(const struct compile *first, int tp, int n, struct grid_point *);
+/* annotate.c: the model with the plans of its stages as annotations (--annotate), after choose of each. */
+void annotate_stages(struct compile *);
 /* emit.c: the folder of a model in stages. */
 void emit_stages(struct compile *);
 /* memory_limit.c. Before choose: sets the byte price at which a plan of c->options->ranks ranks keeps the limit of c->options; false: none

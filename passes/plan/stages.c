@@ -4,11 +4,13 @@
  * Then each stage goes through the passes from weight_dtype to memory, as a model by itself. */
 #include "op/backward/backward.h"
 #include "passes/pass.h"
+#include "plan/constrain/config_stages.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
 
 #include <math.h>
+#include <string.h>
 
 /* What all ranks of a stage send at once to those of another goes over the outermost level that the job reaches. */
 static double crossing_seconds(const struct machine *m, int ranks, double bytes)
@@ -85,6 +87,7 @@ static const struct options *stage_options(struct arena *a, const struct options
     struct options *own = NEW(a, struct options);
     *own = *o;
     own->part = true;
+    own->annotate = NULL;
     ranks_of_stage(own, k);
     return own;
 }
@@ -127,17 +130,6 @@ static double equal_seconds(struct arena *a, const struct stage_plan *plan, cons
     return slowest;
 }
 
-/* Nodes of the forward half that run as one kernel are of one stage. */
-static void join_kernels(struct stage_map *m, const struct space *s)
-{
-    for (int i = 0; i < s->g->nodes.n; i++) {
-        const struct fused_part *part = fused_part(s, s->g->nodes.at[i]);
-        const struct value *made = part && part->into && part->into->nout ? part->into->out[0] : NULL;
-        if (made && m->place[i] == i && m->position[made->id] >= 0)
-            stage_map_join(m, i, m->position[made->id]);
-    }
-}
-
 /* ---- what other numbers of stages come to ---- */
 
 /* The part of all weights and states that the fullest stage holds. */
@@ -173,7 +165,7 @@ void stages_price(const struct compile *first, int tp, int n, struct grid_point 
     c.properties |= PROP_LIMITED;
     pass_run(&c, "weight_dtype", "choose", NULL);
     struct stage_map map = stage_map_of(a, first->source);
-    join_kernels(&map, plan.space);
+    stage_map_join_kernels(&map, plan.space);
     for (int i = 0; i < n; i++)
         price_point(a, &map, plan.space, &at[i]);
     compare_memory(&c, false);
@@ -195,7 +187,9 @@ static struct compile compile_stage(struct compile *c, const struct stage_plan *
     one.properties |= PROP_STAGED;
     one.plan->ranks = c->options->ranks;
     one.part = arena_printf(c->arena, "stage %d on ", stage);
-    pass_run(&one, "memory_limit", "memory", NULL);
+    if (c->plan->configuration)
+        one.plan->configuration = config_stages_part(c->arena, c->plan->configuration, c->options->ranks, stage);
+    pass_run(&one, "memory_limit", "choose", NULL);
     return one;
 }
 
@@ -208,12 +202,22 @@ static void cut_and_compile(void *cutting)
 {
     struct compile *c = ((struct cutting *)cutting)->c;
     struct stage_plan *plan = ((struct cutting *)cutting)->plan;
-    struct stage_made *made = NEWN(c->arena, struct stage_made, c->options->stages);
     plan->cut = stage_cut_find(c->arena, &plan->map, &plan->prices, c->options->stages);
     c->stages = (struct staged){c->options->stages, NEWN(c->arena, struct compile, c->options->stages), plan};
-    for (int i = 0; i < c->stages.n; i++) {
-        const struct compile *one = &c->stages.at[i];
+    for (int i = 0; i < c->stages.n; i++)
         c->stages.at[i] = compile_stage(c, plan, i);
+}
+
+/* After all placements are chosen. */
+static void finish_stages(struct compile *c)
+{
+    struct stage_plan *plan = c->stages.plan;
+    struct stage_made *made = NEWN(c->arena, struct stage_made, c->stages.n);
+    if (c->options->annotate)
+        annotate_stages(c);
+    for (int i = 0; i < c->stages.n; i++) {
+        struct compile *one = &c->stages.at[i];
+        pass_run(one, "explain", "memory", NULL);
         made[i] = (struct stage_made){one->options, one->source, one->graph, one->plan};
     }
     plan->made = made;
@@ -246,12 +250,18 @@ static void plan_and_cut(void *compile)
     struct compile *c = compile;
     struct plan *whole = NEW(c->arena, struct plan);
     struct stage_plan *plan = NEW(c->arena, struct stage_plan);
+    const struct configuration *given = c->plan->configuration;
     whole->ranks = c->options->ranks;
+    if (given)
+        stage_given_order(c->source, given, whole->ranks, c->options->stages);
     struct compile priced = keep_source_copy(c, c->arena, alike_options(c->arena, c->options), whole);
     priced.properties |= PROP_LIMITED;
     pass_run(&priced, "weight_dtype", "choose", NULL);
     plan->map = stage_map_of(c->arena, c->source);
-    join_kernels(&plan->map, whole->space);
+    const bool *parted = memcpy(NEWN(c->arena, bool, c->source->nodes.n + 1), plan->map.cut, (size_t)c->source->nodes.n + 1);
+    stage_map_join_kernels(&plan->map, whole->space);
+    if (given)
+        stage_given_bound(&plan->map, c->arena, given, whole->ranks, c->options->stages, parted);
     plan->prices = price_whole(c->arena, whole->space, c->options->stages);
     price_stages(c->arena, c->options, &plan->prices);
     plan->equal = equal_seconds(c->arena, plan, c->options);
@@ -261,11 +271,9 @@ static void plan_and_cut(void *compile)
 }
 
 /* Of training, if need be with the forward half computed again, in all stages. */
-void pass_stages(struct compile *c)
+static void choose_stages(struct compile *c)
 {
     const struct options *o = c->options;
-    if (!o->stages)
-        return;
     if (o->memory && o->train && o->recompute == RECOMPUTE_AUTO) {
         const char *failure = diag_try(c->arena, plan_and_cut, c);
         if (!failure)
@@ -276,4 +284,12 @@ void pass_stages(struct compile *c)
         recompute_forward(c->source);
     }
     plan_and_cut(c);
+}
+
+void pass_stages(struct compile *c)
+{
+    if (!c->options->stages)
+        return;
+    choose_stages(c);
+    finish_stages(c);
 }

@@ -354,9 +354,7 @@ static void check_stages(const struct shard_options *o)
 {
     bool everywhere = o->sp.given && !(o->sp.text && strcmp(o->sp.text, "auto") == 0); /* a stage may have no sequence */
     const char *other = everywhere ? "--sp, but with --sp=auto,"
-        : o->configuration         ? "--configuration"
         : o->state_from            ? "--state-from"
-        : o->annotate              ? "--annotate"
         : o->compare.text.n        ? "--compare"
         : o->explain               ? "--explain"
         : o->dump_after            ? "--dump-after"

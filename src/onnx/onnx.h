@@ -97,6 +97,9 @@ struct annotation {
     int64_t ir_version; /* of the model */
     /* What a node of the main graph (by its name in the IR) says of its operand or result; false: nothing. Memory is the arena's. */
     bool (*find)(void *, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
+    /* The pipeline stage of a node that has such a result; -1: of none, so the node gets that of the first one that reads its results.
+     * NULL: there are no stages. */
+    int (*stage)(void *, const char *node, const char *result);
     void *data;
 };
 void onnx_annotate(const char *path, const char *to, const struct annotation *);

@@ -15,6 +15,7 @@ struct annotator {
     struct map file;
     const char *path;
     const struct annotation *what;
+    const int *stage; /* by node of the main graph: its pipeline stage, -1: none; NULL: there are no stages */
 };
 
 /* ---- a spec as a message ---- */
@@ -117,14 +118,21 @@ static struct node_texts node_texts_of(const struct annotator *w, const struct w
     return t;
 }
 
+/* stage: of the node. */
+static bool is_elsewhere(const struct annotator *w, const char *node, const char *result, int stage)
+{
+    return w->what->stage && w->what->stage(w->what->data, node, result) != stage;
+}
+
 static void add_specs(const struct annotator *w, const char *node, const struct texts *t, bool result,
                       Onnx__NodeDeviceConfigurationProto *to)
 {
+    int stage = to->has_pipeline_stage ? to->pipeline_stage : -1;
     struct text_table *seen = NULL;
     for (int i = 0; i < t->list.n; i++) {
         const char *tensor = t->list.at[i];
         struct sharding s;
-        if (!*tensor || text_table_find(seen, tensor))
+        if (!*tensor || text_table_find(seen, tensor) || is_elsewhere(w, node, result ? tensor : "", stage))
             continue;
         text_table_add(w->tmp, &seen, tensor, w);
         if (w->what->find(w->what->data, w->tmp, node, tensor, result, &s))
@@ -132,15 +140,18 @@ static void add_specs(const struct annotator *w, const char *node, const struct 
     }
 }
 
-static void put_annotation(const struct annotator *w, struct segments *body, const struct wire_field *node)
+/* number: of the node in the main graph. */
+static void put_annotation(const struct annotator *w, struct segments *body, const struct wire_field *node, int number)
 {
     Onnx__NodeDeviceConfigurationProto m = ONNX__NODE_DEVICE_CONFIGURATION_PROTO__INIT;
     struct node_texts t = node_texts_of(w, node);
     m.configuration_id = arena_strdup(w->tmp, w->what->name);
+    m.has_pipeline_stage = w->stage && w->stage[number] >= 0;
+    m.pipeline_stage = m.has_pipeline_stage ? w->stage[number] : 0;
     m.sharding_spec = NEWN(w->tmp, Onnx__ShardingSpecProto *, t.in.list.n + t.out.list.n + 1);
     add_specs(w, t.name, &t.in, false, &m);
     add_specs(w, t.name, &t.out, true, &m);
-    if (m.n_sharding_spec)
+    if (m.n_sharding_spec || m.has_pipeline_stage)
         segments_add_message(body, NODE_DEVICE_CONFIGURATIONS, &m.base);
 }
 
@@ -157,7 +168,7 @@ static bool is_old_annotation(const struct annotator *w, const struct wire_field
     return strcmp(proto_text_or(m->configuration_id, ""), w->what->name) == 0;
 }
 
-static void put_node(const struct annotator *w, struct segments *graph, const struct wire_field *node)
+static void put_node(const struct annotator *w, struct segments *graph, const struct wire_field *node, int number)
 {
     struct segments body = segments_new(w->arena, w->file.at);
     for (int64_t at = node->begin; at < node->end;) {
@@ -165,21 +176,72 @@ static void put_node(const struct annotator *w, struct segments *graph, const st
         if (!is_old_annotation(w, &f))
             segments_copy(&body, f.tag, f.end);
     }
-    put_annotation(w, &body, node);
+    put_annotation(w, &body, node, number);
     arena_reset(w->tmp);
     segments_add_head(graph, GRAPH_NODE, body.total);
     segments_append(graph, &body);
 }
 
-/* ---- the model ---- */
+/* ---- stages ---- */
 
-static struct segments graph_pieces(const struct annotator *w, const struct wire_field *graph)
+struct node_list {
+    VEC(struct node_texts) list;
+};
+
+static struct node_list nodes_of_graph(const struct annotator *w, const struct wire_field *graph)
 {
-    struct segments body = segments_new(w->arena, w->file.at);
+    struct node_list all = {{NULL, 0, 0}};
     for (int64_t at = graph->begin; at < graph->end;) {
         struct wire_field f = wire_next(w->file, &at, graph->end);
         if (f.number == GRAPH_NODE)
-            put_node(w, &body, &f);
+            VEC_PUSH(w->tmp, &all.list, node_texts_of(w, &f));
+    }
+    return all;
+}
+
+static int chosen_stage(const struct annotator *w, const struct node_texts *n)
+{
+    int stage = -1;
+    for (int i = 0; i < n->out.list.n && stage < 0; i++)
+        stage = w->what->stage(w->what->data, n->name, n->out.list.at[i]);
+    return stage;
+}
+
+/* A node that planning folded away is in the earliest stage of those that read its results. */
+static const int *stages_of_nodes(const struct annotator *w, const struct wire_field *graph)
+{
+    const struct node_list all = nodes_of_graph(w, graph);
+    struct name_index made = {0};
+    int *stage = NEWN(w->arena, int, all.list.n + 1);
+    bool *chosen = NEWN(w->tmp, bool, all.list.n + 1);
+    for (int i = 0; i < all.list.n; i++) {
+        stage[i] = chosen_stage(w, &all.list.at[i]);
+        chosen[i] = stage[i] >= 0;
+        for (int k = 0; k < all.list.at[i].out.list.n; k++)
+            if (*all.list.at[i].out.list.at[k])
+                name_index_put(w->tmp, &made, all.list.at[i].out.list.at[k], i);
+    }
+    for (int i = all.list.n - 1; i >= 0; i--)
+        for (int k = 0; k < all.list.at[i].in.list.n; k++) {
+            int from = name_index_find(&made, all.list.at[i].in.list.at[k]);
+            if (from >= 0 && !chosen[from] && stage[i] >= 0 && (stage[from] < 0 || stage[i] < stage[from]))
+                stage[from] = stage[i];
+        }
+    arena_reset(w->tmp);
+    return stage;
+}
+
+/* ---- the model ---- */
+
+static struct segments graph_pieces(struct annotator *w, const struct wire_field *graph)
+{
+    struct segments body = segments_new(w->arena, w->file.at);
+    int number = 0;
+    w->stage = w->what->stage ? stages_of_nodes(w, graph) : NULL;
+    for (int64_t at = graph->begin; at < graph->end;) {
+        struct wire_field f = wire_next(w->file, &at, graph->end);
+        if (f.number == GRAPH_NODE)
+            put_node(w, &body, &f, number++);
         else
             segments_copy(&body, f.tag, f.end);
     }
@@ -208,7 +270,7 @@ static void put_head(const struct annotator *w, struct segments *model, int64_t 
     segments_add(model, (struct segment){.at = packed, .bytes = (int64_t)onnx__model_proto__pack(&m, packed)});
 }
 
-static struct segments model_pieces(const struct annotator *w)
+static struct segments model_pieces(struct annotator *w)
 {
     struct segments model = segments_new(w->arena, w->file.at), graph = model;
     put_head(w, &model, w->what->ir_version);
@@ -239,7 +301,7 @@ static void check_place(const struct annotator *w, const struct wire_index *inde
 
 void onnx_annotate(const char *path, const char *to, const struct annotation *what)
 {
-    struct annotator w = {arena_new(), arena_new(), map_file(path), path, what};
+    struct annotator w = {arena_new(), arena_new(), map_file(path), path, what, NULL};
     struct wire_index index = {.stripped = false};
     struct out out;
     wire_check(w.arena, path, MODEL_FILE, w.file, &onnx__model_proto__descriptor, &index);

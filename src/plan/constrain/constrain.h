@@ -33,6 +33,9 @@ const char *sharding_placement(struct arena *, struct alg *, const struct type *
 /* The spec of a placement, without node and tensor; false: there is no spec (partial values, blocks of unequal sizes). */
 bool sharding_of_placement(struct arena *, struct alg *, const struct type *, struct placement, int ranks, struct sharding *out);
 
+/* The devices that entry i of the spec's list names: how many. */
+int sharding_entry_devices(const struct sharding *, int i, const int64_t **out);
+
 /* onnx_config.c: plan_configuration chooses the model's device configuration (options->configuration). annotation_of: after the pass
  * choose, the placement that the chosen plan gives a tensor of a node of the source (struct annotation of onnx.h); the first argument is
  * plan->space. */

@@ -6,6 +6,7 @@
  * input is read replicated, a partial value partial if possible. Weights and state are free. */
 #include "ir/configuration.h"
 #include "op/rule/rule.h"
+#include "plan/constrain/config_stages.h"
 #include "plan/constrain/constrain.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -15,6 +16,16 @@
 #include <string.h>
 
 /* ---- which configuration ---------------------------------------------------------------------------------------------------- */
+
+static int stages_of(const struct options *o)
+{
+    return o->stages ? o->stages : 1;
+}
+
+static int all_ranks(const struct options *o)
+{
+    return o->ranks * stages_of(o);
+}
 
 static const struct configuration *named_configuration(const struct graph *g, const char *name)
 {
@@ -30,45 +41,45 @@ static const struct configuration *named_configuration(const struct graph *g, co
     return c;
 }
 
+/* Of several for as many devices, the one whose stages are those that are asked for. */
 static const struct configuration *fitting_configuration(const struct graph *g, const struct options *o, struct plan *plan)
 {
-    const struct configuration *found = NULL;
+    const struct configuration *found = NULL, *fits[2] = {NULL, NULL};
     for (int i = 0; i < g->configurations.n; i++) {
         const struct configuration *c = g->configurations.at[i];
-        if (c->devices == o->ranks && found)
-            fail_usage("%s: has device configurations '%s' and '%s' for %d devices: say which with --configuration", g->path, found->name,
-                       c->name, o->ranks);
-        if (c->devices == o->ranks)
-            found = c;
+        struct config_stages stages = {.list = {NULL, 0, 0}};
+        if (c->devices != all_ranks(o))
+            continue;
+        found = found ? found : c;
+        if (!config_stages_read(g->arena, c, o->ranks, stages_of(o), &stages))
+            fits[fits[0] ? 1 : 0] = c;
     }
+    if (fits[1])
+        fail_usage("%s: has device configurations '%s' and '%s' for %d devices: say which with --configuration", g->path, fits[0]->name,
+                   fits[1]->name, all_ranks(o));
     if (g->configurations.n && !found)
         VEC_PUSH(g->arena, &plan->warnings,
                  arena_printf(g->arena, "device configuration '%s' is for %" PRId64 " devices: it is not followed",
                               g->configurations.at[0]->name, g->configurations.at[0]->devices));
-    return found;
-}
-
-static void check_stages(const struct graph *g, const struct configuration *c)
-{
-    for (int i = 1; i < c->stages.n; i++)
-        if (c->stages.at[i].stage != c->stages.at[0].stage)
-            fail("%s: device configuration '%s': node '%s' is in pipeline stage %" PRId64 " and node '%s' in %" PRId64
-                 ", where tpc knows one stage: --configuration '' follows none",
-                 g->path, c->name, c->stages.at[0].node, c->stages.at[0].stage, c->stages.at[i].node, c->stages.at[i].stage);
+    return fits[0] ? fits[0] : found;
 }
 
 void plan_configuration(const struct graph *g, const struct options *o, struct plan *plan)
 {
     const struct configuration *c = NULL;
+    struct config_stages stages = {.list = {NULL, 0, 0}};
     if (!o->configuration)
         c = fitting_configuration(g, o, plan);
     else if (*o->configuration)
         c = named_configuration(g, o->configuration);
     if (!c)
         return;
-    if (c->devices != o->ranks)
-        fail("%s: device configuration '%s' is for %" PRId64 " devices, --tp says %d", g->path, c->name, c->devices, o->ranks);
-    check_stages(g, c);
+    if (c->devices != all_ranks(o))
+        fail("%s: device configuration '%s' is for %" PRId64 " devices, %s %d", g->path, c->name, c->devices,
+             o->stages ? "--tp and --pp make" : "--tp says", all_ranks(o));
+    const char *fault = config_stages_read(g->arena, c, o->ranks, stages_of(o), &stages);
+    if (fault)
+        fail("%s: device configuration '%s': %s: --configuration '' follows none", g->path, c->name, fault);
     explain("device configuration '%s': %d sharding specs", c->name, c->shardings.n);
     plan->configuration = c;
 }

@@ -113,8 +113,7 @@ static bool read_axis(struct spec *p, const struct sharded_axis *a)
 
 /* ---- devices ------------------------------------------------------------------------------------------------------------------- */
 
-/* The devices that entry i of the list names. */
-static int entry_devices(const struct sharding *s, int i, const int64_t **out)
+int sharding_entry_devices(const struct sharding *s, int i, const int64_t **out)
 {
     for (int k = 0; k < s->ngroup; k++)
         if (s->group[k].key == s->device[i]) {
@@ -134,7 +133,7 @@ static bool read_devices(struct spec *p, struct device_held *rank)
 {
     for (int i = 0; i < p->s->ndevice; i++) {
         const int64_t *device;
-        int n = entry_devices(p->s, i, &device);
+        int n = sharding_entry_devices(p->s, i, &device);
         if (!n)
             return wrong(p, arena_printf(p->arena, "device group %" PRId64 " is empty", p->s->device[i]));
         for (int k = 0; k < n; k++) {

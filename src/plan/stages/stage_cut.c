@@ -17,13 +17,19 @@ struct search {
     struct arena *arena;
     const struct stage_map *map;
     const struct stage_prices *prices;
-    int n;
+    int stages, n;
     struct position *position;
     double *work, *receives, *bytes, *held; /* of a stage from position i to j: at i * n + j. work, receives: seconds */
     bool within;                            /* whether a stage must keep its memory limit */
 };
 
 /* ---- positions ---------------------------------------------------------------------------------------------------------------------- */
+
+/* May stage k begin at the position? */
+static bool begins(const struct search *s, int k, int at)
+{
+    return !s->map->least || k == 0 || (at >= s->map->least[k] && at <= s->map->most[k]);
+}
 
 /* By value id: the first and last position where it is made or read. */
 struct reach {
@@ -72,6 +78,19 @@ static int by_place(const void *a, const void *b)
     return ((const struct position *)a)->at - ((const struct position *)b)->at;
 }
 
+/* Where stages are given, each keeps the position of least bytes of those where it may begin. */
+static void keep_given(struct search *s)
+{
+    for (int k = 1; s->map->least && k < s->stages; k++) {
+        struct position *best = NULL;
+        for (int i = 0; i < s->n; i++)
+            if (begins(s, k, s->position[i].at) && (!best || s->position[i].bytes < best->bytes))
+                best = &s->position[i];
+        require(best);
+        best->bytes = -1;
+    }
+}
+
 /* Both ends are always among them: nothing crosses there. */
 static void find_positions(struct search *s)
 {
@@ -82,6 +101,7 @@ static void find_positions(struct search *s)
     for (int at = 0; at <= nodes; at++)
         if (s->map->cut[at] || at == 0 || at == nodes)
             s->position[s->n++] = (struct position){at, at == 0 || at == nodes ? -1 : bytes[at]};
+    keep_given(s);
     qsort(s->position, (size_t)s->n, sizeof *s->position, by_bytes);
     s->n = s->n < STAGE_POSITIONS ? s->n : STAGE_POSITIONS;
     qsort(s->position, (size_t)s->n, sizeof *s->position, by_place);
@@ -200,6 +220,8 @@ static void price_all(struct search *s)
 static double seconds_of(const struct search *s, int k, int pair)
 {
     const struct stage_prices *p = s->prices;
+    if (!begins(s, k, s->position[pair / s->n].at))
+        return INFINITY;
     if (s->within && p->room && s->held[pair] > p->room[k])
         return INFINITY;
     return s->work[pair] * (p->slower ? p->slower[k] : 1) + s->receives[pair];
@@ -208,6 +230,8 @@ static double seconds_of(const struct search *s, int k, int pair)
 /* Its memory relative to its limit, if that is known. */
 static double fullness(const struct search *s, int k, int pair)
 {
+    if (!begins(s, k, s->position[pair / s->n].at))
+        return INFINITY;
     return s->held[pair] / (s->prices->room ? s->prices->room[k] : 1);
 }
 
@@ -284,9 +308,9 @@ static double least_seconds(struct search *s, int stages)
     return least_largest(s, seconds_of, stages);
 }
 
-static struct search begin(const struct stage_map *map, const struct stage_prices *prices)
+static struct search begin(const struct stage_map *map, const struct stage_prices *prices, int stages)
 {
-    struct search s = {.arena = arena_new(), .map = map, .prices = prices};
+    struct search s = {.arena = arena_new(), .map = map, .prices = prices, .stages = stages};
     find_positions(&s);
     price_all(&s);
     return s;
@@ -299,7 +323,7 @@ struct stage_cut stage_cut_find(struct arena *a, const struct stage_map *map, co
     cut.first = NEWN(a, int, stages + 1);
     cut.seconds = NEWN(a, double, stages);
     cut.work = NEWN(a, double, stages);
-    struct search s = begin(map, prices);
+    struct search s = begin(map, prices, stages);
     least_crossing(&s, least_seconds(&s, stages) * (1 + STAGE_NEAR), &cut);
     arena_free(s.arena);
     return cut;
@@ -308,7 +332,7 @@ struct stage_cut stage_cut_find(struct arena *a, const struct stage_map *map, co
 double stage_cut_least_part(const struct stage_map *map, const struct stage_prices *prices, int stages)
 {
     require(prices->room);
-    struct search s = begin(map, prices);
+    struct search s = begin(map, prices, stages);
     double least = least_largest(&s, fullness, stages);
     arena_free(s.arena);
     return least;

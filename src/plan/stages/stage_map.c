@@ -2,6 +2,7 @@
  *
  * A state stays with its stage: no cut separates the nodes that read it from the one that makes its next value. A data-dependent size is a
  * symbol that no input determines, so no cut separates the first node that knows it from the last. */
+#include "plan/cost/cost.h"
 #include "plan/stages/stages.h"
 
 void stage_map_join(struct stage_map *m, int position, int other)
@@ -99,6 +100,16 @@ static void keep_sizes(struct stage_map *m, struct arena *a)
     }
     EACH (const struct known, k, all.list) {
         stage_map_join(m, k->first, k->last);
+    }
+}
+
+void stage_map_join_kernels(struct stage_map *m, const struct space *s)
+{
+    for (int i = 0; i < s->g->nodes.n; i++) {
+        const struct fused_part *part = fused_part(s, s->g->nodes.at[i]);
+        const struct value *made = part && part->into && part->into->nout ? part->into->out[0] : NULL;
+        if (made && m->place[i] == i && m->position[made->id] >= 0)
+            stage_map_join(m, i, m->position[made->id]);
     }
 }
 

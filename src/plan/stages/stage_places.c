@@ -28,8 +28,7 @@ static bool is_copied(const struct stage_map *m, const struct node *n)
     return true;
 }
 
-/* By node: whether the loss depends on it. Without a loss all nodes belong to the forward pass. */
-static const bool *forward_half(struct arena *a, const struct graph *g)
+const bool *stage_places_forward(struct arena *a, const struct graph *g)
 {
     bool *needed = NEWN(a, bool, g->values.n + 1), *all = NEWN(a, bool, g->nodes.n + 1);
     for (int i = 0; i < g->nodes.n; i++)
@@ -99,7 +98,7 @@ void stage_places_find(struct stage_map *m, struct arena *a)
 {
     for (int i = 0; i < m->g->values.n; i++)
         m->position[i] = -1;
-    const bool *forward = forward_half(a, m->g);
+    const bool *forward = stage_places_forward(a, m->g);
     const int *node_of = node_of_values(m->g, a);
     for (int i = 0; i < m->g->nodes.n; i++) {
         const struct node *n = m->g->nodes.at[i];

@@ -18,15 +18,30 @@ struct stage_map {
     bool *cut;     /* by position, including the end: a stage may begin there, because no state and no data-dependent size would cross */
     int *place;    /* by node: its position; in the backward pass the position of the node whose gradient it computes; -1: copied */
     int *position; /* by value id: of its producer; -1: an input, a constant or copied, which every stage has */
+    const int *least, *most; /* by stage: the first and last position where it may begin; NULL: anywhere */
 };
 struct stage_map stage_map_of(struct arena *, const struct graph *);
 /* Lets no stage begin between these two positions, in either order. */
 void stage_map_join(struct stage_map *, int position, int other);
+/* Keeps nodes of the forward pass that run as one kernel in one stage. */
+struct space;
+void stage_map_join_kernels(struct stage_map *, const struct space *);
 
 /* stage_places.c: sets copied, place, position, and where the forward pass lets stages begin. */
 void stage_places_find(struct stage_map *, struct arena *);
+/* By node: whether the loss depends on it. Without a loss all nodes belong to the forward pass. */
+const bool *stage_places_forward(struct arena *, const struct graph *);
 /* Lets no stage begin between a weight's gradient and the nearest node that reads the weight. */
 void stage_places_keep_weights(struct stage_map *, struct arena *);
+
+/* stage_given.c: the stages that a device configuration of the model gives to nodes, of `stages` of that many ranks each. find: by node;
+ * -1: none. */
+const int *stage_given_find(struct arena *, const struct graph *, const struct configuration *, int ranks, int stages);
+/* Orders nodes by stage, and within a stage as they are. A node that reads what one of a later stage makes is a failure naming both. */
+void stage_given_order(struct graph *, const struct configuration *, int ranks, int stages);
+/* Sets least and most. parted: by position, with the end, where a stage may begin that parts a kernel; it does so where it may not begin
+ * otherwise. That it may not begin at all between two nodes of different stages is a failure naming them. */
+void stage_given_bound(struct stage_map *, struct arena *, const struct configuration *, int ranks, int stages, const bool *parted);
 
 /* stage_cut.c: the cut with the least time of the slowest stage; within STAGE_NEAR of that, the one with the least traffic, counted once
  * per receiving stage; among these, the one whose fullest stage is lightest. */
@@ -99,6 +114,15 @@ const bool *stage_addends(struct arena *, const struct graph *);
 
 /* stage_meta.c: adds to the metadata of a rank file. own: the stage's global graph. */
 void stage_write_meta(struct graph *rank_file, const struct stage_plan *, const struct graph *own, int stage);
+
+/* stage_annotation.c: the plans of all stages, with what is chosen, as one configuration (struct annotation of onnx.h); the first argument
+ * of the other two is what new returns. Device k T + t is rank t of stage k. */
+struct stage_annotation;
+struct stage_annotation *stage_annotation_new(struct arena *, int stages, struct space *const *);
+int stage_annotation_stage(void *, const char *node, const char *result);
+/* After that: how many nodes have parts in several stages, of which they have the first; the name of one. */
+int stage_annotation_parted(const struct stage_annotation *, const char **first);
+bool stage_annotation_of(void *, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
 
 /* stage_graph.c: the graph of a stage, a copy. Model outputs that no stage makes, such as an input or a constant, belong to the first
  * stage. */
