@@ -199,6 +199,35 @@ START_TEST(coefficient_overflow_fails)
 }
 END_TEST
 
+/* The sum of n symbols, from or to the first. */
+static const struct dim *sum_of(int n, bool backwards)
+{
+    const struct dim *sum = dim_int(alg, 0);
+    for (int i = 0; i < n; i++)
+        sum = dim_add(alg, sum, dim_sym(alg, arena_printf(arena, "s%d", backwards ? n - 1 - i : i), 0));
+    return sum;
+}
+
+/* Sums of many terms leave their blocks to others. */
+START_TEST(long_sums)
+{
+    const struct dim *two = dim_int(alg, 2), *first = dim_sym(alg, "s0", 0);
+    for (int n = 62; n <= 1024; n += n < 67 ? 1 : 319) {
+        const struct dim *sum = sum_of(n, false), *twice = dim_add(alg, sum, sum);
+        ck_assert(sum == sum_of(n, true));
+        ck_assert(twice == dim_mul(alg, sum, two) && dim_quotient(alg, twice, two) == sum && dim_div(alg, twice, two) == sum);
+        ck_assert(dim_equals(dim_sub(alg, twice, dim_mul(alg, two, sum)), 0) && dim_ge(alg, sum, first) && !dim_ge(alg, first, sum));
+        ck_assert(dim_quotient(alg, dim_mul(alg, sum, first), first) == sum);
+    }
+}
+END_TEST
+
+START_TEST(too_long_sum_fails)
+{
+    (void)sum_of(1025, false);
+}
+END_TEST
+
 START_TEST(bindings)
 {
     struct bindings b = {0};
@@ -490,6 +519,8 @@ int main(void)
     tcase_add_test(t, text_form);
     tcase_add_test(t, bad_text);
     tcase_add_exit_test(t, coefficient_overflow_fails, 1);
+    tcase_add_test(t, long_sums);
+    tcase_add_exit_test(t, too_long_sum_fails, 1);
     tcase_add_test(t, bindings);
     tcase_add_test(t, equation_drops_a_clamp);
     tcase_add_test(t, equation_raises_a_fact);

@@ -126,7 +126,9 @@ static void split_coefficient(struct alg *alg, struct cell *c)
     c->mono = c->d.n == 2 ? c->d.arg[1] : alg_composite(alg, DIM_MUL, c->d.n - 1, c->d.arg + 1);
 }
 
-const struct dim *alg_composite(struct alg *alg, enum dim_kind kind, int n, const struct dim *const *arg)
+/* The cell of that key; a new one, which has no measures yet, if there is none. Not inlined: the key is large, and the caller recurses. */
+static __attribute__((noinline)) struct cell *composite_cell(struct alg *alg, enum dim_kind kind, int n, const struct dim *const *arg,
+                                                             bool *is_new)
 {
     const struct dim *key[MAX_TERMS + 2];
     require(n <= MAX_TERMS + 1);
@@ -135,13 +137,23 @@ const struct dim *alg_composite(struct alg *alg, enum dim_kind kind, int n, cons
     size_t bytes = (size_t)(n + 1) * sizeof *key;
     struct cell *c;
     HASH_FIND(hh, alg->composites, key, bytes, c);
+    *is_new = !c;
     if (c)
-        return &c->d;
+        return c;
     c = cell_new(alg, kind, n + 1);
     memcpy(c->key, key, bytes);
     c->d.n = n;
     c->d.arg = c->key + 1;
     HASH_ADD_KEYPTR(hh, alg->composites, c->key, bytes, c);
+    return c;
+}
+
+const struct dim *alg_composite(struct alg *alg, enum dim_kind kind, int n, const struct dim *const *arg)
+{
+    bool is_new;
+    struct cell *c = composite_cell(alg, kind, n, arg, &is_new);
+    if (!is_new)
+        return &c->d;
     measure_cell(c);
     split_coefficient(alg, c);
     cell_bounds(alg, c);

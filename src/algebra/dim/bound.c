@@ -122,19 +122,18 @@ static bool worth_shifting(const struct poly *p)
 /* out += coef * product of (atom + its lower bound); from here on an atom in out means what it is above that bound. */
 static void add_shifted(struct alg *alg, struct poly *out, struct term t)
 {
-    struct poly product, next;
+    POLY(product, alg);
+    POLY(next, alg);
     const struct dim *const *atom;
     int n = poly_mono_atoms(t.mono, &atom);
-    poly_zero(&product);
     poly_insert(&product, t.coef, NULL);
     for (int i = 0; i < n; i++) {
-        struct poly factor;
-        poly_zero(&factor);
+        POLY(factor, alg);
         poly_insert(&factor, 1, atom[i]);
         if (atom[i]->lo != UNBOUNDED_LO)
             poly_insert(&factor, atom[i]->lo, NULL);
         poly_mul(alg, &next, &product, &factor);
-        product = next;
+        poly_copy(&product, &next);
     }
     poly_add_poly(out, 1, &product);
 }
@@ -151,8 +150,7 @@ static bool nonnegative_rest(const struct dim *mono)
 
 static int64_t shifted_lower(struct alg *alg, const struct poly *p)
 {
-    struct poly q;
-    poly_zero(&q);
+    POLY(q, alg);
     for (int i = 0; i < p->n; i++)
         add_shifted(alg, &q, p->at[i]);
     int64_t sum = 0;
@@ -228,7 +226,7 @@ static int64_t lower(struct alg *alg, const struct poly *p, int fuel)
 
 static int64_t traded_lower(struct alg *alg, const struct poly *p, int i, int fuel)
 {
-    struct poly q;
+    POLY(q, alg);
     int64_t c = p->at[i].mono->arg[1]->k;
     trade_quotient(&q, p, i, c);
     return q.ok ? ceil_quotient(lower(alg, &q, fuel), c) : UNBOUNDED_LO;
@@ -241,9 +239,8 @@ int64_t poly_lower(struct alg *alg, const struct poly *p)
 
 static struct bounds sum_range(struct alg *alg, const struct dim *d)
 {
-    struct poly p, minus;
-    poly_zero(&p);
-    poly_zero(&minus);
+    POLY(p, alg);
+    POLY(minus, alg);
     poly_add_dim(&p, 1, d);
     poly_add_dim(&minus, -1, d);
     int64_t lo = poly_lower(alg, &p);

@@ -2,7 +2,8 @@
  *
  * A cell is a struct dim with what the algebra remembers about it. A polynomial is the working form of an expression: a sum of
  * terms sorted by the id of their monomial, the constant (monomial NULL) last. A monomial is an atom or a DIM_MUL of atoms
- * without a coefficient. Polynomials live on the stack; ok is false once a coefficient overflowed or the terms ran out.
+ * without a coefficient. Polynomials live on the stack, those of many terms in a block; ok is false once a coefficient overflowed or the
+ * terms ran out.
  */
 #ifndef TPC_ALGEBRA_CELL_H
 #define TPC_ALGEBRA_CELL_H
@@ -13,7 +14,7 @@
 #define uthash_free(p, bytes) ((void)0)
 #include <uthash.h>
 
-enum { MAX_TERMS = 256, MAX_DEGREE = 32, MAX_DEPTH = 64, MAX_CHOICES = 64, SMALL_INTS = 16 };
+enum { FEW_TERMS = 64, MAX_TERMS = 1024, MAX_DEGREE = 32, MAX_DEPTH = 64, MAX_CHOICES = 64, SMALL_INTS = 16 };
 #define UNBOUNDED_LO INT64_MIN
 #define UNBOUNDED_HI INT64_MAX
 
@@ -53,6 +54,7 @@ struct alg {
     int rooms_used;
     struct split_text *texts; /* split_text.c: those that were read */
     VEC(const struct shares *) shares;
+    struct term_block *blocks; /* of polynomials of many terms, those that are free */
 };
 
 /* ---- alg.c ---- */
@@ -68,11 +70,25 @@ struct term {
     int64_t coef;
     const struct dim *mono;
 };
-struct poly {
-    int n;
-    bool ok;
+struct term_block {
+    struct term_block *next;
     struct term at[MAX_TERMS];
 };
+struct poly {
+    struct alg *alg;
+    int n;
+    bool ok;
+    struct term *at;          /* few, or of the block */
+    struct term_block *block; /* NULL: none yet */
+    struct term few[FEW_TERMS];
+};
+/* A local polynomial, 0. Its block goes back to the interner at the end of the scope. */
+#define POLY(name, alg)                                      \
+    __attribute__((cleanup(poly_release))) struct poly name; \
+    poly_begin(&(name), alg)
+void poly_begin(struct poly *, struct alg *);
+void poly_release(struct poly *);
+void poly_copy(struct poly *to, const struct poly *from);
 void poly_zero(struct poly *);
 void poly_insert(struct poly *, int64_t coef, const struct dim *mono);
 void poly_add_dim(struct poly *, int64_t scale, const struct dim *);

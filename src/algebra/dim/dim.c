@@ -12,8 +12,7 @@
 
 static const struct dim *linear_sum(struct alg *alg, const struct dim *a, int64_t scale, const struct dim *b)
 {
-    struct poly p;
-    poly_zero(&p);
+    POLY(p, alg);
     poly_add_dim(&p, 1, a);
     poly_add_dim(&p, scale, b);
     return poly_dim(alg, &p);
@@ -46,7 +45,9 @@ static void poly_from(struct poly *p, const struct dim *d)
 
 const struct dim *dim_mul(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    struct poly x, y, product;
+    POLY(x, alg);
+    POLY(y, alg);
+    POLY(product, alg);
     a = dim_fresh(alg, a);
     b = dim_fresh(alg, b);
     if (dim_equals(a, 1) || dim_equals(b, 1))
@@ -132,7 +133,8 @@ static bool unnest(struct poly *out, const struct poly *p, int i, int64_t c, int
     int64_t k = p->at[i].coef, a = p->at[i].mono->arg[1]->k;
     if (!i64_mul(a, c, divisor))
         return false;
-    struct poly others = *p;
+    POLY(others, p->alg);
+    poly_copy(&others, p);
     poly_insert(&others, -k, p->at[i].mono);
     poly_zero(out);
     poly_add_dim(out, k, p->at[i].mono->arg[0]);
@@ -144,7 +146,7 @@ static bool unnest(struct poly *out, const struct poly *p, int i, int64_t c, int
 
 static const struct dim *div_nested(struct alg *alg, const struct poly *p, int64_t c)
 {
-    struct poly q;
+    POLY(q, alg);
     int64_t divisor;
     for (int i = 0; i < p->n; i++)
         if ((p->at[i].coef == 1 || p->at[i].coef == -1) && dim_is_int_div(p->at[i].mono) && unnest(&q, p, i, c, &divisor))
@@ -155,8 +157,7 @@ static const struct dim *div_nested(struct alg *alg, const struct poly *p, int64
 /* floor(p/c) = -floor((-p + c-1) / c) */
 static const struct dim *div_negated(struct alg *alg, const struct poly *p, int64_t c)
 {
-    struct poly minus;
-    poly_zero(&minus);
+    POLY(minus, alg);
     poly_add_poly(&minus, -1, p);
     poly_insert(&minus, c - 1, NULL);
     return dim_neg(alg, div_int(alg, &minus, c));
@@ -181,7 +182,8 @@ static const struct dim *div_reduced(struct alg *alg, const struct poly *p, int6
 
 static const struct dim *div_int(struct alg *alg, const struct poly *p, int64_t c)
 {
-    struct poly whole, rest;
+    POLY(whole, alg);
+    POLY(rest, alg);
     if (!p->ok)
         overflow();
     int64_t divisor = take_multiples(&whole, &rest, p, c);
@@ -194,15 +196,14 @@ static const struct dim *div_int(struct alg *alg, const struct poly *p, int64_t 
 
 static void divide_by(struct alg *alg, struct poly *p, int64_t k, const struct dim *mono)
 {
-    struct poly out;
-    poly_zero(&out);
+    POLY(out, alg);
     out.ok = p->ok;
     for (int i = 0; i < p->n; i++) {
         const struct dim *m = NULL;
         require(poly_mono_div(alg, p->at[i].mono, mono, &m) && p->at[i].coef % k == 0);
         poly_insert(&out, p->at[i].coef / k, m);
     }
-    *p = out;
+    poly_copy(p, &out);
 }
 
 static int64_t common_factor(const struct poly *a, const struct poly *b)
@@ -237,9 +238,8 @@ static void cancel_factors(struct alg *alg, struct poly *a, struct poly *b)
 /* Moves the terms of a that b, a single term, divides to whole. */
 static void take_divisible(struct alg *alg, struct poly *whole, struct poly *a, struct term b)
 {
-    struct poly rest;
+    POLY(rest, alg);
     poly_zero(whole);
-    poly_zero(&rest);
     for (int i = 0; i < a->n; i++) {
         const struct dim *m;
         if (a->at[i].coef % b.coef == 0 && poly_mono_div(alg, a->at[i].mono, b.mono, &m))
@@ -247,7 +247,7 @@ static void take_divisible(struct alg *alg, struct poly *whole, struct poly *a, 
         else
             poly_insert(&rest, a->at[i].coef, a->at[i].mono);
     }
-    *a = rest;
+    poly_copy(a, &rest);
 }
 
 static const struct dim *div_atom(struct alg *alg, const struct dim *a, const struct dim *b)
@@ -262,7 +262,7 @@ static const struct dim *div_atom(struct alg *alg, const struct dim *a, const st
 
 static const struct dim *div_poly(struct alg *alg, struct poly *a, struct poly *b)
 {
-    struct poly whole;
+    POLY(whole, alg);
     if (poly_quotient(alg, &whole, a, b))
         return poly_dim(alg, &whole);
     cancel_factors(alg, a, b);
@@ -276,14 +276,13 @@ static const struct dim *div_poly(struct alg *alg, struct poly *a, struct poly *
 
 const struct dim *dim_div(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    struct poly x, y;
+    POLY(x, alg);
+    POLY(y, alg);
     a = dim_fresh(alg, a);
     b = dim_fresh(alg, b);
     if (dim_equals(b, 0))
         fail("a dimension divides by zero: expected a divisor other than 0 of %s", dim_str(alg->arena, a));
     bool negate = b->hi < 0;
-    poly_zero(&x);
-    poly_zero(&y);
     poly_add_dim(&x, negate ? -1 : 1, a);
     poly_add_dim(&y, negate ? -1 : 1, b);
     if (!x.ok || !y.ok)
@@ -298,7 +297,9 @@ const struct dim *dim_mod(struct alg *alg, const struct dim *a, const struct dim
 
 const struct dim *dim_quotient(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    struct poly x, y, q;
+    POLY(x, alg);
+    POLY(y, alg);
+    POLY(q, alg);
     a = dim_fresh(alg, a);
     b = dim_fresh(alg, b);
     if (dim_equals(b, 0))
@@ -324,7 +325,8 @@ static bool known_nonnegative(struct alg *alg, const struct poly *p)
     if (poly_lower(alg, p) >= 0)
         return true;
     for (int i = 0; i < alg->nonnegative.n; i++) {
-        struct poly q = *p;
+        POLY(q, alg);
+        poly_copy(&q, p);
         poly_add_dim(&q, -1, dim_fresh(alg, alg->nonnegative.at[i]));
         if (q.ok && poly_lower(alg, &q) >= 0)
             return true;
@@ -348,7 +350,8 @@ static bool by_cases(struct alg *alg, const struct poly *p, int i, const struct 
 {
     bool all = (choice->kind == DIM_MIN) == (p->at[i].coef > 0);
     for (int j = 0; j < choice->n; j++) {
-        struct poly q = *p;
+        POLY(q, alg);
+        poly_copy(&q, p);
         poly_insert(&q, -p->at[i].coef, p->at[i].mono);
         poly_add_product(alg, &q, p->at[i].coef, rest, choice->arg[j]);
         if (provably_nonnegative(alg, &q, fuel - 1) != all)
@@ -373,7 +376,7 @@ static bool provably_nonnegative(struct alg *alg, const struct poly *p, int fuel
 
 bool dim_ge(struct alg *alg, const struct dim *a, const struct dim *b)
 {
-    struct poly p;
+    POLY(p, alg);
     a = dim_fresh(alg, a);
     b = dim_fresh(alg, b);
     if (a == b || (a->lo >= b->hi && b->hi != UNBOUNDED_HI && a->lo != UNBOUNDED_LO))
@@ -451,7 +454,7 @@ static bool bounded_by_another(struct alg *alg, const struct poly *p, int i)
 /* min(x, 1), x a sum of terms >= 0, asks whether any of them is not 0: those that are no larger than others don't matter. */
 static const struct dim *any_term(struct alg *alg, const struct dim *x)
 {
-    struct poly p;
+    POLY(p, alg);
     if (x->kind != DIM_ADD || x->lo != 0)
         return x;
     poly_from(&p, x);

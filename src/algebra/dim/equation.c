@@ -255,8 +255,7 @@ static void merge_facts(struct alg *alg, const struct dim *gone, const struct di
 static void add_rule(struct alg *alg, const struct poly *p, int i)
 {
     struct term t = p->at[i];
-    struct poly rest;
-    poly_zero(&rest);
+    POLY(rest, alg);
     poly_add_poly(&rest, t.coef < 0 ? 1 : -1, p);
     poly_insert(&rest, t.coef < 0 ? -t.coef : t.coef, t.mono);
     const struct dim *right = poly_dim(alg, &rest);
@@ -284,8 +283,7 @@ static bool simplify(struct alg *alg, struct poly *p, bool usual, bool *stronger
 {
     const struct dim *common = poly_mono_content(alg, p), *const * x;
     int n = poly_mono_atoms(common, &x);
-    struct poly q;
-    poly_zero(&q);
+    POLY(q, alg);
     int64_t g = poly_content(p, false);
     for (int i = 0; i < p->n; i++) {
         const struct dim *m = p->at[i].mono;
@@ -298,14 +296,13 @@ static bool simplify(struct alg *alg, struct poly *p, bool usual, bool *stronger
             }
         poly_insert(&q, p->at[i].coef / g, m);
     }
-    *p = q;
+    poly_copy(p, &q);
     return true;
 }
 
 static bool can_vanish(struct alg *alg, const struct poly *p)
 {
-    struct poly minus;
-    poly_zero(&minus);
+    POLY(minus, alg);
     poly_add_poly(&minus, -1, p);
     return poly_lower(alg, p) <= 0 && poly_lower(alg, &minus) <= 0;
 }
@@ -313,9 +310,10 @@ static bool can_vanish(struct alg *alg, const struct poly *p)
 /* Divided by no size that may be 0 where that leaves what can't be: n = 0, n*(a + 1) = 0. */
 static bool solvable(struct alg *alg, struct poly *p, bool *stronger)
 {
-    struct poly q = *p;
+    POLY(q, alg);
+    poly_copy(&q, p);
     if (simplify(alg, &q, true, stronger) && can_vanish(alg, &q)) {
-        *p = q;
+        poly_copy(p, &q);
         return true;
     }
     bool again = *stronger;
@@ -326,10 +324,9 @@ static bool solvable(struct alg *alg, struct poly *p, bool *stronger)
 /* p = 0 with the terms below 0 on the right. */
 static void equation_of(struct alg *alg, const struct poly *p, struct equation *e)
 {
-    struct poly left, below, right;
-    poly_zero(&left);
-    poly_zero(&below);
-    poly_zero(&right);
+    POLY(left, alg);
+    POLY(below, alg);
+    POLY(right, alg);
     for (int i = 0; i < p->n; i++)
         poly_insert(p->at[i].coef < 0 ? &below : &left, p->at[i].coef, p->at[i].mono);
     poly_add_poly(&right, -1, &below);
@@ -340,7 +337,7 @@ static void equation_of(struct alg *alg, const struct poly *p, struct equation *
 /* Makes a rule of the equation if it can be put as one. Where the rule is stronger, it becomes the equation. */
 static enum equate learn(struct alg *alg, struct equation *e)
 {
-    struct poly p;
+    POLY(p, alg);
     bool stronger = false;
     const struct dim *a = dim_fresh(alg, e->left), *b = dim_fresh(alg, e->right);
     if (a == b)
@@ -348,7 +345,6 @@ static enum equate learn(struct alg *alg, struct equation *e)
     const struct dim *d = dim_sub(alg, a, b);
     if (d->kind == DIM_INT)
         return d->k == 0 ? EQ_KNOWN : EQ_FALSE;
-    poly_zero(&p);
     poly_add_dim(&p, 1, d);
     if (!solvable(alg, &p, &stronger))
         return EQ_FALSE;

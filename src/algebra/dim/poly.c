@@ -8,6 +8,48 @@
 
 #include <string.h>
 
+void poly_begin(struct poly *p, struct alg *alg)
+{
+    p->alg = alg;
+    p->block = NULL;
+    p->at = p->few;
+    poly_zero(p);
+}
+
+void poly_release(struct poly *p)
+{
+    if (!p->block)
+        return;
+    p->block->next = p->alg->blocks;
+    p->alg->blocks = p->block;
+    p->block = NULL;
+}
+
+/* Room for another term; false: there is none. */
+static bool make_room(struct poly *p)
+{
+    if (p->block || p->n < FEW_TERMS)
+        return p->n < MAX_TERMS;
+    p->block = p->alg->blocks;
+    if (p->block)
+        p->alg->blocks = p->block->next;
+    else
+        p->block = NEW(p->alg->arena, struct term_block);
+    memcpy(p->block->at, p->few, sizeof p->few);
+    p->at = p->block->at;
+    return true;
+}
+
+void poly_copy(struct poly *to, const struct poly *from)
+{
+    to->n = 0;
+    for (int i = 0; i < from->n; i++) {
+        require(make_room(to));
+        to->at[to->n++] = from->at[i];
+    }
+    to->ok = from->ok;
+}
+
 void poly_zero(struct poly *p)
 {
     p->n = 0;
@@ -51,7 +93,7 @@ void poly_insert(struct poly *p, int64_t coef, const struct dim *mono)
             term_remove(p, i);
         return;
     }
-    if (p->n == MAX_TERMS) {
+    if (!make_room(p)) {
         p->ok = false;
         return;
     }
@@ -154,8 +196,7 @@ static const struct dim *mono_common(struct alg *alg, const struct dim *a, const
 /* p += coef * mono * by */
 void poly_add_product(struct alg *alg, struct poly *p, int64_t coef, const struct dim *mono, const struct dim *by)
 {
-    struct poly q;
-    poly_zero(&q);
+    POLY(q, alg);
     poly_add_dim(&q, coef, by);
     p->ok = p->ok && q.ok;
     for (int i = 0; i < q.n; i++)
@@ -232,7 +273,8 @@ static bool divide_step(struct alg *alg, struct poly *out, struct poly *rest, co
 
 bool poly_quotient(struct alg *alg, struct poly *out, const struct poly *p, const struct poly *by)
 {
-    struct poly rest = *p;
+    POLY(rest, alg);
+    poly_copy(&rest, p);
     poly_zero(out);
     if (by->n == 0)
         return false;
@@ -258,7 +300,8 @@ static const struct dim *term_dim(struct alg *alg, struct term t)
     return alg_composite(alg, DIM_MUL, n + 1, arg);
 }
 
-static const struct dim *sum_dim(struct alg *alg, const struct poly *p)
+/* Not inlined: its terms are large, and poly_dim recurses. */
+static __attribute__((noinline)) const struct dim *sum_dim(struct alg *alg, const struct poly *p)
 {
     const struct dim *arg[MAX_TERMS];
     for (int i = 0; i < p->n; i++)
@@ -322,8 +365,7 @@ static bool hermite_other(struct alg *alg, struct poly *p, const struct family *
     f.first -= j * f.step;
     const struct dim *sum = dim_div(alg, dim_add(alg, f.x, dim_int(alg, f.first)), dim_int(alg, f.step));
     const struct dim *one = family_member(alg, &f, j), *other = family_member(alg, &f, 1 - j);
-    struct poly whole;
-    poly_zero(&whole);
+    POLY(whole, alg);
     poly_add_dim(&whole, 1, sum);
     int64_t k = coefficient_of(p, one);
     if (k == INT64_MIN || whole.n < 1 || !whole.at[0].mono || (whole.n == 2 && whole.at[1].mono) || whole.n > 2 || whole.at[0].coef != 1 ||
@@ -375,7 +417,8 @@ static void hermite(struct alg *alg, struct poly *p)
 
 const struct dim *poly_dim(struct alg *alg, const struct poly *given)
 {
-    struct poly p = *given;
+    POLY(p, alg);
+    poly_copy(&p, given);
     hermite(alg, &p);
     poly_reduce(alg, &p);
     if (!p.ok)

@@ -255,12 +255,11 @@ static const struct split *listed_split(struct alg *alg, const struct dim *outer
 /* k * rest = d with k the greatest integer factor. */
 static const struct dim *take_integer(struct alg *alg, const struct dim *d, int64_t *k)
 {
-    struct poly p;
+    POLY(p, alg);
     d = dim_fresh(alg, d);
     *k = 1;
     if (dim_equals(d, 1))
         return d;
-    poly_zero(&p);
     poly_add_dim(&p, 1, d);
     *k = poly_content(&p, true);
     return *k == 0 ? dim_int(alg, 1) : dim_quotient(alg, d, dim_int(alg, *k));
