@@ -1,5 +1,5 @@
-/* dump: the text form of the graph after every pass, as files of a new folder (--dump-after all=DIR): 00-load.graph, 01-shapes.graph, ...;
- * of rank R, once there are such graphs, 18-localize.rank-R.graph. The folder appears complete or not at all. */
+/* dump: the text form of the graph after every pass, as files in a new folder (--dump-after all=DIR): 00-load.graph, 01-shapes.graph, ...;
+ * for rank R, from localize on, 18-localize.rank-R.graph. The folder appears complete or not at all. */
 #include "ir/text/text.h"
 #include "passes/pass.h"
 
@@ -10,7 +10,7 @@
 
 struct pass_dump {
     struct arena *arena;
-    const char *dir, *part; /* it is written to part */
+    const char *dir, *part; /* the unfinished folder that files are written to */
     VEC(const char *) files;
 };
 

@@ -39,7 +39,7 @@ static void dump_graph(struct graph *g, const struct pass *p)
     graph_print(g, stdout);
 }
 
-/* What tpc-run makes of a rank's file, which no pass of tpc-shard does: of copies. */
+/* Dumps the kernels that tpc-run would make of each rank's file, from copies: tpc-shard has no such pass. */
 static void dump_kernels(const struct compile *c)
 {
     for (int r = 0; c->rank_graphs && r < c->graph->ranks; r++) {
@@ -49,7 +49,7 @@ static void dump_kernels(const struct compile *c)
     }
 }
 
-/* Refuses a pass that does not run between these. */
+/* Refuses a dump of a pass outside this range. */
 static void check_dump(const char *name, int dump, int from, int to)
 {
     bool kernels = dump == pass_index("fuse_kernels") && to >= pass_index("localize");

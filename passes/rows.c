@@ -1,4 +1,4 @@
-/* rows: passes.def as a table. It is apart from the manager because passes call the manager too, on trial plans and on subgraphs. */
+/* rows: passes.def as a table. It is separate from the manager because passes call the manager too, on trial plans and on subgraphs. */
 #include "passes/pass.h"
 
 const struct pass pass_rows[] = {

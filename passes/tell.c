@@ -1,4 +1,4 @@
-/* tell: -v in a few lines: what became of a graph's operators, and which passes took the time. */
+/* tell: -v in a few lines: changes of a graph's operators, and the slowest passes. */
 #include "passes/pass.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static int by_loss(const void *x, const void *y)
     return one == other ? strcmp(a->name, b->name) : one > other ? -1 : 1;
 }
 
-/* sign 1: kinds that there are fewer of; -1: more. "" if there are none. */
+/* sign 1: op kinds whose number fell; -1: rose. "" if none. */
 static const char *changed(struct pass_record *r, int sign)
 {
     const char *text = "";

@@ -1,6 +1,6 @@
-/* emit: writes the rank graphs to files. It brings them to the form of files, and saves each graph with its weights, which it
- * streams from the source tensors. The folder also gets the weight-stripped model, plan.json and manifest.json. It appears
- * complete or not at all (src/plan/folder/folder.c). */
+/* emit: writes the rank graphs to files. It expands them to standard ops and saves each graph with its weights, streamed from the source
+ * tensors. The folder also gets the weight-stripped model, plan.json and manifest.json. It appears complete or not at all
+ * (src/plan/folder/folder.c). */
 #include "ir/rank_meta.h"
 #include "onnx/onnx.h"
 #include "op/analysis/analysis.h"
@@ -35,7 +35,7 @@ static void list_sizes(const struct compile *c)
 
 /* ---- files -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Of one or more stages, with as many ranks each. */
+/* One or more stages, each with the same number of ranks. */
 struct emission {
     const struct compile *whole;
     int stages;
@@ -45,7 +45,7 @@ struct emission {
     struct written model; /* model.onnx */
 };
 struct stream {
-    int rank; /* of all */
+    int rank; /* over all stages */
     const struct emission *to;
 };
 
@@ -64,8 +64,8 @@ static const struct compile *stage_at(const struct stream *s)
     return &s->to->stage[stage_number(s)];
 }
 
-/* True if the constant is the rank's shard: after cut_weights has cut it, or if the shard has all indices. Those are in ascending order,
- * so such a shard is the tensor itself. */
+/* True if the constant is the rank's shard: after cut_weights has cut it, or if the shard has all indices. Indices are ascending, so such a
+ * shard is the tensor itself. */
 static bool is_shard_itself(const struct value *v)
 {
     for (int d = 0; d < v->constant->rank; d++)

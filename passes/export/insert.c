@@ -4,8 +4,8 @@
  * slices, partial values. Readers with the same placement share one reshard. A placement that is cheaper to reach from another reader's
  * than from the source hangs below it in the reshard tree, as the solver assumed.
  *
- * Ops whose sharded form is another subgraph are lowered. Operands that steer control flow are broadcast from rank 0, unless they are no
- * result of a computation: ranks in different branches would get different sizes. */
+ * Ops whose sharded form is another subgraph are lowered. Operands that steer control flow are broadcast from rank 0, unless they are not
+ * computed: ranks in different branches would get different sizes. */
 #include "op/control/control.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
@@ -19,7 +19,7 @@ struct inserter {
     struct reshards *of;
     struct value **sent;
     VEC(struct node *) nodes;
-}; /* sent, by value id: the broadcast of rank 0's value */
+}; /* by value id: the broadcast of rank 0's value */
 
 static struct value *insert_reshard(struct inserter *in, struct value *v, struct placement to)
 {

@@ -72,8 +72,8 @@ static bool typed_by_result(const struct node *node)
     return node->op->flags & OP_CONTROL;
 }
 
-/* A rank that holds nothing infers the same when it loads its file, where results have no types yet: else its collectives would be others
- * than those of the ranks that hold something. */
+/* A rank with empty shards must infer the same types from its file, where results are untyped; else its collectives would differ from the
+ * other ranks'. */
 static void check_idle(struct graph *g, struct node *node)
 {
     if (!node->op || typed_by_result(node) || !reads_nothing(node))

@@ -1,5 +1,5 @@
-/* memory: predicts what every rank holds while it runs, and what one rank would hold that runs the whole graph. Ranks whose graphs differ
- * in nothing but their number hold the same. */
+/* memory: predicts each rank's memory use, and that of one rank running the whole graph. Ranks whose graphs differ only in their rank
+ * number use the same. */
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/plan.h"

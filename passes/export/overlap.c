@@ -1,4 +1,4 @@
-/* overlap: predicts what is saved by sums of all ranks that go on while they compute. */
+/* overlap: predicts the time saved by all-reduces that overlap with compute. */
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 

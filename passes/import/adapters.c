@@ -1,5 +1,5 @@
-/* adapters: low-rank adapters next to products, which alone are trained (--lora). They are ordinary nodes of the canonical graph, as if the
- * model had them: the gradient, the plan and all that follows treat them so. */
+/* adapters: adds low-rank adapters to products; only these are trained (--lora). They are ordinary nodes of the canonical graph, as if the
+ * model had them: the gradient, the plan and all later passes treat them so. */
 #include "ir/rank_meta.h"
 #include "passes/pass.h"
 #include "plan/facts/facts.h"
@@ -8,7 +8,7 @@
 static struct value *new_weight(struct graph *g, const char *name, int64_t rows, int64_t columns, const float *data)
 {
     struct value *v = graph_constant(g, name, DT_F32, 2, (const int64_t[]){rows, columns}, data);
-    v->constant->origin = v->name; /* a weight: it is not folded away */
+    v->constant->origin = v->name; /* it is a weight, so it is not folded away */
     v->constant->trained = true;
     return v;
 }

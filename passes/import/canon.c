@@ -1,4 +1,4 @@
-/* canon: gives the same computation the same form (src/lower/graph/canonical.c), and finds the state that only attention shows
+/* canon: brings equal computations to one form (src/lower/graph/canonical.c), and finds state that is visible only in attention
  * (src/plan/facts/state.c). */
 #include "passes/pass.h"
 #include "plan/facts/facts.h"

@@ -1,9 +1,9 @@
-/* gradient: what a step of training computes, in place of what the model does (--train).
+/* gradient: replaces the model's outputs by a training step's: loss and gradients (--train).
  *
- * A loss is appended, as a sum over all labels and the number of labels, so that microbatches and ranks of data parallelism just add.
- * The walk back from it gives each trained weight a gradient (src/op/backward/walk.c). The graph's outputs are these alone; in canonical
- * form gradients are ordinary nodes, and all that follows treats them so. One thing is said of them: a gradient is placed as its weight
- * (graph.trained, src/plan/solve/encode.c). There is no past: the pass shapes has set its length to 0. */
+ * A loss is appended, as a sum over all labels and the number of labels, so that microbatches and ranks of data parallelism just add. The
+ * walk back from it gives each trained weight a gradient (src/op/backward/walk.c). Only these are the graph's outputs; gradients are
+ * ordinary nodes for all later passes, with one constraint: a gradient is placed as its weight (graph.trained, src/plan/solve/encode.c).
+ * There is no past: the pass shapes has set its length to 0. */
 #include "ir/rank_meta.h"
 #include "op/analysis/analysis.h"
 #include "op/backward/backward.h"
@@ -28,7 +28,7 @@ static bool is_trained(const struct value *v)
     return v->constant && v->constant->trained;
 }
 
-/* A matrix whose bytes are there; in a dry run they may be missing. Other types are not trained. */
+/* A matrix whose bytes are available; in a dry run they may be missing. Other types are not trained. */
 static bool may_be_tied(const struct value *v)
 {
     struct constant *c = v->constant;
@@ -53,7 +53,7 @@ static void tie(struct graph *g, struct value *a, struct value *b, enum constant
     graph_replace(g, b, instead, false);
 }
 
-/* Exporters write a weight twice that two nodes read in different forms: an embedding and a head, say. */
+/* Exporters write a weight twice if two nodes read it in different forms, such as an embedding and a head. */
 static void tie_copies(struct graph *g, struct plan *p)
 {
     VEC(struct value *) found = {NULL, 0, 0};
@@ -76,7 +76,7 @@ static void tie_copies(struct graph *g, struct plan *p)
     }
 }
 
-/* Integers carry no gradient. What makes them of a trained weight, as rounding does, must not hide it from the loss. */
+/* Integers carry no gradient. An op that makes integers from a trained weight, such as rounding, must not cut it off from the loss. */
 static void check_passes(const struct graph *g, const struct gradients *all, const struct value *loss)
 {
     const bool *reaches = gradients_reach(g, 1, &loss);
@@ -110,7 +110,7 @@ static struct weights find_trained(struct graph *g, const struct options *o, con
     return found;
 }
 
-/* ---- what is left of a past of length 0 ------------------------------------------------------------------------------------------- */
+/* ---- removing a past of length 0 ------------------------------------------------------------------------------------------- */
 
 static void drop_empty_parts(struct node *n)
 {
@@ -143,7 +143,7 @@ static void drop_empty(struct graph *g)
     }
 }
 
-/* Why rows of the batch may depend on each other in what the loss reads; NULL: they do not. */
+/* Why rows of the batch may depend on each other in the values that the loss reads; NULL: they do not. */
 static const char *mixing(struct graph *g, const struct objective *loss)
 {
     const struct type *first = g->inputs.n ? &g->inputs.at[0]->type : NULL;
@@ -161,7 +161,7 @@ static const char *mixing(struct graph *g, const struct objective *loss)
     return rank_meta_rows(only, 0, &symbol, &why) ? why : NULL;
 }
 
-/* Replicas and microbatches add what rows of their own give: the sum is that of one batch if rows do not depend on each other. */
+/* Replicas and microbatches add the results of separate rows: the sum equals one batch's if rows are independent. */
 static void note_mixing(struct graph *g, const struct objective *loss)
 {
     const char *why = mixing(g, loss);
@@ -171,7 +171,7 @@ static void note_mixing(struct graph *g, const struct objective *loss)
 
 /* ---- the walk ------------------------------------------------------------------------------------------------------------------- */
 
-/* The loss counts once. */
+/* The loss has gradient 1. */
 static void start(struct gradients *all, struct lowering *l, const struct value *loss)
 {
     const struct value like = *loss;
@@ -211,7 +211,7 @@ static void set_outputs(struct graph *g, const struct objective *loss, const str
     }
 }
 
-/* Lowerings place what they make; nothing is placed yet. */
+/* Lowerings place their results; nothing is placed yet. */
 static void forget_placements(struct graph *g)
 {
     for (int i = 0; i < g->values.n; i++)

@@ -28,7 +28,7 @@ static void check_external_files(const struct compile *c)
     arena_free(tmp);
 }
 
-/* The value that --bind gives an input; else what the inputs of the run tell. */
+/* The value that --bind gives an input; else the value from the run's inputs. */
 static const char *bound_value(void *compile, struct arena *arena, const char *input, bool tensor)
 {
     const struct compile *c = compile;
@@ -39,7 +39,7 @@ static const char *bound_value(void *compile, struct arena *arena, const char *i
     return c->sizes.held ? c->sizes.held(c->sizes.data, arena, input, tensor) : NULL;
 }
 
-/* By --keep-input, by the plan that is replayed, or by the inputs of the run. */
+/* By --keep-input, the replayed plan, or the run's inputs. */
 static bool is_given(void *compile, struct arena *arena, const char *input)
 {
     const struct compile *c = compile;
@@ -63,7 +63,7 @@ static void check_kept(const struct compile *c)
     }
 }
 
-/* Loading has bound some already. */
+/* Loading has already bound some. */
 static void bind_fixed(struct compile *c)
 {
     bool *done = NEWN(c->arena, bool, c->fixed->list.n + 1);
@@ -78,7 +78,7 @@ static void bind_fixed(struct compile *c)
             op_bind_input(c->graph, c->fixed->list.at[i]);
 }
 
-/* Their kernels trust the pass that makes them. */
+/* Their kernels trust the pass that creates them. */
 static void refuse_fused(const struct graph *g)
 {
     for (int i = 0; i < g->nodes.n; i++) {

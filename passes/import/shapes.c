@@ -1,8 +1,8 @@
 /* shapes: gives every value a type of dimension expressions and removes shape arithmetic.
  *
  * First it finds state pairs, because a past length may be 0. It states --dim and the assumptions of a rank file as equations. Then
- * inference runs to its fixpoint (src/op/control/infer_fixpoint.c). At the end size operands become attributes of their nodes. A size of
- * 0 that --dim gives is stated only then, for to a Reshape a 0 among its operand's sizes means another one. Then shape arithmetic goes
+ * inference runs to its fixpoint (src/op/control/infer_fixpoint.c). At the end size operands become attributes of their nodes. A size of 0
+ * from --dim is stated only then, because a 0 among a Reshape's sizes means a copied size. Then shape arithmetic is removed
  * (src/op/canon/shape_data.c). */
 #include "ir/rank_meta.h"
 #include "op/backward/backward.h"
@@ -39,7 +39,7 @@ static void bind_dim(struct graph *g, const struct binding *b)
              (long long)b->value, (long long)symbol->lo);
 }
 
-/* Those of size 0, or the others. Returns whether there were any. */
+/* Binds the sizes of 0, or the others. Returns whether there were any. */
 static bool bind_dims(struct graph *g, const struct bindings *dims, bool zeros)
 {
     bool any = false;
@@ -51,7 +51,7 @@ static bool bind_dims(struct graph *g, const struct bindings *dims, bool zeros)
     return any;
 }
 
-/* No input tells a symbol that none has. */
+/* A symbol that no input has is data-dependent. */
 static void note_data(void *graph, const struct dim *symbol)
 {
     struct graph *g = graph;
@@ -79,7 +79,7 @@ static void state_rank_meta(struct graph *g)
         state_assumption(g, &m->assumption[i]);
 }
 
-/* No gradient goes into a cache: a step of training has no past. */
+/* A cache gets no gradient: a training step has no past. */
 static void forget_past(struct graph *g)
 {
     EACH (const struct state, s, g->states) {
@@ -104,7 +104,7 @@ void pass_shapes(struct compile *c)
         (void)bind_dims(g, &options->dims, false);
     }
     if (options && options->train) {
-        trained_mark(g, options, c->plan); /* what reads such a weight is computed in each step */
+        trained_mark(g, options, c->plan); /* nodes that read such a weight are computed in each step */
         forget_past(g);
     }
     op_infer_fixpoint(g);

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nodes of one op that are replicated for one reason. */
+/* Replicated nodes of one op with the same reason. */
 struct replicated {
-    const struct node *named; /* the one that takes longest */
+    const struct node *named; /* the slowest */
     const char *why;
-    int nodes, at;        /* at: among others */
-    double seconds, most; /* of all, of the one */
+    int nodes, at;        /* at: position among all such groups */
+    double seconds, most; /* of all nodes; of the slowest */
 };
 struct all_replicated {
     VEC(struct replicated) list;
@@ -28,7 +28,7 @@ struct all_replicated {
 
 static const char not_split[] = "not split by this plan";
 
-/* Could the node be split, so that it is told where it is not: each product by a weight, and each node of a --strict plan. */
+/* Could the node be split, so that the report lists it as replicated: each product with a weight, and each node of a --strict plan. */
 static bool tells_whole(const struct space *s, int i)
 {
     const struct node *n = s->g->nodes.at[i];
@@ -45,7 +45,7 @@ static const char *why_replicated(struct space *s, int i)
     return why || !tells_whole(s, i) ? why : not_split;
 }
 
-/* A good part of the step, or all that --strict leaves whole. */
+/* A large part of the step, or with --strict every replicated node. */
 static bool is_told(const struct compile *c, const struct replicated *r)
 {
     enum { PART = 20 };
@@ -76,7 +76,7 @@ static void tell_replicated(struct compile *c, const struct replicated *r)
     c->plan->nreplicated += r->nodes;
 }
 
-/* What takes long first, else in the order of the graph. */
+/* Slowest first, then in graph order. */
 static int by_seconds(const void *a, const void *b)
 {
     const struct replicated *x = a, *y = b;

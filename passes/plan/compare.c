@@ -1,5 +1,5 @@
-/* compare: plans the same graph otherwise (--compare), for the same workloads, machine and byte price. Each plan goes as far as the
- * memory of its ranks. Names of states in a plan file are ignored, because the graph's states are known. */
+/* compare: makes alternative plans of the same graph (--compare), for the same workloads, machine and byte price, up to the memory of their
+ * ranks. Names of states in a plan file are ignored, because the graph's states are known. */
 #include "passes/pass.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
@@ -80,13 +80,13 @@ void compare_memory(struct compile *c, bool exact)
     plan_memory_that_runs(c->graph, c->plan, c->graph->ranks, c->plan->use);
 }
 
-/* limited: at the price at which it keeps --memory. */
+/* limited: at the price that keeps --memory. */
 static struct compared plan_for_ranks(const struct compile *first, const struct options *options, bool limited)
 {
     struct arena *tmp = arena_new();
     struct plan plan = {.ranks = options->ranks};
     struct compile c = keep_source_copy(first, tmp, options, &plan);
-    c.properties |= PROP_LIMITED; /* by the price that is found here */
+    c.properties |= PROP_LIMITED; /* by the price found here */
     if (limited)
         (void)memory_price(&c);
     pass_run(&c, "weight_dtype", "choose", NULL);
@@ -96,7 +96,7 @@ static struct compared plan_for_ranks(const struct compile *first, const struct 
     return out;
 }
 
-/* The fastest, or if that does not keep --memory the best that is found to, else what holds the least. */
+/* The fastest plan; if it does not keep --memory, the best one found that does, else the one with the least memory. */
 static struct compared best_plan(const struct compile *first, const struct options *options)
 {
     struct compared fastest = plan_for_ranks(first, options, false);
@@ -127,7 +127,7 @@ static void fill_ranks(const struct compile *c, int ranks)
         VEC_PUSH(c->arena, &c->plan->others.list, ((struct other_ranks){ranks, other}));
 }
 
-/* For the page; each is as much work as the plan itself. */
+/* For the HTML report; each takes as much work as the plan itself. */
 static void fill_others(const struct compile *c)
 {
     enum { MOST_NODES = 16384 };
@@ -143,7 +143,7 @@ static void fill_others(const struct compile *c)
         fill_ranks(c, own);
 }
 
-/* The best plan that takes unequal ranks for equal. */
+/* The best plan if unequal ranks are treated as equal. */
 static struct compared equal_plan(const struct compile *original)
 {
     struct options options = *original->options;

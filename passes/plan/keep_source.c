@@ -5,7 +5,7 @@
 struct compile keep_source_copy(const struct compile *first, struct arena *arena, const struct options *options, struct plan *plan)
 {
     struct compile c = *first;
-    for (int i = 0; i < first->plan->workloads.n; i++) /* the pass choose writes its predictions there */
+    for (int i = 0; i < first->plan->workloads.n; i++) /* choose writes its predictions there */
         VEC_PUSH(arena, &plan->workloads, first->plan->workloads.at[i]);
     c.arena = arena;
     c.options = options;

@@ -1,11 +1,11 @@
-/* memory_limit: finds a plan that keeps the limit of --memory, of weights, state, peak activations and blocks of collectives.
+/* memory_limit: finds a plan whose weights, state, peak activations and collective blocks keep within --memory.
  *
- * Each resident byte of weights or state gets a price, a Lagrange multiplier. The pass raises it until the plan fits, then bisects. A
- * plan that is optimal at a price is the best of all plans that hold no more bytes (Everett, "Generalized Lagrange Multiplier Method",
- * 1963). So a trial at a lower price bounds the gap to the best plan within the limit. Activations and blocks have no price and are
- * measured for every trial. For the bound they count nothing: another plan may have next to none.
- * From the plan at the best price on, limits over time lead to better ones (src/plan/solve/within.c). Trials: memory_price.c.
- * If no price helps, the pass tries more ranks, for the error message: it doubles their number, then bisects. */
+ * Each resident byte of weights or state gets a price, a Lagrange multiplier. The pass raises it until the plan fits, then bisects. A plan
+ * that is optimal at a price is the best of all plans that hold no more bytes (Everett, "Generalized Lagrange Multiplier Method", 1963). So
+ * a trial at a lower price bounds the gap to the best plan within the limit. Activations and blocks have no price and are measured for
+ * every trial. The bound counts them as 0, because another plan may have almost none. Starting at the plan with the best price, limits over
+ * time find better ones (src/plan/solve/within.c). Trials: memory_price.c. If no price helps, the pass tries more ranks, for the error
+ * message: it doubles their number, then bisects. */
 
 #include "op/backward/backward.h"
 #include "passes/pass.h"
@@ -35,7 +35,7 @@ static bool ranks_fit(const struct compile *c, int ranks, struct trial *least)
     return fit;
 }
 
-/* The smallest number of ranks that fits; 0 if none does up to the most that may be. *least: the last trial. */
+/* The smallest number of ranks that fits; 0 if none does up to the maximum. *least: the last trial. */
 static int smallest_ranks(const struct compile *c, struct trial *least)
 {
     int below = c->options->ranks, fit = 0, most = machine_most_ranks(&c->options->machine);
@@ -83,7 +83,7 @@ static const char *too_little(const struct compile *c, const struct trial *t)
                                             : arena_printf(a, "%s%d rank%s, where the fullest", less, ranks, ranks == 1 ? "" : "s");
 }
 
-/* Of ranks with limits of their own, that may hold too little in all. */
+/* For ranks with limits of their own, which may have too little memory in total. */
 static const char *all_limits(const struct compile *c, bool hopeless)
 {
     struct rank_use alone = {0};
@@ -105,7 +105,7 @@ static _Noreturn void fail_limit(const struct compile *c, struct trial t, bool h
          units_bytes(a, (double)(t.use.peak + t.use.blocks)), all_limits(c, hopeless), what_fits(c));
 }
 
-/* Of training, if need be with the forward half computed again, as other compilations of the same source are not. */
+/* In training, recomputing the forward half if needed; other compilations of the same source do not. */
 static const struct trial *find_price(struct fitter *f, struct compile *c, double *below)
 {
     const struct trial *best = memory_raise_price(f, below);
@@ -120,7 +120,8 @@ static const struct trial *find_price(struct fitter *f, struct compile *c, doubl
     return memory_raise_price(f, below);
 }
 
-/* Of --sp=auto without a limit, to activations of one rank: they have no price, and a reshard inside a kernel stores what it never did. */
+/* The limit of --sp=auto without --memory, relative to one rank's activations: they have no price, and a reshard inside a fused kernel
+ * stores intermediate values. */
 #define MOST_GROWTH 2
 static void keep_sequences_whole(struct compile *c, const char *why)
 {
@@ -144,7 +145,7 @@ static void check_sequences(struct compile *c)
                                           units_bytes(c->arena, (double)t.use.peak), units_bytes(c->arena, (double)alone.peak)));
 }
 
-/* Limits over time, from a trial on: a plan that is better, or where that does not fit one that does; false: none is found. */
+/* Limits over time, starting at a trial: a better plan, or one that fits if the trial does not; false: none found. */
 static bool keep_limits(struct fitter *f, struct compile *c, const struct trial *from)
 {
     double bound = memory_bound(f);
@@ -154,7 +155,7 @@ static bool keep_limits(struct fitter *f, struct compile *c, const struct trial 
     return within.within;
 }
 
-/* Where no price is high enough. */
+/* For when no price is high enough. */
 static bool find_within(struct fitter *f, struct compile *c)
 {
     struct trial least = memory_least_trial(f);
@@ -164,7 +165,7 @@ static bool find_within(struct fitter *f, struct compile *c)
     return keep_limits(f, c, &least);
 }
 
-/* The best plan within the limits, by prices and then by limits over time; false: none is found. */
+/* The best plan within the limits, by prices and then by limits over time; false: none found. */
 static bool find_plan(struct fitter *f, struct compile *c)
 {
     double below;
@@ -176,7 +177,7 @@ static bool find_plan(struct fitter *f, struct compile *c)
         return within;
     best = memory_bisect_price(f, best, below);
     c->plan->byte_price = best->price;
-    if (best->price > 0 && small) /* the plan without a limit is proven by itself */
+    if (best->price > 0 && small) /* the plan without a limit is proven separately */
         (void)keep_limits(f, c, best);
     return true;
 }

@@ -1,4 +1,4 @@
-/* memory_price: plans at prices of a byte, of which the cheapest that fits is one that keeps --memory. What it is for: memory_limit.c. */
+/* memory_price: plans at byte prices; the cheapest that fits keeps --memory. See memory_limit.c. */
 #include "passes/plan/memory_price.h"
 
 #include "plan/cost/cost.h"
@@ -14,7 +14,7 @@ enum { BISECTIONS = 5 };
 #define COARSE_FIRST 256.0 /* for many ranks, because each plan takes long */
 #define COARSE_STEP 4096.0
 #define MOST_PRICE 1048576.0 /* reads of a byte per step */
-#define MOST_SECONDS 1e5     /* the most that all bytes may cost: sums of costs must not overflow */
+#define MOST_SECONDS 1e5     /* upper bound on the cost of all bytes, so that sums of costs do not overflow */
 
 static struct trial outcome(const struct compile *c, struct arena *keep)
 {
@@ -85,7 +85,7 @@ bool memory_is_emitted(const struct options *o)
     return o->plan_file && o->plan_file->emitted;
 }
 
-/* Unequal ranks may divide weights and state as they have room besides what else they hold in a trial. */
+/* Unequal ranks divide weights and state by their free memory in a trial. */
 static void share_room(struct fitter *f, const struct trial *t)
 {
     const struct options *given = f->compile->options;
@@ -99,7 +99,7 @@ static void share_room(struct fitter *f, const struct trial *t)
         all.weights += t->ranks_use[r].weights;
         all.state += t->ranks_use[r].state;
     }
-    /* --weights may store less than the unsharded model has, ranks may repeat some */
+    /* --weights may shrink the stored weights, and ranks may replicate some */
     double whole = fmin((double)alone.weights, (double)all.weights) + fmin((double)alone.state, (double)all.state), sum = 0;
     double *part = NEWN(f->compile->arena, double, o.ranks), *other = NEWN(f->compile->arena, double, o.ranks);
     for (int r = 0; r < o.ranks; r++)
@@ -123,7 +123,7 @@ static const struct trial *try_prices(struct fitter *f, double *below)
     share_room(f, t);
     f->hopeless = memory_least(c->graph, c->plan, c->options, f->ranks) > c->options->memory;
     if (f->hopeless) {
-        (void)add_trial(f, most); /* the least, for who asks */
+        (void)add_trial(f, most); /* the plan with the least memory, for the caller */
         return NULL;
     }
     for (double price = fine ? 1 : COARSE_FIRST; !memory_trial_fits(f, t); price *= fine ? PRICE_STEP : COARSE_STEP) {

@@ -1,4 +1,4 @@
-/* memory_price: trials of plans, at prices of a byte, for --memory (memory_limit.c). */
+/* memory_price: trial plans at byte prices, for --memory (memory_limit.c). */
 #ifndef TPC_MEMORY_PRICE_H
 #define TPC_MEMORY_PRICE_H
 
@@ -9,8 +9,8 @@
 enum { MOST_TRIALS = 16 };
 struct trial {
     double price, held, objective, least, seconds;
-    int64_t total; /* of the rank that fills most of its limit, weighed as limits differ (src/plan/facts/limits.c) */
-    int rank;      /* that one, and what it holds */
+    int64_t total; /* of the rank that fills most of its limit, weighted by the limits (src/plan/facts/limits.c) */
+    int rank;      /* that rank, and what it holds */
     struct rank_use use;
     const struct rank_use *ranks_use; /* by rank */
     const char *weight, *value;       /* its largest */
@@ -19,26 +19,27 @@ struct trial {
 struct fitter {
     const struct compile *compile;
     int ranks, trials;
-    const int64_t *share; /* as the plan's memory_share */
-    bool tells;           /* for many ranks the global graph tells what they hold */
+    const int64_t *share; /* like the plan's memory_share */
+    bool tells;           /* with many ranks, the global graph gives their memory */
     bool recomputed;      /* the backward half of training computes the forward half again */
     bool hopeless;        /* weights and state alone are more than all ranks may hold */
     struct trial trial[MOST_TRIALS];
 };
 
-/* A copy of the source, planned for plan.ranks ranks at its price, or within its limits over time. exact: measured as it is emitted. */
+/* A copy of the source, planned for plan.ranks ranks at its price, or within its limits over time. exact: measured on the emitted
+ * graphs. */
 struct trial memory_try(const struct compile *original, struct plan plan, bool exact);
 bool memory_trial_fits(const struct fitter *, const struct trial *);
-/* Raises the price until a plan fits; NULL if it never does. *below: the last price at which none did. Unequal ranks get shares by what
- * they may hold, where the plan without a price does not fit. */
+/* Raises the price until a plan fits; NULL if none fits. *below: the last price without a fit. Unequal ranks get shares by their limits if
+ * the plan without a price does not fit. */
 const struct trial *memory_raise_price(struct fitter *, double *below);
-/* The best that fits at prices between. */
+/* The best fitting plan at a price in between. */
 const struct trial *memory_bisect_price(struct fitter *, const struct trial *best, double below);
-/* Picoseconds that no plan is below whose weights and state alone are within the limit, by what the trials prove; 0 where ranks are
- * unequal, as then no rank is the one that holds most of everything. */
+/* A lower bound, in picoseconds, on plans whose weights and state alone keep the limit, as proven by the trials; 0 for unequal ranks,
+ * because no rank then holds the most of everything. */
 double memory_bound(const struct fitter *);
 struct trial memory_least_trial(const struct fitter *);
-/* A plan file that is replayed: prices change nothing. */
+/* A plan file is replayed: prices change nothing. */
 bool memory_is_emitted(const struct options *);
 
 #endif

@@ -1,7 +1,7 @@
 /* stages: cuts the canonical graph into stages of consecutive nodes and plans each for its own ranks (--pp).
  *
- * A plan of the whole graph on the ranks of a stage tells what each node takes, with the reshards before it. The cut is chosen by that.
- * Then each stage goes through the passes from weight_dtype to memory, as a model by itself. */
+ * A plan of the whole graph on one stage's ranks gives the time of each node with its reshards. These times choose the cut. Then each stage
+ * runs the passes from weight_dtype to memory as a separate model. */
 #include "op/backward/backward.h"
 #include "passes/pass.h"
 #include "plan/constrain/config_stages.h"
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What all ranks of a stage send at once to those of another goes over the outermost level that the job reaches. */
+/* Ranks of one stage send to the next all at once, over the outermost level of the job. */
 static double crossing_seconds(const struct machine *m, int ranks, double bytes)
 {
     int level = 0;
@@ -30,7 +30,7 @@ struct priced {
     double *node, *crossing, *bytes, *held;
 };
 
-/* ranks: of all stages. */
+/* ranks: of all stages together. */
 static void price_value(struct space *s, const struct value *v, int ranks, struct priced *to)
 {
     const struct plan *p = s->plan;
@@ -68,9 +68,9 @@ static struct stage_prices price_whole(struct arena *a, struct space *s, int sta
                                  .held = to.held};
 }
 
-/* ---- what the ranks of each stage are ---- */
+/* ---- the ranks of each stage ---- */
 
-/* ranks: of all stages, or of those that stage k has. */
+/* ranks: of all stages together, or of stage k. */
 static void ranks_of_stage(struct options *o, int k)
 {
     int first = o->ranks * k;
@@ -92,7 +92,7 @@ static const struct options *stage_options(struct arena *a, const struct options
     return own;
 }
 
-/* Those of a plan of the whole graph, whose ranks are alike. */
+/* Options for a plan of the whole graph with equal ranks. */
 static const struct options *alike_options(struct arena *a, const struct options *o)
 {
     struct options *alike = NEW(a, struct options);
@@ -101,7 +101,7 @@ static const struct options *alike_options(struct arena *a, const struct options
     return alike;
 }
 
-/* A stage computes at the speed of all of its ranks, and holds what all hold. */
+/* A stage has the total speed and memory of its ranks. */
 static void price_stages(struct arena *a, const struct options *o, struct stage_prices *p)
 {
     double *slower = NEWN(a, double, o->stages), *room = NEWN(a, double, o->stages);
@@ -118,7 +118,7 @@ static void price_stages(struct arena *a, const struct options *o, struct stage_
     p->room = o->memory ? room : NULL;
 }
 
-/* Where speeds or memory differ: of the slowest stage, if all had the same work. */
+/* If speeds or memory differ: seconds of the slowest stage if all had equal work. */
 static double equal_seconds(struct arena *a, const struct stage_plan *plan, const struct options *o)
 {
     struct stage_prices alike = plan->prices;
@@ -130,9 +130,9 @@ static double equal_seconds(struct arena *a, const struct stage_plan *plan, cons
     return slowest;
 }
 
-/* ---- what other numbers of stages come to ---- */
+/* ---- estimates for other numbers of stages ---- */
 
-/* The part of all weights and states that the fullest stage holds. */
+/* The fraction of all weights and states that the fullest stage holds. */
 static double fullest_part(const struct graph *g, const struct stage_prices *prices, const struct stage_cut *cut)
 {
     double all = 0;
@@ -177,7 +177,7 @@ void stages_price(const struct compile *first, int tp, int n, struct grid_point 
 
 /* ---- the stages ---- */
 
-/* The graph of a stage is its own source: what one rank would take and hold is counted of that. */
+/* A stage's graph is its own source: the time and memory of one rank refer to it. */
 static struct compile compile_stage(struct compile *c, const struct stage_plan *plan, int stage)
 {
     struct compile one = keep_source_copy(c, c->arena, stage_options(c->arena, c->options, stage), NEW(c->arena, struct plan));
@@ -225,8 +225,8 @@ static void finish_stages(struct compile *c)
     plan->addend = stage_addends(c->arena, plan->map.g);
 }
 
-/* Where the fastest cut within a limit on memory has a stage that needs more, for its activations, the one whose fullest stage holds least
- * may keep it. */
+/* If the fastest cut has a stage whose activations exceed the memory limit, the cut with the least memory in its fullest stage may keep
+ * it. */
 static void cut_within_limit(struct cutting *all)
 {
     if (!all->c->options->memory) {
@@ -270,7 +270,7 @@ static void plan_and_cut(void *compile)
     cut_within_limit(&(struct cutting){c, plan});
 }
 
-/* Of training, if need be with the forward half computed again, in all stages. */
+/* In training, recomputing the forward half in all stages if needed. */
 static void choose_stages(struct compile *c)
 {
     const struct options *o = c->options;

@@ -1,8 +1,8 @@
 /* weight_dtype: sets the type in which each weight is stored (--weights).
  *
  * A weight is an f32 constant of 1 KiB or more and of 2 or more dimensions. Only products and lookups read it, as their first or second
- * operand, also through Transpose or Reshape. The graph still computes in f32. From here on the weight counts in its stored type; emit
- * puts a Cast behind it. Adapters that are trained stay f32. Integers are other nodes (src/plan/apply/quantize_weights.c). */
+ * operand, also through Transpose or Reshape. The graph still computes in f32. From here on the weight counts in its stored type; emit adds
+ * a Cast after it. Trained adapters stay f32. Integer weights are handled in (src/plan/apply/quantize_weights.c). */
 #include "passes/pass.h"
 #include "plan/apply/apply.h"
 #include "plan/facts/facts.h"

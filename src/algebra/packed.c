@@ -1,5 +1,5 @@
-/* packed: elements of 2 and 4 bits between a byte each, as values have them, and as many to a byte as fit, as constants and files have
- * them: the first in the lowest bits. Signed ones are sign-extended in their byte. */
+/* packed: elements of 2 and 4 bits, unpacked to a byte each as in values, and packed as in constants and files: the first in the lowest
+ * bits. Signed ones are sign-extended in their byte. */
 #include "algebra/algebra.h"
 
 uint8_t dtype_low_bits(enum dtype t, int64_t k)

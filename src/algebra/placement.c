@@ -1,4 +1,4 @@
-/* placement: how a value lies on the ranks: replicated, sharded along a dimension, or partial. */
+/* placement: the placement of a value on the ranks: replicated, sharded along a dimension, or partial. */
 #include "algebra/dim/cell.h"
 
 #include <limits.h>
@@ -52,7 +52,7 @@ char *placement_str(struct arena *arena, struct placement p)
     }
 }
 
-/* What is between the first ( and the last ) of a text that ends in it, else NULL. */
+/* The part between the first ( and the last ) of a text that ends in it, else NULL. */
 static char *inside_brackets(struct arena *arena, const char *text)
 {
     size_t n = strlen(text);
@@ -97,7 +97,7 @@ bool placement_parse(struct alg *alg, const char *text, struct placement *out, c
     return ok;
 }
 
-/* The end of what the bracket before it opens. */
+/* The end of the bracketed part that starts here. */
 static const char *bracket_end(const char *at)
 {
     for (int open = 1; *at; at++)

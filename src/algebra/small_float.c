@@ -1,6 +1,6 @@
 /* small_float: floats of 4 and 8 bits. Those of OFP8 (fn: no infinity, one magnitude is NaN; e5m2 as IEEE), the variants without a negative
- * zero (fnuz: what would be -0 is the only NaN), powers of two (e8m0), and e2m1, which has neither infinity nor NaN: NaN becomes -0, as
- * ml_dtypes has it. Rounding is to nearest even. */
+ * zero (fnuz: the code of -0 is the only NaN), powers of two (e8m0), and e2m1, which has neither infinity nor NaN: NaN becomes -0, as in
+ * ml_dtypes. Rounding is to nearest even. */
 #include "algebra/algebra.h"
 
 #include <math.h>
@@ -48,13 +48,13 @@ float small_float_decode(enum dtype t, uint8_t code)
     return code & f->sign ? -x : x;
 }
 
-/* The code of a magnitude, which may lie after max. */
+/* The code of a magnitude, which may exceed max. */
 static int magnitude_code(const struct small_float *f, float x)
 {
     int exponent;
     if (x <= 0)
         return 0;
-    (void)frexpf(x, &exponent); /* x = 0.5 .. 1 times its power */
+    (void)frexpf(x, &exponent); /* x = 0.5 .. 1 times 2^exponent */
     exponent = exponent - 1 < 1 - f->bias ? 1 - f->bias : exponent - 1;
     int rest = (int)rintf(ldexpf(x, f->mantissa - exponent));
     return rest + ((exponent + f->bias - 1) << f->mantissa);
@@ -76,7 +76,7 @@ uint8_t small_float_encode(enum dtype t, float x, bool saturate)
     return signbit(x) && (code || !f->unsigned_zero) ? (uint8_t)(code | f->sign) : (uint8_t)code;
 }
 
-/* The sign is lost; the largest power stays one. */
+/* Drops the sign; saturates at the largest power. */
 uint8_t small_float_power(float x, const char *round)
 {
     uint32_t bits;

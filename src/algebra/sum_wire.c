@@ -1,4 +1,4 @@
-/* sum_wire: what floats that ranks of several machines add up become in messages. */
+/* sum_wire: types of float addends in messages between machines. */
 #include "algebra/algebra.h"
 
 #include <string.h>

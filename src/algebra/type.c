@@ -1,8 +1,7 @@
 /* type: element types and tensor types.
  *
- * A type prints as "f32[B, S, 64]": the element type's name, then the dimension expressions in brackets. The rank is bounded by
- * MAX_RANK, which the loader enforces and the parser here does too.
- */
+ * A type prints as "f32[B, S, 64]": the element type's name, then the dimension expressions in brackets. The rank is at most MAX_RANK,
+ * which both the loader and this parser enforce. */
 #include "algebra/dim/cell.h"
 
 #include <string.h>

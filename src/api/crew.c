@@ -1,5 +1,5 @@
-/* crew: the ranks of a session wait for orders, and do each of them together. As threads they are apart from the caller's: no signal of the
- * program reaches them, and their stacks have the usual size. A rank that fails ends; the others notice and end, too. */
+/* crew: the ranks of a session wait for orders, and do each of them together. As threads they do not receive the program's signals, and
+ * have stacks of normal size. A rank that fails ends; the others notice and end, too. */
 #include "api/api.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* error: what a call returns, and the sentence that tpc_error gives: one for each thread of the caller. */
+/* error: the result of a call, and the sentence of tpc_error: one per thread of the caller. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

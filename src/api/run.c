@@ -1,4 +1,4 @@
-/* run: tpc_run. Inputs are checked before anything runs, by all ranks alike, so that a wrong one costs nothing. */
+/* run: tpc_run. Inputs are checked before anything runs, on all ranks, so that a wrong input costs nothing. */
 #include "api/api.h"
 #include "ir/rank_meta.h"
 #include "job/io/io.h"
@@ -25,7 +25,7 @@ static void make_ready(struct comm *comm, struct tpc_session *s, struct api_rank
                                 .wire = s->job.wire};
     struct job_options job = s->job;
     job.generate = 0;
-    job.cache = DT_NONE; /* state is given and taken in the model's types */
+    job.cache = DT_NONE; /* state goes in and out in the model's types */
     job_fuse(r->graph, comm, &job);
     job_check_memory(comm, r->graph, &job);
     r->session = session_new(r->graph, comm, o);
@@ -53,7 +53,7 @@ static bool inputs_fit(struct comm *comm, struct running *run, const struct api_
     return fits;
 }
 
-/* Every rank gathers, the first tells the caller; with MPI each has its own caller. */
+/* All ranks gather; rank 0 gives it to the caller; with MPI each rank has its own caller. */
 static void give_output(struct running *run, struct comm *comm, struct api_rank *r, int k, const struct tensor *own)
 {
     const struct tensor global = session_gather(r->session, r->last, run->index[k], own);
@@ -66,7 +66,7 @@ static void give_output(struct running *run, struct comm *comm, struct api_rank 
     to->data = global.dtype == DT_STRING ? strings_give(r->last, &global) : global.data;
 }
 
-/* Of rank 0, or what is wrong with them. */
+/* Rank 0's inputs, or what is wrong with them. */
 static bool receive_inputs(struct comm *comm, struct running *run, struct api_rank *r, struct tensor *in)
 {
     comm_from_first(comm, "inputs", run->sentence, sizeof run->sentence);

@@ -67,7 +67,7 @@ int api_do(struct tpc_session *s, void (*order)(struct comm *, void *), void *da
     return crew_do(&s->crew, order, data) ? TPC_OK : fail_crew(s);
 }
 
-/* ---- what goes in and comes out ---- */
+/* ---- inputs and outputs ---- */
 
 static bool is_state(const struct graph *g, const struct value *v, bool input)
 {
@@ -219,7 +219,7 @@ void tpc_close(tpc_session *s)
     scope_free(s->home);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 int tpc_ranks(const tpc_session *s)
 {

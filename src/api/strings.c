@@ -1,4 +1,4 @@
-/* strings: elements of a program's tensors of strings are texts (const char *); those of ours are their numbers. */
+/* strings: a program's string tensors hold texts (const char *); tpc's hold their numbers. */
 #include "api/api.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* text: tpc_encode and tpc_decode, by the tokenizer.json beside the model. They have a scope of their own, so that they may be called while
- * the ranks decode. */
+/* text: tpc_encode and tpc_decode, with the tokenizer.json next to the model. They have a scope of their own, so that they may be called
+ * while the ranks decode. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -1,4 +1,4 @@
-/* tokens: tpc_generate. Each prompt joins a batch, and its row leaves when its text ends. The first rank decides that, for all. */
+/* tokens: tpc_generate. Each prompt joins a batch, and its row leaves when its text ends. Rank 0 decides this for all ranks. */
 #include "api/api.h"
 #include "job/io/io.h"
 
@@ -16,15 +16,15 @@ struct decoding {
     char sentence[512]; /* what is wrong with a prompt */
 };
 
-/* On one rank. */
+/* State on one rank. */
 struct wave {
     struct decoding *d;
     struct comm *comm;
     struct api_rank *rank;
     struct end_tokens ends;
-    int n, row[MOST_ROWS];     /* the prompts of the rows that are decoded */
+    int n, row[MOST_ROWS];     /* the prompts of the active rows */
     int64_t made[MOST_ROWS];   /* tokens of each */
-    int64_t leaves[MOST_ROWS]; /* flags; sent by the first rank */
+    int64_t leaves[MOST_ROWS]; /* flags; sent by rank 0 */
     int64_t next[MOST_ROWS];
     bool stopped; /* by the caller */
 };
@@ -43,7 +43,7 @@ static void prepare_stage(struct comm *comm, struct tpc_session *s, struct api_r
     r->stage = stage;
 }
 
-/* All ranks find the same. */
+/* All ranks get the same result. */
 static bool prompts_fit(struct decoding *d, const struct api_rank *r)
 {
     size_t room = sizeof d->sentence;
@@ -62,7 +62,7 @@ static bool prompts_fit(struct decoding *d, const struct api_rank *r)
 
 /* ---- rows ---- */
 
-/* The first rank hands a token over. */
+/* Rank 0 hands a token to the caller. */
 static void take_token(struct wave *w, int b)
 {
     const tpc_decoding *how = w->d->how;

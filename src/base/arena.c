@@ -3,8 +3,7 @@
  * Every allocation is zeroed; one of 64 bytes or more is 64-byte aligned, a smaller one, of which a plan makes millions, 16-byte. Small
  * requests share blocks whose size doubles up to a cap; a large request gets a block of its own, taken with calloc, so that big zeroed
  * areas cost no page until they are touched. A request that cannot be met, or whose size overflows, ends the program: callers never see
- * NULL. Under AddressSanitizer every allocation ends in bytes that may not be touched, as after one of malloc.
- */
+ * NULL. Under AddressSanitizer poisoned bytes follow every allocation, as with malloc. */
 #include "base/base.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -145,7 +144,7 @@ void arena_reset(struct arena *a)
     block_reset(a->shared);
 }
 
-/* NULL when the block has not the room. */
+/* NULL when the block is too full. */
 static void *take_from_block(struct arena_block *b, size_t bytes)
 {
     size_t align = bytes < ALIGN ? SMALL_ALIGN : ALIGN, skip = (align - (uintptr_t)b->at % align) % align;
@@ -207,7 +206,7 @@ char *arena_strdup(struct arena *a, const char *s)
     return arena_strndup(a, s, strlen(s));
 }
 
-/* Most texts are short: they are formatted once. */
+/* Most texts are short, so they are formatted only once. */
 char *arena_printf(struct arena *a, const char *format, ...)
 {
     char piece[256];

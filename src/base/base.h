@@ -12,14 +12,14 @@
 /* ---- arena.c: memory that dies together; blocks are zeroed, and aligned to 64 bytes if as large, else to 16 ------- */
 struct arena;
 struct arena *arena_new(void);
-/* One that can be freed by itself, and is freed with its parent at the latest. */
+/* A child arena: can be freed separately, and is freed with its parent at the latest. */
 struct arena *arena_new_within(struct arena *parent);
 void arena_free(struct arena *);
-/* Empties it. What it holds of small blocks stays, so that work repeated in it takes no memory from the system. */
+/* Empties it. Its shared block stays, so that repeated work takes no memory from the system. */
 void arena_reset(struct arena *);
 /* Never returns NULL: out of memory ends the program with status 1. */
 void *arena_alloc(struct arena *, size_t bytes);
-/* Room for count items of size bytes; an overflow of the product is a failure, not a short block. */
+/* Memory for count items of size bytes; an overflow of the product is a failure, not a short block. */
 void *arena_array(struct arena *, size_t count, size_t size);
 char *arena_strdup(struct arena *, const char *);
 char *arena_strndup(struct arena *, const char *, size_t);
@@ -40,18 +40,18 @@ char *arena_printf(struct arena *, const char *format, ...) __attribute__((forma
 #define EACH(type, item, v) for (type *item = (v).at, *item##_end = item + (v).n; item < item##_end; item++)
 void *vec_grow(struct arena *, void *old, int *cap, int n, size_t size);
 
-/* ---- diag.c: what people read. Two kinds of failure: fail() for what the user can mend, bug() for what we broke. -- */
+/* ---- diag.c: messages. Two kinds of failure: fail() for errors the user can fix, bug() for errors in tpc. -- */
 /* One sentence that names file, node and tensor, what was expected and what was found. Exit status 1. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same where only callers know what it is about: "SUBJECT: ", then the sentence. */
+/* The same, when only callers know the subject: "SUBJECT: ", then the sentence. */
 _Noreturn void fail_here(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* What this thread works on from now on, such as a node of a graph. Returns what it was, which is to be set again. */
+/* Sets what this thread works on, such as a node of a graph. Returns the previous subject, to be restored. */
 struct diag_subject {
     const char *(*say)(const void *whole, const void *part); /* NULL: nothing */
     const void *whole, *part;
 };
 struct diag_subject diag_work_on(struct diag_subject);
-/* As fail, where other ranks are involved: no diag_try continues after it. */
+/* As fail, if other ranks are involved: no diag_try continues after it. */
 _Noreturn void fail_job(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Wrong usage. Exit status 2. */
 _Noreturn void fail_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -59,7 +59,7 @@ _Noreturn void fail_usage(const char *format, ...) __attribute__((format(printf,
 _Noreturn void bug_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 #define require(condition) ((condition) ? (void)0 : bug("broken invariant: %s", #condition))
-/* What the user should know though nothing failed. Not printed when quiet. */
+/* A note to the user when nothing failed. Not printed when quiet. */
 void diag_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void diag_announce(const char *format, ...) __attribute__((format(printf, 1, 2))); /* also if quiet */
 _Noreturn void diag_leave(int status);                                             /* as a failure that was announced */
@@ -69,56 +69,56 @@ void explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void diag_setup(const char *program, int verbosity);
 bool diag_is_quiet(void);
 bool diag_is_verbose(void);
-/* What the tables of uthash do where memory ends, in every file that includes it after this header. */
+/* uthash's action when memory runs out, in every file that includes it after this header. */
 #define uthash_fatal(message) fail("out of memory: %s", message)
-/* Where this process is, for messages ("rank 1 on node2"): one of a job of several. Kept, not copied; NULL: messages do not name it. */
+/* Where this process is, for messages ("rank 1 on node2"): one of several in a job. Kept, not copied; NULL: messages do not name it. */
 void diag_place(const char *);
-/* How far this thread has come ("after 5 of 10 tokens"); likewise. */
+/* This thread's progress ("after 5 of 10 tokens"), likewise. */
 void diag_progress(const char *);
 /* Delays the printing of a failure. Processes before this one may fail for the same reason; they can then print it and end the job. */
 void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */
 void diag_on_failure(void (*hook)(void *, int status), void *data);
-void diag_before_message(void (*hook)(void *, int status), void *data); /* the same, for what ends a line of stdout */
+void diag_before_message(void (*hook)(void *, int status), void *data); /* the same, for whatever ends a line of stdout */
 void diag_forget(void (*hook)(void *, int status), void *data);
 /* Does work(data). If it fails on this thread, the program continues: returns the sentence, in the arena; NULL: it did not fail. For work
- * that takes nothing but memory of arenas. */
+ * that takes only arena memory. */
 const char *diag_try(struct arena *, void (*work)(void *), void *data);
-/* The same for a share of the work of another thread, which is to fail in its place: 0, or the status. */
+/* The same for a share of the work of another thread, which will fail in its place: 0, or the status. */
 int diag_try_share(char *sentence, size_t room, void (*work)(void *), void *data);
-/* A lock that a failure unlocks where the program continues; the last one is unlocked first. */
+/* A lock that a failure unlocks if the program continues; the last one is unlocked first. */
 void diag_lock(pthread_mutex_t *);
 void diag_unlock(pthread_mutex_t *);
-/* Between these no other thread's failure begins (a request to end is one): hooks find what is done here either done or not begun. */
+/* Between these calls no other thread's failure begins (a request to end counts as one): hooks find this work either done or not begun. */
 void diag_hold(void);
 void diag_release(void);
 
 /* ---- scope.c: work in a program that continues when it fails, as in a library ------------------------------------------------ */
-/* What the threads of a scope keep is given back when the scope is freed: arenas, mapped files, what calls scope_keep. */
+/* Freeing a scope releases its threads' arenas, mapped files and scope_keep items. */
 struct scope;
 struct scope *scope_new(void); /* NULL: out of memory. Its messages are quiet until diag_setup. */
 void scope_free(struct scope *);
 /* Does work(data) with this thread in the scope. False: it failed, or another thread of the scope did, before or now. */
 bool scope_do(struct scope *, void (*work)(void *), void *data);
 bool scope_failed(const struct scope *);
-/* Of the first failure: its sentence, and 1 (fail), 2 (fail_usage) or DIAG_BUG. */
+/* The first failure's sentence, and its status: 1 (fail), 2 (fail_usage) or DIAG_BUG. */
 const char *scope_sentence(const struct scope *);
 int scope_status(const struct scope *);
-/* Fails if another thread of this thread's scope did. To be called now and then where a thread waits for another. */
+/* Fails if another thread of this thread's scope did. Call it now and then while a thread waits for another. */
 void scope_look(void);
-/* What scope_look calls in this thread's scope: fails if a process fails that the work waits for. */
+/* What scope_look calls in this thread's scope: fails if a process that the work waits for fails. */
 void scope_listen(void (*listener)(void *), void *data);
-struct scope *scope_current(void); /* NULL: this is work of a program */
-/* Moves this thread to another scope, or to none, for what lives as long as the process. Returns the scope that it was in. */
+struct scope *scope_current(void); /* NULL: the program has no scope here */
+/* Moves this thread to another scope, or to none, for data that live as long as the process. Returns the scope that it was in. */
 struct scope *scope_swap(struct scope *);
-/* drop(data) is done at the end of this thread's scope unless it is forgotten before. NULL: there is no scope, nothing is to be done. */
+/* drop(data) runs at the end of this thread's scope unless it is forgotten before. NULL: no scope, nothing to do. */
 struct scope_item;
 struct scope_item *scope_keep(void (*drop)(void *), void *data);
-void scope_forget(struct scope_item *); /* of NULL: nothing */
+void scope_forget(struct scope_item *); /* NULL: does nothing */
 void **scope_strings(void);             /* where string.c keeps its table */
 /* Control characters of a message become '?'. */
 void diag_make_printable(char *);
-/* For diag.c, which knows whether a failure leaves a scope. */
+/* For diag.c, which decides whether a failure leaves a scope. */
 enum { DIAG_HOOKS = 32, DIAG_BUG = 134 };
 struct diag_voice {
     const char *program;
@@ -138,28 +138,29 @@ struct diag_hooks *scope_hooks(struct scope *);
 void scope_note(struct scope *, const char *sentence, int status); /* the first failure: runs hooks */
 int diag_leave_on_failure(struct scope *, void (*work)(void *), void *data);
 
-/* ---- number/checked_int.c: sizes of hostile files. All return false on overflow and leave *out alone. ------------- */
+/* ---- number/checked_int.c: sizes from hostile files. All return false on overflow and leave *out alone. ------------- */
 bool i64_add(int64_t a, int64_t b, int64_t *out);
 bool i64_sub(int64_t a, int64_t b, int64_t *out);
 bool i64_mul(int64_t a, int64_t b, int64_t *out);
 /* Mathematical floor division and modulus; b != 0. */
 int64_t i64_floor_div(int64_t a, int64_t b);
 int64_t i64_floor_mod(int64_t a, int64_t b);
-/* The greatest common divisor, of either sign; of 0 and a number: that. */
+/* The greatest common divisor of numbers of any sign; gcd(0, n) is |n|. */
 int64_t i64_gcd(int64_t a, int64_t b);
 /* The whole text is a decimal integer of lo to hi. */
 bool i64_parse(const char *text, int64_t lo, int64_t hi, int64_t *out);
 
 /* ---- number/number.c: an integer in [lo, hi] on a command line, or fail_usage naming what ------------------------- */
 int64_t number_read(const char *what, const char *text, int64_t lo, int64_t hi);
-/* A list, "1,1,0.5", into at most `most` numbers: how many. Wrong usage: another text, and more. each: what has such a number. */
+/* A list, "1,1,0.5", into at most `most` numbers; returns their count. Other texts and more numbers are wrong usage. each: what a number
+ * belongs to. */
 int number_list(const char *what, const char *text, const char *each, int most, double *to);
 
-/* ---- number/splitmix.c: SplitMix64 (Steele, Lea, Flood 2014): the number that follows from a state, to which each draw adds the step */
+/* ---- number/splitmix.c: SplitMix64 (Steele, Lea, Flood 2014): the random number of a state; each draw adds the step to the state */
 #define SPLITMIX_STEP 0x9e3779b97f4a7c15u
 uint64_t splitmix(uint64_t state);
 
-/* ---- text/captured.c: what is written to a stream, as one text ---------------------------------------------------------- */
+/* ---- text/captured.c: a stream's output as one text ---------------------------------------------------------- */
 struct captured {
     FILE *to;
     char *text;
@@ -169,14 +170,14 @@ void captured_begin(struct captured *);
 /* Closes the stream; the text lives in the arena. */
 char *captured_end(struct captured *, struct arena *);
 
-/* ---- text/string.c: texts that tensors hold, by numbers ----------------------------------------------------------- */
+/* ---- text/string.c: strings in tensors, by number ----------------------------------------------------------- */
 /* A text is UTF-8 without NUL. Number 0 is the empty one. Equal texts have one number. */
 int64_t string_number(const char *text, size_t bytes);
 const char *string_text(int64_t number);
 const char *string_fault(const char *text, size_t bytes); /* "holds a NUL" or "is not UTF-8"; NULL: it may be a string */
 bool string_is_char(uint32_t);
-uint32_t string_next_char(const char **at); /* of a string, and goes past it; 0 at the end */
-int string_put_char(uint32_t, char *to);    /* the bytes that it takes: 4 at most */
+uint32_t string_next_char(const char **at); /* the character at *at, which moves past it; 0 at the end */
+int string_put_char(uint32_t, char *to);    /* returns its length in bytes: 4 at most */
 
 /* ---- text/name_index.c: positions by name, found by hash. {0} is empty; the name is kept, not copied -------------- */
 struct name_index {
@@ -188,9 +189,9 @@ int name_index_find(const struct name_index *, const char *name); /* -1: none */
 void name_index_clear(struct name_index *);
 void name_index_put(struct arena *, struct name_index *, const char *name, int at);
 
-/* ---- text/named.c: the place of a name among n names that lie a number of bytes apart; -1: none -------------------- */
+/* ---- text/named.c: the position of a name among n names at a fixed stride; -1: none -------------------- */
 int named_find(const char *name, int n, const void *first, size_t stride);
-/* Of rows that begin with their name, or of names: in a table; in a list. */
+/* For rows that begin with their name, or for names: in a table; in a list. */
 #define NAMED_ROW(table, name) named_find(name, (int)(sizeof table / sizeof *table), table, sizeof *table)
 #define NAMED_AT(at, n, name) named_find(name, (int)(n), at, sizeof *(at))
 
@@ -200,15 +201,15 @@ const char *shell_word(struct arena *, const char *text);
 /* ---- text/glob.c: * matches any characters, ? one ----------------------------------------------------------------- */
 bool glob_match(const char *glob, const char *text);
 bool glob_match_any_case(const char *glob, const char *text);
-/* The same of a path or of what is before one of its dots and slashes: what is within a module is meant by the module's path. */
+/* The same for a path, or for a prefix that ends at a dot or slash: a module's path matches everything in the module. */
 bool glob_match_path(const char *glob, const char *path);
 int glob_stars(const char *glob);
-/* pattern with its * replaced, in order, by what those of the glob, at least as many, match in text; NULL: it does not match. */
+/* pattern with its * replaced, in order, by the text that the *s of the glob (at least as many) match; NULL: it does not match. */
 char *glob_rewrite(struct arena *, const char *glob, const char *text, const char *pattern);
 
-/* ---- text/did_you_mean.c: which of n names is the most like a text or glob, the first of equals; -1 when n is 0 --- */
+/* ---- text/did_you_mean.c: the name most similar to a text or glob, the first of equals; -1 when n is 0 --- */
 int did_you_mean(const char *text, int n, const char *const *names);
-/* The same of names that lie a number of bytes apart; *edits is the number of characters to change, add or remove. */
+/* The same for names at a fixed stride; *edits is the number of characters to change, add or remove. */
 int did_you_mean_at(const char *text, int n, const void *first, size_t stride, int *edits);
 
 /* ---- lists of a command line -------------------------------------------------------------------------------------- */
@@ -223,36 +224,36 @@ struct text_maybe {
 /* ---- memory/slab.c: offsets in one block of memory, from lifetimes ------------------------------------------------ */
 struct slab_item {
     int64_t bytes;
-    int first, last; /* it lives during steps first to last, inclusive */
+    int first, last; /* live during steps first to last, inclusive */
     int64_t offset;
 };
 /* Sets the offsets (64-byte aligned; items that live at the same time are disjoint) and returns the size of the slab in bytes. */
 int64_t slab_assign(struct arena *, struct slab_item *, int n);
 
-/* ---- memory/block_pool.c: blocks for what lives until a step, its sizes known one after another --------------------------- */
+/* ---- memory/block_pool.c: blocks for values that live until a step, with sizes known one at a time --------------------------- */
 struct pooled_block {
     size_t bytes;
-    int last; /* the last step that needs what it holds */
+    int last; /* the last step that needs its content */
     bool used;
 };
 struct block_pool {
     VEC(struct pooled_block) blocks;
 };
-/* The number of the block that these bytes take. It is new, or free, and grows if it is too small. */
+/* Returns the number of a block for these bytes: new, or free and grown if too small. */
 int block_pool_take(struct arena *, struct block_pool *, size_t bytes, int last);
-/* What no step after this one needs is free. */
+/* Frees blocks that no later step needs. */
 void block_pool_release(struct block_pool *, int step);
 /* Bytes of all blocks. */
 int64_t block_pool_bytes(const struct block_pool *);
 
 /* ---- memory/huge.c ------------------------------------------------------------------------------------------------ */
 enum { HUGE_PAGE = 1 << 21 };
-/* Asks for huge pages within a block that nobody touched yet. */
+/* Requests huge pages in a block that was not touched yet. */
 void huge_pages(void *at, size_t bytes);
 /* arena_alloc on huge pages, if it is as large. */
 void *huge_alloc(struct arena *, size_t bytes);
 
-/* ---- memory/control_group.c: what the system says in files of numbers, and control groups ----------------------------- */
+/* ---- memory/control_group.c: numbers in system files, and control groups ----------------------------- */
 /* The number after a key at the beginning of a line and `before` other numbers; key "": in the first line. -1: none. */
 int64_t control_read(const char *path, const char *key, int before);
 struct control_root {
@@ -261,45 +262,46 @@ struct control_root {
 extern const struct control_root control_system; /* of this process */
 /* version: 1 or 2. folder: of a group. */
 typedef void control_look(void *data, int version, const char *folder);
-/* Looks at the group of the process that has this controller, and at all groups around it. */
+/* Looks at the group of the process that has this controller, and at its ancestors. */
 void control_groups(const struct control_root *, const char *controller, control_look *, void *data);
-/* As control_read, of a file in this folder. */
+/* Like control_read, from a file in this folder. */
 int64_t control_number(const char *folder, const char *file, const char *key, int before);
 
-/* ---- memory/available.c: how much memory a program may still take, and what limits it ("the machine") ------------- */
+/* ---- memory/available.c: how much more memory a program may take, and what limits it ("the machine") ------------- */
 struct available {
-    int64_t bytes; /* INT64_MAX: not known, or no limit */
+    int64_t bytes; /* INT64_MAX: unknown, or no limit */
     const char *limit;
 };
-/* What may be taken before the machine swaps, or a control group ends the program. */
+/* The memory available before the machine swaps, or a control group ends the program. */
 struct available available_memory(void);
-struct available available_in(const struct control_root *); /* of control groups alone */
-/* What may be taken before the program's own limits refuse it: the limit on address space, mapped files included (ulimit -v), and the limit
- * on private memory (ulimit -d). */
+struct available available_in(const struct control_root *); /* by control groups alone */
+/* The memory available under the process limits: the limit on address space, mapped files included (ulimit -v), and the limit on private
+ * memory (ulimit -d). */
 struct available available_addresses(void);
 struct available available_data(void);
 
 /* ---- process/cores.c: how many cores a program can keep busy ------------------------------------------------------- */
-int cores_online(void);                          /* that the machine has */
-int cores_of_machine(void);                      /* those, or fewer: what the quota of a control group is enough for */
-int cores_of_process(void);                      /* the same of those that this process is bound to */
-double cores_quota(const struct control_root *); /* INFINITY: none */
+int cores_online(void);                          /* of the machine */
+int cores_of_machine(void);                      /* those, or fewer: within a control group's quota */
+int cores_of_process(void);                      /* the same for the cores that this process is bound to */
+double cores_quota(const struct control_root *); /* INFINITY: no quota */
 
 /* ---- process/stack.c: stacks of the usual size where ulimit -s is less ---------------------------------------------- */
-/* What cannot be had is a failure. Call in main, before other threads. */
+/* Fails if that is impossible. Call in main, before other threads. */
 void stack_start(void);
 
-/* ---- process/streams.c: stdout that can't be written is a failure; so is a write to a closed pipe or beyond a limit on sizes */
+/* ---- process/streams.c: failed writes to stdout are failures; so is a write to a closed pipe or beyond a size limit */
 void streams_start(void); /* call first in main */
 void streams_flush(void);
 void streams_end(void); /* call before the program ends without a failure */
 
 /* ---- process/signal.c: signals that end a program ------------------------------------------------------------------ */
-/* Call once in main, before other threads. A mapped file that is cut short while it is read is a failure that names
- * it; with ending, a request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. A library that crashes where a limit
- * leaves little memory is a failure that says so. */
+/* Call once in main, before other threads. A mapped file that is truncated while it is read is a failure that names it; with ending, a
+ * request to end (SIGINT, SIGTERM, SIGHUP) is a failure too, so that hooks run. A library that crashes where a limit leaves little memory
+ * is a failure that says so. */
 void signal_watch(bool ending);
-/* What code that is not this program's is run for, as a part of a sentence, in case that it crashes; NULL: none is. The text stays. */
+/* The purpose of foreign code that is running, as part of a sentence, in case it crashes; NULL: none is running. The text must stay
+ * valid. */
 void signal_while(const char *what);
 /* From now on the first SIGINT or SIGTERM only asks to end, and the second ends the program. */
 void signal_soften(void);
@@ -308,13 +310,13 @@ bool signal_asked(void);
  * reports the end of its processes, it ends the program as before. */
 void signal_catch_interrupts(void);
 bool signal_interrupted(void);
-/* What is called, perhaps in a signal handler, before a signal ends the program: also under a launcher, and after a crash. Faults are told
- * of from here on, though other libraries had handlers. say NULL: nothing any more. */
+/* Called, perhaps in a signal handler, before a signal ends the program: also under a launcher, and after a crash. From here on faults are
+ * reported even if other libraries set handlers. say NULL: nothing. */
 void signal_farewell(void (*say)(void *), void *data);
 
 /* ---- process/clock.c: a monotonic clock, in seconds --------------------------------------------------------------- */
 double clock_seconds(void);
-/* So much later than now, for pthread_cond_timedwait. */
+/* This much later than now, for pthread_cond_timedwait. */
 struct timespec clock_after(int milliseconds);
 
 /* ---- process/progress.c: a line on a terminal while work takes over a second -------------------------------------- */
@@ -324,20 +326,20 @@ struct progress {
     bool shows, shown;
 };
 void progress_start(struct progress *, const char *what, int64_t total_bytes);
-void progress_add(struct progress *, int64_t bytes); /* of NULL: nothing */
+void progress_add(struct progress *, int64_t bytes); /* NULL: does nothing */
 void progress_end(const struct progress *);
 
 /* ---- process/beside.c: jobs that run in parallel ------------------------------------------------------------ */
-/* Jobs are numbers. take names one that may run now, or none: then the thread that asks leaves. done hears of its end. No two of these run
- * at a time. */
+/* Jobs are numbers. take returns one that may run now, or none: then the thread ends. done is called after it. These two never run
+ * concurrently. */
 enum { BESIDE_NONE = -1 };
 struct beside {
     int (*take)(void *data);
     void (*run)(void *data, int job);
     void (*done)(void *data, int job); /* may be NULL */
 };
-/* Runs jobs on up to `threads` threads, this one among them, all in its scope, until none is left. If one fails no other begins, and this
- * thread fails when all have ended. */
+/* Runs jobs on up to `threads` threads, including this one, all in its scope, until none is left. If one fails, no other begins, and this
+ * thread fails after all have ended. */
 void beside(int threads, const struct beside *, void *data);
 
 /* ---- file/path.c: names of files and folders ---------------------------------------------------------------------- */
@@ -346,14 +348,14 @@ bool path_is_folder(const char *path);
 bool path_is_special(const char *path); /* a device or a pipe: no file may take its place */
 char *path_join(struct arena *, const char *dir, const char *name);
 char *path_dir(struct arena *, const char *path);
-const char *path_trimmed(struct arena *, const char *path); /* without slashes at its end, but a first one */
-const char *path_base(const char *path);                    /* what follows the last slash */
+const char *path_trimmed(struct arena *, const char *path); /* without trailing slashes, except a first one */
+const char *path_base(const char *path);                    /* the part after the last slash */
 const char *path_last_two(const char *path);                /* "llama/model.onnx" */
 bool path_ends(const char *path, const char *end);
-/* The file of this name in a folder, or, of a folder "onnx" of an export, in the one above; NULL: none. */
+/* The file of this name in a folder, or, for an export's folder "onnx", in its parent; NULL: none. */
 const char *path_beside(struct arena *, const char *folder, const char *name);
-bool path_same(const char *path, const char *other); /* both are there and are one file, perhaps by links */
-/* Where a file of this name is written: what a link names, though it need not be there. */
+bool path_same(const char *path, const char *other); /* both exist and are one file, perhaps by links */
+/* Where a file of this name is written: the target of a link, which need not exist. */
 const char *path_followed(struct arena *, const char *path);
 /* Without links; NULL and errno when there is no such file. */
 char *path_real(struct arena *, const char *path);
@@ -363,9 +365,9 @@ struct folders {
     const char *const *at;
     int n;
 };
-/* The real path lies in a folder that the user allowed. */
+/* The real path is in a folder that the user allowed. */
 bool sandbox_allows(struct arena *tmp, const char *real, struct folders allowed);
-/* The real path lies in the folder of the model as named, or in that of the model's real path. */
+/* The real path is in the folder of the model as named, or of the model's real path. */
 bool sandbox_is_beside(struct arena *tmp, const char *real, const char *model);
 
 /* ---- file/map.c: files as read-only memory ------------------------------------------------------------------------ */
@@ -378,17 +380,17 @@ struct map map_file(const char *path);
 /* False and no message when the file can't be opened. */
 bool map_try_file(const char *path, struct map *out);
 void map_close(struct map);
-/* A failure if a file that was mapped, ever, is another one now or was written to since. Call where no other thread maps files. */
+/* Fails if any file that was ever mapped is another file now, or was written to since. Call where no other thread maps files. */
 void map_check_unchanged(void);
-bool map_reads(const char *path); /* whether this is a file that was mapped, by any name */
-/* These bytes of a file are a hole: zeros that take no room on the disk. False where that is not known. */
+bool map_reads(const char *path); /* whether this file was mapped, under any name */
+/* These bytes of a file are a hole: zeros without disk blocks. False if unknown. */
 bool file_is_hole(const char *path, int64_t offset, int64_t bytes);
-/* These bytes are not needed for now: their pages go back to the system, which reads them from the file again if needed. */
+/* Releases the pages of these bytes; the system reads them from the file again if needed. */
 void map_release(struct map, size_t offset, size_t bytes);
 
 /* ---- file/datafile.c ---------------------------------------------------------------------------------------------- */
-/* A file that was installed with the programs: of $TPC_DATADIR, of share/tpc next to the folder of this program, or of the
- * configured data folder, the first that exists; NULL: none. */
+/* An installed file: in $TPC_DATADIR, in share/tpc next to this program's folder, or in the configured data folder, whichever exists first;
+ * NULL: none. */
 char *datafile_path(struct arena *, const char *name);
 
 /* ---- file/out.c: a file written front to back --------------------------------------------------------------------- */
@@ -400,73 +402,73 @@ struct out {
     int64_t bytes;
     struct arena *arena; /* of digest and piece */
     struct digest *digest;
-    struct write_behind *behind; /* NULL: who puts writes */
+    struct write_behind *behind; /* NULL: the caller's thread writes */
     bool ends_in_hole;
     uint8_t *piece;
-    size_t held, shown;                             /* bytes of piece, not written yet; that `also` has seen, or is not to see */
+    size_t held, shown;                             /* bytes of piece that are not written yet; that `also` has seen, or shall not see */
     void (*also)(void *with, const void *, size_t); /* out_also */
     void *with;
 };
-/* A new file next to path, under a name that nobody has; NULL and errno: none can be made. Nothing that exists is opened. */
+/* A new file next to path, under an unused name; NULL and errno: failure. No existing file is opened. */
 FILE *out_create_beside(struct arena *, const char *path, char **name);
-/* A new file: what exists is not opened. Like every function below: a failure that names the file. */
+/* A new file; an existing one is not opened. Like every function below: a failure that names the file. */
 void out_open(struct out *, const char *path);
 void out_open_created(struct out *, const char *path, FILE *); /* path: for messages */
-/* The file appears under its name, or replaces an existing one, when it is complete: in out_close. Of a link, what it names is written; a
- * device or a pipe, as it is. */
+/* The file appears under its name, or replaces an existing one, when it is complete: in out_close. A link's target is written; a device or
+ * pipe is written in place. */
 void out_open_whole(struct arena *, struct out *, const char *path);
-/* The first argument is a struct out, to be handed to what gives bytes in pieces. */
+/* The first argument is a struct out, so it fits callbacks that give bytes in pieces. */
 void out_put(void *out, const void *from, size_t bytes);
-void out_pad(struct out *, int64_t to);     /* zeros, until there are `to` bytes in all */
-void out_hole(struct out *, int64_t bytes); /* zeros that take no room on the disk */
-void out_seek(struct out *, int64_t to);    /* what is put next begins there; the digest is of what is put, in this order */
-/* So many bytes will be put from an offset on, or about. A failure if the disk has no room for them. */
+void out_pad(struct out *, int64_t to);     /* zeros, up to `to` bytes in total */
+void out_hole(struct out *, int64_t bytes); /* zeros without disk blocks */
+void out_seek(struct out *, int64_t to);    /* the next bytes go there; the digest covers bytes in the order they are put */
+/* This many bytes will be put from an offset on, roughly. Fails if the disk lacks space. */
 void out_reserve(struct out *, int64_t offset, int64_t bytes);
-bool out_reserve_in(FILE *, int64_t offset, int64_t bytes); /* false and errno: no room */
-/* What is put from here on goes to take, too, while it is in the cache; NULL: no more. */
+bool out_reserve_in(FILE *, int64_t offset, int64_t bytes); /* false and errno: no space */
+/* From here on bytes go to take, too, while they are in the cache; NULL: no more. */
 void out_also(struct out *, void (*take)(void *data, const void *from, size_t bytes), void *data);
-/* From here on another thread writes, if there is one to be had. */
+/* From here on another thread writes, if one is available. */
 void out_behind(struct out *);
 struct written {
     int64_t bytes;
     uint64_t digest;
 }; /* XXH3, 64 bits */
 struct written out_close(struct out *);
-/* Of all that was put. It is in the file then, though perhaps not on the disk. */
+/* The digest of all bytes put. They are in the file then, though perhaps not on the disk. */
 uint64_t out_digest(struct out *);
-void out_sync(struct out *);                 /* what was put is on the disk */
-_Noreturn void out_fail(const struct out *); /* a write to its file failed: errno */
+void out_sync(struct out *);                 /* flushes to disk */
+_Noreturn void out_fail(const struct out *); /* a write failed: errno */
 struct written out_write_text(const char *path, const char *text);
-/* Fails if no file or folder of this name can be written. Call it before the content is computed. A file that is there is replaced only if
- * it is empty or can be read and has the text `kind` near its beginning, as what the option writes has; NULL: any file is. */
+/* Fails if no file or folder of this name can be written. Call it before the content is computed. An existing file is replaced only if it
+ * is empty, or readable with the text `kind` near its beginning, which marks the option's outputs; NULL: any file is. */
 void out_check(const char *option, const char *path, const char *kind);
 void out_check_folder(const char *option, const char *path);
 /* out_claim.c, for these: wrong usage if another option named the same file or folder. Devices and pipes take several outputs. */
 void out_claim(struct arena *, const char *option, const char *path);
 
-/* ---- file/one_writer.c: one process at a time writes to a file for long -------------------------------------------- */
+/* ---- file/one_writer.c: at most one process at a time writes a file over a long time -------------------------------------------- */
 struct one_writer {
     const char *path;           /* links followed */
-    const char *what, *option;  /* for the message: what is written, and which option names the file */
-    bool (*is_begun)(int file); /* is this the beginning of such a file? */
+    const char *what, *option;  /* for the message: what is written, and the option that names the file */
+    bool (*is_begun)(int file); /* does this file begin like such a file? */
 };
-/* A file of this process, next to the path: others find it from here on. A file system without locks has none. Who looks at a file holds
- * it for a moment. */
+/* Locks a file of this process, next to the path, so that others find it. Without file-system locks it does nothing. A reader of the file
+ * holds the lock for a moment. */
 void one_writer_hold(FILE *);
-/* Fails if another process holds one. The file: what this process holds. */
+/* Fails if another process holds one. The file: this process's own. */
 void one_writer_check(const struct one_writer *, FILE *);
 
 /* ---- file/write_behind.c: a thread that writes pieces of up to `most` bytes to a file ------------------------------ */
-struct write_behind *write_behind_begin(struct arena *, FILE *, size_t most); /* NULL: no thread can be had */
-/* The next piece, which must stay as it is. Like settle and end, returns the errno of a write that failed; 0: none did. */
+struct write_behind *write_behind_begin(struct arena *, FILE *, size_t most); /* NULL: no thread available */
+/* The next piece, which must not change. Like settle and end, returns the errno of a failed write; 0: none. */
 int write_behind_put(struct write_behind *, const uint8_t *from, size_t bytes);
-uint8_t *write_behind_room(const struct write_behind *); /* where the next piece may be made */
+uint8_t *write_behind_room(const struct write_behind *); /* a buffer for the next piece */
 int write_behind_settle(struct write_behind *);          /* waits until all pieces are written */
 int write_behind_end(struct write_behind *);
 
 /* ---- file/digest.c: XXH3, 64 bits --------------------------------------------------------------------------------- */
 uint64_t digest_bytes(const void *, size_t bytes);
-/* The same, of bytes that come in pieces. */
+/* The same for bytes in pieces. */
 struct digest;
 struct digest *digest_begin(struct arena *);
 void digest_add(struct digest *, const void *from, size_t bytes);
@@ -475,9 +477,9 @@ uint64_t digest_value(const struct digest *);
 /* Of a file, which need not fit in memory. */
 struct file_digest;
 struct file_digest *digest_file(struct arena *, const char *path);
-/* Reads them on threads, while other work is done; the list is the arena's, too. */
+/* Reads them on threads during other work; the list lives in the arena, too. */
 void digest_files_begin(struct arena *, int n, struct file_digest *const *);
-/* Waits, or does the work itself if it was not begun. False: the file can't be read. */
+/* Waits, or does the work itself if it has not begun. False: the file can't be read. */
 bool digest_file_get(struct file_digest *, struct written *);
 
 #endif

@@ -1,9 +1,8 @@
-/* diag: everything people read when something goes wrong, and the hooks that clean up before the process ends.
+/* diag: failure messages, and the hooks that clean up before the process ends.
  *
- * fail() is for what the user can mend, fail_usage() for a wrong command line, bug_at() for a broken invariant of ours. Each message
- * is one line on stderr, written with one call so that lines of several ranks don't mix. Hooks run newest first, once: a hook that
- * fails itself ends the process without running again. Rank threads may fail at the same time: the first one wins, the others wait.
- */
+ * fail() is for errors the user can fix, fail_usage() for a wrong command line, bug_at() for a broken invariant in tpc. Each message is one
+ * line on stderr, written with one call so that lines of several ranks don't mix. Hooks run newest first, once: a hook that fails itself
+ * ends the process without running again. Rank threads may fail at the same time: the first one wins, the others wait. */
 #include "base/base.h"
 
 #include <pthread.h>
@@ -27,7 +26,7 @@ static const char *place;
 static _Thread_local const char *progress;
 static _Thread_local struct trap {
     jmp_buf at;
-    struct scope *leaves; /* what a failure ends; NULL: only this work */
+    struct scope *leaves; /* the scope that a failure ends; NULL: only this work */
     struct trap *outer;
     char sentence[MAX_LINE];
     int status;
@@ -35,7 +34,7 @@ static _Thread_local struct trap {
     int holds;
 } * trap; /* NULL: a failure ends the program */
 
-/* Of the scope that this thread is in, else of the program. */
+/* Of this thread's scope, else of the program. */
 static struct diag_voice *voice(void)
 {
     struct scope *s = scope_current();
@@ -120,7 +119,7 @@ static void drop_hook(struct diag_hooks *h, int i)
     h->n--;
 }
 
-/* A hook that runs already still reads its data: its owner waits for the end. */
+/* A running hook still reads its data: its owner waits for the end. */
 void diag_forget(void (*run)(void *, int status), void *data)
 {
     struct diag_hooks *h = hooks();
@@ -179,7 +178,7 @@ static bool first_to_fail(void)
     return first;
 }
 
-/* Both streams may be one terminal. */
+/* Both streams may be the same terminal. */
 static void run_hooks_before(int status)
 {
     for (int i = program_hooks.n - 1; i >= 0; i--) {
@@ -200,7 +199,7 @@ static void run_hooks(int status)
     }
 }
 
-/* exit() would run handlers of libraries whose threads may still be busy: flush what is ours and leave. */
+/* exit() would run handlers of libraries whose threads may still be busy: flush our streams and leave. */
 static _Noreturn void leave(bool first, int status)
 {
     if (first)
@@ -209,14 +208,14 @@ static _Noreturn void leave(bool first, int status)
     _Exit(status);
 }
 
-/* Locks that the thread holds are free again. */
+/* Frees the locks that the thread holds. */
 static void free_held(void)
 {
     while (trap->holds > 0)
         (void)pthread_mutex_unlock(trap->held[--trap->holds]);
 }
 
-/* Out of the work that set the trap. */
+/* Leaves the work that set the trap. */
 static _Noreturn void leave_work(int status)
 {
     trap->status = status;

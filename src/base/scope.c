@@ -1,9 +1,9 @@
 /* scope: work of a library, in a program that continues when it fails.
  *
- * A failure inside leaves the work by longjmp, so nothing that it took is given back on the way. Therefore what takes memory, files or
- * threads says so with scope_keep, and the scope gives back what is left at its end, the newest first. Several threads may be in one
- * scope: the first failure counts, and the others leave as soon as they wait for each other (scope_look). Hooks of diag_on_failure see
- * stacks that are still alive: they run before the jump. */
+ * A failure leaves the work by longjmp, which releases nothing on the way. So code that takes memory, files or threads registers them with
+ * scope_keep, and the scope releases what is left at its end, newest first. Several threads may be in one scope: the first failure counts,
+ * and the others leave as soon as they wait for each other (scope_look). Hooks of diag_on_failure see stacks that are still alive: they run
+ * before the jump. */
 #include "base/base.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ struct scope_item {
 };
 struct scope {
     pthread_mutex_t lock;
-    struct scope_item items; /* ring */
+    struct scope_item items; /* a ring */
     struct diag_voice voice;
     struct diag_hooks hooks;
     atomic_bool failed;

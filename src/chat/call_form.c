@@ -1,4 +1,4 @@
-/* call_form: in which form a model writes calls of tools, and the grammar of that form for the tools of a request. */
+/* call_form: the form in which a model writes tool calls, and the grammar of that form for the tools of a request. */
 #include "config.h"
 
 #include "chat/chat.h"
@@ -10,7 +10,7 @@ static bool has(struct text t, const char *word)
     return t.n && memmem(t.at, t.n, word, strlen(word));
 }
 
-/* That which the template shows. */
+/* The form that the template shows. */
 static enum chat_calls_form form_of(struct text t)
 {
     if (has(t, "[TOOL_CALLS]"))
@@ -22,7 +22,7 @@ static enum chat_calls_form form_of(struct text t)
 
 static const char *const marks[] = {"[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "<tool_call>", "</tool_call>", "<|python_tag|>"};
 
-/* Those that are special tokens, which decoding leaves out. */
+/* Marks that are special tokens, which decoding leaves out. */
 static void find_marks(struct chat_call_form *f, const struct tokenizer *t)
 {
     f->marks = 0;
@@ -53,7 +53,7 @@ struct text chat_mark_of(const struct chat_call_form *f, int64_t token)
 
 /* A list or a call begins with the tag, which may be empty. */
 struct form_text {
-    const char *tag, *list, *between, *last; /* a list of calls, where there is one */
+    const char *tag, *list, *between, *last; /* a list of calls, if the form has one */
     const char *before, *arguments, *after;  /* a call: the name is between the first two, */
     bool quoted;                             /* as JSON */
 };
@@ -83,7 +83,7 @@ static int put_name(struct grammar_json *j, int from, const char *name, bool quo
     return from;
 }
 
-/* Without parameters a function takes an empty object; any: whatever it says, any object. */
+/* Without parameters a function takes an empty object; any: any object, regardless of the schema. */
 static int arguments_rule(struct grammar_json *j, const json_t *function, bool any)
 {
     const json_t *schema = json_object_get(function, "parameters");
@@ -120,7 +120,7 @@ bool chat_calls_strict(const json_t *tools)
     return false;
 }
 
-/* What is behind the tag: a call, or a list of some. */
+/* The part after the tag: a call, or a list of calls. */
 static int behind_tag(struct grammar_json *j, const struct form_text *f, const json_t *tools, const struct chat_calls_asked *asked)
 {
     struct grammar_build *b = j->build;

@@ -1,5 +1,5 @@
-/* calls: calls of tools in an answer, in the form that the model was trained on. What is none, or names no tool of the request, stays
- * content. */
+/* calls: tool calls in an answer, in the form that the model was trained on. Text that is not a call, or names no tool of the request,
+ * stays content. */
 #include "config.h"
 
 #include "chat/chat.h"
@@ -8,9 +8,9 @@
 
 static const char tag_open[] = "<tool_call>", tag_close[] = "</tool_call>", mistral[] = "[TOOL_CALLS]", mistral_id[] = "[CALL_ID]",
                   mistral_arguments[] = "[ARGS]", python[] = "<|python_tag|>";
-enum { MORE = -1 }; /* what follows decides */
+enum { MORE = -1 }; /* undecided: more text is needed */
 
-/* ---- JSON as it is written ---- */
+/* ---- raw JSON ---- */
 
 static bool is_blank(char c)
 {
@@ -24,7 +24,7 @@ static size_t skip_blanks(struct text t, size_t at)
     return at;
 }
 
-/* Behind the string that begins at `at`; MORE: it has no end yet. */
+/* The end of the string that begins at `at`; MORE: no end yet. */
 static int64_t string_end(struct text t, size_t at)
 {
     for (at++; at < t.n; at++) {
@@ -35,7 +35,7 @@ static int64_t string_end(struct text t, size_t at)
     return MORE;
 }
 
-/* Behind the list, object or other value that begins at `at`. */
+/* The end of the list, object or other value that begins at `at`. */
 static int64_t value_end(struct text t, size_t at)
 {
     int depth = 0;
@@ -66,7 +66,7 @@ static struct text trimmed(const char *at, size_t n)
     return (struct text){at, n};
 }
 
-/* The value of a member of an object, as it is written, the last one of this name; empty: it has none. t is JSON. */
+/* The raw value of an object's member, the last one of this name; empty: no such member. t is JSON. */
 static struct text member_of(struct text t, const char *key)
 {
     struct text found = {"", 0};
@@ -133,7 +133,7 @@ static bool take_object(struct chat_calls *c, struct text t)
     return good;
 }
 
-/* All of a list, or none. */
+/* The whole list, or nothing. */
 static bool take_list(struct chat_calls *c, struct text t)
 {
     json_t *root = parsed(t);
@@ -151,9 +151,9 @@ static bool take_list(struct chat_calls *c, struct text t)
     return good;
 }
 
-/* ---- forms: from the place of a call to behind it; MORE; 0: it is no call ---- */
+/* ---- forms: return the end of the call; MORE; 0: not a call ---- */
 
-/* What is there so far may still become `word`. */
+/* The text so far may still become `word`. */
 static bool may_become(struct text t, size_t at, const char *word)
 {
     size_t n = t.n - at < strlen(word) ? t.n - at : strlen(word);
@@ -223,7 +223,7 @@ static int64_t read_mistral(struct chat_calls *c, struct text t, size_t at, bool
     return (t.at[at] == '[' ? take_list : take_object)(c, value) ? end : 0;
 }
 
-/* Objects with ; between, and nothing else. */
+/* Objects separated by ;, and nothing else. */
 static int64_t read_plain(struct chat_calls *c, struct text t, size_t at, bool last)
 {
     at = skip_blanks(t, is_at(t, at, python) ? at + strlen(python) : at);
@@ -253,7 +253,7 @@ static size_t find_call(const struct chat_calls *c, struct text t, size_t from)
     return at ? (size_t)(at - t.at) : t.n;
 }
 
-/* How many of the last bytes wait: those that may begin a tag, and blanks, which are dropped before a call. */
+/* The number of trailing bytes to hold back: those that may begin a tag, and blanks, which are dropped before a call. */
 static size_t waiting(const struct chat_calls *c, struct text t, size_t from)
 {
     const char *tag = c->form == CHAT_CALLS_MISTRAL ? mistral : tag_open;
@@ -274,7 +274,7 @@ static void keep(struct chat_calls *c, struct text t, size_t to)
     c->read = to;
 }
 
-/* Objects have ; between. */
+/* Objects are separated by ;. */
 static void skip_between(struct chat_calls *c, struct text t)
 {
     while (c->form == CHAT_CALLS_PLAIN && c->call.n && !c->content.to.n && c->read < t.n &&
@@ -299,7 +299,7 @@ void chat_calls_read(struct chat_calls *c, struct text t, bool last)
             keep(c, t, c->read + blanks);
             return;
         }
-        if (end == 0) /* no call: its first character is content, and the rest is looked at again */
+        if (end == 0) /* not a call: its first character is content, and the rest is scanned again */
             keep(c, t, at + 1);
         else {
             keep(c, t, c->read + blanks);

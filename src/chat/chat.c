@@ -1,12 +1,12 @@
-/* chat: what is known of a model's conversations before the first one. The template is tried on made-up messages, so that one which drops
- * them is not used. */
+/* chat: properties of a model's conversations, found before the first one. The template is tried on made-up messages: one that drops them
+ * is not used. */
 #include "config.h"
 
 #include "chat/chat.h"
 
 #include <string.h>
 
-/* ---- the variables that are not the request's ---- */
+/* ---- variables other than the request's ---- */
 
 static bool is_token_name(const char *key)
 {
@@ -51,7 +51,8 @@ static json_t *made_up(const struct chat *c, const char *const *text, int n)
     return json_pack("{s:o}", "messages", list);
 }
 
-/* What the template writes behind `text`, of messages by user and model in turn; NULL: it does not write it, *why says why if it fails. */
+/* The text that the template writes after `text`, for messages by user and model in turn; NULL: the template drops it, *why says why on
+ * failure. */
 static const char *behind(const struct chat *c, struct arena *a, int n, const char *text, size_t *rest, const char **why)
 {
     struct jinja_text t = {0};
@@ -63,7 +64,7 @@ static const char *behind(const struct chat *c, struct arena *a, int n, const ch
     return at ? at + strlen(text) : NULL;
 }
 
-/* Contents are texts, or where that fails lists. False: the template drops what users say. */
+/* Contents are texts, or if that fails lists. False: the template drops user messages. */
 static bool find_form(struct chat *c, struct arena *a, const char **why)
 {
     size_t rest;
@@ -81,7 +82,7 @@ static bool find_form(struct chat *c, struct arena *a, const char **why)
     return false;
 }
 
-/* Behind an answer, or the next message's beginning. */
+/* The tokens after an answer, or at the beginning of the next message. */
 static void find_ends(struct chat *c, struct arena *a, const struct tokenizer *tokenizer)
 {
     for (int n = 2; n <= 3 && !c->ends.list.n; n++) {
@@ -95,7 +96,7 @@ static void find_ends(struct chat *c, struct arena *a, const struct tokenizer *t
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the whole ---- */
 
 struct chat *chat_read(struct arena *a, const struct job_options *o, const struct tokenizer *tokenizer, const char **why)
 {

@@ -1,4 +1,4 @@
-/* messages: checks those of a request, and writes them as templates of Hugging Face take them. */
+/* messages: checks a request's messages, and converts them to the form of Hugging Face's templates. */
 #include "chat/chat.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static void refuse(struct reader *r, const char *sentence)
 
 /* ---- contents ---- */
 
-/* A part of another type is no text, and is refused by its type. */
+/* A part of another type has no text, and is refused by its type. */
 static const json_t *part_text(struct reader *r, size_t message, size_t i, const json_t *part)
 {
     const char *type = json_string_value(json_object_get(part, "type"));
@@ -59,7 +59,7 @@ static json_t *joined(struct reader *r, size_t message, const json_t *parts)
     return json_stringn(text_built(&b).at, text_built(&b).n);
 }
 
-/* A text, or one part of it where the template takes lists alone. */
+/* A text, or one text part if the template takes only lists. */
 static json_t *content_of(struct reader *r, size_t message, const json_t *given)
 {
     json_t *text = json_is_string(given) ? json_incref((json_t *)(uintptr_t)given)
@@ -72,7 +72,7 @@ static json_t *content_of(struct reader *r, size_t message, const json_t *given)
 
 /* ---- calls of tools ---- */
 
-/* OpenAI's have their arguments as a text of JSON, templates take an object. */
+/* OpenAI's arguments are a JSON text; templates take an object. */
 static void open_arguments(json_t *call)
 {
     json_t *function = json_object_get(call, "function");
@@ -111,7 +111,7 @@ static const char *role_of(struct reader *r, size_t message, const json_t *given
     return strcmp(role, "developer") == 0 && !r->chat->developer ? "system" : role;
 }
 
-/* An answer that called tools has no content of its own. */
+/* An answer with tool calls may have no content. */
 static bool may_be_empty(const json_t *given, const char *role)
 {
     return strcmp(role, "assistant") == 0 && json_array_size(json_object_get(given, "tool_calls")) > 0;

@@ -11,7 +11,7 @@ static const struct chat_template *choose(const struct chat *c, const json_t *va
     return &c->template[tools && c->template[CHAT_TOOLS].where ? CHAT_TOOLS : CHAT_USUAL];
 }
 
-/* What the request gives is untrusted, whatever it is. */
+/* Everything from the request is untrusted. */
 static const char *names_of(struct arena *a, const json_t *variables, const char **name)
 {
     int n = 0;
@@ -59,7 +59,7 @@ static void encode(void *data)
     e->ids = tokenizer_encode_mixed(e->tokenizer, e->arena, e->text, e->untrusted);
 }
 
-/* A role is one of a few, whoever wrote it, and templates make special tokens of it: '<|' + role + '|>'. */
+/* A role is one of a few, and templates make special tokens of it, '<|' + role + '|>', so it is trusted. */
 static struct text_spans spans_of(struct arena *a, const struct jinja_text *t, size_t bytes)
 {
     struct text_span *span = NEWN(a, struct text_span, t->ranges + 1);
@@ -72,7 +72,7 @@ static struct text_spans spans_of(struct arena *a, const struct jinja_text *t, s
     return (struct text_spans){span, n};
 }
 
-/* The template, and nobody else, has left off behind the first tag. */
+/* The template itself ended with the opening tag. */
 static bool ends_in_tag(const struct jinja_text *t, struct text tag)
 {
     size_t n = t->n, others = t->ranges ? t->untrusted[t->ranges - 1].to : 0;

@@ -36,7 +36,7 @@ static struct chat_template of_file(struct arena *a, const char *path)
     return t;
 }
 
-/* A text is the usual one; a list has them by name, and so may an object. */
+/* A text is the usual template; a list has templates by name, and so may an object. */
 static const json_t *in_config(const json_t *member, const char *name)
 {
     size_t i;
@@ -73,7 +73,7 @@ struct chat_template chat_template_find(struct arena *a, const struct job_option
         return use == CHAT_USUAL ? of_file(a, o->chat_template) : (struct chat_template){0};
     if (file)
         return of_file(a, file);
-    /* a file beside the model stands for all of the configuration's */
+    /* a file next to the model replaces all templates of the configuration */
     bool others = use != CHAT_USUAL && config_beside(a, o, use_file[CHAT_USUAL]);
     return config && !others ? of_config(a, config, use) : (struct chat_template){0};
 }

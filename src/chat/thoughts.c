@@ -1,4 +1,4 @@
-/* thoughts: where the thoughts of an answer begin and end. Models write them between tags, before what they say. */
+/* thoughts: where the thoughts of an answer begin and end. Models write them between tags, before the answer. */
 #include "config.h"
 
 #include "chat/chat.h"
@@ -69,7 +69,7 @@ static struct text without_blanks_at_end(const char *at, size_t n)
     return (struct text){at, n};
 }
 
-/* Bytes at the end that may begin the tag. */
+/* Trailing bytes that may begin the tag. */
 static size_t held_back(struct text t, struct text tag)
 {
     size_t n = tag.n - 1 < t.n ? tag.n - 1 : t.n;
@@ -78,7 +78,7 @@ static size_t held_back(struct text t, struct text tag)
     return n;
 }
 
-/* Behind the first tag. */
+/* After the opening tag. */
 static struct chat_parts split_behind(struct chat_thoughts *s, struct text t, size_t from, bool last)
 {
     const struct text close = s->tags->close;

@@ -6,7 +6,7 @@
 #include "decode/decode.h"
 #include "train/train.h"
 
-/* The options as texts. job holds those that need no parsing. */
+/* The options as texts. job has those that need no parsing. */
 struct run_options {
     struct job_options job;
     struct train_options train;
@@ -16,13 +16,13 @@ struct run_options {
     const char *start, *check, *groups, *speed, *cache, *top_k, *seed, *port, *slots, *prefix_cache, *wire, *timeout, *dump_after, *launch,
         *hosts, *restart_limit, *supervised;
     bool verbose;
-    struct text_list settings; /* what all ranks must have alike */
-    struct text_list words;    /* of the command line of a job that is supervised, but for its models */
+    struct text_list settings; /* settings that must be equal on all ranks */
+    struct text_list words;    /* the command line of a supervised job, without its models */
 };
 
 /* run_options.c: reads the command line. */
 void run_options_read(struct arena *, struct run_options *, int argc, char **argv);
-/* restart.c: the supervisor of a job (--restart), which has to be of the same build. Exit status. */
+/* restart.c: the supervisor of a job (--restart), which must be of the same build. Returns the exit status. */
 int restart_run(struct arena *, const struct run_options *, const char *build);
 /* run_checks.c: options that contradict each other are wrong usage. Some defaults follow from others. */
 void run_options_check(const struct args *, struct run_options *);

@@ -1,4 +1,4 @@
-/* run_checks: which options of tpc-run go together. */
+/* run_checks: which options of tpc-run may be combined. */
 #include "cli/run.h"
 #include "job/adapters/adapters.h"
 
@@ -11,7 +11,7 @@ static bool samples(const struct run_options *o)
         !isnan(o->job.presence) || !isnan(o->job.frequency);
 }
 
-/* Of options that measure the machine, and no model. */
+/* For options that measure the machine, without a model. */
 static void check_no_model(const struct args *args, const char *option, const struct text_list *paths)
 {
     static const char *const taken[] = {"doctor", "calibrate", "seconds", "local", "threads", "timeout", "quiet", "verbose", NULL};
@@ -42,7 +42,7 @@ static void check_rounding(const struct run_options *o)
         fail_usage("--cache is for --generate, --prompt, --serve and --bench");
 }
 
-/* The first option of training that is given; NULL: none is. */
+/* The first option of training that is given; NULL: none. */
 static const char *training_option(const struct train_options *t)
 {
     const struct {
@@ -91,7 +91,7 @@ static void check_training(const struct run_options *o)
             "--train takes none of --generate, --prompt, --load-state, --test-data, --check, --output, --random, --dim and --repeat");
 }
 
-/* Its inputs are made up; --dim, --generate and --repeat set sizes. */
+/* A benchmark's inputs are made up; --dim, --generate and --repeat set sizes. */
 static void check_bench(const struct run_options *o)
 {
     const struct job_options *job = &o->job;
@@ -157,7 +157,7 @@ static void check_restart(const struct run_options *o)
         fail_usage("--restart=%s says what fewer ranks are made of, and needs --hosts", o->restart.text);
 }
 
-/* A chat is served, to one user. */
+/* A chat is a server with one user. */
 static void check_chat(struct job_options *job)
 {
     if (job->chat && job->serve)
@@ -169,7 +169,7 @@ static void check_chat(struct job_options *job)
     job->serve = job->serve || job->chat;
 }
 
-/* Text goes on until its model ends it, or for so many tokens. */
+/* Text continues until the model ends it, or for this many tokens. */
 enum { USUAL_TOKENS = 256 };
 
 static void check_states(const struct run_options *o)

@@ -42,7 +42,7 @@ static const struct arg_prose examples[] = {
     {"mpirun -n 2 tpc-run model.tp2 --generate 64 --input input_ids=ids.npy", "Decode 64 tokens after a prompt:"},
     {NULL, NULL}};
 
-/* Hosts may have a folder in different places; its plan is compared when it is loaded. */
+/* Hosts may have a folder at different paths; its plan is compared when it is loaded. */
 static const char *paths_given(struct arena *a, const struct text_list *paths)
 {
     const char *all = "models:";
@@ -51,7 +51,7 @@ static const char *paths_given(struct arena *a, const struct text_list *paths)
     return all;
 }
 
-/* The table of options grows by parts. */
+/* The table of options is assembled from parts. */
 struct arg_table {
     VEC(struct arg) rows;
 };
@@ -299,7 +299,7 @@ static void parse_run_options(struct arena *a, struct run_options *o, int argc, 
                         t.rows.n,    description,
                         environment, examples,
                         NULL,        comm_mpi_library};
-    static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* of each rank */
+    static const char *const own[] = {"threads", "quiet", "verbose", NULL}; /* may differ per rank */
     o->job.paths = all_graphs(a, args_parse(a, &args, argc, argv));
     o->job.supervised = o->supervised;
     static const char *const of_supervisor[] = {"hosts", "restart",     "launch",          "restart-limit", "host", "port",

@@ -1,4 +1,4 @@
-/* shard_options: the command line of tpc-shard, and the options of a plan that it comes to. */
+/* shard_options: the command line of tpc-shard, and the plan options derived from it. */
 #include "cli/options/args.h"
 #include "cli/shard.h"
 #include "op/plugin/plugin.h"
@@ -36,7 +36,7 @@ static const struct arg_prose examples[] = {
 
 /* ---- the command line --------------------------------------------------------------------------------------------------------- */
 
-/* Each takes room for its options, and returns how many there are. */
+/* Each copies its options to `to`, and returns their number. */
 #define GIVE(to, table) (memcpy((to), (table), sizeof(table)), (int)(sizeof(table) / sizeof *(table)))
 
 static int plan_options(struct shard_options *o, struct arg *to)
@@ -120,10 +120,10 @@ static int file_options(struct shard_options *o, struct arg *to)
     return GIVE(to, table);
 }
 
-/* What does not compile takes a few options, and no model. */
+/* Modes that do not compile take few options, and no model. */
 static const struct mode {
-    const char *name, *expected, *takes[7]; /* expected: what it works on; takes: the options, with its own */
-    int given;                              /* how many of those the option itself names */
+    const char *name, *expected, *takes[7]; /* expected: its operand; takes: allowed options, including its own */
+    int given;                              /* how many of them the mode itself names */
 } modes[] = {
     {"merge", "one folder", {"merge", "out", "weights", "force", "quiet", "verbose"}, 1},
     {"print", "one file", {"print", "external-root", "plugin", "quiet", "verbose"}, 1},
@@ -216,7 +216,7 @@ static void set_wire(struct shard_options *o)
 
 #define TRAINS ".train"
 
-/* The length of the first n characters without an ending: this word and a number. */
+/* The length of the first n characters without a trailing `word` and number. */
 static size_t length_without(const char *dir, size_t all, const char *word)
 {
     size_t n = all, end = strlen(word);
@@ -225,7 +225,7 @@ static size_t length_without(const char *dir, size_t all, const char *word)
     return n == all || n <= end || strncmp(dir + n - end, word, end) != 0 ? all : n - end;
 }
 
-/* The length of the name without an ending ".tpN", ".tpN.ppN" or ".train.tpN". */
+/* The length of the name without a trailing ".tpN", ".tpN.ppN" or ".train.tpN". */
 static size_t stem_length(const char *dir)
 {
     size_t all = strlen(dir), end = strlen(TRAINS), n = length_without(dir, length_without(dir, all, ".pp"), ".tp");
@@ -234,7 +234,7 @@ static size_t stem_length(const char *dir)
     return n > end && strncmp(dir + n - end, TRAINS, end) == 0 ? n - end : n;
 }
 
-/* The length of the name without an ending ".onnx". */
+/* The length of the name without a trailing ".onnx". */
 size_t shard_name_length(const char *file)
 {
     size_t n = strlen(file);
@@ -294,7 +294,7 @@ static void set_emitted(struct shard_options *o, const struct plan_file *file)
     p->machine = e->machine;
 }
 
-/* A folder's model has their operators, too. */
+/* The model of a folder uses their operators, too. */
 static void require_plugins(struct arena *a, const char *dir)
 {
     const char *path = path_join(a, dir, "plan.json");
@@ -308,7 +308,7 @@ static void require_plugins(struct arena *a, const char *dir)
     json_decref(plan);
 }
 
-/* Sets the model: a file, the one in an emitted folder, or the one in another. */
+/* Sets the model: a file, the model in an emitted folder, or the ONNX file in another folder. */
 static void set_model(struct arena *a, struct options *p, const char *model)
 {
     p->model = model;
@@ -320,7 +320,7 @@ static void set_model(struct arena *a, struct options *p, const char *model)
     require_plugins(a, p->folder->dir);
 }
 
-/* Without a number of ranks there is a table of several plans: nothing goes with it that is about one. */
+/* Without a number of ranks a table of several plans is printed: options for one plan are refused. */
 static void check_what_if(const struct shard_options *o)
 {
     const struct machine *m = &o->plan.machine;
@@ -349,7 +349,7 @@ static void check_what_if(const struct shard_options *o)
         fail_usage("--tp is missing: %s is about one number of ranks (the model alone compares several)", one);
 }
 
-/* What is not done yet in stages. */
+/* Features not supported in stages yet. */
 static void check_stages(const struct shard_options *o)
 {
     bool everywhere = o->sp.given && !(o->sp.text && strcmp(o->sp.text, "auto") == 0); /* a stage may have no sequence */
@@ -461,7 +461,7 @@ static void set_memory(struct arena *a, struct machine *m, const char *list)
     m->memory = memory;
 }
 
-/* A list by rank has one for each rank of all stages. of: what each one is of. */
+/* A list by rank has an entry for each rank of all stages. of: the meaning of an entry. */
 static void check_listed(const struct shard_options *o, const char *where, int listed, const char *what, const char *of)
 {
     int stages = o->plan.stages ? o->plan.stages : 1, ranks = o->plan.ranks * stages;
@@ -473,7 +473,7 @@ static void check_listed(const struct shard_options *o, const char *where, int l
 static void set_limits(struct arena *a, struct shard_options *o)
 {
     struct options *p = &o->plan;
-    bool own = p->plan_file && p->plan_file->emitted && !o->memory; /* the limits of the plan that is replayed */
+    bool own = p->plan_file && p->plan_file->emitted && !o->memory; /* the limits of the replayed plan */
     if (o->memory)
         set_memory(a, &p->machine, o->memory);
     p->memory = own ? p->memory : machine_most_memory(&p->machine);

@@ -34,7 +34,7 @@ static void svg_report(FILE *f, const struct compile *c)
         plan_svg(f, c->graph, c->options, c->plan);
 }
 
-/* begins: what a file of the kind has near its beginning, so that no other is replaced. */
+/* begins: a text near the beginning of such files, so that no other file is replaced. */
 static const struct form {
     const char *kind, *option, *begins;
     void (*write)(FILE *, const struct compile *);

@@ -22,7 +22,7 @@ struct job {
     const struct job_options *options;
     const struct train_options *train;
     const struct serve_options *serve;
-    const char *launcher; /* what shows it; NULL: none */
+    const char *launcher; /* the variable that shows it; NULL: none */
     bool failed;
 };
 
@@ -56,7 +56,7 @@ static void rank_main(struct comm *comm, void *data)
 
 /* ---- start --------------------------------------------------------------------------------------------------------------------- */
 
-/* Before the run whose results they take. Each is an option, its file, and what such a file has near its beginning. */
+/* Checks output files before the run. Each row is an option, its file, and a text near the beginning of such files. */
 static void check_files(struct arena *a, const struct run_options *o)
 {
     const char *const file[][3] = {{"--trace", o->job.trace, TRACE_KIND},

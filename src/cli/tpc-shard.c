@@ -74,7 +74,7 @@ static void list_ops(void)
     onnx_each_upgraded(list_upgraded, NULL);
 }
 
-/* The rows of an op of every domain; over: what "[n a]" means. */
+/* The rows of an op in every domain; over: the meaning of "[n a]". */
 static void print_rule(const char *name)
 {
     int found = 0;
@@ -142,7 +142,7 @@ static struct compile compilation(struct arena *a, const struct shard_options *o
                             .external_roots = args_folders(&o->external_root)};
 }
 
-/* Activations that this machine has no room for, where nobody gave their sizes. What weights take does not depend on sizes. */
+/* Reports activations too large for this machine when no sizes were given. The memory of weights does not depend on sizes. */
 static void tell_memory(struct arena *a, const struct plan *plan)
 {
     int64_t room = available_memory().bytes, peak = plan->use ? memory_most(plan->ranks, plan->use).peak : 0;
@@ -154,7 +154,7 @@ static void tell_memory(struct arena *a, const struct plan *plan)
                   units_bytes(a, (double)peak), units_bytes(a, (double)room));
 }
 
-/* What a run of the step is fed: tokens, or samples of each input. */
+/* The inputs of a training step: tokens, or samples of each input. */
 static const char *training_inputs(struct arena *a, const struct compile *c)
 {
     struct graph *g = c->source;
@@ -166,14 +166,14 @@ static const char *training_inputs(struct arena *a, const struct compile *c)
     return all;
 }
 
-/* json: for plan.json; fed: the options of tpc-run that feed what --train compiles; NULL: not asked for. */
+/* json: for plan.json; fed: the options of tpc-run that feed a training step; NULL: not requested. */
 static void compile_model(struct arena *a, const struct shard_options *o, const char **json, const char **fed)
 {
     struct plan plan = {.ranks = o->plan.ranks};
     struct compile c = compilation(a, o, &plan);
     check_annotate(o);
     if (!o->plan.folder)
-        map_close(map_file(o->plan.model)); /* a model that can't be read is told before a folder that can't be made */
+        map_close(map_file(o->plan.model)); /* a model that can't be read is reported before a folder that can't be made */
     if (!o->plan.dry_run) {
         if (o->plan.folder && weight_converted(&o->plan) && path_same(o->plan.folder->dir, o->plan.out))
             fail("%s: holds the weights that --weights would convert, and is not replaced: name another folder with -o", o->plan.out);
@@ -197,7 +197,7 @@ static void compile_model(struct arena *a, const struct shard_options *o, const 
         *fed = training_inputs(a, &c);
 }
 
-/* ranks: a folder in out with rank files; otherwise: what a run needs without a tokenizer, or is fed in training. */
+/* ranks: a folder in out with rank files; otherwise: the inputs of a run without a tokenizer, or in training. */
 static void print_next(struct arena *a, const struct shard_options *o, const char *out, const char *ranks, const char *otherwise)
 {
     bool text = path_exists(path_join(a, ranks, model_texts[TEXT_TOKENIZER]));
@@ -216,7 +216,7 @@ static void print_next(struct arena *a, const struct shard_options *o, const cha
         printf("wrote %s; next: %s%s %s%s%s\n", out, start, launch_beside(a, "tpc-run"), shell_word(a, out), local, how);
 }
 
-/* given: for the advice, NULL: none is given. */
+/* given: for the advice; NULL: none. */
 static void compare_numbers(struct arena *a, const struct shard_options *o, const char *given)
 {
     struct shard_options own = *o;
@@ -234,7 +234,7 @@ static void compare_numbers(struct arena *a, const struct shard_options *o, cons
 
 /* ---- several graphs of one model -------------------------------------------------------------------------------------------------- */
 
-/* What a failure takes away: the folder of this run, with those in it. */
+/* What a failure removes: this run's folder and its subfolders. */
 struct graph_folders {
     const char *out;
     struct text_list at;
@@ -273,7 +273,7 @@ static void check_graphs(const struct shard_options *o, const char *given)
             fail_usage("%s holds several graphs, and --report %s is about one: name its file", given, o->report.text.at[i]);
 }
 
-/* A table for each. The last graph makes every token except the first, so its table says how many ranks are enough. */
+/* One table per graph. The last graph makes every token except the first, so its table gives the advice. */
 static void compare_graphs(struct arena *a, const struct shard_options *o, const char *given, const struct text_list *graphs)
 {
     check_graphs(o, given);
@@ -287,7 +287,7 @@ static void compare_graphs(struct arena *a, const struct shard_options *o, const
     }
 }
 
-/* Into a folder of folders. Each graph takes the placements of the state that it shares with those before it. */
+/* Compiles into a folder of folders. Each graph takes the placements of state shared with earlier graphs. */
 static void compile_graphs(struct arena *a, const struct shard_options *o, const char *given, const struct text_list *graphs)
 {
     struct graph_folders made = {.out = NULL};
@@ -347,7 +347,7 @@ static void compile_asked(struct arena *a, struct shard_options *o, const char *
 {
     if (o->explain && (o->compare.text.n || o->report.text.n))
         fail_usage("--explain writes no report: --%s does not go with it", o->report.text.n ? "report" : "compare");
-    if (o->tp >= 0 || o->plan_file) /* a plan.json has the number of ranks */
+    if (o->tp >= 0 || o->plan_file) /* a plan.json gives the number of ranks */
         set_reports(a, o);
     compile_given(a, o, given);
 }

@@ -1,26 +1,26 @@
-/* automaton: reads bytes by a grammar. A state is all that the rules may be doing: places in rules, each with a stack of places where
- * they go on. Stacks that differ only below share what is above (Tomita, 1985): a stack is a set of nodes, a node a place and the stack
- * below it. States, sets and nodes with the same content are the same, so that steps are kept and looked up. */
+/* automaton: reads bytes according to a grammar. A state is a set of positions in rules, each with a stack of return positions. The stacks
+ * form a graph (GSS; Tomita, 1985): a stack is a set of nodes, a node a position and the stack below it. States, sets and nodes are
+ * hash-consed, so transitions are cached. */
 #include "grammar/grammar.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    BOTTOM = 0,         /* the node below all */
-    MOST_PLACES = 4096, /* of a state; one with more counts as dead, and so does */
+    BOTTOM = 0,         /* the node below all others */
+    MOST_PLACES = 4096, /* positions of a state; a state with more counts as dead, and so does */
     MOST_NODES = 1024,  /* one with a larger set of nodes */
-    FULL = 64 << 20,    /* bytes of states, roughly */
-    HEAD = 1,           /* numbers that a state keeps before its places, */
-    PLACE = 2,          /* and of each */
-    STEP = 32,          /* work of any step */
-    MOST_STEP = 500000  /* of one; one that takes more is given up */
+    FULL = 64 << 20,    /* approximate bytes of states */
+    HEAD = 1,           /* numbers that a state has before its positions, */
+    PLACE = 2,          /* and per position */
+    STEP = 32,          /* base work of a step */
+    MOST_STEP = 500000  /* limit per step; a step that takes more is abandoned */
 };
 
-/* A place in a rule, and the stack on which it stands. */
+/* A position in a rule, and its stack. */
 struct place {
     int32_t at, stack;
-    bool again; /* the stack has grown since places below were found */
+    bool again; /* the stack has grown since positions below it were found */
 };
 struct made_state {
     int32_t *to; /* by class; AUTOMATON_UNKNOWN */
@@ -28,7 +28,7 @@ struct made_state {
 };
 
 struct automaton {
-    struct arena *own, *made; /* the second one for all that automaton_forget frees */
+    struct arena *own, *made; /* automaton_forget frees the second one */
     const struct grammar *grammar;
     const struct grammar_bytes *set;
     const struct grammar_edge *step, *call;
@@ -36,20 +36,20 @@ struct automaton {
     const struct grammar_rule_at *rule;
     int64_t age;
     size_t bytes, settled;
-    int64_t work;     /* that steps took: places and nodes */
-    int64_t until;    /* where the step that is made has taken too much */
-    int64_t given_up; /* steps */
+    int64_t work;     /* total work of steps: positions and nodes */
+    int64_t until;    /* the work at which the current step is abandoned */
+    int64_t given_up; /* abandoned steps */
     struct numbered nodes, stacks, states;
     VEC(struct made_state) kept;
-    /* what a step finds */
+    /* results of a step */
     VEC(struct place) place;
-    int32_t *place_of;  /* by state of the grammar: its place, and one more; 0: none */
+    int32_t *place_of;  /* by grammar state: its position plus 1; 0: none */
     VEC(int32_t) begun; /* rules */
-    int32_t *stack_of;  /* by rule: the stack on which it begins; -1: it does not */
+    int32_t *stack_of;  /* by rule: its stack; -1: it does not begin */
     VEC(int32_t) key;
     VEC(int32_t) merged;
     bool ends, too_many, too_long;
-    bool no_start; /* what precedes the first byte was given up */
+    bool no_start; /* the closure before the first byte was abandoned */
 };
 
 /* ---- stacks ---- */
@@ -67,7 +67,7 @@ static int32_t stack_of_node(struct automaton *a, int32_t node)
     return find(a, &a->stacks, &node, 1);
 }
 
-/* Both sets of nodes, each in order. */
+/* The union of two sorted sets of nodes. */
 static int32_t join_stacks(struct automaton *a, int32_t x, int32_t y)
 {
     if (x < 0 || x == y)
@@ -86,9 +86,9 @@ static int32_t join_stacks(struct automaton *a, int32_t x, int32_t y)
     return find(a, &a->stacks, a->merged.at, a->merged.n);
 }
 
-/* ---- what follows a byte ---- */
+/* ---- the step of a byte ---- */
 
-/* The step that is made has to stop. */
+/* The current step must stop. */
 static bool is_over(struct automaton *a)
 {
     a->too_long |= a->work > a->until;
@@ -112,7 +112,7 @@ static void add_place(struct automaton *a, int32_t at, int32_t stack)
     p->stack = joined;
 }
 
-/* Where a rule may end, those that wait for it go on. */
+/* Where a rule may end, the rules waiting for it continue. */
 static void go_below(struct automaton *a, int32_t stack)
 {
     for (int32_t i = 0; i < a->stacks.list[stack].n && !is_over(a); i++) {
@@ -140,7 +140,7 @@ static void end_rules(struct automaton *a)
     }
 }
 
-/* A rule that is the last thing of another one stands on the same stack. */
+/* A rule in tail position uses its caller's stack. */
 static void begin_rule(struct automaton *a, const struct grammar_edge *call, int32_t stack)
 {
     int32_t rule = call->set;
@@ -160,7 +160,7 @@ static void begin_rules(struct automaton *a, int32_t at, int32_t stack)
         begin_rule(a, &a->call[i], stack);
 }
 
-/* Of the rules from the i-th one on that which comes first becomes the i-th: no other one begins with it any more. */
+/* Moves the first rule in order, of those from i on, to i: no later one can begin with it. */
 static int32_t take_first_rule(struct automaton *a, int i)
 {
     int first = i;
@@ -213,7 +213,7 @@ static void find_nothing(struct automaton *a)
     VEC_PUSH(a->own, &a->key, 0);
 }
 
-/* Of the places that were added: all that they lead to before the next byte. */
+/* The closure of the added positions up to the next byte. */
 static int32_t finish_step(struct automaton *a)
 {
     end_rules(a);
@@ -266,7 +266,7 @@ static void make_start(struct automaton *a)
     find_nothing(a);
     (void)find(a, &a->nodes, bottom, 2);
     int32_t stack = stack_of_node(a, BOTTOM);
-    (void)find(a, &a->states, NULL, 0); /* the dead one */
+    (void)find(a, &a->states, NULL, 0); /* the dead state */
     VEC_PUSH(a->made, &a->kept, ((struct made_state){.to = NEWN(a->made, int32_t, a->grammar->classes)}));
     a->begun.n = 0;
     VEC_PUSH(a->own, &a->begun, root);
@@ -274,7 +274,7 @@ static void make_start(struct automaton *a)
     a->ends = a->state[a->rule[root].start].ends;
     int32_t start = finish_step(a);
     a->no_start = a->too_long;
-    if (start == AUTOMATON_DEAD) { /* it has too many places */
+    if (start == AUTOMATON_DEAD) { /* too many positions */
         (void)find(a, &a->states, bottom, 1);
         VEC_PUSH(a->made, &a->kept, ((struct made_state){.to = NEWN(a->made, int32_t, a->grammar->classes)}));
         if (a->no_start)

@@ -1,4 +1,4 @@
-/* build: rules of a grammar as states and steps between them. */
+/* build: a grammar's rules as states and transitions. */
 #include "grammar/grammar.h"
 
 #include <string.h>
@@ -116,7 +116,7 @@ int grammar_repeat(struct grammar_build *b, int from, int rule, int64_t least, i
         from = to;
     }
     int end = grammar_state(b);
-    if (most < 0) { /* a state of its own, which nobody else leads back to */
+    if (most < 0) { /* a new state that no other transition leads to */
         grammar_skip(b, from, end);
         grammar_call(b, end, rule, end);
         return end;

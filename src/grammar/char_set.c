@@ -73,7 +73,7 @@ struct grammar_chars grammar_chars_both(struct arena *a, const struct grammar_ch
 
 /* ---- bytes ---- */
 
-/* Characters of 2 to 4 bytes, and the first and last one of so many bytes. */
+/* Characters of 2 to 4 bytes: the first and last one of each length. */
 static const uint32_t first_of[] = {0, 0, 0x80, 0x800, 0x10000}, last_of[] = {0, 0x7f, 0x7ff, 0xffff, GRAMMAR_LAST_CHAR};
 
 static int byte_at(uint32_t c, int n, int i)
@@ -91,7 +91,7 @@ static void step_range(struct grammar_build *b, int from, int first, int last, i
     grammar_step(b, from, s, to);
 }
 
-/* Characters `lo` to `hi` of n bytes, from byte i on: parts in which all later bytes are free, between such with a bound. */
+/* Characters `lo` to `hi` of n bytes, from byte i on: a middle part whose later bytes are free, between two bounded parts. */
 static void step_chars(struct grammar_build *b, int from, uint32_t lo, uint32_t hi, int n, int i, int to)
 {
     int low = byte_at(lo, n, i), high = byte_at(hi, n, i);
@@ -128,7 +128,7 @@ static void step_chars(struct grammar_build *b, int from, uint32_t lo, uint32_t 
     step_range(b, from, 0x80, 0xbf, to);
 }
 
-/* A rule of those that have several bytes; equal sets share it. */
+/* A rule for characters of several bytes; equal sets share it. */
 static int rule_of(struct grammar_build *b, const struct grammar_chars *several)
 {
     int known = b->char_rule.n;

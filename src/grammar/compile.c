@@ -1,4 +1,4 @@
-/* compile: the rules of a build as what automata read. States that lead to no end are left out, as are steps without a byte. */
+/* compile: the automaton's form of a grammar, without states that lead to no end and without empty transitions. */
 #include "grammar/grammar.h"
 
 #include <string.h>
@@ -6,19 +6,19 @@
 struct compiling {
     struct arena *arena;
     struct grammar_build *build;
-    bool *useful;         /* by state: its rule's end can be reached */
-    bool *nullable;       /* by rule: it matches nothing, too */
-    int32_t *order;       /* by rule: behind those that begin with it; -1: not known yet, -2: being found */
-    int32_t *seen;        /* by state: for which state it was visited last, and one more */
+    bool *useful;         /* by state: the end of its rule is reachable */
+    bool *nullable;       /* by rule: it matches the empty text */
+    int32_t *order;       /* by rule: after the rules that begin with it; -1: unknown, -2: in progress */
+    int32_t *seen;        /* by state: the state for which it was last visited, plus 1 */
     VEC(int32_t) reached; /* by a state without a byte */
     VEC(struct grammar_edge) steps, calls;
     VEC(struct grammar_state) states;
     int32_t next_order;
 };
 
-/* ---- what leads to an end ---- */
+/* ---- states that lead to an end ---- */
 
-/* Whether a state is useful by what is known now. */
+/* Whether a state is useful, by current knowledge. */
 static bool leads_on(const struct compiling *c, const struct build_state *s)
 {
     EACH (const struct grammar_edge, e, s->steps) {
@@ -75,7 +75,7 @@ static void find_useful(struct compiling *c)
     }
 }
 
-/* ---- what is reached without a byte ---- */
+/* ---- states reached without a byte ---- */
 
 static void reach(struct compiling *c, int32_t state, int32_t mark)
 {
@@ -85,7 +85,7 @@ static void reach(struct compiling *c, int32_t state, int32_t mark)
     VEC_PUSH(c->arena, &c->reached, state);
 }
 
-/* All states that one reaches without a byte, as far as is known of rules. */
+/* All states that a state reaches without a byte, by current knowledge of rules. */
 static void reach_all(struct compiling *c, int32_t state, int32_t mark)
 {
     c->reached.n = 0;
@@ -100,7 +100,7 @@ static void reach_all(struct compiling *c, int32_t state, int32_t mark)
     }
 }
 
-/* States that rules reach from their start so. Steps by a rule wait until it is known to match nothing. */
+/* States that rules reach from their start without a byte. Calls of a rule wait until it is known to be nullable. */
 struct nothing {
     bool *reached;
     struct state_list work, *waits; /* by rule */
@@ -177,7 +177,7 @@ static void put_end(struct compiling *c, struct state_list *work, int32_t *end, 
     VEC_PUSH(c->arena, &work->list, state);
 }
 
-/* By state: the end of its rule. States of a rule are connected, and no other rule has them. */
+/* By state: the end of its rule. A rule's states are connected, and no other rule shares them. */
 static int32_t *find_ends(struct compiling *c)
 {
     struct state_list work = {0};
@@ -219,7 +219,7 @@ static void refuse_left_recursion(struct compiling *c, int32_t rule)
         arena_printf(c->arena, "'%.100s' begins with itself: a rule may follow itself only behind a byte", c->build->rule.at[rule].name));
 }
 
-/* Rules that others begin with come behind them: depth first, without recursion. */
+/* Rules come after the rules that begin with them: depth first, without recursion. */
 static void order_from(struct compiling *c, int32_t rule)
 {
     VEC(struct visit) path = {0};
@@ -260,7 +260,7 @@ static bool has_byte(const int32_t *set, int byte)
     return ((uint32_t)set[byte >> 5] >> (byte & 31)) & 1;
 }
 
-/* Each set divides the classes so far. */
+/* Each set refines the classes so far. */
 static int32_t find_classes(const struct numbered *sets, uint8_t *class_of)
 {
     int32_t n = 1;
@@ -292,7 +292,7 @@ static void write_sets(const struct numbered *sets, const uint8_t *class_of, str
                 grammar_put_byte(&to[s], class_of[byte]);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole ---- */
 
 static size_t place(struct grammar *g, size_t bytes)
 {

@@ -10,7 +10,7 @@ struct gbnf {
     const char *at, *start, *end;
     struct name_index names;
     VEC(bool) defined; /* by rule */
-    const char *name;  /* of the rule that is read */
+    const char *name;  /* of the current rule */
     int depth;
 };
 
@@ -116,7 +116,7 @@ static uint32_t take_escape(struct gbnf *g)
     }
 }
 
-/* A character of a text or of brackets. */
+/* A character of a text or of a bracket. */
 static uint32_t take_char(struct gbnf *g)
 {
     if (take(g, '\\')) {
@@ -133,7 +133,7 @@ static uint32_t take_char(struct gbnf *g)
     return found;
 }
 
-/* ---- parts of a rule, from a state to the one that is returned ---- */
+/* ---- parts of a rule, from a state; they return the next state ---- */
 
 static int read_alternatives(struct gbnf *g, int from);
 
@@ -216,7 +216,7 @@ static int read_name(struct gbnf *g, int from)
     return to;
 }
 
-/* One part, without what says how often. */
+/* One part, without its quantifier. */
 static int read_part(struct gbnf *g, int from)
 {
     if (take(g, '"'))
@@ -230,7 +230,7 @@ static int read_part(struct gbnf *g, int from)
     return take(g, '.') ? read_any(g, from) : read_name(g, from);
 }
 
-/* ---- how often ---- */
+/* ---- quantifiers ---- */
 
 static bool is_digit(char c)
 {
@@ -247,7 +247,7 @@ static int64_t take_count(struct gbnf *g)
     return n;
 }
 
-/* Behind a part; false: it says nothing, and there is one. */
+/* The quantifier after a part; false: none, and the part occurs once. */
 static bool take_times(struct gbnf *g, int64_t *least, int64_t *most)
 {
     char c = peek(g);
@@ -275,7 +275,7 @@ static bool take_times(struct gbnf *g, int64_t *least, int64_t *most)
     return true;
 }
 
-/* A part is a rule of its own, for it may be there several times. */
+/* A part is a rule of its own because it may be repeated. */
 static int read_item(struct gbnf *g, int from, bool nested)
 {
     int64_t least, most;

@@ -1,4 +1,4 @@
-/* json: the rules of JSON (RFC 8259). Numbers have a limited length, and so have blanks, so that a model ends. */
+/* json: the rules of JSON (RFC 8259). Numbers and blanks have limited length, so that a model ends. */
 #include "grammar/grammar.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ int grammar_json_sign(struct grammar_json *j, int from, const char *sign)
     return grammar_json_part(j, literal(j->build, from, sign), grammar_json_space(j));
 }
 
-/* From `least` to `most` of these bytes. */
+/* `least` to `most` of these bytes. */
 static int several_of(struct grammar_build *b, int from, const char *bytes, int least, int most)
 {
     int end = grammar_state(b);
@@ -79,7 +79,7 @@ int grammar_json_space(struct grammar_json *j)
 
 static const char hex[] = "0123456789abcdefABCDEF";
 
-/* As it stands in a string: all but quotes, backslashes and control characters. */
+/* Characters written as themselves: all but quotes, backslashes and control characters. */
 static struct grammar_chars plain_chars(struct arena *a)
 {
     struct grammar_chars c = {0};
@@ -90,7 +90,7 @@ static struct grammar_chars plain_chars(struct arena *a)
     return c;
 }
 
-/* \u of a character that is no half of another one. */
+/* \u of a character that is not a surrogate. */
 static void put_code(struct grammar_build *b, int from, int to)
 {
     int code = literal(b, from, "u"), low = any_of(b, code, "0123456789abcABCefEF"), high = any_of(b, code, "dD");
@@ -211,7 +211,7 @@ int grammar_json_value(struct grammar_json *j, int level)
     return rule;
 }
 
-/* ---- values as they are written ---- */
+/* ---- values as text ---- */
 
 static const char *dump(struct arena *a, const json_t *v, size_t flags)
 {
@@ -221,7 +221,7 @@ static const char *dump(struct arena *a, const json_t *v, size_t flags)
     return text;
 }
 
-/* A number has as many digits as it needs. */
+/* A number with as many digits as it needs. */
 const char *grammar_json_text(struct arena *a, const json_t *v)
 {
     const char *text = "";

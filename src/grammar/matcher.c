@@ -1,17 +1,17 @@
-/* matcher: a text that is made by a grammar: where it is, and the tokens that may follow. */
+/* matcher: a text under construction by a grammar: its state, and the tokens that may follow. */
 #include "grammar/grammar.h"
 
 #include <string.h>
 
-/* Work that masks of a text may take at once, and what each adds to it. */
+/* The work that masks of a text may take at once, and the allowance per mask. */
 enum { MOST_WORK = 2000000, WORK_EACH = 200000 };
 
 struct matcher {
     struct arena *arena;
     struct automaton *automaton;
     int state;
-    int64_t age;  /* of the automaton whose state it is */
-    int64_t work; /* that is left */
+    int64_t age;  /* the automaton's age when the state was taken */
+    int64_t work; /* left */
     VEC(char) text;
 };
 
@@ -29,7 +29,7 @@ static int read_bytes(struct automaton *a, int state, const char *at, size_t n)
     return state;
 }
 
-/* Its state among those of today. */
+/* Its state, valid for the automaton's current age. */
 static int state_of(struct matcher *m)
 {
     if (m->age != automaton_age(m->automaton)) {
@@ -68,10 +68,10 @@ static void set_columns(const struct token_tree *t, int32_t column, uint64_t *ma
         mask[column >> 6] |= UINT64_C(1) << (column & 63);
 }
 
-/* Where a walk is: the bytes of a node's path, the states before each, and their steps. */
+/* A walk's position: the bytes of a node's path, the states before each, and their steps. */
 struct walk {
     struct matcher *matcher;
-    int64_t end; /* of the automaton's work, where it is too much */
+    int64_t end; /* the automaton's work at which to stop */
     uint8_t byte[UINT8_MAX + 1];
     int state[UINT8_MAX + 2];
     const int32_t *steps[UINT8_MAX + 2];
@@ -83,7 +83,7 @@ static void enter(struct walk *w, int depth, int state)
     w->steps[depth] = automaton_steps(w->matcher->automaton, state);
 }
 
-/* The states of the path anew, so that there is room for others. */
+/* Rebuilds the path's states, so that there is memory for others. */
 static void read_path(struct walk *w, int depth)
 {
     struct automaton *a = w->matcher->automaton;
@@ -94,7 +94,7 @@ static void read_path(struct walk *w, int depth)
     automaton_settle(a);
 }
 
-/* A step that was not made before. */
+/* A step that was not cached. */
 static int32_t make_step(struct walk *w, int depth)
 {
     if (automaton_is_full(w->matcher->automaton))

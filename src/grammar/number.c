@@ -24,7 +24,7 @@ static int free_digits(struct grammar_build *b, int from, size_t n)
     return from;
 }
 
-/* Texts of equal length: the digits from `low` to `high`. */
+/* Texts of equal length: digits from `low` to `high`. */
 static void step_between(struct grammar_build *b, int from, const char *low, const char *high, int to)
 {
     size_t n = strlen(low);
@@ -76,7 +76,7 @@ static int literal(struct grammar_build *b, int from, const char *text)
     return grammar_literal(b, from, text, strlen(text));
 }
 
-/* ---- whole numbers ---- */
+/* ---- integers ---- */
 
 bool grammar_integer(struct grammar_build *b, int from, struct grammar_limits l, int to)
 {
@@ -94,9 +94,9 @@ bool grammar_integer(struct grammar_build *b, int from, struct grammar_limits l,
     return true;
 }
 
-/* ---- numbers with places ---- */
+/* ---- decimals ---- */
 
-/* Up to 16 places behind a point; some: one of them is not 0. */
+/* Up to 16 digits after the point; some: at least one is not 0. */
 static void step_places(struct grammar_build *b, int from, bool some, int to)
 {
     int at = literal(b, from, ".");
@@ -108,7 +108,7 @@ static void step_places(struct grammar_build *b, int from, bool some, int to)
     }
 }
 
-/* Those from low to high, neither negative; above, below: not the limit itself. */
+/* Numbers from low to high, neither negative; above, below: excluding the limit. */
 static bool step_reals(struct grammar_build *b, int from, int64_t low, bool above, int64_t high, bool below, int to)
 {
     if (low > high || (low == high && (above || below)))

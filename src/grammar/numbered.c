@@ -1,4 +1,4 @@
-/* numbered: lists of numbers, each content once, in a table by their hash. */
+/* numbered: hash-consed lists of numbers. */
 #include "grammar/grammar.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static bool is_same(const struct numbered *t, int32_t number, const int32_t *at,
     return t->list[number].n == n && (n == 0 || memcmp(t->list[number].at, at, (size_t)n * sizeof *at) == 0);
 }
 
-/* The slot of a content, or the free one where it belongs. */
+/* The slot of a content, or the free one for it. */
 static int32_t *slot_of(const struct numbered *t, const int32_t *at, int32_t n)
 {
     uint64_t i = hash_of(at, n);

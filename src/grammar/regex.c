@@ -1,4 +1,4 @@
-/* regex: patterns of JSON schemas (ECMA-262) that say no more than which characters follow each other. */
+/* regex: patterns of JSON schemas (ECMA-262) that only describe sequences of characters (no assertions within). */
 #include "grammar/grammar.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static const struct class_of classes[] = {
     {'d', false, "09"}, {'D', true, "09"}, {'w', false, "AZaz09__"}, {'W', true, "AZaz09__"}, {'s', false, "  \t\r"}, {'S', true, "  \t\r"},
 };
 
-/* Readers differ in what they call a letter or a digit elsewhere. */
+/* Other ASCII characters only: readers differ on letters and digits elsewhere. */
 static struct grammar_chars other_ascii(struct arena *a, const struct grammar_chars *c)
 {
     struct grammar_chars ascii = {0}, others = grammar_chars_others(a, c);
@@ -198,10 +198,10 @@ static void take_times(struct regex *r, int64_t *least, int64_t *most)
             refuse(r, "a { is not followed by numbers in order and }");
     } else
         return;
-    (void)take(r, "?"); /* which match is the first does not matter */
+    (void)take(r, "?"); /* laziness does not matter */
 }
 
-/* A part is a rule of its own, for it may be there several times. */
+/* A part is a rule of its own because it may be repeated. */
 static int read_item(struct regex *r, int from)
 {
     int64_t least, most;
@@ -232,7 +232,7 @@ static void read_alternatives(struct regex *r, int from, int to)
     } while (!r->why && take(r, "|"));
 }
 
-/* Where ^ or $ is missing there may be anything. */
+/* Without ^ or $ there may be anything. */
 static int put_anything(struct regex *r, int from)
 {
     return grammar_repeat(r->build, from, grammar_json_character(r->json), 0, -1);
@@ -262,7 +262,7 @@ const char *grammar_regex(struct grammar_json *j, int from, const char *pattern,
 #define OCTET "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 #define HOST LABEL "(\\." LABEL "){0,3}\\.[a-z]{2,10}"
 
-/* Of RFC 3339, 4122, 2673, 4291 and others: some of each, which all readers take. */
+/* Of RFC 3339, 4122, 2673, 4291 and others: a subset of each that all readers accept. */
 static const struct {
     const char *name, *pattern;
 } formats[] = {

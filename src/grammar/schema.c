@@ -1,4 +1,4 @@
-/* schema: values that are valid by a JSON schema, as rules. Whatever it does not know is refused by its name and place. */
+/* schema: values that are valid by a JSON schema, as rules. Unknown keywords are refused by name and path. */
 #include "grammar/grammar.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ int64_t schema_count(struct schema_reader *r, const json_t *schema, const char *
     return good ? json_integer_value(v) : otherwise;
 }
 
-/* ---- which keywords there are ---- */
+/* ---- keywords ---- */
 
 enum keyword_use { SAYS_NOTHING, COMBINES, OF_OBJECTS, OF_ARRAYS, OF_STRINGS, OF_NUMBERS };
 static const struct keyword {
@@ -46,7 +46,7 @@ static const struct keyword {
     {"$comment", SAYS_NOTHING},
     {"$defs", SAYS_NOTHING},
     {"definitions", SAYS_NOTHING},
-    {"type", SAYS_NOTHING}, /* the types that are left say it */
+    {"type", SAYS_NOTHING}, /* handled by the remaining types */
     {"$ref", COMBINES},
     {"anyOf", COMBINES},
     {"oneOf", COMBINES},
@@ -71,7 +71,7 @@ static const struct keyword {
     {"exclusiveMaximum", OF_NUMBERS},
 };
 
-/* The first of a use that a schema has; NULL: none. */
+/* A schema's first keyword of a use; NULL: none. */
 static const char *first_of(const json_t *schema, enum keyword_use use)
 {
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
@@ -122,7 +122,7 @@ static int type_named(const json_t *v)
     return i < 0 ? 0 : types[i].type;
 }
 
-/* Those that a schema allows; where it names none, what its keywords are about, or all. 0: `type` is none. */
+/* The types that a schema allows; without `type`, those that its keywords concern, or all. 0: `type` is not valid. */
 static int types_of(const json_t *schema)
 {
     const json_t *type = schema_member(schema, "type"), *one;
@@ -228,7 +228,7 @@ static void read_string(struct schema_reader *r, const json_t *schema, const cha
 
 /* ---- numbers ---- */
 
-/* A limit, as a whole number: of whole numbers the next one. */
+/* A limit, rounded inward to an integer for integers. */
 static bool take_limit(struct schema_reader *r, const json_t *schema, const char *path, const char *key, bool whole, bool up, int64_t *to,
                        bool *moved)
 {
@@ -248,7 +248,7 @@ static bool take_limit(struct schema_reader *r, const json_t *schema, const char
     return true;
 }
 
-/* Of both kinds of limits the narrower one holds. */
+/* The narrower of both kinds of limits holds. */
 static struct grammar_limits read_limits(struct schema_reader *r, const json_t *schema, const char *path, bool whole)
 {
     struct grammar_limits l = {0};

@@ -1,4 +1,4 @@
-/* schema_array: lists of a schema: the first items have schemas of their own, all others one. */
+/* schema_array: lists of a schema: the first items have separate schemas, all others share one. */
 #include "grammar/grammar.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 struct items {
     const json_t *first;         /* a list of schemas; NULL: none */
     int64_t firsts, least, most; /* most < 0: any number */
-    int rest;                    /* the rule of further items; -1: there are none */
+    int rest;                    /* the rule of further items; -1: none */
 };
 
 static const char *sub(struct schema_reader *r, const char *path, const char *key)
@@ -14,7 +14,7 @@ static const char *sub(struct schema_reader *r, const char *path, const char *ke
     return arena_printf(r->arena, "%s/%s", path, key);
 }
 
-/* Behind items with schemas of their own there are others if the schema says so, or asks for so many. */
+/* After the items with separate schemas come others only if the schema says so, or requires more items. */
 static struct items read_items(struct schema_reader *r, const json_t *schema, const char *path)
 {
     const json_t *first = schema_member(schema, "prefixItems"), *rest = schema_member(schema, "items");

@@ -11,7 +11,7 @@ struct property {
 };
 struct properties {
     VEC(struct property) list;
-    const json_t *others; /* the schema of further ones; NULL: there are none */
+    const json_t *others; /* the schema of further properties; NULL: none */
 };
 
 static const char *sub(struct schema_reader *r, const char *path, const char *key)
@@ -19,7 +19,7 @@ static const char *sub(struct schema_reader *r, const char *path, const char *ke
     return arena_printf(r->arena, "%s/%s", path, key);
 }
 
-/* A name as a part of a pointer. */
+/* A name as part of a pointer. */
 static const char *escaped(struct arena *a, const char *name)
 {
     char *out = arena_alloc(a, 2 * strlen(name) + 1), *to = out;
@@ -32,7 +32,7 @@ static const char *escaped(struct arena *a, const char *name)
     return out;
 }
 
-/* Where a schema says nothing of other properties, there are none: an answer is then what it names. */
+/* Without a statement on other properties there are none: the answer has only named ones. */
 static void read_others(struct schema_reader *r, const json_t *schema, const char *path, struct properties *p)
 {
     const json_t *others = schema_member(schema, "additionalProperties");
@@ -113,7 +113,7 @@ static void add_name(struct grammar_words *w, struct arena *a, const char *name)
     grammar_words_add(w, unit, n);
 }
 
-/* A member with a name of its own. */
+/* A member with any other name. */
 static int other_rule(struct schema_reader *r, const char *path, const struct properties *p)
 {
     int rule = grammar_rule(r->build, path), key = grammar_state(r->build);
@@ -126,7 +126,7 @@ static int other_rule(struct schema_reader *r, const char *path, const struct pr
     return rule;
 }
 
-/* `first`: no member is there yet; `behind`: some are. */
+/* `first`: no member yet; `behind`: after some. */
 static void step_members(struct schema_reader *r, const char *path, const struct properties *p, int *first, int *behind)
 {
     struct grammar_build *b = r->build;

@@ -1,4 +1,4 @@
-/* schema_ref: what a $ref of a schema means, and whether two schemas have a value in common. */
+/* schema_ref: the target of a schema's $ref, and whether two schemas have a common value. */
 #include "grammar/grammar.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* A part of a pointer without its escapes. */
+/* A part of a pointer, unescaped. */
 static const char *part_of(struct arena *a, const char *at, size_t n)
 {
     char *out = arena_alloc(a, n + 1);
@@ -72,7 +72,7 @@ const json_t *schema_resolved(struct schema_reader *r, const json_t *schema, con
 
 /* ---- schemas without a common value ---- */
 
-/* The types as a text of one letter each; whole numbers are numbers. */
+/* The types as a text of one letter each; integers are numbers. */
 static bool has_type(const json_t *schema, const char *name)
 {
     const json_t *type = schema_member(schema, "type"), *one;
@@ -107,7 +107,7 @@ static bool is_required(const json_t *schema, const char *key)
     return false;
 }
 
-/* The values that a property may have, if the schema lists them; the caller drops them. */
+/* The values that a property may have, if the schema lists them; the caller releases them. */
 static json_t *values_of(const json_t *property)
 {
     const json_t *one = schema_member(property, "const"), *list = schema_member(property, "enum");

@@ -1,11 +1,11 @@
-/* tag: any text up to a tag, as Knuth, Morris and Pratt look for one: a state is how many bytes of it were read. */
+/* tag: any text up to a tag, by Knuth, Morris and Pratt: a state is the number of its bytes read. */
 #include "grammar/grammar.h"
 
 #include <string.h>
 
 enum { BLANKS = 8 };
 
-/* How many of the tag's bytes the text ends with, once it has n of them and then this byte. */
+/* The new number of matched bytes after n of them and this byte. */
 static size_t matched(const char *tag, size_t n, char byte)
 {
     for (size_t k = n + 1; k > 0; k--)
@@ -14,7 +14,7 @@ static size_t matched(const char *tag, size_t n, char byte)
     return 0;
 }
 
-/* By how many bytes of the tag were read; the last one is behind it. */
+/* States by the number of bytes read; the last one is after the tag. */
 static int *step_tag(struct grammar_build *b, int from, const char *tag)
 {
     size_t length = strlen(tag);

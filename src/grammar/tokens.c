@@ -1,10 +1,10 @@
-/* tokens: the bytes of tokens as a tree, in one list in the order of their bytes. */
+/* tokens: the bytes of tokens as a tree, in one list in byte order. */
 #include "grammar/grammar.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 255 }; /* bytes of a token; what a longer one says takes several */
+enum { LONGEST = 255 }; /* bytes of a token; a longer text needs several tokens */
 
 struct sorted_token {
     const char *at;
@@ -35,7 +35,7 @@ struct growing {
     size_t depth;
 };
 
-/* Nodes deeper than so many bytes have no further children. */
+/* Nodes deeper than this have no further children. */
 static void close_nodes(struct growing *g, size_t depth)
 {
     while (g->depth > depth)

@@ -1,5 +1,5 @@
-/* trial: whether a grammar's first states are left in bounded work, before texts wait for it. The work is counted, not timed, so that the
- * answer is always the same. */
+/* trial: checks that leaving a grammar's first states takes bounded work, before texts wait for it. The work is counted, not timed, so that
+ * the answer is always the same. */
 #include "grammar/grammar.h"
 
 enum { TRIAL_WORK = 500000 };
@@ -9,7 +9,7 @@ static bool goes_on(const struct automaton *a)
     return automaton_work(a) < TRIAL_WORK && !automaton_given_up(a);
 }
 
-/* Steps of a state by each byte; those that are new stand behind the ones so far. The greatest state that was found. */
+/* Takes a state's step by each byte; new states are numbered after those so far. Returns the greatest state found. */
 static int leave(struct automaton *a, int state, int last)
 {
     for (int byte = 0; byte < 256 && goes_on(a); byte++) {

@@ -1,4 +1,4 @@
-/* words: texts of a list as a tree, so that those with the same beginning share its states. */
+/* words: texts of a list as a tree, so that shared prefixes share states. */
 #include "grammar/grammar.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ static void step_char(struct grammar_build *b, int from, uint32_t unit, int to)
     grammar_skip(b, grammar_literal(b, from, bytes, (size_t)n), to);
 }
 
-/* Characters of plain text but those that go on with a word. */
+/* Characters of plain text, except those that continue a word. */
 static struct grammar_chars other_chars(struct arena *a, const struct word_node *node)
 {
     struct grammar_chars c = {0};

@@ -1,5 +1,5 @@
-/* attr: attributes by name of the op's row. A name or a kind that the row does not have is a bug(); a missing attribute that the op cannot
- * do without is a failure. */
+/* attr: attributes by their names in the op's row. A name or kind that the row lacks is a bug(); a missing required attribute is a
+ * failure. */
 #include "ir/ir.h"
 
 #include <string.h>

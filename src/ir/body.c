@@ -1,4 +1,4 @@
-/* body: the graphs that a node owns, and which of its operands they capture. */
+/* body: the graphs of a node, and the operands that they capture. */
 #include "ir/ir.h"
 
 bool op_has_bodies(const struct op *op)
@@ -33,7 +33,7 @@ int node_captured(const struct node *n, int k)
     return at;
 }
 
-/* By value id: the number of outputs that are this value. */
+/* Whether every output is the result of its own node. */
 static bool outputs_are_results(const struct graph *body)
 {
     struct arena *tmp = arena_new();

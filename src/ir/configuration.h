@@ -1,5 +1,4 @@
-/* ir/configuration: multi-device annotations of ONNX (IR version 11), as a file has them. src/plan/constrain/sharding_spec.c interprets
- * them. */
+/* ir/configuration: ONNX's multi-device annotations (IR version 11), as in the file. src/plan/constrain/sharding_spec.c interprets them. */
 #ifndef TPC_IR_CONFIGURATION_H
 #define TPC_IR_CONFIGURATION_H
 
@@ -20,11 +19,11 @@ struct sharded_axis {
     int64_t axis;
     int n;
     const struct shards *part;
-};                                                            /* parts: dimensions that are merged in the axis */
-enum sharded { SHARDED_READS, SHARDED_MAKES, SHARDED_KEEPS }; /* an operand, a result, an operand that a node with specs has none for */
+};                                                            /* parts: dimensions merged in the axis */
+enum sharded { SHARDED_READS, SHARDED_MAKES, SHARDED_KEEPS }; /* an operand; a result; an operand without a spec, of a node with specs */
 struct sharding {
     const char *node, *tensor;
-    enum sharded how; /* KEEPS: read as it is left, and the rest is empty */
+    enum sharded how; /* KEEPS: read as its producer leaves it, and the other fields are empty */
     int ndevice, ngroup, naxis;
     const int64_t *device;
     const struct device_group *group;

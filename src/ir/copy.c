@@ -1,6 +1,6 @@
-/* copy: a second graph with the same nodes, values, names and order, for what is done to one and not to the other: a rank's local
- * graph, the source graph kept aside while the plan is inserted. Value i of the copy is value i of the source. Constants,
- * strategies and attribute contents are shared, for they are never changed in place; attribute slots and types are the copy's own. */
+/* copy: copies a graph with the same nodes, values, names and order: a rank's local graph, the source graph kept while the plan is
+ * inserted. Value i of the copy is value i of the source. Constants, strategies and attribute contents are shared, because they are never
+ * changed in place; attribute slots and types are copied. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -110,7 +110,7 @@ struct graph *graph_copy(struct arena *arena, const struct graph *from)
     return copy_graph(arena, from->alg, from);
 }
 
-/* ---- from one interner to another ---------------------------------------------------------------------------------------- */
+/* ---- between interners ---------------------------------------------------------------------------------------- */
 
 static const struct dim **dims_again(struct graph *to, int n, const struct dim *const *at)
 {
@@ -151,9 +151,9 @@ struct graph *graph_copy_to(struct arena *arena, struct alg *alg, const struct g
     return to;
 }
 
-/* ---- a body into the graph around it --------------------------------------------------------------------------------------- */
+/* ---- a body into its enclosing graph --------------------------------------------------------------------------------------- */
 
-/* What a value of the body is there: an operand, a result of the node, or new. */
+/* The values that replace the body's: operands, results of the node, or new ones. */
 static struct value **unfolded_values(struct graph *g, const struct node *node, int k, const char *prefix)
 {
     const struct graph *body = node_body(node, k)->graph;

@@ -1,7 +1,7 @@
 /* graph: making values and nodes, finding by name, rewiring, sorting.
  *
- * Nothing is ever freed or renumbered: a value keeps its id, and what is removed is merely unreachable. Every walk is linear in the
- * graph; passes that replace many values do it in one walk (graph_rewire). Names of values are unique; one hash table holds them. */
+ * Nothing is ever freed or renumbered: a value keeps its id, and removed values are only unreachable. Every walk is linear in the graph;
+ * passes that replace many values use one walk (graph_rewire). Names of values are unique; one hash table holds them. */
 #include "ir/configuration.h"
 #include "ir/ir.h"
 
@@ -17,13 +17,13 @@
 
 struct name_entry {
     const char *name;
-    struct value *value; /* of a table of values */
-    int next;            /* suffix to try next for this name */
+    struct value *value; /* in a table of values */
+    int next;            /* next suffix to try for this name */
     UT_hash_handle hh;
 };
 struct names {
     struct name_entry *table;
-    int known; /* values of the graph that it holds: those of a copy come when a name is first looked up */
+    int known; /* number of values that it contains; those of a copy are added when a name is first looked up */
 };
 
 static struct name_entry *names_find(struct name_entry *table, const char *name)
@@ -52,7 +52,7 @@ static struct name_entry **names_of(const struct graph *g)
     return &names->table;
 }
 
-/* A name like this one that the table does not hold. */
+/* A similar name that the table lacks. */
 static const char *names_fresh(struct arena *arena, struct name_entry *table, const char *name)
 {
     struct name_entry *e = names_find(table, name);
@@ -296,7 +296,7 @@ void graph_move_output(struct graph *g, int output, struct value *to, const char
     graph_set_output(g, output, to);
 }
 
-/* The last replacement of v. Values on the way are then mapped to it directly, so that no chain is walked twice. */
+/* The last replacement of v. Maps values on the way directly to it, so that no chain is walked twice. */
 static struct value *follow_rewiring(struct value **to, int n, struct value *v)
 {
     struct value *last = v, *next;
@@ -345,7 +345,7 @@ void graph_replace(struct graph *g, struct value *old, struct value *new_value, 
 
 /* ---- order and liveness ------------------------------------------------------------------------------------------------ */
 
-/* Scratch of the walks below: one slot per value of what is known about its producer. */
+/* Scratch of the walks below: one slot per value about its producer. */
 static struct arena *scratch_slots(const struct graph *g, uint8_t **mark)
 {
     struct arena *tmp = arena_new();
@@ -368,7 +368,7 @@ struct sort_visit {
 };
 struct sorter {
     struct graph *g;
-    bool read; /* a file has the nodes */
+    bool read; /* the nodes come from a file */
     struct arena *arena;
     uint8_t *mark;
     VEC(struct sort_visit) open;
@@ -391,7 +391,7 @@ static void open_node(struct sorter *s, struct node *n)
     VEC_PUSH(s->arena, &s->open, v);
 }
 
-/* The innermost open node opens its next producer, or is done. */
+/* The innermost open node opens its next producer, or is finished. */
 static void sort_advance(struct sorter *s)
 {
     struct sort_visit *v = &s->open.at[s->open.n - 1];

@@ -29,11 +29,11 @@ struct value {
     struct node *producer;     /* NULL: graph input or constant */
     int index;                 /* which output of the producer */
     int id;                    /* position in graph.values */
-    int output, state;         /* of the graph's outputs and states, which one this is, plus 1; 0: none (ends.c) */
+    int output, state;         /* which of the graph's outputs and states this is, plus 1; 0: none (ends.c) */
     struct placement place;    /* where its producer leaves it (after choose) */
     bool placed;
-    const struct value *form_of; /* of a graph that runs: the value that this one stands for: in another order, as codes, with more in it */
-    const struct value *outside; /* of a lowering that is priced alone: the operand of the lowered node, in its graph */
+    const struct value *form_of; /* in a graph that runs: the value that this is another form of: other element order, codes, or padding */
+    const struct value *outside; /* in a lowering priced alone: the operand of the lowered node, in its graph */
 };
 /* The type that a value has in memory and in files: its element type, or the one that a constant is stored in. */
 enum dtype value_storage(const struct value *);
@@ -75,28 +75,28 @@ struct op_attr {
 struct op_param {
     const char *name;
     bool optional, variadic;
-    bool given;       /* computed or measured beforehand, as angles and statistics are: it is never trained */
+    bool given;       /* computed or measured beforehand (angles, statistics): never trained */
     const char *size; /* NULL: data. "@name": folded into the DIMS attribute name; "@type": into the output type */
     uint32_t types;   /* a bit for each element type that the op takes; 0: inference or the kernel checks it */
 };
 struct op {
     const char *name, *domain;
-    const char *plugin;                   /* the name of the plug-in that it is of; NULL: none */
+    const char *plugin;                   /* the plug-in that defines it; NULL: none */
     int since;                            /* first opset of the form this row describes */
     int min_in, max_in, min_out, max_out; /* max -1: variadic */
     int nin, nout, nattr;
     const struct op_param *in, *out;
     const char *takes; /* the column of that name; NULL: none */
     const struct op_attr *attr;
-    unsigned flags;                               /* op/op.h */
-    int codes;                                    /* numbers that are rounded to 8 bits, or read from them, for each of the result */
-    void (*infer)(struct graph *, struct node *); /* output types from operands; mismatch is a failure */
-    void (*value)(struct graph *, struct node *); /* shape information, where it carries any; or NULL */
+    unsigned flags;                                            /* op/op.h */
+    int codes;                                                 /* 8-bit roundings or reads of 8-bit values per result */
+    void (*infer)(struct graph *, struct node *);              /* output types from operands; mismatch is a failure */
+    void (*value)(struct graph *, struct node *);              /* shape information, where it carries any; or NULL */
     struct rule *(*rule)(struct graph *, const struct node *); /* NULL: only replicated */
     const char *rule_text;                                     /* what it reads; NULL: code makes the rule */
     uint32_t (*over)(struct graph *, const struct node *);     /* the dimensions that "[n a]" in the text means; NULL: none */
     void (*lower)(struct lowering *);                          /* NULL: its split form is itself */
-    /* One rank's node, of whose windows it does some; where rules have windows. */
+    /* Computes some windows of one rank's node, where its rule has windows. */
     void (*slide)(struct graph *, struct node *, const struct slide *);
     void (*backward)(struct backward *);           /* gradients of operands from gradients of results; NULL: none */
     const char *no_backward;                       /* why there are none; NULL: there are */
@@ -105,7 +105,7 @@ struct op {
     const char *infer_name, *value_name, *rule_name, *over_name, *lower_name, *backward_name, *expand_name,
         *kernel_name; /* "none" where NULL; --list-ops */
 };
-/* Finds the row of an op, or NULL: op_find (op/op.h), which readers of nodes are given. */
+/* Finds the row of an op, or NULL: op_find (op/op.h), as a parameter, for readers of nodes. */
 typedef const struct op *op_lookup(const char *domain, const char *name);
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------------ */
@@ -119,15 +119,15 @@ struct node {
     struct attr *attr;     /* in the order of the op's row (all present), or as found when op is NULL */
     int opset;             /* opset of its domain at load (ops without a row keep it) */
     void *strategy;        /* chosen by choose; struct strategy of op/op.h */
-    struct value *forward; /* of the backward half: a result of the node whose gradient this one is part of; NULL: it is not of that half */
-    bool again;            /* of that half: it computes a value of the forward half again (--recompute) */
-    bool on_ranks;         /* of a lowering: each rank runs it on its own shards, which no rule of the global graph describes */
+    struct value *forward; /* in the backward half: the forward result whose gradient this node contributes to; NULL: not in that half */
+    bool again;            /* in the backward half: recomputes a forward value (--recompute) */
+    bool on_ranks;         /* in a lowering: each rank runs it on its own shards; no rule of the global graph describes it */
 };
 
 struct state {
     struct value *past, *present; /* past NULL: output-only, present NULL: input-only */
     int dim;                      /* the growing dimension, -1 none */
-    const char *from;             /* the output of another graph of the model that past is at first; NULL: not known */
+    const char *from;             /* the output of another graph of the model that past starts from; NULL: unknown */
 };
 /* A weight and the number of the output that is its gradient: both are placed alike. */
 struct trained {
@@ -135,7 +135,7 @@ struct trained {
     int output;
     struct constant *initial; /* what it held before it became an input (job/weight_inputs.c); NULL: it is a constant */
 };
-/* In a stage: a weight that another stage trains, which sends its new value; an input while it does (job/weight_inputs.c). */
+/* In a stage: a weight that another stage trains and whose new value it sends; an input meanwhile (job/weight_inputs.c). */
 struct followed {
     struct value *weight;
     struct constant *initial;
@@ -162,7 +162,7 @@ struct graph {
     VEC(struct node *) nodes;   /* topologically sorted */
     VEC(struct value *) values; /* every value ever made; dead ones have no producer and no users */
     VEC(struct value *) inputs, outputs;
-    int captures; /* of a body: the number of its inputs, the last ones, that are values from around its node */
+    int captures; /* of a body: how many of its inputs, the last ones, are values of the graphs around its node */
     VEC(struct state) states;
     VEC(struct trained) trained; /* with --train */
     VEC(struct followed) followed;
@@ -173,7 +173,7 @@ struct graph {
     int64_t ir_version;
     int opset;                   /* of ai.onnx that the graph's nodes follow after load: max(source, 23) */
     int in_flight;               /* of a stage that trains: microbatches whose activations it holds at once; 0: not one */
-    int late;                    /* of such a stage: the first input that a later stage sends, as are all behind it */
+    int late;                    /* of such a stage: its first input that a later stage sends; all after it are, too */
     int ranks, rank;             /* ranks: 0 before choose; rank: -1 for the global graph */
     struct rank_meta *rank_meta; /* of a rank file (ir/rank_meta.h); NULL: it is none */
     bool keeps_sums;             /* nodes that make partial sums stay as they are (tpc-run --deterministic) */
@@ -198,11 +198,11 @@ struct graph *graph_new(struct arena *, struct alg *, const char *name);
 struct value *graph_value(struct graph *, const char *name, const struct type *);
 /* A value of the same elements in another order, or as codes of them. */
 struct value *graph_form(struct graph *, const struct value *of, const char *name, const struct type *);
-/* The next value of a copy: name, type and id equal the source's. */
+/* The next value of a copy: same name, type and id as the source's. */
 struct value *graph_twin(struct graph *, const struct value *of);
 struct value *graph_constant(struct graph *, const char *name, enum dtype, int rank, const int64_t *dim, const void *data);
 struct value *graph_ints(struct graph *, const char *name, int n, const int64_t *at); /* i64[n] */
-/* One of the operands has no type because its producer has no row: what reads it is treated as a node without a row, too. */
+/* One of the operands has no type because its producer has no row: its readers are treated as nodes without a row, too. */
 bool value_any_untyped(int nin, struct value *const *in);
 /* A node with attributes at their defaults, inserted nowhere. Outputs are to be set by the caller (node_output). */
 struct node *graph_node(struct graph *, const struct op *, const char *name, int nin, struct value *const *in, int nout);
@@ -224,7 +224,7 @@ void graph_insert(struct graph *, int at, struct node *);
 /* Inserts nodes with one result each before the first node that reads it, or at the end. */
 void graph_insert_before_use(struct graph *, int n, struct node *const *);
 struct value *graph_find(const struct graph *, const char *name);
-struct configuration *graph_configuration(const struct graph *, const char *name); /* NULL: none is called so */
+struct configuration *graph_configuration(const struct graph *, const char *name); /* NULL: no such name */
 /* Makes another value the output, and the end of its state. That value takes the name; the old value gets the name with the suffix.
  */
 void graph_move_output(struct graph *, int output, struct value *to, const char *suffix);
@@ -262,21 +262,21 @@ const char *graph_meta(const struct graph *, const char *key);
 void graph_set_meta(struct graph *, const char *key, const char *text);
 /* "node 'x' (MatMul)" and "model.onnx: node 'x' (MatMul)" for messages. */
 const char *node_label(const struct graph *, const struct node *);
-/* "node 'x' (Gather): 'ids'" of a node that looks indices up, one of its operands: those of the model where its attribute lookup says so.
- */
+/* "node 'x' (Gather): 'ids'" for a node that looks up indices: the operand, or the model's input that its attribute lookup names. */
 const char *node_lookup(const struct graph *, const struct node *, int indices);
 const char *node_where(const struct graph *, const struct node *);
-/* The thread works on the node (diag_work_on). */
+/* The thread now works on the node (diag_work_on). */
 struct diag_subject node_work_on(const struct graph *, const struct node *);
 
-/* ---- ends.c: the lists of outputs and states, and which of them a value is. Only these functions change which values are in the lists. */
-void graph_add_output(struct graph *, struct value *); /* it is none yet */
+/* ---- ends.c: the lists of outputs and states, and the values' places in them. Only these functions change which values are in the
+ * lists. */
+void graph_add_output(struct graph *, struct value *); /* not an output yet */
 void graph_clear_outputs(struct graph *);
 int graph_input_named(const struct graph *, const char *name); /* its number; -1: none */
 int graph_output_named(const struct graph *, const char *name);
 /* The output, and the state that it is an end of, becomes another value. */
 void graph_set_output(struct graph *, int output, struct value *to);
-/* The first input that is a weight, while tpc-run trains; the number of inputs: there is none. */
+/* The first input that is a weight, while tpc-run trains; the number of inputs if none is. */
 int graph_weight_inputs(const struct graph *);
 /* Which output the value is, -1: none. */
 int graph_output_number(const struct graph *, const struct value *);
@@ -287,10 +287,10 @@ struct state *graph_state(const struct graph *, const struct value *end);
 /* Is it the output of some state? */
 bool graph_is_present(const struct graph *, const struct value *);
 
-/* module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". Nodes that passes make are called
- * after one of the model's, NODE/PART, and are of its module. */
+/* module.c: the module of the network that a node was exported from, by its path "model.layers.0.mlp". A node that a pass makes is named
+ * after a node of the model, NODE/PART, and belongs to its module. */
 enum { MODULE_PATH = 512 }; /* characters of a path, at most; at least one */
-/* Of the node of the model that has the name; the first one set holds. */
+/* For the model's node of that name; the first path set holds. */
 void graph_set_module(struct graph *, const char *node, const char *path);
 /* NULL: not known. */
 const char *node_module(const struct graph *, const struct node *);
@@ -316,16 +316,16 @@ struct handover {
     int n;
     const struct handed *at;
 }; /* file: for messages */
-/* match[i]: the position in from of what to[i] takes, -1 none. Two go together when element type, rank and sizes known as integers are
+/* match[i]: the position in from of the state that to[i] takes, -1 none. Two match when element type, rank and sizes known as integers are
  * equal, the numbers in their names are the same, and their names end in the same components (between '.', '_' and '/'); more such
  * components win: past_key_values.0.encoder.key takes present.0.encoder.key. Two that fit equally well are a failure naming both. */
 void state_match(const struct handover *to, const struct handover *from, int *match);
 
 /* ---- attr.c ------------------------------------------------------------------------------------------------------------- */
-/* "i", "f", ...: what the text form calls it. */
+/* "i", "f", ...: its name in the text form. */
 const char *attr_kind_name(enum attr_kind);
 bool attr_kind_parse(const char *name, enum attr_kind *out);
-struct attr *attr_find(const struct node *, const char *name); /* NULL: the op has none of that name */
+struct attr *attr_find(const struct node *, const char *name); /* NULL: the op has no such attribute */
 /* By name of the op's row; a name that is not in the row is a bug() ----------------------------------------- */
 struct attr *node_attr(const struct node *, const char *name);
 bool attr_is_set(const struct node *, const char *name);
@@ -341,23 +341,23 @@ void attr_set_int(struct node *, const char *name, int64_t);
 void attr_set_float(struct node *, const char *name, double);
 void attr_set_string(struct node *, const char *name, const char *);
 void attr_set_dims(struct graph *, struct node *, const char *name, int n, const struct dim *const *);
-void attr_copy(struct node *to, const struct node *from); /* all that both have, of one kind */
-void attr_rewrite_dims(struct graph *, struct node *);    /* of all attributes of kind DIMS, by the equations of now */
+void attr_copy(struct node *to, const struct node *from); /* every attribute that both have, of the same kind */
+void attr_rewrite_dims(struct graph *, struct node *);    /* all attributes of kind DIMS, by the current equations */
 void attr_set_ints(struct graph *, struct node *, const char *name, int n, const int64_t *);
 
 /* ---- body.c: the graphs that a node of control flow owns (If, Loop, Scan), its attributes of kind GRAPH ---------------------- */
-/* A body has an interner of its own, for what it assumes about sizes holds only where it runs. It stays as it was loaded, without types,
- * until it is made ready for the operands of its node (op/control/subgraph.c, lower/graph/body.c). Its captures stand for the last
- * operands of the node: those of the first body, then those of the second. Every output is the result of a node of its own. Weights are
- * captured: a body holds small constants. */
-enum { DEEPEST_BODY = 16 }; /* bodies in bodies */
+/* A body has its own interner, because its assumptions about sizes hold only where it runs. It stays as it was loaded, without types, until
+ * it is inferred for the operands of its node (op/control/subgraph.c, lower/graph/body.c). Its captures stand for the last operands of the
+ * node: first the first body's, then the second's. Every output is the result of its own node. Weights are captured: a body holds small
+ * constants. */
+enum { DEEPEST_BODY = 16 }; /* nesting depth */
 bool op_has_bodies(const struct op *);
 int node_bodies(const struct node *);
 /* The attribute that holds body k. */
 struct attr *node_body(const struct node *, int k);
 /* The operand that is the first capture of body k; k == node_bodies: the number of operands. */
 int node_captured(const struct node *, int k);
-/* What is wrong with the bodies of a node, as the end of a sentence; NULL: nothing. */
+/* The defect of a node's bodies, as the end of a sentence; NULL: nothing. */
 const char *node_bodies_fault(const struct node *);
 
 /* ---- verify.c: invariants; a violation is a bug() naming after, node and value ------------------------------------------- */

@@ -38,7 +38,7 @@ void graph_set_module(struct graph *g, const char *node, const char *path)
     HASH_ADD_KEYPTR(hh, g->modules->table, m->node, strlen(m->node), m);
 }
 
-/* The length of a name without its last part; 0: it has one only. */
+/* The length of a name without its last part; 0: it has only one. */
 static size_t stem(const char *name, size_t length)
 {
     while (length > 0 && name[length - 1] != '/')

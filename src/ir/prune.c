@@ -68,7 +68,7 @@ static bool operands_know(const struct node *n, const char *symbol)
     return false;
 }
 
-/* Inputs and needed nodes before it may tell the size, too. */
+/* Inputs and needed nodes before it may define the size, too. */
 static bool told_before(const struct prune *p, const char *symbol, int node)
 {
     for (int i = 0; i < p->g->inputs.n; i++)
@@ -88,7 +88,7 @@ static bool used_after(const struct prune *p, const char *symbol, int node)
     return false;
 }
 
-/* Some size of a result is a symbol that is needed and that nothing else defines. */
+/* A needed symbol, which nothing else defines, is a size of a result. */
 static bool decides_a_size(const struct prune *p, int node)
 {
     const struct node *n = p->g->nodes.at[node];

@@ -36,7 +36,7 @@ static const char *key_of(const struct graph *g, const char *prefix, const char 
     return arena_printf(g->arena, "%s%s", prefix, name);
 }
 
-/* What follows the prefix in the key of an entry; NULL: the key is another. */
+/* The part after the prefix of an entry's key; NULL: the key has another prefix. */
 static const char *name_in(const struct meta *m, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -135,7 +135,7 @@ static void read_lists(struct graph *g, struct rank_meta *m)
     }
 }
 
-/* Sizes that only data tells are named after the first name of a value, which an output that is split on its way takes over. */
+/* Data-dependent sizes are named after the first name of a value, which an output that is resharded on its way takes over. */
 static void read_first_names(const struct graph *g)
 {
     for (int i = 0; i < g->meta.n; i++) {

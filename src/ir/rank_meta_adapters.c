@@ -1,5 +1,4 @@
-/* rank_meta_adapters: what rank files say of low-rank adapters: of those that are trained, and how the products are split by which a run
- * may add some. */
+/* rank_meta_adapters: low-rank adapters in rank files: those trained, and the splits of the products to which a run may add adapters. */
 #include "ir/rank_meta.h"
 
 #include <math.h>

@@ -19,7 +19,7 @@ bool rank_meta_is_stage(const struct graph *g)
     return graph_meta(g, RANK_META_STAGES) != NULL;
 }
 
-/* The number that the text begins with, before a comma, a bar or the end. */
+/* The number at the start of the text, before a comma, a bar or the end. */
 static int stage_number(const struct graph *g, const char *key, const char *text)
 {
     int stages = g->rank_meta ? g->rank_meta->stages : 1;

@@ -1,12 +1,12 @@
-/* state_match: which state of one graph of a model is which of another: the prefill graph of a decoder makes what its step graph takes.
+/* state_match: matches the states of two graphs of a model: the prefill graph of a decoder makes what its step graph takes.
  *
- * Names are compared by components between '.', '_' and '/'. The pairs with the most trailing components in common are made first, then
- * those with one less among what is left, so past.0.key takes present.0.key and not present.0.value or other.key. */
+ * Names are compared by components between '.', '_' and '/'. The pairs with the most trailing components in common are made first, then,
+ * among the rest, those with one less, so past.0.key takes present.0.key and not present.0.value or other.key. */
 #include "ir/ir.h"
 
 #include <string.h>
 
-enum { MOST_COMPONENTS = 32 }; /* that are compared: names of files may be of any length */
+enum { MOST_COMPONENTS = 32 }; /* components compared: names in files may be of any length */
 
 static bool is_separator(char c)
 {
@@ -71,7 +71,7 @@ _Noreturn static void fail_ambiguous(const struct handover *a, int i, const stru
          b->file);
 }
 
-/* Pairs what has level components in common and has no closer partner; there must be one only. */
+/* Pairs states with `level` common components and no closer partner; the partner must be unique. */
 static void match_level(struct matching *m, int level)
 {
     for (int i = 0; i < m->to->n; i++)

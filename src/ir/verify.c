@@ -1,4 +1,4 @@
-/* verify: what must hold of a graph between passes. A violation is a bug of ours; the message names the pass, node and value.
+/* verify: the invariants of a graph between passes. A violation is a bug in tpc; the message names the pass, node and value.
  *
  * Nodes are in topological order; every operand is an input, a constant or a result of an earlier node; links between results and
  * producers agree; names are unique; operands and attributes fit the op's row; types are set once they were inferred, constants agree
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Found by hash; so many slots, a power of 2, that half of them stay free. */
+/* A hash table; its size is a power of 2 that leaves half the slots free. */
 struct seen_name {
     const char *name; /* NULL: free */
     uint64_t hash;
@@ -85,7 +85,7 @@ static void check_split(struct verifier *c, const struct value *v)
         broken(c, "value '%s': the split %s is not one of dimension %s", v->name, split_str(c->tmp, p->split), dim_str(c->tmp, size));
 }
 
-/* Terms add up in floating point or in integers; booleans have only max and min. */
+/* Partial sums are of floats or integers; booleans have only max and min. */
 static void check_partial(struct verifier *c, const struct value *v)
 {
     enum redop op = v->place.op;
@@ -115,7 +115,7 @@ static void check_constant(struct verifier *c, const struct value *v)
     if (!dtype_packed_bytes(k->dtype, n, &bytes) || bytes != k->bytes)
         broken(c, "constant '%s' of %" PRId64 " elements has %" PRId64 " bytes", v->name, n, k->bytes);
     if (c->g->rank >= 0)
-        return; /* a rank's part of it: the pass weights knows which */
+        return; /* a rank's part of a weight: cut_weights checks it */
     bool same = k->dtype == v->type.dtype && k->rank == v->type.rank;
     for (int d = 0; same && d < k->rank; d++)
         same = dim_equals(v->type.dim[d], k->dim[d]);
@@ -162,7 +162,7 @@ static void check_attrs(struct verifier *c, const struct node *n)
         check_attr(c, n, i);
 }
 
-/* Operands that only say sizes may be gone; data operands that are not optional may not. */
+/* Operands that only give sizes may be absent; required data operands may not. */
 static void verify_operands(struct verifier *c, const struct node *n)
 {
     const struct op *op = n->op;

@@ -1,4 +1,4 @@
-/* What values have: attributes, items and slices. What is not there is undefined; what Python has and this has not is refused. */
+/* Attributes, items and slices of values. A missing one is undefined; one that Python has but tpc does not support is refused. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static struct jinja_value lacks(struct jinja_run *r, struct jinja_value v, struc
     return jinja_undefined(r, jinja_type_name(v), is_short ? *jinja_text_of(r, key) : jinja_literal(jinja_type_name(key)));
 }
 
-/* A method by its name, bound to its value. */
+/* A method by name, bound to its value. */
 static bool method_of(struct jinja_run *r, struct jinja_value v, const struct jinja_string *name, struct jinja_value *out)
 {
     const struct jinja_callable *row = jinja_method(v.type, name);
@@ -65,7 +65,7 @@ struct jinja_value jinja_attribute(struct jinja_run *r, struct jinja_value v, co
     return found ? *found : jinja_undefined(r, jinja_type_name(v), *name);
 }
 
-/* The place among n that an index means; -1: none. */
+/* The position among n of an index; -1: none. */
 static int64_t place(struct jinja_value key, int64_t n)
 {
     int64_t i = key.type == JINJA_BOOL ? key.truth : key.integer;
@@ -145,7 +145,7 @@ static bool within(struct slice s, int64_t i)
     return s.step > 0 ? i < s.to : i > s.to;
 }
 
-/* The place behind i; what is beyond every place where that would overflow. */
+/* The position after i; beyond every position if that would overflow. */
 static int64_t after(struct slice s, int64_t i)
 {
     return s.step > 0 && i > INT64_MAX - s.step ? INT64_MAX : i + s.step;
@@ -182,7 +182,7 @@ struct jinja_value jinja_slice(struct jinja_run *r, struct jinja_value v, const 
     return out;
 }
 
-/* ---- paths, as filters take them ----------------------------------------------------------------------------------------- */
+/* ---- paths, for filters ----------------------------------------------------------------------------------------- */
 
 static struct jinja_value part_of(struct jinja_run *r, struct jinja_string part)
 {

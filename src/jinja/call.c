@@ -1,4 +1,4 @@
-/* Calls: arguments to the parameters of rows of tables and of macros. */
+/* Calls: binds arguments to the parameters of table rows and macros. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static _Noreturn void fail_argument(struct jinja_run *r, const struct jinja_call
     jinja_fail(r, "the %s '%s' takes no argument '%.*s'", c->what, c->name, (int)(name->n < 100 ? name->n : 100), name->at);
 }
 
-/* The number of a parameter among words; -1: none. *count: how many there are; *open: others are taken, too. */
+/* The number of a parameter among words; -1: none. *count: their number; *open: accepts others, too. */
 static int parameter(const char *words, const struct jinja_string *name, int *count, bool *open)
 {
     int found = -1;
@@ -106,7 +106,7 @@ struct binding {
     const struct jinja_macro *macro;
     const struct jinja_arguments *arguments;
     struct jinja_scope *scope;
-    struct jinja_dict *left; /* named arguments that no parameter took */
+    struct jinja_dict *left; /* named arguments without a parameter */
 };
 
 static struct jinja_value take_named(const struct binding *b, const struct jinja_string *name)
@@ -130,7 +130,7 @@ static void bind_name(const struct binding *b, const char *name, struct jinja_va
             jinja_bind(b->run, b->scope, i, v);
 }
 
-/* A macro is given its caller as an argument of that name. */
+/* A macro gets its caller as an argument of that name. */
 static void bind_caller(const struct binding *b)
 {
     JINJA_NODES(p, b->macro->node->list)

@@ -111,7 +111,7 @@ static bool holds(struct jinja_run *r, const char *sign, struct jinja_value a, s
     if (strcmp(sign, "not in") == 0)
         return !jinja_contains(r, b, a);
     int order = jinja_compare(r, a, b, sign);
-    bool orderly = order <= 1; /* 2 is that of a NaN */
+    bool orderly = order <= 1; /* 2: a NaN */
     return (*sign == '<' && order < 0) || (*sign == '>' && order > 0 && orderly) || (sign[1] == '=' && order == 0);
 }
 

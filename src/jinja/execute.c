@@ -1,5 +1,5 @@
-/* Statements, and the variables they see. A scope begins with every turn of a loop, and with bodies of macros and of blocks whose text
- * is taken; what is set in it ends with it. An if has none. */
+/* Statements and scopes. Each iteration of a loop, each macro body and each captured block opens a scope; its variables end with it. An if
+ * opens none. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -96,7 +96,7 @@ static void print(struct jinja_run *r, struct jinja_value v)
     jinja_write(r->out, v);
 }
 
-/* What filters make of the text of a block: with a target it is set, else printed. */
+/* The text of a block after filters: with a target it is set, else printed. */
 static enum jinja_flow execute_block(struct jinja_run *r, const struct jinja_node *s)
 {
     enum jinja_flow flow;

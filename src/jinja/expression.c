@@ -1,5 +1,5 @@
-/* Parser of expressions: the grammar and the precedence of Jinja2, one function for each level. Filters, tests and methods that are not
- * known are refused here. */
+/* Parser of expressions: the grammar and the precedence of Jinja2, one function for each level. Unknown filters, tests and methods are
+ * refused here. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -239,7 +239,7 @@ static struct jinja_node *parse_argument(struct jinja_parser *p)
     return node;
 }
 
-/* In the order of Python: plain ones, those with names, *, **. */
+/* In Python's order: positional ones, named ones, *, **. */
 static void check_order(struct jinja_parser *p, const struct jinja_node *call)
 {
     int rank = 0;
@@ -355,7 +355,7 @@ struct jinja_node *jinja_parse_filters(struct jinja_parser *p, struct jinja_node
     return node;
 }
 
-/* An argument of a test may stand without parentheses. */
+/* An argument of a test may lack parentheses. */
 static bool has_bare_argument(struct jinja_parser *p)
 {
     enum jinja_token_type type = jinja_peek(p)->type;
@@ -402,7 +402,7 @@ static struct jinja_node *parse_applied(struct jinja_parser *p, struct jinja_nod
     }
 }
 
-/* ---- operators, from the tightest to the loosest --------------------------------------------------------------------------- */
+/* ---- operators, from the highest precedence to the lowest --------------------------------------------------------------------------- */
 
 static void deeper(struct jinja_parser *p)
 {

@@ -1,4 +1,4 @@
-/* The table of filters, and those of texts and numbers. sequence.c has those of lists and dicts. */
+/* The table of filters, and the filters of texts and numbers. sequence.c has the filters of lists and dicts. */
 #include "jinja/jinja.h"
 
 #include <ctype.h>
@@ -42,7 +42,7 @@ static bool parts_words(int32_t c)
     return jinja_char_is_space(c) || (c && c < 0x80 && strchr("-({[<", c));
 }
 
-/* Words end at other characters than those of str.title. */
+/* Word boundaries differ from str.title's. */
 FILTER(filter_title)
 {
     const struct jinja_string *s = text(r, c);
@@ -134,7 +134,7 @@ FILTER(filter_format)
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------------- */
 
-/* The text without white space around it and without the underscores between its digits; NULL: it can be no number. */
+/* The text without white space around it and without the underscores between its digits; NULL: not a number. */
 static const char *plain(struct jinja_run *r, const struct jinja_string *s)
 {
     struct jinja_string cut = jinja_strip(s, NULL, true, true);
@@ -157,7 +157,7 @@ static bool float_from(struct jinja_run *r, const struct jinja_string *s, double
 {
     const char *at = plain(r, s);
     char *end;
-    if (!at || strpbrk(at, "xXpP()")) /* what strtod has beyond float of Python */
+    if (!at || strpbrk(at, "xXpP()")) /* strtod accepts more than Python's float */
         return false;
     *out = strtod(at, &end);
     return *end == 0;

@@ -1,4 +1,4 @@
-/* Formats of Python: the operator % of strings, and their method format with what it says behind a colon. */
+/* Formats of Python: the operator % of strings, and their method format with its format specifications. */
 #include "jinja/jinja.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What % and format specifications share. */
+/* Shared by % and format specifications. */
 struct spec {
     struct jinja_string fill; /* a character */
     char align, sign, type;   /* 0: not given */
@@ -44,7 +44,7 @@ static void put_text(struct jinja_builder *b, const struct jinja_string *text, c
     put_padded(b, &cut, s, align);
 }
 
-/* Digits with a sign before and zeros between, then padded. */
+/* Digits with sign, prefix and zeros, then padded. */
 static void put_number(struct jinja_builder *b, bool negative, const char *prefix, const char *digits, const struct spec *s)
 {
     struct jinja_builder out = {.run = b->run};
@@ -114,7 +114,7 @@ static struct jinja_value next_argument(struct percent *p)
     return many ? p->arguments.list->items.at[p->taken++] : (p->taken++, p->arguments);
 }
 
-/* "(name)" behind the sign. */
+/* "(name)" after the sign. */
 static struct jinja_value named_argument(struct percent *p)
 {
     size_t from = ++p->i;
@@ -212,7 +212,7 @@ struct jinja_value jinja_percent(struct jinja_run *r, const struct jinja_string 
 
 /* ---- format ------------------------------------------------------------------------------------------------------------ */
 
-/* "{name.attribute[item]!r:specification}": what stands before '!' and ':'. */
+/* "{name.attribute[item]!r:specification}": the part before '!' and ':'. */
 struct field {
     struct jinja_string name, spec;
     char conversion;
@@ -273,7 +273,7 @@ static void put_field(struct jinja_builder *b, struct jinja_value v, const struc
                    jinja_type_name(v));
 }
 
-/* ".attribute" and "[item]" behind a name. */
+/* ".attribute" and "[item]" after a name. */
 static struct jinja_value follow(struct jinja_run *r, struct jinja_value v, const struct jinja_string *name, size_t i)
 {
     while (i < name->n) {

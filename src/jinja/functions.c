@@ -1,5 +1,5 @@
-/* Functions that every template has, the objects they make, and methods of all values but strings. What changes a value is refused, as in
- * Jinja2's immutable sandbox. */
+/* Global functions, the objects they make, and methods of all values but strings. Changing a value is refused, as in Jinja2's immutable
+ * sandbox. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ FUNCTION(function_range)
     return out;
 }
 
-/* A dict of an optional dict or list of pairs, and of arguments with names. */
+/* A dict from an optional dict or list of pairs, and from named arguments. */
 static struct jinja_value dict_from(struct jinja_run *r, const struct jinja_call *c)
 {
     struct jinja_value out = jinja_dict(r);

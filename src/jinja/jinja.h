@@ -1,8 +1,7 @@
-/* jinja: chat templates: what Jinja2 with the settings of Hugging Face's apply_chat_template makes of a template and variables.
+/* jinja: renders chat templates like Jinja2 with the settings of Hugging Face's apply_chat_template.
  *
- * It knows nothing of models, tokenizers or servers. Nothing of a template runs but what is described here: there are no files, no
- * imports, and steps, memory, depth and output are bounded. Whatever it does not know is refused by name, with line and column.
- * https://jinja.palletsprojects.com/en/stable/templates */
+ * It knows nothing of models, tokenizers or servers. A template has no access to files or imports, and its steps, memory, depth and output
+ * are bounded. Unknown constructs are refused by name, with line and column. https://jinja.palletsprojects.com/en/stable/templates */
 #ifndef TPC_JINJA_H
 #define TPC_JINJA_H
 
@@ -11,38 +10,38 @@
 #include <jansson.h>
 #include <setjmp.h>
 
-struct jinja; /* a parsed template, which is only read after that: threads may share it */
+struct jinja; /* a parsed template, read-only, so that threads may share it */
 struct jinja_fault {
     int line, column;     /* of the template, from 1; a column counts characters */
-    const char *sentence; /* without the place; in the arena of the call */
+    const char *sentence; /* without the position; in the arena of the call */
 };
-/* Of n bytes of UTF-8, which are copied. NULL: it is no template, or asks for what is not supported. */
+/* Of n bytes of UTF-8, which are copied. NULL: not a template, or unsupported. */
 struct jinja *jinja_parse(struct arena *, const char *text, size_t n, struct jinja_fault *);
 
-/* Bytes from to to of a text. */
+/* Bytes [from, to) of a text. */
 struct jinja_range {
     size_t from, to;
 };
-/* Bytes of UTF-8, not terminated, and those of them that come from untrusted variables: ranges in order, apart from each other. */
+/* Bytes of UTF-8, not terminated, and the ranges from untrusted variables: sorted and disjoint. */
 struct jinja_text {
     const char *at;
     size_t n;
     const struct jinja_range *untrusted;
     int ranges;
 };
-/* The text for the members of an object. Every byte that comes from a string or key in a variable of `untrusted`, names that end with
- * NULL, is in a range of the text, wherever the template puts it and whatever it does with it. What a template decides by such strings,
- * and digits of numbers, are not. False: a fault of the template, or raised by it. */
+/* The text for the members of an object. Every byte that comes from a string or key in a variable of `untrusted`, names that end with NULL,
+ * is in a range of the text, wherever the template puts it. Text that a template only selects by such strings, and digits of numbers, are
+ * not marked. False: a fault of the template, or raised by it. */
 bool jinja_render(const struct jinja *, struct arena *, const json_t *variables, const char *const *untrusted, struct jinja_text *,
                   struct jinja_fault *);
 
-/* ==== inside ==== */
+/* ==== internal ==== */
 
 enum {
     JINJA_SOURCE = 4 << 20,   /* bytes of a template */
     JINJA_NESTING = 100,      /* expressions and statements within each other */
     JINJA_DEPTH = 800,        /* evaluations within each other, values within each other */
-    JINJA_STEPS = 20000000,   /* evaluations, and items and 64 bytes that they look at */
+    JINJA_STEPS = 20000000,   /* evaluations, items, and each 64 bytes examined */
     JINJA_MEMORY = 512 << 20, /* bytes that a rendering takes */
     JINJA_OUTPUT = 64 << 20,  /* bytes of a text */
     JINJA_RANGE = 100000      /* as of Jinja2's sandbox */
@@ -56,24 +55,24 @@ struct jinja_trap {
     const char *text;
     size_t n;
 };
-/* The fault at a byte of the template's text. */
+/* Fails at a byte of the template's text. */
 _Noreturn void jinja_trapped(struct jinja_trap *, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 struct jinja_run {
     struct jinja_trap trap;
     const struct jinja *jinja;
     struct arena *arena;
-    size_t at; /* in the template: what is evaluated */
+    size_t at; /* the template position being evaluated */
     int depth;
     int64_t steps;
     size_t memory;
     struct jinja_builder *out;
     struct jinja_scope *scope;
-    const struct jinja_value *variable; /* by symbol; absent: it has none */
+    const struct jinja_value *variable; /* by symbol; absent: undefined */
     const struct jinja_value *filtered; /* the text of a block whose filters have no operand */
 };
 _Noreturn void jinja_fail(struct jinja_run *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void jinja_step(struct jinja_run *, size_t bytes);   /* one, and what looking at so many bytes takes */
+void jinja_step(struct jinja_run *, size_t bytes);   /* one step, plus the cost of this many bytes */
 void jinja_charge(struct jinja_run *, size_t bytes); /* of memory */
 void *jinja_take(struct jinja_run *, size_t count, size_t size);
 void jinja_deeper(struct jinja_run *); /* to be undone by --depth */
@@ -82,8 +81,8 @@ void jinja_deeper(struct jinja_run *); /* to be undone by --depth */
 struct jinja_string {
     const char *at;
     size_t n;
-    const unsigned char *mark; /* of each byte; NULL: none is untrusted */
-    bool markup;               /* what the filter safe made */
+    const unsigned char *mark; /* of each byte; NULL: all trusted */
+    bool markup;               /* the filter safe made it */
 };
 struct jinja_builder {
     struct jinja_run *run;
@@ -100,28 +99,28 @@ void jinja_put_times(struct jinja_builder *, const struct jinja_string *, int64_
 struct jinja_value jinja_built(struct jinja_builder *);
 struct jinja_string jinja_piece(const struct jinja_string *, size_t from, size_t to);
 struct jinja_string jinja_literal(const char *);
-/* Fails if the filter safe made it: not all that Jinja2 does with such a text is supported. */
+/* Fails for a result of the filter safe: not everything that Jinja2 does with it is supported. */
 void jinja_refuse_markup(struct jinja_run *, struct jinja_value);
 bool jinja_same(const struct jinja_string *, const struct jinja_string *);
 bool jinja_is(const struct jinja_string *, const char *);
 int jinja_order(const struct jinja_string *, const struct jinja_string *);
 size_t jinja_length(const struct jinja_string *); /* characters */
-/* The character at *i, which moves behind it; before *i, which moves to it. */
+/* The character at *i, which moves past it; before *i, which moves to its start. */
 int32_t jinja_next(const struct jinja_string *, size_t *i);
 int32_t jinja_before(const struct jinja_string *, size_t *i);
 size_t jinja_offset(const struct jinja_string *, int64_t chars); /* the byte of a character */
-/* The first place at or behind from, the last one that ends at or before to; SIZE_MAX: none. */
+/* The first match at or after from, the last that ends at or before to; SIZE_MAX: none. */
 size_t jinja_find(struct jinja_run *, const struct jinja_string *, const struct jinja_string *sought, size_t from);
 size_t jinja_find_last(struct jinja_run *, const struct jinja_string *, const struct jinja_string *sought, size_t to);
 bool jinja_has_at(const struct jinja_string *, const struct jinja_string *sought, size_t at);
 /* Without characters at its ends; chars NULL: without white space. */
 struct jinja_string jinja_strip(const struct jinja_string *, const struct jinja_string *chars, bool left, bool right);
 
-/* ---- unicode.c: characters as Python's str has them ---- */
+/* ---- unicode.c: characters as in Python's str ---- */
 bool jinja_char_is_space(int32_t);
 bool jinja_char_is_printable(int32_t);
 enum jinja_class { JINJA_ALPHA, JINJA_DIGIT, JINJA_DECIMAL, JINJA_ALNUM, JINJA_SPACE, JINJA_PRINTABLE, JINJA_ASCII };
-/* str.isalpha and its like. */
+/* str.isalpha and similar methods. */
 bool jinja_all(const struct jinja_string *, enum jinja_class);
 bool jinja_is_cased(const struct jinja_string *, bool upper); /* isupper, islower */
 bool jinja_is_title(const struct jinja_string *);
@@ -129,7 +128,7 @@ enum jinja_case { JINJA_UPPER, JINJA_LOWER, JINJA_TITLE, JINJA_SWAP };
 void jinja_put_case(struct jinja_builder *, const struct jinja_string *, enum jinja_case);
 void jinja_put_capitalized(struct jinja_builder *, const struct jinja_string *);
 
-/* ---- value.c: values, and what holds of all of them ---- */
+/* ---- value.c: values, and operations on all types ---- */
 enum jinja_type {
     JINJA_ABSENT, /* an argument that was not given */
     JINJA_UNDEFINED,
@@ -141,9 +140,9 @@ enum jinja_type {
     JINJA_LIST,
     JINJA_TUPLE,
     JINJA_DICT,
-    JINJA_RANGE_OF, /* a list, as range makes it */
-    JINJA_VIEW,     /* a list of what a dict has */
-    JINJA_ITERATOR, /* a list that is gone through once */
+    JINJA_RANGE_OF, /* a list made by range */
+    JINJA_VIEW,     /* a view of a dict */
+    JINJA_ITERATOR, /* a list for one pass */
     JINJA_NAMESPACE,
     JINJA_MACRO,
     JINJA_LOOP,
@@ -155,7 +154,7 @@ enum jinja_type {
 struct jinja_value {
     enum jinja_type type;
     union {
-        const struct jinja_undefined *undefined; /* NULL: what has no name */
+        const struct jinja_undefined *undefined; /* NULL: an unnamed one */
         bool truth;
         int64_t integer;
         double number;
@@ -170,14 +169,14 @@ struct jinja_value {
     };
 };
 struct jinja_undefined {
-    const char *of; /* the type of what lacks it; NULL: a variable; "": name is the sentence */
+    const char *of; /* the type that lacks it; NULL: a variable; "": name is the sentence */
     struct jinja_string name;
 };
 struct jinja_list {
     VEC(struct jinja_value) items;
     int from;            /* of an iterator: the next one */
     const char *name;    /* of a view: its type; of a tuple: it is a group */
-    int64_t first, last; /* of a range, and its step */
+    int64_t first, last; /* of a range, with its step */
     int64_t step;
 };
 struct jinja_pair {
@@ -202,36 +201,36 @@ void jinja_append(struct jinja_run *, struct jinja_value list, struct jinja_valu
 struct jinja_value jinja_tuple2(struct jinja_run *, struct jinja_value, struct jinja_value);
 struct jinja_value jinja_dict(struct jinja_run *);
 void jinja_set(struct jinja_run *, struct jinja_dict *, struct jinja_value key, struct jinja_value);
-/* The same of a key that it does not have yet. */
+/* The same for a key that is not in the dict yet. */
 void jinja_append_pair(struct jinja_run *, struct jinja_value dict, struct jinja_value key, struct jinja_value);
 /* NULL: none. A key may be of any type. */
 const struct jinja_value *jinja_get(struct jinja_run *, const struct jinja_dict *, struct jinja_value key);
 const struct jinja_value *jinja_get_named(struct jinja_run *, const struct jinja_dict *, const struct jinja_string *);
-/* What has no value: see struct jinja_undefined. */
+/* An undefined value: see struct jinja_undefined. */
 struct jinja_value jinja_undefined(struct jinja_run *, const char *of, struct jinja_string name);
 _Noreturn void jinja_fail_undefined(struct jinja_run *, struct jinja_value);
-const char *jinja_type_name(struct jinja_value); /* as Python calls it */
+const char *jinja_type_name(struct jinja_value); /* Python's name */
 bool jinja_truth(struct jinja_value);
 bool jinja_is_number(struct jinja_value); /* or a bool */
 double jinja_number(struct jinja_value);
 bool jinja_hashable(struct jinja_run *, struct jinja_value);
 bool jinja_equal(struct jinja_run *, struct jinja_value, struct jinja_value);
-/* Below 0, 0, above 0; what has no order is a failure, which names the operator. */
+/* Below 0, 0, above 0; values without an order are a failure that names the operator. */
 int jinja_compare(struct jinja_run *, struct jinja_value, struct jinja_value, const char *sign);
 bool jinja_contains(struct jinja_run *, struct jinja_value in, struct jinja_value sought);
-/* -1: it has no length. */
+/* -1: no length. */
 int64_t jinja_size(struct jinja_value);
 bool jinja_iterable(struct jinja_value);
-/* All items that are left of what can be gone through, as a list that is not to be changed; an iterator is then at its end. */
+/* All remaining items of an iterable, as a read-only list; an iterator is then exhausted. */
 const struct jinja_list *jinja_items(struct jinja_run *, struct jinja_value);
 
 /* ---- access.c: attributes, items, slices ---- */
 struct jinja_value jinja_attribute(struct jinja_run *, struct jinja_value, const struct jinja_string *name);
 struct jinja_value jinja_item(struct jinja_run *, struct jinja_value, struct jinja_value key);
 struct jinja_value jinja_slice(struct jinja_run *, struct jinja_value, const struct jinja_value bound[3]);
-/* The attribute only, which items do not stand for. */
+/* The attribute only, not an item of that name. */
 bool jinja_own_attribute(struct jinja_run *, struct jinja_value, const struct jinja_string *name, struct jinja_value *);
-/* A path of attributes and positions, as filters take: "a.0.b". */
+/* A path of attributes and positions, as filters take it: "a.0.b". */
 struct jinja_value jinja_path(struct jinja_run *, struct jinja_value, struct jinja_value path, struct jinja_value otherwise);
 
 /* ---- operator.c ---- */
@@ -251,20 +250,20 @@ struct jinja_value jinja_tojson(struct jinja_run *, const struct jinja_call *);
 struct jinja_value jinja_percent(struct jinja_run *, const struct jinja_string *, struct jinja_value arguments);
 struct jinja_value jinja_format(struct jinja_run *, const struct jinja_call *);
 
-/* ---- call.c: what can be called, and its arguments ---- */
+/* ---- call.c: callables and their arguments ---- */
 enum { JINJA_PARAMETERS = 5 };
 struct jinja_call {
     const char *what; /* "filter", "method", ... */
     const char *name;
     struct jinja_value self;
     struct jinja_value arg[JINJA_PARAMETERS]; /* by parameter; absent: not given */
-    const struct jinja_value *rest;           /* behind them */
+    const struct jinja_value *rest;           /* after them */
     int more;
-    struct jinja_dict *named; /* what no parameter takes */
+    struct jinja_dict *named; /* without a parameter */
 };
-/* A filter that takes what the filter safe made: others would have to escape what they add. */
+/* A filter that accepts a result of the filter safe: others would have to escape their additions. */
 #define JINJA_OF_MARKUP 1u
-/* A row of a table. Parameters are names with blanks between, "-" where it has none; "*" at the end takes all others. */
+/* A row of a table. Parameters are names separated by blanks, "-" for none; "*" at the end takes all others. */
 struct jinja_callable {
     const char *name;
     const char *parameters;
@@ -285,27 +284,27 @@ struct jinja_method {
 };
 struct jinja_macro {
     const struct jinja_node *node; /* its parameters and its body */
-    struct jinja_scope *scope;     /* where it is defined */
+    struct jinja_scope *scope;     /* the scope of its definition */
     struct jinja_string name;
 };
-/* Of an argument: what it is, or another value where it is not given. */
+/* The value of an argument, or a default if it is not given. */
 int64_t jinja_arg_int(struct jinja_run *, const struct jinja_call *, int i, int64_t otherwise);
 bool jinja_arg_truth(const struct jinja_call *, int i, bool otherwise);
 const struct jinja_string *jinja_arg_string(struct jinja_run *, const struct jinja_call *, int i);
 bool jinja_given(const struct jinja_call *, int i);
 
-/* ---- the tables: filters.c, tests.c, functions.c. NULL: there is no such row ---- */
+/* ---- the tables: filters.c, tests.c, functions.c. NULL: no such row ---- */
 const struct jinja_callable *jinja_filter(const struct jinja_string *name);
 const struct jinja_callable *jinja_test(const struct jinja_string *name);
 const struct jinja_callable *jinja_function(const struct jinja_string *name);
 /* Of a type; of any type, if type is JINJA_ABSENT. */
 const struct jinja_callable *jinja_method(enum jinja_type, const struct jinja_string *name);
-/* sequence.c: the filters of what has items. methods.c: the methods of strings. */
+/* sequence.c: the filters of iterables. methods.c: the methods of strings. */
 extern const struct jinja_callable jinja_sequence_filters[], jinja_string_methods[];
 extern const int jinja_sequence_filter_count, jinja_string_method_count;
 const struct jinja_callable *jinja_row(const struct jinja_callable *, int n, const struct jinja_string *name);
-/* What others than their table use of these files. */
-const int *jinja_sorted(struct jinja_run *, const struct jinja_list *keys, bool reverse); /* places in order */
+/* Used by others than their table. */
+const int *jinja_sorted(struct jinja_run *, const struct jinja_list *keys, bool reverse); /* sorted positions */
 struct jinja_value jinja_replace(struct jinja_run *, const struct jinja_string *, const struct jinja_string *old,
                                  const struct jinja_string *by, int64_t count);
 struct jinja_value jinja_split_lines(struct jinja_run *, const struct jinja_string *, bool ends);
@@ -315,12 +314,12 @@ void jinja_put_centered(struct jinja_builder *, const struct jinja_string *, int
 struct jinja_loop {
     const struct jinja_node *node;
     struct jinja_scope *scope;       /* around it */
-    const struct jinja_list *source; /* what it goes through */
-    int at;                          /* the next item of that, which its condition has not seen */
-    VEC(struct jinja_value) items;   /* that the condition let pass */
-    int index;                       /* the item of this turn */
+    const struct jinja_list *source; /* the iterated list */
+    int at;                          /* its next item, not yet tested by the condition */
+    VEC(struct jinja_value) items;   /* that passed the condition */
+    int index;                       /* the current item */
     int depth;
-    struct jinja_value changed; /* the last arguments of changed; absent: none */
+    struct jinja_value changed; /* the last arguments of loop.changed; absent: none */
 };
 enum jinja_flow { JINJA_ON, JINJA_BREAK, JINJA_CONTINUE };
 enum jinja_flow jinja_for(struct jinja_run *, const struct jinja_node *);
@@ -337,7 +336,7 @@ struct jinja_scope {
     bindings;
 };
 enum jinja_flow jinja_execute(struct jinja_run *, const struct jinja_node *body);
-/* The text of a body in a scope of its own within another. */
+/* The text of a body, in a new scope within another. */
 struct jinja_value jinja_capture(struct jinja_run *, struct jinja_scope *within, const struct jinja_node *body, enum jinja_flow *);
 struct jinja_scope *jinja_scope(struct jinja_run *, struct jinja_scope *parent);
 void jinja_bind(struct jinja_run *, struct jinja_scope *, int symbol, struct jinja_value);
@@ -369,9 +368,9 @@ struct jinja_token {
 struct jinja_tokens {
     VEC(struct jinja_token) list;
 };
-/* All of a trap's text. */
+/* All tokens of a trap's text. */
 struct jinja_tokens jinja_lex(struct jinja_trap *);
-/* Of a string, or several side by side, or a number, which are skipped. */
+/* The value of a number, or of one or more adjacent strings, which are skipped. */
 struct jinja_parser;
 struct jinja_value jinja_literal_value(struct jinja_parser *);
 /* A text whose line breaks are all \n, without the last one. */
@@ -383,7 +382,7 @@ enum jinja_kind {
     JINJA_E_NAME,
     JINJA_E_TUPLE,
     JINJA_E_LIST,
-    JINJA_E_DICT, /* keys and values by turns */
+    JINJA_E_DICT, /* alternating keys and values */
     JINJA_E_ATTRIBUTE,
     JINJA_E_ITEM,
     JINJA_E_SLICE,
@@ -418,7 +417,7 @@ enum jinja_kind {
     JINJA_S_BREAK,
     JINJA_S_CONTINUE
 };
-/* Which members a kind uses, evaluate.c and execute.c say. */
+/* evaluate.c and execute.c document the members of each kind. */
 struct jinja_node {
     enum jinja_kind kind;
     size_t at;
@@ -432,22 +431,22 @@ struct jinja_node {
     struct jinja_node *left, *right, *test, *body, *otherwise;
     VEC(struct jinja_node *) list;
 };
-/* As EACH, of a node's list. */
+/* Like EACH, for a node's list. */
 #define JINJA_NODES(item, nodes) for (struct jinja_node *const *item = (nodes).at; item < (nodes).at + (nodes).n; item++)
 struct jinja_parser {
     struct jinja_trap trap;
     struct arena *arena;
     struct jinja_tokens tokens;
     int next, nesting, loops;
-    bool sees_varargs, sees_kwargs, sees_caller; /* the macro that is parsed */
+    bool sees_varargs, sees_kwargs, sees_caller; /* in the current macro */
     struct name_index symbols;
     VEC(const char *) names;
-    VEC(struct jinja_node *) calls;   /* of attributes that no type has, which a namespace must have */
+    VEC(struct jinja_node *) calls;   /* of attributes that only a namespace can have */
     VEC(struct jinja_string) members; /* names that a namespace may have */
 };
 int jinja_symbol(struct jinja_parser *, const struct jinja_string *name);
 _Noreturn void jinja_refuse(struct jinja_parser *, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* lexer.c: the next token, and going past it. */
+/* lexer.c: the next token; consuming it. */
 const struct jinja_token *jinja_peek(const struct jinja_parser *);
 bool jinja_peek_sign(const struct jinja_parser *, const char *);
 bool jinja_peek_word(const struct jinja_parser *, const char *);
@@ -463,15 +462,15 @@ struct jinja_node *jinja_node(struct jinja_parser *, enum jinja_kind, size_t at)
 struct jinja_node *jinja_parse_expression(struct jinja_parser *, bool conditional);
 /* One expression, or a tuple without parentheses. */
 struct jinja_node *jinja_parse_tuple(struct jinja_parser *, bool conditional);
-/* What set and for assign to; members: attributes of a namespace, too. */
+/* A target of set and for; members: attributes of a namespace, too. */
 struct jinja_node *jinja_parse_target(struct jinja_parser *, bool members);
 struct jinja_node *jinja_parse_name(struct jinja_parser *);
-/* The filters behind an expression, which may be NULL; first: the first one without its bar. */
+/* The filters after an expression, which may be NULL; first: the first one without its bar. */
 struct jinja_node *jinja_parse_filters(struct jinja_parser *, struct jinja_node *, bool first);
 struct jinja_node *jinja_parse_template(struct jinja_parser *);
 
 struct jinja {
-    const char *text; /* of the template, as faults count in it */
+    const char *text; /* of the template, for positions of faults */
     size_t n;
     const struct jinja_node *body;
     int symbols;

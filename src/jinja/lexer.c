@@ -1,5 +1,5 @@
-/* Lexer: a template's text as tokens: data between tags, and what is in tags; literals as values. White space at tags goes as trim_blocks
- * and lstrip_blocks of Jinja2 have it, unless a tag says so itself by - or +. */
+/* Lexer: a template's text as tokens: data between tags, and what is in tags; literals as values. White space at tags is trimmed by
+ * Jinja2's trim_blocks and lstrip_blocks, unless a tag overrides them by - or +. */
 #include "jinja/jinja.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ struct lexer {
     struct jinja_trap *trap;
     const char *text;
     size_t n, at;
-    bool starts_line; /* what is behind the last tag begins a line */
+    bool starts_line; /* the text after the last tag begins a line */
     struct jinja_tokens tokens;
 };
 
@@ -58,7 +58,7 @@ static size_t trimmed(const struct lexer *l, size_t from, size_t to)
     return from + jinja_strip(&data, NULL, false, true).n;
 }
 
-/* Data from a place to a tag, whose sign says how it ends. */
+/* Data up to a tag, whose sign tells how it ends. */
 static void put_data(struct lexer *l, size_t from, size_t tag, char sign, bool is_variable)
 {
     size_t to = tag;
@@ -80,7 +80,7 @@ static char sign_at(const struct lexer *l, size_t at)
     return at < l->n && (l->text[at] == '-' || l->text[at] == '+') ? l->text[at] : 0;
 }
 
-/* Goes past the end of a block or comment at a place; false: it is not there. */
+/* Skips the end of a block or comment; false: not there. */
 static bool block_end(struct lexer *l, size_t at, const char *end)
 {
     size_t from = at;
@@ -120,7 +120,7 @@ static void lex_comment(struct lexer *l, size_t begin)
     jinja_trapped(l->trap, begin, "the comment has no end, expected '#}'");
 }
 
-/* What is between raw and endraw is data. begin: behind "{%" and its sign; false: this is no raw block. */
+/* Text between raw and endraw is data. begin: after "{%" and its sign; false: not a raw block. */
 static bool lex_raw(struct lexer *l, size_t begin)
 {
     size_t at = skip_space(l, begin);
@@ -166,7 +166,7 @@ static bool is_word(const struct lexer *l, size_t at)
     return is_digit(l, at) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Digits, which single underscores may part. */
+/* Digits, perhaps separated by single underscores. */
 static size_t digits(const struct lexer *l, size_t at)
 {
     while (is_digit(l, at) || (at < l->n && l->text[at] == '_' && is_digit(l, at + 1)))
@@ -234,7 +234,7 @@ static void lex_quoted(struct lexer *l)
     jinja_trapped(l->trap, from, "the string has no end, expected %c", quote);
 }
 
-/* Brackets that are open: the end of a tag is not looked for within them. */
+/* Open brackets: the end of a tag is not looked for within them. */
 enum { BRACKETS = 256 };
 struct brackets {
     char open[BRACKETS];
@@ -344,7 +344,7 @@ static void put(struct reader *r, uint32_t c)
 {
     if (!string_is_char(c) && c != 0)
         jinja_refuse(r->p, r->from, "the string has an escape that is no character");
-    r->written += c ? (size_t)string_put_char(c, r->to + r->written) : 1; /* the room is zeroed */
+    r->written += c ? (size_t)string_put_char(c, r->to + r->written) : 1; /* the buffer is zeroed */
 }
 
 static void put_code(struct reader *r, int digits)
@@ -412,7 +412,7 @@ static struct jinja_value string_value(struct jinja_parser *p, struct jinja_stri
     return (struct jinja_value){.type = JINJA_STRING, .string = kept};
 }
 
-/* Strings that stand side by side are one. */
+/* Adjacent strings are joined. */
 static struct jinja_value strings(struct jinja_parser *p)
 {
     struct jinja_string all = string_of(p, jinja_peek(p));

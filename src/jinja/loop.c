@@ -1,7 +1,7 @@
-/* Loops. The condition of a loop sees an item when its turn comes, or when `loop` looks ahead. */
+/* Loops. A loop's condition tests an item at its iteration, or when `loop` looks ahead. */
 #include "jinja/jinja.h"
 
-/* Has the item of a turn, counted from 0, pass; false: there is none. */
+/* Advances to the item of an iteration, counted from 0; false: none. */
 static bool reach(struct jinja_run *r, struct jinja_loop *l, int turn)
 {
     while (l->items.n <= turn && l->at < l->source->items.n) {
@@ -29,7 +29,7 @@ static enum jinja_flow take_turns(struct jinja_run *r, const struct jinja_node *
 {
     enum jinja_flow flow = JINJA_ON;
     struct jinja_scope *outside = r->scope;
-    bool ended = false; /* a turn, by coming to its end */
+    bool ended = false; /* the iteration came to its end */
     for (; flow != JINJA_BREAK && reach(r, l, l->index); l->index++) {
         r->scope = jinja_scope(r, l->scope);
         if (loop_symbol >= 0)

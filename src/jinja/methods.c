@@ -1,4 +1,4 @@
-/* The methods of strings, and their table. A method of Python without a function is refused by name. */
+/* The methods of strings, and their table. Python methods without a function are refused by name. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ METHOD(string_removesuffix)
     return has ? jinja_string(r, jinja_piece(s, 0, s->n - end->n)) : c->self;
 }
 
-/* The part between characters that arguments 1 and 2 say; false: it begins behind the end. */
+/* The part between the positions of arguments 1 and 2; false: it begins past the end. */
 static bool window(struct jinja_run *r, const struct jinja_call *c, size_t *from, size_t *to)
 {
     const struct jinja_string *s = c->self.string;
@@ -339,7 +339,7 @@ METHOD(string_splitlines)
     return jinja_split_lines(r, c->self.string, jinja_arg_truth(c, 0, false));
 }
 
-/* What is before a separator, the separator, what is behind it. */
+/* The part before a separator, the separator, and the part after it. */
 static struct jinja_value parted(struct jinja_run *r, const struct jinja_call *c, bool last)
 {
     const struct jinja_string *s = c->self.string, *by = jinja_arg_string(r, c, 0);
@@ -436,7 +436,7 @@ static struct jinja_string fill(struct jinja_run *r, const struct jinja_call *c)
     return *s;
 }
 
-/* What is lacking of a width is put before and behind a text. */
+/* Pads a text on both sides to a width. */
 static struct jinja_value justified(struct jinja_run *r, const struct jinja_call *c, bool before)
 {
     struct jinja_builder b = {.run = r};

@@ -1,4 +1,4 @@
-/* Arithmetic of Python, with integers of 64 bits: more is refused. */
+/* Python's arithmetic on 64-bit integers; overflow is refused. */
 #include "jinja/jinja.h"
 
 #include <math.h>
@@ -69,7 +69,7 @@ static struct jinja_value of_integers(struct jinja_run *r, const char *sign, int
     return jinja_int(out);
 }
 
-/* Floor division and its rest, which has the divisor's sign. */
+/* Floor division and its remainder, which has the divisor's sign. */
 static struct jinja_value float_division(struct jinja_run *r, double a, double b, bool rest)
 {
     refuse_zero(r, b == 0);
@@ -122,7 +122,7 @@ static bool repeats(struct jinja_value v, struct jinja_value times)
         (times.type == JINJA_INT || times.type == JINJA_BOOL);
 }
 
-/* A text of the filter safe stays one: what is joined to it is escaped. */
+/* A result of the filter safe stays one: joined texts are escaped. */
 static void put_escaped(struct jinja_builder *b, const struct jinja_string *s)
 {
     static const char from[] = "&<>'\"", *const to[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};

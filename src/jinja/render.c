@@ -1,4 +1,4 @@
-/* Parsing and rendering: the two calls of jinja.h, their faults, and what limits them. */
+/* Parsing and rendering: the two calls of jinja.h, their faults, and limits. */
 #include "jinja/jinja.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Filters of what has items, in their table. Those that are generators in Jinja2 give what can be gone through once. */
+/* The table of filters of iterables. Jinja2's generators become iterators. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static const struct jinja_value absent = {.type = JINJA_ABSENT};
 
-/* Without regard of case, unless it is to be regarded: the key by which items are compared. */
+/* The key by which items are compared; ignores case unless case_sensitive. */
 static struct jinja_value key_of(struct jinja_run *r, struct jinja_value item, struct jinja_value attribute, bool sensitive)
 {
     if (attribute.type != JINJA_ABSENT && attribute.type != JINJA_NONE)
@@ -27,7 +27,7 @@ static bool before(struct jinja_run *r, const struct jinja_list *keys, int a, in
     return jinja_compare(r, keys->items.at[a], keys->items.at[b], "<") < 0;
 }
 
-/* Merges two sorted halves; equal ones keep their order, whichever the direction. */
+/* Merges two sorted halves; stable in both directions. */
 static void merge(struct jinja_run *r, const struct jinja_list *keys, int *at, int *spare, int half, int n, bool reverse)
 {
     int i = 0, j = half, k = 0;
@@ -307,7 +307,7 @@ FILTER(filter_slice)
 
 /* ---- map and select ------------------------------------------------------------------------------------------------------ */
 
-/* The arguments behind the first so many, with those that have names. */
+/* The arguments after the first n, and the named ones. */
 static struct jinja_arguments behind(struct jinja_run *r, const struct jinja_call *c, int n)
 {
     struct jinja_arguments out = {.named = c->named};
@@ -360,7 +360,7 @@ FILTER(filter_map)
     return out;
 }
 
-/* Items of which, or of whose attribute, a test holds or does not; without a test, their truth. */
+/* Items for which, or for whose attribute, a test holds (or fails); without a test, their truth. */
 static struct jinja_value selected(struct jinja_run *r, const struct jinja_call *c, bool of_attribute, bool holds)
 {
     struct jinja_value out = jinja_list(r, JINJA_ITERATOR);

@@ -1,4 +1,4 @@
-/* Parser of statements: tags, and the text between them. A tag that is not known is refused. */
+/* Parser of statements: tags, and the text between them. Unknown tags are refused. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static void end_tag(struct jinja_parser *p)
     jinja_expect_type(p, JINJA_BLOCK_END, "'%}'");
 }
 
-/* The body behind the rest of a tag, up to one of the words, which is the next token. */
+/* The body after the rest of a tag, up to one of the words, which is the next token. */
 static struct jinja_node *parse_body(struct jinja_parser *p, const char *const *words)
 {
     jinja_skip_sign(p, ":");
@@ -42,7 +42,7 @@ static struct jinja_node *parse_block(struct jinja_parser *p, const char *word)
     return body;
 }
 
-/* A body that is a function in Jinja2: loops around it can't be left from there. */
+/* A body that is a function in Jinja2: break and continue can't leave it. */
 static struct jinja_node *parse_function(struct jinja_parser *p, const char *word)
 {
     int loops = p->loops;
@@ -162,7 +162,7 @@ static bool has_parameter(const struct jinja_node *macro, const char *name, bool
     return false;
 }
 
-/* The body of a macro, and which of the special variables it reads. */
+/* The body of a macro, and the special variables it reads. */
 static void parse_macro_body(struct jinja_parser *p, struct jinja_node *macro, const char *word)
 {
     bool varargs = p->sees_varargs, kwargs = p->sees_kwargs, caller = p->sees_caller;

@@ -1,4 +1,4 @@
-/* Strings: bytes of UTF-8, and for each byte whether it is untrusted. Positions that templates see count characters. */
+/* Strings: bytes of UTF-8, with an untrusted flag per byte. Positions in templates count characters. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static void grow(struct jinja_builder *b, size_t n)
     b->room = room;
 }
 
-/* Room for n more bytes, with marks if there are to be any. */
+/* Reserves n more bytes, with marks if any. */
 static void reserve(struct jinja_builder *b, size_t n, bool marked)
 {
     if (b->room - b->n < n)
@@ -113,7 +113,7 @@ bool jinja_is(const struct jinja_string *s, const char *text)
     return s->n == strlen(text) && memcmp(s->at, text, s->n) == 0;
 }
 
-/* The order of characters is that of UTF-8's bytes. */
+/* The order of characters equals that of UTF-8 bytes. */
 int jinja_order(const struct jinja_string *a, const struct jinja_string *b)
 {
     int order = memcmp(a->at, b->at, a->n < b->n ? a->n : b->n);
@@ -128,7 +128,7 @@ int32_t jinja_next(const struct jinja_string *s, size_t *i)
         return s->at[(*i)++];
     utf8proc_int32_t c;
     utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)s->at + *i, (utf8proc_ssize_t)(s->n - *i), &c);
-    require(n > 0); /* what is no UTF-8 does not become a string */
+    require(n > 0); /* invalid UTF-8 never becomes a string */
     *i += (size_t)n;
     return c;
 }

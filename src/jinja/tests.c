@@ -1,10 +1,10 @@
-/* The table of tests: what stands behind "is". */
+/* The table of tests, the words after "is". */
 #include "jinja/jinja.h"
 
 #include <math.h>
 
 #define TEST(name) static struct jinja_value name(struct jinja_run *r, const struct jinja_call *c)
-/* Of a value alone. */
+/* A test of a value alone. */
 #define TEST_OF(name, holds)                  \
     TEST(name)                                \
     {                                         \
@@ -78,7 +78,7 @@ TEST(test_divisibleby)
     return jinja_bool(leaves(r, c->self, c->arg[0], 0));
 }
 
-/* What Python has one object of, and what is not copied. */
+/* Python has one object of these, and does not copy others. */
 TEST(test_sameas)
 {
     struct jinja_value a = c->self, b = c->arg[0];

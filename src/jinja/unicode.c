@@ -1,4 +1,4 @@
-/* Characters as Python's str sees them: classes, and case, which may change how many characters there are. */
+/* Characters as Python's str sees them: classes, and case mappings, which may change the number of characters. */
 #include "jinja/jinja.h"
 
 #include <utf8proc.h>
@@ -248,7 +248,7 @@ static bool is_ignored(int32_t c)
     }
 }
 
-/* A sigma of s between two bytes ends a word: it has another lower case. */
+/* The range is a word-final sigma, which has another lower case. */
 static bool ends_word(const struct jinja_string *s, size_t from, size_t to)
 {
     bool before = false;

@@ -1,4 +1,4 @@
-/* Values: making them, and what holds of all: truth, equality, order, membership, items. As Python has it. */
+/* Values: constructors, and truth, equality, order, membership and items as in Python. */
 #include "jinja/jinja.h"
 
 #include <string.h>
@@ -104,7 +104,7 @@ void jinja_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_value key
     jinja_append_pair(r, (struct jinja_value){.type = JINJA_DICT, .dict = d}, key, value);
 }
 
-/* ---- what holds of all values ------------------------------------------------------------------------------------------ */
+/* ---- operations on all types ------------------------------------------------------------------------------------------ */
 
 const char *jinja_type_name(struct jinja_value v)
 {
@@ -190,7 +190,7 @@ bool jinja_hashable(struct jinja_run *r, struct jinja_value v)
     return all;
 }
 
-/* Of numbers; with a NaN 2. A long double holds every int64. */
+/* Order of numbers; 2 with a NaN. A long double holds every int64. */
 static int order_of(struct jinja_value a, struct jinja_value b)
 {
     if (a.type != JINJA_FLOAT && b.type != JINJA_FLOAT)

@@ -8,7 +8,7 @@
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------------- */
 
-/* The shortest digits that read back, in the form of Python's repr. */
+/* The shortest digits that read back, in Python's repr form. */
 void jinja_write_float(struct jinja_builder *b, double x)
 {
     char text[40], out[64] = "";
@@ -160,7 +160,7 @@ const struct jinja_string *jinja_text_of(struct jinja_run *r, struct jinja_value
 struct json {
     struct jinja_builder *b;
     bool ascii, sorted, indents;
-    struct jinja_string indent, item, key; /* of a level, between items, behind keys */
+    struct jinja_string indent, item, key; /* per level, between items, after keys */
     int level;
 };
 

@@ -1,4 +1,4 @@
-/* A model file to the IR: the graph's inputs, constants, nodes and outputs; names and versions of what it uses.
+/* A model file to the IR: the graph's inputs, constants, nodes and outputs; names and versions of the domains it uses.
  *
  * Declared shapes of outputs and intermediate values are ignored, except for results of ops without a row, which have no other type.
  * Dimensions of inputs are the only source of symbols; a dim_param may be an expression. */
@@ -63,7 +63,7 @@ static Onnx__NodeProto *resolve_attributes(struct import *im, const struct name_
     return copy;
 }
 
-/* An operand for which a call gives nothing is absent in the body of its function, too. */
+/* An operand that a call omits is absent in the body of its function, too. */
 static void drop_absent(struct import *im, const struct name_scope *scope, Onnx__NodeProto *node)
 {
     char **in = NEWN(im->tmp, char *, node->n_input + 1);
@@ -72,7 +72,7 @@ static void drop_absent(struct import *im, const struct name_scope *scope, Onnx_
     node->input = in;
 }
 
-/* Names that begin with a control character are ours. */
+/* Names that begin with a control character are reserved for tpc. */
 static void check_names(struct import *im, const Onnx__NodeProto *node, size_t n, char **list)
 {
     for (size_t i = 0; i < n && node != im->own; i++)
@@ -121,7 +121,7 @@ static struct text_table *inputs_with_defaults(const struct import *im)
     return names;
 }
 
-/* The run gives the input: it stays one. If it does not, the metadata tells that it might have been. */
+/* True if the run gives the input: it stays one. If not, the metadata records that it could have been given. */
 static bool is_replaced(struct import *im, const struct text_table *inputs, const char *name)
 {
     const struct load_options *o = im->external.options;
@@ -171,7 +171,7 @@ static void load_inputs(struct import *im, struct name_scope *scope)
     }
 }
 
-/* Before the nodes: outputs keep their names whatever inlining makes. */
+/* Before the nodes, so that outputs keep their names despite inlining. */
 static void load_outputs(struct import *im, struct name_scope *scope)
 {
     const Onnx__GraphProto *g = im->model->graph;
@@ -187,7 +187,7 @@ static void load_outputs(struct import *im, struct name_scope *scope)
         text_table_add(im->tmp, &seen, info->name, info);
         graph_add_output(im->graph, name_scope_read(im, scope, info->name, "the list of graph outputs"));
     }
-    if (!g->n_output && !rank_meta_is_stage(im->graph)) /* one may have nothing to do */
+    if (!g->n_output && !rank_meta_is_stage(im->graph)) /* a stage may have nothing to do */
         fail("%s: the graph has no outputs", im->path);
 }
 

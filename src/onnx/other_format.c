@@ -1,4 +1,4 @@
-/* other_format: files that are no ONNX model and say so in their first bytes: what they are, and how to get a model that tpc reads. */
+/* other_format: recognises files of other formats by their first bytes, and says how to get a model that tpc reads. */
 #include "onnx/message/message.h"
 #include "onnx/onnx.h"
 
@@ -18,7 +18,7 @@ static const struct {
     {4, 4, "ORTM", "in ONNX Runtime's own format: take the ONNX file that it was made from"},
 };
 
-/* Its head: 8 bytes with the length of the JSON that follows. */
+/* Its header: 8 bytes with the length of the JSON that follows. */
 static bool is_safetensors(struct map file)
 {
     uint64_t length = 0;

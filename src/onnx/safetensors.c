@@ -1,5 +1,5 @@
-/* safetensors: files of named tensors: the length of a header (8 bytes), the header in JSON, the bytes of all tensors. The header says of
- * each its type, its shape and where its bytes are, and has texts under "__metadata__". */
+/* safetensors: files of named tensors: the length of a header (8 bytes), the header in JSON, the bytes of all tensors. The header has each
+ * tensor's type, shape and byte range, and texts under "__metadata__". */
 #include "onnx/onnx.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define TEXTS "__metadata__"
-#define DIGEST "xxh3" /* the first of the texts: of the file, where the digits of this text are zeros */
+#define DIGEST "xxh3" /* the first text: the file's digest, computed with zeros for its own digits */
 #define DIGITS "0000000000000000"
 #define HEAD "{\"" TEXTS "\":{\"" DIGEST "\":\""
 enum { LENGTH = 8, DIGEST_AT = LENGTH + sizeof HEAD - 1, DIGEST_END = DIGEST_AT + sizeof DIGITS - 1 };
@@ -27,7 +27,7 @@ static enum dtype type_named(const char *name)
     return i < 0 ? DT_NONE : types[i].dtype;
 }
 
-/* NULL: the format has no such type. */
+/* NULL: the format lacks the type. */
 static const char *type_name(enum dtype dtype)
 {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -205,7 +205,7 @@ void safetensors_end(struct out *out)
 
 enum { MOST_MARK = 256 };
 
-/* As a header begins, without its length. The bytes that are written: all but the closing zero. */
+/* The start of a header, without its length. Returns the bytes to write: all but the final zero. */
 static size_t write_mark(char *to, const char *format)
 {
     int n = snprintf(to, MOST_MARK, "%*s" HEAD DIGITS "\",\"format\":\"%s\"", LENGTH, "", format);

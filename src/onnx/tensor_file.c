@@ -64,7 +64,7 @@ static enum dtype descr_parse(const char *at, size_t n)
     return DT_NONE;
 }
 
-/* Characters of each string, '<U5': four bytes each, and NULs behind a shorter one. */
+/* The length of each string, '<U5': four bytes per character, padded with NULs. */
 static enum dtype descr_strings(const char *at, size_t n, int64_t *chars)
 {
     *chars = 0;
@@ -74,7 +74,7 @@ static enum dtype descr_strings(const char *at, size_t n, int64_t *chars)
     return n > 2 && at[0] == '<' && at[1] == 'U' && *chars ? DT_STRING : DT_NONE;
 }
 
-/* What numpy has no name for: integers of few bits are written as bytes of those numbers, small floats as their bits. */
+/* Types that numpy lacks: integers of few bits are written as bytes, small floats as their bits. */
 static const char *small_descr(enum dtype dtype)
 {
     return dtype_is_small(dtype) ? dtype == DT_I2 || dtype == DT_I4 ? "|i1" : "|u1" : NULL;
@@ -243,7 +243,7 @@ static void from_fortran(const struct tensor *t, const uint8_t *from, int64_t el
     }
 }
 
-/* The tensor, whose data are in the file. chars: characters of each string; 0: they are none. */
+/* The tensor, whose data are in the file. chars: characters of each string; 0: not strings. */
 static struct tensor open_npy(const char *path, struct map file, bool *fortran, int64_t *chars)
 {
     struct tensor t = {.dtype = DT_NONE};
@@ -263,7 +263,7 @@ static uint32_t char_at(const uint8_t *from)
     return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
 }
 
-/* The number of a string of n characters at most. text: room for them. */
+/* The number of a string of at most n characters. text: a buffer for them. */
 static int64_t read_string(const char *path, const uint8_t *from, int64_t n, char *text)
 {
     size_t bytes = 0;
@@ -316,7 +316,7 @@ struct tensor tensor_map_npy(const char *path)
     return t;
 }
 
-/* Characters of the longest string; at least 1, for numpy has no strings of 0. */
+/* Length of the longest string; at least 1, because numpy has no strings of length 0. */
 static int64_t longest_string(const struct tensor *t)
 {
     const int64_t *number = t->data;

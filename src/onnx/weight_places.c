@@ -1,5 +1,5 @@
-/* weight_places: where in a model's files the bytes of its initializers lie, so that weights of the same types and sizes can be put there.
- */
+/* weight_places: where the bytes of a model's initializers are in its files, so that weights of the same types and sizes can replace
+ * them. */
 #include "onnx/message/message.h"
 #include "onnx/read/read.h"
 
@@ -13,7 +13,7 @@ static const char *entry_value(const Onnx__TensorProto *t, const char *key)
     return "";
 }
 
-/* The tensor's message, without a big payload; *in_file: the same one in the file. */
+/* The tensor's message without a big payload; *in_file: its extent in the file. */
 static struct weight_place place_of(struct arena *a, const char *path, struct map message, const struct wire_initializer *in_file)
 {
     const Onnx__TensorProto *t = wire_unpack(a, path, MODEL_FILE, message, &onnx__tensor_proto__descriptor);

@@ -1,5 +1,5 @@
-/* custom_ops: ONNX Runtime's side. Ops of domain tpc as it asks for them, their kernels, and RegisterCustomOps, the one name that this
- * library exports. Failures are sentences of an OrtStatus. */
+/* custom_ops: ONNX Runtime's side. The ops of domain tpc, their kernels, and RegisterCustomOps, the only exported name of this library.
+ * Failures are sentences of an OrtStatus. */
 #include "ort/ort.h"
 
 #include <limits.h>
@@ -14,7 +14,7 @@ struct kernel {
     struct member *member;
 };
 
-/* Fails for what went wrong there. */
+/* Fails with the status's message. */
 static void need(OrtStatus *status)
 {
     char sentence[512];
@@ -191,7 +191,7 @@ static OrtStatus *compute(void *kernel, OrtKernelContext *context)
     return ranks_do(run_kernel, &(struct running){kernel, context}) ? NULL : failed(ranks_error());
 }
 
-/* ---- what the ops are ---- */
+/* ---- the ops ---- */
 
 static enum collective kind_of(const OrtCustomOp *op)
 {
@@ -221,7 +221,7 @@ static size_t count_outputs(const OrtCustomOp *op)
     return 1;
 }
 
-/* All but the sizes, which are the last, are of any type, and so is the result. */
+/* All operands but the sizes, which are last, are of any type, and so is the result. */
 static ONNXTensorElementDataType input_type(const OrtCustomOp *op, size_t i)
 {
     return i == 0 || i + 1 < count_inputs(op) ? ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED : ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64;
@@ -309,7 +309,7 @@ OrtStatus *RegisterCustomOps(OrtSessionOptions *options, const OrtApiBase *base)
 {
     OrtStatus *status = NULL;
     ort_api = base->GetApi(ORT_VERSION);
-    if (!ort_api) /* no API, no status of its making: the oldest one has it, too */
+    if (!ort_api) /* without this API: create the status with the oldest one, which has it, too */
         return base->GetApi(1)->CreateStatus(ORT_FAIL, "tpc's collectives need ONNX Runtime 1.17 or later");
     if (!ranks_join())
         return failed(ranks_error());

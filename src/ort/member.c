@@ -1,4 +1,4 @@
-/* member: one collective of a graph: what its node says, and how it runs for the sizes of its operands. */
+/* member: one collective of a graph: its node's attributes, and its route for the sizes of its operands. */
 #include "op/runtime/runtime.h"
 #include "ort/ort.h"
 
@@ -8,12 +8,12 @@ enum { MOST_SIZES = 32 }; /* of extents */
 
 struct member {
     struct arena *arena;
-    struct collective_node node; /* splits and axes as the node has them */
-    const char *line;            /* what the ranks compare */
+    struct collective_node node; /* splits and axes as in the node */
+    const char *line;            /* compared between ranks */
     bool agreed;
-    const struct dim *const *symbol; /* of its splits, if one of these has several open sizes */
+    const struct dim *const *symbol; /* of its splits, if one has several open sizes */
     int symbols;
-    /* For the sizes of the last run: */
+    /* For the last run's sizes: */
     struct arena *fit;
     struct collective_node fitted;
     struct tensor x, y;
@@ -22,7 +22,7 @@ struct member {
     struct route *route; /* NULL: none yet */
 };
 
-/* ---- what a node says ---- */
+/* ---- a node's attributes ---- */
 
 static const struct split *split_text(struct alg *alg, const struct member_text *t, const char *key, const char *text, int ranks)
 {
@@ -36,7 +36,7 @@ static const struct split *split_text(struct alg *alg, const struct member_text 
     return s;
 }
 
-/* The file of another rank would run, and be wrong. */
+/* Another rank's file would run, with wrong results. */
 static void check_rank(const struct member_text *t, struct rank_of own)
 {
     if (t->ranks > 0 && t->ranks != own.size)
@@ -68,7 +68,7 @@ static void read_splits(struct alg *alg, const struct member_text *t, struct ran
         c->to = split_text(alg, t, "to", t->to, own.size);
 }
 
-/* As tpc-shard puts them before the global size. */
+/* tpc-shard puts them before the global size. */
 static void find_symbols(struct member *m)
 {
     const struct collective_node *c = &m->node;

@@ -9,7 +9,7 @@
 /* ---- ranks.c: this process as a rank of the job ------------------------------------------------------------------------- */
 /* Joins the job, once; MPI is started if the program has not. False: see ranks_error. */
 bool ranks_join(void);
-/* Does work(data) while no other thread does. False: it failed, or another rank did, now or before. */
+/* Does work(data), one thread at a time. False: it failed, or another rank did, now or before. */
 bool ranks_do(void (*work)(struct comm *, void *), void *data);
 const char *ranks_error(void);
 struct rank_of {
@@ -17,22 +17,22 @@ struct rank_of {
 };
 struct rank_of ranks_own(void); /* after ranks_join */
 struct buffer *ranks_scratch(void);
-/* A number for what all ranks do next, for the first time. Ranks whose lines differ fail with both. */
+/* A number for a step that all ranks run for the first time. Ranks whose lines differ fail with both. */
 int64_t ranks_agree(struct comm *, struct arena *, const char *line);
 
 /* ---- sizes.c ---------------------------------------------------------------------------------------------------------------- */
-/* A split of a dimension of this size: the one size that symbols leave open follows from it. NULL, and *why: there is no such split. */
+/* A split of a dimension of this size, which determines the one open symbol. NULL and *why: impossible. */
 const struct split *sizes_split(struct alg *, const struct split *, const struct bindings *, int64_t total, const char **why);
 
 /* ---- member.c: a collective of a graph -------------------------------------------------------------------------------------- */
-struct member_text { /* as its node has it; -1 and NULL: not given */
+struct member_text { /* as in its node; -1 and NULL: not given */
     const char *name, *op, *red, *from, *to;
     int64_t axis, split_axis, concat_axis, root, rank, ranks;
 };
 struct member;
-/* Of this thread's scope, and as long as it lives. own: what this process is. */
+/* Lives as long as this thread's scope. own: this process's rank. */
 struct member *member_new(const struct member_text *, struct rank_of own);
-/* The result's type and sizes, without data. extent: n global sizes, of those that have some. */
+/* The result's type and sizes, without data. extent: n global sizes, for splits that need them. */
 struct tensor member_result(struct member *, const struct comm *, const struct tensor *x, const int64_t *extent, int n);
 /* After member_result for these sizes. */
 void member_run(struct member *, struct comm *, const struct tensor *x, struct tensor *y);

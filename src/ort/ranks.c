@@ -1,15 +1,15 @@
 /* ranks: this process as a rank of its MPI job, as long as it lives.
  *
- * Sessions of ONNX Runtime come and go, and its order of nodes is its own. So ranks compare each collective when it runs first, by all that
- * its node says, and give it a number; after that the number alone tells whether they are in step. At the end they wait for each other: a
- * rank that ends while another waits for it is out of step, too. */
+ * ONNX Runtime creates and destroys sessions, and chooses its own order of nodes. So ranks compare each collective's attributes when it
+ * first runs, and number it; later they compare only the number. At the end they wait for each other: a rank that ends while another waits
+ * for it is out of step, too. */
 #include "ort/ort.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { AT_END = 1, FIRST_NUMBER = 2, LINE_BYTES = 504 }; /* numbers; 0 is that of a comparison */
+enum { AT_END = 1, FIRST_NUMBER = 2, LINE_BYTES = 504 }; /* numbers; 0: a comparison */
 
 static struct {
     pthread_mutex_t lock;

@@ -1,4 +1,4 @@
-/* result_shape: what ONNX Runtime learns of a result before it runs: its dimensions, as far as operand and split tell them. */
+/* result_shape: a result's shape before the run: its dimensions, as far as operand and split give them. */
 #include "ort/ort.h"
 
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ struct inference {
     struct shape *shape;
 };
 
-/* A symbol means one size wherever it stands, so each unknown one has its own. */
+/* A symbol means one size everywhere, so each unknown size has its own. */
 static void forget_dim(struct shape *s, size_t k)
 {
     static atomic_uint made;
@@ -65,7 +65,7 @@ static const struct split *split_of(const struct inference *f, struct alg *alg, 
     return s;
 }
 
-/* Fails where an attribute is not as it should be: then nothing is said here, and a sentence when the kernel is made. */
+/* Fails for a wrong attribute; that is ignored here and reported when the kernel is made. */
 static void infer_dims(void *inference)
 {
     const struct inference *f = inference;

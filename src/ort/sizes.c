@@ -1,8 +1,8 @@
-/* sizes: splits whose sizes are known when a collective runs. A custom op sees its operands only, no symbols of its graph: the global size
- * of the dimension tells one size of a split, and the node gives the symbols where there are more. */
+/* sizes: resolves splits when a collective runs. A custom op sees its operands but not the graph's symbols: the dimension's global size
+ * gives one size of a split, and the node has symbols if there are more. */
 #include "ort/ort.h"
 
-/* size: of the repetitions, the pattern and the inner elements. The one that is open, or -1: none, -2: several. */
+/* size: of the repetitions, the pattern and the inner elements. Returns the open one; -1: none, -2: several. */
 static int open_size(const struct split *s, const struct bindings *b, int64_t size[3], int64_t *product)
 {
     const struct dim *part[] = {s->outer, s->n, s->inner};

@@ -1,4 +1,4 @@
-/* cursor: reads values in a message, one behind another. */
+/* cursor: reads consecutive values of a message. */
 #include "supervise/supervise.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* family: the processes that this one, or one of them, has started. */
+/* family: the descendants of this process. */
 #include "supervise/supervise.h"
 
 #include <dirent.h>
@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROCESSES = 32768, LINE = 512 }; /* of the machine, looked at; bytes of what the system says of one */
+enum { PROCESSES = 32768, LINE = 512 }; /* processes examined; bytes of a process's status line */
 
 struct relation {
     int pid, parent;
     bool ours;
 };
 
-/* From "PID (NAME) STATE PARENT ..", where a name may hold anything; 0: it has ended, or is gone. */
+/* From "PID (NAME) STATE PARENT ..", where a name may contain anything; 0: ended or gone. */
 static int parent_of(int pid)
 {
     char path[64], line[LINE];
@@ -44,7 +44,7 @@ static int list_processes(struct relation *to)
     return n;
 }
 
-/* Those below this process. */
+/* Marks the descendants of this process. */
 static void mark_own(struct relation *all, int n)
 {
     const int self = (int)getpid();

@@ -1,5 +1,5 @@
-/* message: messages in a stream of text. A message is a line: a byte that no text has, its kind and its bytes in hexadecimal. So it is
- * found wherever it comes, and what libraries and launchers print between messages does no harm. */
+/* message: messages in a stream of text. A message is a line: a byte that no text contains, its kind, and its bytes in hexadecimal. So it
+ * is recognised anywhere, and output of libraries and launchers between messages does no harm. */
 #include "supervise/supervise.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static int value_of(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* In place; false: that is no such line. */
+/* In place; false: not a message line. */
 static bool decode(struct message_text *line, struct message *m)
 {
     char *at = line->to.at;
@@ -61,7 +61,7 @@ static bool decode(struct message_text *line, struct message *m)
     return true;
 }
 
-/* Of a message, up to its end; the bytes that it took. */
+/* Takes part of a message, up to its end; returns the bytes taken. */
 static size_t take_line(struct message_stream *s, struct message_data part, void (*take)(void *, const struct message *), void *data,
                         bool *good)
 {

@@ -1,5 +1,5 @@
-/* program: starts a job, and ends all processes that belong to it. What it starts may leave its group, its session and its parent, as the
- * daemons of launchers do: the kernel then gives it to this process, the subreaper, so that it is found by its ancestors. */
+/* program: starts a job, and ends all processes that belong to it. Its descendants may leave its group, session and parent, as launchers'
+ * daemons do: the kernel then reparents them to this process, the subreaper, so they are found by ancestry. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum { EACH = 20 };                       /* ms */
-enum { ASKED = 2500, KILLED = 2000 };     /* ms for a launcher to end its job; for the system to end what is killed */
-enum { OTHER_FILES = 4096, LINE = 4352 }; /* that a program does not inherit; bytes of the list of what it maps */
+enum { ASKED = 2500, KILLED = 2000 };     /* ms for a launcher to end its job; for the system to end killed processes */
+enum { OTHER_FILES = 4096, LINE = 4352 }; /* descriptors that a program does not inherit; bytes of a line of its maps */
 
 static void nap(int milliseconds)
 {
@@ -31,7 +31,7 @@ static void own_pipe(int end[2])
         fail("the job can't be started: %s", strerror(errno));
 }
 
-/* In the child, where only calls for signal handlers may be made. */
+/* In the child, where only async-signal-safe calls are allowed. */
 static _Noreturn void become(const char *command, int in, int out)
 {
     sigset_t none;
@@ -105,8 +105,8 @@ void program_note_files(struct program *p)
 
 /* ---- end ---- */
 
-/* True: none was left. A process whose parent has ended is a child of this one, so one without children has none below it. A list of
- * processes that come and go meanwhile would not tell. */
+/* True: none was left. Orphans become this process's children, so no children means no descendants. A list of processes would miss some
+ * that start meanwhile. */
 static bool reap(void)
 {
     pid_t pid;
@@ -151,7 +151,7 @@ void program_close(struct program *p)
     (void)close(p->out);
 }
 
-/* It is reaped with the rest. */
+/* It is reaped with the others. */
 bool program_has_ended(struct program *p, int *status)
 {
     siginfo_t info = {0};

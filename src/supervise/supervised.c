@@ -1,5 +1,5 @@
-/* supervised: rank 0 of a job beats, so that the supervisor knows that it runs, and hears the supervisor. Without one the job ends: nobody
- * wants its results. */
+/* supervised: rank 0 of a job sends heartbeats to the supervisor, and receives its messages. Without a supervisor the job ends: nobody
+ * reads its results. */
 #include "supervise/supervise.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ bool supervised_is(void)
     return own.is;
 }
 
-/* False: nobody reads. */
+/* False: no reader. */
 static bool write_all(const char *at, size_t n)
 {
     while (n) {
@@ -76,7 +76,7 @@ static void drop_other(void *unused, struct message_data other)
     (void)unused, (void)other;
 }
 
-/* Waits until it is time for a beat. */
+/* Receives until the next heartbeat is due. */
 static void hear(struct message_stream *s, double until, double *heard)
 {
     static char part[1 << 16];

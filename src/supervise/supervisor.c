@@ -1,5 +1,5 @@
-/* supervisor: runs a job, and starts it again when it is lost: when its program ends, when rank 0 says that it fails, or when no beat of
- * rank 0 has come for a while. Ranks watch each other (src/run/comm/watch.c). */
+/* supervisor: runs a job, and starts it again when it is lost: when its program ends, when rank 0 reports a failure, or when its heartbeats
+ * stop. Ranks watch each other (src/run/comm/watch.c). */
 #include "supervise/supervise.h"
 
 #include <poll.h>
@@ -8,22 +8,22 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WRONG_USAGE = 2 };                 /* the exit status of what no restart would mend */
+enum { WRONG_USAGE = 2 };                 /* the exit status of failures that no restart can fix */
 enum { BEAT_EACH = 1000, SILENT = 2500 }; /* ms */
-/* Seconds: to the first beat; of one that says that it fails; between starts that fail. */
+/* Seconds: to the first heartbeat; for a job that reported its failure; between failing starts. */
 static const double start_within = 60, fails_within = 2, wait_at_most = 30;
 
-/* What is known of the program that runs, of the thread that hears it and of the supervisor. */
+/* State of the running program, shared by the receiving thread and the supervisor. */
 struct life {
     struct supervisor *of;
     struct arena *arena;
     struct message_stream stream;
     int out;
     pthread_mutex_t lock;
-    double heard, fails; /* the last beat; when it said that it fails; 0: not yet */
+    double heard, fails; /* the last heartbeat; when it reported its failure; 0: not yet */
     bool ready, broken, over;
-    /* Of the supervisor alone: */
-    double beat; /* its last one */
+    /* Used only by the supervisor: */
+    double beat; /* its last heartbeat */
     bool noted;  /* the memory that the job shares */
 };
 
@@ -51,7 +51,7 @@ static void set_state(struct supervisor *s, enum supervision state)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Known before all is ended that belongs to it. */
+/* Set before the job's processes are ended. */
 static void set_lost(struct supervisor *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -60,7 +60,7 @@ static void set_lost(struct supervisor *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- the thread that hears ---- */
+/* ---- the receiving thread ---- */
 
 static void hear(void *life, const struct message *m)
 {
@@ -85,7 +85,7 @@ static void pass_on(void *life, struct message_data other)
     l->of->other(l->of->own, other);
 }
 
-/* Or what came is no message. */
+/* Or the input is not a message. */
 static bool is_over(struct life *l, const bool *good)
 {
     pthread_mutex_lock(&l->lock);
@@ -114,7 +114,7 @@ static void *listen_to(void *life)
 
 /* ---- messages to the job ---- */
 
-/* As many as it takes now. */
+/* As many as it accepts now. */
 static void flush(struct supervisor *s)
 {
     struct message_text *b = &s->unsent;
@@ -167,7 +167,7 @@ static const char *loss(struct supervisor *s, struct life *l, struct arena *a, d
     return NULL;
 }
 
-/* What is done again and again while it runs. */
+/* Repeated while it runs. */
 static void keep_up(struct supervisor *s, struct life *l)
 {
     double now = clock_seconds();
@@ -182,7 +182,7 @@ static void keep_up(struct supervisor *s, struct life *l)
     flush(s);
 }
 
-/* Sees to it until it is lost or ends in order. NULL: it ended as it was asked to, or was done. */
+/* Watches it until it is lost or ends in order. NULL: it ended on request, or was done. */
 static const char *attend(struct supervisor *s, struct life *l, struct arena *a, int *status, bool *asked)
 {
     double began = clock_seconds(), until = 0;
@@ -204,7 +204,7 @@ static const char *attend(struct supervisor *s, struct life *l, struct arena *a,
     return (ended && *status == 0 && !s->endless) || *asked ? NULL : why;
 }
 
-/* Those in the time that counts are too many. */
+/* Too many restarts in the time window. */
 static bool is_too_often(struct supervisor *s)
 {
     double now = clock_seconds(), *oldest = &s->begun[s->restarts % s->most];
@@ -213,7 +213,7 @@ static bool is_too_often(struct supervisor *s)
     return often;
 }
 
-/* False: it may not start again. */
+/* False: no further restart is allowed. */
 static bool note_restart(struct supervisor *s, const char *why)
 {
     bool often = is_too_often(s);
@@ -230,7 +230,7 @@ static bool note_restart(struct supervisor *s, const char *why)
     return !often;
 }
 
-/* The program of one life. *lost: why it did not end in order, in the arena; NULL: it did. True: it was ready. */
+/* One run of the program. *lost: why it did not end in order, in the arena; NULL: it did. Returns whether it was ready. */
 static bool live(struct supervisor *s, struct arena *a, int start, int *status, bool *asked, const char **lost)
 {
     struct life l = {.of = s, .arena = a, .stream.line.arena = a};
@@ -243,7 +243,7 @@ static bool live(struct supervisor *s, struct arena *a, int start, int *status, 
     if (*lost)
         set_lost(s);
     pthread_mutex_lock(&l.lock);
-    bool ends = l.fails > 0; /* the launcher ends the job already, and has had the time for it */
+    bool ends = l.fails > 0; /* the launcher is already ending the job, and has had time for it */
     pthread_mutex_unlock(&l.lock);
     program_end(&s->program, s->launched && !ends);
     pthread_mutex_lock(&l.lock);
@@ -257,7 +257,7 @@ static bool live(struct supervisor *s, struct arena *a, int start, int *status, 
     return ready;
 }
 
-/* Of starts that fail one after another, the first waits 1 s for the next one, and each twice as long as the one before. */
+/* After failing starts the wait is 1 s, doubled each time. */
 static void wait_for_next(struct supervisor *s, int failed, bool *asked)
 {
     double seconds = failed < 6 ? (double)(1 << failed) / 2 : wait_at_most, until = clock_seconds() + seconds;

@@ -1,4 +1,4 @@
-/* added: tokens that are cut out of the text before the model sees it: special ones, and words added to a vocabulary. At each place the
+/* added: tokens that are cut out of the text before the model sees it: special ones, and words added to a vocabulary. At each position the
  * longest one wins. */
 #include "tokenizer/tokenizer.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 struct added_token_row {
-    struct text content, sought; /* as written; as looked for */
+    struct text content, sought; /* as written; as matched */
     int64_t id;
     bool special, normalized, single_word, strips_left, strips_right;
 };
@@ -98,7 +98,7 @@ static bool word_behind(struct text t, size_t at)
     return at < t.n && char_is_word(text_next(t, &at));
 }
 
-/* The longest token that begins at a place. */
+/* The longest token that begins at a position. */
 static const struct added_token_row *token_at(const struct added_tokens *t, struct text in, size_t at, bool normalized,
                                               struct text_spans untrusted)
 {
@@ -179,7 +179,7 @@ bool added_token(const struct added_tokens *t, int64_t id, struct text *out)
     return vocab_token(t->vocab, id, out);
 }
 
-/* By its text: a model may have the same token by another id. */
+/* By its text: a model may have the same token under another id. */
 bool added_is_special(const struct added_tokens *t, struct text token)
 {
     int64_t id = vocab_id(t->vocab, token);

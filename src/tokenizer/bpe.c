@@ -1,6 +1,5 @@
-/* bpe: byte-pair encoding. A word is its characters at first; of all pairs that stand side by side the one that was learned first is
- * merged, the leftmost of equals, until no pair is known. Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units",
- * arXiv 1508.07909. */
+/* bpe: byte-pair encoding. A word starts as its characters; of all adjacent pairs the one learned first is merged, the leftmost of equals,
+ * until no pair is known. Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", arXiv 1508.07909. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -11,14 +10,14 @@
 
 struct merge {
     uint64_t pair; /* ids of both sides */
-    int64_t id;    /* of what they become */
+    int64_t id;    /* the merged token */
     int rank;
     UT_hash_handle hh;
 };
 struct bpe {
     struct arena *arena;
     struct merge *merges;
-    struct text prefix, suffix; /* of characters that go on a word; of the last */
+    struct text prefix, suffix; /* of continuing characters; of the last one */
     bool fuses_unknown, takes_words;
     const int64_t *byte_token; /* NULL: no fallback to bytes */
 };
@@ -29,7 +28,7 @@ struct symbol {
     int64_t id;
     int before, behind; /* -1: none */
 };
-/* A merge that may be done; the heap has the one learned first on top, of equals the leftmost. */
+/* A possible merge; the heap has the one learned first on top, the leftmost of equals. */
 struct chance {
     int rank, at;
     int64_t left, right;
@@ -98,7 +97,7 @@ static void merge_all(const struct bpe *b, struct word *w)
         struct chance c = heap_take(w);
         int right = s[c.at].behind;
         if (s[c.at].id != c.left || right < 0 || s[right].id != c.right)
-            continue; /* one of them was merged since */
+            continue; /* one of them was merged meanwhile */
         s[c.at].id = merge_of(b, c.left, c.right)->id;
         s[c.at].behind = s[right].behind;
         if (s[right].behind >= 0)
@@ -119,7 +118,7 @@ static void put_symbol(struct word *w, int64_t id)
 
 /* ---- its characters ---- */
 
-/* A character as the vocabulary has it: with the prefix or suffix of its place. */
+/* A character in the vocabulary's form: with the prefix or suffix of its position. */
 static struct text dressed(const struct bpe *b, struct arena *a, struct text c, bool first, bool last)
 {
     struct text_builder t = {.arena = a};
@@ -146,7 +145,7 @@ static bool put_as_bytes(const struct bpe *b, struct word *w, struct text c)
 static void put_characters(const struct token_model *m, struct word *w, struct text t)
 {
     const struct bpe *b = m->own;
-    bool unknown = false; /* the last one was */
+    bool unknown = false; /* the previous one was unknown */
     for (size_t at = 0, end = 0; at < t.n; at = end) {
         (void)text_next(t, &end);
         struct text c = dressed(b, w->arena, (struct text){t.at + at, end - at}, at == 0, end == t.n);

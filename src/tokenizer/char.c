@@ -13,7 +13,7 @@ bool char_is_space(int32_t c)
     return (c >= 9 && c <= 13) || c == 0x85 || category(c) == UTF8PROC_CATEGORY_ZS || c == 0x2028 || c == 0x2029;
 }
 
-/* Punctuation that Unicode has had since version 9. Hugging Face's tokenizers count with the categories of version 8. */
+/* Punctuation added to Unicode since version 9. Hugging Face's tokenizers use the categories of version 8. */
 static bool is_new_punctuation(int32_t c)
 {
     static const int32_t block[][2] = {
@@ -60,7 +60,7 @@ bool char_is_mark(int32_t c)
     return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_MC || k == UTF8PROC_CATEGORY_ME;
 }
 
-/* Alphabetic, marks, digits, connectors and joiners: what Rust's regular expressions mean by \\w. */
+/* Alphabetic, marks, digits, connectors and joiners: \\w in Rust's regular expressions. */
 bool char_is_word(int32_t c)
 {
     utf8proc_category_t k = category(c);
@@ -70,7 +70,7 @@ bool char_is_word(int32_t c)
         k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d || circled;
 }
 
-/* The blocks of CJK ideographs that BERT sets apart. */
+/* The blocks of CJK ideographs that BERT separates. */
 bool char_is_cjk(int32_t c)
 {
     static const int32_t block[][2] = {{0x4e00, 0x9fff},   {0x3400, 0x4dbf},   {0x20000, 0x2a6df}, {0x2a700, 0x2b73f},

@@ -1,5 +1,5 @@
-/* charsmap: SentencePiece's precompiled table of replacements: a double-array trie (Darts) of what is replaced, and the replacements, each
- * ended by a zero. Graphemes are looked up first, then characters; what is not found stays.
+/* charsmap: SentencePiece's precompiled table of replacements: a double-array trie (Darts) of keys, and the replacements, each terminated
+ * by a zero. Graphemes are looked up first, then characters; others stay.
  *
  * A unit of the trie is 32 bits: bit 8 says that a value hangs below it, the low byte is the label (with bit 31 clear), and bits 10 and up
  * are the offset to its children, shifted by 8 more where bit 9 is set. Aoe, "An Efficient Implementation of Trie Structures", 1992. */
@@ -117,7 +117,7 @@ static size_t grapheme_end(struct text t, size_t i)
     return i;
 }
 
-enum { LONGEST_GRAPHEME = 6 }; /* bytes; of longer ones each character is looked up */
+enum { LONGEST_GRAPHEME = 6 }; /* bytes; a longer one is looked up by characters */
 
 struct text charsmap_apply(const struct charsmap *m, struct arena *a, struct text t)
 {

@@ -1,4 +1,4 @@
-/* decoder: tokens back to text. A decoder rewrites the list of tokens, or joins it; a sequence of them does so in turn. */
+/* decoder: tokens back to text. A decoder rewrites the list of tokens, or joins it; a sequence applies several in turn. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -8,16 +8,16 @@ struct tokens {
 };
 struct decoder {
     void (*apply)(const struct decoder *, struct arena *, struct tokens *);
-    struct text content, by; /* what is sought, what takes its place */
+    struct text content, by; /* the sought text, its replacement */
     struct pattern *pattern;
     int64_t start, stop; /* Strip */
-    bool cleans, drops;  /* WordPiece; Metaspace: the first one begins no word */
+    bool cleans, drops;  /* WordPiece; Metaspace: the first token begins no word */
     VEC(struct decoder *) steps;
 };
 
 /* ---- text ---- */
 
-/* Bytes as text; what is no UTF-8 becomes U+FFFD, one for each part of a character that was begun. */
+/* Bytes as text; invalid UTF-8 becomes U+FFFD, one per started character. */
 static struct text lossy(struct arena *a, struct text t)
 {
     struct text_builder b = {.arena = a};
@@ -55,7 +55,7 @@ static void become(struct arena *a, struct tokens *t, struct text one)
 
 /* ---- kinds ---- */
 
-/* A token that is not of the alphabet of bytes stands for itself. */
+/* A token that is not in the alphabet of bytes is kept. */
 static void put_bytes(struct text_builder *b, struct text token)
 {
     int before = b->to.n;
@@ -120,7 +120,7 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte of a token <0x41>; -1: it is none. */
+/* The byte of a token <0x41>; -1: not one. */
 static int byte_of_token(struct text t)
 {
     if (t.n != 6 || memcmp(t.at, "<0x", 3) != 0 || t.at[5] != '>')
@@ -129,7 +129,7 @@ static int byte_of_token(struct text t)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/* Bytes side by side are text, or one U+FFFD each. */
+/* Adjacent bytes are text, or one U+FFFD each. */
 static void put_byte_run(struct arena *a, struct text_builder *run, struct tokens *out)
 {
     size_t bad;
@@ -302,7 +302,7 @@ bool decoder_joins(const struct decoder *d)
 
 struct text decoder_token(const struct decoder *d, struct arena *a, struct text token)
 {
-    const struct text pair[] = {text_of("a"), token}; /* tokens at the beginning of a text may lose a blank */
+    const struct text pair[] = {text_of("a"), token}; /* a token at the beginning of a text may lose a blank */
     struct text_builder b = {.arena = a};
     int byte = has_step(d, join_byte_fallback) ? byte_of_token(token) : -1;
     char c = (char)byte;

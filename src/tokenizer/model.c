@@ -1,4 +1,4 @@
-/* model: what turns a piece of text into tokens; the parts that models share. */
+/* model: turns a piece of text into tokens; parts that models share. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static const struct model_kind {
     void (*read)(struct token_model *, struct arena *, const char *where, const json_t *);
 } kinds[] = {{"BPE", bpe_read}, {"Unigram", unigram_read}, {"WordPiece", wordpiece_read}, {"WordLevel", wordpiece_read}};
 
-/* Files of before 2020 name no type: what a model has tells it. */
+/* Files from before 2020 lack a type: a model's members tell it. */
 static const char *model_type(const char *where, const json_t *v)
 {
     if (!json_object_get(v, "type"))

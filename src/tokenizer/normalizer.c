@@ -1,4 +1,4 @@
-/* normalizer: what rewrites text before it is split. A normalizer is one step, or a sequence of them. */
+/* normalizer: rewrites text before it is split. A normalizer is one step, or a sequence of them. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static struct text apply_form(const struct normalizer *n, struct arena *a, struc
     return unicode_form(a, t, n->form);
 }
 
-/* The two characters whose small form is not one character, or depends on a table of its own, follow UnicodeData as Rust has it. */
+/* Two characters, whose lower case is not one character or is in a separate table, follow UnicodeData as in Rust. */
 static void put_lower(struct text_builder *b, int32_t c)
 {
     if (c == 0x130) {
@@ -108,7 +108,7 @@ static struct text apply_precompiled(const struct normalizer *n, struct arena *a
     return charsmap_apply(n->map, a, t);
 }
 
-/* SentencePiece's nmt: control characters go, spaces of all kinds are one kind. */
+/* SentencePiece's nmt: control characters are removed, all spaces become one kind. */
 static struct text apply_nmt(const struct normalizer *n, struct arena *a, struct text t)
 {
     struct text_builder b = {.arena = a};

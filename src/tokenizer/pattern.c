@@ -1,5 +1,5 @@
-/* pattern: what normalizers and pre-tokenizers look for: a string, or a regular expression by PCRE2. Files are written for Oniguruma; where
- * classes of the two differ, ours are spelled out. */
+/* pattern: the search patterns of normalizers and pre-tokenizers: a string, or a regular expression by PCRE2. Files are written for
+ * Oniguruma; where classes of the two differ, ours are spelled out. */
 #include "tokenizer/tokenizer.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -12,7 +12,7 @@ struct pattern {
     pcre2_match_data *match;
 };
 
-/* What Oniguruma means by \s and \w, for use in brackets. */
+/* Oniguruma's \s and \w, for use in brackets. */
 #define SPACES "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 #define WORDS "\\p{L}\\p{M}\\p{Nd}\\p{Pc}"
 
@@ -105,7 +105,7 @@ static bool find_literal(struct text literal, struct text in, size_t at, size_t 
     return false;
 }
 
-/* Compiled code has a small stack: what needs more is interpreted. */
+/* Compiled code has a small stack: patterns that need more are interpreted. */
 static bool match_from(const struct pattern *p, struct text in, size_t at)
 {
     PCRE2_SPTR text = (PCRE2_SPTR)in.at;

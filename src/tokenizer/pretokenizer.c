@@ -1,4 +1,4 @@
-/* pretokenizer: what splits text into pieces, of which the model makes tokens one by one. */
+/* pretokenizer: splits text into pieces, each of which the model turns into tokens. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct pretokenizer {
 
 /* ---- splitting ---- */
 
-/* A stretch of the text, which matches or lies between matches. */
+/* A part of the text: a match, or the text between matches. */
 struct stretch {
     size_t from, to;
     bool match;
@@ -61,7 +61,7 @@ static struct stretches find_stretches(const struct pretokenizer *p, struct aren
     return s;
 }
 
-/* Does stretch i join the one before it? */
+/* Does part i join the one before it? */
 static bool joins(const struct stretches *s, int i, enum behaviour how)
 {
     const struct stretch *at = s->list.at;
@@ -237,7 +237,7 @@ static void read_delimiter(struct pretokenizer *p, struct arena *a, const char *
     p->matches = is_char;
 }
 
-/* Spaces go, punctuation stands alone. */
+/* Spaces are removed, punctuation is separate. */
 static void read_bert(struct pretokenizer *p, struct arena *a, const char *where, const json_t *v)
 {
     struct pretokenizer *space = NEW(a, struct pretokenizer), *punctuation = NEW(a, struct pretokenizer);

@@ -1,7 +1,7 @@
-/* spans: which bytes of a text others wrote, where it is cut and normalized. */
+/* spans: tracks the untrusted bytes of a text while it is cut and normalized. */
 #include "tokenizer/tokenizer.h"
 
-/* The first span that ends behind a byte. */
+/* The first span that ends after a byte. */
 static int span_behind(struct text_spans s, size_t at)
 {
     int low = 0, high = s.n;
@@ -33,7 +33,7 @@ struct text_spans spans_within(struct arena *a, struct text_spans s, size_t from
 
 /* ---- in normalized text ---- */
 
-enum { MOST_NORMALIZED = 512 }; /* each takes as long as the text */
+enum { MOST_NORMALIZED = 512 }; /* each takes time proportional to the text */
 
 static size_t same_ahead(struct text a, struct text b)
 {
@@ -51,7 +51,8 @@ static size_t same_at_end(struct text a, struct text b)
     return n;
 }
 
-/* What is before and what is behind a span, normalized alone, are in the whole as far as the span leaves them alone. */
+/* The texts before and after a span are normalized separately; where they match the whole's beginning and end, the span did not change
+ * them. */
 struct text_spans spans_normalized(struct arena *a, const struct normalizer *n, struct text raw, struct text normalized,
                                    struct text_spans s)
 {

@@ -1,5 +1,5 @@
-/* stream: text that grows with its ids. The tokens since the last word that was written are decoded with and without the new ones; what
- * they add is written, unless it ends within a character. */
+/* stream: text that grows with its ids. The tokens since the last written word are decoded with and without the new ones; the difference is
+ * written, unless it ends within a character. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>

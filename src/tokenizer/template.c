@@ -1,4 +1,4 @@
-/* template: special tokens before and behind a text (post_processor). */
+/* template: special tokens before and after a text (post_processor). */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static void put_pair(struct arena *a, const char *where, const json_t *v, const 
     VEC_PUSH(a, &to->list, json_integer_value(id));
 }
 
-/* What comes later in a sequence is further out. */
+/* Later members of a sequence are further out. */
 static void read_processors(struct token_template *t, struct arena *a, const char *where, const json_t *v)
 {
     size_t i;
@@ -84,7 +84,7 @@ struct token_template *template_read(struct arena *a, const char *where, const j
         put_pair(a, where, v, "sep", &t->behind);
     } else if (strcmp(type, "Sequence") == 0) {
         read_processors(t, a, where, v);
-    } else if (strcmp(type, "ByteLevel") != 0) { /* that one moves offsets, which we do not have */
+    } else if (strcmp(type, "ByteLevel") != 0) { /* ByteLevel only moves offsets, which tpc does not use */
         member_unsupported(where, "post-processor", type);
     }
     return t;

@@ -22,7 +22,7 @@ int32_t text_next(struct text t, size_t *i)
 {
     utf8proc_int32_t c = -1;
     utf8proc_ssize_t bytes = utf8proc_iterate((const utf8proc_uint8_t *)t.at + *i, (utf8proc_ssize_t)(t.n - *i), &c);
-    if (bytes <= 0) { /* a byte that is no character, of a token's part */
+    if (bytes <= 0) { /* an invalid byte, from a part of a token */
         c = 0xfffd;
         bytes = 1;
     }
@@ -101,7 +101,7 @@ static bool prints(int b)
     return (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
 }
 
-/* A byte that prints is its character. The others, 0 to 32, 127 to 160 and 173, are numbered from 256 on. */
+/* A printable byte is its character. The others, 0 to 32, 127 to 160 and 173, are numbered from 256 on. */
 int32_t text_byte_char(uint8_t byte)
 {
     return prints(byte) ? byte : byte <= 32 ? 256 + byte : byte <= 160 ? 289 + byte - 127 : 323;

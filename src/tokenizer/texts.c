@@ -1,9 +1,9 @@
-/* texts: the bytes of all tokens, for those who look for tokens by their text. */
+/* texts: the bytes of all tokens, for lookups of tokens by text. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
 
-/* A text that begins with a blank may lose it: it is looked at where a token stands alone. */
+/* A leading blank may be lost at the beginning of a text: check with the token alone. */
 static bool loses_blank(const struct tokenizer *t, struct arena *tmp, int64_t id, struct text token)
 {
     return token.n && token.at[0] == ' ' && tokenizer_decode(t, tmp, &id, 1, true).n < token.n;

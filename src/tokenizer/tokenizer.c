@@ -14,7 +14,7 @@ struct tokenizer {
 
 enum { LARGEST_FILE = 1 << 28 };
 
-/* jansson takes no zero in a key, and a vocabulary may have a token of it: it is read as U+FDD0, which is no character, and put back by
+/* jansson rejects zeros in keys, but a vocabulary may have a zero token: it is read as U+FDD0, a noncharacter, and restored by
  * member_text. */
 static struct text zeros_replaced(struct arena *a, struct map file)
 {
@@ -28,7 +28,8 @@ static struct text zeros_replaced(struct arena *a, struct map file)
     return (struct text){at, file.bytes};
 }
 
-/* transformers writes 10^30 for a length without limit; nobody reads it. Other numbers of such a file become reals, too: no ids. */
+/* transformers writes 10^30 for an unlimited length, which is not used. Other numbers in such a file become reals, too, so they can't be
+ * ids. */
 static json_t *load_json(struct text t, json_error_t *error)
 {
     json_t *root = json_loadb(t.at, t.n, 0, error);
@@ -92,7 +93,8 @@ static bool is_special(const struct tokenizer *t, int64_t id)
     return id != t->model->unknown && added_token(t->added, id, &token) && added_is_special(t->added, token);
 }
 
-/* A vocabulary may have special tokens, too, and a model may find one in what is not to be one: it then gets the characters one by one. */
+/* A vocabulary may contain special tokens, and the model may find one in untrusted text: that text is then encoded character by
+ * character. */
 static void encode_piece(struct encoding *e, struct text t)
 {
     bool special = false;
@@ -118,7 +120,7 @@ static void encode_plain(void *data, struct piece in)
             encode_piece(e, pieces.list.at[i].text);
 }
 
-/* Those of a piece, once it is normalized. */
+/* The spans of a piece after normalization. */
 static struct text_spans normalized_spans(const struct encoding *e, struct text raw, struct text normalized)
 {
     size_t from = (size_t)(raw.at - e->text.at);

@@ -1,5 +1,4 @@
-/* unigram: the tokens whose scores, logarithms of probabilities, have the greatest sum. Kudo, "Subword Regularization", arXiv 1804.10959.
- */
+/* unigram: the tokens with the greatest sum of scores (log probabilities). Kudo, "Subword Regularization", arXiv 1804.10959. */
 #include "tokenizer/tokenizer.h"
 
 #include <stdlib.h>
@@ -68,13 +67,13 @@ static void unigram_apply(const struct token_model *m, struct arena *a, struct t
         size_t at = end[--n], from = way[at].from;
         bool unknown = way[at].id < 0 || way[at].id == m->unknown;
         while (unknown && n > 0 && (way[end[n - 1]].id < 0 || way[end[n - 1]].id == m->unknown))
-            at = end[--n]; /* unknown characters side by side are one token */
+            at = end[--n]; /* adjacent unknown characters are one token */
         put_token(m, a, (struct text){t.at + from, at - from}, unknown ? -1 : way[at].id, out);
     }
 }
 
-/* The score as Hugging Face reads it: all digits as one integer, rounded, divided by a power of ten, rounded again. Sums of scores that
- * would be equal differ by that, so that ties fall as they do there. */
+/* The score as Hugging Face reads it: all digits as one integer, rounded, divided by a power of ten, rounded again. The rounding separates
+ * otherwise equal sums, so that ties break as there. */
 static double rounded_twice(double score)
 {
     char text[40];

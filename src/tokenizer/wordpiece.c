@@ -1,5 +1,5 @@
-/* wordpiece: the longest tokens of the vocabulary, from the left; those that go on a word have a prefix. WordLevel: words of the vocabulary
- * alone. Wu et al., "Google's Neural Machine Translation System", arXiv 1609.08144. */
+/* wordpiece: the longest tokens of the vocabulary, from the left; continuing tokens have a prefix. WordLevel: only whole words of the
+ * vocabulary. Wu et al., "Google's Neural Machine Translation System", arXiv 1609.08144. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static struct text with_prefix(struct text prefix, struct text t, char *room)
     return (struct text){room, prefix.n + t.n};
 }
 
-/* The longest token that the rest of the word begins with; *to: where it ends. */
+/* The longest token at the start of the rest of the word; *to: its end. */
 static int64_t longest_token(const struct token_model *m, struct text word, size_t from, size_t *to, char *room)
 {
     const struct wordpiece *w = m->own;

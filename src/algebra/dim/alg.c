@@ -1,9 +1,7 @@
 /* alg: the interner. Equal values are built once, so that equality is a comparison of pointers.
  *
- * Integers, symbols and composites have a table each. A composite is looked up by its kind and its children, which are interned
- * themselves; what it is worth knowing about it (bounds, weight, depth) is computed when it is made, and its bounds again whenever
- * a fact changes.
- */
+ * Integers, symbols and composites have a table each. A composite is looked up by its kind and its interned children; its bounds, weight
+ * and depth are computed when it is made, and its bounds again whenever a fact changes. */
 #include "algebra/dim/cell.h"
 
 #include <string.h>
@@ -86,8 +84,8 @@ const struct dim *dim_data_sym(struct alg *alg, const char *name)
     return d;
 }
 
-/* Bounds follow from the bounds of symbols, of children first, in order of creation. What they let fold is folded when an expression is
- * made or rewritten. */
+/* Bounds follow from the bounds of symbols, children first, in order of creation. Folding by bounds happens when an expression is made or
+ * rewritten. */
 void alg_facts_changed(struct alg *alg)
 {
     alg->epoch++;
@@ -102,7 +100,7 @@ static int saturating_add(int a, int b)
     return __builtin_add_overflow(a, b, &sum) ? INT32_MAX : sum;
 }
 
-/* Sums and products nest nothing by themselves: their children's depth is theirs. */
+/* Sums and products add no depth of their own. */
 static void measure_cell(struct cell *c)
 {
     bool atom = c->d.kind != DIM_ADD && c->d.kind != DIM_MUL;

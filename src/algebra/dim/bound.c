@@ -1,10 +1,9 @@
-/* bound: what values an expression can take, given the bounds of its symbols.
+/* bound: the range of an expression, given the bounds of its symbols.
  *
- * Interval arithmetic first. It forgets that two terms hold the same symbol, so sums get two better bounds: with every atom
- * written as its lower bound plus a rest >= 0, products of mixed sign often have no negative coefficient left (B*S - S >= 0); and
- * since x - c < c*floor(x/c) <= x, a quotient can be traded for its numerator (S - 4*(S/4) lies in 0 .. 3).
- * INT64_MIN below and INT64_MAX above stand for unbounded; an overflow becomes unbounded, which is always true.
- */
+ * Interval arithmetic first. It ignores that two terms may contain the same symbol, so sums get two better bounds: with every atom written
+ * as its lower bound plus a rest >= 0, products of mixed sign often have no negative coefficient left (B*S - S >= 0); and since x - c <
+ * c*floor(x/c) <= x, a quotient can be traded for its numerator (S - 4*(S/4) lies in 0 .. 3). INT64_MIN below and INT64_MAX above stand for
+ * unbounded; an overflow becomes unbounded, which is always true. */
 #include "algebra/dim/cell.h"
 
 struct bounds {
@@ -33,7 +32,7 @@ static int64_t end_product(int64_t a, int64_t b)
     return (a < 0) == (b < 0) ? UNBOUNDED_HI : UNBOUNDED_LO;
 }
 
-/* A lower bound above all numbers, or an upper one below, came from an overflow: it bounds nothing. */
+/* A lower bound above all numbers, or an upper one below, results from overflow: it bounds nothing. */
 static struct bounds sound(int64_t lo, int64_t hi)
 {
     return (struct bounds){lo == UNBOUNDED_HI ? UNBOUNDED_LO : lo, hi == UNBOUNDED_LO ? UNBOUNDED_HI : hi};
@@ -119,7 +118,7 @@ static bool worth_shifting(const struct poly *p)
     return product && negative && p->n <= 16;
 }
 
-/* out += coef * product of (atom + its lower bound); from here on an atom in out means what it is above that bound. */
+/* out += coef * product of (atom + its lower bound); from here on, an atom in `out` means its excess over that bound. */
 static void add_shifted(struct alg *alg, struct poly *out, struct term t)
 {
     POLY(product, alg);
@@ -168,7 +167,7 @@ static int64_t plain_lower(struct alg *alg, const struct poly *p)
     return worth_shifting(p) ? greatest(lo, shifted_lower(alg, p)) : lo;
 }
 
-/* p >= out / c with term i, k*floor(x/c), traded for k*x/c or k*(x-c+1)/c. */
+/* p >= out / c, with term i, k*floor(x/c), replaced by k*x/c or k*(x-c+1)/c. */
 static void trade_quotient(struct poly *out, const struct poly *p, int i, int64_t c)
 {
     int64_t k = p->at[i].coef, slack;
@@ -209,7 +208,7 @@ static int quotient_terms(const struct poly *p, int *first)
 
 static int64_t traded_lower(struct alg *alg, const struct poly *p, int i, int fuel);
 
-/* With few quotients each one is tried in every order; with many, the first one after the other. */
+/* Few quotients are tried in every order; many, only one after another. */
 static int64_t lower(struct alg *alg, const struct poly *p, int fuel)
 {
     int first = 0, n = quotient_terms(p, &first);

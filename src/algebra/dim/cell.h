@@ -20,11 +20,11 @@ enum { FEW_TERMS = 64, MAX_TERMS = 1024, MAX_DEGREE = 32, MAX_DEPTH = 64, MAX_CH
 
 struct cell {
     struct dim d;
-    int64_t coef;           /* d = coef * mono for one that is no sum */
+    int64_t coef;           /* d = coef * mono, unless d is a sum */
     const struct dim *mono; /* NULL: 1 */
     int weight, depth;      /* number of atoms in it, nesting of atoms */
-    int64_t stated_lo;      /* of a symbol: d.lo without what the equations tell */
-    const struct dim *rule; /* an atom that an equation replaces */
+    int64_t stated_lo;      /* of a symbol: d.lo without the effect of equations */
+    const struct dim *rule; /* of an atom: an equation replaces it by this */
     const struct dim *now;  /* d as rewritten in epoch */
     int epoch;
     UT_hash_handle hh;
@@ -34,25 +34,25 @@ struct cell {
 struct dim_rule {
     int64_t coef;
     const struct dim *mono, *right;
-}; /* coef * mono -> right, for products and for coef != 1 */
+}; /* coef * mono -> right, for products and coef != 1 */
 
 struct alg {
     struct arena *arena;
     struct cell *ints, *symbols, *composites;
-    struct cell *small[SMALL_INTS]; /* of the ints, those that are asked for most; NULL: not made yet */
+    struct cell *small[SMALL_INTS]; /* of small integers; NULL: not made yet */
     VEC(struct cell *) all;         /* in order of creation: children before parents */
     int epoch;                      /* counts changes of rules and facts */
-    bool bounds_moved;              /* those of a symbol; others follow in alg_facts_changed */
+    bool bounds_moved;              /* bounds of a symbol changed; others follow in alg_facts_changed */
     VEC(struct dim_rule) rules;
     VEC(struct equation) equations;
-    VEC(int) unsettled;                  /* those of them that later rules may hide */
-    VEC(const struct dim *) nonnegative; /* expressions that equations tell to be >= 0 */
+    VEC(int) unsettled;                  /* equations that later rules may hide */
+    VEC(const struct dim *) nonnegative; /* expressions that equations state to be >= 0 */
     struct split_cell *splits;
     int split_count;
-    VEC(int64_t) split_key;           /* of the split that is looked up */
+    VEC(int64_t) split_key;           /* of the split to look up */
     VEC(struct pattern_room *) rooms; /* split.c: patterns under construction, the first rooms_used */
     int rooms_used;
-    struct split_text *texts; /* split_text.c: those that were read */
+    struct split_text *texts; /* split_text.c: parsed texts */
     VEC(const struct shares *) shares;
     struct term_block *blocks; /* of polynomials of many terms, those that are free */
 };
@@ -60,7 +60,7 @@ struct alg {
 /* ---- alg.c ---- */
 static inline struct cell *cell_of(const struct dim *d)
 {
-    return (struct cell *)(uintptr_t)d; /* every dim is the first member of a cell of ours */
+    return (struct cell *)(uintptr_t)d; /* every dim is the first member of one of our cells */
 }
 const struct dim *alg_composite(struct alg *, enum dim_kind, int n, const struct dim *const *arg);
 void alg_facts_changed(struct alg *);
@@ -112,24 +112,24 @@ bool dim_is_int_div(const struct dim *);
 const struct dim *dim_fresh(struct alg *, const struct dim *);
 void poly_reduce(struct alg *, struct poly *);
 
-/* ---- split.c, split_window.c: splits that have `reads` ---- */
+/* ---- split.c, split_window.c: splits with `reads` ---- */
 const struct split *split_reading(struct alg *, const struct split *windows, const struct sliding *);
 const struct dim *split_window_start(struct alg *, const struct split *, int rank);
 const struct dim *split_window_extent(struct alg *, const struct split *, int rank);
 
 /* ---- shares.c ---- */
-/* Where rank r begins if n indices are shared, or, without shares, are split as evenly as possible: as a number, and as an expression. */
+/* The start of rank r if n indices are shared, or, without shares, split as evenly as possible: as a number, and as an expression. */
 int64_t share_start(const struct shares *, int ranks, int64_t n, int rank);
 const struct dim *share_start_dim(struct alg *, const struct shares *, int ranks, const struct dim *n, int rank);
 const struct dim *share_extent_dim(struct alg *, const struct shares *, int ranks, const struct dim *n, int rank);
 
 /* ---- split_formula.c ---- */
 enum { SPLIT_PARTS = 16 };
-/* Notes the parts of a listed split, if it has some, and how often they are repeated. */
+/* Sets the parts of a listed split, if it has any, and their repetitions. */
 void split_find_parts(struct arena *, struct split *);
 
 /* ---- dim_text.c ---- */
-/* Parses the longest expression at *at and moves *at past it; names hold letters, digits and _ . $ unless in backquotes. */
+/* Parses the longest expression at *at and moves *at past it; names have letters, digits and _ . $ unless in backquotes. */
 const struct dim *dim_parse_at(struct alg *, const char **at, int64_t usual, const char **error);
 
 #endif

@@ -1,11 +1,9 @@
-/* dim: the constructors of dimension expressions. Whatever they return is canonical and rewritten under the known equations.
+/* dim: the constructors of dimension expressions. Their results are canonical and rewritten under the known equations.
  *
- * Sums and products are polynomials, multiplied out. A modulus is written with its quotient, a mod b = a - b*floor(a/b), so that
- * padding to a multiple is provably a multiple. A quotient by an integer c has the multiples of c taken out, coefficients reduced
- * to (-c/2, c/2], the first one positive (else it is the ceiling of the negative), the constant to [0, c), and nested quotients
- * merged: floor((floor(x/a) + y) / b) = floor((x + a*y) / (a*b)). min and max are flat lists without members that provably
- * don't matter.
- */
+ * Sums and products are polynomials, multiplied out. A modulus is written with its quotient, a mod b = a - b*floor(a/b), so that padding to
+ * a multiple is provably a multiple. A quotient by an integer c has the multiples of c taken out, coefficients reduced to (-c/2, c/2], the
+ * first one positive (else it is the ceiling of the negative), the constant to [0, c), and nested quotients merged: floor((floor(x/a) + y)
+ * / b) = floor((x + a*y) / (a*b)). min and max are flat lists without provably redundant members. */
 #include "algebra/dim/cell.h"
 
 #include <string.h>
@@ -72,7 +70,7 @@ bool dim_equals(const struct dim *d, int64_t k)
     return d->kind == DIM_INT && d->k == k;
 }
 
-/* The interned atom, or what its bounds or an equation make of it. */
+/* The interned atom, or its replacement by bounds or an equation. */
 static const struct dim *atom(struct alg *alg, enum dim_kind kind, int n, const struct dim *const *arg)
 {
     const struct dim *d = alg_composite(alg, kind, n, arg);
@@ -95,7 +93,7 @@ static int64_t balanced_residue(int64_t k, int64_t c)
     return r > c - r ? r - c : r;
 }
 
-/* p = c*whole + rest, rest reduced; the common divisor of rest's coefficients and c is divided out of both. */
+/* p = c*whole + rest, with rest reduced; divides both by the common divisor of rest's coefficients and c. */
 static int64_t take_multiples(struct poly *whole, struct poly *rest, const struct poly *p, int64_t c)
 {
     int64_t constant = 0;
@@ -127,7 +125,7 @@ static bool has_variable(const struct poly *p)
 
 static const struct dim *div_int(struct alg *alg, const struct poly *p, int64_t c);
 
-/* p with term i, k * floor(x/a), k = 1 or -1, replaced: the numerator over a*c of the same quotient. */
+/* p with term i, k * floor(x/a), k = 1 or -1, merged: the numerator over a*c of the same quotient. */
 static bool unnest(struct poly *out, const struct poly *p, int i, int64_t c, int64_t *divisor)
 {
     int64_t k = p->at[i].coef, a = p->at[i].mono->arg[1]->k;
@@ -235,7 +233,7 @@ static void cancel_factors(struct alg *alg, struct poly *a, struct poly *b)
     divide_by(alg, b, g, common);
 }
 
-/* Moves the terms of a that b, a single term, divides to whole. */
+/* Moves the terms of a that the single term b divides to whole. */
 static void take_divisible(struct alg *alg, struct poly *whole, struct poly *a, struct term b)
 {
     POLY(rest, alg);
@@ -334,7 +332,7 @@ static bool known_nonnegative(struct alg *alg, const struct poly *p)
     return false;
 }
 
-/* A min or max in the term whose other factors are >= 0. */
+/* A min or max in the term, if its other factors are >= 0. */
 static const struct dim *choice_in(struct alg *alg, const struct dim *mono, const struct dim **rest)
 {
     const struct dim *const *x;
@@ -345,7 +343,7 @@ static const struct dim *choice_in(struct alg *alg, const struct dim *mono, cons
     return NULL;
 }
 
-/* p with the choice of term i made: every member has to do where the term is smallest at the chosen one, else any. */
+/* p with the min or max of term i replaced by its members: all must hold if the term is smallest at the chosen one, else any. */
 static bool by_cases(struct alg *alg, const struct poly *p, int i, const struct dim *choice, const struct dim *rest, int fuel)
 {
     bool all = (choice->kind == DIM_MIN) == (p->at[i].coef > 0);
@@ -424,7 +422,7 @@ static void choices_add(struct choices *c, enum dim_kind kind, const struct dim 
         choices_insert(c, d);
 }
 
-/* True when a is never chosen where b can be. */
+/* Whether a is never chosen if b is present. */
 static bool loses(struct alg *alg, enum dim_kind kind, const struct dim *a, const struct dim *b)
 {
     return kind == DIM_MIN ? dim_ge(alg, a, b) : dim_ge(alg, b, a);
@@ -442,7 +440,7 @@ static void choices_prune(struct alg *alg, enum dim_kind kind, struct choices *c
             }
 }
 
-/* Term i is 0 wherever another one is. */
+/* Whether term i is 0 whenever another one is. */
 static bool bounded_by_another(struct alg *alg, const struct poly *p, int i)
 {
     for (int j = 0; j < p->n; j++)
@@ -451,7 +449,7 @@ static bool bounded_by_another(struct alg *alg, const struct poly *p, int i)
     return false;
 }
 
-/* min(x, 1), x a sum of terms >= 0, asks whether any of them is not 0: those that are no larger than others don't matter. */
+/* min(x, 1) for a sum x of terms >= 0 tests whether any is not 0: terms bounded by others are redundant. */
 static const struct dim *any_term(struct alg *alg, const struct dim *x)
 {
     POLY(p, alg);

@@ -1,4 +1,4 @@
-/* dim_copy: expressions made again, in another interner or with other symbols. */
+/* dim_copy: rebuilds expressions in another interner or with other symbols. */
 #include "algebra/dim/cell.h"
 
 struct replacing {

@@ -1,7 +1,6 @@
-/* dim_eval: expressions and the values of their symbols: which symbols occur, bindings, evaluation.
+/* dim_eval: symbols of expressions, bindings, evaluation.
  *
- * Evaluation is exact or refused: an unbound symbol, an overflow or a division by zero gives false, never a number.
- */
+ * Evaluation is exact or fails: an unbound symbol, an overflow or a division by zero gives false, never a number. */
 #include "algebra/dim/cell.h"
 
 #include <string.h>
@@ -58,7 +57,7 @@ bool dim_has_data(const struct dim *d)
     return found;
 }
 
-/* The list may have been cut since. */
+/* The list may have been shortened since. */
 static struct binding *binding_find(const struct bindings *b, const char *name)
 {
     int at = name_index_find(&b->index, name);

@@ -4,10 +4,9 @@
  *     product = factor { ("*" | "/" | "%") factor }          left to right; / is floor division
  *     factor  = number | "-" factor | name | ("min" | "max") "(" sum { "," sum } ")" | "(" sum ")"
  *
- * A name holds letters, digits (not first), _ . $ and bytes above 127; dim_parse also takes others that are not in the grammar.
- * Any name at all can stand in backquotes, where \xx is the byte of that hexadecimal number. What dim_str writes contains no white
- * space inside of names, and parses back to the same pointer. Parsing builds with the constructors, so it canonicalises.
- */
+ * A name holds letters, digits (not first), _ . $ and bytes above 127; dim_parse also takes others that are not in the grammar. Any name
+ * can be written in backquotes, where \xx is the byte of that hexadecimal number. The output of dim_str has no white space inside names,
+ * and parses back to the same pointer. Parsing uses the constructors, so it canonicalises. */
 #include "algebra/dim/cell.h"
 
 #include <ctype.h>
@@ -114,7 +113,7 @@ static void put_mono(struct dim_writer *t, const struct dim *mono, bool alone)
     }
 }
 
-/* The absolute value of a term. INT64_MIN has none: it is never a coefficient that the sign was taken off. */
+/* The absolute value of a term. INT64_MIN has none: it is never a coefficient whose sign was removed. */
 static void put_magnitude(struct dim_writer *t, const struct dim *d)
 {
     const struct cell *c = cell_of(d);
@@ -284,7 +283,7 @@ static const struct dim *parse_choice(struct dim_reader *p, const struct dim *(*
     return d && !take_char(p, ')') ? dim_error(p, "a call is not closed by )") : d;
 }
 
-/* The name of a function, also with a capital, as sympy writes it. */
+/* The name of a function, also capitalised, as in sympy. */
 static bool is_call(const char *start, size_t n, const char *name, const char *capital)
 {
     return n == strlen(name) && (memcmp(start, name, n) == 0 || memcmp(start, capital, n) == 0);

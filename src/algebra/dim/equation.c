@@ -1,12 +1,11 @@
 /* equation: equations between expressions, as rewrite rules, and the rewriting itself.
  *
- * a = b is written a - b = 0, divided by what all terms share. A symbol that occurs once, linearly, is solved for; a symbol that
- * stands alone on one side first, the youngest one otherwise. Else the hardest term (most atoms, then youngest) becomes a rule
- * mono -> rest, which serves wherever the monomial divides a term; with a coefficient other than 1 the rule serves multiples of
- * it. No rule expresses a size of the inputs by a data-dependent one. A right side never holds what its left side names, so that rules
- * can't rewrite each other forever; a limit guards the rest. An expression is fresh when it was made or rewritten after the last change;
- * every constructor freshens its operands.
- */
+ * a = b is written a - b = 0, divided by the common factor of all terms. It is solved for a symbol that occurs once, linearly: preferably
+ * one that is alone on one side, else the youngest. Otherwise the hardest term (most atoms, then youngest) becomes a rule mono -> rest,
+ * which applies wherever the monomial divides a term; with a coefficient other than 1, to multiples of it. No rule expresses a size of the
+ * inputs by a data-dependent one. A right side never contains its left side, so that rules cannot rewrite each other forever; a limit
+ * guards the other cases. An expression is fresh when it was made or rewritten after the last change; every constructor freshens its
+ * operands. */
 #include "algebra/dim/cell.h"
 
 enum { MAX_STEPS = 2000, MAX_ROUNDS = 16, MAX_EQUATIONS = 4096 };
@@ -45,7 +44,7 @@ const struct dim *dim_fresh(struct alg *alg, const struct dim *d)
     if (c->epoch == alg->epoch)
         return c->now;
     c->epoch = alg->epoch;
-    c->now = d; /* what a rule that leads back here finds */
+    c->now = d; /* found by a rule that leads back here */
     c->now = rebuild(alg, d);
     return c->now;
 }
@@ -94,7 +93,7 @@ static bool contains(const struct dim *d, const struct dim *what)
     return false;
 }
 
-/* Does another term hold an atom of that monomial, or the monomial's own atoms inside of others? */
+/* Whether another term contains an atom of that monomial, or its atoms occur inside other atoms. */
 static bool occurs_elsewhere(struct alg *alg, const struct poly *p, int i, bool nested_only)
 {
     const struct dim *const *x, *const *y, *rest;
@@ -116,7 +115,7 @@ static bool unit(int64_t coef)
     return coef == 1 || coef == -1;
 }
 
-/* A size of the inputs is not expressed by data-dependent sizes. */
+/* Whether a size of the inputs would be expressed by data-dependent sizes. */
 static bool loses_data_free(const struct poly *p, int i)
 {
     for (int j = 0; j < p->n && !dim_has_data(p->at[i].mono); j++)
@@ -125,7 +124,7 @@ static bool loses_data_free(const struct poly *p, int i)
     return false;
 }
 
-/* Term i that solves p = 0 for the symbol, or -1. */
+/* The term i that solves p = 0 for the symbol, or -1. */
 static int solvable_at(struct alg *alg, const struct poly *p, const struct dim *symbol)
 {
     for (int i = 0; i < p->n; i++)
@@ -239,7 +238,7 @@ static void learn_order(struct alg *alg, const struct dim *choice, const struct 
     }
 }
 
-/* What takes a symbol's place is bound as that was. */
+/* The replacement of a symbol gets its bounds. */
 static void merge_facts(struct alg *alg, const struct dim *gone, const struct dim *kept)
 {
     if (gone->kind != DIM_SYM)
@@ -271,14 +270,14 @@ static void add_rule(struct alg *alg, const struct poly *p, int i)
 
 /* ---- stating ---- */
 
-/* n*a = n*b is taken for a = b unless n is known to be 0 at times. */
+/* n*a = n*b is taken as a = b unless n is known to be 0 sometimes. */
 static bool is_divided_out(const struct dim *x, bool usual)
 {
     return x->lo > 0 || x->hi < 0 || (usual && !x->data && x->kind == DIM_SYM && x->usual > 0);
 }
 
-/* p divided by what its terms share, and where sizes are taken for usual by what may be 0: then it is stronger. False when no integers can
- * solve p = 0. */
+/* p divided by its terms' common factor; if usual sizes are assumed, also by factors that may be 0, which makes it stronger. False if no
+ * integers solve p = 0. */
 static bool simplify(struct alg *alg, struct poly *p, bool usual, bool *stronger)
 {
     const struct dim *common = poly_mono_content(alg, p), *const * x;
@@ -307,7 +306,7 @@ static bool can_vanish(struct alg *alg, const struct poly *p)
     return poly_lower(alg, p) <= 0 && poly_lower(alg, &minus) <= 0;
 }
 
-/* Divided by no size that may be 0 where that leaves what can't be: n = 0, n*(a + 1) = 0. */
+/* Without dividing by sizes that may be 0 if the rest cannot be 0: n = 0, n*(a + 1) = 0. */
 static bool solvable(struct alg *alg, struct poly *p, bool *stronger)
 {
     POLY(q, alg);
@@ -321,7 +320,7 @@ static bool solvable(struct alg *alg, struct poly *p, bool *stronger)
     return again && simplify(alg, p, false, stronger) && can_vanish(alg, p);
 }
 
-/* p = 0 with the terms below 0 on the right. */
+/* p = 0 with the negative terms on the right. */
 static void equation_of(struct alg *alg, const struct poly *p, struct equation *e)
 {
     POLY(left, alg);
@@ -334,7 +333,7 @@ static void equation_of(struct alg *alg, const struct poly *p, struct equation *
     e->right = poly_dim(alg, &right);
 }
 
-/* Makes a rule of the equation if it can be put as one. Where the rule is stronger, it becomes the equation. */
+/* Turns the equation into a rule if possible. A stronger rule replaces the equation. */
 static enum equate learn(struct alg *alg, struct equation *e)
 {
     POLY(p, alg);
@@ -356,7 +355,7 @@ static enum equate learn(struct alg *alg, struct equation *e)
     return EQ_ADDED;
 }
 
-/* A new rule can hide an older one's left side: what an equation still has to say becomes a rule again. */
+/* A new rule can hide an older one's left side: the remaining content of an equation becomes a rule again. */
 static enum equate complete_rules(struct alg *alg)
 {
     bool changed = true;
@@ -382,7 +381,7 @@ static bool is_stated(const struct alg *alg, const struct dim *a, const struct d
     return false;
 }
 
-/* One side is rewritten to the other, whatever else becomes a rule. */
+/* Whether one side is rewritten to the other, whatever other rules are added. */
 static bool is_settled(const struct dim *a, const struct dim *b)
 {
     return cell_of(a)->rule == b || cell_of(b)->rule == a;

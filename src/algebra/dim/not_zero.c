@@ -1,14 +1,14 @@
-/* not_zero: what holds for usual sizes. Every size of an input may be 0, but most are 0 only where there is nothing to compute. Where a
- * size of 0 would give another graph (x[-n:] is all of x), the graph is made for 1 and more, under an assumption that names the reason.
+/* not_zero: facts for usual sizes. Every size of an input may be 0, but most are 0 only if there is nothing to compute. If a size of 0
+ * would give another graph (x[-n:] is all of x), the graph is made for at least 1, under an assumption with the reason.
  *
- * What holds for usual sizes is found with each symbol n whose usual size is 1 written as n + 1. */
+ * Facts for usual sizes are found by writing each symbol n whose usual size is 1 as n + 1. */
 #include "algebra/dim/cell.h"
 
 enum { MOST_SYMBOLS = 16 };
 
 struct raised {
     struct alg *alg;
-    const struct dim *only; /* NULL: every symbol that may be */
+    const struct dim *only; /* NULL: every possible symbol */
 };
 
 static bool may_be_raised(const struct dim *symbol)

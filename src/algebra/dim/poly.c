@@ -1,9 +1,8 @@
 /* poly: polynomials with integer coefficients over atoms, the working form of every dimension expression.
  *
- * Terms are sorted by the id of their monomial and merged, zero terms are dropped: two polynomials are equal when their terms are.
- * Division is the textbook one, by leading terms in degree-lexicographic order. Nothing here fails on overflow: ok goes false, and
- * poly_dim, which turns the polynomial into an interned expression, reports it.
- */
+ * Terms are sorted by the id of their monomial and merged, zero terms are dropped: two polynomials are equal if their terms are. Division
+ * is by leading terms in degree-lexicographic order. No function fails on overflow: ok becomes false, and poly_dim, which converts the
+ * polynomial to an interned expression, reports it. */
 #include "algebra/dim/cell.h"
 
 #include <string.h>
@@ -61,7 +60,7 @@ static int mono_order(const struct dim *mono)
     return mono ? mono->id : INT32_MAX;
 }
 
-/* Index of the term with that monomial, or where it belongs. */
+/* The index of the term with that monomial, or where to insert it. */
 static int term_position(const struct poly *p, const struct dim *mono)
 {
     int lo = 0, hi = p->n, key = mono_order(mono);
@@ -222,7 +221,7 @@ int64_t poly_content(const struct poly *p, bool with_constant)
     return g < 0 ? -g : g;
 }
 
-/* The monomial that divides every term. */
+/* The largest monomial that divides every term. */
 const struct dim *poly_mono_content(struct alg *alg, const struct poly *p)
 {
     const struct dim *common = p->n ? p->at[0].mono : NULL;
@@ -253,7 +252,7 @@ static const struct term *leading_term(const struct poly *p)
     return best;
 }
 
-/* One step: takes the quotient of the leading terms out of rest. */
+/* One step: moves the quotient of the leading terms from rest to out. */
 static bool divide_step(struct alg *alg, struct poly *out, struct poly *rest, const struct poly *by, struct term lead)
 {
     struct term top = *leading_term(rest);
@@ -285,7 +284,7 @@ bool poly_quotient(struct alg *alg, struct poly *out, const struct poly *p, cons
     return true;
 }
 
-/* ---- the way back ---- */
+/* ---- back to expressions ---- */
 
 static const struct dim *term_dim(struct alg *alg, struct term t)
 {
@@ -309,7 +308,7 @@ static __attribute__((noinline)) const struct dim *sum_dim(struct alg *alg, cons
     return p->n == 0 ? dim_int(alg, 0) : p->n == 1 ? arg[0] : alg_composite(alg, DIM_ADD, p->n, arg);
 }
 
-/* floor((x + first + j*step) / divisor), j = 0 .. times-1: the quotients that one of them makes a family. */
+/* floor((x + first + j*step) / divisor), j = 0 .. times-1: the family of a quotient. */
 struct family {
     const struct dim *x, *divisor, *rest;
     int64_t first, step, times;
@@ -321,7 +320,7 @@ static const struct dim *family_member(struct alg *alg, const struct family *f, 
     return poly_mono_mul(alg, f->rest, alg_composite(alg, DIM_DIV, 2, arg));
 }
 
-/* The coefficient that all members have in common; 0 if one is missing. */
+/* The common coefficient of all members; 0 if one is missing. */
 static int64_t common_coefficient(struct alg *alg, const struct poly *p, const struct family *f)
 {
     int64_t common = 0;
@@ -355,7 +354,7 @@ static int64_t coefficient_of(const struct poly *p, const struct dim *mono)
     return i < p->n && p->at[i].mono == mono ? p->at[i].coef : 0;
 }
 
-/* The same of two members: floor(x/g) less one of them is the other. Terms of other coefficients stay, so that a - 2*floor(a/2) does. */
+/* The same for two members: floor(x/g) minus one is the other. Terms of other coefficients stay, so a - 2*floor(a/2) does. */
 static bool hermite_other(struct alg *alg, struct poly *p, const struct family *member)
 {
     struct family f = *member;

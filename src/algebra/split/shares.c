@@ -1,5 +1,5 @@
-/* shares: unequal parts of a dimension, as for machines of unequal speed, and equal ones. Rank r begins at n * from[r] / sum, rounded to
- * the nearest index; of equal parts, the first n mod ranks have one index more. */
+/* shares: unequal parts of a dimension, for machines of unequal speed, and equal parts. Rank r begins at n * from[r] / sum, rounded to the
+ * nearest index; with equal parts, the first n mod ranks have one more index. */
 #include "algebra/dim/cell.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ const struct dim *share_extent_dim(struct alg *alg, const struct shares *s, int 
     return dim_sub(alg, share_start_dim(alg, s, ranks, n, rank + 1), share_start_dim(alg, s, ranks, n, rank));
 }
 
-/* The one that would be the first to be done with one more. */
+/* The one that would finish first with one more item. */
 static int next_to_serve(int n, const double *share, const int64_t *held)
 {
     double first = INFINITY;

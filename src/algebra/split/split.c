@@ -1,9 +1,9 @@
 /* split: how a dimension is sharded over ranks, in one canonical and interned form, and the exact operations on that form.
  *
- * The invariants of a listed split: intervals are not empty, adjoining ones of a rank are joined; outer and inner have no integer
- * factor left but 1, for it was multiplied into the pattern; a split that gives every rank everything is one interval (of the
- * integer size, or of 1 with the symbolic size as inner). A balanced split has a symbolic n and at least two ranks.
- * Nothing is approximated: an operation whose result is no split of this form returns NULL. */
+ * The invariants of a listed split: intervals are not empty, adjacent ones of a rank are joined; outer and inner have no integer factor
+ * except 1, since it was multiplied into the pattern; a split that gives every rank everything is one interval (of the integer size, or of
+ * 1 with the symbolic size as inner). A balanced split has a symbolic n and at least two ranks. Nothing is approximated: an operation
+ * without a result of this form returns NULL. */
 #include "algebra/dim/cell.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct split_cell {
     int64_t key[];
 };
 
-/* A pattern while it is built. Most turn out to be known: their rooms are used again by the next split. */
+/* A pattern under construction. Most turn out to be known, and their memory is reused for the next split. */
 struct rank_intervals {
     VEC(struct interval) list;
 };
@@ -34,7 +34,7 @@ struct pattern_room {
 
 /* ---- patterns ---- */
 
-/* No pattern is in use any more: a split is made, or about to be. */
+/* No pattern is in use any more. */
 static void patterns_done(struct alg *alg)
 {
     alg->rooms_used = 0;
@@ -58,7 +58,7 @@ static struct pattern pattern_new(struct alg *alg, int ranks, int64_t n)
     return (struct pattern){alg->arena, ranks, n, room->rank};
 }
 
-/* Appends to what the rank holds, joined to the last interval where it adjoins that. */
+/* Appends an interval of the rank, joined to the last one if adjacent. */
 static void pattern_put(struct pattern *p, int rank, int64_t lo, int64_t hi)
 {
     struct rank_intervals *h = &p->rank[rank];
@@ -102,7 +102,7 @@ static bool all_or_nothing(const struct pattern *p)
     return true;
 }
 
-/* times repetitions with every index standing for scale; false when a bound overflows or the list gets too long. */
+/* `times` repetitions with every index standing for `scale`; false if a bound overflows or the list gets too long. */
 static bool pattern_scale(struct alg *alg, struct pattern *p, int64_t times, int64_t scale)
 {
     int64_t period, n, intervals;
@@ -193,7 +193,7 @@ static int by_lo(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The sorted intervals of all ranks: is every index in one, in exactly one? */
+/* Given the sorted intervals of all ranks: whether every index is in one, or in exactly one. */
 static void find_coverage(struct alg *alg, const struct pattern *p, struct split *s)
 {
     int64_t n = pattern_intervals(p), end = 0;
@@ -252,7 +252,7 @@ static const struct split *listed_split(struct alg *alg, const struct dim *outer
     return c ? &c->s : listed_new(alg, p, &s);
 }
 
-/* k * rest = d with k the greatest integer factor. */
+/* k * rest = d with k the largest integer factor. */
 static const struct dim *take_integer(struct alg *alg, const struct dim *d, int64_t *k)
 {
     POLY(p, alg);
@@ -370,7 +370,7 @@ const struct split *split_scale(struct alg *alg, const struct split *s, const st
     return canonical_split(alg, reps, &p, unit);
 }
 
-/* Every bound over g; false where one doesn't divide. */
+/* Divides every bound by g; false if one is not divisible. */
 static bool pattern_shrink(struct alg *alg, struct pattern *p, int64_t g)
 {
     if (p->n % g != 0)
@@ -400,7 +400,7 @@ static struct pattern pattern_clip(struct alg *alg, const struct pattern *p, int
     return out;
 }
 
-/* One of the given number of equal repetitions; false where they differ. */
+/* One of the given number of equal repetitions; false if they differ. */
 static bool pattern_period(struct alg *alg, struct pattern *p, int64_t times)
 {
     if (times == 1)
@@ -515,7 +515,7 @@ const struct split *split_rescale(struct alg *alg, const struct split *s, int64_
     return listed_split(alg, s->outer, &p, s->inner);
 }
 
-/* Appends groups lo .. hi of an ascending list, without those already there. */
+/* Appends groups lo .. hi of an ascending list, except those already in it. */
 static void put_groups(struct pattern *p, int rank, int64_t lo, int64_t hi)
 {
     const struct rank_intervals *h = &p->rank[rank];
@@ -541,7 +541,7 @@ const struct split *split_image(struct alg *alg, const struct split *s, int64_t 
     return canonical_split(alg, s->outer, &p, s->inner);
 }
 
-/* Walks v, in units of 1 / (na*nb), through the intervals of b. */
+/* Whether v, in units of 1 / (na*nb), is within the intervals of b. */
 static bool interval_within(struct interval v, int64_t na, const struct split *b, int rank)
 {
     wide at = (wide)v.lo * b->n->k, end = (wide)v.hi * b->n->k;
@@ -574,7 +574,7 @@ bool split_fraction_within(const struct split *a, const struct split *b)
     return true;
 }
 
-/* ---- what a rank holds ---- */
+/* ---- a rank's part ---- */
 
 const struct dim *split_extent(struct alg *alg, const struct split *s, int rank)
 {

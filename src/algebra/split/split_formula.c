@@ -1,13 +1,13 @@
-/* split_formula: a listed split as a few formulas, whose text is as short for a thousand ranks as for two.
+/* split_formula: a listed split as a few formulas, with a text that is as short for a thousand ranks as for two.
  *
- * Most splits are even, or several even ones after each other, as of fused Q, K and V. A part of the dimension begins wherever an interval
- * of rank 0 does, and ends wherever one of the last rank does. Its formula is the first one that gives these
- * intervals: without an inner size, with the largest one, with the smallest groups. So each split has one text. */
+ * Most splits are even, or several even ones in a row, as for fused Q, K and V. A part of the dimension begins with an interval of rank 0,
+ * and ends with one of the last rank. Its formula is the first one that gives these intervals: without an inner size, with the largest one,
+ * with the smallest groups. So each split has one text. */
 #include "algebra/dim/cell.h"
 
 enum { MOST_GROUP = 4096 };
 
-/* The dimension from lo to hi, and what each rank holds of it, counted from lo. next: by rank, the interval to be read next. */
+/* The dimension from lo to hi, and each rank's part of it, counted from lo. next: by rank, the next interval to read. */
 struct formula_part {
     const struct split *s;
     int64_t lo, hi;
@@ -20,7 +20,7 @@ static bool is_empty(struct interval v)
     return v.lo >= v.hi;
 }
 
-/* Takes what the rank holds before hi; false: more than one interval. */
+/* Takes the rank's intervals before hi; false: more than one. */
 static bool take_rank(struct formula_part *p, int rank)
 {
     struct interval *held = &p->held[rank];
@@ -47,14 +47,14 @@ static int64_t inner_size(const struct formula_part *p)
     return inner;
 }
 
-/* Where rank r begins if n indices are split as evenly as possible. */
+/* The start of rank r if n indices are split as evenly as possible. */
 static int64_t even_start(int64_t n, int ranks, int r)
 {
     int64_t rest = n % ranks;
     return r * (n / ranks) + (r < rest ? r : rest);
 }
 
-/* Is what each rank holds the groups that it touches where e->n indices are split evenly? */
+/* Whether each rank holds the groups that it touches if e->n indices are split evenly. */
 static bool is_formula(const struct formula_part *p, const struct split_part *e)
 {
     for (int r = 0; r < p->s->ranks; r++) {
@@ -66,7 +66,7 @@ static bool is_formula(const struct formula_part *p, const struct split_part *e)
     return true;
 }
 
-/* Where some ranks hold nothing, each of the others has one index. Else the smallest groups are the least that give every rank one. */
+/* If some ranks hold nothing, each of the others has one index. Else the smallest groups are the least that give every rank one. */
 static bool find_groups(const struct formula_part *p, int64_t groups, struct split_part *e)
 {
     int busy = 0;
@@ -102,7 +102,7 @@ static bool part_formula(struct formula_part *p, struct split_part *e)
     return is_formula(p, e) || find_groups(p, e->n, e);
 }
 
-/* Where the part that begins at lo ends. */
+/* The end of the part that begins at lo. */
 static int64_t part_end(const struct split *s, int64_t lo, int *first, int *last)
 {
     int end = s->ranks - 1;

@@ -1,4 +1,4 @@
-/* split_open: the sizes that a split leaves open until run time. */
+/* split_open: the sizes of a split that are unknown until run time. */
 #include "algebra/dim/cell.h"
 
 #include <stdlib.h>

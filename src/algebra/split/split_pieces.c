@@ -1,4 +1,4 @@
-/* split_pieces: a split at run time: which elements of the dimension a rank holds once the symbols have values. */
+/* split_pieces: a split at run time: the elements of a dimension that a rank holds for given symbol values. */
 #include "algebra/dim/cell.h"
 
 struct piece_list {
@@ -16,7 +16,7 @@ static void add_piece(struct piece_list *p, int64_t lo, int64_t hi)
         VEC_PUSH(p->arena, &p->list, ((struct interval){lo, hi}));
 }
 
-/* v without what ranks before that one hold: cut at the lowest rank's interval that meets it, then both sides again. */
+/* v without elements of lower ranks: cut at the lowest rank's interval that intersects it, then both sides again. */
 static void put_owned(struct piece_list *p, const struct split *s, int rank, struct interval v)
 {
     for (int r = 0; r < rank; r++)
@@ -48,7 +48,7 @@ static struct piece_list pattern_pieces(struct arena *arena, const struct split 
     return p;
 }
 
-/* What lower ranks have read is theirs: windows ascend. */
+/* Elements that lower ranks read belong to them: windows ascend. */
 static int reading_pieces(struct arena *arena, const struct split *s, int rank, bool owned, int64_t n, int64_t size, struct interval **out)
 {
     struct piece_list p = {.arena = arena};

@@ -6,13 +6,12 @@
  *     t3:balanced(S:5,3,2)                 in these shares, at run time: of 100 indices 50, 30 and 20
  *     t2:balanced(8);outer=B;inner=64      with repetitions and an inner size
  *     t4:balanced(8)/4;inner=64            the groups of 4 indices that a rank touches: 2 heads of 64, each on two ranks
- *     t2:balanced(8)|balanced(4)|whole(4)  several parts one after the other
- *     t4:balanced(S/2)[3/2-1](S)           what windows of 3, sliding by 2 from -1, read of S, where S/2 windows are split so
+ *     t2:balanced(8)|balanced(4)|whole(4)  several consecutive parts
+ *     t4:balanced(S/2)[3/2-1](S)           what windows of 3 with stride 2 from -1 read of S, with S/2 windows split evenly
  *     t2:16:0-4,8-10/4-8,10-16             a list: the pattern's length, then the intervals of each rank; - for nothing
  *     t2:8;outer=B;inner=S:0-1/1-8         with repetitions and an inner size
  *
- * A list is printed as parts where it has them. A list is read whatever it lists.
- */
+ * A list is printed as parts if it has any. Any list is read. */
 #include "algebra/dim/cell.h"
 
 #include <ctype.h>
@@ -21,7 +20,7 @@
 
 /* ---- printing ---- */
 
-/* ";KEY=SIZE" of times * size; nothing if that is 1. */
+/* ";KEY=SIZE" for times * size; nothing if that is 1. */
 static const char *size_str(struct arena *arena, const char *key, int64_t times, const struct dim *size)
 {
     const char *text = dim_str_compact(arena, size);
@@ -87,7 +86,7 @@ static const char *part_str(struct arena *arena, const struct split *s, const st
                         size_str(arena, "inner", e->inner, s->inner));
 }
 
-/* The parts; NULL: there are none, or symbolic sizes that the text of parts has no place for. */
+/* The parts; NULL: none, or with symbolic sizes that their text cannot express. */
 static char *parts_str(struct arena *arena, const struct split *s)
 {
     bool scaled = !dim_equals(s->outer, 1) || !dim_equals(s->inner, 1);
@@ -99,7 +98,7 @@ static char *parts_str(struct arena *arena, const struct split *s)
     return arena_printf(arena, "t%d:%s", s->ranks, text);
 }
 
-/* ":5,3,2"; nothing of equal ones. */
+/* ":5,3,2"; nothing for equal shares. */
 static const char *shares_str(struct arena *arena, const struct shares *s)
 {
     struct line l = {.arena = arena};
@@ -229,7 +228,7 @@ static const struct split *read_replicated(struct split_reader *r, int ranks)
     return split_replicated(r->alg, ranks, n);
 }
 
-/* Behind "[". Numbers of 31 bits, so that products with sizes fit. */
+/* After "[". Numbers of 31 bits, so that products with sizes fit. */
 static const struct split *read_windows(struct split_reader *r, const struct split *windows)
 {
     struct sliding w = {.per = 1};
@@ -332,7 +331,7 @@ static const struct split *read_split(struct alg *alg, const char *text, const c
     return s;
 }
 
-/* After another equation, the text may mean another split. */
+/* After a further equation, the text may mean another split. */
 struct split_text {
     const char *text;
     const struct split *split;

@@ -1,8 +1,8 @@
-/* split_window: what a sliding window reads of a dimension whose result is split: each rank's elements and its neighbours', the halo; and
- * how much of a dimension such an exchange moves. Of a symbolic size the same are expressions, and numbers once the size is known. */
+/* split_window: the elements that sliding windows read if their results are split: each rank's own and its neighbours', the halo; and how
+ * much of a dimension such an exchange moves. For a symbolic size these are expressions, and numbers once the size is known. */
 #include "algebra/dim/cell.h"
 
-/* One interval for each rank, none empty, ascending. */
+/* Whether each rank has one interval, not empty, in ascending order. */
 static bool is_ascending(const struct split *s)
 {
     if (s->balanced || !dim_equals(s->outer, 1) || !dim_equals(s->inner, 1))
@@ -19,14 +19,15 @@ static int64_t steps_to_elements(const struct sliding *w, int64_t steps)
     return steps > 0 ? (steps - 1) / w->per + 1 : -(-steps / w->per);
 }
 
-/* What windows [lo, hi) read, without the padding. */
+/* The elements that windows [lo, hi) read, without the padding. */
 static struct interval window_reads(const struct sliding *w, struct interval at, int64_t size)
 {
     int64_t lo = steps_to_elements(w, at.lo * w->stride - w->pad), hi = steps_to_elements(w, (at.hi - 1) * w->stride - w->pad + w->reach);
     return (struct interval){lo < 0 ? 0 : lo, hi > size ? size : hi};
 }
 
-/* Elements that no window reads belong to the rank before them: where per is 1, fewer than a stride, so they make no window more. */
+/* Elements that no window reads belong to the rank before them: if per is 1, these are fewer than a stride, so they make no further
+ * window. */
 static void close_gaps(int ranks, struct interval *at, int64_t size)
 {
     for (int r = 0; r < ranks; r++) {
@@ -47,7 +48,7 @@ static const struct split *listed_windows(struct alg *alg, const struct split *s
     close_gaps(s->ranks, at, size);
     for (int r = 0; r < s->ranks; r++) {
         if (at[r].lo >= at[r].hi)
-            return NULL; /* its windows lie in the padding */
+            return NULL; /* its windows are in the padding */
         list[r] = &at[r];
         count[r] = 1;
     }
@@ -66,16 +67,16 @@ const struct split *split_windows(struct alg *alg, const struct split *s, const 
 }
 
 /* ---- of a symbolic size ------------------------------------------------------------------------------------------------------ */
-/* Windows [first, last) stand over the elements from `lo` to `hi`, which may be negative or after the end: hi - lo is a stride for each
- * window and what the reach exceeds a stride. Where it does not, a window takes a whole stride, so that this holds of no windows, too. */
+/* Windows [first, last) cover the elements from `lo` to `hi`, which may be negative or beyond the end: hi - lo is a stride per window plus
+ * reach minus stride. If reach is smaller, a window takes a whole stride, so that this also holds without windows. */
 
 static int64_t over_stride(const struct sliding *w)
 {
     return w->reach > w->stride ? w->reach - w->stride : 0;
 }
 
-/* The first window of a rank, where the first n mod ranks have q + 1 windows and the others q: r ranks of q + 1, or ranks - r of q less
- * than n. A minimum of both stays one term, which cancels when windows are counted. */
+/* The first window of a rank, if the first n mod ranks have q + 1 windows and the others q: r ranks of q + 1, or n minus ranks - r of q.
+ * The minimum of both is one term, which cancels when windows are counted. */
 static const struct dim *first_window(struct alg *alg, const struct split *s, int rank)
 {
     const struct dim *n = dim_fresh(alg, s->n), *q = dim_div(alg, n, dim_int(alg, s->ranks)), *at = dim_int(alg, rank);
@@ -112,7 +113,7 @@ const struct dim *split_window_start(struct alg *alg, const struct split *s, int
     return clipped(alg, s, over_from(alg, s, rank));
 }
 
-/* What is left after the last window belongs to the last rank. */
+/* Elements after the last window belong to the last rank. */
 const struct dim *split_window_extent(struct alg *alg, const struct split *s, int rank)
 {
     const struct dim *end = dim_add(alg, over_from(alg, s, rank), over_length(alg, s, rank)), *size = dim_fresh(alg, s->reads->size);
@@ -167,7 +168,7 @@ static bool ranges_now(struct arena *a, const struct split *s, const struct bind
     return true;
 }
 
-/* Ranges before and after, and the size that they are of; false: not known, or none. */
+/* Ranges before and after, and the size of the dimension; false: unknown, or none. */
 static bool find_ranges(struct arena *a, const struct split *from, const struct split *to, const struct bindings *b, struct interval *held,
                         struct interval *want, int64_t *size)
 {

@@ -1,5 +1,5 @@
-/* datafile: where the files lie that were installed with the programs. They are looked for next to the running program first, so that a
- * tree that was moved finds its own, then under the prefix of the configuration, then in the tree that they were built in. */
+/* datafile: finds installed files. It searches next to the running program first, so that a moved tree finds its own files, then under the
+ * configured prefix, then in the build tree. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

@@ -12,12 +12,12 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 #ifdef HAVE_XXH_X86DISPATCH_H
-#include <xxh_x86dispatch.h> /* functions of the same names for this processor's vectors */
+#include <xxh_x86dispatch.h> /* the same functions, dispatched by the processor's vector width */
 #endif
 
 enum { PIECE = 1 << 16, MOST_READERS = 16 };
 
-/* Threads that read files, each the next one. */
+/* Threads that each take the next file. */
 struct file_readers {
     int n;
     struct file_digest *const *file;
@@ -29,7 +29,7 @@ struct file_readers {
 };
 struct file_digest {
     const char *path;
-    struct file_readers *by; /* NULL: nobody yet */
+    struct file_readers *by; /* NULL: none yet */
     bool done, readable;
     struct written found;
 };
@@ -93,7 +93,7 @@ static int open_plain(const char *path)
     return -1;
 }
 
-/* Read, not mapped: while other threads work, pages that come and go cost more than a copy to the cache. */
+/* Read, not mapped: with other threads at work, mapping and unmapping pages costs more than a copy to the cache. */
 static void read_file(struct file_digest *d)
 {
     struct digest all;

@@ -1,4 +1,4 @@
-/* map: files as read-only memory, never read as a whole: the kernel pages in what is touched. Only plain files are mapped; anything else (a
+/* map: files as read-only memory, never read as a whole: the kernel loads pages on access. Only plain files are mapped; anything else (a
  * folder, a device, a pipe) is a failure that names it. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a file was when it was mapped, of the scope that did; where its pages are, NULL: nowhere any more. */
+/* A file's state when it was mapped, the scope that mapped it, and the pages' address (NULL: unmapped). */
 struct mapped {
     struct mapped *next;
     struct scope *scope;
@@ -60,7 +60,7 @@ static void note_mapped(const char *path, const struct stat *was, const struct m
     (void)scope_keep(drop_mapped, m);
 }
 
-/* The entry stays: its file is checked to the end. */
+/* The entry stays, so its file is checked until the end. */
 static void note_closed(const void *at)
 {
     pthread_mutex_lock(&lock);
@@ -77,7 +77,7 @@ static bool is_unchanged(const struct mapped *m)
         st.st_mtim.tv_sec == m->was.st_mtim.tv_sec && st.st_mtim.tv_nsec == m->was.st_mtim.tv_nsec;
 }
 
-/* The one that was mapped first; NULL: none. */
+/* The first in mapping order; NULL: none. */
 static const struct mapped *find_changed(void)
 {
     const struct mapped *found = NULL;
@@ -150,7 +150,7 @@ bool map_try_file(const char *path, struct map *out)
     return map_path(path, out) == NULL;
 }
 
-/* At the end of a file that ends in a hole, there is no data to seek: ENXIO. */
+/* In a hole at the end of a file, SEEK_DATA gives ENXIO. */
 bool file_is_hole(const char *path, int64_t offset, int64_t bytes)
 {
     int64_t end;

@@ -1,6 +1,6 @@
-/* one_writer: one process at a time writes to a file for long. It locks the file that it writes, which has the name or lies next to it
- * until it takes the name, and so another process finds it. The lock ends with the process. A file that a killed process left there is
- * removed if it is the beginning of such a file. */
+/* one_writer: at most one process at a time writes a file over a long time. It locks the file it writes, which has the final name or a name
+ * next to it, so that another process finds the lock. The lock ends with the process. A file left by a killed process is removed if it is
+ * the beginning of such a file. */
 #include "base/base.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ static void look_at(const struct one_writer *w, int folder, const char *name, co
     if (fd < 0)
         return;
     bool other = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_dev != own->st_dev || st.st_ino != own->st_ino);
-    bool ours = other && flock(fd, LOCK_SH | LOCK_NB) == 0; /* where files can't be locked, nothing is taken for a killed process's */
+    bool ours = other && flock(fd, LOCK_SH | LOCK_NB) == 0; /* without file locks, no file counts as a killed process's */
     if (other && !ours && errno == EWOULDBLOCK)
         fail("%s: another run writes its %s there, and has '%s' open: give this one a %s of its own", w->path, w->what, name, w->option);
     if (ours && strcmp(name, path_base(w->path)) != 0 && w->is_begun(fd))

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A piece is written from the cache that the digest brought it to. The kernel makes a page of each; larger ones are rarely free where much
- * was written before, and a virtual machine then waits for its host. */
+/* A piece is written while it is in the cache after the digest. The kernel makes one page of each piece; larger pages are rarely free after
+ * many writes, and a virtual machine then waits for its host. */
 enum { PIECE = 1 << 18, ZEROS = 4096 };
 
 void out_fail(const struct out *o)
@@ -19,7 +19,7 @@ void out_fail(const struct out *o)
     fail("%s: can't be written: %s", o->path, strerror(errno));
 }
 
-/* Neither a file that exists nor one that a link names. */
+/* Opens neither an existing file nor a link's target. */
 static FILE *create(const char *name)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -29,7 +29,7 @@ static FILE *create(const char *name)
     return f;
 }
 
-/* A name may be taken by what a killed process of the same number left. */
+/* A killed process with the same number may have left the name. */
 FILE *out_create_beside(struct arena *a, const char *path, char **name)
 {
     FILE *f = NULL;
@@ -99,7 +99,7 @@ void out_open_whole(struct arena *a, struct out *o, const char *path)
     start(o);
 }
 
-/* Blocks that are there take a third of the time off a write. A file system that can't give them before gives them at the write. */
+/* Preallocated blocks save a third of a write's time. A file system that can't preallocate allocates at the write. */
 bool out_reserve_in(FILE *file, int64_t offset, int64_t bytes)
 {
     return bytes <= 0 || fallocate(fileno(file), FALLOC_FL_KEEP_SIZE, offset, bytes) == 0 || errno != ENOSPC;
@@ -118,7 +118,7 @@ static void check_written(const struct out *o, int error)
         out_fail(o);
 }
 
-/* What is held and was not seen yet. */
+/* Shows the held bytes that were not shown yet. */
 static void show_held(struct out *o)
 {
     if (o->also)
@@ -152,7 +152,7 @@ void out_behind(struct out *o)
         o->piece = write_behind_room(o->behind);
 }
 
-/* Pieces begin at multiples of their size: of such the kernel makes large pages. */
+/* Pieces begin at multiples of their size, so that the kernel makes large pages of them. */
 static size_t put_some(struct out *o, const uint8_t *from, size_t bytes)
 {
     if (o->held == 0 && bytes >= PIECE) {
@@ -277,13 +277,13 @@ struct written out_write_text(const char *path, const char *text)
 
 /* ---- before there is anything to write ---- */
 
-/* Where a file or folder lies or will lie. */
+/* The folder of an existing or future file or folder. */
 static const char *folder_around(struct arena *a, const char *path)
 {
     return path_dir(a, path_trimmed(a, path));
 }
 
-/* What must be writable: a folder for files in it, a device or pipe, or else the folder in which a name is taken. */
+/* The path that must be writable: a folder that gets files, a device or pipe, or else the parent folder. */
 static bool may_write(struct arena *a, const char *path, bool folder)
 {
     if (path_is_special(path))
@@ -305,7 +305,7 @@ static void check_made(const char *option, const char *path, bool folder)
         fail("%s: can't be written: %s", path, strerror(why));
 }
 
-/* The beginning of a file has the text; so has an empty one, and one that is not there. */
+/* The beginning of a file has the text; an empty or missing file counts, too. */
 static bool is_of_kind(const char *path, const char *kind)
 {
     char start[4096];

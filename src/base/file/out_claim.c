@@ -1,4 +1,4 @@
-/* out_claim: the outputs that a command line names. No two of them may have one name, for the second would replace the first. */
+/* out_claim: the outputs that a command line names. No two may have the same name: the second would replace the first. */
 #include "base/base.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
-/* sandbox: which files a model may name. A file counts by its real path, so that a link is judged by its target. It must lie under the
- * folder of the model's name, under the folder of the model's real path (download caches keep model and data as links to blobs in one
- * folder), or under a folder that the user allowed. */
+/* sandbox: which files a model may name. A file is judged by its real path, so a link counts as its target. It must be under the folder of
+ * the model's name, under the folder of the model's real path (download caches keep model and data as links to blobs in one folder), or
+ * under a folder that the user allowed. */
 #include "base/base.h"
 
 #include <string.h>

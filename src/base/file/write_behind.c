@@ -12,19 +12,19 @@ struct piece {
 };
 struct write_behind {
     FILE *file;
-    uint8_t *room; /* for PIECES pieces */
+    uint8_t *room; /* a buffer of PIECES pieces */
     size_t most;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t more, less;
     struct piece piece[PIECES]; /* a ring */
     unsigned put, written;
     bool ends;
-    int error; /* errno of the write that failed: no other begins */
+    int error; /* errno of the failed write, after which no other begins */
     pthread_t thread;
     struct scope_item *kept;
 };
 
-/* The next piece; false: there will be none. */
+/* The next piece; false: no more. */
 static bool take_piece(struct write_behind *w, struct piece *p)
 {
     pthread_mutex_lock(&w->lock);
@@ -64,7 +64,7 @@ static void stop(void *write_behind)
     require(pthread_join(w->thread, NULL) == 0);
 }
 
-/* Waits until at most this many pieces are to be written. */
+/* Waits until at most this many pieces are unwritten. */
 static int wait_until(struct write_behind *w, unsigned left)
 {
     pthread_mutex_lock(&w->lock);

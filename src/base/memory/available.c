@@ -1,5 +1,5 @@
-/* available: how much memory a program may still take before the machine swaps or a limit refuses: what the system reports as available, or
- * less if a control group (version 1 or 2) of this process or one around it allows less, and the limits of the process itself. */
+/* available: how much more memory a program may take before the machine swaps or a limit is reached: the memory that the system reports as
+ * available, or less if a control group (version 1 or 2) of this process or an ancestor allows less, and the process limits. */
 #include "base/base.h"
 
 #include <sys/resource.h>
@@ -10,7 +10,8 @@ static void lower_to(struct available *least, int64_t bytes, const char *limit)
         *least = (struct available){bytes > 0 ? bytes : 0, limit};
 }
 
-/* Pages of files are given back when a group needs room. The kernel counts them at another time than what is used: they may be more. */
+/* A group's file pages are reclaimed when it needs memory. The kernel updates their count and the use at different times, so the count may
+ * exceed the use. */
 static void lower_to_group(void *least, int version, const char *folder)
 {
     const char *const *name = (const char *const[][4]){

@@ -1,16 +1,16 @@
-/* block_pool: which block each of many things takes whose sizes are known one after another. A block is free again after the last step
- * that needs what it holds. Here is no memory: what is taken can be counted before there is any. */
+/* block_pool: assigns values, whose sizes become known one at a time, to blocks. A block is free again after the last step that needs its
+ * content. The pool holds no memory, so its size can be computed before allocation. */
 #include "base/base.h"
 
 enum { LEAST = 64, LOOSE = 4, PAGE = 4096 };
 
-/* It is more than so many times as large as what it would hold, and a page. */
+/* It is larger than this many times the content, and than a page. */
 static bool is_loose(size_t block, size_t bytes)
 {
     return block > PAGE && (block - PAGE) / LOOSE > bytes;
 }
 
-/* Of two free blocks: the smaller one that has so many bytes, else the larger one. */
+/* Of two free blocks: the smaller one that is large enough, else the larger one. */
 static bool suits_better(size_t a, size_t b, size_t bytes)
 {
     return a >= bytes ? b < bytes || a < b : b < bytes && a > b;
@@ -37,7 +37,7 @@ int block_pool_take(struct arena *a, struct block_pool *p, size_t bytes, int las
     }
     struct pooled_block *b = &p->blocks.at[i];
     if (b->bytes < need)
-        b->bytes = need < SIZE_MAX / 2 ? need + need / 4 : need; /* what grew once grows on */
+        b->bytes = need < SIZE_MAX / 2 ? need + need / 4 : need; /* what grew once is likely to grow again */
     b->used = true;
     b->last = last;
     return i;

@@ -1,5 +1,5 @@
-/* control_group: the control groups (version 1 or 2) that a process is in. What the system says of them, and of other counts of its own,
- * are short files of numbers. Takes no memory: what is short of it asks, too. */
+/* control_group: the control groups (version 1 or 2) that a process is in. The system reports them, and other counts, in short files of
+ * numbers. It allocates nothing, because code that is out of memory calls it, too. */
 #include "base/base.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 const struct control_root control_system = {"/sys/fs/cgroup", "/proc/self/cgroup"};
 
-/* The number after `before` others; -1: another text is there. */
+/* The number after `before` others; -1: not a number. */
 static int64_t number_behind(const char *text, int before)
 {
     int64_t found = -1;
@@ -42,7 +42,7 @@ int64_t control_number(const char *folder, const char *file, const char *key, in
     return n > 0 && n < (int)sizeof path ? control_read(path, key, before) : -1;
 }
 
-/* The group and all around it. Inside a container the path may be one of the host's, of which only the end is there: then only "". */
+/* The group and its ancestors. Inside a container the path may be the host's, of which only the root is mounted: then only "". */
 static void look_around(const struct control_root *root, int version, const char *of, char *group, control_look *look, void *data)
 {
     char folder[8192];
@@ -57,7 +57,7 @@ static void look_around(const struct control_root *root, int version, const char
     }
 }
 
-/* Whether a list "A,B" has it. */
+/* Whether a list "A,B" contains it. */
 static bool lists(const char *list, const char *controller)
 {
     size_t length = strlen(controller);

@@ -1,5 +1,5 @@
-/* huge: pages of 2 MiB for large blocks that are used in full. Small pages cost address translation, and stop the prefetcher at the end of
- * each. */
+/* huge: pages of 2 MiB for large blocks that are used in full. Small pages cost address translation, and stop the prefetcher at each page
+ * end. */
 #include "base/base.h"
 
 #include <sys/mman.h>

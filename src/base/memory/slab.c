@@ -1,8 +1,8 @@
-/* slab: offsets in one slab from lifetimes, greedy by size (Pisarchyk and Lee 2020): the largest item first, each at the lowest
- * gap among the items that live at the same time and are placed already. Items of no bytes take no part.
+/* slab: offsets in one slab from lifetimes, greedy by size (Pisarchyk and Lee 2020): the largest item first, each in the lowest gap among
+ * placed items with overlapping lifetimes. Empty items are skipped.
  *
- * What is taken when is in a segment tree over the steps: a part of the tree knows which bytes an item takes during all of its steps, and
- * which one takes during some of them. A lifetime is made of few parts, and neighbours in the slab are one span. */
+ * A segment tree over the steps records occupancy: each tree node has the bytes taken during all of its steps, and those taken during some.
+ * A lifetime covers few tree nodes, and adjacent bytes form one span. */
 #include "base/base.h"
 
 #include <limits.h>
@@ -33,10 +33,10 @@ struct span {
     int64_t from, to;
 };
 struct spans {
-    VEC(struct span) list; /* sorted, none touches the next */
+    VEC(struct span) list; /* sorted; no two are adjacent */
 };
 struct part {
-    struct spans always, ever; /* taken during all, during some of its steps */
+    struct spans always, ever; /* taken during all, or some, of its steps */
     struct part *half[2];
 };
 struct tree {
@@ -59,7 +59,7 @@ static int span_behind(const struct spans *s, int64_t at)
     return lo;
 }
 
-/* Spans that touch it become one with it. */
+/* Merges it with the spans that it touches. */
 static void take_span(struct arena *arena, struct spans *s, struct span x)
 {
     int from = span_behind(s, x.from - 1), to = from;

@@ -1,8 +1,7 @@
 /* checked_int: checked 64-bit arithmetic and numbers in texts, for sizes that come from files we don't trust, and division that rounds
  * down.
  *
- * Every checked function returns false on overflow and leaves its result alone, so a caller can't use half an answer.
- */
+ * Every checked function returns false on overflow and leaves its result alone, so a caller can't use a partial result. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -21,7 +20,7 @@ CHECKED(i64_add, __builtin_add_overflow)
 CHECKED(i64_sub, __builtin_sub_overflow)
 CHECKED(i64_mul, __builtin_mul_overflow)
 
-/* INT64_MIN / -1 does not exist; it saturates rather than trap. */
+/* INT64_MIN / -1 overflows; it saturates instead of trapping. */
 int64_t i64_floor_div(int64_t a, int64_t b)
 {
     require(b != 0);

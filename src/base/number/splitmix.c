@@ -1,4 +1,4 @@
-/* splitmix: random bits without a state of their own. */
+/* splitmix: random bits from the caller's state. */
 #include "base/base.h"
 
 uint64_t splitmix(uint64_t state)

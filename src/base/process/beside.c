@@ -1,5 +1,4 @@
-/* beside: jobs that run in parallel, on threads of this process. The threads live as long as the jobs: waiting ones would take time
- * from others. */
+/* beside: jobs that run in parallel, on threads of this process. Threads end with the jobs: waiting ones would take time from others. */
 #include "base/base.h"
 
 #include <pthread.h>
@@ -12,8 +11,8 @@ struct team {
     void *data;
     struct scope *scope;
     pthread_mutex_t lock;
-    bool failed;             /* guarded by lock, as the sentence is */
-    char sentence[SENTENCE]; /* of the first job that failed */
+    bool failed;             /* guarded by lock, like sentence */
+    char sentence[SENTENCE]; /* of the first failed job */
 };
 
 /* Ends a job, if it is one, and takes the next. */
@@ -54,7 +53,7 @@ static void *be_in_team(void *team)
     return NULL;
 }
 
-/* Who waits for the jobs sees one failure: the calling thread's. */
+/* The caller sees one failure: the calling thread's. */
 void beside(int threads, const struct beside *work, void *data)
 {
     struct team t = {.work = work, .data = data, .scope = scope_current()};

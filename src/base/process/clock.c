@@ -1,4 +1,4 @@
-/* clock: a monotonic clock, and times of the clock on the wall for those who wait. */
+/* clock: a monotonic clock, and wall-clock deadlines for waits. */
 #include "base/base.h"
 
 double clock_seconds(void)

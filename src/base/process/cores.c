@@ -1,5 +1,5 @@
-/* cores: how many a program can keep busy. A control group may give it less time than those of the machine: threads beyond that are stopped
- * for the rest of each period, and all others wait for them. */
+/* cores: how many cores a program can keep busy. A control group may limit it to less than the machine: threads beyond the quota stop for
+ * the rest of each period, and the others wait for them. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

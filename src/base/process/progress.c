@@ -1,5 +1,5 @@
-/* progress: one line about long work, on a terminal and nowhere else: bytes done, rate, time left. It appears after a second and
- * leaves the cursor at its start, so that whatever is printed next takes its place. */
+/* progress: one line about long work, on a terminal only: bytes done, rate, time left. It appears after a second and leaves the cursor at
+ * its start, so that whatever is printed next takes its place. */
 #include "base/base.h"
 
 #include <stdio.h>

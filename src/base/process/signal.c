@@ -1,7 +1,7 @@
 /* signal: signals that end a program, reported in a sentence.
  *
- * A request to end (^C, kill, a terminal that closes) is handled like a failure: half-written files are removed. A thread of its own waits
- * for it, since a signal handler may not do that work.
+ * A request to end (^C, kill, a terminal that closes) is handled like a failure: half-written files are removed. A separate thread waits
+ * for it, because a signal handler may not do that work.
  *
  * A mapped file that another program truncates while it is read arrives as SIGBUS. Its name is looked up by address in the system's list of
  * maps; only calls that POSIX allows in a handler are made until the waiting thread takes over. */
@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED /* sanitizers tell of faults themselves */
+#define SANITIZED /* sanitizers report faults themselves */
 #endif
 enum { WAITER_STACK = 1 << 18 };
-enum { CUT = SIGUSR2 }; /* what the handler of SIGBUS wakes the waiting thread with */
+enum { CUT = SIGUSR2 }; /* the handler of SIGBUS wakes the waiting thread with this signal */
 enum { ENDING = 3 };
 static const int ending_signal[ENDING] = {SIGINT, SIGTERM, SIGHUP};
 static pthread_t waiter;
 static sigset_t waited;
-static char cut_line[4096]; /* of the list of maps: the file that was cut short */
+static char cut_line[4096]; /* of the list of maps: the truncated file */
 static _Atomic(const char *) cut_path;
 
 /* ---- the file that an address was mapped from, for a signal handler -------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static bool next_line(int fd, char *line, size_t n)
     return used > 0;
 }
 
-/* The file that a fault is in the middle of; NULL: its address is no file's, or none that the system told. */
+/* The file that contains the fault's address; NULL: none, or unknown. */
 static const char *faulty_file(const siginfo_t *info)
 {
     const char *path = NULL;
@@ -76,9 +76,9 @@ static const char *faulty_file(const siginfo_t *info)
     return path;
 }
 
-/* ---- a library that found no memory ------------------------------------------------------------------------------------------------ */
+/* ---- a library that ran out of memory ------------------------------------------------------------------------------------------------ */
 
-/* Libraries that get no memory crash or abort. Where a limit of the process leaves little, that is the likely reason. */
+/* Libraries without memory crash or abort. If a limit of the process leaves little memory, that is the likely reason. */
 enum { LITTLE = 128 << 20 };
 static atomic_int fault; /* the signal, while the waiting thread judges it */
 
@@ -132,7 +132,7 @@ static void say_farewell(void)
         say(farewell_data);
 }
 
-/* Returns if memory is not the reason. What failed may hold locks that a message needs: the time is limited. */
+/* Returns if memory is not the reason. The failed code may hold locks that a message needs, so the time is limited. */
 static void tell_fault(int number)
 {
     struct available room = available_addresses(), data = available_data();
@@ -152,11 +152,11 @@ static void tell_fault(int number)
 
 /* ---- the waiting thread ---------------------------------------------------------------------------------------------------------- */
 
-static atomic_bool soft, asked;            /* a request to end is kept for signal_asked; there was one */
-static atomic_bool interruptible, stopped; /* SIGINT is kept for signal_interrupted; there was one */
+static atomic_bool soft, asked;            /* keep a request to end for signal_asked; one came */
+static atomic_bool interruptible, stopped; /* keep SIGINT for signal_interrupted; one came */
 static_assert(ATOMIC_BOOL_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "a signal handler sets them");
 
-/* Not yet the end: a fault has another reason and is to happen, or a request is kept. */
+/* The program continues: the fault has another reason and is raised again, or the request is kept. */
 static bool goes_on(int number)
 {
     bool judged = number == CUT && fault;
@@ -187,7 +187,7 @@ static void note_request(int number)
     asked = true;
 }
 
-/* Where no thread waits for requests, a handler of one use does. */
+/* Without a waiting thread, a one-shot handler takes requests. */
 void signal_soften(void)
 {
     const struct sigaction once = {.sa_handler = note_request, .sa_flags = (int)SA_RESETHAND};
@@ -234,7 +234,7 @@ void signal_farewell(void (*say)(void *), void *data)
 {
     const struct sigaction end = {.sa_handler = end_by};
     struct sigaction old;
-    void (*const nothing)(void *) = NULL; /* clang takes no bare NULL for an atomic one */
+    void (*const nothing)(void *) = NULL; /* clang rejects a bare NULL for an atomic */
     farewell = nothing;
     farewell_data = data;
     farewell = say;
@@ -245,7 +245,7 @@ void signal_farewell(void (*say)(void *), void *data)
         watch_faults();
 }
 
-/* With a small stack: there may be little memory. */
+/* With a small stack: memory may be short. */
 static bool start_waiter(void)
 {
     pthread_attr_t small;

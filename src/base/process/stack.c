@@ -1,5 +1,5 @@
-/* stack: gives the program's threads stacks of the usual size, whatever ulimit -s says and whatever the C library would give them (glibc:
- * what ulimit -s says, or 2 MiB where that is unlimited; musl: 128 KiB). This includes threads that libraries start. */
+/* stack: gives the program's threads stacks of the usual size, independent of ulimit -s and of the C library's default (glibc: what ulimit
+ * -s says, or 2 MiB if that is unlimited; musl: 128 KiB). This includes threads that libraries start. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -10,7 +10,7 @@
 
 enum { STACK_BYTES = 8 << 20, LEAST_BYTES = 1 << 20 };
 
-/* The system looks at the limit whenever the stack of the first thread grows. */
+/* The system checks the limit whenever the main thread's stack grows. */
 static void raise_limit(void)
 {
     struct rlimit r;

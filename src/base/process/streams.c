@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A stream that was closed before the program began: no file that is opened later may take its place. Its use fails. */
+/* Occupies a stream that was closed at the program's start, so that no later file takes its descriptor. Using it fails. */
 static void occupy(int descriptor)
 {
     if (fcntl(descriptor, F_GETFD) < 0)
@@ -29,7 +29,7 @@ void streams_flush(void)
         fail("stdout: can't be written: %s", strerror(errno));
 }
 
-/* Some file systems tell of a full disk when a file is closed. */
+/* Some file systems report a full disk only on close. */
 void streams_end(void)
 {
     streams_flush();

@@ -1,4 +1,4 @@
-/* did_you_mean: which of some names was probably meant, by Levenshtein distance; * matches any characters. */
+/* did_you_mean: the name that was probably meant, by Levenshtein distance; * matches any characters. */
 #include "base/base.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static int distance(const char *a, const char *b)
     for (int k = 0; k <= n; k++)
         row[k] = k;
     for (int i = 1; i <= m; i++) {
-        int corner = row[0], step = a[i - 1] != '*'; /* what a glob leaves open costs nothing */
+        int corner = row[0], step = a[i - 1] != '*'; /* characters that a glob's * matches cost nothing */
         row[0] += step;
         for (int k = 1; k <= n; k++) {
             int above = row[k];

@@ -69,7 +69,7 @@ bool glob_match_any_case(const char *glob, const char *text)
 
 bool glob_match_path(const char *glob, const char *path)
 {
-    enum { NESTED = 64 }; /* names of hostile files are one long row of slashes */
+    enum { NESTED = 64 }; /* names in hostile files may be one long row of slashes */
     const char *end = path + strlen(path);
     for (int i = 0; i < NESTED && end > path; i++) {
         if (match_stars(glob, path, end, NULL, exactly))
@@ -87,7 +87,7 @@ char *glob_rewrite(struct arena *a, const char *glob, const char *text, const ch
     require(glob_stars(pattern) <= glob_stars(glob));
     if (!match_stars(glob, text, text + strlen(text), span, exactly))
         return NULL;
-    char *out = arena_alloc(a, strlen(pattern) + strlen(text) + 1), *to = out; /* each part of text is taken once */
+    char *out = arena_alloc(a, strlen(pattern) + strlen(text) + 1), *to = out; /* each part of text is used once */
     for (; *pattern; pattern++) {
         if (*pattern != '*') {
             *to++ = *pattern;

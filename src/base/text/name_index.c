@@ -11,7 +11,7 @@ static uint32_t hash_of(const char *name)
     return h;
 }
 
-/* Where the name is, or would be put. */
+/* The slot of the name, or a free one for it. */
 static int slot_of(const struct name_index *x, const char *name)
 {
     uint32_t slot = hash_of(name) % (uint32_t)x->slots;

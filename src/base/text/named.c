@@ -1,4 +1,4 @@
-/* named: the place of a name among few. */
+/* named: the position of a name in a short list. */
 #include "base/base.h"
 
 #include <string.h>

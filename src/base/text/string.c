@@ -1,6 +1,6 @@
-/* string: texts that tensors hold. An element is the number of its text in a table of the scope, or of the program: equal texts have one
- * number, so elements are moved and compared as integers of 8 bytes. Number 0 is the empty text: cleared memory holds texts. Numbers mean
- * nothing outside of the process, so files and other ranks get the texts. A text stays until its scope ends. */
+/* string: strings in tensors. An element is the number of its text in a table of the scope or program: equal texts have one number, so
+ * elements are moved and compared as integers of 8 bytes. Number 0 is the empty text: cleared memory holds texts. Numbers mean nothing
+ * outside of the process, so files and other ranks get the texts. A text stays until its scope ends. */
 #include "base/base.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all tables */
 
 /* ---- characters ------------------------------------------------------------------------------------------------------------ */
 
-/* The bytes that follow the first one of a character, and the least number that takes so many; -1: none begins so. */
+/* The number of bytes after the first one of a character, and the least code point of that length; -1: invalid first byte. */
 static int following(unsigned char first, uint32_t *bits, uint32_t *least)
 {
     static const uint32_t leasts[] = {0, 0x80, 0x800, 0x10000};
@@ -32,7 +32,7 @@ static int following(unsigned char first, uint32_t *bits, uint32_t *least)
     return n;
 }
 
-/* The bytes of the character at `at`; 0: it is none. */
+/* The length of the character at `at`; 0: invalid. */
 static size_t take_char(const char *at, size_t bytes, uint32_t *out)
 {
     uint32_t least;
@@ -105,7 +105,7 @@ static void widen(struct string_table *t)
         *place_of(t, t->all.at[i].hash, t->all.at[i].text, t->all.at[i].bytes) = i;
 }
 
-/* The table of this thread's scope; with the lock held. */
+/* This thread's scope's table; call with the lock held. */
 static struct string_table *table_now(void)
 {
     void **slot = scope_strings();

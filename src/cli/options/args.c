@@ -29,7 +29,7 @@
 #define PACKAGE_VERSION "0"
 #endif
 
-/* The option that was probably meant: at most a third of the characters differ. NULL: none is so near. */
+/* The option that was probably meant: at most a third of the characters differ. NULL: none. */
 static const char *nearest_option(struct arena *a, const struct args *args, const char *name)
 {
     int edits;
@@ -93,7 +93,7 @@ int64_t args_bytes(const char *what, const char *text)
     return (int64_t)x;
 }
 
-/* Of a value's form in --help. */
+/* Words for a value's form in --help. */
 static const char *form_words(const char *form)
 {
     return strcmp(form, "FILE") == 0 ? "the name of a file" : strcmp(form, "DIR") == 0 ? "the name of a folder" : form;
@@ -184,7 +184,7 @@ static const char *value_of(struct words *w, const struct arg *arg, const char *
     return w->word[++w->at];
 }
 
-/* Only a list has room for two values; a flag says the same again. */
+/* Only a list takes two values; a repeated flag changes nothing. */
 static void take(struct arena *a, struct words *w, const struct arg *arg, const char *inlined)
 {
     bool *given = &w->args->given[arg - w->args->table];
@@ -214,7 +214,7 @@ static void help(struct arena *a, const struct args *args)
         if (arg->kind == ARG_GROUP)
             printf("\n%s:\n", arg->value);
         if (!arg->help)
-            continue; /* a heading, or an option of the tests */
+            continue; /* a heading, or a hidden test option */
         printf("  %-30s %s\n", option_head(a, arg), arg->help);
     }
     printf("  %-30s %s\n", "    --help[=man|bash|zsh|fish]", "print this text, the man page, or shell completions");

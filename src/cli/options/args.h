@@ -15,14 +15,14 @@ enum arg_kind {
     ARG_LIST,      /* struct text_list: the only kind with values that repeats */
     ARG_MAYBE,     /* struct text_maybe: --name or --name=VALUE */
     ARG_MAYBE_INT, /* struct text_maybe: also --name 7 */
-    ARG_GROUP      /* no option: a heading of --help, in `value` */
+    ARG_GROUP      /* not an option: a heading of --help, in `value` */
 };
 struct arg {
     const char *name; /* without dashes */
     char letter;      /* 0: none */
     enum arg_kind kind;
     void *to;
-    const char *value, *help; /* value: its form in --help; NULL: it takes none. help NULL: a hidden option of the tests */
+    const char *value, *help; /* value: its form in --help; NULL: no value. help NULL: a hidden test option */
 };
 #define ARG_HEADING(text)                    \
     {                                        \
@@ -30,7 +30,7 @@ struct arg {
     }
 struct arg_prose {
     const char *head, *text;
-}; /* the last of a list has head NULL */
+}; /* the last entry has head NULL */
 struct args {
     const char *program, *summary; /* summary: one line, lower case, no full stop */
     const struct arg_prose *usage; /* a command line and what it does */
@@ -43,12 +43,12 @@ struct args {
 /* Parses the command line and returns the positional arguments. --help[=FORM] and --version print and end the program. A wrong command
  * line, such as a second value for an option of one: wrong usage (exit 2). */
 struct text_list args_parse(struct arena *, struct args *, int argc, char **argv);
-/* What the command line says, as words of a shell, "--NAME VALUE" for each option given, in the order of the table. Options of the list are
- * left out; it ends with NULL. */
+/* The command line as shell words, "--NAME VALUE" for each option given, in the order of the table. Options of the list are left out; it
+ * ends with NULL. */
 struct text_list args_given(struct arena *, const struct args *, const char *const *left_out);
 /* Is the option of this name given? */
 bool args_has(const struct args *, const char *name);
-/* The name of the first option given that is not among those taken; NULL: there is none. The list ends with NULL. */
+/* The name of the first given option that is not in `taken`; NULL: none. The list ends with NULL. */
 const char *args_other(const struct args *, const char *const *taken);
 /* Adds the sizes of --dim NAME=INT,.. */
 void args_bindings(struct arena *, const char *text, struct bindings *);
@@ -63,10 +63,10 @@ struct folders args_folders(const struct text_list *);
 /* Loads the libraries of --plugin. */
 void args_plugins(const struct text_list *);
 
-/* find_model.c: the graphs of a model: of a file or a folder of rank files, itself; of another folder, the ONNX file in it, or those of an
- * encoder and a decoder, in the order in which they run. None, or several models, are a failure. */
+/* find_model.c: the graphs of a model: a file, or a folder of rank files, is one graph; another folder contains one ONNX file, or an
+ * encoder's and a decoder's, in execution order. No model, or several, is a failure. */
 struct text_list find_graphs(struct arena *, const char *path);
-/* Fails if this host lacks a model or folder that the others have. of_folder: the number of this rank's files. */
+/* Fails if this host lacks a model or folder that the other hosts have. of_folder: the number of this rank's files. */
 void find_missing(struct arena *, int rank, int of_folder, const struct text_list *paths);
 
 /* manual.c: prints the man page in man(7) macros. */

@@ -1,18 +1,18 @@
-/* The ONNX files in a folder of a model: Hugging Face has them in onnx/, exporters beside its config. */
+/* The ONNX files in a folder of a model: in onnx/ on Hugging Face, next to the config with exporters. */
 #include "cli/options/args.h"
 
 #include <dirent.h>
 #include <string.h>
 
-/* What optimum calls the graphs of one model, in the order in which they run. Of a decoder in two forms and as one, the two are taken. */
+/* Optimum's names for the graphs of one model, in execution order. A decoder may exist both as two graphs and as one; the two are taken. */
 static const char *const encoder = "encoder_model", *const decoder[] = {"decoder_model", "decoder_with_past_model"},
                          *const merged = "decoder_model_merged";
 
 struct found {
-    const char *model; /* the first in the order of names */
+    const char *model; /* the first by name */
     int models;
     const char *list;
-    bool weights; /* files of weights without a graph */
+    bool weights; /* weight files without a graph */
 };
 
 static void look_in(struct arena *a, const char *dir, struct found *f)
@@ -32,7 +32,7 @@ static void look_in(struct arena *a, const char *dir, struct found *f)
         (void)closedir(d);
 }
 
-/* All of them, or, where each host has its own, those of one rank. */
+/* All rank files, or, if each host has only its own, one rank's. */
 static bool holds_ranks(const char *dir)
 {
     DIR *d = opendir(dir);

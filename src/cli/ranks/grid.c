@@ -1,4 +1,4 @@
-/* grid: tpc-shard --ranks N: the ways in which N ranks serve as tensor parallel ranks, pipeline stages and replicas. */
+/* grid: tpc-shard --ranks N: ways to divide N ranks into tensor parallel ranks, pipeline stages and replicas. */
 #include "cli/shard.h"
 #include "plan/facts/facts.h"
 #include "plan/report/report.h"
@@ -8,12 +8,12 @@
 struct way {
     int tp, groups;
     struct grid_point at;
-    double rate; /* texts' steps a second, of as many texts as all stages and replicas have at once */
-    bool fits;   /* into --memory */
+    double rate; /* steps of a text per second, with a text for each stage of each replica */
+    bool fits;   /* within --memory */
 };
 struct ways {
     VEC(struct way) list;
-    const struct way *text, *many; /* the fastest for one text, and for many; NULL: none fits */
+    const struct way *text, *many; /* the fastest way for one text, and for many; NULL: none fits */
 };
 
 static void print_head(const struct compile *c, int ranks)
@@ -32,7 +32,7 @@ static void print_way(struct arena *a, const struct way *w)
     streams_flush();
 }
 
-/* Each replica has as many groups of rows on their way as it has stages, and one is done whenever the slowest stage is. */
+/* Each replica has one group of rows in flight per stage, and finishes one per time of its slowest stage. */
 static void try_tensor(struct compile *c, int ranks, int tp, struct ways *all)
 {
     struct arena *tmp = arena_new();
@@ -52,7 +52,7 @@ static void try_tensor(struct compile *c, int ranks, int tp, struct ways *all)
     arena_free(tmp);
 }
 
-/* Of those that take as long, the first: it has the fewest tensor parallel ranks, and of these the fewest stages. */
+/* Of equally fast ways the first: with the fewest tensor parallel ranks, then the fewest stages. */
 static void choose(struct ways *all)
 {
     EACH (const struct way, w, all->list) {

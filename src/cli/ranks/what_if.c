@@ -1,4 +1,4 @@
-/* what_if: tpc-shard without --tp: a table of numbers of ranks, and the smallest that is enough. */
+/* what_if: tpc-shard without --tp: a table of numbers of ranks, and the smallest number that suffices. */
 #include "cli/shard.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -8,10 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-#define NEARLY 1.1 /* more ranks are not worth it where they save less */
-#define LITTLE 1.3 /* times as fast, with twice as many: each rank does less than two thirds of what it did */
+#define NEARLY 1.1 /* more ranks are not worth it for smaller savings */
+#define LITTLE 1.3 /* speedup by twice the ranks: each does less than two thirds of its former work */
 
-/* The compilation of one rank, and the tokens of its last workload: of a model with a past, one step. 0: it reads none. */
+/* The compilation of one rank, and the tokens of its last workload: for a model with a past, of one step. 0: it reads none. */
 struct table {
     const struct compile *of;
     int64_t tokens;
@@ -51,18 +51,18 @@ static void print_row(struct arena *a, const struct table *t, const struct compa
     streams_flush();
 }
 
-/* The best of a number of ranks. */
+/* The best plan for a number of ranks. */
 struct tried {
     int ranks;
     double seconds;
-    int64_t memory, limit; /* of the fullest */
+    int64_t memory, limit; /* of the fullest rank */
     bool fits;
     const char *option; /* " --sp=auto" or "" */
 };
 struct all_tried {
     VEC(struct tried) list;
-    int fits;   /* the first that fits; as many as there are: none */
-    int enough; /* of those that fit, the first that takes at most NEARLY what the fastest of them does */
+    int fits;   /* the first that fits; n: none */
+    int enough; /* the first that fits and takes at most NEARLY the fastest fitting time */
 };
 
 static struct tried tried_plan(const struct table *t, int ranks, const struct compared *plan, const char *option)
@@ -75,7 +75,7 @@ static struct tried try_ranks(struct arena *a, const struct table *t, int ranks,
     struct compared plain = compare_ranks(t->of, ranks, SP_OFF);
     struct tried best = tried_plan(t, ranks, &plain, "");
     print_row(a, t, &plain, ranks, one > 0 ? one : plain.seconds);
-    if (ranks == 1 || ranks > EXACT_RANKS) /* one plan of as many ranks takes long enough */
+    if (ranks == 1 || ranks > EXACT_RANKS) /* with many ranks one plan takes long enough */
         return best;
     struct compared other = compare_ranks(t->of, ranks, SP_AUTO);
     if (other.seconds >= plain.seconds && other.memory >= plain.memory)
@@ -101,7 +101,7 @@ static void judge(struct all_tried *all)
         all->enough++;
 }
 
-/* Numbers that double, until the last ones don't help, or there are no more. */
+/* Doubles the number until that stops helping, or the maximum. */
 static void try_all(struct arena *a, const struct table *t, struct all_tried *all)
 {
     enum { LEAST_TRIED = 5, WITHOUT_GAIN = 2 };
@@ -115,7 +115,7 @@ static void try_all(struct arena *a, const struct table *t, struct all_tried *al
     }
 }
 
-/* What more ranks than `enough` were seen to do. */
+/* The effect of more ranks than `enough`. */
 static const char *what_more_do(struct arena *a, const struct all_tried *all)
 {
     const struct tried *t = &all->list.at[all->enough], *last = &all->list.at[all->list.n - 1];
@@ -132,7 +132,7 @@ static const char *what_more_do(struct arena *a, const struct all_tried *all)
                         slower ? "are slower" : "save less than a tenth of the time");
 }
 
-/* Before a long tail of doublings that each bring little, where that begins. */
+/* Where a long tail of doublings with little gain begins. */
 static void print_tail(const struct all_tried *all, double one)
 {
     const struct tried *at = all->list.at;
@@ -167,7 +167,7 @@ void what_if_print(struct compile *c, const char *given)
 {
     struct arena *a = c->arena;
     struct all_tried all = {.fits = 0};
-    pass_run(c, "load", "keep_source", NULL); /* each row finds a plan within the limit for itself */
+    pass_run(c, "load", "keep_source", NULL); /* each row finds its own plan within the limit */
     const struct table t = {c, workload_tokens(c->source, &c->plan->workloads.at[c->plan->workloads.n - 1])};
     print_head(a, &t);
     try_all(a, &t, &all);

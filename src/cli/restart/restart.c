@@ -1,4 +1,4 @@
-/* restart: the supervisor of a job. It starts this program again, as it was started itself, but for the options that are its own. */
+/* restart: the supervisor of a job. It starts this program again with its own command line, without the supervisor's options. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -19,11 +19,11 @@ static const char resume[] = "--resume ", begins[] = "--lora ";
 
 struct launch {
     const struct run_options *options;
-    const char *program; /* this one, as a word of the shell */
+    const char *program; /* this program, as a shell word */
     const char *build;
-    const char *checkpoint; /* of a training run, or the folder of one; NULL: it is none */
+    const char *checkpoint; /* of a training run, or its folder; NULL: not training */
     struct restart_hosts *hosts;
-    struct stat before; /* the checkpoint when this program began; of no file: 0 */
+    struct stat before; /* the checkpoint at the program's start; 0: no file */
 };
 
 static const char *find_program(struct arena *a, const char **bin)
@@ -37,7 +37,7 @@ static const char *find_program(struct arena *a, const char **bin)
     return shell_word(a, arena_strdup(a, path));
 }
 
-/* The job has written it. */
+/* The job has written the checkpoint. */
 static bool has_checkpoint(struct arena *a, const struct launch *l)
 {
     struct stat now;
@@ -46,7 +46,7 @@ static bool has_checkpoint(struct arena *a, const struct launch *l)
          now.st_mtim.tv_nsec != l->before.st_mtim.tv_nsec);
 }
 
-/* An option that a checkpoint takes the place of. */
+/* An option that a checkpoint replaces. */
 static bool starts_training(const char *word)
 {
     return strncmp(word, resume, sizeof resume - 1) == 0 || strncmp(word, begins, sizeof begins - 1) == 0;
@@ -71,7 +71,7 @@ static const char *command(void *launch, struct arena *a, int start)
 
 /* ---- training ---- */
 
-/* What the job prints. */
+/* Prints the job's output. */
 static void print(void *unused, struct message_data text)
 {
     (void)unused;
@@ -86,7 +86,7 @@ static bool wait_for_request(void *unused)
     return signal_asked();
 }
 
-/* A job has all the time for its last step and checkpoint; a second request ends the supervisor, and the job with it. */
+/* A job has unlimited time for its last step and checkpoint; a second request ends the supervisor and the job. */
 static int train(struct arena *a, struct supervisor *s, struct launch *l)
 {
     const struct train_options *o = &l->options->train;

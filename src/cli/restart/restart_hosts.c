@@ -1,6 +1,6 @@
-/* restart_hosts: on which hosts a job starts. Before each start all that are named are asked to run nothing, and the first ones that do are
- * taken: so a spare takes the place of one that is gone, and one that is back is used again. Where too few are left, the model is sharded
- * again, for as many ranks as there are hosts. */
+/* restart_hosts: chooses the hosts of a job. Before each start all named hosts are asked to run an empty command, and the first to answer
+ * are taken: a spare replaces a lost host, and a host that is back is used again. If too few are left, the model is sharded again, for that
+ * number of hosts. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { EACH = 20 }; /* ms: how often hosts are looked at */
-/* Seconds for their answer; where they are too few, so many times as long as the slowest one of the start before, but at most. */
+enum { EACH = 20 }; /* ms: interval of checks */
+/* Seconds to wait for answers; with too few, this multiple of the slowest answer at the previous start, up to the maximum. */
 static const double answer_within = 3, slowest_times = 3, answer_at_most = 8;
 
 struct restart_hosts {
@@ -20,11 +20,11 @@ struct restart_hosts {
     struct text_list host;
     const char *folder; /* of the ranks */
     int ranks;
-    const char *from; /* what fewer ranks are made of; NULL: they can't be, because */
+    const char *from; /* the model that fewer ranks are sharded from; NULL: impossible, because */
     const char *why;
     const char *shard; /* the program, as a word of the shell */
-    bool *made;        /* by number of ranks: its folder was */
-    double slowest;    /* seconds to the last answer at the start before; 0: none has come yet */
+    bool *made;        /* by number of ranks: its folder has been made */
+    double slowest;    /* seconds to the last answer at the previous start; 0: none yet */
 };
 
 /* ---- words ---- */
@@ -61,7 +61,7 @@ static struct text_list split_hosts(struct arena *a, const char *text)
     }
 }
 
-/* ---- what is possible ---- */
+/* ---- possible restarts ---- */
 
 static void tell(const struct restart_hosts *h)
 {
@@ -93,7 +93,7 @@ struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_option
                    h->ranks);
     if (o->job.groups > 1)
         h->why = "--groups is given";
-    else if (o->job.train) /* whoever made them chose what is trained, and how */
+    else if (o->job.train) /* its maker chose what is trained, and how */
         h->why = arena_printf(a, "make ranks that train as %s.N-ranks, for N hosts", h->folder);
     else if (o->restart.text)
         h->from = o->restart.text;
@@ -144,7 +144,7 @@ static void ask(struct arena *a, struct restart_hosts *h, bool *answers)
         program_close(&asked[i]);
 }
 
-/* The first ones that answer, with commas between, as many as there are ranks, or fewer. */
+/* The first hosts that answer, separated by commas, up to the number of ranks. */
 static const char *choose(struct arena *a, struct restart_hosts *h, int *n)
 {
     bool *answers = NEWN(a, bool, h->host.text.n);

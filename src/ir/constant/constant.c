@@ -21,7 +21,7 @@ static void append(void *to, const void *from, size_t bytes)
     *at += bytes;
 }
 
-/* Put together in memory, until the constant is released. */
+/* Assembled in memory, until the constant is released. */
 static const void *whole_data(const struct source *s, const char *name)
 {
     struct scatter *x = s->scatter;

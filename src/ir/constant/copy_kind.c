@@ -1,4 +1,4 @@
-/* copy_kind: matrices that hold the same numbers, as exporters write a tied weight twice. */
+/* copy_kind: matrices with the same numbers, as when exporters write a tied weight twice. */
 #include "ir/constant/constant.h"
 
 #include <string.h>

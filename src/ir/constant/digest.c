@@ -1,6 +1,5 @@
-/* digest: digests of a weight's bytes as tpc-shard wrote them. The digest of all bytes is checked if a run reads all of them. The digest of
- * a few sampled pages is checked for every weight: the weights of another model differ nearly everywhere, and other pages need not be
- * read. */
+/* digest: digests of a weight's bytes from tpc-shard. The digest of all bytes is checked if a run reads all of them. The digest of a few
+ * sampled pages is checked for every weight: the weights of another model differ nearly everywhere, and other pages need not be read. */
 #include "ir/constant/constant.h"
 
 #include <inttypes.h>
@@ -9,7 +8,7 @@
 
 enum { SAMPLE_PAGES = 16, SAMPLE_PAGE = 4096 };
 
-/* Page k of the sample begins here. A constant of no more than the sample is its own sample. */
+/* The start of page k of the sample. A constant no larger than the sample is its own sample. */
 static int64_t page_start(int64_t bytes, int k)
 {
     return (bytes - SAMPLE_PAGE) / (SAMPLE_PAGES - 1) * k / SAMPLE_PAGE * SAMPLE_PAGE;
@@ -22,7 +21,7 @@ static bool is_own_sample(int64_t bytes)
 
 struct digester {
     struct digest *whole, *sample;
-    int64_t bytes, at; /* of the constant; that were taken */
+    int64_t bytes, at; /* of the constant; processed so far */
 };
 
 struct digester *digest_new(struct arena *a, int64_t bytes)

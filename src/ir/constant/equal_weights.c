@@ -1,5 +1,5 @@
-/* equal_weights: weights that several graphs of a model hold, each in a file of its own: those of a decoder and of its steps. A sample of
- * the bytes finds pairs; all bytes are compared then. */
+/* equal_weights: weights that several graphs of a model have in separate files: a decoder's and its steps'. A sample of the bytes finds
+ * pairs; then all bytes are compared. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ struct weight_key {
 struct known_weight {
     struct weight_key key;
     struct value *value;
-    struct known_weight *next; /* another one with this key */
+    struct known_weight *next; /* with the same key */
     UT_hash_handle hh;
 };
 
@@ -54,7 +54,7 @@ static bool take_known(struct known_weight *table, struct value *v)
     return false;
 }
 
-/* Calls visit for each weight that a node reads, once. */
+/* Calls visit once for each weight that a node reads. */
 static int each_weight(struct arena *a, const struct graph *g, bool (*visit)(void *, struct value *), void *data)
 {
     bool *seen = NEWN(a, bool, g->values.n + 1);

@@ -11,7 +11,7 @@
 #include <uthash.h>
 
 struct mapped_file {
-    struct arena *arena; /* where it lies, to the end */
+    struct arena *arena; /* of the part from an offset to the end */
     const char *key;
     struct map map;
     UT_hash_handle hh;
@@ -28,7 +28,7 @@ static void drop_file(void *mapped_file)
     pthread_mutex_unlock(&lock);
 }
 
-/* The mapping of a file; at NULL if none, or nothing in it. Called with the lock held. */
+/* The mapping of a file; `at` is NULL if there is none, or the file is empty. Called with the lock held. */
 static struct map mapping(const char *path)
 {
     char key[PATH_MAX + 32];
@@ -85,7 +85,7 @@ static struct map strip_map(const struct scatter *x, const struct strip *t)
     return *m;
 }
 
-/* The strip of a byte of the period of size * row bytes that begins anew for every outer index; at is a guess. */
+/* The strip with a byte of the period of size * row bytes, which repeats for every outer index; `at` is a guess. */
 static const struct strip *find_strip(const struct scatter *x, const struct strip *at, int64_t byte)
 {
     int64_t index = byte / x->row;

@@ -197,7 +197,7 @@ static struct node *rowless_node(struct graph *g, const char *domain, const char
     return n;
 }
 
-/* Operands that only say sizes may be gone. */
+/* Operands that only give sizes may be absent. */
 static bool operand_needed(const struct op *op, int i)
 {
     return i >= op->nin || (!op->in[i].optional && !op->in[i].size);
@@ -315,8 +315,8 @@ static void parse_state(struct parser *p)
     graph_add_state(p->g, s);
 }
 
-/* The symbol is made with the fact, so its expression is read as text first. Without a fact it is a plain size, or an expression that is
- * only made, for the order. */
+/* The symbol is made with the fact, so its expression is read as text first. Without a fact it is a plain size, or an expression made only
+ * to fix the order. */
 static void parse_fact(struct parser *p)
 {
     const char *error = NULL;
@@ -329,7 +329,7 @@ static void parse_fact(struct parser *p)
         dim_at_least(p->g->alg, d, lo);
 }
 
-/* Both sides are read before any equation holds: they are printed as met. */
+/* Both sides are read before any equation holds: they are printed as entered. */
 static void parse_assumption(struct parser *p)
 {
     struct equation e = {.left = parse_dim(p, "=\n")};
@@ -340,7 +340,7 @@ static void parse_assumption(struct parser *p)
     VEC_PUSH(p->g->arena, &p->equations, e);
 }
 
-/* Anything but a fact or an equation follows: from here on the equations hold. */
+/* Not a fact or an equation: from here on the equations hold. */
 static void settle_equations(struct parser *p)
 {
     for (int i = 0; i < p->equations.n; i++) {
@@ -438,7 +438,7 @@ struct graph *graph_parse(struct arena *arena, struct alg *alg, const char *text
     return p.g;
 }
 
-/* Behind lines that are empty or comments. */
+/* After empty lines and comments. */
 static bool begins_graph(const char *at, size_t bytes)
 {
     const char *end = at + bytes;

@@ -167,7 +167,7 @@ static int64_t parse_string(struct parser *p)
     return string_number(text, strlen(text));
 }
 
-/* Grows with the text, not with what the type promises. */
+/* Grows with the text, not with the size that the type claims. */
 static void parse_list(struct parser *p, struct constant *c)
 {
     size_t size = dtype_size(c->dtype);

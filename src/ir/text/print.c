@@ -58,7 +58,7 @@ static void put_hex(struct graph_printer *p, const void *data, int64_t bytes)
     fputc('"', p->to);
 }
 
-/* The shortest text that reads back as the same float32: what ONNX attributes are. */
+/* The shortest text that reads back as the same float32: the type of ONNX attributes. */
 static void put_single(struct graph_printer *p, double d)
 {
     char text[40];
@@ -328,7 +328,7 @@ static void print_node(struct graph_printer *p, const struct node *n)
 
 static struct symbol_order *note_dim(struct graph_printer *, const struct dim *);
 
-/* The text of a sum or choice depends on which of its parts was made first, unless all are symbols. */
+/* The text of a sum or choice depends on which operand was made first, unless all are symbols. */
 static bool order_matters(const struct dim *d)
 {
     int parts = 0, compound = 0;
@@ -405,7 +405,7 @@ static void put_fact(struct graph_printer *p, const struct symbol_order *s)
         fprintf(p->to, "%*sdim %s\n", p->indent, "", dim_str(p->tmp, s->dim));
 }
 
-/* The facts of every symbol that occurs, in the order the symbols were made: canonical forms sort by it. */
+/* The facts of every symbol that occurs, in the order of their making, by which canonical forms sort. */
 static void put_facts(struct graph_printer *p)
 {
     const struct equation *e;
@@ -510,7 +510,7 @@ static void put_ends(struct graph_printer *p)
     }
 }
 
-/* indent: of its statements. */
+/* indent: of the graph's statements. */
 static void print_graph(const struct graph *g, FILE *to, int indent)
 {
     struct graph_printer p = {.g = g, .to = to, .tmp = arena_new(), .indent = indent};

@@ -30,8 +30,8 @@
 
 /* ---- print.c, parse.c -------------------------------------------------------------------------------------------------- */
 void graph_print(const struct graph *, FILE *);
-/* The content of a file that holds the text form; NULL: it holds something else. The text form starts with a comment or with the word
- * graph, which no model's message does. */
+/* The content of a file that holds the text form; NULL: another format. The text form starts with a comment or with the word graph, which
+ * no model's message does. */
 char *graph_text(struct arena *, const char *path);
 /* A malformed text is a failure with line and column. */
 struct graph *graph_parse(struct arena *, struct alg *, const char *text, const char *file, op_lookup *);
@@ -41,7 +41,7 @@ struct lexer {
     struct arena *arena;
     const char *file, *start, *at;
 };
-/* Ends with the line and column of where the lexer is. */
+/* Ends with the lexer's line and column. */
 _Noreturn void lex_fail(struct lexer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lex_space(struct lexer *);
 bool lex_end(struct lexer *);
@@ -99,7 +99,7 @@ struct declaration parse_declaration(struct parser *);
 struct value *parse_definition(struct parser *, const struct declaration *);
 struct value *parse_use(struct parser *);
 struct constant *parse_constant(struct parser *, const struct type *);
-/* Behind "=": bytes of the declared type, or another type and its bytes. */
+/* After "=": bytes of the declared type, or another type and its bytes. */
 struct constant *parse_constant_of(struct parser *, const struct type *declared);
 
 #endif

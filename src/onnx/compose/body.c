@@ -1,4 +1,4 @@
-/* The body of an attribute as a part of the graph around it: its nodes are read where the node stands, as those of a function are. */
+/* The body of an attribute as a part of the graph around it: its nodes are read at the node's position, as for a function. */
 #include "onnx/compose/compose.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Ops that are compositions of others: rewritten at load, so that the rules and kernels of those apply.
+/* Ops that are compositions of others: rewritten at load, so that existing rules and kernels apply.
  *
  * A node becomes the last op of the composition; the ones before are imported as helpers. A form that does not fit is left alone: the node
  * then has no row and is replicated. */

@@ -6,7 +6,7 @@
 
 /* ---- compose.c, table.c: ops that are compositions of others --------------------------------------------------- */
 struct composition;
-/* What a text calls by a name: a value, or data, which become a constant where an operand is due. Neither: it is absent. */
+/* What a name in a text stands for: a value, or data, which become a constant where an operand is expected. Neither: absent. */
 struct compose_term {
     char *value;
     const Onnx__AttributeProto *data;
@@ -24,8 +24,8 @@ struct composer {
     const char *where;
     VEC(struct compose_let) lets;
 };
-/* A row has a text, before which prepare may run (false: the node stays as it is), or run. The node becomes the last op of the composition;
- * the others are imported. If it does not, it has no row and is replicated. */
+/* A row has either a text, before which prepare may run (false: the node stays unchanged), or run. The node becomes the last op of the
+ * composition; the others are imported. If it does not, it has no row and is replicated. */
 struct composition {
     const char *domain, *op;
     int since;
@@ -75,27 +75,27 @@ void compose_quantized_concat(struct composer *);
 /* sequence.c: what a value that is a sequence or an optional holds. */
 struct sequence {
     enum { SEQUENCE_LIST, SEQUENCE_STACK, SEQUENCE_PARTS, SEQUENCE_ABSENT } kind;
-    size_t n;            /* LIST */
-    struct value **at;   /* of them; STACK, PARTS: the tensor */
-    int64_t axis, chunk; /* PARTS: so many indices each */
+    size_t n;            /* LIST: length */
+    struct value **at;   /* the elements; STACK, PARTS: the tensor */
+    int64_t axis, chunk; /* PARTS: indices per part */
 };
 void compose_sequence_note(struct import *, const struct value *, struct sequence);
-/* NULL: none that is known in the graph that is being imported. */
+/* NULL: not a known sequence of the graph being imported. */
 const struct sequence *compose_sequence_find(const struct import *, const struct value *);
-/* sequence_ends.c: those that enter the main graph, and, when all its nodes are read, those that leave it. */
+/* sequence_ends.c: sequences that enter the main graph, and, once all its nodes are read, those that leave it. */
 bool sequence_is_type(const Onnx__TypeProto *);
 void sequence_enter(struct import *, struct name_scope *, const Onnx__ValueInfoProto *);
 void sequence_leave(struct import *);
 /* An input that must be known now becomes a constant if --bind or the inputs of the run tell its value. */
 bool sequence_bind_input(struct import *, struct value *);
-/* sequence_unroll.c: a Loop, false: it stays one; an If. */
+/* sequence_unroll.c: a Loop (false: it stays one), and an If. */
 bool sequence_unroll(struct composer *);
 void sequence_branch(struct composer *);
-/* sequence_loop.c: a sequence that a Loop begins empty and appends one tensor to in each iteration becomes a scan output; the result that
- * was sequence k then is the tensor of all elements, stacked. */
+/* sequence_loop.c: a sequence that a Loop begins empty and appends one tensor to in each iteration becomes a scan output; result k becomes
+ * the stacked tensor of all elements. */
 bool sequence_is_appended(const Onnx__NodeProto *loop, size_t state, char **element);
 void sequence_to_scan(struct composer *, size_t state, const char *element, char *stack);
-/* body.c: the nodes of the body that the attribute holds, read here; in: what its inputs are; out: its results. */
+/* body.c: the nodes of the body that the attribute holds, read here; in: its inputs; out: its results. */
 void compose_body(struct composer *, const char *attribute, size_t nin, char *const *in, size_t nout, char **out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Compositions that text alone does not say: lists of operands of any number, and what texts of compositions.def ask of the file. */
+/* Compositions that a text cannot express (operand lists of any length), and functions that texts of compositions.def call. */
 #include "onnx/compose/compose.h"
 
 static void let_number(struct composer *c, const char *name, int64_t i)
@@ -56,7 +56,7 @@ bool compose_head_counts(struct composer *c)
 
 enum { STREAMS = 3, MOST_FREQUENCIES = 1 << 16 }; /* positions in time, height and width */
 
-/* Which stream turns frequency j: in sections one after another, or taken in turns as far as each section goes. */
+/* Which stream turns frequency j: in consecutive sections, or interleaved up to each section's length. */
 static size_t stream_of(const int64_t *section, bool turns, int64_t j)
 {
     if (turns)
@@ -85,7 +85,7 @@ bool compose_streams(struct composer *c)
 
 /* ---- sizes of operands ---- */
 
-/* The type of an operand as far as the file tells; false: not at all. */
+/* The type of an operand, as far as the file states it; false: not at all. */
 static bool operand_type(struct composer *c, size_t i, struct type *out)
 {
     const struct value *v = name_scope_find(c->scope, compose_input(c, i));

@@ -10,7 +10,7 @@ enum { MOST_PARTS = 4096 };
 
 /* ---- what is known ---------------------------------------------------------------------------------------------------------------- */
 
-/* Names are unique in their graph only. */
+/* Names are unique only within their graph. */
 static char *value_key(const struct import *im, const struct value *v)
 {
     return arena_printf(im->tmp, "%p", (const void *)v);
@@ -35,7 +35,7 @@ const struct sequence *compose_sequence_find(const struct import *im, const stru
     return s;
 }
 
-/* NULL: none that is known in this graph. */
+/* NULL: not a known sequence of this graph. */
 static const struct sequence *sequence_of(struct composer *c, size_t i)
 {
     return compose_sequence_find(c->im, operand(c, i));
@@ -81,7 +81,7 @@ static char **names_of(struct composer *c, const struct sequence *s)
     return list;
 }
 
-/* Sizes or an index that the file states, or an input that is bound. */
+/* Sizes or an index that the file states, or a bound input. */
 static struct value *stated(struct composer *c, size_t i)
 {
     struct value *v = operand(c, i);
@@ -91,7 +91,7 @@ static struct value *stated(struct composer *c, size_t i)
     return whole && v->constant->rank <= 1 && constant_elements(v->constant) > 0 ? v : NULL;
 }
 
-/* The position that operand i states among n, `otherwise` where there is none; false: it is not known. */
+/* The position that operand i states among n, `otherwise` if it is absent; false: unknown. */
 static bool position_of(struct composer *c, size_t i, size_t n, int64_t otherwise, int64_t *at)
 {
     struct value *v = stated(c, i);
@@ -143,7 +143,7 @@ static void sequence_erase(struct composer *c)
     note(c, 0, made);
 }
 
-/* The parts as the results of a Split. squeeze: without the axis, of which each has one. */
+/* The parts as the results of a Split. squeeze: without the axis, whose size is 1. */
 static void split_into_list(struct composer *c, int64_t axis, size_t n, const int64_t *size, bool squeeze)
 {
     struct sequence made = list_new(c, n);
@@ -156,7 +156,7 @@ static void split_into_list(struct composer *c, int64_t axis, size_t n, const in
     note(c, 0, made);
 }
 
-/* The size of dimension axis of operand 0, if the file tells it. */
+/* The size of dimension axis of operand 0, if the file states it. */
 static bool extent_of(struct composer *c, int64_t axis, int64_t *n)
 {
     const struct value *v = operand(c, 0);
@@ -165,7 +165,7 @@ static bool extent_of(struct composer *c, int64_t axis, int64_t *n)
     return t && axis >= 0 && axis < t->rank && dim_is_int(t->dim[axis], n);
 }
 
-/* Chunks of one size, the last one may be smaller. */
+/* Chunks of equal size; the last may be smaller. */
 static bool split_chunks(struct composer *c, int64_t axis, int64_t chunk, bool squeeze)
 {
     int64_t extent;
@@ -211,7 +211,7 @@ static void split_to_sequence(struct composer *c)
 
 /* ---- reading them ----------------------------------------------------------------------------------------------------------------- */
 
-/* The last chunk may be cut short. */
+/* The last chunk may be shorter. */
 static void part_at(struct composer *c, const struct sequence *s)
 {
     struct value *index = stated(c, 1);
@@ -252,7 +252,7 @@ static void sequence_length(struct composer *c)
     }
 }
 
-/* Behind each other along an axis that they have, or along a new one. */
+/* Concatenated along an existing axis, or stacked along a new one. */
 static void concat_list(struct composer *c, const struct sequence *s, int64_t axis, bool new)
 {
     char **in = names_of(c, s), *axes = name_scope_ints(c->im, c->scope, "axis", 1, &axis);
@@ -264,7 +264,7 @@ static void concat_list(struct composer *c, const struct sequence *s, int64_t ax
     compose_become_with(c, "Concat", s->n, in, 1, &along);
 }
 
-/* Only the first dimension is the number of elements. */
+/* Only dimension 0 is the number of elements. */
 static void concat_stack(struct composer *c, const struct sequence *s, int64_t axis, bool new)
 {
     char *stack = name_of(c, s->at[0]);
@@ -292,7 +292,7 @@ static void concat_from_sequence(struct composer *c)
         concat_stack(c, s, axis, new);
 }
 
-/* The body once for each element; an operand that is no sequence is the same in all. */
+/* Runs the body for each element; an operand that is not a sequence is the same in all. */
 static void sequence_map(struct composer *c)
 {
     const struct sequence *first = list_of(c, 0);
@@ -316,7 +316,7 @@ static void sequence_map(struct composer *c)
     }
     for (size_t k = 0; k < nout; k++)
         note(c, k, made[k]);
-    c->node->n_attribute = 0; /* what is left without readers has no body that captures */
+    c->node->n_attribute = 0; /* nodes without readers must not have a body that captures */
 }
 
 /* ---- optionals -------------------------------------------------------------------------------------------------------------------- */
@@ -326,7 +326,7 @@ static bool is_tensor(const struct value *v)
     return v && (v->constant || v->type.dtype != DT_NONE || (v->producer && v->producer->op));
 }
 
-/* Of a sequence the result is the same one, of a tensor it is the tensor. */
+/* A sequence passes through unchanged; a tensor is the result itself. */
 static void pass_on(struct composer *c)
 {
     const struct sequence *s = sequence_of(c, 0);
@@ -358,7 +358,7 @@ static void optional_has_element(struct composer *c)
 
 /* ---- loops ------------------------------------------------------------------------------------------------------------------------ */
 
-/* The result that was a sequence is the tensor of all elements, by the same name. */
+/* The tensor of all elements replaces the sequence result, under its name. */
 static void loop(struct composer *c)
 {
     if (sequence_unroll(c))

@@ -1,7 +1,8 @@
-/* Sequences and optionals that enter or leave a graph. --bind or the inputs of the run give the number of tensors of each. It then becomes
- * as many inputs or outputs: NAME.0, NAME.1 and so on. An optional tensor keeps its name.
+/* Sequences and optionals that enter or leave a graph. --bind or the inputs of the run give the number of tensors of each. It becomes that
+ * many inputs or outputs: NAME.0, NAME.1 and so on. An optional tensor keeps its name.
  *
- * As text: "[3, N],[4]", the sizes of each element; "2", their number, where the file declares the sizes; "none", of an optional. */
+ * As text: "[3, N],[4]", the sizes of each element; "2", the number of elements whose sizes the file declares; "none", an absent
+ * optional. */
 #include "ir/rank_meta.h"
 #include "onnx/compose/compose.h"
 #include "onnx/onnx.h"
@@ -40,7 +41,7 @@ struct entering {
     struct import *im;
     struct name_scope *scope;
     const char *name;
-    Onnx__ValueInfoProto element; /* as it is declared */
+    Onnx__ValueInfoProto element; /* as declared */
     size_t n;
     char **part; /* n names */
 };
@@ -60,7 +61,7 @@ static void element_input(struct entering *e, const struct type *type)
     e->n++;
 }
 
-/* A node that makes it of its parts. */
+/* A node that assembles it from its parts. */
 static void make_of_parts(struct entering *e, const char *op)
 {
     Onnx__NodeProto *node = NEW(e->im->tmp, Onnx__NodeProto);
@@ -89,7 +90,7 @@ static int element_dtype(const struct entering *e)
     return t->tensor_type->elem_type;
 }
 
-/* The next "[..]" of a text; false: there is none. */
+/* The next "[..]" of a text; false: no more. */
 static bool next_sizes(const struct entering *e, const char *text, const char **at, struct type *out)
 {
     const char *why = NULL, *end = strchr(*at, ']');
@@ -137,7 +138,7 @@ static void enter_sequence(struct entering *e, const char *text)
     make_of_parts(e, "SequenceConstruct");
 }
 
-/* What is not told to be absent is there. */
+/* Present unless stated to be absent. */
 static bool enter_optional_tensor(struct entering *e)
 {
     struct type type;

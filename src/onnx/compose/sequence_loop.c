@@ -1,4 +1,4 @@
-/* A Loop that appends to a sequence: the state goes, and what is appended becomes a scan output. */
+/* A Loop that appends to a sequence: the state is removed, and the appended values become a scan output. */
 #include "onnx/compose/compose.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static bool reads(const proto *node, const char *name)
     return NAMED_AT(node->input, node->n_input, name) >= 0;
 }
 
-/* The nodes with bodies of their own may read any name. */
+/* Nodes with bodies of their own may read any name. */
 static bool has_body(const proto *node)
 {
     for (size_t i = 0; i < node->n_attribute; i++)
@@ -25,7 +25,7 @@ static bool has_body(const proto *node)
     return false;
 }
 
-/* The node that makes the value, if nothing else is read of it or of the state. */
+/* The node that makes the value, if the value and the state have no other reader. */
 static proto *only_append(const Onnx__GraphProto *body, const char *state, const char *made)
 {
     proto *found = NULL;

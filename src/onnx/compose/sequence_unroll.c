@@ -1,5 +1,5 @@
-/* Loops over sequences of a known number of iterations, and choices between sequences by a known condition: their bodies are read where the
- * nodes stand, so that what they make is a list. */
+/* Loops over sequences of a known number of iterations, and choices between sequences by a known condition: their bodies are read at the
+ * nodes' positions, so that the results are lists. */
 #include "onnx/compose/compose.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static bool truth_of(struct composer *c, const char *name, bool *is)
     return known;
 }
 
-/* Results out[k] of bodies are those of the node. */
+/* Results out[k] of the bodies become the node's. */
 static void give_results(struct composer *c, char **out)
 {
     for (size_t k = c->node->n_output; k-- > 0;) {
@@ -77,7 +77,7 @@ static bool needs_lists(struct composer *c, const Onnx__GraphProto *body)
     return any;
 }
 
-/* The rows that iterations made, one behind the other. */
+/* The rows of the iterations, concatenated. */
 static char *stacked(struct composer *c, size_t n, char **row)
 {
     int64_t zero = 0;
@@ -90,7 +90,7 @@ static char *stacked(struct composer *c, size_t n, char **row)
 
 struct unrolled {
     size_t n, states, nout;
-    char **in, **out, ***row; /* what a body takes and gives; of each scan output its rows */
+    char **in, **out, ***row; /* a body's inputs and outputs; the rows of each scan output */
 };
 
 static void iterate(struct composer *c, struct unrolled *u, size_t i)

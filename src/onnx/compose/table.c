@@ -41,7 +41,7 @@ void onnx_each_composed(void (*take)(void *, const char *domain, const char *op,
         for (const struct composition *row = tables[i]; row->op; row++) {
             const char *of = row->text ? compose_text_ops(a, row) : row->of;
             size_t n = strlen(row->op);
-            if (strncmp(row->op, of, n) || (of[n] && of[n] != ',')) /* not what is itself, but for sequences or operands' order */
+            if (strncmp(row->op, of, n) || (of[n] && of[n] != ',')) /* skip self-references, except for sequences and operand order */
                 take(data, row->domain, row->op, row->since, of);
         }
     arena_free(a);

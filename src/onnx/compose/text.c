@@ -1,6 +1,6 @@
-/* compose_text: a body written as text, as in compositions.def, read and made at once.
+/* compose_text: interprets a composition's text (compositions.def), making nodes as it reads.
  *
- * What is not chosen is read, too, and nothing is made of it: so is the whole of a text whose ops are asked for. */
+ * A branch that is not chosen is parsed without making nodes; so is a whole text to list its ops. */
 #include "ir/text/text.h"
 
 #include "onnx/compose/compose.h"
@@ -16,12 +16,12 @@ struct reading {
     struct composer *c;
     struct lexer lex;
     bool skip, left;  /* left: the node stays as it is */
-    const char **ops; /* asked for, and nothing else; else NULL */
+    const char **ops; /* if not NULL, only list the ops here */
     int results, lists;
     const char *result[MOST_TERMS], *list[MOST_TERMS];
-    int target; /* what the outermost call is to be: this result of the node; -1: new values, `made` of them */
+    int target; /* the node's result that the outermost call makes; -1: new values, `made` of them */
     size_t made;
-    char *more[MOST_TERMS]; /* all of its results but the first */
+    char *more[MOST_TERMS]; /* all its results but the first */
 };
 typedef struct compose_term term;
 static const term absent;
@@ -40,7 +40,7 @@ void compose_let(struct composer *c, const char *name, term is)
     VEC_PUSH(c->im->tmp, &c->lets, ((struct compose_let){name, is, -1}));
 }
 
-/* What the name was last said to be; else it is a type of elements. */
+/* The latest definition of the name; else an element type. */
 static term named(struct reading *r, const char *name)
 {
     for (int i = r->c->lets.n; i-- > 0;) {
@@ -53,7 +53,7 @@ static term named(struct reading *r, const char *name)
     }
     const ProtobufCEnumValue *type = protobuf_c_enum_descriptor_get_value_by_name(&onnx__tensor_proto__data_type__descriptor, name);
     if (!type && r->ops)
-        return absent; /* what prepare would say */
+        return absent; /* prepare would define it */
     if (!type)
         bug("%s: a composition names '%s', which it does not say", r->lex.file, name);
     return data(compose_int(r->c, name, type->value));
@@ -100,7 +100,7 @@ static bool same(const attribute *a, const attribute *b)
         (!a->s.len || memcmp(a->s.data, b->s.data, a->s.len) == 0);
 }
 
-/* The value of a term where an operand is due: data become a constant. */
+/* The value of a term used as an operand: data become a constant. */
 static char *operand(struct reading *r, term t)
 {
     struct import *im = r->c->im;
@@ -118,7 +118,7 @@ static char *operand(struct reading *r, term t)
 
 /* ---- attributes of the node -------------------------------------------------------------------------------------------------------- */
 
-/* @list[k]: absent behind the end. */
+/* @list[k]: absent past the end. */
 static term element(struct reading *r, const attribute *a)
 {
     size_t k = (size_t)lex_int(&r->lex, 0, MOST_TERMS);
@@ -126,7 +126,7 @@ static term element(struct reading *r, const attribute *a)
     return a && k < a->n_floats ? data(compose_float(r->c, "", a->floats[k])) : absent;
 }
 
-/* @body(x): what the body makes of x; x where there is none. */
+/* @body(x): the body's result for x; x where there is no body. */
 static term inlined(struct reading *r, const char *name, const attribute *a)
 {
     char *x = operand(r, expression(r)), *y = x;
@@ -159,7 +159,7 @@ static term given(struct reading *r)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------------- */
 
-/* <axis = 1, @group>: attributes that are absent are left out. */
+/* <axis = 1, @group>: absent attributes are left out. */
 static size_t attributes(struct reading *r, attribute **at)
 {
     size_t n = 0;
@@ -231,7 +231,7 @@ static term refuse(struct reading *r)
     return absent;
 }
 
-/* A whole number where an op wants another one. */
+/* An integer where an op needs a float. */
 static term as_float(struct reading *r)
 {
     const attribute *a = primary(r).data;
@@ -264,7 +264,7 @@ static term primary(struct reading *r)
     return strchr("-.0123456789", *r->lex.at) ? number(r) : word(r);
 }
 
-/* The next expression; nothing is made of it unless it is due. */
+/* The next expression; makes nodes only if due. */
 static term when(struct reading *r, bool due, term (*next)(struct reading *))
 {
     const struct reading before = *r;
@@ -278,7 +278,7 @@ static term when(struct reading *r, bool due, term (*next)(struct reading *))
     return absent;
 }
 
-/* a | b: a where it is there, else b. */
+/* a | b: a if present, else b. */
 static term either(struct reading *r)
 {
     term t = primary(r);
@@ -328,7 +328,7 @@ static void guard(struct reading *r)
         (void)leave(r);
 }
 
-/* Results of the node are made once, the later ones first; with lists they are values like others. One that the node lacks is not made. */
+/* The node's results are made once, later ones first; with lists they are ordinary values. A result that the node lacks is not made. */
 static void statement(struct reading *r)
 {
     const char *name[MOST_TERMS];
@@ -353,14 +353,14 @@ static void statement(struct reading *r)
     r->skip = skip || r->left;
 }
 
-/* Operand i is what a text calls so. */
+/* Binds the text's name to operand i. */
 static void bind(struct composer *c, const char *name, size_t i, bool optional)
 {
     compose_let(c, name, (term){.value = compose_optional(c, i)});
     c->lets.at[c->lets.n - 1].operand = optional || compose_has(c->node, i) ? -1 : (int)i;
 }
 
-/* (a, b?, list*); returns how many are no lists. */
+/* (a, b?, list*); returns how many are not lists. */
 static size_t operands(struct reading *r)
 {
     size_t n = 0;
@@ -393,7 +393,7 @@ static void statements(struct reading *r)
         statement(r);
 }
 
-/* The statements for each element of lists, which are the operands from `first` on. */
+/* The statements for each element of the lists, which are the operands from `first` on. */
 static void repeat(struct reading *r, size_t first)
 {
     struct composer *c = r->c;

@@ -18,7 +18,7 @@ static bool is_hyphenated(const char *text)
     return false;
 }
 
-/* Without a letter or a digit, as "?": exporters write it for every dimension that they do not know. */
+/* No letter or digit, as in "?": exporters write it for every unknown dimension. */
 static bool is_no_name(const char *text)
 {
     for (; *text; text++)

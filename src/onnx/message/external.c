@@ -1,6 +1,6 @@
-/* External data and placeholders: where a tensor's bytes lie, checked but not read. A new layout of external data belongs here.
+/* External data and placeholders: where a tensor's bytes are, checked but not read. A new layout of external data belongs here.
  *
- * A location is relative, has no ".." component, and names a regular file beside the model (base/file/sandbox.c); or it names any regular
+ * A location is relative, has no ".." component, and names a regular file next to the model (base/file/sandbox.c); or it names any regular
  * file in a folder that the user allowed. The real path is kept, so that the file that was checked is the file that is mapped. */
 #include "onnx/message/message.h"
 

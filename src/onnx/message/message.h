@@ -1,4 +1,4 @@
-/* message: ONNX files as protobuf messages, checked before they are unpacked and written from ranges of files. It knows no IR beyond types
+/* message: ONNX files as protobuf messages, checked before they are unpacked and written from ranges of files. Of the IR it uses only types
  * and sources of bytes. */
 #ifndef TPC_ONNX_MESSAGE_H
 #define TPC_ONNX_MESSAGE_H
@@ -16,7 +16,7 @@
 #define FORM_OPSET 23             /* the form that the rows of ops.def describe */
 #define PLACEHOLDER_KEY RANK_META_PLACEHOLDER
 #define PLACEHOLDER_LOCATION "rank-files"
-/* Metadata of a node, as torch's dynamo exporter writes them: a list of the modules around it, which begins with the network itself. */
+/* Metadata of a node, written by torch's dynamo exporter: the list of modules around it, beginning with the network itself. */
 #define MODULES_KEY "pkg.torch.onnx.name_scopes"
 #define MODULES_NETWORK "['', "
 
@@ -40,7 +40,7 @@ enum {
 struct extent {
     int64_t tag, begin, end;
 };
-/* An initializer of the main graph. raw.end == 0: it has no raw_data. placeholder: where its placeholder begins; 0: it has none. */
+/* An initializer of the main graph. raw.end == 0: it has no raw_data. placeholder: where its placeholder begins; 0: none. */
 struct wire_initializer {
     struct extent message, raw;
     int64_t placeholder;
@@ -61,7 +61,7 @@ struct wire_field {
     int wire;
     const ProtobufCFieldDescriptor *known;
 };
-/* The field at *at of a message that ends at end; *at moves behind it. The bytes must have passed wire_check. */
+/* The field at *at of a message that ends at end; *at moves past it. The bytes must have passed wire_check. */
 struct wire_field wire_next(struct map, int64_t *at, int64_t end);
 /* True if the tensor's message says that its bytes are in another file. */
 bool wire_is_external(struct map, const struct extent *tensor);
@@ -72,19 +72,19 @@ void *wire_unpack(struct arena *, const char *path, const char *what, struct map
 const char *proto_text_or(const char *text, const char *otherwise);
 const char *proto_domain(const char *domain); /* NULL and "ai.onnx" are "" */
 Onnx__AttributeProto *proto_attribute(const Onnx__NodeProto *, const char *name);
-/* One without a value. */
+/* An attribute without a value. */
 Onnx__AttributeProto *proto_new_attribute(struct arena *, const char *name, Onnx__AttributeProto__AttributeType);
 bool proto_is_external(const Onnx__TensorProto *);
 const char *proto_data_type_name(struct arena *, int data_type);
 /* "node 'NAME' (OP)", for messages. */
 const char *proto_node_label(struct arena *, const Onnx__NodeProto *);
-/* The node's own name; if that is empty, one made of the op and its first output ("": it has none). */
+/* The node's own name; if empty, one made of the op and its first output ("": none). */
 char *proto_node_name(struct arena *, const char *own, const char *op_type, const char *out);
-/* dim_param.c: an expression if the text is one, else a symbol of that name; NULL: it says nothing, as "?" and "-1". */
+/* dim_param.c: an expression if the text is one, else a symbol of that name; NULL: it has no meaning, as "?" and "-1". */
 const struct dim *dim_param_parse(struct alg *, const char *text);
 
 /* ---- text_table.c ----------------------------------------------------------------------------------------------------- */
-/* A table is a pointer to its first entry; NULL: it is empty. */
+/* A table is a pointer to its first entry; NULL: empty. */
 struct text_table {
     const char *text;
     const void *item;
@@ -94,14 +94,14 @@ const void *text_table_find(const struct text_table *, const char *text);
 void text_table_add(struct arena *, struct text_table **, const char *text, const void *item);
 
 /* ---- tensor_digest.c: the digest of a tensor's content, in its metadata ------------------------------------------------ */
-/* Of strings: those of the message; else the bytes, as raw_data has them. */
+/* Of strings: the message's; of other types: the bytes, as in raw_data. */
 struct constant_digest tensor_digest_of(const Onnx__TensorProto *, const void *at, int64_t bytes);
-/* The only entry of its metadata. */
+/* It becomes the only entry of the tensor's metadata. */
 void tensor_digest_put(struct arena *, Onnx__TensorProto *, struct constant_digest);
 
-/* ---- external.c: where the bytes of a tensor lie that is not in the message ------------------------------------------- */
+/* ---- external.c: where the bytes of external tensors are ------------------------------------------- */
 struct external_files {
-    struct arena *arena, *tmp; /* of what is returned; of the load */
+    struct arena *arena, *tmp; /* of the results; of the load */
     const char *path;          /* of the model */
     const struct load_options *options;
     bool stripped;            /* the model is weight-stripped: bytes of placeholders are in rank files */
@@ -109,9 +109,9 @@ struct external_files {
 };
 /* The source of a tensor's bytes, checked but not read. what: "initializer 'w'", for failures. */
 struct source external_source(struct external_files *, const Onnx__TensorProto *, const char *what, int64_t bytes);
-/* The source of a placeholder's payload in the model file; *at: where in the tensor's message it was. */
+/* The source of a placeholder's payload in the model file; *at: its former offset in the tensor's message. */
 struct source external_placeholder(const struct external_files *, const Onnx__TensorProto *, const char *what, int64_t *at);
-/* What an external tensor refers to; false: the file does not exist. */
+/* The bytes that an external tensor refers to; false: the file does not exist. */
 bool external_span(struct external_files *, const Onnx__TensorProto *, const char *what, struct span *out);
 
 /* ---- segments.c: a message made of ranges of a file and new bytes, written without holding it -------------------------- */

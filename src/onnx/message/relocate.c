@@ -1,5 +1,5 @@
-/* relocate: a model whose external data lie in another file. Every tensor that has its bytes outside the model names the new file, at an
- * offset that tells where the old file begins in it. All else is copied; lengths around what changed are written again. */
+/* relocate: a model whose external data moved to another file. Every external tensor gets the new file's name, and its offset grows by the
+ * old file's position in the new one. All else is copied; enclosing lengths are rewritten. */
 #include "onnx/message/message.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ struct relocating {
     const char *path;
     struct map file;
     const struct relocation *to;
-    struct extent *tensor; /* those that change, in the order of the file */
+    struct extent *tensor; /* those that change, in file order */
     int n;
 };
 
@@ -60,7 +60,7 @@ static int64_t offset_of(const struct relocating *r, const char *text)
     return offset;
 }
 
-/* What was the rest of a file gets a length. A checksum was of the old file. */
+/* A range to the end of a file gets a length. The old file's checksum is dropped. */
 static struct segments moved_tensor(const struct relocating *r, const struct extent *tensor)
 {
     struct segments body = segments_new(r->arena, r->file.at);
@@ -87,7 +87,7 @@ static struct segments moved_tensor(const struct relocating *r, const struct ext
     return body;
 }
 
-/* The first of the tensors that does not end before `at`. */
+/* The first tensor that ends after `at`. */
 static int tensor_from(const struct relocating *r, int64_t at)
 {
     int lo = 0, hi = r->n;
@@ -101,7 +101,7 @@ static int tensor_from(const struct relocating *r, int64_t at)
     return lo;
 }
 
-/* The message at [begin, end), where a tensor changes. The depth is that of the file, which was checked. */
+/* The message at [begin, end), in which a tensor changes. The recursion depth is the file's, which was checked. */
 static struct segments moved_message(const struct relocating *r, int64_t begin, int64_t end, const ProtobufCMessageDescriptor *message)
 {
     struct segments body = segments_new(r->arena, r->file.at);

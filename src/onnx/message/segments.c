@@ -1,5 +1,5 @@
-/* A message as segments: ranges of a mapped file, new bytes, and payloads that are elsewhere. Rewriting a model of gigabytes takes memory
- * for the new bytes only. */
+/* A message as segments: ranges of a mapped file, new bytes, and payloads in other files. Rewriting a model of gigabytes takes memory for
+ * the new bytes only. */
 #include "onnx/message/message.h"
 
 #include <limits.h>

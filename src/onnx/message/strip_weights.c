@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- what a model is made of: initializers that change, and all else ---- */
+/* ---- a model's segments: initializers that change, and all else ---- */
 
 typedef bool payload_filter(const struct wire_index *, const struct wire_initializer *);
 typedef void payload_rewrite(void *, struct segments *body, const struct wire_initializer *);

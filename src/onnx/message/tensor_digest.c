@@ -1,7 +1,7 @@
 /* tensor_digest: the digest of a tensor's content, in the metadata of its message. */
 #include "onnx/message/message.h"
 
-/* Strings end with a zero byte, so that none moves into the next. */
+/* Each string is hashed with its final zero byte, so that strings do not run together. */
 struct constant_digest tensor_digest_of(const Onnx__TensorProto *t, const void *at, int64_t bytes)
 {
     struct arena *tmp = arena_new();

@@ -1,7 +1,7 @@
 /* The wire format, before protobuf-c sees it.
  *
- * protobuf-c has no depth limit and copies every bytes field. So the file is walked once by the message descriptors: every tag,
- * length and nesting is checked, and the places of tensors are noted, for strip_weights.c. */
+ * protobuf-c has no depth limit and copies every bytes field. So the file is walked once by the message descriptors: every tag, length and
+ * nesting is checked, and the positions of tensors are noted, for strip_weights.c. */
 #include "onnx/message/message.h"
 
 #include <limits.h>
@@ -60,7 +60,7 @@ static int wire_of(ProtobufCType type)
     }
 }
 
-/* A known field must come in the wire type of its declaration. */
+/* A known field must have the wire type of its declaration. */
 static void check_wire_type(const struct wire_walk *w, const struct wire_field *f)
 {
     if (!f->known)

@@ -1,8 +1,8 @@
 /* Subgraphs: the graphs of If, Loop and Scan become graphs of the IR.
  *
- * A subgraph is a name scope inside the outer one. An outer name that it reads becomes one of its inputs, behind those of the file, and an
- * operand of the node: a capture. A constant that may be a weight moves outwards until it is in the main graph, and is captured from there.
- * An output that no node of the subgraph makes gets an Identity. */
+ * A subgraph is a name scope inside the outer one. An outer name that it reads becomes one of its inputs, after the file's, and an operand
+ * of the node: a capture. A constant that may be a weight moves outwards until it is in the main graph, and is captured from there. An
+ * output that no node of the subgraph makes gets an Identity. */
 #include "onnx/read/read.h"
 
 static void define_initializers(struct import *im, struct name_scope *scope, const Onnx__GraphProto *g, const char *where)
@@ -25,7 +25,7 @@ static void define_inputs(struct import *im, struct name_scope *scope, const Onn
     }
 }
 
-/* Names a body defines hide those around it, also before they are defined. */
+/* A body's names hide outer ones, even before they are defined. */
 static void announce_results(struct import *im, struct name_scope *scope, const Onnx__GraphProto *g)
 {
     for (size_t i = 0; i < g->n_node; i++)

@@ -1,11 +1,11 @@
-/* Multi-device annotations of a file (IR version 11) to the IR: the model's configurations, and what nodes of its main graph state under
- * each. Only their form is checked here: that names exist, and that a node names its own operands and results. */
+/* Multi-device annotations of a file (IR version 11) to the IR: the model's configurations, and the annotations of its main graph's nodes
+ * under each. Only their form is checked here: that names exist, and that a node names its own operands and results. */
 #include "ir/configuration.h"
 #include "onnx/read/read.h"
 
 #include <string.h>
 
-enum { MOST_CONFIGURATIONS = 1000 }; /* of a model, far above real ones: they are looked up one by one */
+enum { MOST_CONFIGURATIONS = 1000 }; /* per model, far above real ones: search is linear */
 
 static void check_devices(const struct import *im, const Onnx__DeviceConfigurationProto *p, const char *name)
 {
@@ -82,9 +82,9 @@ static struct sharding sharding_of(struct import *im, const Onnx__ShardingSpecPr
                              .axis = axis};
 }
 
-/* ---- those of a node ---- */
+/* ---- a node's annotations ---- */
 
-/* What is imported of one node: names are looked up, for a node may have very many operands. */
+/* The annotations of one node: names are looked up in a table because a node may have very many operands. */
 struct annotated {
     const Onnx__NodeProto *node;
     const char *name, *where;

@@ -1,7 +1,7 @@
-/* Attributes: decoded once by the op's row; of ops without a row kept as the bytes of their AttributeProto.
+/* Attributes: decoded once by the op's row; those of ops without a row stay AttributeProto bytes.
  *
- * Every attribute of the row is present in the node, in the row's order, at its default where the file says nothing. A name the
- * row does not have, another type, or a missing required one is a failure. */
+ * Every attribute of the row is present in the node, in the row's order, at its default where the file omits it. An unknown name, another
+ * type or a missing required attribute is a failure. */
 #include "ir/rank_meta.h"
 #include "onnx/read/read.h"
 #include "op/op.h"
@@ -117,7 +117,7 @@ static void read_value(struct import *im, const char *where, const proto *p, str
     out->set = true;
 }
 
-/* Old writers leave the type out; then the field that is set decides. */
+/* Old writers omit the type; then the field that is set decides. */
 int decode_found_type(const proto *p)
 {
     if (p->has_type && p->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED)
@@ -156,7 +156,7 @@ static void read_attribute(struct import *im, const char *where, const proto *p,
     fail("%s: %s: attribute '%s' is not known for %s", im->path, where, p->name, node->op->name);
 }
 
-/* What the row notes in the node's metadata. */
+/* The attribute that the row keeps in the node's metadata. */
 static void read_note(const struct import *im, const char *where, const Onnx__StringStringEntryProto *entry, struct node *node)
 {
     const char *key = proto_text_or(entry->key, ""), *text = proto_text_or(entry->value, "");

@@ -1,4 +1,4 @@
-/* What all importers make: unique names of nodes, constants and copies. */
+/* Helpers of all importers: unique names of nodes, constants and copies. */
 #include "onnx/read/read.h"
 #include "op/op.h"
 

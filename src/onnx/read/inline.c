@@ -64,7 +64,7 @@ static void bind_parameters(struct import *im, struct name_scope *caller, struct
             name_scope_bind(im, scope, f->input[i], name_scope_read(im, caller, call->input[i], where));
 }
 
-/* A result stands for the caller's output, which the body then defines. Not so a parameter or a result given twice. */
+/* A result stands for the caller's output, which the body then defines. Except for a parameter, or a result given twice. */
 static void bind_results(struct import *im, struct name_scope *caller, struct name_scope *scope, const Onnx__NodeProto *call,
                          const Onnx__FunctionProto *f, const char *where, bool *bound)
 {

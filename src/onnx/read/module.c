@@ -14,7 +14,7 @@ struct item {
     size_t length;
 };
 
-/* Moves behind 'ITEM'. Items with quotes or escapes are no paths. */
+/* Moves past 'ITEM'. Items with quotes or escapes are not paths. */
 static bool take_item(const char **at, struct item *out)
 {
     if (**at != '\'')
@@ -24,7 +24,7 @@ static bool take_item(const char **at, struct item *out)
     return *(*at)++ == '\'';
 }
 
-/* The innermost module of the list; of no length: the network itself, or no such list. */
+/* The innermost module of the list; empty: the network itself, or not such a list. */
 static struct item innermost(const char *list)
 {
     static const char network[] = MODULES_NETWORK;

@@ -1,4 +1,4 @@
-/* name_scope: the names of one graph, or of one function call, and the values they stand for.
+/* name_scope: the names of one graph or function call, and their values.
  *
  * A name may be read before it is defined, since nodes need not be sorted; a name that is undefined when the scope is closed is a failure.
  * Keys of values that tpc adds begin with a byte that no name of a file may hold, so they never clash. */
@@ -13,7 +13,7 @@ struct scoped_name {
     struct value *value;
     bool defined;       /* produced, an input, or a constant */
     const char *reader; /* who used it before it was defined; for messages */
-    const char *why;    /* it is never defined; NULL: no reason is known */
+    const char *why;    /* why it is never defined; NULL: no known reason */
     UT_hash_handle hh;
 };
 
@@ -33,7 +33,7 @@ static struct scoped_name *add_name(struct import *im, struct name_scope *scope,
     return name;
 }
 
-/* The value's own name: without the key of a fresh one, with the call in front. */
+/* The value's own name: without the key of a fresh name, prefixed by the call. */
 static struct value *new_value(struct import *im, const struct name_scope *scope, const char *text)
 {
     static const struct type unknown;

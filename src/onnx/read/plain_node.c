@@ -100,7 +100,7 @@ static void read_operands(struct import *im, struct name_scope *scope, const Onn
             node->in[i] = name_scope_read(im, scope, from->input[i], where);
 }
 
-/* What an op without a row produces is what the file declares. */
+/* The file declares the results of an op without a row. */
 static void declare(struct import *im, struct value *value)
 {
     const Onnx__ValueInfoProto *info = text_table_find(im->declared, value->name);
@@ -109,7 +109,7 @@ static void declare(struct import *im, struct value *value)
         value->type = type;
 }
 
-/* A result that the op always has gets a value even where the file gives it no name. */
+/* A result that the op always has gets a value even if the file does not name it. */
 static struct value *unnamed_result(struct import *im, const struct node *node, size_t i)
 {
     static const struct type unknown;

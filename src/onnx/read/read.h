@@ -7,12 +7,12 @@
 #include "onnx/message/message.h"
 
 #define NEWEST_OPSET 28    /* later ones may change what an op means */
-#define MAX_INLINED 200000 /* nodes and calls in bodies that are inlined: calls of calls grow without bound */
+#define MAX_INLINED 200000 /* inlined nodes and calls: nested calls grow without bound */
 
 struct name_scope;
 struct import {
     struct arena *arena, *tmp; /* tmp: freed after the load */
-    struct graph *graph;       /* being imported into: the main graph or a subgraph */
+    struct graph *graph;       /* the graph being imported into: the main graph or a subgraph */
     struct alg *alg;           /* of that graph */
     const char *path;
     const Onnx__ModelProto *model;
@@ -20,11 +20,11 @@ struct import {
     struct text_table *functions; /* "domain\nname\noverload" -> FunctionProto */
     struct text_table *declared;  /* value name -> ValueInfoProto, for outputs of ops without a row */
     struct name_index node_names;
-    struct text_table *sequences; /* name of a sequence value -> what it holds (struct sequence of onnx/compose) */
-    const Onnx__NodeProto *own;   /* a node in a body that tpc made, whose names are no file's (onnx/upgrade/scan.c) */
+    struct text_table *sequences; /* name of a sequence value -> its contents (struct sequence of onnx/compose) */
+    const Onnx__NodeProto *own;   /* a node in a body that tpc made, whose names are not the file's (onnx/upgrade/scan.c) */
     int fresh, inlined;
-    int depth; /* of subgraphs around what is being imported */
-    /* Set by onnx/load.c. Imports any node: subgraphs and functions recur through it. */
+    int depth; /* of subgraphs around the current one */
+    /* Set by onnx/load.c. Imports any node: subgraphs and functions recurse through it. */
     void (*node)(struct import *, struct name_scope *, const Onnx__NodeProto *);
     /* The version since which an op has another form than at an opset, up to the form of the rows; 0: same form. */
     int (*form_changed)(const char *op, int opset);
@@ -43,7 +43,7 @@ struct name_scope {
     Onnx__AttributeProto **argument; /* the call's attributes and the function's defaults */
     const struct name_scope *caller;
     struct graph *graph;          /* where its values are */
-    struct name_scope *outer;     /* of a subgraph: where names it does not define are looked up; else NULL */
+    struct name_scope *outer;     /* of a subgraph: where undefined names are looked up; else NULL */
     VEC(struct value *) captured; /* of a subgraph: outer values that it reads, in the order of its inputs */
 };
 /* The name will be defined by this scope. */
@@ -53,7 +53,7 @@ struct value *name_scope_read(struct import *, struct name_scope *, const char *
 struct value *name_scope_define(struct import *, struct name_scope *, const char *name, const char *definer);
 /* The name stands for an existing value. */
 void name_scope_bind(struct import *, struct name_scope *, const char *name, struct value *);
-/* The name will be defined and stands for an existing value. */
+/* The name will be defined, and stands for an existing value. */
 void name_scope_promise(struct import *, struct name_scope *, const char *name, struct value *, const char *reader);
 bool name_scope_knows(const struct name_scope *, const char *name);
 /* The name is a parameter that the call of its function leaves out. */
@@ -69,7 +69,7 @@ char *name_scope_ints(struct import *, struct name_scope *, const char *display,
 char *name_scope_floats(struct import *, struct name_scope *, const char *display, size_t n, const float *);
 char *name_scope_scalar(struct import *, struct name_scope *, const char *display, double);
 char *name_scope_whole(struct import *, struct name_scope *, const char *display, enum dtype, int64_t); /* i64 or bool */
-/* The name is one that is never defined; why: what stands behind it in "'x', which ...". */
+/* The name is never defined; why: the clause after it in "'x', which ...". */
 void name_scope_withhold(struct import *, struct name_scope *, const char *name, const char *why);
 /* A name that was read and is not defined is a failure. */
 void name_scope_close(struct import *, struct name_scope *);
@@ -86,10 +86,10 @@ char *import_node_name(struct import *, const struct name_scope *, const Onnx__N
 bool declared_type(struct import *, const Onnx__ValueInfoProto *, struct type *out);
 /* "a sequence", "a tensor of unknown rank", ...; for messages. */
 const char *declared_kind(const Onnx__TypeProto *);
-/* A value that is declared as something else than a tensor is a failure. */
+/* A value declared as anything but a tensor is a failure. */
 void declared_check_tensor(const struct import *, const Onnx__ValueInfoProto *, const char *where);
 struct constant *tensor_constant(struct import *, const Onnx__TensorProto *, const char *what); /* what: "initializer 'w'" */
-/* sparse.c: the tensor that is 0 where a sparse one has no value; all sparse initializers of a graph, defined in the scope. */
+/* sparse.c: a sparse tensor as a dense one; defines all sparse initializers of a graph in the scope. */
 struct constant *sparse_constant(struct import *, const Onnx__SparseTensorProto *, const char *what);
 void sparse_initializers(struct import *, struct name_scope *, const Onnx__GraphProto *);
 /* dtype, dims and byte length; failures start with "PATH: WHAT". */
@@ -97,20 +97,20 @@ enum dtype tensor_layout(struct arena *, const Onnx__TensorProto *, const char *
 /* The little-endian bytes of an inline tensor, into out. */
 void tensor_content(const Onnx__TensorProto *, enum dtype, int64_t bytes, const char *path, const char *what, void *out);
 
-/* The number of string i of what is read. */
+/* The number of string i. */
 int64_t tensor_string(const ProtobufCBinaryData *, const char *path, const char *what, size_t i);
 
-/* tensor_file.c: a tensor in a file of `most` bytes. */
+/* tensor_file.c: a tensor in a file of at most `most` bytes. */
 struct tensor tensor_of_proto(struct arena *, const Onnx__TensorProto *, const char *path, const char *label, size_t most);
 
 /* ---- nodes: plain_node.c, inline.c, body.c, decode.c, module.c, config_read.c ------------------------------------------ */
 /* A node in the form of the rows, attributes resolved, becomes a node or a constant. */
 void read_plain_node(struct import *, struct name_scope *, const Onnx__NodeProto *, int opset);
-/* The subgraphs of a node whose attributes are decoded; what they capture becomes its last operands. */
+/* The subgraphs of a node whose attributes are decoded; their captures become its last operands. */
 void read_bodies(struct import *, struct name_scope *, const Onnx__NodeProto *, struct node *);
 /* The module path of a node or call, from its metadata. */
 void read_module(struct import *, const Onnx__NodeProto *, const char *name);
-/* Multi-device configurations of the model, and what a node's annotations are under each. */
+/* Multi-device configurations of the model, and a node's annotations under each. */
 void read_configurations(struct import *);
 void read_shardings(struct import *, const Onnx__NodeProto *);
 void inline_collect(struct import *);

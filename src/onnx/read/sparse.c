@@ -1,9 +1,9 @@
-/* Sparse tensors, of initializers and of Constant nodes, as the constants that they stand for: 0 where no value is given. */
+/* Sparse tensors, of initializers and of Constant nodes, as dense constants: 0 where no value is given. */
 #include "onnx/read/read.h"
 
 #include <string.h>
 
-enum { SPARSE_BYTES_LOG2 = 31 }; /* a few bytes of a file may ask for any size */
+enum { SPARSE_BYTES_LOG2 = 31 }; /* a small file may claim any size */
 
 static struct constant *part(struct import *im, const Onnx__TensorProto *t, const char *what, const char *name)
 {
@@ -15,7 +15,7 @@ static struct constant *part(struct import *im, const Onnx__TensorProto *t, cons
     return c;
 }
 
-/* The size and no data yet. */
+/* Its size is set, its data are not. */
 static struct constant *whole(struct import *im, const Onnx__SparseTensorProto *s, enum dtype dtype, const char *what)
 {
     struct constant *c = NEW(im->arena, struct constant);
@@ -31,7 +31,7 @@ static struct constant *whole(struct import *im, const Onnx__SparseTensorProto *
     return c;
 }
 
-/* The number of the element that the indices from `at` on name: its own number, or one index for each dimension. */
+/* The element's number, from the indices from `at` on: its number itself, or one index per dimension. */
 static int64_t place(struct import *im, const struct constant *c, int n, const int64_t *at, const char *what)
 {
     int64_t place = 0;

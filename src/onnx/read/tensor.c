@@ -1,7 +1,7 @@
 /* TensorProto to constants: one layout (little-endian, fixed width) from raw bytes, typed fields or external data.
  *
- * The length that the dimensions ask for is computed with overflow checks and compared with what is there before anything is
- * allocated or read. Float16 and bfloat16 travel as bit patterns in int32_data, booleans and small integers as numbers. */
+ * The length by the dimensions is computed with overflow checks and compared with the actual length before anything is allocated or read.
+ * Float16 and bfloat16 are bit patterns in int32_data, booleans and small integers as numbers. */
 #include "ir/rank_meta.h"
 #include "onnx/read/read.h"
 
@@ -123,7 +123,7 @@ void tensor_content(const Onnx__TensorProto *t, enum dtype dtype, int64_t bytes,
 
 /* ---- constants ---- */
 
-/* What is in the message is small or typed: checked against the message before the copy is allocated. */
+/* In-message data are small or typed: the length is checked against the message before the copy is allocated. */
 static void *inline_data(struct import *im, const Onnx__TensorProto *t, const struct constant *c, const char *what)
 {
     size_t held = t->has_raw_data ? t->raw_data.len : typed_field(t, c->dtype).n * dtype_size(c->dtype);
@@ -132,7 +132,7 @@ static void *inline_data(struct import *im, const Onnx__TensorProto *t, const st
     return out;
 }
 
-/* NULL: the tensor has none. */
+/* NULL: the tensor has no digest. */
 static const struct constant_digest *stated_digest(struct import *im, const Onnx__TensorProto *t, const char *what)
 {
     for (size_t i = 0; i < t->n_metadata_props; i++) {
@@ -147,7 +147,7 @@ static const struct constant_digest *stated_digest(struct import *im, const Onnx
     return NULL;
 }
 
-/* What is in the message has been read anyway. */
+/* In-message data have been read anyway. */
 static void check_digest(struct import *im, const Onnx__TensorProto *t, const struct constant *c, const char *what)
 {
     const struct constant_digest *stated = stated_digest(im, t, what);

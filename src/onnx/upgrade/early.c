@@ -1,4 +1,4 @@
-/* Forms of ops before opset 7: other attributes, and broadcasting that names the axis of the first operand at which the second begins. */
+/* Forms of ops before opset 7: other attributes, and broadcasting with an explicit axis of the first operand where the second begins. */
 #include "onnx/upgrade/upgrade.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@ static const struct early {
     const char *op;
     int below;
     enum change change;
-    const char *attribute, *name; /* RENAMED: its name since */
-    size_t operand;               /* OPERAND: its place since */
+    const char *attribute, *name; /* RENAMED: its new name */
+    size_t operand;               /* OPERAND: its new position */
     double value;                 /* of the default */
 } attributes[] = {
     {.op = "Concat", .below = 4, .change = INT_DEFAULT, .attribute = "axis", .value = 1},
@@ -75,7 +75,7 @@ static char *rank_of(struct upgrade *s, char *x)
     return one_of(s, "Shape", one_of(s, "Shape", x, NULL), NULL);
 }
 
-/* Ones behind the dimensions of operand 1, so that they begin at this axis of operand 0; counted from the end if it is negative. */
+/* Appends ones to the dimensions of operand 1, so that they begin at this axis of operand 0; counted from the end if it is negative. */
 static void align_second(struct upgrade *s, int64_t axis)
 {
     if (s->node->n_input != 2 || !*s->node->input[0] || !*s->node->input[1])
@@ -117,7 +117,7 @@ static void cast(struct upgrade *s)
     upgrade_add_int(s, "to", type->value);
 }
 
-/* Operands input, tiles, axis: as often along one axis. */
+/* Operands input, tiles, axis: repeats along one axis. */
 static void tile(struct upgrade *s)
 {
     const struct value *axis = s->node->n_input == 3 ? name_scope_find(s->scope, s->node->input[2]) : NULL;
@@ -137,7 +137,7 @@ static void tile(struct upgrade *s)
     s->node->n_input = 2;
 }
 
-/* In test mode only the first result is there. */
+/* In test mode only the first result exists. */
 static void batchnorm(struct upgrade *s)
 {
     const Onnx__AttributeProto *test = upgrade_remove(s, "is_test", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);

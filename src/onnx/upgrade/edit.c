@@ -1,4 +1,4 @@
-/* What upgrades of nodes have in common: attributes taken and added, operands set, helper nodes made. */
+/* Helpers of upgrades: attributes taken and added, operands set, helper nodes made. */
 #include "onnx/upgrade/upgrade.h"
 
 #include <string.h>

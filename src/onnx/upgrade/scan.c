@@ -1,5 +1,5 @@
-/* Scan of opset 8 runs its body over the sequences of a batch: every operand has the rows of the batch first. It becomes a Scan over the
- * rows, whose body is a Scan of today over each row's sequence. */
+/* Scan of opset 8 runs its body over the sequences of a batch: dimension 0 of every operand is the batch. It becomes a Scan over the batch,
+ * whose body is a current Scan over each row's sequence. */
 #include "onnx/upgrade/upgrade.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static char **fresh_names(struct upgrade *s, size_t n, const char *display)
     return name;
 }
 
-/* The node over the sequence of one row. Its axes, which opset 8 did not know, say that it is one of today. */
+/* The node over the sequence of one row. Its axes, which opset 8 lacks, mark it as a current Scan. */
 static proto *over_sequence(struct upgrade *s)
 {
     proto *inner = NEW(s->im->tmp, proto);

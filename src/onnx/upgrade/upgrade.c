@@ -1,9 +1,9 @@
 /* Older forms of ops, brought to the form of opset 23 before anything is decoded.
  *
- * Most changes are of one kind: an attribute became an operand, so a constant is made for it. Softmax and its kin had flatten
- * semantics before opset 13. What changed before opset 7 is in early.c, Scan of opset 8 in scan.c. The second table lists
- * the changes of form for which there is no rewrite: such a node is refused with the opset to export with. Ops in neither table only gained
- * types and attributes whose defaults are the old meaning. */
+ * Most changes are of one kind: an attribute became an operand, so a constant is made for it. The Softmax family had flatten semantics
+ * before opset 13. early.c has changes before opset 7, scan.c has Scan of opset 8. The second table lists the changes of form without a
+ * rewrite: such a node is refused with the opset to export with. Ops in neither table only gained types and attributes whose defaults are
+ * the old meaning. */
 #include "onnx/upgrade/upgrade.h"
 
 #include "onnx/onnx.h"
@@ -65,7 +65,7 @@ static void upgrade_topk(struct upgrade *s)
     upgrade_set_input(s, 1, name_scope_ints(s->im, s->scope, upgrade_display_name(s, "k"), 1, &k->i));
 }
 
-/* Before opset 14 results of training asked for training. */
+/* Before opset 14, training results implied training mode. */
 static void upgrade_batchnorm(struct upgrade *s)
 {
     const Onnx__AttributeProto *spatial = upgrade_take(s->node, "spatial");
@@ -99,7 +99,7 @@ static void upgrade_upsample(struct upgrade *s)
     }
 }
 
-/* Scales behind the operand; places were counted from the corner and rounded down. */
+/* Scales were operand 1; coordinates were asymmetric and rounded down. */
 static void upgrade_resize(struct upgrade *s)
 {
     if (s->node->n_input != 2)
@@ -112,7 +112,7 @@ static void upgrade_resize(struct upgrade *s)
     upgrade_add_text(s, "nearest_mode", "floor");
 }
 
-/* The modes had the names of two dimensions. */
+/* The modes were named after 2-D interpolation. */
 static void upgrade_gridsample(struct upgrade *s)
 {
     Onnx__AttributeProto *mode = upgrade_remove(s, "mode", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
@@ -120,7 +120,7 @@ static void upgrade_gridsample(struct upgrade *s)
     upgrade_add_text(s, "mode", strcmp(name, "bilinear") == 0 ? "linear" : strcmp(name, "bicubic") == 0 ? "cubic" : name);
 }
 
-/* The axis was an attribute, and the one behind the batch where it was not given. */
+/* The axis was an attribute; its default was the axis after the batch. */
 static void upgrade_dft(struct upgrade *s)
 {
     Onnx__AttributeProto *axis = upgrade_remove(s, "axis", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
@@ -128,7 +128,7 @@ static void upgrade_dft(struct upgrade *s)
     upgrade_set_input(s, 2, name_scope_ints(s->im, s->scope, upgrade_display_name(s, "axis"), 1, &at));
 }
 
-/* Boxes were not moved by half a pixel. */
+/* Boxes were not shifted by half a pixel. */
 static void upgrade_roialign(struct upgrade *s)
 {
     upgrade_add_text(s, "coordinate_transformation_mode", "output_half_pixel");
@@ -175,7 +175,7 @@ static char *per_channel(struct upgrade *s, size_t i, int64_t groups, char *size
     return upgrade_helper(s, "Reshape", "per_channel", 2, flat, NULL, 0);
 }
 
-/* Scale and bias were of groups; each is repeated for the channels of its group. */
+/* Scale and bias were per group; each is repeated for the group's channels. */
 static void upgrade_groupnorm(struct upgrade *s)
 {
     const Onnx__AttributeProto *given = proto_attribute(s->node, "num_groups");
@@ -204,7 +204,7 @@ static bool is_zero(const struct upgrade *s, size_t i, bool by_default)
     return v && v->constant && constant_elements(v->constant) == 1 && constant_float(v->constant, v->name, 0) == 0;
 }
 
-/* Without training, or if nothing is dropped: the identity, if no mask is asked for (onnx/compose/compositions.def). */
+/* Outside training, or if nothing is dropped, and without a mask result: the identity (onnx/compose/compositions.def). */
 static void upgrade_dropout(struct upgrade *s)
 {
     bool mask = s->node->n_output > 1 && *s->node->output[1];
@@ -293,7 +293,7 @@ static void refuse_changed(const struct upgrade *s, const char *op)
                  changed[i].since);
 }
 
-/* Of com.microsoft, made before the standard had 16 and 4 bits; the meaning is the standard's. */
+/* Made for com.microsoft before the standard had 16 and 4 bits; the meaning is the standard's. */
 static const char *const standard_since[] = {"DequantizeLinear", "QuantizeLinear"};
 
 static bool is_standard_since(const Onnx__NodeProto *node)

@@ -21,7 +21,7 @@ struct upgrade {
     const char *to; /* the op that it becomes */
     const char *where;
 };
-/* Takes an attribute off the node; NULL: it has none of that name. Of another type than given: a failure. */
+/* Takes an attribute off the node; NULL: no such attribute. Another type than given is a failure. */
 Onnx__AttributeProto *upgrade_take(Onnx__NodeProto *, const char *name);
 Onnx__AttributeProto *upgrade_remove(struct upgrade *, const char *name, Onnx__AttributeProto__AttributeType);
 void upgrade_add_int(struct upgrade *, const char *name, int64_t);
@@ -29,9 +29,9 @@ void upgrade_add_float(struct upgrade *, const char *name, float);
 void upgrade_add_text(struct upgrade *, const char *name, const char *text);
 /* Sets operand number index; absent ones before it become "". */
 void upgrade_set_input(struct upgrade *, size_t index, char *name);
-/* The INTS attribute becomes operand index; false: there is none. */
+/* The INTS attribute becomes operand index; false: no such attribute. */
 bool upgrade_ints_to_input(struct upgrade *, const char *name, size_t index);
-/* Results that the op has in training only are dropped; to read one is a failure. */
+/* Training-only results are dropped; reading one is a failure. */
 void upgrade_withhold_results(struct upgrade *, size_t first);
 char *upgrade_display_name(struct upgrade *, const char *what);
 /* A helper node with one output, imported at once. Returns the output's key. attr: one attribute, or NULL. */

@@ -1,12 +1,12 @@
-/* body_types: the types of values in a body, for who looks at the file. A body is inferred for the operands of its node, which a copy of it
- * has; sizes are told in those of the main graph. */
+/* body_types: the types of values in a body, for readers of the file. A copy of the body is inferred for the operands of its node; its
+ * sizes are expressed in the main graph's symbols. */
 #include "onnx/write/write.h"
 
 #include <string.h>
 
 struct body_types {
     struct subgraph typed;
-    const struct body_types *around; /* NULL: the main graph is */
+    const struct body_types *around; /* NULL: the main graph */
 };
 
 static bool is_typed(const struct graph *g, const struct node *node)
@@ -20,7 +20,7 @@ static bool is_typed(const struct graph *g, const struct node *node)
     return true;
 }
 
-/* NULL: an If that took its branch. */
+/* NULL: an If that was replaced by its branch. */
 static const struct node *same_node(const struct graph *g, const struct node *node)
 {
     for (int i = 0; i < g->nodes.n; i++)

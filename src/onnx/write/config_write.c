@@ -1,8 +1,8 @@
 /* A model with a multi-device configuration: the file's bytes, in which nodes of the main graph get the plan's shardings of their operands
  * and results.
  *
- * All else is copied, payloads and external data too. An earlier configuration of the same name is left out, so that annotating twice is
- * annotating once; other configurations stay. */
+ * All else is copied, payloads and external data too. An earlier configuration of the same name is left out, so annotating is idempotent;
+ * other configurations stay. */
 #include "ir/configuration.h"
 #include "onnx/write/write.h"
 
@@ -254,7 +254,7 @@ static bool is_old_configuration(const struct annotator *w, const struct wire_fi
     return strcmp(proto_text_or(m->name, ""), w->what->name) == 0;
 }
 
-/* The IR version and the configuration, as a model that has nothing else. */
+/* The IR version and the configuration, as a model with nothing else. */
 static void put_head(const struct annotator *w, struct segments *model, int64_t ir_version)
 {
     Onnx__ModelProto m = ONNX__MODEL_PROTO__INIT;
@@ -288,7 +288,7 @@ static struct segments model_pieces(struct annotator *w)
 
 /* ---- the file ---- */
 
-/* External data is named from where the model lies. */
+/* Paths of external data are relative to the model's folder. */
 static void check_place(const struct annotator *w, const struct wire_index *index, const char *to)
 {
     const char *from = path_real(w->tmp, path_dir(w->tmp, w->path)), *into = path_real(w->tmp, path_dir(w->tmp, to));

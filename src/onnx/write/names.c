@@ -1,5 +1,5 @@
-/* Names of values in a file. A file has one space of names for a graph and its subgraphs, the IR one for each graph. A value of a subgraph
- * keeps its name if it is free, else the node's is put in front; a captured value has its outer name. */
+/* Names of values in a file. A file has one name space for a graph and its subgraphs, the IR one per graph. A subgraph's value keeps its
+ * name if free, else gets the node's name as prefix; a captured value has its outer name. */
 #include "onnx/write/write.h"
 
 static const char *taken_name(struct arena *tmp, struct text_table **taken, const char *name)

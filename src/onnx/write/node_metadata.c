@@ -1,11 +1,11 @@
-/* node_metadata: what a file says of a node beside its attributes: how its operands and results are placed, its module, and what the op's
- * row notes there. */
+/* node_metadata: a node's metadata in a file: placements of its operands and results, its module, and attributes that the op's row keeps
+ * there. */
 #include "ir/rank_meta.h"
 #include "onnx/write/write.h"
 
 #include <inttypes.h>
 
-/* Of values that the plan knows. */
+/* For values that the plan has. */
 static const char *add_placements(struct arena *tmp, const char *text, int n, struct value *const *at, int planned)
 {
     for (int i = 0; i < n; i++) {
@@ -18,7 +18,8 @@ static const char *add_placements(struct arena *tmp, const char *text, int n, st
     return text;
 }
 
-/* "R S(1)->S(2)"; NULL: the node is not the plan's, whose values are those below `planned`. One with many operands tells of its results. */
+/* "R S(1)->S(2)"; NULL: the node is not in the plan, whose values have numbers below `planned`. A node with many operands lists only its
+ * results. */
 static const char *placements_text(struct arena *tmp, const struct node *node, int planned)
 {
     enum { MOST_OPERANDS = 16 };

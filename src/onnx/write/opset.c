@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Compositions may be of ops that are newer than the file. */
+/* A composition's ops may be newer than the file. */
 static int64_t standard_version(const struct graph *g, int64_t version)
 {
     for (int i = 0; i < g->nodes.n; i++) {

@@ -1,7 +1,7 @@
-/* A graph to a model file, and its weights to a data file beside it.
+/* A graph to a model file, and its weights to a data file.
  *
- * Everything is ordered by the graph, so the same graph gives the same bytes. The message holds what is small (weights are
- * external), so it is packed in memory; weights are streamed (stream.c). */
+ * Everything is ordered by the graph, so the same graph gives the same bytes. Without weights the message is small, so it is packed in
+ * memory; weights are streamed (stream.c). */
 #include "ir/rank_meta.h"
 #include "onnx/write/write.h"
 
@@ -12,12 +12,12 @@
 
 enum { MIN_IR = 10, ALIGN_SMALL = 64, ALIGN_BIG = 4096, LONGEST_SIZE = 64 };
 #define BIG_BYTES ((int64_t)1 << 20)
-#define INLINE_INTS 65536 /* int64 constants below stay inline: shape inference reads no external data */
+#define INLINE_INTS 65536 /* int64 constants up to this size stay inline: shape inference reads no external data */
 
 struct save {
     struct arena *tmp;
     struct graph *graph;
-    const struct body_types *types; /* of a body; NULL: the graph has them itself */
+    const struct body_types *types; /* of a body; NULL: the graph has types itself */
     const char *path;
     int64_t offset;    /* where the next external weight may begin */
     bool *used, *size; /* by value id: read by a node or output; read as a size */
@@ -66,7 +66,7 @@ static Onnx__StringStringEntryProto *save_entry(struct save *s, const char *key,
 
 /* ---- types ---- */
 
-/* A symbol is written by its name where that reads back as the same symbol. */
+/* A symbol is written by name if that reads back as the same symbol. */
 static char *dim_text(struct save *s, const struct dim *d)
 {
     if (d->kind == DIM_SYM && dim_param_parse(s->graph->alg, d->name) == d)
@@ -163,7 +163,7 @@ static void put_raw(struct save *s, Onnx__TensorProto *t, const struct saved_wei
         stream_weight(&s->data, w, put_bytes, &out);
 }
 
-/* The same on every rank. */
+/* Every rank writes the same. */
 static void put_strings(struct save *s, Onnx__TensorProto *t, struct constant *c, const char *name)
 {
     int64_t n = constant_elements(c);
@@ -196,7 +196,7 @@ static void put_external(struct save *s, Onnx__TensorProto *t, struct saved_weig
         s->data.options->stored(s->data.options->data, w->value, w->offset);
 }
 
-/* A shard without elements does: some runtimes read no byte from behind the end of a file. */
+/* A shard without elements stays inline: some runtimes read no offset at the end of a file. */
 static bool stays_inline(const struct save *s, const struct value *value, int64_t bytes)
 {
     if (!s->data.options->data_path || value->constant->bytes < WEIGHT_BYTES || value->constant->dtype == DT_STRING || bytes == 0)
@@ -204,7 +204,7 @@ static bool stays_inline(const struct save *s, const struct value *value, int64_
     return s->size[value->id] || (value->constant->dtype == DT_I64 && bytes < INLINE_INTS);
 }
 
-/* Of a tensor that is whole in the message. */
+/* For a tensor whose bytes are all in the message. */
 static Onnx__TensorProto *with_digest(struct save *s, Onnx__TensorProto *t)
 {
     if (s->data.options->digests)
@@ -224,7 +224,7 @@ static Onnx__TensorProto *save_constant(struct save *s, const struct value *valu
         put_raw(s, t, &w);
     else {
         put_external(s, t, &w);
-        return t; /* its digest is known once it is written */
+        return t; /* its digest is known after it is written */
     }
     return with_digest(s, t);
 }
@@ -342,7 +342,7 @@ static void save_attributes(struct save *s, const struct node *node, Onnx__NodeP
     }
 }
 
-/* least: absent ones at the end are left out down to so many. */
+/* least: trailing absent names are dropped down to this count. */
 static char **save_names(struct save *s, int n, struct value *const *values, int least, size_t *count)
 {
     while (n > least && !values[n - 1])
@@ -408,7 +408,7 @@ static void save_constants(struct save *s, Onnx__GraphProto *out)
     }
 }
 
-/* For who looks at the file: a size in many words says nothing, and makes files larger. */
+/* For readers of the file: a long size expression tells them nothing and makes files larger. */
 static void drop_long_sizes(Onnx__ValueInfoProto *info)
 {
     Onnx__TensorShapeProto *shape = info->type->tensor_type->shape;
@@ -418,7 +418,7 @@ static void drop_long_sizes(Onnx__ValueInfoProto *info)
             shape->dim[d]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE__NOT_SET;
 }
 
-/* Of all results between nodes. Those of ops without a row have no other type than the declared one. */
+/* For all intermediate results. Results of ops without a row have only this type. */
 static void save_value_info(struct save *s, Onnx__GraphProto *out)
 {
     bool *told = NEWN(s->tmp, bool, s->graph->values.n + 1);
@@ -459,7 +459,7 @@ static Onnx__GraphProto *save_graph(struct save *s)
     return out;
 }
 
-/* Its constants are small, and stay in it. */
+/* A body's constants are small and stay inline. */
 static Onnx__AttributeProto *save_body(struct save *s, const struct node *node, int k)
 {
     const struct save_options inline_only = {.digests = s->data.options->digests};
@@ -533,7 +533,7 @@ static struct written write_model_file(const struct save *s, const Onnx__ModelPr
     return out_close(&out);
 }
 
-/* room: for so many more. */
+/* room: more entries that will fit. */
 static void save_meta(struct save *s, Onnx__ModelProto *model, int room)
 {
     const struct graph *g = s->graph;
@@ -542,7 +542,7 @@ static void save_meta(struct save *s, Onnx__ModelProto *model, int room)
         model->metadata_props[model->n_metadata_props++] = save_entry(s, g->meta.at[i].key, g->meta.at[i].text);
 }
 
-/* What is known once the weights are written. all: of every graph's. */
+/* Entries known only after the weights are written. all: the digest over every graph. */
 static void save_digests(struct save *s, Onnx__ModelProto *model, uint64_t all)
 {
     EACH (const struct saved_weight, w, s->data.weights) {
@@ -551,7 +551,7 @@ static void save_digests(struct save *s, Onnx__ModelProto *model, uint64_t all)
     model->metadata_props[model->n_metadata_props++] = save_entry(s, RANK_META_WEIGHTS, arena_printf(s->tmp, "%016" PRIx64, all));
 }
 
-/* Of what the data files hold of the graphs' weights, in order. */
+/* The digest of all weight bytes in the data files, in order. */
 static uint64_t digest_of_all(struct arena *tmp, int n, const struct save *s)
 {
     VEC(uint64_t) each = {0};

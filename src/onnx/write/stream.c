@@ -1,13 +1,13 @@
 /* The weights of several graphs into their data files, from mapped sources, range by range.
  *
- * The files are written side by side: a thread takes the file that is furthest behind, and writes its next weight. So each source is read
- * once, and few tensors are in memory at a time, provided that the graphs have their weights in about the same order. */
+ * The files are written in parallel: a thread takes the file with the least progress and writes its next weight. So each source is read
+ * once and few tensors are in memory at a time, if the graphs have their weights in about the same order. */
 #include "onnx/write/write.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FILES = 32 }; /* written side by side: each is open and has a buffer */
+enum { FILES = 32 }; /* written in parallel: each is open and has a buffer */
 
 /* ---- one weight ---- */
 
@@ -26,7 +26,7 @@ static void check_ranges(const struct value *v, int n, const struct byte_range *
         bug("constant '%s': ranges of %lld bytes, its type needs %lld", v->name, (long long)total, (long long)read);
 }
 
-/* A piece at a time, for the type that it is stored in is not its own. */
+/* In pieces, because the stored type is not its own. */
 static void stream_half(const struct data_file *f, const struct value *v, struct byte_range range, byte_taker *take, void *data)
 {
     uint16_t piece[TO_HALF_PIECE];
@@ -50,15 +50,15 @@ void stream_weight(const struct data_file *f, const struct saved_weight *w, byte
     arena_free(tmp);
 }
 
-/* ---- files side by side ---- */
+/* ---- files in parallel ---- */
 
 struct writer {
     struct data_file *file;
     int next;  /* weight */
-    bool busy; /* a thread writes it */
+    bool busy; /* a thread is writing it */
     struct out out;
 };
-/* Zeros of so many bytes. Weights are of few sizes. */
+/* A run of zeros by its length, with its digest. Weights have few sizes. */
 struct zeros {
     int64_t bytes;
     struct constant_digest digest;
@@ -70,7 +70,7 @@ struct writers {
     VEC(struct zeros) zeros;
 };
 
-/* A weight can't be written over the file it is read from. */
+/* A weight can't overwrite the file it is read from. */
 static void check_sources(const struct data_file *f, const char *path)
 {
     struct stat target, source;
@@ -117,7 +117,7 @@ static struct constant_digest zeros_digest(struct writers *all, int64_t bytes)
     return z.digest;
 }
 
-/* The file that is furthest behind of those that no thread writes. */
+/* The idle file with the least progress. */
 static int take_file(void *writers)
 {
     struct writers *all = writers;
@@ -155,7 +155,7 @@ static void write_weight(void *writers, int i)
     arena_free(tmp);
 }
 
-/* A weight that no file needs next, or now, is given back. One that is behind opens it again. */
+/* Releases a weight that no file needs now or next. A slower file maps it again. */
 static void end_weight(void *writers, int i)
 {
     struct writers *all = writers;
@@ -171,7 +171,7 @@ static void end_weight(void *writers, int i)
     constant_release(c);
 }
 
-/* Finds holes, and takes room on the disk for what is between them. */
+/* Finds holes, and reserves disk space for the data between them. */
 static void reserve(struct writer *w)
 {
     int64_t from = 0, to = 0;

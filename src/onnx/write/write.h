@@ -21,16 +21,16 @@ struct value_names names_of_body(struct arena *, const struct value_names *aroun
 
 /* ---- body_types.c: the types of values in the bodies of control flow ----------------------------------------------------- */
 struct body_types;
-/* Of body k of a node of graph g, or of a body of it, whose types are `around`. NULL: they are not known. */
+/* The types of body k of a node of graph g, or of a body with the types `around`. NULL: unknown. */
 const struct body_types *body_types_of(struct arena *, struct graph *g, const struct body_types *around, const struct node *, int k);
-/* Sizes are those of the main graph; NULL: not known there. */
+/* Sizes are in the main graph's symbols; NULL: unknown there. */
 struct type body_type(const struct body_types *, const struct value *);
 
 /* ---- node_metadata.c -------------------------------------------------------------------------------------------------- */
 struct node_metadata {
     VEC(struct meta) list;
 };
-/* planned: the plan's values are those with lower numbers; 0: there is no plan. */
+/* planned: values with lower numbers are in the plan; 0: no plan. */
 struct node_metadata node_metadata_of(struct arena *, const struct graph *, const struct node *, int planned);
 
 /* opset.c: the version of a domain that the nodes of a graph and of its bodies need. */
@@ -40,8 +40,8 @@ int64_t opset_version(const struct graph *, const char *domain);
 struct saved_weight {
     const struct value *value;
     int64_t bytes, offset;
-    bool hole;                     /* zeros that the source's file has no room for either */
-    Onnx__TensorProto *tensor;     /* of the message that refers to it; NULL: stays inline */
+    bool hole;                     /* zeros, a hole in the source's file too */
+    Onnx__TensorProto *tensor;     /* the message that refers to it; NULL: stays inline */
     struct constant_digest digest; /* after stream_files */
 };
 struct data_file {
