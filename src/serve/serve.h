@@ -140,6 +140,7 @@ struct call {
     const char *ignored;           /* fields without effect, for a header; NULL: none */
     const char *param;             /* the rejected field; NULL: none */
     const char *code;              /* an error code, for programs; NULL: none */
+    const char *allowed;           /* methods of this address, where another one is refused; NULL: it is not */
     struct embeddings *embeddings; /* NULL: it is for texts */
     struct call *next_to_embed;
     int64_t number, created;

@@ -74,5 +74,6 @@ with Server([o for text in given for o in ("--lora", text)]) as server:
     assert server.get("/v1/models/" + names[1])[1]["id"] == names[1] and server.get("/v1/models/other")[0] == 404
     for path, field in (("/v1/completions", "prompt"), ("/tokenize", "prompt")):
         status, reply = server.get(path, **{field: "a", "model": "other"})
-        assert status == 400 and "model: expected one of" in reply["error"]["message"] and f"'{names[0]}'" in reply["error"]["message"], reply
+        error = reply["error"]
+        assert status == 404 and error["code"] == "model_not_found" and f"model: expected one of '{server.model}', '{names[0]}'" in error["message"], reply
 print("as alone, together and behind stored beginnings")

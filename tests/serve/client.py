@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Clients of tpc-run --serve, for tests/serve.tap: client.py PORT CASE [FILE...]. Exit status 1 and a sentence where an answer is not as it must be."""
 import concurrent.futures
+import http.client
 import json
 import select
 import socket
@@ -118,7 +119,11 @@ def hostile():
     expect("a number beyond 64 bits", (status, b"whole numbers have 64 bits" in answer), (400, True))
     expect("a long body", call("POST", "/v1/completions", b'{"prompt": "' + b"x" * 2**21 + b'"}')[0], 413)
     expect("another address", call("POST", "/v2", {})[0], 404)
-    expect("another method", call("GET", "/v1/completions")[0], 405)
+    for method, path, allowed in [("GET", "/v1/completions", "POST, OPTIONS"), ("POST", "/health", "GET, HEAD, OPTIONS")]:
+        connection = http.client.HTTPConnection("127.0.0.1", PORT)
+        connection.request(method, path)
+        reply = connection.getresponse()
+        expect("another method", (reply.status, reply.headers["Allow"]), (405, allowed))
     status, answer = call("POST", "/v1/chat/completions", {"messages": []})
     expect("chat", (status, "chat template" in json.loads(answer)["error"]["message"]), (400, True))
     for raw in [b"\x00" * 100, b"GET\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nContent-Length: -5\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"]:

@@ -39,5 +39,5 @@ mpi_ends() {
     server=
 }
 ends() { # in order
-    kill $server && wait $server && tail -n 1 "$work/served" | grep 'ended after [0-9]* texts'
+    kill $server && wait $server && tail -n 1 "$work/served" | grep 'ended after [0-9]* texts\?$'
 }

@@ -61,15 +61,22 @@ static int named_input(const struct named_option *o, const struct stage *s)
     return o->number && o->number != s->number ? -1 : graph_input_named(s->graph, o->name);
 }
 
+static bool is_output_role(const char *word)
+{
+    return strcmp(word, "logits") == 0 || strcmp(word, "embedding") == 0;
+}
+
+/* The name is of no input; of no output, if what it is given is for one. */
 _Noreturn static void fail_unknown(struct arena *a, const struct named_option *o, const struct stage *stage, int n)
 {
     const char *list = "";
+    bool output = is_output_role(o->value);
     if (o->number > n)
         fail_usage("%s: there %s %d graph%s", o->option, n == 1 ? "is" : "are", n, n == 1 ? "" : "s");
     for (int k = 0; k < n; k++)
         if (!o->number || o->number == stage[k].number)
-            list = arena_printf(a, "%s%sthe inputs of %s are %s", list, *list ? "; " : "", stage[k].path,
-                                job_input_names(a, stage[k].graph));
+            list = arena_printf(a, "%s%sthe %s of %s are %s", list, *list ? "; " : "", output ? "outputs" : "inputs", stage[k].path,
+                                output ? job_names(a, stage[k].ends->outputs.at, stage[k].ends->outputs.n) : job_input_names(a, stage[k].graph));
     fail_usage("%s: %s", o->option, list);
 }
 
@@ -297,7 +304,8 @@ static int usual_embedding(const struct stage *s)
 /* A server uses a graph without scores for embeddings. */
 static bool only_embeds(const struct stage *s, int n, const struct job_options *o)
 {
-    return n == 1 && o->serve && !o->chat && s->embedding >= 0 && !s->decides && graph_output_named(s->ends, "logits") < 0;
+    int logits = graph_output_named(s->ends, "logits");
+    return n == 1 && o->serve && !o->chat && s->embedding >= 0 && !s->decides && (logits < 0 || logits == s->embedding);
 }
 
 /* ---- logits ------------------------------------------------------------------------------------------------------------------------- */

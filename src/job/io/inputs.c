@@ -30,13 +30,17 @@ static int input_index(const struct graph *g, const char *name, size_t n)
 
 enum { MOST_NAMED = 8 };
 
-const char *job_input_names(struct arena *a, const struct graph *g)
+const char *job_names(struct arena *a, struct value *const *at, int n)
 {
     const char *list = "";
-    int given = job_given_inputs(g);
-    for (int i = 0; i < given && i < MOST_NAMED; i++)
-        list = arena_printf(a, "%s%s%s", list, i ? ", " : "", g->inputs.at[i]->name);
-    return given > MOST_NAMED ? arena_printf(a, "%s and %d more", list, given - MOST_NAMED) : list;
+    for (int i = 0; i < n && i < MOST_NAMED; i++)
+        list = arena_printf(a, "%s%s%s", list, i ? ", " : "", at[i]->name);
+    return n > MOST_NAMED ? arena_printf(a, "%s and %d more", list, n - MOST_NAMED) : list;
+}
+
+const char *job_input_names(struct arena *a, const struct graph *g)
+{
+    return job_names(a, g->inputs.at, job_given_inputs(g));
 }
 
 /* Converts numbers of 2 to 8 bits that numpy lacks: .npy files have them as |i1, or their bits as |u1 or, with ml_dtypes, |V1. */

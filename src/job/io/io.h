@@ -29,6 +29,8 @@ int64_t job_most_of(struct arena *, struct graph *, const char *symbol);
 void job_check_limits(struct arena *, struct graph *, const struct bindings *, bool given);
 /* From a file, or numbers for literal_read. input: the value that it is for; NULL: unknown. */
 struct tensor job_read_tensor(struct arena *, const char *from, const struct value *input);
+/* The first few of n, for messages. */
+const char *job_names(struct arena *, struct value *const *, int n);
 const char *job_input_names(struct arena *, const struct graph *);
 
 /* Why an input with an initializer cannot be given. */

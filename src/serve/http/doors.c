@@ -67,5 +67,5 @@ void doors_close(struct service *s, struct doors *d)
     if (s->stored.most)
         tell_stored(&s->stored);
     if (s->known)
-        diag_tell("ended after %lld texts", (long long)s->counts.texts);
+        diag_tell("ended after %lld text%s", (long long)s->counts.texts, s->counts.texts == 1 ? "" : "s");
 }

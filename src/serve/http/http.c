@@ -41,6 +41,8 @@ static enum MHD_Result answer(struct call *c, unsigned status, const char *type,
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (c->allowed)
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, c->allowed);
     if (c->ignored)
         (void)MHD_add_response_header(r, ignored_fields, c->ignored);
     if (status == MHD_HTTP_UNAUTHORIZED)
@@ -78,6 +80,18 @@ static enum MHD_Result refuse(struct call *c, unsigned status, const char *messa
     c->service->counts.refused++;
     pthread_mutex_unlock(&c->service->lock);
     return answer_json(c, status, reply_error(c->arena, message, ours ? "server_error" : "invalid_request_error", c->param, c->code));
+}
+
+/* own: the method of this address. */
+static const char *methods_with(struct call *c, const char *own)
+{
+    return arena_printf(c->arena, "%s%s, OPTIONS", own, strcmp(own, "GET") == 0 ? ", HEAD" : "");
+}
+
+static enum MHD_Result refuse_method(struct call *c, const char *own)
+{
+    c->allowed = methods_with(c, own);
+    return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, arena_printf(c->arena, "this address takes %s", c->allowed));
 }
 
 /* ---- streams ---- */
@@ -252,7 +266,7 @@ static enum MHD_Result answer_model(struct call *c)
     c->param = "model";
     c->code = "model_not_found";
     return refuse(c, MHD_HTTP_NOT_FOUND,
-                  arena_printf(c->arena, "there is no model '%.100s': this server has '%s'", c->rest, c->service->model));
+                  arena_printf(c->arena, "there is no model '%.100s': this server has %s", c->rest, request_model_names(c)));
 }
 
 /* Anyone may read it, because it contains nothing of the model. It loads only its own files, and no other page may show it in a frame. */
@@ -265,7 +279,7 @@ static enum MHD_Result answer_page(struct call *c, const struct page_file *file,
                                              {"Referrer-Policy", "no-referrer"},
                                              {MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache"}};
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this address takes another method");
+        return refuse_method(c, "GET");
     const char *text = page_text(c->arena, file);
     c->bytes = (int64_t)strlen(text);
     struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
@@ -289,7 +303,7 @@ static const struct {
 /* A browser's preflight request of a page of another origin. */
 static enum MHD_Result answer_options(struct call *c, const char *method)
 {
-    const char *methods = arena_printf(c->arena, "%s, OPTIONS", method);
+    const char *methods = methods_with(c, method);
     const char *wanted = header(c, MHD_HTTP_HEADER_ACCESS_CONTROL_REQUEST_HEADERS);
     struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (!r)
@@ -329,8 +343,7 @@ static enum MHD_Result route(struct call *c, const char *path, const char *metho
         c->rest = path + strlen(routes[i].path);
         if (strcmp(method, own) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(own, "GET") == 0))
             return routes[i].answer(c);
-        return strcmp(method, "OPTIONS") == 0 ? answer_options(c, own)
-                                              : refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "this address takes another method");
+        return strcmp(method, "OPTIONS") == 0 ? answer_options(c, own) : refuse_method(c, own);
     }
     return refuse(c, MHD_HTTP_NOT_FOUND,
                   "there is a page at /, and /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models, /tokenize, /detokenize, "

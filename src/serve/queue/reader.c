@@ -36,7 +36,7 @@ static void hand_on(struct call *c, const char *wrong)
     struct service *s = c->service;
     if (wrong) {
         c->refused = wrong;
-        c->status = MHD_HTTP_BAD_REQUEST;
+        c->status = c->status ? c->status : MHD_HTTP_BAD_REQUEST;
     } else if (s->ending) {
         c->refused = "the server ends";
         c->status = MHD_HTTP_SERVICE_UNAVAILABLE;

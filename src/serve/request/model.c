@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-/* 'a', 'b', .. */
-static const char *names_of(struct arena *a, const struct service *s)
+const char *request_model_names(const struct call *c)
 {
-    const char *all = arena_printf(a, "'%s'", s->model);
+    const struct service *s = c->service;
+    const char *all = arena_printf(c->arena, "'%s'", s->model);
     for (int i = 0; i < s->adapters; i++)
-        all = arena_printf(a, "%s, '%s'", all, s->adapter[i].name);
+        all = arena_printf(c->arena, "%s, '%s'", all, s->adapter[i].name);
     return all;
 }
 
@@ -31,7 +31,12 @@ int64_t request_model(struct reading *r)
     if (!v || !json_is_string(v) || !s->adapters)
         return 0;
     int number = number_of(s, json_string_value(v));
-    if (number < 0)
-        request_refuse(r, "model", arena_printf(r->call->arena, "one of %s", names_of(r->call->arena, s)));
-    return number < 0 ? 0 : number;
+    if (number >= 0)
+        return number;
+    if (!r->wrong) {
+        r->call->code = "model_not_found";
+        r->call->status = MHD_HTTP_NOT_FOUND;
+    }
+    request_refuse(r, "model", arena_printf(r->call->arena, "one of %s", request_model_names(r->call)));
+    return 0;
 }

@@ -43,6 +43,8 @@ bool request_encode(struct reading *, const char *key, struct text, bool special
 /* model.c: the number of the adapter that the request names as its model, from 1; 0: the model itself. A server without adapters accepts
  * any name. */
 int64_t request_model(struct reading *);
+/* 'model', 'adapter', .. */
+const char *request_model_names(const struct call *);
 
 /* ---- logprobs.c: requested log-probabilities; then, over all texts, whether they are too many for a reply ---- */
 void logprobs_of_completion(struct reading *);
