@@ -3,6 +3,7 @@ is set, and the seconds of one node of a small graph must be as many as it has t
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 
@@ -160,6 +161,18 @@ def larger_of_two(trials, p):
     return larger
 
 
+# What the report says of --fast, by graph: the part of the time; None: nothing. Weights are read in half the bytes.
+FAST = {"flops": RATE, "bf16_speed": 4}
+READ = {"memory_bandwidth": RATE, "machine_memory_bandwidth": RATE, "half_bandwidth": RATE, "machine_half_bandwidth": RATE, "bf16_speed": 4}
+FAST_CASES = [
+    (FAST, PRODUCT, 0.25),
+    (READ, streamed(f"const w: f32[64, 32] = {ones(64 * 32)}", "MatMul(x, w)"), (64 + 64 * 16 + 32) / (64 + 64 * 32 + 32)),
+    ({**FAST, "bf16_speed": 1.2}, PRODUCT, None),  # a sixth
+    (FAST, HALVES, None),  # they are multiplied in bf16 anyway
+    (FAST, conv(4), None),
+    (FAST, CODES, None),
+]
+
 TOLERANCE = 0.03  # of experts: their operands and routing are not free
 # Experts on two ranks: the price, the graph, and what it takes by width and by expert, whether the rows travel or not. A row goes through k experts, wherever they are. By expert
 # the slower rank counts: of 2 routes it has 1.5, were they drawn one after another; tpc takes two Poisson numbers of mean 1.
@@ -223,6 +236,18 @@ def seconds(build, work, machine, graph, ranks=1, constraints=()):
     return sum(s["seconds"][0] for s in json.loads(p.stdout)["steps"] if s.get("node") == "y")
 
 
+def told(build, work, machine, graph):
+    """What the report says that --fast takes of the time; None: nothing."""
+    with open(f"{work}/paid.json", "w", encoding="utf-8") as f:
+        json.dump(machine, f)
+    with open(f"{work}/paid.graph", "w", encoding="utf-8") as f:
+        f.write(f"graph g {{ opset 23 {graph} }}")
+    report = subprocess.run([f"{build}/tpc-shard", f"{work}/paid.graph", "--tp", "1", "-n", "--machine", f"{work}/paid.json"],
+                            capture_output=True, text=True, check=True).stdout
+    found = re.search(r"^tpc-run --fast takes ([0-9.]+) of this time", report, re.MULTILINE)
+    return found and float(found[1])
+
+
 def main():
     build, work = sys.argv[1:3]
     prices, wrong = price_rows(build), 0
@@ -233,6 +258,11 @@ def main():
         found = seconds(build, work, machine, graph)
         if abs(found - expected) > 1e-9 * expected:
             print(f"{key} = {value}: {found} seconds, expected {expected}: {graph:.200}")
+            wrong += 1
+    for given, graph, expected in FAST_CASES:
+        found = told(build, work, {**free, **given, "machine_flops": given.get("flops", free["flops"])}, graph)
+        if (found is None) != (expected is None) or (expected and abs(found - expected) > 0.005):
+            print(f"--fast: {found} of the time, expected {expected}: {graph:.200}")
             wrong += 1
     for key, graph, *both in SPLIT_CASES:
         value = {"turn_seconds": 1}.get(key, RATE)

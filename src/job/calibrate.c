@@ -1,5 +1,6 @@
 /* calibrate: measures the running ranks and writes the machine profile of tpc-shard --machine (--calibrate FILE). */
 #include "job/job.h"
+#include "op/prices.h"
 #include "plan/cost/cost.h"
 #include "plan/input/input.h"
 #include "plan/plan.h"
@@ -184,7 +185,7 @@ static void print_summary(const struct machine *to, const struct comm *comm, con
         printf("%s%.3g%s", r ? ", " : "speeds of the ranks: ", to->speed[r], r + 1 < to->speeds ? "" : " times these\n");
     for (int r = 0; r < to->memories; r++)
         printf("%s%.3g GB%s", r ? ", " : "memory of the ranks: ", 1e-9 * (double)to->memory[r], r + 1 < to->memories ? "" : "\n");
-    if (to->bf16_speed >= PAYS)
+    if (to->bf16_speed >= PRICE_TOLD)
         printf("products in bf16 take %.0f %% of the time of f32: tpc-run --fast, tpc-shard --weights bf16 (docs/precision.md)\n",
                100 / to->bf16_speed);
     printf("sums rounded for messages: %.3f ns for each byte in bf16, %.3f in q8\n", 1e9 * to->bf16_seconds, 1e9 * to->q8_seconds);

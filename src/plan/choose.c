@@ -145,6 +145,7 @@ void plan_choose(struct space *s)
     require(s->plan->objective >= 0 && resident.bytes >= 0);
     s->plan->resident = resident.bytes;
     plan_predict(s);
+    plan_predict_fast(s);
     plan_note_rank_times(s);
     judge(s, exact.bound - resident.memory);
     note_choice(s);

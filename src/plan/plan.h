@@ -36,6 +36,7 @@ struct machine { /* machine.c: prices of schemas/prices.def; the reference profi
     uint64_t assumed;      /* bits by number (schemas/prices.def): taken from the reference, not measured */
     bool tells;            /* the profile says which prices are assumed */
     double waited;         /* fraction of the time that ranks waited for a core during the measurement */
+    bool fast;             /* products round to bf16, as with tpc-run --fast: weights are read in half the bytes */
     enum wire wire;        /* --wire: type of float32 addends between machines */
 };
 struct workload {
@@ -213,6 +214,7 @@ struct plan {
     const char *sequence;                           /* symbol(s) that --sp splits, and under --sp=auto where, for the report; NULL: none */
     double seconds, unsharded_seconds, lower_bound; /* per weighted step, predicted */
     double overlapped;                              /* seconds saved by overlap, as in struct workload */
+    double fast_seconds;                            /* seconds where products round to bf16 (tpc-run --fast); 0: no gain */
     int64_t overlap_bytes;                          /* an AllReduce from this size on overlaps with compute; 0: none */
     struct rank_time *rank_time;                    /* by rank; NULL: all speeds are equal */
     const struct compared *equal;                   /* the best plan with equal shares; NULL: not computed */

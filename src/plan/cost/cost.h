@@ -96,6 +96,9 @@ enum collective lowering_sends(const struct strategy *);
 double cost_step_seconds(struct space *, int node);
 /* Seconds of a step of the chosen plan, unsharded and on all ranks, under each workload and on average. */
 void plan_predict(struct space *);
+/* After it: the seconds of a step where products round to bf16, as plan->fast_seconds, if such products are faster. Convolutions gain,
+ * too, but no price tells how much. */
+void plan_predict_fast(struct space *);
 void plan_note_rank_times(struct space *); /* fills plan->rank_time of the chosen plan, if speeds differ */
 /* step_parts.c: fills plan->step of the chosen plan. */
 void plan_note_step(struct space *);

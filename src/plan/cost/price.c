@@ -15,7 +15,7 @@ static double rate(const struct machine *m, double alone, double machine, int bu
 static double kernel_speed(const struct machine *m, enum product_kernel kernel)
 {
     switch (kernel) {
-    case KERNEL_MATRIX: return 1;
+    case KERNEL_MATRIX: return m->fast ? m->bf16_speed : 1;
     case KERNEL_BF16: return m->bf16_speed;
     case KERNEL_INTEGERS: return m->integer_speed;
     case KERNEL_CONV: return m->conv_speed;
@@ -25,11 +25,16 @@ static double kernel_speed(const struct machine *m, enum product_kernel kernel)
     return 1;
 }
 
+static double full_rate(const struct machine *m, int busy)
+{
+    return rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
+}
+
 /* Bytes per second at which a product streams its weight; narrow types are widened in the kernel. */
 static double streaming_rate(const struct machine *m, enum stored stored, int busy)
 {
     switch (stored) {
-    case STORED_FULL: return rate(m, m->memory_bandwidth, m->machine_memory_bandwidth, busy);
+    case STORED_FULL: return m->fast ? 2 * rate(m, m->half_bandwidth, m->machine_half_bandwidth, busy) : full_rate(m, busy);
     case STORED_HALF: return rate(m, m->half_bandwidth, m->machine_half_bandwidth, busy);
     case STORED_BYTE: return rate(m, m->byte_bandwidth, m->machine_byte_bandwidth, busy);
     case STORED_CODE: return rate(m, m->code_bandwidth, m->machine_code_bandwidth, busy);
@@ -62,7 +67,7 @@ static double seconds_of(const struct machine *m, const struct work *k, int busy
     double computing = k->operations / (rate(m, m->flops, m->machine_flops, busy) * kernel_speed(m, k->kernel)) +
         k->functions * m->function_seconds + k->codes * m->code_seconds + k->spread * m->turn_seconds;
     double rows = k->rows * m->row_seconds + k->turned * m->turn_seconds;
-    double weights = k->streamed / streaming_rate(m, k->stored, busy) + k->carried / streaming_rate(m, STORED_FULL, busy);
+    double weights = k->streamed / streaming_rate(m, k->stored, busy) + k->carried / full_rate(m, busy);
     double passing = k->in_turn ? price_of_pass(m, k->passed) : k->passed / m->memory_bandwidth;
     double moving = weights + passing;
     double own = k->in_turn ? computing + rows + moving : fmax(fmax(computing, rows), moving);

@@ -64,6 +64,41 @@ void plan_predict(struct space *s)
     require(p->seconds >= 0 && p->unsharded_seconds >= 0);
 }
 
+/* ---- products in bf16 ------------------------------------------------------------------------------------------------------------- */
+
+static double compute_seconds(struct space *s)
+{
+    double sum = 0;
+    for (int w = 0; w < s->plan->workloads.n; w++)
+        for (int i = 0; i < s->g->nodes.n; i++)
+            sum += s->plan->workloads.at[w].weight / cost_steps(s->plan) *
+                cost_node_seconds(s, s->g->nodes.at[i], s->rule[i], s->g->nodes.at[i]->strategy, w, s->ranks);
+    return sum;
+}
+
+/* Products with weights in bf16 round to it anyway, and so do the other products of such a graph. */
+static bool stores_bf16(const struct graph *g)
+{
+    for (int i = 0; i < g->values.n; i++)
+        if (g->values.at[i]->constant && g->values.at[i]->type.rank > 1 && value_storage(g->values.at[i]) == DT_BF16)
+            return true;
+    return false;
+}
+
+void plan_predict_fast(struct space *s)
+{
+    const struct options *own = s->options;
+    struct options with = *own;
+    if (own->machine.bf16_speed <= 1 || stores_bf16(s->g))
+        return;
+    double before = compute_seconds(s);
+    with.machine.fast = true;
+    s->options = &with;
+    s->plan->fast_seconds = s->plan->seconds - before + compute_seconds(s);
+    s->options = own;
+    require(s->plan->fast_seconds >= 0);
+}
+
 /* ---- what each rank computes, where ranks are of unequal speed -------------------------------------------------------------- */
 
 static void add_to_ranks(struct space *s, const struct node *n, const struct rule *rule, int w, double times, double *seconds)

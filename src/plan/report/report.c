@@ -1,6 +1,7 @@
 /* report: the plan on one screen, to decide whether N ranks pay off. */
 #include "plan/report/report.h"
 
+#include "op/prices.h"
 #include "plan/cost/cost.h"
 #include "plan/facts/facts.h"
 #include "plan/input/input.h"
@@ -122,6 +123,17 @@ static void show_speed_up(FILE *f, struct arena *a, const struct plan *p)
     for (int w = 0; w < p->workloads.n; w++)
         fprintf(f, "%14s", times_as_fast(a, p->workloads.at[w].unsharded_seconds, plan_step_seconds(&p->workloads.at[w])));
     end_with(f, p, times_as_fast(a, p->unsharded_seconds, plan_seconds(p)));
+}
+
+/* What --fast gains, if it is a quarter or more. */
+static void show_fast(FILE *f, struct arena *a, const struct plan *p)
+{
+    double times = p->fast_seconds > 0 ? p->fast_seconds / p->seconds : 1;
+    if (times <= 1 / PRICE_TOLD && !p->missing.list.n)
+        fprintf(f,
+                "tpc-run --fast takes %.2f of this time, %s a step: products in bf16, results off by about 0.02 of their size, "
+                "of mixtures by more (docs/precision.md)\n",
+                times, units_seconds(a, p->fast_seconds));
 }
 
 /* "workload 2", or "workloads 1 and 3"; NULL: all ranks are faster in every workload. */
@@ -317,6 +329,7 @@ void plan_report(FILE *f, const struct graph *g, const struct options *options, 
     show_limit(f, a, g, options, p);
     show_collectives(f, a, g, p);
     show_time(f, a, g, &options->machine, p);
+    show_fast(f, a, p);
     show_ranks(f, a, g, options, p);
     compare_text(f, g, options, p);
     show_replicated(f, p);
