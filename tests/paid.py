@@ -169,6 +169,7 @@ FAST_CASES = [
     (READ, streamed(f"const w: f32[64, 32] = {ones(64 * 32)}", "MatMul(x, w)"), (64 + 64 * 16 + 32) / (64 + 64 * 32 + 32)),
     ({**FAST, "bf16_speed": 1.2}, PRODUCT, None),  # a sixth
     (FAST, HALVES, None),  # they are multiplied in bf16 anyway
+    (FAST, HALVES + " input a: f32[16, 32] input b: f32[32, 64] node z: z: f32[16, 64] = MatMul(a, b) output z", None),  # and so are all others
     (FAST, conv(4), None),
     (FAST, CODES, None),
 ]

@@ -76,7 +76,8 @@ _Noreturn static void fail_unknown(struct arena *a, const struct named_option *o
     for (int k = 0; k < n; k++)
         if (!o->number || o->number == stage[k].number)
             list = arena_printf(a, "%s%sthe %s of %s are %s", list, *list ? "; " : "", output ? "outputs" : "inputs", stage[k].path,
-                                output ? job_names(a, stage[k].ends->outputs.at, stage[k].ends->outputs.n) : job_input_names(a, stage[k].graph));
+                                output ? job_names(a, stage[k].ends->outputs.at, stage[k].ends->outputs.n)
+                                       : job_input_names(a, stage[k].graph));
     fail_usage("%s: %s", o->option, list);
 }
 
