@@ -1,4 +1,4 @@
-/* The pass manager runs a part of the pipeline. Before each pass it checks the properties that the pass needs; after it, the graph.
+/* The pass manager runs a part of the pipeline. Before each pass it checks the properties it needs; after it, the graph.
  *
  * graph.properties holds the properties of a graph, compile.properties those of the compilation. After every pass nodes get unique
  * names, and the verifier runs on the global graph and on every rank's graph. --dump-after prints the same graphs. */

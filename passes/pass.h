@@ -83,7 +83,7 @@ struct pass {
 };
 /* rows.c: the passes in order; a row without a name ends the list. */
 extern const struct pass pass_rows[];
-/* The properties that the pass needs and `have` lacks. */
+/* The properties needed by the pass that `have` lacks. */
 unsigned pass_lacks(const struct pass *, unsigned have);
 /* The properties that hold after the pass. */
 unsigned pass_after(const struct pass *, unsigned have);

@@ -1,8 +1,7 @@
 /* fuse: combines collectives that are cheaper together.
  *
- * An all-reduce that is read only through one local slice becomes a reduce-scatter. A slice that undoes an all-gather becomes the
- * gathered value. Small ones are merged (src/plan/apply/merge_small.c). Then the pass lists the plan's collectives in file
- * order. */
+ * An all-reduce that is read only through one local slice becomes a reduce-scatter. A slice that undoes an all-gather becomes the gathered
+ * value. Small ones are merged (src/plan/apply/merge_small.c). Finally it lists the plan's collectives in file order. */
 #include "op/op.h"
 #include "op/recurrent/recurrent.h"
 #include "passes/pass.h"

@@ -4,8 +4,8 @@
  * that is optimal at a price is the best of all plans that hold no more bytes (Everett, "Generalized Lagrange Multiplier Method", 1963). So
  * a trial at a lower price bounds the gap to the best plan within the limit. Activations and blocks have no price and are measured for
  * every trial. The bound counts them as 0, because another plan may have almost none. Starting at the plan with the best price, limits over
- * time find better ones (src/plan/solve/within.c). Trials: memory_price.c. If no price helps, the pass tries more ranks, for the error
- * message: it doubles their number, then bisects. */
+ * time find better ones (src/plan/solve/within.c). Trials: memory_price.c. If no price helps, it tries more ranks, for the error message:
+ * it doubles their number, then bisects. */
 
 #include "op/backward/backward.h"
 #include "passes/pass.h"

@@ -268,8 +268,7 @@ const char *node_where(const struct graph *, const struct node *);
 /* The thread now works on the node (diag_work_on). */
 struct diag_subject node_work_on(const struct graph *, const struct node *);
 
-/* ---- ends.c: the lists of outputs and states, and the values' places in them. Only these functions change which values are in the
- * lists. */
+/* ---- ends.c: the lists of outputs and states; only these functions change them ---- */
 void graph_add_output(struct graph *, struct value *); /* not an output yet */
 void graph_clear_outputs(struct graph *);
 int graph_input_named(const struct graph *, const char *name); /* its number; -1: none */

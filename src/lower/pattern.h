@@ -20,8 +20,7 @@ struct match;
  * matches. */
 int pattern_apply(struct graph *, enum pattern_group);
 
-/* ---- for predicates: found values and nodes, by their names in the pattern
- * ------------------------------------------------------------------- */
+/* ---- for predicates: found values and nodes, by their names in the pattern --------------------------------------------------- */
 struct graph *match_graph(struct match *);
 struct value *match_value(struct match *, const char *name);
 double match_number(struct match *, const char *name); /* of a constant of one element */

@@ -123,8 +123,7 @@ struct step_sums {
 /* loop.c: over all ranks, in one message. The ranks of a replica have the same loss: it counts once. */
 struct step_sums train_sums_join(const struct replicas *, struct step_sums own);
 
-/* ---- microbatches.c: the runs of a step. A pipeline stage starts several before it finishes the first (1F1B)
- * ---------------------------- */
+/* ---- microbatches.c: the runs of a step. A pipeline stage starts several before it finishes the first (1F1B) ----------------- */
 struct microbatches {
     const struct settings *settings;
     const struct replicas *replicas;

@@ -127,6 +127,57 @@ comment() { # every file begins with what it is
         END { for (i = 1; i < ARGC; i++) if (!(ARGV[i] in seen)) print ARGV[i] " does not begin with a comment" }'
 }
 
+section() { # a line "---- title ----" ends on its line; the formatter breaks a longer one
+    all_sources | xargs awk '/^ *\/\* ----/ && !/\*\// { print FILENAME ":" FNR " has a section line that does not end" }'
+}
+
+# Comments name sources, passes ("the pass x") and functions ("f_x()") that exist; llm.c is a project, linux/ and asm/ are the system's.
+stale() {
+    { all_sources; find schemas src passes samples -name '*.def' -o -path 'samples/*.[ch]'; } 2>/dev/null | sort -u >"$work/commented"
+    # shellcheck disable=SC2046 # files are words
+    awk '
+    BEGIN { split("that which after manager", word, " "); for (i in word) pass[word[i]]; known["llm.c"] }
+    function comments(line,   out, at) { # of a line; code: the rest
+        out = ""; code = ""
+        while (line != "") {
+            if (!inside) {
+                if (!(at = index(line, "/*"))) { code = code line; break }
+                code = code substr(line, 1, at - 1); line = substr(line, at + 2); inside = 1
+            }
+            if (!(at = index(line, "*/"))) { out = out " " line; break }
+            out = out " " substr(line, 1, at - 1); line = substr(line, at + 2); inside = 0
+        }
+        return out
+    }
+    function names(pattern, what, cut,   rest, name) {
+        rest = text
+        while (match(rest, pattern)) {
+            name = substr(rest, RSTART + cut, RLENGTH - cut); rest = substr(rest, RSTART + RLENGTH)
+            if (what == "file") sub(/[^A-Za-z0-9_]$/, "", name)
+            found[++n] = name; kind[n] = what; where[n] = FILENAME ":" FNR
+        }
+    }
+    NR == FNR { path = $0; do known[path]; while (sub(/^[^\/]*\//, "", path)); next }
+    FNR == 1 { inside = 0 }
+    FILENAME == "passes/passes.def" && /^PASS\(/ { split($0, part, /[(,]/); pass[part[2]] }
+    /#include/ { split($0, part, /[<>"]/); known[part[2]] }
+    {
+        if (!inside) gsub(/"([^"\\]|\\.)*"/, "")
+        text = comments($0)
+        names("[A-Za-z0-9_./-]+[.](c|h|def)($|[^A-Za-z0-9_.])", "file", 0)
+        names("the pass [a-z_]+", "pass", 9)
+        names("[a-z][a-z0-9]*_[a-z0-9_]+[(]", "function", 0)
+        while (match(code, /[a-z_][a-z0-9_]*\(/)) { called[substr(code, RSTART, RLENGTH)]; code = substr(code, RSTART + RLENGTH) }
+    }
+    END {
+        for (i = 1; i <= n; i++) {
+            name = found[i]
+            if (kind[i] == "file" ? !(name in known) && name !~ /^(linux|asm)\// : kind[i] == "pass" ? !(name in pass) : !(name in called))
+                print where[i] " names the " kind[i] " " name ", which does not exist"
+        }
+    }' "$work/commented" $(cat "$work/commented")
+}
+
 # only_in PATTERN FILE...: no other file of the program has a line that matches
 only_in() {
     pattern=$1

@@ -54,8 +54,7 @@ void attention_cap(float *s, int64_t n, float cap);
 const float *attention_widened(const struct head_rows *, int64_t batch, int64_t head, int64_t from, int64_t n, int64_t size, float *room,
                                int64_t *step);
 
-/* ---- attention_mask.c: keys that rows attend to
- * ------------------------------------------------------------------------------------------ */
+/* ---- attention_mask.c: keys that rows attend to ------------------------------------------------------------------------------ */
 /* Keys [*lo, *hi) that row i may see by causality, window and length. */
 void attention_visible(const struct attention_core *, int64_t batch, int64_t i, int64_t *lo, int64_t *hi);
 /* A range [*lo, *hi) that contains all keys that any of these rows of a head sees, also by the mask. A float mask excludes a key only from

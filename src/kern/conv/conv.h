@@ -87,7 +87,7 @@ const struct results_kernel *integer_results_best(void);
 void integer_results_store(const struct results_kernel *, const struct integer_results *, const struct integer_columns *, int64_t place,
                            int64_t rows, const int32_t *sums, const int32_t *seen);
 
-/* ---- integer_conv.c: packs its filter for ../pack.c ---- */
+/* ---- integer_conv.c: packs its filter for pack.c ---- */
 struct packed_key;
 bool integer_conv_packs(const struct kcall *, struct packed_key *);
 bool integer_conv_pack(struct kcall *, const struct packed_key *);

@@ -1,4 +1,4 @@
-/* integer_matmul: products of matrices of 8-bit integers minus their zero points, by tiles (gemm/codes.c): MatMulInteger, and
+/* integer_matmul: products of matrices of 8-bit integers minus their zero points, by tiles (codes/codes.c): MatMulInteger, and
  * IntegerMatMul, which scales the sums and adds a bias. A constant matrix B is packed once, any other in every call. */
 #include "ir/operands.h"
 #include "kern/codes/codes.h"

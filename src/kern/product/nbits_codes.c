@@ -1,5 +1,5 @@
-/* nbits_codes: MatMulNBits with a constant weight, packed into tiles (gemm/codes.c). Its accuracy_level is the least accuracy of a product:
- * 4 allows activations of 8 bits, 2 and 3 of 16 bits; with three digits a product is as accurate as in float32. */
+/* nbits_codes: MatMulNBits with a constant weight, packed into tiles (codes/codes.c). Its accuracy_level is the least accuracy of a
+ * product: 4 allows activations of 8 bits, 2 and 3 of 16 bits; with three digits a product is as accurate as in float32. */
 #include "kern/codes/codes.h"
 #include "kern/core/core.h"
 #include "kern/product/product.h"

@@ -51,8 +51,7 @@ bool scaled_pack(struct kcall *, const struct packed_key *);
 bool integer_packs(const struct kcall *, struct packed_key *);
 bool integer_pack(struct kcall *, const struct packed_key *);
 
-/* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], or [experts, k, n] of floats, in any storage
- * ---------------------------- */
+/* ---- expert_gemm.c: one matrix of every expert, [experts, n, k], or [experts, k, n] of floats, in any storage ---------------- */
 /* Integers of `bits` bits in bytes if there are scales: per row, or per block of a row. */
 struct experts {
     struct panels panels; /* first member; columns of the product are rows of the matrix */

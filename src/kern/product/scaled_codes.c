@@ -1,4 +1,4 @@
-/* scaled_codes: QuantMatMul with a constant matrix of integers of up to 8 bits, packed into tiles (gemm/codes.c), if all elements of a
+/* scaled_codes: QuantMatMul with a constant matrix of integers of up to 8 bits, packed into tiles (codes/codes.c), if all elements of a
  * column, or of a block of it, share a scale; and such a matrix without scales (integer_matmul.c). Signed numbers become unsigned ones with
  * a greater zero point. */
 #include "ir/operands.h"

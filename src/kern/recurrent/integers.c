@@ -1,5 +1,5 @@
-/* integers: products of rows of 8-bit digits with 8-bit weights, packed in tiles (gemm/codes.c). Sums are exact; zero points are subtracted
- * through the sums of rows and columns. */
+/* integers: products of rows of 8-bit digits with 8-bit weights, packed in tiles (codes/codes.c). Sums are exact; zero points are
+ * subtracted through the sums of rows and columns. */
 #include "kern/codes/codes.h"
 #include "kern/recurrent/recurrent.h"
 

@@ -4,8 +4,7 @@
 
 #include "kern/core/core.h"
 
-/* ---- tiles.c: products with a matrix that stays in the cache
- * --------------------------------------------------------------------------- */
+/* ---- tiles.c: products with a matrix that stays in the cache ----------------------------------------------------------------- */
 /* w[k, n] as [n / TILE][k][TILE]; the last tile is padded with zeros. */
 struct tiles {
     int64_t n, k;

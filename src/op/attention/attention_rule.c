@@ -161,8 +161,7 @@ struct rule *rule_attention(struct graph *g, const struct node *node)
     return r;
 }
 
-/* ---- causal attention of some of the rows: a mask gives each row's last visible key, its position in the global sequence
- * ----------------- */
+/* ---- causal attention of some of the rows: a mask gives each row's last visible key, its position in the global sequence ----- */
 
 /* [S, 1], or [B, 1, S, 1] if lengths differ in the batch: the last key that each row may see. */
 static struct value *last_keys(struct lowering *l, const struct attention_sizes *h, const struct split *rows)

@@ -1,7 +1,7 @@
 /* rewrite: local rewrites of canon: no-op nodes, views of views, scalar Gather, copies, repeated key and value heads, flattened products.
  *
  * A rewrite looks at one node and its ancestors. New nodes replace the node, and the last one takes over its result, so that uses and graph
- * outputs stay unchanged; the pass prunes unused ancestors. */
+ * outputs stay unchanged; unused ancestors are pruned later. */
 #include "ir/rank_meta.h"
 #include "op/canon/canon.h"
 #include "op/infer/infer.h"

@@ -85,8 +85,7 @@ struct unit_gather *unit_gather_new(struct arena *, struct comm *, struct buffer
 /* The argument of the kernel. */
 const struct units *unit_gather_units(const struct unit_gather *);
 
-/* ---- travel.c: dispatch of rows to the ranks of their experts, and back
- * --------------------------------------------------------------- */
+/* ---- travel.c: dispatch of rows to the ranks of their experts, and back ------------------------------------------------------ */
 enum { TRAVEL_OPERANDS = 3 }; /* x, chosen, met */
 void travel_route(struct arena *, const struct collective_node *, const struct comm *, const struct tensor *x, const struct tensor *y,
                   const struct bindings *, struct route *);
