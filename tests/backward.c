@@ -1,6 +1,6 @@
-/* backward: the gradients that rows write, against what their ops do. On samples of the self-check and those of tests/backward.def, the
- * gradient along a random direction is compared with central differences of the op's own kernel, in float64 where there is one. Where the
- * op is linear, the sum of v J'g is that of g Jv on whole numbers, bit by bit. A row has a gradient, or a reason why there is none. */
+/* backward: checks the rows' gradients against their ops. On samples of the self-check and of tests/backward.def, the gradient along a
+ * random direction is compared with central differences of the op's own kernel, in float64 where there is one. If the op is linear, the
+ * sums of v J'g and of g Jv on integers are equal, bit by bit. A row has a gradient, or a reason for none. */
 #include "op/backward/backward.h"
 
 #include "op/op.h"

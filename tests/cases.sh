@@ -1,6 +1,6 @@
 # Graphs that say in their head what is tested; source it after lib.sh. The first line is the description, further ones '# KEY: VALUE':
 #   plan       constraints of the plan file
-#   options    of tpc-shard; with --train the step is compared with that of one rank
+#   options    of tpc-shard; with --train the step is compared with one rank's
 #   gives      of a step: an output and its numbers, exactly
 #   ranks      numbers of ranks (2 3)
 #   sends      the plan's collectives, counted; nothing is checked without

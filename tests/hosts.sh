@@ -1,7 +1,7 @@
 # hosts.sh: hosts of this machine, each with a network and a host name of its own, on a switch (switch.c). To be sourced.
 #
 #   hosts_lack                          what is missing for it, in words; status 1: nothing
-#   hosts_up N [MBIT [MICROSECONDS]]    N hosts, each on a link of so many Mbit/s, with so long a delay from one to another
+#   hosts_up N [MBIT [MICROSECONDS]]    N hosts, each on a link of MBIT Mbit/s, with a delay of MICROSECONDS between hosts
 #   hosts_on K COMMAND...               on host K
 #   hosts_mpirun [AGENT]                prints Open MPI's launcher over the links, without hosts; AGENT: a command instead of ssh
 #   hosts_run RANKS COMMAND...          under Open MPI, RANKS of them on each host

@@ -29,7 +29,7 @@ plan() {
     awk -F '[ms ]+' '{ user += 60 * $1 + $2; kernel += 60 * $3 + $4 } END { printf "# CPU: %.1f s, %.1f s of it in the kernel\n", user + kernel, kernel }' "$work/times"
 }
 
-# slow_machine FILE [TIMES]: the reference profile with products so many times (30) as slow, so that splitting pays in models as small as
+# slow_machine FILE [TIMES]: the reference profile with products TIMES (30) times as slow, so that splitting pays in models as small as
 # samples.
 slow_machine() {
     jq --argjson times "${2:-30}" \

@@ -155,7 +155,7 @@ static _Noreturn void run_from(const struct forms *t, int *at)
     _exit(0);
 }
 
-/* All in a process of their own. One that ends it is wrong, and those behind it run in another. */
+/* All in a separate process. A form that ends it is wrong, and the later ones run in another. */
 static int run_forms(const struct forms *t, int *at)
 {
     int wrong = 0, status;

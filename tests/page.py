@@ -1,4 +1,4 @@
-"""page.py PLAN.json PAGE.html BYTES [TRACE.json]: the numbers of a report page are those of the plan; it has fewer bytes, closes what it opens and needs
+"""page.py PLAN.json PAGE.html BYTES [TRACE.json]: the numbers of a report page equal the plan's; it has fewer bytes, closes what it opens and needs
 no network. TRACE: every rank's line is what it measured, on the tab of the workload with these sizes."""
 import html.parser
 import json
@@ -70,7 +70,7 @@ def check_trace(plan, page, text, trace):
 
 
 def check_nodes(page, text, w, shown):
-    """Those of a fold are shown once, and its head tells what all of them take."""
+    """The nodes of a fold are shown once, and its head has their total."""
     times = [int(t) for t in re.findall('<div class=fold><p><b>×([0-9]+)', text)]
     nodes = [(v, 'fold' in c) for v, c in page.data['layers'] if 'node' in c and (f'w{w}' in c or 'w' not in c)]
     heads = [v for v, c in page.data['layers'] if 'fold' in c and 'node' not in c and (f'w{w}' in c or 'w' not in c)]

@@ -140,7 +140,7 @@ def experts(n, hidden, inner, k, rows):
 
 
 def weighted_experts(n, hidden, inner, k, rows, zeros="Expand(zero, s)"):
-    """Weights of rows for all experts: zeros but for those of k."""
+    """Weights of rows for all experts: zero except for k of them."""
     graph = experts(n, hidden, inner, n, rows).replace("com.microsoft::MoE(x, r, a, _, b)", "tpc::Experts(x, w, a, _, b, _, _, _, w)")
     return (f"const zero: f32[] = [0] const k: i64[1] = [{k}] " + graph.replace("node y", "node s: s: ? = Shape(r) node z: z: ? = " + zeros + " "
             "node top: best: ?, id: ? = TopK(r, k) node w: w: ? = ScatterElements(z, id, best) {axis = 1} node y", 1))
@@ -201,7 +201,7 @@ def dealt_experts():
     return f"input x: f32[1, 64] input s: f32[1, 4] const two: i64[1] = [2] node top: best: f32[1, 2], id: i64[1, 2] = TopK(s, two) {' '.join(each)}"
 
 
-# On two ranks, each has all of two experts, and of one row's choices the rank that has most has so many of two; tpc takes Poisson numbers of mean 1.
+# On two ranks, each has two whole experts; the busiest rank's share of a row's two choices follows; tpc assumes a Poisson distribution of mean 1.
 # It reads its row whatever it has of the expert, and makes as much of the result.
 DEALT = (1 - (3 / 4) ** 2) * 4 * (64 + LARGEST_OF_ONE / 2 * (64 * 64 + 64)) / RATE
 

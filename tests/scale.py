@@ -193,7 +193,7 @@ class Net:
 
 
 def expert(net, at, e, x, mask, routed, total, hidden, inner):
-    """What torch.onnx.export makes of the rows that chose expert e, and of adding their results to those of the others."""
+    """torch.onnx.export's form of the rows that chose expert e, and of adding their results to the others'."""
     name = lambda op: f"{at}/experts.{e}/{op}"
     one = lambda op, operands, *attributes: net.add(name(op), op.split("_")[0], operands, *attributes)
     const = lambda i, *values, **how: net.constant(name(f"Constant_{i}"), *values, **how)

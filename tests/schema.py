@@ -45,7 +45,7 @@ STRUCTURE = {"required", "properties", "additionalProperties", "items", "minItem
 
 
 def check(root, schema, value, path):
-    if schema.get("$ref", "#")[0] != "#":  # a file beside the schema
+    if schema.get("$ref", "#")[0] != "#":  # a file next to the schema
         other = read(os.path.join(os.path.dirname(sys.argv[1]), schema["$ref"]))
         check(other, other, value, path)
     elif "$ref" in schema:

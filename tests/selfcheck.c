@@ -199,7 +199,7 @@ static struct tensor shard(struct trial *t, int i, const struct type *type, stru
     return out;
 }
 
-/* Dense random addends whose reduction is x; those of max and min lie where x does. */
+/* Dense random addends whose reduction is x; for max and min they have the range of x. */
 static struct tensor *make_addends(struct trial *t, const struct tensor *x, const struct type *type, enum redop op, int ranks)
 {
     struct tensor *addends = NEWN(t->arena, struct tensor, ranks);

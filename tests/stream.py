@@ -22,7 +22,7 @@ def varint(n):
     return out + bytes([n])
 
 
-# A message is a list of bytes and of numbers: so many zeros.
+# A message is a list of bytes and of numbers; a number means that many zeros.
 def length(parts):
     return sum(p if isinstance(p, int) else len(p) for p in parts)
 

@@ -1,10 +1,9 @@
 /* switch: the network of hosts that tests/hosts.sh emulates:  switch MBIT MICROSECONDS NAMESPACE...
  *
- * Makes eth0 in each network namespace and carries frames between them. A frame takes its turn on the cable of its sender and on that of
- * its receiver, for its bytes at so many Mbit/s each (0: none), and arrives so much later. The bytes are those of an Ethernet: of frames
- * that the kernel would cut, each piece has its headers. There is no loss. Prints its process when the devices are there and goes on until
- * it is killed. It takes precedence over what else runs, so that frames are not late, and takes cores from it, as network cards do not.
- */
+ * Makes eth0 in each network namespace and carries frames between them. A frame occupies its sender's and its receiver's cable for its
+ * bytes at the given Mbit/s (0: no time), and arrives after the given delay. Bytes are counted as on Ethernet: each piece of a frame that
+ * the kernel would cut has headers. There is no loss. Prints its process when the devices exist and runs until it is killed. It takes
+ * precedence over what else runs, so that frames are not late, and takes cores from it, as network cards do not. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -18,7 +18,7 @@ static const struct {
 static bool used[sizeof reasons / sizeof *reasons];
 enum { REASONS = sizeof reasons / sizeof *reasons, MOST_FINDINGS = 64, MOST_FINDING = 48, SEARCHED = 6 };
 
-/* Shared with the process that searches, which a bug() may end: then it goes on behind the attempt that was under way. */
+/* Shared with the process that searches, which a bug() may end: then it continues after the current attempt. */
 struct search {
     int attempt, n;
     char found[MOST_FINDINGS][MOST_FINDING];

@@ -1,5 +1,5 @@
-/* embed: a program that uses tpc.h as any other would: it makes a folder of ranks, runs and decodes, and goes on after every failure.
- * embed MODEL FOLDER GRAPH; with "mpi FOLDER", as one rank of an MPI job; with "stop FOLDER", too, of which rank 1 stops for a while. */
+/* embed: a program that uses tpc.h as any other would: it makes a folder of ranks, runs and decodes, and continues after every failure.
+ * embed MODEL FOLDER GRAPH; with "mpi FOLDER", as one rank of an MPI job; with "stop FOLDER", too, where rank 1 pauses for a while. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdio.h>
@@ -147,7 +147,7 @@ static int decode_many(const char *dir, tpc_options options, int64_t made[TEXTS]
         prompt[i] = (tpc_prompt){token, 3};
     tpc_session *s = tpc_open(dir, &options);
     int good = s && tpc_generate(s, prompt, TEXTS, &how, made[0]) == TPC_OK;
-    good = good && run(s, 1, &out) == TPC_OK && near(&out, options.fast ? 0x1p-4f : 1e-4f); /* its caches are those of the model */
+    good = good && run(s, 1, &out) == TPC_OK && near(&out, options.fast ? 0x1p-4f : 1e-4f); /* its caches have the model's types */
     tpc_close(s);
     return good;
 }

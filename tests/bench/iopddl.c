@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_USAGE ((int64_t)1 << 44)                 /* so that those of all nodes add up */
+#define MOST_USAGE ((int64_t)1 << 44)                 /* so that the sum over all nodes does not overflow */
 #define NOT_ALLOWED ((json_int_t)1000000000000000000) /* costs from here on */
 
 static const char *path;

@@ -1,8 +1,8 @@
 /* replay: what drafted tokens are worth:  replay MODEL.onnx TOKENS K [ROUNDS]
  *
- * Decodes so many tokens greedily behind a made-up prompt, by steps. Then the same text again, at most K tokens of it drafted for each run:
- * as they were, or wrong, so that the model keeps 0, 50 or 90 % of them. Every text must be the first one. Prints the tokens of a run, and
- * the speed beside that of steps, the best of the rounds, which take turns. One rank, one thread. */
+ * Decodes tokens greedily after a made-up prompt, by steps. Then the same text again, at most K tokens of it drafted for each run: as they
+ * were, or wrong, so that the model keeps 0, 50 or 90 % of them. Every text must equal the first one. Prints the tokens per run, and the
+ * speed relative to steps: the best of interleaved rounds. One rank, one thread. */
 #include "decode/decode.h"
 #include "decode/draft/draft.h"
 
@@ -35,7 +35,7 @@ static void load(struct replay *r)
     stage_place_given(r->arena, &r->stage);
 }
 
-/* The tokens behind the last one, each with this chance to be right. */
+/* The next tokens, each correct with this probability. */
 static void draft(const struct replay *r, double right, int64_t made, int64_t k, int64_t *to)
 {
     for (int64_t i = 0; i < k; i++) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Types on a terminal: keys.py COMMAND... is a chat whose answers, "a", a bell and "b", never end. ^C stops one, and the conversation goes on; ^D ends it."""
+"""Types on a terminal: keys.py COMMAND... is a chat whose answers, "a", a bell and "b", never end. ^C stops one, and the conversation continues; ^D ends it."""
 import os
 import pty
 import re

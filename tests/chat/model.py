@@ -2,7 +2,7 @@
 """A model that says one thing, with a tokenizer and a chat template, for tests of chats: model.py FOLDER [TEXT [TAGS]].
 
 The token after the last one is a fixed one, so the model answers the end of a prompt, a line end, with TEXT ("<think>why</think>Box") and the
-special token <|im_end|>. A token is a byte, but for five that no text in UTF-8 has. TAGS: special, if those of thoughts are special tokens;
+special token <|im_end|>. A token is a byte, except for five that UTF-8 never has. TAGS: special, if the tags of thoughts are special tokens;
 spelled, if they are bytes; endless, if the answer begins anew instead of ending; words, if each word of TEXT, of which there are no two
 alike, is a token of its own; pieces, if TEXT is in pieces that are tokens, marks of calls special ones.
 """

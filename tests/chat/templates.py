@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Chat templates of several forms, and tokenizers of several kinds: ids are those of transformers' apply_chat_template.
+"""Chat templates of several forms, and tokenizers of several kinds: ids equal those of transformers' apply_chat_template.
 
 templates.py RENDER. Exit status 77 (skipped) where transformers is missing.
 """

@@ -340,7 +340,7 @@ static void check_sums(const struct fixture *f, const char *what, const float *s
     }
 }
 
-/* Of shares of any sizes, and of all of them on all ranks. */
+/* Shares of any sizes, and all shares on all ranks. */
 static void try_sums(struct fixture *f, uint64_t *seed)
 {
     struct comm *c = f->comm;
@@ -389,7 +389,7 @@ static void large_case(struct comm *comm)
     arena_free(a);
 }
 
-/* The ranks of one color, on their own while those of the others are on theirs: numbered in order, as many as there are. */
+/* The ranks of one color form a group of their own, numbered in order, while the other colors run. */
 static void part_cases(struct comm *comm, int color, int rank, int size)
 {
     int cases = 0;

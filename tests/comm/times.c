@@ -1,6 +1,6 @@
 /* times: AllReduce and AllGather of tpc and of the MPI library, of the ranks of this machine:  mpirun -n N times [SECONDS]
  *
- * For each size all take turns for so many seconds; operands were just written, as by a node. The least time of the slowest rank counts.
+ * For each size all take turns for a fixed time; operands were just written, as by a node. The least time of the slowest rank counts.
  * Prints rows of a table: ranks, bytes, and microseconds of AllReduce by tpc and by the library, and of AllGather. */
 #include "run/comm/comm.h"
 
@@ -55,7 +55,7 @@ static double time_calls(struct bench *b, int kind, int bytes)
     return comm_slowest(b->comm, seconds / calls);
 }
 
-/* In turn, for so many seconds. */
+/* In turn, for a fixed time. */
 static void time_size(struct bench *b, int bytes, double seconds, double least[KINDS])
 {
     double begin = clock_seconds();

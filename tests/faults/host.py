@@ -1,7 +1,7 @@
 """A host of an emulated network that takes commands, as sshd does: what it runs is no child of who asks, and answers come over the network.
 
     host.py serve ADDRESS                  runs what comes, one shell each; ends with SIGTERM
-    host.py run ADDRESS COMMAND...         the agent of a launcher: standard streams and the exit status are those of the command"""
+    host.py run ADDRESS COMMAND...         the agent of a launcher: standard streams and the exit status are the command's"""
 import os
 import selectors
 import signal
@@ -61,7 +61,7 @@ def serve(address):
         try:
             handle(connection)
         except OSError:
-            pass  # the other side is gone, as behind a link that is down
+            pass  # the other side is gone, as over a link that is down
         os._exit(0)
 
 

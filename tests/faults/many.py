@@ -3,7 +3,7 @@
 COMMAND is tpc-run with --serve --restart. KILLS (20) times a rank is killed, LINKS (20) times a link goes down (LINK: a command of the shell that gets the number of
 a host, of HOSTS, and with TPC_UNDO=1 makes it come up again), STOPS (5) times a rank is stopped: hosts, ranks, their order and moments are drawn by SEED.
 
-same: COMMAND has --deterministic: each text is that of a server that nobody disturbs. free: behind each restart a text goes on as a fresh run of as many ranks
+same: COMMAND has --deterministic: each text equals an undisturbed server's. free: after each restart a text continues as a fresh run of as many ranks
 continues what it had (PLAIN: the command of one, in which {ranks} stands for the number), or as that run might: two scores were within NEAR of each other.
 
 Prints a row of a table for each kind of fault. Exit status 1: a request was refused or lost, a text is wrong, a process or a file of /dev/shm is left, or a loss

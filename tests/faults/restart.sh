@@ -1,6 +1,6 @@
 #!/bin/sh
 # restart.sh TPC-RUN FOLDER TOKENIZER TRAIN DATA: a supervised server over emulated hosts, three ranks and a spare, four clients. Ranks are killed and stopped, and links go
-# down: the spare takes over, and a host that is back is used again. Then three hosts without a spare lose one: its ranks are made for two. All texts are those of
+# down: the spare takes over, and a host that is back is used again. Then three hosts without a spare lose one: its ranks are made for two. All texts equal those of
 # a server that nobody disturbs. At last a training run of TRAIN loses a link. FAULTS: of the first part, with kill, stop and links N that go down. Exit status 77: it can't be tried here.
 run=$1
 folder=$2

@@ -2,7 +2,7 @@
 
     stop.py TPC-RUN FOLDER TRAIN-FOLDER ROWS PROMPT TOKENIZER MPIRUN...      the folders are of 3 ranks and of 1; ROWS, PROMPT: .npy; TOKENIZER "": no server
 
-A rank that is stopped ends the job with a sentence that names it, one that goes on again does not, and one that is killed ends the job; nothing
+A rank that is stopped ends the job with a sentence that names it, one that resumes does not, and one that is killed ends the job; nothing
 is left of it. A rank that only is late, as where rank 0 reads what a user types, ends nothing. Linux only."""
 import os, signal, subprocess, sys, tempfile, threading, time
 from kill import kill, ranks

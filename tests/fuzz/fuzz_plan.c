@@ -1,4 +1,4 @@
-/* A plan file of any bytes, and a graph planned under it; behind the word machine, a machine profile. */
+/* A plan file of any bytes, and a graph planned under it; after the word machine, a machine profile. */
 #include "plan/input/input.h"
 #include "plan/plan.h"
 #include "tests/fuzz/fuzz.h"

@@ -280,7 +280,7 @@ def listed_ops(build):
 
 
 def write_mutant(r, model, ops, folder):
-    """Writes one to folder, with the weights beside its model."""
+    """Writes one to folder, with the weights next to its model."""
     os.makedirs(folder)
     beside = os.path.dirname(model.path)
     for name in os.listdir(beside):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mutations of the files beside a model: plans, profiles, tokenizers, settings of a model, manifests, checkpoints, states, tensors, tokens.
+"""Mutations of the files next to a model: plans, profiles, tokenizers, settings of a model, manifests, checkpoints, states, tensors, tokens.
 Needs no package.
 
 mutate_files.py SOURCE BUILD WORK FROM-TO SEED

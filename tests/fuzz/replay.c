@@ -1,6 +1,6 @@
 /* replay COUNT SEED FILE...: the main of a fuzz target where libFuzzer is not: every file as it is and COUNT mutations of it.
  *
- * An input that does not survive (child.c) is kept beside as crash-N. */
+ * An input that does not survive (child.c) is kept as crash-N. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

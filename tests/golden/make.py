@@ -317,7 +317,7 @@ def chain(n):
 
 
 def statistics(n):
-    """what a norm may be written as: a mean and a largest element beside elementwise nodes"""
+    """forms of a norm: a mean and a largest element among elementwise nodes"""
     m = Model(19)
     m.input("x", 6, 5, 12), m.weight("g", 12), m.ints("last", -1)
     m.node("norm.mean", "ReduceMean(x, last)")

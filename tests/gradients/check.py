@@ -24,7 +24,7 @@ def output(folder, name):
 
 
 def exists(folder, name):
-    """Copies of a weight have one gradient, that of the first."""
+    """Copies of a weight have one gradient, the first one's."""
     return os.path.exists(path(folder, name))
 
 

@@ -3,7 +3,7 @@
 
     python tests/gradients/make.py SAMPLES > tests/gradients/expected.json
 
-The weights are those of the samples' files, whatever transformers draws today. Needs torch and transformers.
+The weights come from the samples' files, whatever transformers draws today. Needs torch and transformers.
 """
 import json
 import os

@@ -1,5 +1,6 @@
-/* match gbnf|schema FILE: of each line of stdin whether it is a text of the grammar: "whole", the beginning of one: "part", or neither:
- * "none". match schema FILE COUNT SEED: so many texts of it, a line each. A grammar that is refused is an error with the reason. */
+/* match gbnf|schema FILE: prints for each line of stdin whether it is a text of the grammar: "whole", the beginning of one: "part", or
+ * neither: "none". match schema FILE COUNT SEED: prints COUNT texts, one per line. A grammar that is refused is an error with the
+ * reason. */
 #include "grammar/grammar.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static const char *matched(struct automaton *a, const char *line)
     return state == AUTOMATON_DEAD ? "none" : automaton_accepts(a, state) ? "whole" : "part";
 }
 
-/* Bytes that may follow, drawn; behind a while those that lead to an end are preferred: brackets, quotes. False: it is too long. */
+/* Bytes that may follow, drawn; after a while, bytes that lead to an end are preferred: brackets, quotes. False: it is too long. */
 static bool make(struct automaton *a, uint64_t *random, struct captured *out)
 {
     enum { LONG = 60, TOO_LONG = 6000 };

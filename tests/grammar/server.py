@@ -122,7 +122,7 @@ def main(path):
 
 
 def blanks():
-    """The grammar holds for the text that is returned: a chat begins with its first token, a completion goes on behind its prompt."""
+    """The grammar holds for the text that is returned: a chat begins with its first token, a completion continues after its prompt."""
     status, answer = chat(grammar='root ::= " a"')
     expect(f"a blank that would be lost: {answer}", (status, "can't go on" in json.dumps(answer)), (400, True))
     for seed in range(6):

@@ -7,7 +7,7 @@
 
 struct layer {
     struct sketch *s;
-    const struct dim *batch, *rows, *total; /* total: keys, those of the state included */
+    const struct dim *batch, *rows, *total; /* total: keys, including the state's */
     int64_t heads, kv_heads, size;
 };
 
@@ -118,7 +118,7 @@ static void rotate(struct layer *l, struct value **qkv)
 
 /* ---- state ------------------------------------------------------------------------------------------------------------------- */
 
-/* Keys or values behind those of the past: a state pair along a growing dimension. */
+/* Keys or values appended to the past: a state pair along a growing dimension. */
 static struct value *appended(struct layer *l, struct value *x, const struct dim *past)
 {
     struct type t = {.dtype = DT_F32, .rank = 4, .dim = {l->batch, integer(l, l->kv_heads), past, integer(l, l->size)}};

@@ -35,7 +35,7 @@ make_op make_gather, make_gathernd, make_scatternd, make_gatherelements, make_sc
 make_op make_reduce, make_softmax, make_norm, make_skipnorm, make_channelnorm, make_globalpool, make_lrn, make_loss;
 /* ---- make_product.c ---- */
 make_op make_matmul, make_gemm, make_einsum, make_convtranspose;
-/* Of weights: so wide that products of so many keep their magnitude; small integers in an exact graph. */
+/* Of weights: scaled so that products keep their magnitude; small integers in an exact graph. */
 struct fill weight_fill(struct sketch *, const struct dim *contracted);
 /* ---- make_window.c ---- */
 make_op make_conv, make_pool;

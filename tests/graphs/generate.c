@@ -1,4 +1,4 @@
-/* Random graphs: steps until the draws say stop; what nobody reads is an output. */
+/* Random graphs: steps until the draws say stop; values without readers are outputs. */
 #include "tests/graphs/generate.h"
 
 #include "op/op.h"

@@ -26,7 +26,7 @@ struct graphs_options {
     int64_t graphs, seed, plans, jobs;
     bool exact, print;
 };
-/* Of all processes. */
+/* Over all processes. */
 struct tally {
     int graphs, empty, nodes, plans, split, rows, wrong, made[1024];
     double worst;

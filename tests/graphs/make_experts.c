@@ -1,5 +1,5 @@
-/* Operands of mixtures of experts. Experts' weights are scaled like those of other products; the router's numbers are far enough apart
- * where the choice does not hang on rounding. */
+/* Operands of mixtures of experts. Experts' weights are scaled like other products'; the router's scores differ enough that the choice does
+ * not depend on rounding. */
 #include "tests/graphs/families.h"
 
 struct sizes {

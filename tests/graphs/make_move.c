@@ -69,7 +69,7 @@ void make_split(struct sketch *s, const struct op *op)
     sketch_add(s, node, NULL);
 }
 
-/* Of a symbolic axis: its beginning, or all but its first or last element. */
+/* For a symbolic axis: its beginning, or all but its first or last element. */
 static void slice_bounds(struct sketch *s, const struct dim *dim, int64_t *start, int64_t *stop, int64_t *step)
 {
     int64_t n;

@@ -155,7 +155,7 @@ static bool next(struct letters *l)
     return false;
 }
 
-/* Of equations as made above. */
+/* For equations made as above. */
 void einsum_compute(struct kcall *call)
 {
     const char *left = attr_string(call->node, "equation"), *right = left + call->in[0].rank + 1, *out = right + call->in[1].rank + 2;

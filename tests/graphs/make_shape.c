@@ -54,7 +54,7 @@ void make_flatten(struct sketch *s, const struct op *op)
     sketch_add(s, n, NULL);
 }
 
-/* A dimension of size 1 comes and goes where there is none. */
+/* Adds a dimension of size 1, or removes one. */
 static struct value *with_one(struct sketch *s, struct value *x, int64_t *axis)
 {
     for (*axis = 0; x && *axis < x->type.rank; ++*axis)

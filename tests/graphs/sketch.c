@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Results stay below these, so that differences are those of rounding and sums of integers are exact: 256 * 256 * 64 < 2^24. */
+/* Results stay below these, so that differences come from rounding only and sums of integers are exact: 256 * 256 * 64 < 2^24. */
 static const double most_float = 50, most_integer = 256;
 /* What one node's rounding is taken to be, and what may become of it, in parts of the largest number (at least 1). */
 static const double rounding = 5e-7, conditioned = 1e-5;
@@ -290,8 +290,8 @@ static bool keeps_exact(const struct sketch *s, const struct node *n)
     return family_is_exact(n->op);
 }
 
-/* Two lanes for each of the lowest bits of an element's place: up where it is set, or down. Of any two among sixteen, one goes up in some
- * lane while the other goes down. */
+/* Two lanes for each of the lowest bits of an element's position: up where it is set, or down. Of any two among sixteen, one goes up in
+ * some lane while the other goes down. */
 static void add_rounding(struct item *it)
 {
     double off = rounding * magnitude(it);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adapters by request: a server that has several makes the texts of servers that have one each, together and behind stored beginnings.
+"""Adapters by request: a server that has several makes the texts of servers that have one each, together and after stored beginnings.
 
     python serve.py NAME=ADAPTER NAME=ADAPTER -- TPC-RUN OPTION...
 """

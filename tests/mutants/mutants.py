@@ -170,7 +170,7 @@ class Running:
         self.lock, self.all, self.over = threading.Lock(), set(), False
 
     def start(self, command, folder, env):
-        with self.lock:                                # no command begins behind the last kill. If nobody kills it, it runs out of seconds
+        with self.lock:                                # no command begins after the last kill. If it is not killed, it runs out of seconds
             command = ["false"] if self.over else ["sh", "-c", f'ulimit -t {LIMIT}; exec "$@"', "sh"] + command
             started = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                        errors="replace", start_new_session=True)

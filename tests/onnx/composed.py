@@ -195,7 +195,7 @@ def build(op, operands, results, attributes):
 
 
 def typed(model):
-    """Results need types; those of com.microsoft are told by ONNX Runtime's own inference."""
+    """Results need types; for com.microsoft, ONNX Runtime's own inference gives them."""
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     kinds = {"tensor(float)": T.FLOAT, "tensor(uint8)": T.UINT8, "tensor(int8)": T.INT8, "tensor(int32)": T.INT32, "tensor(int64)": T.INT64}
     for value, told in zip(model.graph.output, session.get_outputs()):

@@ -1,4 +1,4 @@
-"""einsum.py BUILD [SEED COUNT]: equations of one to six operands beside numpy.einsum, whole and on ranks, some of whose plans split a letter.
+"""einsum.py BUILD [SEED COUNT]: equations of one to six operands compared with numpy.einsum, whole and on ranks, some of whose plans split a letter.
 
 Named forms, then COUNT random equations (default 12). Exit status 77 (skipped) where onnx or numpy is missing.
 """
@@ -83,7 +83,7 @@ def refused(build, sentence, equation, shapes):
 
 
 def trained(build):
-    """Gradients of a loss through three factors are those of the same product written as two MatMuls."""
+    """Gradients of a loss through three factors equal those of the same product written as two MatMuls."""
     rng, N = np.random.default_rng(5), h.make_node
     x, w = rng.standard_normal((4, 6)).astype(np.float32), {n: rng.standard_normal(s).astype(np.float32) / 3 for n, s in (("u", (6, 8)), ("v", (8, 10)))}
     forms = [N("Einsum", ["x", "u", "v"], ["y"], equation="bi,ij,jk->bk")], [N("MatMul", ["x", "u"], ["h"]), N("MatMul", ["h", "v"], ["y"])]

@@ -1,4 +1,4 @@
-"""infinities.py BUILD: infinities and NaN in sums of exponentials and below thresholds, whole and with that axis split, beside numpy.
+"""infinities.py BUILD: infinities and NaN in sums of exponentials and below thresholds, whole and with that axis split, compared with numpy.
 
 Exit status 77 (skipped) where onnx or numpy is missing.
 """

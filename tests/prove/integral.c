@@ -9,8 +9,8 @@
  * remainder bounds them, and unlike a clamp it still tells neighbours apart. A fused op is never split through its softmax or its norm: a
  * rank's rows are computed as they are in the whole, and rounding makes them exact again for the sums behind.
  *
- * An operand that is too large for the sums behind it is replaced by its remainder, too: f16 and bf16 hold few integers, weights of 8 bits
- * are large. */
+ * An operand that is too large for later sums is replaced by its remainder, too: f16 and bf16 hold few integers, weights of 8 bits are
+ * large. */
 #include "tests/prove/integral.h"
 
 #include "op/infer/infer.h"
@@ -149,7 +149,7 @@ static struct tensor magnitudes(struct walk *w, const struct tensor *t)
     return out;
 }
 
-/* A sum of products is exact in any order when that of their magnitudes is. */
+/* A sum of products is exact in any order if the sum of their magnitudes is. */
 static void note_sums(struct walk *w, const struct node *n, const struct tensor *in)
 {
     struct tensor *of = NEWN(w->tmp, struct tensor, n->nin + 1), *out = NEWN(w->tmp, struct tensor, n->nout + 1);
@@ -230,7 +230,7 @@ static struct value *modulus(struct walk *w, enum dtype type)
     return graph_constant(w->g, "modulus", type, 0, NULL, t.data);
 }
 
-/* The operand whose type the node's only result has; NULL: there is none. */
+/* The operand that has the type of the node's only result; NULL: none. */
 static struct value *like_result(const struct node *n)
 {
     for (int i = 0; n->nout == 1 && i < n->nin; i++)

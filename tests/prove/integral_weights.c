@@ -62,7 +62,7 @@ static double sparse(uint64_t *random, uint64_t of)
     return zero ? 0 : z >> 63 ? 1 : -1;
 }
 
-/* Not zeros alone, unless the constant is such: they would be all that is behind them. */
+/* Not only zeros, unless the constant is: they would make all later values zero. */
 static void fill(struct tensor *t, const struct tensor *old, uint64_t *random)
 {
     bool mask = masks(old), alone = tensor_elements(old) == 1, zeros = true;
@@ -79,7 +79,7 @@ static void fill(struct tensor *t, const struct tensor *old, uint64_t *random)
         tensor_put(t, one, 1);
 }
 
-/* In memory: the graph is printed beside no file that it could refer to. */
+/* In memory: the printed graph has no file next to it to refer to. */
 static struct constant *integral_constant(struct arena *a, struct constant *c, const char *name, uint64_t *random)
 {
     struct constant *made = NEW(a, struct constant);

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A model that makes nothing but zeros proves nothing. Of gradients, many are zero. */
+/* A model that makes nothing but zeros proves nothing. Many gradients are zero. */
 static const double LEAST_NONZERO = 0.25, LEAST_NONZERO_GRADIENTS = 0.05;
 
 enum mode { MODE_PLAIN, MODE_SPLIT, MODE_SP, MODE_UNEQUAL, MODE_AUTO, MODES };

@@ -81,7 +81,7 @@ static void run_whole(struct prove *p, struct session *s, struct graph *g, struc
     VEC_PUSH(a, &p->sets, set);
 }
 
-/* Where the sets come from: what is given, else folders beside the model (which tell nothing of a step of training), else the types. */
+/* The source of the sets: given inputs, else folders next to the model (not for a training step), else the types. */
 struct given {
     bool train;
     const struct bindings *sizes;

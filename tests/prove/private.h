@@ -12,7 +12,8 @@ struct input_set {
     struct tensor *in, *want;
     struct bindings sizes;
 };
-/* For so many ranks, equal or not, by --sp or not, of wide choice or not: everything up to the choice. Copies of it choose and go on. */
+/* Everything up to the choice, for a number of ranks, equal or unequal, with or without --sp and wide choice. Copies of it choose and
+ * continue. */
 struct prepared {
     int ranks;
     enum sp_mode sp;
@@ -36,13 +37,13 @@ struct prove {
     VEC(struct prepared *) prepared;
 };
 
-/* priced.c: fails if the seconds that the plan predicts are off by more than this share from those of its explicit graph, after the pass
- * insert. nvalues: of the model's graph. Weights and states cost what all else costs (trial.c): the explicit graph does not tell all of
+/* priced.c: fails if the seconds that the plan predicts are off by more than this share from its explicit graph's, after the pass insert.
+ * nvalues: of the model's graph. Weights and states cost the same as other values (trial.c): the explicit graph does not tell all of
  * them. */
 void prove_price(struct compile *, int nvalues, double most);
 /* Fails if the cheapest plan does not cost the solver what it is predicted to take, and its weights. */
 void prove_objective(const struct plan *);
-/* trial.c: a set of inputs in the order of a graph of the model; its outputs, compared with those of the whole run. */
+/* trial.c: a set of inputs in the order of a graph of the model; its outputs, compared with the whole run's. */
 struct tensor *prove_inputs(struct arena *, const struct prove *, int set, const struct graph *);
 void prove_compare(const struct prove *, int set, bool exact, const struct graph *, const struct tensor *got, struct proof *out);
 

@@ -24,7 +24,7 @@ struct proof {
     enum proof_kind kind;
     double worst;               /* of all outputs, the largest |a-b| / max|b|; infinity: NaN, or another type or shape */
     char output[256];           /* in which; "": no output was compared */
-    int weights, weights_split; /* nodes whose rows seed splits and that read a constant; those of them that do not stay whole */
+    int weights, weights_split; /* nodes whose rows seed splits and that read a constant; how many of them are split */
     int split, terms;           /* nodes that do not stay whole; values that become a partial sum on each rank (R -> P) */
     char said[1024];            /* unless equal: the sentence of the failure, or the first element that differs */
 };
@@ -35,10 +35,10 @@ char *prove_apart(struct arena *, void (*body)(void *data, struct proof *), void
 
 /* ---- model.c: a model, its inputs, and what it makes of them --------------------------------------------------------------- */
 struct prove;
-/* path: an ONNX model, or a graph in text form. Each folder test_data_set_K beside it, from 0, is a set of inputs; where there is none, one
- * set is made from the types: floats normal, integers 0 to 7, sizes as given (NULL: small ones of our choice that differ). Runs the front
- * passes and the whole model on each set, once. A model that is refused, or whose whole run fails, is a failure of this process:
- * use prove_apart around it where that must not end everything. The struct lives in the arena. */
+/* path: an ONNX model, or a graph in text form. Each folder test_data_set_K next to it, from 0, is a set of inputs; without any, one set is
+ * made from the types: floats normal, integers 0 to 7, sizes as given (NULL: small ones of our choice that differ). Runs the front passes
+ * and the whole model on each set, once. A model that is refused, or whose whole run fails, is a failure of this process: use prove_apart
+ * around it where that must not end everything. The struct lives in the arena. */
 struct prove *prove_open(struct arena *, const char *path, const struct bindings *sizes);
 /* The same of a step of training, as tpc-shard --train makes it; the sizes are bound as --dim does. */
 struct prove *prove_open_training(struct arena *, const char *path, const struct bindings *sizes);

@@ -81,7 +81,7 @@ static struct reading *readings(struct arena *a, const struct graph *g, const bo
     return of;
 }
 
-/* In the text itself, for the files of a model are not beside it. */
+/* In the text itself, because the model's files are not next to it. */
 static struct constant *inline_constant(struct arena *a, const struct value *v)
 {
     struct constant *c = NEW(a, struct constant);
@@ -91,7 +91,8 @@ static struct constant *inline_constant(struct arena *a, const struct value *v)
     return c;
 }
 
-/* Values that only dropped nodes make become inputs, those that they read, or that nobody reads, outputs; everything: so do all others. */
+/* Values made only by dropped nodes become inputs; values that they read, or without readers, become outputs; everything: so do all
+ * others. */
 static void set_ends(struct graph *g, const struct reading *of, bool everything)
 {
     g->inputs.n = 0;

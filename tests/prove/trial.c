@@ -15,7 +15,8 @@ struct trial {
     const struct prove_plan *plan;
 };
 
-/* ---- what plans for so many ranks share ------------------------------------------------------------------------------------------ */
+/* ---- state shared by plans for one number of ranks
+ * ------------------------------------------------------------------------------------------ */
 
 /* One of the ranks has the speed of the profile, the others from a tenth of it. */
 static void set_speeds(struct arena *a, struct machine *m, int ranks)
@@ -182,8 +183,7 @@ static double magnitude(const struct tensor *t)
     return most;
 }
 
-/* Some gradients are zero but for rounding, as those of the biases of keys: a tenth of the largest one is what differences are relative to.
- */
+/* Some gradients are zero but for rounding, like the gradients of key biases: differences are relative to a tenth of the largest one. */
 static double least_magnitude(const struct prove *p, const struct tensor *want)
 {
     double largest = 0;
@@ -243,7 +243,7 @@ static struct graph **load_ranks(const struct trial *t)
     return g;
 }
 
-/* A random plan may reshard beside a pattern, which is not found then; what is left fuses otherwise. Nine of ten are within 0.1. */
+/* A random plan may reshard inside a pattern, which then is not found; the rest fuses differently. Nine of ten are within 0.1. */
 #define RANDOM_APART 0.5
 #define CHEAPEST_APART 0.06
 

@@ -39,7 +39,7 @@ static const struct split *any_split(struct space *s, const struct dim *size, ui
     return random_split(s, n, state);
 }
 
-/* Whole and about so many others, drawn: choosing among all is dear and no more random. */
+/* Replicated and about this many random candidates: choosing among all is slow and no more random. */
 enum { LEFT = 1 };
 
 static void thin_node(struct space *s, int i, uint64_t *state)

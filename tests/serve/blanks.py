@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print a tokenizer of 256 characters whose decoder drops a blank at the beginning, as those of SentencePiece do."""
+"""Print a tokenizer of 256 characters whose decoder drops a blank at the beginning, as SentencePiece's do."""
 import json
 
 steps = [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]

@@ -88,7 +88,7 @@ def named(name):
 
 
 def hostile():
-    """What is no request is refused by a sentence, and the server goes on."""
+    """Invalid requests are refused with a sentence, and the server continues."""
     text = text_of(prompt="Hello", max_tokens=5, temperature=0)
     bodies = [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"prompt": "\xff"}', b'{"prompt": "x"}}', b'{"prompt": "\\ud800"}', b"[" * 100000, b'{"a":' * 5000]
     objects = [{}, {"prompt": None}, {"prompt": ""}, {"prompt": []}, {"prompt": [[]]}, {"prompt": {}}, {"prompt": 5}, {"prompt": [1, "x"]}, {"prompt": [-1]}, {"prompt": [256]},

@@ -32,7 +32,7 @@ def is_closed(s):
 
 
 def slow(limit):
-    """Who sends a byte now and then is cut off after so many seconds in all, in headers, bodies, chunks, and between requests."""
+    """A client that sends a byte now and then is cut off after a total time, in headers, bodies, chunks, and between requests."""
     limit = int(limit)
     start = time.time()
     between = connect(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -188,7 +188,7 @@ def busy():
 
 
 def addresses(host, most):
-    """Of one other address there are so many connections at most."""
+    """One other address has a limited number of connections."""
     def alive():
         c = http.client.HTTPConnection(host, PORT, timeout=10)
         c.request("GET", "/health")

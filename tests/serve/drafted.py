@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Texts of a server with --lookup are those of one without: drafted.py PORT save|compare FILE. compare: a text that is alone takes fewer
+"""Texts of a server with --lookup equal those of one without: drafted.py PORT save|compare FILE. compare: a text that is alone takes fewer
 steps than it has tokens, several at once are what each is alone."""
 import concurrent.futures
 import json

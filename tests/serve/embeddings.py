@@ -116,7 +116,7 @@ def only():
     expect("tokens", json.loads(call("POST", "/tokenize", {"prompt": "ab"})[1])["tokens"], [97, 98])
 
 
-# ---- beside texts, and clients that leave
+# ---- together with texts, and clients that leave
 
 def beside():
     """Rows that decode, join and leave are what they are alone, and so are vectors."""

@@ -77,7 +77,7 @@ def take_reply(got):
 
 
 def replies(raw, most):
-    """The statuses of so many replies; None where the connection was closed instead."""
+    """The statuses of a number of replies; None if the connection was closed instead."""
     with socket.create_connection(("127.0.0.1", PORT), timeout=60) as s:
         s.sendall(raw)
         got, found = b"", []

@@ -188,7 +188,7 @@ def thoughts(b, key):
 
 
 def text(b):
-    """A model without a chat template goes on with a text."""
+    """A model without a chat template continues a text."""
     b.until("document.activeElement.id === 'text'")
     expect("what it is", "without a chat template" in words(b, "about"), True)
     expect("no system prompt", b.run("document.querySelector('[name=system]').getClientRects().length"), 0)

@@ -40,7 +40,7 @@ class Stored:
 
 
 def prompts(seed, count, longest):
-    """Prompts that often begin as earlier ones, at any place."""
+    """Prompts that often begin like earlier ones, up to any position."""
     draw, all = random.Random(seed), []
     for _ in range(count):
         base = draw.choice(all)[:draw.randrange(longest)] if all and draw.random() < 0.8 else []
@@ -103,7 +103,7 @@ def together(path, count, longest):
 
 
 def converse(seed, stored):
-    """Each question behind all that was said; the answers. stored: what the cache has; None: that is not looked at."""
+    """Each question after the conversation so far; the answers. stored: tokens in the cache; None: not checked."""
     draw, said, answers = random.Random(seed), [], []
     for _ in range(5):
         said += [draw.randrange(WORDS) for _ in range(draw.randrange(5, 60))]

@@ -3,7 +3,7 @@
 
 COMMAND is tpc-run with --serve --restart. Faults strike while texts are made: kill, term and stop strike a process of the ranks that is drawn at random, or, as in
 stop:1, the one with that place in their order; any other word is run as a command of the shell, and once more with TPC_UNDO=1 when the server serves again. No request may be refused or lost. same: all texts are what
-they are without faults; free: those that the faults struck may round in another way, so only their beginnings are compared; limit: behind the last fault, the
+they are without faults; free: texts hit by a fault may round differently, so only their beginnings are compared; limit: after the last fault, the
 supervisor ends with status 1 and a reason. In the end no process and no
 file of theirs in /dev/shm may be left. SEED=N draws other ranks."""
 import glob

@@ -68,7 +68,7 @@ def name_of(token):
 
 
 def check_logprobs(what, found, tokens, first, best):
-    """Of tokens, those from `first` on have log-probabilities after those before; with so many of the best ones beside each."""
+    """Tokens from `first` on have log-probabilities given the earlier ones, each with this number of best alternatives."""
     expect(f"{what}: tokens", found["tokens"], [name_of(t) for t in tokens])
     every = [sampler.log_softmax(row) for row in scores_of(tokens)] if len(tokens) > 1 else []
     for i, (got, top) in enumerate(zip(found["token_logprobs"], found["top_logprobs"], strict=True)):
@@ -100,7 +100,7 @@ PRINTABLE = {str(t): -100 for t in list(range(32)) + list(range(127, 256))}
 
 
 def logprobs():
-    """Of texts and of their prompts, alone and beside others, as one reply and as streams."""
+    """Of texts and their prompts, alone and together with others, as one reply and as streams."""
     prompt = list(b"What is scored here is long enough for several runs. " * 6)
     body = {"max_tokens": 12, "logprobs": 3, "logit_bias": PRINTABLE, "seed": 4}
     for how in [{"temperature": 0}, {"temperature": 1.2, "presence_penalty": 1}]:
@@ -117,7 +117,7 @@ def logprobs():
         for wanted, fields in [(echo, {"echo": True}), (text, {})]:
             got = joined(events(prompt=prompt, **body, **how, **fields))
             expect("a stream", (got["text"], got["logprobs"]), (wanted["text"], wanted["logprobs"]))
-        with concurrent.futures.ThreadPoolExecutor(8) as pool: # its prompt runs in parts beside the others
+        with concurrent.futures.ThreadPoolExecutor(8) as pool: # its prompt runs in parts among the others
             others = pool.map(lambda i: ask(prompt="x" * i, max_tokens=60, logprobs=i, temperature=1)["choices"][0], range(1, 8))
             beside = list(pool.map(lambda _: ask(prompt=prompt, **body, **how, echo=True)["choices"][0], range(3)))
             list(others)
@@ -183,7 +183,7 @@ def chats():
 
 
 def chooses():
-    """A graph that chooses tokens: what needs scores is refused, and the server goes on."""
+    """A graph that chooses tokens: requests that need scores are refused, and the server continues."""
     text = ask(prompt="Hello", max_tokens=5)["choices"][0]["text"]
     for fields, param in [({"temperature": 1}, "temperature"), ({"logit_bias": {"65": 1}}, None), ({"presence_penalty": 1}, None), ({"logprobs": 0}, "logprobs"),
                           ({"repetition_penalty": 2}, None)]:
@@ -193,7 +193,7 @@ def chooses():
 
 
 def blanks():
-    """A decoder that drops the blank at the beginning of a text: a text that goes on keeps it."""
+    """A decoder that drops the blank at the beginning of a text: a continued text keeps it."""
     blank = {"32": 100}
     for fields, text in [({}, "   "), ({"echo": True}, "Hi   "), ({"n": 2}, "   ")]:
         expect(f"{fields}", {c["text"] for c in ask(prompt=list(b"Hi"), max_tokens=3, temperature=0, logit_bias=blank, **fields)["choices"]}, {text})

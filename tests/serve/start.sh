@@ -1,4 +1,4 @@
-# Shared by the tests of the server: starts one in the background and ends it. Source it behind lib.sh.
+# Shared by the tests of the server: starts one in the background and ends it. Source it after lib.sh.
 if ! $run --help | grep -q -e '--serve'; then
     skip "the server" "built without libmicrohttpd, or without text"
     plan

@@ -85,7 +85,7 @@ def all_cases(module):
 
 
 def build(function, folder):
-    """Writes a case, which starts from the same random numbers in any order of cases. One that has files beside its model takes the folder."""
+    """Writes a case, which starts from the same random numbers in any order of cases. A case with files next to its model takes the folder."""
     os.makedirs(folder)
     rng.bit_generator.state = FRESH
     whole = function(folder) if function.__code__.co_argcount else function()

@@ -2,7 +2,7 @@
 """Runs cases whole and on 2, 3 and 4 ranks, each under four plans: the default, --sp=auto, and both where the network costs nothing, so that small models
 are split. Prints TAP without a plan. Needs numpy and onnx; some cases torch.
 
-run.py BUILD WORK [--every N] [--plans N] [NAME...]      --plans: so many random legal plans, too
+run.py BUILD WORK [--every N] [--plans N] [NAME...]      --plans: N random legal plans, too
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tokenizers of many families: ids and text are those of Hugging Face's tokenizers.
+"""Tokenizers of many families: ids and text equal those of Hugging Face's tokenizers.
 
 families.py TOKENIZE [FILE...] [--lines N]. Small tokenizers, one for each way that models split and spell text, are trained here on
 this repository's own text and on random characters of many scripts; or those in FILE, tokenizer.json of real models. Every line is turned
@@ -157,7 +157,7 @@ def families(lines):
     yield "words", word_level(lines)
 
 
-# ---- ours beside theirs ------------------------------------------------------------------------------------------------------------------
+# ---- ours compared with theirs ------------------------------------------------------------------------------------------------------------------
 
 def ours(tool, path, mode, items):
     made = subprocess.run([tool, path, mode], input="".join(json.dumps(i) + "\n" for i in items), capture_output=True, text=True)

@@ -1,6 +1,5 @@
 /* tokenize FILE encode|plain|mixed|decode|stream: each line of stdin, a JSON string or an array of ids, becomes a line of JSON. plain:
- * without special tokens; mixed: of an array of texts, of which every second one is untrusted; stream: decoded id by id. For
- * tests/tokenizer.tap. */
+ * without special tokens; mixed: an array of texts, every second one untrusted; stream: decoded id by id. For tests/tokenizer.tap. */
 #include "tokenizer/tokenizer.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 """Samples in JSON lines: a run has the bits of one that is given their tokens, masks, positions and labels, found here by another way.
 
-    python tests/train/lines.py RUN FOLDER WORK      FOLDER: of gpt2 with the tokenizer and template of tests/chat/model.py beside it
+    python tests/train/lines.py RUN FOLDER WORK      FOLDER: of gpt2 with the tokenizer and template of tests/chat/model.py next to it
 """
 import itertools
 import json

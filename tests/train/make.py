@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write rows.npy, tokens with padding, and torch's losses of 20 steps on them: adamw.csv and sgd.csv; and those of adapters of PEFT, which
+"""Write rows.npy, tokens with padding, and torch's losses of 20 steps on them: adamw.csv and sgd.csv; and the losses of PEFT's adapters, which
 begin as adapters/ has them: adapters.csv. bf16.csv: of 100 steps, with matrices in bf16 that an optimizer keeps as f32.
 
     python tests/train/make.py SAMPLES [FILE.csv..]      FILE.csv: these alone

@@ -5,7 +5,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#undef fail /* that of base.h is meant */
+#undef fail /* use base.h's */
 
 /* Check writes a line to a file for every assertion that holds, so that it can tell where a test that crashes was last. */
 #define _mark_point(file, line) ((void)(line))

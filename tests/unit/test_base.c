@@ -134,7 +134,7 @@ START_TEST(strings_have_numbers)
 END_TEST
 
 /* Every code, and around each of them what is none. */
-/* Of the character and its bytes; no assertion for each: Check writes a message for every one. */
+/* For the character and its bytes; not an assertion each: Check writes a message for every one. */
 static bool is_read_back(uint32_t c)
 {
     char text[8] = "";

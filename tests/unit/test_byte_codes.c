@@ -1,4 +1,4 @@
-/* Real numbers as bytes with one scale (kern/core/byte_codes.c): the codes are those of a division, to the last tie, for any length. */
+/* Real numbers as bytes with one scale (kern/core/byte_codes.c): the codes equal those by division, including ties, for any length. */
 #include "kern/core/core.h"
 #include "tests/unit/main.h"
 
@@ -24,7 +24,7 @@ static void check_codes(const struct byte_scale *s, const float *x, int n)
     ck_assert_int_eq(code[n], 0x5a);
 }
 
-/* Ties and what is a bit beside them, infinities, NaN, and scales whose inverse is no number. */
+/* Ties and their neighbours by one bit, infinities, NaN, and scales whose inverse is not a finite number. */
 START_TEST(codes_are_quotients)
 {
     static const float scale[] = {0.05f, 0.0039215689f, 1, 3, 0.1f, 7e-39f, 1e38f, 1e-45f, 3e-39f, INFINITY};

@@ -1,4 +1,4 @@
-/* Filters of bytes: every kernel's sums are those of plain loops. */
+/* Filters of bytes: every kernel's sums equal plain loops'. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "tests/unit/draw.h"

@@ -1,4 +1,4 @@
-/* A Chain (kern/pointwise/chain.c) of operands that broadcast in any way: every result is that of plain loops, whatever the threads. */
+/* A Chain (kern/pointwise/chain.c) of operands that broadcast in any way: every result equals plain loops', on any number of threads. */
 #include "base/half.h"
 #include "kern/pointwise/pointwise.h"
 #include "tests/unit/kernel.h"

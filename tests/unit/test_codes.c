@@ -65,7 +65,7 @@ static struct sample sample_of(struct arena *a, int number, int64_t m, int64_t n
     return s;
 }
 
-/* Of up to `rows` rows and `depth` numbers of k. */
+/* With up to `rows` rows and `depth` elements of k. */
 static struct sample sample_new(struct arena *a, int number, uint32_t rows, uint32_t depth)
 {
     int64_t m = 1 + draw(rows), n = 1 + draw(80);

@@ -1,5 +1,4 @@
-/* Products of a few rows with an expert's matrix of f32: those of plain loops, of any shape; and each row has the bits that it has alone.
- */
+/* Products of a few rows with an expert's matrix of f32: equal to plain loops', for any shape; and each row has the same bits as alone. */
 #include "kern/core/core.h"
 #include "kern/product/product.h"
 #include "tests/unit/draw.h"

@@ -1,4 +1,4 @@
-/* Convolutions in tiles (kern/conv/conv_tiles.c): of random shapes they are those of plain loops. Numbers are small integers, so sums are
+/* Convolutions in tiles (kern/conv/conv_tiles.c): for random shapes they equal plain loops'. Numbers are small integers, so sums are
  * exact. */
 #include "kern/conv/conv.h"
 #include "kern/gemm/gemm.h"
@@ -14,7 +14,7 @@ static void fill(float *to)
         to[i] = (float)(draw(9) - 4);
 }
 
-/* Of a size that fits all arrays; false: it does not. */
+/* With a size that fits all arrays; false: it does not. */
 static bool draw_shape(struct conv_shape *s)
 {
     bool depthwise = draw(3) == 0;

@@ -1,8 +1,7 @@
 /* test_dim.c: dimension expressions, equations and types.
  *
- * Beside the identities that shape inference lives on: random expressions are built twice, as dimensions and as plain trees that are
- * evaluated directly; for random values of the symbols both must agree, lie within the bounds, and survive printing and parsing.
- */
+ * Besides the identities that shape inference needs: random expressions are built twice, as dimensions and as plain trees that are
+ * evaluated directly; for random values of the symbols both must agree, lie within the bounds, and survive printing and parsing. */
 #include "algebra/algebra.h"
 #include "tests/unit/main.h"
 

@@ -48,7 +48,7 @@ START_TEST(test_lookup)
 }
 END_TEST
 
-/* Runs with drafts among so many, of which a share is kept. */
+/* Runs with drafts among all, where a share of drafts is kept. */
 static int64_t runs_with(struct draft_pace *p, int64_t runs, int64_t every)
 {
     int64_t n = 0;

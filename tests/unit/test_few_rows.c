@@ -1,5 +1,5 @@
 /* Few queries with rows of every type (kern/attention/few_rows.c), for random sizes, by every kernel that this machine runs: dots and sums
- * as in double, whatever lies behind a row, and the same bits however many queries share the rows. */
+ * as in double, whatever follows a row, and the same bits however many queries share the rows. */
 #include "kern/attention/attention.h"
 #include "tests/unit/main.h"
 
@@ -28,7 +28,7 @@ struct sample {
     float wide[MOST_ROWS][MOST_NUMBERS], query[FEW_QUERIES][MOST_NUMBERS], weight[FEW_QUERIES][MOST_ROWS];
 };
 
-/* Rows with bytes between them that are no numbers; nothing lies behind the last one. */
+/* Rows with NaN bytes between them; nothing follows the last one. */
 static void sample_make(struct sample *s, enum dtype type, int count, int n)
 {
     int64_t bytes = type == DT_I8 ? coded_rows_bytes(n) : n * (int64_t)dtype_size(type);

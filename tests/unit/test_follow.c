@@ -1,4 +1,5 @@
-/* A stage that follows texts which others make: its next tokens are those of a stage that reads all of them anew, whatever it had read. */
+/* A stage that follows texts made by others: its next tokens equal those of a stage that reads all texts from the start, whatever it read
+ * before. */
 #include "decode/small/small.h"
 #include "tests/unit/main.h"
 
@@ -42,7 +43,7 @@ static void change(struct history *h, int64_t rows, int64_t from, int64_t to, in
         }
 }
 
-/* n tokens by the one that followed, and by one that reads the texts for the first time. */
+/* n tokens by the follower, and by a stage that reads the texts for the first time. */
 static void compare(struct follower *f, struct follower *first, const struct history *h, int64_t n)
 {
     int64_t got[4], want[4];

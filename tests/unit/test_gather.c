@@ -1,4 +1,4 @@
-/* Gather, GatherND and ScatterND of rows of any number of bytes, by random indices from either end: each row is the one that is named, with
+/* Gather, GatherND and ScatterND of rows of any number of bytes, by random indices from either end: each row is the indexed one, with
  * indices of i64 and of i32. */
 #include "tests/unit/kernel.h"
 

@@ -1,4 +1,4 @@
-/* Grammars: which texts they have, what is refused, and masks beside trying every token. */
+/* Grammars: their texts, refusals, and masks compared with trying every token. */
 #include "grammar/grammar.h"
 #include "tests/unit/main.h"
 
@@ -53,7 +53,7 @@ static int match(struct automaton *a, const char *text)
 
 struct group {
     const char *grammar;
-    const char *texts[12]; /* each behind what match says of it */
+    const char *texts[12]; /* each after its expected match */
 };
 
 static void check(struct automaton *(*of)(const char *), const struct group *g)
@@ -83,7 +83,7 @@ static const struct group gbnf[] = {
     {"root ::= \"(\" root \")\" | \"\"", {"2", "2(())", "1(()", "0())"}},
     {"root ::= a a\na ::= b*\nb ::= \"x\"", {"2", "2xxx", "0y"}},
     {"root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"", {"2aaaaaaaaaaaaaaaaaaaaaaaadbcbcbcbcbcbcbcbcbcbcbcbc", "1aad", "0db"}},
-    {"root ::= \"a\" (\"bx\" [] | \"c\")", {"1a", "0ab", "2ac"}}, /* no text goes on behind ab */
+    {"root ::= \"a\" (\"bx\" [] | \"c\")", {"1a", "0ab", "2ac"}}, /* no text continues after ab */
     {"root ::= a\na ::= o a \")\" | \"x\"\no ::= \"(\" | \"((\"", {"2((x)", "2((x))", "1(((x)", "2(((x))", "2(((x)))", "0(x))"}},
     {"root ::= a\na ::= o (a \")\")?\no ::= \"((\" | p\np ::= q \"z\"?\nq ::= \"(\" \"w\"?", {"2((", "2(()", "2(", "0()", "2(((())"}},
     {"root ::= a-b\na-b ::= \"q\" | root2\nroot2 ::= [-a]", {"2q", "2-", "2a", "0b"}},
@@ -206,7 +206,7 @@ END_TEST
 
 enum { TOKENS = 700, STEPS = 60 };
 
-/* Of the alphabet that the grammars have, so that many fit; some twice, some of no text. */
+/* With the grammars' alphabet, so that many fit; some twice, some without text. */
 static struct grammar_token *made_tokens(uint64_t *random)
 {
     static const char alphabet[] = "{}[]\":, \nab01.-etrufals\\n\xc3\xa9";

@@ -1,4 +1,4 @@
-/* Sums of depthwise convolutions: every kernel's are those of plain loops, for each number of channels, taps and places. */
+/* Sums of depthwise convolutions: every kernel's equal plain loops', for each number of channels, taps and positions. */
 #include "kern/conv/integer_conv.h"
 #include "kern/core/core.h"
 #include "tests/unit/draw.h"

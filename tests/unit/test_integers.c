@@ -1,5 +1,4 @@
-/* Weights of 8 bits of recurrent nets (kern/recurrent/integers.c): sums are those of plain loops, for random sizes, types and zero points.
- */
+/* Weights of 8 bits of recurrent nets (kern/recurrent/integers.c): sums equal plain loops', for random sizes, types and zero points. */
 #include "kern/recurrent/recurrent.h"
 #include "tests/unit/draw.h"
 #include "tests/unit/main.h"

@@ -112,7 +112,7 @@ START_TEST(elementwise_broadcasts)
 }
 END_TEST
 
-/* Rows of every length around those that are joined, beside an operand with one row for all of them, on either side. */
+/* Rows of every length around the joined lengths, with an operand of one row for all of them, on either side. */
 START_TEST(short_rows_that_repeat)
 {
     enum { ROWS = 301 };
@@ -198,7 +198,7 @@ START_TEST(casts)
 }
 END_TEST
 
-/* Where an element stands changes none of its bits: vectors and what is left behind them compute alike. */
+/* An element's position changes none of its bits: vectors and the remainder compute alike. */
 static void check_places(const struct op *op, int64_t n)
 {
     struct tensor x = RESULT(DT_F32, DIMS(n)), y = RESULT(DT_F32, DIMS(n)), z = RESULT(DT_F32, DIMS(n)), one = RESULT(DT_F32, DIMS(1));

@@ -119,7 +119,7 @@ START_TEST(requirements_leave_what_meets_them)
 }
 END_TEST
 
-/* "S(1)" beside a split that a dimension of run-time size cannot have, a dimension that is not there, and no placement at all. */
+/* "S(1)" and a split that a dimension of run-time size cannot have, a dimension that is not there, and no placement at all. */
 static const char *const unmet[] = {"S(2)", "S(-3)", "S(0; t2:7:0-3/3-7)", "T", "P(mean)"};
 
 START_TEST(what_cannot_be_met_is_refused)

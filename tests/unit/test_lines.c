@@ -1,4 +1,4 @@
-/* Sines and cosines beside those of float64, and the first elements of lines: floats beside integers. */
+/* Sines and cosines compared with float64's, and the first elements of lines: floats and integers. */
 #include "tests/unit/kernel.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ START_TEST(sines)
 }
 END_TEST
 
-/* Lines of floats, which are compared as such, beside the same lines of integers: ties, both ends, any axis. */
+/* Lines of floats, which are compared as floats, and the same lines of integers: ties, both ends, any axis. */
 START_TEST(first_of_lines)
 {
     enum { ROWS = 9, WIDTH = 33, ALL = ROWS * WIDTH };

@@ -25,7 +25,7 @@ static void fill(float *x, int64_t n, float scale)
         x[i] = ((float)draw(2001) - 1000) * 1e-3f * scale;
 }
 
-/* Heads of rows that another tensor's columns lie between, in a narrower type, or of codes. What is behind them is NaN. */
+/* Heads whose rows alternate with another tensor's columns, in a narrower type, or quantised. NaN follows them. */
 static struct head_rows heads_of(enum dtype t, float *x, char *narrow, int64_t batch, int64_t heads, int64_t rows, int64_t size)
 {
     int64_t each = t == DT_I8 ? coded_rows_bytes(size) : size + draw(3), elements = batch * heads * rows * each;

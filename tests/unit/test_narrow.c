@@ -1,5 +1,5 @@
-/* Products in bf16 with a weight that is packed: every kernel's few rows are those of plain loops, and so is what the library multiplies,
- * of any shape and storage. Numbers are small integers: sums are exact. */
+/* Products in bf16 with a weight that is packed: every kernel's few rows equal plain loops', and so do the library's products, for any
+ * shape and storage. Numbers are small integers: sums are exact. */
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -45,7 +45,7 @@ START_TEST(every_kernel_multiplies_few_rows)
 }
 END_TEST
 
-/* To the nearest, a half to the even one; nothing behind the last. */
+/* To the nearest, a half to the even one; nothing past the last. */
 START_TEST(every_kernel_rounds)
 {
     enum { MOST = 70 };
@@ -70,7 +70,7 @@ START_TEST(every_kernel_rounds)
 }
 END_TEST
 
-/* Numbers as a tensor of a type, whose rows are those of x[rows, columns], or of its transpose. */
+/* Numbers as a tensor of a type: x[rows, columns] or its transpose. */
 static struct tensor stored(enum dtype t, const float *x, int64_t rows, int64_t columns, bool transposed, void *room)
 {
     for (int64_t i = 0; i < rows * columns; i++)

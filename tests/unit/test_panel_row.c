@@ -1,5 +1,5 @@
-/* Products of a few rows with a weight of f32 in panels: those of plain loops, of any shape, by every kernel; and each row has the bits
- * that it has alone. */
+/* Products of a few rows with a weight of f32 in panels: equal to plain loops', for any shape and kernel; and each row has the same bits as
+ * alone. */
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
 #include "tests/unit/draw.h"

@@ -122,7 +122,7 @@ START_TEST(keeps_apart_what_computed_them)
 }
 END_TEST
 
-/* What stands behind a block that gave way is not found behind another one in its place. */
+/* The continuation of an evicted block is not found after another block in its slot. */
 START_TEST(ends_where_a_block_is_gone)
 {
     const int64_t first[2 * TOKENS] = {1, 2, 3, 4, 5, 6}, other[2 * TOKENS] = {7, 8, 9, 4, 5, 6};

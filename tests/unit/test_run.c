@@ -207,7 +207,7 @@ static void *pass_barriers(void *rank)
     return NULL;
 }
 
-/* From a phase on where the count of phases starts again, too: nobody leaves before all have come. */
+/* Also across the wrap-around of the phase counter: no rank leaves before all have arrived. */
 START_TEST(barriers_hold_until_all_have_come)
 {
     struct meeting meeting = {.arrived = 0};
@@ -304,7 +304,7 @@ static struct value *appended(struct graph *g, const char *op, const char *name,
     return n->out[0];
 }
 
-/* Coordinates of what is not zero in x, negated again and again; then those of what is not zero in that. */
+/* Coordinates of the nonzero elements of x, negated repeatedly; then the coordinates of the nonzero elements of the result. */
 static struct graph *with_dynamic_chain(int length)
 {
     struct graph *g = graph_new(a, alg_new(a), "g");
@@ -357,7 +357,7 @@ START_TEST(what_keeps_ranks_from_sharing_is_told)
 }
 END_TEST
 
-/* Of a graph that also moves bytes, and of one with few and with many nodes. */
+/* For a graph that also moves bytes, and for few and many nodes. */
 START_TEST(a_price_that_cannot_be_is_a_guess)
 {
     struct measured m = {.price[PRICE_OF_pass_bandwidth_1m].alone = 1e12};

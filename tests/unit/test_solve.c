@@ -82,7 +82,7 @@ START_TEST(under_limits_the_minimum_lies_between_bound_and_cost)
 }
 END_TEST
 
-/* A ring of variables, each beside the next three, and across at random: wide, but costs tell most values apart. */
+/* A ring of variables, each adjacent to the next three, with random chords: wide, but costs tell most values apart. */
 static struct problem *wide_problem(struct arena *a, int n, int values, uint64_t seed)
 {
     state = seed;
@@ -410,7 +410,7 @@ START_TEST(collectives_run_by_level)
     struct sent half = sum; /* 16-bit sums are rounded once: all ranks are in one exchange */
     half.at_once = true;
     ck_assert_double_gt(collective_seconds(&m, &half), 1.5 * collective_seconds(&m, &sum));
-    half.ranks = sum.ranks = 7; /* so are those of machines that are not full */
+    half.ranks = sum.ranks = 7; /* equal to those of machines that are not full */
     ck_assert_double_eq(collective_seconds(&m, &half), collective_seconds(&m, &sum));
     struct machine wide = with_levels(2e9), wider = with_levels(20e9);
     sum.ranks = 8;
@@ -419,7 +419,7 @@ START_TEST(collectives_run_by_level)
 }
 END_TEST
 
-/* Of what a rank sends to each of seven others, one part stays within its machine. */
+/* Of the data that a rank sends to seven others, one part stays within its machine. */
 START_TEST(exchanges_use_every_level)
 {
     struct machine m = with_levels(1e9);
@@ -441,7 +441,7 @@ START_TEST(exchanges_use_every_level)
 }
 END_TEST
 
-/* What sums take from a rank that computes; where none goes on meanwhile, nothing; and never less than is known without measurement. */
+/* The time that sums take from a computing rank; none if no sum overlaps; and never less than known without measurement. */
 START_TEST(overlap_fits)
 {
     struct machine got = machine_reference();

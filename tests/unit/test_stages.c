@@ -80,7 +80,7 @@ static struct cost cost_of(const struct graph *g, const struct stage_prices *p, 
     return all;
 }
 
-/* Of all cuts that begin with these, the least of a part of the cost, among those within limits. */
+/* The least cost of a part over all cuts that begin with these and keep the limits. */
 static double least(const struct graph *g, const struct stage_prices *p, const bool *cut, int *first, int k, int stages, double slowest,
                     double bytes, int part)
 {
@@ -100,8 +100,8 @@ static double least(const struct graph *g, const struct stage_prices *p, const b
     return best;
 }
 
-/* Parts of their room that stages hold are exact: rooms are powers of two. */
-enum { WIDE = 1024 }; /* nothing is too much for a room so many times as large */
+/* The fractions of memory that stages use are exact: limits are powers of two. */
+enum { WIDE = 1024 }; /* this multiple of memory is never exceeded */
 
 static double least_part(const struct graph *g, struct stage_prices p, const double *wide, const bool *cut, int stages)
 {

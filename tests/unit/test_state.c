@@ -186,7 +186,7 @@ static struct session *session_of_rows(const char *nodes)
 static const char row_pair[] =
     "node c: present: f32[B, 2, P + S, 3] = Concat(past, new) {axis = 2} output present state past -> present dim 2";
 
-/* Columns of the second row become the first ones of a row of their own, which goes on. */
+/* Columns of the second row become the first columns of a new row, which continues. */
 START_TEST(columns_go_on)
 {
     struct session *s = session_of_rows(row_pair);

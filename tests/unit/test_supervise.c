@@ -101,7 +101,7 @@ static void nap(void)
     (void)nanosleep(&(struct timespec){0, 20000000}, NULL);
 }
 
-/* Of a file that a process wrote its number to; 0: not within 20 s. */
+/* The number that a process wrote to a file; 0: not within 20 s. */
 static int number_in(const char *path)
 {
     int number = 0;

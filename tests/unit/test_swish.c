@@ -1,5 +1,5 @@
-/* Swish behind convolutions (kern/conv/conv_swish.c), for random sizes and numbers: results as in double, and the same bits wherever a
- * number lies and on any number of threads. */
+/* Swish after convolutions (kern/conv/conv_swish.c), for random sizes and numbers: results as in double, and the same bits at any position
+ * and on any number of threads. */
 #include "kern/conv/conv.h"
 #include "kern/gemm/gemm.h"
 #include "tests/unit/draw.h"

@@ -1,4 +1,4 @@
-/* Tiles: every kernel's products are those of plain loops; so are those of weights in tiles. Numbers are small integers: sums are exact. */
+/* Tiles: every kernel's products equal plain loops', also with weights in tiles. Numbers are small integers: sums are exact. */
 #include "base/half.h"
 #include "kern/core/core.h"
 #include "kern/gemm/gemm.h"
@@ -75,7 +75,7 @@ START_TEST(every_kernel_multiplies_pairs)
 }
 END_TEST
 
-/* Of any size: its bits. */
+/* Any bits. */
 static float any_float(void)
 {
     float x;
