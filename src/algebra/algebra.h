@@ -60,7 +60,7 @@ int dim_symbols(const struct dim *, const char **out, int max);
 /* Calls note(data, symbol) for every occurrence of a symbol in d. */
 void dim_each_symbol(const struct dim *, void (*note)(void *data, const struct dim *symbol), void *data);
 /* "2*B*(S + P) + 1", "S/4" (floor), "S%4", "min(S, 64)"; parses back to the same pointer. Symbols may hold any characters except those of
- * the grammar; others are written in backquotes. NULL, and *error is set, if the text is no expression. usual: for new symbols. */
+ * the grammar; others are written in backquotes. NULL, and *error is set, if the text is not an expression. usual: for new symbols. */
 char *dim_str(struct arena *, const struct dim *);
 char *dim_str_compact(struct arena *, const struct dim *); /* without blanks */
 const struct dim *dim_parse(struct alg *, const char *text, int64_t usual, const char **error);

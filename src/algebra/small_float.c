@@ -1,6 +1,6 @@
-/* small_float: floats of 4 and 8 bits. Those of OFP8 (fn: no infinity, one magnitude is NaN; e5m2 as IEEE), the variants without a negative
- * zero (fnuz: the code of -0 is the only NaN), powers of two (e8m0), and e2m1, which has neither infinity nor NaN: NaN becomes -0, as in
- * ml_dtypes. Rounding is to nearest even. */
+/* small_float: floats of 4 and 8 bits: the types of OFP8 (fn: no infinity, one magnitude is NaN; e5m2 as IEEE), the variants without a
+ * negative zero (fnuz: the code of -0 is the only NaN), powers of two (e8m0), and e2m1, which has neither infinity nor NaN: NaN becomes -0,
+ * as in ml_dtypes. Rounding is to nearest even. */
 #include "algebra/algebra.h"
 
 #include <math.h>

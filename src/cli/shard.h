@@ -25,7 +25,7 @@ void shard_command(int argc, char **argv);
 struct text_list shard_options_parse(struct arena *, struct shard_options *, int argc, char **argv);
 /* Fills o->plan for this model. Options that contradict each other are wrong usage. */
 void shard_options_plan(struct arena *, struct shard_options *, const char *model);
-/* The default output folder of a model or folder; that of a training step differs. */
+/* The default output folder of a model or folder; a training step's differs. */
 const char *shard_default_out(struct arena *, const struct shard_options *, const char *model, bool folder);
 /* The folder's name without trailing slashes. */
 const char *shard_folder_name(struct arena *, const char *dir);

@@ -1,5 +1,5 @@
-/* unsharded: the model of --check, which rank 0 runs beside the ranks (tpc-run --generate --check). It is fed the tokens that the ranks
- * decode, so every step is compared after the same text, and a token that differs by rounding does not affect later comparisons.
+/* unsharded: the model of --check, which rank 0 runs in addition to its shard (tpc-run --generate --check). It is fed the tokens that the
+ * ranks decode, so every step is compared after the same text, and a token that differs by rounding does not affect later comparisons.
  *
  * The scores of a step may differ as compare_relative allows. Within that, tokens differ only at near ties. */
 #include "decode/decode.h"

@@ -96,8 +96,8 @@ struct annotation {
     int64_t ir_version; /* of the model */
     /* The sharding of an operand or result of a node of the main graph (by its name in the IR); false: none. Memory is the arena's. */
     bool (*find)(void *, struct arena *, const char *node, const char *tensor, bool result, struct sharding *out);
-    /* The pipeline stage of a node that has such a result; -1: of none, so the node gets that of the first one that reads its results.
-     * NULL: there are no stages. */
+    /* The pipeline stage of a node with such a result; -1: unknown, so the node gets the stage of its results' first reader. NULL: no
+     * stages. */
     int (*stage)(void *, const char *node, const char *result);
     void *data;
 };

@@ -19,7 +19,7 @@ enum price_unit {
 #define PRICE_EXPERT_TIMES 2
 /* The overhead of a convolution, in units of other kernels' overhead: its weights are in no near cache. */
 #define PRICE_CONV_OVERHEADS 5
-/* How many times as fast products in bf16 must be before users are told of --fast. */
+/* The speedup of products in bf16 from which users are told of --fast. */
 #define PRICE_TOLD 1.25
 
 /* The prices of kernels, in the order in which tpc-run --calibrate measures them. */

@@ -78,7 +78,7 @@ void session_states_swap(struct session *, struct session_states *);
 const char *session_states_without_rows(const struct session *, const char *symbol);
 /* Whether some state grows along a dimension, so that a row has columns. */
 bool session_states_grow(const struct session *);
-/* The input of a recurrent state: every token of a row changes it, and a mask hides none. NULL: there is none. */
+/* The input of a recurrent state: every token of a row changes it, and a mask hides none. NULL: none. */
 const char *session_recurrent_state(const struct session *);
 /* A row of a set of states after a run, NULL: of the current set. Of growing states these columns, which will begin at column `to`. */
 struct session_state_row {

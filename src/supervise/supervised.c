@@ -1,5 +1,5 @@
-/* supervised: rank 0 of a job sends heartbeats to the supervisor, and receives its messages. Without a supervisor the job ends: nobody
- * reads its results. */
+/* supervised: rank 0 of a job sends heartbeats to the supervisor, and receives its messages. Without a supervisor the job ends: its results
+ * have no reader. */
 #include "supervise/supervise.h"
 
 #include <errno.h>

@@ -29,7 +29,7 @@ struct training {
     bool adapters;                 /* only these are trained */
     const char *save;              /* NULL: no checkpoints; a folder, for adapters */
     struct claim *claim;           /* on that, on rank 0 */
-    const char *kept;              /* the last checkpoint; NULL: there is none */
+    const char *kept;              /* the last checkpoint; NULL: none */
     int64_t kept_step;             /* after which it was written */
     struct kept *beside;           /* further checkpoints, on rank 0 */
     double best, validated;        /* the lowest validation loss, and that of the last step, if it was validated */

@@ -124,7 +124,7 @@ static void split_coefficient(struct alg *alg, struct cell *c)
     c->mono = c->d.n == 2 ? c->d.arg[1] : alg_composite(alg, DIM_MUL, c->d.n - 1, c->d.arg + 1);
 }
 
-/* The cell of that key; a new one, which has no measures yet, if there is none. Not inlined: the key is large, and the caller recurses. */
+/* The cell of that key; if missing, a new one without measures. Not inlined: the key is large, and the caller recurses. */
 static __attribute__((noinline)) struct cell *composite_cell(struct alg *alg, enum dim_kind kind, int n, const struct dim *const *arg,
                                                              bool *is_new)
 {

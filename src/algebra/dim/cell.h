@@ -1,10 +1,8 @@
-/* cell.h: what the files of this layer share and nobody else includes: the interner, its cells, polynomials, rewrite rules.
+/* cell.h: shared by the files of this layer only: the interner, its cells, polynomials, rewrite rules.
  *
- * A cell is a struct dim with what the algebra remembers about it. A polynomial is the working form of an expression: a sum of
- * terms sorted by the id of their monomial, the constant (monomial NULL) last. A monomial is an atom or a DIM_MUL of atoms
- * without a coefficient. Polynomials live on the stack, those of many terms in a block; ok is false once a coefficient overflowed or the
- * terms ran out.
- */
+ * A cell is a struct dim with what the algebra remembers about it. A polynomial is the working form of an expression: a sum of terms sorted
+ * by the id of their monomial, the constant (monomial NULL) last. A monomial is an atom or a DIM_MUL of atoms without a coefficient.
+ * Polynomials are on the stack, long ones in a block; ok is false once a coefficient overflowed or the terms ran out. */
 #ifndef TPC_ALGEBRA_CELL_H
 #define TPC_ALGEBRA_CELL_H
 

@@ -24,7 +24,7 @@ void poly_release(struct poly *p)
     p->block = NULL;
 }
 
-/* Room for another term; false: there is none. */
+/* Makes room for another term; false: the polynomial is full. */
 static bool make_room(struct poly *p)
 {
     if (p->block || p->n < FEW_TERMS)

@@ -1,4 +1,4 @@
-/* streams: the standard streams of a program. What can't be printed is a failure, even if nobody looks at the status of printf. A write to
+/* streams: the standard streams of a program. What can't be printed is a failure, even if no caller checks the status of printf. A write to
  * a closed pipe, or beyond a limit on sizes, fails like any other instead of ending the program by a signal. */
 #include "base/base.h"
 

@@ -66,7 +66,7 @@ struct verdict {
     int outputs, different;
     double worst; /* the worst difference, and its output */
     const char *name;
-    double mean; /* the largest root mean square of an output's differences, relative to that of the output */
+    double mean; /* the largest root mean square of an output's differences, relative to the output's */
 };
 /* Compares |a-b| <= rtol |b| + atol max(1, max|b|); integers exactly. Prints what differs. */
 void compare_close(struct verdict *, const char *name, const struct tensor *got, const struct tensor *want, double rtol, double atol);

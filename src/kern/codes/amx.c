@@ -1,4 +1,4 @@
-/* amx: sums of whole numbers by registers of tiles: codes of 8 bits lie in a tile of the weight as the instruction reads them. */
+/* amx: integer sums in tile registers: a tile of the weight stores 8-bit codes in the order of the instruction. */
 #include "kern/core/amx.h"
 
 #include "kern/codes/codes.h"

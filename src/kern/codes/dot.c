@@ -1,6 +1,6 @@
-/* dot: dots of 8-bit integers, for a tile of a weight and a few rows of digits. Lanes are columns: a word of 4 numbers of a column
- * meets the same 4 digits of a row in every lane, so nothing is added across lanes. The weight's codes are unsigned, digits are signed, as
- * the instructions want it; zero points come in by what a sum starts with. */
+/* dot: dots of 8-bit integers, for a tile of a weight and a few rows of digits. Lanes are columns: every lane multiplies a word of 4
+ * numbers of its column by the same 4 digits of a row, so no sum crosses lanes. The weight's codes are unsigned and digits are signed, as
+ * the instructions require; the initial sums account for zero points. */
 #include "kern/codes/codes.h"
 #include "kern/core/core.h"
 #include "kern/core/intrinsics.h"
@@ -167,7 +167,7 @@ INLINE VNNI void vnni_scale(int rows, const char *block, const float *scale, __m
     }
 }
 
-/* Prefetches into the L2 cache: a core waits less than for the L1. */
+/* Prefetches into the L2 cache: a core waits less for it than for the L1. */
 INLINE void ask_for(const char *codes, int bits)
 {
     UNROLL for (int i = 0; i < UNIT * bits / 8 * CODES_WIDTH; i += 64) __builtin_prefetch(codes + AHEAD + i, 0, 2);

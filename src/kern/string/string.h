@@ -10,7 +10,7 @@ void string_to_numbers(const struct kcall *, const struct tensor *x, struct tens
 
 /* ---- data-dependent sizes, for inference: results are absent ------------------------------------------------------------ */
 int64_t string_most_parts(struct kcall *); /* StringSplit: of one string */
-int64_t string_kept(struct kcall *);       /* StringNormalizer: strings that are no stop words; 1 if none is left */
+int64_t string_kept(struct kcall *);       /* StringNormalizer: strings that are not stop words; 1 if none is left */
 
 /* ---- string_case.c: letters by utf8proc; without it, ASCII only: fails on others ------------------------------- */
 enum string_case { STRING_AS_IS, STRING_LOWER, STRING_UPPER };

@@ -10,8 +10,8 @@
 void op_infer_fixpoint(struct graph *);
 
 /* ---- subgraph.c ---- */
-/* A copy with its own interner, in which a size that is no integer is a symbol; the symbol stands for a size of the enclosing graph, or for
- * none: sizes that a Loop carries may change between iterations. */
+/* A copy with its own interner, in which a non-integer size is a symbol; the symbol stands for a size of the enclosing graph, or for none:
+ * sizes that a Loop carries may change between iterations. */
 struct subgraph {
     struct graph *graph; /* inputs have types; captured constants are constants */
     struct graph *around;

@@ -1,4 +1,4 @@
-/* infer: types and shape information of results from those of operands: functions for the inference of all families, typed nodes, and
+/* infer: types and shape information of results from the operands': functions for the inference of all families, typed nodes, and
  * evaluation at compile time.
  *
  * Inference and value functions see both forms of a node: a size operand is read through its dims value; if it is absent, from the

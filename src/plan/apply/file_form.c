@@ -1,4 +1,4 @@
-/* file_form: converts the ranks' graphs from the canonical form to that of files: expands internal ops, makes sizes operands again, and
+/* file_form: converts the ranks' graphs from the canonical form to the file form: expands internal ops, makes sizes operands again, and
  * casts weights stored in another type. */
 #include "op/emit/emit.h"
 #include "op/op.h"

@@ -1,11 +1,11 @@
 /* config_stages: the pipeline stages of a device configuration. Stage k of T ranks has devices k T to k T + T - 1. The stage of a node is
- * its pipeline_stage, or else the one that has the devices of its sharding specs. */
+ * its pipeline_stage, or else the stage with the devices of its sharding specs. */
 #include "plan/constrain/config_stages.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* What is read of a configuration; fault: the end of a sentence, NULL as long as there is none. */
+/* The stages read so far; fault: the end of a sentence, NULL: none yet. */
 struct reading {
     struct arena *arena;
     const struct configuration *c;
@@ -35,7 +35,7 @@ static void read_stated(struct reading *r, const struct pipeline_stage *p)
         note(r, p->node, p->stage, "another annotation");
 }
 
-/* The stage of a spec's devices; -1: it names none, or there is a fault. */
+/* The stage of a spec's devices; -1: it names no devices, or there is a fault. */
 static int stage_of_devices(struct reading *r, const struct sharding *s)
 {
     int stage = -1;
@@ -86,7 +86,7 @@ int config_stages_of(const struct config_stages *all, const char *node)
 
 /* ---- the configuration of one stage ---------------------------------------------------------------------------------------------- */
 
-/* The group of entry i of the list; -1: it is a device. */
+/* The group of entry i of the list; -1: a device. */
 static int group_of_entry(const struct sharding *s, int i)
 {
     for (int k = 0; k < s->ngroup; k++)
@@ -95,7 +95,7 @@ static int group_of_entry(const struct sharding *s, int i)
     return -1;
 }
 
-/* Device `first` becomes 0. Groups get keys below 0, which are no devices. */
+/* Device `first` becomes 0. Groups get negative keys, which are not devices. */
 static struct sharding own_spec(struct arena *a, const struct sharding *s, int first)
 {
     struct sharding own = *s;

@@ -13,12 +13,13 @@ struct config_stages {
     VEC(struct config_stage) list;
     struct name_index index; /* by node */
 };
-/* The stages that a configuration gives to nodes, of `stages` of that many ranks each; *to is empty before. NULL, or the end of a sentence
- * that names what contradicts itself or these numbers. */
+/* The stages that a configuration gives to nodes, with `stages` stages of that many ranks each; *to is empty before. Returns NULL, or the
+ * end of a sentence that names the contradiction. */
 const char *config_stages_read(struct arena *, const struct configuration *, int ranks, int stages, struct config_stages *to);
-/* -1: none is given. */
+/* -1: no stage given. */
 int config_stages_of(const struct config_stages *, const char *node);
-/* The specs of one stage, its devices numbered from 0; specs that name no devices are of every stage. Of a configuration without faults. */
+/* The specs of one stage, its devices numbered from 0; specs without devices belong to every stage. The configuration must be without
+ * faults. */
 const struct configuration *config_stages_part(struct arena *, const struct configuration *, int ranks, int stage);
 
 #endif

@@ -341,7 +341,7 @@ static const char *bindings_text(struct symbol_sizes *all, const struct bindings
     return named > MOST_NAMED ? arena_printf(all->g->arena, "%s, and %d more", text, named - MOST_NAMED) : text;
 }
 
-/* The input sizes that nobody gave: "n, rows"; "sizes": none is given; NULL: all are. */
+/* The input sizes that were not given: "n, rows"; "sizes": none is given; NULL: all are. */
 static const char *assumed_text(const struct symbol_sizes *all, const struct bindings *given)
 {
     enum { MOST_NAMED = 8 };

@@ -7,7 +7,7 @@
 
 /* manifest.c: what a folder holds of its source. Ranks come in descending order; rank 0 ends its data with what no rank keeps. */
 enum { MANIFEST_VERSION = 1 };
-#define MANIFEST_HEAD "{\"xxh3\":\"" /* then the digest of what is behind it and the comma, without the last line end */
+#define MANIFEST_HEAD "{\"xxh3\":\"" /* then the digest of the text after it and the comma, without the last line end */
 struct manifest;
 struct manifest *manifest_new(struct arena *, struct spans);
 /* Of the stage that begins with rank `first`, the rank has its part of the constant, by this placement, at offset of its data. */

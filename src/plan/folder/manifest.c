@@ -27,7 +27,7 @@ struct listed_span {
 struct manifest {
     struct arena *arena;
     struct spans spans;   /* sorted, each once */
-    struct scatter *kept; /* by span; at NULL: nobody keeps it */
+    struct scatter *kept; /* by span; at NULL: no rank has it */
     VEC(struct keeper) keepers;
     VEC(struct listed_span) files;
     int next; /* the keeper after the last one named: every rank has them in about the same order */
@@ -123,7 +123,7 @@ static struct keeper *keeper_of(struct manifest *m, const struct value *v, int f
     return &m->keepers.at[m->keepers.n - 1];
 }
 
-/* The rank's intervals lie one after the other in a row of its part. */
+/* The rank's intervals are consecutive in a row of its part. */
 static void add_strips(struct arena *a, struct keeper *k, const struct weight_layout *w, int rank, int64_t offset)
 {
     int64_t width = 0, at = offset;

@@ -1,5 +1,5 @@
 /* manifest_read: an emitted folder as a source: manifest.json read back (manifest.c). Nothing in the folder is trusted: every file must
- * have the bytes and the digest it was written with, every strip must lie in its file, and strips must make up the range. */
+ * have the bytes and the digest it was written with, every strip must be within its file, and strips must make up the range. */
 #include "plan/folder/folder.h"
 #include "plan/input/input.h"
 

@@ -81,8 +81,8 @@ static bool remove_rank_files(int folder)
     return removed;
 }
 
-/* Looks again after files were removed, for that may change what a look finds. The mark goes last: what is left after a kill still bears
- * it. */
+/* Scans again after files were removed, because removal may change the scan. The mark is removed last, so that leftovers after a kill still
+ * have it. */
 void folder_remove_written(int folder)
 {
     while (remove_rank_files(folder)) {

@@ -1,4 +1,4 @@
-/* graph: the nodes and reshards of one layer as a drawing: what reads stands below what it reads. */
+/* graph: the nodes and reshards of one layer as a drawing: a reader is drawn below its operands. */
 #include "op/rule/rule.h"
 #include "plan/html/html.h"
 
@@ -74,7 +74,7 @@ static void note_maker(struct drawing *d, const struct node *n, int vertex)
             d->maker[n->out[i]->id] = vertex + 1;
 }
 
-/* What a folded part leaves comes from the one that is shown for it. */
+/* Results of a folded part are drawn from the part shown for it. */
 static void add_folded(struct drawing *d, int part)
 {
     const struct step_part *all = d->p->plan->step.list.at;
@@ -114,7 +114,7 @@ static void add_reshard_part(struct drawing *d, int part)
 
 /* ---- where they stand ------------------------------------------------------------------------------------------------------------- */
 
-/* Edges come in the order of what reads. What reads nothing here stands right above its first reader. */
+/* Edges are ordered by reader. A node that reads nothing here is drawn directly above its first reader. */
 static void find_levels(struct drawing *d)
 {
     for (int i = 0; i < d->edge.n; i++) {
@@ -153,7 +153,7 @@ static int number_level(struct drawing *d, int level, struct vertex **list)
     return n;
 }
 
-/* Each stands below the middle of what it reads, or above that of its readers, by turns. */
+/* Each node is placed below the middle of its operands, then above the middle of its readers, alternately. */
 static void find_places(struct drawing *d)
 {
     struct vertex **list = NEWN(d->p->arena, struct vertex *, d->at.n + 1);

@@ -10,7 +10,7 @@
 #define HTML_KIND "{color-scheme:light dark;--paper:" /* near its beginning: of page.css */
 void plan_html(FILE *, struct graph *global, const struct options *, const struct plan *);
 
-/* groups.c: the parts of the step, folded: layers that are alike are one group, and so is what lies before, between and after layers. */
+/* groups.c: the parts of the step, folded: equal layers are one group, and so are the parts before, between and after layers. */
 /* Within a repetition of a group, such as the experts of a layer: `times` runs of `period` parts from part `first` on are alike. */
 struct html_fold {
     int first, period, times;
@@ -60,7 +60,7 @@ double html_folded_seconds(const struct html_page *, const struct html_fold *, i
 bool html_part_sends(const struct step_part *);
 const struct html_measured *html_measured_read(const struct html_page *, const char *path);
 
-/* write.c: escaped text, and readable numbers with the exact ones as values. Of numbers by workload, only those of the selected tab are
+/* write.c: escaped text, and readable numbers with the exact ones as values. Of the numbers by workload, only the selected tab's are
  * shown. */
 /* What is written of an object, kept in the arena. */
 const char *html_captured(const struct html_page *, void (*write)(const struct html_page *, const void *), const void *);

@@ -32,7 +32,7 @@ static void begin_page(const struct html_page *p, const char *title)
     fputs("</p></header>\n", p->f);
 }
 
-/* The workload that was measured, else the one that takes most of the weighted time. */
+/* The measured workload, else the workload with most of the weighted time. */
 static int main_workload(const struct html_page *p)
 {
     const struct plan *plan = p->plan;

@@ -1,5 +1,5 @@
-/* points: reduces the points of the same limits. What is taken in any case is no choice. A limit that cannot be exceeded is none. Points
- * between which nothing begins or ends are merged, and a point whose takes are a subset of its neighbour's needs no limit of its own. */
+/* points: reduces the points of the same limits. Unconditional uses are subtracted. A limit that cannot be exceeded is dropped. Points
+ * between which no lifetime begins or ends are merged, and a point whose uses are a subset of its neighbour's needs no limit. */
 #include "plan/solve/solve.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int64_t most_amount(const struct problem *p, const struct take *t)
     return most;
 }
 
-/* Subtracts what is taken in any case from the limits. */
+/* Subtracts unconditional uses from the limits. */
 static void take_least(struct thinning *h)
 {
     int64_t *change = NEWN(h->tmp, int64_t, h->p->points + 1), now = 0;

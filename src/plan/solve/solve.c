@@ -33,7 +33,7 @@ enum {
     MOVES = 50,      /* of prices */
     SWEEPS_EACH = 4, /* after a move */
     PROPOSALS = 64,  /* per cycle of the search, */
-    LARGE = 256,     /* for a core with so many variables */
+    LARGE = 256,     /* from this number of variables in the core */
     IDLE = 8         /* cycles without success that end a search */
 };
 /* Values of a core. */

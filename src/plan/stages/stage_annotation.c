@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Stages by what they have: a node; what a node that is gone was made into, first and last; a value. */
+/* Stages by name of a node, of a removed node's replacements (first and last), and of a value. */
 struct stage_annotation {
     struct arena *arena;
     struct space *const *space;
@@ -20,7 +20,7 @@ static void put_first(struct arena *a, struct name_index *index, const char *nam
         name_index_put(a, index, name, stage);
 }
 
-/* What canonicalisation makes of node N is called N/... */
+/* Canonicalisation names the nodes made from node N N/... */
 static void put_parts(struct stage_annotation *all, const char *name, int stage)
 {
     char *part = arena_strdup(all->arena, name);

@@ -107,7 +107,7 @@ static void find_positions(struct search *s)
     qsort(s->position, (size_t)s->n, sizeof *s->position, by_place);
 }
 
-/* ---- what a stage comes to -------------------------------------------------------------------------------------------------------- */
+/* ---- the cost of a stage -------------------------------------------------------------------------------------------------------- */
 
 struct sum {
     double work, receives, bytes, held;

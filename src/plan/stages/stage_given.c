@@ -6,7 +6,7 @@
 
 /* ---- by node ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Canonicalisation calls what it makes of node N N, or else N/... : that is in N's stage where N is gone. */
+/* Canonicalisation names the replacements of node N N or N/...: they are in N's stage if N is gone. */
 static int stage_by_name(struct arena *tmp, const struct config_stages *all, const struct name_index *nodes, const char *name)
 {
     char *part = arena_strdup(tmp, name);
@@ -37,8 +37,8 @@ const int *stage_given_find(struct arena *a, const struct graph *g, const struct
 
 /* ---- the order of nodes ------------------------------------------------------------------------------------------------------------- */
 
-/* least: the latest stage of what a node reads, from there on; by: the node that a stage is given to, whose results are in that stage and
- * that leads to it. most: the earliest stage that is given to what reads it. */
+/* least: the latest given stage among a node's ancestors, a lower bound; by: the ancestor with that stage. most: the earliest given stage
+ * among its descendants. */
 struct order {
     const struct graph *g;
     const int *given;
@@ -72,7 +72,7 @@ static void find_most(struct order *o)
     }
 }
 
-/* A node without a stage is in that of what stands before it, as far as what it reads and what reads it allow. */
+/* A node without a stage gets the stage of the nodes before it, within its bounds by operands and readers. */
 static void place_node(struct order *o, int i, int running, const struct configuration *c)
 {
     const struct node *n = o->g->nodes.at[i];
@@ -137,7 +137,7 @@ static bool may_begin(const struct stage_map *m, int least, int most)
     return false;
 }
 
-/* The nodes before and behind keep a stage from beginning between them. */
+/* Fails if no legal cut from `least` to `most` can begin stage k. */
 static void check_begin(struct stage_map *m, const struct configuration *c, int k, int least, int most, const bool *parted)
 {
     if (may_begin(m, least, most))

@@ -1,6 +1,6 @@
 /* behind: a thread runs collectives, one after another, while its rank computes. It has its own communicator. If ranks exchange through
- * shared memory there is no such thread, because the core that computes is the one that adds; the work is then done when someone waits for
- * it. Order and bits are the same. */
+ * shared memory there is no such thread, because the computing core does the addition; the work is then done when the rank waits for it.
+ * Order and bits are the same. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

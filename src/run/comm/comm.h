@@ -123,7 +123,7 @@ void barrier_wait(struct barrier *, const struct barrier_look *);
 
 /* ---- behind.c: collectives that run while a rank computes ------------------------------------------------------------------ */
 struct behind;
-/* Until all are done, nobody else may use the communicator. */
+/* Until all are done, no other code may use the communicator. */
 struct behind *behind_start(struct arena *, struct comm *);
 /* Returns the number of the task. All ranks add the same tasks in the same order. */
 int64_t behind_add(struct behind *, void (*work)(struct comm *, void *), void *data);

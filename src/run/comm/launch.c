@@ -31,7 +31,7 @@ static bool is_one(const char *variable)
     return text && strcmp(text, "1") == 0;
 }
 
-/* Open MPI refuses root, and more ranks than cores, until it is told not to. */
+/* Open MPI refuses root, and more ranks than cores, unless told otherwise. */
 bool launch_starts(int64_t ranks)
 {
     if (!comm_mpi_kind() || strcmp(comm_mpi_kind(), "Open MPI") != 0)

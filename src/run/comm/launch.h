@@ -6,9 +6,9 @@
 
 /* The environment variable that shows a launcher with several processes; NULL: none. */
 const char *launch_variable(void);
-/* How to call a program that stands beside this one: as this one was called, with its folder or without. A word of a shell. */
+/* The shell word that calls a program next to this one: called as this one was, with its folder or without. */
 const char *launch_beside(struct arena *, const char *name);
-/* Whether mpirun would start so many ranks here, in this environment. */
+/* Whether mpirun would start this many ranks here, in this environment. */
 bool launch_starts(int64_t ranks);
 /* All ranks of the job, or this one alone. */
 struct comm *launch_comm(int *argc, char ***argv);

@@ -134,7 +134,7 @@ static double own_seconds(const struct measured *m, const struct measurement *by
     return fmax(seconds - others, seconds / 10);
 }
 
-/* A vector has a power of two of numbers: up to so many channels take as long as one. */
+/* A vector has a power of two of numbers: up to that many channels take as long as one. */
 static double lanes_of(const struct measurement *by, double few, double many)
 {
     double lanes = 1;

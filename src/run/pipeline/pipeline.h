@@ -28,8 +28,8 @@ bool pipeline_sends(const struct pipeline *, bool later, int output);
 /* The values of one run that other stages send. */
 struct pipeline_values *pipeline_values_new(struct arena *, const struct pipeline *);
 void pipeline_values_free(struct pipeline_values *); /* accepts NULL */
-/* Whether input or output i is only added to gradients, so that the sum of several runs may be sent. Where the rank adds those of an
- * output. */
+/* Whether input or output i is only added to gradients, so that the sum of several runs may be sent. The rank where an output's addends are
+ * summed. */
 bool pipeline_adds(const struct pipeline *, bool received, int i);
 struct buffer *pipeline_sum(struct pipeline *, int output);
 /* Sets the inputs that earlier or later stages send; they are valid until the next receive into these values. sums: also those that are

@@ -52,8 +52,8 @@ void logprobs_of_chat(struct reading *);
 void logprobs_limit(struct reading *);
 
 /* ---- form.c ---- */
-/* The required form of the text, if any. Before the texts are added. tag: the form follows free text up to this tag; NULL: there is none.
- * The text may or must be calls of the tools instead; NULL: no tools. */
+/* The required form of the text, if any. Before the texts are added. tag: the form follows free text up to this tag; NULL: none. The text
+ * may or must be calls of the tools instead; NULL: no tools. */
 struct tools_asked;
 void form_read(struct reading *, const char *tag, const struct tools_asked *);
 

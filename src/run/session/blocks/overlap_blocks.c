@@ -1,6 +1,6 @@
 /* overlap_blocks: collectives overlap with compute. Where nodes compute rows independently (op/analysis/row_segments.c), each stage of them
  * runs in blocks of rows: the collective of a block starts as soon as the block is computed, on its own communicator (comm/behind.c), and
- * the next stage waits for it. Between machines only: within one, the core that computes is the one that adds. */
+ * the next stage waits for it. Between machines only: within one, the computing core does the addition. */
 #include "ir/rank_meta.h"
 #include "op/op.h"
 #include "run/session/session.h"
