@@ -330,7 +330,7 @@ void progress_add(struct progress *, int64_t bytes); /* NULL: does nothing */
 void progress_end(const struct progress *);
 
 /* ---- process/beside.c: jobs that run in parallel ------------------------------------------------------------ */
-/* Jobs are numbers. take returns one that may run now, or none: then the thread ends. done is called after it. These two never run
+/* Jobs are numbers. take returns one that may run now, or none: then the thread ends. done is called after it. No two of these calls run
  * concurrently. */
 enum { BESIDE_NONE = -1 };
 struct beside {
