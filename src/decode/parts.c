@@ -130,7 +130,7 @@ static void try_columns(void *trial)
         t->kept = again[i].token == t->scores[i].token && memcmp(&again[i].score, &t->scores[i].score, sizeof again[i].score) == 0;
 }
 
-/* What some rank of a pipeline failed to do is abandoned by all. */
+/* If a rank of the pipeline fails, all ranks abandon the run. */
 static const char *try_runs(struct trial *t, void (*runs)(void *))
 {
     const char *failure = diag_try(t->arena, runs, t);

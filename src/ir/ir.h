@@ -182,7 +182,7 @@ struct graph {
     struct names *names;         /* graph.c: value by name */
     struct modules *modules;     /* module.c: NULL: no node has one */
 };
-/* What holds of a graph between passes. */
+/* Properties of a graph between passes. */
 enum property {
     PROP_LOADED = 1,
     PROP_TYPED = 2,
@@ -254,7 +254,7 @@ struct uses {
 struct uses *graph_uses(const struct graph *, struct arena *);
 /* By node: a marked value depends on it. marked: by value id; what these depend on is marked, too. */
 bool *graph_leads_to(const struct graph *, struct arena *, bool *marked);
-/* Of the first n values: one node reads it, or it is an output that none reads. */
+/* True for one of the first n values that has one reader, or is an output without readers. */
 bool graph_reads_once(const struct uses *, int n, const struct value *);
 /* For messages: the file it came from, or its name. */
 const char *graph_file(const struct graph *);

@@ -9,7 +9,7 @@
 
 enum { MOST_RUNS = 10, BENCH_RUNS = 5 };
 
-/* Of the runs of one workload. */
+/* Times of the runs of one workload. */
 struct times {
     double first, least, sum; /* least and sum: of those after the first, if there are any */
     VEC(double) later;        /* each of these */

@@ -50,7 +50,7 @@ static double fit_link(struct arena *a, struct link *to, const struct measured_l
     return calibrate_fit(to, m->units, m->n, timed);
 }
 
-/* What ranks of a machine send at once is limited by its network card. */
+/* The network card limits what a machine's ranks send at once. */
 static void fit_links(struct arena *a, struct machine *to, const struct comm *comm, const struct measured *m)
 {
     for (int i = 0; i < m->links; i++)

@@ -442,7 +442,7 @@ static void put_merged(void *merged_weights, const char *weight, const struct te
     write_replacement(to->merge, &(struct replacement){place_named(to->merge, &to->places, &one, 0), &tensor, false});
 }
 
-/* As the folder restores it, as far as planning used it. */
+/* The source graph as restored from the folder, as far as planning used it. */
 static struct graph *source_graph(struct merge_job *m)
 {
     const struct options options = {.folder = m->folder};

@@ -54,7 +54,7 @@ static inline double plan_step_seconds(const struct workload *w)
 }
 
 /* ---- options (filled by the command line) ---------------------------------------------------------------------------- */
-/* What training recomputes in the backward pass; AUTO: all, if only then a plan keeps --memory. */
+/* Values that training recomputes in the backward pass; AUTO: all, if no plan keeps --memory otherwise. */
 enum recompute { RECOMPUTE_AUTO, RECOMPUTE_NONE, RECOMPUTE_FULL };
 struct options {
     int ranks;  /* per stage */

@@ -132,7 +132,7 @@ size_t vocab_longest(const struct vocab *); /* bytes */
 /* ---- json access of tokenizer.json: `where` is the file, for messages ---- */
 const char *member_string(const char *where, const json_t *, const char *key, const char *otherwise);
 bool member_bool(const char *where, const json_t *, const char *key, bool otherwise);
-/* Of a key; of a string. U+FDD0 stands for a zero. */
+/* The text of a key or string. U+FDD0 stands for a zero. */
 struct text member_text_of(struct arena *, const char *, size_t n);
 struct text member_text(struct arena *, const json_t *string);
 /* The member "type" of a part of the pipeline; a failure if there is none. */

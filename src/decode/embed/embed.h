@@ -26,7 +26,7 @@ struct embedder;
 struct embedder *embed_new(struct arena *, struct comm *, struct stage *, const struct job_options *, int64_t vocabulary, int64_t context,
                            const char **why);
 int64_t embed_width(const struct embedder *);
-/* What its vectors are, in words. Rank 0. */
+/* Describes its vectors in words. On rank 0. */
 const char *embed_what(const struct embedder *);
 /* How many texts, the longest of this many tokens, may run together: at most EMBED_BATCH. */
 enum { EMBED_BATCH = 64 };

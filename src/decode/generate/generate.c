@@ -81,7 +81,7 @@ static void check_goes_on(const struct decoder *d)
     fail("%s: all its rows have ended: --eos says at which tokens rows end", d->options->load_state);
 }
 
-/* What decoding starts from. */
+/* The starting point of decoding. */
 static void take_beginning(struct decoder *d, struct arena *a, struct job_options *o)
 {
     struct comm *all = d->replicas->all;

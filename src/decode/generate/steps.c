@@ -125,7 +125,7 @@ static int64_t given_batch(const struct stage *first)
     return 1;
 }
 
-/* What every row of the history needs to continue. */
+/* The data that every row of the history needs to continue. */
 static void start_rows(struct decoder *d, struct arena *a)
 {
     d->next = NEWN(a, int64_t, d->history.batch);

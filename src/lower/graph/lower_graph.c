@@ -26,7 +26,7 @@ static bool ranks_agree(const struct graph *g, const struct lower_options *o)
     return agree;
 }
 
-/* What -v prints; only if o->tells. */
+/* Counts printed by -v; only if o->tells. */
 struct told {
     struct graph *g;
     bool tells;

@@ -43,7 +43,7 @@ struct value *back_turn(struct backward *, struct value *);
 struct value *back_sum(struct backward *, struct value *, int from, int to, bool keep);
 /* The identity matrix of n rows. A linear op along one dimension, applied to it, gives the op's matrix: [elements, places]. */
 struct value *back_unit(struct backward *, const struct dim *n, enum dtype);
-/* What dimension d contributes to the elements from which the matrix m, [elements, places], takes its places. */
+/* Multiplies a gradient along dimension d by the matrix m, [elements, places], to get the elements' gradient. */
 struct value *back_along(struct backward *, struct value *, int d, struct value *m);
 
 /* formula.c: the gradient of operand 0, in terms of x and z (operands 0 and 1), y (result 0) and dy: "s = Sigmoid(x); dy * (s * (1 - s))".

@@ -22,7 +22,7 @@ struct subgraph {
 struct subgraph subgraph_new(struct arena *, struct graph *around, const struct node *, int body);
 /* The size of the body, in the enclosing graph; NULL: it cannot be expressed there. */
 const struct dim *subgraph_leave(const struct subgraph *, const struct dim *);
-/* What is undecided in the body is undecided in the enclosing graph. */
+/* An undecided form in the body makes the enclosing graph undecided. */
 bool subgraph_is_undecided(const struct subgraph *);
 /* A type of the enclosing graph, inside. */
 struct type subgraph_type(struct subgraph *, const struct type *);

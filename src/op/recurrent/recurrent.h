@@ -16,7 +16,7 @@ struct recurrent_form {
     int exchanges;   /* exchanges of hidden units, per step of a direction, if they are split */
 };
 struct recurrent_form recurrent_form(const struct node *);
-/* What ranks exchange if hidden units are split: every rank's own, so that all have all of them. */
+/* The data that ranks exchange if hidden units are split: every rank's own units, so that each rank gets all. */
 struct recurrent_exchange {
     const struct split *units;
     const struct dim *times, *rows; /* how often; the most rows of hidden units */

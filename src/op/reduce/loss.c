@@ -70,7 +70,7 @@ static struct labelled find_labels(struct lowering *l)
     return found;
 }
 
-/* What each rank finds at the labels in its shard, as a partial value. */
+/* Each rank's values at the labels in its shard, as a partial value. */
 static struct value *partial_at(struct lowering *l, const char *part, const struct labelled *at, struct node *found, struct value *table)
 {
     struct placement *in = NEWN(l->g->arena, struct placement, 4), out = placement_partial(RED_SUM);

@@ -140,7 +140,7 @@ static void set_border(struct graph *g, struct node *node, const struct window *
     attr_set_dims(g, node, "border", 2 * win->n, border);
 }
 
-/* What a rank's windows of numeric size read beyond the ends. */
+/* The elements beyond the ends that a rank's windows of numeric size read. */
 static void padding_here(const struct slide *s, int64_t *before, int64_t *behind)
 {
     int64_t size, from = s->windows.lo * s->by->stride - s->by->pad, to = (s->windows.hi - 1) * s->by->stride - s->by->pad + s->by->reach;

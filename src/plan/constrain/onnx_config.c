@@ -41,7 +41,7 @@ static const struct configuration *named_configuration(const struct graph *g, co
     return c;
 }
 
-/* Of several for as many devices, the one whose stages are those that are asked for. */
+/* Of several configurations for this number of devices, the one with the requested stages. */
 static const struct configuration *fitting_configuration(const struct graph *g, const struct options *o, struct plan *plan)
 {
     const struct configuration *found = NULL, *fits[2] = {NULL, NULL};

@@ -253,7 +253,7 @@ double cost_reshard_seconds(struct space *s, const struct value *v, struct place
     return transition_seconds(m, &s->plan->workloads.at[w].dims, s->ranks, from, to, x) + routing_wait(s, v, w);
 }
 
-/* What a recurrent net sends between its steps; 0 if nothing. */
+/* The time of a recurrent net's messages between its steps; 0 if none. */
 static double exchange_seconds(const struct machine *m, const struct graph *g, const struct node *n, const struct bindings *dims, int ranks)
 {
     struct recurrent_exchange x;

@@ -95,7 +95,7 @@ static bool make_part(struct folder_part *p, const char *mark)
     return fd >= 0 && close(fd) == 0 && marked;
 }
 
-/* Of a link, what it names is replaced. */
+/* The target of a link is replaced. */
 struct folder_part *folder_begin(struct arena *a, const char *out)
 {
     struct folder_part *p = NEW(a, struct folder_part);

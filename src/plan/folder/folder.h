@@ -10,7 +10,7 @@ enum { MANIFEST_VERSION = 1 };
 #define MANIFEST_HEAD "{\"xxh3\":\"" /* then the digest of the text after it and the comma, without the last line end */
 struct manifest;
 struct manifest *manifest_new(struct arena *, struct spans);
-/* Of the stage that begins with rank `first`, the rank has its part of the constant, by this placement, at offset of its data. */
+/* The rank, in the stage that begins with rank `first`, stores its part of the constant, by this placement, at this offset of its data. */
 void manifest_stored(struct manifest *, const struct value *, struct placement, int first, int rank, int64_t offset);
 /* place: where bytes may begin after an end. */
 void manifest_append_rest(struct manifest *, struct out *data, int64_t (*place)(int64_t end, int64_t bytes));

@@ -55,14 +55,14 @@ struct html_groups html_groups_of(struct arena *, const struct plan *);
 struct html_folds html_folds_find(struct arena *, const struct plan *, int first, int end);
 const struct html_fold *html_fold_of(const struct html_group *, int i);
 int html_next_part(const struct html_group *, int i);
-/* Of part i, and of those in whose place it is shown; fold: what html_fold_of says. */
+/* The seconds of part i and of the parts that it represents; fold: from html_fold_of. */
 double html_folded_seconds(const struct html_page *, const struct html_fold *, int i, int workload);
 bool html_part_sends(const struct step_part *);
 const struct html_measured *html_measured_read(const struct html_page *, const char *path);
 
 /* write.c: escaped text, and readable numbers with the exact ones as values. Of the numbers by workload, only the selected tab's are
  * shown. */
-/* What is written of an object, kept in the arena. */
+/* The output of `write` for an object, kept in the arena. */
 const char *html_captured(const struct html_page *, void (*write)(const struct html_page *, const void *), const void *);
 void html_text(const struct html_page *, const char *);
 void html_seconds(const struct html_page *, double);

@@ -5,7 +5,7 @@
 
 enum { MOST_RANKS = 16 };
 
-/* What training keeps in addition to the weights is placed like the state of a decoder. */
+/* Training's extra state is placed like a decoder's. */
 static const char *state_word(const struct html_page *p)
 {
     return p->g->trained.n ? "gradients and moments" : "state";

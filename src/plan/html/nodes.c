@@ -26,7 +26,7 @@ static const char *placed_words(const struct html_page *p, const struct node *n,
     return words_placement(p->arena, known(p)->graph, p->plan, &v->type, place, unit);
 }
 
-/* What makes an operand. */
+/* The producer of an operand. */
 static void show_source(const struct html_page *p, const struct value *v)
 {
     const struct graph *g = known(p)->graph;

@@ -125,7 +125,7 @@ static void show_speed_up(FILE *f, struct arena *a, const struct plan *p)
     end_with(f, p, times_as_fast(a, p->unsharded_seconds, plan_seconds(p)));
 }
 
-/* What --fast gains, if it is a quarter or more. */
+/* The gain of --fast, if it is a quarter or more. */
 static void show_fast(FILE *f, struct arena *a, const struct plan *p)
 {
     double times = p->fast_seconds > 0 ? p->fast_seconds / p->seconds : 1;

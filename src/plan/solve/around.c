@@ -303,7 +303,7 @@ static void copy_points(struct local *l, double times)
     }
 }
 
-/* What the part takes with the new values minus what it takes now. */
+/* The part's uses with the new values minus its current uses. */
 static void taken_by(struct local *l)
 {
     const struct around *s = l->s;

@@ -223,7 +223,7 @@ static bool find_forbidden(struct elimination *e, int table, int var, bool *valu
     return any;
 }
 
-/* What a changed table forbids is forbidden in all tables, which may then forbid more. */
+/* A value forbidden by a changed table is forbidden in all tables, which may then forbid more. */
 static void propagate(struct elimination *e)
 {
     while (e->changed.list.n) {

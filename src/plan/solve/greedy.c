@@ -250,7 +250,7 @@ static void need_operands(struct greedy *f, int i)
             f->needed[f->s->producer[n->in[k]->id]] = true;
 }
 
-/* Of the latest choices that node i depends on: the latest one with an option left, else the first; -1: none. */
+/* Among the choices that node i depends on: the latest one with an option left, else the first; -1: none. */
 static int way_back(struct greedy *f, int i)
 {
     int choice = -1;

@@ -11,7 +11,7 @@ struct cost_table {
     int *var;
     int64_t *cost;
 }; /* row-major: the last variable varies fastest */
-/* What a variable takes of each point from..to-1, by its value. */
+/* A variable's use of each point from..to-1, by its value. */
 struct take {
     int var, from, to;
     int64_t *amount;
@@ -33,7 +33,7 @@ int64_t *problem_pair(struct problem *, int first, int second);
 int64_t *problem_limits(struct problem *, int points);
 int64_t *problem_take(struct problem *, int var, int from, int to);
 void problem_copy_limits(const struct problem *, struct problem *to);
-/* What is taken of each point; whether that is within all limits. */
+/* The total use of each point; returns whether it is within all limits. */
 void problem_taken(const struct problem *, const int *value, int64_t *taken);
 bool problem_fits(const struct problem *, const int *value);
 /* A new table of several different variables. */

@@ -47,7 +47,7 @@ struct space_sequence {
     bool *slides;            /* by class of dimensions: windows slide over it */
     bool *passes;            /* by node position: a product or softmax whose rows may be split along a sequence */
 };
-/* What constraints leave, and the communication that they request; written by src/plan/constrain and required_placement.c. */
+/* Strategies left by constraints, and the communication that they request; written by src/plan/constrain and required_placement.c. */
 struct space_limits {
     VEC(const struct requirement *) requirements; /* constrain.h: what the plan file's constraints require */
     struct required_placements *required;         /* by value id: at its end of the graph, or before it is read */

@@ -78,7 +78,7 @@ static int by_place(const void *a, const void *b)
     return ((const struct position *)a)->at - ((const struct position *)b)->at;
 }
 
-/* Where stages are given, each keeps the position of least bytes of those where it may begin. */
+/* With given stages, each keeps the position of least bytes among those where it may begin. */
 static void keep_given(struct search *s)
 {
     for (int k = 1; s->map->least && k < s->stages; k++) {

@@ -64,7 +64,7 @@ static void end_watch(struct world *w)
 
 /* ---- a library's ranks ---- */
 
-/* What a failing rank sends. It may stay in flight for long, so it is never freed. */
+/* A failing rank's message. It may stay in flight for long, so it is never freed. */
 enum { ALARM_BYTES = 512 };
 struct alarm_text {
     char sentence[ALARM_BYTES];

@@ -13,7 +13,7 @@ struct passed {
     const char *name;
     bool adds; /* sent with the last microbatch of a step, as the sum over all */
 };
-/* What another stage sends this one. */
+/* The values that another stage sends this one. */
 struct from_stage {
     struct buffer message;
     bool over; /* it has abandoned its runs so far */
@@ -72,7 +72,7 @@ static void find_passed(struct pipeline *p, struct graph *g)
 
 static const char comparing[] = "comparison of what stages send";
 
-/* What a rank sends: per entry the stage, the length of the name, and the name. */
+/* The list of a rank's messages: per entry the stage, the length of the name, and the name. */
 static const char *list_sent(struct pipeline *p)
 {
     const char *text = "";

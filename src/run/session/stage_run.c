@@ -57,7 +57,7 @@ static int first_reader(const struct session *s)
     return g->nodes.n;
 }
 
-/* What later stages wait for must not depend on what they send. */
+/* Values that later stages wait for must not depend on values from these stages. */
 static void check_sent(const struct session *s)
 {
     for (int i = s->stage.pause; i < s->graph->nodes.n; i++)
