@@ -135,7 +135,8 @@ static void keep_sequences_whole(struct compile *c, const char *why)
 static void check_sequences(struct compile *c)
 {
     struct rank_use alone = {0};
-    if (c->options->sp != SP_AUTO || c->options->ranks == 1 || c->options->memory || memory_is_emitted(c->options))
+    if (c->options->sp != SP_AUTO || c->options->ranks == 1 || c->options->memory || memory_is_emitted(c->options) ||
+        c->options->random_seed)
         return;
     plan_memory_that_runs(c->graph, c->plan, 1, &alone);
     struct trial t = memory_try(c, (struct plan){.ranks = c->options->ranks}, c->options->ranks <= EXACT_RANKS);

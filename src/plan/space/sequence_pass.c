@@ -36,10 +36,16 @@ static bool has_travellers(const struct rule *r)
     return false;
 }
 
+/* The operand that scores come from: of weights that are scattered among zeros, what is scattered. */
+static const struct value *scores_before(const struct node *n)
+{
+    return n->op == op_find("", "ScatterElements") ? n->in[2] : n->in[0];
+}
+
 /* Marks the nodes from the scores back to the product that makes them. */
 static void pass_router(struct space *s, const struct value *scores)
 {
-    for (int i; (i = s->producer[scores->id]) >= 0 && s->rule[i]; scores = s->g->nodes.at[i]->in[0]) {
+    for (int i; (i = s->producer[scores->id]) >= 0 && s->rule[i]; scores = scores_before(s->g->nodes.at[i])) {
         const struct node *n = s->g->nodes.at[i];
         s->sequence.passes[i] = true;
         if (n->op->flags & OP_PRODUCT || n->nin == 0 || !n->in[0])
