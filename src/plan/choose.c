@@ -42,6 +42,7 @@ static void judge(struct space *s, int64_t least)
     p->least = limited && p->fitting > 0 ? p->fitting : least;
     p->proven = e ? e->proven && replay_holds(s) : (double)p->objective <= (1 + PLAN_NEAR) * (double)bound_on_all;
     p->memory_gap = limited && p->objective > p->fitting ? (double)(p->objective - p->fitting) * 1e-12 / cost_steps(p) : 0;
+    require(e || bound <= p->seconds * (1 + 1e-6)); /* no bound is above what a plan takes */
     p->lower_bound = e ? replay_holds(s) * e->lower_bound : bound > 0 ? bound : 0;
     if (p->room.bytes && p->room.bytes < s->options->memory) /* the limit was tighter than --memory: not every plan that fits was
                                                               * compared */
@@ -56,6 +57,7 @@ static void judge(struct space *s, int64_t least)
 static void note_choice(struct space *s)
 {
     struct plan *p = s->plan;
+    require(!p->nodes.list.n && !p->read_places.list.n);
     for (int i = 0; i < s->g->nodes.n; i++)
         VEC_PUSH(s->arena, &p->nodes.list,
                  ((struct named){s->g->nodes.at[i]->name, strategy_str(s->arena, s->g->nodes.at[i], s->g->nodes.at[i]->strategy)}));

@@ -78,6 +78,7 @@ static void take_types(struct rank_form *f, int rank)
         f->extent[f->splits.at[i]->id] = split_extent(f->g->alg, f->splits.at[i], rank);
     for (int i = 0; i < f->values.n; i++) {
         struct value *v = f->g->values.at[f->values.at[i]];
+        require(v->place.dim < v->type.rank && v->place.split->id < f->ids);
         if (v->type.dtype != DT_NONE)
             v->type.dim[v->place.dim] = f->extent[v->place.split->id];
     }

@@ -98,6 +98,7 @@ static void add(struct graph *g, struct bucket *q, const struct node *x, struct 
     set_sizes(g, q->split, axis);
     struct node *back = make_node(g, "Reshape", x->name, 1, &part);
     node_output(g, back, 0, x->out[0]);
+    require(q->concat->nin == q->split->nout);
     VEC_PUSH(g->arena, &made->list, flat);
     VEC_PUSH(g->arena, &made->list, back);
 }
@@ -152,6 +153,7 @@ void bucket_merge(struct graph *g, struct buckets *all, int first, int second)
     int count = g->nodes.n;
     bool fresh = !q;
     require(first < second && second < count);
+    require(bucket_alike(a, old[second]) && bucket_takes(g, old[second]));
     if (fresh) {
         q = new_bucket(g, all, a, &made);
         add(g, q, a, &made);

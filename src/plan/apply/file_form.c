@@ -9,8 +9,10 @@
 static struct node *const *peers_at(struct arena *a, struct node ***lists, int ranks, int i)
 {
     struct node **peers = NEWN(a, struct node *, ranks);
-    for (int r = 0; r < ranks; r++)
+    for (int r = 0; r < ranks; r++) {
+        require(lists[r][i]->op == lists[0][i]->op); /* ranks have one form */
         peers[r] = lists[r][i];
+    }
     return peers;
 }
 
@@ -32,6 +34,7 @@ static void widen_stored(struct graph *g)
         struct value *v = g->values.at[i];
         if (v->stored == DT_NONE)
             continue;
+        require(v->constant && dtype_size(v->stored) < dtype_size(v->type.dtype));
         struct value *wide = graph_value(g, arena_printf(g->arena, "%s/%s", v->name, dtype_name(v->type.dtype)), &v->type);
         graph_replace(g, v, wide, false);
         struct node *cast = graph_node(g, op_find("", "Cast"), arena_printf(g->arena, "%s/Cast", v->name), 1, &v, 1);

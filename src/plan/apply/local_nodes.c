@@ -23,6 +23,7 @@ static void set_size_attributes(struct graph *global, const struct node *node, c
         int64_t k;
         if (!dim_is_int(extent, &k))
             bug("%s: attribute %s would be %s on rank %d", node_where(global, node), size->attr, dim_str(global->arena, extent), rank);
+        require(k >= 0);
         if (attr_is_set(local, size->attr))
             attr_set_int(local, size->attr, k);
     }
@@ -61,6 +62,7 @@ static void slide_node(const struct node *node, const struct local_node *l, int 
     if (reads->reads) {
         split_window_border(g->alg, reads, g->rank, &slide.before, &slide.behind);
     } else {
+        require(windows_of(node, l->rule, d)->count[g->rank] == 1 && reads->count[g->rank] == 1); /* a rank's windows are neighbours */
         slide.windows = windows_of(node, l->rule, d)->list[g->rank][0];
         slide.elements = reads->list[g->rank][0];
     }

@@ -138,6 +138,7 @@ static void view_graph(struct merger *m)
     for (int i = 1; i < g->nodes.n; i++) {
         w->live[i] += w->live[i - 1];
         w->partial[i] += w->partial[i - 1];
+        require(w->partial[i] >= 0 && w->partial[i] <= w->live[i]);
     }
 }
 
@@ -170,6 +171,7 @@ static int look(struct merger *m, int first)
                 VEC_PUSH(m->tmp, &m->view.waiting, n->out[k]);
                 waiting += m->view.last[n->out[k]->id] > i;
             }
+        require(waiting >= 0 && waiting <= m->view.live[i]);
         if (waiting == m->view.live[i] && m->view.partial[i] == 0)
             return i;
     }

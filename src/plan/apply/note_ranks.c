@@ -12,6 +12,7 @@ static int splits_of(struct graph *g, const struct node *n, const struct split *
         const char *name = n->attr[i].name;
         if (!n->attr[i].set || (strcmp(name, "from") != 0 && strcmp(name, "to") != 0))
             continue;
+        require(count < 2);
         out[count] = split_parse(g->alg, attr_string(n, name), NULL);
         require(out[count++]);
     }

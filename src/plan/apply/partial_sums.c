@@ -64,6 +64,7 @@ void plan_note_partial_sums(struct graph *to, struct graph *global)
         const struct rank_sum sum = partial_sum_of(global, n);
         if (sum.kind == RANK_SUM_NONE)
             continue;
+        require(sum.kind != RANK_SUM_SPLIT || sum.split->ranks == global->ranks);
         rank_meta_set_sum(to, n->name, &sum);
         count++;
     }

@@ -127,6 +127,7 @@ static void quantize(struct graph *g, struct value *w, const struct quantized *f
                      struct value **scales)
 {
     struct quantized *q = NEW(g->arena, struct quantized);
+    require((from->bits == 4 || from->bits == 8) && (!table || from->k % BLOCK == 0)); /* a block is in one row */
     *q = *from;
     q->model = g->path;
     q->name = w->name;

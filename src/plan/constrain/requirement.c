@@ -79,6 +79,7 @@ static void prepare_node(struct space *s, const struct match *x, int node)
 {
     const struct node *n = s->g->nodes.at[node];
     bool pair = has_style(x, STYLE_PAIRWISE);
+    require(!x->inside[node]);
     x->inside[node] = true;
     boundary_prepare(s, x->c,
                      &(struct module){.n = 1,

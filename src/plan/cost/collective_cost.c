@@ -88,14 +88,16 @@ static struct link link_over(const struct machine *m, double own, double all)
         return one;
     }
     struct link over = m->level[top];
-    double seconds[LINK_SIZES + 1] = {0}; /* per byte */
+    double seconds[LINK_SIZES + 1] = {0}, whole = 0; /* per byte; of all shares */
     over.latency = 0;
     for (int l = 0; l <= top; l++) {
         struct level_share share = share_of_level(m, l, own, all);
         over.latency += share.hops * m->level[l].latency;
+        whole += share.bytes;
         for (int k = 0; k <= LINK_SIZES; k++)
             seconds[k] += share.bytes * (k < LINK_SIZES ? m->level[l].slowdown[k] : 1) / bandwidth_of(&m->level[l]);
     }
+    require(fabs(whole - 1) < 1e-6 && seconds[LINK_SIZES] > 0); /* a rank's bytes cross the levels, each once */
     over.bandwidth = 1 / seconds[LINK_SIZES];
     for (int k = 0; k < LINK_SIZES; k++)
         over.slowdown[k] = seconds[k] * over.bandwidth;

@@ -26,6 +26,7 @@ struct space *explicit_space(struct space *model, struct graph *g, struct plan *
 double explicit_seconds(struct space *s, int workload, int busy)
 {
     double seconds = 0;
+    require(workload >= 0 && workload < s->plan->workloads.n);
     for (int i = 0; i < s->g->nodes.n; i++) {
         const struct node *n = s->g->nodes.at[i];
         bool travels = op_is_tpc(n, "Dispatch") || op_is_tpc(n, "Combine");

@@ -364,6 +364,7 @@ void fused_find(struct space *s, const struct graph *runs)
 {
     struct arena *tmp = arena_new();
     struct fused_search x = {.s = s, .tmp = tmp, .nvalues = s->g->values.n};
+    require(runs->values.n >= x.nvalues);
     s->fused.runs = runs;
     x.in = NEWN(tmp, const struct value *, x.nvalues + 1);
     x.stored = NEWN(tmp, bool, x.nvalues + 1);

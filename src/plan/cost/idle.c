@@ -50,6 +50,7 @@ static struct idle_nodes idle_at(struct space *s, int w)
         struct idle one = idle_node(s, n, w);
         if (!one.ranks)
             continue;
+        require(one.ranks < s->ranks); /* a split leaves no index to nobody */
         one.seconds = cost_node_seconds(s, n, s->rule[i], n->strategy, w, s->ranks);
         if (!all.n++ || one.seconds > all.most.seconds)
             all.most = one;

@@ -202,6 +202,8 @@ struct space *lowering_space(struct space *s, const struct node *n, const struct
     for (int i = 0; i < n->nin; i++)
         if (n->in[i])
             alone->weight[node->in[i]->id] = s->weight[n->in[i]->id];
+    for (int i = 0; i < g->nodes.n; i++)
+        require(explicit_is_reshard(g->nodes.at[i]) || g->nodes.at[i]->strategy);
     fused_find(alone, cost_graph_that_runs(s->arena, g));
     return alone;
 }

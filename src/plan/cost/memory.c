@@ -235,7 +235,7 @@ static void add_activations(struct holder *h, const struct rank_use *before, str
         const struct bindings *dims = &h->plan->workloads.at[w].dims;
         int64_t state = state_bytes(h, dims, false), blocks = times * block_bytes(h, dims);
         int64_t peak = same ? before->peak : times * (slab_of(h, w) - state_bytes(h, dims, true) + plan_bodies_bytes(h->tmp, h->g, dims));
-        require(state >= 0 && blocks >= 0);
+        require(state >= 0 && blocks >= 0 && peak >= 0); /* the slab holds the states that it counts */
         use->state = state + training > use->state ? state + training : use->state;
         use->blocks = blocks > use->blocks ? blocks : use->blocks;
         use->peak = peak > use->peak ? peak : use->peak;
@@ -262,6 +262,7 @@ void plan_memory(struct graph *g, const struct plan *plan, int ranks, struct ran
         out[h.rank] = (struct rank_use){.weight = -1, .value = -1};
         add_weights(&h, uses, &out[h.rank]);
         add_activations(&h, h.rank ? &out[h.rank - 1] : NULL, &out[h.rank]);
+        require(out[h.rank].tables <= out[h.rank].weights && out[h.rank].weights <= memory_total(&out[h.rank]));
     }
     arena_free(tmp);
 }

@@ -25,6 +25,7 @@ struct bindings plan_sizes_inside(struct arena *tmp, const struct node *n, int k
 {
     struct bindings out = {0};
     int own = body->inputs.n - body->captures;
+    require(own >= 0 && node_captured(n, k) + body->captures <= n->nin);
     for (int i = 0; i < body->inputs.n; i++) {
         const struct value *operand = i < own ? n->in[i] : n->in[node_captured(n, k) + i - own];
         if (operand)

@@ -151,6 +151,7 @@ void plan_overlap(struct arena *a, struct graph *g, struct plan *p, const struct
         struct workload *load = &p->workloads.at[w];
         for (int i = 0; i < o.segments.list.n; i++)
             load->overlapped += segment_saves(&o, &o.segments.list.at[i], w);
+        require(load->overlapped >= 0 && plan_step_seconds(load) >= 0);
         p->overlapped += load->weight * load->overlapped / cost_steps(p);
     }
 }

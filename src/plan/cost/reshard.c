@@ -182,5 +182,7 @@ struct reshards reshard_chosen(struct space *s, struct arena *a, const struct va
         bug("no reshard of '%s' from %s", v->name, placement_str(a, v->place));
     for (int i = moved; i < r.list.n; i++)
         r.list.at[i].parent = parent[i - moved] + moved;
+    for (int i = 0; i < r.list.n; i++)
+        require(r.list.at[i].parent >= -1 && r.list.at[i].parent < r.list.n && r.list.at[i].parent != i);
     return r;
 }

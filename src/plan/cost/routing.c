@@ -47,6 +47,7 @@ double routing_largest(double mean, double trials, int numbers)
         d.below = variance > NORMAL ? 0.5 * erfc((mean - x - step / 2) / sqrt(2 * variance)) : d.below + probability(&d, x);
         largest += step * (1 - pow(fmin(d.below, 1), numbers));
     }
+    require(largest >= 0); /* NaN fails, too */
     return largest;
 }
 
@@ -159,6 +160,8 @@ void routing_find_chances(struct space *s)
     for (int i = 0; i < s->g->values.n; i++)
         for (int d = 0; d < s->g->values.at[i]->type.rank; d++)
             note_chances(s, &all, s->g->values.at[i], s->g->values.at[i]->type.dim[d]);
+    for (int i = 0; i < entries; i++)
+        require(s->sizes.chance[i] >= 0 && s->sizes.chance[i] <= 1);
     EACH (const int, id, all.found) {
         for (int w = 0; w < s->plan->workloads.n; w++)
             s->sizes.chance[*id * s->plan->workloads.n + w] = 1;

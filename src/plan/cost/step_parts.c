@@ -3,6 +3,7 @@
 #include "plan/plan.h"
 #include "plan/space/space.h"
 
+#include <math.h>
 #include <string.h>
 
 static struct step_part *add_part(struct space *s, struct step_part part)
@@ -87,6 +88,7 @@ static void sort_parts(struct space *s)
     for (int k = 0; k <= nodes; k++) {
         for (int i = head[k]; i >= 0; i = next[i])
             VEC_PUSH(s->arena, &sorted.list, step->list.at[i]);
+        require(k == nodes || (step->list.at[k].node == k && !step->list.at[k].to)); /* nodes come first */
         if (k < nodes)
             VEC_PUSH(s->arena, &sorted.list, step->list.at[k]);
     }
@@ -156,6 +158,7 @@ static uint64_t digest_of(const struct space *s, struct arena *tmp, const struct
 
 static void digest_parts(struct space *s)
 {
+    require(s->plan->nodes.list.n == s->g->nodes.n);
     struct arena *tmp = arena_new();
     for (int i = 0; i < s->plan->step.list.n; i++) {
         struct step_part *p = &s->plan->step.list.at[i];
@@ -197,6 +200,17 @@ static void find_layers(struct space *s)
     }
 }
 
+/* The parts are the whole step, as plan_predict adds it up. */
+static void require_whole(const struct plan *p)
+{
+    for (int w = 0; w < p->workloads.n; w++) {
+        double sum = 0;
+        for (int i = 0; i < p->step.list.n; i++)
+            sum += p->step.list.at[i].seconds[w];
+        require(fabs(sum - p->workloads.at[w].seconds) <= 1e-9 * sum);
+    }
+}
+
 void plan_note_step(struct space *s)
 {
     s->plan->step = (struct step_parts){.list = {NULL, 0, 0}};
@@ -205,6 +219,7 @@ void plan_note_step(struct space *s)
     for (int i = 0; i < s->g->values.n; i++)
         if (s->uses[i].list.n && s->g->values.at[i]->placed)
             add_reshards(s, s->g->values.at[i]);
+    require_whole(s->plan);
     sort_parts(s);
     digest_parts(s);
     find_layers(s);

@@ -152,7 +152,10 @@ static void add_layers(struct finder *f, struct block b)
 {
     for (int k = 0; k < b.repeat; k++) {
         int first = b.first + k * b.period, begin = k ? end_behind(f, first) : first_begin(f, b);
-        VEC_PUSH(f->arena, &f->found.list, ((struct layer_span){begin, end_behind(f, first + b.period), f->found.blocks, k + 1, b.repeat}));
+        int end = end_behind(f, first + b.period);
+        require(begin <= end && end <= f->g->nodes.n);
+        require(k == 0 || f->found.list.at[f->found.list.n - 1].end <= begin); /* layers do not overlap */
+        VEC_PUSH(f->arena, &f->found.list, ((struct layer_span){begin, end, f->found.blocks, k + 1, b.repeat}));
     }
     f->found.blocks += b.repeat > 0;
 }

@@ -31,6 +31,7 @@ int64_t limit_weighed(const struct options *o, int rank, int64_t bytes, bool up)
     int64_t limit = limit_of(o, rank);
     if (limit == o->memory)
         return bytes;
+    require(limit > 0 && bytes >= 0);
     wide weighed = ((wide)bytes * o->memory + (up ? limit - 1 : 0)) / limit;
     return weighed < LIMIT_MOST ? (int64_t)weighed : LIMIT_MOST;
 }
@@ -70,6 +71,8 @@ const int64_t *limit_shares(struct arena *a, const struct options *o, double who
     for (int r = 0; r < n && all < 1; r++)
         room[r] = all > 0 ? room[r] / all : 1.0 / n;
     fill(n, speed, room, part);
+    for (int r = 0; r < n; r++)
+        require(part[r] >= 0 && part[r] <= room[r]);
     for (int r = 0; r < n; r++)
         sum += share[r] = (int64_t)floor(part[r] * fmax(FINE, 16.0 * n));
     return sum > 0 ? share : NULL;

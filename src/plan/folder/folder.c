@@ -153,6 +153,7 @@ static bool take_name(struct folder_part *p, int old, const char *aside)
 
 void folder_commit(struct arena *a, struct folder_part *p)
 {
+    require(p->folder >= 0);
     const char *aside = arena_printf(a, "%s.old-%ld", p->out, (long)getpid());
     int old = open(p->out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (old >= 0)

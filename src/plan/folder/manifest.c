@@ -142,6 +142,7 @@ static void add_strips(struct arena *a, struct keeper *k, const struct weight_la
 void manifest_stored(struct manifest *m, const struct value *v, struct placement place, int first, int rank, int64_t offset)
 {
     int span = find_span(m, &v->constant->source);
+    require(rank >= first);
     if (span < 0 || v->constant->bytes == 0)
         return;
     struct weight_layout w = weight_layout(m->arena, v->constant, place, rank - first);
@@ -181,6 +182,7 @@ static void choose_keepers(struct manifest *m)
 {
     EACH (struct keeper, k, m->keepers) {
         require(k->span >= 0 && k->span < m->spans.n);
+        require(k->scatter.outer * k->scatter.size * k->scatter.row == m->spans.at[k->span].source.length);
         if (!m->kept[k->span].at && make_cover(m->arena, k))
             m->kept[k->span] = k->scatter;
     }

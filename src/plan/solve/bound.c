@@ -337,9 +337,21 @@ bool bound_keeps(const struct bound *b, int v, int x)
     return !is_never(b->unary[v][x]);
 }
 
+/* Costs move between tables, but the bound is the sum of what is least in each. */
+static void require_sum(const struct bound *b)
+{
+    int64_t sum = b->constant;
+    for (int v = 0; v < b->p->size.n; v++)
+        sum = cost_plus(sum, b->least[v]);
+    for (int i = 0; i < b->tables.n; i++)
+        sum = cost_plus(sum, b->tables.at[i].least);
+    require(sum == b->total || is_never(sum) || is_never(b->total));
+}
+
 struct problem *bound_problem(const struct bound *b, struct arena *a)
 {
     struct problem *p = problem_new(a);
+    require_sum(b);
     *problem_table(p, 0, NULL) = b->constant;
     for (int v = 0; v < b->p->size.n; v++) {
         problem_variable(p, b->p->size.at[v]);

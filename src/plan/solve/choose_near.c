@@ -53,6 +53,7 @@ static struct trial outcome(const struct nearing *n, struct choice_problem *e, i
     struct trial t = {.price = price, .bound = best->bound, .collectives = encode_collectives(e->s), .bytes = held.bytes};
     t.saved = t.collectives + (n->each > 0 ? held.bytes / n->each : 0);
     t.cost = best->cost - price * t.collectives - held.nearness;
+    require(t.cost >= 0 && t.bytes >= 0); /* the solver paid for as many collectives as the plan has */
     return t;
 }
 
@@ -123,6 +124,7 @@ static void complete_values(const struct choice_problem *e, const bool *known, i
             best = sum < least ? x : best;
             least = sum < least ? sum : least;
         }
+        require(known[v] || least < COST_NEVER); /* the best assignment can be completed */
         value[v] = known[v] ? value[v] : best;
     }
     arena_free(tmp);
@@ -218,9 +220,12 @@ void choose_near(struct choice_problem *e, struct solution *best)
     n.held = n.best.bytes;
     const int64_t most = most_price(&n);
     n.slow = slow_values(e->p, s->arena, &(struct known){best->value, n.most + 1});
+    for (int v = 0; v < e->p->size.n; v++)
+        require(!n.slow[v][best->value[v]]);
     struct strategies *all = leave_fast(&n, best->narrow || s->plan->room.bytes > 0); /* barred plans refer to all strategies */
     find_fewest(&n, lost < most ? lost + 1 : most);
     memcpy(s->strategies, all, sizeof *all * (size_t)s->g->nodes.n);
+    require(is_near(&n, &n.best));
     set_price(&n, n.best.price);
     encode_place_values(e, n.best.value);
     s->plan->near.searched = true;

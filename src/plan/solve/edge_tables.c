@@ -172,6 +172,7 @@ static void subsets_from(struct choice_problem *e, const struct value *v, struct
 {
     const struct targets *t = targets_from(e, v, made, wanted, reader, readers);
     int most = most_at_once(t, readers, entries);
+    require(bits(t->needed) <= most || t->n == 0);
     for (unsigned set = 0, next; set < 1u << t->n; set = next) {
         next = bits(set) > most ? set + (set & -set) : set + 1; /* all sets in between have at least as many */
         if (bits(set) <= most && (set & t->needed) == t->needed)
@@ -260,6 +261,7 @@ static void link_by_sets(struct choice_problem *e, const struct value *v, const 
     int var = solve_variable(e, sets.list.n, replicated);
     struct relaxed_value relaxed = {v, var, fill_sets(e, v, from, &wanted, &sets, var)};
     bool *offered = NEWN(e->arena, bool, sets.list.n *wanted.n), any = false;
+    int columns = wanted.n;
     for (int k = 0; k < sets.list.n; k++) {
         any = any || sets.list.at[k].least > 0;
         for (int j = 0; j < wanted.n; j++)
@@ -269,6 +271,7 @@ static void link_by_sets(struct choice_problem *e, const struct value *v, const 
         int64_t *cost = problem_pair(e->p, var, reader[r].var);
         for (int j = 0; j < reader[r].n; j++) {
             int at = edge_add_placement(&wanted, reader[r].at[j]);
+            require(at < columns); /* `offered` has a column for each */
             for (int k = 0; k < sets.list.n; k++)
                 cost[k * reader[r].n + j] = offered[k * wanted.n + at] ? 0 : COST_NEVER;
         }

@@ -50,8 +50,7 @@ static void list_drop(struct index_list *l, int x)
 {
     for (int i = 0; i < l->list.n; i++)
         if (l->list.at[i] == x) {
-            memmove(l->list.at + i, l->list.at + i + 1, sizeof(int) * (size_t)(l->list.n - i - 1));
-            l->list.n--;
+            memmove(l->list.at + i, l->list.at + i + 1, sizeof(int) * (size_t)(--l->list.n - i));
             return;
         }
     bug("the solver's lists of neighbours and tables disagree");
@@ -173,8 +172,9 @@ static void reweigh(struct elimination *e, int n, const int *var)
 static int position_of(const struct cost_table *t, int var)
 {
     int i = 0;
-    while (t->var[i] != var)
+    while (i < t->nvar && t->var[i] != var)
         i++;
+    require(i < t->nvar);
     return i;
 }
 
@@ -324,7 +324,7 @@ static void eliminate(struct elimination *e, int var)
 {
     struct elimination_step s = {.var = var, .nvar = e->near[var].list.n, .scope = list_copy(e->arena, &e->near[var])};
     int ntable = e->tables_of[var].list.n, *mine = list_copy(e->arena, &e->tables_of[var]);
-    require(!e->done[var] && e->weight[var] > 0);
+    require(!e->done[var] && e->weight[var] == table_weight(e->p, &e->near[var])); /* the size of the next table */
     struct stride *at = NEWN(e->arena, struct stride, ntable + 1);
     for (int i = 0; i < ntable; i++)
         at[i] = strides_of(e, &e->tables.at[mine[i]], s.scope, s.nvar, var);
@@ -358,8 +358,7 @@ int elimination_locally_best(struct elimination *e, int var)
             sum[x] = cost_plus(sum[x], least[x]);
     }
     for (int x = 1; x < size; x++)
-        if (sum[x] < sum[best])
-            best = x;
+        best = sum[x] < sum[best] ? x : best;
     return best;
 }
 
@@ -378,6 +377,7 @@ static struct cost_table cut_table(struct elimination *e, const struct cost_tabl
 
 void elimination_fix(struct elimination *e, int var, int value)
 {
+    require(var >= 0 && !e->done[var] && value >= 0 && value < e->p->size.at[var]);
     struct elimination_step fixed = {.var = var, .best = NEWN(e->arena, int, 1)};
     int n = e->near[var].list.n, *around = list_copy(e->arena, &e->near[var]);
     fixed.best[0] = value;

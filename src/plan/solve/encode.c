@@ -57,6 +57,8 @@ static void node_variable(struct choice_problem *e, int i)
     int64_t *cost = problem_unary(e->p, e->node_var[i]);
     for (int k = 0; k < count; k++)
         cost[k] = strategy_cost(e->s, i, k);
+    for (int k = 0; k < count; k++)
+        require(cost[k] >= 0 && cost[k] <= COST_NEVER);
 }
 
 static struct endpoint end_at(struct choice_problem *e, int n, const struct placement *at)
@@ -140,6 +142,8 @@ static void end_variables(struct choice_problem *e)
             e->source[i] = constant_end(e, g->values.at[i]);
     for (int i = 0; i < g->trained.n; i++) /* a gradient has its weight's placement */
         e->sink[g->trained.at[i].output] = e->source[g->trained.at[i].weight->id];
+    for (int i = 0; i < g->outputs.n; i++)
+        require(e->sink[i].n > 0);
     for (int i = 0; i < g->values.n; i++) {
         struct places read = space_read_places(e->s, g->values.at[i]);
         if (read.list.n)
@@ -170,6 +174,7 @@ struct choice_problem encode_space(struct space *s, struct arena *a)
     if (s->plan->room.bytes > 0)
         room_limit(&e);
     e.known = room_knows(&e) ? s->plan->room.known : NULL;
+    require(e.replicated.n == e.p->size.n);
     return e;
 }
 
@@ -184,9 +189,24 @@ static void set_read_place(struct choice_problem *e, const struct value *v, cons
     e->s->chosen.read[v->id] = at;
 }
 
+/* Both ends of a state have one placement, and a gradient has its weight's. */
+static void require_ends_agree(const struct space *s)
+{
+    const struct graph *g = s->g;
+    EACH (const struct state, st, g->states) {
+        int out = st->past && st->present ? graph_output_number(g, st->present) : -1;
+        require(out < 0 || placement_eq(st->past->place, s->chosen.output[out]));
+    }
+    EACH (const struct trained, t, g->trained) {
+        require(placement_eq(t->weight->place, s->chosen.output[t->output]));
+    }
+}
+
 void encode_place_values(struct choice_problem *e, const int *value)
 {
     struct space *s = e->s;
+    for (int i = 0; i < s->g->nodes.n; i++)
+        require(value[e->node_var[i]] >= 0 && value[e->node_var[i]] < s->strategies[i].list.n);
     for (int i = 0; i < s->g->nodes.n; i++)
         s->g->nodes.at[i]->strategy = s->strategies[i].list.at[value[e->node_var[i]]];
     for (int i = 0; i < s->g->values.n; i++) {
@@ -194,12 +214,14 @@ void encode_place_values(struct choice_problem *e, const int *value)
         if (s->producer[i] < 0 && !e->source[i].at)
             continue;
         struct endpoint from = edge_source(e, v);
+        require(value[from.var] < from.n);
         v->place = from.at[value[from.var]];
         v->placed = true;
         set_read_place(e, v, value);
     }
     for (int i = 0; i < s->g->outputs.n; i++)
         s->chosen.output[i] = e->sink[i].at[value[e->sink[i].var]];
+    require_ends_agree(s);
     fused_settle(s);
 }
 
@@ -291,7 +313,9 @@ struct solution encode_solve(struct choice_problem *e)
     struct solution best = solve_exact(e->p, limits, e->known ? e->known : e->replicated.at);
     for (int i = 0; i < e->relaxed.n && best.cost < COST_NEVER; i++) {
         const struct relaxed_value *r = &e->relaxed.at[i];
-        best.cost += edge_reshards(e, r->v, best.value) - r->cost[best.value[r->var]];
+        int64_t real = edge_reshards(e, r->v, best.value);
+        require(real >= 0 && real < COST_NEVER);
+        best.cost += real - r->cost[best.value[r->var]];
     }
     if (!e->complete)
         best.bound = 0;

@@ -36,6 +36,7 @@ static int joint_place(struct joint *j, struct placement p)
 
 static void joint_add(struct joint *j, const struct endpoint *end)
 {
+    require(j->nend < MOST_ENDS && j->nvar < MOST_ENDS);
     struct joint_end *to = &j->end[j->nend++];
     *to = (struct joint_end){.n = end->n, .place = NEWN(j->e->arena, int, end->n)};
     while (to->at < j->nvar && j->var[to->at] != end->var)
@@ -53,6 +54,8 @@ static void find_reshards(struct joint *j)
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++)
             j->reshard[a * n + b] = reshard_find(j->e->s, j->v, j->places.at[a], j->places.at[b]).cost;
+    for (int a = 0; a < n; a++)
+        require(j->reshard[a * n + a] == 0);
     for (int reads = 0; reads < 2; reads++) {
         j->cut[reads] = NEWN(j->e->arena, int64_t, n);
         for (int a = 0; a < n; a++)

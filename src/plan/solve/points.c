@@ -125,6 +125,7 @@ static int *renumber(struct thinning *h, struct arena *a)
         struct take t = p->takes.at[i];
         t.from = at[t.from];
         t.to = at[t.to];
+        require(t.from <= t.to);
         if (t.from < t.to)
             p->takes.at[kept++] = t;
     }

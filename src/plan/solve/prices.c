@@ -37,6 +37,7 @@ static void choose_unit(struct prices *s, double goal)
         limit = (double)s->p->limit[i] > limit ? (double)s->p->limit[i] : limit;
     s->unit = exp2(floor(log2((fabs(goal) + 1) / (limit + 1))) - 30);
     s->most = s->unit * 0x1p36;
+    require(s->unit > 0 && isfinite(s->most));
 }
 
 struct prices *prices_new(const struct problem *p, struct arena *a, const double *first, double goal)
@@ -108,6 +109,7 @@ void prices_release(struct prices *s, struct bound *b)
     s->price = NEWN(tmp, double, s->p->points + 1);
     prices_charge(s, b);
     s->price = kept;
+    require(s->refunded == 0);
     arena_free(tmp);
 }
 

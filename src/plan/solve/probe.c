@@ -26,6 +26,7 @@ double probe_values(struct bound *b, const struct known *best, int *next, double
 {
     double spent = 0;
     int n = bound_variables(b);
+    require(best->value && *next >= 0 && *next <= n);
     for (int i = 0; i < n && spent <= most; i++) {
         int v = *next = (*next + 1) % n;
         for (int x = 0; x < bound_size(b, v) && spent <= most; x++)

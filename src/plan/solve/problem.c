@@ -22,6 +22,7 @@ int64_t *problem_table(struct problem *p, int nvar, const int *var)
     struct cost_table t = {.nvar = nvar, .var = NEWN(p->arena, int, nvar)};
     size_t entries = 1;
     for (int i = 0; i < nvar; i++) {
+        require(var[i] >= 0 && var[i] < p->size.n);
         t.var[i] = var[i];
         entries *= (size_t)p->size.at[var[i]];
     }
@@ -32,13 +33,12 @@ int64_t *problem_table(struct problem *p, int nvar, const int *var)
 
 int64_t *problem_unary(struct problem *p, int var)
 {
-    require(var >= 0 && var < p->size.n);
     return problem_table(p, 1, &var);
 }
 
 int64_t *problem_pair(struct problem *p, int first, int second)
 {
-    require(first != second && first >= 0 && second >= 0 && first < p->size.n && second < p->size.n);
+    require(first != second);
     return problem_table(p, 2, (int[]){first, second});
 }
 
@@ -139,6 +139,7 @@ int64_t *problem_take(struct problem *p, int var, int from, int to)
 
 void problem_copy_limits(const struct problem *p, struct problem *to)
 {
+    require(p->size.n == to->size.n); /* takes name variables by number */
     if (p->points)
         memcpy(problem_limits(to, p->points), p->limit, sizeof *p->limit * (size_t)p->points);
     for (int i = 0; i < p->takes.n; i++) {
@@ -157,6 +158,7 @@ void problem_taken(const struct problem *p, const int *value, int64_t *taken)
     }
     for (int i = 1; i <= p->points; i++)
         taken[i] += taken[i - 1];
+    require(taken[p->points] == 0); /* all is given back at the end */
 }
 
 bool problem_fits(const struct problem *p, const int *value)

@@ -170,6 +170,7 @@ static void spread_loss(struct reducing *r)
 {
     for (int v = 0; v < r->p->size.n; v++) {
         int root = r->root[v], n = r->p->size.at[v];
+        require(r->root[root] == root);
         bool *left = NEWN(r->arena, bool, n);
         for (int x = 0; x < r->p->size.at[root]; x++)
             if (r->keep[root][x] && r->of[v][x] >= 0)
@@ -283,7 +284,9 @@ static void number_variables(struct reducing *r, struct reduced *out)
         for (int x = 0; x < r->p->size.at[root]; x++)
             if (r->keep[root][x])
                 out->value[v][k++] = r->of[v][x];
+        require(k == out->p->size.at[out->var[v]]);
     }
+    require(out->root.n == out->p->size.n);
 }
 
 /* The distinct new variables of a table, ascending. */
@@ -410,8 +413,10 @@ static void find_into(const struct reducing *r, struct reduced *out)
     for (int k = 0; k < out->root.n; k++) {
         int v = out->root.at[k], n = r->p->size.at[v];
         out->into[k] = NEWN(r->arena, int, n);
-        for (int x = 0, kept = 0; x < n; x++)
+        int kept = 0;
+        for (int x = 0; x < n; x++)
             out->into[k][x] = r->keep[v][x] ? kept++ : -1;
+        require(kept == out->p->size.at[k]);
         for (int x = 0; x < n; x++) {
             int y = x;
             while (!r->keep[v][y] && r->instead[v][y] >= 0)

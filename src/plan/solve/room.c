@@ -75,6 +75,7 @@ static int64_t bytes_of(const struct room *r, const struct hold *h, struct place
 
 static void add_hold(struct room *r, const struct hold *h)
 {
+    require(h->from >= 0 && h->to <= r->steps + 1);
     if (h->from < h->to && is_sized(r, h->v, h->workload))
         VEC_PUSH(r->tmp, &r->holds, *h);
 }
@@ -289,6 +290,7 @@ static void choose_ranks(struct room *r)
         if (!other && r->kinds < MOST_KINDS)
             r->rank[r->kinds++] = b;
     }
+    require(r->kinds > 0); /* of ranks that are alike, one is counted */
 }
 
 /* ---- the problem -------------------------------------------------------------------------------------------------------------------- */
@@ -386,6 +388,7 @@ void room_limit(struct choice_problem *e)
     struct room r = {.e = e, .tmp = arena_new(), .runs = e->s->fused.runs};
     const struct plan_room *room = &e->s->plan->room;
     int barred = room_knows(e) ? room->barred.n : 0;
+    require(r.runs->values.n >= e->s->g->values.n); /* values keep their ids */
     r.steps = r.runs->nodes.n;
     r.life = lives_of(&r);
     r.workload = largest_workload(&r, false);
@@ -417,6 +420,7 @@ void room_note(const struct choice_problem *e, const int *value)
     plan->counted = 0;
     for (int i = 0; i < e->p->points; i++)
         plan->counted = taken[i] > plan->counted ? taken[i] : plan->counted;
+    require(!plan->room.bytes || plan->counted <= plan->room.bytes);
     for (int v = 0; v < n; v++)
         values[v] = value[v];
     plan->values = values;

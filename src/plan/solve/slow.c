@@ -71,8 +71,10 @@ static void leave_out(struct shrinking *s, const struct bound *b)
     struct reduced r = reduce(moved, s->tmp, b, 1, true);
     require(r.possible); /* the known assignment remains */
     int *value = NEWN(s->tmp, int, r.p->size.n + 1);
-    for (int k = 0; k < r.root.n; k++)
+    for (int k = 0; k < r.root.n; k++) {
         value[k] = r.into[k][s->known.value[r.root.at[k]]];
+        require(value[k] >= 0);
+    }
     for (int v = 0; v < s->p->size.n; v++) {
         int at = s->at[v], to = at >= 0 ? r.var[at] : -1, n = to >= 0 ? r.p->size.at[to] : 1, *left = NEWN(s->tmp, int, n);
         if (at < 0)

@@ -198,6 +198,7 @@ static void search(struct solving *s, const struct bound *b, const struct prices
     }
     if (s->best.value && !fresh)
         search_around(s, b, prices, s->best.value, most);
+    require(s->best.cost >= s->bound);
     s->rounds++;
     arena_free(tmp);
 }
@@ -214,6 +215,7 @@ static bool sweep(struct solving *s, struct bound *b, int sweeps)
     }
     s->spent += bound_effort(b) - before;
     s->bound = better ? s->bound : s->best.cost;
+    require(s->bound <= s->best.cost);
     return better;
 }
 
@@ -245,6 +247,7 @@ static bool eliminate_most(struct solving *s)
     note_effort(s, e);
     VEC_PUSH(s->arena, &s->done, ((struct reduction){.eliminated = e, .variables = s->core->size.n}));
     s->core = elimination_rest(e, s->arena);
+    require(s->core->size.n == s->done.at[s->done.n - 1].variables);
     for (int v = 0; s->best.value && v < s->core->size.n; v++)
         s->best.value[v] = s->core->size.at[v] > 1 ? s->best.value[v] : 0;
     s->best.cost = s->best.value ? problem_cost(s->core, s->best.value) : COST_NEVER;
@@ -391,7 +394,8 @@ struct solution solve_exact(const struct problem *p, struct solve_limits limits,
         all = eliminate_most(&s);
     read_back(&s, s.best.value && !all ? s.best.value : NEWN(s.arena, int, s.core->size.n + 1), out.value);
     out.cost = problem_fits(p, out.value) ? problem_cost(p, out.value) : COST_NEVER;
-    s.bound = s.impossible ? s.best.cost : s.bound; /* nothing is better than the known assignment */
+    s.bound = s.impossible ? s.best.cost : s.bound;                                     /* nothing is better than the known assignment */
+    require(!all || out.cost >= COST_NEVER || least_sum(s.core) == out.cost * s.scale); /* what is left is the cost of the values */
     out.bound = all ? out.cost : s.bound >= COST_NEVER ? COST_NEVER : (s.bound + (s.bound > 0 ? s.scale - 1 : 0)) / s.scale;
     out.proven = out.bound >= out.cost;
     out.largest_table = s.largest;

@@ -29,6 +29,8 @@ bool *whole_kernels_open(struct space *s, struct arena *a)
     bool *open = NEWN(a, bool, s->fused.wholes + 1);
     fused_join(s);
     for (int i = 0; i < s->g->values.n; i++)
+        require(s->fused.whole[i] <= s->fused.wholes && (!s->fused.whole[i] || s->producer[i] >= 0));
+    for (int i = 0; i < s->g->values.n; i++)
         for (int k = 0; s->fused.whole[i] && k < s->uses[i].list.n; k++) {
             bool all = false;
             if (s->uses[i].list.at[k].node >= 0)

@@ -87,6 +87,7 @@ struct attempt within_limit(const struct within_search *search, const struct att
         bar_plans(&w, room);
     else
         take_room(&w, room);
+    require(w.best.objective * (1 + 1e-9) >= w.bound); /* as found, before rounding */
     *bound = w.bound;
     return w.best;
 }

@@ -115,6 +115,7 @@ static void parts_assignment(struct space *s, const struct rule *r, const struct
             return;
         c = one.list.at[0];
     }
+    require(dim_equals(split_size(s->g->alg, split), at)); /* the parts make up the dimension */
     VEC_PUSH(s->tmp, &out->list, c);
 }
 
@@ -208,9 +209,10 @@ static void add_travelling(struct space *s, int node, const struct assignment *c
 struct assignments assignment_list(struct space *s, int node, bool result, int i, int d, const struct split *split)
 {
     const struct rule *r = s->rule[node];
+    require(r && split->ranks == s->ranks);
+    require(i >= 0 && i < (result ? r->nout : r->nin));
     const struct rule_operand *o = result ? &r->out[i] : &r->in[i];
     struct assignments found = {0}, out = {0};
-    require(r && split->ranks == s->ranks);
     if (!o->present || d >= o->rank || o->dim[d].n == 0)
         return out;
     const struct rule_dim *rd = &o->dim[d];

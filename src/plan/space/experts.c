@@ -170,6 +170,7 @@ bool experts_end_at(struct space *s, const struct node *n, const struct value *v
 double experts_dealt_share(const struct space *s, int expert)
 {
     int mates = s->experts.list.at[expert].mates, each = (mates + s->ranks - 1) / s->ranks;
+    require(mates > 0 && each <= mates);
     return (double)each / mates;
 }
 
@@ -196,5 +197,7 @@ const struct split *experts_dealt_split(struct space *s, const struct value *v, 
     const struct interval **list = NEWN(s->arena, const struct interval *, s->ranks), all = {0, size};
     count[expert % s->ranks] = 1;
     list[expert % s->ranks] = &all;
-    return split_list(s->g->alg, s->ranks, size, count, list);
+    const struct split *dealt = split_list(s->g->alg, s->ranks, size, count, list);
+    require(dealt->partition && has_one_rank(s, dealt));
+    return dealt;
 }

@@ -92,6 +92,7 @@ static struct places state_places(struct space *s, const struct state *st)
 static void add_partials(struct space *s, const struct value *v, struct places *out)
 {
     const struct strategies *list = &s->offered[s->producer[v->id]];
+    require(list->list.n > 0);
     if (s->ranks > 1 && dtype_is_float(v->type.dtype))
         add_place(s, out, placement_partial(RED_SUM));
     for (int k = 0; k < list->list.n; k++)
@@ -103,10 +104,12 @@ struct places space_legal(struct space *s, const struct value *v)
     struct places out = {0};
     const struct state *st = graph_state(s->g, v);
     if (st)
-        return state_places(s, st);
-    add_splits(s, v, &out);
-    if (s->producer[v->id] >= 0)
+        out = state_places(s, st);
+    else
+        add_splits(s, v, &out);
+    if (!st && s->producer[v->id] >= 0)
         add_partials(s, v, &out);
+    require(out.list.n > 0 && out.list.at[0].kind == PLACE_R); /* every value may be replicated */
     return out;
 }
 

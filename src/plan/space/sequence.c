@@ -260,6 +260,7 @@ void sequence_note_chosen(struct space *s)
         if (chosen)
             add_size(s, &sizes, chosen, s->sequence.place[chosen->id].dim);
     }
+    require(split[0] <= all[0] && split[1] <= all[1]);
     s->plan->sequence = !s->plan->sequence ? "nowhere, there is none"
         : !sizes.list.n                    ? "nowhere, it saves no time"
                         : arena_printf(s->arena, "%s, at %d of %d products and %d of %d other nodes that have one", sizes_text(s, &sizes),

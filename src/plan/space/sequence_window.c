@@ -18,6 +18,7 @@ static int longest_slide(const struct space *s, int node)
             most = size;
             found = d;
         }
+    require(found < 0 || rule_factor_at(&r->out[0], found) >= 0); /* the factor that counts windows */
     return most >= s->ranks ? found : -1;
 }
 

@@ -15,6 +15,7 @@ static const struct shares *by_speed(struct space *s)
     double sum = 0;
     if (!m->speeds)
         return NULL;
+    require(m->speeds >= s->ranks);
     for (int r = 0; r < s->ranks; r++)
         sum += m->speed[r];
     for (int r = 0; r < s->ranks; r++)
@@ -37,10 +38,12 @@ static const struct split *split_known(struct space *s, const struct shares *by,
     struct interval *own = NEWN(s->tmp, struct interval, s->ranks);
     const struct interval **list = NEWN(s->tmp, const struct interval *, s->ranks);
     int *count = NEWN(s->tmp, int, s->ranks);
+    require(by->ranks == s->ranks && n >= 0);
     for (int r = 0; r < s->ranks; r++)
         share[r] = (double)(by->from[r + 1] - by->from[r]);
     shares_deal(s->ranks, share, n, held);
     for (int r = 0; r < s->ranks; r++) {
+        require(held[r] >= 0);
         own[r] = (struct interval){at, at + held[r]};
         list[r] = &own[r];
         count[r] = held[r] > 0;

@@ -21,6 +21,7 @@ bool space_add(struct space *s, const struct value *v, int d, struct candidate n
             c->list.at[i].sequence &= new.sequence;
             return changed;
         }
+    require(dim_rewrite(s->g->alg, split_size(s->g->alg, new.split)) == dim_rewrite(s->g->alg, v->type.dim[d]));
     VEC_PUSH(s->arena, &c->list, new);
     return true;
 }
@@ -53,6 +54,7 @@ bool space_state(const struct space *s, const struct value *v)
 
 struct placement space_read_as(const struct space *s, struct place_use u)
 {
+    require(u.operand >= 0 && (u.node >= 0 || u.operand < s->g->outputs.n));
     if (u.node < 0)
         return s->chosen.output[u.operand];
     const struct strategy *st = s->g->nodes.at[u.node]->strategy;

@@ -25,6 +25,7 @@ struct strategy strategy_partial(struct arena *a, const struct node *n, const st
 {
     struct strategy st = strategy_replicated(a, n, r);
     require(pass->from != RED_NONE && pass->to != RED_NONE);
+    require(n->nin >= 32 || pass->operands >> n->nin == 0);
     for (int i = 0; i < n->nin && i < 32; i++)
         if (n->in[i] && (pass->operands >> i & 1))
             st.in[i] = placement_partial(pass->from);
@@ -125,7 +126,7 @@ static bool same_places(const struct node *n, const struct strategy *a, const st
     return true;
 }
 
-/* Every split has the plan's number of ranks, and exists in the value's type. */
+/* Every split has the plan's number of ranks, and exists in the value's type; sums are of numbers. */
 static void require_legal(const struct space *s, const struct node *n, const struct strategy *st)
 {
     for (int side = 0; side < 2; side++)
@@ -134,6 +135,8 @@ static void require_legal(const struct space *s, const struct node *n, const str
             const struct value *v = dim_node_value(n, side, i);
             require(!v || p.kind != PLACE_S || (p.dim < v->type.rank && p.split->ranks == s->ranks && !p.split->replicated));
             require(p.kind != PLACE_P || p.op != RED_NONE);
+            require(!v || p.kind != PLACE_P || p.op != RED_SUM || v->type.dtype != DT_BOOL);
+            require(!v || v->type.dtype != DT_STRING || p.kind == PLACE_R);
         }
 }
 

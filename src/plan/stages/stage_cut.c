@@ -105,6 +105,7 @@ static void find_positions(struct search *s)
     qsort(s->position, (size_t)s->n, sizeof *s->position, by_bytes);
     s->n = s->n < STAGE_POSITIONS ? s->n : STAGE_POSITIONS;
     qsort(s->position, (size_t)s->n, sizeof *s->position, by_place);
+    require(s->position[0].at == 0 && s->position[s->n - 1].at == nodes);
 }
 
 /* ---- the cost of a stage -------------------------------------------------------------------------------------------------------- */
@@ -286,14 +287,18 @@ static void least_crossing(const struct search *s, double limit, struct stage_cu
             best[k][j] = k ? best_partial(s, best[k - 1], k - 1, j, limit) : (struct partial){j ? INFINITY : 0, 0, 0};
     }
     cut->bytes = best[cut->stages][s->n - 1].bytes;
-    for (int k = cut->stages, j = s->n - 1; k > 0; k--) {
+    require(isfinite(cut->bytes)); /* some cut keeps the limit */
+    int j = s->n - 1;
+    for (int k = cut->stages; k > 0; k--) {
         int i = best[k][j].from;
         cut->first[k] = s->position[j].at;
         cut->seconds[k - 1] = seconds_of(s, k - 1, i * s->n + j);
+        require(i <= j && cut->seconds[k - 1] <= limit);
         cut->work[k - 1] = cut->seconds[k - 1] - s->receives[i * s->n + j];
         cut->held = fmax(cut->held, s->held[i * s->n + j]);
         j = i;
     }
+    require(j == 0); /* the stages make up the graph */
     cut->first[0] = 0;
 }
 

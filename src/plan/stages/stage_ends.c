@@ -6,6 +6,7 @@ int stage_at_position(const struct stage_cut *cut, int position)
     for (int k = 0; position >= 0 && k < cut->stages; k++)
         if (position < cut->first[k + 1])
             return k;
+    require(position < 0);
     return -1;
 }
 

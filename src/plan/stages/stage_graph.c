@@ -76,6 +76,19 @@ static void add_received(struct stage_part *p, bool later)
     }
 }
 
+/* Every operand comes from a node of the stage, from another stage, or from outside. */
+static void require_sources(const struct stage_part *p)
+{
+    bool *given = NEWN(p->g->arena, bool, p->g->values.n + 1);
+    for (int i = 0; i < p->g->inputs.n; i++)
+        given[p->g->inputs.at[i]->id] = true;
+    for (int i = 0; i < p->g->nodes.n; i++)
+        for (int k = 0; k < p->g->nodes.at[i]->nin; k++) {
+            const struct value *v = p->g->nodes.at[i]->in[k];
+            require(!v || v->constant || v->producer || given[v->id]);
+        }
+}
+
 /* By value id: whether another stage reads it. */
 static const bool *sent_values(const struct stage_part *p)
 {
@@ -137,6 +150,7 @@ struct graph *stage_graph(struct arena *a, const struct stage_map *map, const st
     add_received(&p, false);
     p.g->late = p.g->inputs.n;
     add_received(&p, true);
+    require_sources(&p);
     set_outputs(&p);
     set_trained(&p);
     p.g->in_flight = map->g->trained.n ? cut->stages - stage : 0;

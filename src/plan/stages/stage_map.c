@@ -8,6 +8,7 @@
 void stage_map_join(struct stage_map *m, int position, int other)
 {
     int first = position < other ? position : other, last = position < other ? other : position;
+    require(first >= 0 && last < m->g->nodes.n);
     for (int i = first + 1; i <= last; i++)
         m->cut[i] = false;
 }

@@ -55,8 +55,11 @@ void stage_write_meta(struct graph *g, const struct stage_plan *plan, const stru
 {
     const struct graph *whole = plan->map.g;
     rank_meta_set_stage(g, stage, plan->cut.stages);
-    for (int i = whole->inputs.n; i < own->inputs.n; i++)
-        rank_meta_set_sender(g, own->inputs.at[i]->name, stage_sender(plan, own->inputs.at[i]->name));
+    for (int i = whole->inputs.n; i < own->inputs.n; i++) {
+        int sender = stage_sender(plan, own->inputs.at[i]->name);
+        require(sender >= 0 && sender != stage);
+        rank_meta_set_sender(g, own->inputs.at[i]->name, sender);
+    }
     for (int i = 0; i < own->outputs.n; i++) {
         const int *to;
         int n = stage_readers(g->arena, plan, own->outputs.at[i]->name, &to);

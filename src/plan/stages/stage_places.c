@@ -69,6 +69,7 @@ static int backward_place(const struct stage_map *m, const bool *forward, const 
 static void set_place(struct stage_map *m, int node, int place)
 {
     const struct node *n = m->g->nodes.at[node];
+    require(place >= -1 && place < m->g->nodes.n);
     m->place[node] = place;
     for (int k = 0; k < n->nout; k++)
         if (n->out[k])
