@@ -187,8 +187,10 @@ bool memory_price(struct compile *c)
 {
     struct fitter f = {.compile = c, .ranks = c->options->ranks, .tells = true};
     bool found = find_plan(&f, c);
-    if (!found)
+    if (!found) {
         c->plan->byte_price = memory_least_trial(&f).price;
+        c->plan->fitting = 0; /* of plans that fit, as this one does not */
+    }
     return found;
 }
 

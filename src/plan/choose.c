@@ -149,7 +149,7 @@ void plan_choose(struct space *s)
     plan_predict(s);
     plan_predict_fast(s);
     plan_note_rank_times(s);
-    judge(s, exact.bound - resident.memory);
+    judge(s, exact.bound - (s->plan->near.searched ? resident.memory : best.cost - s->plan->objective));
     note_choice(s);
     if (s->options->strict == STRICT_WARN)
         strict_warn(s);
