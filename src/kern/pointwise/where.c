@@ -1,6 +1,8 @@
 /* where: elements of one operand or the other, by a condition; any type, by its size. */
 #include "kern/core/core.h"
 
+#include <string.h>
+
 struct where_call {
     const struct walk *walk;
     const uint8_t *condition;
@@ -30,6 +32,22 @@ struct where_call {
             WHERE_LOOP(T, i *sc, i *sx, i *sy) \
     } while (0)
 
+/* All of a row from one operand. */
+#define COPY_ROW(T)                                              \
+    do {                                                         \
+        const T *from = *c ? px : py;                            \
+        T *o = po;                                               \
+        if (*c ? sx : sy)                                        \
+            memcpy(o, from, (size_t)n * sizeof *o);              \
+        else                                                     \
+            LOOP for (int64_t i = 0; i < n; i++) o[i] = from[0]; \
+    } while (0)
+
+static bool copies_row(int64_t sc, int64_t sx, int64_t sy)
+{
+    return sc == 0 && (sx == 0 || sx == 1) && (sy == 0 || sy == 1);
+}
+
 static void where_row(void *data, const int64_t *offset, int64_t n)
 {
     const struct where_call *w = data;
@@ -38,6 +56,14 @@ static void where_row(void *data, const int64_t *offset, int64_t n)
     const uint8_t *c = w->condition + offset[1];
     const void *px = element_at_const(w->x->data, w->size, offset[2]), *py = element_at_const(w->y->data, w->size, offset[3]);
     void *po = element_at(w->out, w->size, offset[0]);
+    if (copies_row(sc, sx, sy)) {
+        switch (w->size) {
+        case 1: COPY_ROW(uint8_t); return;
+        case 2: COPY_ROW(uint16_t); return;
+        case 4: COPY_ROW(uint32_t); return;
+        default: COPY_ROW(uint64_t); return;
+        }
+    }
     switch (w->size) {
     case 1: WHERE_ROW(uint8_t); break;
     case 2: WHERE_ROW(uint16_t); break;
