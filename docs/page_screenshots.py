@@ -9,8 +9,8 @@ import tempfile
 
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests"
 sys.path.insert(0, str(TESTS / "serve"))
-from browser import Browser
-from screenshots import browser
+from browser import Browser  # noqa: E402
+from screenshots import browser  # noqa: E402
 
 ASKED = "What does tensor parallelism do?"
 ANSWER = ("<think>Say it in two sentences.</think>Tensor parallelism cuts every weight matrix into parts, one for each rank. "

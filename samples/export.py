@@ -76,7 +76,7 @@ def build(arch, size, layers):
     model = model_class(config_class(**fields)).eval()
     # Biases and norms away from 0 and 1: a slice at the wrong place must show in the outputs.
     with torch.no_grad():
-        for name, weight in model.named_parameters():
+        for weight in model.parameters():
             if weight.dim() < 2:
                 weight.copy_(torch.randn_like(weight) * 0.3 + (1.0 if weight.mean() > 0.5 else 0.0))
             else:

@@ -1,6 +1,9 @@
 """compatibility.py BUILD PAGE [--update]: compares the table of operators in docs/compatibility.md with what tpc-shard --list-ops and the
 rules of tests/selfcheck say; --update writes it anew."""
-import os, re, subprocess, sys
+import os
+import re
+import subprocess
+import sys
 
 BODIES = "its bodies run on every rank"
 BEGIN, END = "<!-- operators: tests/compatibility.py -->\n", "<!-- end -->\n"

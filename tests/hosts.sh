@@ -61,6 +61,7 @@ hosts_on() {
     ip netns exec "$hosts_id-$1" unshare -u sh -c 'hostname node$1; shift; exec "$@"' sh "$@"
 }
 
+# shellcheck disable=SC2120 # scripts that source this give words
 hosts_mpirun() {
     echo "${MPIRUN:-mpirun} --bind-to none --mca plm_rsh_agent ${1:-$hosts_rsh} --mca btl self,vader,tcp \
         --mca oob_tcp_if_include $hosts_net.0/24 --mca btl_tcp_if_include $hosts_net.0/24" | tr -s ' \n' ' '

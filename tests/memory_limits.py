@@ -7,7 +7,13 @@ plan is forced by a plan file: for every node one of the strategies that --expla
 ranks or by rank: the plan found fits, it costs no more than the cheapest of these that fits (within 0.1 %, as every plan), and none that fits
 is below the lower bound. With limits by rank it may cost less: there are shares by what ranks may hold, too.
 """
-import itertools, json, pathlib, random, re, subprocess, sys
+import itertools
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
 
 SHARD, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 PRODUCTS, GRAPHS = map(int, sys.argv[3:])

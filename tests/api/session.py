@@ -84,7 +84,7 @@ with tpc.Session(folder) as s:
     again = s.generate([[5, 6, 7], [9]], tokens=5, end=[], made=lambda row, token: heard.append((row, token)))
     ok(rows == again and [t for r, t in heard if r == 0] == rows[0] and [len(r) for r in rows] == [5, 5], "tokens, as they are made")
     ok([t for _, t in s.stream([[5, 6, 7]], tokens=5, end=[])] == rows[0], "a stream")
-    for row, token in s.stream([[5, 6, 7]], tokens=5, end=[]):
+    for _ in s.stream([[5, 6, 7]], tokens=5, end=[]):
         break
     ok(raises(tpc.Error, "", s.encode, "no tokenizer"), "no tokenizer")
     if "built without text" not in tpc._library.sentence():

@@ -4,7 +4,14 @@
     saves.py writers SECONDS SEED TPC-RUN FOLDER ROWS WORK  jobs by twos: who reads the file at any moment finds a whole one, and a file of the user's stays
 
 Prints one line per finding and a summary; exit status 1 if there was any."""
-import json, os, random, signal, struct, subprocess, sys, time
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import time
 
 
 def training(run, folder, rows, save, steps, *more):

@@ -22,6 +22,7 @@ work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 
 # Plans the model $1 for $2 ranks, and all rows in their order.
 plan() {
+    # shellcheck disable=SC2206 # options are words
     local options=(${SHARD:-})
     [ -z "${MACHINE:-}" ] || options+=(--machine "$MACHINE")
     for past in ${PASTS:-128 512}; do options+=(--workload "batch_size=1,sequence_length=1,past_sequence_length=$past"); done
@@ -75,6 +76,7 @@ done
 [ -z "${MACHINE:-}" ] || head="$head predicted |" line="$line---|"
 printf '%s\n%s\n' "$head" "$line"
 row() { # MODEL ROWS PAST THREADS LABEL, as the next row of the plan
+    # shellcheck disable=SC2155 # names that are always there
     local fastest='' expected='' line="| $(basename "$(dirname "$1")") | $5 | $4 |"
     for _ in $(seq "$rounds"); do
         for peer in "${runtimes[@]}" "${decoders[@]}"; do "run_$peer" "$1" "$2" "$3" "$4" 2>/dev/null >>"$work/$peer.ms"; done

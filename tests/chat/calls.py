@@ -5,7 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "serve"))
-from calls import PORT, call, expect
+from calls import call, expect
 
 content, given = sys.argv[2], sys.argv[3:]
 wanted = list(zip(given[::2], given[1::2]))

@@ -11,7 +11,15 @@ What tpc-shard can't know without the inputs (how many tensors a sequence is, in
 --part    case I, I + N, I + 2 N ... only
 --update  writes the list anew: cases that pass are dropped, others are added below what tpc said
 """
-import argparse, concurrent.futures, glob, importlib.util, os, re, subprocess, sys, tempfile
+import argparse
+import concurrent.futures
+import glob
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tempfile
 
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "not-passing.txt")
 TOLERANCE = ["--rtol", "1e-3", "--atol", "1e-7"]        # of ONNX's own runner

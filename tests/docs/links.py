@@ -3,7 +3,9 @@ index docs/README.md, and in Makefile.am, which installs it.
 
     python3 tests/docs/links.py PAGE.md...
 """
-import pathlib, re, sys
+import pathlib
+import re
+import sys
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 BUILT = {"tests/selfcheck", "tests/prove/prove", "tests/graphs/graphs", "tests/fuzz/guided_load"}     # programs, in the build folder

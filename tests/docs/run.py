@@ -12,7 +12,13 @@ point or an exponent stands for any other, and a digest or the name of the worst
 must match, byte for byte.
 Commands that need mpirun are left out, and counted in the last line, if NO_MPI is set.
 """
-import itertools, os, pathlib, re, subprocess, sys, tempfile
+import itertools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MEASURED = re.compile(r"(  first run|time|token|rank|collective|group|PASSED|FAILED)\b|.* xxh3:|\| .*/s \|$")

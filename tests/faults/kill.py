@@ -7,7 +7,14 @@ command itself, the shell that started it says so). A third of the kills come as
 mpirun may then wait for a lock of its own for ever (PMIx_server_finalize), whatever it started: a launcher that is all that is left is ended, and
 another kill takes the place of that one; more than a third of COUNT, and more than one, are bad. Prints one line per bad end and a summary; exit
 status 1 if any was bad. Linux only: ranks are found in /proc."""
-import glob, os, random, signal, subprocess, sys, tempfile, time
+import glob
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 
 LIMIT = float(os.environ.get("LIMIT", "20"))
 SIGNALS = [getattr(signal, name) for name in os.environ.get("SIGNALS", "SIGKILL SIGTERM SIGSEGV").split()]

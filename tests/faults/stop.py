@@ -4,7 +4,13 @@
 
 A rank that is stopped ends the job with a sentence that names it, one that resumes does not, and one that is killed ends the job; nothing
 is left of it. A rank that only is late, as where rank 0 reads what a user types, ends nothing. Linux only."""
-import os, signal, subprocess, sys, tempfile, threading, time
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
 from kill import kill, ranks
 
 LIMIT = 40  # seconds, on a busy machine

@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "serve"))
-from calls import PORT, call, expect
+from calls import call, expect
 
 TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"x": {"type": "integer", "minimum": 0}, "y": {"enum": [1, 2]}}, "required": ["x", "y"]}}},
          {"type": "function", "function": {"name": "now", "description": "the time"}}]

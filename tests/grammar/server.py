@@ -9,7 +9,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "serve"))
-from calls import PORT, ask, call, events, expect
+from calls import ask, call, events, expect
 
 PERSON = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 6}, "age": {"type": "integer", "minimum": 0, "maximum": 150},
                                            "tags": {"type": "array", "items": {"enum": ["a", "ab", "é"]}, "maxItems": 3}}, "required": ["name", "tags"]}
@@ -94,8 +94,8 @@ def refused():
              ("response_format", dict(form({"type": "string", "maxLength": 10**9})), "too large"),
              ("json_schema", {"json_schema": {"type": "string", "pattern": "^(a?){500}a{500}$"}}, "too many ways to read a text")]
     for param, fields, words in cases:
-        for fields in [fields, dict(fields, stream=True)]:
-            status, answer = chat(**fields)
+        for request in [fields, dict(fields, stream=True)]:
+            status, answer = chat(**request)
             expect(f"status of {answer}", (status, answer["error"]["param"], words in answer["error"]["message"]), (400, param, True))
 
 

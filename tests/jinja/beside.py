@@ -1,7 +1,13 @@
 """The two sides of a comparison: tests/jinja/render, and Jinja2 set up as transformers does for chat templates."""
-import datetime, functools, json, subprocess
+import datetime
+import functools
+import json
+import subprocess
 
-import jinja2, jinja2.ext, jinja2.nodes, jinja2.sandbox
+import jinja2
+import jinja2.ext
+import jinja2.nodes
+import jinja2.sandbox
 
 
 class Generation(jinja2.ext.Extension):

@@ -5,7 +5,11 @@ A file is a template (*.jinja, *.jinja2, *.j2) or a tokenizer_config.json or cha
 through. Each is rendered with every conversation of conversations.py. A rendering is fine if both sides give the same text, or both refuse.
 A template that is refused when it is parsed, while Jinja2 takes it, is listed with the reason. Prints a line for each template that is not
 fine and the sums; exit status 1 if a text differs. No character of a message may stay unmarked."""
-import collections, copy, json, os, sys
+import collections
+import copy
+import json
+import os
+import sys
 
 try:
     from beside import Ours, disguise, theirs, unmarked

@@ -3,10 +3,10 @@
 
 A line that begins with "refused: " is refused here and rendered by Jinja2: what is not supported. All others give the same text, or both
 refuse. Of disguised variables no character may stay unmarked, and all that is marked must come from them."""
-import json, sys
+import sys
 
 try:
-    from beside import Ours, disguise, theirs, unmarked, PRIVATE
+    from beside import Ours, disguise, theirs, unmarked
 except ImportError as e:
     print(f"skipped: {e}")
     sys.exit(77)

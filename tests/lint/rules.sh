@@ -231,3 +231,14 @@ ruleless() {
 
 # demo.sh reads the tests' library so
 strict() { srcdir=. builddir=$objects sh -euc '. tests/lib.sh' || echo "tests/lib.sh does not work under set -eu"; }
+
+# Scripts of shells: those of sh, and the few of bash. $checker: shellcheck
+shell() {
+    # a script that lint_in names, or all
+    for f in ${lint_in:-$(find tests samples docs -name '*.sh' -o -name '*.tap') demo.sh demo-train.sh setup.sh}; do
+        case $(head -n 1 "$f") in *bash) kind=bash ;; *) kind=sh ;; esac
+        "$checker" -s $kind -S warning -f gcc "$f"
+    done
+}
+
+python_sources() { "$checker" check -q --output-format concise ${lint_in:-tests samples docs python}; }

@@ -5,7 +5,13 @@
 
 Prints name, file and the licence that the package's metadata tells. WORK/packages keeps the packages, WORK/files the models.
 """
-import fnmatch, os, shutil, subprocess, sys, tarfile, zipfile
+import fnmatch
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from table import MODELS

@@ -7,7 +7,14 @@ BUILD holds tpc-shard and tpc-run, WORK keeps packages, models and their inputs 
 a pattern. One line for each model: what failed, or the speed-ups that the plans predict. Needs numpy, onnx, onnxruntime and pip. --time compares
 with ONNX Runtime, one thread each. --page writes the rows of these models into the table of a page.
 """
-import argparse, json, os, re, shutil, subprocess, sys, time
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
 
 import numpy as np
 import onnxruntime

@@ -11,7 +11,16 @@ fails on the sources as they are, a text that is not found, and a mutation that 
 not run on the sources as they are, for the suite around does that. --check builds and runs nothing: one line for each text that its file
 does not have exactly once and for each test that does not exist; needs no build folder.
 """
-import argparse, concurrent.futures, os, re, shlex, signal, subprocess, sys, tempfile, threading
+import argparse
+import concurrent.futures
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
 
 SRC = os.path.abspath(os.environ.get("srcdir", "."))
 BUILD = os.path.abspath(os.environ.get("builddir", "."))

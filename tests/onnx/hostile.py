@@ -12,7 +12,6 @@ import tempfile
 
 try:
     import numpy as np
-    import onnx
     from onnx import TensorProto as T, helper as h, numpy_helper
 except ImportError as error:
     print("skipped:", error)

@@ -8,7 +8,6 @@ import sys
 from bodies import graphs
 
 try:
-    import numpy as np
     import onnx
     from onnx import numpy_helper
 except ImportError as e:

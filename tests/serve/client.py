@@ -6,7 +6,6 @@ import json
 import select
 import socket
 import sys
-import time
 import urllib.parse
 
 from calls import PORT, ask, call, events, expect, metric, text_of, until

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-from calls import PORT, ask, call, expect, metric, text_of, until
+from calls import PORT, call, expect, metric, text_of, until
 
 HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Raw requests to tpc-run --serve whose heads may be read in two ways: heads.py PORT. Each is followed by another request, which must not be
 seen: there is one reply, and the connection is closed."""
-import json
 import socket
 import sys
 

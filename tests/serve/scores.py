@@ -2,7 +2,6 @@
 """Texts of a server against scores of ONNX Runtime: scores.py PORT MODEL CASE. The model is samples/llama, unsharded, with tokens of bytes."""
 import concurrent.futures
 import json
-import math
 import os
 import sys
 

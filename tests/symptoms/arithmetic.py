@@ -270,7 +270,6 @@ def layernorm_two_axes_and_outputs():
     m = z.mean((1, 2), keepdims=True)
     v = z.var((1, 2), keepdims=True)
     y = ((z - m) / np.sqrt(v + 1e-05) * g + b).astype(np.float32)
-    i1 = t.transpose(0, 2, 1)[:, :, :1]
     s = r(12)
     ib = r(12)
     return case(

@@ -124,7 +124,7 @@ def rotary_partial_interleaved():
 
 def left_padding_positions():
     """optimum 877, 1381; unsloth 3795: positions counted from a left-padded mask (CumSum - 1, padded places 1), masked keys, batch of unequal rows; equals the rows run alone"""
-    S, H, d = (6, 4, 4)
+    H, d = (4, 4)
     E = H * d
     emb = r(11, E)
     pe = r(16, E, s=0.5)

@@ -84,7 +84,6 @@ def dequantize_blocked_and_axes():
     u = rng.integers(0, 256, (4, 3, 5)).astype(np.uint8)
     us = (rng.random(5) + 0.1).astype(np.float32)
     uz = rng.integers(0, 256, 5).astype(np.uint8)
-    import ml_dtypes
 
     W4 = rng.integers(-8, 8, (12, 8))
     s4 = (rng.random((12, 2)) * 0.1).astype(np.float32)

@@ -42,7 +42,7 @@ def train_tied_uneven_mqa_qknorm():
     loss = F_.cross_entropy(lg.reshape(-1, V), torch.tensor(lab).reshape(-1), reduction="sum")
     loss.backward()
     nodes = [N("Gather", ["emb", "ids"], ["x"]), N("LayerNormalization", ["x", "g1", "b1"], ["n"])]
-    for c, hh in (("q", H), ("k", 1), ("v", 1)):
+    for c in ("q", "k", "v"):
         nodes += (
             [N("MatMul", ["n", "W" + c], [c + "0"]), N("Reshape", [c + "0", "sh" + c], [c + "1"])]
             + ([N("RMSNormalization", [c + "1", "g" + c], [c + "2"], epsilon=1e-05)] if c != "v" else [])
