@@ -15,8 +15,7 @@ struct trial {
     const struct prove_plan *plan;
 };
 
-/* ---- state shared by plans for one number of ranks
- * ------------------------------------------------------------------------------------------ */
+/* ---- state shared by plans for one number of ranks ---- */
 
 /* One of the ranks has the speed of the profile, the others from a tenth of it. */
 static void set_speeds(struct arena *a, struct machine *m, int ranks)
