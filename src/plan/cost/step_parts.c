@@ -60,14 +60,17 @@ static void add_reshards(struct space *s, const struct value *v)
 {
     struct arena *tmp = arena_new();
     struct reshards r = reshard_chosen(s, tmp, v);
+    bool ended = false; /* the kernel that makes the value, by its first reshard */
     for (int i = 0; i < r.list.n; i++) {
         const struct reshard *m = &r.list.at[i];
         struct placement from = m->parent < 0 ? v->place : r.list.at[m->parent].place;
         struct reshard_path path = reshard_find(s, v, from, m->place);
         int reader = first_reader(s, v, &r, i);
+        bool ends = m->parent < 0 && !ended;
+        ended = ended || ends;
         if (path.has_via)
-            add_transition(s, v, from, path.via, reader, i == 0, false);
-        add_transition(s, v, path.has_via ? path.via : from, m->place, reader, i == 0 && !path.has_via, true);
+            add_transition(s, v, from, path.via, reader, ends, false);
+        add_transition(s, v, path.has_via ? path.via : from, m->place, reader, ends && !path.has_via, true);
     }
     arena_free(tmp);
 }
